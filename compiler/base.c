@@ -1,0 +1,571 @@
+/* base.c - see base.h. */
+#include "base.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- the context ---- */
+
+typedef struct Block {
+    struct Block *prev, *next;
+    size_t size;
+    size_t pad; /* keeps the payload 16-byte aligned */
+} Block;
+
+typedef struct Chunk {
+    struct Chunk *prev;
+    size_t size, used;
+    size_t pad;
+} Chunk;
+
+struct Arena {
+    Ctx *ctx;
+    Chunk *chunk;
+};
+
+typedef struct NameTable {
+    Name *slot;
+    uint64_t *hash;
+    size_t n, cap;
+} NameTable;
+
+static void *plain_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(p);
+        return NULL;
+    }
+    return realloc(p, new_size);
+}
+
+Ctx *ctx_new(const Allocator *mem)
+{
+    Allocator m = mem ? *mem : (Allocator){plain_resize, NULL};
+    Ctx *ctx = m.resize(m.user, NULL, 0, sizeof *ctx);
+    if (!ctx)
+        return NULL;
+    memset(ctx, 0, sizeof *ctx);
+    ctx->mem = m;
+    ctx->bytes = ctx->peak_bytes = sizeof *ctx;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard)) {
+        ctx_free(ctx);
+        return NULL;
+    }
+    ctx->program = arena_new(ctx);
+    ctx->scratch = arena_new(ctx);
+    ctx->names = NEW(ctx->program, NameTable);
+    ctx_leave(ctx, &guard);
+    return ctx;
+}
+
+void ctx_free(Ctx *ctx)
+{
+    if (!ctx)
+        return;
+    while (ctx->blocks) {
+        Block *b = ctx->blocks;
+        ctx->blocks = b->next;
+        ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
+    }
+    ctx->mem.resize(ctx->mem.user, ctx, sizeof *ctx, 0);
+}
+
+void ctx_leave(Ctx *ctx, CtxGuard *guard)
+{
+    ctx->unwind = guard->outer;
+}
+
+static _Noreturn void unwind(Ctx *ctx, Status status)
+{
+    jmp_buf *env = ctx->unwind;
+    ctx->raised = status;
+    if (!env)
+        abort(); /* a public function forgot its CTX_TRY */
+    CtxGuard *guard = (CtxGuard *)((char *)env - offsetof(CtxGuard, env));
+    ctx->unwind = guard->outer;
+    longjmp(*env, 1);
+}
+
+void ctx_raise(Ctx *ctx, Status status, const char *fmt, ...)
+{
+    ctx->message[0] = 0;
+    if (fmt) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(ctx->message, sizeof ctx->message, fmt, ap);
+        va_end(ap);
+    }
+    unwind(ctx, status);
+}
+
+void vwn_bug(Ctx *ctx, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ctx->message, sizeof ctx->message, fmt, ap);
+    va_end(ap);
+    if (ctx->on_bug)
+        ctx->on_bug(ctx, ctx->message);
+    unwind(ctx, ST_BUG);
+}
+
+static void *raw_resize(Ctx *ctx, void *p, size_t old_size, size_t new_size)
+{
+    void *q = NULL;
+    if (!ctx->byte_limit || ctx->bytes - old_size + new_size <= ctx->byte_limit)
+        q = ctx->mem.resize(ctx->mem.user, p, old_size, new_size);
+    if (!q)
+        ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes more than the %zu in use", new_size,
+                  ctx->bytes);
+    ctx->bytes += new_size - old_size;
+    if (ctx->bytes > ctx->peak_bytes)
+        ctx->peak_bytes = ctx->bytes;
+    return q;
+}
+
+static void block_link(Ctx *ctx, Block *b)
+{
+    b->prev = NULL;
+    b->next = ctx->blocks;
+    if (b->next)
+        b->next->prev = b;
+    ctx->blocks = b;
+}
+
+static void block_unlink(Ctx *ctx, Block *b)
+{
+    if (b->next)
+        b->next->prev = b->prev;
+    if (b->prev)
+        b->prev->next = b->next;
+    else
+        ctx->blocks = b->next;
+}
+
+void *ctx_alloc(Ctx *ctx, size_t size)
+{
+    if (size > SIZE_MAX / 2)
+        ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
+    Block *b = raw_resize(ctx, NULL, 0, sizeof *b + size);
+    memset(b, 0, sizeof *b + size);
+    b->size = size;
+    block_link(ctx, b);
+    return b + 1;
+}
+
+void *ctx_resize(Ctx *ctx, void *p, size_t size)
+{
+    if (!p)
+        return ctx_alloc(ctx, size);
+    if (size > SIZE_MAX / 2)
+        ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
+    Block *old = (Block *)p - 1;
+    size_t had = old->size;
+    Block *b = raw_resize(ctx, NULL, 0, sizeof *b + size);
+    memcpy(b + 1, p, had < size ? had : size);
+    if (size > had)
+        memset((char *)(b + 1) + had, 0, size - had);
+    b->size = size;
+    block_link(ctx, b);
+    ctx_release(ctx, p);
+    return b + 1;
+}
+
+void ctx_release(Ctx *ctx, void *p)
+{
+    if (!p)
+        return;
+    Block *b = (Block *)p - 1;
+    block_unlink(ctx, b);
+    ctx->bytes -= sizeof *b + b->size;
+    ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
+}
+
+/* ---- arenas ---- */
+
+enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 4 << 20 };
+
+Arena *arena_new(Ctx *ctx)
+{
+    Arena *a = ctx_alloc(ctx, sizeof *a);
+    a->ctx = ctx;
+    return a;
+}
+
+void arena_free(Arena *a)
+{
+    if (!a)
+        return;
+    arena_reset(a, (ArenaMark){NULL, 0});
+    ctx_release(a->ctx, a);
+}
+
+void *arena_alloc(Arena *a, size_t size)
+{
+    if (size > SIZE_MAX / 4)
+        ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
+    size = (size + 15) & ~(size_t)15;
+    Chunk *c = a->chunk;
+    if (!c || c->size - c->used < size) {
+        size_t want = c ? c->size * 2 : FIRST_CHUNK;
+        if (want > LARGEST_CHUNK)
+            want = LARGEST_CHUNK;
+        if (want < size)
+            want = size;
+        c = ctx_alloc(a->ctx, sizeof *c + want);
+        c->prev = a->chunk;
+        c->size = want;
+        a->chunk = c;
+    }
+    void *p = (char *)(c + 1) + c->used;
+    c->used += size;
+    return p;
+}
+
+void *arena_alloc_array(Arena *a, size_t count, size_t size)
+{
+    if (size && count > SIZE_MAX / 4 / size)
+        ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu items of %zu bytes", count, size);
+    return arena_alloc(a, count * size);
+}
+
+ArenaMark arena_mark(const Arena *a)
+{
+    return (ArenaMark){a->chunk, a->chunk ? a->chunk->used : 0};
+}
+
+void arena_reset(Arena *a, ArenaMark m)
+{
+    while (a->chunk != m.chunk) {
+        Chunk *c = a->chunk;
+        a->chunk = c->prev;
+        ctx_release(a->ctx, c);
+    }
+    if (a->chunk) {
+        memset((char *)(a->chunk + 1) + m.used, 0, a->chunk->used - m.used);
+        a->chunk->used = m.used;
+    }
+}
+
+Ctx *arena_ctx(const Arena *a)
+{
+    return a->ctx;
+}
+
+char *arena_copy(Arena *a, const char *s, size_t n)
+{
+    char *p = arena_alloc(a, n + 1);
+    if (n)
+        memcpy(p, s, n);
+    return p;
+}
+
+static char *arena_vprintf(Arena *a, size_t *len, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    char small[256];
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    if (n < 0)
+        n = 0;
+    char *p = arena_alloc(a, (size_t)n + 1);
+    if ((size_t)n < sizeof small)
+        memcpy(p, small, (size_t)n + 1);
+    else
+        vsnprintf(p, (size_t)n + 1, fmt, again);
+    va_end(again);
+    *len = (size_t)n;
+    return p;
+}
+
+char *arena_printf(Arena *a, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    size_t n;
+    char *p = arena_vprintf(a, &n, fmt, ap);
+    va_end(ap);
+    return p;
+}
+
+/* ---- names ---- */
+
+uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
+{
+    const unsigned char *s = p;
+    uint64_t h = seed ^ 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ s[i]) * 0x100000001b3u;
+    h ^= h >> 32;
+    return h * 0x9e3779b97f4a7c15u;
+}
+
+static void names_rehash(Ctx *ctx, NameTable *t)
+{
+    size_t cap = t->cap ? t->cap * 2 : 256;
+    Name *slot = ctx_alloc(ctx, cap * sizeof *slot);
+    uint64_t *hash = ctx_alloc(ctx, cap * sizeof *hash);
+    for (size_t i = 0; i < t->cap; i++) {
+        if (!t->slot[i])
+            continue;
+        size_t j = t->hash[i] & (cap - 1);
+        while (slot[j])
+            j = (j + 1) & (cap - 1);
+        slot[j] = t->slot[i];
+        hash[j] = t->hash[i];
+    }
+    Name *old_slot = t->slot;
+    uint64_t *old_hash = t->hash;
+    t->slot = slot;
+    t->hash = hash;
+    t->cap = cap;
+    ctx_release(ctx, (void *)old_slot);
+    ctx_release(ctx, old_hash);
+}
+
+Name name_of(Ctx *ctx, const char *s, size_t n)
+{
+    NameTable *t = ctx->names;
+    if (t->n * 2 >= t->cap)
+        names_rehash(ctx, t);
+    uint64_t h = hash_bytes(s, n, 0);
+    size_t i = h & (t->cap - 1);
+    for (; t->slot[i]; i = (i + 1) & (t->cap - 1))
+        if (t->hash[i] == h && !strncmp(t->slot[i], s, n) && !t->slot[i][n])
+            return t->slot[i];
+    t->slot[i] = arena_copy(ctx->program, s, n);
+    t->hash[i] = h;
+    t->n++;
+    return t->slot[i];
+}
+
+Name name_str(Ctx *ctx, const char *s)
+{
+    return name_of(ctx, s, strlen(s));
+}
+
+Name name_printf(Ctx *ctx, const char *fmt, ...)
+{
+    ArenaMark mark = arena_mark(ctx->scratch);
+    va_list ap;
+    va_start(ap, fmt);
+    size_t n;
+    char *p = arena_vprintf(ctx->scratch, &n, fmt, ap);
+    va_end(ap);
+    Name name = name_of(ctx, p, n);
+    arena_reset(ctx->scratch, mark);
+    return name;
+}
+
+/* ---- vectors, text, maps ---- */
+
+void *vec_grow(Arena *a, void *v, size_t n, size_t *cap, size_t item)
+{
+    size_t want = *cap ? *cap * 2 : 8;
+    void *p = arena_alloc_array(a, want, item);
+    if (n)
+        memcpy(p, v, n * item);
+    *cap = want;
+    return p;
+}
+
+Buf buf_new(Arena *a)
+{
+    Buf b = {.arena = a, .cap = 64};
+    b.s = arena_alloc(a, b.cap);
+    return b;
+}
+
+void buf_put(Buf *b, const char *s, size_t n)
+{
+    if (b->cap - b->n <= n) {
+        size_t cap = b->cap ? b->cap : 64;
+        while (cap - b->n <= n)
+            cap *= 2;
+        char *p = arena_alloc(b->arena, cap);
+        if (b->n)
+            memcpy(p, b->s, b->n);
+        b->s = p;
+        b->cap = cap;
+    }
+    if (n)
+        memcpy(b->s + b->n, s, n);
+    b->n += n;
+    b->s[b->n] = 0;
+}
+
+void buf_puts(Buf *b, const char *s)
+{
+    buf_put(b, s, strlen(s));
+}
+
+void buf_putc(Buf *b, char c)
+{
+    buf_put(b, &c, 1);
+}
+
+void buf_printf(Buf *b, const char *fmt, ...)
+{
+    char small[512];
+    va_list ap, again;
+    va_start(ap, fmt);
+    va_copy(again, ap);
+    int n = vsnprintf(small, sizeof small, fmt, ap);
+    va_end(ap);
+    if (n > 0 && (size_t)n < sizeof small) {
+        buf_put(b, small, (size_t)n);
+    } else if (n > 0) {
+        size_t len;
+        char *p = arena_vprintf(b->arena, &len, fmt, again);
+        buf_put(b, p, len);
+    }
+    va_end(again);
+}
+
+void buf_json_string(Buf *b, const char *s, size_t n)
+{
+    buf_putc(b, '"');
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)s[i];
+        if (c == '"' || c == '\\')
+            buf_printf(b, "\\%c", c);
+        else if (c == '\n')
+            buf_puts(b, "\\n");
+        else if (c == '\t')
+            buf_puts(b, "\\t");
+        else if (c < 0x20)
+            buf_printf(b, "\\u%04x", c);
+        else
+            buf_putc(b, (char)c);
+    }
+    buf_putc(b, '"');
+}
+
+void buf_number(Buf *b, double x)
+{
+    if (x == floor(x) && fabs(x) < 1e15) {
+        buf_printf(b, "%.0f", x == 0 ? 0.0 : x);
+        return;
+    }
+    char text[40];
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    buf_puts(b, text);
+}
+
+void buf_count(Buf *b, int64_t n)
+{
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    for (int i = 0; i < len; i++) {
+        buf_putc(b, digits[i]);
+        int left = len - 1 - i;
+        if (left && left % 3 == 0 && digits[i] != '-')
+            buf_putc(b, ',');
+    }
+}
+
+void map_init(Map *m, Arena *a)
+{
+    *m = (Map){.arena = a};
+}
+
+static size_t map_slot(const Map *m, uintptr_t key)
+{
+    size_t i = hash_bytes(&key, sizeof key, 1) & (m->cap - 1);
+    while (m->key[i] && m->key[i] != key)
+        i = (i + 1) & (m->cap - 1);
+    return i;
+}
+
+void **map_at(Map *m, uintptr_t key)
+{
+    if (m->n * 2 >= m->cap) {
+        Map old = *m;
+        m->cap = old.cap ? old.cap * 2 : 16;
+        m->key = NEW_ARRAY(m->arena, uintptr_t, m->cap);
+        m->value = NEW_ARRAY(m->arena, void *, m->cap);
+        for (size_t i = 0; i < old.cap; i++) {
+            if (!old.key[i])
+                continue;
+            size_t j = map_slot(m, old.key[i]);
+            m->key[j] = old.key[i];
+            m->value[j] = old.value[i];
+        }
+    }
+    size_t i = map_slot(m, key);
+    if (!m->key[i]) {
+        m->key[i] = key;
+        m->n++;
+    }
+    return &m->value[i];
+}
+
+void *map_get(const Map *m, uintptr_t key)
+{
+    return m->cap ? m->value[map_slot(m, key)] : NULL;
+}
+
+/* ---- small things ---- */
+
+size_t edit_distance(const char *a, const char *b, size_t limit)
+{
+    enum { MOST = 64 };
+    size_t na = strlen(a), nb = strlen(b);
+    if (na > MOST || nb > MOST || (na > nb ? na - nb : nb - na) > limit)
+        return limit + 1;
+    size_t row[3][MOST + 1];
+    for (size_t j = 0; j <= nb; j++)
+        row[0][j] = j;
+    for (size_t i = 1; i <= na; i++) {
+        size_t *now = row[i % 3], *up = row[(i + 2) % 3], *up2 = row[(i + 1) % 3];
+        now[0] = i;
+        for (size_t j = 1; j <= nb; j++) {
+            size_t best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best)
+                best = up[j] + 1;
+            if (now[j - 1] + 1 < best)
+                best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
+                up2[j - 2] + 1 < best)
+                best = up2[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[na % 3][nb];
+}
+
+Name nearest_name(Name word, const Name *candidates, size_t n)
+{
+    size_t limit = strlen(word) / 3;
+    if (limit < 1)
+        limit = 1;
+    Name best = NULL;
+    for (size_t i = 0; i < n; i++) {
+        size_t d = edit_distance(word, candidates[i], limit);
+        if (d <= limit) {
+            best = candidates[i];
+            if (d == 0)
+                break;
+            limit = d - 1;
+        }
+    }
+    return best;
+}
+
+bool mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+bool add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}

@@ -1,0 +1,369 @@
+/* check.h - inside the evaluator: values, environments, scopes, files. Only check_*.c include this.
+ *
+ * In:  syntax trees.   Out: a Model, a Train, checks (model.h).
+ * The one idea: a file is a program over static values whose tensor expressions build the graph while
+ * they are evaluated. Environments are persistent lists, so a closure keeps exactly the names that stood
+ * where it was written; scopes carry the attributes (`scope.X`) and the path of the place applied.
+ */
+#ifndef VWN_CHECK_H
+#define VWN_CHECK_H
+
+#include "model.h"
+
+typedef struct Value Value;
+typedef struct Env Env;
+typedef struct Scope Scope;
+typedef struct Binding Binding;
+typedef struct File File;
+typedef struct Eval Eval;
+typedef struct BlockValue BlockValue;
+typedef struct Instance Instance;
+typedef struct Prim Prim;
+
+typedef enum ValueKind {
+    V_POISON, /* an error was already filed; everything made of it is poison too */
+    V_NONE,
+    V_NUM,
+    V_QTY,    /* num, word = unit */
+    V_REL,    /* num, rel = 'd' or 'L' */
+    V_BOOL,   /* num = 0 or 1 */
+    V_STR,    /* word = text */
+    V_WORD,   /* a bare word where one is accepted: causal, bf16 */
+    V_LIST,
+    V_DOTS,   /* `..` in a shape */
+    V_DIM,    /* an extent with B or T in it */
+    V_TENSOR,
+    V_INIT,
+    V_FN,     /* a primitive used as a value: gelu */
+    V_BLOCK,  /* a (partly) configured block */
+    V_SUB,    /* the sublayer given to `step`: a C closure */
+    V_RECORD, /* fields: top_k(...).index */
+    V_FILE,   /* import ... as NAME */
+    V_HOST,   /* a run-time scalar */
+    V_SPEC    /* text_file(...), cosine(...), mixed(...): a name with evaluated arguments */
+} ValueKind;
+
+typedef struct ValueList {
+    Value *v;
+    size_t n;
+} ValueList;
+typedef struct Field {
+    Name name; /* NULL for positional arguments of a spec */
+    Value *value;
+    Span span;
+} Field;
+typedef struct Record {
+    Name name;
+    Field *field;
+    size_t n;
+    Span span;
+} Record;
+typedef Value (*SubFn)(Eval *ev, void *self, Value x, Span at);
+typedef struct Sub {
+    SubFn call;
+    void *self;
+} Sub;
+
+struct Value {
+    ValueKind kind;
+    char rel;
+    double num;
+    Name word;
+    const char *shape_text; /* V_TENSOR: as declared, for messages; may be NULL */
+    union {
+        Val val;                 /* V_TENSOR */
+        Dim dim;                 /* V_DIM */
+        const ValueList *list;   /* V_LIST */
+        const Init *init;        /* V_INIT */
+        const Prim *prim;        /* V_FN */
+        const BlockValue *block; /* V_BLOCK */
+        const Sub *sub;          /* V_SUB */
+        const Record *record;    /* V_RECORD, V_SPEC */
+        File *file;              /* V_FILE */
+        const HostExpr *host;    /* V_HOST */
+    };
+};
+
+/* A name and what it stands for: a value, or an expression evaluated at first use. */
+typedef enum BindState { BIND_READY, BIND_LAZY, BIND_BUSY } BindState;
+struct Binding {
+    Name name;
+    Value value;
+    BindState state;
+    bool by_name;      /* never remembered: inits depend on the tensor they are for */
+    bool used, is_let, is_param_of_block, is_dim;
+    const Ast *expr;   /* BIND_LAZY */
+    Env *env;
+    Scope *scope;
+    const Ast *type;   /* declared type, or NULL */
+    Span span;         /* where it was defined */
+    Span arg_span;     /* the argument that gave it a value, or NO_SPAN for a default */
+    Name prefix;       /* path of the instance in which it was declared: names its modules */
+    Name origin;       /* for resolve: how it got its value; NULL = as written */
+    uint32_t serial;   /* identifies the declaration for shared modules */
+};
+struct Env {
+    Env *up;
+    Binding *binding;  /* one name, or */
+    File *file;        /* all names of a file: the end of the chain */
+    const ValueList *dots; /* or: what `..` stands for in this block */
+    bool block_edge;   /* dimension names are not looked up past this */
+};
+
+typedef struct Attribute {
+    Name name;
+    const Ast *expr;
+    Env *env;
+    Span span; /* the whole item */
+    bool used;
+} Attribute;
+struct Scope {
+    Scope *up;
+    Name path; /* of this place, "" at the top */
+    Attribute *attr;
+    size_t n_attr;
+    Span span; /* the node */
+    const Ast *node;
+};
+
+typedef struct Arg { /* a configuration argument: a closure */
+    Name name;
+    const Ast *expr; /* NULL: `value` is ready */
+    Env *env;
+    Value value;
+    Span span;
+} Arg;
+typedef struct BlockDef {
+    const Ast *ast; /* AST_BLOCK */
+    Env *env;       /* where it was defined */
+    File *file;
+    bool has_methods, is_method;
+    Span from;
+} BlockDef;
+struct BlockValue {
+    const BlockDef *def;
+    Arg *arg;
+    size_t n_arg;
+    Span span; /* of the call or node that configured it last */
+};
+
+struct Instance { /* one module: a block applied under one name in one place */
+    Name path;
+    Instance *up;
+    const BlockDef *def;
+    uint32_t serial; /* of the binding it was applied through */
+    bool inline_call;
+    bool reused;     /* applied again: params must exist already */
+    Span at;
+};
+
+/* A frame of the call stack, for messages. */
+typedef struct Frame {
+    struct Frame *up;
+    Span call;
+    const BlockDef *def;
+    Instance *inst;
+} Frame;
+
+typedef struct Override { /* --set, import arguments, lets of a grow step */
+    const Ast *path; /* AST_PATH */
+    const Ast *expr;
+    Env *env;
+    bool used;
+    Name origin;
+    Span span;
+    Value value; /* when expr is NULL */
+} Override;
+typedef struct Import {
+    Name as; /* NULL: unqualified */
+    File *file;
+    Span span;
+    bool used;
+} Import;
+
+struct File {
+    Eval *ev;
+    const char *path, *folder, *text;
+    uint32_t source;
+    bool is_std;
+    Ast *ast;
+    Env *env;
+    Map names;              /* Name -> Binding */
+    VEC(Binding *) lets;    /* in order */
+    VEC(Import) imports;
+    VEC(Override) overrides;
+    const Ast *model_ast, *train_ast;
+    VEC(const Ast *) checks, grows, sweeps;
+    Model *model;
+    int model_state;        /* 0 not yet, 1 building, 2 done */
+    Train *train;
+    Span from;              /* the import that read it */
+    File *parent;           /* who imported it, for cycles */
+    size_t errors_before;
+};
+
+/* Values that exist only while one tensor is being initialised. */
+typedef struct Fan {
+    double fan_in, fan_out;
+    const Shape *shape;
+} Fan;
+
+struct Eval {
+    Ctx *ctx;
+    Arena *arena;
+    Unit *unit;
+    VEC(File *) files;      /* std files are shared; others once per import */
+    Frame *frame;
+    int depth;
+    Fan *fan;               /* inside an init expression */
+    bool host_allowed;      /* run-time quantities may be named */
+    uint32_t serial;
+    /* the model being built */
+    struct Builder *build;
+    int64_t steps;          /* work done, against limits */
+};
+
+/* The model under construction (check_model.c). */
+typedef struct Builder {
+    File *file;
+    Model *model;
+    Graph *g;
+    Map params;             /* path -> Param index + 1 */
+    Map instances;          /* path -> Instance* */
+    Map exports;            /* instance path -> Env* after its body: for weight() */
+    Value embed, state;     /* V_TENSOR or V_NONE */
+    bool opened;
+    int64_t sublayers;
+    Scope *root;
+    Scope *scope;           /* the scope in which heads and sublayers stand now */
+    const Ast *conn_ast;
+    VEC(Name) heads;
+} Builder;
+
+/* ---- values (check_value.c) ---- */
+Value v_poison(void);
+Value v_none(void);
+Value v_num(double x);
+Value v_bool(bool b);
+Value v_str(Name s);
+Value v_word(Name s);
+Value v_tensor(Val v);
+Value v_dim(Dim d); /* V_NUM when static */
+Value v_host(const HostExpr *e);
+Value v_list(Eval *ev, const Value *v, size_t n);
+Value v_record(Eval *ev, Name name, const Field *f, size_t n);
+const char *value_kind_name(const Value *v); /* "a number", "a tensor", ... */
+void value_print(Buf *out, const Value *v);   /* as .vwn text where possible */
+const char *value_text(Eval *ev, const Value *v);
+bool value_equal(const Value *a, const Value *b);
+bool is_whole(double x); /* within 1e-9 of an integer, relatively */
+
+Env *env_new(Eval *ev, Env *up, Binding *b);
+Env *env_edge(Eval *ev, Env *up);
+Binding *binding_new(Eval *ev, Name name, Span span);
+Binding *binding_value(Eval *ev, Name name, Value v, Span span);
+Env *env_bind(Eval *ev, Env *up, Name name, Value v, Span span);
+Binding *env_find(Env *env, Name name);            /* NULL when unbound */
+Binding *env_find_local(Env *env, Name name);      /* stops at the block's edge */
+const ValueList *env_dots(Env *env);
+size_t env_names(Eval *ev, Env *env, Name **out);  /* for suggestions */
+Value binding_get(Eval *ev, Binding *b, Scope *placement);
+
+Scope *scope_new(Eval *ev, Scope *up, Name path, Span span);
+void scope_set(Eval *ev, Scope *s, Name name, const Ast *expr, Env *env, Span span);
+/* The nearest scope that sets `name`; NULL if none does. */
+Attribute *scope_find(Scope *s, Name name, Scope **where);
+/* Its value; V_NONE with *found = false when unset. */
+Value scope_value(Eval *ev, Scope *s, Name name, bool *found);
+
+/* ---- errors that point at the user's text (check_value.c) ---- */
+/* When `at` lies in the standard library the primary place becomes the innermost call in a user's
+ * file and `at` a related one. */
+Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
+void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
+void spend(Eval *ev, Span at, int64_t work);
+
+/* ---- expressions (check_expr.c) ---- */
+Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope);
+/* As `eval`, for a place of the declared type: words for name, closures for init, lists for list ... */
+Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what);
+Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name or string */
+Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env);
+bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out);
+/* A dimension list; expands `..`. False when poisoned. `allow_any`: `_` gives extent -1. */
+bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);
+bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
+Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
+Value binary(Eval *ev, const Ast *e, Value a, Value b);
+const HostExpr *to_host(Eval *ev, const Value *v); /* NULL when not a number or run-time scalar */
+const char *expr_text(Eval *ev, const Ast *e);
+/* The expression with names replaced by what they are: "1,177,158,464 - 1,176,764,416". */
+const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope);
+const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span at);
+
+/* ---- primitives (check_prim.c) ---- */
+typedef struct PrimArgs {
+    Eval *ev;
+    const Prim *prim;
+    const Ast *call;
+    Env *env;
+    Scope *scope;
+    Value v[12];        /* by position of the signature; V_NONE when left out */
+    Span span[12];
+    size_t n;           /* parameters of the signature */
+    Value *rest;        /* further positional arguments */
+    size_t n_rest;
+} PrimArgs;
+struct Prim {
+    const char *name;
+    const char *params; /* "x: tensor, to: shape, over: int = -1" */
+    Value (*run)(PrimArgs *a);
+    const char *doc;
+    int op;             /* elementwise Op, else 0 */
+};
+const Prim *prim_find(const char *name);
+size_t prim_count(void);
+const Prim *prim_at(size_t i);
+Value prim_call(Eval *ev, const Prim *p, const Ast *call, Env *env, Scope *scope);
+Value prim_apply1(Eval *ev, const Prim *p, Value x, Span at);
+
+/* ---- blocks (check_block.c) ---- */
+Value block_configure(Eval *ev, const BlockValue *b, const Ast *args, Env *env, Span at);
+Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span at);
+/* Applies to tensors. `name`: the name applied (NULL: inline call); `via`: its binding. */
+Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name name, Binding *via,
+                  Scope *scope, Span at);
+/* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
+Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config,
+                   const Value *x, size_t n, Name path, Scope *scope, Span at);
+bool block_has_method(const BlockValue *b, Name method);
+const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
+BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
+Value call(Eval *ev, const Ast *e, Env *env, Scope *scope);
+
+/* ---- models (check_model.c) ---- */
+Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
+Scope *file_scope(Eval *ev, File *file);
+
+/* ---- files (check_file.c) ---- */
+File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
+/* A second evaluation of the same file with more overrides (imports with arguments, growth). */
+File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
+Value file_field(Eval *ev, File *f, Name field, Span at);
+bool is_file_field(Name name); /* params, flops_per_token, ... */
+Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
+void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where);
+void check_overrides_used(Eval *ev, File *f);
+
+/* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
+Train *build_train(Eval *ev, File *file, Model *model);
+void build_grow(Eval *ev, File *file);
+void build_sweep(Eval *ev, File *file);
+/* A learning-rate schedule or a run-time expression as HostExpr; lengths through `train`. */
+const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train);
+/* steps, tokens or a share of the length, as steps. */
+bool to_steps(Eval *ev, const Value *v, Span at, const char *what, const Train *train, double *steps);
+
+#endif

@@ -1,0 +1,45 @@
+/* host.h - run-time scalars: learning rates, loss weights, triggers.
+ *
+ * A small float64 expression DAG over what only training knows (`step`, `tokens`, ...), evaluated on
+ * the host once per step and handed to kernels as scalars. Nothing in it needs a device.
+ */
+#ifndef VWN_HOST_H
+#define VWN_HOST_H
+
+#include "base.h"
+
+typedef enum HostVar {
+    HV_STEP,     /* optimizer steps done before this one; 0 in the first */
+    HV_TOKENS,   /* tokens seen before this step */
+    HV_EPOCH,    /* tokens / tokens of the training split */
+    HV_PROGRESS, /* step / length, 0..1 */
+    HV_LENGTH,   /* the run's length in steps */
+    HV_TRAIN_LOSS, HV_EVAL_LOSS, HV_GRAD_NORM, /* latest values; NaN before the first */
+    HV_COUNT
+} HostVar;
+
+typedef enum HostOp {
+    HO_CONST, HO_VAR, HO_ADD, HO_SUB, HO_MUL, HO_DIV, HO_POW, HO_MOD, HO_MIN, HO_MAX, HO_NEG, HO_EXP,
+    HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND, HO_LT, HO_LE, HO_EQ, HO_NOT,
+    HO_AND, HO_OR, HO_IF /* a ? b : c, lazily */
+} HostOp;
+
+typedef struct HostExpr HostExpr;
+struct HostExpr {
+    HostOp op;
+    double value; /* HO_CONST */
+    HostVar var;  /* HO_VAR */
+    const HostExpr *a, *b, *c;
+};
+
+const HostExpr *host_const(Arena *arena, double value);
+const HostExpr *host_var(Arena *arena, HostVar var);
+/* Folds constants. Unused operands are NULL. */
+const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b,
+                        const HostExpr *c);
+double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
+bool host_is_const(const HostExpr *e, double *value);
+void host_print(Buf *out, const HostExpr *e); /* fully parenthesised, reads back */
+const char *host_var_name(HostVar var);       /* "step", "train.loss", ... */
+
+#endif

@@ -1,0 +1,212 @@
+/* model.h - a checked file: the model as a graph, its parameters, and how to train it.
+ *
+ * In:  a path and overrides.   Out: a Unit in the context's program arena; diagnostics for every
+ * mistake. The one idea: after this point nothing refers to the language any more; what remains are
+ * numbers, paths, spans and a graph whose B (sequences) and T (positions) are still symbols.
+ */
+#ifndef VWN_MODEL_H
+#define VWN_MODEL_H
+
+#include "../grammar/ast.h"
+#include "ir.h"
+
+typedef enum InitKind {
+    INIT_FILL,         /* a: value; zeros and ones are this */
+    INIT_EYE,          /* 1 on the diagonal */
+    INIT_NORMAL,       /* a: std */
+    INIT_TRUNC_NORMAL, /* a: std before cutting, b: cutoff in units of std */
+    INIT_UNIFORM,      /* a: low, b: high */
+    INIT_LIST          /* list: n numbers, row-major */
+} InitKind;
+typedef struct Init {
+    InitKind kind;
+    double a, b;
+    const double *list;
+    size_t n;
+} Init;
+
+typedef struct Param {
+    Name path;         /* "layer[3].attention.q_proj.W" */
+    Shape shape;       /* all extents static */
+    int64_t elements, dead; /* dead: weights that can never learn, by shape (see dead.c) */
+    double active;     /* share read per token: active / experts for routed experts, else 1 */
+    Init init;
+    Name group;        /* matrix, vector, embedding, static, ... */
+    bool buffer;       /* stored, not learned */
+    bool frozen;
+    double lr_scale;   /* of the declaration, 1 when not written */
+    double decay;      /* of the declaration, NaN when not written */
+    Val value;         /* the EXT leaf in Model.graph (kind EXT_PARAM or EXT_BUFFER, name = path) */
+    Span declared, used; /* the `param` item; the node that placed it */
+    const char *dims[MAX_RANK]; /* the text each extent was written as: "heads * head_dim" */
+} Param;
+
+typedef struct ModelLoss {
+    Name name;  /* "next", "balance"; instances of one name are averaged */
+    Val value;  /* scalar; the training loss is the sum of all */
+    bool trained; /* false for `metric.NAME = scalar`: logged only */
+    Span span;
+} ModelLoss;
+typedef struct ModelOutput {
+    Name name; /* "logits" [B, T, vocab] */
+    Val value;
+} ModelOutput;
+
+typedef struct Model {
+    Name name;
+    Graph *graph;           /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
+                               < 0: position without a target), or "image", "time", ... */
+    VEC(Param) param;       /* learnable ones and buffers, in order of declaration */
+    VEC(ModelLoss) loss;
+    VEC(ModelOutput) output;
+    int64_t context;        /* largest T */
+    int64_t width;          /* of the outermost scope; 0 when it varies */
+    int64_t state_width;    /* coordinates per position in the state that travels through the layers */
+    int64_t vocab;          /* last extent of output "logits"; 0 without one */
+    Span span;
+} Model;
+
+/* ---- training ---- */
+typedef enum DataKind { DATA_NONE, DATA_TEXT_FILE, DATA_TOKEN_FILES } DataKind;
+typedef struct DataSpec {
+    DataKind kind;
+    const char *path;    /* as written; relative to the folder of the file */
+    const char *folder;  /* that folder */
+    double val;          /* share of the text kept for evaluation, 0..1 */
+    const char *val_path; /* token_files: separate validation shards, or NULL */
+    int bits;            /* token_files: 16 or 32 */
+    bool llmc_header;    /* token_files: 1,024-byte header of llm.c */
+    Span span;
+} DataSpec;
+typedef enum TokenizerKind { TOKENIZER_NONE, TOKENIZER_BYTES, TOKENIZER_CHARS, TOKENIZER_FILE } TokenizerKind;
+typedef struct TokenizerSpec {
+    TokenizerKind kind;
+    const char *path;
+    Span span;
+} TokenizerSpec;
+
+typedef struct OptimizerConstant {
+    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov" */
+    double value;
+} OptimizerConstant;
+typedef struct Optimizer {
+    Name kind; /* "adamw", "sgd" */
+    const HostExpr *lr;
+    VEC(OptimizerConstant) constant;
+    /* per Model.param: */
+    double *lr_scale, *decay;
+    bool *frozen;
+    Span span;
+} Optimizer;
+
+typedef struct Train {
+    DataSpec data;
+    TokenizerSpec tokenizer;
+    int64_t batch_seqs;   /* sequences per optimizer step */
+    int64_t micro_seqs;   /* sequences per forward/backward; divides batch_seqs; = batch_seqs if unwritten */
+    int64_t length_steps; /* `epochs` lengths are < 0 here and resolved against the data: */
+    double length_epochs; /* 0 unless the length was written in epochs */
+    int64_t context;      /* T of training; model.context unless overridden */
+    uint64_t seed;
+    const char *precision; /* "fp32", "mixed(compute = bf16, master = fp32)": as written */
+    bool wants_low_precision;
+    double clip;          /* global gradient norm; 0 = none */
+    Optimizer optimizer;
+    int64_t eval_every, eval_batches; /* 0 = no eval node */
+    DataSpec eval_data;   /* kind DATA_NONE: the validation split of `data` */
+    int64_t checkpoint_every, checkpoint_keep;
+    int64_t log_every;    /* 1 unless written */
+    Span span;
+} Train;
+
+/* ---- the rest of a file ---- */
+typedef enum CheckState { CHECK_TRUE, CHECK_FALSE, CHECK_NOT_DONE } CheckState;
+typedef struct CheckResult {
+    CheckState state;
+    const char *text;   /* "dhc.params - base.params == 394_048" */
+    const char *values; /* "1,177,158,464 - 1,176,764,416"; or why it was not done */
+    const char *where;  /* "" at file level, else the grow step's name */
+    Span span;
+} CheckResult;
+typedef struct GrowStep {
+    Name name;
+    const HostExpr *when; /* NULL: at the start */
+    const Model *before, *after; /* after: shape-checked and counted */
+    const char **lets;    /* "M = 1088", as written */
+    size_t n_lets;
+    Span span;
+} GrowStep;
+typedef struct SweepPlan {
+    Name name;
+    const char **path;     /* axes, in order */
+    size_t n_path;
+    int64_t points;        /* after `skip`, times seeds */
+    Span span;
+} SweepPlan;
+typedef struct LetInfo { /* for resolve, origins and run directories */
+    Name name;
+    const char *text;   /* value, printed */
+    const char *origin; /* "gpt.vwn:3:5", "--set", "import argument at f.vwn:4:3" */
+    Span span;
+} LetInfo;
+
+typedef struct Unit {
+    Ctx *ctx;
+    const char *path;
+    Ast *ast;
+    Model *model;   /* NULL when the file has none (or it could not be built) */
+    Train *train;   /* NULL when the file has none */
+    VEC(CheckResult) check;
+    VEC(GrowStep) grow;
+    VEC(SweepPlan) sweep;
+    VEC(LetInfo) let;
+    VEC(const char *) files;    /* every file read, for "Checking a (+ b, c)" */
+    VEC(const char *) disabled; /* items switched off by /- : "gpt.vwn:12:5 attention local" */
+    struct File *file;          /* the evaluator's own state (check.h) */
+} Unit;
+
+typedef struct CheckOptions {
+    const char *path;       /* "-" reads `text` */
+    const char *text;       /* with path "-", or to override the file's content; else NULL */
+    size_t text_length;
+    const char *const *set; /* "PATH=EXPR" */
+    size_t n_set;
+    bool model_only;        /* skip train, grow, sweep and checks (resume, sample) */
+} CheckOptions;
+/* Parses and evaluates a file and everything it imports. Diagnostics are in ctx; the Unit is never
+ * NULL, but its parts may be missing when diag_errors(ctx) > 0. False checks file E0801. Raises on
+ * limits, memory and bugs (see base.h). An unreadable file is E0106. */
+Unit *check_file(Ctx *ctx, const CheckOptions *how);
+
+/* Draws the initial value in float64: element i of parameter `path` under `seed`. The same on every
+ * backend (source of randomness: philox_key(seed, path)). */
+void param_init(const Param *p, uint64_t seed, double *out); /* p->elements numbers */
+
+/* ---- cost.c, dead.c: exact counts over Model.graph ---- */
+typedef struct ModelCount {
+    int64_t stored, live, dead, active; /* learnable weights; live = stored - dead = `params` */
+    int64_t buffers;
+} ModelCount;
+ModelCount model_count(const Model *m);
+/* Forward matrix products and attention (full square), 2 per multiply-add, per token at T = context. */
+double model_flops_per_token(const Model *m);
+/* Fills Param.dead for every parameter (called by check_file). */
+void model_find_dead(Model *m);
+
+/* ---- step.c: graphs made of a model ---- */
+/* Forward and backward of one micro-batch. Host results: "loss" (sum of trained losses) and
+ * "loss.NAME" each. Adds the gradients times `1 / micro-batches` into EXT_GRAD tensors (one per
+ * learnable, unfrozen parameter, name = path). `fresh`: overwrite instead of add (first micro-batch). */
+Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena);
+/* Clipping and optimizer: reads EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE.
+ * Host results: "grad_norm" (before clipping). The learning rate is a host scalar. State tensors are
+ * "<path>:m", "<path>:v" (adamw, zeros at first) and a step count HV_STEP-based bias correction. */
+Graph *step_update(const Model *m, const Train *t, Arena *arena);
+/* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));
+ * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
+/* Losses without gradients and without dropout: "loss", "loss.NAME". */
+Graph *step_evaluate(const Model *m, Arena *arena);
+/* Output "logits" only, without dropout. */
+Graph *step_predict(const Model *m, Arena *arena);
+
+#endif

@@ -1,0 +1,113 @@
+/* plan.h - what the runtime sees of the compiler: buffers, kernels as text, a list of launches.
+ *
+ * In:  a simplified graph, the numbers of sequences B and positions T.
+ * Out: a static plan: every buffer has its place before the first launch, peak memory is known.
+ * The one idea: the plan is complete. The runtime resolves external tensors to memory, compiles the
+ * kernel texts, and then only walks the launch list.
+ */
+#ifndef VWN_PLAN_H
+#define VWN_PLAN_H
+
+#include "ir.h"
+
+/* A kernel is one C function over a range of rows, whatever it computes:
+ *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
+ * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
+ * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
+ * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
+typedef struct PlanKernel {
+    Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
+    const char *text; /* the function; begins with a comment naming what it computes, from where */
+    size_t length;
+    uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
+} PlanKernel;
+
+typedef struct PlanBuffer {
+    int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
+    uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
+    DType dtype;
+    Name name;              /* of the value, for people */
+} PlanBuffer;
+
+typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT } LaunchKind;
+typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP } IntKind;
+typedef struct LaunchInt {
+    IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
+    int64_t value; /* INT_CONST */
+    Name site;     /* INT_SEED */
+} LaunchInt;
+typedef struct LaunchScalar {
+    int32_t host; /* index in Plan.host, or -1: the constant */
+    double value;
+} LaunchScalar;
+
+/* C[b] = op(A[b]) op(B[b]) (+ C[b] when accumulate), row-major, extents and strides in elements.
+ * buffers: A, B, C. */
+typedef struct PlanMatmul {
+    bool transpose_a, transpose_b, accumulate;
+    int64_t m, n, k, batch;
+    int64_t lda, ldb, ldc, step_a, step_b, step_c;
+} PlanMatmul;
+/* Rows grouped by expert. buffers: forward and dx: x, w, index, y; dw: x, dy, index, dw. */
+typedef struct PlanExpert {
+    enum { EXPERT_Y, EXPERT_DW } what;
+    bool transpose_w;
+    bool x_per_pair;             /* x has one row per (token, choice), else one per token */
+    int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
+} PlanExpert;
+
+typedef struct Launch {
+    LaunchKind kind;
+    uint32_t kernel; /* LAUNCH_KERNEL */
+    uint32_t n_buffer, n_int, n_scalar;
+    const uint32_t *buffer;  /* indices in Plan.buffer */
+    const uint64_t *shift;   /* bytes to add to each buffer's start */
+    const LaunchInt *ints;
+    const LaunchScalar *scalars;
+    int64_t rows;            /* the parallel extent; 0 = nothing to do */
+    int64_t grain;           /* rows per chunk worth handing to a thread; a function of the plan alone */
+    PlanMatmul matmul;
+    PlanExpert expert;
+    Name name;               /* path of the module it computes for */
+    Span span;
+    double flops, bytes;     /* work and compulsory traffic */
+} Launch;
+
+typedef struct PlanResult { /* host-read outputs, in graph order */
+    Name name;
+    uint32_t buffer;
+    DType dtype;
+    uint8_t rank;
+    int64_t d[MAX_RANK];
+} PlanResult;
+typedef struct PlanExt {
+    Ext ext;          /* with its symbolic shape */
+    int64_t elements; /* at this B, T */
+    bool stored;      /* the plan writes it */
+} PlanExt;
+
+typedef struct Plan {
+    int64_t B, T;
+    PlanExt *ext;            size_t n_ext;
+    const HostExpr **host;   size_t n_host;
+    PlanBuffer *buffer;      size_t n_buffer;
+    PlanKernel *kernel;      size_t n_kernel;
+    Launch *launch;          size_t n_launch;
+    PlanResult *result;      size_t n_result;
+    uint64_t arena_bytes;
+    const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
+    size_t prelude_length;
+} Plan;
+
+typedef struct PlanOptions {
+    int64_t B, T;
+    bool no_fusion; /* every node its own kernel: for tests */
+} PlanOptions;
+
+/* Everything lives in `arena`. Symbols that the graph does not use may be 1. */
+Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
+void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
+void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
+void plan_dump_kernels(Buf *out, const Plan *p); /* `--stage kernel`: the text as it is compiled */
+
+#endif

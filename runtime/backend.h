@@ -1,0 +1,55 @@
+/* backend.h - a device: memory, compiled kernels, matrix products. One vtable per backend.
+ *
+ * Ownership: a Backend is opened and closed by its user; memory it gave out is freed with free().
+ * Errors: a Status and a sentence in `why` (never printed here). Threads: one at a time per Backend.
+ */
+#ifndef VWN_BACKEND_H
+#define VWN_BACKEND_H
+
+#include "../compiler/plan.h"
+
+typedef struct Backend Backend;
+typedef struct Module Module; /* the compiled kernels of one plan */
+
+typedef struct BuildReport {
+    int kernels, cached, compiled;
+    double seconds;
+    char why[512]; /* of a failure: the failed call, the kernel, the compiler's first error line */
+} BuildReport;
+
+typedef struct BackendOps {
+    const char *name;
+    Status (*alloc)(Backend *b, uint64_t bytes, void **memory); /* 64-byte aligned, zeroed */
+    void (*free)(Backend *b, void *memory, uint64_t bytes);
+    Status (*upload)(Backend *b, void *to, const void *from, uint64_t bytes);
+    Status (*download)(Backend *b, void *to, const void *from, uint64_t bytes);
+    Status (*build)(Backend *b, const Plan *plan, Module **module, BuildReport *report);
+    void (*drop)(Backend *b, Module *module);
+    Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
+                     const double *s, int64_t rows, int64_t grain);
+    Status (*matmul)(Backend *b, const PlanMatmul *how, const float *x, const float *y, float *z);
+    Status (*expert)(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+                     const int64_t *index, float *out);
+    Status (*sync)(Backend *b);
+    void (*close)(Backend *b);
+} BackendOps;
+
+struct Backend {
+    const BackendOps *ops;
+    Ctx *ctx;
+    int threads;
+    char why[512]; /* sentence of the first failure since the last sync */
+};
+
+typedef struct CpuOptions {
+    int threads;            /* 0 = as many as the process may use */
+    const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
+    const char *compiler;   /* NULL = $CC, cc, gcc, clang, whichever works first */
+} CpuOptions;
+/* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
+Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
+
+/* What `vwn doctor` shows, one "key: value" line each; opens nothing that stays open. */
+void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out);
+
+#endif

@@ -1,0 +1,137 @@
+/* vwn.h - the public interface of the vwn library; the only header a program needs.
+ *
+ * A context owns everything made from it. One context per thread at a time. No function prints or
+ * exits; text goes through a vwn_writer, failures come back as a vwn_status with vwn_message(), and
+ * mistakes in files as diagnostics (vwn_diagnostics). Strings that are returned live as long as the
+ * context unless stated otherwise.
+ */
+#ifndef VWN_H
+#define VWN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum vwn_status {
+    VWN_OK = 0,
+    VWN_INPUT = 1,        /* the input has errors; see vwn_diagnostics */
+    VWN_USAGE = 2,        /* wrong use of this interface */
+    VWN_CHECK = 3,        /* a `check` of the file is false */
+    VWN_DIVERGED = 4,     /* NaN, infinity or a loss spike stopped the run */
+    VWN_ENVIRONMENT = 5,  /* memory, compiler, files, disk */
+    VWN_BUG = 70,         /* a broken invariant of vwn */
+    VWN_INTERRUPTED = 130 /* stopped by vwn_interrupt; a checkpoint was written */
+} vwn_status;
+
+typedef struct vwn_context vwn_context;
+typedef struct vwn_unit vwn_unit; /* a checked file */
+
+typedef struct vwn_writer {
+    void (*put)(void *user, const char *text, size_t length);
+    void *user;
+} vwn_writer;
+
+typedef struct vwn_options {
+    void *(*resize)(void *user, void *p, size_t old_size, size_t new_size); /* NULL: malloc */
+    void *user;
+    size_t memory_limit;   /* bytes for the compiler's own data; 0 = 1 GiB */
+    int threads;           /* 0 = as many as the process may use */
+    const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn; "" = none */
+    const char *compiler;  /* C compiler; NULL = $CC, cc, gcc, clang */
+    bool reference;        /* run in the float64 reference evaluator instead of compiled kernels */
+} vwn_options;
+
+const char *vwn_version(void);  /* "0.1.0" */
+const char *vwn_build_id(void); /* hash of the sources it was built from */
+
+/* NULL when there is not even memory for a context. `options` may be NULL. */
+vwn_context *vwn_open(const vwn_options *options);
+void vwn_close(vwn_context *ctx); /* NULL is fine */
+const char *vwn_message(const vwn_context *ctx); /* sentence of the last failure, or "" */
+
+/* ---- files ---- */
+typedef struct vwn_file_options {
+    const char *path;       /* "-": take `text` */
+    const char *text;       /* content of "-", or NULL */
+    size_t text_length;
+    const char *const *set; /* "PATH=EXPR" overrides */
+    size_t n_set;
+    bool model_only;        /* no train, grow, sweep, checks */
+    const char *const *deny; /* lints that count as errors; "warnings" = all */
+    size_t n_deny;
+} vwn_file_options;
+/* Parses and checks. *unit is set even on VWN_INPUT and VWN_CHECK (for fmt and reports). */
+vwn_status vwn_check(vwn_context *ctx, const vwn_file_options *file, vwn_unit **unit);
+/* Diagnostics filed so far, rendered as text (or JSON lines) and then forgotten. Returns errors. */
+size_t vwn_diagnostics(vwn_context *ctx, const vwn_writer *out, bool json, bool color,
+                       size_t *warnings);
+
+typedef enum vwn_report {
+    VWN_REPORT_CHECK,    /* "ok check ..." lines and "Finished ..." */
+    VWN_REPORT_PARAMS, VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
+    VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR, VWN_REPORT_LOSSES,
+    VWN_REPORT_COST,     /* parameters, FLOPs, bytes; peak memory of training as planned */
+    VWN_REPORT_RESOLVED, /* the file with every default and override written out */
+    VWN_REPORT_ORIGINS,  /* where each let's value comes from */
+    VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
+    VWN_REPORT_KERNEL, VWN_REPORT_PLAN /* `vwn ir --stage` */
+} vwn_report;
+typedef struct vwn_report_options {
+    bool json;
+    int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
+    const char *program; /* ir: "train", "update", "eval", "predict" */
+} vwn_report_options;
+vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
+                            const vwn_writer *out);
+/* Canonical text of a file (or of `text` for "-"). */
+vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const vwn_writer *out);
+vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out);
+vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
+vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);
+
+/* ---- training ---- */
+typedef enum vwn_event_kind {
+    VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,
+    VWN_EVENT_NOTE, VWN_EVENT_END
+} vwn_event_kind;
+typedef struct vwn_event {
+    vwn_event_kind kind;
+    int64_t step, steps, tokens;
+    double loss, eval_loss, lr, grad_norm, tokens_per_second, seconds, eta_seconds;
+    const char *text; /* start: summary; compile: "31 kernels: ..."; note, checkpoint: sentence */
+    const char *json; /* the same event as one JSON object, as written to events.jsonl */
+} vwn_event;
+typedef struct vwn_train_options {
+    const char *run;          /* run directory; NULL = runs/<model name> */
+    bool resume;              /* go on from the last checkpoint of the run */
+    bool overwrite;           /* start anew in a directory that has a run */
+    bool dry_run;             /* everything up to the first step */
+    int64_t until_steps;      /* stop (with a checkpoint) after this many steps; 0 = to the end */
+    void (*event)(void *user, const vwn_event *e);
+    void *user;
+} vwn_train_options;
+vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
+/* From a signal handler or another thread: finish the step, write a checkpoint, return. */
+void vwn_interrupt(vwn_context *ctx);
+
+typedef struct vwn_eval_options {
+    const char *source;  /* run directory or checkpoint file */
+    const char *data;    /* path replacing the file's data; NULL = the validation split */
+    int64_t batches;     /* 0 = as the file says */
+    bool json;
+} vwn_eval_options;
+vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_writer *out);
+
+typedef struct vwn_sample_options {
+    const char *source;  /* run directory or checkpoint file */
+    const char *prompt;
+    int64_t tokens;
+    double temperature;  /* 0 = always the most likely */
+    double top_p;        /* 1 = all */
+    uint64_t seed;
+    bool json;
+} vwn_sample_options;
+/* Text is written as it is made. */
+vwn_status vwn_sample(vwn_context *ctx, const vwn_sample_options *how, const vwn_writer *out);
+
+#endif
