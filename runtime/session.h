@@ -1,0 +1,98 @@
+/* session.h - what a public call of the runtime holds open while it works; private to runtime/.
+ *
+ * In:  a context and its options.   Out: a backend (or the reference evaluator), a store of tensors.
+ * The one idea: everything that is not arena memory (file descriptors, maps, a backend, programs, a
+ * lock) hangs on the Session, and session_close() gives it back on every path, also after ctx_raise().
+ */
+#ifndef VWN_SESSION_H
+#define VWN_SESSION_H
+
+#include <signal.h>
+
+#include "../compiler/model.h"
+#include "exec.h"
+#include "vwn.h"
+
+struct vwn_context {
+    Ctx *ctx;
+    vwn_options options;
+    volatile sig_atomic_t interrupted; /* set by vwn_interrupt, cleared by the run that obeys it */
+};
+
+/* A checked file as the public interface hands it out. */
+struct vwn_unit {
+    vwn_context *context;
+    Unit *unit;
+};
+
+/* What the runtime asks of the compiler besides graphs; vwn_train, vwn_eval and vwn_sample fill it
+ * with check_file and unit_resolved_text. */
+typedef struct Hooks {
+    char *(*resolved_text)(Unit *unit, Arena *arena); /* the file, self-contained, as one text */
+    Unit *(*check)(Ctx *ctx, const CheckOptions *how);
+} Hooks;
+/* compiler/resolve.c: every default, override and import written out; checks to the same model. */
+char *unit_resolved_text(Unit *unit, Arena *arena);
+
+/* Something to give back when the session closes, last in first out. */
+typedef struct Cleanup {
+    void (*release)(void *what);
+    void *what;
+    struct Cleanup *next;
+} Cleanup;
+
+typedef struct Session {
+    vwn_context *owner;
+    Ctx *ctx;
+    Arena *arena;     /* lives until session_close */
+    Backend *backend; /* NULL: the reference evaluator */
+    Store *store;
+    Cleanup *cleanup;
+    char note[768];   /* why the reference evaluator is used although it was not asked for, or "" */
+} Session;
+
+/* Runs body(user) with a landing place for ctx_raise; the status it returns or was raised with. */
+Status guarded(Ctx *ctx, Status (*body)(void *user), void *user);
+
+/* The session must be zeroed; both raise, and session_close is due in every case. */
+void session_open(Session *s, vwn_context *owner);
+/* Opens the backend that vwn_options ask for and an empty store. Without a C compiler: the reference
+ * evaluator, and `note` says so and what to install. */
+void session_open_backend(Session *s);
+void session_close(Session *s);
+void session_defer(Session *s, void (*release)(void *what), void *what);
+
+/* Raises ST_ENVIRONMENT (or `st`) with the store's sentence unless st is ST_OK. */
+void session_store_ok(Session *s, Status st);
+/* Builds a program that is freed with the session. Raises with the reason when it cannot. */
+Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
+                         BuildReport *total);
+/* Runs it; raises ST_ENVIRONMENT with the reason when the backend fails. */
+void session_run(Session *s, Program *p, const RunArgs *args);
+double session_scalar(Session *s, Program *p, Name result);
+
+/* Puts parameters and buffers of the model into the store, without values. */
+void session_add_params(Session *s, const Model *m);
+/* Draws every initial value under `seed`. Buffers too. */
+void session_init_params(Session *s, const Model *m, uint64_t seed);
+
+/* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per micro-batch
+ * (0: as the file says), as planned for float32: what `vwn cost` prints. `arena` is the largest arena
+ * of the programs, which share one. Needs no device. */
+typedef struct MemoryNeed {
+    uint64_t weights, buffers, gradients, optimizer, inputs, arena, total;
+} MemoryNeed;
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
+/* Bytes of memory this process may use at most, by the machine and by its control group. */
+uint64_t memory_of_machine(void);
+
+double clock_seconds(void); /* monotonic */
+
+/* ---- the work behind vwn_train, vwn_eval, vwn_sample; they raise ---- */
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks);
+Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
+                   const Hooks *hooks);
+Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,
+                     const Hooks *hooks);
+
+#endif
