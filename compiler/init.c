@@ -1,0 +1,65 @@
+/* init.c - initial values of parameters.
+ *
+ * In:  a Param and a seed.   Out: float64 numbers.
+ * The one idea: element i is a function of (seed, path, i) alone, so any range can be drawn by itself,
+ * on any backend, and a model that gains a tensor keeps the values of the others.
+ */
+#include <math.h>
+
+#include "init.h"
+
+/* A standard normal cut at +-cutoff, by rejection: attempt a uses step a of the same counter. */
+static double cut_normal(uint64_t key, uint64_t i, double cutoff)
+{
+    double x = 0;
+    for (uint64_t attempt = 0; attempt < 1000; attempt++) {
+        x = philox_normal(key, attempt, i);
+        if (fabs(x) <= cutoff)
+            return x;
+    }
+    return fmax(-cutoff, fmin(cutoff, x)); /* a cutoff so small that drawing is hopeless */
+}
+
+/* Extents of the last two axes; a vector is one row. */
+static void matrix_of(const Param *p, int64_t *rows, int64_t *cols)
+{
+    int r = p->shape.rank;
+    *cols = r > 0 ? p->shape.d[r - 1].n : 1;
+    *rows = r > 1 ? p->shape.d[r - 2].n : 1;
+}
+
+void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count, double *out)
+{
+    const Init *init = &p->init;
+    uint64_t key = philox_key(seed, p->path);
+    int64_t rows, cols;
+    matrix_of(p, &rows, &cols);
+    for (int64_t k = 0; k < count; k++) {
+        uint64_t i = (uint64_t)(from + k);
+        switch (init->kind) {
+        case INIT_FILL:
+            out[k] = init->a;
+            break;
+        case INIT_EYE:
+            out[k] = (int64_t)i % cols == (int64_t)i / cols % rows ? 1.0 : 0.0;
+            break;
+        case INIT_NORMAL:
+            out[k] = init->a * philox_normal(key, 0, i);
+            break;
+        case INIT_TRUNC_NORMAL:
+            out[k] = init->a * cut_normal(key, i, init->b);
+            break;
+        case INIT_UNIFORM:
+            out[k] = init->a + (init->b - init->a) * philox_uniform(key, 0, i);
+            break;
+        case INIT_LIST:
+            out[k] = i < init->n ? init->list[i] : 0.0;
+            break;
+        }
+    }
+}
+
+void param_init(const Param *p, uint64_t seed, double *out)
+{
+    param_init_range(p, seed, 0, p->elements, out);
+}

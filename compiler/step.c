@@ -1,0 +1,187 @@
+/* step.c - the graphs that training, evaluation and sampling run, made of a model's forward graph.
+ *
+ * In:  a Model and its Train.   Out: graphs whose outputs are host-read scalars and stored tensors.
+ * The one idea: a step is the model's own nodes copied into a new graph, then more nodes behind them;
+ * nothing is changed in place, so one Model serves any number of graphs.
+ */
+#include <math.h>
+
+#include "model.h"
+#include "optimizer.h"
+
+/* ---- copying the forward graph ---- */
+
+/* A dropout mask: a STOP node of this site; identity where no dropout is wanted. */
+static bool is_dropout_mask(const Node *n)
+{
+    return n->op == OP_STOP && n->a.site && !strcmp(n->a.site, "dropout");
+}
+
+static Val copy_node(Graph *g, const Graph *from, const Node *n, const Val *map, bool dropout)
+{
+    if (n->op == OP_EXT) {
+        const Ext *e = &from->ext.v[n->a.i];
+        return ir_ext(g, e->kind, e->name, e->dtype, &e->shape);
+    }
+    if (n->op == OP_HOST)
+        return ir_host(g, from->host.v[n->a.i]);
+    if (!dropout && is_dropout_mask(n))
+        return ir_broadcast(g, ir_fill(g, 1.0), &n->shape);
+    Node copy = *n;
+    copy.in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
+    for (size_t i = 0; i < n->n_in; i++)
+        copy.in[i] = map[n->in[i]];
+    if (n->a.n) {
+        double *data = NEW_ARRAY(g->arena, double, n->a.n);
+        memcpy(data, n->a.data, n->a.n * sizeof *data);
+        copy.a.data = data;
+    }
+    if (!dropout && n->op == OP_SDPA)
+        copy.a.z = 0;
+    vec_push(g->arena, &g->node, copy);
+    return (Val)(g->node.n - 1);
+}
+
+/* map[v] becomes the copy of node v of the model. Order, spans and names are kept. */
+static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, Val **map)
+{
+    const Graph *from = m->graph;
+    Graph *g = graph_new(from->ctx, arena);
+    *map = NEW_ARRAY(arena, Val, from->node.n);
+    for (Val v = 1; v < from->node.n; v++) {
+        const Node *n = node_at(from, v);
+        g->span = n->span;
+        g->name = n->name;
+        (*map)[v] = copy_node(g, from, n, *map, dropout);
+    }
+    g->span = NO_SPAN;
+    g->name = NULL;
+    return g;
+}
+
+/* ---- losses ---- */
+
+static Val as_scalar(Graph *g, Val v)
+{
+    Shape scalar = {0};
+    return ir_reshape(g, v, &scalar);
+}
+
+/* The mean over the instances of loss `first` that follow it under the same name. */
+static Val mean_of_instances(Graph *g, const Model *m, const Val *map, size_t first)
+{
+    const ModelLoss *l = &m->loss.v[first];
+    Val sum = 0;
+    size_t count = 0;
+    for (size_t i = first; i < m->loss.n; i++) {
+        const ModelLoss *k = &m->loss.v[i];
+        if (k->name != l->name || k->trained != l->trained)
+            continue;
+        Val v = as_scalar(g, map[k->value]);
+        sum = sum ? ir_binary(g, OP_ADD, sum, v) : v;
+        count++;
+    }
+    return count > 1 ? ir_scale(g, sum, 1.0 / (double)count) : sum;
+}
+
+static bool is_first_instance(const Model *m, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (m->loss.v[k].name == m->loss.v[i].name && m->loss.v[k].trained == m->loss.v[i].trained)
+            return false;
+    return true;
+}
+
+/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without any. */
+static Val emit_losses(Graph *g, const Model *m, const Val *map)
+{
+    Val total = 0;
+    Val *each = NEW_ARRAY(g->arena, Val, m->loss.n + 1);
+    for (size_t i = 0; i < m->loss.n; i++) {
+        if (!is_first_instance(m, i))
+            continue;
+        each[i] = mean_of_instances(g, m, map, i);
+        if (m->loss.v[i].trained)
+            total = total ? ir_binary(g, OP_ADD, total, each[i]) : each[i];
+    }
+    if (total)
+        ir_output(g, name_str(g->ctx, "loss"), total);
+    for (size_t i = 0; i < m->loss.n; i++) {
+        const ModelLoss *l = &m->loss.v[i];
+        if (each[i])
+            ir_output(g, name_printf(g->ctx, "%s.%s", l->trained ? "loss" : "metric", l->name),
+                      each[i]);
+    }
+    return total;
+}
+
+/* ---- the graphs of model.h ---- */
+
+static void store_gradients(Graph *g, const Model *m, const Train *t, const Val *map, Val loss,
+                            bool fresh)
+{
+    size_t n = m->param.n, n_wrt = 0;
+    Val *wrt = NEW_ARRAY(g->arena, Val, n + 1), *grad = NEW_ARRAY(g->arena, Val, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (param_is_trained(m, t, i))
+            wrt[n_wrt++] = map[m->param.v[i].value];
+    graph_gradient(g, loss, wrt, n_wrt, grad);
+    for (size_t i = 0, k = 0; i < n; i++) {
+        if (!param_is_trained(m, t, i))
+            continue;
+        const Param *p = &m->param.v[i];
+        Val d = grad[k++];
+        g->name = p->path;
+        g->span = p->declared;
+        if (!d && !fresh)
+            continue; /* the first micro-batch has written the zeros */
+        if (!d)
+            d = ir_broadcast(g, ir_fill(g, 0.0), &p->shape);
+        if (!fresh)
+            d = ir_binary(g, OP_ADD, ir_ext(g, EXT_GRAD, p->path, DT_REAL, &p->shape), d);
+        ir_store(g, d, EXT_GRAD, p->path);
+    }
+}
+
+Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
+{
+    Val *map;
+    Graph *g = copy_forward(m, arena, true, &map);
+    Val loss = emit_losses(g, m, map);
+    if (!loss)
+        ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
+    int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
+    if (parts > 1)
+        loss = ir_scale(g, loss, 1.0 / (double)parts);
+    store_gradients(g, m, t, map, loss, fresh);
+    return g;
+}
+
+Graph *step_update(const Model *m, const Train *t, Arena *arena)
+{
+    Graph *g = graph_new(m->graph->ctx, arena);
+    Val norm = optimizer_update(g, m, t);
+    ir_output(g, name_str(g->ctx, "grad_norm"), norm);
+    return g;
+}
+
+Graph *step_evaluate(const Model *m, Arena *arena)
+{
+    Val *map;
+    Graph *g = copy_forward(m, arena, false, &map);
+    if (!emit_losses(g, m, map))
+        ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
+    return g;
+}
+
+Graph *step_predict(const Model *m, Arena *arena)
+{
+    Val *map;
+    Graph *g = copy_forward(m, arena, false, &map);
+    for (size_t i = 0; i < m->output.n; i++)
+        if (!strcmp(m->output.v[i].name, "logits")) {
+            ir_output(g, m->output.v[i].name, map[m->output.v[i].value]);
+            return g;
+        }
+    ctx_raise(g->ctx, ST_INPUT, "model `%s` has no output `logits` to predict with", m->name);
+}
