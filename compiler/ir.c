@@ -68,33 +68,47 @@ Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr, const Shape *shape)
 
 /* ---- leaves ---- */
 
-static int32_t ext_index(Graph *g, ExtKind kind, Name name)
-{
-    for (size_t i = g->ext.n; i-- > 0;)
-        if (g->ext.v[i].kind == kind && g->ext.v[i].name == name)
-            return (int32_t)i;
-    return -1;
-}
+/* Where an external tensor is in the table, and its leaf (0: none yet). */
+typedef struct Leaf {
+    int32_t ext;
+    Val node;
+} Leaf;
 
 /* Names are 16-byte aligned, so name + kind is a key of its own. */
-static uintptr_t leaf_key(ExtKind kind, Name name)
+static Leaf *leaf_of(Graph *g, const Ext *x)
 {
-    return (uintptr_t)name + (uintptr_t)kind;
+    void **slot = map_at(&g->leaf, (uintptr_t)x->name + (uintptr_t)x->kind);
+    if (!*slot) {
+        Leaf *fresh = NEW(g->arena, Leaf);
+        fresh->ext = (int32_t)g->ext.n;
+        vec_push(g->arena, &g->ext, *x);
+        *slot = fresh;
+    }
+    Leaf *leaf = *slot;
+    const Ext *known = &g->ext.v[leaf->ext];
+    if (known->dtype != x->dtype || !shape_eq(&known->shape, &x->shape))
+        vwn_bug(g->ctx, "external tensor %s with two shapes or types", x->name);
+    return leaf;
+}
+
+int32_t ext_add(Graph *g, const Ext *x)
+{
+    return leaf_of(g, x)->ext;
+}
+
+void ext_set_leaf(Graph *g, Val v)
+{
+    Leaf *leaf = leaf_of(g, &g->ext.v[node_at(g, v)->a.i]);
+    if (!leaf->node)
+        leaf->node = v;
 }
 
 Val ir_ext(Graph *g, ExtKind kind, Name name, DType dtype, const Shape *shape)
 {
-    void **slot = map_at(&g->leaf, leaf_key(kind, name));
-    if (*slot) {
-        Val v = (Val)(uintptr_t)*slot;
-        if (!shape_eq(shape_of(g, v), shape) || node_at(g, v)->dtype != (uint8_t)dtype)
-            vwn_bug(g->ctx, "external tensor %s with two shapes or types", name);
-        return v;
-    }
-    vec_push(g->arena, &g->ext, (Ext){kind, name, dtype, *shape});
-    Val v = ir_node(g, OP_EXT, NULL, 0, &(Attr){.i = (int64_t)g->ext.n - 1}, NULL);
-    *slot = (void *)(uintptr_t)v;
-    return v;
+    Leaf *leaf = leaf_of(g, &(Ext){kind, name, dtype, *shape});
+    if (!leaf->node)
+        leaf->node = ir_node(g, OP_EXT, NULL, 0, &(Attr){.i = leaf->ext}, NULL);
+    return leaf->node;
 }
 
 Val ir_host(Graph *g, const HostExpr *e)
@@ -426,14 +440,6 @@ void ir_output(Graph *g, Name name, Val v)
 
 void ir_store(Graph *g, Val v, ExtKind kind, Name name)
 {
-    int32_t e = ext_index(g, kind, name);
-    if (e < 0) {
-        /* written before it was ever read: the table needs it, the graph needs no leaf */
-        ir_ext(g, kind, name, (DType)node_at(g, v)->dtype, shape_of(g, v));
-        e = ext_index(g, kind, name);
-    }
-    const Ext *x = &g->ext.v[e];
-    if (!shape_eq(&x->shape, shape_of(g, v)) || x->dtype != (DType)node_at(g, v)->dtype)
-        vwn_bug(g->ctx, "a value is stored into %s, which has another shape or type", name);
-    vec_push(g->arena, &g->out, (Output){name, v, e});
+    Ext x = {kind, name, (DType)node_at(g, v)->dtype, *shape_of(g, v)};
+    vec_push(g->arena, &g->out, (Output){name, v, ext_add(g, &x)});
 }

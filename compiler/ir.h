@@ -228,8 +228,10 @@ void ref_evaluate(const Graph *g, Arena *arena, RefRun *run, Tensor **results);
 Tensor *tensor_new(Arena *arena, DType dtype, uint8_t rank, const int64_t *d);
 
 /* ---- random numbers, the same on every backend (philox.c): Philox4x32-10 ---- */
-/* key = seed mixed with the site's bytes; counter = (index, step). Uniform in [0, 1) with 24 bits;
- * normals by Box-Muller from the same block. */
+/* key = seed mixed with the site's bytes; counter words = (index low, high, step low, high). Uniform
+ * = (word 0 >> 8) 2^-24, in [0, 1); normal = sqrt(-2 ln u) cos(2 pi a), u = ((word 0 >> 8) + 1) 2^-24,
+ * a = (word 1 >> 8) 2^-24. */
+void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 uint64_t philox_key(uint64_t seed, const char *site);
 double philox_uniform(uint64_t key, uint64_t step, uint64_t index);
 double philox_normal(uint64_t key, uint64_t step, uint64_t index);
