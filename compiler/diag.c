@@ -345,7 +345,8 @@ static void put_columns(Buf *b, const char *s, size_t n, size_t skip, size_t mos
         if (col >= skip) {
             if (c == '\t')
                 buf_putc(b, ' ');
-            else if (!step || c < 0x20 || c == 0x7f || (step == 2 && c == 0xc2 && (unsigned char)s[i + 1] < 0xa0))
+            else if (!step || c < 0x20 || c == 0x7f ||
+                     (c == 0xc2 && step == 2 && (unsigned char)s[i + 1] < 0xa0))
                 buf_puts(b, "\xef\xbf\xbd");
             else
                 buf_put(b, s + i, step);

@@ -1,0 +1,395 @@
+/* parse.c - building raw nodes, and the sentences about syntax errors.
+ *
+ * In:  calls from the actions of vwn.y.   Out: Ast nodes in the context's arena.
+ * The one idea: a node under construction carries its depth, so that a tree too deep for recursive
+ * walks is refused while it is built, whatever rule made it.
+ */
+#include "parse.h"
+#include "vwn_parser.h"
+
+/* ---- nodes ---- */
+
+static Node sized(Parser *p, Ast *ast, uint32_t depth)
+{
+    if (depth > DEPTH_LIMIT)
+        lex_limit(&p->lex, ast->span, "depth of the syntax tree", DEPTH_LIMIT);
+    return (Node){ast, depth};
+}
+
+Node parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
+                const Node *kids)
+{
+    if (++p->nodes > NODE_LIMIT)
+        lex_limit(&p->lex, span, "nodes", NODE_LIMIT);
+    Ast *ast = NEW(p->ctx->program, Ast);
+    ast->kind = kind;
+    ast->name = name;
+    ast->span = span;
+    ast->name_span = name_span;
+    ast->n = (uint32_t)n;
+    if (n)
+        ast->kid = NEW_ARRAY(p->ctx->program, Ast *, n);
+    uint32_t depth = 0;
+    for (size_t i = 0; i < n; i++) {
+        ast->kid[i] = kids[i].ast;
+        depth = kids[i].depth > depth ? kids[i].depth : depth;
+    }
+    return sized(p, ast, depth + 1);
+}
+
+/* The room of a list is the power of two at or above its length, at least 4. */
+Node parse_add(Parser *p, Node list, Node kid)
+{
+    Ast *ast = list.ast;
+    uint32_t n = ast->n;
+    if (n == 0 || (n >= 4 && (n & (n - 1)) == 0)) {
+        Ast **room = NEW_ARRAY(p->ctx->program, Ast *, n ? (size_t)n * 2 : 4);
+        if (n)
+            memcpy(room, ast->kid, n * sizeof *room);
+        ast->kid = room;
+    }
+    ast->kid[ast->n++] = kid.ast;
+    return sized(p, ast, kid.depth + 1 > list.depth ? kid.depth + 1 : list.depth);
+}
+
+/* The start of the line that ends (exclusively) at `end`. */
+static uint32_t line_start(const char *text, uint32_t end)
+{
+    while (end > 0 && text[end - 1] != '\n')
+        end--;
+    return end;
+}
+
+/* The bytes of a `##` line behind the marks, or NULL when it is another kind of line. */
+static const char *doc_text(const char *text, uint32_t lo, uint32_t hi, size_t *n)
+{
+    while (lo < hi && (text[lo] == ' ' || text[lo] == '\t'))
+        lo++;
+    if (hi - lo < 2 || text[lo] != '#' || text[lo + 1] != '#')
+        return NULL;
+    lo += 2;
+    if (lo < hi && text[lo] == ' ')
+        lo++;
+    while (hi > lo && (text[hi - 1] == ' ' || text[hi - 1] == '\t' || text[hi - 1] == '\r'))
+        hi--;
+    *n = hi - lo;
+    return text + lo;
+}
+
+/* The `##` lines right above an item that is the first thing on its line. */
+static Name doc_above(Parser *p, uint32_t at)
+{
+    const char *text = p->lex.text;
+    while (at > 0 && (text[at - 1] == ' ' || text[at - 1] == '\t'))
+        at--;
+    if (at == 0 || text[at - 1] != '\n')
+        return NULL;
+    uint32_t first = at;
+    size_t n;
+    while (first > 0) {
+        uint32_t above = line_start(text, first - 1);
+        if (!doc_text(text, above, first - 1, &n))
+            break;
+        first = above;
+    }
+    if (first == at)
+        return NULL;
+    Buf b = buf_new(p->lex.arena);
+    for (uint32_t lo = first; lo < at;) {
+        uint32_t hi = lo;
+        while (text[hi] != '\n')
+            hi++;
+        const char *line = doc_text(text, lo, hi, &n);
+        if (b.n)
+            buf_putc(&b, '\n');
+        buf_put(&b, line, n);
+        lo = hi + 1;
+    }
+    return name_of(p->ctx, b.s, b.n);
+}
+
+Node parse_item(Parser *p, Node list, Node item)
+{
+    item.ast->doc = doc_above(p, item.ast->span.lo);
+    return parse_add(p, list, item);
+}
+
+/* ---- syntax errors ---- */
+
+typedef struct Expected {
+    const char *const *name;
+    size_t n;
+} Expected;
+
+static bool expects(Expected e, const char *name)
+{
+    for (size_t i = 0; i < e.n; i++)
+        if (!strcmp(e.name[i], name))
+            return true;
+    return false;
+}
+
+/* Says in one phrase what could have stood here. An operator is never what was forgotten. */
+static void put_expected(Buf *b, Expected e)
+{
+    static const char *const minor[] = {"+", "-",  "*", "/",  "@",  "mod", "^", "==", "!=", "<", "<=",
+                                        ">", ">=", "and", "or", "..", "(", "[", ".", "a quantity",
+                                        "true or false", "/-", "for"};
+    const char *pick[8];
+    size_t n = 0;
+    if (expects(e, "a number")) {
+        pick[n++] = "an expression";
+        for (size_t i = 0; i < e.n; i++)
+            if (!strcmp(e.name[i], ")") || !strcmp(e.name[i], "]"))
+                pick[n++] = e.name[i];
+    } else if (expects(e, "let") && expects(e, "import")) {
+        pick[n++] = "an item";
+    } else {
+        for (size_t i = 0; i < e.n && n < COUNT_OF(pick); i++) {
+            size_t k = 0;
+            while (k < COUNT_OF(minor) && strcmp(minor[k], e.name[i]))
+                k++;
+            if (k == COUNT_OF(minor) || e.n == 1)
+                pick[n++] = e.name[i];
+        }
+    }
+    for (size_t i = 0; i < n; i++) {
+        bool words = strchr(pick[i], ' ') != NULL;
+        buf_puts(b, i == 0 ? "" : i + 1 == n ? " or " : ", ");
+        buf_printf(b, words ? "%s" : "`%s`", pick[i]);
+    }
+    if (!n)
+        buf_puts(b, "something else");
+}
+
+/* What was found: its name, its place and the words under the carets. */
+static const char *put_found(Parser *p, Buf *b, Span *at)
+{
+    Lex *lx = &p->lex;
+    int kind = p->token.kind;
+    *at = p->token.span;
+    if (kind == T_SEP && at->lo == at->hi) {
+        if (lx->by_newline) {
+            buf_puts(b, "the end of the line");
+            return "the line ends here";
+        }
+        kind = lx->raw.kind;
+        *at = lx->raw.span;
+    }
+    if (kind == 0) {
+        buf_puts(b, "the end of the file");
+        return "the file ends here";
+    }
+    uint32_t n = at->hi - at->lo;
+    if (kind == T_STRING)
+        buf_puts(b, "a string");
+    else
+        buf_printf(b, n > 40 ? "`%.*s...`" : "`%.*s`", (int)(n > 40 ? 40 : n), lx->text + at->lo);
+    return "not expected here";
+}
+
+static bool is_keyword(int kind)
+{
+    switch (kind) {
+    case T_IMPORT: case T_AS: case T_LET: case T_BLOCK: case T_PARAM: case T_BUFFER: case T_RETURN:
+    case T_CHECK: case T_FOR: case T_IN: case T_IF: case T_THEN: case T_ELSE: case T_AND: case T_OR:
+    case T_NOT: case T_MOD: case T_BOOL:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static char char_after(const Lex *lx, uint32_t at)
+{
+    while (at < lx->n && (lx->text[at] == ' ' || lx->text[at] == '\t'))
+        at++;
+    return at < lx->n ? lx->text[at] : 0;
+}
+
+/* `let in = 3`, `f(for = 2)`, `check = 1`: a reserved word where a name was meant. */
+static bool reserved_word(Parser *p)
+{
+    Lex *lx = &p->lex;
+    Token word = p->token, before = lx->before_last;
+    char next = char_after(lx, word.span.hi);
+    bool found = false;
+    if (is_keyword(word.kind)) {
+        switch (before.kind) {
+        case T_LET: case T_BLOCK: case T_PARAM: case T_BUFFER: case T_FOR: case T_AS: case T_DOT:
+            found = true;
+            break;
+        case T_IDENT:
+            found = next == '{';
+            break;
+        default:
+            found = next == '=' && lx->text[word.span.hi + 1] != '=';
+            break;
+        }
+    } else if (is_keyword(before.kind) && before.kind != T_BOOL &&
+               (word.kind == T_ASSIGN || word.kind == T_DOT || word.kind == T_COLON)) {
+        word = before;
+        found = true;
+    }
+    if (!found)
+        return false;
+    int n = (int)(word.span.hi - word.span.lo);
+    const char *s = lx->text + word.span.lo;
+    Diag *d = diag_error(p->ctx, "E0006", word.span, "not a name", "`%.*s` is a reserved word", n, s);
+    diag_note(p->ctx, d, "reserved are import as let block param buffer return check for in if then "
+                         "else and or not mod true false");
+    diag_help(p->ctx, d, "choose another name, for example `%.*s_`", n, s);
+    return true;
+}
+
+/* Well-known attributes, for the help of a value that was forgotten. */
+static const char *const samples[][3] = {
+    {"heads", "the number of heads", "12"},
+    {"kv_heads", "the number of key and value heads", "4"},
+    {"head_dim", "the size of one head", "64"},
+    {"hidden", "the number of hidden columns", "3072"},
+    {"width", "the width of the stream", "768"},
+    {"context", "the number of positions", "1024"},
+    {"vocab", "the number of rows of the table", "50_304"},
+    {"batch", "the batch with its unit", "64 seqs"},
+    {"length", "the length of the run with its unit", "10B tokens"},
+    {"seed", "the seed", "1"},
+    {"lr", "the learning rate", "3e-4"},
+    {"eps", "the epsilon", "1e-6"},
+};
+
+/* The name in front of the `=` that ends at `end`: its place. */
+static Span name_before(const Lex *lx, uint32_t end, Span *whole)
+{
+    uint32_t hi = end - 1;
+    while (hi > 0 && (lx->text[hi - 1] == ' ' || lx->text[hi - 1] == '\t'))
+        hi--;
+    uint32_t lo = hi;
+    if (lo > 0 && lx->text[lo - 1] == '"') {
+        lo = lx->item[0].span.lo;
+    } else {
+        while (lo > 0 && (strchr("_.*[]", lx->text[lo - 1]) ||
+                          (lx->text[lo - 1] >= '0' && lx->text[lo - 1] <= '9') ||
+                          ((lx->text[lo - 1] | 32) >= 'a' && (lx->text[lo - 1] | 32) <= 'z')))
+            lo--;
+    }
+    *whole = (Span){lx->file, lo, end};
+    return (Span){lx->file, lo, hi};
+}
+
+/* `heads =` and nothing behind it. */
+static bool missing_value(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    if (lx->before_last.kind != T_ASSIGN || !expects(e, "a number"))
+        return false;
+    if (p->token.kind != T_SEP && p->token.kind != T_RPAREN && p->token.kind != T_COMMA)
+        return false;
+    Span whole, name = name_before(lx, lx->before_last.span.hi, &whole);
+    int first = lx->item[0].kind;
+    if (p->token.kind == T_SEP && lx->item_before == 2 &&
+        (first == T_LET || first == T_PARAM || first == T_BUFFER)) {
+        name = lx->item[1].span;
+        whole.lo = name.lo;
+    }
+    const char *text = name_of(p->ctx, lx->text + name.lo, name.hi - name.lo);
+    Diag *d = diag_error(p->ctx, "E0001", whole, "expected an expression after `=`",
+                         "`%s` has no value", text);
+    if (p->token.kind == T_SEP && lx->by_newline)
+        diag_note(p->ctx, d, "the next line starts a new item, so the value cannot be there");
+    for (size_t i = 0; i < COUNT_OF(samples); i++)
+        if (!strcmp(text, samples[i][0])) {
+            diag_help(p->ctx, d, "write %s, for example `%s = %s`", samples[i][1], text,
+                      samples[i][2]);
+            return true;
+        }
+    diag_help(p->ctx, d, "write a value behind the `=`, or delete it");
+    return true;
+}
+
+static void add_hints(Parser *p, Diag *d, Expected e)
+{
+    const Lex *lx = &p->lex;
+    Token t = p->token, before = lx->before_last;
+    bool operand = expects(e, "+");
+    if (before.kind == T_NUMBER && before.text[strlen(before.text) - 1] == '%')
+        diag_help(p->ctx, d, "`%%` is percent; the remainder is written `a mod b`");
+    else if (before.kind == T_NUMBER && t.kind == T_IDENT)
+        diag_help(p->ctx, d, "to multiply, write `%s * %s`", before.text, t.text);
+    else if (operand && (t.kind == T_LT || t.kind == T_GT || t.kind == T_LE || t.kind == T_GE ||
+                         t.kind == T_EQ || t.kind == T_NE))
+        diag_help(p->ctx, d, "comparisons do not chain: write `a < b and b < c`");
+    else if (operand && t.kind == T_ASSIGN)
+        diag_help(p->ctx, d, "equality is written `==`");
+    else if (operand && t.kind == T_LBRACE)
+        diag_help(p->ctx, d, "braces belong to nodes; as a value a block is configured with "
+                             "parentheses: `ffn(hidden = 3072)`");
+    else if (t.kind == T_COLON && expects(e, "="))
+        diag_help(p->ctx, d, "a value is set with `=`");
+    else if (t.kind == T_DOT && expects(e, "a number"))
+        diag_help(p->ctx, d, "a number starts with a digit: `0.5`");
+    else if (operand && expects(e, "else") && !expects(e, "the end of the item"))
+        diag_note(p->ctx, d, "an `if` in an expression always has a `then` and an `else`");
+    else if (t.kind == T_ELSE && !operand)
+        diag_note(p->ctx, d, "`else` follows the `}` of its `if`");
+}
+
+void parse_error(Parser *p, int token, const char *const *expected, size_t n)
+{
+    (void)token;
+    Expected e = {expected, n};
+    if (missing_value(p, e) || reserved_word(p))
+        return;
+    Buf want = buf_new(p->lex.arena), found = buf_new(p->lex.arena);
+    Span at;
+    const char *label = put_found(p, &found, &at);
+    put_expected(&want, e);
+    Diag *d = diag_error(p->ctx, "E0001", at, label, "expected %s, found %s", want.s, found.s);
+    add_hints(p, d, e);
+}
+
+/* ---- entry points ---- */
+
+/* The scratch arena holds the scanner's copy of the text and everything else that is only needed
+ * while parsing. A raise on the way leaves it to the next user's mark. */
+static Ast *parse(Ctx *ctx, uint32_t file, int start, bool *failed)
+{
+    ArenaMark mark = arena_mark(ctx->scratch);
+    size_t before = diag_errors(ctx);
+    Parser *p = NEW(ctx->scratch, Parser);
+    p->ctx = ctx;
+    p->start = start;
+    lex_open(&p->lex, ctx, ctx->scratch, file, NULL);
+    *failed = grammar_parse(p) != 0 || p->failed || diag_errors(ctx) > before;
+    Ast *root = p->root;
+    arena_reset(ctx->scratch, mark);
+    return root;
+}
+
+Ast *vwn_parse(Ctx *ctx, uint32_t file)
+{
+    bool failed;
+    size_t n;
+    Ast *root = parse(ctx, file, T_START_FILE, &failed);
+    source_text(ctx, file, &n);
+    if (!root) {
+        root = NEW(ctx->program, Ast);
+        root->kind = AST_ITEMS;
+    }
+    root->span = root->name_span = (Span){file, 0, n < UINT32_MAX ? (uint32_t)n : UINT32_MAX};
+    return root;
+}
+
+Ast *vwn_parse_expr(Ctx *ctx, uint32_t file)
+{
+    bool failed;
+    Ast *root = parse(ctx, file, T_START_EXPR, &failed);
+    return failed ? NULL : root;
+}
+
+Ast *vwn_parse_path(Ctx *ctx, uint32_t file)
+{
+    bool failed;
+    Ast *root = parse(ctx, file, T_START_PATH, &failed);
+    return failed ? NULL : root;
+}

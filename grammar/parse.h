@@ -1,0 +1,106 @@
+/* parse.h - what the scanner, the token layer and the parser share. Internal to grammar/.
+ *
+ * In:  a registered source text.   Out: tokens (lex.c), then raw nodes (parse.c, called by vwn.y).
+ * The one idea: everything that has a state is in Parser or Lex, and both live in an arena.
+ */
+#ifndef VWN_PARSE_H
+#define VWN_PARSE_H
+
+#include "ast.h"
+
+enum {
+    NESTING_LIMIT = 256,         /* open brackets */
+    DEPTH_LIMIT = 1024,          /* levels of the tree: what every recursive walk relies on */
+    TEXT_LIMIT = 8 << 20,        /* bytes */
+    NODE_LIMIT = 1000 * 1000,
+    NAME_LIMIT = 255,            /* bytes of a name */
+    NUMBER_LIMIT = 64            /* characters of a number */
+};
+
+typedef struct Token {
+    int kind; /* from vwn_parser.h; 0 at the end */
+    Span span;
+    Name text; /* names, numbers, decoded strings, true and false */
+} Token;
+
+typedef struct Bracket {
+    int kind;        /* T_LPAREN, T_LBRACKET or T_LBRACE */
+    uint32_t at;     /* its offset */
+    uint32_t indent; /* of the line it stands on */
+} Bracket;
+
+typedef VEC(Span) Comments;
+
+typedef struct Lex {
+    Ctx *ctx;
+    Arena *arena; /* for the scanner's own memory */
+    uint32_t file;
+    const char *text;
+    uint32_t n;
+    void *scanner;      /* flex's state */
+    uint32_t lo, hi;    /* of the piece flex matched last */
+    Name value;
+    bool newline;       /* one was passed on the way to the token */
+    Comments *comments; /* filled when not NULL */
+    Token raw;          /* read, but not handed out */
+    bool have_raw;
+    bool split;         /* `/-` was a division: the `-` comes next */
+    Bracket open[NESTING_LIMIT];
+    uint32_t depth, close_to, close_next; /* brackets above close_to are closed by themselves */
+    uint32_t suspect; /* offset + 1 of a `{` closed by a `}` of another indentation */
+    Token last, before_last; /* handed out */
+    Token item[2];           /* the first two tokens of the current item */
+    int item_tokens, item_before; /* how many are known; before the last token was handed out */
+    bool by_newline; /* the last SEP stands for the end of a line */
+    bool muted;      /* an error has been reported in this item */
+    bool muted_next; /* or with the token that comes next */
+    bool stopped;    /* a limit was reached: only the end follows */
+} Lex;
+
+void lex_open(Lex *lx, Ctx *ctx, Arena *arena, uint32_t file, Comments *comments);
+Token lex_next(Lex *lx);
+/* The scanner alone: every token as it stands in the text. */
+int lex_raw(Lex *lx);
+void lex_limit(Lex *lx, Span at, const char *name, unsigned most);
+
+/* Called by the rules of vwn.l. */
+int lex_number(Lex *lx, const char *s, size_t n);
+int lex_bad_number(Lex *lx, const char *s, size_t n);
+int lex_name(Lex *lx, const char *s, size_t n);
+int lex_string(Lex *lx, const char *s, size_t n, bool closed);
+/* What to do about bytes no token starts with: the token to use instead, or 0 to go on. `used` says
+ * how many bytes are dealt with. */
+int lex_odd(Lex *lx, const char *s, size_t n, size_t *used);
+int lex_foreign(Lex *lx, const char *what, const char *help, int token);
+
+/* The scanner's entry points (generated from vwn.l). */
+int raw_init(Lex *lx, char *buffer, size_t size);
+int raw_token(Lex *lx, void *scanner);
+
+/* A node under construction. */
+typedef struct Node {
+    Ast *ast;
+    uint32_t depth;
+} Node;
+
+typedef struct Parser {
+    Ctx *ctx;
+    Lex lex;
+    Token token;
+    int start; /* the token that chooses what is parsed: T_START_FILE, ... */
+    Ast *root;
+    bool failed;
+    uint32_t nodes;
+} Parser;
+
+/* Builders, called by the actions of vwn.y. Absent children are (Node){0}. */
+Node parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
+                const Node *kids);
+Node parse_add(Parser *p, Node list, Node kid);
+Node parse_item(Parser *p, Node list, Node item); /* parse_add with the item's `##` lines */
+void parse_error(Parser *p, int token, const char *const *expected, size_t n);
+
+/* The canonical unit word, or NULL. */
+const char *ast_unit(const char *s, size_t n);
+
+#endif
