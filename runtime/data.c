@@ -1,0 +1,526 @@
+/* data.c - see data.h. */
+#define _DEFAULT_SOURCE
+#include "data.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct Shard {
+    const char *path;
+    const unsigned char *map;
+    size_t map_bytes, header; /* bytes before the first token */
+    int width;                /* bytes per token in the file: 1, 2, 4 */
+    int64_t tokens;
+    const Tokenizer *chars;   /* width 1: the ids of ASCII text, NULL: the bytes themselves */
+    uint32_t *ids;            /* text that is not ASCII: the ids, in memory of its own */
+    size_t ids_bytes;
+    uint64_t content;         /* hash of the first and the last block */
+    dev_t device;
+    ino_t inode;
+};
+
+enum { BLOCK = 1 << 16, LLMC_HEADER = 1024 };
+
+/* ---- files ---- */
+
+static void unmap_shard(void *what)
+{
+    Shard *s = what;
+    if (s->map)
+        munmap((void *)s->map, s->map_bytes);
+    if (s->ids)
+        munmap(s->ids, s->ids_bytes);
+    s->map = NULL;
+    s->ids = NULL;
+}
+
+static _Noreturn void file_error(Session *s, const char *path, const char *what)
+{
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s", path, what);
+}
+
+static const char *join(Arena *a, const char *folder, const char *path)
+{
+    if (path[0] == '/' || !folder || !folder[0])
+        return path;
+    return arena_printf(a, "%s/%s", folder, path);
+}
+
+static void map_shard(Session *s, Shard *x, const char *path)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        file_error(s, path, strerror(errno));
+    int bad = fstat(fd, &st);
+    void *map = MAP_FAILED;
+    if (!bad && S_ISREG(st.st_mode) && st.st_size > 0)
+        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    int error = errno;
+    close(fd);
+    if (!bad && !S_ISREG(st.st_mode))
+        file_error(s, path, "is not a file");
+    if (!bad && st.st_size == 0)
+        file_error(s, path, "byte 0: the file is empty");
+    if (bad || map == MAP_FAILED)
+        file_error(s, path, strerror(error));
+    x->path = path;
+    x->map = map;
+    x->map_bytes = (size_t)st.st_size;
+    x->device = st.st_dev;
+    x->inode = st.st_ino;
+    size_t block = x->map_bytes < BLOCK ? x->map_bytes : BLOCK;
+    x->content = hash_bytes(x->map + x->map_bytes - block, block, hash_bytes(x->map, block, 0));
+}
+
+/* The map stays valid when a file is replaced, but not when it is cut: look before every window. */
+static bool shard_unchanged(const Shard *x, char why[WHY])
+{
+    struct stat st;
+    if (stat(x->path, &st)) {
+        snprintf(why, WHY, "%.300s: %s", x->path, strerror(errno));
+        return false;
+    }
+    if (st.st_dev == x->device && st.st_ino == x->inode && (uint64_t)st.st_size == x->map_bytes)
+        return true;
+    snprintf(why, WHY, "%.300s: byte %lld: the file changed while it was read; it had %zu bytes",
+             x->path, (long long)st.st_size, x->map_bytes);
+    return false;
+}
+
+/* ---- text_file ---- */
+
+static bool is_ascii(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (p[i] >= 128)
+            return false;
+    return true;
+}
+
+/* Characters and bytes differ: keep the ids. */
+static void decode_text(Session *s, Shard *x, const Tokenizer *t)
+{
+    const char *text = (const char *)x->map;
+    x->ids_bytes = x->map_bytes * sizeof *x->ids;
+    void *ids = mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ids == MAP_FAILED)
+        file_error(s, x->path, "no memory for its characters");
+    x->ids = ids;
+    x->tokens = 0;
+    char why[WHY];
+    for (size_t i = 0; i < x->map_bytes;) {
+        uint32_t c;
+        size_t len = utf8_read(text + i, x->map_bytes - i, &c);
+        int64_t id = len ? tokenizer_id(t, c) : -1;
+        if (id < 0) {
+            snprintf(why, sizeof why, "byte %zu: %s", i, len
+                     ? "a character that the training text of this model did not have"
+                     : "not UTF-8; chars() needs UTF-8 text");
+            file_error(s, x->path, why);
+        }
+        x->ids[x->tokens++] = (uint32_t)id;
+        i += len;
+    }
+}
+
+static void open_text(Session *s, Data *d, const DataOptions *how)
+{
+    char why[WHY];
+    Shard *x = d->shard = NEW(s->arena, Shard);
+    d->n = 1;
+    session_defer(s, unmap_shard, x);
+    map_shard(s, x, join(s->arena, how->spec->folder, how->spec->path));
+    TokenizerKind kind = how->known ? how->known->kind : how->tokenizer->kind;
+    d->tokenizer = how->known;
+    if (kind == TOKENIZER_CHARS && !d->tokenizer)
+        d->tokenizer = tokenizer_chars(s->arena, x->path, (const char *)x->map, x->map_bytes, why);
+    else if (kind == TOKENIZER_BYTES && !d->tokenizer)
+        d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_BYTES);
+    else if (kind == TOKENIZER_FILE || kind == TOKENIZER_NONE)
+        ctx_raise(s->ctx, ST_INPUT, "text_file needs `tokenizer = bytes()` or `chars()`; for ids made "
+                  "with another tokenizer there is token_files");
+    if (!d->tokenizer)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    x->width = 1;
+    x->tokens = (int64_t)x->map_bytes;
+    if (kind != TOKENIZER_CHARS)
+        return;
+    /* with a vocabulary of another text an ASCII byte may have no id: decode_text says where */
+    bool all = is_ascii(x->map, x->map_bytes);
+    for (size_t i = 0; all && how->known && i < x->map_bytes; i++)
+        all = d->tokenizer->ascii[x->map[i]] >= 0;
+    if (all)
+        x->chars = d->tokenizer;
+    else
+        decode_text(s, x, d->tokenizer);
+}
+
+/* ---- token_files ---- */
+
+static int64_t read_i32(const unsigned char *p)
+{
+    int32_t v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
+
+/* The header of llm.c: 256 int32: magic, version, count. */
+static void check_llmc(Session *s, Shard *x)
+{
+    char what[160];
+    if (x->map_bytes < LLMC_HEADER) {
+        snprintf(what, sizeof what, "byte %zu: the file ends within its 1,024-byte header",
+                 x->map_bytes);
+        file_error(s, x->path, what);
+    }
+    int64_t magic = read_i32(x->map), version = read_i32(x->map + 4), count = read_i32(x->map + 8);
+    bool known = (magic == 20240520 && version == 1) ||
+                 (x->width == 4 && magic == 20240801 && version == 7);
+    if (!known) {
+        snprintf(what, sizeof what, "byte 0: magic %lld, version %lld: not a token file of llm.c",
+                 (long long)magic, (long long)version);
+        file_error(s, x->path, what);
+    }
+    int64_t have = (int64_t)(x->map_bytes - LLMC_HEADER), want = count * x->width;
+    if (count < 0 || have != want) {
+        snprintf(what, sizeof what, "byte %zu: the header says %lld tokens, which are %lld bytes; the "
+                 "file has %lld", have < want ? x->map_bytes : (size_t)(LLMC_HEADER + want),
+                 (long long)count, (long long)want, (long long)have);
+        file_error(s, x->path, what);
+    }
+    x->header = LLMC_HEADER;
+}
+
+static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *spec)
+{
+    char what[160];
+    session_defer(s, unmap_shard, x);
+    map_shard(s, x, path);
+    x->width = spec->bits / 8;
+    if (spec->llmc_header)
+        check_llmc(s, x);
+    size_t bytes = x->map_bytes - x->header, odd = bytes % (size_t)x->width;
+    if (odd) {
+        snprintf(what, sizeof what, "byte %zu: the last token is cut: %zu bytes are left where %d are "
+                 "needed", x->map_bytes - odd, odd, x->width);
+        file_error(s, path, what);
+    }
+    x->tokens = (int64_t)(bytes / (size_t)x->width);
+    if (!x->tokens) {
+        snprintf(what, sizeof what, "byte %zu: the file has no tokens", x->map_bytes);
+        file_error(s, path, what);
+    }
+}
+
+static void free_glob(void *g) { globfree(g); }
+
+/* The folder is taken literally, only the path as written has wildcards. */
+static const char *pattern_of(Arena *a, const char *folder, const char *path)
+{
+    if (path[0] == '/' || !folder || !folder[0])
+        return path;
+    Buf b = buf_new(a);
+    for (const char *c = folder; *c; c++) {
+        if (strchr("*?[]\\", *c))
+            buf_putc(&b, '\\');
+        buf_putc(&b, *c);
+    }
+    buf_printf(&b, "/%s", path);
+    return b.s;
+}
+
+static size_t list_files(Session *s, const DataSpec *spec, const char *path, char ***out)
+{
+    glob_t *g = NEW(s->arena, glob_t);
+    session_defer(s, free_glob, g);
+    int r = glob(pattern_of(s->arena, spec->folder, path), 0, NULL, g);
+    if (r == GLOB_NOMATCH)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`", path,
+                  spec->folder && spec->folder[0] ? spec->folder : ".");
+    if (r)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "`%.200s`: the folder could not be read", path);
+    *out = g->gl_pathv;
+    return g->gl_pathc;
+}
+
+static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_train)
+{
+    const DataSpec *spec = how->spec;
+    char **train, **val = NULL;
+    size_t n_val = 0;
+    *n_train = list_files(s, spec, spec->path, &train);
+    if (spec->val_path)
+        n_val = list_files(s, spec, spec->val_path, &val);
+    d->n = *n_train + n_val;
+    d->shard = NEW_ARRAY(s->arena, Shard, d->n);
+    for (size_t i = 0; i < d->n; i++)
+        open_shard(s, &d->shard[i], i < *n_train ? train[i] : val[i - *n_train], spec);
+    d->tokenizer = how->known ? how->known : tokenizer_plain(s->arena, TOKENIZER_FILE);
+}
+
+/* ---- splits ---- */
+
+/* An epoch of n tokens has this many windows at any offset below offsets_of(). */
+static int64_t windows_of(int64_t n, int64_t context)
+{
+    return n < context ? 0 : n < 2 * context ? 1 : n / context - 1;
+}
+
+static int64_t offsets_of(int64_t n, int64_t context)
+{
+    int64_t room = n - windows_of(n, context) * context; /* one token more, for the last label */
+    return room > context ? context : room > 0 ? room : 1;
+}
+
+static void add_range(Split *s, const Shard *x, int64_t first, int64_t count)
+{
+    int64_t windows = windows_of(count, s->context);
+    s->tokens += count;
+    if (!windows) {
+        s->unused++;
+        return;
+    }
+    s->range[s->n++] = (Range){x, first, count, windows, s->windows};
+    s->windows += windows;
+}
+
+static void check_vocab(Session *s, const DataOptions *how, const Tokenizer *t)
+{
+    if (!how->vocab || t->size <= how->vocab)
+        return;
+    Span at = how->tokenizer ? how->tokenizer->span : NO_SPAN;
+    Diag *d = diag_error(s->ctx, "E0601", at, arena_printf(s->arena, "%lld entries",
+                         (long long)t->size), "the tokenizer produces ids up to %lld but the "
+                         "embedding has %lld rows", (long long)t->size - 1, (long long)how->vocab);
+    int64_t round = t->size > 1024 ? (t->size + 127) / 128 * 128 : t->size;
+    diag_help(s->ctx, d, "write `vocab = %lld`", (long long)round);
+    ctx_raise(s->ctx, ST_INPUT, NULL);
+}
+
+Data *data_open(Session *s, const DataOptions *how)
+{
+    Data *d = NEW(s->arena, Data);
+    size_t n_train = 1;
+    if (how->spec->kind == DATA_TEXT_FILE)
+        open_text(s, d, how);
+    else if (how->spec->kind == DATA_TOKEN_FILES)
+        open_tokens(s, d, how, &n_train);
+    else
+        ctx_raise(s->ctx, ST_INPUT, "the file names no `data`");
+    check_vocab(s, how, d->tokenizer);
+    Split *both[2] = {&d->train, &d->val};
+    for (int i = 0; i < 2; i++) {
+        both[i]->context = how->context;
+        both[i]->vocab = how->vocab;
+        both[i]->range = NEW_ARRAY(s->arena, Range, d->n);
+        both[i]->name = i ? "validation text" : "training text";
+    }
+    if (how->spec->kind == DATA_TEXT_FILE) {
+        int64_t n = d->shard[0].tokens, keep = n - (int64_t)((double)n * how->spec->val);
+        add_range(&d->train, &d->shard[0], 0, keep);
+        if (keep < n)
+            add_range(&d->val, &d->shard[0], keep, n - keep);
+        return d;
+    }
+    for (size_t i = 0; i < d->n; i++)
+        add_range(i < n_train ? &d->train : &d->val, &d->shard[i], 0, d->shard[i].tokens);
+    return d;
+}
+
+void split_need_window(Session *s, const Split *split)
+{
+    if (!split->windows)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s has %lld tokens%s, fewer than the context of %lld",
+                  split->name, (long long)split->tokens,
+                  split->unused > 1 ? " and no file" : "", (long long)split->context);
+}
+
+/* ---- order ---- */
+
+static uint64_t mix64(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i)
+{
+    if (n < 2)
+        return 0;
+    int half = 1; /* bits of each side; 4^half >= n */
+    while (half < 32 && (uint64_t)1 << 2 * half < n)
+        half++;
+    uint64_t mask = ((uint64_t)1 << half) - 1;
+    do { /* walk along the cycle until we are inside again; fewer than 4 rounds on average */
+        uint64_t left = i >> half, right = i & mask;
+        for (uint64_t round = 0; round < 6; round++) {
+            uint64_t next = left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
+            left = right;
+            right = next;
+        }
+        i = left << half | right;
+    } while (i >= n);
+    return i;
+}
+
+static size_t range_of(const Split *s, int64_t window)
+{
+    size_t lo = 0, hi = s->n - 1;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo + 1) / 2;
+        if (s->range[mid].windows_before <= window)
+            lo = mid;
+        else
+            hi = mid - 1;
+    }
+    return lo;
+}
+
+Window split_window(const Split *s, uint64_t seed, int64_t ordinal)
+{
+    uint64_t epoch = (uint64_t)(ordinal / s->windows), i = (uint64_t)(ordinal % s->windows);
+    uint64_t key = mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u));
+    int64_t w = (int64_t)permute_index(key, (uint64_t)s->windows, i);
+    size_t r = range_of(s, w);
+    const Range *range = &s->range[r];
+    uint64_t offsets = (uint64_t)offsets_of(range->count, s->context);
+    int64_t offset = (int64_t)(mix64(key ^ mix64(r + 1)) % offsets);
+    return (Window){r, range->first + offset + (w - range->windows_before) * s->context};
+}
+
+int64_t split_fixed_windows(const Split *s)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->range[i].count / s->context;
+    return n;
+}
+
+Window split_fixed(const Split *s, int64_t i, int64_t of)
+{
+    int64_t all = split_fixed_windows(s);
+    /* i * all / of without overflow */
+    int64_t w = i * (all / of) + i * (all % of) / of;
+    for (size_t r = 0; r < s->n; r++) {
+        int64_t here = s->range[r].count / s->context;
+        if (w < here)
+            return (Window){r, s->range[r].first + w * s->context};
+        w -= here;
+    }
+    return (Window){0, s->range[0].first};
+}
+
+/* ---- reading ---- */
+
+static int64_t token_at(const Shard *x, int64_t i)
+{
+    if (x->ids)
+        return x->ids[i];
+    const unsigned char *p = x->map + x->header + (size_t)i * (size_t)x->width;
+    uint16_t half;
+    uint32_t full;
+    switch (x->width) {
+    case 1:
+        return x->chars ? x->chars->ascii[*p] : *p;
+    case 2:
+        memcpy(&half, p, sizeof half);
+        return half;
+    default:
+        memcpy(&full, p, sizeof full);
+        return full;
+    }
+}
+
+bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY])
+{
+    const Range *r = &s->range[w.range];
+    const Shard *x = r->shard;
+    if (!shard_unchanged(x, why))
+        return false;
+    int64_t end = r->first + r->count;
+    for (int64_t i = 0; i <= s->context; i++) {
+        int64_t at = w.first + i, token = at < end ? token_at(x, at) : -1;
+        if (s->vocab && token >= s->vocab) {
+            snprintf(why, WHY, "%.300s: byte %zu: token %lld is not below the vocabulary of %lld",
+                     x->path, x->header + (size_t)at * (size_t)x->width, (long long)token,
+                     (long long)s->vocab);
+            return false;
+        }
+        if (i < s->context)
+            tokens[i] = token < 0 ? 0 : token;
+        if (i > 0)
+            labels[i - 1] = token;
+    }
+    return true;
+}
+
+/* ---- fingerprints ---- */
+
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+void data_fingerprint(const Data *d, Buf *out)
+{
+    buf_puts(out, "[");
+    for (size_t i = 0; i < d->n; i++) {
+        const char *name = base_name(d->shard[i].path);
+        size_t cap = 6 * strlen(name) + 200;
+        char *memory = arena_alloc(out->arena, cap), content[24];
+        snprintf(content, sizeof content, "%016llx", (unsigned long long)d->shard[i].content);
+        JsonText t;
+        json_begin(&t, memory, cap);
+        json_open(&t, NULL, '{');
+        json_put_string(&t, "name", name);
+        json_put_integer(&t, "bytes", (int64_t)d->shard[i].map_bytes);
+        json_put_string(&t, "content", content);
+        json_close(&t, '}');
+        buf_printf(out, "%s%s", i ? "," : "", t.s);
+    }
+    buf_puts(out, "]");
+}
+
+static int64_t bytes_of(const Json *file)
+{
+    const Json *j = json_get(file, "bytes");
+    return j && j->whole ? j->integer : -1;
+}
+
+static const char *text_of(const Json *file, const char *key)
+{
+    const char *s = json_string(file, key);
+    return s ? s : "?";
+}
+
+const char *data_difference(Arena *a, const char *then, const char *now)
+{
+    JsonError e;
+    const Json *x = json_read(a, then, strlen(then), &e), *y = json_read(a, now, strlen(now), &e);
+    if (!x || !y || x->kind != JSON_ARRAY || y->kind != JSON_ARRAY)
+        return "the list of data files in the checkpoint cannot be read";
+    if (x->n != y->n)
+        return arena_printf(a, "there were %zu data files when the run began, now there are %zu", x->n,
+                            y->n);
+    for (x = x->first, y = y->first; x && y; x = x->next, y = y->next) {
+        if (strcmp(text_of(x, "name"), text_of(y, "name")))
+            return arena_printf(a, "where the data file `%s` was there is now `%s`",
+                                text_of(x, "name"), text_of(y, "name"));
+        if (bytes_of(x) != bytes_of(y))
+            return arena_printf(a, "the data file `%s` had %lld bytes when the run began, now it has "
+                                "%lld", text_of(x, "name"), (long long)bytes_of(x),
+                                (long long)bytes_of(y));
+        if (strcmp(text_of(x, "content"), text_of(y, "content")))
+            return arena_printf(a, "the content of the data file `%s` is not what it was when the run "
+                                "began", text_of(x, "name"));
+    }
+    return NULL;
+}
