@@ -14,7 +14,8 @@ typedef struct Module Module; /* the compiled kernels of one plan */
 typedef struct BuildReport {
     int kernels, cached, compiled;
     double seconds;
-    char why[512]; /* of a failure: the failed call, the kernel, the compiler's first error line */
+    char why[512];  /* of a failure: the failed call, the kernel, the compiler's first error line */
+    char note[256]; /* said once per backend: the kernel cache is not used or not written, and why */
 } BuildReport;
 
 typedef struct BackendOps {
@@ -45,6 +46,7 @@ typedef struct CpuOptions {
     int threads;            /* 0 = as many as the process may use */
     const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
     const char *compiler;   /* NULL = $CC, cc, gcc, clang, whichever works first */
+    const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
 } CpuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);

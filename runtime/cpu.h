@@ -1,0 +1,76 @@
+/* cpu.h - what the parts of the CPU backend know of each other. Nothing outside runtime/ includes it.
+ *
+ * cpu_blas.c products, cpu_expert.c products by expert, cpu_compile.c the C compiler, cache.c compiled
+ * kernels on disk, backend_cpu.c the vtable over them.
+ */
+#ifndef VWN_CPU_H
+#define VWN_CPU_H
+
+#include "backend.h"
+#include "threads.h"
+
+/* ---- products (cpu_blas.c) ---- */
+typedef enum BlasKind { BLAS_PLAIN, BLAS_ONEDNN, BLAS_OPENBLAS } BlasKind;
+typedef struct Blas {
+    BlasKind kind;
+    void *library; /* of dlopen, NULL for BLAS_PLAIN */
+    void (*sgemm)(void); /* cast to the library's type where it is called */
+    float *scratch;      /* BLAS_SCRATCH floats for products with a long k and a small result */
+    char name[160];      /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
+} Blas;
+enum { BLAS_SCRATCH_PARTS = 16, BLAS_SCRATCH_RESULT = 16384,
+       BLAS_SCRATCH = BLAS_SCRATCH_PARTS * BLAS_SCRATCH_RESULT };
+
+/* Finds the best library: oneDNN, OpenBLAS, else plain loops. `only` is NULL, "onednn", "openblas" or
+ * "plain"; false with `why` when that one is not to be had. `scratch` is not set. */
+bool blas_open(Blas *blas, const char *only, char why[512]);
+void blas_close(Blas *blas);
+/* One product on the calling thread, which must be inside parallel_for. k = 0 gives zeros.
+ * C[m, n] (+)= op(A) op(B), row-major with leading extents. */
+void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
+               int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc);
+/* The whole product of backend.h, in parallel. The bits of the result depend on the shape only. */
+void blas_matmul(const Blas *blas, int threads, const PlanMatmul *how, const float *a,
+                 const float *b, float *c);
+
+/* ---- products by expert (cpu_expert.c) ---- */
+/* Scratch bytes that expert_run needs for this product with so many threads; -1 on overflow. */
+int64_t expert_scratch(const PlanExpert *how, int threads);
+void expert_run(const Blas *blas, int threads, const PlanExpert *how, const float *x,
+                const float *w_or_dy, const int64_t *index, float *out, void *scratch);
+
+/* ---- the C compiler (cpu_compile.c) ---- */
+enum { COMPILER_WORDS = 16 };
+typedef struct Compiler {       /* points into itself: not to be copied */
+    char command[512];          /* words separated by NUL */
+    char *word[COMPILER_WORDS]; /* into command; NULL-terminated */
+    char version[256];          /* the first line of --version */
+} Compiler;
+/* One C file to compile: prelude, then kernels. */
+typedef struct CompileUnit {
+    const char *source; /* path of the .c file, to be written by the caller */
+    const char *object; /* path of the shared object to be made */
+    const char *log;    /* path of the compiler's messages */
+    int pid;            /* set while the compiler runs, else 0 */
+    int status;         /* of waitpid; -1 when it could not be known */
+    int error;          /* errno of the start, or 0 */
+} CompileUnit;
+/* `asked` NULL: $CC, cc, gcc, clang, whichever runs first. false with `why` when none does. */
+bool compiler_find(Compiler *out, const char *asked, char why[512]);
+/* The options of every kernel, one string with spaces: part of the cache's key. */
+const char *compiler_options(void);
+/* Compiles all units, at most `jobs` at a time; true when all objects were made. */
+bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs);
+/* The first line of a unit's messages that tells of an error, or the way the compiler ended. */
+void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
+
+/* A new folder of mode 0700 for one build in $TMPDIR or /tmp; also removes those that builds of
+ * processes which are no more have left there. false with `why`. */
+bool build_folder_make(char *path, size_t size, char why[512]);
+void build_folder_remove(const char *path); /* with the files in it */
+
+/* Short facts about the processor for the cache's key and for people. */
+void cpu_identity(Buf *out);
+const char *cpu_simd_level(void);
+
+#endif

@@ -1,0 +1,343 @@
+/* cpu_compile.c - calling the system's C compiler.
+ *
+ * In:  C files in a private folder.   Out: shared objects beside them, or the first line that tells of
+ * an error.
+ * The one idea: the compiler is an ordinary child, started without a shell, waited for by its number,
+ * its messages in a file. So nothing can deadlock, no zombie stays, and a Ctrl-C ends the compiler too.
+ */
+#define _GNU_SOURCE
+#include "cpu.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- the processor ---- */
+
+void cpu_identity(Buf *out)
+{
+    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "flags",
+                                         "CPU implementer", "CPU part", "Features"};
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    /* The first processor speaks for all: its block ends at the first empty line. */
+    while (f && (n = getline(&line, &cap, f)) > 1)
+        for (size_t i = 0; i < COUNT_OF(wanted); i++) {
+            size_t w = strlen(wanted[i]);
+            if (!strncmp(line, wanted[i], w) && (line[w] == '\t' || line[w] == ' '))
+                buf_put(out, line, (size_t)n);
+        }
+    free(line);
+    if (f)
+        fclose(f);
+#if defined __x86_64__
+    buf_printf(out, "x86_64 %s\n", cpu_simd_level());
+#else
+    buf_puts(out, "other processor\n");
+#endif
+}
+
+const char *cpu_simd_level(void)
+{
+#if defined __x86_64__
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"))
+        return "AVX-512";
+    if (__builtin_cpu_supports("avx2"))
+        return "AVX2";
+    return __builtin_cpu_supports("avx") ? "AVX" : "SSE2";
+#elif defined __aarch64__
+    return "NEON";
+#else
+    return "unknown";
+#endif
+}
+
+/* ---- children ---- */
+
+/* Starts argv with stdin from /dev/null, stdout and stderr into `log`. Returns 0 or errno. */
+static int start_child(char *const argv[], const char *log, int *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, restored;
+    int error = posix_spawn_file_actions_init(&files);
+    if (error)
+        return error;
+    error = posix_spawnattr_init(&attr);
+    if (error) {
+        posix_spawn_file_actions_destroy(&files);
+        return error;
+    }
+    sigemptyset(&none);
+    sigemptyset(&restored);
+    sigaddset(&restored, SIGINT);
+    sigaddset(&restored, SIGTERM);
+    sigaddset(&restored, SIGHUP);
+    sigaddset(&restored, SIGPIPE);
+    sigaddset(&restored, SIGCHLD);
+    pid_t child = 0;
+    if (!(error = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)) &&
+        !(error = posix_spawnattr_setsigmask(&attr, &none)) &&
+        !(error = posix_spawnattr_setsigdefault(&attr, &restored)) &&
+        !(error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)) &&
+        !(error = posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_TRUNC,
+                                                   0600)) &&
+        !(error = posix_spawn_file_actions_adddup2(&files, 1, 2)))
+        error = posix_spawnp(&child, argv[0], &files, &attr, argv, environ);
+    posix_spawnattr_destroy(&attr);
+    posix_spawn_file_actions_destroy(&files);
+    *pid = (int)child;
+    return error;
+}
+
+/* The status of waitpid; -1 when somebody else took it (SIGCHLD ignored by the program). */
+static int wait_child(int pid)
+{
+    int status;
+    pid_t got;
+    do
+        got = waitpid((pid_t)pid, &status, 0);
+    while (got < 0 && errno == EINTR);
+    return got < 0 ? -1 : status;
+}
+
+/* Reads at most size - 1 bytes; false when the file cannot be opened. */
+static bool read_text(const char *path, char *text, size_t size)
+{
+    text[0] = 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    text[fread(text, 1, size - 1, f)] = 0;
+    fclose(f);
+    return true;
+}
+
+/* ---- finding it ---- */
+
+/* Cuts a command line at its blanks; false when it has no or too many words. */
+static bool split_words(Compiler *cc, const char *command)
+{
+    if (strlen(command) >= sizeof cc->command)
+        return false;
+    strcpy(cc->command, command);
+    int n = 0;
+    for (char *p = cc->command; *p;) {
+        size_t blank = strspn(p, " \t\n");
+        memset(p, 0, blank);
+        p += blank;
+        if (!*p)
+            break;
+        if (n == COMPILER_WORDS - 1)
+            return false;
+        cc->word[n++] = p;
+        p += strcspn(p, " \t\n");
+    }
+    cc->word[n] = NULL;
+    return n > 0;
+}
+
+/* True when `command --version` runs and says something. */
+static bool try_compiler(Compiler *cc, const char *command, const char *log)
+{
+    memset(cc, 0, sizeof *cc);
+    if (!command || !split_words(cc, command))
+        return false;
+    char *argv[COMPILER_WORDS + 1], option[] = "--version", text[512];
+    int n = 0, pid;
+    for (; cc->word[n]; n++)
+        argv[n] = cc->word[n];
+    argv[n++] = option;
+    argv[n] = NULL;
+    if (start_child(argv, log, &pid) != 0)
+        return false;
+    int status = wait_child(pid);
+    bool ran = status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    if (!ran || !read_text(log, text, sizeof text) || !text[0])
+        return false;
+    text[strcspn(text, "\n")] = 0;
+    snprintf(cc->version, sizeof cc->version, "%.255s", text);
+    return true;
+}
+
+bool compiler_find(Compiler *out, const char *asked, char why[512])
+{
+    char folder[256], log[300];
+    if (!build_folder_make(folder, sizeof folder, why))
+        return false;
+    snprintf(log, sizeof log, "%s/version", folder);
+    bool found = false;
+    if (asked) {
+        found = try_compiler(out, asked, log);
+        if (!found)
+            snprintf(why, 512, "the C compiler '%.200s' does not run: install gcc or set CC",
+                     asked);
+    } else {
+        const char *const tried[] = {getenv("CC"), "cc", "gcc", "clang"};
+        for (size_t i = 0; i < COUNT_OF(tried) && !found; i++)
+            found = try_compiler(out, tried[i], log);
+        if (!found)
+            snprintf(why, 512, "no C compiler found: install gcc or set CC");
+    }
+    build_folder_remove(folder);
+    return found;
+}
+
+/* ---- compiling ---- */
+
+/* -O3 with explicit vectors; arithmetic as written: no -ffast-math, which would also switch the whole
+ * process to flush denormals when the object is loaded. */
+static const char *const options[] = {
+    "-std=gnu17", "-O3",
+#if defined __x86_64__ || defined __i386__
+    "-march=native",
+#else
+    "-mcpu=native",
+#endif
+    "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition", "-fopenmp-simd",
+    "-fvisibility=hidden", "-fPIC", "-shared", "-s", "-w", "-pipe"};
+
+const char *compiler_options(void)
+{
+    return "-std=gnu17 -O3 native -fno-math-errno -fno-trapping-math -fno-semantic-interposition "
+           "-fopenmp-simd -fvisibility=hidden -fPIC -shared -s -w";
+}
+
+static void start_unit(const Compiler *cc, CompileUnit *unit)
+{
+    const char *argv[COMPILER_WORDS + COUNT_OF(options) + 8];
+    size_t n = 0;
+    for (char *const *w = cc->word; *w; w++)
+        argv[n++] = *w;
+    for (size_t i = 0; i < COUNT_OF(options); i++)
+        argv[n++] = options[i];
+    argv[n++] = "-o";
+    argv[n++] = unit->object;
+    argv[n++] = unit->source;
+    argv[n++] = "-lm";
+    argv[n] = NULL;
+    unit->status = 0;
+    unit->pid = 0;
+    unit->error = start_child((char *const *)argv, unit->log, &unit->pid);
+}
+
+/* True when the compiler ended well, or nobody knows how and the object is there. */
+static bool finish_unit(CompileUnit *unit)
+{
+    if (unit->error)
+        return false;
+    unit->status = wait_child(unit->pid);
+    unit->pid = 0;
+    if (unit->status == -1)
+        return access(unit->object, R_OK) == 0;
+    return WIFEXITED(unit->status) && WEXITSTATUS(unit->status) == 0;
+}
+
+bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
+{
+    bool good = true;
+    if (jobs < 1)
+        jobs = 1;
+    for (int started = 0, done = 0; done < n; done++) {
+        for (; started < n && started - done < jobs && good; started++)
+            start_unit(cc, &unit[started]);
+        if (done >= started) {
+            unit[done].status = -1; /* not tried after a failure */
+            continue;
+        }
+        good &= finish_unit(&unit[done]);
+    }
+    return good;
+}
+
+void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
+{
+    char log[4096];
+    read_text(unit->log, log, sizeof log);
+    char *best = strstr(log, "error:");
+    if (!best)
+        best = strstr(log, "rror");
+    if (unit->error)
+        snprintf(text, size, "it cannot be started: %s", strerror(unit->error));
+    else if (best || log[0]) {
+        char *line = best ? best : log;
+        while (line > log && line[-1] != '\n')
+            line--;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(text, size, "%s", line);
+    } else if (unit->status != -1 && WIFSIGNALED(unit->status))
+        snprintf(text, size, "it was ended by signal %d", WTERMSIG(unit->status));
+    else
+        snprintf(text, size, "it failed without a message");
+}
+
+/* ---- private folders ---- */
+
+#define FOLDER_NAME "vwn-build-"
+
+void build_folder_remove(const char *path)
+{
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir)))
+        if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+            unlinkat(dirfd(dir), entry->d_name, 0);
+    if (dir)
+        closedir(dir);
+    rmdir(path);
+}
+
+/* A build that was killed could not clean up: its folder carries the number of its process. */
+static void sweep_folders(const char *parent)
+{
+    DIR *dir = opendir(parent);
+    struct dirent *entry;
+    while (dir && (entry = readdir(dir))) {
+        struct stat st;
+        char path[512], *end;
+        if (strncmp(entry->d_name, FOLDER_NAME, strlen(FOLDER_NAME)))
+            continue;
+        long pid = strtol(entry->d_name + strlen(FOLDER_NAME), &end, 10);
+        if (*end != '-' || pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+            continue;
+        /* Another container may number its processes differently: leave young ones alone. */
+        if (fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(st.st_mode) && st.st_uid == geteuid() && time(NULL) - st.st_mtime > 600 &&
+            (size_t)snprintf(path, sizeof path, "%s/%s", parent, entry->d_name) < sizeof path)
+            build_folder_remove(path);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+bool build_folder_make(char *path, size_t size, char why[512])
+{
+    const char *parent = getenv("TMPDIR");
+    if (!parent || parent[0] != '/')
+        parent = "/tmp";
+    int n = snprintf(path, size, "%s/" FOLDER_NAME "%ld-XXXXXX", parent, (long)getpid());
+    if (n < 0 || (size_t)n >= size) {
+        snprintf(why, 512, "the name of the temporary folder %.200s is too long", parent);
+        return false;
+    }
+    sweep_folders(parent);
+    if (!mkdtemp(path)) {
+        snprintf(why, 512, "no temporary folder can be made in %.200s: %s (set TMPDIR)", parent,
+                 strerror(errno));
+        return false;
+    }
+    return true;
+}

@@ -1,0 +1,84 @@
+/* bench_products.c - how fast the tiled products are, beside the library's own threads.
+ *
+ * In:  nothing.   Out: one line per shape: GFLOP/s of oneDNN with its own threads, ours, the share. */
+#define _GNU_SOURCE
+#include "../../runtime/cpu.h"
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+typedef int (*Sgemm)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                     const float *, int64_t, float, float *, int64_t);
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static float *numbers(int64_t n)
+{
+    float *v = aligned_alloc(64, ((size_t)n * sizeof *v + 63) / 64 * 64);
+    for (int64_t i = 0; v && i < n; i++)
+        v[i] = (float)(i * 7919 % 13) - 6;
+    return v;
+}
+
+int main(void)
+{
+    static const int64_t shapes[][6] = {
+        {2048, 192, 192, 0, 0, 1}, {2048, 384, 384, 0, 0, 1}, {2048, 768, 768, 0, 0, 1},
+        {2048, 768, 192, 0, 0, 1}, {2048, 192, 768, 0, 0, 1}, {2048, 768, 768, 0, 1, 1},
+        {2048, 192, 768, 0, 1, 1}, {4096, 256, 1024, 0, 0, 1}, {4096, 1024, 256, 0, 1, 1},
+        {192, 192, 2048, 1, 0, 1}, {384, 384, 2048, 1, 0, 1}, {768, 768, 2048, 1, 0, 1},
+        {192, 768, 2048, 1, 0, 1}, {768, 192, 2048, 1, 0, 1}, {256, 1024, 4096, 1, 0, 1},
+        {768, 8, 4096, 1, 0, 1}, {4096, 8, 768, 0, 0, 1}, {64, 16, 65536, 1, 0, 1},
+        {64, 64, 65536, 1, 0, 1}, {8, 8, 32768, 1, 0, 1}, {16, 16, 16, 0, 0, 4096},
+        {8, 64, 8, 0, 0, 4096}, {256, 256, 64, 0, 1, 64}};
+    Blas blas;
+    char why[512];
+    if (!blas_open(&blas, "onednn", why)) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    blas.scratch = numbers(BLAS_SCRATCH);
+    int threads = threads_available();
+    printf("%s, %d threads\n", blas.name, threads);
+    for (size_t s = 0; s < COUNT_OF(shapes); s++) {
+        const int64_t *v = shapes[s];
+        int64_t m = v[0], n = v[1], k = v[2], batch = v[5];
+        bool ta = v[3], tb = v[4];
+        PlanMatmul how = {ta, tb, false, m, n, k, batch, ta ? m : k, tb ? k : n, n,
+                          m * k, k * n, m * n};
+        float *a = numbers(m * k * batch), *b = numbers(k * n * batch), *c = numbers(m * n * batch);
+        double flops = 2.0 * (double)(m * n * k * batch), best[2] = {1e9, 1e9};
+        int repeat = 1 + (int)(4e8 / flops);
+        for (int round = 0; round < 24; round++) {
+            int which = round % 2;
+            double start = now();
+            for (int r = 0; r < repeat; r++) {
+                for (int64_t i = 0; which == 0 && i < batch; i++)
+                    ((Sgemm)blas.sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a + i * m * k,
+                                        how.lda, b + i * k * n, how.ldb, 0, c + i * m * n, n);
+                if (which == 1)
+                    blas_matmul(&blas, threads, &how, a, b, c);
+            }
+            double t = (now() - start) / repeat;
+            best[which] = t < best[which] ? t : best[which];
+        }
+        printf("%5lld x %4lld x %5lld %c%c batch %4lld: %4.0f library, %4.0f ours, %3.0f %%\n",
+               (long long)m, (long long)n, (long long)k, ta ? 'T' : 'N', tb ? 'T' : 'N',
+               (long long)batch, 1e-9 * flops / best[0], 1e-9 * flops / best[1],
+               100 * best[0] / best[1]);
+        free(a);
+        free(b);
+        free(c);
+    }
+    free(blas.scratch);
+    blas_close(&blas);
+    return 0;
+}
