@@ -79,12 +79,21 @@ typedef enum vwn_report {
 typedef struct vwn_report_options {
     bool json;
     int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
+    int64_t positions;  /* plans of vwn_graph_report: 0 = 1 */
     const char *program; /* ir: "train", "update", "eval", "predict" */
 } vwn_report_options;
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
                             const vwn_writer *out);
+/* The stages of `vwn ir` (TENSOR to PLAN) from a graph's text, as TENSOR, GRADIENT and SIMPLE print
+ * it. GRADIENT adds what the output "loss" gives for every parameter. */
+vwn_status vwn_graph_report(vwn_context *ctx, const vwn_file_options *graph, vwn_report what,
+                            const vwn_report_options *how, const vwn_writer *out);
+/* The text of the unit's own file with every certain fix of its diagnostics applied; to be called
+ * before vwn_diagnostics forgets them. Returns the number of fixes; 0 writes nothing. */
+size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out);
 /* Canonical text of a file (or of `text` for "-"). */
 vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const vwn_writer *out);
+/* NULL: the list of codes. */
 vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out);
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);

@@ -1,0 +1,100 @@
+/* cli.h - a verb is a row of data (name, flags, examples) and one function.
+ *
+ * In:  the command line.   Out: an exit status.
+ * The one idea: help, parsing and suggestions all come from the same tables, so what is not there
+ * cannot be advertised, and what is there cannot be ignored.
+ */
+#ifndef VWN_CLI_H
+#define VWN_CLI_H
+
+#include <stdint.h>
+
+#include "ui.h"
+
+typedef struct Flag {
+    const char *name;  /* "--until" */
+    const char *value; /* "'1000 steps'" in help; NULL: a switch */
+    const char *help;
+} Flag;
+
+/* Common flags that not every verb has. */
+enum { TAKES_SET = 1, TAKES_JSON = 2, TAKES_THREADS = 4, TAKES_DEVICE = 8 };
+
+typedef struct Call Call;
+typedef struct Verb {
+    const char *name, *operands, *summary;
+    const char *example[2][2]; /* command line, what it does */
+    const char *text;          /* further lines of help, or NULL */
+    const Flag *flag;
+    int n_flags;
+    int takes;                 /* TAKES_... */
+    int least, most;           /* operands; most < 0: any number */
+    int (*run)(Call *call);
+} Verb;
+
+struct Call {
+    const Verb *verb;
+    Ui ui;
+    const char **operand;
+    int n_operands;
+    struct {
+        const Flag *flag;
+        const char *value;
+    } *given;
+    int n_given;
+    bool json, verbose;
+    vwn_context *ctx;
+    char *input; /* what was read from "-" */
+    size_t input_size;
+    bool input_read;
+};
+
+extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_train,
+    verb_eval, verb_sample, verb_resolve, verb_explain, verb_doc, verb_doctor;
+
+/* ---- args.c ---- */
+/* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */
+bool call_parse(Call *call, int argc, char **argv, char why[512]);
+const char *call_flag(const Call *call, const char *name); /* last value, "" for a switch, or NULL */
+/* All values of a flag that may be repeated; the caller frees the array. */
+const char **call_flags(const Call *call, const char *name, size_t *n);
+/* A whole or real number in lo..hi; false after an error message. Unset: *out is left alone. */
+bool call_whole(Call *call, const char *name, int64_t lo, int64_t hi, int64_t *out);
+bool call_real(Call *call, const char *name, double lo, double hi, double *out);
+/* "1000 steps", "8 seqs": a number with one of the unit's two forms. */
+bool call_quantity(Call *call, const char *name, const char *unit, int64_t *out);
+/* Index of the value in a NULL-terminated list of words; -1 after an error message. */
+int call_choice(Call *call, const char *name, const char *const *words, int unset);
+const char *nearest_word(const char *word, const char *const *words, int n); /* or NULL */
+extern const Flag common_flags[];
+bool verb_has(const Verb *verb, const Flag *flag);
+extern const int n_common_flags;
+
+/* ---- main.c ---- */
+int usage_error(Call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Opens call->ctx as the flags and the environment say; false: the exit status is in *status. */
+bool call_open(Call *call, int *status);
+void call_close(Call *call);
+/* Fills the options of vwn_check for operand i, with --set; "-" is read from stdin. */
+bool call_file(Call *call, int i, vwn_file_options *file, int *status);
+void call_file_done(vwn_file_options *file);
+/* Checks operand `i`, prints diagnostics; true when a report can be made of the unit. */
+bool call_unit(Call *call, int i, vwn_unit **unit, int *status);
+/* Diagnostics to stderr (to stdout as JSON when `to_stdout`). Returns errors. */
+size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings);
+/* Says why something failed, if a diagnostic has not; returns the status as exit code. */
+int call_failed(Call *call, vwn_status status);
+/* A JSON string with its quotes, to stdout. */
+void put_json_string(Ui *ui, const char *s, size_t n);
+/* From now on SIGINT and SIGTERM ask the context to stop; the second one exits at once. */
+void interrupt_target(vwn_context *ctx);
+bool read_whole_file(const char *path, Text *out); /* "-": stdin; false: errno says why */
+
+/* Writes a new content beside the file and renames it; keeps the mode. False: errno says why. */
+bool replace_file(const char *path, const char *text, size_t n);
+
+/* ---- diff.c ---- */
+/* A unified diff of two texts, three lines of context. */
+void write_diff(const vwn_writer *out, const char *name, const Text *before, const Text *after);
+
+#endif

@@ -1,0 +1,29 @@
+/* cost.c - `vwn cost`: what a model costs before it runs.   In: a file.   Out: a table or JSON. */
+#include "cli.h"
+
+static int run(Call *call) {
+    int status;
+    vwn_report_options how = {.json = call->json};
+    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs)) return VWN_USAGE;
+    vwn_unit *unit;
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status)) return status;
+    vwn_writer out = ui_stdout(&call->ui);
+    vwn_status st = vwn_write_report(unit, VWN_REPORT_COST, &how, &out);
+    return st == VWN_OK ? status : call_failed(call, st);
+}
+
+static const Flag flags[] = {
+    {"--batch", "'8 seqs'", "sequences in memory at once (else the file's micro batch)"},
+};
+const Verb verb_cost = {
+    .name = "cost",
+    .operands = "FILE",
+    .summary = "Counts FLOPs per token, and the bytes that training needs, as planned",
+    .example = {{"vwn cost model.vwn", "as the file says"},
+                {"vwn cost model.vwn --batch '8 seqs'", "with 8 sequences in memory at once"}},
+    .flag = flags,
+    .n_flags = 1,
+    .takes = TAKES_SET | TAKES_JSON,
+    .least = 1,
+    .most = 1,
+    .run = run};

@@ -1,0 +1,146 @@
+/* train.c - `vwn train`: trains a model and shows how it goes.
+ *
+ * In:  a file.   Out: a run directory; progress on stderr, the result on stdout, with --json one event
+ * per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with 130.
+ */
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct Show {
+    Call *call;
+    double eval_loss;  /* NaN before the first evaluation */
+    double last_drawn; /* seconds, to draw at most ten times per second */
+    char line[256];    /* the latest progress line */
+    bool drawn;        /* it stands on the terminal */
+} Show;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void progress_line(Show *show, const vwn_event *e) {
+    char rate[32], eta[32], bar[32], eval[32] = "";
+    ui_rate(rate, e->tokens_per_second);
+    ui_duration(eta, e->eta_seconds);
+    ui_bar(bar, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
+    if (!isnan(show->eval_loss)) snprintf(eval, sizeof eval, "  eval %.4f", show->eval_loss);
+    snprintf(show->line, sizeof show->line,
+             "   step %6lld/%lld   loss %.4f%s   lr %.2e  gnorm %.2f   %s tok/s  eta %s  %s",
+             (long long)e->step, (long long)e->steps, e->loss, eval, e->lr, e->grad_norm, rate, eta,
+             bar);
+}
+
+static void show_step(Show *show, const vwn_event *e) {
+    Ui *ui = &show->call->ui;
+    progress_line(show, e);
+    double t = now();
+    show->drawn = !ui->live || t - show->last_drawn >= 0.1 || e->step == e->steps;
+    if (!show->drawn) return;
+    show->last_drawn = t;
+    ui_progress(ui, show->line);
+}
+
+/* A sentence below the progress line, which is first brought up to date. */
+static void settle(Show *show) {
+    if (!show->drawn && show->line[0]) ui_progress(&show->call->ui, show->line);
+    show->drawn = true;
+    ui_progress_end(&show->call->ui);
+}
+
+static void on_event(void *user, const vwn_event *e) {
+    Show *show = user;
+    Ui *ui = &show->call->ui;
+    const char *text = e->text ? e->text : "";
+    if (show->call->json) {
+        if (e->json) ui_print(ui, "%s\n", e->json);
+        fflush(stdout);
+    }
+    switch (e->kind) {
+    case VWN_EVENT_START: ui_say(ui, "Training", "%s", text); break;
+    case VWN_EVENT_COMPILE: ui_say(ui, "Compiled", "%s", text); break;
+    case VWN_EVENT_STEP: show_step(show, e); break;
+    case VWN_EVENT_EVAL: show->eval_loss = e->eval_loss; break;
+    case VWN_EVENT_CHECKPOINT:
+        if (show->call->verbose) {
+            settle(show);
+            ui_say(ui, "Saved", "%s", text);
+        }
+        break;
+    case VWN_EVENT_NOTE:
+        settle(show);
+        ui_say(ui, "Note", "%s", text);
+        break;
+    case VWN_EVENT_END:
+        settle(show);
+        if (!show->call->json) ui_print(ui, "%s\n", text);
+        break;
+    }
+}
+
+/* `--run NAME` is runs/NAME; with a slash it is a path. False: the name is no name. */
+static bool run_folder(Call *call, char folder[4096], const char **out) {
+    const char *name = call_flag(call, "--run");
+    *out = NULL;
+    if (!name) return true;
+    if (!*name || strlen(name) > 4000) {
+        usage_error(call, "`--run` needs a name or a path");
+        return false;
+    }
+    snprintf(folder, 4096, "%s%s", strchr(name, '/') ? "" : "runs/", name);
+    *out = folder;
+    return true;
+}
+
+static int run(Call *call) {
+    int status;
+    char folder[4096];
+    Show show = {.call = call, .eval_loss = NAN, .drawn = true};
+    vwn_train_options how = {.resume = call_flag(call, "--resume") != NULL,
+                             .overwrite = call_flag(call, "--overwrite") != NULL,
+                             .dry_run = call_flag(call, "--dry-run") != NULL,
+                             .event = on_event,
+                             .user = &show};
+    if (!call_quantity(call, "--until", "step", &how.until_steps) ||
+        !run_folder(call, folder, &how.run))
+        return VWN_USAGE;
+    if (how.resume && how.overwrite)
+        return usage_error(call, "`--resume` and `--overwrite` exclude each other");
+    vwn_unit *unit;
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status)) return status;
+    if (status != VWN_OK) return status; /* a false `check` */
+    interrupt_target(call->ctx);
+    call->ui.running = call->ctx;
+    vwn_status st = vwn_train(unit, &how);
+    settle(&show);
+    call_diagnostics(call, call->json, NULL);
+    return call_failed(call, st);
+}
+
+static const Flag flags[] = {
+    {"--run", "NAME", "run directory runs/NAME, or a path (else the model's name)"},
+    {"--resume", NULL, "go on from the last checkpoint of the run"},
+    {"--overwrite", NULL, "start anew in a directory that holds a run"},
+    {"--dry-run", NULL, "everything up to the first step: check, plan, compile, open the data"},
+    {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
+};
+const Verb verb_train = {
+    .name = "train",
+    .operands = "FILE",
+    .summary = "Trains the model of a file",
+    .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
+                {"vwn train model.vwn --resume", "go on where it stopped"}},
+    .text = "Ctrl-C finishes the step, writes a checkpoint and exits with 130.\n"
+            "Exit status: 0 fine, 1 errors, 3 a `check` is false, 4 the run diverged,\n"
+            "5 memory, compiler, files or disk, 130 interrupted.\n",
+    .flag = flags,
+    .n_flags = 5,
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run};
