@@ -1,0 +1,327 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "checkpoint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIECE = 1 << 15 }; /* numbers copied at a time */
+
+/* ---- which tensors ---- */
+
+static StoreEntry *entry_of(const Session *s, const Param *p)
+{
+    return store_find(s->store, p->buffer ? EXT_BUFFER : EXT_PARAM, p->path);
+}
+
+static const char *const state_names[] = {"m", "v"};
+
+static StoreEntry *state_of(const Session *s, const Param *p, size_t which)
+{
+    Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[which]);
+    return store_find(s->store, EXT_STATE, name);
+}
+
+/* ---- writing ---- */
+
+static void meta_text(SafeWriter *w, const char *key, const char *value)
+{
+    safe_meta(w, key, value ? value : "", value ? strlen(value) : 0);
+}
+
+static void meta_integer(SafeWriter *w, const char *key, int64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)v);
+    meta_text(w, key, text);
+}
+
+static void meta_number(SafeWriter *w, const char *key, double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", isnan(v) ? (double)NAN : v);
+    meta_text(w, key, isnan(v) ? "nan" : text);
+}
+
+static const char *tokenizer_name(const Tokenizer *t)
+{
+    static const char *const names[] = {"none", "bytes", "chars", "file"};
+    return names[t ? t->kind : TOKENIZER_NONE];
+}
+
+static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Progress *p)
+{
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)meta->seed);
+    meta_text(w, "format", "vwn checkpoint 1");
+    meta_text(w, "edition", "1");
+    meta_text(w, "vwn", meta->version);
+    meta_text(w, "model", meta->model);
+    meta_text(w, "text", meta->text);
+    meta_text(w, "lets", meta->lets);
+    meta_text(w, "seed", seed);
+    meta_text(w, "data", meta->data);
+    meta_text(w, "tokenizer", tokenizer_name(meta->tokenizer));
+    Buf vocabulary = buf_new(a);
+    if (meta->tokenizer)
+        tokenizer_vocabulary(meta->tokenizer, &vocabulary);
+    safe_meta(w, "vocabulary", vocabulary.s, vocabulary.n);
+    meta_integer(w, "step", p->step);
+    meta_integer(w, "tokens", p->tokens);
+    meta_integer(w, "sequences", p->sequences);
+    meta_number(w, "train_loss", p->train_loss);
+    meta_number(w, "eval_loss", p->eval_loss);
+    meta_number(w, "best_eval_loss", p->best_eval);
+    meta_number(w, "grad_norm", p->grad_norm);
+    Buf recent = buf_new(a);
+    for (int i = 0; i < p->n_recent; i++)
+        buf_printf(&recent, "%s%.17g", i ? " " : "", p->recent[i]);
+    meta_text(w, "recent_losses", recent.s);
+}
+
+static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece, char why[WHY])
+{
+    size_t size = s->backend ? sizeof(float) : sizeof(double);
+    for (int64_t at = 0; at < e->elements; at += PIECE) {
+        int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
+        Status st = s->backend ? store_get_f32(s->store, e, at, n, piece)
+                               : store_get_f64(s->store, e, at, n, piece);
+        if (st != ST_OK) {
+            snprintf(why, WHY, "%.400s", store_why(s->store));
+            return false;
+        }
+        if (!safe_put(w, piece, (size_t)n * size, why))
+            return false;
+    }
+    return true;
+}
+
+typedef VEC(StoreEntry *) Entries;
+
+static void list_entries(Session *s, const Model *m, Arena *a, Entries *out)
+{
+    for (size_t i = 0; i < m->param.n; i++)
+        vec_push(a, out, entry_of(s, &m->param.v[i]));
+    for (size_t k = 0; k < COUNT_OF(state_names); k++)
+        for (size_t i = 0; i < m->param.n; i++) {
+            StoreEntry *e = state_of(s, &m->param.v[i], k);
+            if (e)
+                vec_push(a, out, e);
+        }
+}
+
+bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
+                      const char *folder, const char *name, char why[WHY])
+{
+    Arena *a = s->arena;
+    ArenaMark mark = arena_mark(a);
+    void *piece = arena_alloc(a, PIECE * sizeof(double));
+    SafeWriter w;
+    Entries entries = {0};
+    list_entries(s, m, a, &entries);
+    safe_begin(&w, a);
+    put_metadata(&w, a, meta, p);
+    for (size_t i = 0; i < entries.n; i++) {
+        const StoreEntry *e = entries.v[i];
+        safe_declare(&w, e->name, s->backend ? SAFE_F32 : SAFE_F64, e->rank, e->d);
+    }
+    bool ok = safe_create(&w, a, folder, name, why);
+    for (size_t i = 0; ok && i < entries.n; i++)
+        ok = put_tensor(s, &w, entries.v[i], piece, why);
+    ok = ok && safe_commit(&w, why);
+    safe_abandon(&w);
+    arena_reset(a, mark);
+    return ok;
+}
+
+/* ---- reading ---- */
+
+static bool need_text(const Checkpoint *c, const char *key, const char **out, char why[WHY])
+{
+    *out = json_string(c->file.metadata, key);
+    if (!*out)
+        snprintf(why, WHY, "%.300s: byte 8: the metadata has no `%s`: not a checkpoint of vwn",
+                 c->file.path, key);
+    return *out != NULL;
+}
+
+static bool bad_value(const Checkpoint *c, const char *key, char why[WHY])
+{
+    const Json *j = json_get(c->file.metadata, key);
+    snprintf(why, WHY, "%.300s: byte %zu: the metadata `%s` is not a number of the right kind",
+             c->file.path, 8 + (j ? j->offset : 0), key);
+    return false;
+}
+
+static bool need_count(const Checkpoint *c, const char *key, int64_t *out, char why[WHY])
+{
+    const char *text;
+    char *end;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = strtoll(text, &end, 10);
+    return (end != text && !*end && *out >= 0 && *out < INT64_MAX / 4) || bad_value(c, key, why);
+}
+
+static bool need_number(const Checkpoint *c, const char *key, double *out, char why[WHY])
+{
+    const char *text;
+    char *end;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = strtod(text, &end);
+    return (end != text && !*end) || bad_value(c, key, why);
+}
+
+static bool read_recent(Checkpoint *c, char why[WHY])
+{
+    const char *text;
+    if (!need_text(c, "recent_losses", &text, why))
+        return false;
+    for (; *text; c->progress.n_recent++) {
+        char *end;
+        if (c->progress.n_recent == RECENT)
+            return bad_value(c, "recent_losses", why);
+        c->progress.recent[c->progress.n_recent] = strtod(text, &end);
+        if (end == text)
+            return bad_value(c, "recent_losses", why);
+        text = end + (*end == ' ');
+    }
+    return true;
+}
+
+static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
+{
+    const char *kind;
+    const Json *vocabulary = json_get(c->file.metadata, "vocabulary");
+    if (!need_text(c, "tokenizer", &kind, why))
+        return false;
+    if (!strcmp(kind, "bytes"))
+        c->meta.tokenizer = tokenizer_plain(a, TOKENIZER_BYTES);
+    else if (!strcmp(kind, "chars") && vocabulary)
+        c->meta.tokenizer = tokenizer_from(a, vocabulary->s, vocabulary->n);
+    else
+        c->meta.tokenizer = tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE
+                                                                    : TOKENIZER_FILE);
+    if (!c->meta.tokenizer)
+        snprintf(why, WHY, "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
+                 c->file.path, 8 + vocabulary->offset);
+    return c->meta.tokenizer != NULL;
+}
+
+static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    RunMeta *m = &c->meta;
+    const char *seed, *format;
+    if (!need_text(c, "format", &format, why) || !need_text(c, "vwn", &m->version, why) ||
+        !need_text(c, "model", &m->model, why) || !need_text(c, "text", &m->text, why) ||
+        !need_text(c, "lets", &m->lets, why) || !need_text(c, "seed", &seed, why) ||
+        !need_text(c, "data", &m->data, why))
+        return false;
+    if (strcmp(format, "vwn checkpoint 1")) {
+        snprintf(why, WHY, "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",
+                 c->file.path, format);
+        return false;
+    }
+    char *end;
+    m->seed = strtoull(seed, &end, 10);
+    if (end == seed || *end)
+        return bad_value(c, "seed", why);
+    return need_count(c, "step", &p->step, why) && need_count(c, "tokens", &p->tokens, why) &&
+           need_count(c, "sequences", &p->sequences, why) &&
+           need_number(c, "train_loss", &p->train_loss, why) &&
+           need_number(c, "eval_loss", &p->eval_loss, why) &&
+           need_number(c, "best_eval_loss", &p->best_eval, why) &&
+           need_number(c, "grad_norm", &p->grad_norm, why) && read_recent(c, why) &&
+           read_tokenizer(a, c, why);
+}
+
+static void close_file(void *f) { safe_close(f); }
+
+bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
+{
+    *c = (Checkpoint){.file.fd = -1};
+    session_defer(s, close_file, &c->file);
+    return safe_open(s->arena, path, &c->file, why) && safe_verify(&c->file, why) &&
+           read_metadata(s->arena, c, why);
+}
+
+bool checkpoint_is_exact(const Session *s, const Checkpoint *c)
+{
+    SafeType own = s->backend ? SAFE_F32 : SAFE_F64;
+    for (size_t i = 0; i < c->file.n; i++)
+        if (c->file.tensor[i].type != own)
+            return false;
+    return true;
+}
+
+/* "[768, 3072]" */
+static void print_extents(char *out, size_t cap, uint8_t rank, const int64_t *d)
+{
+    size_t n = (size_t)snprintf(out, cap, "[");
+    for (int i = 0; i < rank && n < cap; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%lld", i ? ", " : "", (long long)d[i]);
+    if (n < cap)
+        snprintf(out + n, cap - n, "]");
+}
+
+static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *piece, char why[WHY])
+{
+    const SafeTensor *t = safe_find(&c->file, e->name);
+    if (!t) {
+        snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path,
+                 e->name);
+        return false;
+    }
+    if (t->rank != e->rank || memcmp(t->d, e->d, e->rank * sizeof *e->d)) {
+        char there[100], here[100];
+        print_extents(there, sizeof there, t->rank, t->d);
+        print_extents(here, sizeof here, e->rank, e->d);
+        snprintf(why, WHY, "%.150s: byte %llu: tensor `%.120s` has the shape %s, the model needs %s",
+                 c->file.path, (unsigned long long)t->begin, e->name, there, here);
+        return false;
+    }
+    for (int64_t at = 0; at < e->elements; at += PIECE) {
+        int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
+        if (!safe_read(&c->file, t, at, n, piece, why))
+            return false;
+        if (store_put_f64(s->store, e, at, n, piece) != ST_OK) {
+            snprintf(why, WHY, "%.400s", store_why(s->store));
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_state(const char *name)
+{
+    size_t n = strlen(name);
+    return n > 2 && name[n - 2] == ':' && (name[n - 1] == 'm' || name[n - 1] == 'v');
+}
+
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states, char why[WHY])
+{
+    ArenaMark mark = arena_mark(s->arena);
+    double *piece = NEW_ARRAY(s->arena, double, PIECE);
+    Entries entries = {0};
+    list_entries(s, m, s->arena, &entries);
+    Map wanted;
+    map_init(&wanted, s->arena);
+    bool ok = true;
+    for (size_t i = 0; i < entries.n; i++)
+        *map_at(&wanted, (uintptr_t)entries.v[i]->name) = entries.v[i];
+    for (size_t i = 0; ok && i < c->file.n; i++) {
+        const char *name = c->file.tensor[i].name;
+        if (map_get(&wanted, (uintptr_t)name_str(s->ctx, name)) || (!states && is_state(name)))
+            continue;
+        snprintf(why, WHY, "%.150s: byte %llu: the model has no tensor `%.150s`", c->file.path,
+                 (unsigned long long)c->file.tensor[i].begin, name);
+        ok = false;
+    }
+    for (size_t i = 0; ok && i < entries.n; i++)
+        if (states || entries.v[i]->kind != EXT_STATE)
+            ok = load_tensor(s, c, entries.v[i], piece, why);
+    arena_reset(s->arena, mark);
+    return ok;
+}

@@ -1,0 +1,220 @@
+/* session.c - see session.h. */
+#define _POSIX_C_SOURCE 200809L
+#include "session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../compiler/init.h"
+#include "../compiler/optimizer.h"
+
+Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        return ctx->raised;
+    Status st = body(user);
+    ctx_leave(ctx, &guard);
+    return st;
+}
+
+void session_open(Session *s, vwn_context *owner)
+{
+    s->owner = owner;
+    s->ctx = owner->ctx;
+    s->arena = arena_new(s->ctx);
+}
+
+void session_defer(Session *s, void (*release)(void *what), void *what)
+{
+    Cleanup *c = NEW(s->arena, Cleanup);
+    *c = (Cleanup){release, what, s->cleanup};
+    s->cleanup = c;
+}
+
+void session_close(Session *s)
+{
+    for (Cleanup *c = s->cleanup; c; c = c->next)
+        c->release(c->what);
+    s->cleanup = NULL;
+    if (s->store)
+        store_free(s->store);
+    if (s->backend)
+        s->backend->ops->close(s->backend);
+    s->store = NULL;
+    s->backend = NULL;
+    arena_free(s->arena);
+    s->arena = NULL;
+}
+
+void session_open_backend(Session *s)
+{
+    const vwn_options *o = &s->owner->options;
+    CpuOptions cpu = {.threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
+    char why[512] = "";
+    if (!o->reference) {
+        Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
+        if (st != ST_OK) {
+            s->backend = NULL;
+            snprintf(s->note, sizeof s->note, "no C compiler works here (%.400s); running in the "
+                     "float64 reference evaluator, which is much slower: install gcc or clang, or "
+                     "name one in CC", why);
+        }
+    }
+    s->store = store_new(s->ctx, s->backend);
+}
+
+void session_store_ok(Session *s, Status st)
+{
+    if (st != ST_OK)
+        ctx_raise(s->ctx, st, "%s", store_why(s->store));
+}
+
+static void free_program(void *slot)
+{
+    Program **p = slot;
+    if (*p)
+        program_free(*p);
+    *p = NULL;
+}
+
+Program *session_program(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total)
+{
+    Program **slot = NEW(s->arena, Program *);
+    session_defer(s, free_program, slot);
+    BuildReport r = {0};
+    Status st = program_build(s->store, g, how, slot, &r);
+    if (st != ST_OK)
+        ctx_raise(s->ctx, st, "the %s program could not be built: %s", how->name, r.why);
+    total->kernels += r.kernels;
+    total->cached += r.cached;
+    total->compiled += r.compiled;
+    total->seconds += r.seconds;
+    return *slot;
+}
+
+void session_run(Session *s, Program *p, const RunArgs *args)
+{
+    Status st = program_run(p, args);
+    if (st != ST_OK)
+        ctx_raise(s->ctx, st, "%s", program_why(p));
+}
+
+double session_scalar(Session *s, Program *p, Name result)
+{
+    double v = 0;
+    Status st = program_scalar(p, result, &v);
+    if (st != ST_OK)
+        ctx_raise(s->ctx, st, "%s", program_why(p));
+    return v;
+}
+
+/* ---- parameters ---- */
+
+static ExtKind kind_of(const Param *p) { return p->buffer ? EXT_BUFFER : EXT_PARAM; }
+
+void session_add_params(Session *s, const Model *m)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < p->shape.rank; k++)
+            d[k] = p->shape.d[k].n;
+        StoreEntry *e;
+        session_store_ok(s, store_add(s->store, kind_of(p), p->path, DT_REAL, p->shape.rank, d, &e));
+    }
+}
+
+void session_init_params(Session *s, const Model *m, uint64_t seed)
+{
+    enum { PIECE = 1 << 14 };
+    ArenaMark mark = arena_mark(s->arena);
+    double *v = NEW_ARRAY(s->arena, double, PIECE);
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        StoreEntry *e = store_find(s->store, kind_of(p), p->path);
+        for (int64_t at = 0; at < p->elements; at += PIECE) {
+            int64_t n = p->elements - at < PIECE ? p->elements - at : PIECE;
+            param_init_range(p, seed, at, n, v);
+            session_store_ok(s, store_put_f64(s->store, e, at, n, v));
+        }
+    }
+    arena_reset(s->arena, mark);
+}
+
+/* ---- memory ---- */
+
+/* The arena that one graph needs; what was built for the answer is freed. */
+static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, int64_t batch)
+{
+    Arena *a = arena_new(ctx);
+    Graph *g = which == 0   ? step_gradient(m, t, true, a)
+               : which == 1 ? step_gradient(m, t, false, a)
+               : which == 2 ? step_update(m, t, a)
+               : which == 3 ? step_evaluate(m, a)
+                            : step_predict(m, a);
+    PlanOptions how = {.B = batch, .T = t ? t->context : m->context};
+    uint64_t bytes = plan_build(ctx, a, graph_simplify(g, a), &how)->arena_bytes;
+    arena_free(a);
+    return bytes;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch)
+{
+    MemoryNeed n = {0};
+    Train t = train ? *train : (Train){.context = m->context};
+    if (batch > 0) {
+        t.micro_seqs = batch;
+        t.batch_seqs = t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
+    }
+    batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
+    for (size_t i = 0; i < m->param.n; i++) {
+        uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
+        *(m->param.v[i].buffer ? &n.buffers : &n.weights) += bytes;
+        if (train && param_is_trained(m, train, i)) {
+            n.gradients += bytes;
+            n.optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer);
+        }
+    }
+    n.inputs = (train ? 2 : 1) * 8 * (uint64_t)batch * (uint64_t)t.context;
+    if (train) {
+        n.arena = larger(arena_of(ctx, m, &t, 0, batch), arena_of(ctx, m, &t, 2, batch));
+        if (t.batch_seqs > batch)
+            n.arena = larger(n.arena, arena_of(ctx, m, &t, 1, batch));
+        if (t.eval_every > 0)
+            n.arena = larger(n.arena, arena_of(ctx, m, &t, 3, batch));
+    } else {
+        n.arena = arena_of(ctx, m, NULL, 4, batch);
+    }
+    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena;
+    return n;
+}
+
+uint64_t memory_of_machine(void)
+{
+    uint64_t bytes = UINT64_MAX;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0)
+        bytes = (uint64_t)pages * (uint64_t)page;
+    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r");
+    if (!f)
+        return bytes;
+    char text[32] = "";
+    if (fgets(text, sizeof text, f) && text[0] >= '0' && text[0] <= '9') {
+        uint64_t limit = strtoull(text, NULL, 10);
+        bytes = limit < bytes ? limit : bytes;
+    }
+    fclose(f);
+    return bytes;
+}
+
+double clock_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
