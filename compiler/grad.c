@@ -12,6 +12,7 @@ typedef struct Sweep {
     Val loss;
     bool *leads; /* node v depends on an asked value */
     Val *d;      /* d loss / d v so far; 0 = none */
+    Arena *memory;
 } Sweep;
 
 static bool has_gradient(const Node *n)
@@ -43,9 +44,8 @@ static void visit(Sweep *s, Val v)
 {
     Graph *g = s->g;
     const Node n = *node_at(g, v); /* the array may move */
-    ArenaMark mark = arena_mark(g->ctx->scratch);
-    bool *want = NEW_ARRAY(g->ctx->scratch, bool, n.n_in);
-    Val *din = NEW_ARRAY(g->ctx->scratch, Val, n.n_in);
+    bool *want = NEW_ARRAY(s->memory, bool, n.n_in);
+    Val *din = NEW_ARRAY(s->memory, Val, n.n_in);
     bool any = false;
     for (size_t k = 0; k < n.n_in; k++)
         any |= want[k] = s->leads[n.in[k]];
@@ -57,7 +57,6 @@ static void visit(Sweep *s, Val v)
             if (din[k] && want[k])
                 add_gradient(s, n.in[k], din[k]);
     }
-    arena_reset(g->ctx->scratch, mark);
 }
 
 void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out)
@@ -67,7 +66,7 @@ void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out)
     Span span = g->span;
     Name name = g->name;
     Arena *memory = arena_new(g->ctx);
-    Sweep s = {g, loss, NULL, NULL};
+    Sweep s = {g, loss, NULL, NULL, memory};
     s.leads = NEW_ARRAY(memory, bool, (size_t)loss + 1);
     s.d = NEW_ARRAY(memory, Val, (size_t)loss + 1);
     mark_leads(&s, wrt, n);

@@ -144,7 +144,7 @@ double host_eval(const HostExpr *e, const double vars[HV_COUNT])
 
 /* ---- text ---- */
 
-static void number_print(Buf *out, double x)
+void host_print_number(Buf *out, double x)
 {
     if (isnan(x))
         buf_puts(out, "nan");
@@ -158,7 +158,7 @@ void host_print(Buf *out, const HostExpr *e)
 {
     const HostOpInfo *info = &op_infos[e->op];
     if (e->op == HO_CONST) {
-        number_print(out, e->value);
+        host_print_number(out, e->value);
         return;
     }
     if (e->op == HO_VAR) {

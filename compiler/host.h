@@ -40,6 +40,7 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
 void host_print(Buf *out, const HostExpr *e); /* fully parenthesised, reads back */
+void host_print_number(Buf *out, double x); /* like buf_number, and exact for -0, inf and nan */
 const HostExpr *host_read(Arena *arena, const char **text); /* moves *text past it; NULL: malformed */
 const char *host_var_name(HostVar var);       /* "step", "train.loss", ... */
 

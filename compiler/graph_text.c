@@ -1,0 +1,538 @@
+/* graph_text.c - the graph as text, and back.
+ *
+ * In:  a graph.     Out: lines; and from such lines an equal graph.
+ * The one idea: one node per line with everything it has, numbers printed so that they read back to
+ * the same bits, and nothing else (no pointers, no times), so that equal graphs are equal bytes:
+ *     vwn graph 1
+ *     ext 0 param real [50304, 768] "embed.tokens"
+ *     host 0 (step * 0.5)
+ *     %1 = ext i=0 : real [50304, 768]  # embed gpt.vwn:7:5
+ *     out "loss" %1
+ *     store "embed.tokens" %1 ext=0
+ * The text is untrusted: every line is checked like a builder's call, with diagnostics.
+ */
+#include "op.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static const char *const kind_names[] = {
+    [EXT_INPUT] = "input", [EXT_PARAM] = "param", [EXT_BUFFER] = "buffer",
+    [EXT_GRAD] = "grad",   [EXT_STATE] = "state",
+};
+static const char *const dtype_names[] = {[DT_REAL] = "real", [DT_INT] = "int"};
+
+/* ---- writing ---- */
+
+static void put_string(Buf *out, const char *s)
+{
+    buf_json_string(out, s, strlen(s));
+}
+
+static void put_real(Buf *out, const char *key, double x)
+{
+    buf_printf(out, " %s=", key);
+    host_print_number(out, x);
+}
+
+static void put_attrs(Buf *out, Op op, const Attr *a)
+{
+    static const double zero = 0;
+    bool leaf = op_info(op)->class == CLASS_LEAF;
+    const double *real[3] = {&a->x, &a->y, &a->z};
+    for (int k = 0; k < 3; k++) {
+        char key[2] = {(char)('x' + k), 0};
+        if (op_uses(op, key[0]) && (leaf || memcmp(real[k], &zero, sizeof zero)))
+            put_real(out, key, *real[k]);
+    }
+    if (op_uses(op, 'i') && (leaf || a->i))
+        buf_printf(out, " i=%lld", (long long)a->i);
+    if (op_uses(op, 'j') && a->j)
+        buf_printf(out, " j=%lld", (long long)a->j);
+    if (a->axes) {
+        const char *before = " axes=";
+        for (int k = 0; k < 32; k++)
+            if (a->axes >> k & 1) {
+                buf_printf(out, "%s%d", before, k);
+                before = ",";
+            }
+    }
+    if (op_uses(op, 'D')) {
+        buf_puts(out, " dim=");
+        dim_print(out, a->dim);
+    }
+    if (a->site) {
+        buf_puts(out, " site=");
+        put_string(out, a->site);
+    }
+    if (op_uses(op, 'T')) {
+        buf_puts(out, " data={");
+        for (size_t k = 0; k < a->n; k++) {
+            buf_puts(out, k ? "," : "");
+            host_print_number(out, a->data[k]);
+        }
+        buf_putc(out, '}');
+    }
+}
+
+/* What a comment may hold: one line. */
+static void put_plain(Buf *out, const char *s)
+{
+    for (; *s; s++)
+        buf_putc(out, (unsigned char)*s < 0x20 ? '?' : *s);
+}
+
+static void put_comment(Buf *out, const Graph *g, const Node *n)
+{
+    bool name = n->name && *n->name, place = n->span.file != 0;
+    if (!name && !place)
+        return;
+    buf_puts(out, "  # ");
+    if (name)
+        put_plain(out, n->name);
+    if (place) {
+        LineCol at = source_position(g->ctx, n->span.file, n->span.lo);
+        buf_puts(out, name ? " " : "");
+        put_plain(out, source_path(g->ctx, n->span.file));
+        buf_printf(out, ":%u:%u", (unsigned)at.line, (unsigned)at.column);
+    }
+}
+
+static void put_node(Buf *out, const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    buf_printf(out, "%%%u = %s", (unsigned)v, op_info((Op)n->op)->name);
+    for (size_t k = 0; k < n->n_in; k++)
+        buf_printf(out, " %%%u", (unsigned)n->in[k]);
+    put_attrs(out, (Op)n->op, &n->a);
+    buf_printf(out, " : %s ", dtype_names[n->dtype]);
+    shape_print(out, &n->shape);
+    put_comment(out, g, n);
+    buf_putc(out, '\n');
+}
+
+void graph_dump(Buf *out, const Graph *g)
+{
+    buf_printf(out, "vwn graph 1%s\n", g->differentiated ? " differentiated" : "");
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *x = &g->ext.v[i];
+        buf_printf(out, "ext %zu %s %s ", i, kind_names[x->kind], dtype_names[x->dtype]);
+        shape_print(out, &x->shape);
+        buf_putc(out, ' ');
+        put_string(out, x->name);
+        buf_putc(out, '\n');
+    }
+    for (size_t i = 0; i < g->host.n; i++) {
+        buf_printf(out, "host %zu ", i);
+        host_print(out, g->host.v[i]);
+        buf_putc(out, '\n');
+    }
+    for (Val v = 1; v < g->node.n; v++)
+        put_node(out, g, v);
+    for (size_t i = 0; i < g->out.n; i++) {
+        const Output *o = &g->out.v[i];
+        buf_puts(out, o->ext < 0 ? "out " : "store ");
+        put_string(out, o->name ? o->name : "");
+        buf_printf(out, " %%%u", (unsigned)o->value);
+        if (o->ext >= 0)
+            buf_printf(out, " ext=%d", (int)o->ext);
+        buf_putc(out, '\n');
+    }
+}
+
+/* ---- reading ---- */
+
+typedef struct Reader {
+    Ctx *ctx;
+    Graph *g;
+    uint32_t file;
+    const char *text, *end, *p;
+    bool failed; /* a diagnostic has been filed; nothing more is read */
+} Reader;
+
+static void fail(Reader *r, const char *code, const char *at, const char *label, const char *what)
+{
+    if (r->failed)
+        return;
+    uint32_t lo = (uint32_t)(at - r->text), hi = (uint32_t)(r->p - r->text);
+    diag_error(r->ctx, code, (Span){r->file, lo, hi > lo ? hi : lo}, label, "%s", what);
+    r->failed = true;
+}
+
+static void expected(Reader *r, const char *what)
+{
+    fail(r, "E0902", r->p, arena_printf(r->ctx->program, "expected %s", what),
+         "this line of the graph cannot be read");
+}
+
+static void spaces(Reader *r)
+{
+    while (*r->p == ' ')
+        r->p++;
+}
+
+static bool accept(Reader *r, const char *s)
+{
+    spaces(r);
+    size_t n = strlen(s);
+    if (strncmp(r->p, s, n) != 0)
+        return false;
+    r->p += n;
+    return true;
+}
+
+static void expect(Reader *r, const char *s)
+{
+    if (!r->failed && !accept(r, s))
+        expected(r, arena_printf(r->ctx->program, "`%s`", s));
+}
+
+static int64_t read_int(Reader *r)
+{
+    char *end = NULL;
+    spaces(r);
+    errno = 0;
+    long long value = strtoll(r->p, &end, 10);
+    if (r->failed || end == r->p || errno) {
+        expected(r, "an integer");
+        return 0;
+    }
+    r->p = end;
+    return value;
+}
+
+static double read_real(Reader *r)
+{
+    char *end = NULL;
+    double value = strtod(r->p, &end);
+    if (r->failed || end == r->p) {
+        expected(r, "a number");
+        return 0;
+    }
+    r->p = end;
+    return value;
+}
+
+static bool word_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static const char *read_word(Reader *r)
+{
+    spaces(r);
+    const char *start = r->p;
+    while (word_char(*r->p))
+        r->p++;
+    return arena_copy(r->ctx->program, start, (size_t)(r->p - start));
+}
+
+/* One of a list of words; the index. */
+static int read_choice(Reader *r, const char *const *names, size_t n, const char *what)
+{
+    spaces(r);
+    const char *at = r->p, *word = read_word(r);
+    for (size_t k = 0; k < n; k++)
+        if (!strcmp(names[k], word))
+            return (int)k;
+    fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no %s `%s`", what, word));
+    return 0;
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* After a backslash: the character meant, or -1. */
+static int read_escape(Reader *r)
+{
+    char c = *r->p++;
+    if (c == '"' || c == '\\')
+        return c;
+    if (c == 'n')
+        return '\n';
+    if (c == 't')
+        return '\t';
+    if (c != 'u' || strncmp(r->p, "00", 2) != 0)
+        return -1;
+    int high = hex_digit(r->p[2]), low = high < 0 ? -1 : hex_digit(r->p[3]);
+    if (low < 0 || high * 16 + low == 0)
+        return -1;
+    r->p += 4;
+    return high * 16 + low;
+}
+
+static Name read_string(Reader *r)
+{
+    Buf b = buf_new(r->g->arena);
+    expect(r, "\"");
+    while (!r->failed && *r->p != '"') {
+        if (*r->p == 0 || *r->p == '\n') {
+            expected(r, "`\"`");
+        } else if (*r->p == '\\' && r->p[1]) {
+            r->p++;
+            int c = read_escape(r);
+            if (c < 0)
+                expected(r, "an escape");
+            else
+                buf_putc(&b, (char)c);
+        } else {
+            buf_putc(&b, *r->p++);
+        }
+    }
+    expect(r, "\"");
+    return r->failed ? NULL : name_of(r->ctx, b.s, b.n);
+}
+
+static Dim read_dim(Reader *r)
+{
+    Dim d = DIM(1);
+    const char *at = r->p;
+    do {
+        Dim factor = DIM(0);
+        if (accept(r, "B"))
+            factor = DIM_B;
+        else if (accept(r, "T"))
+            factor = DIM_T;
+        else
+            factor.n = read_int(r);
+        int64_t power = !dim_static(factor) && accept(r, "^") ? read_int(r) : 1;
+        bool fits = factor.n >= 0 && factor.n <= (int64_t)1 << 53 && power >= 1 && power <= 15;
+        for (int64_t k = 0; k < power && fits; k++)
+            fits = dim_mul(d, factor, &d);
+        if (!fits)
+            fail(r, "E0904", at, "", "this extent is out of range");
+    } while (!r->failed && accept(r, "*"));
+    return d;
+}
+
+static Shape read_shape(Reader *r)
+{
+    Shape s = {0};
+    expect(r, "[");
+    if (accept(r, "]"))
+        return s;
+    do {
+        if (s.rank == MAX_RANK) {
+            expected(r, "at most 8 axes");
+            break;
+        }
+        spaces(r);
+        s.d[s.rank++] = read_dim(r);
+    } while (!r->failed && accept(r, ","));
+    expect(r, "]");
+    return s;
+}
+
+static void end_of_line(Reader *r)
+{
+    if (!r->failed && !accept(r, "\n") && r->p != r->end)
+        expected(r, "the end of the line");
+}
+
+/* ---- the kinds of lines ---- */
+
+static void read_number(Reader *r, size_t want)
+{
+    spaces(r);
+    const char *at = r->p;
+    int64_t number = read_int(r);
+    if (!r->failed && number != (int64_t)want)
+        fail(r, "E0905", at, arena_printf(r->ctx->program, "expected %zu", want),
+             "lines of the graph are numbered without gaps");
+}
+
+static void read_ext(Reader *r)
+{
+    Ext x = {0};
+    read_number(r, r->g->ext.n);
+    const char *at = r->p;
+    x.kind = (ExtKind)read_choice(r, kind_names, COUNT_OF(kind_names), "kind of tensor");
+    x.dtype = (DType)read_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
+    x.shape = read_shape(r);
+    x.name = read_string(r);
+    Dim size;
+    if (!r->failed && !shape_size(&x.shape, &size))
+        fail(r, "E0904", at, "", "the number of elements overflows");
+    for (size_t i = 0; i < r->g->ext.n && !r->failed; i++)
+        if (r->g->ext.v[i].kind == x.kind && r->g->ext.v[i].name == x.name)
+            fail(r, "E0905", at, "", "this external tensor is there twice");
+    if (!r->failed)
+        ext_add(r->g, &x);
+}
+
+static void read_host(Reader *r)
+{
+    read_number(r, r->g->host.n);
+    spaces(r);
+    const HostExpr *e = r->failed ? NULL : host_read(r->g->arena, &r->p);
+    if (e)
+        vec_push(r->g->arena, &r->g->host, e);
+    else
+        expected(r, "a run-time expression");
+}
+
+static Val read_val(Reader *r)
+{
+    const char *at = r->p;
+    expect(r, "%");
+    int64_t v = read_int(r);
+    if (!r->failed && (v < 1 || v >= (int64_t)r->g->node.n))
+        fail(r, "E0905", at, "", "this is not a node that stands above");
+    return r->failed ? 0 : (Val)v;
+}
+
+static uint32_t read_axes(Reader *r)
+{
+    uint32_t axes = 0;
+    do {
+        int64_t axis = read_int(r);
+        if (axis < 0 || axis >= MAX_RANK)
+            expected(r, "an axis");
+        else
+            axes |= 1u << axis;
+    } while (!r->failed && accept(r, ","));
+    return axes;
+}
+
+static void read_data(Reader *r, Attr *a)
+{
+    VEC(double) data = {0};
+    expect(r, "{");
+    if (!accept(r, "}")) {
+        do {
+            vec_push(r->g->arena, &data, read_real(r));
+        } while (!r->failed && accept(r, ","));
+        expect(r, "}");
+    }
+    static const double nothing[1] = {0};
+    a->data = data.n ? data.v : nothing;
+    a->n = data.n;
+}
+
+static void read_attr(Reader *r, Attr *a)
+{
+    const char *at = r->p, *key = read_word(r);
+    expect(r, "=");
+    if (!strcmp(key, "x"))
+        a->x = read_real(r);
+    else if (!strcmp(key, "y"))
+        a->y = read_real(r);
+    else if (!strcmp(key, "z"))
+        a->z = read_real(r);
+    else if (!strcmp(key, "i"))
+        a->i = read_int(r);
+    else if (!strcmp(key, "j"))
+        a->j = read_int(r);
+    else if (!strcmp(key, "axes"))
+        a->axes = read_axes(r);
+    else if (!strcmp(key, "dim"))
+        a->dim = read_dim(r);
+    else if (!strcmp(key, "site"))
+        a->site = read_string(r);
+    else if (!strcmp(key, "data"))
+        read_data(r, a);
+    else
+        fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no attribute `%s`", key));
+}
+
+static Name read_comment(Reader *r)
+{
+    if (r->failed || !accept(r, "#"))
+        return NULL;
+    if (*r->p == ' ')
+        r->p++;
+    const char *start = r->p;
+    while (*r->p && *r->p != '\n')
+        r->p++;
+    return r->p == start ? NULL : name_of(r->ctx, start, (size_t)(r->p - start));
+}
+
+static void read_node(Reader *r)
+{
+    const char *at = r->p;
+    read_number(r, r->g->node.n);
+    expect(r, "=");
+    spaces(r);
+    const char *word_at = r->p, *word = read_word(r);
+    Op op = op_named(word);
+    if (!r->failed && op == OP_NONE)
+        fail(r, "E0903", word_at, "", arena_printf(r->ctx->program, "there is no operator `%s`", word));
+    VEC(Val) in = {0};
+    while (spaces(r), !r->failed && *r->p == '%')
+        vec_push(r->g->arena, &in, read_val(r));
+    Attr a = {0};
+    while (spaces(r), !r->failed && word_char(*r->p))
+        read_attr(r, &a);
+    expect(r, ":");
+    DType dtype = (DType)read_choice(r, dtype_names, COUNT_OF(dtype_names), "type"), have;
+    Shape shape = read_shape(r), inferred;
+    if (r->failed)
+        return;
+    Ask q = {r->g, op, in.v, in.n, &a, op_uses(op, 'S') ? &shape : NULL};
+    const char *wrong = in.n > UINT16_MAX ? "too many inputs" : op_infer(&q, &inferred, &have);
+    if (!wrong && (!shape_eq(&shape, &inferred) || dtype != have))
+        wrong = "its shape or type is not what its inputs give";
+    if (wrong) {
+        fail(r, "E0904", at, wrong, "this node of the graph does not fit");
+        return;
+    }
+    r->g->name = read_comment(r);
+    Val v = ir_node(r->g, op, in.v, in.n, &a, q.given);
+    if (op == OP_EXT)
+        ext_set_leaf(r->g, v);
+}
+
+static void read_output(Reader *r, bool store)
+{
+    const char *at = r->p;
+    Output o = {.name = read_string(r), .ext = -1};
+    o.value = r->failed ? 0 : (spaces(r), read_val(r));
+    if (store) {
+        expect(r, "ext=");
+        int64_t ext = read_int(r);
+        if (r->failed)
+            return;
+        const Node *n = node_at(r->g, o.value);
+        if (ext < 0 || ext >= (int64_t)r->g->ext.n ||
+            !shape_eq(&r->g->ext.v[ext].shape, &n->shape) ||
+            r->g->ext.v[ext].dtype != (DType)n->dtype)
+            fail(r, "E0904", at, "", "the value does not fit the tensor that it is stored into");
+        o.ext = (int32_t)ext;
+    }
+    if (!r->failed)
+        vec_push(r->g->arena, &r->g->out, o);
+}
+
+static void read_line(Reader *r)
+{
+    if (accept(r, "%"))
+        read_node(r);
+    else if (accept(r, "ext "))
+        read_ext(r);
+    else if (accept(r, "host "))
+        read_host(r);
+    else if (accept(r, "out "))
+        read_output(r, false);
+    else if (accept(r, "store "))
+        read_output(r, true);
+    else
+        expected(r, "a node, `ext`, `host`, `out` or `store`");
+    end_of_line(r);
+}
+
+Graph *graph_read(Ctx *ctx, Arena *arena, uint32_t source_file)
+{
+    size_t n;
+    const char *text = source_text(ctx, source_file, &n);
+    Reader r = {ctx, graph_new(ctx, arena), source_file, text, text + n, text, false};
+    if (!accept(&r, "vwn graph 1"))
+        fail(&r, "E0901", r.p, "expected `vwn graph 1`", "this is not a graph");
+    r.g->differentiated = !r.failed && accept(&r, "differentiated");
+    end_of_line(&r);
+    while (!r.failed && r.p < r.end)
+        read_line(&r);
+    r.g->name = NULL;
+    return r.failed ? NULL : r.g;
+}
