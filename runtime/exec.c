@@ -1,0 +1,600 @@
+/* exec.c - programs: a graph that was simplified, planned and compiled once, and is run many times.
+ *
+ * In:  a graph, a store.   Out: stored tensors and host-read results after every run.
+ * The one idea: everything a run needs lies ready: for each launch its addresses, sizes and scalars.
+ * A run fills in what changes (host scalars, random keys, the step) and walks the list; it allocates
+ * nothing. Addresses are looked up again only after the store has moved something.
+ */
+#include "store.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef struct Call { /* a launch with its arguments in memory */
+    const Launch *launch;
+    void **p;
+    int64_t *n;
+    double *s;
+} Call;
+
+struct Program {
+    Store *store;
+    Arena *arena; /* graph, plan, calls: all that lives as long as the program */
+    const char *name;
+    Graph *graph;
+    int64_t B, T;
+    char why[512];
+    bool has_run;
+    StoreEntry **ext; /* one for each ext of the graph */
+    /* on a backend */
+    Plan *plan;
+    Module *module;
+    Call *call;
+    double *host; /* values of plan->host in this run */
+    void *memory; /* the arena, or NULL: the store's */
+    uint64_t generation;
+    bool shared;
+    /* in the reference evaluator */
+    RefBinding *bind;
+    Arena *ref; /* results of the last run */
+    Tensor **result;
+    size_t *output; /* host-read results: their places among the graph's outputs */
+    size_t n_output;
+};
+
+__attribute__((format(printf, 3, 4))) static Status fail(Program *p, Status status,
+                                                         const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(p->why, sizeof p->why, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+/* ---- building ---- */
+
+/* Every external tensor of the graph, at this B and T, is in the store. */
+static Status bind_exts(Program *p)
+{
+    Graph *g = p->graph;
+    Ctx *ctx = p->store->ctx;
+    p->ext = NEW_ARRAY(p->arena, StoreEntry *, g->ext.n);
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *x = &g->ext.v[i];
+        int64_t d[MAX_RANK] = {0};
+        for (int k = 0; k < x->shape.rank; k++)
+            if ((d[k] = dim_at(x->shape.d[k], p->B, p->T)) < 0)
+                ctx_raise(ctx, ST_ENVIRONMENT, "the tensor %s is too large", x->name);
+        Status status = store_add(p->store, x->kind, x->name, x->dtype, x->shape.rank, d,
+                                  &p->ext[i]);
+        if (status != ST_OK)
+            return fail(p, status, "%s", store_why(p->store));
+    }
+    return ST_OK;
+}
+
+/* The entry of an external tensor of the plan: by kind and name, whatever the order. */
+static StoreEntry *plan_entry(Program *p, int32_t ext)
+{
+    const PlanExt *x = &p->plan->ext[ext];
+    return store_find(p->store, x->ext.kind, x->ext.name);
+}
+
+static void prepare_calls(Program *p)
+{
+    const Plan *plan = p->plan;
+    Ctx *ctx = p->store->ctx;
+    p->call = NEW_ARRAY(p->arena, Call, plan->n_launch);
+    p->host = NEW_ARRAY(p->arena, double, plan->n_host);
+    for (size_t i = 0; i < plan->n_launch; i++) {
+        const Launch *l = &plan->launch[i];
+        Call *c = &p->call[i];
+        c->launch = l;
+        c->p = NEW_ARRAY(p->arena, void *, l->n_buffer);
+        c->n = NEW_ARRAY(p->arena, int64_t, l->n_int);
+        c->s = NEW_ARRAY(p->arena, double, l->n_scalar);
+        for (uint32_t k = 0; k < l->n_int; k++)
+            c->n[k] = l->ints[k].value;
+        for (uint32_t k = 0; k < l->n_scalar; k++)
+            c->s[k] = l->scalars[k].value;
+        uint32_t wants = l->kind == LAUNCH_MATMUL ? 3 : l->kind == LAUNCH_EXPERT ? 4 : l->n_buffer;
+        if (l->n_buffer != wants || (l->kind == LAUNCH_KERNEL && l->kernel >= plan->n_kernel))
+            vwn_bug(ctx, "launch %zu of the plan does not fit its kernel", i);
+    }
+    for (size_t i = 0; i < plan->n_buffer; i++) {
+        const PlanBuffer *b = &plan->buffer[i];
+        if (b->ext < 0)
+            continue;
+        StoreEntry *e = plan_entry(p, b->ext);
+        uint64_t item = b->dtype == DT_INT ? sizeof(int64_t) : sizeof(float);
+        if (!e || e->dtype != b->dtype || b->bytes > (uint64_t)e->elements * item)
+            vwn_bug(ctx, "buffer %zu of the plan does not fit its tensor", i);
+    }
+}
+
+static void *buffer_address(Program *p, uint32_t buffer)
+{
+    const PlanBuffer *b = &p->plan->buffer[buffer];
+    if (b->ext >= 0)
+        return plan_entry(p, b->ext)->memory;
+    char *base = p->shared ? p->store->common : p->memory;
+    return base ? base + b->offset : NULL;
+}
+
+static void resolve_addresses(Program *p)
+{
+    for (size_t i = 0; i < p->plan->n_launch; i++) {
+        Call *c = &p->call[i];
+        for (uint32_t k = 0; k < c->launch->n_buffer; k++) {
+            char *base = buffer_address(p, c->launch->buffer[k]);
+            c->p[k] = base ? base + c->launch->shift[k] : NULL;
+        }
+    }
+    p->generation = p->store->generation;
+}
+
+/* Memory and kernels. */
+static Status build_on_backend(Program *p, BuildReport *report)
+{
+    Backend *b = p->store->backend;
+    uint64_t bytes = p->plan->arena_bytes;
+    Status status;
+    b->why[0] = 0;
+    if (p->shared) {
+        status = store_reserve_common(p->store, bytes);
+        if (status != ST_OK)
+            return fail(p, status, "%s", store_why(p->store));
+    } else if (bytes) {
+        status = b->ops->alloc(b, bytes, &p->memory);
+        if (status != ST_OK)
+            return fail(p, status, "%s", b->why);
+    }
+    status = b->ops->build(b, p->plan, &p->module, report);
+    if (status != ST_OK)
+        return fail(p, status, "%s", report->why);
+    resolve_addresses(p);
+    return ST_OK;
+}
+
+/* Headers over the store's memory, for the reference evaluator. */
+static void bind_reference(Program *p)
+{
+    const Graph *g = p->graph;
+    p->bind = NEW_ARRAY(p->arena, RefBinding, g->ext.n);
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *x = &g->ext.v[i];
+        Tensor *t = NEW(p->arena, Tensor);
+        t->dtype = x->dtype;
+        t->rank = x->shape.rank;
+        t->size = 1;
+        for (int k = 0; k < x->shape.rank; k++) {
+            t->d[k] = dim_at(x->shape.d[k], p->B, p->T);
+            t->size *= t->d[k];
+        }
+        p->bind[i] = (RefBinding){x->kind, x->name, t};
+    }
+    p->ref = arena_new(p->store->ctx);
+    p->result = NEW_ARRAY(p->arena, Tensor *, g->out.n);
+    p->output = NEW_ARRAY(p->arena, size_t, g->out.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext < 0)
+            p->output[p->n_output++] = i;
+}
+
+/* The part that may leave when memory runs out or a stage finds a broken invariant. */
+static Status build_guarded(Program *p, const Graph *g, bool no_fusion, BuildReport *report)
+{
+    Ctx *ctx = p->store->ctx;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        return fail(p, ctx->raised, "%s", ctx->message);
+    p->arena = arena_new(ctx);
+    p->graph = graph_simplify(g, p->arena);
+    graph_verify(p->graph);
+    Status status = bind_exts(p);
+    if (status == ST_OK && p->store->backend) {
+        const PlanOptions how = {.B = p->B, .T = p->T, .no_fusion = no_fusion};
+        p->plan = plan_build(ctx, p->arena, p->graph, &how);
+        plan_verify(ctx, p->plan);
+        prepare_calls(p);
+        status = build_on_backend(p, report);
+    } else if (status == ST_OK) {
+        bind_reference(p);
+    }
+    ctx_leave(ctx, &guard);
+    return status;
+}
+
+/* ctx_alloc, but NULL instead of leaving. */
+static void *small_block(Ctx *ctx, size_t bytes)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        return NULL;
+    void *p = ctx_alloc(ctx, bytes);
+    ctx_leave(ctx, &guard);
+    return p;
+}
+
+Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
+                     BuildReport *report)
+{
+    BuildReport unused;
+    *out = NULL;
+    if (!report)
+        report = &unused;
+    *report = (BuildReport){0};
+    Program *p = small_block(s->ctx, sizeof *p);
+    if (!p) {
+        snprintf(report->why, sizeof report->why, "%s", s->ctx->message);
+        return ST_ENVIRONMENT;
+    }
+    *p = (Program){.store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
+    Status status = build_guarded(p, g, how->no_fusion, report);
+    if (status != ST_OK) {
+        snprintf(report->why, sizeof report->why, "%s", p->why);
+        program_free(p);
+        return status;
+    }
+    p->name = how->name ? how->name : "program"; /* a literal of the caller */
+    *out = p;
+    return ST_OK;
+}
+
+void program_free(Program *p)
+{
+    if (!p)
+        return;
+    Ctx *ctx = p->store->ctx;
+    Backend *b = p->store->backend;
+    if (p->module)
+        b->ops->drop(b, p->module);
+    if (p->memory)
+        b->ops->free(b, p->memory, p->plan->arena_bytes);
+    arena_free(p->ref);
+    arena_free(p->arena);
+    ctx_release(ctx, p);
+}
+
+/* ---- running ---- */
+
+/* What changes from run to run: host scalars, keys of random numbers, their step. */
+static void fill_in(Program *p, const RunArgs *args)
+{
+    static const double none[HV_COUNT] = {
+        [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN};
+    const double *vars = args->host_vars ? args->host_vars : none;
+    for (size_t i = 0; i < p->plan->n_host; i++)
+        p->host[i] = host_eval(p->plan->host[i], vars);
+    for (size_t i = 0; i < p->plan->n_launch; i++) {
+        Call *c = &p->call[i];
+        const Launch *l = c->launch;
+        for (uint32_t k = 0; k < l->n_int; k++)
+            if (l->ints[k].kind == INT_SEED)
+                c->n[k] = (int64_t)philox_key(args->seed, l->ints[k].site);
+            else if (l->ints[k].kind == INT_STEP)
+                c->n[k] = (int64_t)args->step;
+        for (uint32_t k = 0; k < l->n_scalar; k++)
+            if (l->scalars[k].host >= 0)
+                c->s[k] = p->host[l->scalars[k].host];
+    }
+}
+
+static Status run_call(Program *p, const Call *c)
+{
+    Backend *b = p->store->backend;
+    const Launch *l = c->launch;
+    switch (l->kind) {
+    case LAUNCH_KERNEL:
+        if (l->rows <= 0)
+            return ST_OK;
+        return b->ops->launch(b, p->module, l->kernel, c->p, c->n, c->s, l->rows, l->grain);
+    case LAUNCH_MATMUL:
+        return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
+    case LAUNCH_EXPERT:
+        return b->ops->expert(b, &l->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
+    }
+    return ST_BUG;
+}
+
+static Status run_on_backend(Program *p, const RunArgs *args)
+{
+    Backend *b = p->store->backend;
+    b->why[0] = 0;
+    if (p->generation != p->store->generation)
+        resolve_addresses(p);
+    fill_in(p, args);
+    Status status = ST_OK;
+    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++)
+        status = run_call(p, &p->call[i]);
+    if (status == ST_OK)
+        status = b->ops->sync(b);
+    return status == ST_OK ? ST_OK : fail(p, status, "%s program: %s", p->name, b->why);
+}
+
+static Status run_reference(Program *p, const RunArgs *args)
+{
+    Ctx *ctx = p->store->ctx;
+    CtxGuard guard;
+    RefRun run = {.B = p->B, .T = p->T, .seed = args->seed, .step = args->step,
+                  .host_vars = args->host_vars, .bind = p->bind, .n_bind = p->graph->ext.n};
+    for (size_t i = 0; i < p->graph->ext.n; i++) {
+        p->bind[i].tensor->real = p->ext[i]->dtype == DT_REAL ? p->ext[i]->memory : NULL;
+        p->bind[i].tensor->integer = p->ext[i]->dtype == DT_INT ? p->ext[i]->memory : NULL;
+    }
+    arena_reset(p->ref, (ArenaMark){0});
+    if (!CTX_TRY(ctx, &guard))
+        return fail(p, ctx->raised, "%s program: %s", p->name, ctx->message);
+    ref_evaluate(p->graph, p->ref, &run, p->result);
+    ctx_leave(ctx, &guard);
+    return ST_OK;
+}
+
+Status program_run(Program *p, const RunArgs *args)
+{
+    static const RunArgs defaults;
+    if (!args)
+        args = &defaults;
+    p->has_run = false;
+    Status status = p->store->backend ? run_on_backend(p, args) : run_reference(p, args);
+    p->has_run = status == ST_OK;
+    return status;
+}
+
+/* ---- results ---- */
+
+size_t program_results(const Program *p)
+{
+    return p->plan ? p->plan->n_result : p->n_output;
+}
+
+Name program_result_name(const Program *p, size_t i)
+{
+    return p->plan ? p->plan->result[i].name : p->graph->out.v[p->output[i]].name;
+}
+
+/* A result as the backend or the evaluator left it. */
+typedef struct View {
+    DType dtype;
+    uint8_t rank;
+    const int64_t *d;
+    int64_t size;
+    const void *memory;
+} View;
+
+static Status find_result(Program *p, Name name, View *out)
+{
+    if (!p->has_run)
+        return fail(p, ST_USAGE, "the %s program has not run", p->name);
+    for (size_t i = 0; i < program_results(p); i++) {
+        if (program_result_name(p, i) != name)
+            continue;
+        if (p->plan) {
+            const PlanResult *r = &p->plan->result[i];
+            *out = (View){r->dtype, r->rank, r->d, 1, buffer_address(p, r->buffer)};
+            for (int k = 0; k < r->rank; k++)
+                out->size *= r->d[k];
+        } else {
+            const Tensor *t = p->result[p->output[i]];
+            *out = (View){t->dtype, t->rank, t->d, t->size,
+                          t->dtype == DT_INT ? (const void *)t->integer : t->real};
+        }
+        return ST_OK;
+    }
+    return fail(p, ST_USAGE, "the %s program has no result %s", p->name, name);
+}
+
+/* `n` numbers as float64, by pieces: no memory is needed. */
+static Status copy_out(Program *p, const View *r, double *v)
+{
+    enum { PIECE = 1024 };
+    Backend *b = p->store->backend;
+    size_t item = r->dtype == DT_INT || !b ? 8 : sizeof(float);
+    for (int64_t i = 0; i < r->size; i += PIECE) {
+        union {
+            float real[PIECE];
+            double exact[PIECE];
+            int64_t integer[PIECE];
+        } piece;
+        int64_t n = r->size - i < PIECE ? r->size - i : PIECE;
+        const char *from = (const char *)r->memory + (size_t)i * item;
+        if (b) {
+            b->why[0] = 0;
+            Status status = b->ops->download(b, &piece, from, (uint64_t)n * item);
+            if (status != ST_OK)
+                return fail(p, status, "%s", b->why);
+        } else {
+            memcpy(&piece, from, (size_t)n * item);
+        }
+        for (int64_t j = 0; j < n; j++)
+            v[i + j] = r->dtype == DT_INT ? (double)piece.integer[j]
+                       : b                ? (double)piece.real[j]
+                                          : piece.exact[j];
+    }
+    return ST_OK;
+}
+
+Status program_scalar(Program *p, Name result, double *v)
+{
+    View r;
+    Status status = find_result(p, result, &r);
+    if (status != ST_OK)
+        return status;
+    if (r.size != 1)
+        return fail(p, ST_USAGE, "the result %s is no scalar", result);
+    return copy_out(p, &r, v);
+}
+
+Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,
+                      size_t capacity)
+{
+    View r;
+    Status status = find_result(p, result, &r);
+    if (status != ST_OK)
+        return status;
+    *rank = r.rank;
+    for (int i = 0; i < r.rank; i++)
+        d[i] = r.d[i];
+    if ((uint64_t)r.size > capacity)
+        return fail(p, ST_USAGE, "the result %s has %lld numbers, there is room for %zu", result,
+                    (long long)r.size, capacity);
+    return copy_out(p, &r, v);
+}
+
+uint64_t program_arena_bytes(const Program *p)
+{
+    return p->plan ? p->plan->arena_bytes : 0;
+}
+
+const Plan *program_plan(const Program *p)
+{
+    return p->plan;
+}
+
+const char *program_why(const Program *p)
+{
+    return p->why;
+}
+
+/* ---- where a bad number began ---- */
+
+/* Two scalars for a node: the sum of x * 0, which is NaN exactly when x holds a NaN or an infinity,
+ * and the sum of (x != x), the number of its NaNs; and the largest |x|. */
+typedef struct Probe {
+    Val node;
+    size_t zero, nan, largest; /* places among the outputs */
+} Probe;
+
+static size_t add_probe(Graph *g, Val v)
+{
+    int rank = shape_of(g, v)->rank;
+    uint32_t all = (1u << rank) - 1;
+    ir_output(g, name_str(g->ctx, "probe"), rank ? ir_sum(g, v, all, true) : v);
+    return g->out.n - 1;
+}
+
+/* A copy of the graph whose outputs are the probes of its real nodes. Nothing is stored. */
+static Graph *probe_graph(Program *p, Arena *arena, Probe **probes, size_t *n_probe)
+{
+    const Graph *from = p->graph;
+    Graph *g = graph_new(from->ctx, arena);
+    size_t n = from->node.n;
+    g->node.n = 0;
+    for (size_t i = 0; i < n; i++)
+        vec_push(arena, &g->node, from->node.v[i]);
+    for (size_t i = 0; i < from->ext.n; i++)
+        vec_push(arena, &g->ext, from->ext.v[i]);
+    for (size_t i = 0; i < from->host.n; i++)
+        vec_push(arena, &g->host, from->host.v[i]);
+    *probes = NEW_ARRAY(arena, Probe, n);
+    *n_probe = 0;
+    Val zero = ir_fill(g, 0), one = ir_fill(g, 1);
+    for (Val v = 1; v < n; v++) {
+        Dim size;
+        if (node_at(g, v)->dtype != DT_REAL || !shape_size(shape_of(g, v), &size) || size.n == 0)
+            continue;
+        int rank = shape_of(g, v)->rank;
+        Val largest = ir_unary(g, OP_ABS, v);
+        if (rank)
+            largest = ir_max(g, largest, (1u << rank) - 1, true);
+        Probe *probe = &(*probes)[(*n_probe)++];
+        probe->node = v;
+        probe->zero = add_probe(g, ir_binary(g, OP_MUL, v, zero));
+        probe->nan = add_probe(g, ir_binary(g, OP_SUB, one, ir_binary(g, OP_EQ, v, v)));
+        probe->largest = add_probe(g, largest);
+    }
+    return g;
+}
+
+/* The store's values in float64, as the evaluator wants them. */
+static bool copy_values(Program *p, Arena *arena, RefBinding *bind)
+{
+    for (size_t i = 0; i < p->graph->ext.n; i++) {
+        const Ext *x = &p->graph->ext.v[i];
+        int64_t d[MAX_RANK] = {0};
+        for (int k = 0; k < x->shape.rank; k++)
+            d[k] = dim_at(x->shape.d[k], p->B, p->T);
+        Tensor *t = tensor_new(arena, x->dtype, x->shape.rank, d);
+        bind[i] = (RefBinding){x->kind, x->name, t};
+        Store *s = p->store;
+        if (x->dtype == DT_REAL) {
+            if (store_get_f64(s, p->ext[i], 0, t->size, t->real) != ST_OK)
+                return false;
+        } else if (!s->backend) {
+            memcpy(t->integer, p->ext[i]->memory, (size_t)t->size * sizeof *t->integer);
+        } else if (s->backend->ops->download(s->backend, t->integer, p->ext[i]->memory,
+                                             (uint64_t)t->size * sizeof *t->integer) != ST_OK) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An infinity that was written down (a mask's -inf) is meant, and so is one that merely comes of it
+ * without a NaN. */
+static bool is_meant(const Graph *g, Val v, bool has_nan, const bool *meant)
+{
+    const Node *n = node_at(g, v);
+    if (has_nan)
+        return false;
+    if (n->op == OP_FILL || n->op == OP_CONST || n->op == OP_SHIFT)
+        return true;
+    for (size_t k = 0; k < n->n_in; k++)
+        if (meant[n->in[k]])
+            return true;
+    return false;
+}
+
+static bool first_bad(Program *p, Arena *arena, const RunArgs *args, Val *bad)
+{
+    Probe *probe;
+    size_t n;
+    Graph *g = probe_graph(p, arena, &probe, &n);
+    RefBinding *bind = NEW_ARRAY(arena, RefBinding, g->ext.n);
+    Tensor **result = NEW_ARRAY(arena, Tensor *, g->out.n);
+    bool *meant = NEW_ARRAY(arena, bool, g->node.n);
+    if (!copy_values(p, arena, bind))
+        return false;
+    RefRun run = {.B = p->B, .T = p->T, .seed = args->seed, .step = args->step,
+                  .host_vars = args->host_vars, .bind = bind, .n_bind = g->ext.n};
+    ref_evaluate(g, arena, &run, result);
+    /* Backends count in float32: there a finite number beyond its range is an infinity. */
+    double most = p->store->backend ? (double)FLT_MAX : DBL_MAX;
+    for (size_t i = 0; i < n; i++) {
+        bool has_nan = !(result[probe[i].nan]->real[0] == 0);
+        bool finite = result[probe[i].zero]->real[0] == 0;
+        if (finite && result[probe[i].largest]->real[0] <= most)
+            continue;
+        *bad = probe[i].node;
+        if (!is_meant(g, *bad, has_nan, meant))
+            return true;
+        meant[*bad] = true;
+    }
+    return false;
+}
+
+bool program_first_bad(Program *p, const RunArgs *args, Name *path, Span *span)
+{
+    static const RunArgs defaults;
+    Ctx *ctx = p->store->ctx;
+    CtxGuard guard;
+    Arena *volatile arena = NULL;
+    if (!CTX_TRY(ctx, &guard)) {
+        fail(p, ctx->raised, "%s", ctx->message);
+        arena_free(arena);
+        return false;
+    }
+    Val bad = 0;
+    arena = arena_new(ctx);
+    bool found = first_bad(p, arena, args ? args : &defaults, &bad);
+    if (found) {
+        const Node *n = node_at(p->graph, bad);
+        *path = n->op == OP_EXT ? p->graph->ext.v[n->a.i].name : n->name;
+        *span = n->span;
+    }
+    arena_free(arena);
+    ctx_leave(ctx, &guard);
+    return found;
+}

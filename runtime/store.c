@@ -1,0 +1,348 @@
+/* store.c - external tensors: weights, moments, inputs, by kind and name.
+ *
+ * In:  shapes and host numbers.   Out: memory on the backend that programs read and write.
+ * The one idea: an entry never moves once made, except that an input may grow; programs notice by the
+ * store's generation. Host numbers travel through a small buffer on the stack, so copies cost no
+ * memory.
+ */
+#include "store.h"
+
+#include <stdio.h>
+
+enum { PIECE = 1024 }; /* numbers converted at a time */
+
+/* The room of an entry may exceed its present shape: an input that shrinks keeps its memory. */
+typedef struct Room {
+    StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
+    uint64_t bytes;
+} Room;
+
+__attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status, const char *fmt,
+                                                         ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(s->why, sizeof s->why, fmt, ap);
+    va_end(ap);
+    return status;
+}
+
+static size_t item_size(const Store *s, DType dtype)
+{
+    return dtype == DT_INT || !s->backend ? 8 : sizeof(float);
+}
+
+/* Zeroed memory where the tensors live. */
+static Status take(Store *s, uint64_t bytes, void **memory)
+{
+    CtxGuard guard;
+    *memory = NULL;
+    if (s->backend) {
+        s->backend->why[0] = 0;
+        Status status = s->backend->ops->alloc(s->backend, bytes, memory);
+        return status == ST_OK ? ST_OK : fail(s, status, "%s", s->backend->why);
+    }
+    if (!CTX_TRY(s->ctx, &guard))
+        return fail(s, s->ctx->raised, "%s", s->ctx->message);
+    *memory = ctx_alloc(s->ctx, bytes);
+    ctx_leave(s->ctx, &guard);
+    return ST_OK;
+}
+
+static void give(Store *s, void *memory, uint64_t bytes)
+{
+    if (s->backend)
+        s->backend->ops->free(s->backend, memory, bytes);
+    else
+        ctx_release(s->ctx, memory);
+}
+
+Store *store_new(Ctx *ctx, Backend *backend)
+{
+    Store *s = ctx_alloc(ctx, sizeof *s);
+    *s = (Store){.ctx = ctx, .backend = backend};
+    s->arena = arena_new(ctx);
+    map_init(&s->index, s->arena);
+    return s;
+}
+
+void store_free(Store *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->entry.n; i++)
+        give(s, s->entry.v[i]->memory, ((Room *)s->entry.v[i])->bytes);
+    if (s->common)
+        give(s, s->common, s->common_bytes);
+    arena_free(s->arena);
+    ctx_release(s->ctx, s);
+}
+
+/* Names are at least 16 bytes apart, so the kind fits into the low bits. */
+static uintptr_t key_of(ExtKind kind, Name name)
+{
+    return ((uintptr_t)name << 3) + (uintptr_t)kind + 1;
+}
+
+StoreEntry *store_find(Store *s, ExtKind kind, Name name)
+{
+    return map_get(&s->index, key_of(kind, name));
+}
+
+size_t store_count(const Store *s)
+{
+    return s->entry.n;
+}
+
+StoreEntry *store_at(Store *s, size_t i)
+{
+    return s->entry.v[i];
+}
+
+uint64_t store_bytes(const Store *s)
+{
+    uint64_t bytes = s->common_bytes;
+    for (size_t i = 0; i < s->entry.n; i++)
+        bytes += ((const Room *)s->entry.v[i])->bytes;
+    return bytes;
+}
+
+const char *store_why(const Store *s)
+{
+    return s->why;
+}
+
+static void set_shape(StoreEntry *e, uint8_t rank, const int64_t *d, int64_t elements)
+{
+    e->rank = rank;
+    e->elements = elements;
+    for (int i = 0; i < rank; i++)
+        e->d[i] = d[i];
+}
+
+static bool same_shape(const StoreEntry *e, uint8_t rank, const int64_t *d)
+{
+    if (e->rank != rank)
+        return false;
+    for (int i = 0; i < rank; i++)
+        if (e->d[i] != d[i])
+            return false;
+    return true;
+}
+
+/* "[2, 3]" */
+static const char *shape_text(char text[160], uint8_t rank, const int64_t *d)
+{
+    int n = snprintf(text, 160, "[");
+    for (int i = 0; i < rank && n < 130; i++)
+        n += snprintf(text + n, 160 - (size_t)n, "%s%lld", i ? ", " : "", (long long)d[i]);
+    snprintf(text + n, 160 - (size_t)n, "]");
+    return text;
+}
+
+/* An entry that is there already: the same, or an input that becomes larger. */
+static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const int64_t *d,
+                    int64_t elements)
+{
+    char had[160], wants[160];
+    Room *room = (Room *)e;
+    uint64_t bytes = (uint64_t)elements * item_size(s, dtype);
+    if (e->dtype != dtype)
+        return fail(s, ST_USAGE, "the tensor %s is %s elsewhere", e->name,
+                    e->dtype == DT_INT ? "an integer" : "real");
+    if (same_shape(e, rank, d))
+        return ST_OK;
+    if (e->kind != EXT_INPUT || e->rank != rank)
+        return fail(s, ST_USAGE, "the tensor %s has the shape %s, not %s", e->name,
+                    shape_text(had, e->rank, e->d), shape_text(wants, rank, d));
+    if (elements <= e->elements)
+        return ST_OK; /* smaller programs use its beginning */
+    if (bytes > room->bytes) {
+        void *memory;
+        Status status = take(s, bytes, &memory);
+        if (status != ST_OK)
+            return status;
+        give(s, e->memory, room->bytes);
+        e->memory = memory;
+        room->bytes = bytes;
+        s->generation++;
+    }
+    set_shape(e, rank, d, elements);
+    return ST_OK;
+}
+
+/* The bookkeeping of a new entry, which may run out of memory. */
+static Status new_room(Store *s, ExtKind kind, Name name, Room **out, void ***slot)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(s->ctx, &guard))
+        return fail(s, s->ctx->raised, "%s", s->ctx->message);
+    *out = NEW(s->arena, Room);
+    if (s->entry.n == s->entry.cap)
+        s->entry.v = vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap,
+                              sizeof *s->entry.v);
+    *slot = map_at(&s->index, key_of(kind, name)); /* stays NULL until the entry is whole */
+    ctx_leave(s->ctx, &guard);
+    return ST_OK;
+}
+
+Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
+                 StoreEntry **out)
+{
+    int64_t elements = 1, bytes;
+    char text[160];
+    *out = NULL;
+    if (rank > MAX_RANK)
+        return fail(s, ST_USAGE, "the tensor %s has %d axes", name, rank);
+    for (int i = 0; i < rank; i++)
+        if (d[i] < 0 || !mul_i64(elements, d[i], &elements))
+            return fail(s, ST_USAGE, "the tensor %s cannot have the shape %s", name,
+                        shape_text(text, rank, d));
+    if (!mul_i64(elements, (int64_t)item_size(s, dtype), &bytes))
+        return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name,
+                    shape_text(text, rank, d));
+    StoreEntry *e = store_find(s, kind, name);
+    if (e) {
+        Status status = refit(s, e, dtype, rank, d, elements);
+        *out = status == ST_OK ? e : NULL;
+        return status;
+    }
+    Room *room;
+    void **slot;
+    Status status = new_room(s, kind, name, &room, &slot);
+    if (status != ST_OK)
+        return status;
+    void *memory;
+    status = take(s, (uint64_t)bytes, &memory);
+    if (status != ST_OK)
+        return status;
+    e = &room->entry;
+    *e = (StoreEntry){.kind = kind, .name = name, .dtype = dtype, .memory = memory};
+    set_shape(e, rank, d, elements);
+    room->bytes = (uint64_t)bytes;
+    s->entry.v[s->entry.n++] = e;
+    *slot = e;
+    *out = e;
+    return ST_OK;
+}
+
+Status store_reserve_common(Store *s, uint64_t bytes)
+{
+    if (bytes <= s->common_bytes)
+        return ST_OK;
+    if (s->common)
+        give(s, s->common, s->common_bytes); /* first: both at once would raise the peak */
+    s->common = NULL;
+    s->common_bytes = 0;
+    s->generation++;
+    Status status = take(s, bytes, &s->common);
+    if (status == ST_OK)
+        s->common_bytes = bytes;
+    return status;
+}
+
+/* ---- numbers in and out ---- */
+
+static Status check_range(Store *s, const StoreEntry *e, int64_t at, int64_t n, bool integer)
+{
+    if (at < 0 || n < 0 || at > e->elements || n > e->elements - at)
+        return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld",
+                    (long long)n, (long long)at, e->name, (long long)e->elements);
+    if (integer != (e->dtype == DT_INT))
+        return fail(s, ST_USAGE, "the tensor %s is %s", e->name,
+                    e->dtype == DT_INT ? "an integer" : "real");
+    return ST_OK;
+}
+
+static Status upload(Store *s, void *to, const void *from, uint64_t bytes)
+{
+    s->backend->why[0] = 0;
+    Status status = s->backend->ops->upload(s->backend, to, from, bytes);
+    return status == ST_OK ? ST_OK : fail(s, status, "%s", s->backend->why);
+}
+
+static Status download(Store *s, void *to, const void *from, uint64_t bytes)
+{
+    s->backend->why[0] = 0;
+    Status status = s->backend->ops->download(s->backend, to, from, bytes);
+    return status == ST_OK ? ST_OK : fail(s, status, "%s", s->backend->why);
+}
+
+Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const double *v)
+{
+    Status status = check_range(s, e, at, n, false);
+    if (status == ST_OK && !s->backend && n)
+        memcpy((double *)e->memory + at, v, (size_t)n * sizeof *v);
+    for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
+        float piece[PIECE];
+        int64_t k = n - i < PIECE ? n - i : PIECE;
+        for (int64_t j = 0; j < k; j++)
+            piece[j] = (float)v[i + j];
+        status = upload(s, (float *)e->memory + at + i, piece, (uint64_t)k * sizeof *piece);
+    }
+    return status;
+}
+
+Status store_put_f32(Store *s, StoreEntry *e, int64_t at, int64_t n, const float *v)
+{
+    Status status = check_range(s, e, at, n, false);
+    if (status != ST_OK)
+        return status;
+    if (s->backend)
+        return upload(s, (float *)e->memory + at, v, (uint64_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        ((double *)e->memory)[at + i] = v[i];
+    return ST_OK;
+}
+
+Status store_put_i64(Store *s, StoreEntry *e, int64_t at, int64_t n, const int64_t *v)
+{
+    Status status = check_range(s, e, at, n, true);
+    if (status != ST_OK)
+        return status;
+    if (s->backend)
+        return upload(s, (int64_t *)e->memory + at, v, (uint64_t)n * sizeof *v);
+    if (n)
+        memcpy((int64_t *)e->memory + at, v, (size_t)n * sizeof *v);
+    return ST_OK;
+}
+
+Status store_get_f64(Store *s, const StoreEntry *e, int64_t at, int64_t n, double *v)
+{
+    Status status = check_range(s, e, at, n, e->dtype == DT_INT);
+    for (int64_t i = 0; status == ST_OK && e->dtype == DT_INT && i < n; i += PIECE) {
+        int64_t piece[PIECE], k = n - i < PIECE ? n - i : PIECE;
+        const int64_t *from = (const int64_t *)e->memory + at + i;
+        if (s->backend)
+            status = download(s, piece, from, (uint64_t)k * sizeof *piece);
+        else
+            memcpy(piece, from, (size_t)k * sizeof *piece);
+        for (int64_t j = 0; j < k; j++)
+            v[i + j] = (double)piece[j];
+    }
+    if (status != ST_OK || e->dtype == DT_INT)
+        return status;
+    if (!s->backend && n)
+        memcpy(v, (const double *)e->memory + at, (size_t)n * sizeof *v);
+    for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
+        float piece[PIECE];
+        int64_t k = n - i < PIECE ? n - i : PIECE;
+        status = download(s, piece, (const float *)e->memory + at + i,
+                          (uint64_t)k * sizeof *piece);
+        for (int64_t j = 0; j < k; j++)
+            v[i + j] = piece[j];
+    }
+    return status;
+}
+
+Status store_get_f32(Store *s, const StoreEntry *e, int64_t at, int64_t n, float *v)
+{
+    Status status = check_range(s, e, at, n, false);
+    if (status != ST_OK)
+        return status;
+    if (s->backend)
+        return download(s, v, (const float *)e->memory + at, (uint64_t)n * sizeof *v);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = (float)((const double *)e->memory)[at + i];
+    return ST_OK;
+}
