@@ -278,7 +278,7 @@ static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *
         char there[100], here[100];
         print_extents(there, sizeof there, t->rank, t->d);
         print_extents(here, sizeof here, e->rank, e->d);
-        snprintf(why, WHY, "%.150s: byte %llu: tensor `%.120s` has the shape %s, the model needs %s",
+        snprintf(why, WHY, "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s",
                  c->file.path, (unsigned long long)t->begin, e->name, there, here);
         return false;
     }

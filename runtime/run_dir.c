@@ -1,0 +1,311 @@
+/* run_dir.c - see run_dir.h. */
+#define _DEFAULT_SOURCE
+#include "run_dir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static _Noreturn void failed(Session *s, const char *path, const char *what)
+{
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what, strerror(errno));
+}
+
+/* ---- names ---- */
+
+const char *run_checkpoint_name(Arena *a, int64_t step)
+{
+    return arena_printf(a, "step_%08lld.safetensors", (long long)step);
+}
+
+/* The step of "step_00001000.safetensors", or -1. */
+static int64_t step_of_name(const char *name)
+{
+    if (strncmp(name, "step_", 5) || name[5] < '0' || name[5] > '9')
+        return -1;
+    char *end;
+    errno = 0;
+    int64_t step = strtoll(name + 5, &end, 10);
+    return errno || strcmp(end, ".safetensors") ? -1 : step;
+}
+
+static bool is_leftover(const char *name)
+{
+    size_t n = strlen(name);
+    return name[0] == '.' && n > 5 && !strcmp(name + n - 4, ".tmp");
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st);
+}
+
+static void close_folder(void *d)
+{
+    DIR **folder = d;
+    if (*folder)
+        closedir(*folder);
+    *folder = NULL;
+}
+
+/* Calls use(user, name) for every entry; a missing folder has none. */
+static void each_entry(Session *s, const char *path, void (*use)(void *user, const char *name),
+                       void *user)
+{
+    DIR **folder = NEW(s->arena, DIR *);
+    session_defer(s, close_folder, folder);
+    *folder = opendir(path);
+    if (!*folder && errno != ENOENT)
+        failed(s, path, "read");
+    for (struct dirent *e; *folder && (e = readdir(*folder));)
+        use(user, e->d_name);
+    close_folder(folder);
+}
+
+/* ---- checkpoints ---- */
+
+typedef struct Steps {
+    Arena *arena;
+    VEC(int64_t) step;
+} Steps;
+
+static void collect(void *user, const char *name)
+{
+    Steps *l = user;
+    int64_t step = step_of_name(name);
+    if (step >= 0)
+        vec_push(l->arena, &l->step, step);
+}
+
+static int ascending(const void *x, const void *y)
+{
+    int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+    return (a > b) - (a < b);
+}
+
+StepList run_checkpoints(Session *s, const char *folder)
+{
+    Steps l = {.arena = s->arena};
+    each_entry(s, arena_printf(s->arena, "%s/ckpt", folder), collect, &l);
+    if (l.step.n)
+        qsort(l.step.v, l.step.n, sizeof *l.step.v, ascending);
+    return (StepList){l.step.v, l.step.n};
+}
+
+static void remove_checkpoint(Session *s, const RunDir *r, int64_t step)
+{
+    unlink(arena_printf(s->arena, "%s/%s", r->ckpt, run_checkpoint_name(s->arena, step)));
+}
+
+void run_prune(Session *s, const RunDir *r, int64_t keep)
+{
+    StepList l = run_checkpoints(s, r->path);
+    for (size_t i = 0; keep > 0 && i + (size_t)keep < l.n; i++)
+        remove_checkpoint(s, r, l.step[i]);
+}
+
+/* ---- opening ---- */
+
+bool run_exists(Session *s, const char *path)
+{
+    return exists(arena_printf(s->arena, "%s/events.jsonl", path)) || run_checkpoints(s, path).n > 0;
+}
+
+static void make_folders(Session *s, const char *path)
+{
+    char *p = arena_copy(s->arena, path, strlen(path));
+    for (char *c = p + 1;; c++) {
+        if (*c != '/' && *c)
+            continue;
+        char was = *c;
+        *c = 0;
+        if (mkdir(p, 0777) && errno != EEXIST)
+            failed(s, p, "made");
+        *c = was;
+        if (!was)
+            return;
+    }
+}
+
+static void close_run(void *what)
+{
+    RunDir *r = what;
+    if (r->events_fd >= 0)
+        close(r->events_fd);
+    if (r->lock_fd >= 0)
+        close(r->lock_fd); /* gives the lock back */
+    r->events_fd = r->lock_fd = -1;
+}
+
+static void take_lock(Session *s, RunDir *r)
+{
+    const char *path = arena_printf(s->arena, "%s/lock", r->path);
+    r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (r->lock_fd < 0)
+        failed(s, path, "opened");
+    char text[32] = "";
+    if (flock(r->lock_fd, LOCK_EX | LOCK_NB)) {
+        if (errno != EWOULDBLOCK)
+            failed(s, path, "locked");
+        ssize_t n = pread(r->lock_fd, text, sizeof text - 1, 0);
+        text[n > 0 ? strcspn(text, "\n") : 0] = 0;
+        ctx_raise(s->ctx, ST_USAGE, "another process (%s) is training in `%.300s`; stop it, or choose "
+                  "another directory with --run", text[0] ? text : "unknown", r->path);
+    }
+    int n = snprintf(text, sizeof text, "pid %ld\n", (long)getpid());
+    if (ftruncate(r->lock_fd, 0) || pwrite(r->lock_fd, text, (size_t)n, 0) != n)
+        failed(s, path, "written");
+}
+
+typedef struct Leftovers {
+    Session *s;
+    const char *folder;
+} Leftovers;
+
+static void remove_leftover(void *user, const char *name)
+{
+    Leftovers *l = user;
+    if (is_leftover(name))
+        unlink(arena_printf(l->s->arena, "%s/%s", l->folder, name));
+}
+
+RunDir *run_open(Session *s, const char *path)
+{
+    RunDir *r = NEW(s->arena, RunDir);
+    *r = (RunDir){.lock_fd = -1, .events_fd = -1};
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    r->path = arena_copy(s->arena, path, n);
+    r->ckpt = arena_printf(s->arena, "%s/ckpt", r->path);
+    session_defer(s, close_run, r);
+    make_folders(s, r->ckpt);
+    take_lock(s, r);
+    Leftovers in_run = {s, r->path}, in_ckpt = {s, r->ckpt};
+    each_entry(s, r->path, remove_leftover, &in_run);
+    each_entry(s, r->ckpt, remove_leftover, &in_ckpt);
+    return r;
+}
+
+void run_clear(Session *s, RunDir *r)
+{
+    static const char *const names[] = {"events.jsonl", "resolved.vwn", "origins.json"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        unlink(arena_printf(s->arena, "%s/%s", r->path, names[i]));
+    StepList l = run_checkpoints(s, r->path);
+    for (size_t i = 0; i < l.n; i++)
+        remove_checkpoint(s, r, l.step[i]);
+}
+
+/* ---- events ---- */
+
+/* Whether a line was written by a run that had done at most `step` steps. */
+static bool belongs(Arena *scratch, const char *line, size_t n, int64_t step)
+{
+    ArenaMark mark = arena_mark(scratch);
+    JsonError e;
+    const Json *at = json_get(json_read(scratch, line, n, &e), "step");
+    bool ok = at && at->whole && at->integer <= step;
+    arena_reset(scratch, mark);
+    return ok;
+}
+
+static int64_t kept_bytes(Session *s, FILE *f, int64_t step)
+{
+    enum { LONGEST = 1 << 16 };
+    char *line = arena_alloc(s->ctx->scratch, LONGEST);
+    int64_t kept = 0;
+    while (fgets(line, LONGEST, f)) {
+        size_t n = strlen(line);
+        if (n == 0 || line[n - 1] != '\n' || !belongs(s->ctx->scratch, line, n, step))
+            break;
+        kept += (int64_t)n;
+    }
+    return kept;
+}
+
+static void close_stream(void *what)
+{
+    FILE **f = what;
+    if (*f)
+        fclose(*f);
+    *f = NULL;
+}
+
+void run_begin_events(Session *s, RunDir *r, int64_t step)
+{
+    const char *path = arena_printf(s->arena, "%s/events.jsonl", r->path);
+    FILE **f = NEW(s->arena, FILE *);
+    session_defer(s, close_stream, f);
+    r->events_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (r->events_fd < 0)
+        failed(s, path, "opened");
+    r->events_size = 0;
+    if (step > 0 && (*f = fopen(path, "r"))) {
+        ArenaMark mark = arena_mark(s->ctx->scratch);
+        r->events_size = kept_bytes(s, *f, step);
+        arena_reset(s->ctx->scratch, mark);
+        close_stream(f);
+    }
+    if (ftruncate(r->events_fd, r->events_size))
+        failed(s, path, "cut");
+}
+
+bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
+{
+    ssize_t put;
+    do
+        put = write(r->events_fd, line, n);
+    while (put < 0 && errno == EINTR);
+    if (put == (ssize_t)n) {
+        r->events_size += put;
+        return true;
+    }
+    int error = put < 0 ? errno : ENOSPC;
+    if (put > 0 && ftruncate(r->events_fd, r->events_size))
+        error = errno;
+    snprintf(why, WHY, "%.300s/events.jsonl could not be written: %s; the last checkpoint is "
+             "untouched, resume from it", r->path, strerror(error));
+    return false;
+}
+
+/* ---- whole files ---- */
+
+static bool write_durably(int fd, const char *text, size_t n)
+{
+    while (n) {
+        ssize_t put = write(fd, text, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        text += put;
+        n -= (size_t)put;
+    }
+    return !fsync(fd);
+}
+
+void run_write_file(Session *s, const RunDir *r, const char *name, const char *text, size_t n)
+{
+    const char *path = arena_printf(s->arena, "%s/%s", r->path, name);
+    const char *temporary = arena_printf(s->arena, "%s/.%s.tmp", r->path, name);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0)
+        failed(s, path, "written");
+    bool ok = write_durably(fd, text, n);
+    int error = errno;
+    close(fd);
+    errno = error;
+    if (!ok || rename(temporary, path)) {
+        error = errno;
+        unlink(temporary);
+        errno = error;
+        failed(s, path, "written");
+    }
+}
