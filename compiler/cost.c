@@ -3,10 +3,10 @@
  * In:  a Model whose dead weights have been found.
  * Out: weights, forward FLOPs per token, elementwise work, key and value bytes; in total and by
  *      module.
- * The one idea: every operator states its own cost as a monomial in B and T (op_flops); a count is
- * the sum over the nodes that a loss or an output needs, at B = 1 and T = context, divided by T.
- * Attention counts the full square, as Variable-Width Transformers, section 2, does; what masks
- * and windows save stands in a column of its own.
+ * The one idea: every operator states its own cost as a monomial in B and T (op_flops); a count
+ * is the sum over the nodes that a loss or an output needs, at B = 1 and T = context, divided
+ * by T. Attention counts the full square, as Variable-Width Transformers, section 2, does; what
+ * masks and windows save stands in a column of its own.
  */
 #include "cost.h"
 
@@ -164,17 +164,20 @@ static double per_token(Dim f, int64_t tokens)
     return x;
 }
 
-/* Pairs of query and key that count, of T^2: query t sees t - window < u <= t, or on both sides. */
+/* Pairs of query and key that count, of T^2: query t sees t - window < u <= t, or on both
+ * sides. */
 static double visible_pairs(double T, bool causal, int64_t window)
 {
     double w = window > 0 && (double)window < T ? (double)window : T;
     return causal ? w * (w + 1) / 2 + (T - w) * w : T * (2 * w - 1) - w * (w - 1);
 }
 
-/* Queries and keys of different lengths are not one sequence: no order between them, no saving. */
+/* Queries and keys of different lengths are not one sequence: no order between them, no saving.
+ * */
 static double hidden_work(const Graph *g, const Node *n, int64_t tokens)
 {
-    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]), *v = shape_of(g, n->in[2]);
+    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]);
+    const Shape *v = shape_of(g, n->in[2]);
     if (!dim_eq(q->d[1], k->d[1]))
         return 0;
     double T = (double)dim_at(q->d[1], 1, tokens);
@@ -199,7 +202,8 @@ static void add_node_work(Work *w, const Graph *g, Val v, int64_t tokens)
             w->causal_saving += hidden_work(g, n, tokens);
         break;
     case CLASS_UNARY:
-        if (n->op == OP_STOP || n->op == OP_TO_REAL || n->op == OP_TO_INT || n->op == OP_ROUND_TO)
+        if (n->op == OP_STOP || n->op == OP_TO_REAL || n->op == OP_TO_INT ||
+            n->op == OP_ROUND_TO)
             break;
         w->elementwise += elements_per_token(&n->shape, tokens);
         break;
@@ -339,7 +343,8 @@ static CostGroup *group_of(Grouping *g, Name path)
         *slot = (void *)(uintptr_t)g->list.n;
     }
     CostGroup *group = &g->list.v[(uintptr_t)*slot - 1];
-    void **instance = map_at(&g->of_instance, (uintptr_t)cut_path(g->ctx, path, g->depth, false));
+    Name own = cut_path(g->ctx, path, g->depth, false);
+    void **instance = map_at(&g->of_instance, (uintptr_t)own);
     if (!*instance)
         group->instances++;
     *instance = *known = *slot;

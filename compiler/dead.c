@@ -3,11 +3,11 @@
  * In:  a Model's graph.
  * Out: Param.dead (and, from cost.c, Param.active) of every parameter.
  * The one idea: an abstract interpretation with boxes, one interval of coordinates per axis.
- * Forward, `live` of a node is a box outside of which the node is zero whatever the weights are;
- * only pad and shift make such zeros, values of constants are never looked at. Backward, `need` is
- * the set of coordinates that anything reads, up to the trained losses and the outputs: a few
- * boxes. A product hands need on only where its other operand is live, so what arrives at a
- * parameter is what can receive a gradient. All rules err on the side of "alive".
+ * Forward, `live` of a node is a box outside of which the node is zero whatever the weights
+ * are; only pad and shift make such zeros, values of constants are never looked at. Backward,
+ * `need` is the set of coordinates that anything reads, up to the trained losses and the
+ * outputs: a few boxes. A product hands need on only where its other operand is live, so what
+ * arrives at a parameter is what can receive a gradient. All rules err on the side of "alive".
  *
  * An axis with B or T in its extent is taken as one coordinate: all or nothing. stop_gradient
  * passes need on: what an output shows is read, even if it does not learn from it.
@@ -168,7 +168,7 @@ static int64_t union_size(const Box *box, int n, int axis)
 
 /* ---- boxes through views ---- */
 
-/* Axes [i, i_end) of one shape and [j, j_end) of another that hold the same elements in order. */
+/* Axes [i, i_end) of one shape and [j, j_end) of another that hold the same elements. */
 typedef struct Block {
     int i, i_end, j, j_end;
 } Block;
@@ -260,7 +260,7 @@ static Box box_permute(const Node *n, Box b, bool back)
     return out;
 }
 
-/* The box moved by `by` along the axis and cut to the extent there; symbolic axes stay whole. */
+/* The box moved along the axis and cut to the extent there; symbolic axes stay whole. */
 static Box box_move(Box b, int axis, int64_t by, const Shape *from, const Shape *to)
 {
     if (!b.some || !dim_static(from->d[axis]) || !dim_static(to->d[axis])) {
@@ -348,7 +348,7 @@ static Box live_move(const Dead *d, const Node *n)
     }
 }
 
-/* Axes of a matrix operand: row and contracted for the left one, contracted and column for b. */
+/* Axes of a product: row and contracted of the left one, contracted and column of b. */
 typedef struct MatAxes {
     int ai, ak, bk, bj, rank, lead; /* lead: leading axes that b has too, from 0 */
 } MatAxes;

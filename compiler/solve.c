@@ -3,28 +3,29 @@
  * In:  a WidthProblem: shape, depth, base width d, bottleneck d* at layer l*, and a parameter
  *      budget or the first width.
  * Out: one width per layer, before and after rounding, or why there is none.
- * The one idea: a schedule interpolates between its free end x and d*, in the exponent (geometric)
- * or directly (arithmetic). Every width, hence the number of weights, grows with x, so one
- * bisection on x finds the schedule that spends exactly the budget. This is the equation of
- * Variable-Width Transformers, appendix A, without its case distinction over the ends:
+ * The one idea: a schedule interpolates between its free end x and d*, in the exponent
+ * (geometric) or directly (arithmetic). Every width, hence the number of weights, grows with x,
+ * so one bisection on x finds the schedule that spends exactly the budget. This is the equation
+ * of Variable-Width Transformers, appendix A, without its case distinction over the ends:
  *     K sum d_l^2 + N sum d_l - W(d_1, d_L) = K L d^2 + N L d
- * where W are weights of the first and last layer that nothing feeds or reads, and N (one router
- * row per expert) is 0 for dense layers.
+ * where W are weights of the first and last layer that nothing feeds or reads, and N (one
+ * router column per expert) is 0 for dense layers.
  *
- * The shapes: 1 < l* < L is x (d* < d) or a diamond (d* > d), with d_1 = d_L = x; l* = 1 is V with
- * d_1 = d* and d_L = x; l* = L is ^ with d_1 = x and d_L = d*. Without a budget x is `first`. With
- * a budget `first` is a bound that d_1 must not exceed (0: none). A matched diamond has to be asked
- * for with a bound of at most d: without one, a bottleneck above the base is taken for a mistake.
+ * The shapes: 1 < l* < L is x (d* < d) or a diamond (d* > d), with d_1 = d_L = x; l* = 1 is V
+ * with d_1 = d* and d_L = x; l* = L is ^ with d_1 = x and d_L = d*. Without a budget x is
+ * `first`. With a budget `first` is a bound that d_1 must not exceed (0: none). A matched
+ * diamond has to be asked for with a bound of at most d: without one, a bottleneck above the
+ * base is taken for a mistake.
  *
- * ratio_down and ratio_up are d_l / d_{l-1} before and after l* (geometric, constant), or the step
- * in units of d_1 (arithmetic).
+ * ratio_down and ratio_up are d_l / d_{l-1} before and after l* (geometric, constant), or the
+ * step in units of d_1 (arithmetic).
  */
 #include "solve.h"
 
 #include <math.h>
 #include <stdio.h>
 
-static const double LARGEST_WIDTH = 1099511627776.0; /* 2^40: sums of squares stay exact enough */
+static const double LARGEST_WIDTH = 1099511627776.0; /* 2^40: squares stay far from overflow */
 static const int64_t MOST_LAYERS = 1000000;
 
 /* What a layer of width w costs, square w^2 + line w, and the rows of its last projection per
@@ -63,8 +64,9 @@ static double width_at(const WidthProblem *p, double x, int64_t l)
     return t == 0 ? x : x * pow(p->bottleneck / x, t);
 }
 
-/* Weights that learn: Variable-Width Transformers, appendix A, with W_end in its two parts, since
- * V and ^ have different ends: q, k, v rows of layer 1, columns of the last projection of layer L. */
+/* Weights that learn: Variable-Width Transformers, appendix A, with W_end in its two parts,
+ * since V and ^ have different ends: q, k, v rows of layer 1, columns of the last projection of
+ * the last layer. */
 static double spent(const WidthProblem *p, const Budget *b, double x)
 {
     double sum = 0;
@@ -124,7 +126,8 @@ static WidthAnswer check_arguments(Arena *arena, const WidthProblem *p)
     if (p->layers < 1 || p->layers > MOST_LAYERS)
         return refuse(arena, "layers", "%lld is not a number of layers", (long long)p->layers);
     if (p->round < 1)
-        return refuse(arena, "round", "widths cannot be multiples of %lld", (long long)p->round);
+        return refuse(arena, "round", "widths cannot be multiples of %lld",
+                      (long long)p->round);
     bool needs_base = p->shape == WIDTH_CONSTANT || p->match != MATCH_NONE;
     if (needs_base && !is_width(p->base))
         return refuse(arena, "base", not_width, p->base);
@@ -138,9 +141,9 @@ static WidthAnswer check_arguments(Arena *arena, const WidthProblem *p)
     if ((p->match == MATCH_NONE || p->first != 0) && !is_width(p->first))
         return refuse(arena, "first", not_width, p->first);
     if (p->match == MATCH_DENSE && !(is_count(p->mlp_matrices) && is_count(p->expansion)))
-        return refuse(arena, "match", "the number and the expansion of its matrices are not counts");
+        return refuse(arena, "match", "its number of matrices or expansion is not a count");
     if (p->match == MATCH_MOE && !(is_width(p->experts) && is_width(p->expert_ratio)))
-        return refuse(arena, "match", "the number and the width of its experts must be positive");
+        return refuse(arena, "match", "the number and width of its experts must be positive");
     return (WidthAnswer){0};
 }
 
@@ -149,10 +152,10 @@ static WidthAnswer check_shape(Arena *arena, const WidthProblem *p)
 {
     if (p->match == MATCH_NONE) {
         if (p->at == 1 && p->layers > 1)
-            return refuse(arena, "first", "with the bottleneck at layer 1 it does not say how wide "
-                                          "the last layer is, which takes `match`");
+            return refuse(arena, "first", "with the bottleneck at layer 1 it does not say how "
+                                          "wide the last layer is, which takes `match`");
         if (p->layers == 1 && p->first != p->bottleneck)
-            return refuse(arena, "first", "the only layer is the bottleneck, which is %.10g wide",
+            return refuse(arena, "first", "the only layer is the bottleneck, %.10g wide",
                           p->bottleneck);
         return (WidthAnswer){0};
     }
@@ -208,14 +211,14 @@ WidthAnswer solve_widths(Arena *arena, const WidthProblem *p)
         return a;
     double x = matched && p->layers > 1 ? solve_free_end(p) : p->first;
     if (matched && p->layers > 1 && x == 0)
-        return refuse(arena, "bottleneck", "%.10g leaves nothing of the parameter budget to the "
-                                           "other layers", p->bottleneck);
+        return refuse(arena, "bottleneck", "%.10g leaves nothing of the parameter budget to "
+                                           "the other layers", p->bottleneck);
     a.continuous = NEW_ARRAY(arena, double, (size_t)p->layers);
     for (int64_t l = 1; l <= p->layers; l++)
         a.continuous[l - 1] = constant ? p->base : width_at(p, x, l);
     if (matched && p->first > 0 && a.continuous[0] > p->first * (1 + 1e-9))
-        return refuse(arena, "first", "the parameter budget makes layer 1 %.10g wide, more than "
-                                      "%.10g", a.continuous[0], p->first);
+        return refuse(arena, "first", "the parameter budget makes layer 1 %.10g wide, more "
+                                      "than %.10g", a.continuous[0], p->first);
     fill_ratios(p, &a);
     return round_widths(arena, p, a);
 }

@@ -1,8 +1,8 @@
 /* build.h - small models built by hand from graph nodes, for the tests of counts.
  *
- * In:  extents.   Out: a Model with a graph, parameters, losses and outputs, as the evaluator of
- * files would leave it. The one idea: a decoder is a few helpers over ir.h, so a test states the
- * wiring it is about and nothing else.
+ * In:  extents.   Out: a Model with a graph, parameters, losses and outputs, as the evaluator
+ *      of files would leave it. The one idea: a decoder is a few helpers over ir.h, so a test
+ *      states the wiring it is about and nothing else.
  */
 #ifndef VWN_TEST_COST_BUILD_H
 #define VWN_TEST_COST_BUILD_H
@@ -95,7 +95,8 @@ static inline Val pad_to(Model *m, Val x, int64_t n)
 {
     return ir_pad(m->graph, x, last_axis(m, x), 0, n - width_of(m, x));
 }
-/* x / sqrt(mean(x^2) + eps): one each for square, sum and division per element of x, three more. */
+/* x / sqrt(mean(x^2) + eps): one each for square, sum and division per element of x, three
+ * more. */
 static inline Val unit(Model *m, Val x)
 {
     Graph *g = m->graph;

@@ -1,8 +1,8 @@
 /* count.c - weights, FLOPs, keys and values against formulas and published numbers.
  *
  * In:  hand-built decoders.   Out: claims about the counts of cost.c.
- * The one idea: each expected number is a formula in the extents or a number from a paper, never
- * something that was printed by the code under test.
+ * The one idea: each expected number is a formula in the extents or a number from a paper,
+ * never something that was printed by the code under test.
  */
 #include "build.h"
 #include "harness.h"
@@ -45,7 +45,8 @@ static Model *plain_model(Ctx *ctx, const Plain *p)
     return m;
 }
 
-/* Sheet A.1: 2 (matrix weights) + 4 s H h per token and block, 2 V d for the head; s^2 squares. */
+/* 2 (matrix weights) + 4 s H h per token and block, 2 V d for the head; s^2 squares.
+ * */
 static void check_decoder(Tally *t, Ctx *ctx)
 {
     for (int64_t window = 0; window <= 20; window += 10) {
@@ -68,7 +69,7 @@ static void check_decoder(Tally *t, Ctx *ctx)
     }
 }
 
-/* The baseline of the Hyper-Connections paper. */
+/* A published count: OLMo-1B, tied head, norms without gains. */
 static void check_olmo(Tally *t, Ctx *ctx)
 {
     Plain p = {2048, 16, 8192, 50304, 2048, {16, 16, 128, 0}, true, false};
@@ -98,7 +99,8 @@ static void check_elementwise(Tally *t, Ctx *ctx)
     equals(t, (double)find_param(m, "m.W")->dead, 128, "an unread matrix");
 }
 
-/* Sheet B.5: width 2 n (n + 1) d and depth 2 n d: small products per token count too. */
+/* Streams mixed by static matrices: width 2 n (n + 1) d and depth 2 n d: small products
+ * per token count too. */
 static void check_small_products(Tally *t, Ctx *ctx)
 {
     int64_t n = 4, d = 32;
@@ -135,7 +137,7 @@ static Val experts(Model *m, Val x, Val index, int64_t n, int64_t hidden)
     return ir_sum(g, ir_expert_matmul(g, mid, down, index), 1u << (last - 1), false);
 }
 
-/* Sheet F: the 3B mixture of Variable-Width Transformers, 22 experts of 512, 3 chosen. */
+/* The 3B mixture of Variable-Width Transformers, table 2: 22 experts of 512, 3 chosen. */
 static void check_experts(Tally *t, Ctx *ctx)
 {
     int64_t d = 1600, n = 22, k = 3, hidden = 512, vocab = 100263;
@@ -176,12 +178,14 @@ static void check_shares(Tally *t, Ctx *ctx)
     Val scores = product(m, x, "router", 8), a = ir_top_k(g, scores, 2);
     Val b = ir_top_k(g, ir_unary(g, OP_NEG, scores), 3);
     int64_t s[] = {8, 4, 4};
-    Val once = param(m, "once", 3, s), twice = param(m, "twice", 3, s), seen = param(m, "seen", 3, s);
+    Val once = param(m, "once", 3, s), twice = param(m, "twice", 3, s);
+    Val seen = param(m, "seen", 3, s);
     Val lost = param(m, "lost", 3, s), many = param(m, "many", 3, s);
     Val y[] = {ir_expert_matmul(g, x, once, a), ir_expert_matmul(g, x, once, a),
                ir_expert_matmul(g, x, twice, a), ir_expert_matmul(g, x, twice, b),
                ir_expert_matmul(g, x, seen, a), ir_expert_matmul(g, x, many, a),
-               ir_expert_matmul(g, x, many, b), ir_expert_matmul(g, x, many, ir_top_k(g, x, 4))};
+               ir_expert_matmul(g, x, many, b),
+               ir_expert_matmul(g, x, many, ir_top_k(g, x, 4))};
     ir_expert_matmul(g, x, lost, a);
     Val sum = ir_sum(g, ir_binary(g, OP_MUL, seen, seen), 7, false);
     for (size_t i = 0; i < COUNT_OF(y); i++)
@@ -200,7 +204,8 @@ static void check_shares(Tally *t, Ctx *ctx)
 
 /* ---- variable width, keys and values ---- */
 
-/* Sheet G.5, without the correction for weights that cannot learn: their products are computed. */
+/* Variable-Width Transformers, section 2, without the correction for weights that cannot learn:
+ * their products are computed. */
 static void check_variable_width(Tally *t, Ctx *ctx)
 {
     Carried c = {960, 100263, 16, 4, widths_500m, 24, false};
@@ -281,7 +286,8 @@ static void check_groups(Tally *t, Ctx *ctx)
     cost_shapes(&b, m, &all.v[0], 2, 3);
     CHECK(t, !strcmp(b.s, "[50, 24]"), "%s", b.s);
     CostGroups layers = model_cost_groups(m, 1, arena);
-    CHECK(t, layers.n == 3 && !strcmp(layers.v[1].path, "layer[*]") && layers.v[1].instances == 3,
+    const CostGroup *layer = &layers.v[1];
+    CHECK(t, layers.n == 3 && !strcmp(layer->path, "layer[*]") && layer->instances == 3,
           "%zu groups of depth 1", layers.n);
     static const char *const cut[][2] = {
         {"layer[3].attention.q_proj.W", "layer[*].attention"},

@@ -1,9 +1,9 @@
 /* dead.c - weights that can never learn: known counts, and gradients that are zero.
  *
  * In:  hand-built graphs.   Out: claims about model_find_dead.
- * The one idea: shapes alone decide, so the published 500M variable-width model is checked at its
- * full size; and on small graphs with random weights the number of exactly zero gradients of the
- * reference evaluator must be the number of dead weights.
+ * The one idea: shapes alone decide, so the published 500M variable-width model is checked at
+ * its full size; and on small graphs with random weights the number of exactly zero gradients
+ * of the reference evaluator must be the number of dead weights.
  */
 #include "build.h"
 #include "harness.h"
@@ -14,8 +14,9 @@ static void dead_is(Tally *t, const Model *m, const char *path, int64_t dead)
     CHECK(t, p->dead == dead, "%s: %lld, not %lld", path, (long long)p->dead, (long long)dead);
 }
 
-/* Sheet G.1: rows d..d_1 of q, k, v of block 1 multiply exact zeros; columns of the last
- * projection beyond d are read only by a norm that stands before the slice. */
+/* Variable-Width Transformers, appendix A: rows d..d_1 of q, k, v of block 1 multiply exact
+ * zeros; columns of the last projection beyond d are read only by a norm that stands before the
+ * slice. */
 static void check_500m(Tally *t, Ctx *ctx)
 {
     for (int before = 0; before < 2; before++) {
@@ -32,13 +33,15 @@ static void check_500m(Tally *t, Ctx *ctx)
         dead_is(t, m, "layer[24].attention.o.W", 0);
         dead_is(t, m, "layer[24].ffn.down.W", before ? 0 : 4 * 1760 * 800);
         dead_is(t, m, "head.norm.g", before ? 800 : 0); /* read by nothing after the slice */
-        int64_t sum = before ? 4224000 + 800 + 800 : 9856000 + 800; /* the warning's number + g */
+        /* 9,856,000 weights of matrices, as the paper counts them, and gains */
+        int64_t sum = before ? 4224000 + 800 + 800 : 9856000 + 800;
         int64_t squares = 0, lengths = 0;
         for (int l = 0; l < 24; l++) {
             squares += widths_500m[l] * widths_500m[l];
             lengths += widths_500m[l];
         }
-        int64_t stored = 2 * 100263LL * 960 + 16 * squares + 2 * lengths + (before ? 1760 : 960);
+        int64_t stored = 2 * 100263LL * 960 + 16 * squares + 2 * lengths;
+        stored += before ? 1760 : 960;
         ModelCount n = model_count(m);
         CHECK(t, n.dead == sum, "%lld, not %lld", (long long)n.dead, (long long)sum);
         CHECK(t, n.stored == stored, "%lld, not %lld", (long long)n.stored, (long long)stored);
@@ -163,7 +166,7 @@ static void check_views(Tally *t, Ctx *ctx)
     Val swap[2] = {first(m, x, 4), x};
     finish_model(m, product(m, ir_concat(m->graph, swap, 2, 2), "W", 2));
     dead_is(t, m, "m.W", 4);
-    m = padded(ctx, &x); /* 4 of 6 live, moved up by one; rolled: anywhere; summed up: to the end */
+    m = padded(ctx, &x); /* moved, rolled, summed to the end or to the start */
     finish_model(m, product(m, ir_shift(m->graph, x, 2, -3, 0), "W", 2));
     dead_is(t, m, "m.W", 10);
     dead_is(t, m, "m.E", 15);
@@ -190,14 +193,14 @@ static void check_shared(Tally *t, Ctx *ctx)
     Val both[2] = {left, right};
     finish_model(m, ir_concat(g, both, 2, 2));
     dead_is(t, m, "m.W", 36 - 8 - 5);
-    m = model_new(ctx, 3); /* a tied head through a transposed view: every word and coordinate */
+    m = model_new(ctx, 3); /* a tied head through a view: all of it */
     module(m, "m");
     g = m->graph;
     Val e = matrix(m, "E", 5, 4), h = ir_gather(g, e, input_ids(m, "tokens"));
     add_next_loss(m, ir_matmul(g, h, ir_transpose(g, e)));
     model_find_dead(m);
     dead_is(t, m, "m.E", 0);
-    m = model_new(ctx, 3); /* the same, but only 3 coordinates of the stream are read at the end */
+    m = model_new(ctx, 3); /* tied, but only 3 coordinates are read */
     module(m, "m");
     g = m->graph;
     e = matrix(m, "E", 5, 4);
@@ -207,9 +210,10 @@ static void check_shared(Tally *t, Ctx *ctx)
     dead_is(t, m, "m.E", 5);
     m = padded(ctx, &x); /* one fused product of which the middle third is not used */
     Val y = product(m, x, "W", 9);
-    finish_model(m, ir_binary(m->graph, OP_MUL, first(m, y, 3), ir_slice(m->graph, y, 2, 6, 3)));
+    Val upper = ir_slice(m->graph, y, 2, 6, 3);
+    finish_model(m, ir_binary(m->graph, OP_MUL, first(m, y, 3), upper));
     dead_is(t, m, "m.W", 54 - 4 * 6);
-    m = padded(ctx, &x); /* more separate uses than boxes are kept: never more dead than there are */
+    m = padded(ctx, &x); /* more uses than boxes are kept: never too many dead */
     y = product(m, x, "W", 40);
     Val part[20];
     for (int k = 0; k < 20; k++)
@@ -222,7 +226,7 @@ static void check_shared(Tally *t, Ctx *ctx)
 static void check_attention(Tally *t, Ctx *ctx)
 {
     Val x;
-    Model *m = padded(ctx, &x); /* 4 query heads, 2 key heads, of the result only head 3 is read */
+    Model *m = padded(ctx, &x); /* 4 query heads, 2 key heads, only head 3 is read */
     Graph *g = m->graph;
     Val q = split(m, product(m, x, "q", 8), 4), k = split(m, product(m, x, "k", 4), 2);
     Val v = split(m, product(m, x, "v", 4), 2);
@@ -231,7 +235,7 @@ static void check_attention(Tally *t, Ctx *ctx)
     dead_is(t, m, "m.q", 48 - 4 * 2);
     dead_is(t, m, "m.k", 24 - 4 * 2);
     dead_is(t, m, "m.v", 24 - 4 * 2);
-    m = padded(ctx, &x); /* a coordinate of the keys that is zero makes one of the queries dead */
+    m = padded(ctx, &x); /* coordinate 2 of each key is zero, so that of queries is dead */
     g = m->graph;
     q = split(m, product(m, x, "q", 6), 2);
     k = ir_pad(g, split(m, product(m, x, "k", 4), 2), 3, 0, 1);
@@ -314,7 +318,8 @@ static void check_gradients(Tally *t, Ctx *ctx)
         Carried c = {8, 7, 2, 2, width[k / 2], 3, k % 2};
         Model *m = carried_model(ctx, &c, 7);
         model_find_dead(m);
-        int64_t dead = model_count(m).dead, zeros = zero_gradients(m, 2, 7, 7, 11 + (uint64_t)k);
+        int64_t dead = model_count(m).dead;
+        int64_t zeros = zero_gradients(m, 2, 7, 7, 11 + (uint64_t)k);
         CHECK(t, dead == zeros, "case %d: %lld dead, %lld gradients are 0", k, (long long)dead,
               (long long)zeros);
     }

@@ -97,7 +97,8 @@ static void check_published(Tally *t, Arena *arena)
         CHECK(t, fabs(percent - p->flops_percent) < 0.005, "%s: %.4f %%", p->name, percent);
         double spent = weights(a.continuous, p->layers, p->base, 16, 0, 4);
         double budget = 16 * (double)p->layers * p->base * p->base;
-        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", p->name, spent / budget - 1);
+        CHECK(t, fabs(spent / budget - 1) < 1e-12, "%s: off by %g", p->name,
+              spent / budget - 1);
     }
 }
 
@@ -117,7 +118,8 @@ static void check_early_rounding(Tally *t, Arena *arena)
             CHECK(t, a.width[l] == want, "%s layer %lld: %g, not %g", p->name, (long long)l + 1,
                   a.width[l], want);
         }
-        double got = mean(a.width, p->layers), change = flops_percent(a.width, p->layers, p->base);
+        double got = mean(a.width, p->layers);
+        double change = flops_percent(a.width, p->layers, p->base);
         CHECK(t, fabs(got - average[k]) < 0.005, "%s: average %.4f", p->name, got);
         CHECK(t, fabs(change - percent[k]) < 0.0055, "%s: %.4f %%", p->name, change);
     }
@@ -172,7 +174,7 @@ static void check_shapes(Tally *t, Arena *arena)
               spent / budget - 1);
         CHECK(t, fabs(a.continuous[ask.at - 1] - ask.bottleneck) < 1e-9, "%s", row[k].name);
         for (int64_t l = 2; l < 23 && row[k].shape == WIDTH_GEOMETRIC; l++) {
-            double r = l < ask.at ? a.ratio_down : a.ratio_up; /* a.continuous[l] is layer l + 1 */
+            double r = l < ask.at ? a.ratio_down : a.ratio_up; /* [l] is layer l + 1 */
             CHECK(t, fabs(a.continuous[l] / a.continuous[l - 1] - r) < 1e-9, "%s layer %lld",
                   row[k].name, (long long)l + 1);
         }
@@ -192,8 +194,8 @@ static void check_given(Tally *t, Arena *arena)
     ask = (WidthProblem){.shape = WIDTH_ARITHMETIC, .layers = 4, .bottleneck = 400, .at = 4,
                          .first = 1000, .round = 100};
     a = solve_widths(arena, &ask);
-    CHECK(t, !a.why && fabs(a.ratio_down + 0.2) < 1e-12 && a.ratio_up == 0, "%g %g", a.ratio_down,
-          a.ratio_up);
+    CHECK(t, !a.why && fabs(a.ratio_down + 0.2) < 1e-12 && a.ratio_up == 0, "%g %g",
+          a.ratio_down, a.ratio_up);
     for (int l = 0; l < 4; l++)
         CHECK(t, a.width[l] == 1000 - 200 * l, "layer %d: %g", l + 1, a.width[l]);
     ask = (WidthProblem){.shape = WIDTH_CONSTANT, .layers = 3, .base = 100, .round = 32};
@@ -213,7 +215,8 @@ static void check_given(Tally *t, Arena *arena)
 }
 
 /* A refusal names the argument and says a sentence: lower case, no full stop, the numbers. */
-static void refused(Tally *t, Arena *arena, WidthProblem ask, const char *what, const char *part)
+static void refused(Tally *t, Arena *arena, WidthProblem ask, const char *what,
+                    const char *part)
 {
     WidthAnswer a = solve_widths(arena, &ask);
     CHECK(t, a.why && a.what && !strcmp(a.what, what), "%s / %s, not %s", a.what ? a.what : "-",
@@ -254,7 +257,7 @@ static void check_refusals(Tally *t, Arena *arena)
     p.first = 960, p.at = 1;
     refused(t, arena, p, "first", "the last layer is");
     p = problem(24, 960), p.expansion = -4;
-    refused(t, arena, p, "match", "not counts");
+    refused(t, arena, p, "match", "is not a count");
     p = problem(24, 960), p.match = MATCH_MOE;
     refused(t, arena, p, "match", "must be positive");
     p = problem(1, 960), p.at = 1;
