@@ -90,9 +90,11 @@ Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq)
     Val angle = ir_binary(g, OP_MUL, p, ir_const(g, &table, freq));
     Val cos = ir_unary(g, OP_COS, angle), sin = ir_unary(g, OP_SIN, angle);
     Val x1 = ir_slice(g, x, last, 0, n), x2 = ir_slice(g, x, last, n, n);
-    Val part[3] = {
-        ir_binary(g, OP_SUB, ir_binary(g, OP_MUL, x1, cos), ir_binary(g, OP_MUL, x2, sin)),
-        ir_binary(g, OP_ADD, ir_binary(g, OP_MUL, x2, cos), ir_binary(g, OP_MUL, x1, sin)), 0};
+    Val c1 = ir_binary(g, OP_MUL, x1, cos), s2 = ir_binary(g, OP_MUL, x2, sin);
+    Val c2 = ir_binary(g, OP_MUL, x2, cos), s1 = ir_binary(g, OP_MUL, x1, sin);
+    Val part[3] = {0};
+    part[0] = ir_binary(g, OP_SUB, c1, s2);
+    part[1] = ir_binary(g, OP_ADD, c2, s1);
     int64_t rest = s.d[last].n - 2 * n;
     if (rest)
         part[2] = ir_slice(g, x, last, 2 * n, rest);
@@ -109,9 +111,10 @@ Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double sm
     column.d[column.rank++] = DIM(1);
     Val lse = ir_logsumexp(g, logits, last, false);
     Val picked = ir_reshape(g, ir_pick(g, logits, ir_reshape(g, labels, &column)), &s);
-    if (smoothing != 0)
-        picked = ir_binary(g, OP_ADD, ir_scale(g, picked, 1 - smoothing),
-                           ir_scale(g, ir_mean(g, logits, 1u << last, false), smoothing));
+    if (smoothing != 0) {
+        Val mean = ir_scale(g, ir_mean(g, logits, 1u << last, false), smoothing);
+        picked = ir_binary(g, OP_ADD, ir_scale(g, picked, 1 - smoothing), mean);
+    }
     Val loss = ir_binary(g, OP_SUB, lse, picked);
     Val valid = ir_binary(g, OP_LE, ir_int(g, 0), labels);
     if (ignore >= 0) {

@@ -188,8 +188,8 @@ Val ir_binary(Graph *g, Op op, Val a, Val b)
         b = as_real(g, b);
     }
     Shape s = common_shape(g, op, a, b);
-    Val in[2] = {ir_broadcast(g, a, &s), ir_broadcast(g, b, &s)};
-    return ir_node(g, op, in, 2, NULL, NULL);
+    Val wide_a = ir_broadcast(g, a, &s), wide_b = ir_broadcast(g, b, &s);
+    return ir_op(g, op, wide_a, wide_b, 0, (Attr){0}, NULL);
 }
 
 Val ir_where(Graph *g, Val mask, Val a, Val b)
@@ -201,8 +201,10 @@ Val ir_where(Graph *g, Val mask, Val a, Val b)
     Shape s = common_shape(g, OP_WHERE, a, b);
     if (!shape_broadcast(&s, shape_of(g, mask), &s))
         common_shape(g, OP_WHERE, mask, a);
-    Val in[3] = {ir_broadcast(g, mask, &s), ir_broadcast(g, a, &s), ir_broadcast(g, b, &s)};
-    return ir_node(g, OP_WHERE, in, 3, NULL, NULL);
+    mask = ir_broadcast(g, mask, &s);
+    a = ir_broadcast(g, a, &s);
+    b = ir_broadcast(g, b, &s);
+    return ir_op(g, OP_WHERE, mask, a, b, (Attr){0}, NULL);
 }
 
 Val ir_cast(Graph *g, Val x, DType to)

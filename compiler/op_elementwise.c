@@ -119,6 +119,18 @@ const char *shape_WHERE(const Ask *q, Shape *out, DType *dtype)
 #define U2(op, a, b) ir_binary(g, OP_##op, a, b)
 #define NUM(value) ir_fill(g, value)
 
+/* C leaves the order in which arguments are computed open. Of the arguments of one call at most one
+ * may therefore make nodes, else the graph would depend on the compiler that built this one. */
+static Val plus(Graph *g, Val x, double number)
+{
+    return U2(ADD, x, NUM(number));
+}
+
+static Val one_minus(Graph *g, Val x)
+{
+    return U2(SUB, NUM(1), x);
+}
+
 GRAD(NEG)
 {
     (void)v;
@@ -168,13 +180,13 @@ GRAD(COS)
 GRAD(TANH)
 {
     if (want[0])
-        din[0] = U2(MUL, d, U2(SUB, NUM(1), U2(MUL, v, v)));
+        din[0] = U2(MUL, d, one_minus(g, U2(MUL, v, v)));
 }
 
 GRAD(SIGMOID)
 {
     if (want[0])
-        din[0] = U2(MUL, d, U2(MUL, v, U2(SUB, NUM(1), v)));
+        din[0] = U2(MUL, d, U2(MUL, v, one_minus(g, v)));
 }
 
 static const double PI = 3.14159265358979323846;
@@ -203,9 +215,9 @@ GRAD(GELU)
     if (!want[0])
         return;
     Val x = IN(0);
-    Val erf1 = U2(ADD, U1(ERF, ir_scale(g, x, sqrt(0.5))), NUM(1));
-    Val slope = U2(ADD, ir_scale(g, erf1, 0.5), U2(MUL, x, bell(g, x, 0.5, 1 / sqrt(2 * PI))));
-    din[0] = U2(MUL, d, slope);
+    Val below = ir_scale(g, plus(g, U1(ERF, ir_scale(g, x, sqrt(0.5))), 1), 0.5);
+    Val density = U2(MUL, x, bell(g, x, 0.5, 1 / sqrt(2 * PI)));
+    din[0] = U2(MUL, d, U2(ADD, below, density));
 }
 
 /* 0.5 x (1 + t), t = tanh(c (x + a x^3)): 0.5 (1 + t) + 0.5 x (1 - t^2) c (1 + 3 a x^2) */
@@ -217,11 +229,11 @@ GRAD(GELU_TANH)
     if (!want[0])
         return;
     Val x = IN(0), xx = U2(MUL, x, x);
-    Val inner = U2(MUL, x, U2(ADD, ir_scale(g, xx, GELU_C * GELU_A), NUM(GELU_C)));
-    Val t = U1(TANH, inner);
-    Val first = ir_scale(g, U2(ADD, t, NUM(1)), 0.5);
-    Val steep = U2(ADD, ir_scale(g, xx, 1.5 * GELU_A * GELU_C), NUM(0.5 * GELU_C));
-    Val second = U2(MUL, U2(MUL, x, steep), U2(SUB, NUM(1), U2(MUL, t, t)));
+    Val t = U1(TANH, U2(MUL, x, plus(g, ir_scale(g, xx, GELU_C * GELU_A), GELU_C)));
+    Val first = ir_scale(g, plus(g, t, 1), 0.5);
+    Val steep = plus(g, ir_scale(g, xx, 1.5 * GELU_A * GELU_C), 0.5 * GELU_C);
+    Val flat = one_minus(g, U2(MUL, t, t));
+    Val second = U2(MUL, U2(MUL, x, steep), flat);
     din[0] = U2(MUL, d, U2(ADD, first, second));
 }
 
@@ -231,7 +243,7 @@ GRAD(SILU)
     if (!want[0])
         return;
     Val x = IN(0), s = U1(SIGMOID, x);
-    Val slope = U2(MUL, s, U2(ADD, U2(MUL, x, U2(SUB, NUM(1), s)), NUM(1)));
+    Val slope = U2(MUL, s, plus(g, U2(MUL, x, one_minus(g, s)), 1));
     din[0] = U2(MUL, d, slope);
 }
 
@@ -301,13 +313,14 @@ GRAD(POW)
         else if (exponent != 0)
             din[0] = U2(MUL, d, ir_scale(g, U2(POW, a, NUM(exponent - 1)), exponent));
     } else if (want[0]) {
-        Val slope = U2(MUL, b, U2(POW, a, U2(SUB, b, NUM(1))));
-        din[0] = U2(MUL, d, ir_where(g, U2(EQ, b, NUM(0)), NUM(0), slope));
+        Val slope = U2(MUL, b, U2(POW, a, plus(g, b, -1)));
+        Val zero = NUM(0), flat = U2(EQ, b, zero);
+        din[0] = U2(MUL, d, ir_where(g, flat, zero, slope));
     }
     if (want[1]) {
-        Val above = U2(LT, NUM(0), a);
+        Val zero = NUM(0), above = U2(LT, zero, a);
         Val log_a = U1(LOG, ir_where(g, above, a, NUM(1)));
-        din[1] = U2(MUL, d, ir_where(g, above, U2(MUL, v, log_a), NUM(0)));
+        din[1] = U2(MUL, d, ir_where(g, above, U2(MUL, v, log_a), zero));
     }
 }
 
