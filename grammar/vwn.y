@@ -134,7 +134,7 @@ opt_body
 opt_else
     : %empty                        { $$ = NONE; }
     | ELSE body                     { $$ = $2; }
-    | ELSE IF expr body opt_else    { $$ = MAKE(IF, span_join(@2, @$), $3, $4, $5); }
+    | ELSE IF expr body opt_else    { $$ = MAKE(IF, ((Span){@2.file, @2.lo, @$.hi}), $3, $4, $5); }
     ;
 opt_as
     : %empty                        { $$ = NONE; }
