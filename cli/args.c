@@ -1,8 +1,8 @@
 /* args.c - reads the command line of one verb against its table of flags.
  *
  * In:  argv.   Out: Call.operand, Call.given, or a sentence that says what is wrong.
- * The one idea: every flag is looked up in two tables (the verb's and the common one); a word that is
- * in neither is an error with the nearest flag that is.
+ * The one idea: every flag is looked up in two tables (the verb's and the common one); a word
+ * that is in neither is an error with the nearest flag that is.
  */
 #include "cli.h"
 
@@ -25,7 +25,8 @@ const Flag common_flags[] = {
 };
 const int n_common_flags = sizeof common_flags / sizeof common_flags[0];
 
-bool verb_has(const Verb *verb, const Flag *flag) {
+bool verb_has(const Verb *verb, const Flag *flag)
+{
     static const struct {
         const char *name;
         int mask;
@@ -34,21 +35,28 @@ bool verb_has(const Verb *verb, const Flag *flag) {
                 {"--threads", TAKES_THREADS},
                 {"--device", TAKES_DEVICE}};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
-        if (strcmp(flag->name, some[i].name) == 0) return verb->takes & some[i].mask;
+        if (strcmp(flag->name, some[i].name) == 0)
+            return verb->takes & some[i].mask;
     return true;
 }
 
 /* Damerau-Levenshtein distance (adjacent transpositions), for words of up to 63 letters. */
-static int distance(const char *a, const char *b) {
+static int distance(const char *a, const char *b)
+{
     int n = (int)strlen(a), m = (int)strlen(b), d[65][65];
-    if (n > 63 || m > 63) return 1000;
-    for (int i = 0; i <= n; i++) d[i][0] = i;
-    for (int j = 0; j <= m; j++) d[0][j] = j;
+    if (n > 63 || m > 63)
+        return 1000;
+    for (int i = 0; i <= n; i++)
+        d[i][0] = i;
+    for (int j = 0; j <= m; j++)
+        d[0][j] = j;
     for (int i = 1; i <= n; i++) {
         for (int j = 1; j <= m; j++) {
             int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (d[i - 1][j] + 1 < best)
+                best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best)
+                best = d[i][j - 1] + 1;
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
                 d[i - 2][j - 2] + 1 < best)
                 best = d[i - 2][j - 2] + 1;
@@ -58,7 +66,8 @@ static int distance(const char *a, const char *b) {
     return d[n][m];
 }
 
-const char *nearest_word(const char *word, const char *const *words, int n) {
+const char *nearest_word(const char *word, const char *const *words, int n)
+{
     const char *best = NULL;
     int limit = (int)strlen(word) / 3 > 1 ? (int)strlen(word) / 3 : 1;
     for (int i = 0; i < n; i++) {
@@ -71,7 +80,8 @@ const char *nearest_word(const char *word, const char *const *words, int n) {
     return best;
 }
 
-static const Flag *find_flag(const Verb *verb, const char *name, size_t n) {
+static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
+{
     for (int i = 0; i < verb->n_flags; i++)
         if (strlen(verb->flag[i].name) == n && !memcmp(verb->flag[i].name, name, n))
             return &verb->flag[i];
@@ -82,12 +92,15 @@ static const Flag *find_flag(const Verb *verb, const char *name, size_t n) {
     return NULL;
 }
 
-static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[512]) {
+static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[512])
+{
     const char *names[64];
     int count = 0;
-    for (int i = 0; i < verb->n_flags; i++) names[count++] = verb->flag[i].name;
+    for (int i = 0; i < verb->n_flags; i++)
+        names[count++] = verb->flag[i].name;
     for (int i = 0; i < n_common_flags; i++)
-        if (verb_has(verb, &common_flags[i])) names[count++] = common_flags[i].name;
+        if (verb_has(verb, &common_flags[i]))
+            names[count++] = common_flags[i].name;
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
     const char *near = nearest_word(word, names, count);
@@ -96,19 +109,24 @@ static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
 }
 
 /* One argument that starts with '-'; *at moves on when its value is the next argument. */
-static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]) {
+static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512])
+{
     const char *arg = argv[*at], *value = NULL;
     size_t n = strlen(arg);
     const char *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
-    if (equals) n = (size_t)(equals - arg);
+    if (equals)
+        n = (size_t)(equals - arg);
     const Flag *flag = find_flag(call->verb, arg, n);
-    if (!flag && strcmp(arg, "-h") == 0) flag = find_flag(call->verb, "--help", 6);
+    if (!flag && strcmp(arg, "-h") == 0)
+        flag = find_flag(call->verb, "--help", 6);
     if (!flag) {
         unknown_flag(call->verb, arg, n, why);
         return false;
     }
-    if (equals) value = equals + 1;
-    else if (flag->value && *at + 1 < argc) value = argv[++*at];
+    if (equals)
+        value = equals + 1;
+    else if (flag->value && *at + 1 < argc)
+        value = argv[++*at];
     if (flag->value && !value) {
         snprintf(why, 512, "`%s` needs a value: %s %s", flag->name, flag->name, flag->value);
         return false;
@@ -122,46 +140,57 @@ static bool parse_flag(Call *call, char **argv, int *at, int argc, char why[512]
     return true;
 }
 
-bool call_parse(Call *call, int argc, char **argv, char why[512]) {
+bool call_parse(Call *call, int argc, char **argv, char why[512])
+{
     bool only_operands = false;
     const Verb *verb = call->verb;
     for (int i = 0; i < argc; i++) {
-        if (!only_operands && strcmp(argv[i], "--") == 0) only_operands = true;
+        if (!only_operands && strcmp(argv[i], "--") == 0)
+            only_operands = true;
         else if (only_operands || argv[i][0] != '-' || !argv[i][1])
             call->operand[call->n_operands++] = argv[i];
-        else if (!parse_flag(call, argv, &i, argc, why)) return false;
+        else if (!parse_flag(call, argv, &i, argc, why))
+            return false;
     }
     call->json = call_flag(call, "--json") != NULL;
     call->verbose = call_flag(call, "-v") != NULL;
-    if (call_flag(call, "--help")) return true;
+    if (call_flag(call, "--help"))
+        return true;
     if (call->n_operands < verb->least) {
         snprintf(why, 512, "`vwn %s` needs %s", verb->name, verb->operands);
         return false;
     }
     if (verb->most >= 0 && call->n_operands > verb->most) {
-        snprintf(why, 512, "`vwn %s` has no use for `%s`", verb->name, call->operand[verb->most]);
+        snprintf(why, 512, "`vwn %s` has no use for `%s`", verb->name,
+                 call->operand[verb->most]);
         return false;
     }
     return true;
 }
 
-const char *call_flag(const Call *call, const char *name) {
+const char *call_flag(const Call *call, const char *name)
+{
     for (int i = call->n_given; i-- > 0;)
-        if (strcmp(call->given[i].flag->name, name) == 0) return call->given[i].value;
+        if (strcmp(call->given[i].flag->name, name) == 0)
+            return call->given[i].value;
     return NULL;
 }
 
-const char **call_flags(const Call *call, const char *name, size_t *n) {
+const char **call_flags(const Call *call, const char *name, size_t *n)
+{
     const char **values = calloc((size_t)call->n_given + 1, sizeof *values);
     *n = 0;
     for (int i = 0; values && i < call->n_given; i++)
-        if (strcmp(call->given[i].flag->name, name) == 0) values[(*n)++] = call->given[i].value;
+        if (strcmp(call->given[i].flag->name, name) == 0)
+            values[(*n)++] = call->given[i].value;
     return values;
 }
 
-bool call_whole(Call *call, const char *name, int64_t lo, int64_t hi, int64_t *out) {
+bool call_whole(Call *call, const char *name, int64_t lo, int64_t hi, int64_t *out)
+{
     const char *text = call_flag(call, name);
-    if (!text) return true;
+    if (!text)
+        return true;
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
@@ -178,9 +207,11 @@ bool call_whole(Call *call, const char *name, int64_t lo, int64_t hi, int64_t *o
     return true;
 }
 
-bool call_real(Call *call, const char *name, double lo, double hi, double *out) {
+bool call_real(Call *call, const char *name, double lo, double hi, double *out)
+{
     const char *text = call_flag(call, name);
-    if (!text) return true;
+    if (!text)
+        return true;
     char *end;
     double v = strtod(text, &end);
     if (end == text || *end || !isfinite(v) || v < lo || v > hi) {
@@ -191,36 +222,43 @@ bool call_real(Call *call, const char *name, double lo, double hi, double *out) 
     return true;
 }
 
-bool call_quantity(Call *call, const char *name, const char *unit, int64_t *out) {
+bool call_quantity(Call *call, const char *name, const char *unit, int64_t *out)
+{
     const char *text = call_flag(call, name);
-    if (!text) return true;
+    if (!text)
+        return true;
     char *end;
     errno = 0;
     long long v = strtoll(text, &end, 10);
     bool number = end != text && !errno && v > 0;
-    if (number && *end == 'k') v *= 1000, end++;
-    while (*end == ' ') end++;
+    if (number && *end == 'k')
+        v *= 1000, end++;
+    while (*end == ' ')
+        end++;
     size_t n = strlen(unit);
     bool unit_fits = strncmp(end, unit, n) == 0 && (!end[n] || (end[n] == 's' && !end[n + 1]));
     if (!number || !unit_fits) {
         if (number && !*end)
-            usage_error(call, "`%s %s`: %s of what? write `%s '%s %ss'`", name, text, text, name,
-                        text, unit);
+            usage_error(call, "`%s %s`: %s of what? write `%s '%s %ss'`", name, text, text,
+                        name, text, unit);
         else
-            usage_error(call, "`%s %s`: a count is needed, such as `%s '8 %ss'`", name, text, name,
-                        unit);
+            usage_error(call, "`%s %s`: a count is needed, such as `%s '8 %ss'`", name, text,
+                        name, unit);
         return false;
     }
     *out = v;
     return true;
 }
 
-int call_choice(Call *call, const char *name, const char *const *words, int unset) {
+int call_choice(Call *call, const char *name, const char *const *words, int unset)
+{
     const char *text = call_flag(call, name);
-    if (!text) return unset;
+    if (!text)
+        return unset;
     char all[256] = "";
     for (int i = 0; words[i]; i++) {
-        if (strcmp(words[i], text) == 0) return i;
+        if (strcmp(words[i], text) == 0)
+            return i;
         size_t n = strlen(all);
         snprintf(all + n, sizeof all - n, "%s%s", i ? ", " : "", words[i]);
     }

@@ -1,7 +1,8 @@
 /* check.c - `vwn check`: everything that can be known before a run.
  *
- * In:  files.   Out: the check report on stdout, diagnostics on stderr (with --json all on stdout),
- * and the worst status. Every file has a context of its own, so no file can starve the next.
+ * In:  files.   Out: the check report on stdout, diagnostics on stderr (with --json all on
+ * stdout), and the worst status. Every file has a context of its own, so no file can starve the
+ * next.
  */
 #include "cli.h"
 
@@ -9,15 +10,18 @@
 #include <stdio.h>
 #include <string.h>
 
-static int worse(int a, int b) {
+static int worse(int a, int b)
+{
     static const int order[] = {VWN_BUG, VWN_ENVIRONMENT, VWN_USAGE, VWN_INPUT, VWN_CHECK};
     for (size_t i = 0; i < sizeof order / sizeof order[0]; i++)
-        if (a == order[i] || b == order[i]) return order[i];
+        if (a == order[i] || b == order[i])
+            return order[i];
     return VWN_OK;
 }
 
 /* Applies the certain fixes of the diagnostics filed for this unit; returns how many. */
-static size_t apply_fixes(Call *call, vwn_unit *unit, const char *path, int *status) {
+static size_t apply_fixes(Call *call, vwn_unit *unit, const char *path, int *status)
+{
     Text text = {0};
     vwn_writer out = text_writer(&text);
     size_t fixes = vwn_fixed_text(unit, &out);
@@ -27,15 +31,18 @@ static size_t apply_fixes(Call *call, vwn_unit *unit, const char *path, int *sta
         fixes = 0;
     }
     text_free(&text);
-    if (fixes) ui_say(&call->ui, "Fixed", "%s: %zu %s", path, fixes, fixes == 1 ? "fix" : "fixes");
+    if (fixes)
+        ui_say(&call->ui, "Fixed", "%s: %zu %s", path, fixes, fixes == 1 ? "fix" : "fixes");
     return fixes;
 }
 
 /* One pass over one file. */
-static int check_once(Call *call, int i, bool fix, bool *again) {
+static int check_once(Call *call, int i, bool fix, bool *again)
+{
     vwn_file_options file;
     int status = VWN_OK;
-    if (!call_open(call, &status)) return status;
+    if (!call_open(call, &status))
+        return status;
     if (!call_file(call, i, &file, &status)) {
         call_close(call);
         return status;
@@ -51,7 +58,8 @@ static int check_once(Call *call, int i, bool fix, bool *again) {
         if (unit && !(call->ui.quiet && !call->json))
             vwn_write_report(unit, VWN_REPORT_CHECK, &how, &out);
         call_diagnostics(call, call->json, NULL);
-        if (report.s) ui_put(&call->ui, report.s, report.n);
+        if (report.s)
+            ui_put(&call->ui, report.s, report.n);
         fflush(stdout);
         text_free(&report);
         int failed = call_failed(call, st);
@@ -62,15 +70,18 @@ static int check_once(Call *call, int i, bool fix, bool *again) {
     return status;
 }
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     bool fix = call_flag(call, "--fix") != NULL;
     int status = VWN_OK;
     for (int i = 0; i < call->n_operands; i++) {
         bool again = false;
         if (fix && strcmp(call->operand[i], "-") == 0)
-            return usage_error(call, "`--fix` writes files and cannot write the standard input");
+            return usage_error(call,
+                               "`--fix` writes files and cannot write the standard input");
         int one = check_once(call, i, fix, &again);
-        /* a fix can uncover what stood behind it: a few rounds, then whatever is left is shown */
+        /* a fix can uncover what stood behind it: a few rounds, then whatever is left is shown
+         */
         for (int round = 0; again && round < 8; round++) {
             again = false;
             one = worse(one, check_once(call, i, round < 7, &again));

@@ -1,8 +1,8 @@
 /* cli.h - a verb is a row of data (name, flags, examples) and one function.
  *
  * In:  the command line.   Out: an exit status.
- * The one idea: help, parsing and suggestions all come from the same tables, so what is not there
- * cannot be advertised, and what is there cannot be ignored.
+ * The one idea: help, parsing and suggestions all come from the same tables, so what is not
+ * there cannot be advertised, and what is there cannot be ignored.
  */
 #ifndef VWN_CLI_H
 #define VWN_CLI_H
@@ -27,8 +27,8 @@ typedef struct Verb {
     const char *text;          /* further lines of help, or NULL */
     const Flag *flag;
     int n_flags;
-    int takes;                 /* TAKES_... */
-    int least, most;           /* operands; most < 0: any number */
+    int takes;       /* TAKES_... */
+    int least, most; /* operands; most < 0: any number */
     int (*run)(Call *call);
 } Verb;
 
@@ -40,7 +40,7 @@ struct Call {
     struct {
         const Flag *flag;
         const char *value;
-    } *given;
+    } * given;
     int n_given;
     bool json, verbose;
     vwn_context *ctx;
@@ -55,7 +55,8 @@ extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_i
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */
 bool call_parse(Call *call, int argc, char **argv, char why[512]);
-const char *call_flag(const Call *call, const char *name); /* last value, "" for a switch, or NULL */
+const char *call_flag(const Call *call,
+                      const char *name); /* last value, "" for a switch, or NULL */
 /* All values of a flag that may be repeated; the caller frees the array. */
 const char **call_flags(const Call *call, const char *name, size_t *n);
 /* A whole or real number in lo..hi; false after an error message. Unset: *out is left alone. */
@@ -72,7 +73,8 @@ extern const int n_common_flags;
 
 /* ---- main.c ---- */
 int usage_error(Call *call, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Opens call->ctx as the flags and the environment say; false: the exit status is in *status. */
+/* Opens call->ctx as the flags and the environment say; false: the exit status is in *status.
+ */
 bool call_open(Call *call, int *status);
 void call_close(Call *call);
 /* Fills the options of vwn_check for operand i, with --set; "-" is read from stdin. */
@@ -90,7 +92,8 @@ void put_json_string(Ui *ui, const char *s, size_t n);
 void interrupt_target(vwn_context *ctx);
 bool read_whole_file(const char *path, Text *out); /* "-": stdin; false: errno says why */
 
-/* Writes a new content beside the file and renames it; keeps the mode. False: errno says why. */
+/* Writes a new content beside the file and renames it; keeps the mode. False: errno says why.
+ */
 bool replace_file(const char *path, const char *text, size_t n);
 
 /* ---- diff.c ---- */

@@ -1,12 +1,16 @@
-/* cost.c - `vwn cost`: what a model costs before it runs.   In: a file.   Out: a table or JSON. */
+/* cost.c - `vwn cost`: what a model costs before it runs.   In: a file.   Out: a table or JSON.
+ */
 #include "cli.h"
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     int status;
     vwn_report_options how = {.json = call->json};
-    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs)) return VWN_USAGE;
+    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
+        return VWN_USAGE;
     vwn_unit *unit;
-    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status)) return status;
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
+        return status;
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_write_report(unit, VWN_REPORT_COST, &how, &out);
     return st == VWN_OK ? status : call_failed(call, st);

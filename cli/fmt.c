@@ -1,6 +1,7 @@
 /* fmt.c - `vwn fmt`: the canonical form of files.
  *
- * In:  files, or "-".   Out: the files rewritten; with --check or --diff only what would change.
+ * In:  files, or "-".   Out: the files rewritten; with --check or --diff only what would
+ * change.
  */
 #include "cli.h"
 
@@ -11,9 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool replace_file(const char *path, const char *text, size_t n) {
+bool replace_file(const char *path, const char *text, size_t n)
+{
     char *real = realpath(path, NULL);
-    if (!real) return false;
+    if (!real)
+        return false;
     size_t size = strlen(real) + 16;
     char *temporary = malloc(size);
     struct stat before;
@@ -26,14 +29,18 @@ bool replace_file(const char *path, const char *text, size_t n) {
     }
     for (size_t at = 0; ok && at < n;) {
         ssize_t put = write(fd, text + at, n - at);
-        if (put > 0) at += (size_t)put;
-        else if (errno != EINTR) ok = false;
+        if (put > 0)
+            at += (size_t)put;
+        else if (errno != EINTR)
+            ok = false;
     }
     ok = ok && fsync(fd) == 0;
-    if (fd >= 0 && close(fd) != 0) ok = false;
+    if (fd >= 0 && close(fd) != 0)
+        ok = false;
     ok = ok && rename(temporary, real) == 0;
     int why = errno;
-    if (!ok && fd >= 0) unlink(temporary);
+    if (!ok && fd >= 0)
+        unlink(temporary);
     free(temporary);
     free(real);
     errno = why;
@@ -41,7 +48,8 @@ bool replace_file(const char *path, const char *text, size_t n) {
 }
 
 /* What is to be done with one file whose text and canonical text are known. */
-static int show_or_write(Call *call, const char *path, const Text *before, const Text *after) {
+static int show_or_write(Call *call, const char *path, const Text *before, const Text *after)
+{
     bool check = call_flag(call, "--check") != NULL, diff = call_flag(call, "--diff") != NULL;
     bool standard = strcmp(path, "-") == 0;
     bool same = before->n == after->n && memcmp(before->s, after->s, after->n) == 0;
@@ -56,9 +64,12 @@ static int show_or_write(Call *call, const char *path, const Text *before, const
     } else if (check && !same) {
         ui_print(&call->ui, "%s\n", name);
     }
-    if (check || diff) return check && !same ? VWN_INPUT : VWN_OK;
-    if (standard && !call->json) ui_put(&call->ui, after->s, after->n);
-    if (standard || same) return VWN_OK;
+    if (check || diff)
+        return check && !same ? VWN_INPUT : VWN_OK;
+    if (standard && !call->json)
+        ui_put(&call->ui, after->s, after->n);
+    if (standard || same)
+        return VWN_OK;
     if (!replace_file(path, after->s, after->n)) {
         ui_error(&call->ui, "cannot write %s: %s", path, strerror(errno));
         return VWN_ENVIRONMENT;
@@ -67,7 +78,8 @@ static int show_or_write(Call *call, const char *path, const Text *before, const
     return VWN_OK;
 }
 
-static int format_one(Call *call, const char *path) {
+static int format_one(Call *call, const char *path)
+{
     int status;
     Text before = {0}, after = {0};
     if (!read_whole_file(path, &before)) {
@@ -84,7 +96,8 @@ static int format_one(Call *call, const char *path) {
     vwn_status st = vwn_format_file(call->ctx, &file, &out);
     call_diagnostics(call, false, NULL);
     status = call_failed(call, st);
-    if (st == VWN_OK && after.failed) status = VWN_ENVIRONMENT;
+    if (st == VWN_OK && after.failed)
+        status = VWN_ENVIRONMENT;
     if (status == VWN_OK) {
         text_put(&after, "", 0);
         status = show_or_write(call, path, &before, &after);
@@ -95,11 +108,13 @@ static int format_one(Call *call, const char *path) {
     return status;
 }
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     int status = VWN_OK;
     for (int i = 0; i < call->n_operands; i++) {
         int one = format_one(call, call->operand[i]);
-        if (one > status) status = one;
+        if (one > status)
+            status = one;
     }
     return status;
 }

@@ -1,5 +1,6 @@
-/* help.c - `vwn explain`, `vwn doc` and `vwn doctor`: texts that the library has about errors, about
- * the language, and about this machine.   In: a name or nothing.   Out: text, or JSON that holds it.
+/* help.c - `vwn explain`, `vwn doc` and `vwn doctor`: texts that the library has about errors,
+ * about the language, and about this machine.   In: a name or nothing.   Out: text, or JSON
+ * that holds it.
  */
 #include "cli.h"
 
@@ -8,11 +9,13 @@
 typedef vwn_status (*TextOf)(vwn_context *ctx, const char *name, const vwn_writer *out);
 
 /* Prints the text of one name; with --json {"v":1,"event":EVENT,"name":NAME,"text":TEXT}. */
-static int print_text(Call *call, const char *event, TextOf text_of) {
+static int print_text(Call *call, const char *event, TextOf text_of)
+{
     int status;
     const char *name = call->n_operands ? call->operand[0] : NULL;
     Text text = {0};
-    if (!call_open(call, &status)) return status;
+    if (!call_open(call, &status))
+        return status;
     vwn_writer out = text_writer(&text);
     vwn_status st = text_of(call->ctx, name, &out);
     status = call_failed(call, st);
@@ -29,13 +32,21 @@ static int print_text(Call *call, const char *event, TextOf text_of) {
     return status;
 }
 
-static int run_explain(Call *call) { return print_text(call, "explain", vwn_explain); }
+static int run_explain(Call *call)
+{
+    return print_text(call, "explain", vwn_explain);
+}
 
-static int run_doc(Call *call) { return print_text(call, "doc", vwn_doc); }
+static int run_doc(Call *call)
+{
+    return print_text(call, "doc", vwn_doc);
+}
 
-static int run_doctor(Call *call) {
+static int run_doctor(Call *call)
+{
     int status;
-    if (!call_open(call, &status)) return status;
+    if (!call_open(call, &status))
+        return status;
     vwn_writer out = ui_stdout(&call->ui);
     return call_failed(call, vwn_doctor(call->ctx, call->json, &out));
 }
@@ -53,7 +64,8 @@ const Verb verb_explain = {
 const Verb verb_doc = {
     .name = "doc",
     .operands = "[NAME]",
-    .summary = "Shows a library block, a primitive or a node of the language; without NAME, lists all",
+    .summary =
+        "Shows a library block, a primitive or a node of the language; without NAME, lists all",
     .example = {{"vwn doc attention", "the block's text in the library"},
                 {"vwn doc", "every name there is"}},
     .takes = TAKES_JSON,
@@ -63,8 +75,8 @@ const Verb verb_doc = {
 const Verb verb_doctor = {
     .name = "doctor",
     .operands = "",
-    .summary = "Shows what this machine offers: compiler, matrix products, threads, memory, cache",
-    .example = {{"vwn doctor", "for people"},
-                {"vwn doctor --json", "for programs"}},
+    .summary =
+        "Shows what this machine offers: compiler, matrix products, threads, memory, cache",
+    .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
     .takes = TAKES_JSON | TAKES_THREADS,
     .run = run_doctor};

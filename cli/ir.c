@@ -1,26 +1,29 @@
 /* ir.c - `vwn ir`: what each stage of the compiler made.
  *
- * In:  a file, or with --from the text of a graph.   Out: the stage's text; stages tensor, gradient
- * and simple read back with --from.
+ * In:  a file, or with --from the text of a graph.   Out: the stage's text; stages tensor,
+ * gradient and simple read back with --from.
  */
 #include "cli.h"
 
 #include <errno.h>
 #include <string.h>
 
-static const char *const stages[] = {"ast",    "resolved", "tensor", "gradient", "simple",
-                                     "fuse",   "kernel",   "plan",   NULL};
+static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
+                                     "fuse", "kernel",   "plan",   NULL};
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
     VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_PLAN};
 static const char *const programs[] = {"train", "update", "eval", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
-                      const vwn_writer *out) {
+                      const vwn_writer *out)
+{
     if (stage < 2)
-        return usage_error(call, "`--from` reads a graph, which has no stage `%s`", stages[stage]);
+        return usage_error(call, "`--from` reads a graph, which has no stage `%s`",
+                           stages[stage]);
     if (call_flag(call, "--set") || call_flag(call, "--program"))
-        return usage_error(call, "`--from` reads a graph; `--set` and `--program` are for files");
+        return usage_error(call,
+                           "`--from` reads a graph; `--set` and `--program` are for files");
     Text text = {0};
     if (!read_whole_file(path, &text)) {
         ui_error(&call->ui, "cannot read %s: %s", path, strerror(errno));
@@ -34,20 +37,25 @@ static int from_graph(Call *call, const char *path, int stage, const vwn_report_
     return call_failed(call, st);
 }
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     int status, stage = call_choice(call, "--stage", stages, 2);
     int program = call_choice(call, "--program", programs, 0);
     vwn_report_options how = {0};
-    if (stage < 0 || program < 0) return VWN_USAGE;
+    if (stage < 0 || program < 0)
+        return VWN_USAGE;
     how.program = programs[program];
-    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs)) return VWN_USAGE;
+    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
+        return VWN_USAGE;
     const char *from = call_flag(call, "--from");
     if ((from != NULL) == (call->n_operands == 1))
         return usage_error(call, "`vwn ir` needs either FILE or `--from GRAPH`");
     if (call_flag(call, "--positions") && !from)
         return usage_error(call, "`--positions` is for `--from`: a file says it by `context`");
-    if (!call_whole(call, "--positions", 1, 1 << 30, &how.positions)) return VWN_USAGE;
-    if (!call_open(call, &status)) return status;
+    if (!call_whole(call, "--positions", 1, 1 << 30, &how.positions))
+        return VWN_USAGE;
+    if (!call_open(call, &status))
+        return status;
     Text text = {0};
     vwn_writer memory = text_writer(&text), direct = ui_stdout(&call->ui);
     const vwn_writer *out = call->json ? &memory : &direct;
@@ -55,12 +63,15 @@ static int run(Call *call) {
         status = from_graph(call, from, stage, &how, out);
     } else {
         vwn_unit *unit;
-        if (!call_unit(call, 0, &unit, &status)) return status;
+        if (!call_unit(call, 0, &unit, &status))
+            return status;
         vwn_status st = vwn_write_report(unit, reports[stage], &how, out);
-        if (st != VWN_OK) status = call_failed(call, st);
+        if (st != VWN_OK)
+            status = call_failed(call, st);
     }
     if (call->json && text.s) {
-        ui_print(&call->ui, "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":", stages[stage]);
+        ui_print(&call->ui,
+                 "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":", stages[stage]);
         put_json_string(&call->ui, text.s, text.n);
         ui_print(&call->ui, "}\n");
     }
@@ -73,7 +84,8 @@ static const Flag flags[] = {
     {"--program", "NAME", "of stages gradient to plan: train update eval predict (else train)"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "GRAPH", "read the text of a graph instead of a file; `-` is stdin"},
-    {"--positions", "N", "with --from: positions per sequence that plans are made for (else 1)"},
+    {"--positions", "N",
+     "with --from: positions per sequence that plans are made for (else 1)"},
 };
 const Verb verb_ir = {
     .name = "ir",

@@ -2,8 +2,8 @@
  *
  * In:  argv, a few environment variables that never change a model (VWN_COLOR, VWN_THREADS,
  *      VWN_CACHE).   Out: the exit status of the verb.
- * The one idea: everything that verbs share stands here or in args.c and ui.c; a verb's own file holds
- * only what is special about it.
+ * The one idea: everything that verbs share stands here or in args.c and ui.c; a verb's own
+ * file holds only what is special about it.
  */
 #include "cli.h"
 
@@ -18,25 +18,31 @@
 #include <time.h>
 #include <unistd.h>
 
-static const Verb *const verbs[] = {
-    &verb_new,  &verb_check,  &verb_fmt,     &verb_params,  &verb_cost, &verb_ir,    &verb_train,
-    &verb_eval, &verb_sample, &verb_resolve, &verb_explain, &verb_doc,  &verb_doctor};
+static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     &verb_params,
+                                    &verb_cost,   &verb_ir,      &verb_train,   &verb_eval,
+                                    &verb_sample, &verb_resolve, &verb_explain, &verb_doc,
+                                    &verb_doctor};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
 /* ---- interrupts: the one global, written by interrupt_target and its handler only ---- */
 static vwn_context *volatile interrupted_context;
 
-static void on_interrupt(int signal_number) {
+static void on_interrupt(int signal_number)
+{
     (void)signal_number;
-    static const char text[] = "\ninterrupted: finishing this step; once more to stop at once\n";
+    static const char text[] =
+        "\ninterrupted: finishing this step; once more to stop at once\n";
     vwn_context *ctx = interrupted_context;
-    if (!ctx) _exit(VWN_INTERRUPTED);
+    if (!ctx)
+        _exit(VWN_INTERRUPTED);
     interrupted_context = NULL;
     vwn_interrupt(ctx);
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(VWN_INTERRUPTED);
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(VWN_INTERRUPTED);
 }
 
-void interrupt_target(vwn_context *ctx) {
+void interrupt_target(vwn_context *ctx)
+{
     interrupted_context = ctx;
     struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
@@ -45,27 +51,35 @@ void interrupt_target(vwn_context *ctx) {
 }
 
 /* ---- help ---- */
-static void print_flag(Ui *ui, const Flag *flag) {
+static void print_flag(Ui *ui, const Flag *flag)
+{
     char left[64];
     snprintf(left, sizeof left, "%s%s%s", flag->name, flag->value ? " " : "",
              flag->value ? flag->value : "");
-    if (strlen(left) > 26) ui_print(ui, "  %s\n  %-26s  %s\n", left, "", flag->help);
-    else ui_print(ui, "  %-26s  %s\n", left, flag->help);
+    if (strlen(left) > 26)
+        ui_print(ui, "  %s\n  %-26s  %s\n", left, "", flag->help);
+    else
+        ui_print(ui, "  %-26s  %s\n", left, flag->help);
 }
 
-static void print_verb_help(Ui *ui, const Verb *verb) {
+static void print_verb_help(Ui *ui, const Verb *verb)
+{
     for (int i = 0; i < 2; i++)
         ui_print(ui, "  %-52s  # %s\n", verb->example[i][0], verb->example[i][1]);
     ui_print(ui, "\nvwn %s%s%s [flags]\n%s.\n", verb->name, *verb->operands ? " " : "",
              verb->operands, verb->summary);
-    if (verb->text) ui_print(ui, "%s", verb->text);
+    if (verb->text)
+        ui_print(ui, "%s", verb->text);
     ui_print(ui, "\nFlags:\n");
-    for (int i = 0; i < verb->n_flags; i++) print_flag(ui, &verb->flag[i]);
+    for (int i = 0; i < verb->n_flags; i++)
+        print_flag(ui, &verb->flag[i]);
     for (int i = 0; i < n_common_flags; i++)
-        if (verb_has(verb, &common_flags[i])) print_flag(ui, &common_flags[i]);
+        if (verb_has(verb, &common_flags[i]))
+            print_flag(ui, &common_flags[i]);
 }
 
-static void print_help(Ui *ui) {
+static void print_help(Ui *ui)
+{
     ui_print(ui, "vwn %s: compiles and trains transformers described in .vwn files\n\n",
              vwn_version());
     for (int i = 0; i < N_VERBS; i++) {
@@ -79,7 +93,8 @@ static void print_help(Ui *ui) {
 }
 
 /* ---- what verbs share ---- */
-int usage_error(Call *call, const char *fmt, ...) {
+int usage_error(Call *call, const char *fmt, ...)
+{
     char text[1024];
     va_list args;
     va_start(args, fmt);
@@ -89,51 +104,63 @@ int usage_error(Call *call, const char *fmt, ...) {
     return VWN_USAGE;
 }
 
-bool call_open(Call *call, int *status) {
+bool call_open(Call *call, int *status)
+{
     static const char *const devices[] = {"cpu", "reference", NULL};
     int64_t threads = 0;
     const char *wanted = getenv("VWN_THREADS"), *cache = getenv("VWN_CACHE");
     *status = VWN_USAGE;
-    if (!call_whole(call, "--threads", 1, 4096, &threads)) return false;
-    if (!threads && wanted && *wanted) threads = strtol(wanted, NULL, 10);
+    if (!call_whole(call, "--threads", 1, 4096, &threads))
+        return false;
+    if (!threads && wanted && *wanted)
+        threads = strtol(wanted, NULL, 10);
     int device = call_choice(call, "--device", devices, 0);
-    if (device < 0) return false;
+    if (device < 0)
+        return false;
     vwn_options options = {.threads = threads > 0 && threads <= 4096 ? (int)threads : 0,
                            .cache_dir = cache,
                            .reference = device == 1};
     call->ctx = vwn_open(&options);
-    if (call->ctx) return true;
+    if (call->ctx)
+        return true;
     ui_error(&call->ui, "out of memory");
     *status = VWN_ENVIRONMENT;
     return false;
 }
 
-void call_close(Call *call) {
+void call_close(Call *call)
+{
     call->ui.running = NULL;
     interrupted_context = NULL;
     vwn_close(call->ctx);
     call->ctx = NULL;
 }
 
-bool read_whole_file(const char *path, Text *out) {
+bool read_whole_file(const char *path, Text *out)
+{
     bool standard = strcmp(path, "-") == 0;
     FILE *f = standard ? stdin : fopen(path, "rb");
-    if (!f) return false;
+    if (!f)
+        return false;
     char part[16384];
     size_t n;
     text_put(out, "", 0);
-    while ((n = fread(part, 1, sizeof part, f)) > 0) text_put(out, part, n);
+    while ((n = fread(part, 1, sizeof part, f)) > 0)
+        text_put(out, part, n);
     bool ok = !ferror(f) && !out->failed;
     int why = out->failed ? ENOMEM : errno;
-    if (!standard) fclose(f);
+    if (!standard)
+        fclose(f);
     errno = why;
     return ok;
 }
 
-bool call_file(Call *call, int i, vwn_file_options *file, int *status) {
+bool call_file(Call *call, int i, vwn_file_options *file, int *status)
+{
     *file = (vwn_file_options){.path = call->operand[i]};
     file->set = call_flags(call, "--set", &file->n_set);
-    if (strcmp(file->path, "-") != 0) return true;
+    if (strcmp(file->path, "-") != 0)
+        return true;
     if (!call->input_read) {
         Text text = {0};
         if (!read_whole_file("-", &text)) {
@@ -152,12 +179,14 @@ bool call_file(Call *call, int i, vwn_file_options *file, int *status) {
     return true;
 }
 
-void call_file_done(vwn_file_options *file) {
+void call_file_done(vwn_file_options *file)
+{
     free((void *)file->set);
     free((void *)file->deny);
 }
 
-size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings) {
+size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings)
+{
     vwn_writer out = to_stdout ? ui_stdout(&call->ui) : ui_stderr(&call->ui);
     size_t unused;
     return vwn_diagnostics(call->ctx, &out, call->json, call->ui.color_err,
@@ -165,32 +194,41 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings) {
 }
 
 /* A bug's report: what was run and what broke, in a file that its finder can send. */
-static void save_bug(Call *call, const char *message) {
+static void save_bug(Call *call, const char *message)
+{
     const char *folder = getenv("TMPDIR");
     char path[1024];
     snprintf(path, sizeof path, "%s/vwn-bug-XXXXXX", folder && *folder ? folder : "/tmp");
     int fd = mkstemp(path);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
     ui_error(&call->ui, "this is a bug in vwn: %s", message);
-    if (!f) return;
+    if (!f)
+        return;
     fprintf(f, "vwn %s (%s)\nverb: %s\n", vwn_version(), vwn_build_id(), call->verb->name);
-    for (int i = 0; i < call->n_operands; i++) fprintf(f, "operand: %s\n", call->operand[i]);
+    for (int i = 0; i < call->n_operands; i++)
+        fprintf(f, "operand: %s\n", call->operand[i]);
     for (int i = 0; i < call->n_given; i++)
         fprintf(f, "flag: %s %s\n", call->given[i].flag->name, call->given[i].value);
     fprintf(f, "\n%s\n", message);
-    if (fclose(f) == 0) fprintf(stderr, "a report was saved in %s\n", path);
+    if (fclose(f) == 0)
+        fprintf(stderr, "a report was saved in %s\n", path);
 }
 
-int call_failed(Call *call, vwn_status status) {
+int call_failed(Call *call, vwn_status status)
+{
     const char *message = call->ctx ? vwn_message(call->ctx) : "";
-    if (status == VWN_BUG) save_bug(call, message);
-    else if (status != VWN_OK && *message) ui_error(&call->ui, "%s", message);
+    if (status == VWN_BUG)
+        save_bug(call, message);
+    else if (status != VWN_OK && *message)
+        ui_error(&call->ui, "%s", message);
     return (int)status;
 }
 
-bool call_unit(Call *call, int i, vwn_unit **unit, int *status) {
+bool call_unit(Call *call, int i, vwn_unit **unit, int *status)
+{
     vwn_file_options file;
-    if (!call_file(call, i, &file, status)) return false;
+    if (!call_file(call, i, &file, status))
+        return false;
     vwn_status st = vwn_check(call->ctx, &file, unit);
     call_file_done(&file);
     call_diagnostics(call, false, NULL);
@@ -198,35 +236,45 @@ bool call_unit(Call *call, int i, vwn_unit **unit, int *status) {
     return st == VWN_OK || st == VWN_CHECK;
 }
 
-void put_json_string(Ui *ui, const char *s, size_t n) {
+void put_json_string(Ui *ui, const char *s, size_t n)
+{
     ui_put(ui, "\"", 1);
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)s[i];
-        if (c == '"' || c == '\\') ui_print(ui, "\\%c", c);
-        else if (c == '\n') ui_put(ui, "\\n", 2);
-        else if (c < 0x20 || c == 0x7f) ui_print(ui, "\\u%04x", c);
-        else ui_put(ui, s + i, 1);
+        if (c == '"' || c == '\\')
+            ui_print(ui, "\\%c", c);
+        else if (c == '\n')
+            ui_put(ui, "\\n", 2);
+        else if (c < 0x20 || c == 0x7f)
+            ui_print(ui, "\\u%04x", c);
+        else
+            ui_put(ui, s + i, 1);
     }
     ui_put(ui, "\"", 1);
 }
 
 /* ---- the verb ---- */
-static int run_verb(Call *call, int argc, char **argv) {
+static int run_verb(Call *call, int argc, char **argv)
+{
     char why[512];
     static const char *const colors[] = {"auto", "always", "never", NULL};
     call->operand = calloc((size_t)argc + 1, sizeof *call->operand);
     call->given = calloc((size_t)argc + 1, sizeof *call->given);
-    if (!call->operand || !call->given) return VWN_ENVIRONMENT;
+    if (!call->operand || !call->given)
+        return VWN_ENVIRONMENT;
     ui_init(&call->ui, COLOR_AUTO, false);
     bool fine = call_parse(call, argc, argv, why);
     int color = call_choice(call, "--color", colors, -2);
-    if (color == -1) return VWN_USAGE;
+    if (color == -1)
+        return VWN_USAGE;
     const char *habit = getenv("VWN_COLOR");
     for (int i = 0; color == -2 && habit && colors[i]; i++)
-        if (strcmp(habit, colors[i]) == 0) color = i;
+        if (strcmp(habit, colors[i]) == 0)
+            color = i;
     ui_init(&call->ui, color < 0 ? COLOR_AUTO : (ColorChoice)color,
             call_flag(call, "-q") != NULL);
-    if (!fine) return usage_error(call, "%s; see `vwn %s --help`", why, call->verb->name);
+    if (!fine)
+        return usage_error(call, "%s; see `vwn %s --help`", why, call->verb->name);
     if (call_flag(call, "--help")) {
         print_verb_help(&call->ui, call->verb);
         return VWN_OK;
@@ -244,22 +292,29 @@ static int run_verb(Call *call, int argc, char **argv) {
     return status;
 }
 
-static int unknown_verb(Ui *ui, const char *word) {
+static int unknown_verb(Ui *ui, const char *word)
+{
     const char *names[N_VERBS + 1];
-    for (int i = 0; i < N_VERBS; i++) names[i] = verbs[i]->name;
+    for (int i = 0; i < N_VERBS; i++)
+        names[i] = verbs[i]->name;
     const char *near = word[0] == '-' ? NULL : nearest_word(word, names, N_VERBS);
-    if (near) ui_error(ui, "no verb `%s`; did you mean `%s`?", word, near);
-    else ui_error(ui, "no %s `%s`; see `vwn --help`", word[0] == '-' ? "flag" : "verb", word);
+    if (near)
+        ui_error(ui, "no verb `%s`; did you mean `%s`?", word, near);
+    else
+        ui_error(ui, "no %s `%s`; see `vwn --help`", word[0] == '-' ? "flag" : "verb", word);
     return VWN_USAGE;
 }
 
 /* The standard streams must exist: a file opened later would otherwise take their numbers. */
-static void open_missing_streams(void) {
+static void open_missing_streams(void)
+{
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) < 0) _exit(VWN_ENVIRONMENT);
+        if (fcntl(fd, F_GETFD) == -1 && open("/dev/null", O_RDWR) < 0)
+            _exit(VWN_ENVIRONMENT);
 }
 
-int main(int argc, char **argv) {
+int main(int argc, char **argv)
+{
     open_missing_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, see ui_put and ui_finish */
     Call call = {0};
@@ -271,9 +326,10 @@ int main(int argc, char **argv) {
         ui_print(&call.ui, "vwn %s (%s)\n", vwn_version(), vwn_build_id());
     } else {
         for (int i = 0; i < N_VERBS; i++)
-            if (strcmp(argv[1], verbs[i]->name) == 0) call.verb = verbs[i];
-        status = call.verb ? run_verb(&call, argc - 2, argv + 2)
-                           : unknown_verb(&call.ui, argv[1]);
+            if (strcmp(argv[1], verbs[i]->name) == 0)
+                call.verb = verbs[i];
+        status =
+            call.verb ? run_verb(&call, argc - 2, argv + 2) : unknown_verb(&call.ui, argv[1]);
     }
     status = ui_finish(&call.ui, status);
     vwn_close(call.ctx);

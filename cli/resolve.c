@@ -1,17 +1,20 @@
 /* resolve.c - `vwn resolve`: nothing left to defaults.
  *
- * In:  a file.   Out: one .vwn text that builds the identical model, with every override and default
- * written out; with --origins a table of where each value came from.
+ * In:  a file.   Out: one .vwn text that builds the identical model, with every override and
+ * default written out; with --origins a table of where each value came from.
  */
 #include "cli.h"
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     int status;
     bool origins = call_flag(call, "--origins") != NULL;
     if (call->json && !origins)
-        return usage_error(call, "`--json` goes with `--origins`; the resolved file is .vwn text");
+        return usage_error(call,
+                           "`--json` goes with `--origins`; the resolved file is .vwn text");
     vwn_unit *unit;
-    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status)) return status;
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
+        return status;
     vwn_report_options how = {.json = call->json};
     vwn_writer out = ui_stdout(&call->ui);
     vwn_report what = origins ? VWN_REPORT_ORIGINS : VWN_REPORT_RESOLVED;

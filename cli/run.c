@@ -6,12 +6,15 @@
 
 #include <stdio.h>
 
-static int run_eval(Call *call) {
+static int run_eval(Call *call)
+{
     int status;
-    vwn_eval_options how = {.source = call->operand[0], .data = call_flag(call, "--data"),
-                            .json = call->json};
-    if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches)) return VWN_USAGE;
-    if (!call_open(call, &status)) return status;
+    vwn_eval_options how = {
+        .source = call->operand[0], .data = call_flag(call, "--data"), .json = call->json};
+    if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches))
+        return VWN_USAGE;
+    if (!call_open(call, &status))
+        return status;
     interrupt_target(call->ctx);
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_eval(call->ctx, &how, &out);
@@ -20,31 +23,40 @@ static int run_eval(Call *call) {
 }
 
 /* Sampled text is shown at once, also in a pipe. */
-static void put_now(void *user, const char *text, size_t n) {
+static void put_now(void *user, const char *text, size_t n)
+{
     ui_put(user, text, n);
     fflush(stdout);
 }
 
-static int run_sample(Call *call) {
+static int run_sample(Call *call)
+{
     int status;
-    vwn_sample_options how = {.source = call->operand[0], .prompt = call_flag(call, "--prompt"),
-                              .tokens = 200, .temperature = 0.8, .top_p = 0.95,
+    vwn_sample_options how = {.source = call->operand[0],
+                              .prompt = call_flag(call, "--prompt"),
+                              .tokens = 200,
+                              .temperature = 0.8,
+                              .top_p = 0.95,
                               .json = call->json};
     int64_t seed = 1;
-    if (!how.prompt) how.prompt = "\n";
+    if (!how.prompt)
+        how.prompt = "\n";
     if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) ||
         !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
         !call_real(call, "--temperature", 0, 100, &how.temperature) ||
         !call_real(call, "--top-p", 0, 1, &how.top_p))
         return VWN_USAGE;
-    if (how.top_p == 0) return usage_error(call, "`--top-p 0` leaves no token to choose");
+    if (how.top_p == 0)
+        return usage_error(call, "`--top-p 0` leaves no token to choose");
     how.seed = (uint64_t)seed;
-    if (!call_open(call, &status)) return status;
+    if (!call_open(call, &status))
+        return status;
     interrupt_target(call->ctx);
     call->ui.running = call->ctx;
     vwn_writer out = {put_now, &call->ui};
     vwn_status st = vwn_sample(call->ctx, &how, &out);
-    if (st == VWN_OK && !call->json) ui_put(&call->ui, "\n", 1);
+    if (st == VWN_OK && !call->json)
+        ui_put(&call->ui, "\n", 1);
     call_diagnostics(call, false, NULL);
     return call_failed(call, st);
 }

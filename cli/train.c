@@ -1,7 +1,8 @@
 /* train.c - `vwn train`: trains a model and shows how it goes.
  *
- * In:  a file.   Out: a run directory; progress on stderr, the result on stdout, with --json one event
- * per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with 130.
+ * In:  a file.   Out: a run directory; progress on stderr, the result on stdout, with --json
+ * one event per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with
+ * 130.
  */
 #include "cli.h"
 
@@ -18,47 +19,56 @@ typedef struct Show {
     bool drawn;        /* it stands on the terminal */
 } Show;
 
-static double now(void) {
+static double now(void)
+{
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void progress_line(Show *show, const vwn_event *e) {
+static void progress_line(Show *show, const vwn_event *e)
+{
     char rate[32], eta[32], bar[32], eval[32] = "";
     ui_rate(rate, e->tokens_per_second);
     ui_duration(eta, e->eta_seconds);
     ui_bar(bar, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
-    if (!isnan(show->eval_loss)) snprintf(eval, sizeof eval, "  eval %.4f", show->eval_loss);
+    if (!isnan(show->eval_loss))
+        snprintf(eval, sizeof eval, "  eval %.4f", show->eval_loss);
     snprintf(show->line, sizeof show->line,
              "   step %6lld/%lld   loss %.4f%s   lr %.2e  gnorm %.2f   %s tok/s  eta %s  %s",
-             (long long)e->step, (long long)e->steps, e->loss, eval, e->lr, e->grad_norm, rate, eta,
-             bar);
+             (long long)e->step, (long long)e->steps, e->loss, eval, e->lr, e->grad_norm, rate,
+             eta, bar);
 }
 
-static void show_step(Show *show, const vwn_event *e) {
+static void show_step(Show *show, const vwn_event *e)
+{
     Ui *ui = &show->call->ui;
     progress_line(show, e);
     double t = now();
     show->drawn = !ui->live || t - show->last_drawn >= 0.1 || e->step == e->steps;
-    if (!show->drawn) return;
+    if (!show->drawn)
+        return;
     show->last_drawn = t;
     ui_progress(ui, show->line);
 }
 
 /* A sentence below the progress line, which is first brought up to date. */
-static void settle(Show *show) {
-    if (!show->drawn && show->line[0]) ui_progress(&show->call->ui, show->line);
+static void settle(Show *show)
+{
+    if (!show->drawn && show->line[0])
+        ui_progress(&show->call->ui, show->line);
     show->drawn = true;
     ui_progress_end(&show->call->ui);
 }
 
-static void on_event(void *user, const vwn_event *e) {
+static void on_event(void *user, const vwn_event *e)
+{
     Show *show = user;
     Ui *ui = &show->call->ui;
     const char *text = e->text ? e->text : "";
     if (show->call->json) {
-        if (e->json) ui_print(ui, "%s\n", e->json);
+        if (e->json)
+            ui_print(ui, "%s\n", e->json);
         fflush(stdout);
     }
     switch (e->kind) {
@@ -78,16 +88,19 @@ static void on_event(void *user, const vwn_event *e) {
         break;
     case VWN_EVENT_END:
         settle(show);
-        if (!show->call->json) ui_print(ui, "%s\n", text);
+        if (!show->call->json)
+            ui_print(ui, "%s\n", text);
         break;
     }
 }
 
 /* `--run NAME` is runs/NAME; with a slash it is a path. False: the name is no name. */
-static bool run_folder(Call *call, char folder[4096], const char **out) {
+static bool run_folder(Call *call, char folder[4096], const char **out)
+{
     const char *name = call_flag(call, "--run");
     *out = NULL;
-    if (!name) return true;
+    if (!name)
+        return true;
     if (!*name || strlen(name) > 4000) {
         usage_error(call, "`--run` needs a name or a path");
         return false;
@@ -97,7 +110,8 @@ static bool run_folder(Call *call, char folder[4096], const char **out) {
     return true;
 }
 
-static int run(Call *call) {
+static int run(Call *call)
+{
     int status;
     char folder[4096];
     Show show = {.call = call, .eval_loss = NAN, .drawn = true};
@@ -112,8 +126,10 @@ static int run(Call *call) {
     if (how.resume && how.overwrite)
         return usage_error(call, "`--resume` and `--overwrite` exclude each other");
     vwn_unit *unit;
-    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status)) return status;
-    if (status != VWN_OK) return status; /* a false `check` */
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
+        return status;
+    if (status != VWN_OK)
+        return status; /* a false `check` */
     interrupt_target(call->ctx);
     call->ui.running = call->ctx;
     vwn_status st = vwn_train(unit, &how);

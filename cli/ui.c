@@ -1,8 +1,8 @@
 /* ui.c - see ui.h.
  *
  * In:  what the verbs have to say.   Out: bytes on stdout and stderr.
- * The one idea: whether stderr is a terminal is asked once; from then on `live` decides, so that the
- * same run writes plain lines into a file and one moving line on a screen.
+ * The one idea: whether stderr is a terminal is asked once; from then on `live` decides, so
+ * that the same run writes plain lines into a file and one moving line on a screen.
  */
 #include "ui.h"
 
@@ -15,21 +15,28 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-static bool env_is_set(const char *name) {
+static bool env_is_set(const char *name)
+{
     const char *v = getenv(name);
     return v && *v;
 }
 
-static bool wants_color(ColorChoice choice, int fd) {
-    if (choice != COLOR_AUTO) return choice == COLOR_ALWAYS;
+static bool wants_color(ColorChoice choice, int fd)
+{
+    if (choice != COLOR_AUTO)
+        return choice == COLOR_ALWAYS;
     const char *term = getenv("TERM"), *force = getenv("CLICOLOR_FORCE");
-    if (env_is_set("NO_COLOR")) return false;
-    if (force && *force && strcmp(force, "0") != 0) return true;
-    if (!term || strcmp(term, "dumb") == 0) return false;
+    if (env_is_set("NO_COLOR"))
+        return false;
+    if (force && *force && strcmp(force, "0") != 0)
+        return true;
+    if (!term || strcmp(term, "dumb") == 0)
+        return false;
     return isatty(fd);
 }
 
-void ui_init(Ui *ui, ColorChoice color, bool quiet) {
+void ui_init(Ui *ui, ColorChoice color, bool quiet)
+{
     const char *term = getenv("TERM");
     *ui = (Ui){.quiet = quiet, .columns = 100};
     ui->color_out = wants_color(color, STDOUT_FILENO);
@@ -41,30 +48,37 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet) {
 }
 
 static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *fmt,
-                va_list args) {
+                va_list args)
+{
     ui_progress_end(ui);
-    if (ui->color_err) fprintf(stderr, "\033[%sm%s\033[0m%s", sgr, word, after);
-    else fprintf(stderr, "%s%s", word, after);
+    if (ui->color_err)
+        fprintf(stderr, "\033[%sm%s\033[0m%s", sgr, word, after);
+    else
+        fprintf(stderr, "%s%s", word, after);
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);
 }
 
-void ui_error(Ui *ui, const char *fmt, ...) {
+void ui_error(Ui *ui, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
     say(ui, "1;31", "error", ": ", fmt, args);
     va_end(args);
 }
 
-void ui_warning(Ui *ui, const char *fmt, ...) {
+void ui_warning(Ui *ui, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
     say(ui, "1;33", "warning", ": ", fmt, args);
     va_end(args);
 }
 
-void ui_say(Ui *ui, const char *word, const char *fmt, ...) {
-    if (ui->quiet) return;
+void ui_say(Ui *ui, const char *word, const char *fmt, ...)
+{
+    if (ui->quiet)
+        return;
     char right[32];
     snprintf(right, sizeof right, "%11s", word);
     va_list args;
@@ -73,8 +87,10 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...) {
     va_end(args);
 }
 
-void ui_progress(Ui *ui, const char *line) {
-    if (ui->quiet) return;
+void ui_progress(Ui *ui, const char *line)
+{
+    if (ui->quiet)
+        return;
     if (ui->live) {
         fprintf(stderr, "\r%.*s\033[K", ui->columns - 1, line);
         fflush(stderr);
@@ -84,55 +100,82 @@ void ui_progress(Ui *ui, const char *line) {
     }
 }
 
-void ui_progress_end(Ui *ui) {
-    if (ui->line_open) fputc('\n', stderr);
+void ui_progress_end(Ui *ui)
+{
+    if (ui->line_open)
+        fputc('\n', stderr);
     ui->line_open = false;
 }
 
-void ui_bar(char *out, int width, double share) {
+void ui_bar(char *out, int width, double share)
+{
     int inner = width - 2;
     int done = share >= 1 ? inner : share > 0 ? (int)(share * inner) : 0;
-    for (int i = 0; i < inner; i++) out[1 + i] = i < done ? '=' : ' ';
-    if (done < inner) out[1 + done] = '>';
+    for (int i = 0; i < inner; i++)
+        out[1 + i] = i < done ? '=' : ' ';
+    if (done < inner)
+        out[1 + done] = '>';
     out[0] = '[';
     out[width - 1] = ']';
     out[width] = '\0';
 }
 
-void ui_duration(char out[32], double seconds) {
+void ui_duration(char out[32], double seconds)
+{
     if (!(seconds >= 0) || seconds > 1e9) {
         snprintf(out, 32, "-:--");
         return;
     }
     long s = lround(seconds);
-    if (s >= 3600) snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
-    else snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
+    if (s >= 3600)
+        snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
 }
 
-void ui_rate(char out[32], double n) {
-    if (n >= 999500) snprintf(out, 32, "%.2fM", n / 1e6);
-    else if (n >= 10000) snprintf(out, 32, "%.0fk", n / 1e3);
-    else if (n >= 999.5) snprintf(out, 32, "%.1fk", n / 1e3);
-    else snprintf(out, 32, "%.0f", n);
+void ui_rate(char out[32], double n)
+{
+    if (n >= 999500)
+        snprintf(out, 32, "%.2fM", n / 1e6);
+    else if (n >= 10000)
+        snprintf(out, 32, "%.0fk", n / 1e3);
+    else if (n >= 999.5)
+        snprintf(out, 32, "%.1fk", n / 1e3);
+    else
+        snprintf(out, 32, "%.0f", n);
 }
 
-void ui_put(Ui *ui, const char *text, size_t n) {
-    if (ui->write_error || fwrite(text, 1, n, stdout) == n) return;
+void ui_put(Ui *ui, const char *text, size_t n)
+{
+    if (ui->write_error || fwrite(text, 1, n, stdout) == n)
+        return;
     ui->write_error = errno ? errno : EIO;
-    if (ui->running) vwn_interrupt(ui->running);
+    if (ui->running)
+        vwn_interrupt(ui->running);
 }
 
-static void put_stdout(void *user, const char *text, size_t n) { ui_put(user, text, n); }
+static void put_stdout(void *user, const char *text, size_t n)
+{
+    ui_put(user, text, n);
+}
 
-static void put_stderr(void *user, const char *text, size_t n) {
+static void put_stderr(void *user, const char *text, size_t n)
+{
     ui_progress_end(user);
     fwrite(text, 1, n, stderr);
 }
 
-vwn_writer ui_stdout(Ui *ui) { return (vwn_writer){put_stdout, ui}; }
-vwn_writer ui_stderr(Ui *ui) { return (vwn_writer){put_stderr, ui}; }
+vwn_writer ui_stdout(Ui *ui)
+{
+    return (vwn_writer){put_stdout, ui};
+}
+vwn_writer ui_stderr(Ui *ui)
+{
+    return (vwn_writer){put_stderr, ui};
+}
 
-void ui_print(Ui *ui, const char *fmt, ...) {
+void ui_print(Ui *ui, const char *fmt, ...)
+{
     va_list args;
     va_start(args, fmt);
     int n = vsnprintf(NULL, 0, fmt, args);
@@ -149,19 +192,24 @@ void ui_print(Ui *ui, const char *fmt, ...) {
     free(text);
 }
 
-int ui_finish(Ui *ui, int status) {
+int ui_finish(Ui *ui, int status)
+{
     ui_progress_end(ui);
     errno = 0;
     if (!ui->write_error && (fflush(stdout) != 0 || ferror(stdout)))
         ui->write_error = errno ? errno : EIO;
-    if (!ui->write_error) return status;
-    if (ui->write_error == EPIPE) return 141; /* nobody reads on: what a shell says of SIGPIPE */
+    if (!ui->write_error)
+        return status;
+    if (ui->write_error == EPIPE)
+        return 141; /* nobody reads on: what a shell says of SIGPIPE */
     ui_error(ui, "cannot write the result: %s", strerror(ui->write_error));
     return status == VWN_OK ? VWN_ENVIRONMENT : status;
 }
 
-void text_put(Text *t, const char *s, size_t n) {
-    if (t->failed) return;
+void text_put(Text *t, const char *s, size_t n)
+{
+    if (t->failed)
+        return;
     if (t->n + n + 1 > t->cap) {
         size_t cap = 2 * t->cap > t->n + n + 1 ? 2 * t->cap : t->n + n + 256;
         char *more = realloc(t->s, cap);
@@ -172,16 +220,24 @@ void text_put(Text *t, const char *s, size_t n) {
         t->s = more;
         t->cap = cap;
     }
-    if (n) memcpy(t->s + t->n, s, n);
+    if (n)
+        memcpy(t->s + t->n, s, n);
     t->n += n;
     t->s[t->n] = '\0';
 }
 
-static void put_text(void *user, const char *s, size_t n) { text_put(user, s, n); }
+static void put_text(void *user, const char *s, size_t n)
+{
+    text_put(user, s, n);
+}
 
-vwn_writer text_writer(Text *t) { return (vwn_writer){put_text, t}; }
+vwn_writer text_writer(Text *t)
+{
+    return (vwn_writer){put_text, t};
+}
 
-void text_free(Text *t) {
+void text_free(Text *t)
+{
     free(t->s);
     *t = (Text){0};
 }

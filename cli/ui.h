@@ -1,7 +1,7 @@
 /* ui.h - what the program says: colour, messages, the progress line, text to stdout.
  *
- * Results go to stdout, everything else to stderr. Nothing is said by colour alone, and the cursor
- * moves only when stderr is a terminal.
+ * Results go to stdout, everything else to stderr. Nothing is said by colour alone, and the
+ * cursor moves only when stderr is a terminal.
  */
 #ifndef VWN_CLI_UI_H
 #define VWN_CLI_UI_H
@@ -17,10 +17,10 @@ typedef struct Ui {
     bool color_out, color_err; /* of stdout and of stderr */
     bool live;                 /* stderr is a terminal that can rewrite a line */
     bool quiet;
-    bool line_open;            /* a progress line stands on the terminal without its newline */
-    int columns;               /* of the terminal */
-    int write_error;           /* errno of the first failed write to stdout */
-    vwn_context *running;      /* interrupted when stdout can no longer be written; may be NULL */
+    bool line_open;       /* a progress line stands on the terminal without its newline */
+    int columns;          /* of the terminal */
+    int write_error;      /* errno of the first failed write to stdout */
+    vwn_context *running; /* interrupted when stdout can no longer be written; may be NULL */
 } Ui;
 
 void ui_init(Ui *ui, ColorChoice color, bool quiet);
@@ -28,8 +28,10 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet);
 /* "error: ..." and "warning: ..." on stderr, with a newline. */
 void ui_error(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ui_warning(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* "   Compiled nano: ..." on stderr: a word set right in 11 columns and a sentence. Not with -q. */
-void ui_say(Ui *ui, const char *word, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* "   Compiled nano: ..." on stderr: a word set right in 11 columns and a sentence. Not with
+ * -q. */
+void ui_say(Ui *ui, const char *word, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* One line that replaces the one before it on a terminal, and an ordinary line elsewhere. */
 void ui_progress(Ui *ui, const char *line);
@@ -47,7 +49,8 @@ vwn_writer ui_stdout(Ui *ui);
 vwn_writer ui_stderr(Ui *ui);
 void ui_put(Ui *ui, const char *text, size_t n); /* to stdout */
 void ui_print(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Flushes stdout. The program's exit status: `status`, or another when results could not be written. */
+/* Flushes stdout. The program's exit status: `status`, or another when results could not be
+ * written. */
 int ui_finish(Ui *ui, int status);
 
 /* Text in memory. */

@@ -1,0 +1,213 @@
+/* report_cost.c - `vwn cost`: what a model costs before it runs, with the formula behind each
+ * number.
+ *
+ * In:  a Model, and the bytes the runtime planned.   Out: sections of name, number and formula,
+ * and a table of modules. The one idea: every figure is a Line, printed as text or as JSON.
+ */
+#include "cost.h"
+#include "report.h"
+
+#include <math.h>
+
+typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES } LineUnit;
+typedef struct Line {
+    const char *key;  /* of the JSON */
+    const char *name; /* for people; NULL: a heading is `how` */
+    double value;
+    LineUnit unit;
+    const char *how; /* the formula */
+} Line;
+typedef struct Lines {
+    Arena *arena;
+    VEC(Line) line;
+} Lines;
+
+static void add(Lines *l, const char *key, const char *name, double value, LineUnit unit,
+                const char *how)
+{
+    vec_push(l->arena, &l->line, (Line){key, name, value, unit, how});
+}
+
+static void heading(Lines *l, const char *text)
+{
+    add(l, NULL, NULL, 0, IN_COUNT, text);
+}
+
+static void add_weights(Lines *l, const Model *m)
+{
+    ModelCount c = model_count(m);
+    heading(l, "parameters");
+    add(l, "stored", "stored", (double)c.stored, IN_COUNT, "elements of all learnable tensors");
+    add(l, "dead", "dead", (double)c.dead, IN_COUNT,
+        "can never learn, by shape: multiply a constant zero, or nothing reads the result");
+    add(l, "live", "live", (double)c.live, IN_COUNT,
+        "stored - dead: what `params` means in a file");
+    add(l, "active", "active per token", (double)c.active, IN_COUNT,
+        "routed experts count by active / experts");
+    if (c.buffers)
+        add(l, "buffers", "buffers", (double)c.buffers, IN_COUNT, "stored, not learned");
+}
+
+static void add_work(Lines *l, const Model *m)
+{
+    Work w = model_work(m);
+    heading(l, arena_printf(l->arena, "work per token, forward, at context %lld",
+                            (long long)m->context));
+    add(l, "flop_products", "matrix products", w.products, IN_FLOP, "2 per multiply-add");
+    add(l, "flop_attention", "attention", w.attention, IN_FLOP,
+        "scores and values over the full square, 2 per multiply-add");
+    add(l, "flops_per_token", "flops_per_token", model_flops_per_token(m), IN_FLOP,
+        "products + attention: what `flops_per_token` means in a file");
+    add(l, "flop_causal_saving", "causal saving", w.causal_saving, IN_FLOP,
+        "the part of attention that masks and windows make unnecessary; not subtracted above");
+    add(l, "flop_elementwise", "elementwise", w.elementwise, IN_FLOP,
+        "one per element of an elementwise result or of a reduction's input; not added above");
+    add(l, "flop_training", "training", 3 * model_flops_per_token(m), IN_FLOP,
+        "3 x flops_per_token: each product has two more in the backward pass");
+}
+
+static void add_cache(Lines *l, const Model *m)
+{
+    KvCache kv = model_kv_cache(m, 4);
+    heading(l, "keys and values that generation keeps, float32, per sequence");
+    add(l, "kv_per_token", "per token", kv.per_token, IN_BYTES,
+        "4 bytes x (keys + values) of every causal attention");
+    add(l, "kv_at_context", "at the context", kv.at_context, IN_BYTES,
+        "windowed attention keeps its window");
+}
+
+static void add_memory(Lines *l, const ReportMemory *b)
+{
+    heading(l, arena_printf(l->arena, "memory of %s, float32, %lld %s at once",
+                            b->training ? "training" : "one forward pass",
+                            (long long)b->batch_seqs,
+                            b->batch_seqs == 1 ? "sequence" : "sequences"));
+    add(l, "bytes_weights", "weights", (double)b->weights, IN_BYTES, "4 x stored");
+    if (b->buffers)
+        add(l, "bytes_buffers", "buffers", (double)b->buffers, IN_BYTES, "4 x buffers");
+    if (b->training) {
+        add(l, "bytes_gradients", "gradients", (double)b->gradients, IN_BYTES,
+            "4 x stored, without frozen tensors");
+        add(l, "bytes_optimizer", "optimizer", (double)b->optimizer, IN_BYTES,
+            "its state tensors: two moments per weight for adamw");
+    }
+    add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES, "tokens and labels");
+    add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
+        "the largest arena of the programs, as planned: values share places once they are "
+        "dead");
+    add(l, "bytes_total", "peak", (double)b->total, IN_BYTES, "the sum");
+}
+
+/* ---- printing ---- */
+
+static void put_value(Table *t, const Line *line)
+{
+    Buf b = buf_new(t->arena);
+    buf_count(&b, (int64_t)llround(line->value));
+    buf_puts(&b, line->unit == IN_FLOP ? " FLOP" : line->unit == IN_BYTES ? " B" : "");
+    vec_push(t->arena, &t->cell, (Cell){b.s, true});
+    const char *round = line->unit == IN_BYTES ? bytes_text(t->arena, line->value) : "";
+    vec_push(t->arena, &t->cell, (Cell){round, true});
+}
+
+static void print_lines(Buf *out, const Lines *l)
+{
+    /* one table for all sections, so that their columns line up; headings stand between its
+     * rows */
+    Table t = {.arena = l->arena, .columns = 4};
+    for (size_t i = 0; i < l->line.n; i++) {
+        const Line *line = &l->line.v[i];
+        if (!line->name)
+            continue;
+        table_text(&t, line->name);
+        put_value(&t, line);
+        table_text(&t, line->how);
+    }
+    Buf rows = buf_new(l->arena);
+    table_print(&rows, &t);
+    const char *row = rows.s;
+    for (size_t i = 0; i < l->line.n; i++) {
+        if (!l->line.v[i].name) {
+            buf_printf(out, "%s\n", l->line.v[i].how);
+            continue;
+        }
+        const char *end = strchr(row, '\n') + 1;
+        buf_put(out, row, (size_t)(end - row));
+        row = end;
+    }
+}
+
+static void print_modules(Buf *out, const Model *m, Arena *arena)
+{
+    CostGroups groups = model_cost_groups(m, 2, arena);
+    Table t = {.arena = arena, .columns = 6};
+    static const char *const head[] = {"",          "stored",        "products",
+                                       "attention", "causal saving", "elementwise"};
+    for (size_t i = 0; i < COUNT_OF(head); i++)
+        vec_push(arena, &t.cell, (Cell){head[i], true});
+    for (size_t i = 0; i < groups.n; i++) {
+        const CostGroup *g = &groups.v[i];
+        const char *path = *g->path ? g->path : "(model)";
+        if (g->instances > 1 && strstr(path, "[*]"))
+            path = arena_printf(arena, "%s x %lld", path, (long long)g->instances);
+        table_text(&t, path);
+        table_count(&t, g->count.stored);
+        table_count(&t, (int64_t)llround(g->work.products));
+        table_count(&t, (int64_t)llround(g->work.attention));
+        table_count(&t, (int64_t)llround(g->work.causal_saving));
+        table_count(&t, (int64_t)llround(g->work.elementwise));
+    }
+    buf_puts(out, "by module: weights, and FLOP per token\n");
+    table_print(out, &t);
+}
+
+static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMemory *b)
+{
+    buf_puts(out, "{\"v\":1,\"event\":\"cost\",\"model\":");
+    buf_json_string(out, m->name, strlen(m->name));
+    buf_printf(out, ",\"context\":%lld,\"batch_seqs\":%lld,\"training\":%s",
+               (long long)m->context, (long long)b->batch_seqs, b->training ? "true" : "false");
+    for (size_t i = 0; i < l->line.n; i++) {
+        if (!l->line.v[i].name)
+            continue;
+        buf_printf(out, ",\"%s\":", l->line.v[i].key);
+        buf_number(out, l->line.v[i].value);
+    }
+    buf_puts(out, ",\"modules\":[");
+    CostGroups groups = model_cost_groups(m, 2, l->arena);
+    for (size_t i = 0; i < groups.n; i++) {
+        const CostGroup *g = &groups.v[i];
+        buf_printf(out, "%s{\"path\":", i ? "," : "");
+        buf_json_string(out, g->path, strlen(g->path));
+        buf_printf(out, ",\"instances\":%lld,\"stored\":%lld,\"live\":%lld,\"active\":%lld",
+                   (long long)g->instances, (long long)g->count.stored,
+                   (long long)g->count.live, (long long)g->count.active);
+        buf_puts(out, ",\"flop_products\":");
+        buf_number(out, g->work.products);
+        buf_puts(out, ",\"flop_attention\":");
+        buf_number(out, g->work.attention);
+        buf_puts(out, ",\"flop_causal_saving\":");
+        buf_number(out, g->work.causal_saving);
+        buf_puts(out, ",\"flop_elementwise\":");
+        buf_number(out, g->work.elementwise);
+        buf_puts(out, "}");
+    }
+    buf_puts(out, "]}\n");
+}
+
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json)
+{
+    const Model *m = report_model(unit);
+    Lines lines = {.arena = unit->ctx->scratch};
+    add_weights(&lines, m);
+    add_work(&lines, m);
+    add_cache(&lines, m);
+    add_memory(&lines, memory);
+    if (json) {
+        print_json(out, m, &lines, memory);
+        return;
+    }
+    buf_printf(out, "%s\n", m->name);
+    print_lines(out, &lines);
+    print_modules(out, m, lines.arena);
+}

@@ -1,0 +1,593 @@
+/* api.c - the public functions: thin glue between vwn.h and the stages.
+ *
+ * In:  calls of vwn.h.   Out: a status; text through the caller's writer.
+ * The one idea: each function packs its arguments, runs one body with a landing place for
+ * ctx_raise, and gives back the scratch memory on both ways out.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../compiler/report.h"
+#include "session.h"
+
+extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
+
+const char *vwn_version(void)
+{
+    return VWN_VERSION;
+}
+
+const char *vwn_build_id(void)
+{
+    return vwn_source_hash;
+}
+
+/* ---- contexts ---- */
+
+vwn_context *vwn_open(const vwn_options *options)
+{
+    Allocator mem = {0};
+    vwn_options o = options ? *options : (vwn_options){0};
+    if (o.resize)
+        mem = (Allocator){o.resize, o.user};
+    Ctx *ctx = ctx_new(o.resize ? &mem : NULL);
+    if (!ctx)
+        return NULL;
+    ctx->byte_limit = o.memory_limit ? o.memory_limit : (size_t)1 << 30;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard)) {
+        ctx_free(ctx);
+        return NULL;
+    }
+    vwn_context *context = NEW(ctx->program, vwn_context);
+    context->ctx = ctx;
+    context->options = o;
+    if (o.cache_dir)
+        context->options.cache_dir = arena_copy(ctx->program, o.cache_dir, strlen(o.cache_dir));
+    if (o.compiler)
+        context->options.compiler = arena_copy(ctx->program, o.compiler, strlen(o.compiler));
+    ctx_leave(ctx, &guard);
+    return context;
+}
+
+void vwn_close(vwn_context *context)
+{
+    if (context)
+        ctx_free(context->ctx);
+}
+
+const char *vwn_message(const vwn_context *context)
+{
+    return context->ctx->message;
+}
+
+void vwn_interrupt(vwn_context *context)
+{
+    context->interrupted = 1;
+}
+
+/* Runs a body; scratch memory that it took is free again afterwards. */
+static vwn_status run(vwn_context *context, Status (*body)(void *user), void *user)
+{
+    Ctx *ctx = context->ctx;
+    ctx->message[0] = '\0';
+    ArenaMark mark = arena_mark(ctx->scratch);
+    Status st = guarded(ctx, body, user);
+    arena_reset(ctx->scratch, mark);
+    return (vwn_status)st;
+}
+
+static void put(const vwn_writer *out, const Buf *b)
+{
+    if (b->n)
+        out->put(out->user, b->s, b->n);
+}
+
+/* ---- checking ---- */
+
+typedef struct CheckCall {
+    vwn_context *context;
+    const vwn_file_options *file;
+    vwn_unit *unit;
+} CheckCall;
+
+/* The lint that a W code belongs to: the word before the colon of its title. */
+static bool is_lint(const char *word)
+{
+    for (size_t i = 0; i < diag_code_count(); i++) {
+        const char *title;
+        size_t n = strlen(word);
+        if (diag_code_at(i)[0] == 'W' && diag_explain(diag_code_at(i), &title) &&
+            strncmp(title, word, n) == 0 && title[n] == ':')
+            return true;
+    }
+    return false;
+}
+
+static void check_deny(Ctx *ctx, const vwn_file_options *file)
+{
+    for (size_t i = 0; i < file->n_deny; i++)
+        if (strcmp(file->deny[i], "warnings") != 0 && !is_lint(file->deny[i]))
+            ctx_raise(ctx, ST_USAGE, "there is no lint `%s`; see `vwn explain`", file->deny[i]);
+}
+
+/* Warnings that are denied become errors until they are rendered. */
+static void deny(Ctx *ctx, const vwn_file_options *file, size_t from)
+{
+    for (size_t i = from; i < diag_count(ctx); i++) {
+        Diag *d = (Diag *)diag_get(ctx, i);
+        for (size_t k = 0; k < file->n_deny && d->level == LEVEL_WARNING; k++)
+            if (strcmp(file->deny[k], "warnings") == 0 ||
+                (d->lint && strcmp(file->deny[k], d->lint) == 0))
+                d->level = LEVEL_ERROR;
+    }
+}
+
+/* Errors of the input win over false checks. */
+static Status status_of(const Ctx *ctx, size_t from)
+{
+    Status st = ST_OK;
+    for (size_t i = from; i < diag_count(ctx); i++) {
+        const Diag *d = diag_get(ctx, i);
+        if (d->level == LEVEL_ERROR && strcmp(d->code, "E0801") != 0)
+            return ST_INPUT;
+        if (d->level == LEVEL_ERROR)
+            st = ST_CHECK;
+    }
+    return st;
+}
+
+static Status check_body(void *user)
+{
+    CheckCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    check_deny(ctx, c->file);
+    c->unit->context = c->context;
+    CheckOptions how = {.path = c->file->path,
+                        .text = c->file->text,
+                        .text_length = c->file->text_length,
+                        .set = c->file->set,
+                        .n_set = c->file->n_set,
+                        .model_only = c->file->model_only};
+    c->unit->unit = check_file(ctx, &how);
+    return ST_OK;
+}
+
+static Status new_unit(void *user)
+{
+    CheckCall *c = user;
+    c->unit = NEW(c->context->ctx->program, vwn_unit);
+    return ST_OK;
+}
+
+vwn_status vwn_check(vwn_context *context, const vwn_file_options *file, vwn_unit **unit)
+{
+    CheckCall c = {.context = context, .file = file};
+    size_t from = diag_count(context->ctx);
+    vwn_status st = run(context, new_unit, &c);
+    *unit = c.unit;
+    if (st == VWN_OK)
+        st = run(context, check_body, &c);
+    deny(context->ctx, file, from);
+    return st == VWN_OK || st == VWN_INPUT ? (vwn_status)status_of(context->ctx, from) : st;
+}
+
+/* ---- diagnostics ---- */
+
+typedef struct DiagCall {
+    Ctx *ctx;
+    const vwn_writer *out;
+    bool json, color;
+} DiagCall;
+
+static Status render_body(void *user)
+{
+    DiagCall *c = user;
+    Buf b = buf_new(c->ctx->scratch);
+    if (!c->json)
+        diag_render_all(c->ctx, &b, c->color);
+    for (size_t i = 0; c->json && i < diag_count(c->ctx); i++)
+        diag_render_json(c->ctx, &b, diag_get(c->ctx, i));
+    put(c->out, &b);
+    return ST_OK;
+}
+
+size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, bool color,
+                       size_t *warnings)
+{
+    Ctx *ctx = context->ctx;
+    DiagCall c = {.ctx = ctx, .out = out, .json = json, .color = color};
+    char message[sizeof ctx->message];
+    memcpy(message, ctx->message, sizeof message); /* of the call before, still to be read */
+    vwn_status st = run(context, render_body, &c);
+    if (st == VWN_OK)
+        memcpy(ctx->message, message, sizeof message);
+    size_t errors = 0, others = 0;
+    for (size_t i = 0; i < diag_count(ctx); i++) {
+        Diag *d = (Diag *)diag_get(ctx, i);
+        errors += d->level == LEVEL_ERROR;
+        others += d->level == LEVEL_WARNING;
+        if (d->lint) /* what deny() changed: the counts inside diag.c know it as a warning */
+            d->level = LEVEL_WARNING;
+    }
+    diag_truncate(ctx, 0);
+    if (warnings)
+        *warnings = others;
+    return errors;
+}
+
+/* ---- fixes ---- */
+
+typedef struct FixCall {
+    vwn_unit *unit;
+    const vwn_writer *out;
+    size_t fixes;
+} FixCall;
+
+static int by_place(const void *a, const void *b)
+{
+    const DiagHelp *x = *(const DiagHelp *const *)a, *y = *(const DiagHelp *const *)b;
+    return (x->replace.lo > y->replace.lo) - (x->replace.lo < y->replace.lo);
+}
+
+static Status fix_body(void *user)
+{
+    FixCall *c = user;
+    Ctx *ctx = c->unit->context->ctx;
+    const Ast *ast = c->unit->unit ? c->unit->unit->ast : NULL;
+    VEC(const DiagHelp *) fix = {0};
+    for (size_t i = 0; ast && i < diag_count(ctx); i++) {
+        const Diag *d = diag_get(ctx, i);
+        for (size_t k = 0; k < d->helps.n;
+             k++) /* at most one: two could contradict each other */
+            if (d->helps.v[k].applicability == FIX_CERTAIN &&
+                d->helps.v[k].replace.file == ast->span.file && d->helps.v[k].with) {
+                vec_push(ctx->scratch, &fix, &d->helps.v[k]);
+                break;
+            }
+    }
+    if (!fix.n)
+        return ST_OK;
+    qsort(fix.v, fix.n, sizeof *fix.v, by_place);
+    size_t n, at = 0;
+    const char *text = source_text(ctx, ast->span.file, &n);
+    Buf b = buf_new(ctx->scratch);
+    for (size_t i = 0; i < fix.n; i++) {
+        if (fix.v[i]->replace.lo < at) /* overlaps the one before: left for the next round */
+            continue;
+        buf_put(&b, text + at, fix.v[i]->replace.lo - at);
+        buf_puts(&b, fix.v[i]->with);
+        at = fix.v[i]->replace.hi;
+        c->fixes++;
+    }
+    buf_put(&b, text + at, n - at);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out)
+{
+    FixCall c = {.unit = unit, .out = out};
+    return run(unit->context, fix_body, &c) == VWN_OK ? c.fixes : 0;
+}
+
+/* ---- reports ---- */
+
+typedef struct ReportCall {
+    vwn_unit *unit;
+    vwn_report what;
+    const vwn_report_options *how;
+    const vwn_writer *out;
+} ReportCall;
+
+static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
+{
+    const Model *m = report_model(u);
+    MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs);
+    int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
+    ReportMemory memory = {.batch_seqs = batch,
+                           .weights = n.weights,
+                           .buffers = n.buffers,
+                           .gradients = n.gradients,
+                           .optimizer = n.optimizer,
+                           .inputs = n.inputs,
+                           .arena = n.arena,
+                           .total = n.total,
+                           .training = u->train != NULL};
+    report_cost(b, u, &memory, how->json);
+}
+
+static Status report_body(void *user)
+{
+    ReportCall *c = user;
+    Unit *u = c->unit->unit;
+    bool json = c->how->json;
+    if (!u)
+        return ST_INPUT;
+    Buf b = buf_new(u->ctx->scratch);
+    switch (c->what) {
+    case VWN_REPORT_CHECK: report_check(&b, u, json); break;
+    case VWN_REPORT_PARAMS: report_params(&b, u, BY_SUMMARY, json); break;
+    case VWN_REPORT_PARAMS_BY_LAYER: report_params(&b, u, BY_LAYER, json); break;
+    case VWN_REPORT_PARAMS_BY_NODE: report_params(&b, u, BY_NODE, json); break;
+    case VWN_REPORT_PARAMS_BY_GROUP: report_params(&b, u, BY_GROUP, json); break;
+    case VWN_REPORT_PARAMS_BY_TENSOR: report_params(&b, u, BY_TENSOR, json); break;
+    case VWN_REPORT_LOSSES: report_losses(&b, u, json); break;
+    case VWN_REPORT_COST: cost_body(&b, u, c->how); break;
+    case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_text(u, u->ctx->scratch)); break;
+    case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
+    case VWN_REPORT_AST:
+    case VWN_REPORT_TENSOR:
+    case VWN_REPORT_GRADIENT:
+    case VWN_REPORT_SIMPLE:
+    case VWN_REPORT_FUSE:
+    case VWN_REPORT_KERNEL:
+    case VWN_REPORT_PLAN:
+        report_stage(&b, u, (Stage)(c->what - VWN_REPORT_AST), c->how->program,
+                     c->how->batch_seqs);
+        break;
+    }
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
+                            const vwn_writer *out)
+{
+    vwn_report_options plain = {0};
+    ReportCall c = {unit, what, how ? how : &plain, out};
+    return run(unit->context, report_body, &c);
+}
+
+/* ---- single files and graphs ---- */
+
+typedef struct FileCall {
+    vwn_context *context;
+    const vwn_file_options *file;
+    vwn_report what;
+    const vwn_report_options *how;
+    const vwn_writer *out;
+} FileCall;
+
+/* The number of the source text that the options name; it is read unless its text is given. */
+static uint32_t open_source(Ctx *ctx, const vwn_file_options *file)
+{
+    bool standard = strcmp(file->path, "-") == 0;
+    if (file->text || standard)
+        return source_add(ctx, standard ? "<stdin>" : file->path, file->text ? file->text : "",
+                          file->text_length);
+    FILE *f = fopen(file->path, "rb");
+    if (!f)
+        ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, strerror(errno));
+    char part[8192];
+    size_t n;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard)) {
+        fclose(f);
+        ctx_raise(ctx, ctx->raised, "cannot read %s: out of memory", file->path);
+    }
+    Buf b = buf_new(ctx->scratch);
+    while ((n = fread(part, 1, sizeof part, f)) > 0)
+        buf_put(&b, part, n);
+    bool bad = ferror(f);
+    int why = errno;
+    ctx_leave(ctx, &guard);
+    fclose(f);
+    if (bad)
+        ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, strerror(why));
+    return source_add(ctx, file->path, b.s, b.n);
+}
+
+static Status format_body(void *user)
+{
+    FileCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    uint32_t source = open_source(ctx, c->file);
+    size_t before = diag_errors(ctx);
+    const Ast *ast = vwn_parse(ctx, source);
+    if (diag_errors(ctx) > before)
+        return ST_INPUT;
+    Buf b = buf_new(ctx->scratch);
+    vwn_format(ctx, source, ast, &b);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_format_file(vwn_context *context, const vwn_file_options *file,
+                           const vwn_writer *out)
+{
+    FileCall c = {.context = context, .file = file, .out = out};
+    return run(context, format_body, &c);
+}
+
+static Status graph_body(void *user)
+{
+    FileCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    if (c->what < VWN_REPORT_TENSOR)
+        ctx_raise(ctx, ST_USAGE, "a graph has no such stage");
+    Graph *g = graph_read(ctx, ctx->scratch, open_source(ctx, c->file));
+    if (!g)
+        return ST_INPUT;
+    graph_verify(g);
+    if (c->what == VWN_REPORT_GRADIENT)
+        report_add_gradient(g);
+    Buf b = buf_new(ctx->scratch);
+    report_graph_stage(&b, ctx, g, (Stage)(c->what - VWN_REPORT_AST),
+                       c->how->batch_seqs > 0 ? c->how->batch_seqs : 1,
+                       c->how->positions > 0 ? c->how->positions : 1);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_graph_report(vwn_context *context, const vwn_file_options *graph,
+                            vwn_report what, const vwn_report_options *how,
+                            const vwn_writer *out)
+{
+    vwn_report_options plain = {0};
+    FileCall c = {
+        .context = context, .file = graph, .what = what, .how = how ? how : &plain, .out = out};
+    return run(context, graph_body, &c);
+}
+
+/* ---- texts ---- */
+
+typedef struct TextCall {
+    vwn_context *context;
+    const char *name;
+    bool json;
+    const vwn_writer *out;
+} TextCall;
+
+static Status explain_body(void *user)
+{
+    TextCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    Buf b = buf_new(ctx->scratch);
+    Table t = {.arena = ctx->scratch, .columns = 2};
+    VEC(Name) codes = {0};
+    for (size_t i = 0; i < diag_code_count(); i++) {
+        const char *code = diag_code_at(i), *title, *text = diag_explain(code, &title);
+        size_t lint = code[0] == 'W' ? strcspn(title, ":") : 0;
+        vec_push(ctx->scratch, &codes, name_str(ctx, code));
+        if (!c->name) {
+            table_text(&t, code);
+            table_text(&t, title);
+        } else if (strcmp(code, c->name) == 0 ||
+                   (lint && strlen(c->name) == lint && !strncmp(title, c->name, lint))) {
+            buf_printf(&b, "%s: %s\n\n%s", code, title, text);
+            put(c->out, &b);
+            return ST_OK;
+        }
+    }
+    if (c->name) {
+        Name near = nearest_name(name_str(ctx, c->name), codes.v, codes.n);
+        ctx_raise(ctx, ST_USAGE, "there is no code `%s`; %s%s%s", c->name,
+                  near ? "did you mean `" : "`vwn explain` lists all", near ? near : "",
+                  near ? "`?" : "");
+    }
+    table_print(&b, &t);
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_explain(vwn_context *context, const char *code, const vwn_writer *out)
+{
+    TextCall c = {.context = context, .name = code, .out = out};
+    return run(context, explain_body, &c);
+}
+
+static Status doc_body(void *user)
+{
+    TextCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    Buf b = buf_new(ctx->scratch);
+    Name near;
+    if (!doc_write(ctx, c->name, &b, &near))
+        ctx_raise(ctx, ST_USAGE, "nothing is called `%s`; %s%s%s", c->name,
+                  near ? "did you mean `" : "`vwn doc` lists all names", near ? near : "",
+                  near ? "`?" : "");
+    put(c->out, &b);
+    return ST_OK;
+}
+
+vwn_status vwn_doc(vwn_context *context, const char *name, const vwn_writer *out)
+{
+    TextCall c = {.context = context, .name = name, .out = out};
+    return run(context, doc_body, &c);
+}
+
+/* "key: value" lines as one JSON object. */
+static void json_of_lines(Buf *out, const char *lines)
+{
+    buf_puts(out, "{\"v\":1,\"event\":\"doctor\"");
+    while (*lines) {
+        size_t n = strcspn(lines, "\n"), key = strcspn(lines, ":");
+        if (key < n) {
+            size_t value = key + 1 + strspn(lines + key + 1, " ");
+            buf_putc(out, ',');
+            buf_json_string(out, lines, key);
+            buf_putc(out, ':');
+            buf_json_string(out, lines + value, n > value ? n - value : 0);
+        }
+        lines += n + (lines[n] == '\n');
+    }
+    buf_puts(out, "}\n");
+}
+
+static Status doctor_body(void *user)
+{
+    TextCall *c = user;
+    Ctx *ctx = c->context->ctx;
+    const vwn_options *o = &c->context->options;
+    CpuOptions cpu = {
+        .threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
+    Buf lines = buf_new(ctx->scratch), json = buf_new(ctx->scratch);
+    buf_printf(&lines, "vwn: %s (%s)\n", vwn_version(), vwn_build_id());
+    backend_cpu_describe(ctx, &cpu, &lines);
+    buf_printf(&lines, "memory: %s\n", bytes_text(ctx->scratch, (double)memory_of_machine()));
+    buf_printf(&lines, "library: %zu files\n", std_count());
+    if (c->json)
+        json_of_lines(&json, lines.s);
+    put(c->out, c->json ? &json : &lines);
+    return ST_OK;
+}
+
+vwn_status vwn_doctor(vwn_context *context, bool json, const vwn_writer *out)
+{
+    TextCall c = {.context = context, .json = json, .out = out};
+    return run(context, doctor_body, &c);
+}
+
+/* ---- training ---- */
+
+static const Hooks hooks = {
+    .resolved_text = unit_resolved_text, .check = check_file, .version = VWN_VERSION};
+
+typedef struct RunCall {
+    vwn_context *context;
+    vwn_unit *unit;
+    const void *how;
+    const vwn_writer *out;
+} RunCall;
+
+static Status train_body(void *user)
+{
+    RunCall *c = user;
+    if (!c->unit->unit)
+        return ST_INPUT;
+    return train_unit(c->context, c->unit->unit, c->how, &hooks);
+}
+
+static Status eval_body(void *user)
+{
+    RunCall *c = user;
+    return eval_source(c->context, c->how, c->out, &hooks);
+}
+
+static Status sample_body(void *user)
+{
+    RunCall *c = user;
+    return sample_source(c->context, c->how, c->out, &hooks);
+}
+
+vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
+{
+    vwn_train_options plain = {0};
+    RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain};
+    return run(unit->context, train_body, &c);
+}
+
+vwn_status vwn_eval(vwn_context *context, const vwn_eval_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, eval_body, &c);
+}
+
+vwn_status vwn_sample(vwn_context *context, const vwn_sample_options *how,
+                      const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, sample_body, &c);
+}
