@@ -59,6 +59,7 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     meta_text(w, "model", meta->model);
     meta_text(w, "text", meta->text);
     meta_text(w, "lets", meta->lets);
+    meta_text(w, "folder", meta->folder);
     meta_text(w, "seed", seed);
     meta_text(w, "data", meta->data);
     meta_text(w, "tokenizer", tokenizer_name(meta->tokenizer));
@@ -217,7 +218,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
     if (!need_text(c, "format", &format, why) || !need_text(c, "vwn", &m->version, why) ||
         !need_text(c, "model", &m->model, why) || !need_text(c, "text", &m->text, why) ||
         !need_text(c, "lets", &m->lets, why) || !need_text(c, "seed", &seed, why) ||
-        !need_text(c, "data", &m->data, why))
+        !need_text(c, "data", &m->data, why) || !need_text(c, "folder", &m->folder, why))
         return false;
     if (strcmp(format, "vwn checkpoint 1")) {
         snprintf(why, WHY, "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",

@@ -23,6 +23,7 @@ typedef struct Progress {
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {
     const char *version, *model, *text, *lets, *data;
+    const char *folder; /* that the paths in `text` are relative to, as it was written */
     const Tokenizer *tokenizer;
     uint64_t seed;
 } RunMeta;

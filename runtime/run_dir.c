@@ -46,26 +46,24 @@ static bool exists(const char *path)
     return !stat(path, &st);
 }
 
-static void close_folder(void *d)
-{
-    DIR **folder = d;
-    if (*folder)
-        closedir(*folder);
-    *folder = NULL;
-}
-
-/* Calls use(user, name) for every entry; a missing folder has none. */
+/* Calls use(user, name) for every entry, also when use() raises; a missing folder has none. */
 static void each_entry(Session *s, const char *path, void (*use)(void *user, const char *name),
                        void *user)
 {
-    DIR **folder = NEW(s->arena, DIR *);
-    session_defer(s, close_folder, folder);
-    *folder = opendir(path);
-    if (!*folder && errno != ENOENT)
+    CtxGuard guard;
+    DIR *folder = opendir(path);
+    if (!folder && errno == ENOENT)
+        return;
+    if (!folder)
         failed(s, path, "read");
-    for (struct dirent *e; *folder && (e = readdir(*folder));)
+    if (!CTX_TRY(s->ctx, &guard)) {
+        closedir(folder);
+        ctx_raise(s->ctx, s->ctx->raised, "%s could not be read: out of memory", path);
+    }
+    for (struct dirent *e; (e = readdir(folder));)
         use(user, e->d_name);
-    close_folder(folder);
+    ctx_leave(s->ctx, &guard);
+    closedir(folder);
 }
 
 /* ---- checkpoints ---- */
@@ -105,9 +103,11 @@ static void remove_checkpoint(Session *s, const RunDir *r, int64_t step)
 
 void run_prune(Session *s, const RunDir *r, int64_t keep)
 {
+    ArenaMark mark = arena_mark(s->arena);
     StepList l = run_checkpoints(s, r->path);
     for (size_t i = 0; keep > 0 && i + (size_t)keep < l.n; i++)
         remove_checkpoint(s, r, l.step[i]);
+    arena_reset(s->arena, mark);
 }
 
 /* ---- opening ---- */

@@ -30,6 +30,7 @@ struct vwn_unit {
 typedef struct Hooks {
     char *(*resolved_text)(Unit *unit, Arena *arena); /* the file, self-contained, as one text */
     Unit *(*check)(Ctx *ctx, const CheckOptions *how);
+    const char *version; /* of vwn, kept in checkpoints */
 } Hooks;
 /* compiler/resolve.c: every default, override and import written out; checks to the same model. */
 char *unit_resolved_text(Unit *unit, Arena *arena);

@@ -1,0 +1,140 @@
+/* eval.c - the losses of a trained model on text.
+ *
+ * In:  a run or a checkpoint.   Out: loss, perplexity and, for bytes(), bits per byte.
+ * The one idea: the same windows and the same program as the evaluations during training, so the
+ * numbers agree with theirs.
+ */
+#include <math.h>
+
+#include "feed.h"
+#include "source.h"
+
+typedef struct Evaluation {
+    Session session;
+    const vwn_eval_options *how;
+    const vwn_writer *out;
+    const Hooks *hooks;
+    Source source;
+    Program *program;
+    double *mean;
+    int64_t windows, tokens;
+} Evaluation;
+
+/* The text to evaluate on: `--data`, `eval { data }`, or the validation part. */
+static const Split *choose_text(Evaluation *e)
+{
+    Session *s = &e->session;
+    const Train *t = e->source.unit->train;
+    bool other = t->eval_data.kind != DATA_NONE;
+    DataSpec spec = other ? t->eval_data : t->data;
+    spec.folder = e->source.checkpoint->meta.folder;
+    if (e->how->data) {
+        spec.path = e->how->data;
+        spec.folder = "";
+        spec.val = 0;
+        spec.val_path = NULL;
+    }
+    DataOptions how = {.spec = &spec, .tokenizer = &t->tokenizer,
+                       .known = (Tokenizer *)e->source.checkpoint->meta.tokenizer,
+                       .context = t->context, .vocab = e->source.unit->model->vocab};
+    Data *d = data_open(s, &how);
+    bool whole = other || e->how->data;
+    if (!whole && !d->val.n && !d->val.tokens)
+        ctx_raise(s->ctx, ST_USAGE, "the file keeps no validation text; name some with --data");
+    const Split *split = whole ? &d->train : &d->val;
+    split_need_window(s, split);
+    return split;
+}
+
+/* The loss that perplexity is made of: the next token's, or the only one. */
+static double token_loss(const Evaluation *e)
+{
+    int next = result_index(e->program, "loss.next"), only = -1, trained = 0;
+    for (size_t i = 0; i < program_results(e->program); i++)
+        if (!strncmp(program_result_name(e->program, i), "loss.", 5)) {
+            only = (int)i;
+            trained++;
+        }
+    if (next < 0)
+        next = trained == 1 ? only : result_index(e->program, "loss");
+    return e->mean[next];
+}
+
+static void report(Evaluation *e)
+{
+    Buf b = buf_new(e->session.arena);
+    size_t n = program_results(e->program);
+    double loss = token_loss(e), bits = loss / log(2);
+    bool bytes = e->source.checkpoint->meta.tokenizer->kind == TOKENIZER_BYTES;
+    char memory[8192];
+    JsonText t;
+    json_begin(&t, memory, sizeof memory - 1);
+    json_open(&t, NULL, '{');
+    json_put_integer(&t, "step", e->source.checkpoint->progress.step);
+    for (size_t i = 0; i < n; i++) {
+        const char *name = program_result_name(e->program, i);
+        json_put_number(&t, name, e->mean[i]);
+        buf_printf(&b, "%-16s %.6f\n", name, e->mean[i]);
+    }
+    json_put_number(&t, "perplexity", exp(loss));
+    buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
+    if (bytes) {
+        json_put_number(&t, "bits_per_byte", bits);
+        buf_printf(&b, "%-16s %.4f\n", "bits per byte", bits);
+    }
+    json_put_integer(&t, "windows", e->windows);
+    json_put_integer(&t, "tokens", e->tokens);
+    json_close(&t, '}');
+    if (e->how->json && !t.full) {
+        memory[t.n] = '\n';
+        write_text(e->out, memory, t.n + 1);
+        return;
+    }
+    buf_puts(&b, "on               ");
+    buf_count(&b, e->tokens);
+    buf_printf(&b, " tokens, after step %lld\n", (long long)e->source.checkpoint->progress.step);
+    write_text(e->out, b.s, b.n);
+}
+
+static Status eval_body(void *user)
+{
+    Evaluation *e = user;
+    Session *s = &e->session;
+    session_open(s, s->owner);
+    e->source = source_open(s, e->how->source, false, e->hooks);
+    const Model *m = e->source.unit->model;
+    const Train *t = e->source.unit->train;
+    if (!t)
+        ctx_raise(s->ctx, ST_INPUT, "the text in the checkpoint has no `train`: it names the data");
+    const Split *split = choose_text(e);
+    session_open_backend(s);
+    session_add_params(s, m);
+    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true};
+    BuildReport built = {0};
+    e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
+    Feed feed = feed_open(s, batch, t->context);
+    source_load(s, &e->source);
+    const Progress *p = &e->source.checkpoint->progress;
+    double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
+    double vars[HV_COUNT] = {
+        [HV_STEP] = (double)p->step, [HV_TOKENS] = (double)p->tokens, [HV_LENGTH] = length,
+        [HV_PROGRESS] = length > 0 ? (double)p->step / length : 0, [HV_TRAIN_LOSS] = p->train_loss,
+        [HV_EVAL_LOSS] = p->eval_loss, [HV_GRAD_NORM] = p->grad_norm};
+    RunArgs args = {vars, t->seed, (uint64_t)p->step};
+    e->mean = NEW_ARRAY(s->arena, double, program_results(e->program) + 1);
+    int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
+    e->windows = evaluate(&feed, e->program, split, batches, &args, e->mean);
+    e->tokens = e->windows * t->context;
+    report(e);
+    return ST_OK;
+}
+
+Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
+                   const Hooks *hooks)
+{
+    Evaluation e = {.session.owner = owner, .how = how, .out = out, .hooks = hooks};
+    Status st = guarded(owner->ctx, eval_body, &e);
+    session_close(&e.session);
+    return st;
+}

@@ -1,0 +1,88 @@
+/* source.c - see source.h. */
+#include "source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "run_dir.h"
+
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+static Checkpoint *open_file(Session *s, const char *path, char why[WHY])
+{
+    Checkpoint *c = NEW(s->arena, Checkpoint);
+    return checkpoint_open(s, path, c, why) ? c : NULL;
+}
+
+static Checkpoint *newest_of(Session *s, const char *folder)
+{
+    char why[WHY] = "";
+    StepList l = run_checkpoints(s, folder);
+    if (!l.n)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the run `%.300s` has no checkpoint", folder);
+    for (size_t i = l.n; i-- > 0;) {
+        const char *name = run_checkpoint_name(s->arena, l.step[i]);
+        Checkpoint *c = open_file(s, arena_printf(s->arena, "%s/ckpt/%s", folder, name), why);
+        if (c)
+            return c;
+    }
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "no checkpoint of the run can be read: %s", why);
+}
+
+/* "runs/nano@1000": the path of that checkpoint, or NULL when it is not written so. */
+static const char *at_step(Session *s, const char *where)
+{
+    const char *at = strrchr(where, '@');
+    char *end;
+    if (!at || at == where || at[1] < '0' || at[1] > '9')
+        return NULL;
+    int64_t step = strtoll(at + 1, &end, 10);
+    const char *folder = arena_copy(s->arena, where, (size_t)(at - where));
+    if (*end || !is_folder(folder))
+        return NULL;
+    return arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, step));
+}
+
+Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks)
+{
+    char why[WHY] = "";
+    Source source = {0};
+    if (!where || !*where)
+        ctx_raise(s->ctx, ST_USAGE, "name a run directory or a checkpoint");
+    if (is_folder(where)) {
+        source.checkpoint = newest_of(s, where);
+    } else {
+        const char *step = at_step(s, where);
+        source.checkpoint = open_file(s, step ? step : where, why);
+        if (!source.checkpoint)
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    }
+    const RunMeta *meta = &source.checkpoint->meta;
+    CheckOptions how = {.path = "-", .text = meta->text, .text_length = strlen(meta->text),
+                        .model_only = model_only};
+    source.unit = hooks->check(s->ctx, &how);
+    if (diag_errors(s->ctx))
+        ctx_raise(s->ctx, ST_INPUT, "the text in %.300s does not check",
+                  source.checkpoint->file.path);
+    if (!source.unit->model)
+        ctx_raise(s->ctx, ST_INPUT, "%.300s holds no model", source.checkpoint->file.path);
+    return source;
+}
+
+void source_load(Session *s, const Source *source)
+{
+    char why[WHY];
+    if (!checkpoint_load(s, source->unit->model, source->checkpoint, false, why))
+        ctx_raise(s->ctx, ST_INPUT, "%s", why);
+}
+
+void write_text(const vwn_writer *out, const char *text, size_t n)
+{
+    if (n)
+        out->put(out->user, text, n);
+}

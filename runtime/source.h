@@ -1,0 +1,21 @@
+/* source.h - a trained model to evaluate or to sample from. */
+#ifndef VWN_SOURCE_H
+#define VWN_SOURCE_H
+
+#include "checkpoint.h"
+
+typedef struct Source {
+    Checkpoint *checkpoint;
+    Unit *unit; /* checked from the text in the checkpoint; model and, unless model_only, train */
+} Source;
+
+/* `where`: a run directory (its newest whole checkpoint), "DIRECTORY@STEP", or a checkpoint file.
+ * Raises ST_USAGE or ST_ENVIRONMENT when there is none, ST_INPUT when its text does not check. */
+Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks);
+/* Copies weights and buffers into the store, after the programs were built. */
+void source_load(Session *s, const Source *source);
+
+/* A dry line of text through a writer. */
+void write_text(const vwn_writer *out, const char *s, size_t n);
+
+#endif

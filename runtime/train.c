@@ -1,0 +1,243 @@
+/* train.c - the training loop.
+ *
+ * In:  a checked file.   Out: a run directory; events while it runs; a status.
+ * The one idea: a step is a pure function of the state that a checkpoint holds, and what would not be
+ * one (an interrupt, the clock) only decides when to stop. So a run that was stopped anywhere and
+ * resumed gives the same bits as one that was not.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "trainer.h"
+
+/* ---- stopping ---- */
+
+/* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The weights are
+ * still those before the step. */
+static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double value)
+{
+    Name path = NULL;
+    Span span;
+    bool found = false;
+    for (int64_t k = 0; k < tr->parts && !found; k++) {
+        RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
+        feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+        found = program_first_bad(tr->fresh, &args, &path, &span);
+    }
+    const char *kept = tr->saved_at >= 0 ? arena_printf(tr->session.arena, "; the last checkpoint is "
+                       "step_%08lld", (long long)tr->saved_at) : "";
+    if (found)
+        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s; the first value that is not a number is "
+                  "in `%s`; the weights were not changed by this step%s",
+                  (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
+                  path && *path ? path : "the model", kept);
+    ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s; in float64 every value of the step is finite, "
+              "so a value left the range of float32; the weights were not changed by this step%s",
+              (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
+}
+
+static int ascending(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+/* More than 4 times the median of the last losses and more than 2 above it, once training is under
+ * way. */
+static void check_spike(Trainer *tr, double loss)
+{
+    enum { UNDER_WAY = 200 };
+    const Progress *p = &tr->now;
+    if (p->step < UNDER_WAY || p->n_recent < RECENT)
+        return;
+    double sorted[RECENT];
+    memcpy(sorted, p->recent, sizeof sorted);
+    qsort(sorted, RECENT, sizeof *sorted, ascending);
+    double median = 0.5 * (sorted[RECENT / 2 - 1] + sorted[RECENT / 2]);
+    if (loss > 4 * median && loss > median + 2)
+        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: the loss jumped to %.4f from a median of %.4f over "
+                  "the last %d steps; the weights were not changed by this step",
+                  (long long)p->step + 1, loss, median, RECENT);
+}
+
+static void remember(Progress *p, double loss)
+{
+    if (p->n_recent == RECENT)
+        memmove(p->recent, p->recent + 1, (RECENT - 1) * sizeof *p->recent);
+    else
+        p->n_recent++;
+    p->recent[p->n_recent - 1] = loss;
+}
+
+/* ---- one step ---- */
+
+/* Forward and backward over all micro-batches; tr->mean holds the results' means. */
+static void run_gradient(Trainer *tr)
+{
+    size_t n = program_results(tr->fresh);
+    for (size_t i = 0; i < n; i++)
+        tr->mean[i] = 0;
+    for (int64_t k = 0; k < tr->parts; k++) {
+        Program *p = k == 0 ? tr->fresh : tr->more;
+        RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
+        feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+        session_run(&tr->session, p, &args);
+        for (size_t i = 0; i < n; i++) {
+            double v = session_scalar(&tr->session, p, program_result_name(p, i));
+            tr->mean[i] += v / (double)tr->parts;
+        }
+    }
+}
+
+static void one_step(Trainer *tr)
+{
+    Progress *p = &tr->now;
+    train_set_vars(tr);
+    tr->lr = host_eval(tr->train->optimizer.lr, tr->vars);
+    run_gradient(tr);
+    double loss = tr->mean[tr->loss];
+    if (!isfinite(loss))
+        stop_not_finite(tr, "the loss", loss);
+    check_spike(tr, loss);
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
+    session_run(&tr->session, tr->update, &args);
+    double norm = session_scalar(&tr->session, tr->update, name_str(tr->ctx, "grad_norm"));
+    if (!(norm <= 3e38)) /* the bound of optimizer.c, above which it keeps the weights */
+        stop_not_finite(tr, "the gradient's norm", norm);
+    remember(p, loss);
+    p->train_loss = loss;
+    p->grad_norm = norm;
+    p->step++;
+    p->sequences += tr->train->batch_seqs;
+    p->tokens += tr->train->batch_seqs * tr->train->context;
+}
+
+/* ---- what happens between steps ---- */
+
+static void report_step(Trainer *tr)
+{
+    double t = clock_seconds();
+    int64_t steps = tr->now.step - tr->reported_at;
+    double tokens = (double)steps * (double)tr->train->batch_seqs * (double)tr->train->context;
+    if (t > tr->reported)
+        tr->rate = tokens / (t - tr->reported);
+    train_event(tr, VWN_EVENT_STEP, NULL);
+    tr->reported = t;
+    tr->reported_at = tr->now.step;
+}
+
+static void run_eval(Trainer *tr)
+{
+    Progress *p = &tr->now;
+    double before = clock_seconds();
+    train_set_vars(tr);
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
+    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches, &args, tr->eval_mean);
+    p->eval_loss = tr->eval_mean[tr->eval_loss];
+    if (!(p->best_eval <= p->eval_loss))
+        p->best_eval = p->eval_loss;
+    tr->evaluated_at = p->step;
+    train_event(tr, VWN_EVENT_EVAL, NULL);
+    tr->reported += clock_seconds() - before; /* the rate is that of training */
+}
+
+static void save(Trainer *tr)
+{
+    char why[WHY];
+    Session *s = &tr->session;
+    if (tr->saved_at == tr->now.step)
+        return;
+    double before = clock_seconds();
+    ArenaMark mark = arena_mark(s->arena);
+    const char *name = run_checkpoint_name(s->arena, tr->now.step);
+    if (!checkpoint_write(s, tr->model, &tr->meta, &tr->now, tr->run->ckpt, name, why))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    tr->saved_at = tr->now.step;
+    train_event(tr, VWN_EVENT_CHECKPOINT, "%s/%s", tr->run->ckpt, name);
+    arena_reset(s->arena, mark);
+    run_prune(s, tr->run, tr->train->checkpoint_keep);
+    tr->reported += clock_seconds() - before;
+}
+
+static bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+
+/* A growth step whose trigger reads a loss: it begins now, and cannot be carried out. */
+static void check_growth(Trainer *tr)
+{
+    train_set_vars(tr);
+    for (size_t i = 0; i < tr->unit->grow.n; i++) {
+        const GrowStep *g = &tr->unit->grow.v[i];
+        if (!g->when || host_eval(g->when, tr->vars) == 0)
+            continue;
+        save(tr);
+        ctx_raise(tr->ctx, ST_INPUT, "step %lld: the growth step `%s` begins, but this version of vwn "
+                  "checks growth and cannot carry it out; a checkpoint was written",
+                  (long long)tr->now.step, g->name);
+    }
+}
+
+static void between_steps(Trainer *tr)
+{
+    const Train *t = tr->train;
+    int64_t step = tr->now.step;
+    bool last = step == tr->steps, stop = step == tr->stop_at;
+    if (due(step, t->log_every > 0 ? t->log_every : 1) || last || stop)
+        report_step(tr);
+    if (tr->eval && tr->evaluated_at != step && (due(step, t->eval_every) || last))
+        run_eval(tr);
+    if (due(step, t->checkpoint_every) || stop)
+        save(tr);
+    if (tr->unit->grow.n && !stop)
+        check_growth(tr);
+}
+
+static Status train_loop(Trainer *tr)
+{
+    tr->reported = clock_seconds();
+    tr->reported_at = tr->began_at = tr->now.step;
+    while (tr->now.step < tr->stop_at) {
+        if (tr->session.owner->interrupted) {
+            save(tr);
+            return ST_INTERRUPTED;
+        }
+        one_step(tr);
+        between_steps(tr);
+    }
+    save(tr);
+    return ST_OK;
+}
+
+/* ---- the call ---- */
+
+static Status train_body(void *user)
+{
+    Trainer *tr = user;
+    train_open(tr);
+    return tr->how->dry_run ? ST_OK : train_loop(tr);
+}
+
+static Status open_body(void *user)
+{
+    Trainer *tr = user;
+    session_open(&tr->session, tr->session.owner);
+    return ST_OK;
+}
+
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks)
+{
+    static const Progress none = {.train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN,
+                                  .best_eval = NAN};
+    static const vwn_train_options plain = {0};
+    Trainer t = {.ctx = owner->ctx, .unit = unit, .how = how ? how : &plain, .hooks = hooks,
+                 .now = none, .saved_at = -1, .evaluated_at = -1, .session.owner = owner};
+    t.began = clock_seconds();
+    Status st = guarded(t.ctx, open_body, &t);
+    if (st == ST_OK)
+        st = guarded(t.ctx, train_body, &t);
+    if (t.started)
+        train_end_event(&t, st);
+    if (st == ST_INTERRUPTED)
+        owner->interrupted = 0;
+    session_close(&t.session);
+    return st;
+}

@@ -1,0 +1,143 @@
+/* train_event.c - what a run says about itself.
+ *
+ * In:  the state of a run.   Out: a vwn_event for the caller and the same as a line of events.jsonl.
+ * The one idea: the text of an event is built in the Trainer's own memory, so that a step that reports
+ * itself allocates nothing.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "trainer.h"
+
+static const char *const kind_names[] = {"start", "compile", "step", "eval", "checkpoint", "note",
+                                         "end"};
+
+static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
+{
+    for (size_t i = 0; p && i < program_results(p); i++) {
+        const char *name = program_result_name(p, i);
+        json_put_number(t, strcmp(name, "loss") ? name : loss, mean[i]);
+    }
+}
+
+/* The line without its newline; 0 when it does not fit, which a thousand losses would need. */
+static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
+{
+    JsonText t;
+    json_begin(&t, tr->json, sizeof tr->json - 1);
+    json_open(&t, NULL, '{');
+    json_put_string(&t, "event", kind_names[e->kind]);
+    json_put_integer(&t, "step", e->step);
+    json_put_integer(&t, "steps", e->steps);
+    json_put_integer(&t, "tokens", e->tokens);
+    if (e->kind == VWN_EVENT_STEP) {
+        put_losses(&t, tr->fresh, tr->mean, "loss");
+        json_put_number(&t, "lr", e->lr);
+        json_put_number(&t, "grad_norm", e->grad_norm);
+        json_put_number(&t, "tok_s", floor(e->tokens_per_second));
+        json_put_integer(&t, "mem", (int64_t)tr->bytes);
+        json_put_number(&t, "eta", round(e->eta_seconds));
+    }
+    if (e->kind == VWN_EVENT_EVAL)
+        put_losses(&t, tr->eval, tr->eval_mean, "eval_loss");
+    if (e->kind == VWN_EVENT_END) {
+        json_put_string(&t, "status", status);
+        json_put_number(&t, "loss", e->loss);
+        json_put_number(&t, "eval_loss", e->eval_loss);
+    }
+    if (e->text)
+        json_put_string(&t, "text", e->text);
+    json_put_number(&t, "seconds", round(e->seconds * 1e3) / 1e3);
+    json_close(&t, '}');
+    return t.full ? 0 : t.n;
+}
+
+static vwn_event event_of(Trainer *tr, vwn_event_kind kind, const char *text)
+{
+    const Progress *p = &tr->now;
+    double left = (double)(tr->stop_at - p->step) * (double)(tr->parts * tr->micro) *
+                  (double)tr->train->context;
+    vwn_event e = {.kind = kind, .step = p->step, .steps = tr->steps, .tokens = p->tokens,
+                   .loss = p->train_loss, .eval_loss = p->eval_loss, .lr = tr->lr,
+                   .grad_norm = p->grad_norm, .tokens_per_second = tr->rate,
+                   .seconds = clock_seconds() - tr->began, .text = text, .json = tr->json};
+    e.eta_seconds = tr->rate > 0 ? left / tr->rate : 0;
+    return e;
+}
+
+/* False with `why` when the line could not be written. */
+static bool publish(Trainer *tr, vwn_event *e, const char *status, char why[WHY])
+{
+    bool ok = true;
+    size_t n = build_json(tr, e, status);
+    if (n && tr->run && tr->run->events_fd >= 0) {
+        tr->json[n] = '\n';
+        ok = run_event(tr->run, tr->json, n + 1, why);
+        tr->json[n] = 0;
+    }
+    if (!n)
+        e->json = NULL;
+    if (tr->how->event)
+        tr->how->event(tr->how->user, e);
+    return ok;
+}
+
+void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
+{
+    char why[WHY];
+    const char *text = NULL;
+    if (fmt) {
+        va_list ap;
+        va_start(ap, fmt);
+        vsnprintf(tr->text, sizeof tr->text, fmt, ap);
+        va_end(ap);
+        text = tr->text;
+    }
+    if (kind == VWN_EVENT_START)
+        tr->started = true;
+    vwn_event e = event_of(tr, kind, text);
+    bool ok = publish(tr, &e, NULL, why);
+    if (tr->run && tr->run->events_fd < 0 && e.json)
+        vec_push(tr->session.arena, &tr->early, arena_copy(tr->session.arena, e.json,
+                                                           strlen(e.json)));
+    if (!ok)
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+void train_flush_early(Trainer *tr)
+{
+    char why[WHY];
+    for (size_t i = 0; i < tr->early.n; i++) {
+        size_t n = strlen(tr->early.v[i]);
+        memcpy(tr->json, tr->early.v[i], n);
+        tr->json[n] = '\n';
+        if (!run_event(tr->run, tr->json, n + 1, why))
+            ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    }
+    tr->early.n = 0;
+}
+
+void train_end_event(Trainer *tr, Status status)
+{
+    char why[WHY];
+    const Progress *p = &tr->now;
+    const char *name = status == ST_OK            ? "ok"
+                       : status == ST_INTERRUPTED ? "interrupted"
+                       : status == ST_DIVERGED    ? "diverged"
+                                                  : "failed";
+    int n = snprintf(tr->text, sizeof tr->text, "%s at step %lld of %lld",
+                     tr->how->dry_run && status == ST_OK         ? "dry run: ready"
+                     : status == ST_OK && p->step == tr->steps ? "trained"
+                     : status == ST_OK                         ? "stopped"
+                                                               : name,
+                     (long long)p->step, (long long)tr->steps);
+    if (!isnan(p->train_loss))
+        n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", loss %.4f", p->train_loss);
+    if (!isnan(p->eval_loss))
+        n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", eval loss %.4f", p->eval_loss);
+    if (tr->run && tr->saved_at >= 0)
+        snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", checkpoint %.300s/step_%08lld.safetensors",
+                 tr->run->ckpt, (long long)tr->saved_at);
+    vwn_event e = event_of(tr, VWN_EVENT_END, tr->text);
+    publish(tr, &e, name, why); /* the run is over, and its checkpoint is safe */
+}

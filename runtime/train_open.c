@@ -1,0 +1,367 @@
+/* train_open.c - everything before the first step: data, run directory, programs, initial or resumed
+ * state.
+ *
+ * In:  a checked file and vwn_train_options.   Out: a Trainer that only has to step, or a raise.
+ * The one idea: nothing that was there before is touched until everything else has worked: the data is
+ * open, the model compiled, the memory there. Only then does --overwrite remove a run.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "trainer.h"
+
+/* ---- data and length ---- */
+
+static Data *open_data(Trainer *tr, const DataSpec *spec, Tokenizer *known)
+{
+    const Train *t = tr->train;
+    DataOptions how = {.spec = spec, .tokenizer = &t->tokenizer, .known = known,
+                       .context = t->context, .vocab = tr->model->vocab};
+    return data_open(&tr->session, &how);
+}
+
+static void open_all_data(Trainer *tr)
+{
+    const Train *t = tr->train;
+    tr->data = open_data(tr, &t->data, NULL);
+    split_need_window(&tr->session, &tr->data->train);
+    if (t->eval_every <= 0)
+        return;
+    if (t->eval_data.kind != DATA_NONE) {
+        tr->eval_data = open_data(tr, &t->eval_data, tr->data->tokenizer);
+        tr->eval_data->train.name = "evaluation text";
+        tr->eval_split = &tr->eval_data->train;
+    } else if (tr->data->val.n || tr->data->val.tokens) {
+        tr->eval_split = &tr->data->val;
+    } else {
+        ctx_raise(tr->ctx, ST_INPUT, "`eval` has nothing to evaluate on: give `data` a validation "
+                  "part (`val = 10%%`), or `eval` its own `data`");
+    }
+    split_need_window(&tr->session, tr->eval_split);
+}
+
+static void resolve_length(Trainer *tr)
+{
+    const Train *t = tr->train;
+    if (t->context <= 0 || t->batch_seqs <= 0)
+        vwn_bug(tr->ctx, "a `train` without context or batch");
+    tr->micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    if (t->batch_seqs % tr->micro)
+        vwn_bug(tr->ctx, "the micro-batch does not divide the batch");
+    tr->parts = t->batch_seqs / tr->micro;
+    tr->steps = t->length_steps;
+    if (tr->steps < 0)
+        tr->steps = (int64_t)ceil(t->length_epochs * (double)tr->data->train.windows /
+                                  (double)t->batch_seqs);
+    tr->stop_at = tr->steps;
+    if (tr->how->until_steps > 0 && tr->how->until_steps < tr->steps)
+        tr->stop_at = tr->how->until_steps;
+}
+
+/* ---- host variables and growth triggers ---- */
+
+static void set_vars(Trainer *tr, int64_t step, int64_t tokens)
+{
+    double *v = tr->vars;
+    double per_epoch = (double)tr->data->train.windows * (double)tr->train->context;
+    v[HV_STEP] = (double)step;
+    v[HV_TOKENS] = (double)tokens;
+    v[HV_EPOCH] = (double)tokens / per_epoch;
+    v[HV_PROGRESS] = tr->steps > 0 ? (double)step / (double)tr->steps : 0;
+    v[HV_LENGTH] = (double)tr->steps;
+    v[HV_TRAIN_LOSS] = tr->now.train_loss;
+    v[HV_EVAL_LOSS] = tr->now.eval_loss;
+    v[HV_GRAD_NORM] = tr->now.grad_norm;
+}
+
+void train_set_vars(Trainer *tr) { set_vars(tr, tr->now.step, tr->now.tokens); }
+
+static bool reads_losses(const HostExpr *e)
+{
+    return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS) || reads_losses(e->a) ||
+                 reads_losses(e->b) || reads_losses(e->c));
+}
+
+/* The growth step would come into force during this run: say so before the first step. */
+static void refuse_growth(Trainer *tr)
+{
+    int64_t per_step = tr->train->batch_seqs * tr->train->context;
+    for (size_t i = 0; i < tr->unit->grow.n; i++) {
+        const GrowStep *g = &tr->unit->grow.v[i];
+        if (g->when && reads_losses(g->when))
+            continue; /* nobody can know; tested after every step */
+        for (int64_t step = 0; step < tr->stop_at; step++) {
+            set_vars(tr, step, step * per_step);
+            if (!g->when || host_eval(g->when, tr->vars) != 0)
+                ctx_raise(tr->ctx, ST_INPUT, "the growth step `%s` would begin at step %lld of %lld, "
+                          "but this version of vwn checks growth and cannot carry it out: stop before "
+                          "it with `--until '%lld steps'`, or switch it off with `/-`", g->name,
+                          (long long)step, (long long)tr->steps, (long long)step);
+        }
+    }
+}
+
+/* ---- the run directory ---- */
+
+static const char *run_path(Trainer *tr)
+{
+    return tr->how->run ? tr->how->run : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
+}
+
+/* The newest checkpoint that is whole; a damaged one is passed over with a note. */
+static void find_checkpoint(Trainer *tr, const char *path)
+{
+    Session *s = &tr->session;
+    StepList l = run_checkpoints(s, path);
+    char why[WHY];
+    for (size_t i = l.n; i-- > 0 && !tr->from;) {
+        Checkpoint *c = NEW(s->arena, Checkpoint);
+        const char *file = arena_printf(s->arena, "%s/ckpt/%s", path,
+                                        run_checkpoint_name(s->arena, l.step[i]));
+        if (checkpoint_open(s, file, c, why))
+            tr->from = c;
+        else if (i == 0)
+            ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path, why);
+        else
+            train_event(tr, VWN_EVENT_NOTE, "a damaged checkpoint is passed over: %s", why);
+    }
+    if (!tr->from)
+        train_event(tr, VWN_EVENT_NOTE, "`%s` has no checkpoint yet: starting from the beginning",
+                    path);
+}
+
+static void open_run(Trainer *tr)
+{
+    Session *s = &tr->session;
+    const char *path = run_path(tr);
+    bool there = run_exists(s, path);
+    if (tr->how->resume && !there)
+        ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
+    if (!tr->how->dry_run)
+        tr->run = run_open(s, path);
+    if (there && !tr->how->resume && !tr->how->overwrite && !tr->how->dry_run) {
+        StepList l = run_checkpoints(s, path);
+        ctx_raise(tr->ctx, ST_USAGE, "`%s` already holds a run%s: go on with --resume, start anew with "
+                  "--overwrite, or choose another directory with --run NAME", path, l.n
+                  ? arena_printf(s->arena, " (at step %lld)", (long long)l.step[l.n - 1]) : "");
+    }
+    if (tr->how->resume)
+        find_checkpoint(tr, path);
+}
+
+/* {"D":"384"} */
+static const char *lets_text(Trainer *tr)
+{
+    Arena *a = tr->session.arena;
+    Buf b = buf_new(a);
+    buf_putc(&b, '{');
+    for (size_t i = 0; i < tr->unit->let.n; i++) {
+        const LetInfo *l = &tr->unit->let.v[i];
+        if (i)
+            buf_putc(&b, ',');
+        buf_json_string(&b, l->name, strlen(l->name));
+        buf_putc(&b, ':');
+        buf_json_string(&b, l->text, strlen(l->text));
+    }
+    buf_putc(&b, '}');
+    return b.s;
+}
+
+static void put_field(Buf *b, const char *before, const char *text)
+{
+    buf_puts(b, before);
+    buf_json_string(b, text ? text : "", text ? strlen(text) : 0);
+}
+
+static void write_run_files(Trainer *tr)
+{
+    Buf b = buf_new(tr->session.arena);
+    buf_puts(&b, "[");
+    for (size_t i = 0; i < tr->unit->let.n; i++) {
+        const LetInfo *l = &tr->unit->let.v[i];
+        put_field(&b, i ? ",\n {\"name\": " : "\n {\"name\": ", l->name);
+        put_field(&b, ", \"value\": ", l->text);
+        put_field(&b, ", \"origin\": ", l->origin);
+        buf_puts(&b, "}");
+    }
+    buf_puts(&b, "\n]\n");
+    run_write_file(&tr->session, tr->run, "origins.json", b.s, b.n);
+    run_write_file(&tr->session, tr->run, "resolved.vwn", tr->meta.text, strlen(tr->meta.text));
+}
+
+static void describe_run(Trainer *tr)
+{
+    Arena *a = tr->session.arena;
+    Buf data = buf_new(a);
+    data_fingerprint(tr->data, &data);
+    tr->meta = (RunMeta){.version = tr->hooks->version, .model = tr->model->name,
+                         .text = tr->hooks->resolved_text(tr->unit, a), .lets = lets_text(tr),
+                         .folder = tr->train->data.folder, .data = data.s,
+                         .tokenizer = tr->data->tokenizer, .seed = tr->train->seed};
+}
+
+/* What the checkpoint says about the run against what the file says now. */
+static void compare_run(Trainer *tr)
+{
+    Arena *a = tr->session.arena;
+    const RunMeta *then = &tr->from->meta;
+    const char *path = tr->from->file.path;
+    const char *difference = data_difference(a, then->data, tr->meta.data);
+    if (difference)
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s; resuming would not repeat the run: put it back, or "
+                  "start anew with --overwrite", difference);
+    Buf before = buf_new(a), now = buf_new(a);
+    tokenizer_vocabulary(then->tokenizer, &before);
+    tokenizer_vocabulary(tr->meta.tokenizer, &now);
+    if (then->tokenizer->kind != tr->meta.tokenizer->kind || before.n != now.n ||
+        (now.n && memcmp(before.s, now.s, now.n)))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "the tokenizer's vocabulary is not the one of %s; start "
+                  "anew with --overwrite", path);
+    if (strcmp(then->text, tr->meta.text))
+        train_event(tr, VWN_EVENT_NOTE, "the file has changed since %s was written; going on with what "
+                    "it says now", path);
+    if (then->seed != tr->meta.seed)
+        train_event(tr, VWN_EVENT_NOTE, "the seed was %llu and is now %llu: the order of the data "
+                    "changes", (unsigned long long)then->seed, (unsigned long long)tr->meta.seed);
+}
+
+/* ---- programs and state ---- */
+
+static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B, BuildReport *total)
+{
+    ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true};
+    return session_program(&tr->session, g, &how, total);
+}
+
+static void build_programs(Trainer *tr)
+{
+    Session *s = &tr->session;
+    const Model *m = tr->model;
+    const Train *t = tr->train;
+    BuildReport total = {0};
+    session_add_params(s, m);
+    tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, &total);
+    if (tr->parts > 1)
+        tr->more = build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, &total);
+    tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, &total);
+    if (tr->eval_split)
+        tr->eval = build(tr, step_evaluate(m, s->arena), "eval", tr->micro, &total);
+    tr->feed = feed_open(s, tr->micro, t->context);
+    tr->part = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
+    tr->mean = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
+    tr->loss = result_index(tr->fresh, "loss");
+    if (tr->eval) {
+        tr->eval_mean = NEW_ARRAY(s->arena, double, program_results(tr->eval) + 1);
+        tr->eval_loss = result_index(tr->eval, "loss");
+    }
+    if (s->backend)
+        train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s",
+                    total.kernels, total.cached, total.compiled, total.seconds);
+    else
+        train_event(tr, VWN_EVENT_COMPILE, "nothing: running in the float64 reference evaluator");
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void check_memory(Trainer *tr)
+{
+    const Program *all[] = {tr->fresh, tr->more, tr->update, tr->eval};
+    uint64_t arena = 0, machine = memory_of_machine();
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (all[i])
+            arena = larger(arena, program_arena_bytes(all[i]));
+    tr->bytes = store_bytes(tr->session.store) + arena;
+    const double gib = 1024.0 * 1024.0 * 1024.0;
+    if (tr->bytes > machine)
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "training needs %.2f GiB (weights, gradients and optimizer "
+                  "%.2f, activations %.2f) and this machine has %.2f: a smaller `micro_batch` needs "
+                  "fewer activations", (double)tr->bytes / gib,
+                  (double)(tr->bytes - arena) / gib, (double)arena / gib, (double)machine / gib);
+}
+
+static void load_state(Trainer *tr)
+{
+    char why[WHY];
+    if (!tr->from) {
+        session_init_params(&tr->session, tr->model, tr->train->seed);
+        return;
+    }
+    if (!checkpoint_is_exact(&tr->session, tr->from))
+        train_event(tr, VWN_EVENT_NOTE, "%s holds numbers of another precision than this run computes "
+                    "in: going on from it is not exact", tr->from->file.path);
+    if (!checkpoint_load(&tr->session, tr->model, tr->from, true, why))
+        ctx_raise(tr->ctx, ST_INPUT, "%s", why);
+    tr->now = tr->from->progress;
+    tr->saved_at = tr->evaluated_at = tr->now.step;
+    if (tr->now.step > tr->steps)
+        ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",
+                  tr->from->file.path, (long long)tr->now.step, (long long)tr->steps);
+}
+
+static void begin_run(Trainer *tr)
+{
+    if (!tr->run)
+        return;
+    if (tr->how->overwrite)
+        run_clear(&tr->session, tr->run);
+    write_run_files(tr);
+    run_begin_events(&tr->session, tr->run, tr->now.step);
+    train_flush_early(tr);
+}
+
+/* ---- all of it ---- */
+
+static void say_start(Trainer *tr)
+{
+    const Train *t = tr->train;
+    Buf b = buf_new(tr->session.arena);
+    int64_t weights = 0;
+    for (size_t i = 0; i < tr->model->param.n; i++)
+        weights += tr->model->param.v[i].buffer ? 0 : tr->model->param.v[i].elements;
+    buf_printf(&b, "%s: ", tr->model->name);
+    buf_count(&b, weights);
+    buf_puts(&b, " weights, ");
+    buf_count(&b, tr->steps);
+    buf_puts(&b, " steps of ");
+    buf_count(&b, t->batch_seqs * t->context);
+    buf_puts(&b, " tokens from ");
+    buf_count(&b, tr->data->train.tokens);
+    if (tr->from)
+        buf_printf(&b, ", from step %lld", (long long)tr->from->progress.step);
+    buf_printf(&b, " (%s)", tr->session.backend ? tr->session.backend->ops->name : "reference");
+    train_event(tr, VWN_EVENT_START, "%s", b.s);
+    if (tr->session.note[0])
+        train_event(tr, VWN_EVENT_NOTE, "%s", tr->session.note);
+    if (t->wants_low_precision)
+        train_event(tr, VWN_EVENT_NOTE, "the file asks for `%s`; this backend computes in %s",
+                    t->precision, tr->session.backend ? "float32" : "float64");
+    if (tr->data->train.unused)
+        train_event(tr, VWN_EVENT_NOTE, "%zu data files are shorter than the context of %lld and give "
+                    "nothing", tr->data->train.unused, (long long)t->context);
+}
+
+void train_open(Trainer *tr)
+{
+    Unit *u = tr->unit;
+    tr->model = u->model;
+    tr->train = u->train;
+    if (!tr->model)
+        ctx_raise(tr->ctx, ST_INPUT, "the file has no `model` to train");
+    if (!tr->train)
+        ctx_raise(tr->ctx, ST_INPUT, "the file has no `train`: it says how a model is trained");
+    open_all_data(tr);
+    resolve_length(tr);
+    refuse_growth(tr);
+    describe_run(tr);
+    open_run(tr);
+    if (tr->from) {
+        compare_run(tr);
+        tr->now = tr->from->progress;
+    }
+    session_open_backend(&tr->session);
+    say_start(tr);
+    build_programs(tr);
+    check_memory(tr);
+    load_state(tr);
+    begin_run(tr);
+}

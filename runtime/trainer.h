@@ -1,0 +1,55 @@
+/* trainer.h - the state of one training run; private to train.c, train_open.c and train_event.c. */
+#ifndef VWN_TRAINER_H
+#define VWN_TRAINER_H
+
+#include "checkpoint.h"
+#include "data.h"
+#include "feed.h"
+#include "run_dir.h"
+
+typedef struct Trainer {
+    Session session;
+    Ctx *ctx;
+    Unit *unit;
+    const Model *model;
+    const Train *train;
+    const vwn_train_options *how;
+    const Hooks *hooks;
+
+    Data *data, *eval_data;
+    const Split *eval_split; /* NULL: no evaluation */
+    Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
+    Feed feed;
+    RunDir *run;             /* NULL in a dry run */
+    Checkpoint *from;        /* resumed from it, else NULL */
+    int64_t micro, parts;    /* sequences per micro-batch, micro-batches per step */
+    int64_t steps, stop_at;  /* of the whole run; of this call */
+    uint64_t bytes;          /* memory of tensors and the arena */
+
+    RunMeta meta;
+    Progress now;
+    double vars[HV_COUNT];
+    double lr;
+    double *part, *mean, *eval_mean; /* results of fresh: of a micro-batch, of a step; of eval */
+    int loss, eval_loss;             /* where "loss" stands among them */
+    int64_t saved_at, evaluated_at;  /* steps, -1 = not yet */
+
+    double began, reported; /* seconds */
+    int64_t reported_at, began_at;
+    double rate;            /* tokens per second since the last report */
+    bool started;           /* the start event is out */
+    VEC(const char *) early; /* events before events.jsonl is open */
+    char json[8192], text[1024];
+} Trainer;
+
+/* train_open.c: everything up to the first step. Raises. */
+void train_open(Trainer *tr);
+void train_set_vars(Trainer *tr);
+
+/* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
+void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void train_end_event(Trainer *tr, Status status); /* never raises */
+void train_flush_early(Trainer *tr);              /* events.jsonl is open now */
+
+#endif
