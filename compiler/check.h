@@ -192,6 +192,7 @@ struct File {
     VEC(Binding *) lets;    /* in order */
     VEC(Import) imports;
     VEC(Override) overrides;
+    bool quiet;             /* its lints were reported by the first evaluation already */
     const Ast *model_ast, *train_ast;
     VEC(const Ast *) checks, grows, sweeps;
     Model *model;
@@ -232,12 +233,11 @@ typedef struct Builder {
     Map instances;          /* path -> Instance* */
     Map exports;            /* instance path -> Env* after its body: for weight() */
     Value embed, state;     /* V_TENSOR or V_NONE */
+    Value head_state;       /* what the last head that travels on returned; V_NONE before */
     bool opened;
     int64_t sublayers;
     Scope *root;
-    Scope *scope;           /* the scope in which heads and sublayers stand now */
-    const Ast *conn_ast;
-    VEC(Name) heads;
+    Map sites;              /* scope path -> number of random streams so far */
 } Builder;
 
 /* ---- values (check_value.c) ---- */
@@ -312,6 +312,7 @@ typedef struct PrimArgs {
     Scope *scope;
     Value v[12];        /* by position of the signature; V_NONE when left out */
     Span span[12];
+    const Ast *ast[12]; /* NULL when left out */
     size_t n;           /* parameters of the signature */
     Value *rest;        /* further positional arguments */
     size_t n_rest;
@@ -322,6 +323,7 @@ struct Prim {
     Value (*run)(PrimArgs *a);
     const char *doc;
     int op;             /* elementwise Op, else 0 */
+    bool hidden;        /* in the table of operators but not callable by name */
 };
 const Prim *prim_find(const char *name);
 size_t prim_count(void);
@@ -335,6 +337,8 @@ Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span
 /* Applies to tensors. `name`: the name applied (NULL: inline call); `via`: its binding. */
 Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name name, Binding *via,
                   Scope *scope, Span at);
+/* The same at an explicit path below `scope`. */
+Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, Scope *scope, Span at);
 /* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
 Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config,
                    const Value *x, size_t n, Name path, Scope *scope, Span at);
@@ -345,7 +349,10 @@ Value call(Eval *ev, const Ast *e, Env *env, Scope *scope);
 
 /* ---- models (check_model.c) ---- */
 Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
-Scope *file_scope(Eval *ev, File *file);
+bool is_scope_name(Name name); /* width, init, ... */
+/* A --set whose path is `node_path`.`attr`; NULL when there is none. Several: the last wins. */
+Override *override_for(File *f, Name node_path, Name attr);
+void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n);
 
 /* ---- files (check_file.c) ---- */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
@@ -363,7 +370,4 @@ void build_grow(Eval *ev, File *file);
 void build_sweep(Eval *ev, File *file);
 /* A learning-rate schedule or a run-time expression as HostExpr; lengths through `train`. */
 const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train);
-/* steps, tokens or a share of the length, as steps. */
-bool to_steps(Eval *ev, const Value *v, Span at, const char *what, const Train *train, double *steps);
-
 #endif

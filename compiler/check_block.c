@@ -1,0 +1,912 @@
+/* check_block.c - configuring and applying blocks; the statements of a block's body.
+ *
+ * In:  a block with closures for its configuration, tensors.   Out: a tensor (or any value), and in the
+ * model under construction its parameters and losses. The one idea: an application is an instance with a
+ * path; configuration is evaluated lazily in the scope of that instance, so `scope.X` in a default means
+ * the place where the block ended up.
+ */
+#include "check.h"
+
+#include <math.h>
+
+BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file)
+{
+    BlockDef *d = NEW(ev->arena, BlockDef);
+    d->ast = ast;
+    d->env = env;
+    d->file = file;
+    const Ast *body = ast->kid[3];
+    for (uint32_t i = 0; body && i < body->n; i++)
+        if (body->kid[i]->kind == AST_BLOCK &&
+            (!strcmp(body->kid[i]->name, "open") || !strcmp(body->kid[i]->name, "step") ||
+             !strcmp(body->kid[i]->name, "close")))
+            d->has_methods = true;
+    BlockValue *b = NEW(ev->arena, BlockValue);
+    b->def = d;
+    b->span = ast->name_span;
+    return b;
+}
+
+const Ast *block_param(const BlockDef *d, Name name)
+{
+    const Ast *params = d->ast->kid[0];
+    for (uint32_t i = 0; i < params->n; i++)
+        if (params->kid[i]->name == name)
+            return params->kid[i];
+    return NULL;
+}
+
+static const Ast *find_method(const BlockDef *d, Name method)
+{
+    const Ast *body = d->ast->kid[3];
+    for (uint32_t i = 0; d->has_methods && i < body->n; i++)
+        if (body->kid[i]->kind == AST_BLOCK && body->kid[i]->name == method)
+            return body->kid[i];
+    return NULL;
+}
+
+bool block_has_method(const BlockValue *b, Name method)
+{
+    return find_method(b->def, method) != NULL;
+}
+
+/* ---- configuration ---- */
+
+static void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)
+{
+    Diag *diag = err(ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", d->ast->name, name);
+    VEC(Name) names = {0};
+    Buf list = buf_new(ev->arena);
+    for (uint32_t i = 0; i < d->ast->kid[0]->n; i++) {
+        vec_push(ev->arena, &names, d->ast->kid[0]->kid[i]->name);
+        buf_printf(&list, "%s%s", i ? ", " : "", names.v[i]);
+    }
+    Name best = nearest_name(name, names.v, names.n);
+    const Ast *near = best ? block_param(d, best) : NULL;
+    if (near && near->kid[1])
+        diag_note(ev->ctx, diag, "a misspelt attribute is never ignored: the run would silently use `%s = %s`",
+                  best, expr_text(ev, near->kid[1]));
+    else if (names.n)
+        diag_note(ev->ctx, diag, "its attributes are %s", list.s);
+    else
+        diag_note(ev->ctx, diag, "it has none");
+    suggest(ev, diag, name, names.v, names.n, at);
+}
+
+Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span at)
+{
+    BlockValue *out = NEW(ev->arena, BlockValue);
+    *out = *b;
+    out->span = at;
+    out->arg = NEW_ARRAY(ev->arena, Arg, b->n_arg + n + 1);
+    out->n_arg = 0;
+    for (size_t i = 0; i < b->n_arg; i++) {
+        bool replaced = false;
+        for (size_t k = 0; k < n; k++)
+            replaced |= extra[k].name == b->arg[i].name;
+        if (!replaced)
+            out->arg[out->n_arg++] = b->arg[i];
+    }
+    for (size_t k = 0; k < n; k++)
+        out->arg[out->n_arg++] = extra[k];
+    return (Value){.kind = V_BLOCK, .block = out};
+}
+
+Value block_configure(Eval *ev, const BlockValue *b, const Ast *args, Env *env, Span at)
+{
+    Arg *extra = NEW_ARRAY(ev->arena, Arg, args->n + 1);
+    size_t n = 0;
+    bool bad = false;
+    for (uint32_t i = 0; i < args->n; i++) {
+        const Ast *a = args->kid[i];
+        if (a->kind != AST_NAMED)
+            continue;
+        if (!block_param(b->def, a->name)) {
+            unknown_parameter(ev, b->def, a->name, a->name_span);
+            bad = true;
+            continue;
+        }
+        for (size_t k = 0; k < n; k++)
+            if (extra[k].name == a->name) {
+                err(ev, "E0108", a->span, "given twice", "`%s` is given twice", a->name);
+                bad = true;
+            }
+        extra[n++] = (Arg){.name = a->name, .expr = a->kid[0], .env = env, .span = a->span};
+    }
+    return bad ? v_poison() : block_with(ev, b, extra, n, at);
+}
+
+static bool type_is(const Ast *type, const char *name)
+{
+    return type && type->kind == AST_ID && !strcmp(type->name, name);
+}
+
+/* Binds the configuration parameters of `ast`; defaults see all parameters and dimensions, so their
+ * environment is set by config_env_done once the tensors are bound. */
+static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, Span at, Binding **first, bool *ok)
+{
+    const Ast *params = b->def->ast->kid[0];
+    for (uint32_t i = 0; i < params->n; i++) {
+        const Ast *par = params->kid[i];
+        const Arg *arg = NULL;
+        for (size_t k = 0; k < b->n_arg; k++)
+            if (b->arg[k].name == par->name)
+                arg = &b->arg[k];
+        Binding *bd = binding_new(ev, par->name, par->name_span);
+        bd->type = par->kid[0];
+        bd->is_param_of_block = true;
+        bd->by_name = type_is(par->kid[0], "init");
+        bd->scope = scope;
+        bd->prefix = scope->path;
+        first[i] = bd;
+        if (arg && !arg->expr) {
+            bd->value = check_type(ev, arg->value, par->kid[0], arg->span, par->name, env);
+            bd->arg_span = arg->span;
+        } else if (arg) {
+            bd->state = BIND_LAZY;
+            bd->expr = arg->expr;
+            bd->env = arg->env;
+            bd->arg_span = arg->span;
+        } else if (par->kid[1]) {
+            bd->state = BIND_LAZY;
+            bd->expr = par->kid[1];
+        } else {
+            Span where = b->span.file ? b->span : at;
+            Diag *d = err(ev, "E0104", where, "", "`%s` needs `%s`", b->def->ast->name, par->name);
+            if (d->labels.n)
+                d->labels.v[0].text = arena_printf(ev->arena, "missing `%s`", par->name);
+            if (par->doc)
+                diag_note(ev->ctx, d, "%s", par->doc);
+            else
+                diag_note(ev->ctx, d, "`%s` has no default: published models disagree about it, and the choice changes results", par->name);
+            diag_help(ev->ctx, d, "write `%s(%s = ...)`", b->def->ast->name, par->name);
+            diag_related(ev->ctx, d, b->def->ast->name_span, "`%s` is declared here", b->def->ast->name);
+            *ok = false;
+        }
+        env = env_new(ev, env, bd);
+    }
+    return env;
+}
+
+static void config_defaults(const BlockValue *b, Binding **first, Env *env)
+{
+    for (uint32_t i = 0; i < b->def->ast->kid[0]->n; i++)
+        if (first[i]->state == BIND_LAZY && !first[i]->env)
+            first[i]->env = env;
+}
+
+/* Types of explicit dims, ints and choices are checked even when the body never looks at them. */
+static bool config_check(Eval *ev, const BlockValue *b, Binding **first, Scope *scope)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < b->def->ast->kid[0]->n; i++) {
+        Binding *bd = first[i];
+        if (bd->by_name || bd->state != BIND_LAZY || !bd->arg_span.file)
+            continue;
+        if (binding_get(ev, bd, scope).kind == V_POISON)
+            ok = false;
+        bd->used = false;
+    }
+    return ok;
+}
+
+/* ---- tensor parameters ---- */
+
+static void shape_mismatch(Eval *ev, const BlockDef *d, const Ast *par, const Value *x, Span at, const char *why)
+{
+    Buf got = buf_new(ev->arena);
+    shape_print(&got, shape_of(ev->build->g, x->val));
+    Diag *diag = err(ev, "E0312", at, "", "`%s` takes %s : %s, got %s", d->ast->name, par->name,
+                     expr_text(ev, par->kid[0]), got.s);
+    diag_note(ev->ctx, diag, "%s", why);
+    diag_related(ev->ctx, diag, par->span, "declared here");
+}
+
+static bool bind_dim(Eval *ev, const Ast *dim, Dim extent, Env **env, Scope *scope, const char **why)
+{
+    Value have;
+    if (dim->kind == AST_ID) {
+        if (!strcmp(dim->name, "_"))
+            return true;
+        Binding *b = env_find_local(*env, dim->name);
+        if (!b || !(b->is_dim || b->is_param_of_block)) {
+            Binding *n = binding_value(ev, dim->name, v_dim(extent), dim->span);
+            n->is_dim = true;
+            *env = env_new(ev, *env, n);
+            return true;
+        }
+        have = binding_get(ev, b, scope);
+    } else {
+        have = eval(ev, dim, *env, scope);
+    }
+    Dim want;
+    if (have.kind == V_POISON || !value_dim(ev, &have, dim->span, expr_text(ev, dim), &want)) {
+        *why = NULL;
+        return false;
+    }
+    if (dim_eq(want, extent))
+        return true;
+    Buf b = buf_new(ev->arena);
+    buf_printf(&b, "`%s` is ", expr_text(ev, dim));
+    dim_print(&b, want);
+    buf_puts(&b, " here, the tensor has ");
+    dim_print(&b, extent);
+    *why = b.s;
+    return false;
+}
+
+static bool bind_shape(Eval *ev, const BlockDef *d, const Ast *par, Value *x, Env **env, Scope *scope, Span at)
+{
+    const Ast *type = par->kid[0];
+    const Shape *s = shape_of(ev->build->g, x->val);
+    uint32_t i = 0;
+    uint8_t lead = 0;
+    const char *why = NULL;
+    if (type->n && type->kid[0]->kind == AST_DOTS) {
+        i = 1;
+        if (type->n - 1 > s->rank) {
+            shape_mismatch(ev, d, par, x, at, "the tensor has too few dimensions");
+            return false;
+        }
+        lead = (uint8_t)(s->rank - (type->n - 1));
+        Value v[MAX_RANK];
+        for (uint8_t k = 0; k < lead; k++)
+            v[k] = v_dim(s->d[k]);
+        const ValueList *had = env_dots(*env);
+        if (had) {
+            bool same = had->n == lead;
+            for (uint8_t k = 0; same && k < lead; k++)
+                same = value_equal(&had->v[k], &v[k]);
+            if (!same) {
+                shape_mismatch(ev, d, par, x, at, "`..` is the same everywhere in a block, and another tensor has other leading dimensions");
+                return false;
+            }
+        } else {
+            Env *e = env_new(ev, *env, NULL);
+            e->dots = v_list(ev, v, lead).list;
+            *env = e;
+        }
+    } else if (type->n != s->rank) {
+        shape_mismatch(ev, d, par, x, at, "the number of dimensions differs");
+        return false;
+    }
+    for (; i < type->n; i++)
+        if (!bind_dim(ev, type->kid[i], s->d[lead++], env, scope, &why)) {
+            if (why)
+                shape_mismatch(ev, d, par, x, at, why);
+            return false;
+        }
+    x->shape_text = expr_text(ev, type);
+    return true;
+}
+
+static bool bind_tensors(Eval *ev, const BlockDef *d, const Value *x, size_t n, Env **env, Scope *scope, Span at)
+{
+    const Ast *params = d->ast->kid[1];
+    size_t want = params ? params->n : 0;
+    if (n != want) {
+        Diag *diag = err(ev, "E0313", at, "", "`%s` is applied to %zu tensor%s, got %zu", d->ast->name, want,
+                         want == 1 ? "" : "s", n);
+        diag_help(ev->ctx, diag, "configuration goes by name: `%s(name = value)(x)`", d->ast->name);
+        return false;
+    }
+    for (uint32_t i = 0; i < want; i++) {
+        const Ast *par = params->kid[i];
+        Value v = x[i];
+        if (v.kind == V_POISON)
+            return false;
+        if (par->kid[0]->kind == AST_LIST) {
+            v = to_tensor(ev, v, at);
+            if (v.kind == V_POISON || !bind_shape(ev, d, par, &v, env, scope, at))
+                return false;
+        }
+        Binding *b = binding_value(ev, par->name, v, par->name_span);
+        b->prefix = scope->path;
+        *env = env_new(ev, *env, b);
+    }
+    return true;
+}
+
+static bool check_result(Eval *ev, const BlockDef *d, Value *r, Env *env, Scope *scope, Span at)
+{
+    const Ast *type = d->ast->kid[2];
+    if (!type || type->kind != AST_LIST || r->kind == V_POISON)
+        return true;
+    if (r->kind != V_TENSOR)
+        *r = to_tensor(ev, *r, at);
+    if (r->kind != V_TENSOR)
+        return false;
+    const Shape *s = shape_of(ev->build->g, r->val);
+    const ValueList *dots = env_dots(env);
+    size_t lead = 0;
+    bool fits = true;
+    uint32_t i = 0;
+    if (type->n && type->kid[0]->kind == AST_DOTS) {
+        lead = dots ? dots->n : 0;
+        i = 1;
+    }
+    fits = s->rank == lead + type->n - i;
+    for (size_t k = 0; fits && k < lead; k++) {
+        Value v = v_dim(s->d[k]);
+        fits = value_equal(&v, &dots->v[k]);
+    }
+    for (size_t k = lead; fits && i < type->n; i++, k++) {
+        const Ast *dim = type->kid[i];
+        if (dim->kind == AST_ID && !strcmp(dim->name, "_"))
+            continue;
+        Value v = eval(ev, dim, env, scope);
+        Dim want;
+        if (v.kind == V_POISON || !value_dim(ev, &v, dim->span, expr_text(ev, dim), &want))
+            return false;
+        fits = dim_eq(want, s->d[k]);
+    }
+    if (!fits) {
+        Buf got = buf_new(ev->arena);
+        shape_print(&got, s);
+        Diag *diag = err(ev, "E0314", type->span, "", "`%s` returns %s, declared %s", d->ast->name, got.s,
+                         expr_text(ev, type));
+        diag_related(ev->ctx, diag, at, "applied here");
+        return false;
+    }
+    r->shape_text = expr_text(ev, type);
+    return true;
+}
+
+/* ---- statements ---- */
+
+typedef struct Body {
+    Eval *ev;
+    Env *env;
+    Scope *scope;
+    Instance *inst;
+    const BlockDef *def;
+    Span at;
+    bool returned;
+    Value result;
+} Body;
+
+static void exec(Body *b, const Ast *items);
+
+static Binding *bind_here(Body *b, Name name, Value v, Span span)
+{
+    Binding *bd = binding_value(b->ev, name, v, span);
+    bd->prefix = b->scope->path;
+    b->env = env_new(b->ev, b->env, bd);
+    return bd;
+}
+
+static void exec_let(Body *b, const Ast *it)
+{
+    Value v = it->kid[0] ? eval_as(b->ev, it->kid[1], b->env, b->scope, it->kid[0], it->name)
+                         : eval(b->ev, it->kid[1], b->env, b->scope);
+    Env *before = b->env;
+    Binding *bd = bind_here(b, it->name, v, it->name_span);
+    bd->is_let = true;
+    bd->expr = it->kid[1];
+    bd->env = before;
+}
+
+static const char *check_attr(Body *b, const Ast *items, const char *name)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *s = items->kid[i];
+        if (s->kind == AST_SET && !strcmp(s->kid[0]->name, name) && s->kid[1]->kind == AST_STR)
+            return interpolate(b->ev, s->kid[1]->name, b->env, b->scope, s->kid[1]->span);
+    }
+    return NULL;
+}
+
+/* The first argument a failed condition speaks of that the caller wrote. */
+static bool blamed_argument(Body *b, const Ast *e, Span *out)
+{
+    if (e->kind == AST_ID) {
+        Binding *bd = env_find_local(b->env, e->name);
+        if (bd && bd->is_param_of_block && bd->arg_span.file &&
+            strncmp(source_path(b->ev->ctx, bd->arg_span.file), "std/", 4)) {
+            *out = bd->arg_span;
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && blamed_argument(b, e->kid[i], out))
+            return true;
+    return false;
+}
+
+static void exec_check(Body *b, const Ast *it)
+{
+    Value v = eval(b->ev, it->kid[0], b->env, b->scope);
+    if (v.kind == V_POISON || (v.kind == V_BOOL && v.num != 0))
+        return;
+    if (v.kind != V_BOOL) {
+        err(b->ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
+        return;
+    }
+    Span at = b->at;
+    blamed_argument(b, it->kid[0], &at);
+    const char *code = check_attr(b, it->kid[2], "code"), *label = check_attr(b, it->kid[2], "label");
+    const char *text = it->kid[1] ? interpolate(b->ev, it->kid[1]->name, b->env, b->scope, it->kid[1]->span)
+                                  : arena_printf(b->ev->arena, "`%s` needs %s", b->def->ast->name,
+                                                 expr_text(b->ev, it->kid[0]));
+    Diag *d = err(b->ev, code ? code : "E0802", at, label ? label : "", "%s", text);
+    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
+        const Ast *s = it->kid[2]->kid[i];
+        if (s->kind != AST_SET || s->kid[1]->kind != AST_STR)
+            continue;
+        const char *t = interpolate(b->ev, s->kid[1]->name, b->env, b->scope, s->kid[1]->span);
+        if (!strcmp(s->kid[0]->name, "note"))
+            diag_note(b->ev->ctx, d, "%s", t);
+        else if (!strcmp(s->kid[0]->name, "help"))
+            diag_help(b->ev->ctx, d, "%s", t);
+    }
+    diag_related(b->ev->ctx, d, it->span, "required here");
+    b->returned = true;
+    b->result = v_poison();
+}
+
+static void param_options(Body *b, const Ast *it, Param *p)
+{
+    p->lr_scale = 1;
+    p->decay = NAN;
+    p->group = name_str(b->ev->ctx, p->shape.rank >= 2 ? "matrix" : "vector");
+    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
+        const Ast *s = it->kid[2]->kid[i];
+        if (s->kind == AST_OFF)
+            continue;
+        Name key = s->kind == AST_SET ? s->kid[0]->name : NULL;
+        if (key && !strcmp(key, "group")) {
+            Value v = eval_word(b->ev, s->kid[1], b->env, b->scope);
+            if (v.kind == V_WORD)
+                p->group = v.word;
+        } else if (key && !strcmp(key, "lr_scale")) {
+            eval_number(b->ev, s->kid[1], b->env, b->scope, key, &p->lr_scale);
+        } else if (key && !strcmp(key, "decay")) {
+            eval_number(b->ev, s->kid[1], b->env, b->scope, key, &p->decay);
+        } else if (key && !strcmp(key, "frozen")) {
+            Value v = eval(b->ev, s->kid[1], b->env, b->scope);
+            p->frozen = v.kind == V_BOOL && v.num != 0;
+        } else {
+            Diag *d = err(b->ev, "E0101", s->span, "unknown attribute", "a `param` has no such attribute");
+            diag_note(b->ev->ctx, d, "its attributes are group, lr_scale, decay, frozen");
+        }
+    }
+}
+
+static bool param_init_value(Body *b, const Ast *it, Param *p)
+{
+    Fan fan = {1, 1, &p->shape};
+    if (p->shape.rank >= 1)
+        fan.fan_out = (double)p->shape.d[p->shape.rank - 1].n;
+    if (p->shape.rank >= 2)
+        fan.fan_in = (double)p->shape.d[p->shape.rank - 2].n;
+    Fan *outer = b->ev->fan;
+    b->ev->fan = &fan;
+    Value v = eval(b->ev, it->kid[1], b->env, b->scope);
+    static const Ast init_type = {.kind = AST_ID, .name = "init"};
+    if (v.kind != V_POISON && v.kind != V_NONE)
+        v = check_type(b->ev, v, &init_type, it->kid[1]->span, it->name, b->env);
+    b->ev->fan = outer;
+    if (v.kind == V_NONE) {
+        err(b->ev, "E0203", it->name_span, "", "no initialiser for `%s`", p->path);
+        return false;
+    }
+    if (v.kind != V_INIT)
+        return false;
+    p->init = *v.init;
+    if (p->init.kind == INIT_LIST && (int64_t)p->init.n != p->elements) {
+        err(b->ev, "E0315", it->kid[1]->span, "", "`%s` has %lld entries, the list has %zu", it->name,
+            (long long)p->elements, p->init.n);
+        return false;
+    }
+    return true;
+}
+
+static bool param_shape(Body *b, const Ast *it, Shape *shape, int64_t *elements)
+{
+    if (!eval_shape(b->ev, it->kid[0], b->env, b->scope, shape, it->name))
+        return false;
+    Dim size;
+    for (uint8_t k = 0; k < shape->rank; k++)
+        if (!dim_static(shape->d[k])) {
+            err(b->ev, "E0202", it->kid[0]->span, "", "the shape of `%s` cannot depend on B or T", it->name);
+            return false;
+        }
+    shape_size(shape, &size);
+    *elements = size.n;
+    return true;
+}
+
+static void exec_param(Body *b, const Ast *it)
+{
+    Builder *build = b->ev->build;
+    Name path = name_printf(b->ev->ctx, "%s%s%s", b->scope->path, *b->scope->path ? "." : "", it->name);
+    Shape shape;
+    int64_t elements;
+    Value v = v_poison();
+    size_t had = (size_t)(uintptr_t)map_get(&build->params, (uintptr_t)path);
+    bool ok = param_shape(b, it, &shape, &elements);
+    if (ok && b->inst->inline_call) {
+        Diag *d = err(b->ev, "E0204", b->inst->at, "owns weights but has no name",
+                      "a block with weights must be named before it is applied");
+        diag_help(b->ev->ctx, d, "write `let %s = %s(...)` and apply `%s(x)`: the name becomes the path of its weights",
+                  b->def->ast->name, b->def->ast->name, b->def->ast->name);
+    } else if (ok && had && b->inst->reused) {
+        Param *p = &build->model->param.v[had - 1];
+        if (shape_eq(&p->shape, &shape))
+            v = v_tensor(p->value);
+        else
+            err(b->ev, "E0316", b->at, "", "`%s` is shared, but here its shape would differ", path);
+    } else if (ok && had) {
+        Diag *d = err(b->ev, "E0107", it->name_span, "", "two parameters have the path `%s`", path);
+        diag_related(b->ev->ctx, d, build->model->param.v[had - 1].declared, "the first one");
+    } else if (ok) {
+        Param p = {.path = path, .shape = shape, .elements = elements, .active = 1,
+                   .buffer = it->kind == AST_BUFFER, .declared = it->name_span, .used = b->at};
+        param_options(b, it, &p);
+        for (uint8_t k = 0; k < shape.rank; k++)
+            p.dims[k] = it->kid[0]->kind == AST_LIST && it->kid[0]->n == shape.rank
+                            ? expr_text(b->ev, it->kid[0]->kid[k]) : "";
+        if (param_init_value(b, it, &p)) {
+            build->g->span = it->span;
+            build->g->name = path;
+            p.value = ir_ext(build->g, p.buffer ? EXT_BUFFER : EXT_PARAM, path, DT_REAL, &shape);
+            vec_push(b->ev->arena, &build->model->param, p);
+            *map_at(&build->params, (uintptr_t)path) = (void *)(uintptr_t)build->model->param.n;
+            v = v_tensor(p.value);
+        }
+    }
+    v.shape_text = expr_text(b->ev, it->kid[0]);
+    Binding *bd = bind_here(b, it->name, v, it->name_span);
+    bd->type = it; /* a parameter of this body: E0304 when nothing reads it */
+}
+
+static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
+{
+    Value v = to_tensor(b->ev, eval(b->ev, it->kid[1], b->env, b->scope), it->kid[1]->span);
+    if (v.kind != V_TENSOR)
+        return;
+    Model *m = b->ev->build->model;
+    if (!strcmp(kind, "output")) {
+        vec_push(b->ev->arena, &m->output, (ModelOutput){name, v.val});
+        return;
+    }
+    const Shape *s = shape_of(b->ev->build->g, v.val);
+    if (s->rank != 0) {
+        Buf got = buf_new(b->ev->arena);
+        shape_print(&got, s);
+        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` must be one number, got %s", kind, name, got.s);
+        diag_help(b->ev->ctx, d, "take the mean: `%s.%s = mean(...)`", kind, name);
+        return;
+    }
+    vec_push(b->ev->arena, &m->loss, (ModelLoss){name, v.val, !strcmp(kind, "loss"), it->span});
+}
+
+static void exec_set(Body *b, const Ast *it)
+{
+    const Ast *path = it->kid[0];
+    if (path->n == 0) {
+        b->ev->build->g->name = b->scope->path;
+        bind_here(b, path->name, eval(b->ev, it->kid[1], b->env, b->scope), path->span);
+        return;
+    }
+    bool known = !strcmp(path->name, "loss") || !strcmp(path->name, "metric") || !strcmp(path->name, "output");
+    if (path->n == 1 && path->kid[0]->kind == AST_DOT && known) {
+        exec_record(b, it, path->name, path->kid[0]->name);
+        return;
+    }
+    Diag *d = err(b->ev, "E0110", path->span, "", "a block cannot set this");
+    diag_note(b->ev->ctx, d, "a body binds plain names, `loss.NAME`, `metric.NAME` and `output.NAME`");
+}
+
+static void exec_for(Body *b, const Ast *it)
+{
+    Value range = eval(b->ev, it->kid[0], b->env, b->scope);
+    if (range.kind != V_LIST) {
+        if (range.kind != V_POISON)
+            err(b->ev, "E0206", it->kid[0]->span, "", "`for` runs over a list or a range, got %s",
+                value_kind_name(&range));
+        return;
+    }
+    Scope *outer = b->scope;
+    for (size_t i = 0; i < range.list->n && !b->returned; i++) {
+        const Value *v = &range.list->v[i];
+        spend(b->ev, it->span, 1);
+        b->scope = scope_new(b->ev, outer,
+                             name_printf(b->ev->ctx, "%s%s%s[%s]", outer->path, *outer->path ? "." : "", it->name,
+                                         value_text(b->ev, v)),
+                             it->span);
+        bind_here(b, it->name, *v, it->name_span);
+        exec(b, it->kid[1]);
+    }
+    b->scope = outer;
+}
+
+static void exec_if(Body *b, const Ast *it)
+{
+    Value c = eval(b->ev, it->kid[0], b->env, b->scope);
+    if (c.kind != V_BOOL) {
+        if (c.kind != V_POISON)
+            err(b->ev, "E0206", it->kid[0]->span, "", "a condition must be true or false, got %s", value_kind_name(&c));
+        return;
+    }
+    const Ast *branch = c.num != 0 ? it->kid[1] : it->kid[2];
+    if (!branch)
+        return;
+    if (branch->kind == AST_IF)
+        exec_if(b, branch);
+    else
+        exec(b, branch);
+}
+
+static void exec(Body *b, const Ast *items)
+{
+    for (uint32_t i = 0; i < items->n && !b->returned; i++) {
+        const Ast *it = items->kid[i];
+        spend(b->ev, it->span, 1);
+        switch (it->kind) {
+        case AST_LET: exec_let(b, it); break;
+        case AST_CHECK: exec_check(b, it); break;
+        case AST_PARAM:
+        case AST_BUFFER: exec_param(b, it); break;
+        case AST_SET: exec_set(b, it); break;
+        case AST_FOR: exec_for(b, it); break;
+        case AST_IF: exec_if(b, it); break;
+        case AST_BLOCK:
+            bind_here(b, it->name,
+                      (Value){.kind = V_BLOCK, .block = block_value(b->ev, it, b->env, b->def->file)}, it->name_span);
+            break;
+        case AST_RETURN:
+            b->result = eval(b->ev, it->kid[0], b->env, b->scope);
+            b->returned = true;
+            break;
+        case AST_OFF: break;
+        default: {
+            Diag *d = err(b->ev, "E0110", it->span, "", "a block body cannot hold this item");
+            diag_note(b->ev->ctx, d, "nodes stand in a `model`; a body has let, param, buffer, check, for, if, bindings and return");
+            break;
+        }
+        }
+    }
+}
+
+static void unused_params(Body *b, Env *until)
+{
+    for (Env *e = b->env; e && e != until; e = e->up) {
+        Binding *bd = e->binding;
+        if (!bd || !bd->type || bd->type->kind != AST_PARAM || bd->used || bd->value.kind == V_POISON)
+            continue;
+        Diag *d = err(b->ev, "E0304", bd->span, "gets memory and optimizer state but no gradient",
+                      "parameter `%s` is never used", bd->name);
+        Dim n;
+        shape_size(shape_of(b->ev->build->g, bd->value.val), &n);
+        Buf t = buf_new(b->ev->arena);
+        buf_count(&t, n.n);
+        diag_note(b->ev->ctx, d, "it would add %s weights per use", t.s);
+        diag_help(b->ev->ctx, d, "use it, or delete the line; to keep it for later put `/-` in front");
+    }
+}
+
+/* ---- application ---- */
+
+static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, uint32_t serial, bool inline_call, Span at)
+{
+    Instance *inst = NEW(ev->arena, Instance);
+    *inst = (Instance){.path = path, .up = ev->frame ? ev->frame->inst : NULL, .def = d, .serial = serial,
+                       .inline_call = inline_call, .at = at};
+    if (inline_call)
+        return inst;
+    Instance *had = map_get(&ev->build->instances, (uintptr_t)path);
+    if (!had) {
+        *map_at(&ev->build->instances, (uintptr_t)path) = inst;
+        return inst;
+    }
+    if (had->serial != serial || had->def->ast != d->ast) {
+        Diag *diag = err(ev, "E0107", at, "", "two modules have the path `%s`", path);
+        diag_related(ev->ctx, diag, had->at, "the first one");
+        diag_help(ev->ctx, diag, "give one of them another name or a label");
+        return NULL;
+    }
+    inst->reused = true;
+    return inst;
+}
+
+static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, uint32_t serial,
+                      bool inline_call, Scope *placement, Span at)
+{
+    enum { DEEPEST = 64 };
+    if (!ev->build) {
+        err(ev, "E0206", at, "", "`%s` can be applied to tensors only inside a model", b->def->ast->name);
+        return v_poison();
+    }
+    if (ev->depth >= DEEPEST)
+        limit(ev, at, "nested blocks", DEEPEST);
+    spend(ev, at, 1);
+    if (ev->build->model->param.n > 200000)
+        limit(ev, at, "parameters", 200000);
+    Instance *inst = instance_at(ev, b->def, path, serial, inline_call, at);
+    if (!inst)
+        return v_poison();
+    Frame frame = {ev->frame, at, b->def, inst};
+    ev->frame = &frame;
+    ev->depth++;
+    Scope *scope = scope_new(ev, placement, path, at);
+    Env *start = b->def->is_method ? b->def->env : env_edge(ev, b->def->env);
+    Binding **first = NEW_ARRAY(ev->arena, Binding *, b->def->ast->kid[0]->n + 1);
+    bool ok = true;
+    Env *env = config_bind(ev, b, start, scope, at, first, &ok);
+    Value result = v_poison();
+    if (ok) {
+        ok = bind_tensors(ev, b->def, x, n, &env, scope, at);
+        config_defaults(b, first, env);
+        ok = ok && config_check(ev, b, first, scope);
+    }
+    if (ok) {
+        Body body = {.ev = ev, .env = env, .scope = scope, .inst = inst, .def = b->def, .at = at, .result = v_none()};
+        size_t before = diag_errors(ev->ctx);
+        exec(&body, b->def->ast->kid[3]);
+        result = body.result;
+        if (diag_errors(ev->ctx) == before)
+            unused_params(&body, env);
+        if (result.kind == V_NONE && b->def->ast->kid[2]) {
+            err(ev, "E0314", b->def->ast->name_span, "", "`%s` returns nothing", b->def->ast->name);
+            result = v_poison();
+        }
+        if (!check_result(ev, b->def, &result, body.env, scope, at))
+            result = v_poison();
+        if (!inline_call)
+            *map_at(&ev->build->exports, (uintptr_t)path) = body.env;
+    }
+    ev->depth--;
+    ev->frame = frame.up;
+    return result;
+}
+
+Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name name, Binding *via, Scope *scope,
+                  Span at)
+{
+    Name prefix = scope ? scope->path : name_str(ev->ctx, "");
+    if (via && (via->is_param_of_block || via->is_let) && via->prefix && *via->prefix)
+        prefix = via->prefix;
+    Name last = name ? name : b->def->ast->name;
+    Name path = *prefix ? name_printf(ev->ctx, "%s.%s", prefix, last) : last;
+    return apply_at(ev, b, x, n, path, via ? via->serial : 0, name == NULL, scope, at);
+}
+
+Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, Scope *scope, Span at)
+{
+    return apply_at(ev, b, x, n, path, 0, false, scope, at);
+}
+
+Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config, const Value *x,
+                   size_t n, Name path, Scope *placement, Span at)
+{
+    const Ast *m = find_method(b->def, method);
+    if (!m) {
+        Diag *d = err(ev, "E0506", at, "", "`%s` is not a connection: it has no method `%s`", b->def->ast->name, method);
+        diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
+        return v_poison();
+    }
+    Scope *scope = scope_new(ev, placement, path, at);
+    Frame frame = {ev->frame, at, b->def, ev->frame ? ev->frame->inst : NULL};
+    ev->frame = &frame;
+    Binding **first = NEW_ARRAY(ev->arena, Binding *, b->def->ast->kid[0]->n + 1);
+    bool ok = true;
+    Env *env = config_bind(ev, b, env_edge(ev, b->def->env), scope, at, first, &ok);
+    config_defaults(b, first, env);
+    ok = ok && config_check(ev, b, first, scope);
+    Instance outer = {.path = path, .def = b->def, .at = at};
+    Body body = {.ev = ev, .env = env, .scope = scope, .inst = &outer, .def = b->def, .at = at};
+    const Ast *items = b->def->ast->kid[3];
+    for (uint32_t i = 0; ok && i < items->n && !body.returned; i++) {
+        if (items->kid[i]->kind == AST_LET)
+            exec_let(&body, items->kid[i]);
+        else if (items->kid[i]->kind == AST_CHECK)
+            exec_check(&body, items->kid[i]);
+    }
+    Value result = v_poison();
+    if (ok && !body.returned) {
+        BlockDef *def = NEW(ev->arena, BlockDef);
+        *def = (BlockDef){.ast = m, .env = body.env, .file = b->def->file, .is_method = true};
+        BlockValue mv = {.def = def, .arg = (Arg *)config, .n_arg = n_config, .span = at};
+        result = apply_at(ev, &mv, x, n, path, 0, false, placement, at);
+    }
+    ev->frame = frame.up;
+    return result;
+}
+
+/* A block without tensors and without methods is a function of static values. */
+static Value static_function(Eval *ev, const BlockValue *b, Scope *placement, Span at)
+{
+    enum { DEEPEST = 64 };
+    if (ev->depth >= DEEPEST)
+        limit(ev, at, "nested blocks", DEEPEST);
+    Frame frame = {ev->frame, at, b->def, ev->frame ? ev->frame->inst : NULL};
+    ev->frame = &frame;
+    ev->depth++;
+    Scope *scope = scope_new(ev, placement, placement ? placement->path : name_str(ev->ctx, ""), at);
+    Binding **first = NEW_ARRAY(ev->arena, Binding *, b->def->ast->kid[0]->n + 1);
+    bool ok = true;
+    Env *env = config_bind(ev, b, env_edge(ev, b->def->env), scope, at, first, &ok);
+    config_defaults(b, first, env);
+    Value result = v_poison();
+    if (ok && config_check(ev, b, first, scope)) {
+        Instance inst = {.path = scope->path, .def = b->def, .inline_call = true, .at = at};
+        Body body = {.ev = ev, .env = env, .scope = scope, .inst = &inst, .def = b->def, .at = at, .result = v_none()};
+        exec(&body, b->def->ast->kid[3]);
+        result = body.result;
+    }
+    ev->depth--;
+    ev->frame = frame.up;
+    return result;
+}
+
+static size_t positional(Eval *ev, const Ast *args, Env *env, Scope *scope, Value **out)
+{
+    Value *v = NEW_ARRAY(ev->arena, Value, args->n + 1);
+    size_t n = 0;
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->kid[i]->kind != AST_NAMED && args->kid[i]->kind != AST_OFF)
+            v[n++] = eval(ev, args->kid[i], env, scope);
+    *out = v;
+    return n;
+}
+
+static bool has_named(const Ast *args)
+{
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->kid[i]->kind == AST_NAMED)
+            return true;
+    return false;
+}
+
+static Value call_block(Eval *ev, const BlockValue *b, const Ast *e, Env *env, Scope *scope, Binding *via)
+{
+    const Ast *callee = e->kid[0], *args = e->kid[1];
+    Value *x;
+    size_t n = positional(ev, args, env, scope, &x);
+    if (n && has_named(args)) {
+        Diag *d = err(ev, "E0209", e->span, "", "configuration and tensors in one call of `%s`", b->def->ast->name);
+        diag_help(ev->ctx, d, "configure first, then apply: `%s(name = value)(x)`", b->def->ast->name);
+        return v_poison();
+    }
+    if (n == 0) {
+        Value v = block_configure(ev, b, args, env, e->span);
+        bool is_function = !b->def->ast->kid[1] && !b->def->has_methods;
+        return v.kind == V_BLOCK && is_function ? static_function(ev, v.block, scope, e->span) : v;
+    }
+    Name name = callee->kind == AST_ID ? callee->name : NULL;
+    return block_apply(ev, b, x, n, name, via, scope, e->span);
+}
+
+Value call(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    const Ast *callee = e->kid[0];
+    Binding *via = callee->kind == AST_ID ? env_find(env, callee->name) : NULL;
+    if (callee->kind == AST_ID && !via && !strcmp(callee->name, "params") && !ev->build) {
+        File *f = NULL;
+        for (Env *x = env; x; x = x->up)
+            f = x->file ? x->file : f;
+        return params_of(ev, f, e, env);
+    }
+    Value f = via ? binding_get(ev, via, scope) : eval(ev, callee, env, scope);
+    switch (f.kind) {
+    case V_POISON: return f;
+    case V_BLOCK: return call_block(ev, f.block, e, env, scope, via);
+    case V_FN: return prim_call(ev, f.prim, e, env, scope);
+    case V_SUB: {
+        Value *x;
+        if (positional(ev, e->kid[1], env, scope, &x) != 1 || has_named(e->kid[1])) {
+            err(ev, "E0313", e->span, "", "a sublayer is applied to one tensor");
+            return v_poison();
+        }
+        Value v = to_tensor(ev, x[0], e->span);
+        return v.kind == V_POISON ? v : f.sub->call(ev, f.sub->self, v, e->span);
+    }
+    default: {
+        Diag *d = err(ev, "E0210", callee->span, "", "%s cannot be called", value_kind_name(&f));
+        if (f.kind == V_NUM)
+            diag_help(ev->ctx, d, "to multiply, write `*`");
+        return v_poison();
+    }
+    }
+}

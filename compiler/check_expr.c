@@ -1,0 +1,1040 @@
+/* check_expr.c - expressions: static numbers, words, lists, run-time scalars and tensors.
+ *
+ * In:  an expression, an environment, the scope of the place.   Out: a Value.
+ * The one idea: every value has a phase. Static numbers are folded at once, run-time scalars become a
+ * HostExpr, tensors become graph nodes; mixing them converts upwards (number -> scalar -> tensor) and
+ * never downwards.
+ */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+
+bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out)
+{
+    Value v = eval(ev, e, env, scope);
+    if (v.kind == V_NUM) {
+        *out = v.num;
+        return true;
+    }
+    if (v.kind != V_POISON)
+        err(ev, "E0206", e->span, "", "`%s` must be a number, got %s", what, value_kind_name(&v));
+    return false;
+}
+
+const char *expr_text(Eval *ev, const Ast *e)
+{
+    Buf b = buf_new(ev->arena);
+    ast_print_expr(&b, e);
+    return b.s;
+}
+
+/* ---- names ---- */
+
+static File *env_file(Env *env)
+{
+    while (env && !env->file)
+        env = env->up;
+    return env ? env->file : NULL;
+}
+
+static bool host_name(Name name, HostVar *var)
+{
+    for (int i = 0; i < HV_COUNT; i++)
+        if (!strcmp(name, host_var_name((HostVar)i))) {
+            *var = (HostVar)i;
+            return true;
+        }
+    return false;
+}
+
+static bool builtin_name(Eval *ev, Name name, Env *env, Span at, Value *out)
+{
+    HostVar var;
+    if (ev->fan && !strcmp(name, "fan_in"))
+        *out = v_num(ev->fan->fan_in);
+    else if (ev->fan && !strcmp(name, "fan_out"))
+        *out = v_num(ev->fan->fan_out);
+    else if (!strcmp(name, "none"))
+        *out = v_none();
+    else if (prim_find(name))
+        *out = (Value){.kind = V_FN, .prim = prim_find(name)};
+    else if (ev->build && !strcmp(name, "B"))
+        *out = v_dim(DIM_B);
+    else if (ev->build && !strcmp(name, "T"))
+        *out = v_dim(DIM_T);
+    else if (!ev->build && is_file_field(name) && env_file(env))
+        *out = file_field(ev, env_file(env), name, at);
+    else if (host_name(name, &var))
+        *out = (Value){.kind = V_HOST, .host = host_var(ev->arena, var)};
+    else
+        return false;
+    return true;
+}
+
+static Value unknown_name(Eval *ev, Name name, Env *env, Span at)
+{
+    if (!strcmp(name, "fan_in") || !strcmp(name, "fan_out")) {
+        Diag *d = err(ev, "E0102", at, "known only inside an initialiser", "no name `%s` here", name);
+        diag_help(ev->ctx, d, "write it in `init = ...` or in the init of a `param`");
+        return v_poison();
+    }
+    File *f = env_file(env);
+    Diag *d = err(ev, "E0102", at, "not found in this file or its imports", "no name `%s` here", name);
+    Name *names;
+    size_t n = env_names(ev, env, &names);
+    VEC(Name) all = {names, n, n};
+    for (size_t i = 0; i < prim_count(); i++)
+        vec_push(ev->arena, &all, prim_at(i)->name);
+    Name best = nearest_name(name, all.v, all.n);
+    Binding *b = best && f ? map_get(&f->names, (uintptr_t)best) : NULL;
+    if (b)
+        diag_label(ev->ctx, d, b->span, "a similar name is defined here");
+    suggest(ev, d, name, all.v, all.n, at);
+    return v_poison();
+}
+
+static Value eval_name(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Binding *b = env_find(env, e->name);
+    if (b)
+        return binding_get(ev, b, scope);
+    Value v;
+    if (builtin_name(ev, e->name, env, e->span, &v))
+        return v;
+    return unknown_name(ev, e->name, env, e->span);
+}
+
+Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    while (e->kind == AST_PAREN)
+        e = e->kid[0];
+    if (e->kind == AST_STR)
+        return v_word(e->name);
+    if (e->kind == AST_ID) {
+        Binding *b = env_find(env, e->name);
+        if (b && (b->is_param_of_block || b->is_let)) {
+            Value v = binding_get(ev, b, scope);
+            if (v.kind == V_WORD || v.kind == V_NONE || v.kind == V_POISON)
+                return v;
+        }
+        return strcmp(e->name, "none") ? v_word(e->name) : v_none();
+    }
+    Value v = eval(ev, e, env, scope);
+    if (v.kind == V_STR)
+        v.kind = V_WORD;
+    if (v.kind == V_FN)
+        return v_word(name_str(ev->ctx, v.prim->name));
+    if (v.kind != V_WORD && v.kind != V_NONE && v.kind != V_POISON) {
+        err(ev, "E0206", e->span, "", "expected a name here, got %s", value_kind_name(&v));
+        return v_poison();
+    }
+    return v;
+}
+
+/* ---- declared types ---- */
+
+static Value to_init(Eval *ev, Value v, Span at)
+{
+    Init *i = NEW(ev->arena, Init);
+    Value out = {.kind = V_INIT, .init = i};
+    if (v.kind == V_INIT || v.kind == V_POISON)
+        return v;
+    if (v.kind == V_FN && !strcmp(v.prim->name, "zeros"))
+        return out;
+    if (v.kind == V_FN && !strcmp(v.prim->name, "ones")) {
+        i->a = 1;
+        return out;
+    }
+    if (v.kind == V_FN && !strcmp(v.prim->name, "eye")) {
+        i->kind = INIT_EYE;
+        return out;
+    }
+    if (v.kind == V_LIST) {
+        Value t = to_tensor(ev, v, at);
+        if (t.kind != V_TENSOR)
+            return v_poison();
+        const Node *n = node_at(ev->build->g, t.val);
+        *i = (Init){.kind = INIT_LIST, .list = n->a.data, .n = n->a.n};
+        return out;
+    }
+    Diag *d = err(ev, "E0206", at, "", "expected an initialiser, got %s", value_kind_name(&v));
+    diag_help(ev->ctx, d, "for example `normal(std = 0.02)`, `zeros`, `ones`, `fill(0.5)` or a nested list");
+    return v_poison();
+}
+
+static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what)
+{
+    if (v.kind == V_HOST && (!strcmp(want, "a dimension") || !strcmp(want, "a whole number"))) {
+        Diag *d = err(ev, "E0202", at, "known only while training",
+                      "`%s` is a dimension and cannot depend on a run-time quantity", what);
+        diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                              " and `eval.loss` exist at run time");
+        diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
+                              "grow wider { when = step >= 10k, let hidden = 4096, ... }");
+        return v_poison();
+    }
+    if (v.kind == V_REL)
+        err(ev, "E0207", at, "", "`%s` takes no relative length such as `0.3d` or `0.75L`", what);
+    else if (v.kind == V_NUM)
+        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_text(ev, &v));
+    else
+        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
+    return v_poison();
+}
+
+/* The run-time name inside an expression, for the caret of E0202. */
+static const Ast *find_host(Eval *ev, const Ast *e, Env *env)
+{
+    HostVar var;
+    if (e->kind == AST_ID && host_name(e->name, &var) && !env_find(env, e->name))
+        return e;
+    for (uint32_t i = 0; i < e->n; i++) {
+        const Ast *f = e->kid[i] ? find_host(ev, e->kid[i], env) : NULL;
+        if (f)
+            return f;
+    }
+    return NULL;
+}
+
+static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const char *what)
+{
+    if (v.kind == V_POISON || v.kind == V_NONE)
+        return v;
+    if (!strcmp(t, "dim")) {
+        if (v.kind == V_DIM || (v.kind == V_NUM && is_whole(v.num) && v.num >= 0))
+            return v.kind == V_NUM ? v_num(rint(v.num)) : v;
+        if (v.kind == V_NUM && v.num < 0) {
+            err(ev, "E0404", at, "", "`%s` = %s is negative", what, value_text(ev, &v));
+            return v_poison();
+        }
+        if (v.kind == V_NUM) {
+            err(ev, "E0307", at, "not a whole number", "dimension `%s` = %.6g is not a whole number",
+                what, v.num);
+            return v_poison();
+        }
+        return type_error(ev, v, "a dimension", at, what);
+    }
+    if (!strcmp(t, "int")) {
+        if (v.kind == V_NUM && is_whole(v.num))
+            return v_num(rint(v.num));
+        return type_error(ev, v, "a whole number", at, what);
+    }
+    if (!strcmp(t, "float"))
+        return v.kind == V_NUM || v.kind == V_HOST ? v : type_error(ev, v, "a number", at, what);
+    if (!strcmp(t, "rel"))
+        return v.kind == V_NUM || v.kind == V_REL ? v
+                                                  : type_error(ev, v, "a number or a relative length", at, what);
+    if (!strcmp(t, "bool"))
+        return v.kind == V_BOOL ? v : type_error(ev, v, "true or false", at, what);
+    if (!strcmp(t, "string"))
+        return v.kind == V_STR ? v : type_error(ev, v, "a string", at, what);
+    if (!strcmp(t, "list"))
+        return v.kind == V_LIST ? v : type_error(ev, v, "a list", at, what);
+    if (!strcmp(t, "fn"))
+        return v.kind == V_FN || v.kind == V_BLOCK ? v : type_error(ev, v, "a function such as `gelu`", at, what);
+    if (!strcmp(t, "block"))
+        return v.kind == V_BLOCK || v.kind == V_SUB || v.kind == V_FN
+                   ? v
+                   : type_error(ev, v, "a block such as `linear()`", at, what);
+    if (!strcmp(t, "name"))
+        return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what);
+    return v;
+}
+
+static Value check_one_of(Eval *ev, Value v, const Ast *type, Span at, const char *what)
+{
+    const Ast *args = type->kid[1];
+    VEC(Name) names = {0};
+    Buf list = buf_new(ev->arena);
+    for (uint32_t i = 0; i < args->n; i++) {
+        vec_push(ev->arena, &names, args->kid[i]->name);
+        buf_printf(&list, "%s`%s`", i == 0 ? "" : i + 1 == args->n ? " or " : ", ", args->kid[i]->name);
+        if (v.kind == V_WORD && !strcmp(v.word, args->kid[i]->name))
+            return v;
+        if (v.kind == V_NONE && !strcmp("none", args->kid[i]->name))
+            return v;
+    }
+    if (v.kind == V_POISON)
+        return v;
+    Diag *d = err(ev, "E0205", at, "", "`%s` must be %s", what, list.s);
+    if (v.kind == V_WORD)
+        suggest(ev, d, v.word, names.v, names.n, at);
+    return v_poison();
+}
+
+static bool is_one_of(const Ast *type)
+{
+    return type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of");
+}
+
+Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env)
+{
+    (void)env;
+    if (type->kind == AST_ID) {
+        if (!strcmp(type->name, "init"))
+            return v.kind == V_NONE ? v : to_init(ev, v, at);
+        return check_named_type(ev, v, type->name, at, what);
+    }
+    if (is_one_of(type))
+        return check_one_of(ev, v, type, at, what);
+    if (type->kind == AST_LIST && v.kind == V_LIST)
+        return to_tensor(ev, v, at);
+    return v;
+}
+
+Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what)
+{
+    Value v;
+    if ((type->kind == AST_ID && !strcmp(type->name, "name")) || is_one_of(type))
+        v = eval_word(ev, e, env, scope);
+    else
+        v = eval(ev, e, env, scope);
+    Span at = e->span;
+    if (v.kind == V_HOST && type->kind == AST_ID && (!strcmp(type->name, "dim") || !strcmp(type->name, "int"))) {
+        const Ast *h = find_host(ev, e, env);
+        if (h) {
+            Diag *d = err(ev, "E0202", h->span, "known only while training",
+                          "`%s` is a dimension and cannot depend on `%s`", what, h->name);
+            diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                                  " and `eval.loss` exist at run time");
+            diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
+                                  "grow wider { when = step >= 10k, let %s = 4096, ... }", what);
+            return v_poison();
+        }
+    }
+    return check_type(ev, v, type, at, what, env);
+}
+
+/* ---- shapes ---- */
+
+bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
+{
+    if (v->kind == V_DIM) {
+        *out = v->dim;
+        return true;
+    }
+    if (v->kind == V_NUM && is_whole(v->num) && v->num >= 0 && v->num <= 9e15) {
+        *out = DIM((int64_t)rint(v->num));
+        return true;
+    }
+    if (v->kind == V_NUM && v->num < 0)
+        err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v));
+    else if (v->kind == V_NUM)
+        err(ev, "E0307", at, "not a whole number", "dimension %s = %.6g is not a whole number",
+            what ? what : "here", v->num);
+    else if (v->kind != V_POISON)
+        type_error(ev, *v, "a dimension", at, what ? what : "shape");
+    return false;
+}
+
+bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what)
+{
+    *out = (Shape){0};
+    Value whole;
+    size_t n = e->n;
+    if (e->kind != AST_LIST) {
+        whole = eval(ev, e, env, scope);
+        if (whole.kind != V_LIST) {
+            if (whole.kind != V_POISON)
+                err(ev, "E0206", e->span, "", "`%s` must be a list of dimensions", what);
+            return false;
+        }
+        n = whole.list->n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Ast *el = e->kind == AST_LIST ? e->kid[i] : e;
+        if (e->kind == AST_LIST && el->kind == AST_DOTS) {
+            const ValueList *dots = env_dots(env);
+            if (!dots) {
+                err(ev, "E0308", el->span, "", "`..` stands for nothing here: no tensor of this block has leading dimensions");
+                return false;
+            }
+            for (size_t k = 0; k < dots->n; k++) {
+                if (out->rank == MAX_RANK)
+                    break;
+                Dim d;
+                if (!value_dim(ev, &dots->v[k], el->span, NULL, &d))
+                    return false;
+                out->d[out->rank++] = d;
+            }
+            continue;
+        }
+        if (out->rank == MAX_RANK) {
+            err(ev, "E0008", e->span, "", "limit `rank` reached: %d", MAX_RANK);
+            return false;
+        }
+        Value v = e->kind == AST_LIST ? eval(ev, el, env, scope) : whole.list->v[i];
+        if (!value_dim(ev, &v, el->span, expr_text(ev, el), &out->d[out->rank]))
+            return false;
+        out->rank++;
+    }
+    Dim size;
+    if (!shape_size(out, &size)) {
+        err(ev, "E0008", e->span, "", "limit `tensor size` reached: 2^53 elements");
+        return false;
+    }
+    return true;
+}
+
+/* ---- conversions ---- */
+
+static bool flatten(const Value *v, Shape *shape, int depth, double *out, size_t *n, size_t cap)
+{
+    if (v->kind == V_NUM) {
+        if (depth != shape->rank || *n >= cap)
+            return false;
+        out[(*n)++] = v->num;
+        return true;
+    }
+    if (v->kind != V_LIST || depth >= shape->rank || (size_t)shape->d[depth].n != v->list->n)
+        return false;
+    for (size_t i = 0; i < v->list->n; i++)
+        if (!flatten(&v->list->v[i], shape, depth + 1, out, n, cap))
+            return false;
+    return true;
+}
+
+Value to_tensor(Eval *ev, Value v, Span at)
+{
+    Graph *g = ev->build ? ev->build->g : NULL;
+    if (v.kind == V_POISON || v.kind == V_TENSOR)
+        return v;
+    if (!g) {
+        err(ev, "E0206", at, "", "a tensor exists only inside a model");
+        return v_poison();
+    }
+    if (v.kind == V_NUM || v.kind == V_BOOL)
+        return v_tensor(ir_fill(g, v.num));
+    if (v.kind == V_HOST)
+        return v_tensor(ir_host(g, v.host));
+    if (v.kind == V_DIM)
+        return v_tensor(ir_dim(g, v.dim));
+    if (v.kind == V_LIST) {
+        Shape s = {0};
+        size_t total = 1;
+        for (const Value *p = &v; p->kind == V_LIST && s.rank < MAX_RANK; p = &p->list->v[0]) {
+            s.d[s.rank++] = DIM((int64_t)p->list->n);
+            total *= p->list->n;
+            if (!p->list->n || total > 1000000)
+                break;
+        }
+        double *data = NEW_ARRAY(ev->arena, double, total ? total : 1);
+        size_t n = 0;
+        if (total && total <= 1000000 && flatten(&v, &s, 0, data, &n, total) && n == total)
+            return v_tensor(ir_const(g, &s, data));
+        err(ev, "E0309", at, "", "only a rectangular list of numbers can be a tensor");
+        return v_poison();
+    }
+    err(ev, "E0206", at, "", "expected a tensor, got %s", value_kind_name(&v));
+    return v_poison();
+}
+
+const HostExpr *to_host(Eval *ev, const Value *v)
+{
+    if (v->kind == V_HOST)
+        return v->host;
+    if (v->kind == V_NUM || v->kind == V_BOOL)
+        return host_const(ev->arena, v->num);
+    return NULL;
+}
+
+/* ---- operators ---- */
+
+typedef struct OpRow {
+    const char *text;
+    Op op;
+    HostOp host;
+    bool swap, negate, compares;
+} OpRow;
+static const OpRow op_rows[] = {
+    {"+", OP_ADD, HO_ADD, false, false, false}, {"-", OP_SUB, HO_SUB, false, false, false},
+    {"*", OP_MUL, HO_MUL, false, false, false}, {"/", OP_DIV, HO_DIV, false, false, false},
+    {"^", OP_POW, HO_POW, false, false, false}, {"mod", OP_MOD, HO_MOD, false, false, false},
+    {"<", OP_LT, HO_LT, false, false, true},    {"<=", OP_LE, HO_LE, false, false, true},
+    {">", OP_LT, HO_LT, true, false, true},     {">=", OP_LE, HO_LE, true, false, true},
+    {"==", OP_EQ, HO_EQ, false, false, true},   {"!=", OP_EQ, HO_EQ, false, true, true},
+};
+
+static const OpRow *op_row(Name text)
+{
+    for (size_t i = 0; i < COUNT_OF(op_rows); i++)
+        if (!strcmp(op_rows[i].text, text))
+            return &op_rows[i];
+    return NULL;
+}
+
+static const char *shape_words(Eval *ev, const Value *v)
+{
+    Buf b = buf_new(ev->arena);
+    shape_print(&b, shape_of(ev->build->g, v->val));
+    if (v->shape_text)
+        buf_printf(&b, " (%s)", v->shape_text);
+    return b.s;
+}
+
+static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
+{
+    a = to_tensor(ev, a, e->kid[0]->span);
+    b = to_tensor(ev, b, e->kid[1]->span);
+    if (a.kind == V_POISON || b.kind == V_POISON)
+        return v_poison();
+    Graph *g = ev->build->g;
+    const Shape *s = shape_of(g, a.val), *t = shape_of(g, b.val);
+    if (s->rank < 2 || t->rank < 2) {
+        Diag *d = err(ev, "E0301", e->span, "", "`@` needs matrices, got %s and %s", shape_words(ev, &a),
+                      shape_words(ev, &b));
+        diag_help(ev->ctx, d, "use `sum(a * b, over = -1)` for a product of vectors");
+        return v_poison();
+    }
+    Dim inner = s->d[s->rank - 1], rows = t->d[t->rank - 2];
+    Shape la = *s, lb = *t, lead;
+    la.rank -= 2;
+    lb.rank -= 2;
+    bool lead_fits = shape_broadcast(&la, &lb, &lead);
+    if (dim_eq(inner, rows) && lead_fits) {
+        spend(ev, e->span, 1);
+        g->span = e->span;
+        return v_tensor(ir_matmul(g, a.val, b.val));
+    }
+    Diag *d = err(ev, "E0301", e->name_span, dim_eq(inner, rows) ? "leading dimensions differ" : "inner dimensions differ",
+                  "shapes do not match in `@`");
+    diag_label(ev->ctx, d, e->kid[0]->span, "%s", shape_words(ev, &a));
+    diag_label(ev->ctx, d, e->kid[1]->span, "%s", shape_words(ev, &b));
+    diag_note(ev->ctx, d, "`a @ b` needs the last dimension of `a` to equal the second-to-last of `b`");
+    if (dim_eq(inner, t->d[t->rank - 1]))
+        diag_help(ev->ctx, d, "multiply by the transpose: `%s.T`", expr_text(ev, e));
+    return v_poison();
+}
+
+static Value tensor_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
+{
+    Graph *g = ev->build ? ev->build->g : NULL;
+    Value x = a, y = b;
+    bool xi = a.kind == V_TENSOR && g && node_at(g, a.val)->dtype == DT_INT;
+    bool yi = b.kind == V_TENSOR && g && node_at(g, b.val)->dtype == DT_INT;
+    if (xi && y.kind == V_NUM && is_whole(y.num))
+        y = v_tensor(ir_int(g, (int64_t)rint(y.num))), yi = true;
+    if (yi && x.kind == V_NUM && is_whole(x.num))
+        x = v_tensor(ir_int(g, (int64_t)rint(x.num))), xi = true;
+    x = to_tensor(ev, x, e->kid[0]->span);
+    y = to_tensor(ev, y, e->kid[e->n - 1]->span);
+    if (x.kind == V_POISON || y.kind == V_POISON)
+        return v_poison();
+    if (xi != yi) {
+        Diag *d = err(ev, "E0310", e->name_span, "", "`%s` mixes a tensor of integers with one of real numbers",
+                      row->text);
+        diag_help(ev->ctx, d, "convert the integers: `cast(x, real)`");
+        return v_poison();
+    }
+    if (xi && (row->op == OP_DIV || row->op == OP_POW)) {
+        err(ev, "E0310", e->name_span, "", "`%s` is not defined for tensors of integers", row->text);
+        return v_poison();
+    }
+    Shape out;
+    if (!shape_broadcast(shape_of(g, x.val), shape_of(g, y.val), &out)) {
+        Diag *d = err(ev, "E0311", e->name_span, "", "shapes do not match in `%s`", row->text);
+        diag_label(ev->ctx, d, e->kid[0]->span, "%s", shape_words(ev, &x));
+        diag_label(ev->ctx, d, e->kid[e->n - 1]->span, "%s", shape_words(ev, &y));
+        diag_note(ev->ctx, d, "dimensions are compared from the last; each pair must be equal or one of them 1");
+        return v_poison();
+    }
+    spend(ev, e->span, 1);
+    g->span = e->span;
+    Val v = row->swap ? ir_binary(g, row->op, y.val, x.val) : ir_binary(g, row->op, x.val, y.val);
+    if (row->negate)
+        v = ir_binary(g, OP_SUB, ir_fill(g, 1), v);
+    return v_tensor(v);
+}
+
+static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
+{
+    const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
+    if (!x || !y) {
+        err(ev, "E0206", e->span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text, value_kind_name(&b));
+        return v_poison();
+    }
+    const HostExpr *r = row->swap ? host_op(ev->arena, row->host, y, x, NULL)
+                                  : host_op(ev->arena, row->host, x, y, NULL);
+    return v_host(row->negate ? host_op(ev->arena, HO_NOT, r, NULL, NULL) : r);
+}
+
+static Value number_binary(Eval *ev, const Ast *e, const OpRow *row, double x, double y)
+{
+    switch (row->op) {
+    case OP_ADD: return v_num(x + y);
+    case OP_SUB: return v_num(x - y);
+    case OP_MUL: return v_num(x * y);
+    case OP_POW: return v_num(pow(x, y));
+    case OP_DIV:
+    case OP_MOD:
+        if (y == 0) {
+            err(ev, "E0208", e->span, "", "division by zero");
+            return v_poison();
+        }
+        return v_num(row->op == OP_DIV ? x / y : x - y * floor(x / y));
+    case OP_LT: return v_bool(row->swap ? y < x : x < y);
+    case OP_LE: return v_bool(row->swap ? y <= x : x <= y);
+    default: return v_bool((x == y) != row->negate);
+    }
+}
+
+static bool quantity_binary(Eval *ev, const OpRow *row, const Value *a, const Value *b, Value *out)
+{
+    const Value *q = a->kind == V_QTY ? a : b, *o = q == a ? b : a;
+    *out = *q;
+    if (row->op == OP_MUL && o->kind == V_NUM)
+        out->num = a->num * b->num;
+    else if (row->op == OP_DIV && a->kind == V_QTY && b->kind == V_NUM && b->num != 0)
+        out->num = a->num / b->num;
+    else if ((row->op == OP_ADD || row->op == OP_SUB) && o->kind == V_QTY && a->word == b->word)
+        out->num = row->op == OP_ADD ? a->num + b->num : a->num - b->num;
+    else if (row->compares && o->kind == V_QTY && a->word == b->word)
+        *out = number_binary(ev, NULL, row, a->num, b->num);
+    else
+        return false;
+    return true;
+}
+
+static bool dim_binary(const OpRow *row, const Value *a, const Value *b, Value *out)
+{
+    Dim x = a->kind == V_DIM ? a->dim : DIM((int64_t)a->num), y = b->kind == V_DIM ? b->dim : DIM((int64_t)b->num);
+    if ((a->kind == V_NUM && !is_whole(a->num)) || (b->kind == V_NUM && !is_whole(b->num)))
+        return false;
+    Dim d;
+    if (row->op == OP_MUL && dim_mul(x, y, &d))
+        *out = v_dim(d);
+    else if (row->op == OP_DIV && dim_div(x, y, &d))
+        *out = v_dim(d);
+    else if (row->op == OP_EQ)
+        *out = v_bool(dim_eq(x, y) != row->negate);
+    else
+        return false;
+    return true;
+}
+
+Value binary(Eval *ev, const Ast *e, Value a, Value b)
+{
+    if (a.kind == V_POISON || b.kind == V_POISON)
+        return v_poison();
+    if (!strcmp(e->name, "@"))
+        return matmul(ev, e, a, b);
+    const OpRow *row = op_row(e->name);
+    if (a.kind == V_TENSOR || b.kind == V_TENSOR) {
+        const Value *o = a.kind == V_TENSOR ? &b : &a;
+        if (row->op == OP_EQ && (o->kind == V_NONE || o->kind == V_WORD))
+            return v_bool(row->negate); /* `x == none` asks whether x is there */
+        return tensor_binary(ev, e, row, a, b);
+    }
+    if (a.kind == V_NUM && b.kind == V_NUM)
+        return number_binary(ev, e, row, a.num, b.num);
+    Value out;
+    if ((a.kind == V_QTY || b.kind == V_QTY) && quantity_binary(ev, row, &a, &b, &out))
+        return out;
+    bool da = a.kind == V_DIM || a.kind == V_NUM, db = b.kind == V_DIM || b.kind == V_NUM;
+    if (da && db && dim_binary(row, &a, &b, &out))
+        return out;
+    if (a.kind == V_HOST || b.kind == V_HOST)
+        return host_binary(ev, e, row, a, b);
+    if (row->op == OP_EQ)
+        return v_bool(value_equal(&a, &b) != row->negate);
+    Diag *d = err(ev, "E0206", e->name_span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text,
+                  value_kind_name(&b));
+    if (a.kind == V_DIM || b.kind == V_DIM)
+        diag_note(ev->ctx, d, "B (sequences) and T (positions) are known only when a program is planned");
+    return v_poison();
+}
+
+static bool unbound_word(const Ast *e, Env *env)
+{
+    return e->kind == AST_ID && !env_find(env, e->name) && strcmp(e->name, "none");
+}
+
+static Value eval_op(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    bool is_and = !strcmp(e->name, "and"), is_or = !strcmp(e->name, "or");
+    bool equality = !strcmp(e->name, "==") || !strcmp(e->name, "!=");
+    Value a = eval(ev, e->kid[0], env, scope);
+    if (is_and || is_or) {
+        if (a.kind == V_BOOL && (a.num != 0) == is_or)
+            return a;
+        Value b = eval(ev, e->kid[1], env, scope);
+        if (a.kind == V_POISON || b.kind == V_POISON)
+            return v_poison();
+        if (a.kind == V_BOOL && b.kind == V_BOOL)
+            return b;
+        const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
+        if (x && y && a.kind != V_NUM && b.kind != V_NUM)
+            return v_host(host_op(ev->arena, is_and ? HO_AND : HO_OR, x, y, NULL));
+        err(ev, "E0206", e->span, "", "`%s` needs true or false on both sides", e->name);
+        return v_poison();
+    }
+    if (equality && (a.kind == V_WORD || a.kind == V_NONE || a.kind == V_FN) && unbound_word(e->kid[1], env)) {
+        bool same = value_equal(&a, &(Value){.kind = V_WORD, .word = e->kid[1]->name});
+        return v_bool(same == !strcmp(e->name, "=="));
+    }
+    return binary(ev, e, a, eval(ev, e->kid[1], env, scope));
+}
+
+/* ---- the other forms ---- */
+
+static Value eval_list(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    VEC(Value) v = {0};
+    for (uint32_t i = 0; i < e->n; i++) {
+        Value x = e->kid[i]->kind == AST_DOTS ? (Value){.kind = V_DOTS} : eval(ev, e->kid[i], env, scope);
+        if (x.kind == V_POISON)
+            return x;
+        vec_push(ev->arena, &v, x);
+    }
+    return v_list(ev, v.v, v.n);
+}
+
+static Value eval_range(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    double lo, hi;
+    if (!eval_number(ev, e->kid[0], env, scope, "start of the range", &lo) ||
+        !eval_number(ev, e->kid[1], env, scope, "end of the range", &hi))
+        return v_poison();
+    if (!is_whole(lo) || !is_whole(hi)) {
+        err(ev, "E0206", e->span, "", "a range runs over whole numbers, got %.6g..%.6g", lo, hi);
+        return v_poison();
+    }
+    enum { MOST = 100000 };
+    if (hi - lo >= MOST)
+        limit(ev, e->span, "range length", MOST);
+    size_t n = hi >= lo ? (size_t)(hi - lo) + 1 : 0;
+    spend(ev, e->span, (int64_t)n);
+    Value *v = NEW_ARRAY(ev->arena, Value, n ? n : 1);
+    for (size_t i = 0; i < n; i++)
+        v[i] = v_num(lo + (double)i);
+    return v_list(ev, v, n);
+}
+
+typedef VEC(Value) Values;
+
+static bool comprehend(Eval *ev, const Ast *e, uint32_t level, Env *env, Scope *scope, Values *out)
+{
+    const Ast *iters = e->kid[1];
+    if (level == iters->n) {
+        if (e->n > 2 && e->kid[2]) {
+            Value c = eval(ev, e->kid[2], env, scope);
+            if (c.kind != V_BOOL) {
+                if (c.kind != V_POISON)
+                    err(ev, "E0206", e->kid[2]->span, "", "the filter must be true or false");
+                return false;
+            }
+            if (c.num == 0)
+                return true;
+        }
+        spend(ev, e->span, 1);
+        Value v = eval(ev, e->kid[0], env, scope);
+        vec_push(ev->arena, out, v);
+        return v.kind != V_POISON;
+    }
+    const Ast *it = iters->kid[level];
+    Value range = eval(ev, it->kid[0], env, scope);
+    if (range.kind != V_LIST) {
+        if (range.kind != V_POISON)
+            err(ev, "E0206", it->kid[0]->span, "", "`for` runs over a list or a range, got %s",
+                value_kind_name(&range));
+        return false;
+    }
+    for (size_t i = 0; i < range.list->n; i++)
+        if (!comprehend(ev, e, level + 1, env_bind(ev, env, it->name, range.list->v[i], it->name_span), scope, out))
+            return false;
+    return true;
+}
+
+static Value eval_cond(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Value c = eval(ev, e->kid[0], env, scope);
+    if (c.kind == V_POISON)
+        return c;
+    if (c.kind == V_BOOL)
+        return eval(ev, e->kid[c.num != 0 ? 1 : 2], env, scope);
+    Value a = eval(ev, e->kid[1], env, scope), b = eval(ev, e->kid[2], env, scope);
+    const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
+    if (c.kind == V_HOST && x && y)
+        return v_host(host_op(ev->arena, HO_IF, c.host, x, y));
+    if (a.kind == V_POISON || b.kind == V_POISON)
+        return v_poison();
+    Diag *d = err(ev, "E0206", e->kid[0]->span, "", "a condition must be true or false, got %s", value_kind_name(&c));
+    if (c.kind == V_TENSOR)
+        diag_help(ev->ctx, d, "to choose element by element use `where(mask, a, b)`");
+    return v_poison();
+}
+
+static const char *ordinal(Eval *ev, double n)
+{
+    static const char *const words[] = {"zeroth", "first", "second", "third", "fourth", "fifth", "sixth",
+                                        "seventh", "eighth", "ninth", "tenth"};
+    if (n >= 0 && n <= 10)
+        return words[(int)n];
+    return arena_printf(ev->arena, "%.0fth", n);
+}
+
+static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Value v = eval(ev, e->kid[0], env, scope);
+    const Ast *list = e->kid[1];
+    for (uint32_t i = 0; i < list->n && v.kind != V_POISON; i++) {
+        double k;
+        if (v.kind != V_LIST) {
+            Diag *d = err(ev, "E0206", e->kid[0]->span, "", "only lists have entries, this is %s", value_kind_name(&v));
+            if (v.kind == V_TENSOR)
+                diag_help(ev->ctx, d, "parts of a tensor are taken with first, rest, split, gather or pick");
+            return v_poison();
+        }
+        if (!eval_number(ev, list->kid[i], env, scope, "index", &k))
+            return v_poison();
+        if (!is_whole(k) || k < 1 || k > (double)v.list->n) {
+            Diag *d = err(ev, "E0402", e->span, "", k > (double)v.list->n && is_whole(k)
+                              ? "`%s` has %zu entries but %s asks for a %s" : "`%s` has entries 1 to %zu, but %s is not one of them%.0s",
+                          expr_text(ev, e->kid[0]), v.list->n, expr_text(ev, list->kid[i]), ordinal(ev, k));
+            Binding *b = e->kid[0]->kind == AST_ID ? env_find(env, e->kid[0]->name) : NULL;
+            if (b && b->expr)
+                diag_label(ev->ctx, d, b->expr->span, "%zu entries", v.list->n);
+            if (list->kid[i]->kind == AST_ID)
+                diag_note(ev->ctx, d, "%s = %.6g here", list->kid[i]->name, k);
+            diag_help(ev->ctx, d, "add an entry, or loop over the list: `for %s in 1..size(%s)`",
+                      list->kid[i]->kind == AST_ID ? list->kid[i]->name : "i", expr_text(ev, e->kid[0]));
+            return v_poison();
+        }
+        v = v.list->v[(size_t)rint(k) - 1];
+    }
+    return v;
+}
+
+static Value scope_field(Eval *ev, const Ast *e, Scope *scope)
+{
+    bool found;
+    Value v = scope_value(ev, scope, e->name, &found);
+    if (found)
+        return v;
+    Name path = scope ? scope->path : "";
+    Diag *d = err(ev, "E0203", e->span, "asked for here", "no `%s` for `%s`", e->name, *path ? path : "this place");
+    diag_note(ev->ctx, d, "no enclosing scope sets `%s`", e->name);
+    diag_help(ev->ctx, d, "add `%s = ...` to the model or to this node%s", e->name,
+              strstr(e->name, "init") ? ", for example `normal(std = 0.02)`" : "");
+    return v_poison();
+}
+
+static Value input_field(Eval *ev, const Ast *e)
+{
+    Shape s = {.rank = 2, .d = {DIM_B, DIM_T}};
+    if (!ev->build) {
+        err(ev, "E0206", e->span, "", "`input.%s` exists only inside a model", e->name);
+        return v_poison();
+    }
+    if (strcmp(e->name, "tokens") && strcmp(e->name, "labels")) {
+        Diag *d = err(ev, "E0102", e->name_span, "", "no input `%s`", e->name);
+        diag_help(ev->ctx, d, "inputs are `input.tokens` and `input.labels` ([B, T] integers); others are"
+                              " declared with `input(name, [shape])`");
+        return v_poison();
+    }
+    ev->build->g->span = e->span;
+    return v_tensor(ir_ext(ev->build->g, EXT_INPUT, e->name, DT_INT, &s));
+}
+
+static Value argument_of(Eval *ev, const Ast *e, Env *env, Scope *scope, bool *found)
+{
+    const Ast *o = e->kid[0];
+    Binding *b = o->kind == AST_ID ? env_find(env, o->name) : NULL;
+    *found = false;
+    if (!b || !b->expr || b->expr->kind != AST_CALL)
+        return v_none();
+    const Ast *args = b->expr->kid[1];
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->kid[i]->kind == AST_NAMED && args->kid[i]->name == e->name) {
+            *found = true;
+            return eval(ev, args->kid[i]->kid[0], b->env, scope);
+        }
+    return v_none();
+}
+
+static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    const Ast *o = e->kid[0];
+    if (o->kind == AST_ID && !env_find(env, o->name)) {
+        if (!strcmp(o->name, "scope"))
+            return scope_field(ev, e, scope);
+        if (!strcmp(o->name, "input"))
+            return input_field(ev, e);
+        HostVar var;
+        Name full = name_printf(ev->ctx, "%s.%s", o->name, e->name);
+        if (host_name(full, &var))
+            return (Value){.kind = V_HOST, .host = host_var(ev->arena, var)};
+    }
+    bool found;
+    Value v = argument_of(ev, e, env, scope, &found);
+    if (found)
+        return v;
+    v = eval(ev, o, env, scope);
+    if (v.kind == V_POISON)
+        return v;
+    if (v.kind == V_FILE)
+        return file_field(ev, v.file, e->name, e->name_span);
+    if (v.kind == V_TENSOR && !strcmp(e->name, "T")) {
+        if (shape_of(ev->build->g, v.val)->rank >= 2)
+            return v_tensor(ir_transpose(ev->build->g, v.val));
+        err(ev, "E0301", e->span, "", "`.T` needs at least two dimensions, got %s", shape_words(ev, &v));
+        return v_poison();
+    }
+    if (v.kind == V_RECORD || v.kind == V_SPEC) {
+        VEC(Name) names = {0};
+        for (size_t i = 0; i < v.record->n; i++) {
+            if (v.record->field[i].name == e->name)
+                return *v.record->field[i].value;
+            if (v.record->field[i].name)
+                vec_push(ev->arena, &names, v.record->field[i].name);
+        }
+        Diag *d = err(ev, "E0102", e->name_span, "", "`%s` has no field `%s`", expr_text(ev, o), e->name);
+        suggest(ev, d, e->name, names.v, names.n, e->name_span);
+        return v_poison();
+    }
+    err(ev, "E0206", e->span, "", "%s has no field `%s`", value_kind_name(&v), e->name);
+    return v_poison();
+}
+
+static Value eval_not(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Value v = eval(ev, e->kid[0], env, scope);
+    if (v.kind == V_BOOL)
+        return v_bool(v.num == 0);
+    if (v.kind == V_HOST)
+        return v_host(host_op(ev->arena, HO_NOT, v.host, NULL, NULL));
+    if (v.kind != V_POISON)
+        err(ev, "E0206", e->span, "", "`not` needs true or false, got %s", value_kind_name(&v));
+    return v_poison();
+}
+
+static Value eval_neg(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Value v = eval(ev, e->kid[0], env, scope);
+    if (v.kind == V_NUM || v.kind == V_REL || v.kind == V_QTY) {
+        v.num = -v.num;
+        return v;
+    }
+    if (v.kind == V_HOST)
+        return v_host(host_op(ev->arena, HO_NEG, v.host, NULL, NULL));
+    if (v.kind == V_TENSOR && node_at(ev->build->g, v.val)->dtype == DT_INT)
+        return v_tensor(ir_binary(ev->build->g, OP_SUB, ir_int(ev->build->g, 0), v.val));
+    if (v.kind == V_TENSOR)
+        return v_tensor(ir_unary(ev->build->g, OP_NEG, v.val));
+    if (v.kind != V_POISON)
+        err(ev, "E0206", e->span, "", "`-` needs a number or a tensor, got %s", value_kind_name(&v));
+    return v_poison();
+}
+
+static Value eval_number_token(Eval *ev, const Ast *e)
+{
+    AstNumber n = ast_number(ev->ctx, e);
+    if (e->kind == AST_QTY)
+        return (Value){.kind = V_QTY, .num = n.value, .word = n.unit};
+    if (n.rel)
+        return (Value){.kind = V_REL, .num = n.value, .rel = n.rel};
+    return v_num(n.value);
+}
+
+Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    switch (e->kind) {
+    case AST_NUM:
+    case AST_QTY: return eval_number_token(ev, e);
+    case AST_STR: return v_str(e->name);
+    case AST_BOOL: return v_bool(e->name[0] == 't');
+    case AST_ID: return eval_name(ev, e, env, scope);
+    case AST_LIST: return eval_list(ev, e, env, scope);
+    case AST_RANGE: return eval_range(ev, e, env, scope);
+    case AST_COMP: {
+        Values out = {0};
+        if (!comprehend(ev, e, 0, env, scope, &out))
+            return v_poison();
+        return v_list(ev, out.v, out.n);
+    }
+    case AST_COND: return eval_cond(ev, e, env, scope);
+    case AST_NOT: return eval_not(ev, e, env, scope);
+    case AST_NEG: return eval_neg(ev, e, env, scope);
+    case AST_OP: return eval_op(ev, e, env, scope);
+    case AST_PAREN: return eval(ev, e->kid[0], env, scope);
+    case AST_CALL: return call(ev, e, env, scope);
+    case AST_INDEX: return eval_index(ev, e, env, scope);
+    case AST_FIELD: return eval_field(ev, e, env, scope);
+    case AST_DOTS:
+    case AST_STAR:
+        err(ev, "E0206", e->span, "", "`%s` has no meaning here", e->kind == AST_DOTS ? ".." : "*");
+        return v_poison();
+    default: vwn_bug(ev->ctx, "eval of a %s", ast_kind_name(e->kind));
+    }
+}
+
+/* ---- showing what an expression is made of ---- */
+
+static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope)
+{
+    switch (e->kind) {
+    case AST_OP:
+        values_text(ev, out, e->kid[0], env, scope);
+        buf_printf(out, " %s ", e->name);
+        values_text(ev, out, e->kid[1], env, scope);
+        return;
+    case AST_PAREN:
+        buf_putc(out, '(');
+        values_text(ev, out, e->kid[0], env, scope);
+        buf_putc(out, ')');
+        return;
+    case AST_NUM: buf_puts(out, e->name); return;
+    default: break;
+    }
+    size_t before = diag_count(ev->ctx);
+    Value v = eval(ev, e, env, scope);
+    diag_truncate(ev->ctx, before);
+    if (v.kind == V_NUM && is_whole(v.num))
+        buf_count(out, (int64_t)rint(v.num));
+    else if (v.kind == V_NUM)
+        buf_printf(out, "%.6g", v.num);
+    else
+        value_print(out, &v);
+}
+
+const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    Buf b = buf_new(ev->arena);
+    bool compare = e->kind == AST_OP && op_row(e->name) && op_row(e->name)->compares;
+    if (compare) {
+        values_text(ev, &b, e->kid[0], env, scope);
+        if (strcmp(e->name, "==")) {
+            buf_printf(&b, " %s ", e->name);
+            values_text(ev, &b, e->kid[1], env, scope);
+        }
+    } else if (e->kind == AST_CALL && e->kid[1]->n) {
+        const Ast *first = e->kid[1]->kid[0];
+        buf_printf(&b, "%s = ", expr_text(ev, first));
+        values_text(ev, &b, first, env, scope);
+    } else {
+        values_text(ev, &b, e, env, scope);
+    }
+    return b.s;
+}
+
+const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span at)
+{
+    Buf out = buf_new(ev->arena);
+    for (const char *p = text; *p;) {
+        const char *close = *p == '{' ? strchr(p, '}') : NULL;
+        if (!close) {
+            buf_putc(&out, *p++);
+            continue;
+        }
+        uint32_t file = source_add(ev->ctx, source_path(ev->ctx, at.file), p + 1, (size_t)(close - p - 1));
+        const Ast *e = vwn_parse_expr(ev->ctx, file);
+        Value v = e ? eval(ev, e, env, scope) : v_poison();
+        if (v.kind == V_NUM && !is_whole(v.num))
+            buf_printf(&out, "%.6g", v.num);
+        else
+            value_print(&out, &v);
+        p = close + 1;
+    }
+    return out.s;
+}

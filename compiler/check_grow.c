@@ -1,0 +1,321 @@
+/* check_grow.c - the `grow` and `sweep` nodes, elaborated but not carried out.
+ *
+ * In:  the node and the file.   Out: GrowStep and SweepPlan records; grown models are shape-checked.
+ * The one idea: a step is the same file with other lets, so it is evaluated like an import with
+ * arguments; steps build on each other in the order of the file.
+ */
+#include "check_train.h"
+
+#include <math.h>
+
+static File *target_of(Eval *ev, File *f, const Ast *items, Span at, const char *what, bool required)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_SET || it->kid[0]->n || strcmp(it->kid[0]->name, "of"))
+            continue;
+        Value v = eval(ev, it->kid[1], f->env, NULL);
+        if (v.kind == V_FILE)
+            return v.file;
+        if (v.kind != V_POISON)
+            err(ev, "E0206", it->kid[1]->span, "", "`of` must be an imported file, got %s", value_kind_name(&v));
+        return NULL;
+    }
+    if (required) {
+        Diag *d = err(ev, "E0104", at, "missing `of`", "`%s` needs `of`", what);
+        diag_help(ev->ctx, d, "import the file with a name, `import \"model.vwn\" as m`, and write `of = m`");
+        return NULL;
+    }
+    return f;
+}
+
+static Override let_override(Eval *ev, File *f, const Ast *let, const char *what)
+{
+    Ast *path = NEW(ev->arena, Ast);
+    *path = (Ast){.kind = AST_PATH, .name = let->name, .span = let->name_span, .name_span = let->name_span};
+    LineCol at = source_position(ev->ctx, let->span.file, let->span.lo);
+    return (Override){.path = path, .expr = let->kid[1], .env = f->env, .span = let->name_span,
+                      .origin = name_printf(ev->ctx, "%s at %s:%u:%u", what, f->path, at.line, at.column)};
+}
+
+static bool let_exists(Eval *ev, File *target, const Ast *let)
+{
+    if (map_get(&target->names, (uintptr_t)let->name))
+        return true;
+    Diag *d = err(ev, "E0115", let->name_span, "", "%s has no let `%s`", target->path, let->name);
+    VEC(Name) names = {0};
+    for (size_t k = 0; k < target->lets.n; k++)
+        vec_push(ev->arena, &names, target->lets.v[k]->name);
+    suggest(ev, d, let->name, names.v, names.n, let->name_span);
+    return false;
+}
+
+/* When the step happens; *known false when only training can tell (a plateau). */
+static const HostExpr *trigger(Eval *ev, File *f, const Ast *items, Span at, const char *name)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_SET || it->kid[0]->n || strcmp(it->kid[0]->name, "when"))
+            continue;
+        if (it->kid[1]->kind == AST_ID && !strcmp(it->kid[1]->name, "start"))
+            return NULL;
+        Value v = eval(ev, it->kid[1], f->env, NULL);
+        if (v.kind == V_HOST)
+            return v.host;
+        if (v.kind == V_SPEC && !strcmp(v.record->name, "plateau"))
+            return host_const(ev->arena, NAN);
+        if (v.kind != V_POISON) {
+            Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`when` must be a condition on the run, got %s", value_kind_name(&v));
+            diag_help(ev->ctx, d, "for example `when = step >= 10k`, `when = tokens >= 1B` or `when = start`");
+        }
+        return NULL;
+    }
+    Diag *d = err(ev, "E0104", at, "missing `when`", "`grow %s` needs `when`", name);
+    diag_help(ev->ctx, d, "for example `when = step >= 10k`");
+    return NULL;
+}
+
+static void unknown_items(Eval *ev, const Ast *items, const char *what, const char *known)
+{
+    VEC(Name) names = {0};
+    char *copy = arena_copy(ev->arena, known, strlen(known)), *save;
+    for (char *p = strtok_r(copy, ", ", &save); p; p = strtok_r(NULL, ", ", &save))
+        vec_push(ev->arena, &names, name_str(ev->ctx, p));
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_SET && it->kind != AST_NODE)
+            continue;
+        Name key = it->kid[0]->name;
+        bool ok = false;
+        for (size_t k = 0; k < names.n; k++)
+            ok |= names.v[k] == key;
+        if (ok)
+            continue;
+        Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "`%s` has no attribute `%s`", what, key);
+        diag_note(ev->ctx, d, "it holds let, check and %s", known);
+        suggest(ev, d, key, names.v, names.n, it->kid[0]->span);
+    }
+}
+
+/* The names a check inside the step sees: what a file can be asked means the grown model. */
+static Env *grown_env(Eval *ev, File *f, File *after)
+{
+    static const char *const fields[] = {"params", "stored_params", "active_params", "dead_params", "flops_per_token",
+                                         "state_width"};
+    Env *env = f->env;
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        Name name = name_str(ev->ctx, fields[i]);
+        env = env_bind(ev, env, name, file_field(ev, after, name, NO_SPAN), NO_SPAN);
+    }
+    return env;
+}
+
+static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
+{
+    const Ast *items = it->kid[2];
+    Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
+    GrowStep g = {.name = name, .before = before, .span = it->kid[0]->span};
+    unknown_items(ev, items, "grow", "when, of, from, fill, moments, old, new, train");
+    g.when = trigger(ev, f, items, it->kid[0]->span, name);
+    Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
+    const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
+    size_t n = 0;
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_LET && let_exists(ev, target, items->kid[i])) {
+            lets[n] = arena_printf(ev->arena, "%s = %s", items->kid[i]->name, expr_text(ev, items->kid[i]->kid[1]));
+            o[n++] = let_override(ev, f, items->kid[i], "grow");
+        }
+    g.lets = lets;
+    g.n_lets = n;
+    if (diag_errors(ev->ctx))
+        return NULL;
+    File *after = file_again(ev, target, o, n);
+    g.after = build_model(ev, after);
+    if (g.after) {
+        Env *env = grown_env(ev, f, after);
+        for (uint32_t i = 0; i < items->n; i++)
+            if (items->kid[i]->kind == AST_CHECK)
+                run_check(ev, after, items->kid[i], env, name);
+    }
+    vec_push(ev->arena, &ev->unit->grow, g);
+    return after;
+}
+
+void build_grow(Eval *ev, File *f)
+{
+    File *now = NULL, *target = NULL;
+    for (size_t i = 0; i < f->grows.n && !diag_errors(ev->ctx); i++) {
+        const Ast *it = f->grows.v[i];
+        File *of = target_of(ev, f, it->kid[2], it->kid[0]->span, "grow", false);
+        if (!of)
+            return;
+        if (of != target) {
+            target = now = of;
+        }
+        const Model *before = build_model(ev, now);
+        if (!before) {
+            if (!diag_errors(ev->ctx))
+                err(ev, "E0111", it->kid[0]->span, "", "%s has no model to grow", now->path);
+            return;
+        }
+        File *after = grow_one(ev, f, now, it, before);
+        if (!after)
+            return;
+        now = after;
+    }
+}
+
+/* ---- sweeps ---- */
+
+typedef struct Axis {
+    const Ast *path, *expr;
+    Value values;
+} Axis;
+typedef struct Sweep {
+    Eval *ev;
+    File *file, *target;
+    Axis *axis;
+    size_t n_axis;
+    Override *lets;
+    size_t n_lets;
+    const Ast *skip;
+    int64_t points, built;
+    Span at;
+} Sweep;
+
+static bool sweep_axes(Sweep *s, const Ast *items)
+{
+    Eval *ev = s->ev;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_OFF)
+            continue;
+        if (it->kind != AST_SET) {
+            err(ev, "E0110", it->span, "", "`vary` holds `path = [values]`");
+            return false;
+        }
+        Value v = eval(ev, it->kid[1], s->file->env, NULL);
+        if (v.kind != V_LIST || !v.list->n) {
+            if (v.kind != V_POISON)
+                err(ev, "E0206", it->kid[1]->span, "", "an axis of a sweep is a list of values");
+            return false;
+        }
+        if (!map_get(&s->target->names, (uintptr_t)it->kid[0]->name)) {
+            Diag *d = err(ev, "E0115", it->kid[0]->span, "", "%s has no let `%s`", s->target->path, it->kid[0]->name);
+            VEC(Name) names = {0};
+            for (size_t k = 0; k < s->target->lets.n; k++)
+                vec_push(ev->arena, &names, s->target->lets.v[k]->name);
+            suggest(ev, d, it->kid[0]->name, names.v, names.n, it->kid[0]->span);
+            return false;
+        }
+        s->axis[s->n_axis++] = (Axis){it->kid[0], it->kid[1], v};
+    }
+    return true;
+}
+
+/* The expression of the k-th entry: from the literal list, or a number printed. */
+static const Ast *entry(Sweep *s, const Axis *a, size_t k)
+{
+    if (a->expr->kind == AST_LIST)
+        return a->expr->kid[k];
+    const char *text = value_text(s->ev, &a->values.list->v[k]);
+    return vwn_parse_expr(s->ev->ctx, source_add(s->ev->ctx, "<sweep>", text, strlen(text)));
+}
+
+/* A let that follows from the axes sees the target's names, so its environment is set afterwards. */
+static void sweep_point(Sweep *s, const size_t *at)
+{
+    Eval *ev = s->ev;
+    Override *o = NEW_ARRAY(ev->arena, Override, s->n_axis + s->n_lets + 1);
+    for (size_t i = 0; i < s->n_axis; i++)
+        o[i] = (Override){.path = s->axis[i].path, .expr = entry(s, &s->axis[i], at[i]), .env = s->file->env,
+                          .span = s->axis[i].path->span, .origin = name_str(ev->ctx, "sweep")};
+    memcpy(o + s->n_axis, s->lets, s->n_lets * sizeof *o);
+    File *f = file_again(ev, s->target, o, s->n_axis + s->n_lets);
+    for (size_t i = 0; i < f->lets.n; i++)
+        for (size_t k = 0; k < s->n_lets; k++)
+            if (f->lets.v[i]->name == s->lets[k].path->name)
+                f->lets.v[i]->env = f->env;
+    if (s->skip) {
+        Value v = eval(ev, s->skip, f->env, NULL);
+        if (v.kind == V_BOOL && v.num != 0)
+            return;
+        if (v.kind != V_BOOL && v.kind != V_POISON)
+            err(ev, "E0206", s->skip->span, "", "`skip` must be true or false, got %s", value_kind_name(&v));
+    }
+    s->points++;
+    enum { MOST_BUILT = 8 }; /* every further point is checked when its run starts */
+    if (s->built++ < MOST_BUILT && f->model_ast)
+        build_model(ev, f);
+}
+
+static void sweep_points(Sweep *s, size_t level, size_t *at)
+{
+    if (diag_errors(s->ev->ctx))
+        return;
+    if (level == s->n_axis) {
+        spend(s->ev, s->at, 1000);
+        sweep_point(s, at);
+        return;
+    }
+    for (size_t k = 0; k < s->axis[level].values.list->n; k++) {
+        at[level] = k;
+        sweep_points(s, level + 1, at);
+    }
+}
+
+static void sweep_one(Eval *ev, File *f, const Ast *it)
+{
+    const Ast *items = it->kid[2];
+    SweepPlan plan = {.name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "sweep"), .span = it->kid[0]->span};
+    Sweep s = {.ev = ev, .file = f, .at = plan.span};
+    unknown_items(ev, items, "sweep", "of, vary, skip, seeds, zip, random, order, report");
+    s.target = target_of(ev, f, items, plan.span, "sweep", true);
+    if (!s.target)
+        return;
+    s.axis = NEW_ARRAY(ev->arena, Axis, 64);
+    s.lets = NEW_ARRAY(ev->arena, Override, items->n + 1);
+    int64_t seeds = 1;
+    bool axes = false;
+    for (uint32_t i = 0; i < items->n; i++) {
+        const Ast *k = items->kid[i];
+        if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "vary")) {
+            if (k->kid[2] && k->kid[2]->n > 32)
+                limit(ev, k->kid[0]->span, "sweep axes", 32);
+            axes = sweep_axes(&s, k->kid[2]);
+        } else if (k->kind == AST_LET && let_exists(ev, s.target, k)) {
+            s.lets[s.n_lets++] = let_override(ev, f, k, "sweep");
+        } else if (k->kind == AST_SET && !strcmp(k->kid[0]->name, "skip")) {
+            s.skip = k->kid[1];
+        } else if (k->kind == AST_SET && !strcmp(k->kid[0]->name, "seeds")) {
+            Value v = eval(ev, k->kid[1], f->env, NULL);
+            seeds = v.kind == V_LIST ? (int64_t)v.list->n : 1;
+        }
+    }
+    if (!axes) {
+        if (!diag_errors(ev->ctx)) {
+            Diag *d = err(ev, "E0104", plan.span, "missing `vary`", "`sweep` needs `vary`");
+            diag_help(ev->ctx, d, "for example `vary { D = [256, 512] }`");
+        }
+        return;
+    }
+    size_t at[64] = {0};
+    sweep_points(&s, 0, at);
+    plan.points = s.points * seeds;
+    plan.path = NEW_ARRAY(ev->arena, const char *, s.n_axis + 1);
+    for (size_t i = 0; i < s.n_axis; i++) {
+        Buf b = buf_new(ev->arena);
+        buf_puts(&b, s.axis[i].path->name);
+        for (uint32_t k = 0; k < s.axis[i].path->n; k++)
+            if (s.axis[i].path->kid[k]->kind == AST_DOT)
+                buf_printf(&b, ".%s", s.axis[i].path->kid[k]->name);
+        plan.path[plan.n_path++] = b.s;
+    }
+    vec_push(ev->arena, &ev->unit->sweep, plan);
+}
+
+void build_sweep(Eval *ev, File *f)
+{
+    for (size_t i = 0; i < f->sweeps.n && !diag_errors(ev->ctx); i++)
+        sweep_one(ev, f, f->sweeps.v[i]);
+}

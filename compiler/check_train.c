@@ -1,0 +1,762 @@
+/* check_train.c - the `train` node: data, batch, length, optimizer, schedules, evaluation.
+ *
+ * In:  the node's items and a checked model.   Out: a Train without a quantity left unresolved.
+ * The one idea: everything that has a unit is turned into sequences and steps here, where the context and
+ * the batch are known; lengths that depend on the data stay expressions of the run's length.
+ */
+#include "check_train.h"
+
+#include <math.h>
+
+/* ---- attributes of a node that C knows ---- */
+
+static void attrs_add(Attrs *a, Name name, const Ast *expr, Env *env, Span span)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (a->v[i].name == name) {
+            if (a->v[i].span.file == span.file && !a->v[i].overridden)
+                err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name);
+            a->v[i] = (TrainAttr){name, expr, env, span, false, true};
+            return;
+        }
+    a->v[a->n++] = (TrainAttr){name, expr, env, span, false, false};
+}
+
+void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at)
+{
+    Name *over;
+    size_t n_over;
+    override_attrs(ev, f, path, &over, &n_over);
+    *a = (Attrs){.ev = ev, .what = what, .at = at};
+    a->v = NEW_ARRAY(ev->arena, TrainAttr, (items ? items->n : 0) + n_over + 1);
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET && it->kid[0]->n == 0)
+            attrs_add(a, it->kid[0]->name, it->kid[1], f->env, it->span);
+        else if (it->kind == AST_SET)
+            err(ev, "E0110", it->span, "", "`%s` has no attribute of this form", what);
+    }
+    for (size_t i = 0; i < n_over; i++) {
+        Override *o = override_for(f, path, over[i]);
+        attrs_add(a, over[i], o->expr, o->env, o->span);
+    }
+}
+
+const TrainAttr *attrs_get(Attrs *a, const char *name)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->v[i].name, name)) {
+            a->v[i].used = true;
+            return &a->v[i];
+        }
+    return NULL;
+}
+
+const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help)
+{
+    const TrainAttr *t = attrs_get(a, name);
+    if (t)
+        return t;
+    Diag *d = err(a->ev, "E0104", a->at, "", "`%s` needs `%s`", a->what, name);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", name);
+    diag_help(a->ev->ctx, d, "%s", help);
+    return NULL;
+}
+
+void attrs_close(Attrs *a, const char *known)
+{
+    VEC(Name) names = {0};
+    char *copy = arena_copy(a->ev->arena, known, strlen(known)), *save;
+    for (char *p = strtok_r(copy, ", ", &save); p; p = strtok_r(NULL, ", ", &save))
+        vec_push(a->ev->arena, &names, name_str(a->ev->ctx, p));
+    for (size_t i = 0; i < a->n; i++) {
+        if (a->v[i].used)
+            continue;
+        Span at = a->v[i].span;
+        at.hi = at.lo + (uint32_t)strlen(a->v[i].name);
+        Diag *d = err(a->ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", a->what, a->v[i].name);
+        diag_note(a->ev->ctx, d, "its attributes are %s", known);
+        suggest(a->ev, d, a->v[i].name, names.v, names.n, at);
+    }
+}
+
+Value attr_value(Attrs *a, const TrainAttr *t)
+{
+    return t ? eval(a->ev, t->expr, t->env, NULL) : v_none();
+}
+
+static double attr_number(Attrs *a, const char *name, double fallback)
+{
+    const TrainAttr *t = attrs_get(a, name);
+    double x = fallback;
+    if (t)
+        eval_number(a->ev, t->expr, t->env, NULL, name, &x);
+    return x;
+}
+
+/* ---- quantities ---- */
+
+static void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
+{
+    Diag *d = err(ev, "E0201", at, "", "`%s` needs a unit", what);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(ev->arena, "%.6g of what?", x);
+    if (t->context > 1)
+        diag_note(ev->ctx, d, "with context = %lld the two readings differ by a factor of %lld", (long long)t->context,
+                  (long long)t->context);
+    Buf n = buf_new(ev->arena);
+    buf_count(&n, (int64_t)(x * (double)t->context));
+    if (!strcmp(what, "batch"))
+        diag_help(ev->ctx, d, "write `%.6g seqs` (%s tokens per step) or `0.5M tokens`", x, n.s);
+    else
+        diag_help(ev->ctx, d, "write %s", example);
+}
+
+/* seqs, images or tokens as whole sequences. */
+static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const Train *t, int64_t *out)
+{
+    double seqs = 0;
+    if (v->kind == V_NUM) {
+        no_unit(ev, at, what, v->num, t, "`64 seqs`");
+        return false;
+    }
+    if (v->kind != V_QTY) {
+        if (v->kind != V_POISON)
+            err(ev, "E0206", at, "", "`%s` must be a quantity such as `64 seqs`, got %s", what, value_kind_name(v));
+        return false;
+    }
+    if (!strcmp(v->word, "seq") || !strcmp(v->word, "image")) {
+        seqs = v->num;
+    } else if (!strcmp(v->word, "token")) {
+        seqs = v->num / (double)t->context;
+        if (!is_whole(seqs)) {
+            Diag *d = err(ev, "E0605", at, "", "%.0f tokens are not a whole number of sequences of %lld", v->num,
+                          (long long)t->context);
+            double down = floor(seqs), up = ceil(seqs);
+            diag_help(ev->ctx, d, "write %.0f or %.0f tokens, that is %.0f or %.0f seqs; `1Mi tokens` is 2^20", down * (double)t->context,
+                      up * (double)t->context, down, up);
+            return false;
+        }
+    } else {
+        err(ev, "E0201", at, "", "`%s` is counted in seqs or tokens, not in %ss", what, v->word);
+        return false;
+    }
+    if (!is_whole(seqs) || seqs < 1 || seqs > 1e9) {
+        err(ev, "E0206", at, "", "`%s` must be at least one whole sequence, got %.6g", what, seqs);
+        return false;
+    }
+    *out = (int64_t)rint(seqs);
+    return true;
+}
+
+/* A length of time as steps: an expression, since epochs are known only with the data. */
+static const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t)
+{
+    Arena *a = ev->arena;
+    double per_step = (double)t->batch_seqs * (double)t->context;
+    if (v->kind == V_HOST)
+        return v->host;
+    if (v->kind == V_NUM && v->num >= 0 && v->num <= 1)
+        return v->num == 0 ? host_const(a, 0) : host_op(a, HO_MUL, host_const(a, v->num), host_var(a, HV_LENGTH), NULL);
+    if (v->kind == V_NUM) {
+        no_unit(ev, at, what, v->num, t, "`2000 steps`, `100M tokens` or a share such as `1%`");
+        return NULL;
+    }
+    if (v->kind == V_QTY && !strcmp(v->word, "step"))
+        return host_const(a, v->num);
+    if (v->kind == V_QTY && !strcmp(v->word, "token"))
+        return host_const(a, v->num / per_step);
+    if (v->kind == V_QTY && !strcmp(v->word, "seq"))
+        return host_const(a, v->num / (double)t->batch_seqs);
+    if (v->kind == V_QTY && !strcmp(v->word, "epoch") && t->length_epochs > 0)
+        return host_op(a, HO_MUL, host_const(a, v->num / t->length_epochs), host_var(a, HV_LENGTH), NULL);
+    if (v->kind != V_POISON)
+        err(ev, "E0201", at, "", "`%s` is a length of training: steps, tokens, epochs or a share", what);
+    return NULL;
+}
+
+static bool to_count(Attrs *a, const TrainAttr *at, const Train *t, int64_t *steps)
+{
+    Value v = attr_value(a, at);
+    const HostExpr *e = v.kind == V_NUM ? NULL : steps_of(a->ev, &v, at->expr->span, at->name, t);
+    double x = 0;
+    if (v.kind == V_NUM)
+        no_unit(a->ev, at->expr->span, at->name, v.num, t, "`250 steps`");
+    if (!e)
+        return false;
+    if (!host_is_const(e, &x) || x < 1) {
+        err(a->ev, "E0206", at->expr->span, "", "`%s` must be at least one step", at->name);
+        return false;
+    }
+    *steps = (int64_t)fmax(1, rint(x));
+    return true;
+}
+
+/* ---- schedules ---- */
+
+typedef struct Sched {
+    Eval *ev;
+    const Record *r;
+    const Train *train;
+    bool bad;
+} Sched;
+
+static const Field *field(const Sched *s, const char *name)
+{
+    for (size_t i = 0; i < s->r->n; i++)
+        if (s->r->field[i].name && !strcmp(s->r->field[i].name, name))
+            return &s->r->field[i];
+    return NULL;
+}
+
+static const HostExpr *sched_number(Sched *s, const char *name, double fallback)
+{
+    const Field *f = field(s, name);
+    if (!f || f->value->kind == V_NONE)
+        return host_const(s->ev->arena, fallback);
+    const HostExpr *e = to_host(s->ev, f->value);
+    if (!e) {
+        err(s->ev, "E0206", f->span, "", "`%s` must be a number", name);
+        s->bad = true;
+    }
+    return e;
+}
+
+static const HostExpr *sched_steps(Sched *s, const char *name, const HostExpr *fallback)
+{
+    const Field *f = field(s, name);
+    if (!f || f->value->kind == V_NONE)
+        return fallback;
+    const HostExpr *e = steps_of(s->ev, f->value, f->span, name, s->train);
+    s->bad |= !e;
+    return e;
+}
+
+#define H2(op, x, y) host_op(a, op, x, y, NULL)
+
+/* (step + 1) / warmup while step < warmup, then `rest`; linear warm-up to the value at its end. */
+static const HostExpr *warmed(Arena *a, const HostExpr *warmup, const HostExpr *at_end, const HostExpr *rest)
+{
+    const HostExpr *step = host_var(a, HV_STEP), *one = host_const(a, 1);
+    const HostExpr *ramp = H2(HO_MUL, at_end, H2(HO_DIV, H2(HO_ADD, step, one), H2(HO_MAX, warmup, one)));
+    return host_op(a, HO_IF, H2(HO_LT, step, warmup), ramp, rest);
+}
+
+/* How far the run is between two steps, within 0..1. */
+static const HostExpr *between(Arena *a, const HostExpr *from, const HostExpr *to)
+{
+    const HostExpr *one = host_const(a, 1), *zero = host_const(a, 0);
+    const HostExpr *x = H2(HO_DIV, H2(HO_SUB, host_var(a, HV_STEP), from), H2(HO_MAX, H2(HO_SUB, to, from), one));
+    return H2(HO_MIN, H2(HO_MAX, x, zero), one);
+}
+
+static const HostExpr *power_schedule(Sched *s, Arena *a, const HostExpr *peak, const HostExpr *warmup)
+{
+    /* min(peak, scale * tokens^exponent), tokens counted to the step's end. */
+    if (!field(s, "scale")) {
+        Diag *d = err(s->ev, "E0104", s->r->span, "missing `scale`", "`power` needs `scale`");
+        diag_note(s->ev->ctx, d, "lr = min(peak, scale * tokens ^ exponent)");
+        s->bad = true;
+        return NULL;
+    }
+    const HostExpr *scale = sched_number(s, "scale", 1), *exponent = sched_number(s, "exponent", 0);
+    if (s->bad)
+        return NULL;
+    const HostExpr *per_step = host_const(a, (double)s->train->batch_seqs * (double)s->train->context);
+    const HostExpr *step1 = H2(HO_ADD, host_var(a, HV_STEP), host_const(a, 1));
+    const HostExpr *now = H2(HO_MIN, peak, H2(HO_MUL, scale, H2(HO_POW, H2(HO_MUL, per_step, step1), exponent)));
+    const HostExpr *end = H2(HO_MAX, warmup, host_const(a, 1));
+    const HostExpr *at_end = H2(HO_MIN, peak, H2(HO_MUL, scale, H2(HO_POW, H2(HO_MUL, per_step, end), exponent)));
+    return warmed(a, warmup, at_end, now);
+}
+
+static const HostExpr *spec_schedule(Sched *s)
+{
+    Arena *a = s->ev->arena;
+    const char *name = s->r->name;
+    const HostExpr *length = host_var(a, HV_LENGTH), *one = host_const(a, 1);
+    const HostExpr *peak = sched_number(s, "peak", 0), *floor_ = sched_number(s, "floor", 0);
+    const HostExpr *warmup = sched_steps(s, "warmup", host_const(a, 0)), *total = sched_steps(s, "total", length);
+    if (s->bad)
+        return NULL;
+    if (!strcmp(name, "constant"))
+        return warmed(a, warmup, peak, peak);
+    if (!strcmp(name, "power"))
+        return power_schedule(s, a, peak, warmup);
+    const HostExpr *span = H2(HO_SUB, peak, floor_), *rest;
+    if (!strcmp(name, "cosine")) {
+        const HostExpr *angle = H2(HO_MUL, host_const(a, acos(-1)), between(a, warmup, total));
+        const HostExpr *half = H2(HO_MUL, host_const(a, 0.5), H2(HO_ADD, one, host_op(a, HO_COS, angle, NULL, NULL)));
+        rest = H2(HO_ADD, floor_, H2(HO_MUL, span, half));
+    } else if (!strcmp(name, "linear")) {
+        rest = H2(HO_SUB, peak, H2(HO_MUL, span, between(a, warmup, total)));
+    } else if (!strcmp(name, "wsd")) {
+        const HostExpr *decay = sched_steps(s, "decay", NULL);
+        if (s->bad || !decay)
+            return NULL;
+        rest = H2(HO_SUB, peak, H2(HO_MUL, span, between(a, H2(HO_SUB, total, decay), total)));
+    } else {
+        Diag *d = err(s->ev, "E0206", s->r->span, "", "`%s` is not a schedule", name);
+        diag_help(s->ev->ctx, d, "schedules are constant, linear, cosine, power and wsd");
+        return NULL;
+    }
+    return warmed(a, warmup, peak, rest);
+}
+
+const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train)
+{
+    const HostExpr *e = to_host(ev, v);
+    if (e)
+        return e;
+    if (v->kind == V_SPEC) {
+        Sched s = {.ev = ev, .r = v->record, .train = train};
+        return spec_schedule(&s);
+    }
+    if (v->kind != V_POISON)
+        err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s", value_kind_name(v));
+    return NULL;
+}
+
+/* `lr = linear(...)` means the schedule here, although `linear` is a block elsewhere; `constant(1e-3)`
+ * gives its peak by position. */
+static Value schedule_call(Attrs *a, const TrainAttr *t)
+{
+    Eval *ev = a->ev;
+    const Ast *e = t->expr;
+    bool named = e->kind == AST_CALL && e->kid[0]->kind == AST_ID;
+    if (!named || (strcmp(e->kid[0]->name, "linear") && strcmp(e->kid[0]->name, "constant")))
+        return attr_value(a, t);
+    static const Prim linear = {"linear", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec, "", 0, false};
+    static const Prim constant = {"constant", "peak: any, warmup: any = 0", prim_spec, "", 0, false};
+    return prim_call(ev, e->kid[0]->name[0] == 'l' ? &linear : &constant, e, t->env, NULL);
+}
+
+static void lint_schedule(Attrs *a, const Value *v, const TrainAttr *t, const Train *train)
+{
+    const Record *r = v->kind == V_SPEC ? v->record : NULL;
+    Sched s = {.ev = a->ev, .r = r, .train = train};
+    const Field *total = r ? field(&s, "total") : NULL;
+    double x;
+    const HostExpr *e = total && total->value->kind != V_NONE ? sched_steps(&s, "total", NULL) : NULL;
+    if (!e || !host_is_const(e, &x) || train->length_steps < 0 || x <= (double)train->length_steps + 0.5)
+        return;
+    Diag *d = diag_warning(a->ev->ctx, "W0601", "lr_never_decays", t->expr->span, "", "the schedule is longer than the run: %.0f of %lld steps",
+                           x, (long long)train->length_steps);
+    diag_help(a->ev->ctx, d, "write `total = length`, or leave `total` out");
+}
+
+/* ---- optimizer ---- */
+
+static bool glob(const char *p, const char *s)
+{
+    for (; *p; p++, s++) {
+        if (*p == '*') {
+            for (;; s++) {
+                if (glob(p + 1, s))
+                    return true;
+                if (!*s)
+                    return false;
+            }
+        }
+        if (*p != *s)
+            return false;
+    }
+    return !*s;
+}
+
+static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
+{
+    if (!it->kid[1]) {
+        err(ev, "E0110", it->span, "", "`group` needs a name or a path in quotes");
+        return;
+    }
+    Name label = it->kid[1]->name;
+    bool by_path = strpbrk(label, ".*[") != NULL;
+    Attrs a;
+    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
+    double decay = attr_number(&a, "weight_decay", NAN), scale = attr_number(&a, "lr_scale", 1);
+    const TrainAttr *fr = attrs_get(&a, "frozen");
+    Value frozen = attr_value(&a, fr);
+    attrs_close(&a, "weight_decay, lr_scale, frozen");
+    size_t hits = 0;
+    VEC(Name) groups = {0};
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        vec_push(ev->arena, &groups, p->group);
+        if (by_path ? !glob(label, p->path) : p->group != label)
+            continue;
+        hits++;
+        if (!isnan(decay))
+            o->decay[i] = decay;
+        o->lr_scale[i] *= scale;
+        if (fr)
+            o->frozen[i] = frozen.kind == V_BOOL && frozen.num != 0;
+    }
+    Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
+    if (!hits && (by_path || near)) {
+        Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
+        if (near)
+            diag_fix(ev->ctx, d, it->kid[1]->span, near, FIX_MAYBE, "did you mean `%s`?", near);
+    }
+}
+
+static void missing_decay(Eval *ev, const Model *m, const Optimizer *o, Span at)
+{
+    VEC(Name) done = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < m->param.n; i++) {
+        bool seen = m->param.v[i].buffer;
+        for (size_t k = 0; k < done.n; k++)
+            seen |= done.v[k] == m->param.v[i].group;
+        if (seen)
+            continue;
+        vec_push(ev->arena, &done, m->param.v[i].group);
+        buf_printf(&all, "%s%s", all.n ? ", " : "", m->param.v[i].group);
+    }
+    for (size_t k = 0; k < done.n; k++) {
+        int64_t weights = 0, tensors = 0;
+        for (size_t i = 0; i < m->param.n; i++) {
+            const Param *p = &m->param.v[i];
+            if (p->buffer || p->group != done.v[k] || !isnan(o->decay[i]))
+                continue;
+            weights += p->elements;
+            tensors++;
+        }
+        if (!tensors)
+            continue;
+        Buf n = buf_new(ev->arena);
+        buf_count(&n, weights);
+        Diag *d = err(ev, "E0602", at, "", "no weight decay given for group `%s`", done.v[k]);
+        if (d->labels.n)
+            d->labels.v[0].text = arena_printf(ev->arena, "groups in this model: %s", all.s);
+        diag_note(ev->ctx, d, "group `%s` holds %s weights in %lld tensors", done.v[k], n.s, (long long)tensors);
+        diag_help(ev->ctx, d, "give it a value: `group %s { weight_decay = 0 }`", done.v[k]);
+        diag_help(ev->ctx, d, "or give one value for every group: `weight_decay = 0.1`");
+    }
+}
+
+static void add_constant(Eval *ev, Optimizer *o, const char *name, double x)
+{
+    vec_push(ev->arena, &o->constant, (OptimizerConstant){name_str(ev->ctx, name), x});
+}
+
+static void adamw_constants(Attrs *a, Optimizer *o)
+{
+    const TrainAttr *betas = attrs_need(a, "betas", "write `betas = [0.9, 0.95]`");
+    const TrainAttr *eps = attrs_need(a, "eps", "write `eps = 1e-8`");
+    Value b = attr_value(a, betas);
+    if (betas && (b.kind != V_LIST || b.list->n != 2 || b.list->v[0].kind != V_NUM || b.list->v[1].kind != V_NUM)) {
+        if (b.kind != V_POISON)
+            err(a->ev, "E0206", betas->expr->span, "", "`betas` is a list of two numbers");
+    } else if (betas) {
+        for (size_t i = 0; i < 2; i++)
+            if (b.list->v[i].num < 0 || b.list->v[i].num >= 1)
+                err(a->ev, "E0208", betas->expr->span, "", "`betas` must be in [0, 1)");
+        add_constant(a->ev, o, "beta1", b.list->v[0].num);
+        add_constant(a->ev, o, "beta2", b.list->v[1].num);
+    }
+    double x = 0;
+    if (eps && eval_number(a->ev, eps->expr, eps->env, NULL, "eps", &x))
+        add_constant(a->ev, o, "eps", x);
+}
+
+static void sgd_constants(Attrs *a, Optimizer *o)
+{
+    const TrainAttr *m = attrs_need(a, "momentum", "write `momentum = 0.9`, or 0 for none");
+    double x = 0;
+    if (m && eval_number(a->ev, m->expr, m->env, NULL, "momentum", &x))
+        add_constant(a->ev, o, "momentum", x);
+    const TrainAttr *n = attrs_get(a, "nesterov");
+    Value v = attr_value(a, n);
+    add_constant(a->ev, o, "nesterov", v.kind == V_BOOL ? v.num : 0);
+}
+
+static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
+{
+    Optimizer *o = &t->optimizer;
+    static const char *const kinds[] = {"adamw", "sgd"};
+    o->span = it->kid[1] ? span_join(it->kid[0]->span, it->kid[1]->span) : it->kid[0]->span;
+    o->kind = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "");
+    bool adamw = !strcmp(o->kind, "adamw"), sgd = !strcmp(o->kind, "sgd");
+    if (!adamw && !sgd) {
+        Diag *d = err(ev, "E0102", o->span, "", "no optimizer `%s`", o->kind);
+        diag_note(ev->ctx, d, "optimizers are adamw and sgd");
+        suggest(ev, d, o->kind, kinds, COUNT_OF(kinds), it->kid[1] ? it->kid[1]->span : o->span);
+        return;
+    }
+    size_t n = m->param.n;
+    o->lr_scale = NEW_ARRAY(ev->arena, double, n + 1);
+    o->decay = NEW_ARRAY(ev->arena, double, n + 1);
+    o->frozen = NEW_ARRAY(ev->arena, bool, n + 1);
+    Attrs a;
+    attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
+    const TrainAttr *lr = attrs_need(&a, "lr", "for example `lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%)`");
+    if (lr) {
+        Value v = schedule_call(&a, lr);
+        o->lr = schedule(ev, &v, lr->expr->span, t);
+        if (o->lr)
+            lint_schedule(&a, &v, lr, t);
+    }
+    double decay = attr_number(&a, "weight_decay", NAN);
+    for (size_t i = 0; i < n; i++) {
+        o->lr_scale[i] = m->param.v[i].lr_scale;
+        o->decay[i] = isnan(m->param.v[i].decay) ? decay : m->param.v[i].decay;
+        o->frozen[i] = m->param.v[i].frozen || m->param.v[i].buffer;
+    }
+    if (adamw)
+        adamw_constants(&a, o);
+    else
+        sgd_constants(&a, o);
+    attrs_close(&a, adamw ? "lr, betas, eps, weight_decay" : "lr, momentum, nesterov, weight_decay");
+    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
+        const Ast *k = it->kid[2]->kid[i];
+        if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "group"))
+            group_rule(ev, f, k, m, o);
+        else if (k->kind != AST_SET && k->kind != AST_OFF)
+            err(ev, "E0110", k->span, "", "`optimizer` holds attributes and `group` nodes");
+    }
+    missing_decay(ev, m, o, o->span);
+}
+
+/* ---- data ---- */
+
+static const Value *record_field(const Record *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->field[i].name && !strcmp(r->field[i].name, name))
+            return r->field[i].value;
+    return NULL;
+}
+
+static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
+{
+    const Record *r = v->kind == V_SPEC ? v->record : NULL;
+    bool text = r && !strcmp(r->name, "text_file"), tokens = r && !strcmp(r->name, "token_files");
+    out->span = at;
+    out->folder = f->folder;
+    if (!text && !tokens) {
+        if (v->kind != V_POISON) {
+            Diag *d = err(ev, "E0206", at, "", "`data` must be text_file(...) or token_files(...)");
+            diag_help(ev->ctx, d, "for example `data = text_file(\"corpus.txt\", val = 5%%)`");
+        }
+        return;
+    }
+    out->kind = text ? DATA_TEXT_FILE : DATA_TOKEN_FILES;
+    out->path = record_field(r, "path")->word;
+    const Value *val = record_field(r, "val");
+    out->val = val ? val->num : 0;
+    if (out->val < 0 || out->val >= 1)
+        err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%");
+    if (text)
+        return;
+    const Value *dtype = record_field(r, "dtype"), *header = record_field(r, "header"), *vp = record_field(r, "val_path");
+    out->bits = !strcmp(dtype->word, "u16") ? 16 : !strcmp(dtype->word, "u32") ? 32 : 0;
+    if (!out->bits)
+        err(ev, "E0205", at, "", "`dtype` must be `u16` or `u32`");
+    out->llmc_header = header && header->kind == V_WORD && !strcmp(header->word, "llm_c");
+    if (header && header->kind == V_WORD && !out->llmc_header && strcmp(header->word, "none"))
+        err(ev, "E0205", at, "", "`header` must be `none` or `llm_c`");
+    out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
+}
+
+static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Train *t)
+{
+    static const struct { const char *name; TokenizerKind kind; } rows[] = {
+        {"bytes", TOKENIZER_BYTES}, {"chars", TOKENIZER_CHARS}, {"file", TOKENIZER_FILE}};
+    t->tokenizer.span = at;
+    for (size_t i = 0; v->kind == V_SPEC && i < COUNT_OF(rows); i++)
+        if (!strcmp(v->record->name, rows[i].name))
+            t->tokenizer.kind = rows[i].kind;
+    if (t->tokenizer.kind == TOKENIZER_NONE) {
+        if (v->kind != V_POISON)
+            err(ev, "E0206", at, "", "`tokenizer` must be bytes(), chars() or file(\"...\")");
+        return;
+    }
+    if (t->tokenizer.kind == TOKENIZER_FILE)
+        t->tokenizer.path = record_field(v->record, "path")->word;
+    if (t->tokenizer.kind == TOKENIZER_BYTES && m->vocab && m->vocab < 256) {
+        Diag *d = err(ev, "E0601", at, "256 entries", "the tokenizer produces ids up to 255 but the embedding has %lld rows",
+                      (long long)m->vocab);
+        diag_help(ev->ctx, d, "write `vocab = 256`");
+    }
+}
+
+static void check_dtype(Eval *ev, const Model *m, const Train *t)
+{
+    if (t->data.kind != DATA_TOKEN_FILES || t->data.bits != 16 || m->vocab <= 65536)
+        return;
+    Diag *d = err(ev, "E0608", t->data.span, "", "u16 shards cannot hold the ids of %lld tokens", (long long)m->vocab);
+    diag_help(ev->ctx, d, "write the shards with `dtype = u32`");
+}
+
+/* ---- the node ---- */
+
+static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
+{
+    const Ast *optimizer = NULL;
+    for (uint32_t i = 0; i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET || it->kind == AST_OFF)
+            continue;
+        Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
+        Attrs a;
+        Span at = it->kind == AST_NODE ? it->kid[0]->span : it->span;
+        if (!strcmp(kind, "optimizer")) {
+            if (optimizer)
+                err(ev, "E0112", at, "", "a second `optimizer`");
+            optimizer = it;
+            build_optimizer(ev, f, it, m, t);
+            continue;
+        }
+        if (strcmp(kind, "eval") && strcmp(kind, "checkpoint") && strcmp(kind, "log")) {
+            Diag *d = err(ev, "E0110", at, "", "`train` cannot hold this item");
+            diag_note(ev->ctx, d, "it holds attributes, optimizer, eval, checkpoint and log");
+            continue;
+        }
+        attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.%s", kind), kind, at);
+        const TrainAttr *every = attrs_need(&a, "every", "for example `every = 250 steps`");
+        int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
+        if (every)
+            to_count(&a, every, t, slot);
+        if (kind[0] == 'e') {
+            t->eval_batches = (int64_t)attr_number(&a, "batches", 10);
+            const TrainAttr *d = attrs_get(&a, "data");
+            Value v = attr_value(&a, d);
+            if (d)
+                data_spec(ev, f, &v, d->expr->span, &t->eval_data);
+            if (t->eval_batches < 1)
+                err(ev, "E0206", at, "", "`batches` must be at least 1");
+        } else if (kind[0] == 'c') {
+            t->checkpoint_keep = (int64_t)attr_number(&a, "keep", 3);
+            if (t->checkpoint_keep < 1)
+                err(ev, "E0206", at, "", "`keep` must be at least 1");
+        }
+        attrs_close(&a, kind[0] == 'e' ? "every, batches, data" : kind[0] == 'c' ? "every, keep" : "every");
+    }
+    if (!optimizer) {
+        Diag *d = err(ev, "E0104", t->span, "missing `optimizer`", "`train` needs an `optimizer`");
+        diag_help(ev->ctx, d, "for example `optimizer adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }`");
+    }
+}
+
+static void train_length(Eval *ev, const Value *v, Span at, Train *t)
+{
+    double per_step = (double)t->batch_seqs * (double)t->context;
+    if (v->kind == V_NUM) {
+        no_unit(ev, at, "length", v->num, t, "`5000 steps`, `100B tokens` or `3 epochs`");
+        return;
+    }
+    if (v->kind != V_QTY) {
+        if (v->kind != V_POISON)
+            err(ev, "E0206", at, "", "`length` must be a quantity such as `5000 steps`");
+        return;
+    }
+    if (!strcmp(v->word, "epoch")) {
+        t->length_epochs = v->num;
+        t->length_steps = -1;
+    } else if (!strcmp(v->word, "step") || !strcmp(v->word, "token") || !strcmp(v->word, "seq")) {
+        double steps = v->word[0] == 't' ? v->num / per_step : v->word[1] == 'e' ? v->num / (double)t->batch_seqs : v->num;
+        t->length_steps = (int64_t)ceil(steps - 1e-9);
+    } else {
+        err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word);
+    }
+    if (t->length_steps == 0 || v->num <= 0)
+        err(ev, "E0206", at, "", "`length` must be at least one step");
+}
+
+static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
+{
+    if (v->kind == V_POISON)
+        return;
+    t->precision = value_text(ev, v);
+    if (v->kind == V_WORD && !strcmp(v->word, "fp32"))
+        return;
+    const Value *c = v->kind == V_SPEC && !strcmp(v->record->name, "mixed") ? record_field(v->record, "compute") : NULL;
+    const Value *master = c ? record_field(v->record, "master") : NULL;
+    if (!c || !master || strcmp(master->word, "fp32") || (strcmp(c->word, "bf16") && strcmp(c->word, "fp16") && strcmp(c->word, "fp32"))) {
+        Diag *d = err(ev, "E0205", at, "", "`precision` must be `fp32` or `mixed(compute = bf16, master = fp32)`");
+        diag_note(ev->ctx, d, "compute may be bf16, fp16 or fp32");
+        return;
+    }
+    t->wants_low_precision = strcmp(c->word, "fp32") != 0;
+}
+
+static void train_seed(Attrs *a, const TrainAttr *seed, Train *t)
+{
+    double x = 0;
+    if (!seed || !eval_number(a->ev, seed->expr, seed->env, NULL, "seed", &x))
+        return;
+    if (!is_whole(x) || x < 0 || x > 9e15)
+        err(a->ev, "E0206", seed->expr->span, "", "`seed` must be a whole number from 0");
+    else
+        t->seed = (uint64_t)x;
+}
+
+static void train_batch(Attrs *a, Train *t)
+{
+    const TrainAttr *batch = attrs_need(a, "batch", "for example `batch = 64 seqs`");
+    Value v = attr_value(a, batch);
+    t->batch_seqs = 1;
+    if (batch)
+        to_seqs(a->ev, &v, batch->expr->span, "batch", t, &t->batch_seqs);
+    t->micro_seqs = t->batch_seqs;
+    const TrainAttr *micro = attrs_get(a, "micro_batch");
+    v = attr_value(a, micro);
+    if (micro && to_seqs(a->ev, &v, micro->expr->span, "micro_batch", t, &t->micro_seqs) && t->batch_seqs % t->micro_seqs) {
+        Diag *d = err(a->ev, "E0606", micro->expr->span, "", "a batch of %lld sequences is not a whole number of micro-batches of %lld",
+                      (long long)t->batch_seqs, (long long)t->micro_seqs);
+        diag_label(a->ev->ctx, d, batch ? batch->expr->span : micro->expr->span, "the batch");
+        diag_help(a->ev->ctx, d, "choose a divisor of %lld", (long long)t->batch_seqs);
+    }
+}
+
+Train *build_train(Eval *ev, File *f, Model *m)
+{
+    const Ast *it = f->train_ast;
+    Train *t = NEW(ev->arena, Train);
+    size_t errors = diag_errors(ev->ctx);
+    t->span = it->kid[0]->span;
+    t->log_every = 1;
+    t->checkpoint_keep = 3;
+    if (!m) {
+        err(ev, "E0111", t->span, "", "`train` without a `model`");
+        return NULL;
+    }
+    t->context = m->context;
+    Attrs a;
+    attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train"), "train", t->span);
+    const TrainAttr *data = attrs_need(&a, "data", "for example `data = text_file(\"corpus.txt\", val = 5%)`");
+    Value v = attr_value(&a, data);
+    if (data)
+        data_spec(ev, f, &v, data->expr->span, &t->data);
+    const TrainAttr *tok = t->data.kind == DATA_TEXT_FILE ? attrs_need(&a, "tokenizer", "for example `tokenizer = bytes()`")
+                                                          : attrs_get(&a, "tokenizer");
+    v = attr_value(&a, tok);
+    if (tok)
+        tokenizer_spec(ev, &v, tok->expr->span, m, t);
+    train_batch(&a, t);
+    const TrainAttr *length = attrs_need(&a, "length", "for example `length = 5000 steps`");
+    v = attr_value(&a, length);
+    if (length)
+        train_length(ev, &v, length->expr->span, t);
+    train_seed(&a, attrs_need(&a, "seed", "for example `seed = 1`"), t);
+    const TrainAttr *precision = attrs_need(&a, "precision", "for example `precision = fp32`");
+    if (precision) {
+        bool word = precision->expr->kind == AST_ID;
+        v = word ? eval_word(ev, precision->expr, precision->env, NULL) : attr_value(&a, precision);
+        train_precision(ev, &v, precision->expr->span, t);
+    }
+    t->clip = attr_number(&a, "clip", 0);
+    if (t->clip < 0)
+        err(ev, "E0206", attrs_get(&a, "clip")->expr->span, "", "`clip` must not be negative");
+    const TrainAttr *re = attrs_get(&a, "recompute");
+    if (re) {
+        Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
+        diag_help(ev->ctx, d, "results are the same; `vwn cost` shows the memory it takes");
+    }
+    attrs_close(&a, "data, tokenizer, batch, length, seed, precision, clip, micro_batch, recompute");
+    check_dtype(ev, m, t);
+    sub_nodes(ev, f, it->kid[2], m, t);
+    return diag_errors(ev->ctx) == errors ? t : NULL;
+}

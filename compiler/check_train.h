@@ -1,0 +1,29 @@
+/* check_train.h - attributes of the nodes that C knows: train, grow, sweep. */
+#ifndef VWN_CHECK_TRAIN_H
+#define VWN_CHECK_TRAIN_H
+
+#include "check_prim.h"
+
+typedef struct TrainAttr {
+    Name name;
+    const Ast *expr;
+    Env *env;
+    Span span; /* the item */
+    bool used, overridden;
+} TrainAttr;
+typedef struct Attrs {
+    Eval *ev;
+    const char *what; /* "train", for messages */
+    Span at;
+    TrainAttr *v;
+    size_t n;
+} Attrs;
+
+/* Collects `name = expr` items and the overrides of `path`. */
+void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at);
+const TrainAttr *attrs_get(Attrs *a, const char *name);
+const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help); /* files E0104 */
+Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
+void attrs_close(Attrs *a, const char *known); /* files E0101 for what nothing asked for */
+
+#endif

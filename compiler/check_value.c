@@ -1,0 +1,453 @@
+/* check_value.c - values, environments and scopes of the evaluator, and its error messages.
+ *
+ * In: pieces of an evaluation.   Out: immutable values, persistent environments, diagnostics.
+ * The one idea: nothing here changes once it is bound (except a lazy binding being forced), so a closure
+ * can be evaluated later without surprises.
+ */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+
+Value v_poison(void) { return (Value){.kind = V_POISON}; }
+Value v_none(void) { return (Value){.kind = V_NONE}; }
+Value v_num(double x) { return (Value){.kind = V_NUM, .num = x}; }
+Value v_bool(bool b) { return (Value){.kind = V_BOOL, .num = b}; }
+Value v_str(Name s) { return (Value){.kind = V_STR, .word = s}; }
+Value v_word(Name s) { return (Value){.kind = V_WORD, .word = s}; }
+Value v_tensor(Val v) { return (Value){.kind = V_TENSOR, .val = v}; }
+
+Value v_dim(Dim d)
+{
+    if (dim_static(d))
+        return v_num((double)d.n);
+    return (Value){.kind = V_DIM, .dim = d};
+}
+
+Value v_host(const HostExpr *e)
+{
+    double x;
+    if (host_is_const(e, &x))
+        return v_num(x);
+    return (Value){.kind = V_HOST, .host = e};
+}
+
+Value v_list(Eval *ev, const Value *v, size_t n)
+{
+    ValueList *l = NEW(ev->arena, ValueList);
+    l->v = NEW_ARRAY(ev->arena, Value, n ? n : 1);
+    if (n)
+        memcpy(l->v, v, n * sizeof *v);
+    l->n = n;
+    return (Value){.kind = V_LIST, .list = l};
+}
+
+Value v_record(Eval *ev, Name name, const Field *f, size_t n)
+{
+    Record *r = NEW(ev->arena, Record);
+    r->name = name;
+    r->field = NEW_ARRAY(ev->arena, Field, n ? n : 1);
+    if (n)
+        memcpy(r->field, f, n * sizeof *f);
+    r->n = n;
+    return (Value){.kind = V_RECORD, .record = r};
+}
+
+const char *value_kind_name(const Value *v)
+{
+    switch (v->kind) {
+    case V_POISON: return "an error";
+    case V_NONE: return "none";
+    case V_NUM: return "a number";
+    case V_QTY: return "a quantity";
+    case V_REL: return "a relative length";
+    case V_BOOL: return "true or false";
+    case V_STR: return "a string";
+    case V_WORD: return "a word";
+    case V_LIST: return "a list";
+    case V_DOTS: return "`..`";
+    case V_DIM: return "a symbolic dimension";
+    case V_TENSOR: return "a tensor";
+    case V_INIT: return "an initialiser";
+    case V_FN: return "a function";
+    case V_BLOCK: return "a block";
+    case V_SUB: return "a sublayer";
+    case V_RECORD: return "a record";
+    case V_FILE: return "an imported file";
+    case V_HOST: return "a run-time number";
+    case V_SPEC: return "a description";
+    }
+    return "?";
+}
+
+static void print_list(Buf *out, const ValueList *l)
+{
+    buf_putc(out, '[');
+    for (size_t i = 0; i < l->n; i++) {
+        if (i)
+            buf_puts(out, ", ");
+        value_print(out, &l->v[i]);
+    }
+    buf_putc(out, ']');
+}
+
+static void print_fields(Buf *out, const Record *r)
+{
+    buf_printf(out, "%s(", r->name ? r->name : "");
+    for (size_t i = 0; i < r->n; i++) {
+        if (i)
+            buf_puts(out, ", ");
+        if (r->field[i].name)
+            buf_printf(out, "%s = ", r->field[i].name);
+        value_print(out, r->field[i].value);
+    }
+    buf_putc(out, ')');
+}
+
+static void print_init(Buf *out, const Init *i)
+{
+    switch (i->kind) {
+    case INIT_FILL:
+        if (i->a == 0 || i->a == 1) {
+            buf_puts(out, i->a == 0 ? "zeros" : "ones");
+            return;
+        }
+        buf_puts(out, "fill(");
+        break;
+    case INIT_EYE: buf_puts(out, "eye"); return;
+    case INIT_NORMAL: buf_puts(out, "normal(std = "); break;
+    case INIT_TRUNC_NORMAL: buf_puts(out, "trunc_normal(std = "); break;
+    case INIT_UNIFORM: buf_puts(out, "uniform(low = "); break;
+    case INIT_LIST: buf_printf(out, "a list of %zu numbers", i->n); return;
+    }
+    buf_number(out, i->a);
+    if (i->kind == INIT_TRUNC_NORMAL || i->kind == INIT_UNIFORM) {
+        buf_puts(out, i->kind == INIT_UNIFORM ? ", high = " : ", cutoff = ");
+        buf_number(out, i->b);
+    }
+    buf_putc(out, ')');
+}
+
+static void print_block(Buf *out, const BlockValue *b)
+{
+    buf_printf(out, "%s(", b->def->ast->name);
+    for (size_t i = 0; i < b->n_arg; i++) {
+        if (i)
+            buf_puts(out, ", ");
+        buf_printf(out, "%s = ", b->arg[i].name);
+        if (b->arg[i].expr)
+            ast_print_expr(out, b->arg[i].expr);
+        else
+            value_print(out, &b->arg[i].value);
+    }
+    buf_putc(out, ')');
+}
+
+void value_print(Buf *out, const Value *v)
+{
+    switch (v->kind) {
+    case V_NUM: buf_number(out, v->num); break;
+    case V_QTY:
+        buf_number(out, v->num);
+        buf_printf(out, " %s%s", v->word, strchr("hms", v->word[0]) && strlen(v->word) < 4 ? "" : "s");
+        break;
+    case V_REL:
+        buf_number(out, v->num);
+        buf_putc(out, v->rel);
+        break;
+    case V_BOOL: buf_puts(out, v->num != 0 ? "true" : "false"); break;
+    case V_STR: buf_json_string(out, v->word, strlen(v->word)); break;
+    case V_WORD: buf_puts(out, v->word); break;
+    case V_LIST: print_list(out, v->list); break;
+    case V_DOTS: buf_puts(out, ".."); break;
+    case V_DIM: dim_print(out, v->dim); break;
+    case V_FN: buf_puts(out, v->prim->name); break;
+    case V_INIT: print_init(out, v->init); break;
+    case V_BLOCK: print_block(out, v->block); break;
+    case V_RECORD:
+    case V_SPEC: print_fields(out, v->record); break;
+    case V_HOST: host_print(out, v->host); break;
+    default: buf_puts(out, value_kind_name(v)); break;
+    }
+}
+
+const char *value_text(Eval *ev, const Value *v)
+{
+    Buf b = buf_new(ev->arena);
+    value_print(&b, v);
+    return b.s;
+}
+
+bool is_whole(double x)
+{
+    double r = rint(x);
+    return fabs(x) < 9e15 && fabs(x - r) <= 1e-9 * (fabs(x) < 1 ? 1 : fabs(x));
+}
+
+static Name spelled(const Value *v)
+{
+    if (v->kind == V_WORD || v->kind == V_STR)
+        return v->word;
+    if (v->kind == V_FN)
+        return v->prim->name;
+    if (v->kind == V_NONE)
+        return "none";
+    return NULL;
+}
+
+bool value_equal(const Value *a, const Value *b)
+{
+    Name x = spelled(a), y = spelled(b);
+    if (x && y)
+        return !strcmp(x, y);
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case V_NUM:
+    case V_BOOL: return a->num == b->num;
+    case V_QTY: return a->num == b->num && a->word == b->word;
+    case V_REL: return a->num == b->num && a->rel == b->rel;
+    case V_DIM: return dim_eq(a->dim, b->dim);
+    case V_DOTS: return true;
+    case V_LIST:
+        if (a->list->n != b->list->n)
+            return false;
+        for (size_t i = 0; i < a->list->n; i++)
+            if (!value_equal(&a->list->v[i], &b->list->v[i]))
+                return false;
+        return true;
+    case V_BLOCK: return a->block == b->block;
+    case V_TENSOR: return a->val == b->val;
+    default: return false;
+    }
+}
+
+/* ---- environments ---- */
+
+Binding *binding_new(Eval *ev, Name name, Span span)
+{
+    Binding *b = NEW(ev->arena, Binding);
+    b->name = name;
+    b->span = span;
+    b->prefix = ev->frame && ev->frame->inst ? ev->frame->inst->path : name_str(ev->ctx, "");
+    b->serial = ++ev->serial;
+    return b;
+}
+
+Binding *binding_value(Eval *ev, Name name, Value v, Span span)
+{
+    Binding *b = binding_new(ev, name, span);
+    b->value = v;
+    return b;
+}
+
+Env *env_new(Eval *ev, Env *up, Binding *b)
+{
+    Env *e = NEW(ev->arena, Env);
+    e->up = up;
+    e->binding = b;
+    return e;
+}
+
+Env *env_edge(Eval *ev, Env *up)
+{
+    Env *e = NEW(ev->arena, Env);
+    e->up = up;
+    e->block_edge = true;
+    return e;
+}
+
+Env *env_bind(Eval *ev, Env *up, Name name, Value v, Span span)
+{
+    return env_new(ev, up, binding_value(ev, name, v, span));
+}
+
+static Binding *file_name(File *f, Name name)
+{
+    Binding *b = map_get(&f->names, (uintptr_t)name);
+    if (b)
+        return b;
+    for (size_t i = 0; i < f->imports.n; i++) {
+        Import *im = &f->imports.v[i];
+        if (im->as || !im->file)
+            continue;
+        b = map_get(&im->file->names, (uintptr_t)name);
+        if (b) {
+            im->used = true;
+            return b;
+        }
+    }
+    return NULL;
+}
+
+Binding *env_find(Env *env, Name name)
+{
+    for (; env; env = env->up) {
+        if (env->binding && env->binding->name == name)
+            return env->binding;
+        if (env->file) {
+            Binding *b = file_name(env->file, name);
+            if (b)
+                return b;
+        }
+    }
+    return NULL;
+}
+
+Binding *env_find_local(Env *env, Name name)
+{
+    for (; env && !env->block_edge; env = env->up)
+        if (env->binding && env->binding->name == name)
+            return env->binding;
+    return NULL;
+}
+
+const ValueList *env_dots(Env *env)
+{
+    for (; env && !env->block_edge; env = env->up)
+        if (env->dots)
+            return env->dots;
+    return NULL;
+}
+
+size_t env_names(Eval *ev, Env *env, Name **out)
+{
+    VEC(Name) v = {0};
+    for (; env; env = env->up) {
+        if (env->binding)
+            vec_push(ev->arena, &v, env->binding->name);
+        if (!env->file)
+            continue;
+        for (size_t i = 0; i < env->file->lets.n; i++)
+            vec_push(ev->arena, &v, env->file->lets.v[i]->name);
+        for (size_t i = 0; i < env->file->imports.n; i++) {
+            Import *im = &env->file->imports.v[i];
+            if (im->as)
+                vec_push(ev->arena, &v, im->as);
+            else
+                for (size_t k = 0; im->file && k < im->file->lets.n; k++)
+                    vec_push(ev->arena, &v, im->file->lets.v[k]->name);
+        }
+    }
+    *out = v.v;
+    return v.n;
+}
+
+Value binding_get(Eval *ev, Binding *b, Scope *placement)
+{
+    b->used = true;
+    if (b->state == BIND_READY)
+        return b->value;
+    if (b->state == BIND_BUSY) {
+        Diag *d = err(ev, "E0109", b->span, "needs its own value", "`%s` is defined by itself", b->name);
+        diag_help(ev->ctx, d, "break the circle: one of these names must not use the other");
+        b->state = BIND_READY;
+        return b->value = v_poison();
+    }
+    b->state = BIND_BUSY;
+    Scope *scope = b->scope ? b->scope : placement;
+    Value v = b->type ? eval_as(ev, b->expr, b->env, scope, b->type, b->name)
+                      : eval(ev, b->expr, b->env, scope);
+    if (b->state == BIND_BUSY) {
+        b->state = b->by_name ? BIND_LAZY : BIND_READY;
+        b->value = v;
+    }
+    return v;
+}
+
+/* ---- scopes ---- */
+
+Scope *scope_new(Eval *ev, Scope *up, Name path, Span span)
+{
+    Scope *s = NEW(ev->arena, Scope);
+    s->up = up;
+    s->path = path;
+    s->span = span;
+    return s;
+}
+
+void scope_set(Eval *ev, Scope *s, Name name, const Ast *expr, Env *env, Span span)
+{
+    Attribute *grown = NEW_ARRAY(ev->arena, Attribute, s->n_attr + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_attr; i++)
+        if (s->attr[i].name != name)
+            grown[n++] = s->attr[i];
+    grown[n++] = (Attribute){name, expr, env, span, false};
+    s->attr = grown;
+    s->n_attr = n;
+}
+
+Attribute *scope_find(Scope *s, Name name, Scope **where)
+{
+    for (; s; s = s->up)
+        for (size_t i = 0; i < s->n_attr; i++)
+            if (s->attr[i].name == name) {
+                if (where)
+                    *where = s;
+                return &s->attr[i];
+            }
+    return NULL;
+}
+
+Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
+{
+    Scope *where = NULL;
+    Attribute *a = scope_find(s, name, &where);
+    if (found)
+        *found = a != NULL;
+    if (!a)
+        return v_none();
+    a->used = true;
+    if (!strcmp(name, "mask"))
+        return eval_word(ev, a->expr, a->env, where->up);
+    return eval(ev, a->expr, a->env, where->up);
+}
+
+/* ---- messages ---- */
+
+static bool in_std(Eval *ev, Span s)
+{
+    return s.file && !strncmp(source_path(ev->ctx, s.file), "std/", 4);
+}
+
+Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    char text[1024];
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (in_std(ev, at)) {
+        for (Frame *f = ev->frame; f; f = f->up) {
+            if (!f->call.file || in_std(ev, f->call))
+                continue;
+            Diag *d = diag_error(ev->ctx, code, f->call, "while building this", "%s", text);
+            diag_related(ev->ctx, d, at, "%s", label && *label ? label : "here");
+            return d;
+        }
+    }
+    return diag_error(ev->ctx, code, at, label, "%s", text);
+}
+
+void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
+{
+    Name best = nearest_name(word, names, n);
+    if (best)
+        diag_fix(ev->ctx, d, at, best, FIX_MAYBE, "did you mean `%s`?", best);
+}
+
+void limit(Eval *ev, Span at, const char *name, long long value)
+{
+    Diag *d = err(ev, "E0008", at, "too much", "limit `%s` reached: %lld", name, value);
+    diag_note(ev->ctx, d, "limits keep a mistake in one number from taking the machine down");
+    ctx_raise(ev->ctx, ST_INPUT, NULL);
+}
+
+void spend(Eval *ev, Span at, int64_t work)
+{
+    enum { MOST = 4000000 };
+    ev->steps += work;
+    if (ev->steps > MOST || work > MOST)
+        limit(ev, at, "evaluation steps", MOST);
+}

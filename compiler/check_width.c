@@ -1,0 +1,120 @@
+/* check_width.c - `geometric(...)`, `arithmetic(...)`, `constant(...)`: width schedules as lists.
+ *
+ * In:  the arguments of the call.   Out: a list with one width per layer (solve.c does the work).
+ */
+#include "check_prim.h"
+
+#include "solve.h"
+
+#include <math.h>
+
+static bool relative(PrimArgs *a, size_t i, double unit, double *out)
+{
+    Value v = a->v[i];
+    if (v.kind == V_REL) {
+        *out = v.num * unit;
+        return true;
+    }
+    if (v.kind == V_NUM) {
+        *out = v.num;
+        return true;
+    }
+    prim_fail(a, "E0206", i, "expected a number or a relative length, got %s", value_kind_name(&v));
+    return false;
+}
+
+static double spec_number(const Record *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->field[i].name && !strcmp(r->field[i].name, name))
+            return r->field[i].value->num;
+    return 0;
+}
+
+static bool read_match(PrimArgs *a, size_t i, WidthProblem *p)
+{
+    const Value *v = &a->v[i];
+    if (v->kind == V_NONE)
+        return true;
+    if (v->kind == V_SPEC && !strcmp(v->record->name, "dense")) {
+        p->match = MATCH_DENSE;
+        p->mlp_matrices = spec_number(v->record, "mlp_matrices");
+        p->expansion = spec_number(v->record, "expansion");
+        return true;
+    }
+    if (v->kind == V_SPEC && !strcmp(v->record->name, "routed")) {
+        p->match = MATCH_MOE;
+        p->experts = spec_number(v->record, "experts");
+        p->expert_ratio = spec_number(v->record, "ratio");
+        return true;
+    }
+    prim_fail(a, "E0206", i, "`match` must be dense(...) or routed(...)");
+    return false;
+}
+
+static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
+{
+    static const char *const names[] = {"layers", "base", "bottleneck", "at", "match", "round", "first"};
+    Span at = a->call->span;
+    for (size_t i = 0; w->what && i < COUNT_OF(names); i++)
+        if (!strcmp(names[i], w->what) && a->ast[i])
+            at = a->span[i];
+    Diag *d = err(a->ev, "E0401", at, "", "no width schedule satisfies these constraints");
+    if (d->labels.n)
+        d->labels.v[0].text = arena_copy(a->ev->arena, w->why, strlen(w->why));
+    if (p->match != MATCH_NONE && a->ast[4]) {
+        diag_label(a->ev->ctx, d, a->span[4], "the parameter budget fixes the mean square width at %.6g", p->base);
+        diag_help(a->ev->ctx, d, "for an x shape choose a bottleneck below 1.0d");
+        diag_help(a->ev->ctx, d, "for a diamond drop `match` and give `first` and `bottleneck`");
+    }
+    return v_poison();
+}
+
+static Value p_widths(PrimArgs *a)
+{
+    WidthProblem p = {.shape = a->prim->name[0] == 'g' ? WIDTH_GEOMETRIC : WIDTH_ARITHMETIC};
+    double at;
+    p.layers = (int64_t)a->v[0].num;
+    p.base = a->v[1].num;
+    if (p.layers < 1 || p.layers > 4096)
+        return prim_fail(a, "E0401", 0, "`layers` must be from 1 to 4096");
+    if (!relative(a, 2, p.base, &p.bottleneck) || !relative(a, 3, (double)p.layers, &at) || !read_match(a, 4, &p))
+        return v_poison();
+    p.at = (int64_t)rint(at);
+    p.round = (int64_t)a->v[5].num;
+    if (a->v[6].kind != V_NONE && !relative(a, 6, p.base, &p.first))
+        return v_poison();
+    if (p.match == MATCH_NONE && a->v[6].kind == V_NONE)
+        return prim_fail(a, "E0104", 2, "give `match` (a parameter budget) or `first` (the width of layer 1)");
+    p.round_early = a->v[7].kind == V_WORD && !strcmp(a->v[7].word, "early");
+    WidthAnswer w = solve_widths(a->ev->arena, &p);
+    if (w.why)
+        return unsolved(a, &w, &p);
+    Value *v = NEW_ARRAY(a->ev->arena, Value, (size_t)p.layers);
+    for (int64_t i = 0; i < p.layers; i++)
+        v[i] = v_num(w.width[i]);
+    return v_list(a->ev, v, (size_t)p.layers);
+}
+
+static Value p_constant(PrimArgs *a)
+{
+    if (a->v[0].kind == V_NONE)
+        return prim_spec(a); /* a learning rate: constant(4e-4, warmup = ...) */
+    int64_t n = a->v[0].kind == V_NUM ? (int64_t)a->v[0].num : 0;
+    if (n < 1 || n > 4096 || a->v[1].kind != V_NUM)
+        return prim_fail(a, "E0401", 0, "`constant` needs layers (1 to 4096) and width");
+    Value *v = NEW_ARRAY(a->ev->arena, Value, (size_t)n);
+    for (int64_t i = 0; i < n; i++)
+        v[i] = a->v[1];
+    return v_list(a->ev, v, (size_t)n);
+}
+
+const Prim width_prims[] = {
+    {"geometric", "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: word = late", p_widths,
+     "widths that shrink to layer `at` and grow back by constant ratios", 0, false},
+    {"arithmetic", "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: word = late", p_widths,
+     "widths that shrink to layer `at` and grow back by constant differences", 0, false},
+    {"constant", "layers: any = none, width: any = none, peak: any = none, warmup: any = 0", p_constant,
+     "one width for all layers; as a learning rate, constant(peak = ..., warmup = ...)", 0, false},
+};
+const size_t width_prim_count = COUNT_OF(width_prims);
