@@ -6,8 +6,9 @@
  * Forward, `live` of a node is a box outside of which the node is zero whatever the weights
  * are; only pad and shift make such zeros, values of constants are never looked at. Backward,
  * `need` is the set of coordinates that anything reads, up to the trained losses and the
- * outputs: a few boxes. A product hands need on only where its other operand is live, so what
- * arrives at a parameter is what can receive a gradient. All rules err on the side of "alive".
+ * outputs: a few boxes. Nothing is needed where it is not live, and a product is live only
+ * where both operands are, so what arrives at a parameter is what can receive a gradient. All
+ * rules err on the side of "alive".
  *
  * An axis with B or T in its extent is taken as one coordinate: all or nothing. stop_gradient
  * passes need on: what an output shows is read, even if it does not learn from it.
@@ -126,7 +127,7 @@ static void need_add(Dead *d, Need *need, Box b)
     need->box[need->n++] = b;
 }
 
-/* Input k of node v is read at b. Where it is always zero nothing depends on it. */
+/* Node `in` is read at b. Where it is always zero nothing depends on what it is made of. */
 static void want(Dead *d, Val in, Box b)
 {
     b = box_cap(b, d->live[in]);
@@ -445,22 +446,6 @@ static Box live_of(const Dead *d, Val v)
 
 /* ---- backward: what anything reads of a node's inputs, when `b` of the node is read ---- */
 
-static void need_elementwise(Dead *d, const Node *n, Box b)
-{
-    Val x = n->in[0];
-    if (n->op == OP_MUL) {
-        Val y = n->in[1];
-        want(d, x, box_cap(b, d->live[y]));
-        want(d, y, box_cap(b, d->live[x]));
-    } else if (n->op == OP_DIV) {
-        want(d, x, b);
-        want(d, n->in[1], box_cap(b, d->live[x]));
-    } else {
-        for (size_t k = 0; k < n->n_in; k++)
-            want(d, n->in[k], b);
-    }
-}
-
 static void need_move(Dead *d, const Node *n, Box b)
 {
     const Shape *to = shape_of(d->g, n->in[0]), *from = &n->shape;
@@ -578,7 +563,8 @@ static void need_inputs(Dead *d, const Node *n, Box b)
     const Shape *s = shape_of(d->g, n->in[0]);
     switch (op_info((Op)n->op)->class) {
     case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
-        need_elementwise(d, n, b);
+        for (size_t k = 0; k < n->n_in; k++)
+            want(d, n->in[k], b);
         break;
     case CLASS_VIEW: case CLASS_MOVE:
         need_move(d, n, b);

@@ -112,6 +112,12 @@ static void check_elementwise(Tally *t, Ctx *ctx)
     finish_model(m, product(m, ir_binary(m->graph, OP_MUL, x, vector(m, "g", 6)), "W", 3));
     dead_is(t, m, "m.W", 6);
     dead_is(t, m, "m.g", 2);
+    m = padded(ctx, &x); /* the same with the operands exchanged; a divisor */
+    Val scaled = ir_binary(m->graph, OP_MUL, vector(m, "g", 6), x);
+    finish_model(m, product(m, ir_binary(m->graph, OP_DIV, scaled, vector(m, "c", 6)), "W", 3));
+    dead_is(t, m, "m.W", 6);
+    dead_is(t, m, "m.g", 2);
+    dead_is(t, m, "m.c", 2);
 }
 
 static void check_reading(Tally *t, Ctx *ctx)
@@ -135,6 +141,18 @@ static void check_reading(Tally *t, Ctx *ctx)
     dead_is(t, m, "m.lost", 12);
     dead_is(t, m, "m.shown", 12);
     dead_is(t, m, "m.W", 4);
+    for (int reverse = 0; reverse < 2; reverse++) { /* a running sum reads what comes before */
+        m = padded(ctx, &x);
+        y = ir_cumsum(m->graph, product(m, x, "W", 7), 2, reverse);
+        finish_model(m, ir_slice(m->graph, y, 2, 2, 2));
+        dead_is(t, m, "m.W", 7 * 6 - 4 * (reverse ? 5 : 4));
+    }
+    m = model_new(ctx, 3); /* rows of a table that are zero at their end */
+    module(m, "m");
+    Val table = ir_pad(m->graph, matrix(m, "E", 5, 4), 1, 0, 2);
+    finish_model(m, product(m, ir_gather(m->graph, table, input_ids(m, "tokens")), "W", 3));
+    dead_is(t, m, "m.W", 6);
+    dead_is(t, m, "m.E", 0);
     m = padded(ctx, &x); /* an output alone keeps weights alive */
     add_output(m, "logits", product(m, x, "W", 2));
     model_find_dead(m);
@@ -187,9 +205,9 @@ static void check_shared(Tally *t, Ctx *ctx)
     Val x;
     Model *m = padded(ctx, &x);
     Graph *g = m->graph;
-    Val w = matrix(m, "W", 6, 6), other = ir_pad(g, first(m, x, 1), 2, 5, 0);
+    Val w = matrix(m, "W", 6, 6), other = ir_pad(g, first(m, x, 1), 2, 4, 1);
     Val left = first(m, ir_matmul(g, x, w), 2);           /* rows 0..3, columns 0..1 */
-    Val right = ir_slice(g, ir_matmul(g, other, w), 2, 1, 5); /* row 5, columns 1..5 */
+    Val right = ir_slice(g, ir_matmul(g, other, w), 2, 1, 5); /* row 4, columns 1..5 */
     Val both[2] = {left, right};
     finish_model(m, ir_concat(g, both, 2, 2));
     dead_is(t, m, "m.W", 36 - 8 - 5);
