@@ -1,0 +1,420 @@
+/* values.c - what operators compute, against formulas written out here.
+ *
+ * In:  small tensors.     Out: checks of values, random numbers, run-time scalars and extents.
+ * The one idea: the expected side is computed in another way than the operator does it.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool near(double a, double b)
+{
+    return a == b || fabs(a - b) <= 1e-12 * fmax(1, fabs(b));
+}
+
+/* ---- random numbers ---- */
+
+static void known_answers(Tally *t)
+{
+    static const uint32_t ones = 0xffffffffu;
+    static const uint32_t table[3][10] = {
+        {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
+        {ones, ones, ones, ones, ones, ones, 0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd},
+        {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0xd16cfe09,
+         0x94fdcceb, 0x5001e420, 0x24126ea1}};
+    for (int k = 0; k < 3; k++) {
+        uint32_t out[4];
+        philox4x32(table[k], table[k] + 4, out);
+        for (int w = 0; w < 4; w++)
+            check(t, out[w] == table[k][6 + w], "philox vector %d word %d: %08x", k, w,
+                  (unsigned)out[w]);
+    }
+}
+
+static void distributions(Tally *t)
+{
+    enum { N = 100000 };
+    double sum = 0, square = 0, normal = 0, normal2 = 0, normal4 = 0, lo = 1, hi = 0;
+    uint64_t key = philox_key(1, "layer[3].drop");
+    for (uint64_t k = 0; k < N; k++) {
+        double u = philox_uniform(key, 5, k), z = philox_normal(key, 5, k);
+        lo = fmin(lo, u), hi = fmax(hi, u);
+        sum += u, square += u * u;
+        normal += z, normal2 += z * z, normal4 += z * z * z * z;
+    }
+    check(t, lo >= 0 && hi < 1, "uniform numbers in [%g, %g]", lo, hi);
+    check(t, fabs(sum / N - 0.5) < 0.004 && fabs(square / N - 1.0 / 3) < 0.004, "uniform moments");
+    check(t, fabs(normal / N) < 0.012 && fabs(normal2 / N - 1) < 0.02 &&
+                 fabs(normal4 / N - 3) < 0.15, "normal moments %g %g %g", normal / N, normal2 / N,
+          normal4 / N);
+    check(t, philox_key(1, "a") != philox_key(2, "a") && philox_key(1, "a") != philox_key(1, "b"),
+          "keys of other seeds or sites are equal");
+    check(t, philox_uniform(key, 5, 1) != philox_uniform(key, 6, 1), "steps draw the same");
+    check(t, philox_uniform(key, 5, 7) == philox_uniform(key, 5, 7), "a draw is not repeatable");
+}
+
+/* ---- cross-entropy and attention, by the definition ---- */
+
+static double naive_cross_entropy(const double *x, int64_t n, int64_t label, double smoothing)
+{
+    long double sum = 0, loss = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum += expl((long double)x[k]);
+    for (int64_t k = 0; k < n; k++) {
+        long double target = smoothing / (double)n + (k == label ? 1 - smoothing : 0);
+        loss -= target * logl(expl((long double)x[k]) / sum);
+    }
+    return (double)loss;
+}
+
+static void cross_entropy(Tally *t, double smoothing, int64_t ignore, double spread)
+{
+    Bench *b = bench_new();
+    b->T = 9;
+    Shape s = bench_shape(3, DIM_B, DIM_T, DIM(7)), ids = bench_shape(2, DIM_B, DIM_T);
+    Val logits = bench_param(b, &s, -spread, spread), labels = bench_index(b, &ids, -2, 7);
+    ir_output(b->g, bench_name(b, "y"), ir_cross_entropy(b->g, logits, labels, ignore, smoothing));
+    Tensor **r = bench_run(b, b->g), *x = bench_tensor(b, logits), *l = bench_tensor(b, labels);
+    for (int64_t k = 0; k < l->size; k++) {
+        int64_t label = l->integer[k];
+        double want = label < 0 || label == ignore
+                          ? 0
+                          : naive_cross_entropy(x->real + 7 * k, 7, label, smoothing);
+        check(t, r && near(r[0]->real[k], want), "cross-entropy %g instead of %g",
+              r ? r[0]->real[k] : NAN, want);
+    }
+    bench_free(b);
+}
+
+/* Extreme logits neither overflow nor lose the loss. */
+static void stable_cross_entropy(Tally *t)
+{
+    Bench *b = bench_new();
+    Shape s = bench_shape(2, DIM(2), DIM(3)), ids = bench_shape(1, DIM(2));
+    Val logits = bench_param(b, &s, -1, 1), labels = bench_index(b, &ids, 0, 1);
+    const double values[6] = {-1e4, 0, 0, 1e4, 0, 0};
+    memcpy(bench_tensor(b, logits)->real, values, sizeof values);
+    ir_output(b->g, bench_name(b, "y"), ir_cross_entropy(b->g, logits, labels, -1, 0));
+    Tensor **r = bench_run(b, b->g);
+    check(t, r && near(r[0]->real[0], 1e4 + log(2)) && r[0]->real[1] == 0,
+          "large logits: %g %g", r ? r[0]->real[0] : NAN, r ? r[0]->real[1] : NAN);
+    bench_free(b);
+}
+
+typedef struct Heads {
+    int64_t B, T, S, H, K, d, dv;
+    const double *q, *k, *v;
+} Heads;
+
+/* out[c] of one query: sum over the allowed keys of softmax(f(q.k)) v[c], all in one formula */
+static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_t t, int64_t head,
+                              int64_t c, double *lse)
+{
+    long double total = 0, sum = 0;
+    int64_t kv = head * h->K / h->H;
+    uint64_t key = how->dropout > 0 ? philox_key(42, how->site) : 0;
+    for (int64_t u = 0; u < h->S; u++) {
+        bool allowed = (!how->causal || u <= t) &&
+                       (how->window == 0 || llabs(t - u) <= how->window - 1);
+        long double score = 0;
+        for (int64_t i = 0; i < h->d; i++)
+            score += h->q[((b * h->T + t) * h->H + head) * h->d + i] *
+                     h->k[((b * h->S + u) * h->K + kv) * h->d + i];
+        score *= how->scale;
+        if (how->softcap > 0)
+            score = how->softcap * tanhl(score / how->softcap);
+        if (!allowed)
+            continue;
+        uint64_t index = (uint64_t)(((b * h->H + head) * h->T + t) * h->S + u);
+        bool keep = !key || philox_uniform(key, 7, index) >= how->dropout;
+        sum += expl(score);
+        if (keep)
+            total += expl(score) / (1 - how->dropout) *
+                     h->v[((b * h->S + u) * h->K + kv) * h->dv + c];
+    }
+    *lse = (double)logl(sum);
+    return sum > 0 ? (double)(total / sum) : 0;
+}
+
+static void attention(Tally *t, Sdpa how, int64_t H, int64_t K, int64_t S)
+{
+    Bench *b = bench_new();
+    b->T = 6;
+    how.site = bench_name(b, "attention.drop");
+    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(H), DIM(4));
+    Shape k = bench_shape(4, DIM_B, DIM(S), DIM(K), DIM(4));
+    Shape v = bench_shape(4, DIM_B, DIM(S), DIM(K), DIM(3));
+    Val vq = bench_param(b, &q, -2, 2), vk = bench_param(b, &k, -2, 2);
+    Val vv = bench_param(b, &v, -2, 2), y = ir_sdpa(b->g, vq, vk, vv, &how);
+    Val lse = ir_op(b->g, OP_AUX, y, 0, 0, (Attr){0}, NULL);
+    ir_output(b->g, bench_name(b, "y"), y);
+    ir_output(b->g, bench_name(b, "lse"), lse);
+    Tensor **r = bench_run(b, b->g);
+    Heads h = {b->B, b->T, S, H, K, 4, 3, bench_tensor(b, vq)->real, bench_tensor(b, vk)->real,
+               bench_tensor(b, vv)->real};
+    double worst = 0, want_lse;
+    for (int64_t p = 0; r && p < r[0]->size; p++) {
+        int64_t c = p % 3, head = p / 3 % H, at = p / 3 / H % b->T, batch = p / 3 / H / b->T;
+        double want = naive_attention(&h, &how, batch, at, head, c, &want_lse);
+        worst = fmax(worst, fabs(r[0]->real[p] - want));
+        if (want_lse != r[1]->real[p / 3])
+            worst = fmax(worst, fabs(r[1]->real[p / 3] - want_lse));
+    }
+    check(t, r && worst < 1e-12, "attention H=%d K=%d S=%d window=%d: off by %g", (int)H, (int)K,
+          (int)S, (int)how.window, worst);
+    bench_free(b);
+}
+
+static void all_attention(Tally *t)
+{
+    for (int k = 0; k < 32; k++) {
+        Sdpa how = {.causal = k & 1, .scale = 0.6, .softcap = k & 2 ? 1.7 : 0,
+                    .dropout = k & 4 ? 0.3 : 0, .window = k & 8 ? 3 : 0};
+        attention(t, how, k & 16 ? 6 : 4, k & 16 ? 2 : 4, k & 16 ? 9 : 6);
+    }
+    attention(t, (Sdpa){.scale = 1, .window = 2}, 2, 1, 3); /* queries without any key */
+}
+
+/* ---- single operators ---- */
+
+/* Evaluates op on a vector; the result lives until the bench is freed. */
+static Tensor *on_vector(Bench *b, const Attr *a, Op op, const double *x, int64_t n)
+{
+    Shape s = bench_shape(1, DIM(n));
+    Val v = bench_param(b, &s, -1, 1);
+    memcpy(bench_tensor(b, v)->real, x, (size_t)n * sizeof *x);
+    b->g->out.n = 0;
+    ir_output(b->g, bench_name(b, "y"), ir_node(b->g, op, &v, 1, a, NULL));
+    Tensor **r = bench_run(b, b->g);
+    if (!r)
+        exit(1);
+    return r[0];
+}
+
+static void expect_vector(Tally *t, Op op, const Attr *a, const double *x, const double *want,
+                          int64_t n)
+{
+    Bench *b = bench_new();
+    Tensor *y = on_vector(b, a, op, x, n);
+    for (int64_t k = 0; k < n; k++)
+        check(t, near(y->real[k], want[k]) || (isnan(want[k]) && isnan(y->real[k])),
+              "%s(%g) = %.17g instead of %.17g", op_info(op)->name, x[k], y->real[k], want[k]);
+    bench_free(b);
+}
+
+static void roundings(Tally *t)
+{
+    double x[] = {1, 1.00390625, 1.01171875, -3.14159265, 3.4e38, 1e-40, 0, 1e30};
+    double bf16[] = {1, 1, 1.015625, -3.140625, INFINITY, 0x1.16p-133, 0, 0x1.94p99};
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 16}, x, bf16, 8);
+    double y[] = {1, 1.00048828125, 65504, 65519, 65520, 5.9604644775390625e-8, 2e-8, -0.1};
+    double f16[] = {1, 1, 65504, 65504, INFINITY, 5.9604644775390625e-8, 0, -0.0999755859375};
+    expect_vector(t, OP_ROUND_TO, &(Attr){.i = 17}, y, f16, 8);
+}
+
+static void extremes(Tally *t)
+{
+    double x[] = {-1000, 1000, 0, -40};
+    expect_vector(t, OP_SIGMOID, NULL, x, (double[]){0, 1, 0.5, exp(-40)}, 4);
+    expect_vector(t, OP_SOFTPLUS, NULL, x, (double[]){0, 1000, log(2), exp(-40)}, 4);
+    expect_vector(t, OP_GELU, NULL, x, (double[]){0, 1000, 0, 0}, 3);
+    expect_vector(t, OP_RELU, NULL, (double[]){NAN, -1, 2}, (double[]){NAN, 0, 2}, 3);
+    expect_vector(t, OP_SIGN, NULL, (double[]){-3, 0, 5}, (double[]){-1, 0, 1}, 3);
+    double z[] = {0.5, -1.5, 3};
+    double erf_form[] = {0.5 * 0.5 * (1 + erf(0.5 / sqrt(2))), -1.5 * 0.5 * erfc(1.5 / sqrt(2)),
+                         3 * 0.5 * erfc(-3 / sqrt(2))};
+    expect_vector(t, OP_GELU, NULL, z, erf_form, 3);
+    expect_vector(t, OP_SILU, NULL, z, (double[]){0.5 / (1 + exp(-0.5)), -1.5 / (1 + exp(1.5)),
+                                                  3 / (1 + exp(-3))}, 3);
+    expect_vector(t, OP_CUMSUM, &(Attr){.j = 1}, z, (double[]){2, 1.5, 3}, 3);
+    expect_vector(t, OP_CUMSUM, &(Attr){.j = 0}, z, (double[]){0.5, -1, 2}, 3);
+    expect_vector(t, OP_SHIFT, &(Attr){.j = 1, .x = 9}, z, (double[]){9, 0.5, -1.5}, 3);
+    expect_vector(t, OP_SHIFT, &(Attr){.j = -1, .x = 9}, z, (double[]){-1.5, 3, 9}, 3);
+    expect_vector(t, OP_ROLL, &(Attr){.j = 4}, z, (double[]){3, 0.5, -1.5}, 3);
+}
+
+static void integers(Tally *t)
+{
+    Bench *b = bench_new();
+    Graph *g = b->g;
+    Tensor *top = on_vector(b, &(Attr){.j = 4}, OP_TOP_K, (double[]){2, 7, NAN, 7, -1, 2}, 6);
+    const int64_t want[4] = {1, 3, 0, 5};
+    for (int k = 0; k < 4; k++)
+        check(t, top->integer[k] == want[k], "top_k: place %d is %d", k, (int)top->integer[k]);
+    static const int64_t cases[][3] = {{7, 3, 1}, {-7, 3, 2}, {7, -3, -2}, {-7, -3, -1}, {5, 0, 0},
+                                       {INT64_C(1) << 52, -1, 0}};
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        g->out.n = 0;
+        ir_output(g, bench_name(b, "m"), ir_binary(g, OP_MOD, ir_int(g, cases[k][0]),
+                                                   ir_int(g, cases[k][1])));
+        Tensor **r = bench_run(b, g);
+        check(t, r && r[0]->integer[0] == cases[k][2], "%d mod %d = %d", (int)cases[k][0],
+              (int)cases[k][1], r ? (int)r[0]->integer[0] : -99);
+    }
+    bench_free(b);
+}
+
+/* Ties share a gradient: 1 / ties each for amax, half each for min and max. */
+static void ties(Tally *t)
+{
+    Bench *b = bench_new();
+    Graph *g = b->g;
+    Shape s = bench_shape(1, DIM(4));
+    Val x = bench_param(b, &s, -1, 1), y = bench_param(b, &s, -1, 1), d[2];
+    memcpy(bench_tensor(b, x)->real, (double[]){1, 3, 3, 2}, 4 * sizeof(double));
+    memcpy(bench_tensor(b, y)->real, (double[]){1, 4, 3, 1}, 4 * sizeof(double));
+    Val top = ir_max(g, x, 1, false), both = ir_sum(g, ir_binary(g, OP_MAX, x, y), 1, false);
+    graph_gradient(g, top, &x, 1, d);
+    ir_output(g, bench_name(b, "a"), d[0]);
+    graph_gradient(g, both, (Val[]){x, y}, 2, d);
+    ir_output(g, bench_name(b, "b"), d[0]);
+    ir_output(g, bench_name(b, "c"), d[1]);
+    Val rounded = ir_node(g, OP_ROUND_TO, &x, 1, &(Attr){.i = 16}, NULL);
+    graph_gradient(g, ir_sum(g, rounded, 1, false), &x, 1, d);
+    ir_output(g, bench_name(b, "d"), d[0]);
+    static const double want[4][4] = {
+        {0, 0.5, 0.5, 0}, {0.5, 0, 0.5, 1}, {0.5, 1, 0.5, 0}, {1, 1, 1, 1}};
+    Tensor **r = bench_run(b, g);
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 4; k++)
+            check(t, r && r[i]->real[k] == want[i][k], "tie %d: gradient %d is %g", i, k,
+                  r ? r[i]->real[k] : NAN);
+    graph_gradient(g, ir_sum(g, ir_stop(g, x), 1, false), &x, 1, d);
+    check(t, d[0] == 0, "stop_gradient has a gradient");
+    Val power = ir_binary(g, OP_POW, ir_scale(g, x, 0), ir_fill(g, 2));
+    graph_gradient(g, ir_sum(g, power, 1, false), &x, 1, d);
+    g->out.n = 0;
+    ir_output(g, bench_name(b, "p"), d[0]);
+    r = bench_run(b, g);
+    check(t, r && r[0]->real[0] == 0, "the gradient of x ^ 2 at 0 is %g", r ? r[0]->real[0] : NAN);
+    bench_free(b);
+}
+
+/* The facts f(0) and f'(0) of ops.def. */
+static void facts_at_zero(Tally *t)
+{
+    for (int op = OP_NONE + 1; op < OP_COUNT; op++) {
+        const OpInfo *info = op_info((Op)op);
+        if (info->class != CLASS_UNARY || op == OP_TO_REAL || op == OP_TO_INT)
+            continue;
+        Bench *b = bench_new();
+        Attr a = {.i = op == OP_ROUND_TO ? 16 : 0};
+        double y = on_vector(b, &a, (Op)op, (double[]){0}, 1)->real[0];
+        if (info->zero != ZERO_UNKNOWN)
+            check(t, (y == 0) == (info->zero == ZERO_YES), "%s(0) = %g", info->name, y);
+        Val x = b->params.v[0], v = ir_node(b->g, (Op)op, &x, 1, &a, NULL), d;
+        graph_gradient(b->g, ir_sum(b->g, v, 1, false), &x, 1, &d);
+        b->g->out.n = 0;
+        double slope = 0;
+        if (d) {
+            ir_output(b->g, bench_name(b, "d"), d);
+            slope = bench_run(b, b->g)[0]->real[0];
+        }
+        if (info->slope0 != ZERO_UNKNOWN)
+            check(t, (slope != 0) == (info->slope0 == ZERO_YES), "%s'(0) = %g", info->name, slope);
+        bench_free(b);
+    }
+}
+
+/* ---- extents, FLOPs, run-time scalars ---- */
+
+static const char *dim_text(Bench *b, Dim d)
+{
+    Buf out = buf_new(b->ctx->program);
+    dim_print(&out, d);
+    return out.s;
+}
+
+static void extents(Tally *t)
+{
+    Bench *b = bench_new();
+    Dim d, bt = {4, 1, 1}, big = DIM((int64_t)1 << 40);
+    check(t, !strcmp(dim_text(b, bt), "4*B*T") && !strcmp(dim_text(b, DIM_B), "B") &&
+                 !strcmp(dim_text(b, DIM(1)), "1") && !strcmp(dim_text(b, (Dim){1, 2, 0}), "B^2"),
+          "extents print wrongly");
+    check(t, dim_at(bt, 3, 5) == 60 && dim_at((Dim){1, 15, 15}, 1 << 20, 1 << 20) == -1, "dim_at");
+    check(t, !dim_mul(big, big, &d), "an overflow is not noticed");
+    check(t, dim_mul(DIM(0), DIM_T, &d) && dim_eq(d, DIM(0)), "0 * T is not 0");
+    check(t, dim_div(bt, (Dim){2, 0, 1}, &d) && dim_eq(d, (Dim){2, 1, 0}), "4BT / 2T is not 2B");
+    check(t, !dim_div(bt, DIM(3), &d) && !dim_div(DIM_B, DIM_T, &d) && !dim_div(bt, DIM(0), &d),
+          "a division that is not exact");
+    Shape x = bench_shape(3, DIM_B, DIM(1), DIM(4)), y = bench_shape(2, DIM_T, DIM(4)), s;
+    check(t, shape_broadcast(&x, &y, &s) && s.rank == 3 && dim_eq(s.d[1], DIM_T), "broadcast");
+    y.d[1] = DIM(5);
+    check(t, !shape_broadcast(&x, &y, &s), "shapes that do not broadcast do");
+    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(4), DIM(8)), k = bench_shape(4, DIM_B, DIM_T, DIM(2),
+                                                                           DIM(8));
+    Val vq = bench_param(b, &q, -1, 1), vk = bench_param(b, &k, -1, 1);
+    Val a = ir_sdpa(b->g, vq, vk, vk, &(Sdpa){.causal = true, .scale = 1});
+    Dim flops = op_flops(b->g, a); /* 2 (8 + 8) for each of 4 heads and T * T pairs */
+    check(t, dim_eq(flops, (Dim){128, 1, 2}), "attention has %s FLOPs", dim_text(b, flops));
+    Shape w = bench_shape(2, DIM(8), DIM(5));
+    flops = op_flops(b->g, ir_matmul(b->g, vq, bench_param(b, &w, -1, 1)));
+    check(t, dim_eq(flops, (Dim){320, 1, 1}), "a product has %s FLOPs", dim_text(b, flops));
+    bench_free(b);
+}
+
+static void host_scalars(Tally *t)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } cases[] = {
+        {"(step * 2)", 14},          {"min(step, 3)", 3},          {"((step + 1) / (step - 3))", 2},
+        {"if((step < 5), 1, -0.25)", -0.25},                       {"(step mod 4)", 3},
+        {"cos((step - 7))", 1},         {"not((step == 7))", 0},
+        {"((step <= 7) and (epoch or 0))", 0},                     {"(train.loss + 1)", NAN},
+        {"round(exp(log(step)))", 7},                              {"(step ^ -0)", 1},
+        {"max(neg(step), -inf)", -7},                              {"(1e-300 * step)", 7e-300},
+    };
+    double vars[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_PROGRESS] = 0.07,
+                             [HV_TRAIN_LOSS] = NAN};
+    Bench *b = bench_new();
+    for (size_t k = 0; k < COUNT_OF(cases); k++) {
+        const char *p = cases[k].text;
+        const HostExpr *e = host_read(b->ctx->program, &p);
+        Buf out = buf_new(b->ctx->program);
+        check(t, e && *p == 0, "%s does not read", cases[k].text);
+        if (!e)
+            continue;
+        host_print(&out, e);
+        double have = host_eval(e, vars);
+        check(t, !strcmp(out.s, cases[k].text), "%s prints as %s", cases[k].text, out.s);
+        check(t, near(have, cases[k].value) || (isnan(have) && isnan(cases[k].value)), "%s = %g",
+              cases[k].text, have);
+    }
+    static const char *const wrong[] = {"", "(step", "(step ? 2)", "sin(step", "steps", "(1 + )",
+                                        "max(1)", "()", "if(1, 2)"};
+    for (size_t k = 0; k < COUNT_OF(wrong); k++) {
+        const char *p = wrong[k];
+        check(t, !host_read(b->ctx->program, &p), "`%s` reads", wrong[k]);
+    }
+    double value;
+    const HostExpr *two = host_const(b->ctx->program, 2), *five;
+    five = host_op(b->ctx->program, HO_ADD, two, host_op(b->ctx->program, HO_MUL, two,
+                   host_const(b->ctx->program, 1.5), NULL), NULL);
+    check(t, host_is_const(five, &value) && value == 5, "constants are not folded");
+    bench_free(b);
+}
+
+int main(void)
+{
+    Tally t = {0};
+    known_answers(&t);
+    distributions(&t);
+    cross_entropy(&t, 0, -1, 3);
+    cross_entropy(&t, 0.1, -1, 3);
+    cross_entropy(&t, 0.1, 3, 30);
+    stable_cross_entropy(&t);
+    all_attention(&t);
+    roundings(&t);
+    extremes(&t);
+    integers(&t);
+    ties(&t);
+    facts_at_zero(&t);
+    extents(&t);
+    host_scalars(&t);
+    return tally_end(&t, "values");
+}
