@@ -1,14 +1,14 @@
 /* init.c - initial values of parameters.
  *
  * In:  a Param and a seed.   Out: float64 numbers.
- * The one idea: element i is a function of (seed, path, i) alone, so any range can be drawn by itself,
- * on any backend, and a model that gains a tensor keeps the values of the others.
+ * The one idea: element i is a function of (seed, path, i) alone, so any range can be drawn by
+ * itself, on any backend, and a model that gains a tensor keeps the values of the others.
  */
 #include <math.h>
 
 #include "init.h"
 
-/* A standard normal cut at +-cutoff, by rejection: attempt a uses step a of the same counter. */
+/* A standard normal cut at +-cutoff, by rejection: attempt a is step a of the counter. */
 static double cut_normal(uint64_t key, uint64_t i, double cutoff)
 {
     double x = 0;

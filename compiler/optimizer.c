@@ -1,9 +1,9 @@
 /* optimizer.c - clipping, AdamW and SGD as graph nodes.
  *
  * In:  gradients, weights and moments as external tensors.   Out: the new ones, stored.
- * The one idea: an optimizer is arithmetic like any other. The learning rate and the bias corrections
- * are host scalars, so one compiled update serves every step; a gradient that is not finite selects
- * the old values, so that a diverged step leaves no trace.
+ * The one idea: an optimizer is arithmetic like any other. The learning rate and the bias
+ * corrections are host scalars, so one compiled update serves every step; a gradient that is
+ * not finite selects the old values, so that a diverged step leaves no trace.
  */
 #include <math.h>
 
@@ -34,9 +34,9 @@ int optimizer_states(const Optimizer *o)
 typedef struct Update {
     Graph *g;
     const Optimizer *o;
-    Val rate;   /* the learning rate of this step */
-    Val factor; /* of clipping, 0 = none */
-    Val finite; /* mask: the gradient's norm is a number */
+    Val rate;             /* the learning rate of this step */
+    Val factor;           /* of clipping, 0 = none */
+    Val finite;           /* mask: the gradient's norm is a number */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
 } Update;
 
@@ -46,8 +46,14 @@ typedef struct Slot { /* one parameter */
     double decay;
 } Slot;
 
-static Val mul(Graph *g, Val a, Val b) { return ir_binary(g, OP_MUL, a, b); }
-static Val add(Graph *g, Val a, Val b) { return ir_binary(g, OP_ADD, a, b); }
+static Val mul(Graph *g, Val a, Val b)
+{
+    return ir_binary(g, OP_MUL, a, b);
+}
+static Val add(Graph *g, Val a, Val b)
+{
+    return ir_binary(g, OP_ADD, a, b);
+}
 
 static Val state(const Update *u, const Slot *s, const char *which, Name *name)
 {
@@ -81,8 +87,9 @@ static void update_adamw(const Update *u, const Slot *s)
     store(u, v1, v0, EXT_STATE, v_name);
 }
 
-/* SGD with (Nesterov) momentum as Sutskever et al. 2013 give it in the form that applies the rate last:
- *   g <- g + decay w      b <- momentum b + g      w <- w - rate (nesterov ? g + momentum b : b) */
+/* SGD with (Nesterov) momentum as Sutskever et al. 2013 give it in the form that applies the
+ * rate last: g <- g + decay w      b <- momentum b + g      w <- w - rate (nesterov ? g +
+ * momentum b : b) */
 static void update_sgd(const Update *u, const Slot *s)
 {
     Graph *g = u->g;
@@ -94,7 +101,8 @@ static void update_sgd(const Update *u, const Slot *s)
         Name name;
         Val b0 = state(u, s, "m", &name);
         Val b1 = add(g, ir_scale(g, b0, momentum), step);
-        step = constant_of(u->o, "nesterov", 0) != 0 ? add(g, step, ir_scale(g, b1, momentum)) : b1;
+        step = constant_of(u->o, "nesterov", 0) != 0 ? add(g, step, ir_scale(g, b1, momentum))
+                                                     : b1;
         store(u, b1, b0, EXT_STATE, name);
     }
     store(u, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)), s->w, EXT_PARAM, s->p->path);

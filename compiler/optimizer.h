@@ -7,9 +7,9 @@
 /* Whether Model.param[i] is learned under `t`: neither a buffer nor frozen. */
 bool param_is_trained(const Model *m, const Train *t, size_t i);
 
-/* Appends clipping by the global norm and the update of every trained parameter: reads EXT_GRAD,
- * EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE. Returns the gradient's norm before
- * clipping, a scalar. When that norm is a NaN or an infinity nothing changes. */
+/* Appends clipping by the global norm and the update of every trained parameter: reads
+ * EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE. Returns the gradient's
+ * norm before clipping, a scalar. When that norm is a NaN or an infinity nothing changes. */
 Val optimizer_update(Graph *g, const Model *m, const Train *t);
 
 /* The optimizer states of one parameter, for memory counts: 0, 1 or 2 tensors of its shape. */

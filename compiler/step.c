@@ -1,8 +1,10 @@
-/* step.c - the graphs that training, evaluation and sampling run, made of a model's forward graph.
+/* step.c - the graphs that training, evaluation and sampling run, made of a model's forward
+ * graph.
  *
- * In:  a Model and its Train.   Out: graphs whose outputs are host-read scalars and stored tensors.
- * The one idea: a step is the model's own nodes copied into a new graph, then more nodes behind them;
- * nothing is changed in place, so one Model serves any number of graphs.
+ * In:  a Model and its Train.   Out: graphs whose outputs are host-read scalars and stored
+ * tensors.
+ * The one idea: a step is the model's own nodes copied into a new graph, then more nodes behind
+ * them; nothing is changed in place, so one Model serves any number of graphs.
  */
 #include <math.h>
 
@@ -87,12 +89,14 @@ static Val mean_of_instances(Graph *g, const Model *m, const Val *map, size_t fi
 static bool is_first_instance(const Model *m, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (m->loss.v[k].name == m->loss.v[i].name && m->loss.v[k].trained == m->loss.v[i].trained)
+        if (m->loss.v[k].name == m->loss.v[i].name &&
+            m->loss.v[k].trained == m->loss.v[i].trained)
             return false;
     return true;
 }
 
-/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without any. */
+/* Emits "loss", "loss.NAME" and "metric.NAME"; returns the sum of the trained ones, 0 without
+ * any. */
 static Val emit_losses(Graph *g, const Model *m, const Val *map)
 {
     Val total = 0;

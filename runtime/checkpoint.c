@@ -80,7 +80,8 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     meta_text(w, "recent_losses", recent.s);
 }
 
-static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece, char why[WHY])
+static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
+                       char why[WHY])
 {
     size_t size = s->backend ? sizeof(float) : sizeof(double);
     for (int64_t at = 0; at < e->elements; at += PIECE) {
@@ -161,7 +162,8 @@ static bool need_count(const Checkpoint *c, const char *key, int64_t *out, char 
     if (!need_text(c, key, &text, why))
         return false;
     *out = strtoll(text, &end, 10);
-    return (end != text && !*end && *out >= 0 && *out < INT64_MAX / 4) || bad_value(c, key, why);
+    return (end != text && !*end && *out >= 0 && *out < INT64_MAX / 4) ||
+           bad_value(c, key, why);
 }
 
 static bool need_number(const Checkpoint *c, const char *key, double *out, char why[WHY])
@@ -202,10 +204,11 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
     else if (!strcmp(kind, "chars") && vocabulary)
         c->meta.tokenizer = tokenizer_from(a, vocabulary->s, vocabulary->n);
     else
-        c->meta.tokenizer = tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE
-                                                                    : TOKENIZER_FILE);
+        c->meta.tokenizer =
+            tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
     if (!c->meta.tokenizer)
-        snprintf(why, WHY, "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
+        snprintf(why, WHY,
+                 "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
                  c->file.path, 8 + vocabulary->offset);
     return c->meta.tokenizer != NULL;
 }
@@ -221,7 +224,8 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
         !need_text(c, "data", &m->data, why) || !need_text(c, "folder", &m->folder, why))
         return false;
     if (strcmp(format, "vwn checkpoint 1")) {
-        snprintf(why, WHY, "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",
+        snprintf(why, WHY,
+                 "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",
                  c->file.path, format);
         return false;
     }
@@ -238,7 +242,10 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
            read_tokenizer(a, c, why);
 }
 
-static void close_file(void *f) { safe_close(f); }
+static void close_file(void *f)
+{
+    safe_close(f);
+}
 
 bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
 {
@@ -267,7 +274,8 @@ static void print_extents(char *out, size_t cap, uint8_t rank, const int64_t *d)
         snprintf(out + n, cap - n, "]");
 }
 
-static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *piece, char why[WHY])
+static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *piece,
+                        char why[WHY])
 {
     const SafeTensor *t = safe_find(&c->file, e->name);
     if (!t) {
@@ -279,7 +287,8 @@ static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *
         char there[100], here[100];
         print_extents(there, sizeof there, t->rank, t->d);
         print_extents(here, sizeof here, e->rank, e->d);
-        snprintf(why, WHY, "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s",
+        snprintf(why, WHY,
+                 "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s",
                  c->file.path, (unsigned long long)t->begin, e->name, there, here);
         return false;
     }
@@ -301,7 +310,8 @@ static bool is_state(const char *name)
     return n > 2 && name[n - 2] == ':' && (name[n - 1] == 'm' || name[n - 1] == 'v');
 }
 
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states, char why[WHY])
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states,
+                     char why[WHY])
 {
     ArenaMark mark = arena_mark(s->arena);
     double *piece = NEW_ARRAY(s->arena, double, PIECE);

@@ -1,8 +1,10 @@
 /* checkpoint.h - the state of a run as a safetensors file.
  *
- * In:  a store of tensors and what the host knows of a run.   Out: a file that resumes bit for bit.
- * The one idea: a checkpoint is enough to go on, to sample and to evaluate: it carries the resolved
- * text of the model, the tokenizer's vocabulary and the fingerprint of the data beside the tensors.
+ * In:  a store of tensors and what the host knows of a run.   Out: a file that resumes bit for
+ * bit.
+ * The one idea: a checkpoint is enough to go on, to sample and to evaluate: it carries the
+ * resolved text of the model, the tokenizer's vocabulary and the fingerprint of the data beside
+ * the tensors.
  */
 #ifndef VWN_CHECKPOINT_H
 #define VWN_CHECKPOINT_H
@@ -14,9 +16,9 @@ enum { RECENT = 100 }; /* losses kept to notice a spike */
 
 /* What the host carries from step to step. */
 typedef struct Progress {
-    int64_t step, tokens, sequences; /* done so far */
+    int64_t step, tokens, sequences;                    /* done so far */
     double train_loss, eval_loss, grad_norm, best_eval; /* NaN before the first */
-    double recent[RECENT]; /* the last losses, oldest first */
+    double recent[RECENT];                              /* the last losses, oldest first */
     int n_recent;
 } Progress;
 
@@ -28,8 +30,8 @@ typedef struct RunMeta {
     uint64_t seed;
 } RunMeta;
 
-/* Writes folder/NAME: parameters, buffers, optimizer states, metadata. False with `why`; then nothing
- * has changed in the folder. Raises only when out of memory. */
+/* Writes folder/NAME: parameters, buffers, optimizer states, metadata. False with `why`; then
+ * nothing has changed in the folder. Raises only when out of memory. */
 bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
                       const char *folder, const char *name, char why[WHY]);
 
@@ -40,10 +42,12 @@ typedef struct Checkpoint {
     RunMeta meta;
 } Checkpoint;
 bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY]);
-/* Copies weights and buffers, and optimizer states if wanted, into the store, where they must have
- * their place. False with `why` when a tensor is missing, unknown or of another shape. */
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states, char why[WHY]);
-/* Whether its numbers are of the type that this session computes in (else resuming is not exact). */
+/* Copies weights and buffers, and optimizer states if wanted, into the store, where they must
+ * have their place. False with `why` when a tensor is missing, unknown or of another shape. */
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states,
+                     char why[WHY]);
+/* Whether its numbers are of the type that this session computes in (else resuming is not
+ * exact). */
 bool checkpoint_is_exact(const Session *s, const Checkpoint *c);
 
 #endif

@@ -16,10 +16,10 @@ struct Shard {
     size_t map_bytes, header; /* bytes before the first token */
     int width;                /* bytes per token in the file: 1, 2, 4 */
     int64_t tokens;
-    const Tokenizer *chars;   /* width 1: the ids of ASCII text, NULL: the bytes themselves */
-    uint32_t *ids;            /* text that is not ASCII: the ids, in memory of its own */
+    const Tokenizer *chars; /* width 1: the ids of ASCII text, NULL: the bytes themselves */
+    uint32_t *ids;          /* text that is not ASCII: the ids, in memory of its own */
     size_t ids_bytes;
-    uint64_t content;         /* hash of the first and the last block */
+    uint64_t content; /* hash of the first and the last block */
     dev_t device;
     ino_t inode;
 };
@@ -78,7 +78,8 @@ static void map_shard(Session *s, Shard *x, const char *path)
     x->content = hash_bytes(x->map + x->map_bytes - block, block, hash_bytes(x->map, block, 0));
 }
 
-/* The map stays valid when a file is replaced, but not when it is cut: look before every window. */
+/* The map stays valid when a file is replaced, but not when it is cut: look before every
+ * window. */
 static bool shard_unchanged(const Shard *x, char why[WHY])
 {
     struct stat st;
@@ -88,8 +89,9 @@ static bool shard_unchanged(const Shard *x, char why[WHY])
     }
     if (st.st_dev == x->device && st.st_ino == x->inode && (uint64_t)st.st_size == x->map_bytes)
         return true;
-    snprintf(why, WHY, "%.300s: byte %lld: the file changed while it was read; it had %zu bytes",
-             x->path, (long long)st.st_size, x->map_bytes);
+    snprintf(why, WHY,
+             "%.300s: byte %lld: the file changed while it was read; it had %zu bytes", x->path,
+             (long long)st.st_size, x->map_bytes);
     return false;
 }
 
@@ -108,7 +110,8 @@ static void decode_text(Session *s, Shard *x, const Tokenizer *t)
 {
     const char *text = (const char *)x->map;
     x->ids_bytes = x->map_bytes * sizeof *x->ids;
-    void *ids = mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *ids =
+        mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ids == MAP_FAILED)
         file_error(s, x->path, "no memory for its characters");
     x->ids = ids;
@@ -119,9 +122,9 @@ static void decode_text(Session *s, Shard *x, const Tokenizer *t)
         size_t len = utf8_read(text + i, x->map_bytes - i, &c);
         int64_t id = len ? tokenizer_id(t, c) : -1;
         if (id < 0) {
-            snprintf(why, sizeof why, "byte %zu: %s", i, len
-                     ? "a character that the training text of this model did not have"
-                     : "not UTF-8; chars() needs UTF-8 text");
+            snprintf(why, sizeof why, "byte %zu: %s", i,
+                     len ? "a character that the training text of this model did not have"
+                         : "not UTF-8; chars() needs UTF-8 text");
             file_error(s, x->path, why);
         }
         x->ids[x->tokens++] = (uint32_t)id;
@@ -139,11 +142,13 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
     TokenizerKind kind = how->known ? how->known->kind : how->tokenizer->kind;
     d->tokenizer = how->known;
     if (kind == TOKENIZER_CHARS && !d->tokenizer)
-        d->tokenizer = tokenizer_chars(s->arena, x->path, (const char *)x->map, x->map_bytes, why);
+        d->tokenizer =
+            tokenizer_chars(s->arena, x->path, (const char *)x->map, x->map_bytes, why);
     else if (kind == TOKENIZER_BYTES && !d->tokenizer)
         d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_BYTES);
     else if (kind == TOKENIZER_FILE || kind == TOKENIZER_NONE)
-        ctx_raise(s->ctx, ST_INPUT, "text_file needs `tokenizer = bytes()` or `chars()`; for ids made "
+        ctx_raise(s->ctx, ST_INPUT,
+                  "text_file needs `tokenizer = bytes()` or `chars()`; for ids made "
                   "with another tokenizer there is token_files");
     if (!d->tokenizer)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
@@ -179,19 +184,23 @@ static void check_llmc(Session *s, Shard *x)
                  x->map_bytes);
         file_error(s, x->path, what);
     }
-    int64_t magic = read_i32(x->map), version = read_i32(x->map + 4), count = read_i32(x->map + 8);
+    int64_t magic = read_i32(x->map), version = read_i32(x->map + 4),
+            count = read_i32(x->map + 8);
     bool known = (magic == 20240520 && version == 1) ||
                  (x->width == 4 && magic == 20240801 && version == 7);
     if (!known) {
-        snprintf(what, sizeof what, "byte 0: magic %lld, version %lld: not a token file of llm.c",
+        snprintf(what, sizeof what,
+                 "byte 0: magic %lld, version %lld: not a token file of llm.c",
                  (long long)magic, (long long)version);
         file_error(s, x->path, what);
     }
     int64_t have = (int64_t)(x->map_bytes - LLMC_HEADER), want = count * x->width;
     if (count < 0 || have != want) {
-        snprintf(what, sizeof what, "byte %zu: the header says %lld tokens, which are %lld bytes; the "
-                 "file has %lld", have < want ? x->map_bytes : (size_t)(LLMC_HEADER + want),
-                 (long long)count, (long long)want, (long long)have);
+        snprintf(what, sizeof what,
+                 "byte %zu: the header says %lld tokens, which are %lld bytes; the "
+                 "file has %lld",
+                 have < want ? x->map_bytes : (size_t)(LLMC_HEADER + want), (long long)count,
+                 (long long)want, (long long)have);
         file_error(s, x->path, what);
     }
     x->header = LLMC_HEADER;
@@ -207,8 +216,10 @@ static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *s
         check_llmc(s, x);
     size_t bytes = x->map_bytes - x->header, odd = bytes % (size_t)x->width;
     if (odd) {
-        snprintf(what, sizeof what, "byte %zu: the last token is cut: %zu bytes are left where %d are "
-                 "needed", x->map_bytes - odd, odd, x->width);
+        snprintf(what, sizeof what,
+                 "byte %zu: the last token is cut: %zu bytes are left where %d are "
+                 "needed",
+                 x->map_bytes - odd, odd, x->width);
         file_error(s, path, what);
     }
     x->tokens = (int64_t)(bytes / (size_t)x->width);
@@ -218,7 +229,10 @@ static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *s
     }
 }
 
-static void free_glob(void *g) { globfree(g); }
+static void free_glob(void *g)
+{
+    globfree(g);
+}
 
 /* The folder is taken literally, only the path as written has wildcards. */
 static const char *pattern_of(Arena *a, const char *folder, const char *path)
@@ -241,8 +255,8 @@ static size_t list_files(Session *s, const DataSpec *spec, const char *path, cha
     session_defer(s, free_glob, g);
     int r = glob(pattern_of(s->arena, spec->folder, path), 0, NULL, g);
     if (r == GLOB_NOMATCH)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`", path,
-                  spec->folder && spec->folder[0] ? spec->folder : ".");
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`",
+                  path, spec->folder && spec->folder[0] ? spec->folder : ".");
     if (r)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "`%.200s`: the folder could not be read", path);
     *out = g->gl_pathv;
@@ -274,7 +288,8 @@ static int64_t windows_of(int64_t n, int64_t context)
 
 static int64_t offsets_of(int64_t n, int64_t context)
 {
-    int64_t room = n - windows_of(n, context) * context; /* one token more, for the last label */
+    int64_t room =
+        n - windows_of(n, context) * context; /* one token more, for the last label */
     return room > context ? context : room > 0 ? room : 1;
 }
 
@@ -295,9 +310,11 @@ static void check_vocab(Session *s, const DataOptions *how, const Tokenizer *t)
     if (!how->vocab || t->size <= how->vocab)
         return;
     Span at = how->tokenizer ? how->tokenizer->span : NO_SPAN;
-    Diag *d = diag_error(s->ctx, "E0601", at, arena_printf(s->arena, "%lld entries",
-                         (long long)t->size), "the tokenizer produces ids up to %lld but the "
-                         "embedding has %lld rows", (long long)t->size - 1, (long long)how->vocab);
+    Diag *d = diag_error(s->ctx, "E0601", at,
+                         arena_printf(s->arena, "%lld entries", (long long)t->size),
+                         "the tokenizer produces ids up to %lld but the "
+                         "embedding has %lld rows",
+                         (long long)t->size - 1, (long long)how->vocab);
     int64_t round = t->size > 1024 ? (t->size + 127) / 128 * 128 : t->size;
     diag_help(s->ctx, d, "write `vocab = %lld`", (long long)round);
     ctx_raise(s->ctx, ST_INPUT, NULL);
@@ -336,9 +353,10 @@ Data *data_open(Session *s, const DataOptions *how)
 void split_need_window(Session *s, const Split *split)
 {
     if (!split->windows)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s has %lld tokens%s, fewer than the context of %lld",
-                  split->name, (long long)split->tokens,
-                  split->unused > 1 ? " and no file" : "", (long long)split->context);
+        ctx_raise(s->ctx, ST_ENVIRONMENT,
+                  "the %s has %lld tokens%s, fewer than the context of %lld", split->name,
+                  (long long)split->tokens, split->unused > 1 ? " and no file" : "",
+                  (long long)split->context);
 }
 
 /* ---- order ---- */
@@ -361,7 +379,8 @@ uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i)
     do { /* walk along the cycle until we are inside again; fewer than 4 rounds on average */
         uint64_t left = i >> half, right = i & mask;
         for (uint64_t round = 0; round < 6; round++) {
-            uint64_t next = left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
+            uint64_t next =
+                left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
             left = right;
             right = next;
         }
@@ -448,7 +467,8 @@ bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char
     for (int64_t i = 0; i <= s->context; i++) {
         int64_t at = w.first + i, token = at < end ? token_at(x, at) : -1;
         if (s->vocab && token >= s->vocab) {
-            snprintf(why, WHY, "%.300s: byte %zu: token %lld is not below the vocabulary of %lld",
+            snprintf(why, WHY,
+                     "%.300s: byte %zu: token %lld is not below the vocabulary of %lld",
                      x->path, x->header + (size_t)at * (size_t)x->width, (long long)token,
                      (long long)s->vocab);
             return false;
@@ -504,23 +524,29 @@ static const char *text_of(const Json *file, const char *key)
 const char *data_difference(Arena *a, const char *then, const char *now)
 {
     JsonError e;
-    const Json *x = json_read(a, then, strlen(then), &e), *y = json_read(a, now, strlen(now), &e);
+    const Json *x = json_read(a, then, strlen(then), &e),
+               *y = json_read(a, now, strlen(now), &e);
     if (!x || !y || x->kind != JSON_ARRAY || y->kind != JSON_ARRAY)
         return "the list of data files in the checkpoint cannot be read";
     if (x->n != y->n)
-        return arena_printf(a, "there were %zu data files when the run began, now there are %zu", x->n,
-                            y->n);
+        return arena_printf(
+            a, "there were %zu data files when the run began, now there are %zu", x->n, y->n);
     for (x = x->first, y = y->first; x && y; x = x->next, y = y->next) {
         if (strcmp(text_of(x, "name"), text_of(y, "name")))
             return arena_printf(a, "where the data file `%s` was there is now `%s`",
                                 text_of(x, "name"), text_of(y, "name"));
         if (bytes_of(x) != bytes_of(y))
-            return arena_printf(a, "the data file `%s` had %lld bytes when the run began, now it has "
-                                "%lld", text_of(x, "name"), (long long)bytes_of(x),
-                                (long long)bytes_of(y));
+            return arena_printf(
+                a,
+                "the data file `%s` had %lld bytes when the run began, now it has "
+                "%lld",
+                text_of(x, "name"), (long long)bytes_of(x), (long long)bytes_of(y));
         if (strcmp(text_of(x, "content"), text_of(y, "content")))
-            return arena_printf(a, "the content of the data file `%s` is not what it was when the run "
-                                "began", text_of(x, "name"));
+            return arena_printf(
+                a,
+                "the content of the data file `%s` is not what it was when the run "
+                "began",
+                text_of(x, "name"));
     }
     return NULL;
 }

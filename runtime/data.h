@@ -1,9 +1,10 @@
 /* data.h - training and evaluation text as windows of token ids.
  *
  * In:  a `data` of the file (text_file, token_files).   Out: batches of tokens and labels.
- * The one idea: the order is a pure function of (seed, position in the run). Per epoch the text is cut
- * at a drawn offset into windows of `context` tokens that do not overlap, and a keyed permutation
- * (a Feistel network, no table) says which comes when; so nothing has to be stored to resume.
+ * The one idea: the order is a pure function of (seed, position in the run). Per epoch the text
+ * is cut at a drawn offset into windows of `context` tokens that do not overlap, and a keyed
+ * permutation (a Feistel network, no table) says which comes when; so nothing has to be stored
+ * to resume.
  */
 #ifndef VWN_DATA_H
 #define VWN_DATA_H
@@ -25,8 +26,8 @@ typedef struct Split {
     size_t n;
     int64_t context, vocab; /* vocab 0: not checked */
     int64_t tokens, windows;
-    size_t unused;          /* ranges that are shorter than a window */
-    const char *name;       /* "training text", "validation text", for messages */
+    size_t unused;    /* ranges that are shorter than a window */
+    const char *name; /* "training text", "validation text", for messages */
 } Split;
 
 typedef struct Data {
@@ -36,9 +37,9 @@ typedef struct Data {
     Split train, val; /* val.n == 0: there is none */
 } Data;
 
-/* Opens and maps the files; they are closed with the session. Raises ST_ENVIRONMENT with the file and
- * byte offset of what is wrong with them, or files E0601 and raises ST_INPUT when the tokenizer has
- * more ids than `vocab`. `known`: the tokenizer of a checkpoint, or NULL. */
+/* Opens and maps the files; they are closed with the session. Raises ST_ENVIRONMENT with the
+ * file and byte offset of what is wrong with them, or files E0601 and raises ST_INPUT when the
+ * tokenizer has more ids than `vocab`. `known`: the tokenizer of a checkpoint, or NULL. */
 typedef struct DataOptions {
     const DataSpec *spec;
     const TokenizerSpec *tokenizer;
@@ -51,7 +52,8 @@ void split_need_window(Session *s, const Split *split);
 
 /* Which files, of which size and content (first and last block): one JSON array. */
 void data_fingerprint(const Data *d, Buf *out);
-/* NULL when both describe the same files, else a sentence in the arena that names the difference. */
+/* NULL when both describe the same files, else a sentence in the arena that names the
+ * difference. */
 const char *data_difference(Arena *a, const char *then, const char *now);
 
 /* Window number `ordinal` (from 0) of a run under `seed`: its range and first token. */
@@ -63,8 +65,9 @@ Window split_window(const Split *s, uint64_t seed, int64_t ordinal);
 /* Window i of the `of` that evaluation uses: always the same, spread evenly, from offset 0. */
 Window split_fixed(const Split *s, int64_t i, int64_t of);
 int64_t split_fixed_windows(const Split *s); /* at most this many do not overlap */
-/* Tokens and labels of one window, `context` each; a position without a next token gets -1. False with
- * `why` (file and byte offset) when the shard changed, or a token is not below vocab. */
+/* Tokens and labels of one window, `context` each; a position without a next token gets -1.
+ * False with `why` (file and byte offset) when the shard changed, or a token is not below
+ * vocab. */
 bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY]);
 
 /* A permutation of 0..n-1 drawn by `key`. */

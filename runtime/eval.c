@@ -1,8 +1,8 @@
 /* eval.c - the losses of a trained model on text.
  *
  * In:  a run or a checkpoint.   Out: loss, perplexity and, for bytes(), bits per byte.
- * The one idea: the same windows and the same program as the evaluations during training, so the
- * numbers agree with theirs.
+ * The one idea: the same windows and the same program as the evaluations during training, so
+ * the numbers agree with theirs.
  */
 #include <math.h>
 
@@ -34,9 +34,11 @@ static const Split *choose_text(Evaluation *e)
         spec.val = 0;
         spec.val_path = NULL;
     }
-    DataOptions how = {.spec = &spec, .tokenizer = &t->tokenizer,
+    DataOptions how = {.spec = &spec,
+                       .tokenizer = &t->tokenizer,
                        .known = (Tokenizer *)e->source.checkpoint->meta.tokenizer,
-                       .context = t->context, .vocab = e->source.unit->model->vocab};
+                       .context = t->context,
+                       .vocab = e->source.unit->model->vocab};
     Data *d = data_open(s, &how);
     bool whole = other || e->how->data;
     if (!whole && !d->val.n && !d->val.tokens)
@@ -92,7 +94,8 @@ static void report(Evaluation *e)
     }
     buf_puts(&b, "on               ");
     buf_count(&b, e->tokens);
-    buf_printf(&b, " tokens, after step %lld\n", (long long)e->source.checkpoint->progress.step);
+    buf_printf(&b, " tokens, after step %lld\n",
+               (long long)e->source.checkpoint->progress.step);
     write_text(e->out, b.s, b.n);
 }
 
@@ -105,7 +108,8 @@ static Status eval_body(void *user)
     const Model *m = e->source.unit->model;
     const Train *t = e->source.unit->train;
     if (!t)
-        ctx_raise(s->ctx, ST_INPUT, "the text in the checkpoint has no `train`: it names the data");
+        ctx_raise(s->ctx, ST_INPUT,
+                  "the text in the checkpoint has no `train`: it names the data");
     const Split *split = choose_text(e);
     session_open_backend(s);
     session_add_params(s, m);
@@ -117,10 +121,13 @@ static Status eval_body(void *user)
     source_load(s, &e->source);
     const Progress *p = &e->source.checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
-    double vars[HV_COUNT] = {
-        [HV_STEP] = (double)p->step, [HV_TOKENS] = (double)p->tokens, [HV_LENGTH] = length,
-        [HV_PROGRESS] = length > 0 ? (double)p->step / length : 0, [HV_TRAIN_LOSS] = p->train_loss,
-        [HV_EVAL_LOSS] = p->eval_loss, [HV_GRAD_NORM] = p->grad_norm};
+    double vars[HV_COUNT] = {[HV_STEP] = (double)p->step,
+                             [HV_TOKENS] = (double)p->tokens,
+                             [HV_LENGTH] = length,
+                             [HV_PROGRESS] = length > 0 ? (double)p->step / length : 0,
+                             [HV_TRAIN_LOSS] = p->train_loss,
+                             [HV_EVAL_LOSS] = p->eval_loss,
+                             [HV_GRAD_NORM] = p->grad_norm};
     RunArgs args = {vars, t->seed, (uint64_t)p->step};
     e->mean = NEW_ARRAY(s->arena, double, program_results(e->program) + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;

@@ -13,8 +13,8 @@ Feed feed_open(Session *s, int64_t B, int64_t T)
         else if (!strcmp(e->name, "labels"))
             f.labels = e;
         else
-            ctx_raise(s->ctx, ST_INPUT, "the model reads the input `%s`, which text does not give",
-                      e->name);
+            ctx_raise(s->ctx, ST_INPUT,
+                      "the model reads the input `%s`, which text does not give", e->name);
         if (e->elements != B * T || e->dtype != DT_INT)
             vwn_bug(s->ctx, "the input `%s` is not one integer per position", e->name);
     }
@@ -67,8 +67,8 @@ int result_index(const Program *p, const char *name)
     return -1;
 }
 
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, const RunArgs *args,
-                 double *mean)
+int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches,
+                 const RunArgs *args, double *mean)
 {
     Session *s = f->session;
     size_t n = program_results(eval);

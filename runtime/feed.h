@@ -1,4 +1,5 @@
-/* feed.h - from windows of text to the input tensors of a program, and evaluation over fixed windows. */
+/* feed.h - from windows of text to the input tensors of a program, and evaluation over fixed
+ * windows. */
 #ifndef VWN_FEED_H
 #define VWN_FEED_H
 
@@ -11,18 +12,19 @@ typedef struct Feed {
     int64_t *token, *label;      /* B * T each, on the host */
     int64_t B, T;
 } Feed;
-/* After the programs were built on the session's store. Raises ST_INPUT when the model reads an input
- * that text does not give (image, time). */
+/* After the programs were built on the session's store. Raises ST_INPUT when the model reads an
+ * input that text does not give (image, time). */
 Feed feed_open(Session *s, int64_t B, int64_t T);
 /* Uploads windows first .. first + B - 1 of a run under `seed`. Raises ST_ENVIRONMENT. */
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
-/* Uploads evaluation windows first .. of `of`; the number of real ones (the rest has no labels). */
+/* Uploads evaluation windows first .. of `of`; the number of real ones (the rest has no
+ * labels). */
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of);
 
-/* Runs `eval` over at most `batches` batches (0: all windows), always the same ones. mean[i] is result
- * i of the program averaged over the windows, whose number is returned. */
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, const RunArgs *args,
-                 double *mean);
+/* Runs `eval` over at most `batches` batches (0: all windows), always the same ones. mean[i] is
+ * result i of the program averaged over the windows, whose number is returned. */
+int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches,
+                 const RunArgs *args, double *mean);
 /* The place of a result among a program's, or -1. */
 int result_index(const Program *p, const char *name);
 

@@ -85,8 +85,10 @@ static bool read_hex(Reader *r, uint32_t *out)
         return false;
     for (int i = 0; i < 4; i++) {
         char c = r->s[r->at++];
-        int d = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10
-              : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int d = c >= '0' && c <= '9'   ? c - '0'
+                : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                       : -1;
         if (d < 0)
             return false;
         *out = *out << 4 | (uint32_t)d;
@@ -261,8 +263,9 @@ static Json *read_members(Reader *r, Json *j, char close)
         j->n++;
     } while (accept(r, ','));
     if (!accept(r, close))
-        return fail(r, r->at, close == '}' ? "`,` or `}` is expected here"
-                                           : "`,` or `]` is expected here");
+        return fail(r, r->at,
+                    close == '}' ? "`,` or `}` is expected here"
+                                 : "`,` or `]` is expected here");
     return j;
 }
 

@@ -1,8 +1,10 @@
 /* json.h - a strict little JSON reader and a writer into fixed memory.
  *
- * In:  untrusted text.   Out: a tree in an arena, or a sentence and the byte where it went wrong.
- * The one idea: RFC 8259 and nothing more: no comments, no trailing commas, no duplicate keys, valid
- * UTF-8, a depth limit. The writer never allocates, so that a training step can report itself.
+ * In:  untrusted text.   Out: a tree in an arena, or a sentence and the byte where it went
+ * wrong.
+ * The one idea: RFC 8259 and nothing more: no comments, no trailing commas, no duplicate keys,
+ * valid UTF-8, a depth limit. The writer never allocates, so that a training step can report
+ * itself.
  */
 #ifndef VWN_JSON_H
 #define VWN_JSON_H
@@ -10,13 +12,19 @@
 #include "../compiler/base.h"
 
 typedef enum JsonKind {
-    JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT
+    JSON_NULL,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT
 } JsonKind;
 
 typedef struct Json Json;
 struct Json {
     JsonKind kind;
-    bool whole;      /* NUMBER: written as an integer that fits int64_t, which is `integer` */
+    bool whole; /* NUMBER: written as an integer that fits int64_t, which is `integer` */
     int64_t integer;
     double number;
     const char *s;   /* STRING: decoded, NUL-terminated, may hold NULs before its end */
@@ -34,7 +42,7 @@ typedef struct JsonError {
 
 enum { JSON_DEPTH = 64 };
 
-/* NULL with *error filled when the text is not one JSON value. Raises only when out of memory. */
+/* NULL with *error filled when the text is not one JSON value. Raises when out of memory. */
 Json *json_read(Arena *a, const char *text, size_t n, JsonError *error);
 /* A member of an object by name, or NULL. */
 const Json *json_get(const Json *object, const char *key);
@@ -49,14 +57,17 @@ typedef struct JsonText {
     char *s;
     size_t n, cap; /* n < cap; s is always NUL-terminated */
     bool full;
-    bool comma;    /* the next value follows another one */
+    bool comma; /* the next value follows another one */
 } JsonText;
 void json_begin(JsonText *t, char *memory, size_t cap);
-void json_open(JsonText *t, const char *key, char bracket); /* '{' or '['; key NULL inside an array */
-void json_close(JsonText *t, char bracket);                 /* '}' or ']' */
+void json_open(JsonText *t, const char *key,
+               char bracket);               /* '{' or '['; key NULL inside an array */
+void json_close(JsonText *t, char bracket); /* '}' or ']' */
 void json_put_string(JsonText *t, const char *key, const char *s);
-void json_put_bytes(JsonText *t, const char *key, const char *s, size_t n); /* invalid UTF-8: U+FFFD */
-void json_put_number(JsonText *t, const char *key, double x); /* reads back; NaN, infinity: null */
+void json_put_bytes(JsonText *t, const char *key, const char *s,
+                    size_t n); /* invalid UTF-8: U+FFFD */
+void json_put_number(JsonText *t, const char *key,
+                     double x); /* reads back; NaN, infinity: null */
 void json_put_integer(JsonText *t, const char *key, int64_t x);
 void json_put_bool(JsonText *t, const char *key, bool x);
 

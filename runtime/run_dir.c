@@ -13,7 +13,8 @@
 
 static _Noreturn void failed(Session *s, const char *path, const char *what)
 {
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what, strerror(errno));
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what,
+              strerror(errno));
 }
 
 /* ---- names ---- */
@@ -114,7 +115,8 @@ void run_prune(Session *s, const RunDir *r, int64_t keep)
 
 bool run_exists(Session *s, const char *path)
 {
-    return exists(arena_printf(s->arena, "%s/events.jsonl", path)) || run_checkpoints(s, path).n > 0;
+    return exists(arena_printf(s->arena, "%s/events.jsonl", path)) ||
+           run_checkpoints(s, path).n > 0;
 }
 
 static void make_folders(Session *s, const char *path)
@@ -155,8 +157,10 @@ static void take_lock(Session *s, RunDir *r)
             failed(s, path, "locked");
         ssize_t n = pread(r->lock_fd, text, sizeof text - 1, 0);
         text[n > 0 ? strcspn(text, "\n") : 0] = 0;
-        ctx_raise(s->ctx, ST_USAGE, "another process (%s) is training in `%.300s`; stop it, or choose "
-                  "another directory with --run", text[0] ? text : "unknown", r->path);
+        ctx_raise(s->ctx, ST_USAGE,
+                  "another process (%s) is training in `%.300s`; stop it, or choose "
+                  "another directory with --run",
+                  text[0] ? text : "unknown", r->path);
     }
     int n = snprintf(text, sizeof text, "pid %ld\n", (long)getpid());
     if (ftruncate(r->lock_fd, 0) || pwrite(r->lock_fd, text, (size_t)n, 0) != n)
@@ -270,8 +274,10 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
     int error = put < 0 ? errno : ENOSPC;
     if (put > 0 && ftruncate(r->events_fd, r->events_size))
         error = errno;
-    snprintf(why, WHY, "%.300s/events.jsonl could not be written: %s; the last checkpoint is "
-             "untouched, resume from it", r->path, strerror(error));
+    snprintf(why, WHY,
+             "%.300s/events.jsonl could not be written: %s; the last checkpoint is "
+             "untouched, resume from it",
+             r->path, strerror(error));
     return false;
 }
 

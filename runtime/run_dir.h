@@ -1,8 +1,8 @@
 /* run_dir.h - the directory of a run: resolved.vwn, origins.json, events.jsonl, ckpt/, lock.
  *
  * In:  a path.   Out: an exclusive place to write, and what a run left there before.
- * The one idea: everything in it is either appended line by line or put in place by a rename, so that a
- * process killed at any moment leaves a directory that resumes.
+ * The one idea: everything in it is either appended line by line or put in place by a rename,
+ * so that a process killed at any moment leaves a directory that resumes.
  */
 #ifndef VWN_RUN_DIR_H
 #define VWN_RUN_DIR_H
@@ -23,12 +23,12 @@ typedef struct StepList {
 
 /* Whether a run has begun there (an event file or a checkpoint). */
 bool run_exists(Session *s, const char *path);
-/* Makes the directory, takes the lock (released with the session), removes half-written files. Raises
- * ST_USAGE when another process has the lock, ST_ENVIRONMENT when it cannot be made. */
+/* Makes the directory, takes the lock (released with the session), removes half-written files.
+ * Raises ST_USAGE when another process has the lock, ST_ENVIRONMENT when it cannot be made. */
 RunDir *run_open(Session *s, const char *path);
 /* Removes the files of the run that was there. */
 void run_clear(Session *s, RunDir *r);
-/* Cuts events.jsonl behind the last line that belongs to a run of `step` steps, and opens it. */
+/* Cuts events.jsonl behind the last line of a run of `step` steps, and opens it. */
 void run_begin_events(Session *s, RunDir *r, int64_t step);
 /* Appends a line and its newline. False with `why`; then no part of it is in the file. */
 bool run_event(RunDir *r, const char *line, size_t n, char why[WHY]);

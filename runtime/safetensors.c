@@ -1,5 +1,6 @@
-/* safetensors.c - see safetensors.h. The format: eight bytes of little-endian header length, a JSON
- * object {"__metadata__": {..}, "NAME": {"dtype", "shape", "data_offsets"}..}, then the data. */
+/* safetensors.c - see safetensors.h. The format: eight bytes of little-endian header length, a
+ * JSON object {"__metadata__": {..}, "NAME": {"dtype", "shape", "data_offsets"}..}, then the
+ * data. */
 #define _POSIX_C_SOURCE 200809L
 #include "safetensors.h"
 
@@ -21,7 +22,10 @@ static const struct {
     size_t size;
 } types[SAFE_TYPES] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}};
 
-size_t safe_size(SafeType type) { return types[type].size; }
+size_t safe_size(SafeType type)
+{
+    return types[type].size;
+}
 
 /* ---- checksum ---- */
 
@@ -110,17 +114,20 @@ static bool read_at(const SafeFile *f, void *to, uint64_t n, uint64_t at, char w
 static bool read_shape(const SafeFile *f, const Json *shape, SafeTensor *t, char why[WHY])
 {
     if (!shape || shape->kind != JSON_ARRAY)
-        return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape", t->name);
+        return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape",
+                     t->name);
     if (shape->n > MAX_RANK)
-        return wrong(f, why, 8 + shape->offset, "tensor `%.80s` has %zu axes, more than %d", t->name,
-                     shape->n, MAX_RANK);
+        return wrong(f, why, 8 + shape->offset, "tensor `%.80s` has %zu axes, more than %d",
+                     t->name, shape->n, MAX_RANK);
     t->elements = 1;
     for (const Json *k = shape->first; k; k = k->next) {
         if (k->kind != JSON_NUMBER || !k->whole || k->integer < 0)
-            return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count", t->name);
+            return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count",
+                         t->name);
         t->d[t->rank++] = k->integer;
         if (!mul_i64(t->elements, k->integer, &t->elements))
-            return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large", t->name);
+            return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large",
+                         t->name);
     }
     return true;
 }
@@ -146,13 +153,17 @@ static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why
     const Json *lo = o->first, *hi = o->first->next;
     if (!lo->whole || !hi->whole || lo->integer < 0 || hi->integer < lo->integer ||
         (uint64_t)hi->integer > room)
-        return wrong(f, why, 8 + o->offset, "the data_offsets of tensor `%.80s` are outside the %llu "
-                     "bytes of data", t->name, (unsigned long long)room);
+        return wrong(f, why, 8 + o->offset,
+                     "the data_offsets of tensor `%.80s` are outside the %llu "
+                     "bytes of data",
+                     t->name, (unsigned long long)room);
     int64_t bytes;
     if (!mul_i64(t->elements, (int64_t)types[t->type].size, &bytes) ||
         bytes != hi->integer - lo->integer)
-        return wrong(f, why, 8 + o->offset, "tensor `%.80s` has %lld numbers of %zu bytes, but %lld "
-                     "bytes of data", t->name, (long long)t->elements, types[t->type].size,
+        return wrong(f, why, 8 + o->offset,
+                     "tensor `%.80s` has %lld numbers of %zu bytes, but %lld "
+                     "bytes of data",
+                     t->name, (long long)t->elements, types[t->type].size,
                      (long long)(hi->integer - lo->integer));
     t->begin = 8 + f->header + (uint64_t)lo->integer;
     t->end = 8 + f->header + (uint64_t)hi->integer;
@@ -176,7 +187,8 @@ static bool check_cover(const SafeFile *f, char why[WHY])
     for (size_t i = 0; i < f->n; i++) {
         const SafeTensor *t = &f->tensor[i];
         if (t->begin < at)
-            return wrong(f, why, t->begin, "tensor `%.80s` overlaps the one before it", t->name);
+            return wrong(f, why, t->begin, "tensor `%.80s` overlaps the one before it",
+                         t->name);
         if (t->begin > at)
             return wrong(f, why, at, "bytes that belong to no tensor, before `%.80s`", t->name);
         at = t->end;
@@ -230,7 +242,8 @@ static bool read_header(Arena *a, SafeFile *f, char why[WHY])
     }
     qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
     for (size_t i = 0; i < f->n; i++)
-        *map_at(&f->by_name, (uintptr_t)name_str(arena_ctx(a), f->tensor[i].name)) = &f->tensor[i];
+        *map_at(&f->by_name, (uintptr_t)name_str(arena_ctx(a), f->tensor[i].name)) =
+            &f->tensor[i];
     return check_cover(f, why);
 }
 
@@ -283,7 +296,8 @@ static double from_half(uint16_t h)
     double m = h & 1023, sign = h & 0x8000 ? -1 : 1;
     if (exponent == 31)
         return m != 0 ? (double)__builtin_nan("") : sign * (double)__builtin_inf();
-    double unit = exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
+    double unit =
+        exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
     double x = (exponent ? 1 + m * unit : m * unit) / 32768;
     for (int i = 0; i < exponent; i++)
         x *= 2;
@@ -330,7 +344,8 @@ bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, do
         int64_t count = (int64_t)(sizeof block / size);
         if (count > n - done)
             count = n - done;
-        if (!read_at(f, block, (uint64_t)count * size, t->begin + (uint64_t)(at + done) * size, why))
+        if (!read_at(f, block, (uint64_t)count * size, t->begin + (uint64_t)(at + done) * size,
+                     why))
             return false;
         for (int64_t i = 0; i < count; i++)
             out[done + i] = from_bytes(t->type, block + (size_t)i * size);
@@ -364,8 +379,9 @@ bool safe_verify(const SafeFile *f, char why[WHY])
     char digits[20];
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum_end(&sum));
     if (memcmp(digits, stored->s, 16))
-        return wrong(f, why, 8 + at, "the checksum is %s, the file's bytes give %s: it is damaged",
-                     stored->s, digits);
+        return wrong(f, why, 8 + at,
+                     "the checksum is %s, the file's bytes give %s: it is damaged", stored->s,
+                     digits);
     return true;
 }
 
@@ -399,7 +415,8 @@ void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n)
     put_text(&w->header, value, n);
 }
 
-void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank, const int64_t *d)
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
+                  const int64_t *d)
 {
     if (w->in_metadata)
         buf_putc(&w->header, '}');
@@ -422,7 +439,8 @@ static bool failed(SafeWriter *w, char why[WHY], const char *what)
     int e = errno;
     snprintf(why, WHY, "%.200s could not be %s: %s%s", w->path, what, strerror(e),
              e == ENOSPC || e == EDQUOT || e == EFBIG
-                 ? "; what was there before is untouched, free some space and resume" : "");
+                 ? "; what was there before is untouched, free some space and resume"
+                 : "");
     safe_abandon(w);
     return false;
 }

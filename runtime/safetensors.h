@@ -1,8 +1,9 @@
 /* safetensors.h - the file format of checkpoints: a JSON header, then the tensors' bytes.
  *
- * In:  a path, or tensors to be written.   Out: checked entries, or a sentence with file and offset.
- * The one idea: a header is untrusted input. Lengths, types, shapes, offsets, overlaps and gaps are
- * checked before a single number is read, and a checksum in the metadata covers every byte.
+ * In:  a path, or tensors to be written.   Out: checked entries, or a sentence with file and
+ * offset.
+ * The one idea: a header is untrusted input. Lengths, types, shapes, offsets, overlaps and gaps
+ * are checked before a single number is read, and a checksum in the metadata covers every byte.
  */
 #ifndef VWN_SAFETENSORS_H
 #define VWN_SAFETENSORS_H
@@ -12,7 +13,14 @@
 
 enum { WHY = 512 }; /* room for a sentence */
 
-typedef enum SafeType { SAFE_F64, SAFE_F32, SAFE_F16, SAFE_BF16, SAFE_I64, SAFE_TYPES } SafeType;
+typedef enum SafeType {
+    SAFE_F64,
+    SAFE_F32,
+    SAFE_F16,
+    SAFE_BF16,
+    SAFE_I64,
+    SAFE_TYPES
+} SafeType;
 
 typedef struct SafeTensor {
     const char *name;
@@ -35,8 +43,8 @@ typedef struct SafeFile {
     const char *text;     /* the header */
 } SafeFile;
 
-/* Opens and checks everything but the checksum. On failure nothing stays open and `why` names the
- * file, the offset and what is wrong. Memory from `a`, which must outlive the file. */
+/* Opens and checks everything but the checksum. On failure nothing stays open and `why` names
+ * the file, the offset and what is wrong. Memory from `a`, which must outlive the file. */
 bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY]);
 void safe_close(SafeFile *f);
 const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when absent */
@@ -47,7 +55,8 @@ bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, do
 bool safe_verify(const SafeFile *f, char why[WHY]);
 
 /* ---- writing ---- */
-typedef struct Checksum { /* 64 bits over a stream, the same for any way it is cut into pieces */
+typedef struct Checksum { /* 64 bits over a stream, the same for any way it is cut into pieces
+                           */
     uint64_t lane[4], length;
     unsigned char rest[32];
 } Checksum;
@@ -65,18 +74,20 @@ typedef struct SafeWriter {
     Checksum sum;
     uint64_t written;
 } SafeWriter;
-/* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order of
- * declaration, then safe_commit. The first two only build text. */
+/* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
+ * of declaration, then safe_commit. The first two only build text. */
 void safe_begin(SafeWriter *w, Arena *a);
 void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n);
-void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank, const int64_t *d);
-/* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what failed, and
- * whatever stood at folder/NAME is untouched. */
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
+                  const int64_t *d);
+/* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what
+ * failed, and whatever stood at folder/NAME is untouched. */
 bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY]);
 bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY]);
 /* fsync, rename to folder/NAME, fsync of the folder. */
 bool safe_commit(SafeWriter *w, char why[WHY]);
-void safe_abandon(SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
+void safe_abandon(
+    SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
 size_t safe_size(SafeType type);
 
 #endif

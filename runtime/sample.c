@@ -1,9 +1,10 @@
 /* sample.c - text from a trained model.
  *
- * In:  a run or a checkpoint, a prompt.   Out: the prompt and what follows, written as it is made.
- * The one idea: one prediction program over a window of `context` positions; of its logits only the
- * row of the last token leaves it. Draws come from the counter-based generator, so that a seed gives
- * the same text everywhere.
+ * In:  a run or a checkpoint, a prompt.   Out: the prompt and what follows, written as it is
+ * made.
+ * The one idea: one prediction program over a window of `context` positions; of its logits only
+ * the row of the last token leaves it. Draws come from the counter-based generator, so that a
+ * seed gives the same text everywhere.
  */
 #include <math.h>
 #include <stdio.h>
@@ -27,8 +28,8 @@ typedef struct Sampling {
     StoreEntry *tokens, *position;
     Name next;
     int64_t context, vocab, usable; /* ids below usable may be drawn */
-    int64_t *window; /* context */
-    int64_t *id;     /* the prompt and what was drawn */
+    int64_t *window;                /* context */
+    int64_t *id;                    /* the prompt and what was drawn */
     int64_t n, n_prompt;
     double *logits;
     Choice *choice;
@@ -48,12 +49,16 @@ static int64_t read_ids(Sampling *x, const char *text, int64_t *out)
             break;
         int64_t id = strtoll(s, &end, 10);
         if (end == s || (*end && *end != ' '))
-            ctx_raise(x->session.ctx, ST_USAGE, "this model was trained on token ids of another "
-                      "tokenizer, which vwn does not read: give the prompt as ids, `--prompt '464 "
-                      "3290'`");
+            ctx_raise(
+                x->session.ctx, ST_USAGE,
+                "this model was trained on token ids of another "
+                "tokenizer, which vwn does not read: give the prompt as ids, `--prompt '464 "
+                "3290'`");
         if (id < 0 || id >= x->vocab)
-            ctx_raise(x->session.ctx, ST_USAGE, "the id %lld of the prompt is not below the "
-                      "vocabulary of %lld", (long long)id, (long long)x->vocab);
+            ctx_raise(x->session.ctx, ST_USAGE,
+                      "the id %lld of the prompt is not below the "
+                      "vocabulary of %lld",
+                      (long long)id, (long long)x->vocab);
         out[n++] = id;
         s = end;
     }
@@ -76,11 +81,15 @@ static void read_prompt(Sampling *x)
         ctx_raise(s->ctx, ST_USAGE, "%s", why);
     for (int64_t i = 0; i < x->n; i++)
         if (x->id[i] >= x->vocab)
-            ctx_raise(s->ctx, ST_USAGE, "the prompt holds a character that the model's vocabulary of "
-                      "%lld does not", (long long)x->vocab);
+            ctx_raise(s->ctx, ST_USAGE,
+                      "the prompt holds a character that the model's vocabulary of "
+                      "%lld does not",
+                      (long long)x->vocab);
     if (!x->n) { /* something must come first: a line break where there is one */
-        int64_t line = ids ? 0 : x->tokenizer->kind == TOKENIZER_BYTES ? '\n'
-                                                                       : tokenizer_id(x->tokenizer, '\n');
+        int64_t line = ids ? 0
+                       : x->tokenizer->kind == TOKENIZER_BYTES
+                           ? '\n'
+                           : tokenizer_id(x->tokenizer, '\n');
         x->id[x->n++] = line >= 0 && line < x->vocab ? line : 0;
         x->n_prompt = 1;
         return;
@@ -98,7 +107,8 @@ static Graph *predict_one(Sampling *x)
     Shape s = *shape_of(g, logits), one = {.rank = 1, .d = {DIM(1)}};
     Shape rows = {.rank = 2, .d = {{1, 1, 1}, s.rank ? s.d[s.rank - 1] : DIM(1)}};
     Dim have, want;
-    if (s.rank != 3 || !shape_size(&s, &have) || !shape_size(&rows, &want) || !dim_eq(have, want))
+    if (s.rank != 3 || !shape_size(&s, &have) || !shape_size(&rows, &want) ||
+        !dim_eq(have, want))
         ctx_raise(g->ctx, ST_INPUT, "the logits of model `%s` are not [B, T, vocabulary]",
                   x->source.unit->model->name);
     Val at = ir_ext(g, EXT_INPUT, name_str(g->ctx, "position"), DT_INT, &one);
@@ -129,8 +139,8 @@ static void open_program(Sampling *x)
     for (size_t i = 0; i < store_count(s->store); i++) {
         StoreEntry *e = store_at(s->store, i);
         if (e->kind == EXT_INPUT && e != x->tokens && e != x->position)
-            ctx_raise(s->ctx, ST_INPUT, "the model reads the input `%s`, which text does not give",
-                      e->name);
+            ctx_raise(s->ctx, ST_INPUT,
+                      "the model reads the input `%s`, which text does not give", e->name);
     }
     x->window = NEW_ARRAY(s->arena, int64_t, (size_t)x->context);
     x->logits = NEW_ARRAY(s->arena, double, (size_t)x->vocab);
@@ -184,16 +194,20 @@ static int64_t draw(Sampling *x, uint64_t number)
 static void predict(Sampling *x)
 {
     Session *s = &x->session;
-    int64_t from = x->n > x->context ? x->n - x->context : 0, have = x->n - from, last = have - 1;
+    int64_t from = x->n > x->context ? x->n - x->context : 0, have = x->n - from,
+            last = have - 1;
     memcpy(x->window, x->id + from, (size_t)have * sizeof *x->window);
     memset(x->window + have, 0, (size_t)(x->context - have) * sizeof *x->window);
     if (x->tokens)
         session_store_ok(s, store_put_i64(s->store, x->tokens, 0, x->context, x->window));
     session_store_ok(s, store_put_i64(s->store, x->position, 0, 1, &last));
     const Progress *p = &x->source.checkpoint->progress;
-    double vars[HV_COUNT] = {[HV_STEP] = (double)p->step, [HV_TOKENS] = (double)p->tokens,
-                             [HV_PROGRESS] = 1, [HV_LENGTH] = (double)p->step,
-                             [HV_TRAIN_LOSS] = p->train_loss, [HV_EVAL_LOSS] = p->eval_loss,
+    double vars[HV_COUNT] = {[HV_STEP] = (double)p->step,
+                             [HV_TOKENS] = (double)p->tokens,
+                             [HV_PROGRESS] = 1,
+                             [HV_LENGTH] = (double)p->step,
+                             [HV_TRAIN_LOSS] = p->train_loss,
+                             [HV_EVAL_LOSS] = p->eval_loss,
                              [HV_GRAD_NORM] = p->grad_norm};
     RunArgs args = {vars, x->how->seed, 0};
     session_run(s, x->program, &args);
@@ -247,8 +261,8 @@ static Status sample_body(void *user)
     x->vocab = x->source.unit->model->vocab;
     if (x->vocab <= 0)
         ctx_raise(s->ctx, ST_INPUT, "the model has no output `logits` to sample from");
-    x->usable = x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size
-                                                                         : x->vocab;
+    x->usable =
+        x->tokenizer->size > 0 && x->tokenizer->size < x->vocab ? x->tokenizer->size : x->vocab;
     read_prompt(x);
     open_program(x);
     if (!x->how->json && x->how->prompt)

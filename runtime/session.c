@@ -52,15 +52,19 @@ void session_close(Session *s)
 void session_open_backend(Session *s)
 {
     const vwn_options *o = &s->owner->options;
-    CpuOptions cpu = {.threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
+    CpuOptions cpu = {
+        .threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
     char why[512] = "";
     if (!o->reference) {
         Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
         if (st != ST_OK) {
             s->backend = NULL;
-            snprintf(s->note, sizeof s->note, "no C compiler works here (%.400s); running in the "
-                     "float64 reference evaluator, which is much slower: install gcc or clang, or "
-                     "name one in CC", why);
+            snprintf(
+                s->note, sizeof s->note,
+                "no C compiler works here (%.400s); running in the "
+                "float64 reference evaluator, which is much slower: install gcc or clang, or "
+                "name one in CC",
+                why);
         }
     }
     s->store = store_new(s->ctx, s->backend);
@@ -80,7 +84,8 @@ static void free_program(void *slot)
     *p = NULL;
 }
 
-Program *session_program(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total)
+Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
+                         BuildReport *total)
 {
     Program **slot = NEW(s->arena, Program *);
     session_defer(s, free_program, slot);
@@ -113,7 +118,10 @@ double session_scalar(Session *s, Program *p, Name result)
 
 /* ---- parameters ---- */
 
-static ExtKind kind_of(const Param *p) { return p->buffer ? EXT_BUFFER : EXT_PARAM; }
+static ExtKind kind_of(const Param *p)
+{
+    return p->buffer ? EXT_BUFFER : EXT_PARAM;
+}
 
 void session_add_params(Session *s, const Model *m)
 {
@@ -123,7 +131,8 @@ void session_add_params(Session *s, const Model *m)
         for (int k = 0; k < p->shape.rank; k++)
             d[k] = p->shape.d[k].n;
         StoreEntry *e;
-        session_store_ok(s, store_add(s->store, kind_of(p), p->path, DT_REAL, p->shape.rank, d, &e));
+        session_store_ok(
+            s, store_add(s->store, kind_of(p), p->path, DT_REAL, p->shape.rank, d, &e));
     }
 }
 
@@ -161,7 +170,10 @@ static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, in
     return bytes;
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch)
 {
@@ -169,7 +181,8 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     Train t = train ? *train : (Train){.context = m->context};
     if (batch > 0) {
         t.micro_seqs = batch;
-        t.batch_seqs = t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
+        t.batch_seqs =
+            t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
     }
     batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
     for (size_t i = 0; i < m->param.n; i++) {

@@ -1,8 +1,10 @@
 /* session.h - what a public call of the runtime holds open while it works; private to runtime/.
  *
- * In:  a context and its options.   Out: a backend (or the reference evaluator), a store of tensors.
- * The one idea: everything that is not arena memory (file descriptors, maps, a backend, programs, a
- * lock) hangs on the Session, and session_close() gives it back on every path, also after ctx_raise().
+ * In:  a context and its options.   Out: a backend (or the reference evaluator), a store of
+ * tensors.
+ * The one idea: everything that is not arena memory (file descriptors, maps, a backend,
+ * programs, a lock) hangs on the Session, and session_close() gives it back on every path, also
+ * after ctx_raise().
  */
 #ifndef VWN_SESSION_H
 #define VWN_SESSION_H
@@ -16,7 +18,8 @@
 struct vwn_context {
     Ctx *ctx;
     vwn_options options;
-    volatile sig_atomic_t interrupted; /* set by vwn_interrupt, cleared by the run that obeys it */
+    /* set by vwn_interrupt, cleared by the run that obeys it */
+    volatile sig_atomic_t interrupted;
 };
 
 /* A checked file as the public interface hands it out. */
@@ -25,14 +28,15 @@ struct vwn_unit {
     Unit *unit;
 };
 
-/* What the runtime asks of the compiler besides graphs; vwn_train, vwn_eval and vwn_sample fill it
- * with check_file and unit_resolved_text. */
+/* What the runtime asks of the compiler besides graphs; vwn_train, vwn_eval and vwn_sample fill
+ * it with check_file and unit_resolved_text. */
 typedef struct Hooks {
-    char *(*resolved_text)(Unit *unit, Arena *arena); /* the file, self-contained, as one text */
+    /* the file, self-contained, as one text */
+    char *(*resolved_text)(Unit *unit, Arena *arena);
     Unit *(*check)(Ctx *ctx, const CheckOptions *how);
     const char *version; /* of vwn, kept in checkpoints */
 } Hooks;
-/* compiler/resolve.c: every default, override and import written out; checks to the same model. */
+/* compiler/resolve.c: every default, override and import written out; the same model. */
 char *unit_resolved_text(Unit *unit, Arena *arena);
 
 /* Something to give back when the session closes, last in first out. */
@@ -49,16 +53,17 @@ typedef struct Session {
     Backend *backend; /* NULL: the reference evaluator */
     Store *store;
     Cleanup *cleanup;
-    char note[768];   /* why the reference evaluator is used although it was not asked for, or "" */
+    char note[768]; /* why the reference evaluator is used although it was not asked for, or ""
+                     */
 } Session;
 
-/* Runs body(user) with a landing place for ctx_raise; the status it returns or was raised with. */
+/* Runs body(user) with a landing place for ctx_raise: the status it returns or raises. */
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user);
 
 /* The session must be zeroed; both raise, and session_close is due in every case. */
 void session_open(Session *s, vwn_context *owner);
-/* Opens the backend that vwn_options ask for and an empty store. Without a C compiler: the reference
- * evaluator, and `note` says so and what to install. */
+/* Opens the backend that vwn_options ask for and an empty store. Without a C compiler: the
+ * reference evaluator, and `note` says so and what to install. */
 void session_open_backend(Session *s);
 void session_close(Session *s);
 void session_defer(Session *s, void (*release)(void *what), void *what);
@@ -77,9 +82,9 @@ void session_add_params(Session *s, const Model *m);
 /* Draws every initial value under `seed`. Buffers too. */
 void session_init_params(Session *s, const Model *m, uint64_t seed);
 
-/* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per micro-batch
- * (0: as the file says), as planned for float32: what `vwn cost` prints. `arena` is the largest arena
- * of the programs, which share one. Needs no device. */
+/* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per
+ * micro-batch (0: as the file says), as planned for float32: what `vwn cost` prints. `arena` is
+ * the largest arena of the programs, which share one. Needs no device. */
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, inputs, arena, total;
 } MemoryNeed;
@@ -90,7 +95,8 @@ uint64_t memory_of_machine(void);
 double clock_seconds(void); /* monotonic */
 
 /* ---- the work behind vwn_train, vwn_eval, vwn_sample; they raise ---- */
-Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks);
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
+                  const Hooks *hooks);
 Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
                    const Hooks *hooks);
 Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,

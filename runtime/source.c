@@ -63,7 +63,9 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     }
     const RunMeta *meta = &source.checkpoint->meta;
-    CheckOptions how = {.path = "-", .text = meta->text, .text_length = strlen(meta->text),
+    CheckOptions how = {.path = "-",
+                        .text = meta->text,
+                        .text_length = strlen(meta->text),
                         .model_only = model_only};
     source.unit = hooks->check(s->ctx, &how);
     if (diag_errors(s->ctx))

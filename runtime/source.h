@@ -6,11 +6,13 @@
 
 typedef struct Source {
     Checkpoint *checkpoint;
-    Unit *unit; /* checked from the text in the checkpoint; model and, unless model_only, train */
+    Unit *
+        unit; /* checked from the text in the checkpoint; model and, unless model_only, train */
 } Source;
 
-/* `where`: a run directory (its newest whole checkpoint), "DIRECTORY@STEP", or a checkpoint file.
- * Raises ST_USAGE or ST_ENVIRONMENT when there is none, ST_INPUT when its text does not check. */
+/* `where`: a run directory (its newest whole checkpoint), "DIRECTORY@STEP", or a checkpoint
+ * file. Raises ST_USAGE or ST_ENVIRONMENT when there is none, ST_INPUT when its text does not
+ * check. */
 Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks);
 /* Copies weights and buffers into the store, after the programs were built. */
 void source_load(Session *s, const Source *source);

@@ -29,7 +29,8 @@ static Tokenizer *from_codes(Arena *a, const uint32_t *code, size_t size)
     return t;
 }
 
-Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n, char why[WHY])
+Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n,
+                           char why[WHY])
 {
     Ctx *ctx = arena_ctx(a);
     ArenaMark mark = arena_mark(ctx->scratch);
@@ -39,8 +40,10 @@ Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t 
         uint32_t c;
         size_t len = utf8_read(text + i, n - i, &c);
         if (!len) {
-            snprintf(why, WHY, "%.300s: byte %zu: not UTF-8; chars() needs UTF-8 text, bytes() takes "
-                     "any file", path, i);
+            snprintf(why, WHY,
+                     "%.300s: byte %zu: not UTF-8; chars() needs UTF-8 text, bytes() takes "
+                     "any file",
+                     path, i);
             arena_reset(ctx->scratch, mark);
             return NULL;
         }
@@ -103,7 +106,8 @@ int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text,
         return count;
     }
     if (t->kind != TOKENIZER_CHARS) {
-        snprintf(why, WHY, "%.200s: this model has no tokenizer for text, only token ids", what);
+        snprintf(why, WHY, "%.200s: this model has no tokenizer for text, only token ids",
+                 what);
         return -1;
     }
     for (size_t i = 0; i < n;) {
@@ -115,9 +119,10 @@ int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text,
         }
         out[count] = tokenizer_id(t, c);
         if (out[count++] < 0) {
-            snprintf(why, WHY, "%.300s: byte %zu: `%.*s` (U+%04X) is not among the %lld characters of "
-                     "the training text", what, i, (int)len, text + i, (unsigned)c,
-                     (long long)t->size);
+            snprintf(why, WHY,
+                     "%.300s: byte %zu: `%.*s` (U+%04X) is not among the %lld characters of "
+                     "the training text",
+                     what, i, (int)len, text + i, (unsigned)c, (long long)t->size);
             return -1;
         }
         i += len;

@@ -20,7 +20,8 @@ typedef struct Tokenizer {
 /* BYTES, FILE or NONE. */
 Tokenizer *tokenizer_plain(Arena *a, TokenizerKind kind);
 /* CHARS over a text. NULL with `why` (naming `path` and the byte) when it is not UTF-8. */
-Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n, char why[WHY]);
+Tokenizer *tokenizer_chars(Arena *a, const char *path, const char *text, size_t n,
+                           char why[WHY]);
 /* CHARS from the text that tokenizer_vocabulary gave; NULL when it is not ascending UTF-8. */
 Tokenizer *tokenizer_from(Arena *a, const char *vocabulary, size_t n);
 void tokenizer_vocabulary(const Tokenizer *t, Buf *out);

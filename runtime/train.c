@@ -1,9 +1,9 @@
 /* train.c - the training loop.
  *
  * In:  a checked file.   Out: a run directory; events while it runs; a status.
- * The one idea: a step is a pure function of the state that a checkpoint holds, and what would not be
- * one (an interrupt, the clock) only decides when to stop. So a run that was stopped anywhere and
- * resumed gives the same bits as one that was not.
+ * The one idea: a step is a pure function of the state that a checkpoint holds, and what would
+ * not be one (an interrupt, the clock) only decides when to stop. So a run that was stopped
+ * anywhere and resumed gives the same bits as one that was not.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 
 /* ---- stopping ---- */
 
-/* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The weights are
- * still those before the step. */
+/* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The
+ * weights are still those before the step. */
 static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double value)
 {
     Name path = NULL;
@@ -21,19 +21,26 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
     bool found = false;
     for (int64_t k = 0; k < tr->parts && !found; k++) {
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
-        feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+        feed_train(&tr->feed, &tr->data->train, tr->train->seed,
+                   tr->now.sequences + k * tr->micro);
         found = program_first_bad(tr->fresh, &args, &path, &span);
     }
-    const char *kept = tr->saved_at >= 0 ? arena_printf(tr->session.arena, "; the last checkpoint is "
-                       "step_%08lld", (long long)tr->saved_at) : "";
+    const char *kept = tr->saved_at >= 0 ? arena_printf(tr->session.arena,
+                                                        "; the last checkpoint is "
+                                                        "step_%08lld",
+                                                        (long long)tr->saved_at)
+                                         : "";
     if (found)
-        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s; the first value that is not a number is "
+        ctx_raise(tr->ctx, ST_DIVERGED,
+                  "step %lld: %s is %s; the first value that is not a number is "
                   "in `%s`; the weights were not changed by this step%s",
                   (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
                   path && *path ? path : "the model", kept);
-    ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: %s is %s; in float64 every value of the step is finite, "
-              "so a value left the range of float32; the weights were not changed by this step%s",
-              (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
+    ctx_raise(
+        tr->ctx, ST_DIVERGED,
+        "step %lld: %s is %s; in float64 every value of the step is finite, "
+        "so a value left the range of float32; the weights were not changed by this step%s",
+        (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
 }
 
 static int ascending(const void *x, const void *y)
@@ -42,8 +49,8 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* More than 4 times the median of the last losses and more than 2 above it, once training is under
- * way. */
+/* More than 4 times the median of the last losses and more than 2 above it, once training is
+ * under way. */
 static void check_spike(Trainer *tr, double loss)
 {
     enum { UNDER_WAY = 200 };
@@ -55,7 +62,8 @@ static void check_spike(Trainer *tr, double loss)
     qsort(sorted, RECENT, sizeof *sorted, ascending);
     double median = 0.5 * (sorted[RECENT / 2 - 1] + sorted[RECENT / 2]);
     if (loss > 4 * median && loss > median + 2)
-        ctx_raise(tr->ctx, ST_DIVERGED, "step %lld: the loss jumped to %.4f from a median of %.4f over "
+        ctx_raise(tr->ctx, ST_DIVERGED,
+                  "step %lld: the loss jumped to %.4f from a median of %.4f over "
                   "the last %d steps; the weights were not changed by this step",
                   (long long)p->step + 1, loss, median, RECENT);
 }
@@ -80,7 +88,8 @@ static void run_gradient(Trainer *tr)
     for (int64_t k = 0; k < tr->parts; k++) {
         Program *p = k == 0 ? tr->fresh : tr->more;
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
-        feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+        feed_train(&tr->feed, &tr->data->train, tr->train->seed,
+                   tr->now.sequences + k * tr->micro);
         session_run(&tr->session, p, &args);
         for (size_t i = 0; i < n; i++) {
             double v = session_scalar(&tr->session, p, program_result_name(p, i));
@@ -132,7 +141,8 @@ static void run_eval(Trainer *tr)
     double before = clock_seconds();
     train_set_vars(tr);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
-    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches, &args, tr->eval_mean);
+    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches, &args,
+             tr->eval_mean);
     p->eval_loss = tr->eval_mean[tr->eval_loss];
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;
@@ -159,7 +169,10 @@ static void save(Trainer *tr)
     tr->reported += clock_seconds() - before;
 }
 
-static bool due(int64_t step, int64_t every) { return every > 0 && step % every == 0; }
+static bool due(int64_t step, int64_t every)
+{
+    return every > 0 && step % every == 0;
+}
 
 /* A growth step whose trigger reads a loss: it begins now, and cannot be carried out. */
 static void check_growth(Trainer *tr)
@@ -170,7 +183,8 @@ static void check_growth(Trainer *tr)
         if (!g->when || host_eval(g->when, tr->vars) == 0)
             continue;
         save(tr);
-        ctx_raise(tr->ctx, ST_INPUT, "step %lld: the growth step `%s` begins, but this version of vwn "
+        ctx_raise(tr->ctx, ST_INPUT,
+                  "step %lld: the growth step `%s` begins, but this version of vwn "
                   "checks growth and cannot carry it out; a checkpoint was written",
                   (long long)tr->now.step, g->name);
     }
@@ -223,13 +237,20 @@ static Status open_body(void *user)
     return ST_OK;
 }
 
-Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how, const Hooks *hooks)
+Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
+                  const Hooks *hooks)
 {
-    static const Progress none = {.train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN,
-                                  .best_eval = NAN};
+    static const Progress none = {
+        .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
     static const vwn_train_options plain = {0};
-    Trainer t = {.ctx = owner->ctx, .unit = unit, .how = how ? how : &plain, .hooks = hooks,
-                 .now = none, .saved_at = -1, .evaluated_at = -1, .session.owner = owner};
+    Trainer t = {.ctx = owner->ctx,
+                 .unit = unit,
+                 .how = how ? how : &plain,
+                 .hooks = hooks,
+                 .now = none,
+                 .saved_at = -1,
+                 .evaluated_at = -1,
+                 .session.owner = owner};
     t.began = clock_seconds();
     Status st = guarded(t.ctx, open_body, &t);
     if (st == ST_OK)

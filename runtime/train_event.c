@@ -1,16 +1,17 @@
 /* train_event.c - what a run says about itself.
  *
- * In:  the state of a run.   Out: a vwn_event for the caller and the same as a line of events.jsonl.
- * The one idea: the text of an event is built in the Trainer's own memory, so that a step that reports
- * itself allocates nothing.
+ * In:  the state of a run.   Out: a vwn_event for the caller and the same as a line of
+ * events.jsonl.
+ * The one idea: the text of an event is built in the Trainer's own memory, so that a step that
+ * reports itself allocates nothing.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include "trainer.h"
 
-static const char *const kind_names[] = {"start", "compile", "step", "eval", "checkpoint", "note",
-                                         "end"};
+static const char *const kind_names[] = {"start",      "compile", "step", "eval",
+                                         "checkpoint", "note",    "end"};
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
 {
@@ -57,10 +58,18 @@ static vwn_event event_of(Trainer *tr, vwn_event_kind kind, const char *text)
     const Progress *p = &tr->now;
     double left = (double)(tr->stop_at - p->step) * (double)(tr->parts * tr->micro) *
                   (double)tr->train->context;
-    vwn_event e = {.kind = kind, .step = p->step, .steps = tr->steps, .tokens = p->tokens,
-                   .loss = p->train_loss, .eval_loss = p->eval_loss, .lr = tr->lr,
-                   .grad_norm = p->grad_norm, .tokens_per_second = tr->rate,
-                   .seconds = clock_seconds() - tr->began, .text = text, .json = tr->json};
+    vwn_event e = {.kind = kind,
+                   .step = p->step,
+                   .steps = tr->steps,
+                   .tokens = p->tokens,
+                   .loss = p->train_loss,
+                   .eval_loss = p->eval_loss,
+                   .lr = tr->lr,
+                   .grad_norm = p->grad_norm,
+                   .tokens_per_second = tr->rate,
+                   .seconds = clock_seconds() - tr->began,
+                   .text = text,
+                   .json = tr->json};
     e.eta_seconds = tr->rate > 0 ? left / tr->rate : 0;
     return e;
 }
@@ -98,8 +107,8 @@ void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
     vwn_event e = event_of(tr, kind, text);
     bool ok = publish(tr, &e, NULL, why);
     if (tr->run && tr->run->events_fd < 0 && e.json)
-        vec_push(tr->session.arena, &tr->early, arena_copy(tr->session.arena, e.json,
-                                                           strlen(e.json)));
+        vec_push(tr->session.arena, &tr->early,
+                 arena_copy(tr->session.arena, e.json, strlen(e.json)));
     if (!ok)
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
 }
@@ -126,7 +135,7 @@ void train_end_event(Trainer *tr, Status status)
                        : status == ST_DIVERGED    ? "diverged"
                                                   : "failed";
     int n = snprintf(tr->text, sizeof tr->text, "%s at step %lld of %lld",
-                     tr->how->dry_run && status == ST_OK         ? "dry run: ready"
+                     tr->how->dry_run && status == ST_OK       ? "dry run: ready"
                      : status == ST_OK && p->step == tr->steps ? "trained"
                      : status == ST_OK                         ? "stopped"
                                                                : name,
@@ -134,10 +143,12 @@ void train_end_event(Trainer *tr, Status status)
     if (!isnan(p->train_loss))
         n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", loss %.4f", p->train_loss);
     if (!isnan(p->eval_loss))
-        n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", eval loss %.4f", p->eval_loss);
+        n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", eval loss %.4f",
+                      p->eval_loss);
     if (tr->run && tr->saved_at >= 0)
-        snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", checkpoint %.300s/step_%08lld.safetensors",
-                 tr->run->ckpt, (long long)tr->saved_at);
+        snprintf(tr->text + n, sizeof tr->text - (size_t)n,
+                 ", checkpoint %.300s/step_%08lld.safetensors", tr->run->ckpt,
+                 (long long)tr->saved_at);
     vwn_event e = event_of(tr, VWN_EVENT_END, tr->text);
     publish(tr, &e, name, why); /* the run is over, and its checkpoint is safe */
 }

@@ -1,9 +1,10 @@
-/* train_open.c - everything before the first step: data, run directory, programs, initial or resumed
- * state.
+/* train_open.c - everything before the first step: data, run directory, programs, initial or
+ * resumed state.
  *
- * In:  a checked file and vwn_train_options.   Out: a Trainer that only has to step, or a raise.
- * The one idea: nothing that was there before is touched until everything else has worked: the data is
- * open, the model compiled, the memory there. Only then does --overwrite remove a run.
+ * In:  a checked file and vwn_train_options.   Out: a Trainer that only has to step, or a
+ * raise.
+ * The one idea: nothing that was there before is touched until everything else has worked: the
+ * data is open, the model compiled, the memory there. Only then does --overwrite remove a run.
  */
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +16,11 @@
 static Data *open_data(Trainer *tr, const DataSpec *spec, Tokenizer *known)
 {
     const Train *t = tr->train;
-    DataOptions how = {.spec = spec, .tokenizer = &t->tokenizer, .known = known,
-                       .context = t->context, .vocab = tr->model->vocab};
+    DataOptions how = {.spec = spec,
+                       .tokenizer = &t->tokenizer,
+                       .known = known,
+                       .context = t->context,
+                       .vocab = tr->model->vocab};
     return data_open(&tr->session, &how);
 }
 
@@ -34,7 +38,8 @@ static void open_all_data(Trainer *tr)
     } else if (tr->data->val.n || tr->data->val.tokens) {
         tr->eval_split = &tr->data->val;
     } else {
-        ctx_raise(tr->ctx, ST_INPUT, "`eval` has nothing to evaluate on: give `data` a validation "
+        ctx_raise(tr->ctx, ST_INPUT,
+                  "`eval` has nothing to evaluate on: give `data` a validation "
                   "part (`val = 10%%`), or `eval` its own `data`");
     }
     split_need_window(&tr->session, tr->eval_split);
@@ -74,7 +79,10 @@ static void set_vars(Trainer *tr, int64_t step, int64_t tokens)
     v[HV_GRAD_NORM] = tr->now.grad_norm;
 }
 
-void train_set_vars(Trainer *tr) { set_vars(tr, tr->now.step, tr->now.tokens); }
+void train_set_vars(Trainer *tr)
+{
+    set_vars(tr, tr->now.step, tr->now.tokens);
+}
 
 static bool reads_losses(const HostExpr *e)
 {
@@ -93,10 +101,12 @@ static void refuse_growth(Trainer *tr)
         for (int64_t step = 0; step < tr->stop_at; step++) {
             set_vars(tr, step, step * per_step);
             if (!g->when || host_eval(g->when, tr->vars) != 0)
-                ctx_raise(tr->ctx, ST_INPUT, "the growth step `%s` would begin at step %lld of %lld, "
-                          "but this version of vwn checks growth and cannot carry it out: stop before "
-                          "it with `--until '%lld steps'`, or switch it off with `/-`", g->name,
-                          (long long)step, (long long)tr->steps, (long long)step);
+                ctx_raise(tr->ctx, ST_INPUT,
+                          "the growth step `%s` would begin at step %lld of %lld, "
+                          "but this version of vwn checks growth and cannot carry it out: stop "
+                          "before "
+                          "it with `--until '%lld steps'`, or switch it off with `/-`",
+                          g->name, (long long)step, (long long)tr->steps, (long long)step);
         }
     }
 }
@@ -105,7 +115,8 @@ static void refuse_growth(Trainer *tr)
 
 static const char *run_path(Trainer *tr)
 {
-    return tr->how->run ? tr->how->run : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
+    return tr->how->run ? tr->how->run
+                        : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
 }
 
 /* The newest checkpoint that is whole; a damaged one is passed over with a note. */
@@ -121,13 +132,14 @@ static void find_checkpoint(Trainer *tr, const char *path)
         if (checkpoint_open(s, file, c, why))
             tr->from = c;
         else if (i == 0)
-            ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path, why);
+            ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path,
+                      why);
         else
             train_event(tr, VWN_EVENT_NOTE, "a damaged checkpoint is passed over: %s", why);
     }
     if (!tr->from)
-        train_event(tr, VWN_EVENT_NOTE, "`%s` has no checkpoint yet: starting from the beginning",
-                    path);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "`%s` has no checkpoint yet: starting from the beginning", path);
 }
 
 static void open_run(Trainer *tr)
@@ -141,9 +153,12 @@ static void open_run(Trainer *tr)
         tr->run = run_open(s, path);
     if (there && !tr->how->resume && !tr->how->overwrite && !tr->how->dry_run) {
         StepList l = run_checkpoints(s, path);
-        ctx_raise(tr->ctx, ST_USAGE, "`%s` already holds a run%s: go on with --resume, start anew with "
-                  "--overwrite, or choose another directory with --run NAME", path, l.n
-                  ? arena_printf(s->arena, " (at step %lld)", (long long)l.step[l.n - 1]) : "");
+        ctx_raise(tr->ctx, ST_USAGE,
+                  "`%s` already holds a run%s: go on with --resume, start anew with "
+                  "--overwrite, or choose another directory with --run NAME",
+                  path,
+                  l.n ? arena_printf(s->arena, " (at step %lld)", (long long)l.step[l.n - 1])
+                      : "");
     }
     if (tr->how->resume)
         find_checkpoint(tr, path);
@@ -194,10 +209,14 @@ static void describe_run(Trainer *tr)
     Arena *a = tr->session.arena;
     Buf data = buf_new(a);
     data_fingerprint(tr->data, &data);
-    tr->meta = (RunMeta){.version = tr->hooks->version, .model = tr->model->name,
-                         .text = tr->hooks->resolved_text(tr->unit, a), .lets = lets_text(tr),
-                         .folder = tr->train->data.folder, .data = data.s,
-                         .tokenizer = tr->data->tokenizer, .seed = tr->train->seed};
+    tr->meta = (RunMeta){.version = tr->hooks->version,
+                         .model = tr->model->name,
+                         .text = tr->hooks->resolved_text(tr->unit, a),
+                         .lets = lets_text(tr),
+                         .folder = tr->train->data.folder,
+                         .data = data.s,
+                         .tokenizer = tr->data->tokenizer,
+                         .seed = tr->train->seed};
 }
 
 /* What the checkpoint says about the run against what the file says now. */
@@ -208,26 +227,35 @@ static void compare_run(Trainer *tr)
     const char *path = tr->from->file.path;
     const char *difference = data_difference(a, then->data, tr->meta.data);
     if (difference)
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s; resuming would not repeat the run: put it back, or "
-                  "start anew with --overwrite", difference);
+        ctx_raise(tr->ctx, ST_ENVIRONMENT,
+                  "%s; resuming would not repeat the run: put it back, or "
+                  "start anew with --overwrite",
+                  difference);
     Buf before = buf_new(a), now = buf_new(a);
     tokenizer_vocabulary(then->tokenizer, &before);
     tokenizer_vocabulary(tr->meta.tokenizer, &now);
     if (then->tokenizer->kind != tr->meta.tokenizer->kind || before.n != now.n ||
         (now.n && memcmp(before.s, now.s, now.n)))
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "the tokenizer's vocabulary is not the one of %s; start "
-                  "anew with --overwrite", path);
+        ctx_raise(tr->ctx, ST_ENVIRONMENT,
+                  "the tokenizer's vocabulary is not the one of %s; start "
+                  "anew with --overwrite",
+                  path);
     if (strcmp(then->text, tr->meta.text))
-        train_event(tr, VWN_EVENT_NOTE, "the file has changed since %s was written; going on with what "
-                    "it says now", path);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "the file has changed since %s was written; going on with what "
+                    "it says now",
+                    path);
     if (then->seed != tr->meta.seed)
-        train_event(tr, VWN_EVENT_NOTE, "the seed was %llu and is now %llu: the order of the data "
-                    "changes", (unsigned long long)then->seed, (unsigned long long)tr->meta.seed);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "the seed was %llu and is now %llu: the order of the data "
+                    "changes",
+                    (unsigned long long)then->seed, (unsigned long long)tr->meta.seed);
 }
 
 /* ---- programs and state ---- */
 
-static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B, BuildReport *total)
+static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
+                      BuildReport *total)
 {
     ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true};
     return session_program(&tr->session, g, &how, total);
@@ -242,7 +270,8 @@ static void build_programs(Trainer *tr)
     session_add_params(s, m);
     tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, &total);
     if (tr->parts > 1)
-        tr->more = build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, &total);
+        tr->more =
+            build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, &total);
     tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, &total);
     if (tr->eval_split)
         tr->eval = build(tr, step_evaluate(m, s->arena), "eval", tr->micro, &total);
@@ -258,10 +287,14 @@ static void build_programs(Trainer *tr)
         train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s",
                     total.kernels, total.cached, total.compiled, total.seconds);
     else
-        train_event(tr, VWN_EVENT_COMPILE, "nothing: running in the float64 reference evaluator");
+        train_event(tr, VWN_EVENT_COMPILE,
+                    "nothing: running in the float64 reference evaluator");
 }
 
-static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
 
 static void check_memory(Trainer *tr)
 {
@@ -273,10 +306,13 @@ static void check_memory(Trainer *tr)
     tr->bytes = store_bytes(tr->session.store) + arena;
     const double gib = 1024.0 * 1024.0 * 1024.0;
     if (tr->bytes > machine)
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "training needs %.2f GiB (weights, gradients and optimizer "
-                  "%.2f, activations %.2f) and this machine has %.2f: a smaller `micro_batch` needs "
-                  "fewer activations", (double)tr->bytes / gib,
-                  (double)(tr->bytes - arena) / gib, (double)arena / gib, (double)machine / gib);
+        ctx_raise(
+            tr->ctx, ST_ENVIRONMENT,
+            "training needs %.2f GiB (weights, gradients and optimizer "
+            "%.2f, activations %.2f) and this machine has %.2f: a smaller `micro_batch` needs "
+            "fewer activations",
+            (double)tr->bytes / gib, (double)(tr->bytes - arena) / gib, (double)arena / gib,
+            (double)machine / gib);
 }
 
 static void load_state(Trainer *tr)
@@ -287,8 +323,10 @@ static void load_state(Trainer *tr)
         return;
     }
     if (!checkpoint_is_exact(&tr->session, tr->from))
-        train_event(tr, VWN_EVENT_NOTE, "%s holds numbers of another precision than this run computes "
-                    "in: going on from it is not exact", tr->from->file.path);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "%s holds numbers of another precision than this run computes "
+                    "in: going on from it is not exact",
+                    tr->from->file.path);
     if (!checkpoint_load(&tr->session, tr->model, tr->from, true, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
     tr->now = tr->from->progress;
@@ -336,8 +374,10 @@ static void say_start(Trainer *tr)
         train_event(tr, VWN_EVENT_NOTE, "the file asks for `%s`; this backend computes in %s",
                     t->precision, tr->session.backend ? "float32" : "float64");
     if (tr->data->train.unused)
-        train_event(tr, VWN_EVENT_NOTE, "%zu data files are shorter than the context of %lld and give "
-                    "nothing", tr->data->train.unused, (long long)t->context);
+        train_event(tr, VWN_EVENT_NOTE,
+                    "%zu data files are shorter than the context of %lld and give "
+                    "nothing",
+                    tr->data->train.unused, (long long)t->context);
 }
 
 void train_open(Trainer *tr)

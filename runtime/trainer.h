@@ -1,4 +1,5 @@
-/* trainer.h - the state of one training run; private to train.c, train_open.c and train_event.c. */
+/* trainer.h - the state of one training run; private to train.c, train_open.c and
+ * train_event.c. */
 #ifndef VWN_TRAINER_H
 #define VWN_TRAINER_H
 
@@ -17,27 +18,28 @@ typedef struct Trainer {
     const Hooks *hooks;
 
     Data *data, *eval_data;
-    const Split *eval_split; /* NULL: no evaluation */
+    const Split *eval_split;               /* NULL: no evaluation */
     Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
     Feed feed;
-    RunDir *run;             /* NULL in a dry run */
-    Checkpoint *from;        /* resumed from it, else NULL */
-    int64_t micro, parts;    /* sequences per micro-batch, micro-batches per step */
-    int64_t steps, stop_at;  /* of the whole run; of this call */
-    uint64_t bytes;          /* memory of tensors and the arena */
+    RunDir *run;            /* NULL in a dry run */
+    Checkpoint *from;       /* resumed from it, else NULL */
+    int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
+    int64_t steps, stop_at; /* of the whole run; of this call */
+    uint64_t bytes;         /* memory of tensors and the arena */
 
     RunMeta meta;
     Progress now;
     double vars[HV_COUNT];
     double lr;
-    double *part, *mean, *eval_mean; /* results of fresh: of a micro-batch, of a step; of eval */
-    int loss, eval_loss;             /* where "loss" stands among them */
-    int64_t saved_at, evaluated_at;  /* steps, -1 = not yet */
+    double *part, *mean,
+        *eval_mean;                 /* results of fresh: of a micro-batch, of a step; of eval */
+    int loss, eval_loss;            /* where "loss" stands among them */
+    int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
 
     double began, reported; /* seconds */
     int64_t reported_at, began_at;
-    double rate;            /* tokens per second since the last report */
-    bool started;           /* the start event is out */
+    double rate;             /* tokens per second since the last report */
+    bool started;            /* the start event is out */
     VEC(const char *) early; /* events before events.jsonl is open */
     char json[8192], text[1024];
 } Trainer;
