@@ -802,6 +802,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         return status;
     }
     cache_open(&cpu->cache, how->cache_dir);
+    threads_survive_fork();
     *out = &cpu->base;
     return ST_OK;
 }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -263,6 +264,12 @@ bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
     return good;
 }
 
+static bool disk_is_full(const char *path)
+{
+    struct statvfs fs;
+    return statvfs(path, &fs) == 0 && fs.f_blocks && fs.f_bavail * fs.f_frsize < 16384;
+}
+
 void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
 {
     char log[4096];
@@ -280,6 +287,8 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
         snprintf(text, size, "%s", line);
     } else if (unit->status != -1 && WIFSIGNALED(unit->status))
         snprintf(text, size, "it was ended by signal %d", WTERMSIG(unit->status));
+    else if (disk_is_full(unit->log))
+        snprintf(text, size, "no space left for temporary files (set TMPDIR)");
     else
         snprintf(text, size, "it failed without a message");
 }

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "threads.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,11 +49,22 @@ void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
     }
 }
 
-void threads_release(void)
+static void end_idle_threads(void)
 {
 #if _OPENMP >= 201811 || defined __clang__ || __GNUC__ >= 9 /* OpenMP 5 */
     omp_pause_resource_all(omp_pause_soft);
 #endif
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(end_idle_threads, NULL, NULL);
+}
+
+void threads_survive_fork(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT; /* handlers belong to the process, for good */
+    pthread_once(&once, watch_forks);
 }
 #else
 void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
@@ -62,7 +74,7 @@ void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
         serial_for(n, grain < 1 ? 1 : grain, fn, user);
 }
 
-void threads_release(void)
+void threads_survive_fork(void)
 {
 }
 #endif

@@ -21,7 +21,8 @@ void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
  * rounded up. At least 1. */
 int threads_available(void);
 
-/* Frees the idle threads of the loop where the runtime can do so; call before fork(). */
-void threads_release(void);
+/* Makes fork() safe from now on: a child cannot use the idle threads of its parent, so they are ended
+ * before every fork. Costs nothing when called again. */
+void threads_survive_fork(void);
 
 #endif
