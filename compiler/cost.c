@@ -401,8 +401,7 @@ CostGroups cost_largest(CostGroups all, size_t most, Arena *arena)
 
 typedef struct ShapeCount {
     Shape shape;
-    int64_t tensors, stored;
-    bool shown;
+    int64_t tensors, stored; /* stored is -1 once it has been printed */
 } ShapeCount;
 
 void cost_shapes(Buf *out, const Model *m, const CostGroup *group, int depth, size_t most)
@@ -423,11 +422,11 @@ void cost_shapes(Buf *out, const Model *m, const CostGroup *group, int depth, si
     }
     size_t shown = 0;
     for (; shown < kind.n && shown < most; shown++) {
-        ShapeCount *best = NULL;
-        for (size_t k = 0; k < kind.n; k++)
-            if (!kind.v[k].shown && (!best || kind.v[k].stored > best->stored))
+        ShapeCount *best = kind.v;
+        for (size_t k = 1; k < kind.n; k++)
+            if (kind.v[k].stored > best->stored)
                 best = &kind.v[k];
-        best->shown = true;
+        best->stored = -1;
         buf_puts(out, shown ? ", " : "");
         if (best->tensors > 1)
             buf_printf(out, "%lld x ", (long long)best->tensors);
