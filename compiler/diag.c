@@ -334,6 +334,20 @@ static void put_times(Buf *b, char c, size_t n)
         buf_putc(b, c);
 }
 
+/* What a terminal would act on instead of showing it: controls, and marks that turn the reading
+ * direction. */
+static bool acts_on_terminal(const char *text, size_t step)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    if (step == 1)
+        return s[0] < 0x20 || s[0] == 0x7f;
+    if (step == 2)
+        return s[0] == 0xc2 && s[1] < 0xa0;
+    return step == 3 && s[0] == 0xe2 &&
+           ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
+            (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
+}
+
 /* Columns [skip, skip + most) of a text. A tab is one space; what a terminal would act on, or what is
  * not UTF-8, is one replacement character: so every code point or stray byte is one column. */
 static void put_columns(Buf *b, const char *s, size_t n, size_t skip, size_t most)
@@ -341,12 +355,10 @@ static void put_columns(Buf *b, const char *s, size_t n, size_t skip, size_t mos
     size_t col = 0;
     for (size_t i = 0; i < n && col < skip + most; col++) {
         size_t step = utf8_step(s + i, n - i);
-        unsigned char c = (unsigned char)s[i];
         if (col >= skip) {
-            if (c == '\t')
+            if (s[i] == '\t')
                 buf_putc(b, ' ');
-            else if (!step || c < 0x20 || c == 0x7f ||
-                     (c == 0xc2 && step == 2 && (unsigned char)s[i + 1] < 0xa0))
+            else if (!step || acts_on_terminal(s + i, step))
                 buf_puts(b, "\xef\xbf\xbd");
             else
                 buf_put(b, s + i, step);

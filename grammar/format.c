@@ -156,7 +156,7 @@ static void put_import(Format *f, const Ast *item)
     }
     if (item->kid[1]) {
         fmt_token(f, item->kid[1]->span.lo, true, "");
-        fmt_group(f, item->kid[1], '(', ')');
+        fmt_group(f, item->kid[1], "()");
     }
 }
 
@@ -187,9 +187,9 @@ static void put_block_item(Format *f, const Ast *item)
 {
     put_word(f, "block");
     put_name(f, item);
-    fmt_group(f, item->kid[0], '(', ')');
+    fmt_group(f, item->kid[0], "()");
     if (item->kid[1])
-        fmt_group(f, item->kid[1], '(', ')');
+        fmt_group(f, item->kid[1], "()");
     if (item->kid[2]) {
         fmt_token(f, item->kid[2]->span.lo, true, "-> ");
         fmt_expr(f, item->kid[2]);

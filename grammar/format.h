@@ -71,7 +71,7 @@ void fmt_render(Format *f, Buf *out);
 /* format_expr.c */
 void fmt_expr(Format *f, const Ast *e);
 void fmt_path(Format *f, const Ast *path);
-/* ( ... ) or [ ... ] around arguments, parameters or elements. */
-void fmt_group(Format *f, const Ast *group, char open, char close);
+/* Arguments, parameters or elements in "()" or "[]"; subscripts in "[|]". */
+void fmt_group(Format *f, const Ast *group, const char *brackets);
 
 #endif

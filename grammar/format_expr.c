@@ -219,8 +219,9 @@ static Run run_of(const Ast *e)
     return e->kind == AST_NAMED ? RUN_ARGUMENT : e->kind == AST_PAR ? RUN_PARAMETER : RUN_NONE;
 }
 
-/* Elements on lines of their own, as many on each as the author put there, a comma behind every one. */
-static void put_block(Format *f, const Ast *group, const uint32_t *width)
+/* Elements on lines of their own, as many on each as the author put there, a comma behind every one
+ * (but not behind the last subscript). */
+static void put_block(Format *f, const Ast *group, const uint32_t *width, bool comma)
 {
     uint32_t indent = f->indent, base = f->base, prev = group->span.lo + 1, end = group->span.hi - 1;
     f->base = indent + 2;
@@ -242,7 +243,8 @@ static void put_block(Format *f, const Ast *group, const uint32_t *width)
             put_matrix_row(f, e, width);
         else
             put_element(f, e, starts && ends);
-        fmt_put(f, ",", 1);
+        if (after || comma)
+            fmt_put(f, ",", 1);
         if (starts && ends && f->lines.n == lines)
             f->run = run_of(e);
         prev = e->span.hi;
@@ -293,9 +295,10 @@ static void put_inline(Format *f, const Ast *group)
     }
 }
 
-void fmt_group(Format *f, const Ast *group, char open, char close)
+void fmt_group(Format *f, const Ast *group, const char *brackets)
 {
-    char text[2] = {open, 0};
+    char text[2] = {brackets[0], 0};
+    bool subscript = brackets[1] == '|'; /* the grammar has no comma at its end */
     fmt_token(f, group->span.lo, false, text);
     uint32_t lo = group->span.lo + 1, end = group->span.hi - 1;
     bool first = group->n && fmt_broken(f, lo, group->kid[0]->span.lo), later = false;
@@ -304,13 +307,13 @@ void fmt_group(Format *f, const Ast *group, char open, char close)
     uint32_t last = group->n ? group->kid[group->n - 1]->span.hi : lo;
     bool commented = f->text && fmt_comment_in(f, last, end);
     const uint32_t *width = first || later ? matrix_columns(f, group) : NULL;
-    if (first || commented || (later && open == '('))
-        put_block(f, group, width);
+    if (first || commented || (later && text[0] == '('))
+        put_block(f, group, width, !subscript);
     else if (later)
         put_hanging(f, group, width);
     else
         put_inline(f, group);
-    text[0] = close;
+    text[0] = brackets[subscript ? 2 : 1];
     fmt_token(f, end, false, text);
 }
 
@@ -349,7 +352,7 @@ void fmt_expr(Format *f, const Ast *e)
     case AST_RANGE: put_range(f, e); return;
     case AST_COND: put_cond(f, e); return;
     case AST_COMP: put_comprehension(f, e); return;
-    case AST_LIST: fmt_group(f, e, '[', ']'); return;
+    case AST_LIST: fmt_group(f, e, "[]"); return;
     case AST_PAREN: put_parenthesised(f, e); return;
     case AST_PATH: fmt_path(f, e); return;
     case AST_DOTS: fmt_token(f, e->span.lo, false, ".."); return;
@@ -365,11 +368,11 @@ void fmt_expr(Format *f, const Ast *e)
         return;
     case AST_CALL:
         fmt_expr(f, e->kid[0]);
-        fmt_group(f, e->kid[1], '(', ')');
+        fmt_group(f, e->kid[1], "()");
         return;
     case AST_INDEX:
         fmt_expr(f, e->kid[0]);
-        fmt_group(f, e->kid[1], '[', ']');
+        fmt_group(f, e->kid[1], "[|]");
         return;
     case AST_FIELD:
         fmt_expr(f, e->kid[0]);
@@ -387,7 +390,7 @@ void ast_print_expr(Buf *out, const Ast *expr)
     Format f = {.arena = out->arena, .code = *out};
     f.line_lo = out->n;
     if (expr->kind == AST_ARGS)
-        fmt_group(&f, expr, '(', ')');
+        fmt_group(&f, expr, "()");
     else
         fmt_expr(&f, expr);
     *out = f.code;

@@ -229,8 +229,7 @@ static uint32_t put_code(const Format *f, Buf *out, const Line *line, const uint
     return fmt_width(out->s + start, out->n - start);
 }
 
-/* Comments keep their column where the code leaves room. Those that stood in one column on adjacent
- * lines stay in one. */
+/* Comments keep their column where the code leaves room; those of adjacent lines share one. */
 static void comment_columns(const Format *f, const uint32_t *width, uint32_t *column)
 {
     for (size_t i = 0, end; i < f->lines.n; i = end) {
@@ -238,7 +237,7 @@ static void comment_columns(const Format *f, const uint32_t *width, uint32_t *co
         uint32_t most = 0;
         for (end = i; end < f->lines.n; end++) {
             const Line *b = &f->lines.v[end];
-            if (!b->comment.file || b->lo == b->hi || b->wanted != a->wanted)
+            if (!b->comment.file || b->lo == b->hi || b->indent != a->indent)
                 break;
             uint32_t least = width[end] + 2 > b->wanted ? width[end] + 2 : b->wanted;
             most = least > most ? least : most;

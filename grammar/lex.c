@@ -69,7 +69,10 @@ static void check_bytes(Lex *lx)
                          (unsigned char)lx->text[at]);
     if (more)
         diag_note(lx->ctx, d, "and %zu more such bytes", more);
-    diag_help(lx->ctx, d, "save the file as UTF-8 text");
+    if (strstr(what, "UTF-8") || strstr(what, "NUL"))
+        diag_help(lx->ctx, d, "save the file as UTF-8 text");
+    else
+        diag_help(lx->ctx, d, "delete it; in a string write `\\n` or `\\t`");
     lx->stopped = lx->muted = true;
 }
 
@@ -110,7 +113,50 @@ int lex_raw(Lex *lx)
     return token;
 }
 
+/* Something is wrong with this item already. */
+static bool quiet(const Lex *lx)
+{
+    return lx->muted || lx->muted_next;
+}
+
+/* Newlines separate items here. */
+static bool in_braces(const Lex *lx)
+{
+    return lx->depth == 0 || lx->open[lx->depth - 1].kind == T_LBRACE;
+}
+
+/* A piece of text is passed over: no further complaint about the item it belongs to. */
+static void mute(Lex *lx)
+{
+    if (lx->newline && in_braces(lx))
+        lx->muted_next = true;
+    else
+        lx->muted = true;
+}
+
+/* The same, for what has just been scanned. */
+static bool quiet_here(const Lex *lx)
+{
+    return lx->muted_next || (lx->muted && !(lx->newline && in_braces(lx)));
+}
+
 /* ---- the scanner's longer actions ---- */
+
+/* Whether plain digits name an integer that a double holds exactly. */
+static bool exact_integer(const char *s)
+{
+    uint64_t v = 0;
+    for (; *s; s++) {
+        if (*s == '_')
+            continue;
+        if (*s < '0' || *s > '9')
+            return true; /* a fraction or a suffix: not our business */
+        if (v > (UINT64_MAX - 9) / 10)
+            return false;
+        v = v * 10 + (uint64_t)(*s - '0');
+    }
+    return v <= (uint64_t)1 << 53 || (v < UINT64_MAX - 4096 && (uint64_t)(double)v == v);
+}
 
 int lex_number(Lex *lx, const char *s, size_t n)
 {
@@ -130,8 +176,8 @@ int lex_number(Lex *lx, const char *s, size_t n)
         why = "larger than 1.8e308";
     else if (v.value == 0 ? !zero : v.value < 2.2250738585072014e-308)
         why = "closer to zero than 2.3e-308";
-    else if (!v.fraction && v.value > 9007199254740992.0 && s[n - 1] <= '9')
-        why = "an integer above 2^53 may be rounded";
+    else if (!exact_integer(lx->value))
+        why = "an integer of this size would be rounded";
     if (why)
         diag_error(lx->ctx, "E0007", at, why, "number out of range");
     return T_NUMBER;
@@ -187,7 +233,7 @@ int lex_bad_number(Lex *lx, const char *s, size_t n)
         diag_note(lx->ctx, d,
                   "units are k M B T, Ki Mi Gi, %%, d (times the base width) and L (times the "
                   "number of layers)");
-        const char *meant = meant_suffix(unit);
+        const char *meant = unit[strspn(unit, "_")] ? meant_suffix(unit) : "";
         if (meant)
             diag_fix(lx->ctx, d, at, name_printf(lx->ctx, "%s%s", number, meant), FIX_MAYBE,
                      "did you mean `%s%s`?", number, meant);
@@ -292,12 +338,14 @@ static Diag *unknown_character(Lex *lx, Span at, const char *s, size_t n, const 
 
 static int odd_ascii(Lex *lx, char c)
 {
+    if (quiet_here(lx))
+        return 0;
     Diag *d = unknown_character(lx, raw_span(lx), &c, 1, "");
     if (c == '\'')
         diag_help(lx->ctx, d, "strings are written with `\"`");
     if (c == '`' || c == '\\' || c == '$' || c == '?' || c == '~')
         diag_note(lx->ctx, d, "the language does not use this character outside strings");
-    lx->muted_next = true;
+    mute(lx);
     return 0;
 }
 
@@ -317,20 +365,25 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used)
         *used = at ? at : step;
         if (at) /* the name before it first; the character comes back in the next call */
             return lex_name(lx, s, at);
-        Diag *d = unknown_character(lx, place, s, step, "");
         const char *plain = lookalikes[i].plain;
-        diag_fix(lx->ctx, d, place, plain, FIX_MAYBE, "write `%s`", plain);
-        lx->muted_next = lx->muted_next || !lookalikes[i].token;
+        if (!quiet_here(lx))
+            diag_fix(lx->ctx, unknown_character(lx, place, s, step, ""), place, plain, FIX_MAYBE,
+                     "write `%s`", plain);
+        if (!lookalikes[i].token)
+            mute(lx);
         return lookalikes[i].token;
     }
     *used = n;
     const char *word = name_of(lx->ctx, s, n < NAME_LIMIT ? n : NAME_LIMIT);
-    Diag *d = unknown_character(lx, place, s + at, step, n > step ? " in a name" : "");
+    if (!quiet_here(lx)) {
+        Diag *d = unknown_character(lx, place, s + at, step, n > step ? " in a name" : "");
+        if (n > step)
+            diag_note(lx->ctx, d, "names have the letters A to Z, a to z, digits and `_`");
+    }
     if (n == step) {
-        lx->muted_next = true;
+        mute(lx);
         return 0;
     }
-    diag_note(lx->ctx, d, "names have the letters A to Z, a to z, digits and `_`");
     lx->value = word;
     return T_IDENT;
 }
@@ -368,18 +421,6 @@ static char letter_of(int kind)
            : kind == T_RBRACKET ? ']'
            : kind == T_LBRACE   ? '{'
                                 : '}';
-}
-
-/* Something is wrong with this item already. */
-static bool quiet(const Lex *lx)
-{
-    return lx->muted || lx->muted_next;
-}
-
-/* Newlines separate items here. */
-static bool in_braces(const Lex *lx)
-{
-    return lx->depth == 0 || lx->open[lx->depth - 1].kind == T_LBRACE;
 }
 
 static uint32_t indent_at(const Lex *lx, uint32_t at, bool *first)
@@ -511,7 +552,7 @@ static bool admit_closer(Lex *lx)
     if (top && (top != T_LBRACE || closes_line(lx))) {
         Span opened = {lx->file, lx->open[lx->depth - 1].at, lx->open[lx->depth - 1].at + 1};
         char right = letter_of(closer_of(top));
-        Diag *d = quiet(lx) ? NULL
+        Diag *d = quiet_here(lx) ? NULL
                             : diag_error(lx->ctx, "E0001", lx->raw.span, "",
                                          "expected `%c`, found `%c`", right, found);
         if (d)
@@ -520,7 +561,7 @@ static bool admit_closer(Lex *lx)
         lx->muted = true;
         return false;
     }
-    if (!quiet(lx))
+    if (!quiet_here(lx))
         diag_error(lx->ctx, "E0001", lx->raw.span, "nothing is open here that it could close",
                    "stray `%c`", found);
     return true;

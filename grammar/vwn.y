@@ -92,7 +92,11 @@ items
     | items SEP
     | items item SEP                { $$ = parse_item(p, $1, $2); }
     | items error SEP               { yyerrok; $$ = $1; }
-    | items error body opt_else SEP { yyerrok; $$ = $1; }
+    | items error "{" resume items "}" opt_else SEP
+                                    { yyerrok; $$ = $1; }
+    ;
+resume
+    : %empty                        { yyerrok; }
     ;
 item
     : IMPORT STRING opt_as opt_args

@@ -69,7 +69,7 @@ static void strip_colour(char *s)
 
 static void reference(Test *t)
 {
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    for (volatile size_t i = 0; i < COUNT_OF(cases); i++) {
         Ctx *ctx = ctx_new(NULL);
         CtxGuard guard;
         if (CTX_TRY(ctx, &guard)) {

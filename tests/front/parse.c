@@ -248,7 +248,7 @@ static const Case spans[] = {
 
 static void check_spans(Test *t)
 {
-    for (size_t i = 0; i < COUNT_OF(spans); i++) {
+    for (volatile size_t i = 0; i < COUNT_OF(spans); i++) {
         Ctx *ctx = ctx_new(NULL);
         CtxGuard guard;
         if (CTX_TRY(ctx, &guard)) {
@@ -290,7 +290,7 @@ static const struct {
 
 static void check_numbers(Test *t)
 {
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+    for (volatile size_t i = 0; i < COUNT_OF(numbers); i++) {
         Ctx *ctx = ctx_new(NULL);
         CtxGuard guard;
         if (CTX_TRY(ctx, &guard)) {

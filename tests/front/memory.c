@@ -1,0 +1,114 @@
+/* memory.c - the front end when memory runs out: the n-th allocation fails, for every n.
+ *
+ * In:  a good text and a bad one.   Out: a status, never a crash, and every byte given back.
+ */
+#include "test.h"
+
+typedef struct Heap {
+    size_t calls, fail_at; /* this call fails, and with `forever` all after it */
+    bool forever;
+    size_t blocks, bytes;
+} Heap;
+
+static void *heap_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+    Heap *h = user;
+    if (new_size == 0) {
+        h->blocks -= p != NULL;
+        h->bytes -= old_size;
+        free(p);
+        return NULL;
+    }
+    h->calls++;
+    if (h->fail_at && (h->calls == h->fail_at || (h->forever && h->calls > h->fail_at)))
+        return NULL;
+    void *q = realloc(p, new_size);
+    if (!q)
+        abort();
+    h->blocks += p == NULL;
+    h->bytes += new_size - old_size;
+    return q;
+}
+
+/* Everything the front end can do with a text. */
+static void work(Ctx *ctx, const char *text, size_t n)
+{
+    uint32_t file = source_add(ctx, "t.vwn", text, n);
+    Ast *ast = vwn_parse(ctx, file);
+    Buf out = buf_new(ctx->program);
+    ast_dump(&out, ast, true);
+    if (diag_errors(ctx) == 0)
+        vwn_format(ctx, file, ast, &out);
+    diag_render_all(ctx, &out, true);
+    for (size_t i = 0; i < diag_count(ctx); i++)
+        diag_render_json(ctx, &out, diag_get(ctx, i));
+}
+
+/* True when the work was done in spite of the failure, or there was none. */
+static bool attempt(Test *t, Heap *h, const char *text, size_t n)
+{
+    volatile bool done = false;
+    Allocator mem = {heap_resize, h};
+    Ctx *ctx = ctx_new(&mem);
+    CtxGuard guard;
+    if (ctx && CTX_TRY(ctx, &guard)) {
+        work(ctx, text, n);
+        ctx_leave(ctx, &guard);
+        done = true;
+    } else if (ctx) {
+        EXPECT(t, ctx->raised == ST_ENVIRONMENT && ctx->message[0]);
+    }
+    ctx_free(ctx);
+    EXPECT(t, h->blocks == 0 && h->bytes == 0);
+    return done;
+}
+
+static void every_allocation(Test *t, const char *path)
+{
+    size_t n;
+    char *text = test_read(path, &n);
+    EXPECT(t, text != NULL);
+    for (int forever = 0; text && forever < 2; forever++) {
+        bool done = false;
+        size_t k = 1;
+        for (; !done && k < 10000; k++) {
+            Heap h = {.fail_at = k, .forever = forever};
+            done = attempt(t, &h, text, n) && h.calls < k;
+        }
+        EXPECT(t, done && k > 5);
+    }
+    free(text);
+}
+
+/* A limit on bytes is an allocation that fails, too: small steps find the places between chunks. */
+static void every_limit(Test *t)
+{
+    static const char text[] = "model m { x = f(a, [1, 2]) # c\n}\nlet y = 4D\nlet z = \"\n";
+    volatile bool done = false;
+    for (volatile size_t limit = 2000; !done && limit < 4000000; limit = limit + limit / 50) {
+        Heap h = {0};
+        Allocator mem = {heap_resize, &h};
+        Ctx *ctx = ctx_new(&mem);
+        CtxGuard guard;
+        ctx->byte_limit = limit;
+        if (CTX_TRY(ctx, &guard)) {
+            work(ctx, text, sizeof text - 1);
+            ctx_leave(ctx, &guard);
+            done = true;
+        }
+        ctx_free(ctx);
+        EXPECT(t, h.blocks == 0 && h.bytes == 0);
+    }
+    EXPECT(t, done);
+}
+
+int main(void)
+{
+    Test t = {0};
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/odd_layout.vwn");
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/comments.vwn");
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/errors/E0001_expected.vwn");
+    every_allocation(&t, VWN_SOURCE_DIR "/tests/errors/E0004_character.vwn");
+    every_limit(&t);
+    return test_end(&t);
+}
