@@ -1,8 +1,8 @@
 /* compose.c - functions of several primitives, used by the language and by gradient rules.
  *
  * In:  nodes.     Out: nodes.
- * The one idea: none of these is an operator; they are written in the stable form (largest element
- * subtracted under stop_gradient), and fusion puts them back together.
+ * The one idea: none of these is an operator; they are written in the stable form (largest
+ * element subtracted under stop_gradient), and fusion puts them back together.
  */
 #include "op.h"
 

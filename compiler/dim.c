@@ -2,7 +2,8 @@
  *
  * In:  monomials n * B^b * T^t.     Out: their products, quotients, values and text.
  * The one idea: an extent is one monomial, so that every rule about shapes is decided exactly
- * before the number of sequences and of positions is known. An empty extent is 0 and has no powers.
+ * before the number of sequences and of positions is known. An empty extent is 0 and has no
+ * powers.
  */
 #include "ir.h"
 

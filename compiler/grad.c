@@ -1,9 +1,10 @@
 /* grad.c - reverse mode.
  *
- * In:  a graph and a scalar of it.     Out: new nodes of the same graph, one gradient per asked value.
- * The one idea: one sweep from the loss down. A node is visited when all its users have been, so its
- * gradient is complete; the operator's rule then builds the contributions to its inputs, and only to
- * those that lead to an asked value.
+ * In:  a graph and a scalar of it.     Out: new nodes of the same graph, one gradient per asked
+ * value.
+ * The one idea: one sweep from the loss down. A node is visited when all its users have been,
+ * so its gradient is complete; the operator's rule then builds the contributions to its inputs,
+ * and only to those that lead to an asked value.
  */
 #include "op.h"
 

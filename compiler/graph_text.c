@@ -1,8 +1,9 @@
 /* graph_text.c - the graph as text, and back.
  *
  * In:  a graph.     Out: lines; and from such lines an equal graph.
- * The one idea: one node per line with everything it has, numbers printed so that they read back to
- * the same bits, and nothing else (no pointers, no times), so that equal graphs are equal bytes:
+ * The one idea: one node per line with everything it has, numbers printed so that they read
+ * back to the same bits, and nothing else (no pointers, no times), so that equal graphs are
+ * equal bytes:
  *     vwn graph 1
  *     ext 0 param real [50304, 768] "embed.tokens"
  *     host 0 (step * 0.5)
@@ -150,7 +151,8 @@ typedef struct Reader {
     bool failed; /* a diagnostic has been filed; nothing more is read */
 } Reader;
 
-static void fail(Reader *r, const char *code, const char *at, const char *label, const char *what)
+static void fail(Reader *r, const char *code, const char *at, const char *label,
+                 const char *what)
 {
     if (r->failed)
         return;
@@ -434,7 +436,8 @@ static void read_attr(Reader *r, Attr *a)
     else if (!strcmp(key, "data"))
         read_data(r, a);
     else
-        fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no attribute `%s`", key));
+        fail(r, "E0903", at, "",
+             arena_printf(r->ctx->program, "there is no attribute `%s`", key));
 }
 
 static Name read_comment(Reader *r)
@@ -458,7 +461,8 @@ static void read_node(Reader *r)
     const char *word_at = r->p, *word = read_word(r);
     Op op = op_named(word);
     if (!r->failed && op == OP_NONE)
-        fail(r, "E0903", word_at, "", arena_printf(r->ctx->program, "there is no operator `%s`", word));
+        fail(r, "E0903", word_at, "",
+             arena_printf(r->ctx->program, "there is no operator `%s`", word));
     VEC(Val) in = {0};
     while (spaces(r), !r->failed && *r->p == '%')
         vec_push(r->g->arena, &in, read_val(r));
@@ -498,7 +502,8 @@ static void read_output(Reader *r, bool store)
         if (ext < 0 || ext >= (int64_t)r->g->ext.n ||
             !shape_eq(&r->g->ext.v[ext].shape, &n->shape) ||
             r->g->ext.v[ext].dtype != (DType)n->dtype)
-            fail(r, "E0904", at, "", "the value does not fit the tensor that it is stored into");
+            fail(r, "E0904", at, "",
+                 "the value does not fit the tensor that it is stored into");
         o.ext = (int32_t)ext;
     }
     if (!r->failed)

@@ -1,8 +1,9 @@
 /* host.c - run-time scalars; see host.h.
  *
- * In:  constants, variables, operators.     Out: their value at a step, and text that reads back.
- * The one idea: a run-time expression is a few float64 operations, so it stays on the host and needs
- * neither shapes nor gradients.
+ * In:  constants, variables, operators.     Out: their value at a step, and text that reads
+ * back.
+ * The one idea: a run-time expression is a few float64 operations, so it stays on the host and
+ * needs neither shapes nor gradients.
  */
 #include "host.h"
 
@@ -24,16 +25,20 @@ typedef struct HostOpInfo {
 } HostOpInfo;
 
 static const HostOpInfo op_infos[] = {
-    [HO_CONST] = {"", 0, false},     [HO_VAR] = {"", 0, false},     [HO_ADD] = {"+", 2, true},
-    [HO_SUB] = {"-", 2, true},       [HO_MUL] = {"*", 2, true},     [HO_DIV] = {"/", 2, true},
-    [HO_POW] = {"^", 2, true},       [HO_MOD] = {"mod", 2, true},   [HO_MIN] = {"min", 2, false},
-    [HO_MAX] = {"max", 2, false},    [HO_NEG] = {"neg", 1, false},  [HO_EXP] = {"exp", 1, false},
-    [HO_LOG] = {"log", 1, false},    [HO_SQRT] = {"sqrt", 1, false}, [HO_ABS] = {"abs", 1, false},
-    [HO_SIN] = {"sin", 1, false},    [HO_COS] = {"cos", 1, false},  [HO_TANH] = {"tanh", 1, false},
+    [HO_CONST] = {"", 0, false},      [HO_VAR] = {"", 0, false},
+    [HO_ADD] = {"+", 2, true},        [HO_SUB] = {"-", 2, true},
+    [HO_MUL] = {"*", 2, true},        [HO_DIV] = {"/", 2, true},
+    [HO_POW] = {"^", 2, true},        [HO_MOD] = {"mod", 2, true},
+    [HO_MIN] = {"min", 2, false},     [HO_MAX] = {"max", 2, false},
+    [HO_NEG] = {"neg", 1, false},     [HO_EXP] = {"exp", 1, false},
+    [HO_LOG] = {"log", 1, false},     [HO_SQRT] = {"sqrt", 1, false},
+    [HO_ABS] = {"abs", 1, false},     [HO_SIN] = {"sin", 1, false},
+    [HO_COS] = {"cos", 1, false},     [HO_TANH] = {"tanh", 1, false},
     [HO_FLOOR] = {"floor", 1, false}, [HO_CEIL] = {"ceil", 1, false},
-    [HO_ROUND] = {"round", 1, false}, [HO_LT] = {"<", 2, true},     [HO_LE] = {"<=", 2, true},
-    [HO_EQ] = {"==", 2, true},       [HO_NOT] = {"not", 1, false},  [HO_AND] = {"and", 2, true},
-    [HO_OR] = {"or", 2, true},       [HO_IF] = {"if", 3, false},
+    [HO_ROUND] = {"round", 1, false}, [HO_LT] = {"<", 2, true},
+    [HO_LE] = {"<=", 2, true},        [HO_EQ] = {"==", 2, true},
+    [HO_NOT] = {"not", 1, false},     [HO_AND] = {"and", 2, true},
+    [HO_OR] = {"or", 2, true},        [HO_IF] = {"if", 3, false},
 };
 
 const char *host_var_name(HostVar var)

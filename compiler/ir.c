@@ -1,8 +1,9 @@
 /* ir.c - building the graph.
  *
  * In:  builder calls.     Out: nodes with shapes, appended to a graph.
- * The one idea: ir_node() is the only function that makes a node, and it asks the operator's shape
- * rule; every other builder only fills in attributes and brings operands to a common shape.
+ * The one idea: ir_node() is the only function that makes a node, and it asks the operator's
+ * shape rule; every other builder only fills in attributes and brings operands to a common
+ * shape.
  */
 #include "op.h"
 

@@ -1,8 +1,8 @@
 /* op.h - what an operator has to say about itself; private to the graph's own files.
  *
  * In:  a row of ops.def.     Out: three rules with fixed names: shape_ID, grad_ID, eval_ID.
- * The one idea: the rules are declared here from the table and defined in the family files, so an
- * operator without one of them does not link.
+ * The one idea: the rules are declared here from the table and defined in the family files, so
+ * an operator without one of them does not link.
  */
 #ifndef VWN_OP_H
 #define VWN_OP_H
@@ -18,7 +18,10 @@ typedef struct Ask {
     const Attr *a;
     const Shape *given; /* for operators whose row has the attribute S, else NULL */
 } Ask;
-static inline const Shape *ask_shape(const Ask *q, size_t k) { return shape_of(q->g, q->in[k]); }
+static inline const Shape *ask_shape(const Ask *q, size_t k)
+{
+    return shape_of(q->g, q->in[k]);
+}
 static inline DType ask_dtype(const Ask *q, size_t k)
 {
     return (DType)node_at(q->g, q->in[k])->dtype;
@@ -27,11 +30,13 @@ static inline DType ask_dtype(const Ask *q, size_t k)
 /* Fills *out and *dtype. Returns NULL, or a sentence that says what does not fit. */
 typedef const char *ShapeRule(const Ask *q, Shape *out, DType *dtype);
 
-/* d is d loss / d v, of v's shape. For each k with want[k], din[k] becomes d loss / d in[k], or stays
- * 0 where there is none. Only builds nodes; g->node may move, so node_at() must be asked again. */
+/* d is d loss / d v, of v's shape. For each k with want[k], din[k] becomes d loss / d in[k], or
+ * stays 0 where there is none. Only builds nodes; g->node may move, so node_at() must be asked
+ * again. */
 typedef void GradRule(Graph *g, Val v, Val d, const bool *want, Val *din);
 
-/* Computes one node of the reference evaluator. `out` is there, zeroed; so are the aux results. */
+/* Computes one node of the reference evaluator. `out` is there, zeroed; so are the aux
+ * results. */
 typedef struct Eval {
     Ctx *ctx;
     const Graph *g;
@@ -57,9 +62,12 @@ typedef struct OpRules {
 } OpRules;
 extern const OpRules op_rules[OP_COUNT];
 
-/* The attributes an operator uses are letters in its row: i j x y z, A axes, D dim, K site, T data,
- * S the shape is given. */
-static inline bool op_uses(Op op, char letter) { return strchr(op_info(op)->attrs, letter) != NULL; }
+/* The attributes an operator uses are letters in its row: i j x y z, A axes, D dim, K site, T
+ * data, S the shape is given. */
+static inline bool op_uses(Op op, char letter)
+{
+    return strchr(op_info(op)->attrs, letter) != NULL;
+}
 
 /* Shape and type of a node that may not exist yet; NULL or what is wrong. Checks everything. */
 const char *op_infer(const Ask *q, Shape *out, DType *dtype);
@@ -67,7 +75,8 @@ int op_aux_count(Op op);
 const char *op_aux_shape(const Graph *g, Val producer, int64_t which, Shape *out);
 
 /* ---- used by gradient rules, compositions and the simplifier ---- */
-Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr, const Shape *shape); /* 0 = no input */
+Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr,
+          const Shape *shape);           /* 0 = no input */
 int32_t ext_add(Graph *g, const Ext *x); /* its place in the table, found or made */
 void ext_set_leaf(Graph *g, Val v);      /* v, an EXT node, becomes what ir_ext() returns */
 Val ir_uniform(Graph *g, const Shape *s, double value); /* a real constant of any shape */
@@ -94,7 +103,10 @@ static inline Around around(const Tensor *t, int axis)
     {                                                                           \
         (void)g, (void)v, (void)d, (void)want, (void)din;                       \
     }
-#define SAME_SHAPE_RULE(id, rule) \
-    const char *shape_##id(const Ask *q, Shape *out, DType *dtype) { return rule(q, out, dtype); }
+#define SAME_SHAPE_RULE(id, rule)                                                              \
+    const char *shape_##id(const Ask *q, Shape *out, DType *dtype)                             \
+    {                                                                                          \
+        return rule(q, out, dtype);                                                            \
+    }
 
 #endif

@@ -1,11 +1,12 @@
 /* op_attention.c - softmax attention and its gradient.
  *
- * In:  q [B, T, H, d], k [B, S, K, d], v [B, S, K, dv]; head h of q reads head h / (H / K) of k, v.
+ * In:  q [B, T, H, d], k [B, S, K, d], v [B, S, K, dv]; head h of q reads head h / (H / K) of
+ * k, v.
  * Out: [B, T, H, dv]; aux: the log-sum-exp of each query's scores, [B, T, H].
- * The one idea: score = scale q.k, then softcap * tanh(score / softcap), then the mask, then softmax,
- * then dropout of the probabilities; a query without any key gives 0. The gradient computes the
- * probabilities again from the log-sum-exp, and the dropped ones again from the site: element
- * ((b H + h) T + t) S + u of the stream is kept when it is not below the rate.
+ * The one idea: score = scale q.k, then softcap * tanh(score / softcap), then the mask, then
+ * softmax, then dropout of the probabilities; a query without any key gives 0. The gradient
+ * computes the probabilities again from the log-sum-exp, and the dropped ones again from the
+ * site: element ((b H + h) T + t) S + u of the stream is kept when it is not below the rate.
  */
 #include "op.h"
 
@@ -65,7 +66,8 @@ const char *shape_SDPA_GRAD(const Ask *q, Shape *out, DType *dtype)
     *dtype = DT_REAL;
     if (wrong)
         return wrong;
-    Shape result = output_shape(ask_shape(q, 0), ask_shape(q, 2)), lse = lse_shape(ask_shape(q, 0));
+    Shape result = output_shape(ask_shape(q, 0), ask_shape(q, 2)),
+          lse = lse_shape(ask_shape(q, 0));
     if (!shape_eq(ask_shape(q, 3), &result) || !shape_eq(ask_shape(q, 5), &result) ||
         !shape_eq(ask_shape(q, 4), &lse))
         return "out, lse or dout has another shape";
@@ -178,8 +180,8 @@ static double kept(const Attention *at, int64_t b, int64_t h, int64_t t, int64_t
 }
 
 /* One query: scores into `s`, then out[dv] and the log-sum-exp. */
-static double attend(const Attention *at, const Eval *e, int64_t b, int64_t t, int64_t h, double *s,
-                     double *out)
+static double attend(const Attention *at, const Eval *e, int64_t b, int64_t t, int64_t h,
+                     double *s, double *out)
 {
     int64_t hk = h / (at->H / at->K);
     const double *q = e->in[0]->real + row_at(b, t, h, at->T, at->H, at->d);

@@ -1,8 +1,8 @@
 /* op_elementwise.c - operators on one element of each input.
  *
  * In:  one to three tensors of equal shapes.     Out: one of the same shape.
- * The one idea: a comparison is a mask of 0.0 and 1.0, so that selecting, gating and the gradients of
- * min, max and where are arithmetic. At a tie of min and max each side gets half.
+ * The one idea: a comparison is a mask of 0.0 and 1.0, so that selecting, gating and the
+ * gradients of min, max and where are arithmetic. At a tie of min and max each side gets half.
  */
 #include "op.h"
 
@@ -119,8 +119,9 @@ const char *shape_WHERE(const Ask *q, Shape *out, DType *dtype)
 #define U2(op, a, b) ir_binary(g, OP_##op, a, b)
 #define NUM(value) ir_fill(g, value)
 
-/* C leaves the order in which arguments are computed open. Of the arguments of one call at most one
- * may therefore make nodes, else the graph would depend on the compiler that built this one. */
+/* C leaves the order in which arguments are computed open. Of the arguments of one call at most
+ * one may therefore make nodes, else the graph would depend on the compiler that built this
+ * one. */
 static Val plus(Graph *g, Val x, double number)
 {
     return U2(ADD, x, NUM(number));
@@ -300,7 +301,8 @@ GRAD(DIV)
         din[1] = U1(NEG, U2(MUL, q, v));
 }
 
-/* d a^b / d a = b a^(b-1), 0 where b is 0, also at a = 0; d a^b / d b = a^b log a, 0 where a <= 0 */
+/* d a^b / d a = b a^(b-1), 0 where b is 0, also at a = 0; d a^b / d b = a^b log a, 0 where a <=
+ * 0 */
 GRAD(POW)
 {
     Val a = IN(0), b = IN(1);
@@ -382,7 +384,8 @@ static double softplus(double x)
     return (x > 0 ? x : 0) + log1p(exp(-fabs(x)));
 }
 
-/* To `digits` significant bits, ties to even; below 2^least the spacing stays 2^(least-digits+1). */
+/* To `digits` significant bits, ties to even; below 2^least the spacing stays
+ * 2^(least-digits+1). */
 static double round_bits(double x, int digits, int least, double largest)
 {
     if (x == 0 || !isfinite(x))
@@ -449,7 +452,8 @@ void eval_TO_REAL(const Eval *e)
         e->out->real[k] = (double)e->in[0]->integer[k];
 }
 
-/* Towards zero; what does not fit, NaN among it, becomes the nearest integer that does, or 0. */
+/* Towards zero; what does not fit, NaN among it, becomes the nearest integer that does, or
+ * 0. */
 void eval_TO_INT(const Eval *e)
 {
     for (int64_t k = 0; k < e->out->size; k++) {
@@ -468,7 +472,8 @@ static double mod_real(double a, double b)
     return a - b * floor(a / b);
 }
 
-/* Integers wrap around and a division by 0 gives 0: no input of a graph may stop the process. */
+/* Integers wrap around and a division by 0 gives 0: no input of a graph may stop the
+ * process. */
 static int64_t mod_int(int64_t a, int64_t b)
 {
     if (b == 0 || b == -1)

@@ -1,8 +1,9 @@
 /* op_index.c - reading and adding by index.
  *
  * In:  real tensors and integer indices.     Out: chosen rows or elements, or their sums.
- * The one idea: GATHER and SCATTER_ADD, PICK and PLACE are each other's gradients. An index outside
- * its range reads 0 and adds nothing, so that "no label" and "dropped" need no special case.
+ * The one idea: GATHER and SCATTER_ADD, PICK and PLACE are each other's gradients. An index
+ * outside its range reads 0 and adds nothing, so that "no label" and "dropped" need no special
+ * case.
  */
 #include "op.h"
 
@@ -178,7 +179,8 @@ void eval_TOP_K(const Eval *e)
         for (int64_t c = 0; c < k; c++) {
             int64_t best = -1;
             for (int64_t i = 0; i < n; i++)
-                if (!taken[i] && (best < 0 || p[i] > p[best] || (isnan(p[best]) && !isnan(p[i]))))
+                if (!taken[i] &&
+                    (best < 0 || p[i] > p[best] || (isnan(p[best]) && !isnan(p[i]))))
                     best = i;
             taken[best] = true;
             e->out->integer[row * k + c] = best;

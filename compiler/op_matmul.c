@@ -1,8 +1,8 @@
 /* op_matmul.c - matrix products, plain and with one matrix per expert.
  *
  * In:  matrices in the last two axes.     Out: their products.
- * The one idea: the gradient of a matrix that is shared by all rows is one product over all rows
- * (leading axes merged into rows), so that it becomes one call of a library.
+ * The one idea: the gradient of a matrix that is shared by all rows is one product over all
+ * rows (leading axes merged into rows), so that it becomes one call of a library.
  */
 #include "op.h"
 
@@ -176,8 +176,8 @@ void grad_EXPERT_MATMUL(Graph *g, Val v, Val d, const bool *want, Val *din)
     if (want[1]) {
         Shape s = *shape_of(g, w);
         if (transposed)
-            din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, d, each_choice(g, x, index), index, (Attr){0},
-                           &s);
+            din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, d, each_choice(g, x, index), index,
+                           (Attr){0}, &s);
         else
             din[1] = ir_op(g, OP_EXPERT_MATMUL_DW, x, d, index, (Attr){0}, &s);
     }
@@ -188,7 +188,8 @@ void grad_EXPERT_MATMUL_DW(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     Val x = node_at(g, v)->in[0], dy = node_at(g, v)->in[1], index = node_at(g, v)->in[2];
     if (want[0])
-        din[0] = sum_choices(g, ir_op(g, OP_EXPERT_MATMUL, dy, d, index, (Attr){.i = 1}, NULL), x);
+        din[0] =
+            sum_choices(g, ir_op(g, OP_EXPERT_MATMUL, dy, d, index, (Attr){.i = 1}, NULL), x);
     if (want[1])
         din[1] = ir_op(g, OP_EXPERT_MATMUL, x, d, index, (Attr){0}, NULL);
 }

@@ -156,7 +156,8 @@ static void verify_output(const Graph *g, size_t i)
 {
     const Output *o = &g->out.v[i];
     if (o->value == 0 || o->value >= g->node.n)
-        vwn_bug(g->ctx, "output %zu (%s) is not a node of the graph", i, o->name ? o->name : "");
+        vwn_bug(g->ctx, "output %zu (%s) is not a node of the graph", i,
+                o->name ? o->name : "");
     if (o->ext < 0) {
         if (!o->name)
             vwn_bug(g->ctx, "output %zu has no name", i);
@@ -200,7 +201,8 @@ static Dim times(Dim x, Dim y)
  * gradients need; computing the scores again is not counted. */
 static Dim attention_flops(const Graph *g, const Node *n, int64_t each)
 {
-    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]), *v = shape_of(g, n->in[2]);
+    const Shape *q = shape_of(g, n->in[0]), *k = shape_of(g, n->in[1]),
+                *v = shape_of(g, n->in[2]);
     Dim square = times(product(q, 0, 3), k->d[1]);
     return times(square, DIM(each * (q->d[3].n + v->d[3].n)));
 }

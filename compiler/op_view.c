@@ -1,7 +1,8 @@
 /* op_view.c - views (the same numbers seen in another shape) and data movement.
  *
  * In:  a tensor.     Out: its elements in other places; PAD and SHIFT add constants.
- * The one idea: every one of them is linear, and its gradient is the one that moves things back.
+ * The one idea: every one of them is linear, and its gradient is the one that moves things
+ * back.
  */
 #include "op.h"
 
@@ -55,7 +56,8 @@ const char *shape_BROADCAST(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-/* Whether `part` fits into `whole` from `start` on; of a symbolic extent only the evaluation knows. */
+/* Whether `part` fits into `whole` from `start` on; of a symbolic extent only the evaluation
+ * knows. */
 static const char *range_fits(Dim whole, Dim part, int64_t start)
 {
     if (start < 0 || start > (int64_t)1 << 53)
@@ -182,8 +184,8 @@ GRAD(PAD)
     din[0] = ir_op(g, OP_SLICE, d, 0, 0, a, &s);
 }
 
-/* The axis is seen as [parts, unit] where unit is the B and T of the extent, so that the pieces are
- * static ranges of an axis even when the extent is not static. */
+/* The axis is seen as [parts, unit] where unit is the B and T of the extent, so that the pieces
+ * are static ranges of an axis even when the extent is not static. */
 GRAD(CONCAT)
 {
     int axis = (int)node_at(g, v)->a.i;

@@ -1,8 +1,8 @@
 /* philox.c - random numbers that are a function of (seed, site, step, index).
  *
  * In:  a key and a counter.     Out: a uniform or normal number.
- * The one idea: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3") has no
- * state, so every backend, thread count and resumed run draws the same numbers.
+ * The one idea: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3")
+ * has no state, so every backend, thread count and resumed run draws the same numbers.
  */
 #include "ir.h"
 
@@ -27,8 +27,8 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
     out[3] = c3;
 }
 
-/* FNV-1a over the site, started from the seed, then mixed so that near seeds give far keys. These
- * steps are part of the format: a change changes every run. */
+/* FNV-1a over the site, started from the seed, then mixed so that near seeds give far keys.
+ * These steps are part of the format: a change changes every run. */
 uint64_t philox_key(uint64_t seed, const char *site)
 {
     uint64_t h = 0xcbf29ce484222325u ^ (seed * 0x9e3779b97f4a7c15u);

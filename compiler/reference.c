@@ -1,8 +1,9 @@
 /* reference.c - the evaluator: every node, one after the other, in float64.
  *
  * In:  a graph, B, T, and a tensor for each external one.     Out: its outputs.
- * The one idea: this is the specification that every pass and backend is compared with, so it does
- * nothing clever; it only forgets a value after its last use, so that a model's graph fits in memory.
+ * The one idea: this is the specification that every pass and backend is compared with, so it
+ * does nothing clever; it only forgets a value after its last use, so that a model's graph fits
+ * in memory.
  */
 #include "op.h"
 

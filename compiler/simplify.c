@@ -1,9 +1,9 @@
 /* simplify.c - the same outputs from fewer nodes.
  *
  * In:  a graph.     Out: a new graph without doubles, foldable constants and dead nodes.
- * The one idea: nodes are made again one by one, each through emit(), which first asks the rules and
- * then the table of nodes already made. What no output needs is left out at the end. Nodes with a
- * random stream are equal when site and shape are, because the numbers then are.
+ * The one idea: nodes are made again one by one, each through emit(), which first asks the
+ * rules and then the table of nodes already made. What no output needs is left out at the end.
+ * Nodes with a random stream are equal when site and shape are, because the numbers then are.
  */
 #include "simplify.h"
 
@@ -142,7 +142,8 @@ static const Shape *given_shape(const Node *n)
 
 static Graph *rebuild(const Graph *g, Arena *memory)
 {
-    Simplifier s = {.g = empty_copy(g, memory), .drop_stop = g->differentiated, .memory = memory};
+    Simplifier s = {
+        .g = empty_copy(g, memory), .drop_stop = g->differentiated, .memory = memory};
     table_grow(&s);
     const bool *live = live_nodes(g, memory);
     Val *map = NEW_ARRAY(memory, Val, g->node.n);
@@ -169,7 +170,8 @@ static Graph *compact(const Graph *g, Arena *arena, Arena *memory)
             continue;
         out->span = n->span;
         out->name = n->name;
-        map[v] = ir_node(out, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
+        map[v] =
+            ir_node(out, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
         if (n->op == OP_EXT)
             ext_set_leaf(out, map[v]);
     }

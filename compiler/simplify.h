@@ -1,8 +1,8 @@
 /* simplify.h - private to the two files of the simplifier.
  *
  * In:  a node as it is about to be made.     Out: a value that does the same with less.
- * The one idea: a rule looks only at the node and at what its inputs are, never at who uses it. So
- * a node that no rule changes stays unchanged in a second run: simplifying is idempotent.
+ * The one idea: a rule looks only at the node and at what its inputs are, never at who uses it.
+ * So a node that no rule changes stays unchanged in a second run: simplifying is idempotent.
  */
 #ifndef VWN_SIMPLIFY_H
 #define VWN_SIMPLIFY_H

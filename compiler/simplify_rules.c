@@ -1,9 +1,9 @@
 /* simplify_rules.c - the rules: arithmetic identities, moves that cancel, constants.
  *
  * In:  a draft of a node.     Out: a value that is equal to it, or 0.
- * The one idea: a rule may change how a number is rounded only where the new way rounds less often
- * (a sum of equal terms becomes one product). A division by a constant stays one unless the constant
- * is a power of two.
+ * The one idea: a rule may change how a number is rounded only where the new way rounds less
+ * often (a sum of equal terms becomes one product). A division by a constant stays one unless
+ * the constant is a power of two.
  */
 #include "simplify.h"
 

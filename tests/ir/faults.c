@@ -3,7 +3,8 @@
  * In:  sound graphs, then each with one planted fault.
  * Out: checks that the verifier finds every one, that damaged text gives diagnostics or a sound
  *      graph, and that the n-th allocation may fail for every n without a leak.
- * The one idea: a fault is one changed field or byte; whatever accepts it must be able to say why.
+ * The one idea: a fault is one changed field or byte; whatever accepts it must be able to say
+ * why.
  */
 #include "support.h"
 

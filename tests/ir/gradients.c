@@ -2,8 +2,8 @@
  *
  * In:  ops.def: for each row a function case_ID, so that a row without a test does not link.
  * Out: the number of checks; a rule that is wrong by more than 1e-6 fails.
- * The one idea: sum(op(params) * weights) is differentiated both ways; inputs are spread so that no
- * kink lies within the steps of the differences.
+ * The one idea: sum(op(params) * weights) is differentiated both ways; inputs are spread so
+ * that no kink lies within the steps of the differences.
  */
 #include "support.h"
 
@@ -90,7 +90,8 @@ UNARY_CASE(GELU_TANH, -3, 3)
 UNARY_CASE(SILU, -3, 3)
 UNARY_CASE(SOFTPLUS, -3, 3)
 
-/* Multiples of 0.1, and the same moved a little: no ties within the steps of the differences. */
+/* Multiples of 0.1, and the same moved a little: no ties within the steps of the
+ * differences. */
 static void keep_apart(Tensor *t, double by)
 {
     for (int64_t k = 0; k < t->size; k++)
@@ -296,7 +297,8 @@ static Val case_MATMUL(Case *c)
     Dim rows = flags & 1 ? k : m, columns = flags & 1 ? m : k;
     Dim rows_b = flags & 2 ? n : k, columns_b = flags & 2 ? k : n;
     Shape a = SHAPE(2, rows, columns), b = SHAPE(2, rows_b, columns_b);
-    Shape la = SHAPE(4, DIM_B, DIM_T, rows, columns), lb = SHAPE(4, DIM_B, DIM_T, rows_b, columns_b);
+    Shape la = SHAPE(4, DIM_B, DIM_T, rows, columns),
+          lb = SHAPE(4, DIM_B, DIM_T, rows_b, columns_b);
     Val in[2] = {kind == 0 || kind == 3 ? P(a) : P(la), kind == 2 ? P(lb) : P(b)};
     return ir_node(c->g, OP_MATMUL, in, 2, &(Attr){.i = flags}, NULL);
 }
@@ -368,7 +370,8 @@ static Val case_PICK(Case *c)
     if (c->variant >= 2)
         return 0;
     Val p = P(x);
-    return ir_pick(c->g, p, c->variant ? ir_top_k(c->g, p, 3) : bench_index(c->b, &index, -1, 6));
+    return ir_pick(c->g, p,
+                   c->variant ? ir_top_k(c->g, p, 3) : bench_index(c->b, &index, -1, 6));
 }
 
 static Val case_PLACE(Case *c)
@@ -421,8 +424,8 @@ static bool run_variant(Tally *t, Op op, CaseRule *rule, int variant, size_t *co
         there = false;
     }
     if (there || error > 0)
-        check(t, error < 1e-6, "%s variant %d: gradient wrong by %g", op_info(op)->name, variant,
-              error);
+        check(t, error < 1e-6, "%s variant %d: gradient wrong by %g", op_info(op)->name,
+              variant, error);
     bench_free(b);
     return there;
 }

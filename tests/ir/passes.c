@@ -1,8 +1,10 @@
 /* passes.c - simplifying, writing and reading back, on random graphs and on a decoder.
  *
  * In:  random graphs over the primitives, with and without their gradients.
- * Out: checks that a pass keeps the values and the tables, that simplifying twice is simplifying
- *      once, that the text reads back to the same text, and that each identity does what it says.
+ * Out: checks that a pass keeps the values and the tables, that simplifying twice is
+ * simplifying
+ *      once, that the text reads back to the same text, and that each identity does what it
+ * says.
  */
 #include "support.h"
 
@@ -32,7 +34,8 @@ static double largest_difference(const Graph *g, Tensor **x, Tensor **y, size_t 
     return worst;
 }
 
-static void same_values(Tally *t, Bench *b, const Graph *x, const Graph *y, const char *what, int n)
+static void same_values(Tally *t, Bench *b, const Graph *x, const Graph *y, const char *what,
+                        int n)
 {
     size_t where = 0;
     Tensor **rx = bench_run(b, x), **ry = bench_run(b, y);
@@ -52,7 +55,8 @@ static void text_round_trip(Tally *t, Bench *b, const Graph *g, const char *what
     same_values(t, b, g, again, what, n);
 }
 
-static void check_graph(Tally *t, Bench *b, const char *what, int n, size_t *before, size_t *after)
+static void check_graph(Tally *t, Bench *b, const char *what, int n, size_t *before,
+                        size_t *after)
 {
     graph_verify(b->g);
     Graph *s = graph_simplify(b->g, b->ctx->program);
@@ -294,7 +298,8 @@ static void check_identities(Tally *t)
         ir_output(b->g, bench_name(b, "y"), y);
         check_graph(t, b, id->name, 0, &before, &after);
         const char *have = operators(b, graph_simplify(b->g, b->ctx->program));
-        check(t, !strcmp(have, id->expect), "%s: `%s` instead of `%s`", id->name, have, id->expect);
+        check(t, !strcmp(have, id->expect), "%s: `%s` instead of `%s`", id->name, have,
+              id->expect);
         bench_free(b);
     }
 }
@@ -310,9 +315,11 @@ static void stop_goes(Tally *t)
     graph_gradient(b->g, loss, &x, 1, &d);
     ir_output(b->g, bench_name(b, "d"), d);
     Graph *g = graph_simplify(b->g, b->ctx->program);
-    check(t, !strstr(bench_dump(b, g), "stop_gradient"), "a stop_gradient stays after gradients");
+    check(t, !strstr(bench_dump(b, g), "stop_gradient"),
+          "a stop_gradient stays after gradients");
     Tensor **r = bench_run(b, g);
-    check(t, r && r[0]->real[1] == bench_tensor(b, x)->real[1], "stop_gradient passes a gradient");
+    check(t, r && r[0]->real[1] == bench_tensor(b, x)->real[1],
+          "stop_gradient passes a gradient");
     bench_free(b);
 }
 

@@ -517,8 +517,9 @@ static Val random_node(Bench *b, Val x, Val y)
         return random_by_index(b, x);
     default:
         if (bench_choice(b, 2))
-            return ir_binary(b->g, OP_MUL, x,
-                             ir_random(b->g, OP_RAND, shape_of(b->g, x), bench_name(b, "noise")));
+            return ir_binary(
+                b->g, OP_MUL, x,
+                ir_random(b->g, OP_RAND, shape_of(b->g, x), bench_name(b, "noise")));
         return ir_binary(b->g, OP_MUL, x, ir_dim(b->g, bench_choice(b, 2) ? DIM_B : DIM_T));
     }
 }

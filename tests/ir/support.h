@@ -34,13 +34,14 @@ Shape bench_shape(int rank, ...); /* Dims */
 
 /* Outputs of g, or NULL when it raised. */
 Tensor **bench_run(Bench *b, const Graph *g);
-/* The gradient of sum(y * weights), analytic against central differences; the largest error relative
- * to max(|gradient|, 1e-3), and how many numbers were compared. */
+/* The gradient of sum(y * weights), analytic against central differences; the largest error
+ * relative to max(|gradient|, 1e-3), and how many numbers were compared. */
 double bench_gradient_error(Bench *b, Val y, size_t *compared);
 
 /* A graph over the primitives with outputs; `differentiate` adds gradients as outputs. */
 void bench_random_graph(Bench *b, int nodes, bool differentiate);
-/* Two decoder layers with rotary attention, a gated product and a cross-entropy; returns the loss. */
+/* Two decoder layers with rotary attention, a gated product and a cross-entropy; returns the
+ * loss. */
 Val bench_decoder(Bench *b, int layers, int64_t width, int64_t heads, int64_t vocabulary);
 Name bench_name(Bench *b, const char *s);
 

@@ -45,14 +45,18 @@ static void distributions(Tally *t)
         normal += z, normal2 += z * z, normal4 += z * z * z * z;
     }
     check(t, lo >= 0 && hi < 1, "uniform numbers in [%g, %g]", lo, hi);
-    check(t, fabs(sum / N - 0.5) < 0.004 && fabs(square / N - 1.0 / 3) < 0.004, "uniform moments");
-    check(t, fabs(normal / N) < 0.012 && fabs(normal2 / N - 1) < 0.02 &&
-                 fabs(normal4 / N - 3) < 0.15, "normal moments %g %g %g", normal / N, normal2 / N,
-          normal4 / N);
-    check(t, philox_key(1, "a") != philox_key(2, "a") && philox_key(1, "a") != philox_key(1, "b"),
+    check(t, fabs(sum / N - 0.5) < 0.004 && fabs(square / N - 1.0 / 3) < 0.004,
+          "uniform moments");
+    check(t,
+          fabs(normal / N) < 0.012 && fabs(normal2 / N - 1) < 0.02 &&
+              fabs(normal4 / N - 3) < 0.15,
+          "normal moments %g %g %g", normal / N, normal2 / N, normal4 / N);
+    check(t,
+          philox_key(1, "a") != philox_key(2, "a") && philox_key(1, "a") != philox_key(1, "b"),
           "keys of other seeds or sites are equal");
     check(t, philox_uniform(key, 5, 1) != philox_uniform(key, 6, 1), "steps draw the same");
-    check(t, philox_uniform(key, 5, 7) == philox_uniform(key, 5, 7), "a draw is not repeatable");
+    check(t, philox_uniform(key, 5, 7) == philox_uniform(key, 5, 7),
+          "a draw is not repeatable");
 }
 
 /* ---- cross-entropy and attention, by the definition ---- */
@@ -75,7 +79,8 @@ static void cross_entropy(Tally *t, double smoothing, int64_t ignore, double spr
     b->T = 9;
     Shape s = bench_shape(3, DIM_B, DIM_T, DIM(7)), ids = bench_shape(2, DIM_B, DIM_T);
     Val logits = bench_param(b, &s, -spread, spread), labels = bench_index(b, &ids, -2, 7);
-    ir_output(b->g, bench_name(b, "y"), ir_cross_entropy(b->g, logits, labels, ignore, smoothing));
+    ir_output(b->g, bench_name(b, "y"),
+              ir_cross_entropy(b->g, logits, labels, ignore, smoothing));
     Tensor **r = bench_run(b, b->g), *x = bench_tensor(b, logits), *l = bench_tensor(b, labels);
     for (int64_t k = 0; k < l->size; k++) {
         int64_t label = l->integer[k];
@@ -109,8 +114,8 @@ typedef struct Heads {
 } Heads;
 
 /* out[c] of one query: sum over the allowed keys of softmax(f(q.k)) v[c], all in one formula */
-static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_t t, int64_t head,
-                              int64_t c, double *lse)
+static double naive_attention(const Heads *h, const Sdpa *how, int64_t b, int64_t t,
+                              int64_t head, int64_t c, double *lse)
 {
     long double total = 0, sum = 0;
     int64_t kv = head * h->K / h->H;
@@ -162,8 +167,8 @@ static void attention(Tally *t, Sdpa how, int64_t H, int64_t K, int64_t S)
         if (want_lse != r[1]->real[p / 3])
             worst = fmax(worst, fabs(r[1]->real[p / 3] - want_lse));
     }
-    check(t, r && worst < 1e-12, "attention H=%d K=%d S=%d window=%d: off by %g", (int)H, (int)K,
-          (int)S, (int)how.window, worst);
+    check(t, r && worst < 1e-12, "attention H=%d K=%d S=%d window=%d: off by %g", (int)H,
+          (int)K, (int)S, (int)how.window, worst);
     bench_free(b);
 }
 
@@ -243,8 +248,8 @@ static void integers(Tally *t)
     const int64_t want[4] = {1, 3, 0, 5};
     for (int k = 0; k < 4; k++)
         check(t, top->integer[k] == want[k], "top_k: place %d is %d", k, (int)top->integer[k]);
-    static const int64_t cases[][3] = {{7, 3, 1}, {-7, 3, 2}, {7, -3, -2}, {-7, -3, -1}, {5, 0, 0},
-                                       {INT64_C(1) << 52, -1, 0}};
+    static const int64_t cases[][3] = {{7, 3, 1},    {-7, 3, 2}, {7, -3, -2},
+                                       {-7, -3, -1}, {5, 0, 0},  {INT64_C(1) << 52, -1, 0}};
     for (size_t k = 0; k < COUNT_OF(cases); k++) {
         g->out.n = 0;
         ir_output(g, bench_name(b, "m"), ir_binary(g, OP_MOD, ir_int(g, cases[k][0]),
@@ -288,7 +293,8 @@ static void ties(Tally *t)
     g->out.n = 0;
     ir_output(g, bench_name(b, "p"), d[0]);
     r = bench_run(b, g);
-    check(t, r && r[0]->real[0] == 0, "the gradient of x ^ 2 at 0 is %g", r ? r[0]->real[0] : NAN);
+    check(t, r && r[0]->real[0] == 0, "the gradient of x ^ 2 at 0 is %g",
+          r ? r[0]->real[0] : NAN);
     bench_free(b);
 }
 
@@ -313,7 +319,8 @@ static void facts_at_zero(Tally *t)
             slope = bench_run(b, b->g)[0]->real[0];
         }
         if (info->slope0 != ZERO_UNKNOWN)
-            check(t, (slope != 0) == (info->slope0 == ZERO_YES), "%s'(0) = %g", info->name, slope);
+            check(t, (slope != 0) == (info->slope0 == ZERO_YES), "%s'(0) = %g", info->name,
+                  slope);
         bench_free(b);
     }
 }
@@ -331,21 +338,24 @@ static void extents(Tally *t)
 {
     Bench *b = bench_new();
     Dim d, bt = {4, 1, 1}, big = DIM((int64_t)1 << 40);
-    check(t, !strcmp(dim_text(b, bt), "4*B*T") && !strcmp(dim_text(b, DIM_B), "B") &&
-                 !strcmp(dim_text(b, DIM(1)), "1") && !strcmp(dim_text(b, (Dim){1, 2, 0}), "B^2"),
+    check(t,
+          !strcmp(dim_text(b, bt), "4*B*T") && !strcmp(dim_text(b, DIM_B), "B") &&
+              !strcmp(dim_text(b, DIM(1)), "1") && !strcmp(dim_text(b, (Dim){1, 2, 0}), "B^2"),
           "extents print wrongly");
-    check(t, dim_at(bt, 3, 5) == 60 && dim_at((Dim){1, 15, 15}, 1 << 20, 1 << 20) == -1, "dim_at");
+    check(t, dim_at(bt, 3, 5) == 60 && dim_at((Dim){1, 15, 15}, 1 << 20, 1 << 20) == -1,
+          "dim_at");
     check(t, !dim_mul(big, big, &d), "an overflow is not noticed");
     check(t, dim_mul(DIM(0), DIM_T, &d) && dim_eq(d, DIM(0)), "0 * T is not 0");
-    check(t, dim_div(bt, (Dim){2, 0, 1}, &d) && dim_eq(d, (Dim){2, 1, 0}), "4BT / 2T is not 2B");
+    check(t, dim_div(bt, (Dim){2, 0, 1}, &d) && dim_eq(d, (Dim){2, 1, 0}),
+          "4BT / 2T is not 2B");
     check(t, !dim_div(bt, DIM(3), &d) && !dim_div(DIM_B, DIM_T, &d) && !dim_div(bt, DIM(0), &d),
           "a division that is not exact");
     Shape x = bench_shape(3, DIM_B, DIM(1), DIM(4)), y = bench_shape(2, DIM_T, DIM(4)), s;
     check(t, shape_broadcast(&x, &y, &s) && s.rank == 3 && dim_eq(s.d[1], DIM_T), "broadcast");
     y.d[1] = DIM(5);
     check(t, !shape_broadcast(&x, &y, &s), "shapes that do not broadcast do");
-    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(4), DIM(8)), k = bench_shape(4, DIM_B, DIM_T, DIM(2),
-                                                                           DIM(8));
+    Shape q = bench_shape(4, DIM_B, DIM_T, DIM(4), DIM(8)),
+          k = bench_shape(4, DIM_B, DIM_T, DIM(2), DIM(8));
     Val vq = bench_param(b, &q, -1, 1), vk = bench_param(b, &k, -1, 1);
     Val a = ir_sdpa(b->g, vq, vk, vk, &(Sdpa){.causal = true, .scale = 1});
     Dim flops = op_flops(b->g, a); /* 2 (8 + 8) for each of 4 heads and T * T pairs */
@@ -362,12 +372,19 @@ static void host_scalars(Tally *t)
         const char *text;
         double value;
     } cases[] = {
-        {"(step * 2)", 14},          {"min(step, 3)", 3},          {"((step + 1) / (step - 3))", 2},
-        {"if((step < 5), 1, -0.25)", -0.25},                       {"(step mod 4)", 3},
-        {"cos((step - 7))", 1},         {"not((step == 7))", 0},
-        {"((step <= 7) and (epoch or 0))", 0},                     {"(train.loss + 1)", NAN},
-        {"round(exp(log(step)))", 7},                              {"(step ^ -0)", 1},
-        {"max(neg(step), -inf)", -7},                              {"(1e-300 * step)", 7e-300},
+        {"(step * 2)", 14},
+        {"min(step, 3)", 3},
+        {"((step + 1) / (step - 3))", 2},
+        {"if((step < 5), 1, -0.25)", -0.25},
+        {"(step mod 4)", 3},
+        {"cos((step - 7))", 1},
+        {"not((step == 7))", 0},
+        {"((step <= 7) and (epoch or 0))", 0},
+        {"(train.loss + 1)", NAN},
+        {"round(exp(log(step)))", 7},
+        {"(step ^ -0)", 1},
+        {"max(neg(step), -inf)", -7},
+        {"(1e-300 * step)", 7e-300},
     };
     double vars[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_PROGRESS] = 0.07,
                              [HV_TRAIN_LOSS] = NAN};
@@ -382,11 +399,11 @@ static void host_scalars(Tally *t)
         host_print(&out, e);
         double have = host_eval(e, vars);
         check(t, !strcmp(out.s, cases[k].text), "%s prints as %s", cases[k].text, out.s);
-        check(t, near(have, cases[k].value) || (isnan(have) && isnan(cases[k].value)), "%s = %g",
-              cases[k].text, have);
+        check(t, near(have, cases[k].value) || (isnan(have) && isnan(cases[k].value)),
+              "%s = %g", cases[k].text, have);
     }
-    static const char *const wrong[] = {"", "(step", "(step ? 2)", "sin(step", "steps", "(1 + )",
-                                        "max(1)", "()", "if(1, 2)"};
+    static const char *const wrong[] = {"",       "(step",  "(step ? 2)", "sin(step", "steps",
+                                        "(1 + )", "max(1)", "()",         "if(1, 2)"};
     for (size_t k = 0; k < COUNT_OF(wrong); k++) {
         const char *p = wrong[k];
         check(t, !host_read(b->ctx->program, &p), "`%s` reads", wrong[k]);
