@@ -1,6 +1,7 @@
 /* codes.c - the texts of codes.def for `vwn explain`.
  *
- * In:  a code.   Out: its title and its explanation. The one idea: one table, searched in order.
+ * In:  a code.   Out: its title and its explanation. The one idea: one table, searched in
+ * order.
  */
 #include "diag.h"
 

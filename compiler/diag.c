@@ -1,8 +1,9 @@
 /* diag.c - source texts and diagnostics: see diag.h.
  *
  * In:  spans and sentences.   Out: the text with carets, or one JSON line.
- * The one idea: a span becomes a Mark (line, display column, length) once, with every number clamped
- * to the text; from there on drawing is arithmetic on small integers and cannot go wrong.
+ * The one idea: a span becomes a Mark (line, display column, length) once, with every number
+ * clamped to the text; from there on drawing is arithmetic on small integers and cannot go
+ * wrong.
  */
 #include "diag.h"
 
@@ -11,7 +12,8 @@
 typedef struct Source {
     const char *path, *text;
     size_t n;
-    uint32_t *line; /* offset of each line's first byte; made when a position is first asked for */
+    uint32_t
+        *line; /* offset of each line's first byte; made when a position is first asked for */
     size_t lines;
 } Source;
 
@@ -117,8 +119,10 @@ size_t utf8_step(const char *text, size_t n)
         return 0;
     if (s[0] < 0x80)
         return 1;
-    size_t len = s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
-               : s[0] >= 0xf0 && s[0] < 0xf5 ? 4 : 0;
+    size_t len = s[0] >= 0xc2 && s[0] < 0xe0   ? 2
+                 : s[0] >= 0xe0 && s[0] < 0xf0 ? 3
+                 : s[0] >= 0xf0 && s[0] < 0xf5 ? 4
+                                               : 0;
     if (!len || len > n)
         return 0;
     for (size_t i = 1; i < len; i++)
@@ -184,7 +188,8 @@ static Diag *file_diag(Ctx *ctx, Level level, const char *code, const char *lint
     d->owner = all;
     DiagLabel first = {at, label ? arena_copy(ctx->program, label, strlen(label)) : "", true};
     vec_push(ctx->program, &d->labels, first);
-    /* a duplicate is handed out all the same, so that the caller can decorate it, but not filed */
+    /* a duplicate is handed out all the same, so that the caller can decorate it, but not filed
+     */
     if (already_filed(all, d->code, at, d->message))
         return d;
     if (level == LEVEL_ERROR && all->errors >= DIAG_LIMIT)
@@ -246,8 +251,8 @@ void diag_help(Ctx *ctx, Diag *d, const char *fmt, ...)
     vec_push(ctx->program, &d->helps, help);
 }
 
-void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how, const char *fmt,
-              ...)
+void diag_fix(Ctx *ctx, Diag *d, Span replace, const char *with, Applicability how,
+              const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -348,8 +353,9 @@ static bool acts_on_terminal(const char *text, size_t step)
             (s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
 }
 
-/* Columns [skip, skip + most) of a text. A tab is one space; what a terminal would act on, or what is
- * not UTF-8, is one replacement character: so every code point or stray byte is one column. */
+/* Columns [skip, skip + most) of a text. A tab is one space; what a terminal would act on, or
+ * what is not UTF-8, is one replacement character: so every code point or stray byte is one
+ * column. */
 static void put_columns(Buf *b, const char *s, size_t n, size_t skip, size_t most)
 {
     size_t col = 0;
@@ -426,7 +432,8 @@ static void put_place(Render *r, Span span)
     buf_putc(r->out, '\n');
 }
 
-/* One source line; a very long one is cut to a window around `focus`. The marks are moved along. */
+/* One source line; a very long one is cut to a window around `focus`. The marks are moved
+ * along. */
 static void put_source_line(Render *r, const Source *s, size_t line, Mark *row, size_t n,
                             size_t focus)
 {
@@ -524,8 +531,8 @@ static void sort_marks(Mark *m, size_t n)
         }
 }
 
-/* All labels of the primary file, in the order of the text. A gap of one line is shown, a longer one
- * is three dots. */
+/* All labels of the primary file, in the order of the text. A gap of one line is shown, a
+ * longer one is three dots. */
 static void put_snippet(Render *r, const Diag *d, Source *s)
 {
     Mark *marks = NEW_ARRAY(r->out->arena, Mark, d->labels.n);
@@ -588,8 +595,7 @@ static int gutter_width(Ctx *ctx, const Diag *d)
 {
     uint32_t most = 1;
     for (size_t i = 0; i < d->labels.n + d->related.n; i++) {
-        const DiagLabel *l =
-            i < d->labels.n ? &d->labels.v[i] : &d->related.v[i - d->labels.n];
+        const DiagLabel *l = i < d->labels.n ? &d->labels.v[i] : &d->related.v[i - d->labels.n];
         uint32_t line = source_position(ctx, l->span.file, l->span.lo).line;
         most = line > most ? line : most;
     }
@@ -667,8 +673,8 @@ static void json_span(Ctx *ctx, Buf *out, const DiagLabel *l)
     LineCol b = source_position(ctx, l->span.file, l->span.hi);
     buf_puts(out, "{\"file\":");
     json_text(out, source_path(ctx, l->span.file));
-    buf_printf(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u", a.line, a.column,
-               b.line, b.column);
+    buf_printf(out, ",\"line\":%u,\"column\":%u,\"end_line\":%u,\"end_column\":%u", a.line,
+               a.column, b.line, b.column);
     buf_printf(out, ",\"primary\":%s,\"label\":", l->primary ? "true" : "false");
     json_text(out, l->text);
     buf_putc(out, '}');

@@ -86,11 +86,11 @@ bool ast_equal(const Ast *a, const Ast *b)
 static const struct {
     const char *word, *canonical;
 } units[] = {
-    {"steps", "step"},   {"step", "step"},     {"tokens", "token"}, {"token", "token"},
-    {"tok", "token"},    {"seqs", "seq"},      {"seq", "seq"},      {"images", "image"},
-    {"image", "image"},  {"epochs", "epoch"},  {"epoch", "epoch"},  {"h", "h"},
-    {"min", "min"},      {"s", "s"},           {"ms", "ms"},        {"KiB", "KiB"},
-    {"MiB", "MiB"},      {"GiB", "GiB"},
+    {"steps", "step"},  {"step", "step"},    {"tokens", "token"}, {"token", "token"},
+    {"tok", "token"},   {"seqs", "seq"},     {"seq", "seq"},      {"images", "image"},
+    {"image", "image"}, {"epochs", "epoch"}, {"epoch", "epoch"},  {"h", "h"},
+    {"min", "min"},     {"s", "s"},          {"ms", "ms"},        {"KiB", "KiB"},
+    {"MiB", "MiB"},     {"GiB", "GiB"},
 };
 
 const char *ast_unit(const char *s, size_t n)
@@ -101,8 +101,8 @@ const char *ast_unit(const char *s, size_t n)
     return NULL;
 }
 
-/* Decimal suffixes move the exponent instead of multiplying, so that 0.1% is the double nearest to
- * 0.001 and not a product of two roundings. */
+/* Decimal suffixes move the exponent instead of multiplying, so that 0.1% is the double nearest
+ * to 0.001 and not a product of two roundings. */
 static int decimal_suffix(const char *s)
 {
     return *s == 'k' ? 3 : *s == 'M' ? 6 : *s == 'B' ? 9 : *s == 'T' ? 12 : *s == '%' ? -2 : 0;
@@ -124,7 +124,8 @@ AstNumber ast_number(Ctx *ctx, const Ast *number)
         char digits[NUMBER_LIMIT + 1];
         size_t k = 0;
         out.fraction = true;
-        for (s++; k < NUMBER_LIMIT && ((*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == '_');
+        for (s++; k < NUMBER_LIMIT &&
+                  ((*s >= '0' && *s <= '9') || *s == '-' || *s == '+' || *s == '_');
              s++)
             if (*s != '_')
                 digits[k++] = *s;

@@ -1,9 +1,9 @@
 /* format.c - `vwn fmt`: items and their bodies.
  *
- * In:  a file that parsed without errors.   Out: its canonical text; formatting that again changes
- * nothing, and the tree and all comments stay as they were.
- * The one idea: there are no options. A body stays on one line if the author wrote it so, it fits in
- * 100 columns and has at most six items; everything else is one item a line.
+ * In:  a file that parsed without errors.   Out: its canonical text; formatting that again
+ * changes nothing, and the tree and all comments stay as they were. The one idea: there are no
+ * options. A body stays on one line if the author wrote it so, it fits in 100 columns and has
+ * at most six items; everything else is one item a line.
  */
 #include "format.h"
 
@@ -17,9 +17,13 @@ static void put_item(Format *f, const Ast *item);
 static const Ast *body_of(const Ast *item)
 {
     switch (item->kind) {
-    case AST_CHECK: case AST_NODE: case AST_PARAM: case AST_BUFFER: return item->kid[2];
+    case AST_CHECK:
+    case AST_NODE:
+    case AST_PARAM:
+    case AST_BUFFER: return item->kid[2];
     case AST_BLOCK: return item->kid[3];
-    case AST_FOR: case AST_IF: return item->kid[1];
+    case AST_FOR:
+    case AST_IF: return item->kid[1];
     case AST_OFF: return body_of(item->kid[0]);
     default: return NULL;
     }
@@ -59,7 +63,8 @@ static Run run_of(const Ast *item)
     switch (item->kind) {
     case AST_LET: return RUN_LET;
     case AST_SET: return RUN_SET;
-    case AST_PARAM: case AST_BUFFER: return RUN_TENSOR;
+    case AST_PARAM:
+    case AST_BUFFER: return RUN_TENSOR;
     case AST_ENTRY: return RUN_ENTRY;
     case AST_NODE: return item->kid[2] ? RUN_NODE : RUN_NONE;
     default: return RUN_NONE;
@@ -126,8 +131,8 @@ static void put_word(Format *f, const char *word)
     fmt_put(f, word, strlen(word));
 }
 
-/* ` = value`; a comment in front of the value has to come before the `=`, because the line that ends
- * behind an `=` is an item without a value. */
+/* ` = value`; a comment in front of the value has to come before the `=`, because the line that
+ * ends behind an `=` is an item without a value. */
 static void put_value(Format *f, const Ast *value)
 {
     fmt_cell(f);
@@ -259,7 +264,8 @@ static void put_plain(Format *f, const Ast *item)
     case AST_LET: put_let(f, item); break;
     case AST_CHECK: put_check(f, item); break;
     case AST_BLOCK: put_block_item(f, item); break;
-    case AST_PARAM: case AST_BUFFER: put_tensor(f, item); break;
+    case AST_PARAM:
+    case AST_BUFFER: put_tensor(f, item); break;
     case AST_FOR: put_for(f, item); break;
     case AST_IF: put_if(f, item); break;
     case AST_NODE: put_node(f, item); break;
@@ -282,8 +288,8 @@ static void put_plain(Format *f, const Ast *item)
     }
 }
 
-/* A body on one line is tried first; when it turns out too long, everything since is taken back. A
- * short remark behind a tensor is part of its line however long that is. */
+/* A body on one line is tried first; when it turns out too long, everything since is taken
+ * back. A short remark behind a tensor is part of its line however long that is. */
 static void put_item(Format *f, const Ast *item)
 {
     if (f->flat || !body_of(item) || !can_be_flat(f, item)) {
@@ -308,8 +314,7 @@ void vwn_format(Ctx *ctx, uint32_t file, const Ast *ast, Buf *out)
     f.code = buf_new(arena);
     Lex *lx = NEW(arena, Lex);
     lex_open(lx, ctx, arena, file, &f.comments);
-    while (lex_raw(lx) != 0) {
-    }
+    while (lex_raw(lx) != 0) {}
     put_items(&f, ast, 0, 0, ast->span.hi);
     fmt_render(&f, out);
     arena_free(arena);

@@ -1,8 +1,9 @@
 /* format_expr.c - the canonical text of expressions and of everything in parentheses.
  *
  * In:  expression nodes.   Out: tokens in Format.code.
- * The one idea: lines break where the author broke them and nowhere else; the formatter only decides
- * what a break looks like. Without a source text there are no breaks, which gives ast_print_expr.
+ * The one idea: lines break where the author broke them and nowhere else; the formatter only
+ * decides what a break looks like. Without a source text there are no breaks, which gives
+ * ast_print_expr.
  */
 #include "format.h"
 
@@ -115,12 +116,11 @@ static void put_comprehension(Format *f, const Ast *e)
 static bool is_atom(const Ast *e)
 {
     switch (e->kind) {
-    case AST_NUM: case AST_BOOL: case AST_ID:
-        return true;
-    case AST_NEG:
-        return e->kid[0]->kind == AST_NUM || e->kid[0]->kind == AST_ID;
-    default:
-        return false;
+    case AST_NUM:
+    case AST_BOOL:
+    case AST_ID: return true;
+    case AST_NEG: return e->kid[0]->kind == AST_NUM || e->kid[0]->kind == AST_ID;
+    default: return false;
     }
 }
 
@@ -131,11 +131,12 @@ static uint32_t atom_width(const Ast *e)
     return (uint32_t)strlen(e->name);
 }
 
-/* The width of each column when this is a list of equally long rows of plain values, one row a line;
- * else NULL. */
+/* The width of each column when this is a list of equally long rows of plain values, one row a
+ * line; else NULL. */
 static uint32_t *matrix_columns(Format *f, const Ast *list)
 {
-    if (list->kind != AST_LIST || list->n < 2 || !list->kid[0] || list->kid[0]->kind != AST_LIST)
+    if (list->kind != AST_LIST || list->n < 2 || !list->kid[0] ||
+        list->kid[0]->kind != AST_LIST)
         return NULL;
     uint32_t n = list->kid[0]->n;
     for (uint32_t i = 0; i < list->n; i++) {
@@ -204,12 +205,8 @@ static void put_element(Format *f, const Ast *e, bool own_line)
         fmt_token(f, e->kid[0]->span.lo, true, "= ");
         fmt_expr(f, e->kid[0]);
         break;
-    case AST_PAR:
-        put_parameter(f, e, own_line);
-        break;
-    default:
-        fmt_expr(f, e);
-        break;
+    case AST_PAR: put_parameter(f, e, own_line); break;
+    default: fmt_expr(f, e); break;
     }
     f->tight = tight;
 }
@@ -219,11 +216,12 @@ static Run run_of(const Ast *e)
     return e->kind == AST_NAMED ? RUN_ARGUMENT : e->kind == AST_PAR ? RUN_PARAMETER : RUN_NONE;
 }
 
-/* Elements on lines of their own, as many on each as the author put there, a comma behind every one
- * (but not behind the last subscript). */
+/* Elements on lines of their own, as many on each as the author put there, a comma behind every
+ * one (but not behind the last subscript). */
 static void put_block(Format *f, const Ast *group, const uint32_t *width, bool comma)
 {
-    uint32_t indent = f->indent, base = f->base, prev = group->span.lo + 1, end = group->span.hi - 1;
+    uint32_t indent = f->indent, base = f->base, prev = group->span.lo + 1,
+             end = group->span.hi - 1;
     f->base = indent + 2;
     if (fmt_trailing(f, prev, group->n ? group->kid[0]->span.lo : end))
         prev = f->comments.v[f->next - 1].hi;

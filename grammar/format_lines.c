@@ -1,8 +1,8 @@
 /* format_lines.c - the formatter's lines: see format.h.
  *
  * In:  pieces of code and the places where lines end.   Out: aligned text.
- * The one idea: a comment belongs to the gap between two tokens; it is printed when the token behind
- * that gap is, so no layout can lose one.
+ * The one idea: a comment belongs to the gap between two tokens; it is printed when the token
+ * behind that gap is, so no layout can lose one.
  */
 #include "format.h"
 
@@ -26,8 +26,12 @@ static void push_line(Format *f, Span comment, uint32_t wanted)
 {
     while (f->code.n > f->line_lo && f->code.s[f->code.n - 1] == ' ')
         f->code.n--;
-    Line line = {.lo = f->line_lo, .hi = f->code.n, .indent = f->indent, .run = f->run,
-                 .comment = comment, .wanted = wanted};
+    Line line = {.lo = f->line_lo,
+                 .hi = f->code.n,
+                 .indent = f->indent,
+                 .run = f->run,
+                 .comment = comment,
+                 .wanted = wanted};
     vec_push(f->arena, &f->lines, line);
     f->line_lo = f->code.n;
     f->run = RUN_NONE;
@@ -182,8 +186,9 @@ static size_t cells(const Format *f, const Line *line)
 
 enum { MOST_CELLS = 4 };
 
-/* Sets pad[line][k], the blanks to put at cell k, for the run of lines [lo, hi). The braces behind
- * tensors are optional, so they align with direct neighbours only; the other cells over the run. */
+/* Sets pad[line][k], the blanks to put at cell k, for the run of lines [lo, hi). The braces
+ * behind tensors are optional, so they align with direct neighbours only; the other cells over
+ * the run. */
 static void align_run(const Format *f, uint8_t (*pad)[MOST_CELLS], size_t lo, size_t hi)
 {
     for (size_t k = 0; k < MOST_CELLS; k++) {
@@ -191,8 +196,9 @@ static void align_run(const Format *f, uint8_t (*pad)[MOST_CELLS], size_t lo, si
             uint32_t widest = 0;
             size_t a, b;
             end = i;
-            while (end < hi && (f->lines.v[i].run != RUN_TENSOR || k < 3 ||
-                                (cells(f, &f->lines.v[end]) > k) == (cells(f, &f->lines.v[i]) > k)))
+            while (end < hi &&
+                   (f->lines.v[i].run != RUN_TENSOR || k < 3 ||
+                    (cells(f, &f->lines.v[end]) > k) == (cells(f, &f->lines.v[i]) > k)))
                 end++;
             for (size_t j = i; j < end; j++)
                 if (cells(f, &f->lines.v[j]) > k && piece(f, &f->lines.v[j], k, &a, &b)) {

@@ -1,8 +1,9 @@
 /* lex.c - the token layer between the scanner and the parser.
  *
- * In:  the scanner's tokens.   Out: the parser's tokens, with SEP between items and with brackets that
- * always match. The one idea: whatever is wrong with letters and brackets is reported here and then
- * repaired, so that one mistake gives one message and the parser sees a well-formed stream.
+ * In:  the scanner's tokens.   Out: the parser's tokens, with SEP between items and with
+ * brackets that always match. The one idea: whatever is wrong with letters and brackets is
+ * reported here and then repaired, so that one mistake gives one message and the parser sees a
+ * well-formed stream.
  */
 #include "parse.h"
 #include "vwn_parser.h"
@@ -20,15 +21,15 @@ void lex_limit(Lex *lx, Span at, const char *name, unsigned most)
     if (lx->stopped)
         return;
     lx->stopped = lx->muted = true;
-    Diag *d = diag_error(lx->ctx, "E0008", at, "reached here", "limit reached: `%s` is at most %u",
-                         name, most);
+    Diag *d = diag_error(lx->ctx, "E0008", at, "reached here",
+                         "limit reached: `%s` is at most %u", name, most);
     diag_note(lx->ctx, d, "nothing after this place was read");
 }
 
 /* ---- the text as a whole ---- */
 
-/* Bytes that no part of a file may hold, comments and strings included: what is not UTF-8, control
- * characters, and the marks that make text read in another order than it is written. */
+/* Bytes that no part of a file may hold, comments and strings included: what is not UTF-8,
+ * control characters, and the marks that make text read in another order than it is written. */
 static const char *forbidden(const char *s, size_t n, size_t *step)
 {
     unsigned char c = (unsigned char)s[0];
@@ -36,7 +37,9 @@ static const char *forbidden(const char *s, size_t n, size_t *step)
     if (c >= 0x20 && c < 0x7f)
         return NULL;
     if (c < 0x20 || c == 0x7f)
-        return c == '\n' || c == '\t' || c == '\r' ? NULL : c ? "control character" : "NUL byte";
+        return c == '\n' || c == '\t' || c == '\r' ? NULL
+               : c                                 ? "control character"
+                                                   : "NUL byte";
     *step = utf8_step(s, n);
     if (!*step) {
         *step = 1;
@@ -204,9 +207,9 @@ static size_t digits_of(const char *s)
 
 static const char *meant_suffix(const char *suffix)
 {
-    static const char *const pairs[][2] = {{"K", "k"},   {"m", "M"},   {"b", "B"},  {"t", "T"},
-                                           {"G", "B"},   {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"},
-                                           {"gi", "Gi"}, {"l", "L"}};
+    static const char *const pairs[][2] = {
+        {"K", "k"},   {"m", "M"},  {"b", "B"},   {"t", "T"},   {"G", "B"},
+        {"ki", "Ki"}, {"KB", "k"}, {"mi", "Mi"}, {"gi", "Gi"}, {"l", "L"}};
     for (size_t i = 0; i < COUNT_OF(pairs); i++)
         if (!strcmp(suffix, pairs[i][0]))
             return pairs[i][1];
@@ -256,8 +259,8 @@ int lex_name(Lex *lx, const char *s, size_t n)
     return T_IDENT;
 }
 
-/* After a string that never ended, the brackets of its line whose closers it swallowed are closed
- * without a further word. */
+/* After a string that never ended, the brackets of its line whose closers it swallowed are
+ * closed without a further word. */
 static void heal_line(Lex *lx, const char *swallowed, size_t n)
 {
     uint32_t line = lx->lo;
@@ -280,8 +283,8 @@ static void bad_escape(Lex *lx, uint32_t at, const char *s, size_t n)
 {
     size_t step = utf8_step(s, n);
     Span span = {lx->file, at, at + 1 + (uint32_t)(step ? step : 1)};
-    Diag *d = diag_error(lx->ctx, "E0005", span, "unknown escape", "unknown escape `\\%.*s` in a string",
-                         (int)(step ? step : 1), s);
+    Diag *d = diag_error(lx->ctx, "E0005", span, "unknown escape",
+                         "unknown escape `\\%.*s` in a string", (int)(step ? step : 1), s);
     diag_note(lx->ctx, d, "a string knows \\\" \\\\ \\n and \\t");
     diag_help(lx->ctx, d, "to write a backslash, double it: `\\\\`");
 }
@@ -289,13 +292,15 @@ static void bad_escape(Lex *lx, uint32_t at, const char *s, size_t n)
 int lex_string(Lex *lx, const char *s, size_t n, bool closed)
 {
     size_t end = closed ? n - 1 : n;
-    while (!closed && end > 1 && (s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t'))
+    while (!closed && end > 1 &&
+           (s[end - 1] == '\r' || s[end - 1] == ' ' || s[end - 1] == '\t'))
         end--;
     if (!closed) {
         lx->hi = lx->lo + (uint32_t)end;
         Diag *d = diag_error(lx->ctx, "E0003", raw_span(lx), "no closing quote on this line",
                              "string is not closed");
-        diag_help(lx->ctx, d, "strings end on the line they start; a line break is written `\\n`");
+        diag_help(lx->ctx, d,
+                  "strings end on the line they start; a line break is written `\\n`");
     }
     Buf b = buf_new(lx->arena);
     for (size_t i = 1; i < end; i++) {
@@ -322,18 +327,20 @@ static const struct {
     const char *bytes, *plain;
     int token;
 } lookalikes[] = {
-    {"\xc3\x97", "*", T_STAR},      {"\xe2\x88\x92", "-", T_MINUS}, {"\xe2\x80\x93", "-", T_MINUS},
-    {"\xe2\x80\x94", "-", T_MINUS}, {"\xe2\x89\xa4", "<=", T_LE},   {"\xe2\x89\xa5", ">=", T_GE},
-    {"\xe2\x89\xa0", "!=", T_NE},   {"\xe2\x86\x92", "->", T_ARROW}, {"\xc2\xb7", "*", T_STAR},
-    {"\xe2\x80\xa6", "..", T_DOTDOT}, {"\xc3\xb7", "/", T_SLASH},   {"\xe2\x80\x9c", "\"", 0},
-    {"\xe2\x80\x9d", "\"", 0},      {"\xe2\x80\x98", "\"", 0},      {"\xe2\x80\x99", "\"", 0},
-    {"\xc2\xa0", " ", 0},
+    {"\xc3\x97", "*", T_STAR},      {"\xe2\x88\x92", "-", T_MINUS},
+    {"\xe2\x80\x93", "-", T_MINUS}, {"\xe2\x80\x94", "-", T_MINUS},
+    {"\xe2\x89\xa4", "<=", T_LE},   {"\xe2\x89\xa5", ">=", T_GE},
+    {"\xe2\x89\xa0", "!=", T_NE},   {"\xe2\x86\x92", "->", T_ARROW},
+    {"\xc2\xb7", "*", T_STAR},      {"\xe2\x80\xa6", "..", T_DOTDOT},
+    {"\xc3\xb7", "/", T_SLASH},     {"\xe2\x80\x9c", "\"", 0},
+    {"\xe2\x80\x9d", "\"", 0},      {"\xe2\x80\x98", "\"", 0},
+    {"\xe2\x80\x99", "\"", 0},      {"\xc2\xa0", " ", 0},
 };
 
 static Diag *unknown_character(Lex *lx, Span at, const char *s, size_t n, const char *rest)
 {
-    return diag_error(lx->ctx, "E0004", at, "no token starts with it", "unknown character `%.*s`%s",
-                      (int)n, s, rest);
+    return diag_error(lx->ctx, "E0004", at, "no token starts with it",
+                      "unknown character `%.*s`%s", (int)n, s, rest);
 }
 
 static int odd_ascii(Lex *lx, char c)
@@ -367,8 +374,8 @@ int lex_odd(Lex *lx, const char *s, size_t n, size_t *used)
             return lex_name(lx, s, at);
         const char *plain = lookalikes[i].plain;
         if (!quiet_here(lx))
-            diag_fix(lx->ctx, unknown_character(lx, place, s, step, ""), place, plain, FIX_MAYBE,
-                     "write `%s`", plain);
+            diag_fix(lx->ctx, unknown_character(lx, place, s, step, ""), place, plain,
+                     FIX_MAYBE, "write `%s`", plain);
         if (!lookalikes[i].token)
             mute(lx);
         return lookalikes[i].token;
@@ -459,8 +466,8 @@ static void report_unclosed(Lex *lx, uint32_t index, Span found)
                    letter_of(closer_of(b->kind)));
 }
 
-/* The end of the file with brackets open. A `{` whose `}` has another indentation is the likelier
- * culprit than the outermost one, which is what is left over. */
+/* The end of the file with brackets open. A `{` whose `}` has another indentation is the
+ * likelier culprit than the outermost one, which is what is left over. */
 static void report_open_at_end(Lex *lx)
 {
     uint32_t index = lx->depth - 1;
@@ -470,8 +477,9 @@ static void report_open_at_end(Lex *lx)
     }
     Span at = {lx->file, lx->suspect - 1, lx->suspect};
     Diag *d = diag_error(lx->ctx, "E0001", at, "opened here", "`{` is never closed");
-    diag_note(lx->ctx, d, "the `}` that closes it has another indentation, so it was probably meant "
-                          "for an outer `{`");
+    diag_note(lx->ctx, d,
+              "the `}` that closes it has another indentation, so it was probably meant "
+              "for an outer `{`");
     lx->muted = true;
 }
 
@@ -538,7 +546,8 @@ static bool admit_closer(Lex *lx)
     int top = lx->depth ? lx->open[lx->depth - 1].kind : 0;
     if (top && lx->raw.kind == closer_of(top))
         return false;
-    /* an opener of this kind further out, not hidden by a brace: what is inside was not closed */
+    /* an opener of this kind further out, not hidden by a brace: what is inside was not closed
+     */
     for (uint32_t k = lx->depth; k-- > 0;) {
         if (lx->raw.kind == closer_of(lx->open[k].kind)) {
             report_unclosed(lx, lx->depth - 1, lx->raw.span);
@@ -553,8 +562,8 @@ static bool admit_closer(Lex *lx)
         Span opened = {lx->file, lx->open[lx->depth - 1].at, lx->open[lx->depth - 1].at + 1};
         char right = letter_of(closer_of(top));
         Diag *d = quiet_here(lx) ? NULL
-                            : diag_error(lx->ctx, "E0001", lx->raw.span, "",
-                                         "expected `%c`, found `%c`", right, found);
+                                 : diag_error(lx->ctx, "E0001", lx->raw.span, "",
+                                              "expected `%c`, found `%c`", right, found);
         if (d)
             diag_label(lx->ctx, d, opened, "opened here");
         lx->raw.kind = closer_of(top);
@@ -570,10 +579,12 @@ static bool admit_closer(Lex *lx)
 static bool starts_operand(int kind)
 {
     switch (kind) {
-    case T_IDENT: case T_NUMBER: case T_QUANTITY: case T_STRING: case T_BOOL:
-        return true;
-    default:
-        return false;
+    case T_IDENT:
+    case T_NUMBER:
+    case T_QUANTITY:
+    case T_STRING:
+    case T_BOOL: return true;
+    default: return false;
     }
 }
 
@@ -582,19 +593,23 @@ static bool ends_operand(int kind)
     return starts_operand(kind) || kind == T_RPAREN || kind == T_RBRACKET;
 }
 
-/* A line inside ( or [ that can only be the start of an item: the bracket above was forgotten. */
+/* A line inside ( or [ that can only be the start of an item: the bracket above was forgotten.
+ */
 static void admit_line(Lex *lx)
 {
     bool item = false;
     switch (lx->raw.kind) {
-    case T_IMPORT: case T_LET: case T_PARAM: case T_BUFFER: case T_RETURN: case T_CHECK:
-        item = true;
-        break;
-    case T_IDENT: case T_STRING:
+    case T_IMPORT:
+    case T_LET:
+    case T_PARAM:
+    case T_BUFFER:
+    case T_RETURN:
+    case T_CHECK: item = true; break;
+    case T_IDENT:
+    case T_STRING:
         item = ends_operand(lx->last.kind) && !ends_line(lx, lx->open[lx->depth - 1].at + 1);
         break;
-    default:
-        break;
+    default: break;
     }
     if (!item)
         return;
@@ -646,14 +661,36 @@ static bool can_end(int kind)
 static bool continues(int kind)
 {
     switch (kind) {
-    case T_PLUS: case T_MINUS: case T_STAR: case T_SLASH: case T_CARET: case T_AT: case T_DOT:
-    case T_COMMA: case T_COLON: case T_ASSIGN: case T_LT: case T_GT: case T_EQ: case T_NE:
-    case T_LE: case T_GE: case T_DOTDOT: case T_ARROW: case T_AND: case T_OR: case T_MOD:
-    case T_THEN: case T_ELSE: case T_AS: case T_LPAREN: case T_LBRACKET: case T_LBRACE:
-    case T_RPAREN: case T_RBRACKET:
-        return true;
-    default:
-        return false;
+    case T_PLUS:
+    case T_MINUS:
+    case T_STAR:
+    case T_SLASH:
+    case T_CARET:
+    case T_AT:
+    case T_DOT:
+    case T_COMMA:
+    case T_COLON:
+    case T_ASSIGN:
+    case T_LT:
+    case T_GT:
+    case T_EQ:
+    case T_NE:
+    case T_LE:
+    case T_GE:
+    case T_DOTDOT:
+    case T_ARROW:
+    case T_AND:
+    case T_OR:
+    case T_MOD:
+    case T_THEN:
+    case T_ELSE:
+    case T_AS:
+    case T_LPAREN:
+    case T_LBRACKET:
+    case T_LBRACE:
+    case T_RPAREN:
+    case T_RBRACKET: return true;
+    default: return false;
     }
 }
 

@@ -1,8 +1,8 @@
 /* parse.c - building raw nodes, and the sentences about syntax errors.
  *
  * In:  calls from the actions of vwn.y.   Out: Ast nodes in the context's arena.
- * The one idea: a node under construction carries its depth, so that a tree too deep for recursive
- * walks is refused while it is built, whatever rule made it.
+ * The one idea: a node under construction carries its depth, so that a tree too deep for
+ * recursive walks is refused while it is built, whatever rule made it.
  */
 #include "parse.h"
 #include "vwn_parser.h"
@@ -132,9 +132,11 @@ static bool expects(Expected e, const char *name)
 /* Says in one phrase what could have stood here. An operator is never what was forgotten. */
 static void put_expected(Buf *b, Expected e)
 {
-    static const char *const minor[] = {"+", "-",  "*", "/",  "@",  "mod", "^", "==", "!=", "<", "<=",
-                                        ">", ">=", "and", "or", "..", "(", "[", ".", "a quantity",
-                                        "true or false", "/-", "for"};
+    static const char *const minor[] = {
+        "+",  "-",  "*", "/",  "@", "mod",        "^",
+        "==", "!=", "<", "<=", ">", ">=",         "and",
+        "or", "..", "(", "[",  ".", "a quantity", "true or false",
+        "/-", "for"};
     const char *pick[8];
     size_t n = 0;
     if (expects(e, "a number")) {
@@ -184,19 +186,33 @@ static const char *put_found(Parser *p, Buf *b, Span *at)
     if (kind == T_STRING)
         buf_puts(b, "a string");
     else
-        buf_printf(b, n > 40 ? "`%.*s...`" : "`%.*s`", (int)(n > 40 ? 40 : n), lx->text + at->lo);
+        buf_printf(b, n > 40 ? "`%.*s...`" : "`%.*s`", (int)(n > 40 ? 40 : n),
+                   lx->text + at->lo);
     return "not expected here";
 }
 
 static bool is_keyword(int kind)
 {
     switch (kind) {
-    case T_IMPORT: case T_AS: case T_LET: case T_BLOCK: case T_PARAM: case T_BUFFER: case T_RETURN:
-    case T_CHECK: case T_FOR: case T_IN: case T_IF: case T_THEN: case T_ELSE: case T_AND: case T_OR:
-    case T_NOT: case T_MOD: case T_BOOL:
-        return true;
-    default:
-        return false;
+    case T_IMPORT:
+    case T_AS:
+    case T_LET:
+    case T_BLOCK:
+    case T_PARAM:
+    case T_BUFFER:
+    case T_RETURN:
+    case T_CHECK:
+    case T_FOR:
+    case T_IN:
+    case T_IF:
+    case T_THEN:
+    case T_ELSE:
+    case T_AND:
+    case T_OR:
+    case T_NOT:
+    case T_MOD:
+    case T_BOOL: return true;
+    default: return false;
     }
 }
 
@@ -216,15 +232,15 @@ static bool reserved_word(Parser *p)
     bool found = false;
     if (is_keyword(word.kind)) {
         switch (before.kind) {
-        case T_LET: case T_BLOCK: case T_PARAM: case T_BUFFER: case T_FOR: case T_AS: case T_DOT:
-            found = true;
-            break;
-        case T_IDENT:
-            found = next == '{';
-            break;
-        default:
-            found = next == '=' && lx->text[word.span.hi + 1] != '=';
-            break;
+        case T_LET:
+        case T_BLOCK:
+        case T_PARAM:
+        case T_BUFFER:
+        case T_FOR:
+        case T_AS:
+        case T_DOT: found = true; break;
+        case T_IDENT: found = next == '{'; break;
+        default: found = next == '=' && lx->text[word.span.hi + 1] != '='; break;
         }
     } else if (is_keyword(before.kind) && before.kind != T_BOOL &&
                (word.kind == T_ASSIGN || word.kind == T_DOT || word.kind == T_COLON)) {
@@ -235,9 +251,11 @@ static bool reserved_word(Parser *p)
         return false;
     int n = (int)(word.span.hi - word.span.lo);
     const char *s = lx->text + word.span.lo;
-    Diag *d = diag_error(p->ctx, "E0006", word.span, "not a name", "`%.*s` is a reserved word", n, s);
-    diag_note(p->ctx, d, "reserved are import as let block param buffer return check for in if then "
-                         "else and or not mod true false");
+    Diag *d =
+        diag_error(p->ctx, "E0006", word.span, "not a name", "`%.*s` is a reserved word", n, s);
+    diag_note(p->ctx, d,
+              "reserved are import as let block param buffer return check for in if then "
+              "else and or not mod true false");
     diag_help(p->ctx, d, "choose another name, for example `%.*s_`", n, s);
     return true;
 }
@@ -322,8 +340,9 @@ static void add_hints(Parser *p, Diag *d, Expected e)
     else if (operand && t.kind == T_ASSIGN)
         diag_help(p->ctx, d, "equality is written `==`");
     else if (operand && t.kind == T_LBRACE)
-        diag_help(p->ctx, d, "braces belong to nodes; as a value a block is configured with "
-                             "parentheses: `ffn(hidden = 3072)`");
+        diag_help(p->ctx, d,
+                  "braces belong to nodes; as a value a block is configured with "
+                  "parentheses: `ffn(hidden = 3072)`");
     else if (t.kind == T_COLON && expects(e, "="))
         diag_help(p->ctx, d, "a value is set with `=`");
     else if (t.kind == T_DOT && expects(e, "a number"))
@@ -350,8 +369,8 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
 
 /* ---- entry points ---- */
 
-/* The scratch arena holds the scanner's copy of the text and everything else that is only needed
- * while parsing. A raise on the way leaves it to the next user's mark. */
+/* The scratch arena holds the scanner's copy of the text and everything else that is only
+ * needed while parsing. A raise on the way leaves it to the next user's mark. */
 static Ast *parse(Ctx *ctx, uint32_t file, int start, bool *failed)
 {
     ArenaMark mark = arena_mark(ctx->scratch);

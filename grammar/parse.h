@@ -1,7 +1,8 @@
 /* parse.h - what the scanner, the token layer and the parser share. Internal to grammar/.
  *
- * In:  a registered source text.   Out: tokens (lex.c), then raw nodes (parse.c, called by vwn.y).
- * The one idea: everything that has a state is in Parser or Lex, and both live in an arena.
+ * In:  a registered source text.   Out: tokens (lex.c), then raw nodes (parse.c, called by
+ * vwn.y). The one idea: everything that has a state is in Parser or Lex, and both live in an
+ * arena.
  */
 #ifndef VWN_PARSE_H
 #define VWN_PARSE_H
@@ -9,12 +10,12 @@
 #include "ast.h"
 
 enum {
-    NESTING_LIMIT = 256,         /* open brackets */
-    DEPTH_LIMIT = 1024,          /* levels of the tree: what every recursive walk relies on */
-    TEXT_LIMIT = 8 << 20,        /* bytes */
+    NESTING_LIMIT = 256,  /* open brackets */
+    DEPTH_LIMIT = 1024,   /* levels of the tree: what every recursive walk relies on */
+    TEXT_LIMIT = 8 << 20, /* bytes */
     NODE_LIMIT = 1000 * 1000,
-    NAME_LIMIT = 255,            /* bytes of a name */
-    NUMBER_LIMIT = 64            /* characters of a number */
+    NAME_LIMIT = 255, /* bytes of a name */
+    NUMBER_LIMIT = 64 /* characters of a number */
 };
 
 typedef struct Token {
@@ -37,24 +38,24 @@ typedef struct Lex {
     uint32_t file;
     const char *text;
     uint32_t n;
-    void *scanner;      /* flex's state */
-    uint32_t lo, hi;    /* of the piece flex matched last */
+    void *scanner;   /* flex's state */
+    uint32_t lo, hi; /* of the piece flex matched last */
     Name value;
     bool newline;       /* one was passed on the way to the token */
     Comments *comments; /* filled when not NULL */
     Token raw;          /* read, but not handed out */
     bool have_raw;
-    bool split;         /* `/-` was a division: the `-` comes next */
+    bool split; /* `/-` was a division: the `-` comes next */
     Bracket open[NESTING_LIMIT];
     uint32_t depth, close_to, close_next; /* brackets above close_to are closed by themselves */
-    uint32_t suspect; /* offset + 1 of a `{` closed by a `}` of another indentation */
+    uint32_t suspect;        /* offset + 1 of a `{` closed by a `}` of another indentation */
     Token last, before_last; /* handed out */
     Token item[2];           /* the first two tokens of the current item */
     int item_tokens, item_before; /* how many are known; before the last token was handed out */
-    bool by_newline; /* the last SEP stands for the end of a line */
-    bool muted;      /* an error has been reported in this item */
-    bool muted_next; /* or with the token that comes next */
-    bool stopped;    /* a limit was reached: only the end follows */
+    bool by_newline;              /* the last SEP stands for the end of a line */
+    bool muted;                   /* an error has been reported in this item */
+    bool muted_next;              /* or with the token that comes next */
+    bool stopped;                 /* a limit was reached: only the end follows */
 } Lex;
 
 void lex_open(Lex *lx, Ctx *ctx, Arena *arena, uint32_t file, Comments *comments);
@@ -68,8 +69,8 @@ int lex_number(Lex *lx, const char *s, size_t n);
 int lex_bad_number(Lex *lx, const char *s, size_t n);
 int lex_name(Lex *lx, const char *s, size_t n);
 int lex_string(Lex *lx, const char *s, size_t n, bool closed);
-/* What to do about bytes no token starts with: the token to use instead, or 0 to go on. `used` says
- * how many bytes are dealt with. */
+/* What to do about bytes no token starts with: the token to use instead, or 0 to go on. `used`
+ * says how many bytes are dealt with. */
 int lex_odd(Lex *lx, const char *s, size_t n, size_t *used);
 int lex_foreign(Lex *lx, const char *what, const char *help, int token);
 

@@ -1,9 +1,9 @@
 /* vwn.y - the whole grammar. LALR(1) without conflicts.
  *
  * In:  the tokens of lex.c.   Out: raw nodes (ast.h), the root in Parser.root.
- * The one idea: actions only build nodes; whatever a rule means is decided by who reads the tree.
- * Expressions hold no braces and items start with a word, a string or `/-`: that is why `if c {`
- * needs no parentheses and why every item is a place to recover at.
+ * The one idea: actions only build nodes; whatever a rule means is decided by who reads the
+ * tree. Expressions hold no braces and items start with a word, a string or `/-`: that is why
+ * `if c {` needs no parentheses and why every item is a place to recover at.
  */
 %code requires {
 #include "parse.h"
@@ -13,20 +13,20 @@ int grammar_lex(GRAMMAR_STYPE *value, Span *span, Parser *p);
 void grammar_error(Span *span, Parser *p, const char *message);
 }
 %code {
-/* The stacks are fixed: what does not fit in them is nested too deeply. So nothing is allocated. */
+/* The stacks are fixed: what does not fit is nested too deeply. So nothing is allocated. */
 #define YYINITDEPTH 4096
 #define YYMAXDEPTH 4096
 #define YYMALLOC(size) ((void)(size), (void *)0)
 #define YYFREE(p) ((void)(p))
-#define YYLLOC_DEFAULT(at, rhs, n)                                                                 \
-    ((at) = (n) ? (Span){YYRHSLOC(rhs, 1).file, YYRHSLOC(rhs, 1).lo, YYRHSLOC(rhs, n).hi}          \
+#define YYLLOC_DEFAULT(at, rhs, n)                                                            \
+    ((at) = (n) ? (Span){YYRHSLOC(rhs, 1).file, YYRHSLOC(rhs, 1).lo, YYRHSLOC(rhs, n).hi}     \
                 : (Span){YYRHSLOC(rhs, 0).file, YYRHSLOC(rhs, 0).hi, YYRHSLOC(rhs, 0).hi})
 
 #define LEAF(kind, name, at) parse_node(p, AST_##kind, name, at, at, 0, NULL)
 #define MAKE(kind, at, ...) NAMED_AT(kind, NULL, at, at, __VA_ARGS__)
-#define NAMED_AT(kind, name, at, name_at, ...)                                                     \
-    parse_node(p, AST_##kind, name, at, name_at, sizeof((Node[]){__VA_ARGS__}) / sizeof(Node),     \
-               (Node[]){__VA_ARGS__})
+#define NAMED_AT(kind, name, at, name_at, ...)                                                \
+    parse_node(p, AST_##kind, name, at, name_at,                                              \
+               sizeof((Node[]){__VA_ARGS__}) / sizeof(Node), (Node[]){__VA_ARGS__})
 #define OPERATE(name, at, op_at, a, b) NAMED_AT(OP, name_str(p->ctx, name), at, op_at, a, b)
 #define SPANNING(node, at) ((node).ast->span = (node).ast->name_span = (at), (node))
 #define NONE ((Node){0})
@@ -87,7 +87,7 @@ items
     : %empty {
         $$ = LEAF(ITEMS, NULL, @$);
         if (!p->root)
-            p->root = $$.ast; /* the file's own list comes first: what it holds survives errors */
+            p->root = $$.ast; /* the file's own list comes first: it survives errors */
     }
     | items SEP
     | items item SEP                { $$ = parse_item(p, $1, $2); }
@@ -138,7 +138,8 @@ opt_body
 opt_else
     : %empty                        { $$ = NONE; }
     | ELSE body                     { $$ = $2; }
-    | ELSE IF expr body opt_else    { $$ = MAKE(IF, ((Span){@2.file, @2.lo, @$.hi}), $3, $4, $5); }
+    | ELSE IF expr body opt_else
+        { $$ = MAKE(IF, ((Span){@2.file, @2.lo, @$.hi}), $3, $4, $5); }
     ;
 opt_as
     : %empty                        { $$ = NONE; }
@@ -234,8 +235,10 @@ expr
     ;
 postfix
     : primary
-    | postfix "(" args ")"          { $$ = MAKE(CALL, @$, $1, SPANNING($3, span_join(@2, @4))); }
-    | postfix "[" elems "]"         { $$ = MAKE(INDEX, @$, $1, SPANNING($3, span_join(@2, @4))); }
+    | postfix "(" args ")"
+        { $$ = MAKE(CALL, @$, $1, SPANNING($3, span_join(@2, @4))); }
+    | postfix "[" elems "]"
+        { $$ = MAKE(INDEX, @$, $1, SPANNING($3, span_join(@2, @4))); }
     | postfix "." IDENT             { $$ = NAMED_AT(FIELD, $3, @$, @3, $1); }
     ;
 primary

@@ -1,8 +1,8 @@
 /* format.c - the formatter.
  *
  * In:  small texts, the library, the examples, and the texts of this folder.
- * Out: canonical texts. What always has to hold: formatting twice is formatting once, the tree is
- * the same, no comment is lost, no line ends in a blank.
+ * Out: canonical texts. What always has to hold: formatting twice is formatting once, the tree
+ * is the same, no comment is lost, no line ends in a blank.
  */
 #define _XOPEN_SOURCE 700
 #include "test.h"
@@ -36,12 +36,15 @@ static const Case cases[] = {
     {"n { a = 1\n}\n", "n {\n  a = 1\n}\n"},
     {"embed tokens { vocab = 65 }\nembed position { size = 256 }\n",
      "embed tokens   { vocab = 65 }\nembed position { size = 256 }\n"},
-    {"attention { attribute_number_one = 1, attribute_number_two = 2, attribute_number_three = 3, "
+    {"attention { attribute_number_one = 1, attribute_number_two = 2, attribute_number_three = "
+     "3, "
      "a = 444 }\n",
      "attention {\n  attribute_number_one   = 1\n  attribute_number_two   = 2\n"
      "  attribute_number_three = 3\n  a                      = 444\n}\n"},
-    {"attention { attribute_number_one = 1, attribute_number_two = 2, attribute_number_three = 3, "
-     "a = 44 }\n", NULL},
+    {"attention { attribute_number_one = 1, attribute_number_two = 2, attribute_number_three = "
+     "3, "
+     "a = 44 }\n",
+     NULL},
     {"n { m { a = 1 } }\n", NULL},
     {"if a{b}else if c{d}else{e}\n", "if a { b } else if c { d } else { e }\n"},
     {"if a {\n b } else { c }\n", "if a {\n  b\n} else {\n  c\n}\n"},
@@ -210,16 +213,25 @@ static int corpus(Test *t, const char *folder)
 static void printing(Test *t)
 {
     static const char *const texts[] = {
-        "a + b * -c ^ 2", "f(x, a = 1)(y)[1, *].z", "\"q\\\"\\\\\\n\\t\"", "[.., n-1..m]",
-        "if a then b else c", "[i for i in 0..n-1 if i != 2]", "not (a or b)", "64 seqs",
-        "f(/- a, b)", "[[0, 1], [1, 0]]", "true",
+        "a + b * -c ^ 2",
+        "f(x, a = 1)(y)[1, *].z",
+        "\"q\\\"\\\\\\n\\t\"",
+        "[.., n-1..m]",
+        "if a then b else c",
+        "[i for i in 0..n-1 if i != 2]",
+        "not (a or b)",
+        "64 seqs",
+        "f(/- a, b)",
+        "[[0, 1], [1, 0]]",
+        "true",
     };
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
         for (size_t i = 0; i < COUNT_OF(texts); i++) {
             Buf b = buf_new(ctx->program);
-            const Ast *a = vwn_parse_expr(ctx, source_add(ctx, "e", texts[i], strlen(texts[i])));
+            const Ast *a =
+                vwn_parse_expr(ctx, source_add(ctx, "e", texts[i], strlen(texts[i])));
             buf_puts(&b, ">");
             if (a)
                 ast_print_expr(&b, a);

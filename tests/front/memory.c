@@ -80,7 +80,8 @@ static void every_allocation(Test *t, const char *path)
     free(text);
 }
 
-/* A limit on bytes is an allocation that fails, too: small steps find the places between chunks. */
+/* A limit on bytes is an allocation that fails, too: small steps find the places between
+ * chunks. */
 static void every_limit(Test *t)
 {
     static const char text[] = "model m { x = f(a, [1, 2]) # c\n}\nlet y = 4D\nlet z = \"\n";

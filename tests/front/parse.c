@@ -1,6 +1,7 @@
 /* parse.c - the grammar: every production, precedence, the newline rule, spans, numbers.
  *
- * In:  small texts.   Out: their trees as one-line expressions, compared with what they have to be.
+ * In:  small texts.   Out: their trees as one-line expressions, compared with what they have to
+ * be.
  */
 #include "test.h"
 
@@ -87,7 +88,9 @@ static const Case files[] = {
     {"import \"m\"\n as b", "(import m b -)"},
     {"a = 1 # c\nb", "(set (path a) 1) (node (path b) - -)"},
     {"a\r\nb = 2\r\n", "(node (path a) - -) (set (path b) 2)"},
-    {"\xef\xbb\xbf" "a", "(node (path a) - -)"},
+    {"\xef\xbb\xbf"
+     "a",
+     "(node (path a) - -)"},
     {"a = [\n1,\n2\n]\n", "(set (path a) (list 1 2))"},
     {"a = b[1]\n[2]", "(set (path a) (index (index b (list 1)) (list 2)))"},
     {"return x\ny", "(return x) (node (path y) - -)"},
@@ -99,7 +102,8 @@ static const Case files[] = {
     {"a = f(/- x, y)", "(set (path a) (call f (args (off x) y)))"},
     {"a = f(x, /- y = 2)", "(set (path a) (call f (args x (off (named y 2)))))"},
     {"a = 1\n/- b = 2", "(set (path a) 1) (off (set (path b) 2))"},
-    {"n { /- a = 1, b }", "(node (path n) - (items (off (set (path a) 1)) (node (path b) - -)))"},
+    {"n { /- a = 1, b }",
+     "(node (path n) - (items (off (set (path a) 1)) (node (path b) - -)))"},
     {"a = 1, /- b = 2", "(set (path a) 1) (off (set (path b) 2))"},
     {"a = (1)/-[2][1]", "(set (path a) (op / (paren 1) (neg (index (list 2) (list 1)))))"},
 
@@ -156,15 +160,19 @@ static const Case exprs[] = {
     {"0.5M tokens + 100B tokens", "(op + (qty '0.5M tokens') (qty '100B tokens'))"},
     {"[1 step, 2 h, 3 min, 4 s, 5 ms, 6 KiB, 7 MiB, 8 GiB, 1 tok, 1 image, 2 epochs, 1 seq]",
      "(list (qty '1 step') (qty '2 h') (qty '3 min') (qty '4 s') (qty '5 ms') (qty '6 KiB') "
-     "(qty '7 MiB') (qty '8 GiB') (qty '1 tok') (qty '1 image') (qty '2 epochs') (qty '1 seq'))"},
+     "(qty '7 MiB') (qty '8 GiB') (qty '1 tok') (qty '1 image') (qty '2 epochs') (qty '1 "
+     "seq'))"},
     {"if a == 1 then 2 else 3", "(cond (op == a 1) 2 3)"},
     {"1 mod s", "(op mod 1 s)"},
     {"h + s", "(op + h s)"},
     {"1..8", "(range 1 8)"},
     {"1.5..2", "(range 1.5 2)"},
     {"0.75L * 0.3d", "(op * 0.75L 0.3d)"},
-    {"a <= b", "(op <= a b)"}, {"a >= b", "(op >= a b)"}, {"a < b", "(op < a b)"},
-    {"a > b", "(op > a b)"}, {"a != b", "(op != a b)"},
+    {"a <= b", "(op <= a b)"},
+    {"a >= b", "(op >= a b)"},
+    {"a < b", "(op < a b)"},
+    {"a > b", "(op > a b)"},
+    {"a != b", "(op != a b)"},
     {"one_of(a, b)", "(call one_of (args a b))"},
     {"importx + lets + format", "(op + (op + importx lets) format)"},
     {"a # c", "a"},
@@ -224,13 +232,15 @@ static const Case spans[] = {
      "named <b = 2> <b>\nnum <2>\nlist <[1]>\nnum <1>\n"},
     {"a[1].b n { /- p = -q, r }  ",
      "node <a[1].b n { /- p = -q, r }>\npath <a[1].b> <a>\nat <[1]>\nnum <1>\ndot <.b> <b>\n"
-     "label <n>\nitems <{ /- p = -q, r }>\noff </- p = -q>\nset <p = -q>\npath <p>\nneg <-q>\nid <q>\n"
+     "label <n>\nitems <{ /- p = -q, r }>\noff </- p = -q>\nset <p = -q>\npath <p>\nneg "
+     "<-q>\nid <q>\n"
      "node <r>\npath <r>\n"},
     {"param W : [D, 2] = (init) { g = 1 }\n",
      "param <param W : [D, 2] = (init) { g = 1 }> <W>\nlist <[D, 2]>\nid <D>\nnum <2>\n"
      "paren <(init)>\nid <init>\nitems <{ g = 1 }>\nset <g = 1>\npath <g>\nnum <1>\n"},
     {"import \"m.vwn\" as b (n = 1)\n",
-     "import <import \"m.vwn\" as b (n = 1)> <\"m.vwn\">\nid <b>\nargs <(n = 1)>\nnamed <n = 1> <n>\n"
+     "import <import \"m.vwn\" as b (n = 1)> <\"m.vwn\">\nid <b>\nargs <(n = 1)>\nnamed <n = "
+     "1> <n>\n"
      "num <1>\n"},
     {"block f(n: int = 2)(x: [..]) -> [*] { return [i for i in x if c] }",
      "block <block f(n: int = 2)(x: [..]) -> [*] { return [i for i in x if c] }> <f>\n"
@@ -238,9 +248,9 @@ static const Case spans[] = {
      "par <x: [..]> <x>\nlist <[..]>\ndots <..>\nlist <[*]>\nstar <*>\n"
      "items <{ return [i for i in x if c] }>\nreturn <return [i for i in x if c]>\n"
      "comp <[i for i in x if c]>\nid <i>\niters <i in x>\niter <i in x> <i>\nid <x>\nid <c>\n"},
-    {"if a { b } else if c { d }\n",
-     "if <if a { b } else if c { d }>\nid <a>\nitems <{ b }>\nnode <b>\npath <b>\nif <if c { d }>\n"
-     "id <c>\nitems <{ d }>\nnode <d>\npath <d>\n"},
+    {"if a { b } else if c { d }\n", "if <if a { b } else if c { d }>\nid <a>\nitems <{ b "
+                                     "}>\nnode <b>\npath <b>\nif <if c { d }>\n"
+                                     "id <c>\nitems <{ d }>\nnode <d>\npath <d>\n"},
     {"for i in 1..n { \"e\" = 64 seqs }",
      "for <for i in 1..n { \"e\" = 64 seqs }> <i>\nrange <1..n>\nnum <1>\nid <n>\n"
      "items <{ \"e\" = 64 seqs }>\nentry <\"e\" = 64 seqs> <\"e\">\nqty <64 seqs>\n"},
@@ -272,20 +282,33 @@ static const struct {
     bool fraction;
     const char *unit;
 } numbers[] = {
-    {"12", 12, 0, false, NULL},        {"1_000", 1000, 0, false, NULL},
-    {"0.02", 0.02, 0, true, NULL},     {"1e-3", 1e-3, 0, true, NULL},
-    {"1.5E+3", 1500, 0, true, NULL},   {"10%", 0.1, 0, true, NULL},
-    {"0.1%", 0.001, 0, true, NULL},    {"400k", 400000, 0, false, NULL},
-    {"10.75M", 10750000, 0, true, NULL}, {"100B", 1e11, 0, false, NULL},
-    {"2T", 2e12, 0, false, NULL},      {"2Ki", 2048, 0, false, NULL},
-    {"1Mi", 1048576, 0, false, NULL},  {"3Gi", 3221225472.0, 0, false, NULL},
-    {"0.3d", 0.3, 'd', true, NULL},    {"0.75L", 0.75, 'L', true, NULL},
-    {"1d", 1, 'd', false, NULL},       {"64 seqs", 64, 0, false, "seq"},
-    {"0.5M tokens", 500000, 0, true, "token"}, {"1Mi tok", 1048576, 0, false, "token"},
-    {"500 steps", 500, 0, false, "step"}, {"8 GiB", 8, 0, false, "GiB"},
-    {"2 h", 2, 0, false, "h"},         {"1 epoch", 1, 0, false, "epoch"},
+    {"12", 12, 0, false, NULL},
+    {"1_000", 1000, 0, false, NULL},
+    {"0.02", 0.02, 0, true, NULL},
+    {"1e-3", 1e-3, 0, true, NULL},
+    {"1.5E+3", 1500, 0, true, NULL},
+    {"10%", 0.1, 0, true, NULL},
+    {"0.1%", 0.001, 0, true, NULL},
+    {"400k", 400000, 0, false, NULL},
+    {"10.75M", 10750000, 0, true, NULL},
+    {"100B", 1e11, 0, false, NULL},
+    {"2T", 2e12, 0, false, NULL},
+    {"2Ki", 2048, 0, false, NULL},
+    {"1Mi", 1048576, 0, false, NULL},
+    {"3Gi", 3221225472.0, 0, false, NULL},
+    {"0.3d", 0.3, 'd', true, NULL},
+    {"0.75L", 0.75, 'L', true, NULL},
+    {"1d", 1, 'd', false, NULL},
+    {"64 seqs", 64, 0, false, "seq"},
+    {"0.5M tokens", 500000, 0, true, "token"},
+    {"1Mi tok", 1048576, 0, false, "token"},
+    {"500 steps", 500, 0, false, "step"},
+    {"8 GiB", 8, 0, false, "GiB"},
+    {"2 h", 2, 0, false, "h"},
+    {"1 epoch", 1, 0, false, "epoch"},
     {"9_007_199_254_740_992", 9007199254740992.0, 0, false, NULL},
-    {"0", 0, 0, false, NULL},          {"0.0", 0, 0, true, NULL},
+    {"0", 0, 0, false, NULL},
+    {"0.0", 0, 0, true, NULL},
 };
 
 static void check_numbers(Test *t)
@@ -366,17 +389,19 @@ static void check_limits(Test *t)
     }
 }
 
-/* The first place where two trees differ is found; parentheses and comments are no difference. */
+/* The first place where two trees differ is found; parentheses and comments are no difference.
+ */
 static void check_equality(Test *t)
 {
     static const struct {
         const char *a, *b;
         bool same;
     } pairs[] = {
-        {"a + b", "a   + b # c", true}, {"(a + b)", "a + b", true}, {"a + b", "a - b", false},
-        {"a + b", "a + c", false},      {"f(a)", "f(a, a)", false}, {"[1]", "[1, 2]", false},
-        {"1_0", "10", false},           {"64  seqs", "64 seqs", true}, {"\"a\"", "a", false},
-        {"if a then b else c", "if a then b else d", false},
+        {"a + b", "a   + b # c", true}, {"(a + b)", "a + b", true},
+        {"a + b", "a - b", false},      {"a + b", "a + c", false},
+        {"f(a)", "f(a, a)", false},     {"[1]", "[1, 2]", false},
+        {"1_0", "10", false},           {"64  seqs", "64 seqs", true},
+        {"\"a\"", "a", false},          {"if a then b else c", "if a then b else d", false},
     };
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
