@@ -231,7 +231,7 @@ typedef struct Builder {
     Graph *g;
     Map params;             /* path -> Param index + 1 */
     Map instances;          /* path -> Instance* */
-    Map exports;            /* instance path -> Env* after its body: for weight() */
+    Map exports;            /* instance path -> Env* after its body: for tied() */
     Value embed, state;     /* V_TENSOR or V_NONE */
     Value head_state;       /* what the last head that travels on returned; V_NONE before */
     bool opened;

@@ -465,7 +465,7 @@ static Value p_weight(PrimArgs *a)
 {
     Builder *b = a->ev->build;
     if (a->v[0].kind != V_WORD || a->v[1].kind != V_WORD)
-        return prim_fail(a, "E0206", 0, "`weight` needs the kind and the label of a node: weight(embed, tokens)");
+        return prim_fail(a, "E0206", 0, "`tied` needs the kind and the label of a node: tied(embed, tokens)");
     Name path = name_printf(a->ev->ctx, "%s.%s", a->v[0].word, a->v[1].word);
     Env *env = map_get(&b->exports, (uintptr_t)path);
     Name want = a->v[2].kind == V_WORD ? a->v[2].word : name_str(a->ev->ctx, "W");
@@ -548,7 +548,7 @@ const Prim tensor_prims[] = {
     {"where", "mask: tensor, a: tensor, b: tensor", p_where, "a where the mask is not 0, else b", 0, false},
     {"clamp", "x: tensor, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0, false},
-    {"weight", "kind: word, label: word, name: word = W", p_weight, "a weight of an embed or head node, shared with it", 0, false},
+    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight of an embed or head node, shared with it", 0, false},
     {"embedding", "", p_embedding, "what the embed nodes made: [B, T, E]", 0, false},
     {"extent", "x: tensor, axis: int", p_extent, "the extent of an axis, as a dimension", 0, false},
     {"flatten", "x: tensor", p_flatten, "[B, T, ...] with all axes after the second merged into one", 0, false},
