@@ -1,0 +1,14 @@
+" vwn: two blanks, `#` comments, `:make` checks the file.
+if exists("b:did_ftplugin")
+  finish
+endif
+let b:did_ftplugin = 1
+setlocal commentstring=#\ %s comments=b:##,b:#
+setlocal shiftwidth=2 softtabstop=2 expandtab textwidth=100 formatoptions-=t
+setlocal suffixesadd=.vwn
+if executable("vwn")
+  setlocal makeprg=vwn\ check\ %:S
+  setlocal equalprg=vwn\ fmt\ -
+  setlocal errorformat=%Eerror[%t%n]:\ %m,%Wwarning[%t%n]:\ %m,%C\ %#-->\ %f:%l:%c,%-G%.%#
+endif
+let b:undo_ftplugin = "setl cms< com< sw< sts< et< tw< fo< sua< mp< ep< efm<"
