@@ -51,7 +51,7 @@ typedef struct CpuOptions {
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
 
-/* What `vwn doctor` shows, one "key: value" line each; opens nothing that stays open. */
+/* What `vwn doctor` shows, one "key: value" line each. Libraries that it finds stay mapped. */
 void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out);
 
 #endif

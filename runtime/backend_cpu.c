@@ -1,65 +1,18 @@
-/* backend_cpu.c - the CPU behind the table of backend.h.
+/* backend_cpu.c - the CPU behind the table of backend.h: memory, running, opening and closing.
  *
- * In:  kernel texts of a plan.   Out: functions to call on ranges of rows.
- * The one idea: a kernel is looked for among those already loaded, then on disk, and only what is left
- * goes to the C compiler, in as many files as there are cores. Objects stay loaded until close, so
- * programs that share kernels share their code.
+ * In:  modules made by cpu_kernels.c, addresses, sizes.   Out: computed rows.
+ * The one idea: the loop over rows is here, the kernels are only bodies; see threads.h for why
+ * the results do not depend on threads.
  */
 #define _GNU_SOURCE
-#include "cache.h"
-#include "cpu.h"
-#include "sha256.h"
+#include "cpu_backend.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-typedef void (*KernelFn)(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);
-
-typedef struct Loaded { /* a kernel that can be called */
-    char key[65];
-    KernelFn fn;
-} Loaded;
-typedef struct Object { /* a shared object that is open */
-    char name[65];
-    void *handle;
-    int fd; /* of a memory file that must stay open with it: its name is its number; else -1 */
-} Object;
-
-typedef struct CpuBackend {
-    Backend base;
-    Compiler compiler;
-    Cache cache;
-    Blas blas;
-    Loaded *loaded;
-    Object *object;
-    size_t n_loaded, n_object;
-    void *expert_memory;
-    uint64_t expert_bytes;
-    const char *identity; /* of the processor */
-    bool noted;           /* the cache's note has been given */
-} CpuBackend;
-
-struct Module {
-    KernelFn *kernel;
-    size_t n;
-};
-
-static const BackendOps cpu_ops;
-
-static CpuBackend *cpu_of(Backend *b)
-{
-    return (CpuBackend *)b;
-}
-
-__attribute__((format(printf, 3, 4))) static Status fail(Backend *b, Status status,
-                                                         const char *fmt, ...)
+Status cpu_fail(Backend *b, Status status, const char *fmt, ...)
 {
     if (b->why[0])
         return status; /* the first failure wins */
@@ -73,44 +26,6 @@ __attribute__((format(printf, 3, 4))) static Status fail(Backend *b, Status stat
 /* ---- memory ---- */
 
 enum { PAGE_HUGE = 2 << 20, LARGE_BLOCK = 2 << 20, ALIGNMENT = 64 };
-
-/* A number of bytes from a file of one number, -1 when there is none ("max"). */
-static int64_t number_in(const char *path)
-{
-    char text[64];
-    FILE *f = fopen(path, "re");
-    bool ok = f && fgets(text, sizeof text, f);
-    if (f)
-        fclose(f);
-    return ok && text[0] >= '0' && text[0] <= '9' ? (int64_t)strtoull(text, NULL, 10) : -1;
-}
-
-/* Bytes that can still be had, by the system and by the control group; -1 when not known. */
-static int64_t memory_available(int64_t *total)
-{
-    int64_t free_bytes = -1, swap = 0, value;
-    char line[256];
-    FILE *f = fopen("/proc/meminfo", "re");
-    *total = -1;
-    while (f && fgets(line, sizeof line, f)) {
-        long long kib;
-        if (sscanf(line, "MemTotal: %lld", &kib) == 1)
-            *total = kib << 10;
-        else if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
-            free_bytes = kib << 10;
-        else if (sscanf(line, "SwapFree: %lld", &kib) == 1)
-            swap = kib << 10;
-    }
-    if (f)
-        fclose(f);
-    if (free_bytes >= 0)
-        free_bytes += swap;
-    int64_t most = number_in("/sys/fs/cgroup/memory.max");
-    if (most >= 0 && (value = number_in("/sys/fs/cgroup/memory.current")) >= 0 &&
-        (free_bytes < 0 || most - value < free_bytes))
-        free_bytes = most > value ? most - value : 0;
-    return free_bytes;
-}
 
 static uint64_t round_huge(uint64_t bytes)
 {
@@ -151,12 +66,12 @@ static void *map_large(Backend *b, uint64_t bytes)
 static Status no_memory(Backend *b, uint64_t bytes)
 {
     int64_t total, left = memory_available(&total);
-    return fail(b, ST_ENVIRONMENT, "out of memory: %.1f MiB asked for, %.1f MiB available",
-                (double)bytes / 1048576, (double)(left < 0 ? 0 : left) / 1048576);
+    return cpu_fail(b, ST_ENVIRONMENT, "out of memory: %.1f MiB asked for, %.1f MiB available",
+                    (double)bytes / 1048576, (double)(left < 0 ? 0 : left) / 1048576);
 }
 
 /* ctx_alloc, but NULL instead of leaving. */
-static void *small_block(Ctx *ctx, size_t bytes)
+void *cpu_small_block(Ctx *ctx, size_t bytes)
 {
     CtxGuard guard;
     if (!CTX_TRY(ctx, &guard))
@@ -166,7 +81,7 @@ static void *small_block(Ctx *ctx, size_t bytes)
     return p;
 }
 
-static Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
+Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
 {
     *memory = NULL;
     if (bytes > (uint64_t)1 << 56)
@@ -177,7 +92,7 @@ static Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
             *memory = map_large(b, bytes);
         return *memory ? ST_OK : no_memory(b, bytes);
     }
-    char *raw = small_block(b->ctx, bytes + 2 * ALIGNMENT);
+    char *raw = cpu_small_block(b->ctx, bytes + 2 * ALIGNMENT);
     if (!raw)
         return no_memory(b, bytes);
     char *p = raw + 2 * ALIGNMENT - (uintptr_t)raw % ALIGNMENT;
@@ -186,7 +101,7 @@ static Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
     return ST_OK;
 }
 
-static void cpu_free(Backend *b, void *memory, uint64_t bytes)
+void cpu_free(Backend *b, void *memory, uint64_t bytes)
 {
     if (!memory)
         return;
@@ -208,462 +123,6 @@ static Status cpu_copy(Backend *b, void *to, const void *from, uint64_t bytes)
     return ST_OK;
 }
 
-/* ---- building: one Build per call, on the caller's stack ---- */
-
-typedef struct Missing {
-    uint32_t kernel; /* in the plan */
-    int unit;
-} Missing;
-typedef struct Build {
-    CpuBackend *cpu;
-    const Plan *plan;
-    BuildReport *report;
-    Module *module;
-    char (*key)[65]; /* of each kernel */
-    Missing *missing;
-    CompileUnit *unit;
-    int n_missing, n_unit;
-    char folder[256]; /* "" until made */
-    char *bytes;      /* of the object being loaded */
-} Build;
-
-static void hash_keys(Build *b)
-{
-    const Plan *plan = b->plan;
-    const CpuBackend *cpu = b->cpu;
-    Sha256 common;
-    sha256_start(&common);
-    static const char format[] = "vwn kernel for the cpu, 1";
-    sha256_add_string(&common, format, sizeof format);
-    sha256_add_string(&common, plan->prelude, plan->prelude_length);
-    sha256_add_string(&common, compiler_options(), strlen(compiler_options()));
-    sha256_add_string(&common, cpu->identity, strlen(cpu->identity));
-    sha256_add_string(&common, cpu->compiler.version, strlen(cpu->compiler.version));
-    for (char *const *w = cpu->compiler.word; *w; w++)
-        sha256_add_string(&common, *w, strlen(*w));
-    for (size_t i = 0; i < plan->n_kernel; i++) {
-        Sha256 one = common;
-        sha256_add_string(&one, plan->kernel[i].name, strlen(plan->kernel[i].name));
-        sha256_add_string(&one, plan->kernel[i].text, plan->kernel[i].length);
-        sha256_hex(&one, b->key[i]);
-    }
-}
-
-static KernelFn find_loaded(const CpuBackend *cpu, const char *key)
-{
-    for (size_t i = 0; i < cpu->n_loaded; i++)
-        if (!memcmp(cpu->loaded[i].key, key, 64))
-            return cpu->loaded[i].fn;
-    return NULL;
-}
-
-static Object *find_object(const CpuBackend *cpu, const char *name)
-{
-    for (size_t i = 0; i < cpu->n_object; i++)
-        if (!memcmp(cpu->object[i].name, name, 64))
-            return &cpu->object[i];
-    return NULL;
-}
-
-/* Makes room before something is opened, so that an open object is never lost. */
-static void reserve(CpuBackend *cpu)
-{
-    Ctx *ctx = cpu->base.ctx;
-    if (cpu->n_object % 16 == 0)
-        cpu->object = ctx_resize(ctx, cpu->object, (cpu->n_object + 16) * sizeof *cpu->object);
-    if (cpu->n_loaded % 64 == 0)
-        cpu->loaded = ctx_resize(ctx, cpu->loaded, (cpu->n_loaded + 64) * sizeof *cpu->loaded);
-}
-
-static Object *add_object(CpuBackend *cpu, const char *name, void *handle, int fd)
-{
-    Object *o = &cpu->object[cpu->n_object++];
-    memcpy(o->name, name, 65);
-    o->handle = handle;
-    o->fd = fd;
-    return o;
-}
-
-/* Kernel i out of an open object; false when it is not in there. */
-static bool take_kernel(Build *b, uint32_t i, const Object *o)
-{
-    CpuBackend *cpu = b->cpu;
-    KernelFn fn;
-    void *p = dlsym(o->handle, b->plan->kernel[i].name);
-    if (!p)
-        return false;
-    memcpy(&fn, &p, sizeof fn);
-    reserve(cpu);
-    memcpy(cpu->loaded[cpu->n_loaded].key, b->key[i], 65);
-    cpu->loaded[cpu->n_loaded++].fn = fn;
-    b->module->kernel[i] = fn;
-    return true;
-}
-
-/* An object from memory, for folders that forbid execution; NULL when that is not possible either. */
-static Object *load_from_memory(Build *b, const char *name, const char *bytes, size_t n)
-{
-    char path[64];
-#ifdef MFD_EXEC
-    int fd = memfd_create("vwn-kernels", MFD_CLOEXEC | MFD_EXEC);
-    if (fd < 0)
-        fd = memfd_create("vwn-kernels", MFD_CLOEXEC);
-#else
-    int fd = memfd_create("vwn-kernels", MFD_CLOEXEC);
-#endif
-    if (fd < 0)
-        return NULL;
-    for (size_t at = 0; at < n;) {
-        ssize_t put = write(fd, bytes + at, n - at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0) {
-            close(fd);
-            return NULL;
-        }
-        at += (size_t)put;
-    }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        close(fd);
-        return NULL;
-    }
-    return add_object(b->cpu, name, handle, fd);
-}
-
-/* The whole file into b->bytes; 0 when it cannot be read or is empty. */
-static size_t read_object(Build *b, const char *path)
-{
-    struct stat st;
-    size_t got = 0;
-    ctx_release(b->cpu->base.ctx, b->bytes);
-    b->bytes = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
-        b->bytes = small_block(b->cpu->base.ctx, (size_t)st.st_size);
-    while (b->bytes && got < (size_t)st.st_size) {
-        ssize_t n = read(fd, b->bytes + got, (size_t)st.st_size - got);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            break;
-        got += (size_t)n;
-    }
-    close(fd);
-    return b->bytes && got == (size_t)st.st_size ? got : 0;
-}
-
-/* An object that lies at `path`; by way of memory where the folder forbids execution. */
-static Object *load_object(Build *b, const char *name, const char *path)
-{
-    CpuBackend *cpu = b->cpu;
-    reserve(cpu);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
-        return add_object(cpu, name, handle, -1);
-    const char *error = dlerror();
-    char first[300];
-    snprintf(first, sizeof first, "%.299s", error ? error : "unknown error");
-    size_t n = read_object(b, path);
-    Object *o = n ? load_from_memory(b, name, b->bytes, n) : NULL;
-    if (o && !cpu->cache.note[0])
-        snprintf(cpu->cache.note, sizeof cpu->cache.note,
-                 "kernels are loaded from memory: %.200s", first);
-    if (!o)
-        fail(&cpu->base, ST_ENVIRONMENT, "compiled kernels cannot be loaded: %s", first);
-    return o;
-}
-
-/* Kernel i from the disk; false is a miss. */
-static bool load_cached(Build *b, uint32_t i)
-{
-    CpuBackend *cpu = b->cpu;
-    char name[65], path[CACHE_PATH + 80];
-    if (!cache_find(&cpu->cache, b->key[i], name))
-        return false;
-    Object *o = find_object(cpu, name);
-    if (!o && cache_verify(&cpu->cache, name, path, sizeof path)) {
-        o = load_object(b, name, path);
-        cpu->base.why[0] = 0; /* a miss, no failure: it is compiled again */
-    }
-    return o && take_kernel(b, i, o);
-}
-
-/* Fills the module with what there is; the rest is listed as missing. */
-static void find_kernels(Build *b)
-{
-    for (uint32_t i = 0; i < b->plan->n_kernel; i++) {
-        KernelFn fn = find_loaded(b->cpu, b->key[i]);
-        if (fn || load_cached(b, i)) {
-            if (fn)
-                b->module->kernel[i] = fn;
-            b->report->cached++;
-            continue;
-        }
-        bool seen = false;
-        for (int j = 0; j < b->n_missing; j++)
-            seen |= !memcmp(b->key[b->missing[j].kernel], b->key[i], 64);
-        if (!seen)
-            b->missing[b->n_missing++].kernel = i;
-        else
-            b->report->cached++;
-    }
-    b->report->compiled = b->n_missing;
-}
-
-/* Deals the missing kernels to files: each, longest first, to the file that is shortest so far. */
-static void deal_units(Build *b, int jobs)
-{
-    Ctx *ctx = b->cpu->base.ctx;
-    b->n_unit = b->n_missing < jobs ? b->n_missing : jobs;
-    b->unit = ctx_alloc(ctx, (size_t)b->n_unit * sizeof *b->unit);
-    size_t *length = ctx_alloc(ctx, (size_t)b->n_unit * sizeof *length);
-    for (int i = 0; i < b->n_missing; i++)
-        b->missing[i].unit = -1;
-    for (int step = 0; step < b->n_missing; step++) {
-        int longest = -1, unit = 0;
-        for (int i = 0; i < b->n_missing; i++)
-            if (b->missing[i].unit < 0 &&
-                (longest < 0 || b->plan->kernel[b->missing[i].kernel].length >
-                                    b->plan->kernel[b->missing[longest].kernel].length))
-                longest = i;
-        for (int u = 1; u < b->n_unit; u++)
-            if (length[u] < length[unit])
-                unit = u;
-        b->missing[longest].unit = unit;
-        length[unit] += b->plan->kernel[b->missing[longest].kernel].length + 1;
-    }
-    ctx_release(ctx, length);
-}
-
-static const char *unit_path(Build *b, int unit, const char *ending)
-{
-    char *path = ctx_alloc(b->cpu->base.ctx, sizeof b->folder + 32);
-    snprintf(path, sizeof b->folder + 32, "%s/kernels%d.%s", b->folder, unit, ending);
-    return path;
-}
-
-static bool write_unit(Build *b, int u)
-{
-    CompileUnit *unit = &b->unit[u];
-    unit->source = unit_path(b, u, "c");
-    unit->object = unit_path(b, u, "so");
-    unit->log = unit_path(b, u, "log");
-    FILE *f = fopen(unit->source, "wxe");
-    if (f) {
-        fwrite(b->plan->prelude, 1, b->plan->prelude_length, f);
-        for (int i = 0; i < b->n_missing; i++) {
-            const PlanKernel *k = &b->plan->kernel[b->missing[i].kernel];
-            if (b->missing[i].unit != u)
-                continue;
-            fprintf(f, "\n#pragma GCC visibility push(default)\n#line 1 \"%s\"\n", k->name);
-            fwrite(k->text, 1, k->length, f);
-            fprintf(f, "\n#pragma GCC visibility pop\n");
-        }
-        bool good = !ferror(f);
-        if (fclose(f) == 0 && good)
-            return true;
-    }
-    fail(&b->cpu->base, ST_ENVIRONMENT, "cannot write %.200s: %s", unit->source, strerror(errno));
-    return false;
-}
-
-static void report_compile_error(Build *b)
-{
-    for (int u = 0; u < b->n_unit; u++) {
-        char line[300];
-        if (!b->unit[u].error && b->unit[u].status == 0)
-            continue;
-        if (b->unit[u].status == -1 && !b->unit[u].error && access(b->unit[u].log, R_OK) != 0)
-            continue; /* not tried after another failed */
-        compiler_first_error(&b->unit[u], line, sizeof line);
-        const char *kernel = "";
-        for (int i = 0; i < b->n_missing && !kernel[0]; i++)
-            if (b->missing[i].unit == u)
-                kernel = b->plan->kernel[b->missing[i].kernel].name;
-        if (!strncmp(line, "k_", 2)) /* the message begins with its kernel */
-            kernel = "";
-        fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed%s%.40s: %s",
-             b->cpu->compiler.word[0], kernel[0] ? " on a file with the kernel " : "", kernel, line);
-        return;
-    }
-    fail(&b->cpu->base, ST_ENVIRONMENT, "the C compiler %.80s failed",
-         b->cpu->compiler.word[0]);
-}
-
-/* Stores and loads what the compiler made of one file. */
-static bool keep_unit(Build *b, int u)
-{
-    CpuBackend *cpu = b->cpu;
-    char name[65], path[CACHE_PATH + 80];
-    size_t n = read_object(b, b->unit[u].object);
-    if (!n) {
-        fail(&cpu->base, ST_ENVIRONMENT, "the compiled kernels %.200s cannot be read: %s",
-             b->unit[u].object, strerror(errno));
-        return false;
-    }
-    bool stored = cache_put_object(&cpu->cache, b->bytes, n, name);
-    Object *o = find_object(cpu, name);
-    if (!o && stored && cache_verify(&cpu->cache, name, path, sizeof path))
-        o = load_object(b, name, path);
-    if (!o)
-        o = load_object(b, name, b->unit[u].object);
-    if (!o)
-        return false;
-    cpu->base.why[0] = 0;
-    for (int i = 0; i < b->n_missing; i++) {
-        uint32_t k = b->missing[i].kernel;
-        if (b->missing[i].unit != u)
-            continue;
-        if (!take_kernel(b, k, o)) {
-            fail(&cpu->base, ST_BUG, "the kernel text of %s defines no such function",
-                 b->plan->kernel[k].name);
-            return false;
-        }
-        if (stored)
-            cache_put_entry(&cpu->cache, b->key[k], name, b->plan->kernel[k].name,
-                            cpu->compiler.version, compiler_options());
-    }
-    return true;
-}
-
-static bool compile_missing(Build *b)
-{
-    CpuBackend *cpu = b->cpu;
-    char why[512];
-    int jobs = threads_available();
-    deal_units(b, jobs);
-    if (!build_folder_make(b->folder, sizeof b->folder, why)) {
-        b->folder[0] = 0;
-        fail(&cpu->base, ST_ENVIRONMENT, "%s", why);
-        return false;
-    }
-    for (int u = 0; u < b->n_unit; u++)
-        if (!write_unit(b, u))
-            return false;
-    if (!compiler_run(&cpu->compiler, b->unit, b->n_unit, jobs)) {
-        report_compile_error(b);
-        return false;
-    }
-    for (int u = 0; u < b->n_unit; u++)
-        if (!keep_unit(b, u))
-            return false;
-    cache_prune(&cpu->cache);
-    /* Kernels of equal text share one function. */
-    for (size_t i = 0; i < b->plan->n_kernel; i++)
-        if (!b->module->kernel[i])
-            b->module->kernel[i] = find_loaded(cpu, b->key[i]);
-    return true;
-}
-
-/* Memory for the largest product by expert. */
-static bool reserve_expert(Build *b)
-{
-    CpuBackend *cpu = b->cpu;
-    uint64_t most = cpu->expert_bytes;
-    for (size_t i = 0; i < b->plan->n_launch; i++) {
-        if (b->plan->launch[i].kind != LAUNCH_EXPERT)
-            continue;
-        int64_t bytes = expert_scratch(&b->plan->launch[i].expert, cpu->base.threads);
-        if (bytes < 0) {
-            fail(&cpu->base, ST_ENVIRONMENT, "out of memory: a product by expert is too large");
-            return false;
-        }
-        if ((uint64_t)bytes > most)
-            most = (uint64_t)bytes;
-    }
-    if (most == cpu->expert_bytes)
-        return true;
-    void *memory;
-    if (cpu_alloc(&cpu->base, most, &memory) != ST_OK)
-        return false;
-    cpu_free(&cpu->base, cpu->expert_memory, cpu->expert_bytes);
-    cpu->expert_memory = memory;
-    cpu->expert_bytes = most;
-    return true;
-}
-
-/* The part that may leave when memory runs out; the Build belongs to the caller. */
-static Status build_guarded(Build *b)
-{
-    Ctx *ctx = b->cpu->base.ctx;
-    CtxGuard guard;
-    if (!CTX_TRY(ctx, &guard))
-        return fail(&b->cpu->base, ctx->raised, "%s", ctx->message);
-    size_t n = b->plan->n_kernel;
-    b->module = ctx_alloc(ctx, sizeof *b->module);
-    b->module->kernel = ctx_alloc(ctx, n * sizeof *b->module->kernel);
-    b->module->n = n;
-    b->key = ctx_alloc(ctx, n * sizeof *b->key);
-    b->missing = ctx_alloc(ctx, n * sizeof *b->missing);
-    hash_keys(b);
-    find_kernels(b);
-    bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b);
-    ctx_leave(ctx, &guard);
-    return good ? ST_OK : ST_ENVIRONMENT;
-}
-
-static void build_end(Build *b)
-{
-    Ctx *ctx = b->cpu->base.ctx;
-    for (int u = 0; b->unit && u < b->n_unit; u++) {
-        ctx_release(ctx, (void *)b->unit[u].source);
-        ctx_release(ctx, (void *)b->unit[u].object);
-        ctx_release(ctx, (void *)b->unit[u].log);
-    }
-    ctx_release(ctx, b->unit);
-    ctx_release(ctx, b->missing);
-    ctx_release(ctx, b->key);
-    ctx_release(ctx, b->bytes);
-    if (b->folder[0])
-        build_folder_remove(b->folder);
-}
-
-static void cpu_drop(Backend *b, Module *module)
-{
-    if (!module)
-        return;
-    ctx_release(b->ctx, module->kernel);
-    ctx_release(b->ctx, module);
-}
-
-static double seconds_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static Status cpu_build(Backend *backend, const Plan *plan, Module **module, BuildReport *report)
-{
-    CpuBackend *cpu = cpu_of(backend);
-    BuildReport unused;
-    double start = seconds_now();
-    if (!report)
-        report = &unused;
-    *report = (BuildReport){.kernels = (int)plan->n_kernel};
-    *module = NULL;
-    backend->why[0] = 0;
-    Build build = {.cpu = cpu, .plan = plan, .report = report};
-    Status status = build_guarded(&build);
-    build_end(&build);
-    report->seconds = seconds_now() - start;
-    if (!cpu->noted && cpu->cache.note[0]) {
-        cpu->noted = true;
-        snprintf(report->note, sizeof report->note, "%s", cpu->cache.note);
-    }
-    if (status != ST_OK) {
-        snprintf(report->why, sizeof report->why, "%s", backend->why);
-        cpu_drop(backend, build.module);
-        return status;
-    }
-    *module = build.module;
-    return ST_OK;
-}
-
 /* ---- running ---- */
 
 typedef struct RowLoop {
@@ -680,11 +139,11 @@ static void run_rows(void *user, int64_t lo, int64_t hi, int worker)
     loop->fn(loop->p, loop->n, loop->s, lo, hi);
 }
 
-static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
-                         const double *s, int64_t rows, int64_t grain)
+static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
+                         const int64_t *n, const double *s, int64_t rows, int64_t grain)
 {
     if (kernel >= m->n || !m->kernel[kernel])
-        return fail(b, ST_BUG, "launch of kernel %u of %zu", kernel, m->n);
+        return cpu_fail(b, ST_BUG, "launch of kernel %u of %zu", kernel, m->n);
     RowLoop loop = {m->kernel[kernel], p, n, s};
     parallel_for(b->threads, rows, grain, run_rows, &loop);
     return ST_OK;
@@ -703,7 +162,7 @@ static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, cons
     CpuBackend *cpu = cpu_of(b);
     int64_t bytes = expert_scratch(how, b->threads);
     if (bytes < 0 || (uint64_t)bytes > cpu->expert_bytes)
-        return fail(b, ST_BUG, "a product by expert that no build prepared");
+        return cpu_fail(b, ST_BUG, "a product by expert that no build prepared");
     expert_run(&cpu->blas, b->threads, how, x, w_or_dy, index, out, cpu->expert_memory);
     return ST_OK;
 }
@@ -775,7 +234,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         how = &defaults;
     *out = NULL;
     why[0] = 0;
-    CpuBackend *cpu = small_block(ctx, sizeof *cpu);
+    CpuBackend *cpu = cpu_small_block(ctx, sizeof *cpu);
     if (!cpu) {
         snprintf(why, 512, "%s", ctx->message);
         return ST_ENVIRONMENT;
@@ -805,101 +264,4 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     threads_survive_fork();
     *out = &cpu->base;
     return ST_OK;
-}
-
-/* ---- what there is, for people ---- */
-
-static void describe_memory(Buf *out)
-{
-    int64_t total, left = memory_available(&total);
-    if (total > 0)
-        buf_printf(out, "memory: %.1f GiB, %.1f GiB available\n", (double)total / (1 << 30),
-                   (double)(left < 0 ? 0 : left) / (1 << 30));
-}
-
-static void describe_processor(Buf *out)
-{
-    char line[256], *model = NULL;
-    FILE *f = fopen("/proc/cpuinfo", "re");
-    while (f && !model && fgets(line, sizeof line, f))
-        if (!strncmp(line, "model name", 10) && (model = strstr(line, ": ")))
-            model[strcspn(model, "\n")] = 0;
-    if (f)
-        fclose(f);
-    buf_printf(out, "processor: %s, %s\n", model ? model + 2 : "unknown", cpu_simd_level());
-}
-
-static void describe_cache(Buf *out, const CpuOptions *how)
-{
-    Cache cache;
-    cache_open(&cache, how->cache_dir);
-    int64_t files, bytes;
-    cache_size(&cache, &files, &bytes);
-    if (cache.readable && cache.writable)
-        buf_printf(out, "kernel cache: %s (%lld files, %.1f MiB)\n", cache.dir, (long long)files,
-                   (double)bytes / 1048576);
-    else
-        buf_printf(out, "kernel cache: %s\n", cache.note[0] ? cache.note : "none");
-    cache_close(&cache);
-}
-
-/* True when one of the libraries can be loaded; says which. */
-static bool describe_library(Buf *out, const char *what, const char *const *names)
-{
-    for (; *names; names++) {
-        void *library = dlopen(*names, RTLD_LAZY | RTLD_LOCAL);
-        if (!library)
-            continue;
-        buf_printf(out, "%s: %s\n", what, *names);
-        dlclose(library);
-        return true;
-    }
-    buf_printf(out, "%s: not found\n", what);
-    return false;
-}
-
-static void describe_gpu(Buf *out)
-{
-    static const char *const driver[] = {"libcuda.so.1", NULL};
-    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
-    static const char *const lt[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
-                                     NULL};
-    bool has_driver = describe_library(out, "CUDA driver", driver);
-    bool has_nvrtc = describe_library(out, "CUDA compiler (NVRTC)", nvrtc);
-    bool has_lt = describe_library(out, "CUDA products (cuBLASLt)", lt);
-    buf_printf(out, "training runs on: the CPU%s\n",
-               has_driver && has_nvrtc && has_lt ? " (a GPU was found; this version does not use it)"
-               : has_driver                      ? " (a CUDA driver was found, without its libraries)"
-                                                 : "");
-}
-
-void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
-{
-    static const CpuOptions defaults;
-    if (!how)
-        how = &defaults;
-    char why[512];
-    Blas blas;
-    Compiler compiler;
-    (void)ctx;
-    if (compiler_find(&compiler, how->compiler, why)) {
-        buf_puts(out, "C compiler:");
-        for (char *const *w = compiler.word; *w; w++)
-            buf_printf(out, " %s", *w);
-        buf_printf(out, " (%s)\n", compiler.version);
-    } else {
-        buf_printf(out, "C compiler: %s\n", why);
-    }
-    if (blas_open(&blas, how->products, why)) {
-        buf_printf(out, "products: %s\n", blas.name);
-        blas_close(&blas);
-    } else {
-        buf_printf(out, "products: %s\n", why);
-    }
-    int may = threads_available();
-    buf_printf(out, "threads: %d of %d\n", how->threads > 0 ? how->threads : may, may);
-    describe_processor(out);
-    describe_memory(out);
-    describe_cache(out, how);
-    describe_gpu(out);
 }

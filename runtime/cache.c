@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define CACHE_FORMAT "vwn-cpu-1"
-#define TEMPORARY ".tmp-"
+#define TEMPORARY    ".tmp-"
 
 /* ---- the folder ---- */
 
@@ -286,7 +286,8 @@ bool cache_put_entry(Cache *c, const char key[65], const char object[65], const 
     plain_text(words[1], sizeof words[1], compiler);
     plain_text(words[2], sizeof words[2], options);
     int n = snprintf(text, sizeof text,
-                     "{\"format\": \"" CACHE_FORMAT "\", \"key\": \"%.64s\", \"object\": \"%.64s\", "
+                     "{\"format\": \"" CACHE_FORMAT
+                     "\", \"key\": \"%.64s\", \"object\": \"%.64s\", "
                      "\"kernel\": \"%s\", \"compiler\": \"%s\", \"options\": \"%s\"}\n",
                      key, object, words[0], words[1], words[2]);
     snprintf(name, sizeof name, "%.64s.json", key);
@@ -306,7 +307,8 @@ static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
     struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
         struct stat st;
-        if (fstatat(c->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+        if (fstatat(c->fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode))
             continue;
         if (strstr(entry->d_name, TEMPORARY) && time(NULL) - st.st_mtime > 3600) {
             unlinkat(c->fd, entry->d_name, 0);
@@ -332,7 +334,8 @@ void cache_prune(Cache *c)
     int64_t files;
     if (!c->writable)
         return;
-    /* An entry without its object is a miss and is written again: so objects go, entries stay. */
+    /* An entry without its object is a miss and is written again: so objects go, entries stay.
+     */
     for (int i = 0; i < 1000 && survey(c, &files, oldest) > (int64_t)c->limit && oldest[0]; i++)
         if (unlinkat(c->fd, oldest, 0) != 0)
             break;

@@ -1,13 +1,13 @@
 /* cache.h - compiled kernels on disk.
  *
- * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of a shared object.
- * Out: the path of a verified object, or a miss.
- * The one idea: an object is named by the hash of its bytes, and a small JSON file named by the key says
- * which object holds the kernel. Both are written under another name and renamed, so a reader sees
- * all or nothing; whatever does not verify is a miss and is written again.
+ * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of a shared
+ * object. Out: the path of a verified object, or a miss. The one idea: an object is named by
+ * the hash of its bytes, and a small JSON file named by the key says which object holds the
+ * kernel. Both are written under another name and renamed, so a reader sees all or nothing;
+ * whatever does not verify is a miss and is written again.
  *
- * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder that belongs
- * to somebody else, or that others may write, is refused.
+ * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder that
+ * belongs to somebody else, or that others may write, is refused.
  */
 #ifndef VWN_CACHE_H
 #define VWN_CACHE_H
@@ -21,21 +21,23 @@ typedef struct Cache {
     char dir[CACHE_PATH]; /* "" when there is none */
     int fd;               /* of the folder, or -1 */
     bool readable, writable;
-    unsigned serial;      /* of temporary names */
-    uint64_t limit;       /* bytes kept at most; the oldest files go first */
-    char note[256];       /* why it is not used, or not written; "" when all is well */
+    unsigned serial; /* of temporary names */
+    uint64_t limit;  /* bytes kept at most; the oldest files go first */
+    char note[256];  /* why it is not used, or not written; "" when all is well */
 } Cache;
 
-/* asked NULL: $XDG_CACHE_HOME/vwn, else ~/.cache/vwn; "": none. Never fails: an unusable cache has
- * readable false and a note. Close it in any case. */
+/* asked NULL: $XDG_CACHE_HOME/vwn, else ~/.cache/vwn; "": none. Never fails: an unusable cache
+ * has readable false and a note. Close it in any case. */
 void cache_open(Cache *c, const char *asked);
 void cache_close(Cache *c);
 
-/* The object that holds the kernel of `key`; false is a miss. Keys and objects are 64 hex digits. */
+/* The object that holds the kernel of `key`; false is a miss. Keys and objects are 64 hex
+ * digits. */
 bool cache_find(Cache *c, const char key[65], char object[65]);
 /* Checks the object's bytes against its name; `path` gets where it lies. */
 bool cache_verify(Cache *c, const char object[65], char *path, size_t size);
-/* Stores an object and says its name. On failure the cache is no longer written, and note says why. */
+/* Stores an object and says its name. On failure the cache is no longer written, and note says
+ * why. */
 bool cache_put_object(Cache *c, const void *bytes, size_t n, char object[65]);
 bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel,
                      const char *compiler, const char *options);

@@ -1,7 +1,8 @@
-/* cpu.h - what the parts of the CPU backend know of each other. Nothing outside runtime/ includes it.
+/* cpu.h - what the parts of the CPU backend know of each other. Nothing outside runtime/
+ * includes it.
  *
- * cpu_blas.c products, cpu_expert.c products by expert, cpu_compile.c the C compiler, cache.c compiled
- * kernels on disk, backend_cpu.c the vtable over them.
+ * cpu_blas.c products, cpu_expert.c products by expert, cpu_compile.c the C compiler, cache.c
+ * compiled kernels on disk, cpu_kernels.c and backend_cpu.c the vtable over them.
  */
 #ifndef VWN_CPU_H
 #define VWN_CPU_H
@@ -13,23 +14,29 @@
 typedef enum BlasKind { BLAS_PLAIN, BLAS_ONEDNN, BLAS_OPENBLAS } BlasKind;
 typedef struct Blas {
     BlasKind kind;
-    void *library; /* of dlopen, NULL for BLAS_PLAIN */
+    void *library;       /* of dlopen, NULL for BLAS_PLAIN */
     void (*sgemm)(void); /* cast to the library's type where it is called */
     float *scratch;      /* BLAS_SCRATCH floats for products with a long k and a small result */
     char name[160];      /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
 } Blas;
-enum { BLAS_SCRATCH_PARTS = 16, BLAS_SCRATCH_RESULT = 16384,
-       BLAS_SCRATCH = BLAS_SCRATCH_PARTS * BLAS_SCRATCH_RESULT };
+enum {
+    BLAS_SCRATCH_PARTS = 16,
+    BLAS_SCRATCH_RESULT = 16384,
+    BLAS_SCRATCH = BLAS_SCRATCH_PARTS * BLAS_SCRATCH_RESULT
+};
 
-/* Finds the best library: oneDNN, OpenBLAS, else plain loops. `only` is NULL, "onednn", "openblas" or
- * "plain"; false with `why` when that one is not to be had. `scratch` is not set. */
+/* Finds the best library: oneDNN, OpenBLAS, else plain loops. `only` is NULL, "onednn",
+ * "openblas" or "plain"; false with `why` when that one is not to be had. `scratch` is not set.
+ */
 bool blas_open(Blas *blas, const char *only, char why[512]);
 void blas_close(Blas *blas);
 /* One product on the calling thread, which must be inside parallel_for. k = 0 gives zeros.
  * C[m, n] (+)= op(A) op(B), row-major with leading extents. */
-void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-               int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc);
-/* The whole product of backend.h, in parallel. The bits of the result depend on the shape only. */
+void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+               const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
+               float *c, int64_t ldc);
+/* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.
+ */
 void blas_matmul(const Blas *blas, int threads, const PlanMatmul *how, const float *a,
                  const float *b, float *c);
 
@@ -68,6 +75,10 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
  * processes which are no more have left there. false with `why`. */
 bool build_folder_make(char *path, size_t size, char why[512]);
 void build_folder_remove(const char *path); /* with the files in it */
+
+/* Bytes that can still be had, by the system and by the control group, and all there are; -1
+ * where that is not known. */
+int64_t memory_available(int64_t *total);
 
 /* Short facts about the processor for the cache's key and for people. */
 void cpu_identity(Buf *out);

@@ -1,19 +1,20 @@
 /* cpu_blas.c - matrix products of the CPU backend.
  *
- * In:  a PlanMatmul and three float arrays.   Out: C, the same bits for every number of threads.
- * The one idea: libraries may sum in another order when they use more threads. So the product is cut
- * into tiles here, by a rule that knows the shape and nothing else, and the library computes each tile
- * on one thread. A long k with a small result is cut along k, the parts added in order.
+ * In:  a PlanMatmul and three float arrays.   Out: C, the same bits for every number of
+ * threads. The one idea: libraries may sum in another order when they use more threads. So the
+ * product is cut into tiles here, by a rule that knows the shape and nothing else, and the
+ * library computes each tile on one thread. A long k with a small result is cut along k, the
+ * parts added in order.
  *
- * Measured (2 cores of a Zen 5 server with AVX-512, oneDNN 2.6, tests/runtime/bench_products.c): share
- * of the rate of oneDNN's own two threads, best of 12 runs each; GFLOP/s in brackets.
- *     A B     2048 x 192 x 192  97 % (428)   2048 x 384 x 384 100 % (437)   2048 x 768 x 768 109 % (421)
- *             2048 x 768 x 192  99 % (411)   2048 x 192 x 768 100 % (422)   4096 x 256 x 1024 106 % (380)
- *     A B^T   2048 x 768 x 768 103 % (370)   2048 x 192 x 768  89 % (342)   4096 x 1024 x 256  92 % (398)
- *     A^T B   192 x 192 x 2048  98 % (430)   384 x 384 x 2048  92 % (422)   768 x 768 x 2048   94 % (397)
- *             192 x 768 x 2048  90 % (428)   768 x 192 x 2048  99 % (423)   256 x 1024 x 4096  92 % (306)
- *             64 x 16 x 65536   96 % (210)   8 x 8 x 32768    129 % (121)
- *     batches 4096 of 16 x 16 x 16 151 % (41)   64 of 256 x 256 x 64, A B^T 131 % (296)
+ * Measured (2 cores of a Zen 5 server with AVX-512, oneDNN 2.6,
+ * tests/runtime/bench_products.c): share of the rate of oneDNN's own two threads, best of 12
+ * runs each; GFLOP/s in brackets. A B     2048 x 192 x 192  97 % (428)   2048 x 384 x 384 100 %
+ * (437)   2048 x 768 x 768 109 % (421) 2048 x 768 x 192  99 % (411)   2048 x 192 x 768 100 %
+ * (422)   4096 x 256 x 1024 106 % (380) A B^T   2048 x 768 x 768 103 % (370)   2048 x 192 x 768
+ * 89 % (342)   4096 x 1024 x 256  92 % (398) A^T B   192 x 192 x 2048  98 % (430)   384 x 384 x
+ * 2048  92 % (422)   768 x 768 x 2048   94 % (397) 192 x 768 x 2048  90 % (428)   768 x 192 x
+ * 2048  99 % (423)   256 x 1024 x 4096  92 % (306) 64 x 16 x 65536   96 % (210)   8 x 8 x 32768
+ * 129 % (121) batches 4096 of 16 x 16 x 16 151 % (41)   64 of 256 x 256 x 64, A B^T 131 % (296)
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -28,8 +29,8 @@ typedef int (*OneDnnSgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, fl
                            const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
                            float *c, int64_t ldc);
 typedef void (*CblasSgemm)(int order, int ta, int tb, int m, int n, int k, float alpha,
-                           const float *a, int lda, const float *b, int ldb, float beta, float *c,
-                           int ldc);
+                           const float *a, int lda, const float *b, int ldb, float beta,
+                           float *c, int ldc);
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_AS_IS = 111, CBLAS_TRANSPOSED = 112 };
 
 /* ---- finding a library ---- */
@@ -42,7 +43,8 @@ typedef struct OneDnnVersion {
 } OneDnnVersion;
 enum { ONEDNN_SEQUENTIAL = 1, ONEDNN_OPENMP = 2 };
 
-/* dlsym gives an object pointer; C has no conversion to a function pointer but by way of bytes. */
+/* dlsym gives an object pointer; C has no conversion to a function pointer but by way of bytes.
+ */
 static bool symbol(void *library, const char *name, void *function)
 {
     void *p = dlsym(library, name);
@@ -146,9 +148,10 @@ typedef struct PlainBlock {
     float a[PLAIN_ROWS][PLAIN_DEPTH];
 } PlainBlock;
 
-/* rows x PLAIN_COLUMNS results over `depth` terms, from packed operands; C takes `columns` of them. */
-static void plain_block(const PlainBlock *p, int64_t rows, int64_t columns, int64_t depth, bool add,
-                        float *c, int64_t ldc)
+/* rows x PLAIN_COLUMNS results over `depth` terms, from packed operands; C takes `columns` of
+ * them. */
+static void plain_block(const PlainBlock *p, int64_t rows, int64_t columns, int64_t depth,
+                        bool add, float *c, int64_t ldc)
 {
     for (int64_t i = 0; i < rows; i++) {
         float sum[PLAIN_COLUMNS] = {0};
@@ -209,8 +212,9 @@ static void tiny_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const f
         }
 }
 
-void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float *a,
-               int64_t lda, const float *b, int64_t ldb, bool accumulate, float *c, int64_t ldc)
+void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+               const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
+               float *c, int64_t ldc)
 {
     bool fits = (m | n | k | lda | ldb | ldc) <= INT32_MAX; /* OpenBLAS counts in int */
     if (m <= 0 || n <= 0)
@@ -225,8 +229,9 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
                                    accumulate ? 1.f : 0.f, c, ldc);
     } else if (blas->kind == BLAS_OPENBLAS && fits) {
         ((CblasSgemm)blas->sgemm)(CBLAS_ROW_MAJOR, ta ? CBLAS_TRANSPOSED : CBLAS_AS_IS,
-                                  tb ? CBLAS_TRANSPOSED : CBLAS_AS_IS, (int)m, (int)n, (int)k, 1,
-                                  a, (int)lda, b, (int)ldb, accumulate ? 1.f : 0.f, c, (int)ldc);
+                                  tb ? CBLAS_TRANSPOSED : CBLAS_AS_IS, (int)m, (int)n, (int)k,
+                                  1, a, (int)lda, b, (int)ldb, accumulate ? 1.f : 0.f, c,
+                                  (int)ldc);
     } else {
         plain_tile(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
     }
@@ -235,7 +240,7 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
 /* ---- the whole product ---- */
 
 enum {
-    TILE_ROWS = 512,     /* at most, of a tile */
+    TILE_ROWS = 512, /* at most, of a tile */
     TILE_COLUMNS = 384,
     TILE_LEAST = 96,     /* an extent is not cut below this */
     TILES_WANTED = 16,   /* so that some cores share a product evenly */
@@ -300,11 +305,12 @@ static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
         int64_t column = t % cut->tiles_n, row = t / cut->tiles_n % cut->tiles_m;
         int64_t batch = t / cut->tiles_n / cut->tiles_m;
         int64_t i = row * cut->tile_m, j = column * cut->tile_n;
-        blas_tile(cut->blas, how->transpose_a, how->transpose_b, least(how->m - i, cut->tile_m),
-                  least(how->n - j, cut->tile_n), how->k,
-                  cut->a + batch * how->step_a + (how->transpose_a ? i : i * how->lda), how->lda,
-                  cut->b + batch * how->step_b + (how->transpose_b ? j * how->ldb : j), how->ldb,
-                  how->accumulate, cut->c + batch * how->step_c + i * how->ldc + j, how->ldc);
+        blas_tile(
+            cut->blas, how->transpose_a, how->transpose_b, least(how->m - i, cut->tile_m),
+            least(how->n - j, cut->tile_n), how->k,
+            cut->a + batch * how->step_a + (how->transpose_a ? i : i * how->lda), how->lda,
+            cut->b + batch * how->step_b + (how->transpose_b ? j * how->ldb : j), how->ldb,
+            how->accumulate, cut->c + batch * how->step_c + i * how->ldc + j, how->ldc);
     }
 }
 
@@ -316,9 +322,8 @@ static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
     for (int64_t part = lo; part < hi; part++) {
         int64_t l = part * cut->depth;
         blas_tile(cut->blas, how->transpose_a, how->transpose_b, how->m, how->n,
-                  least(how->k - l, cut->depth),
-                  cut->a + (how->transpose_a ? l * how->lda : l), how->lda,
-                  cut->b + (how->transpose_b ? l : l * how->ldb), how->ldb, false,
+                  least(how->k - l, cut->depth), cut->a + (how->transpose_a ? l * how->lda : l),
+                  how->lda, cut->b + (how->transpose_b ? l : l * how->ldb), how->ldb, false,
                   cut->blas->scratch + part * how->m * how->n, how->n);
     }
 }

@@ -1,9 +1,9 @@
 /* cpu_compile.c - calling the system's C compiler.
  *
- * In:  C files in a private folder.   Out: shared objects beside them, or the first line that tells of
- * an error.
- * The one idea: the compiler is an ordinary child, started without a shell, waited for by its number,
- * its messages in a file. So nothing can deadlock, no zombie stays, and a Ctrl-C ends the compiler too.
+ * In:  C files in a private folder.   Out: shared objects beside them, or the first line that
+ * tells of an error. The one idea: the compiler is an ordinary child, started without a shell,
+ * waited for by its number, its messages in a file. So nothing can deadlock, no zombie stays,
+ * and a Ctrl-C ends the compiler too.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -27,8 +27,9 @@ extern char **environ;
 
 void cpu_identity(Buf *out)
 {
-    static const char *const wanted[] = {"vendor_id", "cpu family", "model", "stepping", "flags",
-                                         "CPU implementer", "CPU part", "Features"};
+    static const char *const wanted[] = {"vendor_id", "cpu family", "model",
+                                         "stepping",  "flags",      "CPU implementer",
+                                         "CPU part",  "Features"};
     FILE *f = fopen("/proc/cpuinfo", "re");
     char *line = NULL;
     size_t cap = 0;
@@ -90,7 +91,8 @@ static int start_child(char *const argv[], const char *log, int *pid)
     sigaddset(&restored, SIGPIPE);
     sigaddset(&restored, SIGCHLD);
     pid_t child = 0;
-    if (!(error = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)) &&
+    if (!(error = posix_spawnattr_setflags(&attr,
+                                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)) &&
         !(error = posix_spawnattr_setsigmask(&attr, &none)) &&
         !(error = posix_spawnattr_setsigdefault(&attr, &restored)) &&
         !(error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)) &&
@@ -199,21 +201,30 @@ bool compiler_find(Compiler *out, const char *asked, char why[512])
 
 /* ---- compiling ---- */
 
-/* -O3 with explicit vectors; arithmetic as written: no -ffast-math, which would also switch the whole
- * process to flush denormals when the object is loaded. */
-static const char *const options[] = {
-    "-std=gnu17", "-O3",
+/* -O3 with explicit vectors; arithmetic as written: no -ffast-math, which would also switch the
+ * whole process to flush denormals when the object is loaded. */
+static const char *const options[] = {"-std=gnu17",
+                                      "-O3",
 #if defined __x86_64__ || defined __i386__
-    "-march=native",
+                                      "-march=native",
 #else
-    "-mcpu=native",
+                                       "-mcpu=native",
 #endif
-    "-fno-math-errno", "-fno-trapping-math", "-fno-semantic-interposition", "-fopenmp-simd",
-    "-fvisibility=hidden", "-fPIC", "-shared", "-s", "-w", "-pipe"};
+                                      "-fno-math-errno",
+                                      "-fno-trapping-math",
+                                      "-fno-semantic-interposition",
+                                      "-fopenmp-simd",
+                                      "-fvisibility=hidden",
+                                      "-fPIC",
+                                      "-shared",
+                                      "-s",
+                                      "-w",
+                                      "-pipe"};
 
 const char *compiler_options(void)
 {
-    return "-std=gnu17 -O3 native -fno-math-errno -fno-trapping-math -fno-semantic-interposition "
+    return "-std=gnu17 -O3 native -fno-math-errno -fno-trapping-math "
+           "-fno-semantic-interposition "
            "-fopenmp-simd -fvisibility=hidden -fPIC -shared -s -w";
 }
 

@@ -1,10 +1,11 @@
 /* cpu_expert.c - products of rows grouped by expert.
  *
  * In:  rows x, an expert number per (token, choice), weights or output gradients.
- * Out: y[pair] = x[pair] W[expert of pair], or dW[e] = sum over the pairs of e of x[pair]^T dy[pair].
- * The one idea: a stable counting sort lists the pairs of each expert in order; workers gather a block
- * of them into their own scratch, multiply, and put the rows back. Blocks are cut by the counts alone,
- * so the bits do not depend on threads. A pair whose index is no expert gives zeros and adds nothing.
+ * Out: y[pair] = x[pair] W[expert of pair], or dW[e] = sum over the pairs of e of x[pair]^T
+ * dy[pair]. The one idea: a stable counting sort lists the pairs of each expert in order;
+ * workers gather a block of them into their own scratch, multiply, and put the rows back.
+ * Blocks are cut by the counts alone, so the bits do not depend on threads. A pair whose index
+ * is no expert gives zeros and adds nothing.
  */
 #include "cpu.h"
 
@@ -64,7 +65,8 @@ static int64_t measure(ExpertRun *run, int threads)
     if (!add_i64(wide, far, &room) || !mul_i64(room, rows, &room) || !add_i64(room, 15, &room))
         return -1;
     run->room = room / 16 * 16;
-    if (!mul_i64(run->room, (int64_t)sizeof(float), &bytes) || !mul_i64(bytes, threads, &bytes) ||
+    if (!mul_i64(run->room, (int64_t)sizeof(float), &bytes) ||
+        !mul_i64(bytes, threads, &bytes) ||
         !add_i64(pairs, 2 * (how->experts + 1) + 8, &lists) ||
         !mul_i64(lists, (int64_t)sizeof(int64_t), &lists) || !add_i64(bytes, lists, &bytes))
         return -1;
@@ -142,12 +144,14 @@ static void weight_tiles(void *user, int64_t lo, int64_t hi, int worker)
 {
     const ExpertRun *run = user;
     const PlanExpert *how = run->how;
-    int64_t tiles_in = ceil_div(how->in, run->tile_in), tiles_out = ceil_div(how->out, run->tile_out);
+    int64_t tiles_in = ceil_div(how->in, run->tile_in),
+            tiles_out = ceil_div(how->out, run->tile_out);
     float *xs = run->work + worker * run->room, *dys = xs + DEPTH * run->tile_in;
     for (int64_t t = lo; t < hi; t++) {
         int64_t e = t / tiles_out / tiles_in;
         int64_t i = t / tiles_out % tiles_in * run->tile_in, j = t % tiles_out * run->tile_out;
-        int64_t wide = least(how->in - i, run->tile_in), far = least(how->out - j, run->tile_out);
+        int64_t wide = least(how->in - i, run->tile_in),
+                far = least(how->out - j, run->tile_out);
         float *dw = run->out + (e * how->in + i) * how->out + j;
         int64_t at = run->start[e], end = run->start[e + 1];
         bool add = false;

@@ -1,9 +1,11 @@
-/* exec.c - programs: a graph that was simplified, planned and compiled once, and is run many times.
+/* exec.c - programs: a graph that was simplified, planned and compiled once, and is run many
+ * times.
  *
  * In:  a graph, a store.   Out: stored tensors and host-read results after every run.
- * The one idea: everything a run needs lies ready: for each launch its addresses, sizes and scalars.
- * A run fills in what changes (host scalars, random keys, the step) and walks the list; it allocates
- * nothing. Addresses are looked up again only after the store has moved something.
+ * The one idea: everything a run needs lies ready: for each launch its addresses, sizes and
+ * scalars. A run fills in what changes (host scalars, random keys, the step) and walks the
+ * list; it allocates nothing. Addresses are looked up again only after the store has moved
+ * something.
  */
 #include "store.h"
 
@@ -67,8 +69,8 @@ static Status bind_exts(Program *p)
         for (int k = 0; k < x->shape.rank; k++)
             if ((d[k] = dim_at(x->shape.d[k], p->B, p->T)) < 0)
                 ctx_raise(ctx, ST_ENVIRONMENT, "the tensor %s is too large", x->name);
-        Status status = store_add(p->store, x->kind, x->name, x->dtype, x->shape.rank, d,
-                                  &p->ext[i]);
+        Status status =
+            store_add(p->store, x->kind, x->name, x->dtype, x->shape.rank, d, &p->ext[i]);
         if (status != ST_OK)
             return fail(p, status, "%s", store_why(p->store));
     }
@@ -99,7 +101,9 @@ static void prepare_calls(Program *p)
             c->n[k] = l->ints[k].value;
         for (uint32_t k = 0; k < l->n_scalar; k++)
             c->s[k] = l->scalars[k].value;
-        uint32_t wants = l->kind == LAUNCH_MATMUL ? 3 : l->kind == LAUNCH_EXPERT ? 4 : l->n_buffer;
+        uint32_t wants = l->kind == LAUNCH_MATMUL   ? 3
+                         : l->kind == LAUNCH_EXPERT ? 4
+                                                    : l->n_buffer;
         if (l->n_buffer != wants || (l->kind == LAUNCH_KERNEL && l->kernel >= plan->n_kernel))
             vwn_bug(ctx, "launch %zu of the plan does not fit its kernel", i);
     }
@@ -231,7 +235,8 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
         snprintf(report->why, sizeof report->why, "%s", s->ctx->message);
         return ST_ENVIRONMENT;
     }
-    *p = (Program){.store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
+    *p = (Program){
+        .store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
     Status status = build_guarded(p, g, how->no_fusion, report);
     if (status != ST_OK) {
         snprintf(report->why, sizeof report->why, "%s", p->why);
@@ -291,8 +296,7 @@ static Status run_call(Program *p, const Call *c)
         if (l->rows <= 0)
             return ST_OK;
         return b->ops->launch(b, p->module, l->kernel, c->p, c->n, c->s, l->rows, l->grain);
-    case LAUNCH_MATMUL:
-        return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
+    case LAUNCH_MATMUL: return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
     case LAUNCH_EXPERT:
         return b->ops->expert(b, &l->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
     }
@@ -318,8 +322,13 @@ static Status run_reference(Program *p, const RunArgs *args)
 {
     Ctx *ctx = p->store->ctx;
     CtxGuard guard;
-    RefRun run = {.B = p->B, .T = p->T, .seed = args->seed, .step = args->step,
-                  .host_vars = args->host_vars, .bind = p->bind, .n_bind = p->graph->ext.n};
+    RefRun run = {.B = p->B,
+                  .T = p->T,
+                  .seed = args->seed,
+                  .step = args->step,
+                  .host_vars = args->host_vars,
+                  .bind = p->bind,
+                  .n_bind = p->graph->ext.n};
     for (size_t i = 0; i < p->graph->ext.n; i++) {
         p->bind[i].tensor->real = p->ext[i]->dtype == DT_REAL ? p->ext[i]->memory : NULL;
         p->bind[i].tensor->integer = p->ext[i]->dtype == DT_INT ? p->ext[i]->memory : NULL;
@@ -438,8 +447,8 @@ Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK
     for (int i = 0; i < r.rank; i++)
         d[i] = r.d[i];
     if ((uint64_t)r.size > capacity)
-        return fail(p, ST_USAGE, "the result %s has %lld numbers, there is room for %zu", result,
-                    (long long)r.size, capacity);
+        return fail(p, ST_USAGE, "the result %s has %lld numbers, there is room for %zu",
+                    result, (long long)r.size, capacity);
     return copy_out(p, &r, v);
 }
 
@@ -460,8 +469,8 @@ const char *program_why(const Program *p)
 
 /* ---- where a bad number began ---- */
 
-/* Two scalars for a node: the sum of x * 0, which is NaN exactly when x holds a NaN or an infinity,
- * and the sum of (x != x), the number of its NaNs; and the largest |x|. */
+/* Two scalars for a node: the sum of x * 0, which is NaN exactly when x holds a NaN or an
+ * infinity, and the sum of (x != x), the number of its NaNs; and the largest |x|. */
 typedef struct Probe {
     Val node;
     size_t zero, nan, largest; /* places among the outputs */
@@ -493,7 +502,8 @@ static Graph *probe_graph(Program *p, Arena *arena, Probe **probes, size_t *n_pr
     Val zero = ir_fill(g, 0), one = ir_fill(g, 1);
     for (Val v = 1; v < n; v++) {
         Dim size;
-        if (node_at(g, v)->dtype != DT_REAL || !shape_size(shape_of(g, v), &size) || size.n == 0)
+        if (node_at(g, v)->dtype != DT_REAL || !shape_size(shape_of(g, v), &size) ||
+            size.n == 0)
             continue;
         int rank = shape_of(g, v)->rank;
         Val largest = ir_unary(g, OP_ABS, v);
@@ -532,8 +542,8 @@ static bool copy_values(Program *p, Arena *arena, RefBinding *bind)
     return true;
 }
 
-/* An infinity that was written down (a mask's -inf) is meant, and so is one that merely comes of it
- * without a NaN. */
+/* An infinity that was written down (a mask's -inf) is meant, and so is one that merely comes
+ * of it without a NaN. */
 static bool is_meant(const Graph *g, Val v, bool has_nan, const bool *meant)
 {
     const Node *n = node_at(g, v);
@@ -557,8 +567,13 @@ static bool first_bad(Program *p, Arena *arena, const RunArgs *args, Val *bad)
     bool *meant = NEW_ARRAY(arena, bool, g->node.n);
     if (!copy_values(p, arena, bind))
         return false;
-    RefRun run = {.B = p->B, .T = p->T, .seed = args->seed, .step = args->step,
-                  .host_vars = args->host_vars, .bind = bind, .n_bind = g->ext.n};
+    RefRun run = {.B = p->B,
+                  .T = p->T,
+                  .seed = args->seed,
+                  .step = args->step,
+                  .host_vars = args->host_vars,
+                  .bind = bind,
+                  .n_bind = g->ext.n};
     ref_evaluate(g, arena, &run, result);
     /* Backends count in float32: there a finite number beyond its range is an infinity. */
     double most = p->store->backend ? (double)FLT_MAX : DBL_MAX;

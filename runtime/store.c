@@ -1,9 +1,9 @@
 /* store.c - external tensors: weights, moments, inputs, by kind and name.
  *
  * In:  shapes and host numbers.   Out: memory on the backend that programs read and write.
- * The one idea: an entry never moves once made, except that an input may grow; programs notice by the
- * store's generation. Host numbers travel through a small buffer on the stack, so copies cost no
- * memory.
+ * The one idea: an entry never moves once made, except that an input may grow; programs notice
+ * by the store's generation. Host numbers travel through a small buffer on the stack, so copies
+ * cost no memory.
  */
 #include "store.h"
 
@@ -17,8 +17,8 @@ typedef struct Room {
     uint64_t bytes;
 } Room;
 
-__attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status, const char *fmt,
-                                                         ...)
+__attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
+                                                         const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
@@ -101,7 +101,7 @@ StoreEntry *store_at(Store *s, size_t i)
 
 uint64_t store_bytes(const Store *s)
 {
-    uint64_t bytes = s->common_bytes;
+    uint64_t bytes = 0; /* of tensors; arenas are counted by their programs */
     for (size_t i = 0; i < s->entry.n; i++)
         bytes += ((const Room *)s->entry.v[i])->bytes;
     return bytes;
@@ -179,8 +179,8 @@ static Status new_room(Store *s, ExtKind kind, Name name, Room **out, void ***sl
         return fail(s, s->ctx->raised, "%s", s->ctx->message);
     *out = NEW(s->arena, Room);
     if (s->entry.n == s->entry.cap)
-        s->entry.v = vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap,
-                              sizeof *s->entry.v);
+        s->entry.v =
+            vec_grow(s->arena, s->entry.v, s->entry.n, &s->entry.cap, sizeof *s->entry.v);
     *slot = map_at(&s->index, key_of(kind, name)); /* stays NULL until the entry is whole */
     ctx_leave(s->ctx, &guard);
     return ST_OK;
@@ -327,8 +327,8 @@ Status store_get_f64(Store *s, const StoreEntry *e, int64_t at, int64_t n, doubl
     for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
         float piece[PIECE];
         int64_t k = n - i < PIECE ? n - i : PIECE;
-        status = download(s, piece, (const float *)e->memory + at + i,
-                          (uint64_t)k * sizeof *piece);
+        status =
+            download(s, piece, (const float *)e->memory + at + i, (uint64_t)k * sizeof *piece);
         for (int64_t j = 0; j < k; j++)
             v[i + j] = piece[j];
     }

@@ -1,7 +1,7 @@
 /* store.h - what programs know of the store beyond exec.h. Private to store.c and exec.c.
  *
- * The one idea: `generation` changes whenever memory that programs point to has moved, so that a
- * program looks its addresses up again only then.
+ * The one idea: `generation` changes whenever memory that programs point to has moved, so that
+ * a program looks its addresses up again only then.
  */
 #ifndef VWN_STORE_H
 #define VWN_STORE_H
@@ -13,7 +13,7 @@ struct Store {
     Backend *backend; /* NULL: reference evaluator */
     Arena *arena;     /* entries and the index */
     VEC(StoreEntry *) entry;
-    Map index; /* (kind, name) -> entry */
+    Map index;    /* (kind, name) -> entry */
     void *common; /* the arena that programs share */
     uint64_t common_bytes;
     uint64_t generation;

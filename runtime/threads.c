@@ -1,5 +1,6 @@
-/* threads.c - see threads.h. OpenMP does the work, because the product libraries of Linux systems are
- * built on it: with one runtime in the process there is one set of threads. All of it is in here. */
+/* threads.c - see threads.h. OpenMP does the work, because the product libraries of Linux
+ * systems are built on it: with one runtime in the process there is one set of threads. All of
+ * it is in here. */
 #define _GNU_SOURCE
 #include "threads.h"
 
@@ -63,7 +64,8 @@ static void watch_forks(void)
 
 void threads_survive_fork(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT; /* handlers belong to the process, for good */
+    static pthread_once_t once =
+        PTHREAD_ONCE_INIT; /* handlers belong to the process, for good */
     pthread_once(&once, watch_forks);
 }
 #else
@@ -126,7 +128,8 @@ static double cpu_quota(void)
             continue;
         for (;;) {
             char dir[640];
-            snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%.500s", *controllers ? "/cpu" : "", path);
+            snprintf(dir, sizeof dir, "/sys/fs/cgroup%s%.500s", *controllers ? "/cpu" : "",
+                     path);
             double q = group_quota(dir);
             if (q > 0 && (least == 0 || q < least))
                 least = q;

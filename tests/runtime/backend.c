@@ -129,13 +129,15 @@ static void test_failures(Harness *h, const char *folder)
     char script[400], command[500];
     CpuOptions none = {.cache_dir = ""};
     const char *const wrong[] = {"k_scale", HAND_SCALE, "k_wrong",
-                                 HAND_SIGNATURE("k_wrong") "{\n    not_declared(lo + );\n}\n", NULL};
+                                 HAND_SIGNATURE("k_wrong") "{\n    not_declared(lo + );\n}\n",
+                                 NULL};
     expect_failure(h, &none, wrong, "k_wrong:3", "error:");
     const char *const absent[] = {"k_absent", "static int other;\n", NULL};
     expect_failure(h, &none, absent, "k_absent", "no such function");
-    const char *const undefined[] = {
-        "k_calls", "extern void nobody_has_this(void);\n" HAND_SIGNATURE("k_calls")
-        "{\n    nobody_has_this();\n}\n", NULL};
+    const char *const undefined[] = {"k_calls",
+                                     "extern void nobody_has_this(void);\n" HAND_SIGNATURE(
+                                         "k_calls") "{\n    nobody_has_this();\n}\n",
+                                     NULL};
     expect_failure(h, &none, undefined, "cannot be loaded", "nobody_has_this");
 
     snprintf(script, sizeof script, "%s/cc-dies", folder);
@@ -152,8 +154,9 @@ static void test_failures(Harness *h, const char *folder)
                          "exit 0\n");
     expect_failure(h, &how, both, "cannot be read", "No such file");
     snprintf(script, sizeof script, "%s/cc-junk", folder);
-    write_script(script, "#!/bin/sh\ncase \"$1\" in --version) echo junk 1.0; exit 0;; esac\n"
-                         "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo junk >\"$2\"; shift; done\n");
+    write_script(script,
+                 "#!/bin/sh\ncase \"$1\" in --version) echo junk 1.0; exit 0;; esac\n"
+                 "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && echo junk >\"$2\"; shift; done\n");
     expect_failure(h, &how, both, "cannot be loaded", "");
     /* A compiler with words of its own. */
     snprintf(command, sizeof command, "  env LC_ALL=C  cc ");
@@ -329,7 +332,8 @@ static bool child_builds(const char *cache)
         HandPlan plan;
         alarm(60);
         hand_plan(&plan, ctx, both);
-        bool ok = open_plain(ctx, &(CpuOptions){.cache_dir = cache, .threads = 2}, &b, why) == ST_OK &&
+        bool ok = open_plain(ctx, &(CpuOptions){.cache_dir = cache, .threads = 2}, &b, why) ==
+                      ST_OK &&
                   b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 10007, 100);
         _exit(ok ? 0 : 1);
     }
@@ -362,9 +366,9 @@ static void test_describe(Harness *h)
     Ctx *ctx = ctx_new(NULL);
     Buf out = buf_new(ctx->program);
     backend_cpu_describe(ctx, &(CpuOptions){.threads = 3, .cache_dir = ""}, &out);
-    static const char *const keys[] = {"C compiler: ", "products: ", "threads: 3 of ",
-                                       "processor: ", "memory: ", "kernel cache: none",
-                                       "CUDA driver: ", "training runs on: the CPU"};
+    static const char *const keys[] = {
+        "C compiler: ", "products: ",         "threads: 3 of ", "processor: ",
+        "memory: ",     "kernel cache: none", "CUDA driver: ",  "training runs on: the CPU"};
     for (size_t i = 0; i < COUNT_OF(keys); i++)
         CHECK_CASE(h, strstr(out.s, keys[i]) != NULL, keys[i]);
     for (const char *p = out.s; *p; p = strchr(p, '\n') + 1) {
@@ -373,7 +377,8 @@ static void test_describe(Harness *h)
             break;
     }
     out = buf_new(ctx->program);
-    backend_cpu_describe(ctx, &(CpuOptions){.compiler = "/nowhere/cc", .products = "plain"}, &out);
+    backend_cpu_describe(ctx, &(CpuOptions){.compiler = "/nowhere/cc", .products = "plain"},
+                         &out);
     CHECK(h, strstr(out.s, "/nowhere/cc") && strstr(out.s, "plain loops"));
     ctx_free(ctx);
 }

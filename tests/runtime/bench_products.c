@@ -1,6 +1,7 @@
 /* bench_products.c - how fast the tiled products are, beside the library's own threads.
  *
- * In:  nothing.   Out: one line per shape: GFLOP/s of oneDNN with its own threads, ours, the share. */
+ * In:  nothing.   Out: one line per shape: GFLOP/s of oneDNN with its own threads, ours, the
+ * share. */
 #define _GNU_SOURCE
 #include "../../runtime/cpu.h"
 
@@ -31,14 +32,14 @@ static float *numbers(int64_t n)
 int main(void)
 {
     static const int64_t shapes[][6] = {
-        {2048, 192, 192, 0, 0, 1}, {2048, 384, 384, 0, 0, 1}, {2048, 768, 768, 0, 0, 1},
-        {2048, 768, 192, 0, 0, 1}, {2048, 192, 768, 0, 0, 1}, {2048, 768, 768, 0, 1, 1},
+        {2048, 192, 192, 0, 0, 1}, {2048, 384, 384, 0, 0, 1},  {2048, 768, 768, 0, 0, 1},
+        {2048, 768, 192, 0, 0, 1}, {2048, 192, 768, 0, 0, 1},  {2048, 768, 768, 0, 1, 1},
         {2048, 192, 768, 0, 1, 1}, {4096, 256, 1024, 0, 0, 1}, {4096, 1024, 256, 0, 1, 1},
-        {192, 192, 2048, 1, 0, 1}, {384, 384, 2048, 1, 0, 1}, {768, 768, 2048, 1, 0, 1},
-        {192, 768, 2048, 1, 0, 1}, {768, 192, 2048, 1, 0, 1}, {256, 1024, 4096, 1, 0, 1},
-        {768, 8, 4096, 1, 0, 1}, {4096, 8, 768, 0, 0, 1}, {64, 16, 65536, 1, 0, 1},
-        {64, 64, 65536, 1, 0, 1}, {8, 8, 32768, 1, 0, 1}, {16, 16, 16, 0, 0, 4096},
-        {8, 64, 8, 0, 0, 4096}, {256, 256, 64, 0, 1, 64}};
+        {192, 192, 2048, 1, 0, 1}, {384, 384, 2048, 1, 0, 1},  {768, 768, 2048, 1, 0, 1},
+        {192, 768, 2048, 1, 0, 1}, {768, 192, 2048, 1, 0, 1},  {256, 1024, 4096, 1, 0, 1},
+        {768, 8, 4096, 1, 0, 1},   {4096, 8, 768, 0, 0, 1},    {64, 16, 65536, 1, 0, 1},
+        {64, 64, 65536, 1, 0, 1},  {8, 8, 32768, 1, 0, 1},     {16, 16, 16, 0, 0, 4096},
+        {8, 64, 8, 0, 0, 4096},    {256, 256, 64, 0, 1, 64}};
     Blas blas;
     char why[512];
     if (!blas_open(&blas, "onednn", why)) {
@@ -52,9 +53,10 @@ int main(void)
         const int64_t *v = shapes[s];
         int64_t m = v[0], n = v[1], k = v[2], batch = v[5];
         bool ta = v[3], tb = v[4];
-        PlanMatmul how = {ta, tb, false, m, n, k, batch, ta ? m : k, tb ? k : n, n,
-                          m * k, k * n, m * n};
-        float *a = numbers(m * k * batch), *b = numbers(k * n * batch), *c = numbers(m * n * batch);
+        PlanMatmul how = {ta,         tb,         false, m,     n,     k,    batch,
+                          ta ? m : k, tb ? k : n, n,     m * k, k * n, m * n};
+        float *a = numbers(m * k * batch), *b = numbers(k * n * batch),
+              *c = numbers(m * n * batch);
         double flops = 2.0 * (double)(m * n * k * batch), best[2] = {1e9, 1e9};
         int repeat = 1 + (int)(4e8 / flops);
         for (int round = 0; round < 24; round++) {
@@ -62,8 +64,9 @@ int main(void)
             double start = now();
             for (int r = 0; r < repeat; r++) {
                 for (int64_t i = 0; which == 0 && i < batch; i++)
-                    ((Sgemm)blas.sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a + i * m * k,
-                                        how.lda, b + i * k * n, how.ldb, 0, c + i * m * n, n);
+                    ((Sgemm)blas.sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1,
+                                        a + i * m * k, how.lda, b + i * k * n, how.ldb, 0,
+                                        c + i * m * n, n);
                 if (which == 1)
                     blas_matmul(&blas, threads, &how, a, b, c);
             }

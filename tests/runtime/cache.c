@@ -1,6 +1,8 @@
-/* cache.c - compiled kernels on disk: hits, misses, damage, strangers, full and forbidden folders.
+/* cache.c - compiled kernels on disk: hits, misses, damage, strangers, full and forbidden
+ * folders.
  *
- * In:  nothing (a C compiler must be there; some cases need to be root).   Out: `N passed, N failed`. */
+ * In:  nothing (a C compiler must be there; some cases need to be root).   Out: `N passed, N
+ * failed`. */
 #define _GNU_SOURCE
 #include "plans.h"
 
@@ -20,7 +22,8 @@
 static const char *const both[] = {"k_scale", HAND_SCALE, "k_twice", HAND_TWICE, NULL};
 static const char *const one[] = {"k_scale", HAND_SCALE, NULL};
 static const char *const changed[] = {
-    "k_scale", HAND_SIGNATURE("k_scale") "{\n    (void)p, (void)n, (void)s, (void)lo, (void)hi;\n}\n",
+    "k_scale",
+    HAND_SIGNATURE("k_scale") "{\n    (void)p, (void)n, (void)s, (void)lo, (void)hi;\n}\n",
     NULL};
 
 /* Opens a backend with this cache, builds, runs when the first kernel is HAND_SCALE, closes. */
@@ -108,8 +111,8 @@ static void test_hits(Harness *h, const char *cache)
     CHECK(h, count_files(cache, ".tmp-") == 0);
 }
 
-/* Applies a damage to every file whose name ends so: 0 flips a byte, 1 cuts, 2 empties, 3 removes,
- * 4 lets others write it. */
+/* Applies a damage to every file whose name ends so: 0 flips a byte, 1 cuts, 2 empties, 3
+ * removes, 4 lets others write it. */
 static void damage(const char *folder, const char *ending, int how)
 {
     DIR *dir = opendir(folder);
@@ -118,7 +121,8 @@ static void damage(const char *folder, const char *ending, int how)
         char path[700], byte;
         struct stat st;
         int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || !strstr(e->d_name, ending) || stat(path, &st) != 0)
+        if (n < 0 || (size_t)n >= sizeof path || !strstr(e->d_name, ending) ||
+            stat(path, &st) != 0)
             continue;
         int fd = open(path, O_RDWR);
         if (how == 0 && pread(fd, &byte, 1, st.st_size / 4) == 1) {
@@ -364,7 +368,8 @@ static bool read_only(const char *folder)
     BuildReport r = {0};
     if (access(folder, X_OK) != 0) /* the way to it is closed to others */
         return skip_case();
-    if (build(&(CpuOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 || r.note[0])
+    if (build(&(CpuOptions){.cache_dir = folder}, one, &r) != ST_OK || r.compiled != 1 ||
+        r.note[0])
         return false;
     chmod(folder, 0500);
     r = (BuildReport){0};
@@ -376,7 +381,8 @@ static bool read_only(const char *folder)
 
 static bool mounted(const char *folder, unsigned long flags, const char *data)
 {
-    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+    return unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
            mount("tmpfs", folder, "tmpfs", flags, data) == 0 && chmod(folder, 0700) == 0;
 }
 
@@ -427,7 +433,7 @@ int main(void)
     mkdir(temporary, 0700);
     setenv("TMPDIR", temporary, 1);
 #define PLACE(name) (snprintf(path, sizeof path, "%s/" name, folder), path)
-#define MADE(name) (mkdir(PLACE(name), 0700), path)
+#define MADE(name)  (mkdir(PLACE(name), 0700), path)
     test_hash(&h);
     test_hits(&h, PLACE("hits/deep/in"));
     test_damage(&h, PLACE("damage"));

@@ -1,4 +1,5 @@
-/* harness.h - the smallest harness: CHECK counts, harness_end() reports and gives the exit code. */
+/* harness.h - the smallest harness: CHECK counts, harness_end() reports and gives the exit
+ * code. */
 #ifndef VWN_TEST_HARNESS_H
 #define VWN_TEST_HARNESS_H
 
@@ -10,7 +11,8 @@ typedef struct Harness {
     int passed, failed;
 } Harness;
 
-static inline bool harness_check(Harness *h, bool ok, const char *file, int line, const char *what)
+static inline bool harness_check(Harness *h, bool ok, const char *file, int line,
+                                 const char *what)
 {
     if (ok)
         h->passed++;
@@ -20,7 +22,7 @@ static inline bool harness_check(Harness *h, bool ok, const char *file, int line
 }
 #define CHECK(h, condition) harness_check((h), (condition), __FILE__, __LINE__, #condition)
 /* With a sentence that says which case it was. */
-#define CHECK_CASE(h, condition, text) \
+#define CHECK_CASE(h, condition, text)                                                         \
     harness_check((h), (condition), __FILE__, __LINE__, (text))
 
 static inline int harness_end(const Harness *h)

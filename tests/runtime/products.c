@@ -1,7 +1,8 @@
 /* products.c - matrix products and products by expert against plain loops in float64.
  *
- * In:  nothing.   Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads: the
- * results must be near the float64 ones, equal to each other bit for bit, and stay in their place. */
+ * In:  nothing.   Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads:
+ * the results must be near the float64 ones, equal to each other bit for bit, and stay in their
+ * place. */
 #include "../../runtime/cpu.h"
 #include "harness.h"
 
@@ -22,8 +23,8 @@ static float *random_floats(int64_t n, uint64_t seed)
 }
 
 /* The sum of products and of their magnitudes. */
-static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t batch, int64_t i,
-                  int64_t j, double *sum, double *size)
+static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t batch,
+                  int64_t i, int64_t j, double *sum, double *size)
 {
     *sum = *size = 0;
     for (int64_t l = 0; l < how->k; l++) {
@@ -38,8 +39,13 @@ static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t
 static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumulate, int64_t m,
                          int64_t n, int64_t k, int64_t batch, int64_t pad)
 {
-    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .accumulate = accumulate, .m = m,
-                      .n = n, .k = k, .batch = batch};
+    PlanMatmul how = {.transpose_a = ta,
+                      .transpose_b = tb,
+                      .accumulate = accumulate,
+                      .m = m,
+                      .n = n,
+                      .k = k,
+                      .batch = batch};
     how.lda = (ta ? m : k) + pad;
     how.ldb = (tb ? k : n) + pad;
     how.ldc = n + pad;
@@ -47,9 +53,9 @@ static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumula
     how.step_b = how.ldb * (tb ? n : k);
     how.step_c = how.ldc * m;
     char text[400];
-    snprintf(text, sizeof text, "%s %lld x %lld x %lld, %d%d%d, batch %lld, pad %lld", blas->name,
-             (long long)m, (long long)n, (long long)k, ta, tb, accumulate, (long long)batch,
-             (long long)pad);
+    snprintf(text, sizeof text, "%s %lld x %lld x %lld, %d%d%d, batch %lld, pad %lld",
+             blas->name, (long long)m, (long long)n, (long long)k, ta, tb, accumulate,
+             (long long)batch, (long long)pad);
     float *a = random_floats(how.step_a * batch, 1), *b = random_floats(how.step_b * batch, 2);
     int64_t room = how.step_c * batch + 2 * CANARY;
     float *start = random_floats(room, 3), *first = malloc((size_t)room * sizeof *first);
@@ -69,8 +75,8 @@ static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumula
         if (start[i] == canary)
             kept &= c[i] == canary;
     for (int64_t q = 0; q < batch; q++)
-        for (int64_t i = 0; i < m; i += m > 200 ? 17 : 1)
-            for (int64_t j = 0; j < n; j += n > 200 ? 13 : 1) {
+        for (int64_t i = 0; i<m; i += m> 200 ? 17 : 1)
+            for (int64_t j = 0; j<n; j += n> 200 ? 13 : 1) {
                 double sum, size;
                 int64_t at = CANARY + q * how.step_c + i * how.ldc + j;
                 naive(&how, a, b, q, i, j, &sum, &size);
@@ -91,11 +97,12 @@ static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumula
 static void test_products(Harness *h, Blas *blas)
 {
     static const int64_t shapes[][4] = {
-        {1, 1, 1, 1},     {1, 1, 5000, 1},  {7, 1, 13, 3},    {1, 11, 3, 2},     {31, 33, 37, 1},
-        {97, 101, 103, 2}, {64, 64, 64, 5}, {193, 389, 61, 1}, {513, 385, 129, 1}, {1031, 17, 5, 1},
-        {5, 2053, 9, 1},  {16, 16, 9001, 1}, {3, 5, 40000, 1}, {127, 127, 5003, 1}, {2, 3, 4, 997},
-        {8, 64, 8, 50},   {192, 192, 2048, 1}, {0, 5, 5, 1},  {5, 0, 5, 1},      {5, 7, 0, 2},
-        {5, 7, 3, 0},     {700, 8, 600, 1}, {8, 700, 600, 1}};
+        {1, 1, 1, 1},        {1, 1, 5000, 1},     {7, 1, 13, 3},   {1, 11, 3, 2},
+        {31, 33, 37, 1},     {97, 101, 103, 2},   {64, 64, 64, 5}, {193, 389, 61, 1},
+        {513, 385, 129, 1},  {1031, 17, 5, 1},    {5, 2053, 9, 1}, {16, 16, 9001, 1},
+        {3, 5, 40000, 1},    {127, 127, 5003, 1}, {2, 3, 4, 997},  {8, 64, 8, 50},
+        {192, 192, 2048, 1}, {0, 5, 5, 1},        {5, 0, 5, 1},    {5, 7, 0, 2},
+        {5, 7, 3, 0},        {700, 8, 600, 1},    {8, 700, 600, 1}};
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (int flags = 0; flags < 8; flags++)
             test_product(h, blas, flags & 1, flags & 2, flags & 4, shapes[s][0], shapes[s][1],
@@ -120,9 +127,9 @@ static void naive_expert(const PlanExpert *how, const float *x, const float *w,
                 if (how->what == EXPERT_DW)
                     out[(e * in + i) * far + j] += (double)row[i] * (double)w[p * far + j];
                 else
-                    out[p * far + j] += (double)row[i] * (double)w[how->transpose_w
-                                                                       ? (e * far + j) * in + i
-                                                                       : (e * in + i) * far + j];
+                    out[p * far + j] +=
+                        (double)row[i] * (double)w[how->transpose_w ? (e * far + j) * in + i
+                                                                    : (e * in + i) * far + j];
     }
 }
 
@@ -143,7 +150,8 @@ static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int
 {
     int64_t pairs = how->tokens * how->choices;
     int64_t size = how->what == EXPERT_Y ? pairs * how->out : how->experts * how->in * how->out;
-    int64_t second = how->what == EXPERT_Y ? how->experts * how->in * how->out : pairs * how->out;
+    int64_t second =
+        how->what == EXPERT_Y ? how->experts * how->in * how->out : pairs * how->out;
     float *x = random_floats((how->x_per_pair ? pairs : how->tokens) * how->in, 4);
     float *w = random_floats(second, 5), *y = malloc((size_t)(size + CANARY) * sizeof *y);
     float *first = malloc((size_t)(size + CANARY) * sizeof *first);
@@ -151,10 +159,12 @@ static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int
     int64_t *index = malloc((size_t)(pairs + 1) * sizeof *index);
     uint64_t seed = 6;
     char text[400];
-    snprintf(text, sizeof text, "expert: what %d, %lld tokens, %lld choices, %lld experts, "
-             "%lld -> %lld, transposed %d, per pair %d, dealt %d", (int)how->what,
-             (long long)how->tokens, (long long)how->choices, (long long)how->experts,
-             (long long)how->in, (long long)how->out, how->transpose_w, how->x_per_pair, kind);
+    snprintf(text, sizeof text,
+             "expert: what %d, %lld tokens, %lld choices, %lld experts, "
+             "%lld -> %lld, transposed %d, per pair %d, dealt %d",
+             (int)how->what, (long long)how->tokens, (long long)how->choices,
+             (long long)how->experts, (long long)how->in, (long long)how->out, how->transpose_w,
+             how->x_per_pair, kind);
     for (int64_t p = 0; p < pairs; p++)
         index[p] = deal(kind, p, how->experts, &seed);
     naive_expert(how, x, w, index, exact);
@@ -189,17 +199,20 @@ static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int
 
 static void test_experts(Harness *h, const Blas *blas)
 {
-    static const int64_t shapes[][5] = {/* tokens, choices, experts, in, out */
-                                        {1, 1, 1, 1, 1},     {37, 2, 5, 13, 29},
-                                        {300, 2, 8, 64, 48}, {601, 1, 3, 200, 131},
-                                        {5, 3, 64, 7, 11},   {0, 2, 4, 8, 8},
-                                        {9, 2, 4, 0, 8},     {9, 2, 4, 8, 0}};
+    static const int64_t shapes[][5] = {
+        /* tokens, choices, experts, in, out */
+        {1, 1, 1, 1, 1},   {37, 2, 5, 13, 29}, {300, 2, 8, 64, 48}, {601, 1, 3, 200, 131},
+        {5, 3, 64, 7, 11}, {0, 2, 4, 8, 8},    {9, 2, 4, 0, 8},     {9, 2, 4, 8, 0}};
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (int flags = 0; flags < 16; flags++) {
             PlanExpert how = {.what = flags & 1 ? EXPERT_DW : EXPERT_Y,
-                              .transpose_w = flags & 2 && !(flags & 1), .x_per_pair = flags & 2,
-                              .tokens = shapes[s][0], .choices = shapes[s][1],
-                              .experts = shapes[s][2], .in = shapes[s][3], .out = shapes[s][4]};
+                              .transpose_w = flags & 2 && !(flags & 1),
+                              .x_per_pair = flags & 2,
+                              .tokens = shapes[s][0],
+                              .choices = shapes[s][1],
+                              .experts = shapes[s][2],
+                              .in = shapes[s][3],
+                              .out = shapes[s][4]};
             test_expert(h, blas, &how, flags >> 2);
         }
 }
@@ -220,7 +233,8 @@ static void mark(void *user, int64_t lo, int64_t hi, int worker)
 
 static void test_loop(Harness *h)
 {
-    static const int64_t sizes[] = {0, 1, 2, 7, 64, 999, 1000}, grains[] = {-1, 0, 1, 3, 64, 5000};
+    static const int64_t sizes[] = {0, 1, 2, 7, 64, 999, 1000},
+                         grains[] = {-1, 0, 1, 3, 64, 5000};
     for (size_t s = 0; s < COUNT_OF(sizes); s++)
         for (size_t g = 0; g < COUNT_OF(grains); g++)
             for (int threads = 1; threads <= 4; threads++) {

@@ -1,0 +1,150 @@
+/* cpu_describe.c - what the CPU backend finds on this machine, for people.
+ *
+ * In:  options.   Out: "key: value" lines.
+ * The one idea: it asks the same functions that a run asks, so it cannot say anything else.
+ */
+#define _GNU_SOURCE
+#include "cache.h"
+#include "cpu.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- memory ---- */
+
+/* A number of bytes from a file of one number, -1 when there is none ("max"). */
+static int64_t number_in(const char *path)
+{
+    char text[64];
+    FILE *f = fopen(path, "re");
+    bool ok = f && fgets(text, sizeof text, f);
+    if (f)
+        fclose(f);
+    return ok && text[0] >= '0' && text[0] <= '9' ? (int64_t)strtoull(text, NULL, 10) : -1;
+}
+
+int64_t memory_available(int64_t *total)
+{
+    int64_t free_bytes = -1, swap = 0, value;
+    char line[256];
+    FILE *f = fopen("/proc/meminfo", "re");
+    *total = -1;
+    while (f && fgets(line, sizeof line, f)) {
+        long long kib;
+        if (sscanf(line, "MemTotal: %lld", &kib) == 1)
+            *total = kib << 10;
+        else if (sscanf(line, "MemAvailable: %lld", &kib) == 1)
+            free_bytes = kib << 10;
+        else if (sscanf(line, "SwapFree: %lld", &kib) == 1)
+            swap = kib << 10;
+    }
+    if (f)
+        fclose(f);
+    if (free_bytes >= 0)
+        free_bytes += swap;
+    int64_t most = number_in("/sys/fs/cgroup/memory.max");
+    if (most >= 0 && (value = number_in("/sys/fs/cgroup/memory.current")) >= 0 &&
+        (free_bytes < 0 || most - value < free_bytes))
+        free_bytes = most > value ? most - value : 0;
+    return free_bytes;
+}
+
+/* ---- what there is, for people ---- */
+
+static void describe_memory(Buf *out)
+{
+    int64_t total, left = memory_available(&total);
+    if (total > 0)
+        buf_printf(out, "memory: %.1f GiB, %.1f GiB available\n", (double)total / (1 << 30),
+                   (double)(left < 0 ? 0 : left) / (1 << 30));
+}
+
+static void describe_processor(Buf *out)
+{
+    char line[256], *model = NULL;
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    while (f && !model && fgets(line, sizeof line, f))
+        if (!strncmp(line, "model name", 10) && (model = strstr(line, ": ")))
+            model[strcspn(model, "\n")] = 0;
+    if (f)
+        fclose(f);
+    buf_printf(out, "processor: %s, %s\n", model ? model + 2 : "unknown", cpu_simd_level());
+}
+
+static void describe_cache(Buf *out, const CpuOptions *how)
+{
+    Cache cache;
+    cache_open(&cache, how->cache_dir);
+    int64_t files, bytes;
+    cache_size(&cache, &files, &bytes);
+    if (cache.readable && cache.writable)
+        buf_printf(out, "kernel cache: %s (%lld files, %.1f MiB)\n", cache.dir,
+                   (long long)files, (double)bytes / 1048576);
+    else
+        buf_printf(out, "kernel cache: %s\n", cache.note[0] ? cache.note : "none");
+    cache_close(&cache);
+}
+
+/* True when one of the libraries can be loaded; says which. */
+static bool describe_library(Buf *out, const char *what, const char *const *names)
+{
+    for (; *names; names++) {
+        void *library = dlopen(*names, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
+        if (!library)
+            continue;
+        buf_printf(out, "%s: %s\n", what, *names);
+        dlclose(library);
+        return true;
+    }
+    buf_printf(out, "%s: not found\n", what);
+    return false;
+}
+
+static void describe_gpu(Buf *out)
+{
+    static const char *const driver[] = {"libcuda.so.1", NULL};
+    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                        NULL};
+    static const char *const lt[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                     NULL};
+    bool has_driver = describe_library(out, "CUDA driver", driver);
+    bool has_nvrtc = describe_library(out, "CUDA compiler (NVRTC)", nvrtc);
+    bool has_lt = describe_library(out, "CUDA products (cuBLASLt)", lt);
+    buf_printf(out, "training runs on: the CPU%s\n",
+               has_driver && has_nvrtc && has_lt
+                   ? " (a GPU was found; this version does not use it)"
+               : has_driver ? " (a CUDA driver was found, without its libraries)"
+                            : "");
+}
+
+void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
+{
+    static const CpuOptions defaults;
+    if (!how)
+        how = &defaults;
+    char why[512];
+    Blas blas;
+    Compiler compiler;
+    (void)ctx;
+    if (compiler_find(&compiler, how->compiler, why)) {
+        buf_puts(out, "C compiler:");
+        for (char *const *w = compiler.word; *w; w++)
+            buf_printf(out, " %s", *w);
+        buf_printf(out, " (%s)\n", compiler.version);
+    } else {
+        buf_printf(out, "C compiler: %s\n", why);
+    }
+    if (blas_open(&blas, how->products, why)) {
+        buf_printf(out, "products: %s\n", blas.name);
+        blas_close(&blas);
+    } else {
+        buf_printf(out, "products: %s\n", why);
+    }
+    int may = threads_available();
+    buf_printf(out, "threads: %d of %d\n", how->threads > 0 ? how->threads : may, may);
+    describe_processor(out);
+    describe_memory(out);
+    describe_cache(out, how);
+    describe_gpu(out);
+}
