@@ -251,7 +251,7 @@ bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
 {
     *c = (Checkpoint){.file.fd = -1};
     session_defer(s, close_file, &c->file);
-    return safe_open(s->arena, path, &c->file, why) && safe_verify(&c->file, why) &&
+    return safe_open(s->arena, path, &c->file, why) && safe_verify(&c->file, true, why) &&
            read_metadata(s->arena, c, why);
 }
 

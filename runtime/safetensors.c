@@ -354,11 +354,11 @@ bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, do
     return true;
 }
 
-bool safe_verify(const SafeFile *f, char why[WHY])
+bool safe_verify(const SafeFile *f, bool required, char why[WHY])
 {
     const Json *stored = json_get(f->metadata, "checksum");
     if (!stored)
-        return true;
+        return !required || wrong(f, why, 8, "the metadata has no checksum");
     if (stored->n != 16)
         return wrong(f, why, 8 + stored->offset, "the checksum is not 16 digits");
     Checksum sum;

@@ -1,0 +1,226 @@
+/* safetensors.c - files round trip; a damaged file is an error that names file and offset. */
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "../../runtime/safetensors.h"
+#include "support.h"
+
+static const float numbers[6] = {1.5f, -0.0f, 3e-42f, -INFINITY, 7.0f, 0.1f};
+static const double doubles[2] = {0.1, 1e300};
+
+static bool write_sample(Ctx *ctx, const char *folder, const char *name, char why[WHY])
+{
+    SafeWriter w;
+    int64_t d[2] = {2, 3}, two = 2, empty[2] = {0, 4};
+    safe_begin(&w, ctx->program);
+    safe_meta(&w, "text", "a \"line\"\n\xc3\xa9", 11);
+    safe_meta(&w, "broken", "\xff", 1);
+    safe_declare(&w, "layer[1].W", SAFE_F32, 2, d);
+    safe_declare(&w, "nothing", SAFE_F32, 2, empty);
+    safe_declare(&w, "twice", SAFE_F64, 1, &two);
+    bool ok = safe_create(&w, ctx->program, folder, name, why) &&
+              safe_put(&w, numbers, 4, why) && safe_put(&w, numbers + 1, 20, why) &&
+              safe_put(&w, doubles, 16, why) && safe_commit(&w, why);
+    safe_abandon(&w);
+    return ok;
+}
+
+static bool opens(Ctx *ctx, const char *path, SafeFile *f, bool own, char why[WHY])
+{
+    bool ok = safe_open(ctx->program, path, f, why) && safe_verify(f, own, why);
+    if (!ok)
+        safe_close(f);
+    return ok;
+}
+
+static void round_trip(Tally *t, Ctx *ctx, const char *folder)
+{
+    char why[WHY] = "";
+    double out[6];
+    SafeFile f;
+    const char *path = arena_printf(ctx->program, "%s/good.safetensors", folder);
+    CHECKF(t, write_sample(ctx, folder, "good.safetensors", why), "%s", why);
+    if (!opens(ctx, path, &f, true, why)) {
+        CHECKF(t, false, "%s", why);
+        return;
+    }
+    const SafeTensor *w = safe_find(&f, "layer[1].W"), *d = safe_find(&f, "twice");
+    CHECK(t, f.n == 3 && w && d && w->rank == 2 && w->d[0] == 2 && w->d[1] == 3);
+    CHECK(t, safe_read(&f, w, 0, 6, out, why));
+    for (int i = 0; i < 6; i++)
+        CHECKF(t, (float)out[i] == numbers[i] && !signbit(out[i]) == !signbit(numbers[i]),
+               "number %d: %g, not %g", i, out[i], numbers[i]);
+    CHECK(t, safe_read(&f, w, 4, 2, out, why) && (float)out[1] == numbers[5]);
+    CHECK(t, !safe_read(&f, w, 4, 3, out, why) && !safe_read(&f, w, -1, 1, out, why));
+    CHECK(t, safe_read(&f, d, 0, 2, out, why) && out[0] == 0.1 && out[1] == 1e300);
+    CHECK(t, safe_find(&f, "nothing")->elements == 0 && !safe_find(&f, "absent"));
+    CHECK(t, !strcmp(json_string(f.metadata, "text"), "a \"line\"\n\xc3\xa9"));
+    CHECK(t, !strcmp(json_string(f.metadata, "broken"), "\xef\xbf\xbd"));
+    safe_close(&f);
+    CHECK(t, !file_exists(arena_printf(ctx->program, "%s/.good.safetensors.tmp", folder)));
+}
+
+/* Every truncation, and every byte changed. */
+static void damaged(Tally *t, Ctx *ctx, const char *folder)
+{
+    size_t n;
+    char why[WHY];
+    SafeFile f;
+    char *good = read_file(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &n);
+    const char *path = arena_printf(ctx->program, "%s/bad.safetensors", folder);
+    for (size_t cut = 0; cut < n; cut++) {
+        write_file(path, good, cut);
+        why[0] = 0;
+        bool ok = opens(ctx, path, &f, true, why);
+        CHECKF(t, !ok && strstr(why, path) && strstr(why, "byte"), "cut at %zu: %s", cut, why);
+    }
+    for (size_t i = 0; i < n; i++)
+        for (int bit = 0; bit < 8; bit += 1) {
+            good[i] = (char)(good[i] ^ 1 << bit);
+            write_file(path, good, n);
+            why[0] = 0;
+            bool ok = opens(ctx, path, &f, true, why);
+            CHECKF(t, !ok && strstr(why, "byte"), "bit %d of byte %zu: %s", bit, i, why);
+            good[i] = (char)(good[i] ^ 1 << bit);
+        }
+    write_file(path, good, n);
+    CHECK(t, opens(ctx, path, &f, true, why));
+    safe_close(&f);
+    ctx_release(ctx, good);
+}
+
+static void write_raw(const char *path, uint64_t length, const char *header, size_t data)
+{
+    char file[4096] = {0};
+    size_t n = strlen(header);
+    for (int i = 0; i < 8; i++)
+        file[i] = (char)(length >> 8 * i);
+    memcpy(file + 8, header, n);
+    write_file(path, file, 8 + n + data);
+}
+
+/* Headers that lie. */
+static void hostile(Tally *t, Ctx *ctx, const char *folder)
+{
+    static const struct {
+        const char *header;
+        size_t data;
+        const char *says; /* NULL: a good file */
+    } cases[] = {
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, NULL},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}", 4, NULL},
+        {"{}", 0, NULL},
+        {"{}", 4, "belong to no tensor"},
+        {"[]", 0, "does not begin"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "overlaps"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "overlaps"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "no tensor"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8, "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, "no shape"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
+         "too large"},
+        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
+         "numbers of"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
+         "axes"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "numbers of"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e300]}}", 8, "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9223372036854775807]}}", 8,
+         "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "two data_offsets"},
+        {"{\"a\":{\"dtype\":\"F99\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
+        {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
+        {"{\"a\":7}", 0, "description"},
+        {"{\"__metadata__\":{\"x\":1}}", 0, "not a string"},
+        {"{\"__metadata__\":[]}", 0, "not an object"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, "twice"},
+        {"{\"a\":", 0, "byte"},
+    };
+    char why[WHY];
+    SafeFile f;
+    const char *path = arena_printf(ctx->program, "%s/raw.safetensors", folder);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        write_raw(path, strlen(cases[i].header), cases[i].header, cases[i].data);
+        why[0] = 0;
+        bool ok = opens(ctx, path, &f, false, why);
+        if (ok)
+            safe_close(&f);
+        CHECKF(t, cases[i].says ? !ok && strstr(why, cases[i].says) && strstr(why, path) : ok,
+               "%s: %s", cases[i].header, why);
+    }
+    static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        write_raw(path, lengths[i], "{}", 0);
+        CHECKF(t, !opens(ctx, path, &f, false, why), "a header of %llu bytes",
+               (unsigned long long)lengths[i]);
+    }
+    CHECK(t, !opens(ctx, folder, &f, false, why) && strstr(why, "not a file"));
+    CHECK(t, !opens(ctx, "absent.safetensors", &f, false, why) && strstr(why, "No such file"));
+}
+
+/* No room: the sentence says so, the old file is whole, nothing half-written stays. */
+static void no_room(Tally *t, Ctx *ctx, const char *folder)
+{
+    char why[WHY] = "";
+    SafeFile f;
+    struct rlimit was, small;
+    getrlimit(RLIMIT_FSIZE, &was);
+    small = was;
+    for (rlim_t limit = 0; limit < 500; limit += 37) {
+        small.rlim_cur = limit;
+        setrlimit(RLIMIT_FSIZE, &small);
+        bool ok = write_sample(ctx, folder, "good.safetensors", why);
+        setrlimit(RLIMIT_FSIZE, &was);
+        if (limit < 300)
+            CHECKF(t, !ok && strstr(why, "could not be written") && strstr(why, "untouched"),
+                   "limit %d: %s", (int)limit, why);
+        CHECK(t, !file_exists(arena_printf(ctx->program, "%s/.good.safetensors.tmp", folder)));
+        CHECK(t, opens(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &f, true, why));
+        safe_close(&f);
+    }
+    CHECK(t, !write_sample(ctx, "absent_folder", "x", why) && strstr(why, "No such file"));
+}
+
+/* Any way of cutting a stream gives the same checksum. */
+static void checksums(Tally *t)
+{
+    unsigned char bytes[200];
+    for (int i = 0; i < 200; i++)
+        bytes[i] = (unsigned char)(i * 37);
+    for (size_t n = 0; n < 200; n += 13) {
+        Checksum whole, parts;
+        checksum_begin(&whole);
+        checksum_add(&whole, bytes, n);
+        for (size_t piece = 1; piece < 70; piece += 3) {
+            checksum_begin(&parts);
+            for (size_t at = 0; at < n; at += piece)
+                checksum_add(&parts, bytes + at, n - at < piece ? n - at : piece);
+            CHECK(t, checksum_end(&parts) == checksum_end(&whole));
+        }
+    }
+}
+
+int main(void)
+{
+    Tally t = {0};
+    Ctx *ctx = ctx_new(NULL);
+    const char *folder = scratch_folder(ctx);
+    signal(SIGXFSZ, SIG_IGN);
+    checksums(&t);
+    round_trip(&t, ctx, folder);
+    damaged(&t, ctx, folder);
+    hostile(&t, ctx, folder);
+    no_room(&t, ctx, folder);
+    scratch_remove(folder);
+    ctx_free(ctx);
+    return tally_end(&t, "safetensors");
+}

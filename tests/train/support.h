@@ -1,0 +1,49 @@
+/* support.h - what the training tests share: counting checks, a scratch folder, a tiny model.
+ *
+ * In:  a seed.   Out: a Unit built by hand with ir_*, a folder that is removed at the end.
+ * The one idea: the tests need no language, so they test the runtime alone.
+ */
+#ifndef TRAIN_SUPPORT_H
+#define TRAIN_SUPPORT_H
+
+#include <stdio.h>
+
+#include "../../runtime/session.h"
+
+/* ---- checks ---- */
+typedef struct Tally {
+    int passed, failed;
+} Tally;
+void check_at(Tally *t, bool good, const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+#define CHECK(t, good) check_at((t), (good), __FILE__, __LINE__, "%s", #good)
+#define CHECKF(t, good, ...) check_at((t), (good), __FILE__, __LINE__, __VA_ARGS__)
+int tally_end(const Tally *t, const char *what);
+
+/* ---- files ---- */
+const char *scratch_folder(Ctx *ctx); /* a fresh one; removed by scratch_remove */
+void scratch_remove(const char *folder);
+void write_file(const char *path, const void *bytes, size_t n);
+char *read_file(Ctx *ctx, const char *path, size_t *n); /* NULL when it cannot be read */
+bool file_exists(const char *path);
+
+/* ---- a model: logits = tanh(E[tokens] W1 + b) W2, with dropout, a second loss twice, a metric ---- */
+typedef struct TinyOptions {
+    int64_t vocab, width, context, batch, micro, steps;
+    const char *text;      /* path of the text */
+    const char *optimizer; /* NULL: adamw */
+    double lr, dropout;
+    bool bad_log;          /* adds a module whose values become NaN: log of a shrinking buffer */
+    double spike_at;       /* the loss is multiplied by 1000 from this step on; 0 = never */
+} TinyOptions;
+Unit *tiny_unit(Ctx *ctx, const TinyOptions *how);
+
+/* A context as vwn_open makes it. */
+vwn_context *tiny_context(bool reference, int threads);
+void tiny_close(vwn_context *v);
+extern const Hooks tiny_hooks; /* resolved_text gives "tiny V W T" from which check makes the unit */
+
+/* A text of n bytes over a few letters with some structure. */
+void write_text_file(const char *path, size_t n);
+
+#endif
