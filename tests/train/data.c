@@ -1,0 +1,353 @@
+/* data.c - the order of windows, tokenizers, good and bad token files. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../../runtime/data.h"
+#include "support.h"
+
+typedef struct Opening {
+    Session s;
+    DataSpec spec;
+    TokenizerSpec tokenizer;
+    Tokenizer *known;
+    int64_t context, vocab;
+    Data *data;
+    vwn_context *owner;
+} Opening;
+
+static Status open_body(void *user)
+{
+    Opening *o = user;
+    session_open(&o->s, o->owner);
+    DataOptions how = {&o->spec, &o->tokenizer, o->known, o->context, o->vocab};
+    o->data = data_open(&o->s, &how);
+    split_need_window(&o->s, &o->data->train);
+    return ST_OK;
+}
+
+static Status reopen(Opening *o)
+{
+    session_close(&o->s);
+    o->data = NULL;
+    diag_truncate(o->owner->ctx, 0);
+    return guarded(o->owner->ctx, open_body, o);
+}
+
+static Opening opening(vwn_context *v, DataKind kind, const char *path, int64_t context)
+{
+    return (Opening){.s.owner = v, .owner = v, .context = context, .tokenizer.kind = TOKENIZER_BYTES,
+                     .spec = {.kind = kind, .path = path, .folder = "", .bits = 16}};
+}
+
+static void permutations(Tally *t)
+{
+    unsigned char seen[1100];
+    for (uint64_t n = 1; n < 1100; n = n < 40 ? n + 1 : n * 3 / 2) {
+        memset(seen, 0, sizeof seen);
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t p = permute_index(99, n, i);
+            CHECKF(t, p < n && !seen[p], "permutation of %d at %d", (int)n, (int)i);
+            seen[p < 1100 ? p : 0] = 1;
+        }
+    }
+    int same = 0, ordered = 0;
+    for (uint64_t i = 0; i < 1000; i++) {
+        same += permute_index(1, 1000, i) == permute_index(2, 1000, i);
+        ordered += permute_index(1, 1000, i + 1 < 1000 ? i + 1 : 0) == permute_index(1, 1000, i) + 1;
+    }
+    CHECKF(t, same < 10 && ordered < 10, "%d the same under another key, %d in order", same, ordered);
+    CHECK(t, permute_index(5, (uint64_t)1 << 40, 12345) < (uint64_t)1 << 40);
+}
+
+/* Per epoch every window once, none overlapping; offsets differ; the same again from any point. */
+static void order(Tally *t, vwn_context *v, const char *folder)
+{
+    enum { N = 5000, C = 32 };
+    char *text = malloc(N);
+    for (int i = 0; i < N; i++)
+        text[i] = (char)(i * 7 + i / 256);
+    const char *path = arena_printf(v->ctx->program, "%s/order.txt", folder);
+    write_file(path, text, N);
+    Opening o = opening(v, DATA_TEXT_FILE, path, C);
+    o.vocab = 256;
+    o.spec.val = 0.1;
+    CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
+    const Split *s = &o.data->train;
+    CHECK(t, s->tokens == 4500 && o.data->val.tokens == 500);
+    CHECK(t, s->windows == 4500 / C - 1);
+    int64_t token[C], label[C], offset[3];
+    char why[WHY];
+    for (int64_t epoch = 0; epoch < 3; epoch++) {
+        unsigned char used[N] = {0};
+        int64_t least = N;
+        for (int64_t i = 0; i < s->windows; i++) {
+            Window w = split_window(s, 7, epoch * s->windows + i);
+            CHECK(t, w.first >= 0 && w.first + C <= 4499 && !used[w.first]);
+            for (int k = 0; k < C; k++)
+                CHECK(t, !used[w.first + k]++);
+            least = w.first < least ? w.first : least;
+            if (i % 16)
+                continue;
+            CHECK(t, split_read(s, w, token, label, why));
+            for (int k = 0; k < C; k++)
+                CHECK(t, token[k] == (unsigned char)text[w.first + k] &&
+                             label[k] == (unsigned char)text[w.first + k + 1]);
+        }
+        offset[epoch] = least;
+    }
+    CHECK(t, offset[0] != offset[1] || offset[1] != offset[2]);
+    Window a = split_window(s, 7, 200), b = split_window(s, 8, 200);
+    CHECK(t, a.first != b.first || split_window(s, 7, 201).first != split_window(s, 8, 201).first);
+    CHECK(t, a.first == split_window(s, 7, 200).first);
+    /* evaluation windows: fixed, apart, within the last share, the last label missing at most */
+    const Split *e = &o.data->val;
+    int64_t all = split_fixed_windows(e), before = -1;
+    CHECK(t, all == 500 / C);
+    for (int64_t i = 0; i < all; i++) {
+        Window w = split_fixed(e, i, all);
+        CHECK(t, w.first == 4500 + i * C && split_read(e, w, token, label, why));
+        CHECK(t, split_fixed(e, i / 3, all / 3).first >= 4500);
+    }
+    for (int64_t i = 0; i < 4; i++) {
+        int64_t at = split_fixed(e, i, 4).first;
+        CHECK(t, at >= before + C && at + C <= N);
+        before = at;
+    }
+    session_close(&o.s);
+    free(text);
+}
+
+static void edges(Tally *t, vwn_context *v, const char *folder)
+{
+    int64_t token[8], label[8];
+    char why[WHY];
+    const char *path = arena_printf(v->ctx->program, "%s/short.txt", folder);
+    for (size_t n = 1; n < 40; n++) {
+        write_file(path, "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz", n);
+        Opening o = opening(v, DATA_TEXT_FILE, path, 8);
+        Status st = reopen(&o);
+        if (n < 8) {
+            CHECKF(t, st == ST_ENVIRONMENT && strstr(v->ctx->message, "fewer than the context"),
+                   "%s", v->ctx->message);
+        } else {
+            const Split *s = &o.data->train;
+            CHECK(t, st == ST_OK && s->windows >= 1);
+            for (int64_t i = 0; i < 3 * s->windows; i++) {
+                Window w = split_window(s, 3, i);
+                CHECK(t, w.first >= 0 && (size_t)w.first + 8 <= n);
+                CHECK(t, split_read(s, w, token, label, why));
+                CHECK(t, label[7] == -1 ? (size_t)w.first + 8 == n : (size_t)w.first + 8 < n);
+                CHECK(t, label[7] >= 0 || n == 8);
+            }
+        }
+        session_close(&o.s);
+    }
+    Opening o = opening(v, DATA_TEXT_FILE, path, 8);
+    write_file(path, "", 0);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "empty"));
+    o.spec.path = "absent.txt";
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "absent.txt: No such"));
+    o.spec.path = folder;
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a file"));
+    session_close(&o.s);
+}
+
+static void tokenizers(Tally *t, vwn_context *v, const char *folder)
+{
+    static const char text[] = "na\xc3\xafve caf\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80 abc abc abc";
+    const char *path = arena_printf(v->ctx->program, "%s/utf8.txt", folder);
+    write_file(path, text, sizeof text - 1);
+    Opening o = opening(v, DATA_TEXT_FILE, path, 4);
+    o.tokenizer.kind = TOKENIZER_CHARS;
+    o.vocab = 32;
+    CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
+    Tokenizer *k = o.data->tokenizer;
+    CHECK(t, k->size == 12 && o.data->train.tokens == 25);
+    for (int64_t i = 1; i < k->size; i++)
+        CHECK(t, k->code[i - 1] < k->code[i]);
+    Buf b = buf_new(v->ctx->program);
+    tokenizer_vocabulary(k, &b);
+    Tokenizer *again = tokenizer_from(v->ctx->program, b.s, b.n);
+    CHECK(t, again && again->size == k->size && !memcmp(again->code, k->code, 12 * 4));
+    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) && !tokenizer_from(v->ctx->program, "\xff", 1));
+    int64_t ids[64];
+    char why[WHY], out[4];
+    int64_t n = tokenizer_encode(k, "x", text, sizeof text - 1, ids, why);
+    CHECK(t, n == 25);
+    size_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        size_t len = tokenizer_decode(k, ids[i], out);
+        CHECK(t, !memcmp(out, text + at, len));
+        at += len;
+    }
+    CHECK(t, at == sizeof text - 1);
+    CHECK(t, tokenizer_encode(k, "x", "abz", 3, ids, why) == -1 && strstr(why, "byte 2"));
+    CHECK(t, tokenizer_decode(k, 12, out) == 0 && tokenizer_decode(k, -1, out) == 0);
+    int64_t token[4], label[4];
+    Window w = split_window(&o.data->train, 1, 0);
+    CHECK(t, split_read(&o.data->train, w, token, label, why) && token[1] == label[0]);
+    CHECK(t, token[0] == ids[w.first]);
+
+    o.vocab = 11;
+    CHECK(t, reopen(&o) == ST_INPUT && diag_errors(v->ctx) == 1);
+    CHECK(t, !strcmp(diag_get(v->ctx, 0)->code, "E0601"));
+    o.vocab = 32;
+    o.known = again;
+    write_file(path, "abc abc abz abc", 15);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 10"));
+    o.known = NULL;
+    write_file(path, "abc abc\xff" "abc abc", 15);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 7"));
+    o.tokenizer.kind = TOKENIZER_FILE;
+    CHECK(t, reopen(&o) == ST_INPUT && strstr(v->ctx->message, "token_files"));
+    session_close(&o.s);
+}
+
+static void put_shard(const char *path, int header, int bits, int n, int count, int big_at)
+{
+    unsigned char bytes[1024 + 4 * 600] = {0};
+    int32_t head[3] = {20240520, 1, count};
+    if (header)
+        memcpy(bytes, head, sizeof head);
+    for (int i = 0; i < n; i++) {
+        uint32_t v = i == big_at ? 60000 : (uint32_t)(i * 31 % 1000);
+        memcpy(bytes + header + i * (bits / 8), &v, (size_t)bits / 8);
+    }
+    write_file(path, bytes, (size_t)(header + n * (bits / 8)));
+}
+
+/* Everything in the order of the run can be read, or the sentence of the first failure. */
+static bool read_all(const Split *s, char why[WHY])
+{
+    int64_t token[16], label[16];
+    for (int64_t i = 0; i < s->windows; i++)
+        if (!split_read(s, split_window(s, 1, i), token, label, why))
+            return false;
+    return true;
+}
+
+static void shards(Tally *t, vwn_context *v, const char *folder)
+{
+    Arena *a = v->ctx->program;
+    char why[WHY] = "";
+    const char *odd = arena_printf(a, "%s/a[1]", folder); /* a folder whose name looks like a pattern */
+    char command[200];
+    snprintf(command, sizeof command, "mkdir -p '%s'", odd);
+    CHECK(t, system(command) == 0);
+    const char *p0 = arena_printf(a, "%s/s_0.bin", odd), *p1 = arena_printf(a, "%s/s_1.bin", odd);
+    const char *p2 = arena_printf(a, "%s/s_2.bin", odd);
+    for (int bits = 16; bits <= 32; bits += 16)
+        for (int header = 0; header <= 1024; header += 1024) {
+            put_shard(p0, header, bits, 500, 500, -1);
+            put_shard(p1, header, bits, 300, 300, -1);
+            put_shard(p2, header, bits, 9, 9, -1);
+            Opening o = opening(v, DATA_TOKEN_FILES, "s_*.bin", 16);
+            o.spec.folder = odd;
+            o.spec.bits = bits;
+            o.spec.llmc_header = header > 0;
+            o.spec.val_path = "s_1.bin";
+            o.vocab = 1000;
+            CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
+            const Split *s = &o.data->train;
+            CHECK(t, s->tokens == 809 && s->n == 2 && s->unused == 1 && o.data->val.tokens == 300);
+            CHECKF(t, read_all(s, why), "%s", why);
+            int64_t token[16], label[16];
+            Window w = split_window(s, 1, 5);
+            split_read(s, w, token, label, why);
+            CHECK(t, token[3] == (w.first + 3) * 31 % 1000 && label[3] == (w.first + 4) * 31 % 1000);
+            /* a token that is too large, found when its window is read */
+            session_close(&o.s);
+            put_shard(p1, header, bits, 300, 300, 150);
+            CHECK(t, reopen(&o) == ST_OK && !read_all(&o.data->train, why));
+            const char *place = arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
+            CHECKF(t, strstr(why, place), "%s, not %s", why, place);
+            /* cut while it is read */
+            session_close(&o.s);
+            put_shard(p1, header, bits, 300, 300, -1);
+            CHECK(t, reopen(&o) == ST_OK && truncate(p1, 40) == 0);
+            CHECKF(t, !read_all(&o.data->train, why) && strstr(why, "s_1.bin: byte 40") &&
+                          strstr(why, "changed"), "%s", why);
+            session_close(&o.s);
+            remove(p0), remove(p1), remove(p2);
+        }
+}
+
+static void bad_shards(Tally *t, vwn_context *v, const char *folder)
+{
+    const char *p = arena_printf(v->ctx->program, "%s/one.bin", folder);
+    Opening o = opening(v, DATA_TOKEN_FILES, p, 16);
+    o.vocab = 1000;
+    o.spec.llmc_header = true;
+    put_shard(p, 1024, 16, 100, 101, -1);
+    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1224: the header says 101"),
+           "%s", v->ctx->message);
+    put_shard(p, 1024, 16, 100, 99, -1);
+    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1222"), "%s",
+           v->ctx->message);
+    put_shard(p, 1024, 16, 100, -1, -1);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte"));
+    put_shard(p, 0, 16, 600, 0, -1);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a token file of llm.c"));
+    put_shard(p, 0, 16, 100, 0, -1);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "within its 1,024-byte header"));
+    put_shard(p, 1024, 16, 0, 0, -1);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "no tokens"));
+    o.spec.llmc_header = false;
+    write_file(p, "12345", 5);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 4: the last token is cut"));
+    write_file(p, "", 0);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "empty"));
+    put_shard(p, 0, 16, 10, 0, -1);
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "fewer than the context"));
+    o.spec.path = "absent_*.bin";
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "no file matches"));
+    session_close(&o.s);
+}
+
+static void fingerprints(Tally *t, vwn_context *v, const char *folder)
+{
+    Arena *a = v->ctx->program;
+    const char *p = arena_printf(a, "%s/print.txt", folder);
+    Buf first = buf_new(a);
+    static char text[300000];
+    memset(text, 'a', sizeof text);
+    write_file(p, text, sizeof text);
+    Opening o = opening(v, DATA_TEXT_FILE, p, 16);
+    CHECK(t, reopen(&o) == ST_OK);
+    data_fingerprint(o.data, &first);
+    CHECK(t, !data_difference(a, first.s, first.s));
+    const struct {
+        size_t size, at;
+        const char *says;
+    } changes[] = {{sizeof text, 10, "content"}, {sizeof text, sizeof text - 5, "content"},
+                   {sizeof text - 1, 0, "bytes"}};
+    for (size_t i = 0; i < COUNT_OF(changes); i++) {
+        Buf now = buf_new(a);
+        text[changes[i].at] = i < 2 ? 'b' : 'a';
+        write_file(p, text, changes[i].size);
+        text[changes[i].at] = 'a';
+        CHECK(t, reopen(&o) == ST_OK);
+        data_fingerprint(o.data, &now);
+        const char *d = data_difference(a, first.s, now.s);
+        CHECKF(t, d && strstr(d, changes[i].says) && strstr(d, "print.txt"), "%s", d ? d : "none");
+    }
+    CHECK(t, data_difference(a, first.s, "[]") && data_difference(a, "nonsense", first.s));
+    session_close(&o.s);
+}
+
+int main(void)
+{
+    Tally t = {0};
+    vwn_context *v = tiny_context(true, 1);
+    const char *folder = scratch_folder(v->ctx);
+    permutations(&t);
+    order(&t, v, folder);
+    edges(&t, v, folder);
+    tokenizers(&t, v, folder);
+    shards(&t, v, folder);
+    bad_shards(&t, v, folder);
+    fingerprints(&t, v, folder);
+    scratch_remove(folder);
+    tiny_close(v);
+    return tally_end(&t, "data");
+}
