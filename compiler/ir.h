@@ -153,7 +153,8 @@ typedef struct Sdpa {
     bool causal;
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
     int64_t window;                 /* 0 = none; else keys t - window < u <= t (two-sided when full) */
-    Name site;
+    Name site; /* dropout: probability (b, h, t, u) is kept, and divided by 1 - rate, when uniform
+                  number ((b H + h) T + t) S + u of the site is not below the rate */
 } Sdpa;
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how); /* q [B,T,H,d], k v [B,S,K,d or dv] */
 Val ir_stop(Graph *g, Val x);                                /* identity without gradient */

@@ -81,6 +81,43 @@ static Val zeros(Simplifier *s, const Draft *d)
     return emit_uniform(s, &d->shape, d->dtype, 0);
 }
 
+/* The sum of two tensors in zeros that follow one another along an axis (the gradients of two
+ * slices) is their concatenation; 0 when they are anything else. */
+static Val join_pads(Simplifier *s, Val x, Val y)
+{
+    const Node *a = made(s, x), *b = made(s, y);
+    if (a->op != OP_PAD || b->op != OP_PAD || a->a.i != b->a.i)
+        return 0;
+    if (a->a.j > b->a.j) {
+        const Node *later = a;
+        a = b;
+        b = later;
+    }
+    Shape whole = a->shape;
+    Dim first = shape_of(s->g, a->in[0])->d[a->a.i];
+    if (!dim_static(first) || !dim_static(shape_of(s->g, b->in[0])->d[a->a.i]) ||
+        a->a.j + first.n != b->a.j)
+        return 0;
+    Attr pad = a->a;
+    Val both[2] = {a->in[0], b->in[0]};
+    Val v = emit(s, OP_CONCAT, both, 2, &(Attr){.i = pad.i}, NULL);
+    return emit(s, OP_PAD, &v, 1, &pad, &whole);
+}
+
+/* The same inside a longer sum: x + pad + pad. Each element gets the same terms as before. */
+static Val join_pads_in_sum(Simplifier *s, Val sum, Val pad)
+{
+    if (!is_op(s, sum, OP_ADD) || !is_op(s, pad, OP_PAD))
+        return 0;
+    const Node *n = made(s, sum);
+    for (int k = 0; k < 2; k++) {
+        Val joined = join_pads(s, n->in[k], pad);
+        if (joined)
+            return emit_op(s, OP_ADD, n->in[1 - k], joined, 0);
+    }
+    return 0;
+}
+
 static Val sums(Simplifier *s, const Draft *d)
 {
     Val a = d->in[0], b = d->in[1];
@@ -91,9 +128,14 @@ static Val sums(Simplifier *s, const Draft *d)
         return minus ? emit_op(s, OP_NEG, b, 0, 0) : b;
     if (is_op(s, b, OP_NEG))
         return emit_op(s, minus ? OP_ADD : OP_SUB, a, input_of(s, b), 0);
-    if (!minus && is_op(s, a, OP_NEG))
+    if (minus)
+        return 0;
+    if (is_op(s, a, OP_NEG))
         return emit_op(s, OP_SUB, b, input_of(s, a), 0);
-    return 0;
+    Val joined = join_pads(s, a, b);
+    if (!joined)
+        joined = join_pads_in_sum(s, a, b);
+    return joined ? joined : join_pads_in_sum(s, b, a);
 }
 
 static Val products(Simplifier *s, const Draft *d)
@@ -182,7 +224,7 @@ static Val repeat_later(Simplifier *s, const Draft *d)
 {
     double x;
     Shape small = d->shape;
-    for (int k = 0; k < small.rank; k++) {
+    for (int k = 0; k < small.rank && k < MAX_RANK; k++) {
         bool repeated = true;
         for (size_t i = 0; i < d->n_in; i++) {
             const Node *n = made(s, d->in[i]);
@@ -287,20 +329,27 @@ static Val joins_again(const Simplifier *s, const Draft *d)
     return shape_eq(shape_of(s->g, source), &d->shape) ? source : 0;
 }
 
+/* Without empty inputs, and with the inputs of an inner concatenation instead of it. */
 static Val concats(Simplifier *s, const Draft *d)
 {
-    size_t kept = 0;
+    bool nested = false;
     int axis = (int)d->a.i;
-    Val *in = NEW_ARRAY(s->memory, Val, d->n_in);
-    for (size_t k = 0; k < d->n_in; k++)
-        if (shape_of(s->g, d->all[k])->d[axis].n != 0)
-            in[kept++] = d->all[k];
-    if (kept == 0)
+    VEC(Val) in = {0};
+    for (size_t k = 0; k < d->n_in; k++) {
+        const Node *n = made(s, d->all[k]);
+        bool inner = n->op == OP_CONCAT && n->a.i == axis;
+        nested = nested || inner;
+        for (size_t i = 0; inner && i < n->n_in; i++)
+            vec_push(s->memory, &in, n->in[i]);
+        if (!inner && n->shape.d[axis].n != 0)
+            vec_push(s->memory, &in, d->all[k]);
+    }
+    if (in.n == 0)
         return d->all[0];
-    if (kept == 1)
-        return in[0];
-    if (kept < d->n_in)
-        return emit(s, OP_CONCAT, in, kept, &d->a, NULL);
+    if (in.n == 1)
+        return in.v[0];
+    if (nested || in.n < d->n_in)
+        return emit(s, OP_CONCAT, in.v, in.n, &d->a, NULL);
     return joins_again(s, d);
 }
 

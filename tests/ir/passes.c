@@ -208,6 +208,20 @@ IDENTITY(split_and_joined)
     Val p[2] = {ir_slice(b->g, x, 3, 0, 2), ir_slice(b->g, x, 3, 2, 4)};
     return ir_concat(b->g, p, 2, 3);
 }
+/* the gradients of three slices, as the sweep adds them up */
+IDENTITY(slices_summed)
+{
+    Val p0 = ir_pad(b->g, ir_slice(b->g, U(EXP, x), 3, 0, 2), 3, 0, 4);
+    Val p1 = ir_pad(b->g, ir_slice(b->g, U(SIN, x), 3, 0, 3), 3, 2, 1);
+    Val p2 = ir_pad(b->g, ir_slice(b->g, U(COS, x), 3, 0, 1), 3, 5, 0);
+    return B2(ADD, B2(ADD, B2(ADD, x, p2), p1), p0);
+}
+IDENTITY(slices_apart)
+{
+    Val p0 = ir_pad(b->g, ir_slice(b->g, x, 3, 0, 2), 3, 0, 4);
+    Val p1 = ir_pad(b->g, ir_slice(b->g, x, 3, 1, 2), 3, 1, 3);
+    return B2(ADD, p0, p1);
+}
 IDENTITY(joined_and_split)
 {
     Val p[2] = {x, U(EXP, x)};
@@ -270,6 +284,8 @@ static const Identity identities[] = {
     {"sum of repeats", sum_of_repeats, "ext sum fill reshape broadcast mul"},
     {"sum over one", sum_of_ones, "ext sum"},
     {"split and joined", split_and_joined, "ext"},
+    {"slices summed", slices_summed, "ext exp slice sin slice cos slice concat add"},
+    {"slices that overlap", slices_apart, "ext slice pad slice pad add"},
     {"joined and split", joined_and_split, "ext slice"},
     {"tables", folded, "ext const broadcast mul"},
     {"scalars first", scalar_first, "ext host reshape fill reshape add exp broadcast mul"},
