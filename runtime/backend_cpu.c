@@ -1,8 +1,10 @@
-/* backend_cpu.c - the CPU behind the table of backend.h: memory, running, opening and closing.
+/* backend_cpu.c - the CPU behind the table of backend.h: memory, running, opening and
+ * closing.
  *
- * In:  modules made by cpu_kernels.c, addresses, sizes.   Out: computed rows.
- * The one idea: the loop over rows is here, the kernels are only bodies; see threads.h for why
- * the results do not depend on threads.
+ * In:  modules made by cpu_kernels.c, addresses, sizes.
+ * Out: computed rows.
+ * The one idea: the loop over rows is here, the kernels are only bodies; see threads.h for
+ * why the results do not depend on threads.
  */
 #define _GNU_SOURCE
 #include "cpu_backend.h"

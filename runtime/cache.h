@@ -1,13 +1,15 @@
 /* cache.h - compiled kernels on disk.
  *
  * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of a shared
- * object. Out: the path of a verified object, or a miss. The one idea: an object is named by
- * the hash of its bytes, and a small JSON file named by the key says which object holds the
- * kernel. Both are written under another name and renamed, so a reader sees all or nothing;
- * whatever does not verify is a miss and is written again.
+ * object.
+ * Out: the path of a verified object, or a miss.
+ * The one idea: an object is named by the hash of its bytes, and a small JSON file named by
+ * the key says which object holds the kernel. Both are written under another name and
+ * renamed, so a reader sees all or nothing; whatever does not verify is a miss and is written
+ * again.
  *
- * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder that
- * belongs to somebody else, or that others may write, is refused.
+ * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder
+ * that belongs to somebody else, or that others may write, is refused.
  */
 #ifndef VWN_CACHE_H
 #define VWN_CACHE_H

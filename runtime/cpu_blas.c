@@ -1,21 +1,27 @@
 /* cpu_blas.c - matrix products of the CPU backend.
  *
- * In:  a PlanMatmul and three float arrays.   Out: C, the same bits for every number of
- * threads. The one idea: libraries may sum in another order when they use more threads. So the
- * product is cut into tiles here, by a rule that knows the shape and nothing else, and the
- * library computes each tile on one thread. A long k with a small result is cut along k, the
- * parts added in order.
- *
- * Measured (2 cores of a Zen 5 server with AVX-512, oneDNN 2.6,
- * tests/runtime/bench_products.c): share of the rate of oneDNN's own two threads, best of 12
- * runs each; GFLOP/s in brackets. A B     2048 x 192 x 192  97 % (428)   2048 x 384 x 384 100 %
- * (437)   2048 x 768 x 768 109 % (421) 2048 x 768 x 192  99 % (411)   2048 x 192 x 768 100 %
- * (422)   4096 x 256 x 1024 106 % (380) A B^T   2048 x 768 x 768 103 % (370)   2048 x 192 x 768
- * 89 % (342)   4096 x 1024 x 256  92 % (398) A^T B   192 x 192 x 2048  98 % (430)   384 x 384 x
- * 2048  92 % (422)   768 x 768 x 2048   94 % (397) 192 x 768 x 2048  90 % (428)   768 x 192 x
- * 2048  99 % (423)   256 x 1024 x 4096  92 % (306) 64 x 16 x 65536   96 % (210)   8 x 8 x 32768
- * 129 % (121) batches 4096 of 16 x 16 x 16 151 % (41)   64 of 256 x 256 x 64, A B^T 131 % (296)
+ * In:  a PlanMatmul and three float arrays.
+ * Out: C, the same bits for every number of threads.
+ * The one idea: libraries may sum in another order when they use more threads. So the product
+ * is cut into tiles here, by a rule that knows the shape and nothing else, and the library
+ * computes each tile on one thread. A long k with a small result is cut along k, the parts
+ * added in order.
  */
+/* clang-format off
+ *
+ * Measured by tests/runtime/bench_products.c on 2 cores of a Zen 5 server with AVX-512, oneDNN 2.6:
+ * the share of the rate of oneDNN's own two threads, best of 12 runs each, (GFLOP/s).
+ *
+ *     A B      2048 x 192 x 192    97 % (428)      A^T B    192 x  192 x 2048   98 % (430)
+ *              2048 x 384 x 384   100 % (437)               384 x  384 x 2048   92 % (422)
+ *              2048 x 768 x 768   109 % (421)               768 x  768 x 2048   94 % (397)
+ *              2048 x 768 x 192    99 % (411)               192 x  768 x 2048   90 % (428)
+ *              2048 x 192 x 768   100 % (422)               768 x  192 x 2048   99 % (423)
+ *              4096 x 256 x 1024  106 % (380)               256 x 1024 x 4096   92 % (306)
+ *     A B^T    2048 x 768 x 768   103 % (370)                64 x   16 x 65536  96 % (210)
+ *              2048 x 192 x 768    89 % (342)                 8 x    8 x 32768 129 % (121)
+ *              4096 x 1024 x 256   92 % (398)      batches of 256 x 256 x 64   131 % (296)
+ * clang-format on */
 #define _GNU_SOURCE
 #include "cpu.h"
 

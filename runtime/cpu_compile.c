@@ -1,9 +1,10 @@
 /* cpu_compile.c - calling the system's C compiler.
  *
- * In:  C files in a private folder.   Out: shared objects beside them, or the first line that
- * tells of an error. The one idea: the compiler is an ordinary child, started without a shell,
- * waited for by its number, its messages in a file. So nothing can deadlock, no zombie stays,
- * and a Ctrl-C ends the compiler too.
+ * In:  C files in a private folder.
+ * Out: shared objects beside them, or the first line that tells of an error.
+ * The one idea: the compiler is an ordinary child, started without a shell, waited for by its
+ * number, its messages in a file. So nothing can deadlock, no zombie stays, and a Ctrl-C ends
+ * the compiler too.
  */
 #define _GNU_SOURCE
 #include "cpu.h"
@@ -208,7 +209,7 @@ static const char *const options[] = {"-std=gnu17",
 #if defined __x86_64__ || defined __i386__
                                       "-march=native",
 #else
-                                       "-mcpu=native",
+                                      "-mcpu=native",
 #endif
                                       "-fno-math-errno",
                                       "-fno-trapping-math",

@@ -1,6 +1,7 @@
 /* cpu_describe.c - what the CPU backend finds on this machine, for people.
  *
- * In:  options.   Out: "key: value" lines.
+ * In:  options.
+ * Out: "key: value" lines.
  * The one idea: it asks the same functions that a run asks, so it cannot say anything else.
  */
 #define _GNU_SOURCE

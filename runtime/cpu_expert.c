@@ -2,10 +2,11 @@
  *
  * In:  rows x, an expert number per (token, choice), weights or output gradients.
  * Out: y[pair] = x[pair] W[expert of pair], or dW[e] = sum over the pairs of e of x[pair]^T
- * dy[pair]. The one idea: a stable counting sort lists the pairs of each expert in order;
- * workers gather a block of them into their own scratch, multiply, and put the rows back.
- * Blocks are cut by the counts alone, so the bits do not depend on threads. A pair whose index
- * is no expert gives zeros and adds nothing.
+ * dy[pair].
+ * The one idea: a stable counting sort lists the pairs of each expert in order; workers
+ * gather a block of them into their own scratch, multiply, and put the rows back. Blocks are
+ * cut by the counts alone, so the bits do not depend on threads. A pair whose index is no
+ * expert gives zeros and adds nothing.
  */
 #include "cpu.h"
 

@@ -1,9 +1,10 @@
 /* cpu_kernels.c - from kernel texts to functions.
  *
- * In:  the kernels of a plan.   Out: a Module of functions to call on ranges of rows.
- * The one idea: a kernel is looked for among those already loaded, then on disk, and only what
- * is left goes to the C compiler, in as many files as there are cores. Objects stay loaded
- * until the backend is closed, so programs that share kernels share their code.
+ * In:  the kernels of a plan.
+ * Out: a Module of functions to call on ranges of rows.
+ * The one idea: a kernel is looked for among those already loaded, then on disk, and only
+ * what is left goes to the C compiler, in as many files as there are cores. Objects stay
+ * loaded until the backend is closed, so programs that share kernels share their code.
  */
 #define _GNU_SOURCE
 #include "cpu_backend.h"

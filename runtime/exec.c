@@ -1,7 +1,8 @@
 /* exec.c - programs: a graph that was simplified, planned and compiled once, and is run many
  * times.
  *
- * In:  a graph, a store.   Out: stored tensors and host-read results after every run.
+ * In:  a graph, a store.
+ * Out: stored tensors and host-read results after every run.
  * The one idea: everything a run needs lies ready: for each launch its addresses, sizes and
  * scalars. A run fills in what changes (host scalars, random keys, the step) and walks the
  * list; it allocates nothing. Addresses are looked up again only after the store has moved

@@ -1,8 +1,9 @@
 /* sha256.h - SHA-256 (FIPS 180-4).
  *
- * In:  bytes, in any number of pieces.   Out: their 32-byte digest, or its 64 hexadecimal
- * digits. The one idea: the state is a plain value, so a hash of a common beginning can be
- * copied and continued.
+ * In:  bytes, in any number of pieces.
+ * Out: their 32-byte digest, or its 64 hexadecimal digits.
+ * The one idea: the state is a plain value, so a hash of a common beginning can be copied and
+ * continued.
  */
 #ifndef VWN_SHA256_H
 #define VWN_SHA256_H

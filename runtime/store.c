@@ -1,9 +1,10 @@
 /* store.c - external tensors: weights, moments, inputs, by kind and name.
  *
- * In:  shapes and host numbers.   Out: memory on the backend that programs read and write.
- * The one idea: an entry never moves once made, except that an input may grow; programs notice
- * by the store's generation. Host numbers travel through a small buffer on the stack, so copies
- * cost no memory.
+ * In:  shapes and host numbers.
+ * Out: memory on the backend that programs read and write.
+ * The one idea: an entry never moves once made, except that an input may grow; programs
+ * notice by the store's generation. Host numbers travel through a small buffer on the stack,
+ * so copies cost no memory.
  */
 #include "store.h"
 

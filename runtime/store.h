@@ -1,7 +1,7 @@
 /* store.h - what programs know of the store beyond exec.h. Private to store.c and exec.c.
  *
- * The one idea: `generation` changes whenever memory that programs point to has moved, so that
- * a program looks its addresses up again only then.
+ * The one idea: `generation` changes whenever memory that programs point to has moved, so
+ * that a program looks its addresses up again only then.
  */
 #ifndef VWN_STORE_H
 #define VWN_STORE_H

@@ -1,6 +1,7 @@
 /* threads.c - see threads.h. OpenMP does the work, because the product libraries of Linux
- * systems are built on it: with one runtime in the process there is one set of threads. All of
- * it is in here. */
+ * systems are built on it: with one runtime in the process there is one set of threads. All
+ * of it is in here.
+ */
 #define _GNU_SOURCE
 #include "threads.h"
 

@@ -1,6 +1,7 @@
 /* threads.h - the one parallel loop of the CPU backend.
  *
- * In:  a range [0, n), a grain, a function.   Out: the function was called on every chunk once.
+ * In:  a range [0, n), a grain, a function.
+ * Out: the function was called on every chunk once.
  * The one idea: chunks are cut by the grain alone, and threads take them as they come. What a
  * chunk computes therefore never depends on how many threads there are, nor on which thread
  * took it.

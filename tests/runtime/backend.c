@@ -1,6 +1,8 @@
-/* backend.c - the CPU backend on plans written by hand: kernels, counts, and every way to fail.
+/* backend.c - the CPU backend on plans written by hand: kernels, counts, and every way to
+ * fail.
  *
- * In:  nothing (a C compiler must be there).   Out: `N passed, N failed`. */
+ * In:  nothing (a C compiler must be there).   Out: `N passed, N failed`.
+ */
 #define _GNU_SOURCE
 #include "plans.h"
 

@@ -1,7 +1,8 @@
 /* bench_products.c - how fast the tiled products are, beside the library's own threads.
  *
- * In:  nothing.   Out: one line per shape: GFLOP/s of oneDNN with its own threads, ours, the
- * share. */
+ * In:  nothing.
+ * Out: one line per shape: GFLOP/s of oneDNN with its own threads, ours, the share.
+ */
 #define _GNU_SOURCE
 #include "../../runtime/cpu.h"
 

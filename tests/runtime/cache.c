@@ -1,8 +1,9 @@
 /* cache.c - compiled kernels on disk: hits, misses, damage, strangers, full and forbidden
  * folders.
  *
- * In:  nothing (a C compiler must be there; some cases need to be root).   Out: `N passed, N
- * failed`. */
+ * In:  nothing (a C compiler must be there; some cases need to be root).
+ * Out: `N passed, N failed`.
+ */
 #define _GNU_SOURCE
 #include "plans.h"
 

@@ -1,9 +1,10 @@
 /* exec.c - programs on the CPU backend against the reference evaluator.
  *
- * In:  nothing (a C compiler must be there).   Out: `N passed, N failed`.
- * One small model with everything a launch can be (kernels, products, products by expert,
- * random numbers, host scalars, stored weights) takes three training steps in each way of
- * running it. */
+ * In:  nothing (a C compiler must be there).
+ * Out: `N passed, N failed`. One small model with everything a launch can be (kernels,
+ * products, products by expert, random numbers, host scalars, stored weights) takes three
+ * training steps in each way of running it.
+ */
 #define _GNU_SOURCE
 #include "../../runtime/exec.h"
 #include "harness.h"

@@ -1,5 +1,6 @@
 /* harness.h - the smallest harness: CHECK counts, harness_end() reports and gives the exit
- * code. */
+ * code.
+ */
 #ifndef VWN_TEST_HARNESS_H
 #define VWN_TEST_HARNESS_H
 

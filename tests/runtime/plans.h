@@ -1,5 +1,6 @@
-/* plans.h - small plans written by hand, for tests of a backend without the compiler's stages,
- * and folders that belong to one test. */
+/* plans.h - small plans written by hand, for tests of a backend without the compiler's
+ * stages, and folders that belong to one test.
+ */
 #ifndef VWN_TEST_PLANS_H
 #define VWN_TEST_PLANS_H
 
@@ -15,7 +16,7 @@
     "static inline float hand_twice(float x) { return x + x; }\n"
 #define HAND_SIGNATURE(name)                                                                   \
     "void " name "(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t "    \
-                 "hi)\n"
+    "hi)\n"
 /* p[1][i] = s[0] p[0][i] + n[0] */
 #define HAND_SCALE                                                                             \
     HAND_SIGNATURE("k_scale")                                                                  \

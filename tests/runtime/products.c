@@ -1,8 +1,9 @@
 /* products.c - matrix products and products by expert against plain loops in float64.
  *
- * In:  nothing.   Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads:
- * the results must be near the float64 ones, equal to each other bit for bit, and stay in their
- * place. */
+ * In:  nothing.
+ * Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads: the results
+ * must be near the float64 ones, equal to each other bit for bit, and stay in their place.
+ */
 #include "../../runtime/cpu.h"
 #include "harness.h"
 
