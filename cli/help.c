@@ -61,16 +61,15 @@ const Verb verb_explain = {
     .most = 1,
     .run = run_explain};
 
-const Verb verb_doc = {
-    .name = "doc",
-    .operands = "[NAME]",
-    .summary =
-        "Shows a library block, a primitive or a node of the language; without NAME, lists all",
-    .example = {{"vwn doc attention", "the block's text in the library"},
-                {"vwn doc", "every name there is"}},
-    .takes = TAKES_JSON,
-    .most = 1,
-    .run = run_doc};
+const Verb verb_doc = {.name = "doc",
+                       .operands = "[NAME]",
+                       .summary =
+                           "Shows a library block or a primitive; without NAME, lists all",
+                       .example = {{"vwn doc attention", "the block's text in the library"},
+                                   {"vwn doc", "every name there is"}},
+                       .takes = TAKES_JSON,
+                       .most = 1,
+                       .run = run_doc};
 
 const Verb verb_doctor = {
     .name = "doctor",

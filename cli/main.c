@@ -44,9 +44,10 @@ static void on_interrupt(int signal_number)
 void interrupt_target(vwn_context *ctx)
 {
     interrupted_context = ctx;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
     sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &action, NULL); /* ignored: a job in the background */
     sigaction(SIGTERM, &action, NULL);
 }
 
@@ -274,7 +275,9 @@ static int run_verb(Call *call, int argc, char **argv)
     ui_init(&call->ui, color < 0 ? COLOR_AUTO : (ColorChoice)color,
             call_flag(call, "-q") != NULL);
     if (!fine)
-        return usage_error(call, "%s; see `vwn %s --help`", why, call->verb->name);
+        return usage_error(call, "%s%s%s%s", why, strchr(why, '?') ? "" : "; see `vwn ",
+                           strchr(why, '?') ? "" : call->verb->name,
+                           strchr(why, '?') ? "" : " --help`");
     if (call_flag(call, "--help")) {
         print_verb_help(&call->ui, call->verb);
         return VWN_OK;

@@ -77,10 +77,13 @@ static void put_sums(FILE *f)
     }
 }
 
-static FILE *create(Call *call, char path[4096], const char *folder, const char *name)
+/* A new file; when there is one already, that is wrong use. */
+static FILE *create(Call *call, char path[4096], const char *folder, const char *name,
+                    int *status)
 {
     snprintf(path, 4096, "%s/%s", folder, name);
     FILE *f = fopen(path, "wx");
+    *status = f ? VWN_OK : errno == EEXIST ? VWN_USAGE : VWN_ENVIRONMENT;
     if (!f)
         ui_error(&call->ui, "cannot make %s: %s", path, strerror(errno));
     return f;
@@ -101,7 +104,7 @@ static int run(Call *call)
     static const char *const names[] = {"nano", "vwn", NULL};
     const char *folder = call->operand[0];
     char model[4096], text[4096];
-    int choice = call_choice(call, "--from", names, 0);
+    int status, choice = call_choice(call, "--from", names, 0);
     if (choice < 0)
         return VWN_USAGE;
     if (strlen(folder) > 3000)
@@ -110,15 +113,15 @@ static int run(Call *call)
         ui_error(&call->ui, "cannot make the folder %s: %s", folder, strerror(errno));
         return VWN_ENVIRONMENT;
     }
-    FILE *f = create(call, model, folder, "model.vwn");
+    FILE *f = create(call, model, folder, "model.vwn", &status);
     if (!f)
-        return VWN_ENVIRONMENT;
+        return status;
     put_model(f, &templates[choice]);
     if (!finish(call, f, model))
         return VWN_ENVIRONMENT;
-    f = create(call, text, folder, "text.txt");
+    f = create(call, text, folder, "text.txt", &status);
     if (!f)
-        return VWN_ENVIRONMENT;
+        return status;
     put_sums(f);
     if (!finish(call, f, text))
         return VWN_ENVIRONMENT;

@@ -23,10 +23,20 @@ static bool each_block(Ctx *ctx, BlockVisit visit, void *user)
     return false;
 }
 
-/* "first sentence" of a doc comment. */
-static size_t first_line(const char *doc)
+/* The first sentence of a doc comment, on one line. */
+static const char *first_sentence(Arena *arena, const char *doc)
 {
-    return doc ? strcspn(doc, "\n") : 0;
+    if (!doc)
+        return "";
+    const char *end = doc; /* a point before a blank and a capital: not that of "Eqs. 5-12" */
+    while ((end = strchr(end, '.')) && !((end[1] == ' ' || end[1] == '\n') &&
+                                         (end[2] == '`' || (end[2] >= 'A' && end[2] <= 'Z'))))
+        end++;
+    char *text = arena_copy(arena, doc, end ? (size_t)(end - doc) + 1 : strlen(doc));
+    for (char *c = text; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    return text;
 }
 
 typedef struct Search {
@@ -85,8 +95,7 @@ static bool list_block(void *user, Ctx *ctx, const char *path, const Ast *block)
         flush_blocks(l);
     l->path = path;
     table_text(&l->table, block->name);
-    table_text(&l->table,
-               arena_copy(ctx->scratch, block->doc ? block->doc : "", first_line(block->doc)));
+    table_text(&l->table, first_sentence(ctx->scratch, block->doc));
     return false;
 }
 

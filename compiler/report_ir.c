@@ -24,8 +24,8 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t
     PlanOptions how = {.B = B, .T = T};
     if (stage == STAGE_FUSE) {
         bool *copied;
-        Graph *small = decompose(ctx, arena, g, false, &copied);
-        fuse_dump(out, fuse_graph(ctx, arena, small, B, T, false));
+        Graph *small = decompose(ctx, arena, g, B, T, false, &copied);
+        fuse_dump(out, fuse_graph(ctx, arena, small, B, T, false, copied));
         return;
     }
     Plan *plan = plan_build(ctx, arena, g, &how);

@@ -375,11 +375,25 @@ static void put_let(Printer *p, const Ast *it, const Ast *value, File *home)
     buf_printf(&p->out, " = %s", expression(p, value, home));
 }
 
+/* Keeps the empty lines between the items of the source. */
+static void put_gap(Printer *p, const Ast *items, uint32_t i)
+{
+    size_t n;
+    const char *text = source_text(p->ctx, items->span.file, &n);
+    size_t from = i ? items->kid[i - 1]->span.hi : items->kid[i]->span.lo;
+    int lines = 0;
+    for (size_t k = from; k < items->kid[i]->span.lo && lines < 2; k++)
+        lines = text[k] == '\n' ? lines + 1 : text[k] == ' ' || text[k] == '\t' ? lines : 0;
+    if (lines == 2)
+        buf_putc(&p->out, '\n');
+}
+
 /* Items inside `model` and `train`. */
 static void print_items(Printer *p, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
+        put_gap(p, items, i);
         put_doc(p, it);
         switch (it->kind) {
         case AST_SET: print_set(p, it); break;
@@ -430,6 +444,8 @@ static void print_lets_and_blocks(Printer *p, File *f)
 {
     for (uint32_t i = 0; i < f->ast->n; i++) {
         const Ast *it = f->ast->kid[i];
+        if (it->kind == AST_IMPORT || it->kind == AST_LET)
+            put_gap(p, f->ast, i);
         if (it->kind == AST_IMPORT)
             print_import(p, f, it);
         if (it->kind == AST_BLOCK && !seen(p, name_printf(p->ctx, "block %s", it->name)))

@@ -4,6 +4,7 @@
  * The one idea: each function packs its arguments, runs one body with a landing place for
  * ctx_raise, and gives back the scratch memory on both ways out.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -440,6 +441,14 @@ typedef struct TextCall {
     const vwn_writer *out;
 } TextCall;
 
+static bool same_letters(const char *a, const char *b) /* E0201 and e0201 */
+{
+    for (; *a && *b; a++, b++)
+        if (toupper((unsigned char)*a) != toupper((unsigned char)*b))
+            return false;
+    return *a == *b;
+}
+
 static Status explain_body(void *user)
 {
     TextCall *c = user;
@@ -454,7 +463,7 @@ static Status explain_body(void *user)
         if (!c->name) {
             table_text(&t, code);
             table_text(&t, title);
-        } else if (strcmp(code, c->name) == 0 ||
+        } else if (same_letters(code, c->name) ||
                    (lint && strlen(c->name) == lint && !strncmp(title, c->name, lint))) {
             buf_printf(&b, "%s: %s\n\n%s", code, title, text);
             put(c->out, &b);
@@ -526,7 +535,6 @@ static Status doctor_body(void *user)
     Buf lines = buf_new(ctx->scratch), json = buf_new(ctx->scratch);
     buf_printf(&lines, "vwn: %s (%s)\n", vwn_version(), vwn_build_id());
     backend_cpu_describe(ctx, &cpu, &lines);
-    buf_printf(&lines, "memory: %s\n", bytes_text(ctx->scratch, (double)memory_of_machine()));
     buf_printf(&lines, "library: %zu files\n", std_count());
     if (c->json)
         json_of_lines(&json, lines.s);

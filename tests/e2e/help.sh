@@ -1,0 +1,80 @@
+# help.sh - help texts list what exists and nothing else; wrong use is told apart and explained.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+verbs="new check fmt params cost ir train eval sample resolve explain doc doctor"
+
+expect 0 "$VWN"
+for verb in $verbs; do has out "vwn $verb "; done
+[ "$(grep -c '^  vwn [a-z]' out)" -eq 13 ] || fail "the help lists other verbs"
+cp out short
+expect 0 "$VWN" --help
+cmp -s short out || fail "vwn and vwn --help differ"
+expect 0 "$VWN" --version
+grep -Eq '^vwn [0-9]+\.[0-9]+\.[0-9]+ \([0-9a-f]{16}\)$' out || fail "--version"
+
+for verb in $verbs; do
+    expect 0 "$VWN" $verb --help
+    empty err
+    [ "$(head -n 2 out | grep -c "^  vwn $verb")" -eq 2 ] || fail "$verb: no two examples first"
+    # every flag in the text is known, with its value if it takes one
+    for flag in $(sed -n 's/^  \(--*[A-Za-z][a-z-]*\).*/\1/p' out); do
+        expect 2 "$VWN" $verb $flag=x --no-such-flag
+        lacks err "has no flag \`$flag"
+    done
+    expect 2 "$VWN" $verb --no-such-flag
+    has err "\`vwn $verb\` has no flag \`--no-such-flag\`"
+    empty out
+done
+for absent in grow sweep import export emit lsp graph plot bench completions; do
+    expect 2 "$VWN" $absent
+    has err "no verb \`$absent\`"
+done
+
+expect 2 "$VWN" chekc
+has err 'did you mean `check`?'
+expect 2 "$VWN" check --fxi a.vwn
+has err 'did you mean `--fix`?'
+expect 2 "$VWN" check
+has err 'needs FILE'
+expect 2 "$VWN" params a.vwn b.vwn
+has err 'has no use for `b.vwn`'
+expect 2 "$VWN" params --by weight a.vwn
+has err 'one of node, layer, group, tensor'
+expect 2 "$VWN" cost --batch 8 a.vwn
+has err "8 seqs"
+expect 2 "$VWN" cost --batch '8 steps' a.vwn
+expect 2 "$VWN" train --until '10 seqs' a.vwn
+expect 2 "$VWN" train --until
+has err 'needs a value'
+expect 2 "$VWN" train --resume --overwrite a.vwn
+expect 2 "$VWN" sample run --temperature nan
+expect 2 "$VWN" sample run --top-p 0
+expect 2 "$VWN" sample run --threads 0
+expect 2 "$VWN" ir
+expect 2 "$VWN" -q
+expect 2 "$VWN" check --color sometimes a.vwn
+expect 2 "$VWN" -C
+expect 2 "$VWN" check -C no-such-folder a.vwn
+expect 2 "$VWN" check --deny no_such_lint "$VWN_SOURCE/examples/01_nano.vwn"
+has err 'no_such_lint'
+
+expect 0 "$VWN" explain
+for code in $(awk '{ print $1 }' out); do
+    expect 0 "$VWN" explain "$code"
+    filled out
+done
+expect 2 "$VWN" explain E9999
+expect 0 "$VWN" doc
+has out 'std/transformer.vwn'
+expect 0 "$VWN" doc attention
+has out 'block attention('
+expect 0 "$VWN" doc std/connections
+expect 2 "$VWN" doc atention
+has err 'did you mean `attention`?'
+expect 0 "$VWN" doctor
+filled out
+for verb in explain doc doctor; do
+    expect 0 "$VWN" $verb --json
+    json out
+done
+finish

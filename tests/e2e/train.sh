@@ -1,0 +1,52 @@
+# train.sh - a folder made by `vwn new` trains, evaluates, samples, resumes and can be interrupted.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+for kind in nano vwn; do
+    expect 0 "$VWN" new $kind --from $kind
+    expect 0 "$VWN" check $kind/model.vwn --deny warnings
+    expect 0 "$VWN" fmt --check $kind/model.vwn
+    expect 0 "$VWN" train $kind/model.vwn --dry-run
+    expect 0 "$VWN" train $kind/model.vwn --until '2 steps' --set 'train.log.every=1 steps'
+    has err 'step      2/600'
+    filled out
+    expect 0 "$VWN" eval runs/$kind --batches 1
+    has out 'loss'
+    expect 0 "$VWN" eval runs/$kind --batches 1 --json
+    json out
+    expect 0 "$VWN" sample runs/$kind --prompt '1 + 1' --tokens 8 --seed 3
+    cp out first
+    filled first
+    expect 0 "$VWN" sample runs/$kind --prompt '1 + 1' --tokens 8 --seed 3
+    cmp -s first out || fail "$kind: the same seed samples another text"
+done
+expect 2 "$VWN" new nano
+expect 2 "$VWN" new other --from olmo
+expect 2 "$VWN" train nano/model.vwn
+has err '--resume'
+expect 0 "$VWN" train nano/model.vwn --resume --until '4 steps' --json
+json out
+has out '"event":"end"'
+expect 0 "$VWN" check runs/nano/resolved.vwn
+expect 5 "$VWN" eval no-such-run
+sed 's/text.txt/no-such-text.txt/' nano/model.vwn > nano/other.vwn
+expect 5 "$VWN" train nano/other.vwn --run other
+has err 'no-such-text.txt'
+sed 's/^train {/check params == 3\n\n&/' nano/model.vwn > nano/false.vwn
+expect 3 "$VWN" train nano/false.vwn --run false
+
+# Interrupted (SIGTERM and SIGINT are one; jobs in the background ignore the latter): a checkpoint, status 130, and the run goes on from there
+last="an interrupted run"
+"$VWN" train nano/model.vwn --run stopped --json > out 2> err &
+run=$!
+tries=0
+while ! grep -q '"event":"step"' out && [ $tries -lt 300 ]; do
+    sleep 0.2
+    tries=$((tries + 1))
+done
+kill -TERM $run
+wait $run
+status=$?
+[ $status -eq 130 ] || fail "status $status after an interrupt"
+ls runs/stopped/ckpt/*.safetensors > /dev/null 2>&1 || fail "no checkpoint"
+expect 0 "$VWN" sample runs/stopped --tokens 4
+finish
