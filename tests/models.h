@@ -1,0 +1,177 @@
+/* models.h - small models of every connection, for tests of whole graphs.
+ *
+ * In:  the name of a connection.   Out: a checked Model with random parameters, float64 on the host.
+ * Randomising matters: at their initial values most dynamic weights are zero and hide their path.
+ */
+#ifndef TEST_MODELS_H
+#define TEST_MODELS_H
+
+#include "compiler/model.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char model_text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "import \"std/growable\"\n"
+    "let D    = 12\n"
+    "let wide = D\n"
+    "let conn = residual()\n"
+    "let map  = linear()\n"
+    "let norm = rms_norm(eps = 1e-6)\n"
+    "let sub  = ffn(hidden = 10, activation = silu, gated = true)\n"
+    "block mhc(n: int, iterations: int = 4, gate: float = 0.01) {\n"
+    "  block open()(x: [.., D]) -> [.., n, D] { return repeat(x, n) }\n"
+    "  block step(k: int)(H: [.., n, D], f: block) -> [.., n, D] {\n"
+    "    param read  : [n, 1] = fill(logit(1 / n)) { group = static }\n"
+    "    param write : [1, n] = zeros { group = static }\n"
+    "    param carry : [n, n] = [[if i == j then 0 else -8 for j in 1..n] for i in 1..n] { group = static }\n"
+    "    param W     : [n * D, 2 * n + n * n] = zeros\n"
+    "    param s     : [] = fill(gate) { group = static }\n"
+    "    let rms   = rms_norm(eps = 1e-6)\n"
+    "    let parts = split(rms(reshape(H, [.., n * D])) @ W, [n, n, n * n])\n"
+    "    r = sigmoid(read + s * reshape(parts[1], [.., n, 1]))\n"
+    "    w = 2 * sigmoid(write + s * reshape(parts[2], [.., 1, n]))\n"
+    "    P = exp(carry + s * reshape(parts[3], [.., n, n]))\n"
+    "    for i in 1..iterations {\n"
+    "      P = P / sum(P, over = -1, keep = true)\n"
+    "      P = P / sum(P, over = -2, keep = true)\n"
+    "    }\n"
+    "    h = reshape(r.T @ H, [.., D])\n"
+    "    return w.T @ reshape(f(h), [.., 1, D]) + P.T @ H\n"
+    "  }\n"
+    "  block close()(H: [.., n, D]) -> [.., D] { return mean(H, over = -2) }\n"
+    "}\n"
+    "model small {\n"
+    "  context = 8, width = D, mask = causal, connection = conn, pre_norm = norm\n"
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  embed tokens { vocab = 17, width = wide }\n"
+    "  for layer in 1..2 {\n"
+    "    attention { heads = 2, q_proj = map, position = rope(base = 100) }\n"
+    "    sub\n"
+    "  }\n"
+    "  head lm { norm = norm }\n"
+    "}\n"
+    "train {\n"
+    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, seed = 1\n"
+    "  precision = fp32, clip = 1\n"
+    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
+    "}\n";
+
+typedef struct Variant {
+    const char *name;
+    const char *set[4]; /* overrides of model_text; NULL at the end */
+} Variant;
+static const Variant variants[] = {
+    {"gpt", {NULL}},
+    {"layer norm, gelu", {"norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
+    {"post norm", {"conn=post_norm(norm = layer_norm(eps = 1e-5))", NULL}},
+    {"hyper 4 static", {"conn=hyper(n = 4, dynamic = false)", NULL}},
+    {"hyper 4 dynamic", {"conn=hyper(n = 4, dynamic = true)", NULL}},
+    {"hyper 1, mean", {"conn=hyper(n = 1, dynamic = true, collapse = mean)", NULL}},
+    {"frac 4", {"conn=frac(m = 4, dynamic = true)", NULL}},
+    {"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}},
+    {"ghc (4,8)", {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = group_reduce(size = D, out = D))", "wide=24", NULL}},
+    {"ghc (1,4)", {"conn=ghc(m = 1, n = 4, dynamic = true, reduce = linear(out = D))", "wide=48", NULL}},
+    {"mhc 3", {"conn=mhc(n = 3)", NULL}},
+    {"nexus", {"map=nexus_rank(M = 13, A = 14)", NULL}},
+    {"pattention", {"map=pattention(slots = 7)", NULL}},
+    {"moe", {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
+             "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}},
+};
+
+/* Runs fn(ctx, arg); false, with the reason on stderr, when it raised. */
+static inline bool guarded(Ctx *ctx, void (*fn)(Ctx *ctx, void *arg), void *arg)
+{
+    CtxGuard guard;
+    if (CTX_TRY(ctx, &guard)) {
+        fn(ctx, arg);
+        ctx_leave(ctx, &guard);
+        return true;
+    }
+    fprintf(stderr, "raised %d: %s\n", ctx->raised, ctx->message);
+    return false;
+}
+
+static inline void show_diagnostics(Ctx *ctx)
+{
+    for (size_t i = 0; i < diag_count(ctx); i++) {
+        Buf b = buf_new(ctx->program);
+        diag_render(ctx, &b, diag_get(ctx, i), false);
+        fputs(b.s, stderr);
+    }
+}
+
+/* Checks `text` with overrides; exits with the diagnostics when it has errors. */
+static inline Unit *load_text(Ctx *ctx, const char *text, const char *const *set)
+{
+    size_t n = 0;
+    while (set && set[n])
+        n++;
+    CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text), .set = set, .n_set = n};
+    Unit *u = check_file(ctx, &how);
+    if (!u->model || diag_errors(ctx)) {
+        show_diagnostics(ctx);
+        exit(1);
+    }
+    return u;
+}
+
+/* A reproducible number in [-1, 1). */
+static inline double noise(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(*state >> 11) / (double)(1ull << 52) - 1;
+}
+
+/* Parameter i as it is born, plus noise of size `amount`. */
+static inline void random_param(const Param *p, double amount, double *out)
+{
+    param_init(p, 1, out);
+    uint64_t state = hash_bytes(p->path, strlen(p->path), 7);
+    for (int64_t i = 0; i < p->elements; i++)
+        out[i] += amount * noise(&state);
+}
+
+/* Bindings for every ext tensor of g at B, T: parameters with noise, tokens and labels at random (every fifth
+ * label absent), everything else zero. */
+static inline RefBinding *bind_all(Arena *arena, const Graph *g, const Model *m, int64_t B, int64_t T, double amount)
+{
+    RefBinding *bind = NEW_ARRAY(arena, RefBinding, g->ext.n + 1);
+    uint64_t state = 99;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *e = &g->ext.v[i];
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < e->shape.rank; k++)
+            d[k] = dim_at(e->shape.d[k], B, T);
+        Tensor *t = tensor_new(arena, e->dtype, e->shape.rank, d);
+        bind[i] = (RefBinding){e->kind, e->name, t};
+        for (size_t k = 0; k < m->param.n; k++)
+            if ((e->kind == EXT_PARAM || e->kind == EXT_BUFFER) && m->param.v[k].path == e->name)
+                random_param(&m->param.v[k], m->param.v[k].buffer ? 0 : amount, t->real);
+        if (e->kind != EXT_INPUT)
+            continue;
+        bool labels = e->name[0] == 'l';
+        for (int64_t k = 0; k < t->size; k++) {
+            double x = (noise(&state) + 1) / 2;
+            if (e->dtype == DT_INT)
+                t->integer[k] = labels && k % 5 == 4 ? -1 : (int64_t)(x * 17);
+            else
+                t->real[k] = x - 0.5;
+        }
+    }
+    return bind;
+}
+
+static inline Tensor *bound(RefBinding *bind, const Graph *g, ExtKind kind, Name name)
+{
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (bind[i].kind == kind && bind[i].name == name)
+            return bind[i].tensor;
+    return NULL;
+}
+
+#endif
