@@ -1,7 +1,8 @@
 /* host.h - run-time scalars: learning rates, loss weights, triggers.
  *
- * A small float64 expression DAG over what only training knows (`step`, `tokens`, ...), evaluated on
- * the host once per step and handed to kernels as scalars. Nothing in it needs a device.
+ * A small float64 expression DAG over what only training knows (`step`, `tokens`, ...),
+ * evaluated on the host once per step and handed to kernels as scalars. Nothing in it needs a
+ * device.
  */
 #ifndef VWN_HOST_H
 #define VWN_HOST_H
@@ -19,8 +20,9 @@ typedef enum HostVar {
 } HostVar;
 
 typedef enum HostOp {
-    HO_CONST, HO_VAR, HO_ADD, HO_SUB, HO_MUL, HO_DIV, HO_POW, HO_MOD, HO_MIN, HO_MAX, HO_NEG, HO_EXP,
-    HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND, HO_LT, HO_LE, HO_EQ, HO_NOT,
+    HO_CONST, HO_VAR, HO_ADD, HO_SUB, HO_MUL, HO_DIV, HO_POW, HO_MOD, HO_MIN, HO_MAX, HO_NEG,
+    HO_EXP, HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND, HO_LT,
+    HO_LE, HO_EQ, HO_NOT,
     HO_AND, HO_OR, HO_IF /* a ? b : c, lazily */
 } HostOp;
 
@@ -41,7 +43,8 @@ double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
 void host_print(Buf *out, const HostExpr *e); /* fully parenthesised, reads back */
 void host_print_number(Buf *out, double x); /* like buf_number, and exact for -0, inf and nan */
-const HostExpr *host_read(Arena *arena, const char **text); /* moves *text past it; NULL: malformed */
+/* Moves *text past the expression; NULL when it is malformed. */
+const HostExpr *host_read(Arena *arena, const char **text);
 const char *host_var_name(HostVar var);       /* "step", "train.loss", ... */
 
 #endif

@@ -1,9 +1,10 @@
 /* ir.h - the graph: tensors computed from primitives.
  *
  * In:  builder calls (from the evaluator, the gradient rules, the optimizers).
- * Out: an append-only array of nodes; the index order is a topological order. A pass writes a new graph.
- * The one idea: everything (forward, backward, clipping, optimizer update) is this graph of the few
- * operators of ops.def; nothing here knows an architecture.
+ * Out: an append-only array of nodes; the index order is a topological order. A pass writes a
+ * new graph.
+ * The one idea: everything (forward, backward, clipping, optimizer update) is this graph of the
+ * few operators of ops.def; nothing here knows an architecture.
  */
 #ifndef VWN_IR_H
 #define VWN_IR_H
@@ -14,7 +15,8 @@
 
 typedef uint32_t Val; /* index of a node; 0 = none */
 
-/* The extent n * B^b * T^t: B sequences and T positions per sequence are bound when a plan is made. */
+/* The extent n * B^b * T^t: B sequences and T positions per sequence are bound when a plan is
+ * made. */
 typedef struct Dim {
     int64_t n;
     uint8_t b, t;
@@ -36,11 +38,12 @@ typedef struct Shape {
 } Shape;
 bool shape_eq(const Shape *a, const Shape *b);
 bool shape_size(const Shape *s, Dim *out);   /* product of the extents; false on overflow */
-bool shape_broadcast(const Shape *a, const Shape *b, Shape *out); /* numpy's rule; false = mismatch */
+/* numpy's rule; false = mismatch */
+bool shape_broadcast(const Shape *a, const Shape *b, Shape *out);
 void shape_print(Buf *out, const Shape *s);  /* "[B, T, 768]" */
 
 typedef enum DType {
-    DT_REAL, /* float32 in backends, float64 in the reference evaluator; masks are 0.0 and 1.0 */
+    DT_REAL, /* float32 in backends, float64 in the reference; masks are 0.0 and 1.0 */
     DT_INT   /* int64 everywhere */
 } DType;
 
@@ -59,8 +62,9 @@ typedef struct Ext {
     Shape shape;
 } Ext;
 
-/* A result of the graph: read by the host (ext < 0) or stored into an external tensor. Stores happen
- * after every read of that tensor. Host-read results are scalars or named tensors ("logits"). */
+/* A result of the graph: read by the host (ext < 0) or stored into an external tensor. Stores
+ * happen after every read of that tensor. Host-read results are scalars or named tensors
+ * ("logits"). */
 typedef struct Output {
     Name name;
     Val value;
@@ -78,7 +82,7 @@ typedef enum Op {
 /* Attributes; which fields an operator uses is stated in ops.def, the others are zero. */
 typedef struct Attr {
     double x, y, z;     /* constants: value; scale, softcap, dropout; fill */
-    int64_t i, j;       /* axis, start, count, flags, index of an external tensor or a host scalar */
+    int64_t i, j;       /* axis, start, count, flags, index of an ext or a host scalar */
     uint32_t axes;      /* bit k set: axis k */
     Dim dim;            /* DIM */
     Name site;          /* random numbers: key of the stream */
@@ -114,9 +118,10 @@ typedef struct Graph {
 Graph *graph_new(Ctx *ctx, Arena *arena);
 static inline Node *node_at(const Graph *g, Val v) { return &g->node.v[v]; }
 static inline const Shape *shape_of(const Graph *g, Val v) { return &g->node.v[v].shape; }
-Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape); /* shape:
-    only for operators whose row says "given" in ops.def, else NULL */
-Val ir_ext(Graph *g, ExtKind kind, Name name, DType dtype, const Shape *shape); /* one leaf per tensor */
+/* shape: only for operators whose row says "given" in ops.def, else NULL */
+Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape);
+/* one leaf per tensor */
+Val ir_ext(Graph *g, ExtKind kind, Name name, DType dtype, const Shape *shape);
 Val ir_host(Graph *g, const HostExpr *e);                 /* scalar, shape [] */
 Val ir_fill(Graph *g, double value);                      /* scalar constant, shape [] */
 Val ir_int(Graph *g, int64_t value);                      /* integer constant, shape [] */
@@ -125,7 +130,7 @@ Val ir_dim(Graph *g, Dim d);                              /* an extent as a real
 Val ir_iota(Graph *g, const Shape *s, int axis);          /* DT_INT: the index along axis */
 Val ir_random(Graph *g, Op op, const Shape *s, Name site);/* OP_RAND in [0,1) or OP_RANDN */
 Val ir_unary(Graph *g, Op op, Val x);
-Val ir_binary(Graph *g, Op op, Val a, Val b); /* broadcasts like numpy, inserting BROADCAST nodes */
+Val ir_binary(Graph *g, Op op, Val a, Val b); /* broadcasts like numpy, by BROADCAST nodes */
 Val ir_where(Graph *g, Val mask, Val a, Val b); /* broadcasts */
 Val ir_cast(Graph *g, Val x, DType to);
 Val ir_broadcast(Graph *g, Val x, const Shape *to); /* numpy's rule; x itself when equal */
@@ -135,28 +140,33 @@ Val ir_transpose(Graph *g, Val x);                /* last two axes */
 Val ir_slice(Graph *g, Val x, int axis, int64_t start, int64_t count);
 Val ir_pad(Graph *g, Val x, int axis, int64_t before, int64_t after);  /* zeros */
 Val ir_concat(Graph *g, const Val *x, size_t n, int axis);
-Val ir_shift(Graph *g, Val x, int axis, int64_t k, double fill); /* out[i] = in[i - k], else fill */
+/* out[i] = in[i - k], else fill */
+Val ir_shift(Graph *g, Val x, int axis, int64_t k, double fill);
 Val ir_roll(Graph *g, Val x, int axis, int64_t k);
 Val ir_sum(Graph *g, Val x, uint32_t axes, bool keep);
 Val ir_max(Graph *g, Val x, uint32_t axes, bool keep);
 Val ir_mean(Graph *g, Val x, uint32_t axes, bool keep);
 Val ir_cumsum(Graph *g, Val x, int axis, bool reverse);
-Val ir_matmul(Graph *g, Val a, Val b); /* last two axes; a rank-2 b is shared by all leading axes of a;
-                                          else leading axes broadcast */
+/* last two axes; a rank-2 b is shared by all leading axes of a; else leading axes broadcast */
+Val ir_matmul(Graph *g, Val a, Val b);
 Val ir_gather(Graph *g, Val table, Val index);      /* [V, ..r] by [..i] -> [..i, ..r] */
 Val ir_pick(Graph *g, Val x, Val index);            /* [.., n] by [.., k] -> [.., k] */
-Val ir_top_k(Graph *g, Val x, int64_t k);           /* indices [.., k], largest first, ties: lowest */
+/* indices [.., k], largest first, ties: lowest */
+Val ir_top_k(Graph *g, Val x, int64_t k);
 Val ir_one_hot(Graph *g, Val index, int64_t n);     /* [..] -> [.., n] */
-Val ir_expert_matmul(Graph *g, Val x, Val w, Val index); /* x [.., I] or [.., k, I]; w [E, I, O];
-                                                            index [.., k] -> [.., k, O] */
+/* x [.., I] or [.., k, I]; w [E, I, O]; index [.., k] -> [.., k, O] */
+Val ir_expert_matmul(Graph *g, Val x, Val w, Val index);
+/* window: 0 = none; else keys t - window < u <= t (two-sided when full). Dropout: probability
+ * (b, h, t, u) is kept, and divided by 1 - rate, when uniform number ((b H + h) T + t) S + u of the
+ * site is not below the rate. */
 typedef struct Sdpa {
     bool causal;
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
-    int64_t window;                 /* 0 = none; else keys t - window < u <= t (two-sided when full) */
-    Name site; /* dropout: probability (b, h, t, u) is kept, and divided by 1 - rate, when uniform
-                  number ((b H + h) T + t) S + u of the site is not below the rate */
+    int64_t window;
+    Name site;
 } Sdpa;
-Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how); /* q [B,T,H,d], k v [B,S,K,d or dv] */
+/* q [B, T, H, d], k v [B, S, K, d or dv] */
+Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how);
 Val ir_stop(Graph *g, Val x);                                /* identity without gradient */
 void ir_output(Graph *g, Name name, Val v);                  /* host-read */
 void ir_store(Graph *g, Val v, ExtKind kind, Name name);     /* stored into an ext tensor */
@@ -165,17 +175,19 @@ void ir_store(Graph *g, Val v, ExtKind kind, Name name);     /* stored into an e
 Val ir_scale(Graph *g, Val x, double factor);
 Val ir_softmax(Graph *g, Val x, int axis);
 Val ir_logsumexp(Graph *g, Val x, int axis, bool keep);
-Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq); /* x [B,T,H,d], pairs (i, i + n);
-                                            rotates the first 2 n coordinates; position = axis 1 */
+/* x [B, T, H, d], pairs (i, i + n); rotates the first 2 n coordinates; position = axis 1 */
+Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq);
 /* Per position: logits [.., V], labels [..] -> [..]; 0 where label < 0 or == ignore. */
 Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double smoothing);
 
 /* ---- passes ---- */
-void graph_verify(const Graph *g); /* every rule of ops.def; vwn_bug() with the node when broken */
-/* d loss / d wrt[i] as new nodes of g; `loss` is a scalar. out[i] = 0 where there is no path. */
+void graph_verify(const Graph *g); /* every rule of ops.def; vwn_bug() with the node if broken */
+/* d loss / d wrt[i] as new nodes of g; `loss` is a scalar. out[i] = 0 where there is no
+ * path. */
 void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out);
-/* CSE, constant folding, algebraic identities, permute into matmul flags, dead code. Outputs, ext and
- * host tables keep their order. STOP nodes go when the graph was differentiated. Lives in `arena`. */
+/* CSE, constant folding, algebraic identities, permute into matmul flags, dead code. Outputs,
+ * ext and host tables keep their order. STOP nodes go when the graph was differentiated. Lives
+ * in `arena`. */
 Graph *graph_simplify(const Graph *g, Arena *arena);
 
 /* ---- text: byte-stable, reads back to an equal graph ---- */
@@ -200,7 +212,8 @@ typedef struct OpInfo {
 } OpInfo;
 const OpInfo *op_info(Op op);
 Op op_named(const char *name); /* OP_NONE when unknown */
-/* Multiply-adds times 2 of matrix products and attention (full square), as a monomial; n = 0: none. */
+/* Multiply-adds times 2 of matrix products and attention (full square), as a monomial; n = 0:
+ * none. */
 Dim op_flops(const Graph *g, Val v);
 
 /* ---- the reference evaluator: float64, node by node, plain loops; the specification ---- */
@@ -229,9 +242,9 @@ void ref_evaluate(const Graph *g, Arena *arena, RefRun *run, Tensor **results);
 Tensor *tensor_new(Arena *arena, DType dtype, uint8_t rank, const int64_t *d);
 
 /* ---- random numbers, the same on every backend (philox.c): Philox4x32-10 ---- */
-/* key = seed mixed with the site's bytes; counter words = (index low, high, step low, high). Uniform
- * = (word 0 >> 8) 2^-24, in [0, 1); normal = sqrt(-2 ln u) cos(2 pi a), u = ((word 0 >> 8) + 1) 2^-24,
- * a = (word 1 >> 8) 2^-24. */
+/* key = seed mixed with the site's bytes; counter words = (index low, high, step low, high).
+ * Uniform = (word 0 >> 8) 2^-24, in [0, 1); normal = sqrt(-2 ln u) cos(2 pi a), u = ((word 0 >>
+ * 8) + 1) 2^-24, a = (word 1 >> 8) 2^-24. */
 void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 uint64_t philox_key(uint64_t seed, const char *site);
 double philox_uniform(uint64_t key, uint64_t step, uint64_t index);

@@ -243,7 +243,8 @@ static Val scaled(Bench *b, Val x, int64_t width)
     int last = shape_of(g, x)->rank - 1;
     Val square = ir_mean(g, ir_binary(g, OP_MUL, x, x), 1u << last, true);
     Val root = ir_unary(g, OP_SQRT, ir_binary(g, OP_ADD, square, ir_fill(g, 1e-5)));
-    return ir_binary(g, OP_MUL, ir_binary(g, OP_DIV, x, root), bench_param(b, &s, 0.5, 1.5));
+    Val unit = ir_binary(g, OP_DIV, x, root);
+    return ir_binary(g, OP_MUL, unit, bench_param(b, &s, 0.5, 1.5));
 }
 
 static Val heads_of(Bench *b, Val x, int64_t heads, int64_t size)
@@ -289,7 +290,8 @@ Val bench_decoder(Bench *b, int layers, int64_t width, int64_t heads, int64_t vo
         x = ir_binary(g, OP_ADD, x, ir_matmul(g, h, matrix(b, 2 * width, width)));
     }
     g->name = bench_name(b, "head");
-    Val logits = ir_matmul(g, scaled(b, x, width), ir_transpose(g, table));
+    x = scaled(b, x, width);
+    Val logits = ir_matmul(g, x, ir_transpose(g, table));
     Val loss = ir_mean(g, ir_cross_entropy(g, logits, labels, -1, 0.1), 3, false);
     g->name = NULL;
     return loss;
