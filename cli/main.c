@@ -122,10 +122,10 @@ bool call_open(Call *call, int *status)
                            .cache_dir = cache,
                            .reference = device == 1};
     call->ctx = vwn_open(&options);
+    *status = call->ctx ? VWN_OK : VWN_ENVIRONMENT;
     if (call->ctx)
         return true;
     ui_error(&call->ui, "out of memory");
-    *status = VWN_ENVIRONMENT;
     return false;
 }
 

@@ -17,6 +17,7 @@ typedef struct Show {
     double last_drawn; /* seconds, to draw at most ten times per second */
     char line[256];    /* the latest progress line */
     bool drawn;        /* it stands on the terminal */
+    char end[512];     /* how the run ended */
 } Show;
 
 static double now(void)
@@ -88,8 +89,7 @@ static void on_event(void *user, const vwn_event *e)
         break;
     case VWN_EVENT_END:
         settle(show);
-        if (!show->call->json)
-            ui_print(ui, "%s\n", text);
+        snprintf(show->end, sizeof show->end, "%s", text);
         break;
     }
 }
@@ -135,6 +135,8 @@ static int run(Call *call)
     vwn_status st = vwn_train(unit, &how);
     settle(&show);
     call_diagnostics(call, call->json, NULL);
+    if ((st == VWN_OK || st == VWN_INTERRUPTED) && !call->json && show.end[0])
+        ui_print(&call->ui, "%s\n", show.end);
     return call_failed(call, st);
 }
 

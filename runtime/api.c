@@ -144,7 +144,6 @@ static Status check_body(void *user)
     CheckCall *c = user;
     Ctx *ctx = c->context->ctx;
     check_deny(ctx, c->file);
-    c->unit->context = c->context;
     CheckOptions how = {.path = c->file->path,
                         .text = c->file->text,
                         .text_length = c->file->text_length,
@@ -159,6 +158,7 @@ static Status new_unit(void *user)
 {
     CheckCall *c = user;
     c->unit = NEW(c->context->ctx->program, vwn_unit);
+    c->unit->context = c->context;
     return ST_OK;
 }
 

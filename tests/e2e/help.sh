@@ -18,7 +18,7 @@ for verb in $verbs; do
     [ "$(head -n 2 out | grep -c "^  vwn $verb")" -eq 2 ] || fail "$verb: no two examples first"
     # every flag in the text is known, with its value if it takes one
     for flag in $(sed -n 's/^  \(--*[A-Za-z][a-z-]*\).*/\1/p' out); do
-        expect 2 "$VWN" $verb $flag=x --no-such-flag
+        expect 2 "$VWN" $verb $flag . --no-such-flag
         lacks err "has no flag \`$flag"
     done
     expect 2 "$VWN" $verb --no-such-flag

@@ -1,0 +1,48 @@
+#!/bin/sh
+# quickstart.sh - from a bare machine to a model that writes: `sh examples/quickstart.sh`
+#
+# In:  a Debian 12 (root or sudo where something has to be installed).
+# Out: a virtual-width model of bytes, trained on the King James Bible in build/quickstart, a sample
+#      after the first steps and one at the end, the loss on held-out text, and how many of the sampled
+#      words are words of the text. Run again, it starts the training anew.
+set -eu
+cd "$(dirname "$0")/.."
+. tests/setup.sh
+
+install_packages flex bison cmake gcc g++ make libc6-dev libdnnl-dev bible-kjv bible-kjv-text
+mkdir -p build/quickstart
+make_text
+build_vwn build Release
+vwn="$PWD/build/vwn"
+cp examples/quickstart.vwn build/quickstart/
+cp build/data/kjv.txt build/quickstart/
+cd build/quickstart
+
+say "The model (examples/quickstart.vwn)"
+"$vwn" check quickstart.vwn
+"$vwn" params quickstart.vwn
+
+say "The first 200 steps"
+"$vwn" train quickstart.vwn --overwrite --until '200 steps'
+
+say "A first sample"
+"$vwn" sample runs/quickstart --prompt 'And God said' --tokens 300
+
+say "The other steps"
+"$vwn" train quickstart.vwn --resume
+
+say "Loss on text it has not seen"
+"$vwn" eval runs/quickstart
+
+say "A sample"
+"$vwn" sample runs/quickstart --prompt 'And God said' --tokens 400
+
+# words of letters only, in lower case, each once per occurrence; the last may be cut off
+words() { tr 'A-Z' 'a-z' | tr -cs 'a-z' '\n' | grep -E '^[a-z]+$'; }
+words < kjv.txt | sort -u > known.txt
+"$vwn" sample runs/quickstart --prompt 'And' --tokens 3000 --seed 2 | words | sed '$d' > sampled.txt
+awk 'NR == FNR { known[$1]; next } { all++; if ($1 in known) hits++ }
+     END { printf "\n%d of %d sampled words (%.0f %%) are words of the text\n", hits, all, 100 * hits / all }' \
+    known.txt sampled.txt
+echo
+echo "Next: vary examples/quickstart.vwn, or start your own with build/vwn new DIR"
