@@ -21,8 +21,8 @@ typedef enum HostVar {
 
 typedef enum HostOp {
     HO_CONST, HO_VAR, HO_ADD, HO_SUB, HO_MUL, HO_DIV, HO_POW, HO_MOD, HO_MIN, HO_MAX, HO_NEG,
-    HO_EXP, HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND, HO_LT,
-    HO_LE, HO_EQ, HO_NOT,
+    HO_EXP, HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND,
+    HO_LT, HO_LE, HO_EQ, HO_NOT,
     HO_AND, HO_OR, HO_IF /* a ? b : c, lazily */
 } HostOp;
 

@@ -157,8 +157,8 @@ Val ir_one_hot(Graph *g, Val index, int64_t n);     /* [..] -> [.., n] */
 /* x [.., I] or [.., k, I]; w [E, I, O]; index [.., k] -> [.., k, O] */
 Val ir_expert_matmul(Graph *g, Val x, Val w, Val index);
 /* window: 0 = none; else keys t - window < u <= t (two-sided when full). Dropout: probability
- * (b, h, t, u) is kept, and divided by 1 - rate, when uniform number ((b H + h) T + t) S + u of the
- * site is not below the rate. */
+ * (b, h, t, u) is kept, and divided by 1 - rate, when uniform number ((b H + h) T + t) S + u of
+ * the site is not below the rate. */
 typedef struct Sdpa {
     bool causal;
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
@@ -181,7 +181,7 @@ Val ir_rotary(Graph *g, Val x, const double *freq, size_t n_freq);
 Val ir_cross_entropy(Graph *g, Val logits, Val labels, int64_t ignore, double smoothing);
 
 /* ---- passes ---- */
-void graph_verify(const Graph *g); /* every rule of ops.def; vwn_bug() with the node if broken */
+void graph_verify(const Graph *g); /* every rule of ops.def; vwn_bug() with the broken node */
 /* d loss / d wrt[i] as new nodes of g; `loss` is a scalar. out[i] = 0 where there is no
  * path. */
 void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out);

@@ -416,6 +416,25 @@ static void host_scalars(Tally *t)
     bench_free(b);
 }
 
+/* A value is forgotten after its last use: a long chain needs the memory of a few links. */
+static void memory(Tally *t)
+{
+    enum { LINKS = 100, SIZE = 100000 };
+    Bench *b = bench_new();
+    Shape s = bench_shape(1, DIM(SIZE));
+    Val x = bench_input(b, &s, -1, 1);
+    for (int k = 0; k < LINKS; k++)
+        x = ir_unary(b->g, OP_NEG, x);
+    ir_output(b->g, bench_name(b, "y"), ir_sum(b->g, x, 1, false));
+    size_t before = b->ctx->peak_bytes = b->ctx->bytes;
+    Tensor **r = bench_run(b, b->g);
+    size_t used = b->ctx->peak_bytes - before;
+    check(t, r && used < 3 * SIZE * sizeof(double), "a chain of %d tensors takes %zu bytes", LINKS,
+          used);
+    check(t, b->ctx->bytes - before < SIZE, "%zu bytes stay", b->ctx->bytes - before);
+    bench_free(b);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -433,5 +452,6 @@ int main(void)
     facts_at_zero(&t);
     extents(&t);
     host_scalars(&t);
+    memory(&t);
     return tally_end(&t, "values");
 }
