@@ -267,6 +267,7 @@ static bool write_unit(Build *b, int u)
     unit->log = unit_path(b, u, "log");
     FILE *f = fopen(unit->source, "wxe");
     if (f) {
+        fputs("#line 1 \"prelude\"\n", f);
         fwrite(b->plan->prelude, 1, b->plan->prelude_length, f);
         for (int i = 0; i < b->n_missing; i++) {
             const PlanKernel *k = &b->plan->kernel[b->missing[i].kernel];

@@ -45,7 +45,8 @@ typedef struct ProgramOptions {
     bool no_fusion;
     bool share_arena; /* use the store's common arena (programs that never run at once) */
 } ProgramOptions;
-/* Adds missing ext tensors of the graph to the store. On failure *out is NULL, `why` says it. */
+/* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
+ * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
 Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
                      BuildReport *report);
 void program_free(Program *p);

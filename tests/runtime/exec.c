@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "../../runtime/exec.h"
 #include "harness.h"
+#include "plans.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ typedef struct Bench {
     Ctx *ctx;
     Backend *backend;
     Store *store;
+    Arena *arena; /* of the graphs */
     Program *train, *eval;
     BuildReport report;
     double loss[STEPS], eval_loss;
@@ -125,14 +127,15 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     char why[512];
     memset(m, 0, sizeof *m);
     m->ctx = ctx;
-    CpuOptions how = {.threads = way->threads, .products = way->products};
+    CpuOptions how = {
+        .threads = way->threads, .products = way->products, .cache_dir = "exec-cache"};
     if (!way->reference) {
         Status status = backend_cpu_open(ctx, &how, &m->backend, why);
         if (status != ST_OK)
             return status;
     }
     m->store = store_new(ctx, m->backend);
-    Arena *arena = arena_new(ctx);
+    Arena *arena = m->arena = arena_new(ctx);
     ProgramOptions o = {"train", B, T, way->no_fusion, way->share};
     Status status =
         program_build(m->store, make_graph(ctx, arena, true), &o, &m->train, &m->report);
@@ -140,7 +143,6 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     if (status == ST_OK)
         status =
             program_build(m->store, make_graph(ctx, arena, false), &o, &m->eval, &m->report);
-    arena_free(arena); /* programs keep nothing of the graphs they were built from */
     return status;
 }
 
@@ -149,6 +151,7 @@ static void close_bench(Bench *m)
     program_free(m->train);
     program_free(m->eval);
     store_free(m->store);
+    arena_free(m->arena);
     if (m->backend)
         m->backend->ops->close(m->backend);
 }
@@ -269,8 +272,8 @@ static void test_ways(Harness *h)
             char why[512]; /* may not be on this machine */
             Ctx *ctx = ctx_new(NULL);
             Backend *b;
-            Status status =
-                backend_cpu_open(ctx, &(CpuOptions){.products = "openblas"}, &b, why);
+            Status status = backend_cpu_open(
+                ctx, &(CpuOptions){.products = "openblas", .cache_dir = ""}, &b, why);
             if (b)
                 b->ops->close(b);
             ctx_free(ctx);
@@ -325,8 +328,9 @@ static void test_memory(Harness *h)
         weights += entry(m, EXT_PARAM, params[i].name)->elements;
     CHECK(h, store_bytes(m->store) == (uint64_t)weights * 4 + 2 * B * T * 8);
     size_t left = ctx->bytes;
+    uint64_t stored = store_bytes(m->store);
     close_bench(m);
-    CHECK(h, ctx->bytes + store_bytes(m->store) < left);
+    CHECK(h, ctx->bytes + stored < left);
     free(m);
     ctx_free(ctx);
 }
@@ -507,7 +511,7 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     Backend *b;
     test_store(&h, ctx, NULL);
-    if (CHECK(&h, backend_cpu_open(ctx, NULL, &b, why) == ST_OK)) {
+    if (CHECK(&h, backend_cpu_open(ctx, &(CpuOptions){.cache_dir = ""}, &b, why) == ST_OK)) {
         test_store(&h, ctx, b);
         b->ops->close(b);
     }
@@ -519,5 +523,6 @@ int main(void)
     test_usage(&h);
     test_nth_allocation(&h, true);
     test_nth_allocation(&h, false);
+    remove_folder("exec-cache");
     return harness_end(&h);
 }
