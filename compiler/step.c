@@ -44,21 +44,48 @@ static Val copy_node(Graph *g, const Graph *from, const Node *n, const Val *map,
     return (Val)(g->node.n - 1);
 }
 
-/* map[v] becomes the copy of node v of the model. Order, spans and names are kept. */
-static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, Val **map)
+/* The nodes that the roots need. */
+static bool *needed_by(const Model *m, Arena *arena, const Val *root, size_t n)
+{
+    const Graph *g = m->graph;
+    bool *needed = NEW_ARRAY(arena, bool, g->node.n);
+    for (size_t i = 0; i < n; i++)
+        needed[root[i]] = true;
+    for (Val v = (Val)g->node.n; v-- > 1;)
+        for (size_t i = 0; needed[v] && i < node_at(g, v)->n_in; i++)
+            needed[node_at(g, v)->in[i]] = true;
+    return needed;
+}
+
+/* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and names
+ * are kept. */
+static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val *root, size_t n,
+                           Val **map)
 {
     const Graph *from = m->graph;
     Graph *g = graph_new(from->ctx, arena);
+    const bool *needed = needed_by(m, arena, root, n);
     *map = NEW_ARRAY(arena, Val, from->node.n);
     for (Val v = 1; v < from->node.n; v++) {
-        const Node *n = node_at(from, v);
-        g->span = n->span;
-        g->name = n->name;
-        (*map)[v] = copy_node(g, from, n, *map, dropout);
+        if (!needed[v])
+            continue;
+        const Node *node = node_at(from, v);
+        g->span = node->span;
+        g->name = node->name;
+        (*map)[v] = copy_node(g, from, node, *map, dropout);
     }
     g->span = NO_SPAN;
     g->name = NULL;
     return g;
+}
+
+/* The part of the model that its losses and metrics need. */
+static Graph *copy_losses(const Model *m, Arena *arena, bool dropout, Val **map)
+{
+    Val *root = NEW_ARRAY(arena, Val, m->loss.n + 1);
+    for (size_t i = 0; i < m->loss.n; i++)
+        root[i] = m->loss.v[i].value;
+    return copy_forward(m, arena, dropout, root, m->loss.n, map);
 }
 
 /* ---- losses ---- */
@@ -127,14 +154,14 @@ static void store_gradients(Graph *g, const Model *m, const Train *t, const Val 
     size_t n = m->param.n, n_wrt = 0;
     Val *wrt = NEW_ARRAY(g->arena, Val, n + 1), *grad = NEW_ARRAY(g->arena, Val, n + 1);
     for (size_t i = 0; i < n; i++)
-        if (param_is_trained(m, t, i))
+        if (param_is_trained(m, t, i) && map[m->param.v[i].value])
             wrt[n_wrt++] = map[m->param.v[i].value];
     graph_gradient(g, loss, wrt, n_wrt, grad);
     for (size_t i = 0, k = 0; i < n; i++) {
         if (!param_is_trained(m, t, i))
             continue;
         const Param *p = &m->param.v[i];
-        Val d = grad[k++];
+        Val d = map[p->value] ? grad[k++] : 0;
         g->name = p->path;
         g->span = p->declared;
         if (!d && !fresh)
@@ -150,7 +177,7 @@ static void store_gradients(Graph *g, const Model *m, const Train *t, const Val 
 Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
 {
     Val *map;
-    Graph *g = copy_forward(m, arena, true, &map);
+    Graph *g = copy_losses(m, arena, true, &map);
     Val loss = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
@@ -172,7 +199,7 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
 Graph *step_evaluate(const Model *m, Arena *arena)
 {
     Val *map;
-    Graph *g = copy_forward(m, arena, false, &map);
+    Graph *g = copy_losses(m, arena, false, &map);
     if (!emit_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
@@ -180,12 +207,15 @@ Graph *step_evaluate(const Model *m, Arena *arena)
 
 Graph *step_predict(const Model *m, Arena *arena)
 {
-    Val *map;
-    Graph *g = copy_forward(m, arena, false, &map);
-    for (size_t i = 0; i < m->output.n; i++)
-        if (!strcmp(m->output.v[i].name, "logits")) {
-            ir_output(g, m->output.v[i].name, map[m->output.v[i].value]);
-            return g;
-        }
-    ctx_raise(g->ctx, ST_INPUT, "model `%s` has no output `logits` to predict with", m->name);
+    for (size_t i = 0; i < m->output.n; i++) {
+        const ModelOutput *out = &m->output.v[i];
+        if (strcmp(out->name, "logits"))
+            continue;
+        Val *map;
+        Graph *g = copy_forward(m, arena, false, &out->value, 1, &map);
+        ir_output(g, out->name, map[out->value]);
+        return g;
+    }
+    ctx_raise(m->graph->ctx, ST_INPUT, "model `%s` has no output `logits` to predict with",
+              m->name);
 }

@@ -155,10 +155,13 @@ static Model *tiny_model(Ctx *ctx, const TinyOptions *how)
     h = ir_binary(g, OP_MUL, ir_unary(g, OP_TANH, h), gain);
     if (how->dropout > 0)
         h = dropout(g, h, how->dropout);
-    if (how->bad_log) { /* the logarithm of a bias that sinks below zero */
+    if (how->bad_log) { /* the logarithm of what reaches zero at step 8 */
         g->name = name_str(ctx, "broken");
-        Val sink = add_param(m, "broken.b", 1, how->width, 0, -0.05, false);
-        h = ir_binary(g, OP_ADD, h, ir_scale(g, ir_unary(g, OP_LOG, sink), 1.0));
+        Val sink = add_param(m, "broken.b", 1, how->width, 0, -0.5, false);
+        const HostExpr *part = host_op(a, HO_DIV, host_var(a, HV_STEP), host_const(a, 8), NULL);
+        const HostExpr *left = host_op(a, HO_SUB, host_const(a, 1), part, NULL);
+        Val low = ir_binary(g, OP_MUL, ir_binary(g, OP_MUL, sink, sink), ir_host(g, left));
+        h = ir_binary(g, OP_ADD, h, ir_scale(g, ir_unary(g, OP_LOG, low), 0.01));
     }
     g->name = name_str(ctx, "head");
     Val w2 = add_param(m, "head.W", 2, how->width, how->vocab, 0.3, false);

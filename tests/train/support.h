@@ -33,7 +33,7 @@ typedef struct TinyOptions {
     const char *text;      /* path of the text */
     const char *optimizer; /* NULL: adamw */
     double lr, dropout;
-    bool bad_log;          /* adds a module whose values become NaN: log of a shrinking buffer */
+    bool bad_log;          /* adds a module `broken` that takes the log of 0 at step 8 */
     double spike_at;       /* the loss is multiplied by 1000 from this step on; 0 = never */
 } TinyOptions;
 Unit *tiny_unit(Ctx *ctx, const TinyOptions *how);

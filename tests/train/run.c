@@ -1,0 +1,550 @@
+/* run.c - training runs: resuming to the bit, kills, interrupts, full disks, divergence, events. */
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../runtime/json.h"
+#include "../../runtime/run_dir.h"
+#include "support.h"
+
+enum { MOST = 600 };
+
+/* What the events of one call said. */
+typedef struct Log {
+    vwn_context *v;
+    double loss[MOST], norm[MOST], eval[MOST];
+    int steps, evals, checkpoints, notes, starts, ends, compiles;
+    int64_t interrupt_at, kill_at;
+    size_t bytes_at_20, bytes_at_40;
+    char note[2000], end[600];
+} Log;
+
+static void on_event(void *user, const vwn_event *e)
+{
+    Log *l = user;
+    switch (e->kind) {
+    case VWN_EVENT_START: l->starts++; break;
+    case VWN_EVENT_COMPILE: l->compiles++; break;
+    case VWN_EVENT_STEP:
+        l->steps++;
+        if (e->step < MOST) {
+            l->loss[e->step] = e->loss;
+            l->norm[e->step] = e->grad_norm;
+        }
+        if (l->interrupt_at && e->step == l->interrupt_at)
+            vwn_interrupt(l->v);
+        if (l->kill_at && e->step == l->kill_at)
+            kill(getpid(), SIGKILL);
+        if (e->step == 22)
+            l->bytes_at_20 = l->v->ctx->bytes;
+        if (e->step == 29)
+            l->bytes_at_40 = l->v->ctx->bytes;
+        break;
+    case VWN_EVENT_EVAL:
+        l->evals++;
+        if (e->step < MOST)
+            l->eval[e->step] = e->eval_loss;
+        break;
+    case VWN_EVENT_CHECKPOINT: l->checkpoints++; break;
+    case VWN_EVENT_NOTE:
+        l->notes++;
+        snprintf(l->note + strlen(l->note), sizeof l->note - strlen(l->note), "%s\n", e->text);
+        break;
+    case VWN_EVENT_END:
+        l->ends++;
+        snprintf(l->end, sizeof l->end, "%s", e->text);
+        break;
+    }
+}
+
+typedef struct Case { /* a run to be made */
+    bool reference;
+    int threads;
+    TinyOptions tiny;
+    vwn_train_options how;
+    void (*change)(Unit *u);
+    int64_t interrupt_at, kill_at;
+} Case;
+
+static Status go(const Case *c, Log *log, char message[512])
+{
+    *log = (Log){.interrupt_at = c->interrupt_at, .kill_at = c->kill_at};
+    vwn_context *v = tiny_context(c->reference, c->threads);
+    log->v = v;
+    Unit *u = tiny_unit(v->ctx, &c->tiny);
+    if (c->change)
+        c->change(u);
+    vwn_train_options how = c->how;
+    how.event = on_event;
+    how.user = log;
+    Status st = train_unit(v, u, &how, &tiny_hooks);
+    snprintf(message, 512, "%s", v->ctx->message);
+    tiny_close(v);
+    return st;
+}
+
+static const char *text_path, *base;
+static char why[512];
+
+static Case plain(bool reference, const char *run)
+{
+    return (Case){.reference = reference, .threads = 2, .how.run = run,
+                  .tiny = {.vocab = 8, .width = 8, .context = 16, .batch = 4, .micro = 2, .steps = 30,
+                           .text = text_path, .dropout = 0.1}};
+}
+
+static const char *in(const char *name)
+{
+    static char path[4][300];
+    static int k;
+    k = (k + 1) % 4;
+    snprintf(path[k], sizeof path[k], "%s/%s", base, name);
+    return path[k];
+}
+
+/* The bytes of a checkpoint from the first tensor on, and of its state of progress. */
+static bool same_checkpoint(const char *a, const char *b, int64_t step)
+{
+    char x[400], y[400];
+    snprintf(x, sizeof x, "%s/ckpt/step_%08lld.safetensors", a, (long long)step);
+    snprintf(y, sizeof y, "%s/ckpt/step_%08lld.safetensors", b, (long long)step);
+    Ctx *ctx = ctx_new(NULL);
+    size_t n = 0, m = 1;
+    char *p = read_file(ctx, x, &n), *q = read_file(ctx, y, &m);
+    bool same = p && q && n == m && !memcmp(p, q, n);
+    ctx_free(ctx);
+    return same;
+}
+
+/* Step and eval lines: their steps in order without a gap; other fields may be about time. */
+static bool events_whole(const char *run, int steps)
+{
+    Ctx *ctx = ctx_new(NULL);
+    size_t n = 0;
+    char path[400];
+    snprintf(path, sizeof path, "%s/events.jsonl", run);
+    char *text = read_file(ctx, path, &n);
+    int64_t step = 0;
+    bool ok = text != NULL;
+    for (char *line = text; ok && line < text + n;) {
+        char *end = memchr(line, '\n', (size_t)(text + n - line));
+        JsonError e;
+        Json *j = end ? json_read(ctx->program, line, (size_t)(end - line), &e) : NULL;
+        const char *kind = j ? json_string(j, "event") : NULL;
+        ok = kind != NULL;
+        if (ok && !strcmp(kind, "step"))
+            ok = json_get(j, "step")->integer == ++step && json_get(j, "loss.next");
+        line = ok ? end + 1 : line;
+    }
+    ctx_free(ctx);
+    return ok && step == steps;
+}
+
+static int checkpoints_in(const char *run)
+{
+    vwn_context *v = tiny_context(true, 1);
+    Session s = {0};
+    session_open(&s, v);
+    StepList l = run_checkpoints(&s, run);
+    int n = (int)l.n;
+    session_close(&s);
+    tiny_close(v);
+    return n;
+}
+
+/* ---- the tests ---- */
+
+static void learns(Tally *t, bool reference, Log *log)
+{
+    const char *run = in(reference ? "whole_ref" : "whole_cpu");
+    Case c = plain(reference, run);
+    Status st = go(&c, log, why);
+    CHECKF(t, st == ST_OK, "%d: %s", st, why);
+    CHECK(t, log->steps == 30 && log->evals == 3 && log->checkpoints == 3 && log->ends == 1);
+    CHECK(t, log->starts == 1 && log->compiles == 1);
+    CHECKF(t, log->loss[30] < log->loss[1] - 0.1, "%g -> %g", log->loss[1], log->loss[30]);
+    CHECKF(t, log->eval[30] < log->eval[10], "%g -> %g", log->eval[10], log->eval[30]);
+    CHECK(t, checkpoints_in(run) == 2 && events_whole(run, 30));
+    static const char *const files[] = {"resolved.vwn", "origins.json", "events.jsonl", "lock"};
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        char path[400];
+        snprintf(path, sizeof path, "%s/%s", run, files[i]);
+        CHECKF(t, file_exists(path), "%s", path);
+    }
+    if (!reference)
+        CHECKF(t, log->bytes_at_20 == log->bytes_at_40, "%zu bytes at step 22, %zu at step 29",
+               log->bytes_at_20, log->bytes_at_40);
+}
+
+/* The same run again, in other pieces: the bits of the last checkpoint and of every loss agree. */
+static void resumes(Tally *t, bool reference, const Log *whole)
+{
+    const char *run = in(reference ? "pieces_ref" : "pieces_cpu");
+    const char *first = in(reference ? "whole_ref" : "whole_cpu");
+    Log log;
+    Case c = plain(reference, run);
+    c.interrupt_at = 7;
+    CHECK(t, go(&c, &log, why) == ST_INTERRUPTED && log.steps == 7);
+    CHECK(t, strstr(log.end, "interrupted") && checkpoints_in(run) == 1);
+    c.how.resume = true;
+    c.interrupt_at = 0;
+    c.how.until_steps = 15;
+    c.threads = 1;
+    CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
+    CHECK(t, log.steps == 8 && !memcmp(log.loss + 8, whole->loss + 8, 8 * sizeof(double)));
+    c.how.until_steps = 0;
+    c.threads = 3;
+    CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
+    CHECK(t, log.steps == 15 && !memcmp(log.loss + 16, whole->loss + 16, 15 * sizeof(double)));
+    CHECK(t, !memcmp(log.norm + 16, whole->norm + 16, 15 * sizeof(double)));
+    CHECK(t, log.eval[30] == whole->eval[30] && log.eval[20] == whole->eval[20]);
+    CHECK(t, same_checkpoint(run, first, 30) && same_checkpoint(run, first, 20));
+    CHECK(t, events_whole(run, 30));
+    /* once more at the end: nothing to do, nothing changes */
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 0 && same_checkpoint(run, first, 30));
+}
+
+/* What a process of its own does, which may be killed: begins the run, or goes on with it. */
+static int child_main(char **arg)
+{
+    Log log;
+    Case c = plain(!strcmp(arg[2], "reference"), arg[3]);
+    text_path = arg[4];
+    c.tiny.text = text_path;
+    c.kill_at = atoi(arg[5]);
+    c.how.resume = file_exists(arg[3]);
+    Status st = go(&c, &log, why);
+    if (st == ST_USAGE && c.how.resume) { /* it was killed before anything was written */
+        c.how.resume = false;
+        st = go(&c, &log, why);
+    }
+    if (st != ST_OK)
+        fprintf(stderr, "%s\n", why);
+    return st;
+}
+
+static pid_t start_child(bool reference, const char *run, int kill_at)
+{
+    char at[16];
+    snprintf(at, sizeof at, "%d", kill_at);
+    pid_t child = fork();
+    if (child == 0) {
+        execl("/proc/self/exe", "run", "--child", reference ? "reference" : "cpu", run, text_path, at,
+              (char *)NULL);
+        _exit(99);
+    }
+    return child;
+}
+
+/* Killed at random moments, again and again, until the run is whole. */
+static void killed(Tally *t, bool reference)
+{
+    const char *run = in(reference ? "killed_ref" : "killed_cpu");
+    const char *first = in(reference ? "whole_ref" : "whole_cpu");
+    uint64_t state = 11;
+    int kills = 0, status = 0;
+    for (int round = 0; round < 100; round++) {
+        pid_t child = start_child(reference, run, 0);
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        long most = reference ? 12000000 : 60000000;
+        struct timespec wait = {0, (long)(state >> 33) % most + 1000000};
+        nanosleep(&wait, NULL);
+        if (round < 60)
+            kill(child, SIGKILL);
+        waitpid(child, &status, 0);
+        if (WIFEXITED(status))
+            break;
+        kills++;
+    }
+    CHECKF(t, WIFEXITED(status) && WEXITSTATUS(status) == 0, "after %d kills: %d", kills, status);
+    CHECKF(t, kills > 2, "%d kills", kills);
+    CHECK(t, same_checkpoint(run, first, 30) && events_whole(run, 30));
+    run = in(reference ? "killed_at_ref" : "killed_at_cpu");
+    waitpid(start_child(reference, run, 17), &status, 0);
+    CHECK(t, WIFSIGNALED(status) && checkpoints_in(run) == 1);
+    Log log;
+    Case c = plain(reference, run);
+    c.how.resume = true;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 20);
+    CHECK(t, same_checkpoint(run, first, 30) && events_whole(run, 30));
+}
+
+static void refusals(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("whole_ref"));
+    CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "--resume") && strstr(why, "step 30"));
+    CHECK(t, log.starts == 0 && same_checkpoint(in("whole_ref"), in("pieces_ref"), 30));
+    c.how.overwrite = true;
+    c.tiny.batch = c.tiny.micro = 0; /* overwriting that cannot work must not remove the run */
+    c.tiny.batch = 4;
+    c.tiny.text = "absent.txt";
+    CHECK(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "absent.txt"));
+    CHECK(t, checkpoints_in(in("whole_ref")) == 2);
+    c = plain(true, in("nothing"));
+    c.how.resume = true;
+    CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "no run"));
+    c.how.resume = false;
+    c.how.dry_run = true;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 0 && log.ends == 1 && log.compiles == 1);
+    CHECK(t, !file_exists(in("nothing")));
+    /* a second trainer in the same directory */
+    c = plain(true, in("shared"));
+    c.how.until_steps = 2;
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    vwn_context *v = tiny_context(true, 1);
+    Session s = {0};
+    session_open(&s, v);
+    run_open(&s, in("shared"));
+    c.how.resume = true;
+    c.how.until_steps = 3;
+    CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "another process (pid"));
+    session_close(&s);
+    tiny_close(v);
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 1);
+    c.how.resume = false;
+    c.how.overwrite = true;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 3 && events_whole(in("shared"), 3));
+}
+
+static void other_data(Tally *t)
+{
+    Log log;
+    char text[2000];
+    const char *path = in("changing.txt");
+    write_text_file(path, 2000);
+    Case c = plain(true, in("changing"));
+    c.tiny.text = path;
+    c.how.until_steps = 3;
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    write_text_file(path, 1999);
+    c.how.resume = true;
+    c.how.until_steps = 6;
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "2000 bytes"), "%s", why);
+    write_text_file(path, 2000);
+    c.tiny.steps = 40; /* another text of the file: a note, and on it goes */
+    CHECK(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && log.steps == 3);
+    c.tiny.width = 9; /* another model: refused, by the tensor that does not fit */
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s", why);
+    memset(text, 'x', sizeof text);
+    c = plain(true, in("narrow"));
+    c.tiny.vocab = 6;
+    CHECK(t, go(&c, &log, why) == ST_INPUT && !file_exists(in("narrow")));
+}
+
+static void damaged_checkpoint(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("damaged"));
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    int fd = open(in("damaged/ckpt/step_00000030.safetensors"), O_WRONLY);
+    CHECK(t, fd >= 0 && pwrite(fd, "?", 1, 3500) == 1);
+    close(fd);
+    c.how.resume = true;
+    CHECKF(t, go(&c, &log, why) == ST_OK && log.steps == 10, "%d: %s", log.steps, why);
+    CHECKF(t, strstr(log.note, "damaged checkpoint") && strstr(log.note, "step_00000030"), "%s",
+           log.note);
+    CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) && events_whole(in("damaged"), 30));
+}
+
+static void no_eval(Unit *u)
+{
+    u->train->eval_every = 0;
+    u->train->checkpoint_every = 1000;
+}
+
+static void diverges(Tally *t, bool reference)
+{
+    Log log;
+    Case c = plain(reference, in(reference ? "nan_ref" : "nan_cpu"));
+    c.tiny.bad_log = true;
+    CHECKF(t, go(&c, &log, why) == ST_DIVERGED, "%s", why);
+    CHECKF(t, strstr(why, "`broken") && strstr(why, "not"), "%s", why);
+    CHECKF(t, strstr(why, "step 9: ") && log.steps == 8, "after %d steps: %s", log.steps, why);
+    CHECK(t, log.ends == 1 && strstr(log.end, "diverged"));
+    if (!reference)
+        return;
+    c = plain(true, in("spike"));
+    c.tiny.dropout = 0;
+    c.tiny.steps = 300;
+    c.tiny.spike_at = 250;
+    c.change = no_eval;
+    CHECK(t, go(&c, &log, why) == ST_DIVERGED && log.steps == 250);
+    CHECKF(t, strstr(why, "step 251: the loss jumped") && strstr(why, "median"), "%s", why);
+    c = plain(true, in("early"));
+    c.tiny.steps = 60;
+    c.tiny.spike_at = 50; /* before step 200 nothing is called a spike */
+    c.change = no_eval;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 60);
+}
+
+/* The disk fills while training: a sentence, no half file, and the run resumes to the same bits. */
+static void disk_full(Tally *t)
+{
+    Log log;
+    struct rlimit was, small;
+    getrlimit(RLIMIT_FSIZE, &was);
+    Case c = plain(true, in("full"));
+    c.how.until_steps = 10;
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    small = was;
+    small.rlim_cur = 4200; /* the events still fit for a while, a checkpoint does not */
+    c.how.until_steps = 0;
+    c.how.resume = true;
+    setrlimit(RLIMIT_FSIZE, &small);
+    Status st = go(&c, &log, why);
+    setrlimit(RLIMIT_FSIZE, &was);
+    CHECKF(t, st == ST_ENVIRONMENT && strstr(why, "could not be written"), "%d: %s", st, why);
+    CHECK(t, checkpoints_in(in("full")) == 1);
+    CHECK(t, !file_exists(in("full/ckpt/.step_00000020.safetensors.tmp")));
+    CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
+    CHECK(t, same_checkpoint(in("full"), in("whole_ref"), 30) && events_whole(in("full"), 30));
+}
+
+static void add_growth(Unit *u, const HostExpr *when)
+{
+    GrowStep g = {.name = name_str(u->ctx, "to_big"), .when = when};
+    vec_push(u->ctx->program, &u->grow, g);
+}
+
+static const HostExpr *compare(Unit *u, HostVar var, double with)
+{
+    Arena *a = u->ctx->program;
+    return host_op(a, HO_LE, host_const(a, with), host_var(a, var), NULL);
+}
+
+static void grow_at_start(Unit *u) { add_growth(u, NULL); }
+static void grow_at_tokens(Unit *u) { add_growth(u, compare(u, HV_TOKENS, 640)); }
+static void grow_after_end(Unit *u) { add_growth(u, compare(u, HV_STEP, 30)); }
+static void grow_at_loss(Unit *u)
+{
+    Arena *a = u->ctx->program;
+    const HostExpr *low = host_op(a, HO_LT, host_var(a, HV_EVAL_LOSS), host_const(a, 100), NULL);
+    add_growth(u, low);
+}
+
+static void growth(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("grow"));
+    c.change = grow_at_start;
+    CHECK(t, go(&c, &log, why) == ST_INPUT && strstr(why, "`to_big` would begin at step 0"));
+    c.change = grow_at_tokens; /* 64 tokens per step */
+    CHECK(t, go(&c, &log, why) == ST_INPUT && strstr(why, "at step 10 of 30"));
+    CHECK(t, log.steps == 0 && !file_exists(in("grow/events.jsonl")));
+    c.how.until_steps = 10;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 10);
+    c = plain(true, in("grow_never"));
+    c.change = grow_after_end;
+    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 30);
+    c = plain(true, in("grow_loss"));
+    c.change = grow_at_loss;
+    CHECK(t, go(&c, &log, why) == ST_INPUT && log.steps == 10 && strstr(why, "step 10"));
+    CHECK(t, checkpoints_in(in("grow_loss")) == 1);
+}
+
+static void by_epochs(Unit *u)
+{
+    u->train->length_steps = -1;
+    u->train->length_epochs = 2;
+}
+
+static void lengths(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("epochs"));
+    c.change = by_epochs; /* 1,800 tokens of training text: 111 windows of 16, 4 per step */
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    CHECKF(t, log.steps == 56, "%d steps", log.steps);
+    CHECK(t, log.evals == 6 && log.checkpoints == 6);
+}
+
+static void agreement(Tally *t, const Log *ref, const Log *cpu)
+{
+    for (int i = 1; i <= 30; i++) {
+        CHECKF(t, fabs(ref->loss[i] - cpu->loss[i]) < 2e-4, "step %d: %.6f and %.6f", i,
+               ref->loss[i], cpu->loss[i]);
+        CHECKF(t, fabs(ref->norm[i] - cpu->norm[i]) < 2e-3, "step %d: norm %.6f and %.6f", i,
+               ref->norm[i], cpu->norm[i]);
+    }
+}
+
+static void no_compiler(Tally *t)
+{
+    Log log = {0};
+    vwn_context *v = tiny_context(false, 1);
+    v->options.compiler = "/nonexistent/cc";
+    v->options.cache_dir = "";
+    log.v = v;
+    Case c = plain(false, in("no_compiler"));
+    c.tiny.steps = 2;
+    vwn_train_options how = c.how;
+    how.event = on_event;
+    how.user = &log;
+    Status st = train_unit(v, tiny_unit(v->ctx, &c.tiny), &how, &tiny_hooks);
+    CHECKF(t, st == ST_OK && log.steps == 2, "%s", v->ctx->message);
+    CHECKF(t, strstr(log.note, "install"), "%s", log.note);
+    tiny_close(v);
+}
+
+/* Planned memory for float32 against what the store and the arena take. */
+static void memory(Tally *t)
+{
+    vwn_context *v = tiny_context(false, 1);
+    Case c = plain(false, in("memory"));
+    c.tiny.width = 64;
+    Unit *u = tiny_unit(v->ctx, &c.tiny);
+    MemoryNeed n = session_memory(v->ctx, u->model, u->train, 0);
+    Log log = {.v = v};
+    vwn_train_options how = {.run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};
+    CHECK(t, train_unit(v, u, &how, &tiny_hooks) == ST_OK);
+    size_t size;
+    char *text = read_file(v->ctx, in("memory/events.jsonl"), &size);
+    char *mem = text ? strstr(text, "\"mem\":") : NULL;
+    double actual = mem ? atof(mem + 6) : 0;
+    CHECKF(t, fabs(actual - (double)n.total) <= 0.02 * actual, "planned %llu, used %.0f",
+           (unsigned long long)n.total, actual);
+    CHECK(t, n.weights == 4 * (8 * 64 + 64 * 64 + 64 + 64 * 8) && n.buffers == 4);
+    CHECK(t, n.gradients == n.weights && n.optimizer == 2 * n.weights);
+    tiny_close(v);
+}
+
+int main(int n_arg, char **arg)
+{
+    Tally t = {0};
+    static Log ref, cpu;
+    if (n_arg == 6 && !strcmp(arg[1], "--child"))
+        return child_main(arg);
+    Ctx *ctx = ctx_new(NULL);
+    base = scratch_folder(ctx);
+    text_path = arena_printf(ctx->program, "%s/text.txt", base);
+    write_text_file(text_path, 2000);
+    signal(SIGXFSZ, SIG_IGN);
+    bool only_reference = getenv("VWN_TEST_REFERENCE") != NULL;
+    learns(&t, true, &ref);
+    resumes(&t, true, &ref);
+    killed(&t, true);
+    refusals(&t);
+    other_data(&t);
+    damaged_checkpoint(&t);
+    diverges(&t, true);
+    disk_full(&t);
+    growth(&t);
+    lengths(&t);
+    no_compiler(&t);
+    if (!only_reference) {
+        learns(&t, false, &cpu);
+        agreement(&t, &ref, &cpu);
+        resumes(&t, false, &cpu);
+        killed(&t, false);
+        diverges(&t, false);
+        memory(&t);
+    }
+    scratch_remove(base);
+    ctx_free(ctx);
+    return tally_end(&t, "run");
+}
