@@ -62,6 +62,7 @@ typedef struct Launch {
     uint32_t n_buffer, n_int, n_scalar;
     const uint32_t *buffer;  /* indices in Plan.buffer */
     const uint64_t *shift;   /* bytes to add to each buffer's start */
+    const bool *writes;      /* which of them the launch writes (it may read them too) */
     const LaunchInt *ints;
     const LaunchScalar *scalars;
     int64_t rows;            /* the parallel extent; 0 = nothing to do */

@@ -1,0 +1,171 @@
+/* decompose.c - small matrix products become products and sums.
+ *
+ * In:  a graph.     Out: an equal graph in which products that a library would do badly (an extent of
+ *      a few, per token) are elementwise products and a sum, so that they fuse with what is around.
+ * The one idea: a[.., M, K] b[.., K, N] is the sum over the last axis of a[.., M, 1, K] times
+ * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
+ */
+#include "fuse.h"
+#include "op.h"
+
+enum { SMALL_PRODUCT = 128 };
+
+typedef struct Product {
+    Val a, b; /* inputs in the new graph */
+    bool ta, tb, shared;
+    Shape lead; /* batch axes of a */
+    Dim M, N, K;
+} Product;
+
+static bool small(Dim d) { return dim_literal(d); }
+
+/* Is it worth a loop of our own? */
+static bool is_small(const Product *p, int64_t B, int64_t T)
+{
+    bool m = small(p->M), n = small(p->N), k = small(p->K);
+    int64_t rows = dim_at(p->M, B, T);
+    for (int i = 0; i < p->lead.rank; i++)
+        rows *= dim_at(p->lead.d[i], B, T);
+    if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
+        return n || k;
+    if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
+        int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
+        return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
+    }
+    if (m && n && k)
+        return p->M.n * p->N.n * p->K.n <= 512;
+    return (m && n && p->M.n * p->N.n <= SMALL_PRODUCT) ||
+           (m && k && p->M.n * p->K.n <= SMALL_PRODUCT) ||
+           (k && n && p->K.n * p->N.n <= SMALL_PRODUCT);
+}
+
+/* x [.., p, q] with an axis of 1 put before p (at = 0), q (1) or behind both (2) */
+static Val widen(Graph *g, Val x, int at)
+{
+    Shape s = *shape_of(g, x), to = {.rank = (uint8_t)(s.rank + 1)};
+    int own = s.rank - 2;
+    for (int i = 0, j = 0; i < to.rank; i++)
+        to.d[i] = i == own + at ? DIM(1) : s.d[j++];
+    return ir_reshape(g, x, &to);
+}
+
+/* Sum of a b over K as the last axis (K long) or the middle one (N long). */
+static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
+{
+    Val a = p->ta ? ir_transpose(g, p->a) : p->a; /* [lead, M, K] */
+    bool lane_k = !small(p->K) || small(p->N);
+    bool same = p->shared || p->lead.rank == 0; /* one b for all rows */
+    Val b, x;
+    if (lane_k) {
+        b = p->tb ? p->b : ir_transpose(g, p->b); /* [.., N, K] */
+        if (!p->tb && same && !small(p->K) && b < cap && node_at(g, b)->op == OP_PERMUTE)
+            copied[b] = true; /* K becomes contiguous, once for all rows */
+        a = widen(g, a, 1); /* [lead, M, 1, K] */
+        b = widen(g, b, 0); /* [lead, 1, N, K] */
+        x = ir_binary(g, OP_MUL, a, b);
+        int axis = shape_of(g, x)->rank - 1;
+        x = ir_sum(g, x, (uint32_t)1 << axis, false);
+    } else {
+        b = p->tb ? ir_transpose(g, p->b) : p->b; /* [.., K, N] */
+        if (p->tb && same && !small(p->N) && b < cap && node_at(g, b)->op == OP_PERMUTE)
+            copied[b] = true;
+        a = widen(g, a, 2); /* [lead, M, K, 1] */
+        b = widen(g, b, 0); /* [lead, 1, K, N] */
+        x = ir_binary(g, OP_MUL, a, b);
+        int axis = shape_of(g, x)->rank - 2;
+        x = ir_sum(g, x, (uint32_t)1 << axis, false);
+    }
+    return x;
+}
+
+/* [R, M]^T [R, N]: the sum over the first axis of a[R, M, 1] b[R, 1, N] */
+static Val as_row_sum(Graph *g, const Product *p)
+{
+    Val a = p->ta ? p->a : ir_transpose(g, p->a); /* [K, M] */
+    Val b = p->tb ? ir_transpose(g, p->b) : p->b; /* [K, N] */
+    Shape sa = {.rank = 3, .d = {p->K, p->M, DIM(1)}}, sb = {.rank = 3, .d = {p->K, DIM(1), p->N}};
+    Val x = ir_binary(g, OP_MUL, ir_reshape(g, a, &sa), ir_reshape(g, b, &sb));
+    return ir_sum(g, x, 1, false);
+}
+
+static bool empty(const Shape *s, int64_t B, int64_t T)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (dim_at(s->d[i], B, T) == 0)
+            return true;
+    return false;
+}
+
+static Product product_of(const Graph *from, const Graph *g, Val v, const Val *map)
+{
+    const Node *n = node_at(from, v);
+    Product p = {.a = map[n->in[0]], .b = map[n->in[1]], .ta = n->a.i & 1, .tb = n->a.i >> 1 & 1};
+    const Shape *sa = shape_of(g, p.a), *sb = shape_of(g, p.b);
+    p.shared = sb->rank == 2 && sa->rank > 2;
+    p.lead = *sa;
+    p.lead.rank -= 2;
+    p.M = sa->d[sa->rank - (p.ta ? 1 : 2)];
+    p.K = sa->d[sa->rank - (p.ta ? 2 : 1)];
+    p.N = sb->d[sb->rank - (p.tb ? 2 : 1)];
+    return p;
+}
+
+static Val product(Graph *g, const Graph *from, Val v, const Val *map, int64_t B, int64_t T,
+                   bool **copied, size_t cap)
+{
+    const Node *n = node_at(from, v);
+    Product p = product_of(from, g, v, map);
+    if (empty(&n->shape, B, T) || dim_at(p.K, B, T) == 0)
+        return ir_broadcast(g, ir_fill(g, 0), &n->shape);
+    Val in[2] = {p.a, p.b};
+    if (!is_small(&p, B, T))
+        return ir_node(g, OP_MATMUL, in, 2, &n->a, NULL);
+    bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
+    Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, *copied, cap);
+    return ir_reshape(g, x, &n->shape);
+}
+
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
+{
+    const Node *n = node_at(from, v);
+    if (n->op == OP_EXT) {
+        const Ext *x = &from->ext.v[n->a.i];
+        return ir_ext(g, x->kind, x->name, x->dtype, &x->shape);
+    }
+    if (n->op == OP_HOST)
+        return ir_host(g, from->host.v[n->a.i]);
+    Val *in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++)
+        in[k] = map[n->in[k]];
+    return ir_node(g, (Op)n->op, in, n->n_in, &n->a, op_uses((Op)n->op, 'S') ? &n->shape : NULL);
+}
+
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, int64_t B, int64_t T, bool apart,
+                 bool **copied)
+{
+    Graph *g = graph_new(ctx, arena);
+    size_t cap = from->node.n * 12 + 64;
+    Val *map = NEW_ARRAY(arena, Val, from->node.n);
+    *copied = NEW_ARRAY(arena, bool, cap);
+    for (Val v = 1; v < from->node.n; v++) {
+        const Node *n = node_at(from, v);
+        g->span = n->span;
+        g->name = n->name;
+        if (n->op == OP_MATMUL && !apart)
+            map[v] = product(g, from, v, map, B, T, copied, cap);
+        else if (n->op == OP_MATMUL && dim_at(product_of(from, g, v, map).K, B, T) == 0)
+            map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
+        else
+            map[v] = copy_node(g, from, v, map);
+        if (g->node.n > cap)
+            vwn_bug(ctx, "decompose: too many nodes");
+    }
+    for (size_t i = 0; i < from->out.n; i++) {
+        const Output *o = &from->out.v[i];
+        if (o->ext < 0)
+            ir_output(g, o->name, map[o->value]);
+        else
+            ir_store(g, map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
+    }
+    return g;
+}

@@ -1,0 +1,546 @@
+/* emit.c - see emit.h: the printer, for any dialect. */
+#include "emit.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+typedef struct Printer {
+    const Kernel *k;
+    const Dialect *d;
+    Printed *out;
+    Buf body;
+    int depth;
+    uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
+    uint32_t next, next_var;
+    bool *array_seen;
+} Printer;
+
+static void line(Printer *p)
+{
+    buf_printf(&p->body, "%*s", p->depth * 4, "");
+}
+
+/* ---- arguments ---- */
+
+static size_t int_slot(Printer *p, PrintedInt want)
+{
+    for (size_t i = 0; i < p->out->ints.n; i++) {
+        PrintedInt *x = &p->out->ints.v[i];
+        if (x->kind == want.kind && dim_eq(x->dim, want.dim) && x->value == want.value &&
+            x->site == want.site)
+            return i;
+    }
+    vec_push(p->k->arena, &p->out->ints, want);
+    return p->out->ints.n - 1;
+}
+
+static size_t slot_of(Printer *p, uint32_t want, bool scalar)
+{
+    size_t n = scalar ? p->out->scalar.n : p->out->buffer.n;
+    uint32_t *v = scalar ? p->out->scalar.v : p->out->buffer.v;
+    for (size_t i = 0; i < n; i++)
+        if (v[i] == want)
+            return i;
+    if (scalar)
+        vec_push(p->k->arena, &p->out->scalar, want);
+    else
+        vec_push(p->k->arena, &p->out->buffer, want);
+    return n;
+}
+
+static void put_dim(Printer *p, Dim d)
+{
+    if (dim_literal(d))
+        buf_printf(&p->body, "%" PRId64, d.n);
+    else
+        buf_printf(&p->body, "n%zu", int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d}));
+}
+
+/* A number that is the plan's, not the structure's. */
+static void put_value(Printer *p, int64_t value)
+{
+    buf_printf(&p->body, "n%zu", int_slot(p, (PrintedInt){.kind = PI_VALUE, .value = value}));
+}
+
+/* ---- names ---- */
+
+static void put_var(Printer *p, IVar v)
+{
+    const IVarInfo *info = ix_info(&p->k->ix, v);
+    if (info->kind == IV_VALUE) {
+        buf_printf(&p->body, "k%u", p->number[info->value]);
+        return;
+    }
+    if (v == p->k->row) {
+        buf_puts(&p->body, "r");
+        return;
+    }
+    if (!p->var_number[v])
+        p->var_number[v] = ++p->next_var;
+    buf_printf(&p->body, "%c%u", info->kind == IV_LOOP ? 'i' : 'd', p->var_number[v]);
+}
+
+static void put_real(Printer *p, double x)
+{
+    if (isinf(x) || isnan(x)) {
+        buf_puts(&p->body, isnan(x) ? "NOT_A_NUMBER" : x < 0 ? "-INFINITE" : "INFINITE");
+        return;
+    }
+    char text[40];
+    snprintf(text, sizeof text, "%.9g", x);
+    buf_printf(&p->body, "%s%sf", text, strpbrk(text, ".e") ? "" : ".0");
+}
+
+static char type_letter(const KEx *e)
+{
+    return e->type == KT_REAL ? 'x' : e->type == KT_INT ? 'k' : 'g';
+}
+
+static void put_ex(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    if (x->kind == KX_CONST && x->type == KT_REAL)
+        put_real(p, x->value);
+    else if (x->kind == KX_CONST)
+        buf_printf(&p->body, "%" PRId64, (int64_t)x->value);
+    else
+        buf_printf(&p->body, "%c%u", type_letter(x), p->number[e]);
+}
+
+static void put_factor(Printer *p, int64_t m)
+{
+    if (m > LITERAL_MAX)
+        put_value(p, m);
+    else
+        buf_printf(&p->body, "%" PRId64, m);
+}
+
+static void put_term(Printer *p, const IxTerm *t, bool first)
+{
+    int64_t m = t->mult < 0 ? -t->mult : t->mult;
+    bool one = dim_eq(t->coef, DIM(1)), any = false;
+    buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
+    if (m != 1 || (t->var == 0 && one)) {
+        put_factor(p, m);
+        any = true;
+    }
+    if (t->var) {
+        buf_puts(&p->body, any ? " * " : "");
+        put_var(p, t->var);
+        any = true;
+    }
+    if (!one) {
+        buf_puts(&p->body, any ? " * " : "");
+        put_dim(p, t->coef);
+    }
+}
+
+static void put_ix(Printer *p, Ix ix)
+{
+    const IxForm *f = ix_form(&p->k->ix, ix);
+    bool first = true;
+    for (int constants = 0; constants < 2; constants++)
+        for (uint32_t j = 0; j < f->n; j++)
+            if ((f->t[j].var == 0) == constants) {
+                put_term(p, &f->t[j], first);
+                first = false;
+            }
+    buf_puts(&p->body, first ? "0" : "");
+}
+
+/* ---- expressions ---- */
+
+static void put_pattern(Printer *p, const KEx *x, const char *pattern)
+{
+    for (; *pattern; pattern++) {
+        if (*pattern != '$') {
+            buf_putc(&p->body, *pattern);
+        } else if (*++pattern == 'i') {
+            buf_printf(&p->body, "%" PRId64, x->i);
+        } else {
+            Ex in = x->in[*pattern - 'a'];
+            double c;
+            bool negative = kx_is_number(p->k, in, &c) && c < 0;
+            buf_puts(&p->body, negative ? "(" : "");
+            put_ex(p, in);
+            buf_puts(&p->body, negative ? ")" : "");
+        }
+    }
+}
+
+static void put_op(Printer *p, const KEx *x)
+{
+    Op op = (Op)x->op;
+    bool integer = kx(p->k, x->in[op == OP_WHERE ? 1 : 0])->type == KT_INT;
+    const char *pattern = integer ? p->d->int_op[op] : p->d->op[op];
+    if (!pattern)
+        pattern = op_info(op)->c_expr;
+    if (!pattern)
+        vwn_bug(p->k->ctx, "%s has no text in a kernel", op_info(op)->name);
+    put_pattern(p, x, pattern);
+}
+
+static void put_element(Printer *p, uint32_t buffer, Ix ix)
+{
+    const KBuffer *b = &p->k->buffer.v[buffer];
+    buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
+    put_ix(p, ix);
+    buf_putc(&p->body, ']');
+}
+
+static void put_value_of(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    switch ((KKind)x->kind) {
+    case KX_SCALAR:
+        buf_printf(&p->body, "(%s)s[%zu]", p->d->real, slot_of(p, x->slot, true));
+        break;
+    case KX_INDEX: put_ix(p, x->ix); break;
+    case KX_LOAD:
+        if (x->in[0]) {
+            put_ex(p, x->in[0]);
+            buf_puts(&p->body, " ? ");
+        }
+        put_element(p, x->slot, x->ix);
+        if (x->in[0])
+            buf_puts(&p->body, x->type == KT_INT ? " : 0" : " : 0.0f");
+        break;
+    case KX_OP: put_op(p, x); break;
+    case KX_INSIDE:
+        buf_puts(&p->body, "(uint64_t)(");
+        put_ix(p, x->ix);
+        buf_puts(&p->body, ") < (uint64_t)");
+        put_dim(p, x->extent);
+        break;
+    case KX_AND: put_pattern(p, x, "$a & $b"); break;
+    case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
+    case KX_RAND:
+        buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
+                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
+                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
+        put_ix(p, x->ix);
+        buf_putc(&p->body, ')');
+        break;
+    default: vwn_bug(p->k->ctx, "an expression without text"); break;
+    }
+}
+
+static const char *type_name(const Printer *p, const KEx *x)
+{
+    return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
+}
+
+static void define(Printer *p, Ex e)
+{
+    if (!p->number[e])
+        p->number[e] = ++p->next;
+    const KEx *x = kx(p->k, e);
+    line(p);
+    buf_printf(&p->body, "const %s %c%u = ", type_name(p, x), type_letter(x), p->number[e]);
+}
+
+static const char *neutral(const Printer *p, Op op)
+{
+    return op == OP_SUM ? p->d->zero : p->d->lowest;
+}
+
+/* target (op)= value, both as text in the body from `from` on */
+static void put_fold(Printer *p, Op op, const char *target, Ex value)
+{
+    line(p);
+    if (op == OP_SUM) {
+        buf_printf(&p->body, "%s += ", target);
+        put_ex(p, value);
+    } else {
+        buf_printf(&p->body, "%s = ", target);
+        put_ex(p, value);
+        buf_printf(&p->body, " > %s ? ", target);
+        put_ex(p, value);
+        buf_printf(&p->body, " : %s", target);
+    }
+    buf_puts(&p->body, ";\n");
+}
+
+/* ---- statements ---- */
+
+static Ix array_at(const Printer *p, const KArray *a)
+{
+    /* the table only grows: printing may intern one more form */
+    IxTable *t = (IxTable *)&p->k->ix;
+    Ix at = 0;
+    for (uint32_t i = 0; i < a->nest.n; i++)
+        at = ix_add(t, ix_scale(t, at, ix_info(t, a->nest.var[i])->extent),
+                    ix_var(t, a->nest.var[i]));
+    return at;
+}
+
+static Dim array_size(const Printer *p, const KArray *a)
+{
+    Dim n = DIM(1);
+    for (uint32_t i = 0; i < a->nest.n; i++)
+        if (!dim_mul(n, ix_info(&p->k->ix, a->nest.var[i])->extent, &n))
+            vwn_bug(p->k->ctx, "the size of a scratch array overflows");
+    return n;
+}
+
+static char *array_element(Printer *p, int array)
+{
+    Buf save = p->body;
+    p->body = buf_new(p->k->arena);
+    buf_printf(&p->body, "t%d[", array);
+    put_ix(p, array_at(p, &p->k->array.v[array]));
+    buf_putc(&p->body, ']');
+    char *text = p->body.s;
+    p->body = save;
+    return text;
+}
+
+static void stmt_array(Printer *p, const KStmt *s)
+{
+    const KArray *a = &p->k->array.v[s->array];
+    line(p);
+    if (s->kind == KS_ARRAY) {
+        Buf save = p->body;
+        p->body = buf_new(p->k->arena);
+        put_dim(p, array_size(p, a));
+        char *size = p->body.s, name[24];
+        p->body = save;
+        snprintf(name, sizeof name, "t%d", s->array);
+        buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
+                   size);
+        buf_puts(&p->body, "\n");
+        return;
+    }
+    buf_puts(&p->body, "for (int64_t z = 0; z < ");
+    put_dim(p, array_size(p, a));
+    buf_puts(&p->body, "; z++)\n");
+    p->depth++;
+    line(p);
+    p->depth--;
+    buf_printf(&p->body, "t%d[z] = %s;\n", s->array, neutral(p, (Op)kx(p->k, s->ex)->op));
+}
+
+static void simd_line(Printer *p, const KStmt *s)
+{
+    line(p);
+    buf_puts(&p->body, p->d->simd);
+    for (int max = 0; max < 2; max++) {
+        bool first = true;
+        for (uint32_t i = 0; i < s->n_acc; i++) {
+            Ex e = p->k->acc.v[s->acc + i];
+            if ((kx(p->k, e)->op == OP_AMAX) != max)
+                continue;
+            buf_puts(&p->body, first ? (max ? " reduction(max: " : " reduction(+: ") : ", ");
+            put_ex(p, e);
+            first = false;
+        }
+        buf_puts(&p->body, first ? "" : ")");
+    }
+    buf_putc(&p->body, '\n');
+}
+
+static void open_loop(Printer *p, const KStmt *s)
+{
+    if (s->simd)
+        simd_line(p, s);
+    line(p);
+    if (s->kind == KS_ROWS && p->k->part == 0) {
+        buf_printf(&p->body, p->d->row_loop, "r");
+    } else if (s->kind == KS_ROWS) {
+        buf_puts(&p->body, "for (int64_t r = first; r < last; r++) {");
+    } else {
+        Buf *b = &p->body;
+        buf_puts(b, "for (int64_t ");
+        put_var(p, s->var);
+        buf_puts(b, " = 0; ");
+        put_var(p, s->var);
+        buf_puts(b, " < ");
+        put_dim(p, ix_info(&p->k->ix, s->var)->extent);
+        buf_puts(b, "; ");
+        put_var(p, s->var);
+        buf_puts(b, "++) {");
+    }
+    buf_putc(&p->body, '\n');
+    p->depth++;
+}
+
+/* Every sum over rows has one part of its buffer for each partition. */
+static void open_parts(Printer *p)
+{
+    line(p);
+    buf_printf(&p->body, p->d->row_loop, "part");
+    buf_putc(&p->body, '\n');
+    p->depth++;
+    line(p);
+    buf_puts(&p->body, "const int64_t first = part * ");
+    put_value(p, p->k->chunk);
+    buf_puts(&p->body, ";\n");
+    line(p);
+    buf_puts(&p->body, "const int64_t last = first + ");
+    put_value(p, p->k->chunk);
+    buf_puts(&p->body, " < ");
+    put_dim(p, p->k->rows);
+    buf_puts(&p->body, " ? first + ");
+    put_value(p, p->k->chunk);
+    buf_puts(&p->body, " : ");
+    put_dim(p, p->k->rows);
+    buf_puts(&p->body, ";\n");
+    for (size_t b = 0; b < p->k->buffer.n; b++) {
+        const KBuffer *x = &p->k->buffer.v[b];
+        if (x->part < 0)
+            continue;
+        Op op = OP_SUM;
+        for (size_t r = 0; r < p->k->root.n; r++)
+            if (p->k->root.v[r].buffer == b)
+                op = p->k->root.v[r].op;
+        size_t slot = slot_of(p, (uint32_t)b, false);
+        line(p);
+        buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
+                   x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
+        put_value(p, x->elements);
+        buf_puts(&p->body, ";\n");
+        line(p);
+        buf_puts(&p->body, "for (int64_t z = 0; z < ");
+        put_value(p, x->elements);
+        buf_puts(&p->body, "; z++)\n");
+        p->depth++;
+        line(p);
+        p->depth--;
+        buf_printf(&p->body, "q%zu[z] = %s;\n", slot, neutral(p, op));
+    }
+}
+
+static void stmt_var(Printer *p, IVar v)
+{
+    const IVarInfo *info = ix_info(&p->k->ix, v);
+    line(p);
+    buf_puts(&p->body, "const int64_t ");
+    put_var(p, v);
+    buf_puts(&p->body, " = (");
+    put_ix(p, info->base);
+    buf_puts(&p->body, info->kind == IV_DIV ? ") / " : ") % ");
+    put_dim(p, info->by);
+    buf_puts(&p->body, ";\n");
+}
+
+static char *root_element(Printer *p, const KRoot *r)
+{
+    Buf save = p->body;
+    p->body = buf_new(p->k->arena);
+    put_element(p, r->buffer, r->at);
+    char *text = p->body.s;
+    p->body = save;
+    return text;
+}
+
+static char *ex_text(Printer *p, Ex e)
+{
+    Buf save = p->body;
+    p->body = buf_new(p->k->arena);
+    put_ex(p, e);
+    char *text = p->body.s;
+    p->body = save;
+    return text;
+}
+
+static void put_stmt(Printer *p, const KStmt *s)
+{
+    const KEx *x = kx(p->k, s->ex);
+    switch (s->kind) {
+    case KS_VAR: stmt_var(p, s->var); break;
+    case KS_LET:
+        define(p, s->ex);
+        put_value_of(p, s->ex);
+        buf_puts(&p->body, ";\n");
+        break;
+    case KS_PART: open_parts(p); break;
+    case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
+    case KS_END:
+        p->depth--;
+        line(p);
+        buf_puts(&p->body, "}\n");
+        break;
+    case KS_ACC:
+        if (!p->number[s->ex])
+            p->number[s->ex] = ++p->next;
+        line(p);
+        buf_printf(&p->body, "%s %s = %s;\n", type_name(p, x), ex_text(p, s->ex),
+                   neutral(p, (Op)x->op));
+        break;
+    case KS_ACC_ADD: put_fold(p, (Op)x->op, ex_text(p, s->ex), x->in[0]); break;
+    case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
+    case KS_ARRAY_PUT:
+        line(p);
+        buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array), ex_text(p, s->ex));
+        break;
+    case KS_ARRAY_ADD: put_fold(p, (Op)x->op, array_element(p, s->array), x->in[0]); break;
+    case KS_ARRAY_GET:
+        define(p, s->ex);
+        buf_printf(&p->body, "%s;\n", array_element(p, s->array));
+        break;
+    case KS_STORE:
+        line(p);
+        buf_printf(&p->body, "%s = %s;\n", root_element(p, &p->k->root.v[s->root]),
+                   ex_text(p, p->k->root.v[s->root].value));
+        break;
+    case KS_SINK: {
+        const KRoot *r = &p->k->root.v[s->root];
+        put_fold(p, r->op, root_element(p, r), r->value);
+        break;
+    }
+    default: break;
+    }
+}
+
+/* ---- the function ---- */
+
+static void put_header(Printer *p, Buf *out, const char *about)
+{
+    buf_printf(out, "/* %s */\n", about);
+    buf_printf(out, p->d->header, "@NAME@");
+    buf_puts(out, "\n{\n");
+    for (size_t i = 0; i < p->out->buffer.n; i++) {
+        const KBuffer *b = &p->k->buffer.v[p->out->buffer.v[i]];
+        buf_printf(out, "    %s%s *const restrict p%zu = p[%zu];\n", b->written ? "" : "const ",
+                   b->dtype == DT_INT ? p->d->integer : p->d->real, i, i);
+    }
+    for (size_t i = 0; i < p->out->ints.n; i++)
+        buf_printf(out, "    const int64_t n%zu = n[%zu];\n", i, i);
+    if (p->out->ints.n == 0)
+        buf_puts(out, "    (void)n;\n");
+    if (p->out->scalar.n == 0)
+        buf_puts(out, "    (void)s;\n");
+}
+
+Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
+{
+    Name name = name_printf(ctx, "k_%016" PRIx64, hash_bytes(*text, *length, 0));
+    const char *at = strstr(*text, "@NAME@");
+    if (!at)
+        vwn_bug(ctx, "a kernel text without a place for its name");
+    Buf b = buf_new(arena);
+    buf_put(&b, *text, (size_t)(at - *text));
+    buf_puts(&b, name);
+    buf_puts(&b, at + strlen("@NAME@"));
+    *text = b.s;
+    *length = b.n;
+    return name;
+}
+
+void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
+{
+    *out = (Printed){0};
+    Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
+    p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
+    p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++)
+        put_stmt(&p, &k->stmt.v[i]);
+    Buf text = buf_new(k->arena);
+    put_header(&p, &text, about);
+    buf_put(&text, p.body.s, p.body.n);
+    buf_puts(&text, "}\n");
+    out->text = text.s;
+    out->length = text.n;
+    out->name = emit_name(k->ctx, k->arena, &out->text, &out->length);
+}

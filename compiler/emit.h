@@ -1,0 +1,48 @@
+/* emit.h - kernels as text.
+ *
+ * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must bring.
+ * The one idea: the printer decides nothing; names are numbered in the order in which they appear,
+ * sizes become arguments, so equal structure prints equal bytes. A dialect is a table.
+ */
+#ifndef VWN_EMIT_H
+#define VWN_EMIT_H
+
+#include "kernel.h"
+#include "plan.h"
+
+typedef struct Dialect {
+    const char *name;
+    const char *real, *integer; /* types */
+    const char *header;         /* format: kernel name */
+    const char *row_loop;       /* format: row variable */
+    const char *simd;           /* line before a loop whose iterations may be vectors */
+    const char *zero, *lowest;  /* neutral elements of + and max */
+    const char *array;          /* format: type, name, size */
+    const char *const *op;      /* by Op: text with $a $b $c $i for reals; NULL: ops.def has it */
+    const char *const *int_op;  /* the same for integers */
+} Dialect;
+extern const Dialect dialect_c;
+
+/* Where an argument of a printed kernel comes from. */
+typedef struct PrintedInt {
+    enum { PI_DIM, PI_VALUE, PI_SEED, PI_STEP } kind;
+    Dim dim;
+    int64_t value;
+    Name site;
+} PrintedInt;
+
+typedef struct Printed {
+    Name name;
+    const char *text;
+    size_t length;
+    VEC(uint32_t) buffer; /* numbers of Kernel.buffer in the order of p[] */
+    VEC(PrintedInt) ints;
+    VEC(uint32_t) scalar; /* numbers of Kernel.scalar in the order of s[] */
+} Printed;
+
+void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about);
+const char *prelude_c(Arena *arena, size_t *length);
+/* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */
+Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length);
+
+#endif

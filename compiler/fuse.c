@@ -1,0 +1,779 @@
+/* fuse.c - see fuse.h: nodes into groups.
+ *
+ * Nodes are taken in order. Each joins the group of its producers when both can run over the same
+ * rows, row by row, and no group would have to wait for itself; groups that then have a common
+ * member become one.
+ */
+#include "fuse.h"
+
+enum { MEMBERS_MAX = 96, WEIGHT_MAX = 1200 };
+
+/* ---- what a node is ---- */
+
+bool fuse_is_library(const Graph *g, Val v)
+{
+    switch ((Op)node_at(g, v)->op) {
+    case OP_MATMUL: case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
+    case OP_TOP_K: case OP_CUMSUM: case OP_SDPA: case OP_SDPA_GRAD: return true;
+    default: return false;
+    }
+}
+
+bool fuse_is_compute(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    switch (op_info((Op)n->op)->class) {
+    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: return true;
+    case CLASS_REDUCE: return n->op != OP_CUMSUM;
+    default: return n->op == OP_RAND || n->op == OP_RANDN;
+    }
+}
+
+bool fuse_costly(const Graph *g, Val v)
+{
+    switch ((Op)node_at(g, v)->op) {
+    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
+    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
+    case OP_RAND: case OP_RANDN: case OP_SUM: case OP_AMAX: case OP_PLACE: return true;
+    default: return false;
+    }
+}
+
+bool fuse_empty(const Fusion *f, Val v)
+{
+    const Shape *s = shape_of(f->g, v);
+    for (int i = 0; i < s->rank; i++)
+        if (dim_at(s->d[i], f->B, f->T) == 0)
+            return true;
+    return false;
+}
+
+static Dim size_of(const Graph *g, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(g, v), &n))
+        vwn_bug(g->ctx, "the size of a tensor overflows");
+    return n;
+}
+
+/* ---- coordinates ---- */
+
+/* A coordinate moved by k along an axis of n: where the row plays no part the test that guards it is
+ * taken as passed, so any place inside stands for it. */
+static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
+{
+    Ix at = ix_add(t, c, ix_const(t, -k));
+    const IxForm *f = ix_form(t, at);
+    if ((f->lo >= 0 && f->hi < ix_dim_at(t, n)) || (f->deps & 2))
+        return at;
+    return ix_var(t, ix_loop(t, n, ordinal));
+}
+
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in)
+{
+    const Node *n = node_at(g, v);
+    const Shape *s = shape_of(g, n->in[k]);
+    memcpy(in, c, n->shape.rank * sizeof *in);
+    switch ((Op)n->op) {
+    case OP_RESHAPE: ix_unlinear(t, s, ix_linear(t, &n->shape, c), in); return true;
+    case OP_PERMUTE:
+        for (int i = 0; i < n->shape.rank; i++)
+            in[(int)n->a.data[i]] = c[i];
+        return true;
+    case OP_BROADCAST:
+        for (int i = 0; i < s->rank; i++)
+            if (dim_eq(s->d[i], DIM(1)))
+                in[i] = 0;
+        return true;
+    case OP_SLICE: in[n->a.i] = ix_add(t, c[n->a.i], ix_const(t, n->a.j)); return true;
+    case OP_ROLL:
+        in[n->a.i] = ix_mod(t, ix_add(t, c[n->a.i], ix_const(t, -n->a.j)), s->d[n->a.i]);
+        return true;
+    case OP_PAD: case OP_SHIFT:
+        in[n->a.i] = moved(t, c[n->a.i], n->a.j, s->d[n->a.i], ordinal);
+        return true;
+    case OP_CONCAT: {
+        int64_t offset = 0;
+        for (size_t i = 0; i < k; i++)
+            offset += ix_dim_at(t, shape_of(g, n->in[i])->d[n->a.i]);
+        in[n->a.i] = moved(t, c[n->a.i], offset, s->d[n->a.i], ordinal);
+        return true;
+    }
+    case OP_SUM: case OP_AMAX:
+        for (int i = 0; i < s->rank; i++)
+            if (n->a.axes >> i & 1)
+                in[i] = ix_var(t, ix_loop(t, s->d[i], ordinal + i));
+        return true;
+    case OP_PLACE:
+        in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
+        return true;
+    case OP_GATHER: return k == 1;
+    case OP_PICK:
+        if (k == 0)
+            in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
+        return true;
+    default: return true;
+    }
+}
+
+/* ---- rows ---- */
+
+/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first axis
+ * that is not wholly rows; *cut: part of it is. */
+static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
+{
+    Dim rest = rows, q;
+    *cut = false;
+    for (*axis = 0; *axis < s->rank; ++*axis) {
+        if (dim_eq(rest, DIM(1)))
+            return true;
+        if (dim_div(rest, s->d[*axis], &q)) {
+            rest = q;
+            continue;
+        }
+        *cut = true;
+        return dim_div(s->d[*axis], rest, &q);
+    }
+    return dim_eq(rest, DIM(1));
+}
+
+RowPart fuse_rows(const Graph *g, Val v, Dim rows)
+{
+    const Node *n = node_at(g, v);
+    int axis;
+    bool cut;
+    if (op_info((Op)n->op)->class != CLASS_REDUCE)
+        return rows_fit(&n->shape, rows, &axis, &cut) ? ROWS_KEPT : ROWS_BAD;
+    const Shape *s = shape_of(g, n->in[0]);
+    if (!rows_fit(s, rows, &axis, &cut))
+        return ROWS_BAD;
+    bool kept = true, summed = true;
+    for (int i = 0; i < axis + cut; i++) {
+        bool r = (n->a.axes >> i & 1) && !dim_eq(s->d[i], DIM(1));
+        kept = kept && !r;
+        summed = summed && (r || dim_eq(s->d[i], DIM(1)));
+    }
+    if (axis + cut == 0 || dim_eq(rows, DIM(1)))
+        return ROWS_KEPT;
+    return kept ? ROWS_KEPT : summed ? ROWS_SUMMED : ROWS_BAD;
+}
+
+enum { SINK_BYTES_MAX = 64 * 1024 };
+
+static bool rows_ok(const Fusion *f, Val v, Dim rows)
+{
+    RowPart p = fuse_rows(f->g, v, rows);
+    if (p == ROWS_SUMMED)
+        return dim_at(size_of(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;
+    return p == ROWS_KEPT;
+}
+
+typedef VEC(Dim) Dims;
+
+static void add_choice(Dims *d, Arena *arena, Dim x)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (dim_eq(d->v[i], x))
+            return;
+    vec_push(arena, d, x);
+}
+
+/* Row counts that v alone could have. One row only for a single number, so that what is small does
+ * not all end up in one kernel that grows with the model. */
+static void own_choices(const Fusion *f, Val v, Dims *out)
+{
+    const Node *n = node_at(f->g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
+    Dim prod = DIM(1);
+    if (dim_eq(size_of(f->g, v), DIM(1)) && (!reduce || s->rank == 0))
+        add_choice(out, f->arena, DIM(1));
+    for (int i = 0; i < s->rank; i++) {
+        if (!dim_mul(prod, s->d[i], &prod))
+            vwn_bug(f->ctx, "the size of a tensor overflows");
+        if (!dim_eq(prod, DIM(1)) && rows_ok(f, v, prod))
+            add_choice(out, f->arena, prod);
+    }
+}
+
+/* ---- alignment ---- */
+
+typedef struct Aligned {
+    const Fusion *f;
+    Arena *arena;
+    IxTable t;
+    Dim rows;
+    Ix row;
+    bool ok;
+    int depth;
+    int32_t group; /* whose members must be met at the same row */
+    bool check;    /* else: collect the groups that v reads from */
+    VEC(int32_t) met;
+} Aligned;
+
+static void meet(Aligned *a, Val u, const Ix *c);
+
+/* u is stored or a member: is it asked for at the row itself? */
+static void meet_home(Aligned *a, Val u, const Ix *c)
+{
+    const Graph *g = a->f->g;
+    if (!a->check) {
+        for (size_t i = 0; i < a->met.n; i++)
+            if (a->met.v[i] == a->f->home[u])
+                return;
+        vec_push(a->arena, &a->met, a->f->home[u]);
+        return;
+    }
+    if (a->f->home[u] != a->group)
+        return;
+    Dim inner;
+    RowPart part = fuse_rows(g, u, a->rows);
+    if (part != ROWS_KEPT || !dim_div(size_of(g, u), a->rows, &inner) || dim_eq(inner, DIM(0))) {
+        a->ok = false;
+        return;
+    }
+    Ix lin = ix_linear(&a->t, shape_of(g, u), c);
+    if (ix_div(&a->t, lin, inner) != a->row)
+        a->ok = false;
+}
+
+static void meet(Aligned *a, Val u, const Ix *c)
+{
+    const Graph *g = a->f->g;
+    if (!a->ok || fuse_empty(a->f, u))
+        return;
+    if (a->f->home[u] >= 0) {
+        meet_home(a, u, c);
+        return;
+    }
+    const Node *n = node_at(g, u);
+    if (++a->depth > 500)
+        a->ok = false;
+    for (size_t k = 0; k < n->n_in && a->ok; k++) {
+        Ix in[MAX_RANK] = {0};
+        bool known = true;
+        if (a->check)
+            known = fuse_input_coords(&a->t, g, u, c, k, 8 + a->depth * 8, in);
+        if (!known) { /* read by what another tensor holds: all of it must be there */
+            bool check = a->check;
+            size_t before = a->met.n;
+            a->check = false;
+            meet(a, n->in[k], in);
+            a->check = check;
+            for (size_t i = before; i < a->met.n; i++)
+                a->ok = a->ok && a->met.v[i] != a->group;
+            a->met.n = before;
+        } else {
+            meet(a, n->in[k], in);
+        }
+    }
+    a->depth--;
+}
+
+/* Is every member of `group` that v reads read at v's own row? */
+static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    ArenaMark mark = arena_mark(f->ctx->scratch);
+    Aligned a = {.f = f, .arena = f->ctx->scratch, .rows = rows, .ok = true, .group = group,
+                 .check = true};
+    ix_init(&a.t, f->ctx, a.arena, f->B, f->T);
+    a.t.loose = true;
+    IVar row = ix_row(&a.t, rows);
+    a.row = ix_var(&a.t, row);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
+    Dim size, inner;
+    Ix c[MAX_RANK] = {0};
+    if (!shape_size(s, &size) || !dim_div(size, rows, &inner) || inner.n == 0) {
+        a.ok = false;
+    } else {
+        Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), ix_var(&a.t, ix_loop(&a.t, inner, 0)));
+        ix_unlinear(&a.t, s, lin, c);
+        for (size_t k = 0; k < n->n_in && a.ok; k++) {
+            Ix in[MAX_RANK] = {0};
+            if (reduce)
+                memcpy(in, c, sizeof in);
+            else if (!fuse_input_coords(&a.t, g, v, c, k, 2, in))
+                continue;
+            meet(&a, n->in[k], in);
+        }
+    }
+    arena_reset(f->ctx->scratch, mark);
+    return a.ok;
+}
+
+/* ---- groups ---- */
+
+static void producers(Fusion *f, Val v, Aligned *a)
+{
+    const Node *n = node_at(f->g, v);
+    *a = (Aligned){.f = f, .arena = f->arena, .ok = true};
+    for (size_t k = 0; k < n->n_in; k++)
+        meet(a, n->in[k], (Ix[MAX_RANK]){0});
+}
+
+static bool reaches(Fusion *f, uint32_t from, uint32_t to)
+{
+    Group *x = &f->group.v[to];
+    if (from == to)
+        return true;
+    if (x->stamp == f->stamp || x->last < f->group.v[from].first)
+        return false;
+    x->stamp = f->stamp;
+    for (size_t i = 0; i < f->group.v[to].pred.n; i++)
+        if (reaches(f, from, f->group.v[to].pred.v[i]))
+            return true;
+    return false;
+}
+
+bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to)
+{
+    f->stamp++;
+    return reaches(f, from, to);
+}
+
+/* Would `group` wait for itself if v, which reads from `met`, were in it? */
+static bool waits(Fusion *f, uint32_t group, const int32_t *met, size_t n)
+{
+    f->stamp++;
+    for (size_t i = 0; i < n; i++)
+        if (met[i] != (int32_t)group && reaches(f, group, (uint32_t)met[i]))
+            return true;
+    return false;
+}
+
+static void add_pred(Fusion *f, uint32_t group, int32_t pred)
+{
+    Group *gr = &f->group.v[group];
+    if (pred < 0 || pred == (int32_t)group)
+        return;
+    for (size_t i = 0; i < gr->pred.n; i++)
+        if (gr->pred.v[i] == (uint32_t)pred)
+            return;
+    vec_push(f->arena, &gr->pred, (uint32_t)pred);
+}
+
+static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
+{
+    vec_push(f->arena, &f->group, (Group){.kind = kind, .anchor = v, .first = v, .last = v});
+    uint32_t id = (uint32_t)f->group.n - 1;
+    vec_push(f->arena, &f->group.v[id].member, v);
+    f->home[v] = (int32_t)id;
+    return id;
+}
+
+/* Row counts that suit v and all members, with every edge between them at the same row. */
+static Dims joint(Fusion *f, Val v, uint32_t group)
+{
+    Group *gr = &f->group.v[group];
+    Dims mine = {0}, all = {0}, out = {0};
+    own_choices(f, v, &mine);
+    for (size_t i = 0; i < gr->choice.n; i++)
+        add_choice(&all, f->arena, gr->choice.v[i]);
+    for (size_t i = 0; i < mine.n; i++)
+        add_choice(&all, f->arena, mine.v[i]);
+    for (size_t i = 0; i < all.n; i++) {
+        bool old = i < gr->choice.n, ok = rows_ok(f, v, all.v[i]);
+        for (size_t m = 0; ok && !old && m < gr->member.n; m++)
+            ok = rows_ok(f, gr->member.v[m], all.v[i]) &&
+                 aligned(f, gr->member.v[m], (int32_t)group, all.v[i]);
+        if (ok && aligned(f, v, (int32_t)group, all.v[i]))
+            vec_push(f->arena, &out, all.v[i]);
+    }
+    return out;
+}
+
+/* Merges b into a, which is older or equal in order, if they may run as one. */
+static bool merge(Fusion *f, uint32_t a, uint32_t b)
+{
+    Group *x = &f->group.v[a], *y = &f->group.v[b];
+    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
+        x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX)
+        return false;
+    f->stamp++;
+    for (size_t i = 0; i < y->pred.n; i++)
+        if (y->pred.v[i] != a && reaches(f, a, y->pred.v[i]))
+            return false;
+    f->stamp++;
+    for (size_t i = 0; i < x->pred.n; i++)
+        if (x->pred.v[i] != b && reaches(f, b, x->pred.v[i]))
+            return false;
+    Dims out = {0};
+    for (size_t m = 0; m < y->member.n; m++)
+        f->home[y->member.v[m]] = (int32_t)a;
+    Dims all = {0};
+    for (size_t i = 0; i < x->choice.n; i++)
+        add_choice(&all, f->arena, x->choice.v[i]);
+    for (size_t i = 0; i < y->choice.n; i++)
+        add_choice(&all, f->arena, y->choice.v[i]);
+    for (size_t i = 0; i < all.n; i++) {
+        bool ok = true;
+        for (int side = 0; side < 2; side++) {
+            const Group *z = side ? y : x;
+            for (size_t m = 0; ok && m < z->member.n; m++)
+                ok = rows_ok(f, z->member.v[m], all.v[i]) &&
+                     aligned(f, z->member.v[m], (int32_t)a, all.v[i]);
+        }
+        if (ok)
+            vec_push(f->arena, &out, all.v[i]);
+    }
+    if (out.n == 0) {
+        for (size_t m = 0; m < y->member.n; m++)
+            f->home[y->member.v[m]] = (int32_t)b;
+        return false;
+    }
+    x = &f->group.v[a], y = &f->group.v[b];
+    memcpy(&x->choice, &out, sizeof out);
+    for (size_t m = 0; m < y->member.n; m++) /* members stay in graph order */
+        vec_push(f->arena, &x->member, y->member.v[m]);
+    for (size_t i = 1; i < x->member.n; i++)
+        for (size_t k = i; k > 0 && x->member.v[k - 1] > x->member.v[k]; k--) {
+            Val t = x->member.v[k];
+            x->member.v[k] = x->member.v[k - 1];
+            x->member.v[k - 1] = t;
+        }
+    x->weight += y->weight;
+    x->first = x->first < y->first ? x->first : y->first;
+    x->last = x->last > y->last ? x->last : y->last;
+    for (size_t i = 0; i < y->pred.n; i++)
+        add_pred(f, a, (int32_t)y->pred.v[i]);
+    for (size_t i = 0; i < f->group.n; i++)
+        for (size_t k = 0; k < f->group.v[i].pred.n; k++)
+            if (f->group.v[i].pred.v[k] == b)
+                f->group.v[i].pred.v[k] = a;
+    Group *z = &f->group.v[a];
+    size_t keep = 0;
+    for (size_t i = 0; i < z->pred.n; i++)
+        if (z->pred.v[i] != a)
+            z->pred.v[keep++] = z->pred.v[i];
+    z->pred.n = keep;
+    y->dead = true;
+    y->pred.n = y->member.n = 0;
+    return true;
+}
+
+/* how many copies of an operation small literal axes may make */
+static int64_t unroll_weight(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    const Shape *s = op_info((Op)n->op)->class == CLASS_REDUCE ? shape_of(g, n->in[0]) : &n->shape;
+    int64_t w = 1;
+    for (int i = 0; i < s->rank; i++)
+        if (dim_literal(s->d[i]) && s->d[i].n > 0 && w * s->d[i].n <= 256)
+            w *= s->d[i].n;
+    return w;
+}
+
+static void place_compute(Fusion *f, Val v)
+{
+    Aligned a;
+    producers(f, v, &a);
+    int32_t best = -1;
+    int64_t weight = unroll_weight(f->g, v);
+    Dims choice = {0};
+    for (size_t i = 0; i < a.met.n && !f->apart; i++) {
+        Group *gr = &f->group.v[a.met.v[i]];
+        if (gr->kind != GROUP_ROWS || a.met.v[i] < best || gr->member.n >= MEMBERS_MAX ||
+            gr->weight + weight > WEIGHT_MAX ||
+            waits(f, (uint32_t)a.met.v[i], a.met.v, a.met.n))
+            continue;
+        Dims d = joint(f, v, (uint32_t)a.met.v[i]);
+        if (d.n) {
+            best = a.met.v[i];
+            choice = d;
+        }
+    }
+    if (best < 0) {
+        best = (int32_t)new_group(f, GROUP_ROWS, v);
+        Dims d = {0};
+        own_choices(f, v, &d);
+        memcpy(&f->group.v[best].choice, &d, sizeof d);
+        f->group.v[best].alone = d.n == 0;
+        f->group.v[best].weight = weight;
+    } else {
+        Group *gr = &f->group.v[best];
+        memcpy(&gr->choice, &choice, sizeof choice);
+        vec_push(f->arena, &gr->member, v);
+        gr->last = v;
+        gr->alone = false;
+        gr->weight += weight;
+        f->home[v] = best;
+    }
+    for (size_t i = 0; i < a.met.n; i++)
+        add_pred(f, (uint32_t)best, a.met.v[i]);
+    for (size_t i = 0; i < a.met.n && !f->apart; i++)
+        if (a.met.v[i] != best && f->home[v] == best)
+            merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
+}
+
+static void place_node(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    if (fuse_empty(f, v))
+        return;
+    if (n->op == OP_AUX) {
+        f->home[v] = f->home[n->in[0]];
+    } else if (n->op == OP_CONST || fuse_is_library(f->g, v)) {
+        uint32_t id = new_group(f, n->op == OP_CONST ? GROUP_TABLE : GROUP_LIBRARY, v);
+        Aligned a;
+        producers(f, v, &a);
+        for (size_t i = 0; i < a.met.n; i++)
+            add_pred(f, id, a.met.v[i]);
+    } else if (fuse_is_compute(f->g, v) || f->copied[v]) {
+        place_compute(f, v);
+    }
+}
+
+/* ---- what libraries and readers want in memory ---- */
+
+/* A value that is read as it lies must be one that some launch writes. */
+static void want_stored(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    if (n->op != OP_EXT && n->op != OP_CONST && n->op != OP_AUX && !fuse_is_library(f->g, v) &&
+        !fuse_is_compute(f->g, v))
+        f->copied[v] = true;
+}
+
+static Val strip_reshapes(const Fusion *f, Val v)
+{
+    while (node_at(f->g, v)->op == OP_RESHAPE && !f->copied[v])
+        v = node_at(f->g, v)->in[0];
+    return v;
+}
+
+static bool is_view(const Fusion *f, Val v)
+{
+    return op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !f->copied[v];
+}
+
+static bool operand_fits(const Fusion *f, Val v, size_t k)
+{
+    const Node *n = node_at(f->g, v);
+    Operand o;
+    MatrixView m;
+    if (!fuse_operand(f, n->in[k], &o))
+        return false;
+    if (n->op == OP_MATMUL) {
+        bool shared = shape_of(f->g, n->in[1])->rank == 2 && shape_of(f->g, n->in[0])->rank > 2;
+        return operand_matrix(&o, shared && k == 0 && !(n->a.i & 1), &m);
+    }
+    if ((n->op == OP_SDPA || n->op == OP_SDPA_GRAD) && k < 3)
+        return o.stride[3] == 1 || o.extent[3] == 1;
+    return operand_contiguous(&o);
+}
+
+static void want_operands(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val base = n->in[k];
+        while (is_view(f, base))
+            base = node_at(f->g, base)->in[0];
+        want_stored(f, base);
+        if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
+            f->copied[n->in[k]] = true;
+    }
+}
+
+static void find_wanted(Fusion *f)
+{
+    const Graph *g = f->g;
+    for (size_t i = 0; i < g->out.n; i++)
+        want_stored(f, strip_reshapes(f, g->out.v[i].value));
+    for (Val v = 1; v < g->node.n; v++)
+        if (fuse_is_library(g, v))
+            want_operands(f, v);
+}
+
+/* ---- stored or computed again ---- */
+
+static void mark_read(Fusion *f, int32_t reader, Val u)
+{
+    if (fuse_empty(f, u))
+        return;
+    int32_t home = f->home[u];
+    if (home >= 0) {
+        if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
+            f->stored[u] = true;
+            if (reader >= 0)
+                add_pred(f, (uint32_t)reader, home);
+        }
+        return;
+    }
+    const Node *n = node_at(f->g, u);
+    for (size_t k = 0; k < n->n_in; k++)
+        mark_read(f, reader, n->in[k]);
+}
+
+static void mark_stored(Fusion *f)
+{
+    const Graph *g = f->g;
+    memset(f->stored, 0, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        if (f->home[v] < 0)
+            continue;
+        const Group *gr = &f->group.v[f->home[v]];
+        if (gr->kind != GROUP_ROWS)
+            f->stored[v] = true;
+        if (node_at(g, v)->op != OP_AUX)
+            for (size_t k = 0; k < node_at(g, v)->n_in; k++)
+                mark_read(f, f->home[v], node_at(g, v)->in[k]);
+    }
+    for (size_t i = 0; i < g->out.n; i++)
+        mark_read(f, -1, g->out.v[i].value);
+}
+
+/* What v would read if it were computed again: stored tensors as large as itself, others, nodes. */
+typedef struct Again {
+    int large, small, nodes;
+    bool ok;
+} Again;
+
+static void again_reads(const Fusion *f, Val v, Dim size, Val u, Again *a)
+{
+    const Node *n = node_at(f->g, u);
+    if (!a->ok || ++a->nodes > 12) {
+        a->ok = false;
+        return;
+    }
+    if (n->op == OP_EXT || f->home[u] >= 0) {
+        a->ok = n->op == OP_EXT || f->stored[u];
+        Dim mine = size_of(f->g, u);
+        int64_t have = dim_at(mine, f->B, f->T), want = dim_at(size, f->B, f->T);
+        a->large += have * 4 > want;
+        a->small += have * 4 <= want;
+        return;
+    }
+    OpClass c = op_info((Op)n->op)->class;
+    if (c == CLASS_INDEX || c == CLASS_MOVE || fuse_costly(f->g, u))
+        a->ok = false;
+    for (size_t k = 0; k < n->n_in; k++)
+        again_reads(f, v, size, n->in[k], a);
+}
+
+/* Values read by other kernels that cost less to compute there than to store and load. */
+static void recompute_cheap(Fusion *f)
+{
+    const Graph *g = f->g;
+    bool *fixed = NEW_ARRAY(f->arena, bool, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        fixed[strip_reshapes(f, g->out.v[i].value)] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++) {
+            Val base = node_at(g, v)->in[k];
+            while (is_view(f, base))
+                base = node_at(g, base)->in[0];
+            fixed[base] = true;
+        }
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        OpClass c = op_info((Op)n->op)->class;
+        if (f->home[v] < 0 || !f->stored[v] || fixed[v] || fuse_costly(g, v) || f->copied[v] ||
+            (c != CLASS_UNARY && c != CLASS_BINARY && c != CLASS_TERNARY))
+            continue;
+        Again a = {.ok = true};
+        for (size_t k = 0; k < n->n_in; k++)
+            again_reads(f, v, size_of(g, v), n->in[k], &a);
+        if (!a.ok || a.large > 1 || a.small > 4)
+            continue;
+        Group *gr = &f->group.v[f->home[v]];
+        size_t keep = 0;
+        for (size_t m = 0; m < gr->member.n; m++)
+            if (gr->member.v[m] != v)
+                gr->member.v[keep++] = gr->member.v[m];
+        gr->member.n = keep;
+        f->home[v] = -1;
+    }
+}
+
+/* ---- order ---- */
+
+void fuse_order(Fusion *f)
+{
+    size_t n = f->group.n;
+    bool *done = NEW_ARRAY(f->arena, bool, n + 1);
+    f->order.n = 0;
+    size_t live = 0;
+    for (size_t i = 0; i < n; i++)
+        live += !f->group.v[i].dead;
+    while (f->order.n < live) {
+        size_t best = n;
+        for (size_t i = 0; i < n; i++) {
+            const Group *gr = &f->group.v[i];
+            bool ready = !done[i] && !gr->dead;
+            for (size_t k = 0; ready && k < gr->pred.n; k++)
+                ready = done[gr->pred.v[k]] || gr->pred.v[k] == i ||
+                        f->group.v[gr->pred.v[k]].dead;
+            if (ready && (best == n || gr->last < f->group.v[best].last))
+                best = i;
+        }
+        if (best == n)
+            vwn_bug(f->ctx, "groups wait for each other");
+        done[best] = true;
+        vec_push(f->arena, &f->order, (uint32_t)best);
+    }
+}
+
+/* ---- rows ---- */
+
+static void collect_stores(Fusion *f)
+{
+    for (size_t i = 0; i < f->group.n; i++) {
+        Group *gr = &f->group.v[i];
+        for (size_t m = 0; m < gr->member.n; m++)
+            if (f->stored[gr->member.v[m]])
+                vec_push(f->arena, &gr->store, gr->member.v[m]);
+        gr->dead = gr->dead || (gr->kind == GROUP_ROWS && gr->store.n == 0);
+    }
+}
+
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+                   const bool *copied)
+{
+    Fusion *f = NEW(arena, Fusion);
+    *f = (Fusion){.ctx = ctx, .arena = arena, .g = g, .B = B, .T = T, .apart = apart};
+    f->home = NEW_ARRAY(arena, int32_t, g->node.n);
+    f->stored = NEW_ARRAY(arena, bool, g->node.n);
+    f->copied = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 0; v < g->node.n; v++) {
+        f->home[v] = -1;
+        f->copied[v] = copied && copied[v];
+    }
+    find_wanted(f);
+    for (Val v = 1; v < g->node.n; v++)
+        place_node(f, v);
+    mark_stored(f);
+    if (!apart) {
+        recompute_cheap(f);
+        mark_stored(f);
+    }
+    collect_stores(f);
+    fuse_order(f);
+    return f;
+}
+
+void fuse_dump(Buf *out, const Fusion *f)
+{
+    for (size_t i = 0; i < f->order.n; i++) {
+        const Group *gr = &f->group.v[f->order.v[i]];
+        buf_printf(out, "group %zu ", i);
+        if (gr->kind != GROUP_ROWS) {
+            buf_printf(out, "library %s %%%u\n", op_info((Op)node_at(f->g, gr->anchor)->op)->name,
+                       (unsigned)gr->anchor);
+            continue;
+        }
+        buf_puts(out, "rows ");
+        dim_print(out, gr->rows);
+        buf_puts(out, " computes");
+        for (size_t m = 0; m < gr->member.n; m++)
+            buf_printf(out, " %%%u=%s", (unsigned)gr->member.v[m],
+                       op_info((Op)node_at(f->g, gr->member.v[m])->op)->name);
+        buf_puts(out, " stores");
+        for (size_t m = 0; m < gr->store.n; m++)
+            buf_printf(out, " %%%u", (unsigned)gr->store.v[m]);
+        buf_printf(out, " bytes %.0f\n", gr->bytes);
+    }
+}

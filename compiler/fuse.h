@@ -1,0 +1,93 @@
+/* fuse.h - which values a graph's kernels store, and which kernels there are.
+ *
+ * In:  a graph in which small products are already sums.     Out: groups in launch order.
+ * The one idea: a value is either stored by the one group that is its home, or computed wherever it
+ * is wanted. Values of one group run over the same rows; whatever another row must have finished
+ * lies in another group.
+ */
+#ifndef VWN_FUSE_H
+#define VWN_FUSE_H
+
+#include "index.h"
+
+typedef enum GroupKind {
+    GROUP_ROWS,    /* one printed kernel over rows (and a second one when it sums over rows) */
+    GROUP_LIBRARY, /* one node: product, attention, by index, running sum */
+    GROUP_TABLE    /* one CONST node */
+} GroupKind;
+
+typedef struct Group {
+    GroupKind kind;
+    Val anchor;        /* LIBRARY, TABLE */
+    VEC(Val) member;   /* ROWS: nodes computed here, in order */
+    VEC(Val) store;    /* of them, those that others want */
+    VEC(Dim) choice;   /* ROWS: row counts that fit all members */
+    Dim rows;          /* ROWS: the one taken */
+    bool alone;        /* a reduction over rows of its result: fits no other */
+    int64_t weight;    /* unrolled operations */
+    VEC(uint32_t) pred; /* groups that must run before; may repeat */
+    Val first, last;   /* smallest and largest member */
+    bool dead;         /* merged into another */
+    uint32_t stamp;
+    double bytes;      /* read and written, each once */
+} Group;
+
+typedef struct Fusion {
+    Ctx *ctx;
+    Arena *arena;
+    const Graph *g;
+    int64_t B, T;
+    bool apart;        /* every node its own kernel */
+    int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
+    bool *stored;      /* has memory of its own (EXT nodes do not count) */
+    bool *copied;      /* a view that is stored all the same */
+    uint32_t *uses;
+    VEC(Group) group;
+    VEC(uint32_t) order; /* of launch */
+    uint32_t stamp;
+} Fusion;
+
+/* copied: views that must be stored (by decompose), or NULL. */
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+                   const bool *copied);
+void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
+bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
+void fuse_dump(Buf *out, const Fusion *f);
+
+/* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for what a
+ * reduction or a choice by index runs over. False when they depend on what a tensor holds. */
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in);
+bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
+bool fuse_is_library(const Graph *g, Val v);
+bool fuse_costly(const Graph *g, Val v);
+bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
+/* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before it. */
+typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
+RowPart fuse_rows(const Graph *g, Val v, Dim rows);
+
+/* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place of its
+ * first element there and its strides. False when it is no such view. */
+typedef struct Operand {
+    Val base;
+    int64_t offset;
+    int64_t extent[MAX_RANK], stride[MAX_RANK];
+    int rank;
+} Operand;
+bool fuse_operand(const Fusion *f, Val x, Operand *out);
+bool operand_contiguous(const Operand *o);
+/* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1 always do. */
+bool operand_merge(const Operand *o, int from, int to, int64_t *extent, int64_t *stride);
+/* Can the library multiply with it as it lies? leading dimension, batch stride, transposed. */
+typedef struct MatrixView {
+    int64_t rows, columns, ld, batch, step;
+    bool transposed; /* columns are contiguous in memory */
+} MatrixView;
+/* merge_rows: leading axes belong to the rows. */
+bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
+
+/* decompose.c: small matrix products become products and sums; what must be transposed once and kept
+ * is marked in *copied (indexed by the new graph's nodes). */
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+                 bool **copied);
+
+#endif

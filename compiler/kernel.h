@@ -1,0 +1,158 @@
+/* kernel.h - one kernel: expressions over a row and its loops, then statements in order.
+ *
+ * In:  expressions built bottom up (equal ones are one), and roots: what is stored or summed where.
+ * Out: after kernel_schedule(), a list of statements that a printer turns into text.
+ * The one idea: an expression knows which loops it changes with, so where it stands (before the
+ * rows, once per row, inside a sweep over the row) is derived, never written down.
+ */
+#ifndef VWN_KERNEL_H
+#define VWN_KERNEL_H
+
+#include "index.h"
+
+typedef uint32_t Ex; /* an expression of a kernel; 0 = none */
+
+typedef enum KType { KT_REAL, KT_INT, KT_BOOL } KType;
+
+typedef enum KKind {
+    KX_NONE,
+    KX_CONST,  /* value, part of the text */
+    KX_SCALAR, /* slot in Kernel.scalar: an argument */
+    KX_INDEX,  /* ix as an integer */
+    KX_LOAD,   /* buffer[ix], or 0 where the guard in[0] is false */
+    KX_OP,     /* an elementwise operator */
+    KX_INSIDE, /* 0 <= ix < extent */
+    KX_AND,    /* of two guards */
+    KX_SELECT, /* in[0] ? in[1] : in[2] */
+    KX_RAND,   /* op RAND or RANDN, slot in Kernel.seed, element number ix */
+    KX_REDUCE, /* op SUM or AMAX of in[0] over var[0..n_var) */
+    KX_COUNT
+} KKind;
+
+enum { NEST_MAX = 6, UNROLL_MAX = 160 };
+
+typedef struct KNest {
+    uint32_t n;
+    IVar var[NEST_MAX]; /* from the outermost in */
+} KNest;
+
+typedef struct KEx {
+    uint8_t kind, type;
+    uint16_t op;
+    Ex in[3];
+    Ix ix;
+    Dim extent;
+    uint32_t slot; /* buffer, scalar or seed */
+    int64_t i;     /* attribute of the operator */
+    double value;
+    KNest over;    /* REDUCE */
+    uint64_t deps; /* variables it changes with */
+    int stage;     /* number of sweeps that must be over before it can be computed */
+    int array;     /* schedule: scratch array that holds it, or -1 */
+    int home;      /* schedule: the loop that computes it into the array */
+} KEx;
+
+typedef struct KBuffer {
+    Val value;        /* whose elements; 0: a scratch of the plan, `part` says which */
+    int part;         /* sums of this root per partition, or -1 */
+    DType dtype;
+    bool read, written;
+    int64_t elements;
+} KBuffer;
+
+typedef enum KRootKind { KR_STORE, KR_SINK } KRootKind;
+typedef struct KRoot {
+    KRootKind kind;
+    uint32_t buffer;
+    Ix at;    /* SINK: inside the partition's part */
+    Ex value;
+    Op op;    /* SINK: OP_SUM or OP_AMAX */
+    KNest nest;
+    int stage;
+} KRoot;
+
+typedef enum KStmtKind {
+    KS_VAR,        /* a quotient or remainder: var */
+    KS_LET,        /* ex */
+    KS_PART,       /* the loop over partitions; sets sinks to their neutral element first */
+    KS_ROWS,       /* the loop over rows; simd */
+    KS_LOOP,       /* var; simd; accs */
+    KS_END,        /* of the innermost open loop */
+    KS_ACC,        /* declare the accumulator of ex */
+    KS_ACC_ADD,    /* accumulator of ex (op)= its in[0] */
+    KS_ARRAY,      /* declare scratch array number `array` */
+    KS_ARRAY_FILL, /* with the neutral element of ex */
+    KS_ARRAY_PUT,  /* array[at] = ex */
+    KS_ARRAY_ADD,  /* array[at] (op)= in[0] of ex */
+    KS_ARRAY_GET,  /* ex = array[at] */
+    KS_STORE,      /* root */
+    KS_SINK,       /* root */
+    KS_COUNT
+} KStmtKind;
+
+typedef struct KStmt {
+    KStmtKind kind;
+    Ex ex;
+    IVar var;
+    uint32_t root;
+    int array;
+    bool simd;
+    uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
+} KStmt;
+
+typedef struct KArray {
+    KNest nest; /* one element for each combination */
+    DType dtype;
+    int64_t elements;
+} KArray;
+
+typedef struct KScalar {
+    int32_t host; /* index in Graph.host, or -1 */
+    double value;
+} KScalar;
+
+typedef struct Kernel {
+    Ctx *ctx;
+    Arena *arena;
+    IxTable ix;
+    IVar row, part; /* part: 0 when there are no sums over rows */
+    Dim rows;
+    int64_t partitions, chunk; /* rows per partition */
+    bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
+    VEC(KEx) ex;
+    VEC(KBuffer) buffer;
+    VEC(KScalar) scalar;
+    VEC(Name) seed;
+    VEC(KRoot) root;
+    VEC(KStmt) stmt;
+    VEC(KArray) array;
+    VEC(Ex) acc;
+    uint32_t *slot;
+    size_t slots;
+} Kernel;
+
+void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
+static inline const KEx *kx(const Kernel *k, Ex e) { return &k->ex.v[e]; }
+
+/* ---- expressions; they fold constants ---- */
+Ex kx_number(Kernel *k, KType type, double value); /* in the text only when it is structural */
+Ex kx_scalar(Kernel *k, int32_t host, double value);
+Ex kx_index(Kernel *k, Ix ix);
+Ex kx_load(Kernel *k, uint32_t buffer, Ix ix, Ex guard);
+Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i);
+Ex kx_inside(Kernel *k, Ix ix, Dim extent); /* 0 when always true */
+Ex kx_and(Kernel *k, Ex a, Ex b);           /* 0 = true */
+Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b);
+Ex kx_rand(Kernel *k, Op op, Name site, Ix ix);
+Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
+Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
+bool kx_is_number(const Kernel *k, Ex e, double *value);
+int kx_cost(const KEx *e); /* of this operation alone, in simple operations */
+uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
+
+/* ---- statements ---- */
+void kernel_schedule(Kernel *k); /* schedule.c */
+void kernel_verify(Kernel *k);   /* order, types and bounds; vwn_bug() when broken */
+void kernel_dump(Buf *out, const Kernel *k);
+
+#endif

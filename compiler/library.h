@@ -1,0 +1,34 @@
+/* library.h - the kernels that are written rather than derived.
+ *
+ * In:  which one, and for attention its class.     Out: its text, with @NAME@ for its name.
+ */
+#ifndef VWN_LIBRARY_H
+#define VWN_LIBRARY_H
+
+#include "base.h"
+
+typedef enum LibraryKernel {
+    LIB_COPY,         /* x, out; n: words of 4 bytes per row */
+    LIB_TABLE,        /* out; s: 64 numbers */
+    LIB_SUM_PARTS,    /* parts, out; n: parts, elements of one */
+    LIB_MAX_PARTS,
+    LIB_SUM_PARTS_AT, /* the same; n: .., 6 extents, 6 strides */
+    LIB_MAX_PARTS_AT,
+    LIB_CUMSUM,       /* x, out; n: count, inner, back */
+    LIB_TOP_K,        /* x, out; n: count, k */
+    LIB_SCATTER_ADD,  /* dy, index, out; n: indices, width */
+    LIB_SDPA,         /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
+    LIB_SDPA_DQ,      /* q, k, v, out, lse, dout, dq */
+    LIB_SDPA_DKV,     /* q, k, v, out, lse, dout, dk, dv */
+    LIB_COUNT
+} LibraryKernel;
+
+typedef struct AttentionClass {
+    int64_t d, dv; /* padded to multiples of 16 */
+    bool capped, dropped;
+} AttentionClass;
+enum { ATTENTION_BLOCK_Q = 32, ATTENTION_BLOCK_K = 64, TABLE_PART = 64, PARTS_AXES = 6 };
+
+const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a, size_t *length);
+
+#endif

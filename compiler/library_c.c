@@ -1,0 +1,62 @@
+/* library_c.c - see library.h: puts the lines of library_text_c.h together. */
+#include "library.h"
+
+#include "library_text_c.h"
+
+static void put_lines(Buf *b, const char *const *line)
+{
+    for (; *line; line++) {
+        if (strcmp(*line, "@WEIGHTS@") == 0) {
+            put_lines(b, ATTENTION_WEIGHTS);
+            continue;
+        }
+        buf_puts(b, *line);
+        buf_putc(b, '\n');
+    }
+}
+
+static const char *attention_about(LibraryKernel which)
+{
+    switch (which) {
+    case LIB_SDPA: return "attention: blocks of queries over blocks of keys, running softmax";
+    case LIB_SDPA_DQ: return "attention: gradient of the queries, one block of them per row";
+    default: return "attention: gradient of keys and values, one block of them per row";
+    }
+}
+
+static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
+{
+    buf_printf(b, "/* %s */\n", attention_about(which));
+    buf_puts(b, "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, "
+                "int64_t hi)\n{\n");
+    buf_printf(b, "    enum { DQ = %d, DV = %d, BQ = %d, BK = %d };\n", (int)a->d, (int)a->dv,
+               ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
+    buf_printf(b, "    enum { CAPPED = %d, DROPPED = %d };\n", a->capped, a->dropped);
+    put_lines(b, ATTENTION_HEAD);
+    put_lines(b, which == LIB_SDPA      ? ATTENTION_FORWARD
+                 : which == LIB_SDPA_DQ ? ATTENTION_DQ
+                                        : ATTENTION_DKV);
+    buf_puts(b, "}\n");
+}
+
+const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a, size_t *length)
+{
+    static const char *const *const text[LIB_COUNT] = {
+        [LIB_COPY] = TEXT_COPY,
+        [LIB_TABLE] = TEXT_TABLE,
+        [LIB_SUM_PARTS] = TEXT_SUM_PARTS,
+        [LIB_MAX_PARTS] = TEXT_MAX_PARTS,
+        [LIB_SUM_PARTS_AT] = TEXT_SUM_PARTS_AT,
+        [LIB_MAX_PARTS_AT] = TEXT_MAX_PARTS_AT,
+        [LIB_CUMSUM] = TEXT_CUMSUM,
+        [LIB_TOP_K] = TEXT_TOP_K,
+        [LIB_SCATTER_ADD] = TEXT_SCATTER_ADD,
+    };
+    Buf b = buf_new(arena);
+    if (text[which])
+        put_lines(&b, text[which]);
+    else
+        put_attention(&b, which, a);
+    *length = b.n;
+    return b.s;
+}

@@ -1,0 +1,846 @@
+/* lower_kernel.c - see lower_kernel.h.
+ *
+ * The one idea: a value is asked for at coordinates. Views only change the coordinates, elementwise
+ * operators ask their inputs at the same ones, a load turns them into a place in memory. When an
+ * answer needs a quotient or a test of a loop variable, that loop is cut in two and all is asked again.
+ */
+#include "lower_kernel.h"
+
+typedef struct Cut {
+    Dim extent, inner; /* a loop of this extent becomes extent / inner loops of inner */
+} Cut;
+typedef struct Segment {
+    Dim extent;
+    int64_t at; /* a loop of this extent is done in two pieces */
+} Segment;
+
+typedef struct Memo {
+    Val v;
+    Ex guard, value;
+    Ix c[MAX_RANK];
+} Memo;
+
+typedef struct Lower {
+    const Fusion *f;
+    const Graph *g;
+    uint32_t group;
+    const Val *same;
+    Kernel *k;
+    Arena *arena;
+    VEC(Cut) cut;
+    VEC(Segment) segment;
+    VEC(Memo) memo;
+    uint32_t *slot;
+    size_t slots;
+    VEC(Sink) sink;
+    int depth;
+} Lower;
+
+/* One piece of an axis: where it is, and the loops that walk through it. */
+typedef struct Inst {
+    Ix at;
+    KNest nest;
+} Inst;
+typedef VEC(Inst) Insts;
+
+typedef struct Factors {
+    int n;
+    Dim d[FACTORS_MAX];
+} Factors;
+
+/* ---- axes ---- */
+
+static void factors_of(const Lower *l, Dim extent, Factors *out)
+{
+    for (size_t i = 0; i < l->cut.n; i++) {
+        Dim outer;
+        if (dim_eq(l->cut.v[i].extent, extent) && dim_div(extent, l->cut.v[i].inner, &outer) &&
+            !dim_eq(outer, DIM(1)) && out->n + 2 < FACTORS_MAX) {
+            factors_of(l, outer, out);
+            factors_of(l, l->cut.v[i].inner, out);
+            return;
+        }
+    }
+    if (out->n == FACTORS_MAX)
+        vwn_bug(l->f->ctx, "an axis has too many factors");
+    out->d[out->n++] = extent;
+}
+
+/* Small static factors are unrolled, the last ones first, as long as the text stays short. */
+static void unrolled(const Factors *f, int64_t budget, bool *literal)
+{
+    for (int i = f->n - 1; i >= 0; i--) {
+        literal[i] = dim_literal(f->d[i]) && f->d[i].n <= budget;
+        if (literal[i] && f->d[i].n > 0)
+            budget /= f->d[i].n;
+    }
+}
+
+static int free_ordinal(Lower *l, Dim extent, uint64_t used)
+{
+    int ordinal = 0;
+    while (used >> ix_loop(&l->k->ix, extent, ordinal) & 1)
+        ordinal++;
+    return ordinal;
+}
+
+typedef struct Walk {
+    Lower *l;
+    const Factors *f;
+    bool literal[FACTORS_MAX];
+    uint64_t used;
+    Insts *out;
+} Walk;
+
+static void walk_factor(Walk *w, int i, Inst so_far);
+
+static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
+{
+    Lower *l = w->l;
+    IxTable *t = &l->k->ix;
+    int64_t from = 0, extent = ix_dim_at(t, d);
+    while (from < extent) {
+        int64_t to = extent;
+        for (size_t s = 0; s < l->segment.n; s++)
+            if (dim_eq(l->segment.v[s].extent, d) && l->segment.v[s].at > from &&
+                l->segment.v[s].at < to)
+                to = l->segment.v[s].at;
+        Dim piece = from == 0 && to == extent ? d : DIM(to - from);
+        uint64_t used = w->used;
+        for (uint32_t j = 0; j < so_far.nest.n; j++)
+            used |= (uint64_t)1 << so_far.nest.var[j];
+        IVar v = ix_loop(t, piece, free_ordinal(l, piece, used));
+        Inst next = so_far;
+        next.at = ix_add(t, ix_scale(t, so_far.at, d), ix_add(t, ix_var(t, v), ix_const(t, from)));
+        if (next.nest.n == NEST_MAX)
+            vwn_bug(l->f->ctx, "a kernel nests too many loops");
+        next.nest.var[next.nest.n++] = v;
+        walk_factor(w, i + 1, next);
+        from = to;
+    }
+}
+
+static void walk_factor(Walk *w, int i, Inst so_far)
+{
+    IxTable *t = &w->l->k->ix;
+    if (i == w->f->n) {
+        vec_push(w->l->arena, w->out, so_far);
+        return;
+    }
+    Dim d = w->f->d[i];
+    if (!w->literal[i]) {
+        walk_loop(w, i, so_far, d);
+        return;
+    }
+    for (int64_t x = 0; x < d.n; x++) {
+        Inst next = so_far;
+        next.at = ix_add(t, ix_scale(t, so_far.at, d), ix_const(t, x));
+        walk_factor(w, i + 1, next);
+    }
+}
+
+/* All pieces of an axis of this extent; `used`: loops that are in use already. */
+static Insts instances(Lower *l, Dim extent, uint64_t used)
+{
+    Factors f = {0};
+    Insts out = {0};
+    factors_of(l, extent, &f);
+    Walk w = {.l = l, .f = &f, .used = used, .out = &out};
+    unrolled(&f, UNROLL_MAX, w.literal);
+    walk_factor(&w, 0, (Inst){0});
+    return out;
+}
+
+/* ---- values at coordinates ---- */
+
+static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard);
+
+static KType type_of(const Lower *l, Val v)
+{
+    return node_at(l->g, v)->dtype == DT_INT ? KT_INT : KT_REAL;
+}
+
+static uint64_t deps_of(const Lower *l, const Ix *c, int n)
+{
+    uint64_t deps = 0;
+    for (int i = 0; i < n; i++)
+        deps |= ix_form(&l->k->ix, c[i])->deps;
+    return deps;
+}
+
+static Dim size_of(const Lower *l, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(l->g, v), &n))
+        vwn_bug(l->f->ctx, "the size of a tensor overflows");
+    return n;
+}
+
+static Ex load_at(Lower *l, Val v, const Ix *c, Ex guard)
+{
+    const Node *n = node_at(l->g, v);
+    uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype,
+                               ix_dim_at(&l->k->ix, size_of(l, v)));
+    return kx_load(l->k, b, ix_linear(&l->k->ix, &n->shape, c), guard);
+}
+
+/* ---- reductions ---- */
+
+typedef struct Partial {
+    KNest nest; /* loops that the sum runs over */
+    Ex sum;
+} Partial;
+
+typedef struct Sums {
+    Op op;
+    Val u;
+    const Shape *view; /* the shape the coordinates below are in */
+    uint32_t reduced;  /* axes of it */
+    Ix c[MAX_RANK + 1];
+    Ex guard;
+    uint64_t used;
+    VEC(Partial) part;
+} Sums;
+
+static void sum_leaf(Lower *l, Sums *s, const KNest *nest)
+{
+    Ix c[MAX_RANK];
+    ix_unlinear(&l->k->ix, shape_of(l->g, s->u), ix_linear(&l->k->ix, s->view, s->c), c);
+    Ex x = value_at(l, s->u, c, s->guard);
+    for (size_t i = 0; i < s->part.n; i++)
+        if (s->part.v[i].nest.n == nest->n &&
+            memcmp(s->part.v[i].nest.var, nest->var, nest->n * sizeof nest->var[0]) == 0) {
+            s->part.v[i].sum = kx_fold(l->k, s->op, s->part.v[i].sum, x);
+            return;
+        }
+    vec_push(l->arena, &s->part, (Partial){*nest, x});
+}
+
+/* Walks through the reduced axes from `axis` on, neighbours as one. */
+static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
+{
+    while (axis < s->view->rank && !(s->reduced >> axis & 1))
+        axis++;
+    if (axis == s->view->rank) {
+        sum_leaf(l, s, nest);
+        return;
+    }
+    Shape run = {0};
+    int end = axis;
+    Dim extent = DIM(1);
+    for (; end < s->view->rank && s->reduced >> end & 1; end++) {
+        run.d[run.rank++] = s->view->d[end];
+        if (!dim_mul(extent, s->view->d[end], &extent))
+            vwn_bug(l->f->ctx, "the size of a reduction overflows");
+    }
+    uint64_t used = s->used;
+    for (uint32_t j = 0; j < nest->n; j++)
+        used |= (uint64_t)1 << nest->var[j];
+    Insts in = instances(l, extent, used);
+    for (size_t i = 0; i < in.n; i++) {
+        KNest next = *nest;
+        for (uint32_t j = 0; j < in.v[i].nest.n; j++) {
+            if (next.n == NEST_MAX)
+                vwn_bug(l->f->ctx, "a kernel nests too many loops");
+            next.var[next.n++] = in.v[i].nest.var[j];
+        }
+        ix_unlinear(&l->k->ix, &run, in.v[i].at, s->c + axis);
+        sum_axes(l, s, end, &next);
+    }
+}
+
+static Ex sum_result(Lower *l, Sums *s)
+{
+    Ex total = 0;
+    s->used = deps_of(l, s->c, s->view->rank);
+    sum_axes(l, s, 0, &(KNest){0});
+    for (size_t i = 0; i < s->part.n; i++)
+        total = kx_fold(l->k, s->op, total,
+                        kx_reduce(l->k, s->op, s->part.v[i].sum, &s->part.v[i].nest));
+    double neutral = s->op == OP_SUM ? 0 : -1.0 / 0.0;
+    return total ? total : kx_number(l->k, KT_REAL, neutral);
+}
+
+static Ex reduce_at(Lower *l, Val v, const Ix *c, Ex guard)
+{
+    const Node *n = node_at(l->g, v);
+    Sums s = {.op = (Op)n->op, .u = n->in[0], .view = shape_of(l->g, n->in[0]),
+              .reduced = n->a.axes, .guard = guard};
+    for (int i = 0; i < s.view->rank; i++)
+        s.c[i] = s.reduced >> i & 1 ? 0 : c[i];
+    return sum_result(l, &s);
+}
+
+/* ---- by index ---- */
+
+/* The element of x whose coordinate on `axis` is what `index` holds; 0 outside. */
+static Ex indexed_at(Lower *l, Val x, int axis, Ix *c, Ex index, Ex guard)
+{
+    IxTable *t = &l->k->ix;
+    Dim extent = shape_of(l->g, x)->d[axis];
+    double fixed;
+    Ix at;
+    if (kx_is_number(l->k, index, &fixed))
+        at = ix_const(t, (int64_t)fixed);
+    else
+        at = ix_var(t, ix_value(t, index, extent, kx(l->k, index)->deps));
+    Ex inside = kx_inside(l->k, at, extent);
+    c[axis] = at;
+    Ex value = value_at(l, x, c, kx_and(l->k, guard, inside));
+    return kx_select(l->k, inside, value, kx_number(l->k, KT_REAL, 0));
+}
+
+static Ex gather_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+{
+    int ri = shape_of(l->g, n->in[1])->rank, rt = shape_of(l->g, n->in[0])->rank;
+    Ix at[MAX_RANK] = {0};
+    for (int i = 1; i < rt; i++)
+        at[i] = c[ri + i - 1];
+    Ex index = value_at(l, n->in[1], c, guard);
+    return indexed_at(l, n->in[0], 0, at, index, guard);
+}
+
+static Ex pick_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+{
+    int last = n->shape.rank - 1;
+    Ix at[MAX_RANK];
+    memcpy(at, c, sizeof at);
+    Ex index = value_at(l, n->in[1], c, guard);
+    return indexed_at(l, n->in[0], last, at, index, guard);
+}
+
+/* sum over k of (index[k] == c ? dy[k] : 0) */
+static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+{
+    int last = n->shape.rank - 1;
+    Ix at[MAX_RANK];
+    memcpy(at, c, sizeof at);
+    Insts in = instances(l, shape_of(l->g, n->in[0])->d[last], deps_of(l, c, n->shape.rank));
+    Ex total = 0, zero = kx_number(l->k, KT_REAL, 0);
+    for (size_t i = 0; i < in.n; i++) {
+        at[last] = in.v[i].at;
+        Ex eq[2] = {value_at(l, n->in[1], at, guard), kx_index(l->k, c[last])};
+        Ex hit = kx_op(l->k, OP_EQ, KT_REAL, eq, 2, 0);
+        Ex where[3] = {hit, value_at(l, n->in[0], at, guard), zero};
+        Ex x = kx_op(l->k, OP_WHERE, KT_REAL, where, 3, 0);
+        total = kx_fold(l->k, OP_SUM, total, kx_reduce(l->k, OP_SUM, x, &in.v[i].nest));
+    }
+    return total ? total : zero;
+}
+
+/* ---- movement ---- */
+
+static Ex concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+{
+    int axis = (int)n->a.i;
+    IxTable *t = &l->k->ix;
+    Ex inside[64], value[64];
+    int count = 0;
+    Ix offset = 0;
+    if (n->n_in > 64)
+        vwn_bug(l->f->ctx, "too many tensors in one concat");
+    for (int i = 0; i < n->n_in; i++) {
+        Dim d = shape_of(l->g, n->in[i])->d[axis];
+        Ix at[MAX_RANK];
+        double zero;
+        memcpy(at, c, sizeof at);
+        at[axis] = ix_add(t, c[axis], ix_times(t, offset, -1));
+        offset = ix_add(t, offset, ix_dim(t, d, 1));
+        if (fuse_empty(l->f, n->in[i]))
+            continue;
+        Ex in = kx_inside(l->k, at[axis], d);
+        if (in && kx_is_number(l->k, in, &zero))
+            continue;
+        inside[count] = in;
+        value[count++] = value_at(l, n->in[i], at, kx_and(l->k, guard, in));
+    }
+    if (count == 0)
+        return kx_number(l->k, (KType)type_of(l, n->in[0]), 0);
+    Ex x = value[count - 1];
+    for (int i = count - 2; i >= 0; i--)
+        x = kx_select(l->k, inside[i], value[i], x);
+    return x;
+}
+
+static Ex moved_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+{
+    int axis = (int)n->a.i;
+    IxTable *t = &l->k->ix;
+    Dim d = shape_of(l->g, n->in[0])->d[axis];
+    Ix at[MAX_RANK];
+    memcpy(at, c, sizeof at);
+    KType type = type_of(l, n->in[0]);
+    Ex fill = kx_number(l->k, type, n->op == OP_SHIFT ? n->a.x : 0);
+    if (fuse_empty(l->f, n->in[0]))
+        return fill;
+    at[axis] = ix_add(t, c[axis], ix_const(t, -n->a.j));
+    Ex inside = kx_inside(l->k, at[axis], d);
+    double zero;
+    if (inside && kx_is_number(l->k, inside, &zero))
+        return fill;
+    return kx_select(l->k, inside, value_at(l, n->in[0], at, kx_and(l->k, guard, inside)), fill);
+}
+
+static Ex leaf_at(Lower *l, Val v, const Ix *c)
+{
+    const Node *n = node_at(l->g, v);
+    switch ((Op)n->op) {
+    case OP_FILL: return kx_number(l->k, type_of(l, v), n->a.x);
+    case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0);
+    case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(&l->k->ix, n->a.dim));
+    case OP_IOTA: return kx_index(l->k, c[n->a.i]);
+    default: return kx_rand(l->k, (Op)n->op, n->a.site, ix_linear(&l->k->ix, &n->shape, c));
+    }
+}
+
+static Ex compute_at(Lower *l, Val v, const Ix *c, Ex guard)
+{
+    const Node *n = node_at(l->g, v);
+    Ix at[MAX_RANK];
+    Ex in[3];
+    switch (op_info((Op)n->op)->class) {
+    case CLASS_LEAF: return leaf_at(l, v, c);
+    case CLASS_REDUCE: return reduce_at(l, v, c, guard);
+    case CLASS_VIEW:
+        fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
+        return value_at(l, n->in[0], at, guard);
+    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
+        for (int i = 0; i < n->n_in; i++)
+            in[i] = value_at(l, n->in[i], c, guard);
+        return kx_op(l->k, (Op)n->op, type_of(l, v), in, n->n_in, n->a.i);
+    default: break;
+    }
+    switch ((Op)n->op) {
+    case OP_CONCAT: return concat_at(l, n, c, guard);
+    case OP_PAD: case OP_SHIFT: return moved_at(l, n, c, guard);
+    case OP_ROLL:
+        fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
+        return value_at(l, n->in[0], at, guard);
+    case OP_GATHER: return gather_at(l, n, c, guard);
+    case OP_PICK: return pick_at(l, n, c, guard);
+    case OP_PLACE: return place_at(l, n, c, guard);
+    default: vwn_bug(l->f->ctx, "%s is not computed inside a kernel", op_info((Op)n->op)->name);
+    }
+}
+
+/* A test is needed only where a coordinate may leave the tensor. */
+static bool always_inside(const Lower *l, Val v, const Ix *c)
+{
+    const Shape *s = shape_of(l->g, v);
+    for (int i = 0; i < s->rank; i++) {
+        const IxForm *f = ix_form(&l->k->ix, c[i]);
+        for (uint32_t j = 0; j < f->n; j++)
+            if (ix_info(&l->k->ix, f->t[j].var)->kind == IV_VALUE)
+                return false;
+        if (f->lo < 0 || f->hi >= ix_dim_at(&l->k->ix, s->d[i]))
+            return false;
+    }
+    return true;
+}
+
+static uint64_t memo_hash(Val v, Ex guard, const Ix *c)
+{
+    return hash_bytes(c, MAX_RANK * sizeof *c, (uint64_t)v << 32 | guard);
+}
+
+static void memo_put(Lower *l, const Memo *m)
+{
+    if (l->memo.n * 2 >= l->slots) {
+        l->slots = l->slots ? l->slots * 2 : 256;
+        l->slot = NEW_ARRAY(l->arena, uint32_t, l->slots);
+        for (size_t i = 0; i < l->memo.n; i++) {
+            const Memo *x = &l->memo.v[i];
+            size_t at = memo_hash(x->v, x->guard, x->c) & (l->slots - 1);
+            while (l->slot[at])
+                at = (at + 1) & (l->slots - 1);
+            l->slot[at] = (uint32_t)i + 1;
+        }
+    }
+    size_t at = memo_hash(m->v, m->guard, m->c) & (l->slots - 1);
+    while (l->slot[at])
+        at = (at + 1) & (l->slots - 1);
+    vec_push(l->arena, &l->memo, *m);
+    l->slot[at] = (uint32_t)l->memo.n;
+}
+
+static Ex memo_get(const Lower *l, const Memo *m)
+{
+    if (!l->slots)
+        return 0;
+    size_t at = memo_hash(m->v, m->guard, m->c) & (l->slots - 1);
+    for (; l->slot[at]; at = (at + 1) & (l->slots - 1)) {
+        const Memo *x = &l->memo.v[l->slot[at] - 1];
+        if (x->v == m->v && x->guard == m->guard && memcmp(x->c, m->c, sizeof x->c) == 0)
+            return x->value;
+    }
+    return 0;
+}
+
+static bool is_loaded(const Lower *l, Val v)
+{
+    if (node_at(l->g, v)->op == OP_EXT)
+        return true;
+    return l->f->stored[v] && l->f->home[v] != (int32_t)l->group;
+}
+
+static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
+{
+    Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
+    memcpy(m.c, c, shape_of(l->g, v)->rank * sizeof *c);
+    m.value = memo_get(l, &m);
+    if (m.value)
+        return m.value;
+    if (++l->depth > 4000)
+        vwn_bug(l->f->ctx, "a kernel is too deep");
+    m.value = is_loaded(l, v) ? load_at(l, v, m.c, m.guard) : compute_at(l, v, m.c, m.guard);
+    l->depth--;
+    memo_put(l, &m);
+    return m.value;
+}
+
+/* ---- roots ---- */
+
+static Dim inner_size(Lower *l, Val v)
+{
+    Dim inner;
+    if (!dim_div(size_of(l, v), l->k->rows, &inner))
+        vwn_bug(l->f->ctx, "%%%u does not consist of the kernel's rows", (unsigned)v);
+    return inner;
+}
+
+static void add_store(Lower *l, Val v)
+{
+    IxTable *t = &l->k->ix;
+    const Node *n = node_at(l->g, v);
+    Dim inner = inner_size(l, v);
+    uint64_t row = (uint64_t)1 << l->k->row;
+    Insts in = instances(l, inner, row);
+    uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
+    for (size_t i = 0; i < in.n; i++) {
+        Ix c[MAX_RANK] = {0};
+        Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
+        ix_unlinear(t, &n->shape, at, c);
+        Ex x = value_at(l, v, c, 0);
+        vec_push(l->arena, &l->k->root, (KRoot){.kind = KR_STORE, .buffer = b, .at = at, .value = x,
+                                                .nest = in.v[i].nest});
+    }
+    l->k->buffer.v[b].written = true;
+}
+
+/* The input of a sum over rows as [rows, ..]: an axis that the rows end in is cut there. */
+static void view_rows(Lower *l, Val v, Shape *view, uint32_t *reduced)
+{
+    const Node *n = node_at(l->g, v);
+    const Shape *s = shape_of(l->g, n->in[0]);
+    Dim rest = l->k->rows;
+    *view = (Shape){.rank = 1, .d = {l->k->rows}};
+    *reduced = 0;
+    for (int i = 0; i < s->rank; i++) {
+        Dim d = s->d[i], q;
+        if (!dim_eq(rest, DIM(1))) {
+            if (dim_div(rest, d, &q)) {
+                rest = q;
+                continue;
+            }
+            if (!dim_div(d, rest, &d))
+                vwn_bug(l->f->ctx, "a sum over rows that are not those of the kernel");
+            rest = DIM(1);
+        }
+        if (view->rank == MAX_RANK)
+            vwn_bug(l->f->ctx, "a sum over rows has too many axes");
+        *reduced |= (n->a.axes >> i & 1) << view->rank;
+        view->d[view->rank++] = d;
+    }
+}
+
+/* Where the elements of a part lie: unrolled factors outside, loops inside, so that the innermost
+ * loop writes consecutive elements. */
+static void part_layout(Lower *l, Sink *s, const Factors *f, const bool *literal)
+{
+    int64_t stride = 1;
+    s->n_factor = f->n;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = f->n - 1; i >= 0; i--)
+            if (literal[i] == (pass == 1)) {
+                s->extent[i] = ix_dim_at(&l->k->ix, f->d[i]);
+                s->stride[i] = stride;
+                stride *= s->extent[i];
+            }
+    s->size = stride;
+}
+
+typedef struct SinkWalk {
+    Lower *l;
+    Sums sums;
+    Sink *sink;
+    const Factors *f;
+    const int *axis; /* of the view, of each factor */
+    const bool *literal;
+    Ix part_at;
+    Dim part_stride[FACTORS_MAX];
+} SinkWalk;
+
+static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
+{
+    Lower *l = w->l;
+    IxTable *t = &l->k->ix;
+    if (i == w->f->n) {
+        Sums s = w->sums;
+        s.part.n = s.part.cap = 0;
+        s.part.v = NULL;
+        Ex x = sum_result(l, &s);
+        vec_push(l->arena, &l->k->root, (KRoot){.kind = KR_SINK, .buffer = w->sink->buffer, .at = at,
+                                                .value = x, .op = w->sink->op, .nest = *nest});
+        return;
+    }
+    Dim d = w->f->d[i];
+    int axis = w->axis[i];
+    bool first = i == 0 || w->axis[i - 1] != axis;
+    Ix before = first ? 0 : w->sums.c[axis];
+    int64_t count = w->literal[i] ? d.n : 1;
+    uint64_t used = (uint64_t)1 << l->k->row;
+    for (uint32_t j = 0; j < nest->n; j++)
+        used |= (uint64_t)1 << nest->var[j];
+    for (int64_t x = 0; x < count; x++) {
+        KNest next = *nest;
+        Ix c = ix_const(t, x);
+        if (!w->literal[i]) {
+            IVar v = ix_loop(t, d, free_ordinal(l, d, used));
+            if (next.n == NEST_MAX)
+                vwn_bug(l->f->ctx, "a kernel nests too many loops");
+            next.var[next.n++] = v;
+            c = ix_var(t, v);
+        }
+        w->sums.c[axis] = ix_add(t, ix_scale(t, before, d), c);
+        sink_factor(w, i + 1, ix_add(t, at, ix_scale(t, c, w->part_stride[i])), &next);
+    }
+    w->sums.c[axis] = before;
+}
+
+/* Neighbouring kept axes of the view become one, so that their loop is cut only where needed. */
+static void merge_kept(Shape *view, uint32_t *reduced)
+{
+    Shape out = {.rank = 1, .d = {view->d[0]}};
+    uint32_t flags = 0;
+    for (int i = 1; i < view->rank; i++) {
+        bool r = *reduced >> i & 1, last = flags >> (out.rank - 1) & 1;
+        if (out.rank > 1 && r == last && dim_mul(out.d[out.rank - 1], view->d[i],
+                                                 &out.d[out.rank - 1]))
+            continue;
+        flags |= (uint32_t)r << out.rank;
+        out.d[out.rank++] = view->d[i];
+    }
+    *view = out;
+    *reduced = flags;
+}
+
+static void add_sink(Lower *l, Val v)
+{
+    const Node *n = node_at(l->g, v);
+    IxTable *t = &l->k->ix;
+    Shape view;
+    uint32_t reduced;
+    view_rows(l, v, &view, &reduced);
+    merge_kept(&view, &reduced);
+    Factors f = {0};
+    int axis[FACTORS_MAX];
+    bool literal[FACTORS_MAX];
+    for (int i = 1; i < view.rank; i++)
+        if (!(reduced >> i & 1)) {
+            int from = f.n;
+            factors_of(l, view.d[i], &f);
+            for (int j = from; j < f.n; j++)
+                axis[j] = i;
+        }
+    unrolled(&f, UNROLL_MAX, literal);
+    Sink sink = {.v = v, .op = (Op)n->op};
+    part_layout(l, &sink, &f, literal);
+    sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
+    l->k->buffer.v[sink.buffer].written = true;
+    SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal};
+    w.sums = (Sums){.op = sink.op, .u = n->in[0], .view = &view, .reduced = reduced};
+    w.sums.c[0] = ix_var(t, l->k->row);
+    Dim stride = DIM(1);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = f.n - 1; i >= 0; i--)
+            if (literal[i] == (pass == 1)) {
+                w.part_stride[i] = stride;
+                if (!dim_mul(stride, f.d[i], &stride))
+                    vwn_bug(l->f->ctx, "a sum over rows overflows");
+            }
+    sink_factor(&w, 0, 0, &(KNest){0});
+    vec_push(l->arena, &l->sink, sink);
+}
+
+/* ---- cutting loops ---- */
+
+static bool add_cut(Lower *l, Dim extent, Dim inner)
+{
+    Dim outer;
+    if (!dim_div(extent, inner, &outer) || dim_eq(outer, DIM(1)) || dim_eq(inner, DIM(1)))
+        return false;
+    for (size_t i = 0; i < l->cut.n; i++)
+        if (dim_eq(l->cut.v[i].extent, extent))
+            return false;
+    vec_push(l->arena, &l->cut, (Cut){extent, inner});
+    return true;
+}
+
+static bool add_segment(Lower *l, Dim extent, int64_t at)
+{
+    if (!dim_static(extent) || at <= 0 || at >= extent.n)
+        return false;
+    for (size_t i = 0; i < l->segment.n; i++)
+        if (dim_eq(l->segment.v[i].extent, extent) && l->segment.v[i].at == at)
+            return false;
+    vec_push(l->arena, &l->segment, (Segment){extent, at});
+    return true;
+}
+
+/* quotients of a loop variable by a divisor of its extent */
+static bool cuts_in(Lower *l, Ix ix)
+{
+    IxTable *t = &l->k->ix;
+    bool found = false;
+    for (uint32_t i = 0; i < ix_form(t, ix)->n; i++) {
+        const IVarInfo *v = ix_info(t, ix_form(t, ix)->t[i].var);
+        if (v->kind != IV_DIV && v->kind != IV_MOD)
+            continue;
+        found |= cuts_in(l, v->base);
+        IVar of;
+        int64_t c;
+        if (ix_is_var(t, v->base, &of, &c) && c == 0 && ix_info(t, of)->kind == IV_LOOP)
+            found |= add_cut(l, ix_info(t, of)->extent, v->by);
+    }
+    return found;
+}
+
+static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
+{
+    Kernel *k = l->k;
+    if (!e || seen[e])
+        return;
+    seen[e] = true;
+    const KEx x = *kx(k, e);
+    for (int i = 0; i < 3; i++)
+        visit(l, x.in[i], seen, found, row_work);
+    const IxForm *f = ix_form(&k->ix, x.ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            visit(l, v->value, seen, found, row_work);
+        if (v->kind == IV_DIV || v->kind == IV_MOD || v->kind == IV_VALUE)
+            *row_work = true;
+    }
+    if (x.kind == KX_SELECT || x.kind == KX_INSIDE)
+        *row_work = true;
+    *found |= cuts_in(l, x.ix);
+    IVar of;
+    int64_t c;
+    if (x.kind == KX_INSIDE && ix_is_var(&k->ix, x.ix, &of, &c) &&
+        ix_info(&k->ix, of)->kind == IV_LOOP) {
+        *found |= add_segment(l, ix_info(&k->ix, of)->extent, -c);
+        *found |= add_segment(l, ix_info(&k->ix, of)->extent, ix_dim_at(&k->ix, x.extent) - c);
+    }
+}
+
+/* ---- a group ---- */
+
+static void build(Lower *l, Dim rows)
+{
+    const Group *gr = &l->f->group.v[l->group];
+    l->k = NEW(l->arena, Kernel);
+    kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
+    l->memo.n = l->slots = l->sink.n = 0;
+    l->slot = NULL;
+    for (size_t i = 0; i < gr->store.n; i++) {
+        Val v = gr->store.v[i];
+        if (fuse_empty(l->f, v))
+            continue;
+        bool reduce = op_info((Op)node_at(l->g, v)->op)->class == CLASS_REDUCE;
+        if (reduce && fuse_rows(l->g, v, rows) == ROWS_SUMMED)
+            add_sink(l, v);
+        else
+            add_store(l, v);
+    }
+}
+
+static bool find_cuts(Lower *l, bool *row_work)
+{
+    bool *seen = NEW_ARRAY(l->arena, bool, l->k->ex.n), found = false;
+    *row_work = false;
+    for (size_t r = 0; r < l->k->root.n; r++) {
+        visit(l, l->k->root.v[r].value, seen, &found, row_work);
+        found |= cuts_in(l, l->k->root.v[r].at);
+    }
+    return found;
+}
+
+enum { ROUNDS_MAX = 12 };
+
+enum { FLAT_ELEMENTS = 1024, FLAT_ROWS_MIN = 64 };
+
+/* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too, so
+ * that the same elements are always done as vectors and as the remainder of one. */
+static void set_partitions(Kernel *k)
+{
+    int64_t rows = ix_dim_at(&k->ix, k->rows);
+    int64_t want = rows >= 1024 ? 32 : rows / 32 + 1;
+    k->chunk = (rows + want - 1) / want;
+    if (k->flat) {
+        int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
+        k->chunk = each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
+    }
+    k->partitions = (rows + k->chunk - 1) / k->chunk;
+    k->part = ix_part(&k->ix, DIM(k->partitions));
+}
+
+static bool has_loops(const Kernel *k)
+{
+    for (size_t e = 1; e < k->ex.n; e++)
+        if (k->ex.v[e].kind == KX_REDUCE)
+            return true;
+    for (size_t r = 0; r < k->root.n; r++)
+        if (k->root.v[r].nest.n)
+            return true;
+    return false;
+}
+
+static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+{
+    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena};
+}
+
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+{
+    Lower l = lower_start(arena, f, group, same);
+    bool row_work;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        build(&l, f->group.v[group].rows);
+        if (!find_cuts(&l, &row_work))
+            break;
+    }
+    out->rows = ix_dim_at(&l.k->ix, l.k->rows);
+    l.k->flat = l.sink.n == 0 && !has_loops(l.k);
+    if (l.sink.n || l.k->flat) {
+        set_partitions(l.k);
+        out->rows = l.k->partitions;
+    }
+    for (size_t i = 0; i < l.sink.n; i++)
+        vec_push(arena, &out->sink, l.sink.v[i]);
+    out->kernel = l.k;
+    kernel_schedule(l.k);
+    kernel_verify(l.k);
+}
+
+bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows, const Val *same)
+{
+    Lower l = lower_start(arena, f, group, same);
+    bool row_work;
+    build(&l, rows);
+    bool cut = find_cuts(&l, &row_work);
+    for (size_t r = 0; r < l.k->root.n; r++)
+        if (l.k->root.v[r].nest.n)
+            return false;
+    return !cut && !row_work;
+}

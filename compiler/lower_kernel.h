@@ -1,0 +1,34 @@
+/* lower_kernel.h - a group of values as a kernel.
+ *
+ * In:  a group of Fusion with its row count.     Out: a scheduled, verified Kernel.
+ */
+#ifndef VWN_LOWER_KERNEL_H
+#define VWN_LOWER_KERNEL_H
+
+#include "fuse.h"
+#include "kernel.h"
+
+enum { FACTORS_MAX = 12 };
+
+/* A sum over rows: the kernel writes one part for each partition; a second launch adds the parts. */
+typedef struct Sink {
+    Val v;
+    Op op;
+    uint32_t buffer; /* in Kernel.buffer */
+    int64_t size;    /* elements of one part */
+    int n_factor;    /* the result's extents in its own order, and their strides in a part */
+    int64_t extent[FACTORS_MAX], stride[FACTORS_MAX];
+} Sink;
+
+typedef struct Lowered {
+    Kernel *kernel;
+    VEC(Sink) sink;
+    int64_t rows; /* of the launch */
+} Lowered;
+
+/* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* Would one flat loop over all elements do, without a division or a test in it? */
+bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows, const Val *same);
+
+#endif

@@ -1,0 +1,468 @@
+/* plan.c - see plan.h: from a graph to launches.
+ *
+ * The one idea: groups in order, each becomes one launch (two when it sums over rows); then memory is
+ * laid out by who lives when.
+ */
+#include "plan_build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- rows of a group ---- */
+
+static int64_t size_at(const Build *b, Val v) { return plan_elements(b, v); }
+
+/* the largest thing a group walks through */
+static int64_t group_extent(const Build *b, const Group *gr)
+{
+    int64_t most = 1;
+    for (size_t m = 0; m < gr->member.n; m++) {
+        Val v = gr->member.v[m];
+        const Node *n = node_at(b->g, v);
+        bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+        int64_t size = size_at(b, reduce ? n->in[0] : v);
+        most = size > most ? size : most;
+    }
+    return most;
+}
+
+static bool only_maps(const Build *b, const Group *gr)
+{
+    for (size_t m = 0; m < gr->member.n; m++)
+        if (op_info((Op)node_at(b->g, gr->member.v[m])->op)->class == CLASS_REDUCE)
+            return false;
+    for (size_t i = 1; i < gr->store.n; i++)
+        if (size_at(b, gr->store.v[i]) != size_at(b, gr->store.v[0]))
+            return false;
+    return true;
+}
+
+/* A reduction that no row count fits: rows of its result, its last axis left as the vector. */
+static Dim rows_alone(const Build *b, Val v)
+{
+    const Shape *s = shape_of(b->g, v);
+    Dim rows = DIM(1), all = DIM(1);
+    for (int i = 0; i < s->rank; i++) {
+        if (i + 1 < s->rank && !dim_mul(rows, s->d[i], &rows))
+            vwn_bug(b->ctx, "the size of a tensor overflows");
+        if (!dim_mul(all, s->d[i], &all))
+            vwn_bug(b->ctx, "the size of a tensor overflows");
+    }
+    return dim_at(rows, b->B, b->T) == 1 ? all : rows;
+}
+
+enum { LANES_WANTED = 16 };
+
+/* Tokens where there are tokens (the coarsest row count with most symbols), else the finest that
+ * leaves a vector. */
+static Dim choose_rows(Build *b, uint32_t group)
+{
+    const Group *gr = &b->f->group.v[group];
+    if (gr->alone || gr->choice.n == 0)
+        return rows_alone(b, gr->store.v[0]);
+    int64_t whole = group_extent(b, gr);
+    if (only_maps(b, gr))
+        for (size_t i = 0; i < gr->choice.n; i++) {
+            ArenaMark mark = arena_mark(b->ctx->scratch);
+            bool flat = dim_at(gr->choice.v[i], b->B, b->T) == size_at(b, gr->store.v[0]) &&
+                        lower_is_flat(b->ctx->scratch, b->f, group, gr->choice.v[i], b->same);
+            arena_reset(b->ctx->scratch, mark);
+            if (flat)
+                return gr->choice.v[i];
+        }
+    Dim best = gr->choice.v[0];
+    int64_t best_score = INT64_MIN;
+    for (size_t i = 0; i < gr->choice.n; i++) {
+        Dim d = gr->choice.v[i];
+        int64_t rows = dim_at(d, b->B, b->T), lanes = whole / (rows ? rows : 1);
+        int64_t score = lanes >= LANES_WANTED ? (int64_t)1 << 40 : lanes;
+        score += (int64_t)(d.b + d.t) << 50;
+        score += d.b + d.t ? -d.n : d.n < (1 << 30) ? d.n : 1 << 30;
+        if (lanes <= 1 && (d.b + d.t))
+            score -= (int64_t)1 << 55;
+        if (score > best_score) {
+            best_score = score;
+            best = d;
+        }
+    }
+    return best;
+}
+
+/* ---- a printed kernel ---- */
+
+static void add_op_name(Buf *about, const char *name, const char **seen, size_t *n)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (seen[i] == name)
+            return;
+    if (*n == 64)
+        return;
+    buf_printf(about, "%s%s", *n ? ", " : "", name);
+    seen[(*n)++] = name;
+}
+
+/* What it computes, in terms that every layer shares. */
+static const char *about(Build *b, const Group *gr, const Kernel *k)
+{
+    Buf text = buf_new(b->ctx->scratch);
+    const char *seen[64];
+    size_t n = 0, line = 0;
+    buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
+    for (size_t m = 0; m < gr->member.n; m++) {
+        add_op_name(&text, op_info((Op)node_at(b->g, gr->member.v[m])->op)->name, seen, &n);
+        if (text.n - line > 80) {
+            buf_puts(&text, "\n  ");
+            line = text.n;
+        }
+    }
+    return text.s;
+}
+
+static void kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of, uint32_t *parts)
+{
+    const Kernel *k = l->kernel;
+    uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, p->buffer.n, p->ints.n,
+                                  p->scalar.n);
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, p->buffer.n, of);
+    x->kernel = kernel;
+    for (size_t i = 0; i < p->buffer.n; i++) {
+        const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
+        uint32_t at;
+        if (kb->part >= 0) {
+            at = plan_scratch(b, kb->dtype, kb->elements * k->partitions,
+                              node_at(b->g, kb->value)->name);
+            for (size_t s = 0; s < l->sink.n; s++)
+                if (l->sink.v[s].buffer == p->buffer.v[i])
+                    parts[s] = at;
+        } else {
+            at = plan_buffer(b, kb->value);
+        }
+        plan_argument(b, x, i, at, 0, kb->written);
+    }
+    LaunchInt *ints = NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1);
+    for (size_t i = 0; i < p->ints.n; i++) {
+        const PrintedInt *s = &p->ints.v[i];
+        ints[i] = (LaunchInt){s->kind == PI_SEED   ? INT_SEED
+                              : s->kind == PI_STEP ? INT_STEP
+                                                   : INT_CONST,
+                              s->kind == PI_DIM ? dim_at(s->dim, b->B, b->T) : s->value, s->site};
+    }
+    x->ints = ints;
+    x->n_int = (uint32_t)p->ints.n;
+    LaunchScalar *scalars = NEW_ARRAY(b->arena, LaunchScalar, p->scalar.n + 1);
+    for (size_t i = 0; i < p->scalar.n; i++) {
+        const KScalar *s = &k->scalar.v[p->scalar.v[i]];
+        scalars[i] = (LaunchScalar){s->host, s->value};
+    }
+    x->scalars = scalars;
+    x->n_scalar = (uint32_t)p->scalar.n;
+    x->rows = l->rows;
+    int64_t work = l->rows ? (int64_t)(x->bytes / 4) / l->rows : 1;
+    x->grain = work > 0 ? 16384 / work : 4096;
+    x->grain = x->grain < 1 || (k->part && !k->flat) ? 1 : x->grain > 4096 ? 4096 : x->grain;
+}
+
+/* The second stage of a sum over rows. */
+static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t parts)
+{
+    bool plain = true, max = s->op == OP_AMAX;
+    int64_t stride = 1;
+    for (int i = s->n_factor - 1; i >= 0; i--) {
+        plain = plain && (s->extent[i] == 1 || s->stride[i] == stride);
+        stride *= s->extent[i];
+    }
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, 2, s->v);
+    plan_argument(b, x, 0, parts, 0, false);
+    plan_argument(b, x, 1, plan_buffer(b, s->v), 0, true);
+    int64_t v[2 + 2 * PARTS_AXES] = {partitions, s->size};
+    for (int i = 0; i < PARTS_AXES; i++)
+        v[2 + i] = 1;
+    if (!plain && s->n_factor > PARTS_AXES)
+        vwn_bug(b->ctx, "a sum over rows has too many factors");
+    for (int i = 0; i < s->n_factor && !plain; i++) {
+        v[2 + PARTS_AXES - s->n_factor + i] = s->extent[i];
+        v[2 + 2 * PARTS_AXES - s->n_factor + i] = s->stride[i];
+    }
+    plan_ints(b, x, v, plain ? 2 : 2 + 2 * PARTS_AXES);
+    plan_library_kernel(b, x, plain ? (max ? LIB_MAX_PARTS : LIB_SUM_PARTS)
+                                    : (max ? LIB_MAX_PARTS_AT : LIB_SUM_PARTS_AT), NULL, 0);
+    x->rows = s->size;
+    x->grain = 16384 / partitions > 64 ? 16384 / partitions : 64;
+}
+
+static void plan_rows(Build *b, uint32_t group)
+{
+    Group *gr = &b->f->group.v[group];
+    gr->rows = choose_rows(b, group);
+    ArenaMark mark = arena_mark(b->ctx->scratch);
+    Lowered low = {0};
+    Printed printed;
+    lower_group(&low, b->ctx->scratch, b->f, group, b->same);
+    emit_kernel(&printed, low.kernel, &dialect_c, about(b, gr, low.kernel));
+    uint32_t *parts = NEW_ARRAY(b->ctx->scratch, uint32_t, low.sink.n + 1);
+    kernel_launch(b, &low, &printed, gr->store.v[gr->store.n - 1], parts);
+    gr->bytes = b->launch.v[b->launch.n - 1].bytes;
+    for (size_t i = 0; i < low.sink.n; i++)
+        sum_parts(b, &low.sink.v[i], low.kernel->partitions, parts[i]);
+    arena_reset(b->ctx->scratch, mark);
+}
+
+/* ---- the whole ---- */
+
+static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
+                  const PlanOptions *how)
+{
+    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T};
+    b->plan = NEW(arena, Plan);
+    b->plan->B = how->B;
+    b->plan->T = how->T;
+    map_init(&b->kernel_at, arena);
+    b->buffer_of = NEW_ARRAY(arena, int32_t, g->node.n);
+    b->direct = NEW_ARRAY(arena, int32_t, g->node.n);
+    b->same = NEW_ARRAY(arena, Val, g->node.n);
+    b->ext_buffer = NEW_ARRAY(arena, int32_t, g->ext.n + 1);
+    b->leaf = NEW_ARRAY(arena, Val, g->ext.n + 1);
+    b->plan->ext = NEW_ARRAY(arena, PlanExt, g->ext.n + 1);
+    b->plan->n_ext = g->ext.n;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        Dim n;
+        b->plan->ext[i].ext = g->ext.v[i];
+        b->ext_buffer[i] = -1;
+        if (!shape_size(&g->ext.v[i].shape, &n))
+            vwn_bug(ctx, "the size of a tensor overflows");
+        b->plan->ext[i].elements = dim_at(n, b->B, b->T);
+        b->plan->ext[i].stored = plan_ext_stored(b, (int32_t)i);
+    }
+    for (Val v = 0; v < g->node.n; v++) {
+        b->buffer_of[v] = b->direct[v] = -1;
+        b->same[v] = v;
+        if (v && node_at(g, v)->op == OP_EXT)
+            b->leaf[node_at(g, v)->a.i] = v;
+    }
+    b->plan->n_host = g->host.n;
+    b->plan->host = NEW_ARRAY(arena, const HostExpr *, g->host.n + 1);
+    for (size_t i = 0; i < g->host.n; i++)
+        b->plan->host[i] = g->host.v[i];
+}
+
+/* An external tensor that is read as a result or stored into another, and overwritten: its old
+ * elements are kept aside before anything else runs. */
+static void save_overwritten(Build *b)
+{
+    for (size_t i = 0; i < b->g->out.n; i++) {
+        Val v = plan_strip(b, b->g->out.v[i].value);
+        const Node *n = node_at(b->g, v);
+        if (n->op != OP_EXT || !plan_ext_stored(b, (int32_t)n->a.i) || b->buffer_of[v] >= 0 ||
+            b->g->out.v[i].ext == n->a.i)
+            continue;
+        b->buffer_of[v] = (int32_t)plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+        if (!fuse_empty(b->f, v))
+            plan_copy(b, plan_buffer(b, v), (uint32_t)b->buffer_of[v], plan_elements(b, v),
+                      (DType)n->dtype, v);
+    }
+}
+
+static uint32_t output_buffer(Build *b, Val v)
+{
+    if (node_at(b->g, v)->op == OP_EXT && b->buffer_of[v] >= 0)
+        return (uint32_t)b->buffer_of[v];
+    if (fuse_empty(b->f, v) && node_at(b->g, v)->op != OP_EXT)
+        return plan_scratch(b, (DType)node_at(b->g, v)->dtype, 0, node_at(b->g, v)->name);
+    return plan_buffer(b, v);
+}
+
+static void finish_outputs(Build *b)
+{
+    const Graph *g = b->g;
+    b->plan->result = NEW_ARRAY(b->arena, PlanResult, g->out.n + 1);
+    for (size_t i = 0; i < g->out.n; i++) {
+        const Output *o = &g->out.v[i];
+        Val v = plan_strip(b, o->value);
+        const Node *n = node_at(g, o->value);
+        if (o->ext >= 0) {
+            bool itself = node_at(g, v)->op == OP_EXT && node_at(g, v)->a.i == o->ext;
+            if (b->direct[v] != o->ext && !itself && !fuse_empty(b->f, v))
+                plan_copy(b, output_buffer(b, v), plan_ext_buffer(b, o->ext), plan_elements(b, v),
+                          (DType)n->dtype, v);
+            continue;
+        }
+        PlanResult *r = &b->plan->result[b->plan->n_result++];
+        *r = (PlanResult){.name = o->name, .buffer = output_buffer(b, v), .dtype = (DType)n->dtype,
+                          .rank = n->shape.rank};
+        for (int k = 0; k < r->rank; k++)
+            r->d[k] = dim_at(n->shape.d[k], b->B, b->T);
+    }
+}
+
+Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how)
+{
+    bool *copied;
+    Build b;
+    const Graph *g = decompose(ctx, arena, from, how->B, how->T, how->no_fusion, &copied);
+    Fusion *f = fuse_graph(ctx, arena, g, how->B, how->T, how->no_fusion, copied);
+    start(&b, ctx, arena, g, f, how);
+    plan_choose_direct(&b);
+    save_overwritten(&b);
+    for (size_t i = 0; i < f->order.n; i++) {
+        uint32_t id = f->order.v[i];
+        if (f->group.v[id].kind == GROUP_ROWS)
+            plan_rows(&b, id);
+        else
+            plan_library(&b, f->group.v[id].anchor);
+    }
+    finish_outputs(&b);
+    plan_place(&b);
+    Plan *p = b.plan;
+    p->buffer = b.buffer.v;
+    p->n_buffer = b.buffer.n;
+    p->kernel = b.kernel.v;
+    p->n_kernel = b.kernel.n;
+    p->launch = b.launch.v;
+    p->n_launch = b.launch.n;
+    p->prelude = prelude_c(arena, &p->prelude_length);
+    return p;
+}
+
+/* ---- verifier ---- */
+
+static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
+{
+    const Launch *l = &p->launch[i];
+    for (uint32_t k = 0; k < l->n_buffer; k++) {
+        if (l->buffer[k] >= p->n_buffer)
+            vwn_bug(ctx, "plan: launch %zu has a buffer that does not exist", i);
+        const PlanBuffer *x = &p->buffer[l->buffer[k]];
+        if (l->shift[k] > x->bytes)
+            vwn_bug(ctx, "plan: launch %zu begins behind its buffer", i);
+        if (!l->writes[k] && x->ext < 0 && x->bytes && !written[l->buffer[k]])
+            vwn_bug(ctx, "plan: launch %zu (%s) reads what nothing has written", i,
+                    l->name ? l->name : "");
+    }
+    for (uint32_t k = 0; k < l->n_buffer; k++)
+        if (l->writes[k])
+            written[l->buffer[k]] = true;
+    if (l->kind != LAUNCH_KERNEL)
+        return;
+    if (l->kernel >= p->n_kernel)
+        vwn_bug(ctx, "plan: launch %zu has a kernel that does not exist", i);
+    const PlanKernel *q = &p->kernel[l->kernel];
+    if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
+        vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
+    for (uint32_t k = 0; k < l->n_scalar; k++)
+        if (l->scalars[k].host >= (int32_t)p->n_host)
+            vwn_bug(ctx, "plan: launch %zu wants a host value that does not exist", i);
+}
+
+void plan_verify(Ctx *ctx, const Plan *p)
+{
+    ArenaMark mark = arena_mark(ctx->scratch);
+    bool *written = NEW_ARRAY(ctx->scratch, bool, p->n_buffer + 1);
+    size_t *first = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
+    size_t *last = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
+    memset(first, 0xff, (p->n_buffer + 1) * sizeof *first);
+    for (size_t i = 0; i < p->n_launch; i++) {
+        verify_launch(ctx, p, i, written);
+        for (uint32_t k = 0; k < p->launch[i].n_buffer; k++) {
+            uint32_t x = p->launch[i].buffer[k];
+            first[x] = first[x] < i ? first[x] : i;
+            last[x] = i;
+        }
+    }
+    for (size_t i = 0; i < p->n_result; i++) {
+        const PlanBuffer *x = &p->buffer[p->result[i].buffer];
+        last[p->result[i].buffer] = SIZE_MAX;
+        if (x->ext < 0 && x->bytes && !written[p->result[i].buffer])
+            vwn_bug(ctx, "plan: the result %s is never written", p->result[i].name);
+    }
+    for (size_t i = 0; i < p->n_buffer; i++) {
+        const PlanBuffer *x = &p->buffer[i];
+        if (x->ext >= 0 || !x->bytes)
+            continue;
+        if (x->offset % 64 || x->offset + x->bytes > p->arena_bytes)
+            vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
+        for (size_t k = 0; k < i; k++) {
+            const PlanBuffer *y = &p->buffer[k];
+            bool together = !(last[i] < first[k] || last[k] < first[i]);
+            if (y->ext < 0 && y->bytes && together && x->offset < y->offset + y->bytes &&
+                y->offset < x->offset + x->bytes)
+                vwn_bug(ctx, "plan: buffers %zu and %zu overlap", k, i);
+        }
+    }
+    arena_reset(ctx->scratch, mark);
+}
+
+/* ---- dumps ---- */
+
+static void dump_launch(Buf *out, const Plan *p, const Launch *l)
+{
+    if (l->kind == LAUNCH_MATMUL) {
+        const PlanMatmul *m = &l->matmul;
+        buf_printf(out, "matmul%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
+                   m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
+                   m->batch);
+        buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64
+                   " %" PRId64 "%s", m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c,
+                   m->accumulate ? " accumulate" : "");
+    } else if (l->kind == LAUNCH_EXPERT) {
+        const PlanExpert *e = &l->expert;
+        buf_printf(out, "expert %s tokens %" PRId64 " choices %" PRId64 " experts %" PRId64
+                   " in %" PRId64 " out %" PRId64, e->what == EXPERT_DW ? "dw" : "y", e->tokens,
+                   e->choices, e->experts, e->in, e->out);
+    } else {
+        buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name, l->rows,
+                   l->grain);
+    }
+    for (uint32_t k = 0; k < l->n_buffer; k++) {
+        buf_printf(out, " %s%u", l->writes[k] ? ">" : "b", l->buffer[k]);
+        if (l->shift[k])
+            buf_printf(out, "+%" PRIu64, l->shift[k]);
+    }
+    for (uint32_t k = 0; k < l->n_int; k++)
+        if (l->ints[k].kind == INT_SEED)
+            buf_printf(out, " seed:%s", l->ints[k].site);
+        else if (l->ints[k].kind == INT_STEP)
+            buf_puts(out, " step");
+        else
+            buf_printf(out, " %" PRId64, l->ints[k].value);
+    for (uint32_t k = 0; k < l->n_scalar; k++) {
+        buf_putc(out, ' ');
+        if (l->scalars[k].host >= 0)
+            buf_printf(out, "host%d", l->scalars[k].host);
+        else
+            buf_number(out, l->scalars[k].value);
+    }
+    buf_printf(out, " bytes %.0f", l->bytes);
+    if (l->flops > 0)
+        buf_printf(out, " flops %.0f", l->flops);
+    buf_printf(out, "  # %s\n", l->name ? l->name : "");
+}
+
+void plan_dump(Buf *out, const Plan *p)
+{
+    buf_printf(out, "plan B %" PRId64 " T %" PRId64 " arena %" PRIu64 " bytes, %zu kernels, "
+               "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
+    for (size_t i = 0; i < p->n_buffer; i++) {
+        const PlanBuffer *x = &p->buffer[i];
+        buf_printf(out, "buffer %zu %s %" PRIu64, i, x->dtype == DT_INT ? "int" : "real", x->bytes);
+        if (x->ext >= 0)
+            buf_printf(out, " ext %s", p->ext[x->ext].ext.name);
+        else
+            buf_printf(out, " at %" PRIu64, x->offset);
+        buf_printf(out, "  # %s\n", x->name ? x->name : "");
+    }
+    for (size_t i = 0; i < p->n_launch; i++) {
+        buf_printf(out, "launch %zu ", i);
+        dump_launch(out, p, &p->launch[i]);
+    }
+    for (size_t i = 0; i < p->n_result; i++)
+        buf_printf(out, "result %s b%u\n", p->result[i].name, p->result[i].buffer);
+}
+
+void plan_dump_kernels(Buf *out, const Plan *p)
+{
+    buf_put(out, p->prelude, p->prelude_length);
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        buf_putc(out, '\n');
+        buf_put(out, p->kernel[i].text, p->kernel[i].length);
+    }
+}

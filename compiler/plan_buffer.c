@@ -1,0 +1,254 @@
+/* plan_buffer.c - where every value lies.
+ *
+ * In:  launches and the values they use.     Out: buffers with offsets in one arena.
+ * The one idea: a buffer lives from the first to the last launch that names it; the largest are
+ * placed first, each at the lowest offset where nothing that lives at the same time lies.
+ */
+#include "plan_build.h"
+
+int64_t plan_elements(const Build *b, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(b->g, v), &n))
+        vwn_bug(b->ctx, "the size of a tensor overflows");
+    return dim_at(n, b->B, b->T);
+}
+
+static uint64_t bytes_of(DType dtype, int64_t elements)
+{
+    return (uint64_t)elements * (dtype == DT_INT ? sizeof(int64_t) : sizeof(float));
+}
+
+static uint32_t new_buffer(Build *b, PlanBuffer x)
+{
+    vec_push(b->arena, &b->buffer, x);
+    return (uint32_t)b->buffer.n - 1;
+}
+
+uint32_t plan_ext_buffer(Build *b, int32_t ext)
+{
+    if (b->ext_buffer[ext] < 0) {
+        const PlanExt *x = &b->plan->ext[ext];
+        b->ext_buffer[ext] = (int32_t)new_buffer(b, (PlanBuffer){
+            .ext = ext, .bytes = bytes_of(x->ext.dtype, x->elements), .dtype = x->ext.dtype,
+            .name = x->ext.name});
+    }
+    return (uint32_t)b->ext_buffer[ext];
+}
+
+uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name)
+{
+    return new_buffer(b, (PlanBuffer){.ext = -1, .bytes = bytes_of(dtype, elements), .dtype = dtype,
+                                      .name = name});
+}
+
+uint32_t plan_buffer(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    if (n->op == OP_EXT)
+        return plan_ext_buffer(b, (int32_t)n->a.i);
+    if (b->direct[v] >= 0)
+        return plan_ext_buffer(b, b->direct[v]);
+    if (b->buffer_of[v] < 0)
+        b->buffer_of[v] = (int32_t)plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+    return (uint32_t)b->buffer_of[v];
+}
+
+/* ---- results that go straight into an external tensor ---- */
+
+Val plan_strip(const Build *b, Val v)
+{
+    while (node_at(b->g, v)->op == OP_RESHAPE && !b->f->copied[v])
+        v = node_at(b->g, v)->in[0];
+    return v;
+}
+
+bool plan_ext_stored(const Build *b, int32_t ext)
+{
+    for (size_t i = 0; i < b->g->out.n; i++)
+        if (b->g->out.v[i].ext == ext)
+            return true;
+    return false;
+}
+
+/* Does v read `leaf`, through what is computed where it is wanted? */
+static bool reads(const Build *b, Val v, Val leaf)
+{
+    const Node *n = node_at(b->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (u == leaf || (b->f->home[u] < 0 && reads(b, u, leaf)))
+            return true;
+    }
+    return false;
+}
+
+/* Is every path from v to `leaf` or to another member one on which elements keep their place? */
+static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t size)
+{
+    const Node *n = node_at(b->g, v);
+    OpClass c = op_info((Op)n->op)->class;
+    bool plain = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || n->op == OP_RESHAPE;
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        bool matters = u == leaf || b->f->home[u] == group;
+        if (matters && (!plain || plan_elements(b, u) != size || plan_elements(b, v) != size))
+            return false;
+        if (u != leaf && b->f->home[u] < 0) {
+            if (!plain && !reads(b, u, leaf))
+                continue;
+            if (!in_place(b, u, leaf, group, size))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool may_overwrite(Build *b, Val v, Val leaf)
+{
+    Fusion *f = b->f;
+    int32_t home = f->home[v];
+    for (uint32_t i = 0; i < f->group.n; i++) {
+        const Group *gr = &f->group.v[i];
+        bool reader = false;
+        for (size_t m = 0; !gr->dead && m < gr->member.n && !reader; m++)
+            reader = reads(b, gr->member.v[m], leaf);
+        if (!reader)
+            continue;
+        if ((int32_t)i != home) {
+            if (fuse_reaches(f, (uint32_t)home, i))
+                return false;
+            continue;
+        }
+        if (gr->kind != GROUP_ROWS)
+            return false;
+        int64_t size = plan_elements(b, v);
+        for (size_t m = 0; m < gr->member.n; m++) {
+            OpClass c = op_info((Op)node_at(b->g, gr->member.v[m])->op)->class;
+            if (c == CLASS_REDUCE || !in_place(b, gr->member.v[m], leaf, home, size))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Every other reader of the tensor runs first. */
+static void wait_for_readers(Build *b, Val v, Val leaf)
+{
+    Fusion *f = b->f;
+    int32_t home = f->home[v];
+    for (uint32_t i = 0; i < f->group.n; i++) {
+        const Group *gr = &f->group.v[i];
+        bool reader = false;
+        for (size_t m = 0; !gr->dead && m < gr->member.n && !reader; m++)
+            reader = reads(b, gr->member.v[m], leaf);
+        if (reader && (int32_t)i != home)
+            vec_push(f->arena, &f->group.v[home].pred, i);
+    }
+}
+
+void plan_choose_direct(Build *b)
+{
+    const Graph *g = b->g;
+    for (size_t i = 0; i < g->out.n; i++) {
+        const Output *o = &g->out.v[i];
+        if (o->ext < 0)
+            continue;
+        Val v = plan_strip(b, o->value), leaf = b->leaf[o->ext];
+        if (b->f->home[v] < 0 || !b->f->stored[v] || b->direct[v] >= 0)
+            continue;
+        if (leaf && !may_overwrite(b, v, leaf))
+            continue;
+        b->direct[v] = o->ext;
+        if (leaf) {
+            b->same[v] = leaf;
+            wait_for_readers(b, v, leaf);
+        }
+    }
+    fuse_order(b->f);
+}
+
+/* ---- offsets ---- */
+
+typedef struct Life {
+    uint32_t buffer;
+    uint32_t first, last;
+} Life;
+
+static int larger_first(const Build *b, const Life *x, const Life *y)
+{
+    uint64_t m = b->buffer.v[x->buffer].bytes, n = b->buffer.v[y->buffer].bytes;
+    if (m != n)
+        return m > n ? -1 : 1;
+    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+}
+
+static void sort_lives(const Build *b, Life *v, Life *tmp, size_t n)
+{
+    if (n < 2)
+        return;
+    size_t half = n / 2, i = 0, j = half, k = 0;
+    sort_lives(b, v, tmp, half);
+    sort_lives(b, v + half, tmp, n - half);
+    while (i < half || j < n)
+        tmp[k++] = j == n || (i < half && larger_first(b, &v[i], &v[j]) <= 0) ? v[i++] : v[j++];
+    memcpy(v, tmp, n * sizeof *v);
+}
+
+enum { ALIGN = 64 };
+
+static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+/* The lowest gap between what is placed, lives at the same time, and lies in order of offset. */
+static uint64_t lowest_gap(const Build *b, const Life *placed, size_t n, const Life *x)
+{
+    uint64_t at = 0, need = rounded(b->buffer.v[x->buffer].bytes);
+    for (size_t i = 0; i < n; i++) {
+        const PlanBuffer *y = &b->buffer.v[placed[i].buffer];
+        if (placed[i].last < x->first || x->last < placed[i].first)
+            continue;
+        if (y->offset >= at + need)
+            return at;
+        if (y->offset + rounded(y->bytes) > at)
+            at = y->offset + rounded(y->bytes);
+    }
+    return at;
+}
+
+static Life *lives_of(const Build *b)
+{
+    Life *life = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
+    for (uint32_t i = 0; i < b->buffer.n; i++)
+        life[i] = (Life){i, UINT32_MAX, 0};
+    for (uint32_t i = 0; i < b->launch.n; i++)
+        for (uint32_t k = 0; k < b->launch.v[i].n_buffer; k++) {
+            Life *x = &life[b->launch.v[i].buffer[k]];
+            x->first = x->first < i ? x->first : i;
+            x->last = x->last > i ? x->last : i;
+        }
+    for (size_t i = 0; i < b->plan->n_result; i++)
+        life[b->plan->result[i].buffer].last = UINT32_MAX;
+    return life;
+}
+
+void plan_place(Build *b)
+{
+    size_t n = 0, placed = 0;
+    Life *all = lives_of(b);
+    Life *life = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
+    Life *order = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
+    for (size_t i = 0; i < b->buffer.n; i++)
+        if (b->buffer.v[i].ext < 0 && b->buffer.v[i].bytes)
+            life[n++] = all[i];
+    sort_lives(b, life, order, n);
+    for (size_t i = 0; i < n; i++) {
+        PlanBuffer *x = &b->buffer.v[life[i].buffer];
+        x->offset = lowest_gap(b, order, placed, &life[i]);
+        size_t at = placed++;
+        for (; at > 0 && b->buffer.v[order[at - 1].buffer].offset > x->offset; at--)
+            order[at] = order[at - 1];
+        order[at] = life[i];
+        if (x->offset + rounded(x->bytes) > b->plan->arena_bytes)
+            b->plan->arena_bytes = x->offset + rounded(x->bytes);
+    }
+}

@@ -1,0 +1,51 @@
+/* plan_build.h - a plan in the making; private to plan*.c. */
+#ifndef VWN_PLAN_BUILD_H
+#define VWN_PLAN_BUILD_H
+
+#include "emit.h"
+#include "fuse.h"
+#include "library.h"
+#include "lower_kernel.h"
+#include "plan.h"
+
+typedef struct Build {
+    Ctx *ctx;
+    Arena *arena;
+    const Graph *g;
+    Fusion *f;
+    Plan *plan;
+    int64_t B, T;
+    int32_t *buffer_of;  /* by Val, -1 = none yet */
+    int32_t *ext_buffer; /* by ext, -1 = none yet */
+    int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */
+    Val *leaf;           /* by ext: its EXT node, or 0 */
+    Val *same;           /* by Val: whose memory it shares */
+    VEC(PlanBuffer) buffer;
+    VEC(PlanKernel) kernel;
+    VEC(Launch) launch;
+    Map kernel_at; /* name -> number + 1 */
+} Build;
+
+/* ---- plan_buffer.c: memory ---- */
+uint32_t plan_buffer(Build *b, Val v);             /* of a stored value or an EXT node */
+uint32_t plan_ext_buffer(Build *b, int32_t ext);
+uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name);
+int64_t plan_elements(const Build *b, Val v);
+void plan_place(Build *b);    /* lifetimes -> offsets */
+void plan_choose_direct(Build *b);
+bool plan_ext_stored(const Build *b, int32_t ext);
+Val plan_strip(const Build *b, Val v); /* behind reshapes */
+
+/* ---- plan_launch.c: library launches ---- */
+uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
+                     size_t n_int, size_t n_scalar);
+Launch *plan_launch(Build *b, LaunchKind kind, size_t n_buffer, Val of);
+/* `written`: this argument is written. */
+void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shift, bool written);
+void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
+void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
+                         size_t n_scalar);
+void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
+void plan_copy(Build *b, uint32_t from, uint32_t to, int64_t elements, DType dtype, Val of);
+
+#endif

@@ -1,0 +1,328 @@
+/* plan_launch.c - launches of what is not printed from expressions.
+ *
+ * In:  a node of the library's.     Out: its launch.
+ * The one idea: operands are taken as they lie; fuse.c has seen to it that they can be.
+ */
+#include "plan_build.h"
+
+uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
+                     size_t n_int, size_t n_scalar)
+{
+    void **slot = map_at(&b->kernel_at, (uintptr_t)name);
+    if (!*slot) {
+        PlanKernel k = {.name = name, .text = arena_copy(b->arena, text, length), .length = length,
+                        .n_buffer = (uint32_t)n_buffer, .n_int = (uint32_t)n_int,
+                        .n_scalar = (uint32_t)n_scalar};
+        vec_push(b->arena, &b->kernel, k);
+        *slot = (void *)(uintptr_t)b->kernel.n;
+    }
+    return (uint32_t)((uintptr_t)*slot - 1);
+}
+
+Launch *plan_launch(Build *b, LaunchKind kind, size_t n_buffer, Val of)
+{
+    Launch l = {.kind = kind, .n_buffer = (uint32_t)n_buffer, .grain = 1};
+    l.buffer = NEW_ARRAY(b->arena, uint32_t, n_buffer + 1);
+    l.shift = NEW_ARRAY(b->arena, uint64_t, n_buffer + 1);
+    l.writes = NEW_ARRAY(b->arena, bool, n_buffer + 1);
+    l.name = node_at(b->g, of)->name;
+    l.span = node_at(b->g, of)->span;
+    vec_push(b->arena, &b->launch, l);
+    return &b->launch.v[b->launch.n - 1];
+}
+
+void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shift, bool written)
+{
+    ((uint32_t *)l->buffer)[i] = buffer; /* allocated by plan_launch() */
+    ((uint64_t *)l->shift)[i] = shift;
+    ((bool *)l->writes)[i] = written;
+    l->bytes += (double)b->buffer.v[buffer].bytes;
+}
+
+void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n)
+{
+    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, n + 1);
+    for (size_t i = 0; i < n; i++)
+        x[i].value = v[i];
+    l->ints = x;
+    l->n_int = (uint32_t)n;
+}
+
+void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
+                         size_t n_scalar)
+{
+    size_t length;
+    ArenaMark mark = arena_mark(b->ctx->scratch);
+    const char *text = library_c(b->ctx->scratch, which, a, &length);
+    Name name = emit_name(b->ctx, b->ctx->scratch, &text, &length);
+    l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
+    l->n_scalar = (uint32_t)n_scalar;
+    arena_reset(b->ctx->scratch, mark);
+}
+
+static int64_t grain_for(int64_t work_per_row)
+{
+    int64_t grain = 16384 / (work_per_row > 0 ? work_per_row : 1);
+    return grain > 0 ? grain : 1;
+}
+
+static int64_t extent(const Build *b, Val v, int axis)
+{
+    return dim_at(shape_of(b->g, v)->d[axis], b->B, b->T);
+}
+
+/* The buffer and place of an operand. */
+static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
+{
+    *shift = 0;
+    if (fuse_empty(b->f, v)) {
+        *o = (Operand){.base = v, .rank = shape_of(b->g, v)->rank};
+        for (int i = 0; i < o->rank; i++)
+            o->extent[i] = extent(b, v, i);
+        return plan_scratch(b, (DType)node_at(b->g, v)->dtype, 0, node_at(b->g, v)->name);
+    }
+    if (!fuse_operand(b->f, v, o))
+        vwn_bug(b->ctx, "%%%u is not a view of memory", (unsigned)v);
+    *shift = (uint64_t)o->offset * (node_at(b->g, v)->dtype == DT_INT ? 8 : 4);
+    return plan_buffer(b, o->base);
+}
+
+static void read_operand(Build *b, Launch *l, size_t i, Val v, Operand *o)
+{
+    uint64_t shift;
+    uint32_t buffer = operand(b, v, o, &shift);
+    plan_argument(b, l, i, buffer, shift, false);
+}
+
+/* ---- products ---- */
+
+static void launch_matmul(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    bool ta = n->a.i & 1, tb = n->a.i >> 1 & 1;
+    bool shared = shape_of(b->g, n->in[1])->rank == 2 && n->shape.rank > 2;
+    Launch *l = plan_launch(b, LAUNCH_MATMUL, 3, v);
+    Operand oa, ob;
+    MatrixView x, y;
+    read_operand(b, l, 0, n->in[0], &oa);
+    read_operand(b, l, 1, n->in[1], &ob);
+    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
+    if (!operand_matrix(&oa, shared && !ta, &x) || !operand_matrix(&ob, false, &y))
+        vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
+    PlanMatmul *m = &l->matmul;
+    m->transpose_a = ta != x.transposed;
+    m->transpose_b = tb != y.transposed;
+    m->m = ta ? x.columns : x.rows;
+    m->k = ta ? x.rows : x.columns;
+    m->n = tb ? y.rows : y.columns;
+    m->batch = x.batch;
+    m->lda = x.ld;
+    m->ldb = y.ld;
+    m->ldc = m->n;
+    m->step_a = x.step;
+    m->step_b = y.step;
+    m->step_c = m->m * m->n;
+    l->rows = m->batch * m->m;
+    l->flops = 2.0 * (double)m->batch * (double)m->m * (double)m->n * (double)m->k;
+}
+
+static void launch_expert(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    bool dw = n->op == OP_EXPERT_MATMUL_DW;
+    Val index = n->in[2], x = n->in[0];
+    int ri = shape_of(b->g, index)->rank;
+    Launch *l = plan_launch(b, LAUNCH_EXPERT, 4, v);
+    Operand o;
+    for (size_t i = 0; i < 3; i++)
+        read_operand(b, l, i, n->in[i], &o);
+    plan_argument(b, l, 3, plan_buffer(b, v), 0, true);
+    PlanExpert *e = &l->expert;
+    e->what = dw ? EXPERT_DW : EXPERT_Y;
+    e->transpose_w = !dw && (n->a.i & 1);
+    e->x_per_pair = shape_of(b->g, x)->rank == ri + 1;
+    e->choices = extent(b, index, ri - 1);
+    e->tokens = e->choices ? plan_elements(b, index) / e->choices : 0;
+    e->experts = extent(b, dw ? v : n->in[1], 0);
+    e->in = extent(b, x, shape_of(b->g, x)->rank - 1);
+    e->out = dw ? extent(b, v, 2) : extent(b, v, n->shape.rank - 1);
+    l->rows = e->tokens;
+    l->flops = 2.0 * (double)(e->tokens * e->choices) * (double)e->in * (double)e->out;
+}
+
+/* ---- by index, running sums ---- */
+
+static void launch_cumsum(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
+    read_operand(b, l, 0, n->in[0], &o);
+    plan_argument(b, l, 1, plan_buffer(b, v), 0, true);
+    int64_t count = extent(b, v, (int)n->a.i), inner = 1;
+    for (int i = (int)n->a.i + 1; i < n->shape.rank; i++)
+        inner *= extent(b, v, i);
+    plan_ints(b, l, (int64_t[]){count, inner, n->a.j}, 3);
+    plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
+    l->rows = plan_elements(b, v) / (count * inner);
+    l->grain = grain_for(count * inner);
+}
+
+static void launch_top_k(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
+    read_operand(b, l, 0, n->in[0], &o);
+    plan_argument(b, l, 1, plan_buffer(b, v), 0, true);
+    int64_t count = extent(b, n->in[0], n->shape.rank - 1);
+    plan_ints(b, l, (int64_t[]){count, n->a.j}, 2);
+    plan_library_kernel(b, l, LIB_TOP_K, NULL, 0);
+    l->rows = plan_elements(b, v) / n->a.j;
+    l->grain = grain_for(count * n->a.j);
+}
+
+static void launch_scatter_add(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
+    read_operand(b, l, 0, n->in[0], &o);
+    read_operand(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
+    int64_t rows = extent(b, v, 0);
+    plan_ints(b, l, (int64_t[]){plan_elements(b, n->in[1]), plan_elements(b, v) / rows}, 2);
+    plan_library_kernel(b, l, LIB_SCATTER_ADD, NULL, 0);
+    l->rows = rows;
+    l->grain = (rows + 31) / 32; /* every chunk reads all indices */
+}
+
+static void launch_table(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    uint32_t out = plan_buffer(b, v);
+    for (size_t from = 0; from < n->a.n; from += TABLE_PART) {
+        size_t count = n->a.n - from < TABLE_PART ? n->a.n - from : TABLE_PART;
+        Launch *l = plan_launch(b, LAUNCH_KERNEL, 1, v);
+        plan_argument(b, l, 0, out, from * sizeof(float), true);
+        LaunchScalar *s = NEW_ARRAY(b->arena, LaunchScalar, TABLE_PART);
+        for (size_t i = 0; i < TABLE_PART; i++)
+            s[i] = (LaunchScalar){-1, i < count ? n->a.data[from + i] : 0};
+        l->scalars = s;
+        plan_library_kernel(b, l, LIB_TABLE, NULL, TABLE_PART);
+        l->rows = (int64_t)count;
+        l->grain = TABLE_PART;
+    }
+}
+
+void plan_copy(Build *b, uint32_t from, uint32_t to, int64_t elements, DType dtype, Val of)
+{
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, of);
+    plan_argument(b, l, 0, from, 0, false);
+    plan_argument(b, l, 1, to, 0, true);
+    plan_ints(b, l, (int64_t[]){dtype == DT_INT ? 2 : 1}, 1);
+    plan_library_kernel(b, l, LIB_COPY, NULL, 0);
+    l->rows = elements;
+    l->grain = 16384;
+}
+
+/* ---- attention ---- */
+
+static Val aux_of(const Build *b, Val v, int64_t which)
+{
+    for (Val u = v + 1; u < b->g->node.n; u++) {
+        const Node *n = node_at(b->g, u);
+        if (n->op == OP_AUX && n->in[0] == v && n->a.i == which)
+            return u;
+    }
+    return 0;
+}
+
+/* The memory of a further result, which nobody may want. */
+static uint32_t aux_buffer(Build *b, Val v, int64_t which, int64_t elements)
+{
+    Val u = aux_of(b, v, which);
+    return u ? plan_buffer(b, u) : plan_scratch(b, DT_REAL, elements, node_at(b->g, v)->name);
+}
+
+static void attention_args(Build *b, Launch *l, Val v, const Operand o[3])
+{
+    const Node *n = node_at(b->g, v);
+    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 19);
+    int64_t value[17] = {extent(b, n->in[0], 1), extent(b, n->in[1], 1), extent(b, n->in[0], 2),
+                         extent(b, n->in[1], 2), extent(b, n->in[0], 3), extent(b, n->in[2], 3),
+                         n->a.i & 1, n->a.j};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++)
+            value[8 + 3 * i + k] = o[i].stride[k];
+    for (int i = 0; i < 17; i++)
+        x[i].value = value[i];
+    if (n->a.z > 0) {
+        x[17] = (LaunchInt){INT_SEED, 0, n->a.site};
+        x[18] = (LaunchInt){INT_STEP, 0, NULL};
+    }
+    LaunchScalar *s = NEW_ARRAY(b->arena, LaunchScalar, 3);
+    s[0] = (LaunchScalar){-1, n->a.x};
+    s[1] = (LaunchScalar){-1, n->a.y};
+    s[2] = (LaunchScalar){-1, n->a.z};
+    l->ints = x;
+    l->n_int = 19;
+    l->scalars = s;
+}
+
+static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_t *out, size_t n_out)
+{
+    const Node *n = node_at(b->g, v);
+    size_t n_in = n->n_in;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out, v);
+    Operand o[6];
+    for (size_t i = 0; i < n_in; i++)
+        read_operand(b, l, i, n->in[i], &o[i]);
+    for (size_t i = 0; i < n_out; i++)
+        plan_argument(b, l, n_in + i, out[i], 0, true);
+    attention_args(b, l, v, o);
+    int64_t d = extent(b, n->in[0], 3), dv = extent(b, n->in[2], 3);
+    AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0};
+    plan_library_kernel(b, l, which, &a, 3);
+    bool keys = which == LIB_SDPA_DKV;
+    int64_t B = extent(b, n->in[0], 0), T = extent(b, n->in[0], 1), S = extent(b, n->in[1], 1);
+    int64_t H = extent(b, n->in[0], 2), K = extent(b, n->in[1], 2);
+    int64_t bq = ATTENTION_BLOCK_Q, bk = ATTENTION_BLOCK_K;
+    l->rows = B * (keys ? K * ((S + bk - 1) / bk) : H * ((T + bq - 1) / bq));
+    double full = 2.0 * (double)(B * H) * (double)T * (double)S;
+    l->flops = full * (double)(which == LIB_SDPA      ? d + dv
+                               : which == LIB_SDPA_DQ ? 2 * d + dv
+                                                      : 2 * d + 2 * dv);
+}
+
+static void launch_sdpa(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    if (n->op == OP_SDPA) {
+        int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
+        uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
+        attention_launch(b, v, LIB_SDPA, out, 2);
+        return;
+    }
+    uint32_t dq = plan_buffer(b, v);
+    attention_launch(b, v, LIB_SDPA_DQ, &dq, 1);
+    if (fuse_empty(b->f, n->in[1]))
+        return;
+    uint32_t out[2] = {aux_buffer(b, v, 0, plan_elements(b, n->in[1])),
+                       aux_buffer(b, v, 1, plan_elements(b, n->in[2]))};
+    attention_launch(b, v, LIB_SDPA_DKV, out, 2);
+}
+
+void plan_library(Build *b, Val v)
+{
+    switch ((Op)node_at(b->g, v)->op) {
+    case OP_MATMUL: launch_matmul(b, v); break;
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: launch_expert(b, v); break;
+    case OP_CUMSUM: launch_cumsum(b, v); break;
+    case OP_TOP_K: launch_top_k(b, v); break;
+    case OP_SCATTER_ADD: launch_scatter_add(b, v); break;
+    case OP_SDPA: case OP_SDPA_GRAD: launch_sdpa(b, v); break;
+    case OP_CONST: launch_table(b, v); break;
+    default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
+    }
+}

@@ -1,0 +1,424 @@
+/* schedule.c - puts the expressions of a kernel into loops.
+ *
+ * In:  roots and reductions of a Kernel.     Out: Kernel.stmt, statements in order.
+ * The one idea: a reduction over a loop ends a sweep; everything that waits for the same number of
+ * sweeps and runs over the same loops shares one. An expression stands in the outermost scope that
+ * knows all it changes with. What is costly and wanted by two sweeps is kept in a scratch array.
+ */
+#include "kernel.h"
+
+typedef struct Unit {
+    Ex reduce; /* or 0: the root */
+    uint32_t root;
+} Unit;
+
+typedef struct Loop {
+    int stage;
+    KNest nest;
+    uint32_t carry; /* scalar accumulators live inside this many of the loops */
+    VEC(Unit) unit;
+} Loop;
+
+typedef struct Sched {
+    Kernel *k;
+    VEC(Loop) loop;
+    bool *seen, *have, *have_var;
+    VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
+    uint64_t base;      /* variables of the row itself */
+    int now;            /* loop being emitted, -1 outside */
+    int64_t array_bytes;
+} Sched;
+enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 8 };
+
+static bool nest_equal(const KNest *a, const KNest *b)
+{
+    return a->n == b->n && memcmp(a->var, b->var, a->n * sizeof a->var[0]) == 0;
+}
+
+/* The loop variables an expression changes with, in the order of their numbers. */
+static KNest free_nest(const Sched *s, uint64_t deps)
+{
+    KNest n = {0};
+    deps &= ~s->base;
+    for (IVar v = 1; v < 64; v++)
+        if (deps >> v & 1) {
+            if (n.n == NEST_MAX)
+                vwn_bug(s->k->ctx, "a kernel nests too many loops");
+            n.var[n.n++] = v;
+        }
+    return n;
+}
+
+/* ---- which loops there are ---- */
+
+static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry)
+{
+    for (size_t i = 0; i < s->loop.n; i++)
+        if (s->loop.v[i].stage == stage && nest_equal(&s->loop.v[i].nest, nest) &&
+            s->loop.v[i].carry == carry)
+            return &s->loop.v[i];
+    return NULL;
+}
+
+static void add_unit(Sched *s, int stage, const KNest *nest, uint32_t carry, Unit u)
+{
+    Loop *l = find_loop(s, stage, nest, carry);
+    if (!l) {
+        vec_push(s->k->arena, &s->loop, (Loop){.stage = stage, .nest = *nest, .carry = carry});
+        l = &s->loop.v[s->loop.n - 1];
+    }
+    vec_push(s->k->arena, &l->unit, u);
+}
+
+/* Does some load under e walk through memory with v one element at a time? */
+static bool unit_stride(const Sched *s, Ex e, IVar v, int depth)
+{
+    const KEx *x = kx(s->k, e);
+    int64_t slope;
+    if (!e || depth > 40 || !(x->deps >> v & 1))
+        return false;
+    if (x->kind == KX_LOAD && ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1)
+        return true;
+    for (int i = 0; i < 3; i++)
+        if (unit_stride(s, x->in[i], v, depth + 1))
+            return true;
+    return false;
+}
+
+static int new_array(Sched *s, const KNest *nest, DType dtype)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < nest->n; i++)
+        n *= ix_info(&s->k->ix, nest->var[i])->hi + 1;
+    vec_push(s->k->arena, &s->k->array, (KArray){.nest = *nest, .dtype = dtype, .elements = n});
+    s->array_bytes += n * (dtype == DT_INT ? 8 : 4);
+    return (int)s->k->array.n - 1;
+}
+
+/* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`) is
+ * held in an array. The rest runs outside when memory is contiguous along the reduced axis. */
+static void add_reduce(Sched *s, Ex e)
+{
+    KEx *x = &s->k->ex.v[e];
+    KNest rest = free_nest(s, x->deps), nest = {0};
+    uint32_t carry = 0;
+    if (rest.n) {
+        IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
+        if (unit_stride(s, x->in[0], inner, 0) || !unit_stride(s, x->in[0], lane, 0))
+            carry = rest.n;
+        x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
+    }
+    if (rest.n + x->over.n > NEST_MAX)
+        vwn_bug(s->k->ctx, "a kernel nests too many loops");
+    const KNest *order[2] = {carry || !rest.n ? &rest : &x->over, carry || !rest.n ? &x->over : &rest};
+    for (int i = 0; i < 2; i++)
+        for (uint32_t j = 0; j < order[i]->n; j++)
+            nest.var[nest.n++] = order[i]->var[j];
+    add_unit(s, x->stage - 1, &nest, carry, (Unit){.reduce = e});
+}
+
+static void collect(Sched *s, Ex e);
+
+static void collect_ix(Sched *s, Ix ix)
+{
+    const IxForm *f = ix_form(&s->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&s->k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            collect(s, v->value);
+        else if (v->kind == IV_DIV || v->kind == IV_MOD)
+            collect_ix(s, v->base);
+    }
+}
+
+static void collect(Sched *s, Ex e)
+{
+    if (!e || s->seen[e])
+        return;
+    s->seen[e] = true;
+    KEx x = *kx(s->k, e);
+    for (int i = 0; i < 3; i++)
+        collect(s, x.in[i]);
+    collect_ix(s, x.ix);
+    if (x.kind == KX_REDUCE)
+        add_reduce(s, e);
+}
+
+/* Roots join the first sweep over their loops that can hold them; where there is none, all roots
+ * over the same loops share one of their own, after the last of them is ready. */
+static void place_roots(Sched *s)
+{
+    Kernel *k = s->k;
+    for (size_t r = 0; r < k->root.n; r++) {
+        KRoot *root = &k->root.v[r];
+        root->stage = kx(k, root->value)->stage;
+        int best = -1;
+        for (size_t i = 0; i < s->loop.n; i++)
+            if (nest_equal(&s->loop.v[i].nest, &root->nest) && s->loop.v[i].carry == 0 &&
+                s->loop.v[i].stage >= root->stage && (best < 0 || s->loop.v[i].stage < best))
+                best = s->loop.v[i].stage;
+        if (best < 0 || !root->nest.n) {
+            best = root->stage;
+            for (size_t q = 0; q < k->root.n; q++)
+                if (root->nest.n && nest_equal(&k->root.v[q].nest, &root->nest) &&
+                    kx(k, k->root.v[q].value)->stage > best)
+                    best = kx(k, k->root.v[q].value)->stage;
+        }
+        root->stage = best;
+    }
+    for (size_t r = 0; r < k->root.n; r++)
+        add_unit(s, k->root.v[r].stage, &k->root.v[r].nest, 0, (Unit){.root = (uint32_t)r});
+}
+
+/* ---- scopes ---- */
+
+static void put(Sched *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
+
+static void open_scope(Sched *s, KStmt st, IVar v)
+{
+    put(s, st);
+    vec_push(s->k->arena, &s->open, 0);
+    if (v) {
+        s->have_var[v] = true;
+        vec_push(s->k->arena, &s->open, v | VAR_MARK);
+    }
+}
+
+static void close_scope(Sched *s)
+{
+    put(s, (KStmt){.kind = KS_END});
+    while (s->open.v[s->open.n - 1] != 0) {
+        uint32_t x = s->open.v[--s->open.n];
+        if (x & VAR_MARK)
+            s->have_var[x & ~VAR_MARK] = false;
+        else
+            s->have[x] = false;
+    }
+    s->open.n--;
+}
+
+static void define(Sched *s, Ex e)
+{
+    s->have[e] = true;
+    vec_push(s->k->arena, &s->open, e);
+}
+
+static void place(Sched *s, Ex e, uint64_t scope);
+
+static void place_ix(Sched *s, Ix ix, uint64_t scope)
+{
+    uint32_t n = ix_form(&s->k->ix, ix)->n;
+    for (uint32_t i = 0; i < n; i++) {
+        IVar v = ix_form(&s->k->ix, ix)->t[i].var;
+        const IVarInfo *info = ix_info(&s->k->ix, v);
+        if (info->kind == IV_VALUE) {
+            place(s, info->value, scope);
+        } else if ((info->kind == IV_DIV || info->kind == IV_MOD) && !s->have_var[v]) {
+            place_ix(s, info->base, scope);
+            if (info->deps & ~scope)
+                continue;
+            put(s, (KStmt){.kind = KS_VAR, .var = v});
+            s->have_var[v] = true;
+            vec_push(s->k->arena, &s->open, v | VAR_MARK);
+        }
+    }
+}
+
+/* Computes e if everything it changes with is in scope, else the parts of it that can be. */
+static void place(Sched *s, Ex e, uint64_t scope)
+{
+    KEx x = *kx(s->k, e);
+    if (!e || s->have[e] || x.kind == KX_CONST)
+        return;
+    bool here = !(x.deps & ~scope);
+    if (x.array >= 0 && (x.kind == KX_REDUCE || x.home != s->now)) {
+        if (here) {
+            put(s, (KStmt){.kind = KS_ARRAY_GET, .ex = e, .array = x.array});
+            define(s, e);
+        }
+        return;
+    }
+    if (x.kind == KX_REDUCE) {
+        if (here)
+            vwn_bug(s->k->ctx, "a reduction is wanted before its sweep");
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        place(s, x.in[i], scope);
+    place_ix(s, x.ix, scope);
+    if (!here)
+        return;
+    put(s, (KStmt){.kind = KS_LET, .ex = e});
+    define(s, e);
+    if (x.array >= 0)
+        put(s, (KStmt){.kind = KS_ARRAY_PUT, .ex = e, .array = x.array});
+}
+
+static void place_unit(Sched *s, const Unit *u, uint64_t scope)
+{
+    if (u->reduce) {
+        place(s, kx(s->k, u->reduce)->in[0], scope);
+        return;
+    }
+    place(s, s->k->root.v[u->root].value, scope);
+    place_ix(s, s->k->root.v[u->root].at, scope);
+}
+
+/* ---- scratch arrays for what two sweeps want ---- */
+
+static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
+{
+    KEx *x = &s->k->ex.v[e];
+    if (!e || s->seen[e] || !(x->deps & ~outside) || x->kind == KX_REDUCE)
+        return;
+    s->seen[e] = true;
+    KNest own = free_nest(s, x->deps);
+    if (kx_cost(x) >= COSTLY && own.n == 1) {
+        if (x->home < 0) {
+            x->home = loop;
+        } else if (x->home != loop) {
+            int64_t bytes = (ix_info(&s->k->ix, own.var[0])->hi + 1) * 4;
+            if (x->array < 0 && s->array_bytes + bytes <= ARRAY_BYTES_MAX)
+                x->array = new_array(s, &own, x->type == KT_INT ? DT_INT : DT_REAL);
+            if (x->array >= 0)
+                return;
+        }
+    }
+    for (int i = 0; i < 3; i++)
+        find_shared(s, loop, outside, s->k->ex.v[e].in[i]);
+}
+
+static void share_costly(Sched *s, const int *order)
+{
+    for (size_t i = 0; i < s->loop.n; i++) {
+        Loop *l = &s->loop.v[order[i]];
+        memset(s->seen, 0, s->k->ex.n);
+        for (size_t u = 0; u < l->unit.n; u++) {
+            const Unit *unit = &l->unit.v[u];
+            Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0] : s->k->root.v[unit->root].value;
+            find_shared(s, order[i], s->base, e);
+        }
+    }
+}
+
+/* ---- emission ---- */
+
+static void start_accs(Sched *s, const Loop *l)
+{
+    for (size_t u = 0; u < l->unit.n; u++) {
+        Ex e = l->unit.v[u].reduce;
+        if (e && (kx(s->k, e)->array < 0 || l->carry))
+            put(s, (KStmt){.kind = KS_ACC, .ex = e}), define(s, e);
+    }
+}
+
+static void finish_accs(Sched *s, const Loop *l)
+{
+    for (size_t u = 0; u < l->unit.n; u++) {
+        Ex e = l->unit.v[u].reduce;
+        if (e && l->carry)
+            put(s, (KStmt){.kind = KS_ARRAY_PUT, .ex = e, .array = kx(s->k, e)->array});
+    }
+}
+
+static void emit_body(Sched *s, const Loop *l, uint64_t scope)
+{
+    for (size_t u = 0; u < l->unit.n; u++) {
+        const Unit *unit = &l->unit.v[u];
+        place_unit(s, unit, scope);
+        if (!unit->reduce) {
+            bool sink = s->k->root.v[unit->root].kind == KR_SINK;
+            put(s, (KStmt){.kind = sink ? KS_SINK : KS_STORE, .root = unit->root});
+            continue;
+        }
+        int array = kx(s->k, unit->reduce)->array;
+        if (array >= 0 && !l->carry)
+            put(s, (KStmt){.kind = KS_ARRAY_ADD, .ex = unit->reduce, .array = array});
+        else
+            put(s, (KStmt){.kind = KS_ACC_ADD, .ex = unit->reduce});
+    }
+}
+
+static void emit_nest(Sched *s, const Loop *l, uint32_t depth, uint64_t scope)
+{
+    for (size_t u = 0; u < l->unit.n; u++)
+        if (depth < l->nest.n)
+            place_unit(s, &l->unit.v[u], scope);
+    if (depth == l->carry)
+        start_accs(s, l);
+    if (depth == l->nest.n) {
+        emit_body(s, l, scope);
+        return;
+    }
+    KStmt st = {.kind = KS_LOOP, .var = l->nest.var[depth], .simd = depth + 1 == l->nest.n};
+    st.acc = (uint32_t)s->k->acc.n;
+    for (size_t u = 0; u < l->unit.n; u++) {
+        Ex e = l->unit.v[u].reduce;
+        if (st.simd && e && (kx(s->k, e)->array < 0 || l->carry))
+            vec_push(s->k->arena, &s->k->acc, e);
+    }
+    st.n_acc = (uint32_t)s->k->acc.n - st.acc;
+    open_scope(s, st, st.var);
+    emit_nest(s, l, depth + 1, scope | (uint64_t)1 << st.var);
+    close_scope(s);
+    if (depth == l->carry)
+        finish_accs(s, l);
+}
+
+static void emit_loop(Sched *s, int index)
+{
+    const Loop *l = &s->loop.v[index];
+    s->now = index;
+    for (size_t u = 0; u < l->unit.n; u++) {
+        Ex e = l->unit.v[u].reduce;
+        if (e && kx(s->k, e)->array >= 0 && !l->carry)
+            put(s, (KStmt){.kind = KS_ARRAY_FILL, .ex = e, .array = kx(s->k, e)->array});
+    }
+    emit_nest(s, l, 0, s->base);
+    s->now = -1;
+}
+
+/* by stage, then as they were found */
+static int *loop_order(Sched *s)
+{
+    int *order = NEW_ARRAY(s->k->arena, int, s->loop.n + 1);
+    for (int i = 0; i < (int)s->loop.n; i++) {
+        int at = i;
+        for (; at > 0 && s->loop.v[order[at - 1]].stage > s->loop.v[i].stage; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return order;
+}
+
+void kernel_schedule(Kernel *k)
+{
+    Sched s = {.k = k, .now = -1};
+    s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
+    s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
+    s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
+    s.base = (uint64_t)1 << k->row | (k->part ? (uint64_t)1 << k->part : 0);
+    for (size_t r = 0; r < k->root.n; r++) {
+        collect(&s, k->root.v[r].value);
+        collect_ix(&s, k->root.v[r].at);
+    }
+    place_roots(&s);
+    int *order = loop_order(&s);
+    share_costly(&s, order);
+    for (size_t i = 0; i < s.loop.n; i++) { /* what no row changes */
+        s.now = (int)i;
+        for (size_t u = 0; u < s.loop.v[i].unit.n; u++)
+            place_unit(&s, &s.loop.v[i].unit.v[u], 0);
+    }
+    s.now = -1;
+    for (size_t a = 0; a < k->array.n; a++)
+        put(&s, (KStmt){.kind = KS_ARRAY, .array = (int)a});
+    if (k->part)
+        open_scope(&s, (KStmt){.kind = KS_PART}, k->part);
+    open_scope(&s, (KStmt){.kind = KS_ROWS, .simd = k->flat}, k->row);
+    for (size_t i = 0; i < s.loop.n; i++)
+        emit_loop(&s, order[i]);
+    close_scope(&s);
+    if (k->part)
+        close_scope(&s);
+}

@@ -1,0 +1,26 @@
+/* cases.h - graphs that are planned, compiled, run and compared with the reference evaluator. */
+#ifndef VWN_CASES_H
+#define VWN_CASES_H
+
+#include "plan_host.h"
+
+typedef struct Cases Cases;
+
+/* A random number generator of the tests' own. */
+typedef struct Dice {
+    uint64_t state;
+} Dice;
+uint32_t dice(Dice *d, uint32_t n);            /* below n */
+double dice_real(Dice *d, double lo, double hi); /* a float32 number */
+
+Cases *cases_new(Ctx *ctx);
+/* Plans g, fused and not. Inputs that are not bound get random numbers: reals in [-1, 1], integers in
+ * [0, int_limit). `tolerance` is relative to 1 + the largest magnitude of the tensor. */
+void cases_add(Cases *c, const char *name, const Graph *g, int64_t B, int64_t T, int64_t int_limit,
+               double tolerance);
+/* Compiles and runs all; prints failures; returns their number. */
+int cases_run(Cases *c);
+const Plan *cases_plan(const Cases *c, size_t i, bool fused);
+size_t cases_count(const Cases *c);
+
+#endif

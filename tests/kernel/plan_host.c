@@ -1,0 +1,317 @@
+/* plan_host.c - see plan_host.h. */
+#include "plan_host.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef void Kernel(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);
+
+struct Host {
+    char *cc, *path, *text;
+    size_t n, cap;
+    char **name;
+    size_t names, names_cap;
+    void *object;
+};
+
+static void die(const char *what, const char *which)
+{
+    fprintf(stderr, "plan_host: %s %s\n", what, which);
+    exit(1);
+}
+
+Host *host_new(const char *cc)
+{
+    Host *h = calloc(1, sizeof *h);
+    char path[64];
+    if (!cc)
+        cc = getenv("CC");
+    snprintf(path, sizeof path, "/tmp/vwn_kernel_%ld_%p", (long)getpid(), (void *)h);
+    h->cc = strdup(cc ? cc : "cc");
+    h->path = strdup(path);
+    return h;
+}
+
+static void put(Host *h, const char *s, size_t n)
+{
+    if (h->n + n + 1 > h->cap) {
+        h->cap = (h->n + n + 1) * 2;
+        h->text = realloc(h->text, h->cap);
+    }
+    memcpy(h->text + h->n, s, n);
+    h->n += n;
+    h->text[h->n] = 0;
+}
+
+void host_add(Host *h, const Plan *p)
+{
+    if (h->n == 0)
+        put(h, p->prelude, p->prelude_length);
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        bool have = false;
+        for (size_t k = 0; k < h->names && !have; k++)
+            have = strcmp(h->name[k], p->kernel[i].name) == 0;
+        if (have)
+            continue;
+        if (h->names == h->names_cap) {
+            h->names_cap = h->names_cap * 2 + 16;
+            h->name = realloc(h->name, h->names_cap * sizeof *h->name);
+        }
+        h->name[h->names++] = strdup(p->kernel[i].name);
+        put(h, "\n", 1);
+        put(h, p->kernel[i].text, p->kernel[i].length);
+    }
+}
+
+void host_compile(Host *h)
+{
+    char source[128], object[128], command[1024];
+    snprintf(source, sizeof source, "%s.c", h->path);
+    snprintf(object, sizeof object, "%s.so", h->path);
+    FILE *f = fopen(source, "w");
+    if (!f || (h->n && fwrite(h->text, 1, h->n, f) != h->n) || fclose(f))
+        die("cannot write", source);
+    const char *flags = getenv("VWN_TEST_CFLAGS");
+    snprintf(command, sizeof command, "%s %s -march=native -std=gnu17 -w -fno-math-errno "
+             "-fno-trapping-math -fopenmp-simd -fPIC -shared -nostdlib -o %s %s", h->cc,
+             flags ? flags : "-O2", object, source);
+    if (system(command) != 0)
+        die("the compiler refuses", source);
+    h->object = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    if (!h->object)
+        die("cannot load", dlerror());
+    if (!getenv("VWN_TEST_KEEP"))
+        unlink(source);
+    unlink(object);
+}
+
+void host_free(Host *h)
+{
+    if (h->object)
+        dlclose(h->object);
+    for (size_t i = 0; i < h->names; i++)
+        free(h->name[i]);
+    free(h->name);
+    free(h->text);
+    free(h->cc);
+    free(h->path);
+    free(h);
+}
+
+/* ---- memory ---- */
+
+enum { CANARY = 64 };
+
+typedef struct Memory {
+    char **at; /* by buffer */
+    char *arena;
+    char **ext; /* by ext, with canaries */
+    char **apart;
+} Memory;
+
+static char *guarded(uint64_t bytes)
+{
+    uint64_t whole = (bytes + 63) / 64 * 64 + 2 * CANARY;
+    char *m = aligned_alloc(64, whole);
+    memset(m, 0xff, whole); /* NaN as a float, -1 as an integer */
+    memset(m, 0xa5, CANARY);
+    memset(m + CANARY + bytes, 0xa5, whole - CANARY - bytes);
+    return m + CANARY;
+}
+
+static void check_guard(const char *m, uint64_t bytes, const char *name)
+{
+    const unsigned char *c = (const unsigned char *)m;
+    uint64_t behind = (bytes + 63) / 64 * 64 - bytes + CANARY;
+    for (int i = 1; i <= CANARY; i++)
+        if (c[-i] != 0xa5)
+            die("something wrote before", name ? name : "?");
+    for (uint64_t i = 0; i < behind; i++)
+        if (c[bytes + i] != 0xa5)
+            die("something wrote behind", name ? name : "?");
+}
+
+static const Tensor *bound(const HostRun *how, const Ext *x)
+{
+    for (size_t i = 0; i < how->n_bind; i++)
+        if (how->bind[i].kind == x->kind && strcmp(how->bind[i].name, x->name) == 0)
+            return how->bind[i].tensor;
+    return NULL;
+}
+
+static void to_memory(char *m, const Tensor *t)
+{
+    for (int64_t i = 0; i < t->size; i++)
+        if (t->dtype == DT_INT)
+            ((int64_t *)m)[i] = t->integer[i];
+        else
+            ((float *)m)[i] = (float)t->real[i];
+}
+
+static void from_memory(Tensor *t, const char *m)
+{
+    for (int64_t i = 0; i < t->size; i++)
+        if (t->dtype == DT_INT)
+            t->integer[i] = ((const int64_t *)m)[i];
+        else
+            t->real[i] = ((const float *)m)[i];
+}
+
+static Memory memory_new(const Plan *p, const HostRun *how)
+{
+    Memory m = {calloc(p->n_buffer + 1, sizeof(char *)), NULL, calloc(p->n_ext + 1, sizeof(char *)),
+                calloc(p->n_buffer + 1, sizeof(char *))};
+    m.arena = guarded(p->arena_bytes);
+    for (size_t i = 0; i < p->n_ext; i++) {
+        uint64_t each = p->ext[i].ext.dtype == DT_INT ? 8 : 4;
+        m.ext[i] = guarded((uint64_t)p->ext[i].elements * each);
+        const Tensor *t = bound(how, &p->ext[i].ext);
+        if (t && t->size != p->ext[i].elements)
+            die("wrong size of", p->ext[i].ext.name);
+        if (t)
+            to_memory(m.ext[i], t);
+    }
+    for (size_t i = 0; i < p->n_buffer; i++) {
+        const PlanBuffer *b = &p->buffer[i];
+        if (b->ext >= 0)
+            m.at[i] = m.ext[b->ext];
+        else if (how->memory == HOST_ARENA)
+            m.at[i] = m.arena + b->offset;
+        else
+            m.at[i] = m.apart[i] = guarded(b->bytes);
+    }
+    return m;
+}
+
+static void memory_free(const Plan *p, Memory *m)
+{
+    check_guard(m->arena, p->arena_bytes, "the arena");
+    free(m->arena - CANARY);
+    for (size_t i = 0; i < p->n_ext; i++) {
+        uint64_t each = p->ext[i].ext.dtype == DT_INT ? 8 : 4;
+        check_guard(m->ext[i], (uint64_t)p->ext[i].elements * each, p->ext[i].ext.name);
+        free(m->ext[i] - CANARY);
+    }
+    for (size_t i = 0; i < p->n_buffer; i++)
+        if (m->apart[i]) {
+            check_guard(m->apart[i], p->buffer[i].bytes, p->buffer[i].name);
+            free(m->apart[i] - CANARY);
+        }
+    free(m->at);
+    free(m->ext);
+    free(m->apart);
+}
+
+/* ---- launches ---- */
+
+static void run_matmul(const PlanMatmul *m, const float *a, const float *b, float *c)
+{
+    for (int64_t z = 0; z < m->batch; z++, a += m->step_a, b += m->step_b, c += m->step_c)
+        for (int64_t i = 0; i < m->m; i++) {
+            float *row = c + i * m->ldc;
+            for (int64_t j = 0; j < m->n && !m->accumulate; j++)
+                row[j] = 0;
+            for (int64_t k = 0; k < m->k; k++) {
+                float x = m->transpose_a ? a[k * m->lda + i] : a[i * m->lda + k];
+                const float *y = b + (m->transpose_b ? k : k * m->ldb);
+                int64_t step = m->transpose_b ? m->ldb : 1;
+                for (int64_t j = 0; j < m->n; j++)
+                    row[j] += x * y[j * step];
+            }
+        }
+}
+
+static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy,
+                       const int64_t *index, float *out)
+{
+    const float *w = w_or_dy, *dy = w_or_dy;
+    bool dw = e->what == EXPERT_DW;
+    int64_t pairs = e->tokens * e->choices, size = dw ? e->experts * e->in * e->out : pairs * e->out;
+    for (int64_t i = 0; i < size; i++)
+        out[i] = 0;
+    for (int64_t p = 0; p < pairs; p++) {
+        const float *row = x + (e->x_per_pair ? p : p / e->choices) * e->in;
+        int64_t at = index[p];
+        if (at < 0 || at >= e->experts)
+            continue;
+        for (int64_t i = 0; i < e->in; i++)
+            for (int64_t o = 0; o < e->out; o++) {
+                if (dw)
+                    out[(at * e->in + i) * e->out + o] += row[i] * dy[p * e->out + o];
+                else
+                    out[p * e->out + o] += row[i] * (e->transpose_w
+                                                         ? w[(at * e->out + o) * e->in + i]
+                                                         : w[(at * e->in + i) * e->out + o]);
+            }
+    }
+}
+
+static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *how, void **at)
+{
+    Kernel *k;
+    *(void **)&k = dlsym(h->object, p->kernel[l->kernel].name);
+    if (!k)
+        die("no kernel", p->kernel[l->kernel].name);
+    int64_t n[128];
+    double s[128];
+    if (l->n_int > 128 || l->n_scalar > 128)
+        die("too many arguments of", p->kernel[l->kernel].name);
+    for (uint32_t i = 0; i < l->n_int; i++)
+        n[i] = l->ints[i].kind == INT_SEED   ? (int64_t)philox_key(how->seed, l->ints[i].site)
+               : l->ints[i].kind == INT_STEP ? (int64_t)how->step
+                                             : l->ints[i].value;
+    for (uint32_t i = 0; i < l->n_scalar; i++)
+        s[i] = l->scalars[i].host < 0 ? l->scalars[i].value
+                                      : host_eval(p->host[l->scalars[i].host], how->host_vars);
+    int64_t step = how->chunk ? how->chunk : l->rows;
+    for (int64_t lo = 0, i = 0; lo < l->rows; i++) {
+        int64_t size = how->chunk ? 1 + (step + i * 3) % (2 * step) : step;
+        int64_t hi = lo + size < l->rows ? lo + size : l->rows;
+        k(at, n, s, lo, hi);
+        lo = hi;
+    }
+}
+
+double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results,
+                Tensor **stored)
+{
+    Memory m = memory_new(p, how);
+    struct timespec t0, t1;
+    clock_gettime(CLOCK_MONOTONIC, &t0);
+    for (size_t i = 0; i < p->n_launch; i++) {
+        const Launch *l = &p->launch[i];
+        void *at[128];
+        if (l->n_buffer > 128)
+            die("too many buffers", "");
+        for (uint32_t k = 0; k < l->n_buffer; k++)
+            at[k] = m.at[l->buffer[k]] + l->shift[k];
+        if (l->kind == LAUNCH_MATMUL)
+            run_matmul(&l->matmul, at[0], at[1], at[2]);
+        else if (l->kind == LAUNCH_EXPERT)
+            run_expert(&l->expert, at[0], at[1], at[2], at[3]);
+        else
+            run_kernel(h, p, l, how, at);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &t1);
+    for (size_t i = 0; i < p->n_result; i++) {
+        const PlanResult *r = &p->result[i];
+        results[i] = tensor_new(arena, r->dtype, r->rank, r->d);
+        from_memory(results[i], m.at[r->buffer]);
+    }
+    for (size_t i = 0; i < how->n_bind; i++) {
+        stored[i] = NULL;
+        for (size_t k = 0; k < p->n_ext; k++)
+            if (p->ext[k].stored && p->ext[k].ext.kind == how->bind[i].kind &&
+                strcmp(p->ext[k].ext.name, how->bind[i].name) == 0) {
+                const Tensor *t = how->bind[i].tensor;
+                stored[i] = tensor_new(arena, t->dtype, t->rank, t->d);
+                from_memory(stored[i], m.ext[k]);
+            }
+    }
+    memory_free(p, &m);
+    return (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
+}

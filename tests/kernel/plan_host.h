@@ -1,0 +1,33 @@
+/* plan_host.h - runs plans in the tests: the system's compiler, one thread, plain products.
+ *
+ * In:  plans and tensors.     Out: results and stored tensors as float64.
+ * The one idea: it does what plan.h says and nothing more, with canaries around every buffer.
+ */
+#ifndef VWN_PLAN_HOST_H
+#define VWN_PLAN_HOST_H
+
+#include "../../compiler/plan.h"
+
+typedef struct Host Host;
+typedef enum HostMemory { HOST_APART, HOST_ARENA } HostMemory;
+typedef struct HostRun {
+    int64_t B, T;
+    uint64_t seed, step;
+    const double *host_vars;
+    const RefBinding *bind; /* inputs; not changed */
+    size_t n_bind;
+    HostMemory memory;
+    int64_t chunk; /* rows of a range: 0 = all at once, k = uneven ranges of about k */
+} HostRun;
+
+/* Kernels of all added plans are compiled together. `cc` may be NULL: $CC or cc, -O2. */
+Host *host_new(const char *cc);
+void host_add(Host *h, const Plan *p);
+void host_compile(Host *h);
+void host_free(Host *h);
+/* Results in plan order, then stored[i] for every binding (NULL where the plan stores nothing).
+ * Exits with a message when a canary is broken. Returns seconds. */
+double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results,
+                Tensor **stored);
+
+#endif
