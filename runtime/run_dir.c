@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static _Noreturn void failed(Session *s, const char *path, const char *what)
@@ -152,7 +153,11 @@ static void take_lock(Session *s, RunDir *r)
     if (r->lock_fd < 0)
         failed(s, path, "opened");
     char text[32] = "";
-    if (flock(r->lock_fd, LOCK_EX | LOCK_NB)) {
+    /* a compiler that a killed run was starting may hold a copy for a moment: ask again */
+    int tries = 25, locked;
+    while ((locked = flock(r->lock_fd, LOCK_EX | LOCK_NB)) && errno == EWOULDBLOCK && --tries)
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
+    if (locked) {
         if (errno != EWOULDBLOCK)
             failed(s, path, "locked");
         ssize_t n = pread(r->lock_fd, text, sizeof text - 1, 0);
