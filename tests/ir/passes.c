@@ -227,6 +227,29 @@ IDENTITY(joined_and_split)
     Val p[2] = {x, U(EXP, x)};
     return ir_slice(b->g, ir_concat(b->g, p, 2, 3), 3, 1, 5);
 }
+IDENTITY(second_part)
+{
+    Val p[3] = {U(EXP, x), U(SIN, x), U(COS, x)};
+    return ir_slice(b->g, ir_concat(b->g, p, 3, 3), 3, 7, 4);
+}
+IDENTITY(across_parts)
+{
+    Val p[2] = {U(EXP, x), U(SIN, x)};
+    return ir_slice(b->g, ir_concat(b->g, p, 2, 3), 3, 5, 2);
+}
+IDENTITY(sliced_twice) { return ir_slice(b->g, ir_slice(b->g, x, 3, 2, 4), 3, 1, 2); }
+IDENTITY(swapped_parts)
+{
+    Val p[2] = {ir_slice(b->g, x, 3, 4, 2), ir_slice(b->g, x, 3, 0, 4)};
+    return ir_concat(b->g, p, 2, 3);
+}
+IDENTITY(more_swapped)
+{
+    Shape s = bench_shape(4, DIM(3), DIM(3), DIM(4), DIM(6));
+    Val y = bench_param(b, &s, -1, 1);
+    (void)x;
+    return ir_matmul(b->g, ir_permute(b->g, y, (int[]){1, 0, 3, 2}), y);
+}
 IDENTITY(folded)
 {
     Shape s = bench_shape(1, DIM(6));
@@ -280,6 +303,7 @@ static const Identity identities[] = {
     {"only ones move", ones_moved, "ext"},
     {"transposed left", left_flag, "ext matmul"},
     {"transposed both", both_flags, "ext ext matmul"},
+    {"transposed and more", more_swapped, "ext permute matmul"},
     {"a matrix repeated", shared_again, "ext ext matmul"},
     {"sum of repeats", sum_of_repeats, "ext sum fill reshape broadcast mul"},
     {"sum over one", sum_of_ones, "ext sum"},
@@ -287,6 +311,10 @@ static const Identity identities[] = {
     {"slices summed", slices_summed, "ext exp slice sin slice cos slice concat add"},
     {"slices that overlap", slices_apart, "ext slice pad slice pad add"},
     {"joined and split", joined_and_split, "ext slice"},
+    {"second part", second_part, "ext sin slice"},
+    {"across parts", across_parts, "ext exp sin concat slice"},
+    {"sliced twice", sliced_twice, "ext slice"},
+    {"swapped parts", swapped_parts, "ext slice slice concat"},
     {"tables", folded, "ext const broadcast mul"},
     {"scalars first", scalar_first, "ext host reshape fill reshape add exp broadcast mul"},
     {"the same noise", same_noise, "ext rand sub mul"},

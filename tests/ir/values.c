@@ -429,8 +429,8 @@ static void memory(Tally *t)
     size_t before = b->ctx->peak_bytes = b->ctx->bytes;
     Tensor **r = bench_run(b, b->g);
     size_t used = b->ctx->peak_bytes - before;
-    check(t, r && used < 3 * SIZE * sizeof(double), "a chain of %d tensors takes %zu bytes", LINKS,
-          used);
+    check(t, r && used < 3 * SIZE * sizeof(double), "%d tensors in a chain take %zu bytes",
+          LINKS, used);
     check(t, b->ctx->bytes - before < SIZE, "%zu bytes stay", b->ctx->bytes - before);
     bench_free(b);
 }
