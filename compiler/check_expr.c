@@ -63,7 +63,7 @@ static bool builtin_name(Eval *ev, Name name, Env *env, Span at, Value *out)
         *out = v_dim(DIM_B);
     else if (ev->build && !strcmp(name, "T"))
         *out = v_dim(DIM_T);
-    else if (!ev->build && is_file_field(name) && env_file(env))
+    else if (is_file_field(name) && env_file(env) && (!ev->build || env_file(env)->model_ast))
         *out = file_field(ev, env_file(env), name, at);
     else if (host_name(name, &var))
         *out = (Value){.kind = V_HOST, .host = host_var(ev->arena, var)};
@@ -209,7 +209,7 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
             return v_poison();
         }
         if (v.kind == V_NUM) {
-            err(ev, "E0307", at, "not a whole number", "dimension `%s` = %.6g is not a whole number",
+            err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number",
                 what, v.num);
             return v_poison();
         }
@@ -321,7 +321,7 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
     if (v->kind == V_NUM && v->num < 0)
         err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v));
     else if (v->kind == V_NUM)
-        err(ev, "E0307", at, "not a whole number", "dimension %s = %.6g is not a whole number",
+        err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number",
             what ? what : "here", v->num);
     else if (v->kind != V_POISON)
         type_error(ev, *v, "a dimension", at, what ? what : "shape");
@@ -331,7 +331,7 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what)
 {
     *out = (Shape){0};
-    Value whole;
+    Value whole = v_none();
     size_t n = e->n;
     if (e->kind != AST_LIST) {
         whole = eval(ev, e, env, scope);
@@ -497,8 +497,18 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
         g->span = e->span;
         return v_tensor(ir_matmul(g, a.val, b.val));
     }
-    Diag *d = err(ev, "E0301", e->name_span, dim_eq(inner, rows) ? "leading dimensions differ" : "inner dimensions differ",
-                  "shapes do not match in `@`");
+    Buf label = buf_new(ev->arena);
+    if (dim_eq(inner, rows)) {
+        buf_puts(&label, "leading dimensions differ");
+    } else {
+        buf_puts(&label, "inner dimensions ");
+        dim_print(&label, inner);
+        buf_puts(&label, " and ");
+        dim_print(&label, rows);
+        buf_puts(&label, " differ");
+    }
+    Diag *d = err(ev, "E0301", e->name_span, "", "shapes do not match in `@`");
+    d->labels.v[0].text = label.s;
     diag_label(ev->ctx, d, e->kid[0]->span, "%s", shape_words(ev, &a));
     diag_label(ev->ctx, d, e->kid[1]->span, "%s", shape_words(ev, &b));
     diag_note(ev->ctx, d, "`a @ b` needs the last dimension of `a` to equal the second-to-last of `b`");
@@ -771,7 +781,26 @@ static const char *ordinal(Eval *ev, double n)
                                         "seventh", "eighth", "ninth", "tenth"};
     if (n >= 0 && n <= 10)
         return words[(int)n];
-    return arena_printf(ev->arena, "%.0fth", n);
+    static const char *const ends[] = {"th", "st", "nd", "rd"};
+    int last = (int)fmod(n, 10), teen = (int)fmod(n, 100) / 10 == 1;
+    return arena_printf(ev->arena, "%.0f%s", n, ends[last <= 3 && !teen ? last : 0]);
+}
+
+static void no_entry(Eval *ev, const Ast *e, const Ast *index, double k, size_t n, Env *env)
+{
+    const char *list = expr_text(ev, e->kid[0]), *name = index->kind == AST_ID ? index->name : NULL;
+    const char *which = name ? arena_printf(ev->arena, "%s %.6g", name, k) : expr_text(ev, index);
+    const char *label = name ? arena_printf(ev->arena, "%s = %.6g here", name, k) : "";
+    bool beyond = is_whole(k) && k > (double)n;
+    Diag *d = beyond ? err(ev, "E0402", e->span, label, "`%s` has %zu entr%s but %s asks for a %s", list, n,
+                           n == 1 ? "y" : "ies", which, ordinal(ev, k))
+                     : err(ev, "E0402", e->span, label, "`%s` has the entries 1 to %zu, and %s is none of them", list, n,
+                           which);
+    Binding *b = e->kid[0]->kind == AST_ID ? env_find(env, e->kid[0]->name) : NULL;
+    if (b && b->expr)
+        diag_label(ev->ctx, d, b->expr->span, "%zu entr%s", n, n == 1 ? "y" : "ies");
+    if (beyond)
+        diag_help(ev->ctx, d, "add an entry, or loop over the list: `for %s in 1..size(%s)`", name ? name : "i", list);
 }
 
 static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
@@ -789,16 +818,7 @@ static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
         if (!eval_number(ev, list->kid[i], env, scope, "index", &k))
             return v_poison();
         if (!is_whole(k) || k < 1 || k > (double)v.list->n) {
-            Diag *d = err(ev, "E0402", e->span, "", k > (double)v.list->n && is_whole(k)
-                              ? "`%s` has %zu entries but %s asks for a %s" : "`%s` has entries 1 to %zu, but %s is not one of them%.0s",
-                          expr_text(ev, e->kid[0]), v.list->n, expr_text(ev, list->kid[i]), ordinal(ev, k));
-            Binding *b = e->kid[0]->kind == AST_ID ? env_find(env, e->kid[0]->name) : NULL;
-            if (b && b->expr)
-                diag_label(ev->ctx, d, b->expr->span, "%zu entries", v.list->n);
-            if (list->kid[i]->kind == AST_ID)
-                diag_note(ev->ctx, d, "%s = %.6g here", list->kid[i]->name, k);
-            diag_help(ev->ctx, d, "add an entry, or loop over the list: `for %s in 1..size(%s)`",
-                      list->kid[i]->kind == AST_ID ? list->kid[i]->name : "i", expr_text(ev, e->kid[0]));
+            no_entry(ev, e, list->kid[i], k, v.list->n, env);
             return v_poison();
         }
         v = v.list->v[(size_t)rint(k) - 1];
@@ -814,7 +834,8 @@ static Value scope_field(Eval *ev, const Ast *e, Scope *scope)
         return v;
     Name path = scope ? scope->path : "";
     Diag *d = err(ev, "E0203", e->span, "asked for here", "no `%s` for `%s`", e->name, *path ? path : "this place");
-    diag_note(ev->ctx, d, "no enclosing scope sets `%s`", e->name);
+    diag_note(ev->ctx, d, "`%s` takes `scope.%s`, and no enclosing scope sets `%s`",
+              ev->frame ? ev->frame->def->ast->name : "this place", e->name, e->name);
     diag_help(ev->ctx, d, "add `%s = ...` to the model or to this node%s", e->name,
               strstr(e->name, "init") ? ", for example `normal(std = 0.02)`" : "");
     return v_poison();

@@ -106,7 +106,7 @@ static void put_files(Buf *out, const Unit *u, bool std, const char **separator)
 
 static void check_text(Buf *out, const Unit *u, size_t failed)
 {
-    static const char *const word[] = {"ok check", "FALSE check", "open check"};
+    static const char *const word[] = {"ok check", "FALSE check", "not checked"};
     Arena *arena = u->ctx->scratch;
     const char *separator = " (+ ";
     buf_printf(out, "%11s %s", "Checking", u->path);
@@ -157,7 +157,7 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
 
 static void check_json(Buf *out, const Unit *u, size_t failed)
 {
-    static const char *const word[] = {"true", "false", "open"};
+    static const char *const word[] = {"true", "false", "not checked"};
     for (size_t i = 0; i < u->check.n; i++) {
         const CheckResult *c = &u->check.v[i];
         buf_printf(out, "{\"v\":1,\"event\":\"check\",\"state\":\"%s\"", word[c->state]);
