@@ -1,0 +1,179 @@
+/* sample.c - sampling and evaluation from runs and checkpoints. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../runtime/json.h"
+#include "support.h"
+
+typedef struct Text {
+    char s[4000];
+    size_t n;
+    int pieces;
+} Text;
+
+static void take(void *user, const char *text, size_t n)
+{
+    Text *t = user;
+    n = n < sizeof t->s - 1 - t->n ? n : sizeof t->s - 1 - t->n;
+    memcpy(t->s + t->n, text, n);
+    t->n += n;
+    t->s[t->n] = 0;
+    t->pieces++;
+}
+
+static double last_eval, last_train;
+
+static void on_event(void *user, const vwn_event *e)
+{
+    (void)user;
+    if (e->kind == VWN_EVENT_EVAL)
+        last_eval = e->eval_loss;
+    if (e->kind == VWN_EVENT_STEP)
+        last_train = e->loss;
+}
+
+static bool reference;
+
+static Status sample(const vwn_sample_options *how, Text *out, char why[512])
+{
+    *out = (Text){.n = 0};
+    vwn_context *v = tiny_context(reference, 2);
+    vwn_writer w = {take, out};
+    Status st = sample_source(v, how, &w, &tiny_hooks);
+    snprintf(why, 512, "%s", v->ctx->message);
+    tiny_close(v);
+    return st;
+}
+
+static Status eval(const vwn_eval_options *how, Text *out, char why[512])
+{
+    *out = (Text){.n = 0};
+    vwn_context *v = tiny_context(reference, 2);
+    vwn_writer w = {take, out};
+    Status st = eval_source(v, how, &w, &tiny_hooks);
+    snprintf(why, 512, "%s", v->ctx->message);
+    tiny_close(v);
+    return st;
+}
+
+static bool letters(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (s[i] < 'a' || s[i] > 'g')
+            return false;
+    return true;
+}
+
+static void samples(Tally *t, Ctx *ctx, const char *run)
+{
+    Text a, b;
+    char why[512];
+    vwn_sample_options o = {.source = run, .prompt = "abc", .tokens = 40, .temperature = 0.8,
+                            .top_p = 0.9, .seed = 5};
+    CHECKF(t, sample(&o, &a, why) == ST_OK, "%s", why);
+    CHECKF(t, a.n == 44 && !strncmp(a.s, "abc", 3) && a.s[43] == '\n' && letters(a.s, 43), "%s", a.s);
+    CHECK(t, a.pieces >= 41); /* written as it is made */
+    CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
+    o.seed = 6;
+    CHECK(t, sample(&o, &b, why) == ST_OK && strcmp(a.s, b.s));
+    o.temperature = 0;
+    CHECK(t, sample(&o, &a, why) == ST_OK);
+    o.seed = 7;
+    o.source = arena_printf(ctx->program, "%s/ckpt/step_00000300.safetensors", run);
+    CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
+    o.top_p = 1e-9; /* a nucleus of one is the most likely at any temperature */
+    o.temperature = 3;
+    CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
+    /* the text's rule: the letter three further on, most of the time */
+    int right = 0;
+    for (int i = 3; i < 43; i++)
+        right += (a.s[i] - 'a') == (a.s[i - 1] - 'a' + 3) % 7;
+    CHECKF(t, right == 40, "%d of 40 follow the rule: %s", right, a.s);
+    o.prompt = "";
+    o.source = arena_printf(ctx->program, "%s@300", run);
+    CHECK(t, sample(&o, &b, why) == ST_OK && b.n == 41 && letters(b.s, 40));
+    o.prompt = "abcabcabcabcabcabcabcabcabcabc"; /* longer than the context */
+    o.tokens = 0;
+    CHECK(t, sample(&o, &b, why) == ST_OK && b.n == 31);
+    o.json = true;
+    o.tokens = 5;
+    CHECK(t, sample(&o, &b, why) == ST_OK);
+    JsonError e;
+    const Json *j = json_read(ctx->program, b.s, b.n, &e);
+    CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300, "%s",
+           b.s);
+    o.json = false;
+    o.prompt = "abz";
+    CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "`z`") && !b.n);
+    o.prompt = "abc";
+    o.temperature = -1;
+    CHECK(t, sample(&o, &b, why) == ST_USAGE);
+    o.temperature = 1;
+    o.source = "absent";
+    CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "absent"));
+    o.source = arena_printf(ctx->program, "%s@7", run);
+    CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "step_00000007"));
+    o.source = arena_printf(ctx->program, "%s/events.jsonl", run);
+    CHECK(t, sample(&o, &b, why) == ST_ENVIRONMENT && strstr(why, "byte"));
+}
+
+static double field(Ctx *ctx, const Text *x, const char *key)
+{
+    JsonError e;
+    const Json *j = json_get(json_read(ctx->program, x->s, x->n, &e), key);
+    return j ? j->number : NAN;
+}
+
+static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
+{
+    Text x;
+    char why[512];
+    vwn_eval_options o = {.source = run, .json = true};
+    CHECKF(t, eval(&o, &x, why) == ST_OK, "%s", why);
+    /* the same windows, weights and program as at the end of training */
+    CHECKF(t, field(ctx, &x, "loss") == last_eval, "%.17g, in training %.17g",
+           field(ctx, &x, "loss"), last_eval);
+    CHECK(t, fabs(field(ctx, &x, "perplexity") - exp(field(ctx, &x, "loss.next"))) < 1e-9);
+    CHECK(t, isnan(field(ctx, &x, "bits_per_byte")) && field(ctx, &x, "windows") == 8);
+    o.batches = 1;
+    CHECK(t, eval(&o, &x, why) == ST_OK && field(ctx, &x, "windows") == 4);
+    o.batches = 1000; /* all: 200 tokens of validation text are 12 windows */
+    CHECK(t, eval(&o, &x, why) == ST_OK && field(ctx, &x, "windows") == 12);
+    o.data = text; /* the whole text, of which the last batch is not full */
+    CHECK(t, eval(&o, &x, why) == ST_OK && field(ctx, &x, "windows") == 125);
+    o.json = false;
+    CHECK(t, eval(&o, &x, why) == ST_OK && strstr(x.s, "perplexity") && strstr(x.s, "2,000 tokens"));
+    o.data = "absent.txt";
+    CHECK(t, eval(&o, &x, why) == ST_ENVIRONMENT && strstr(why, "absent.txt") && !x.n);
+}
+
+static void both(Tally *t, Ctx *ctx, const char *folder, const char *text)
+{
+    const char *run = arena_printf(ctx->program, "%s/%s", folder, reference ? "ref" : "cpu");
+    vwn_context *v = tiny_context(reference, 2);
+    TinyOptions o = {.vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 300, .text = text,
+                     .lr = 0.03};
+    vwn_train_options how = {.run = run, .event = on_event};
+    CHECKF(t, train_unit(v, tiny_unit(v->ctx, &o), &how, &tiny_hooks) == ST_OK, "%s",
+           v->ctx->message);
+    tiny_close(v);
+    samples(t, ctx, run);
+    evaluations(t, ctx, run, text);
+}
+
+int main(void)
+{
+    Tally t = {0};
+    Ctx *ctx = ctx_new(NULL);
+    const char *folder = scratch_folder(ctx);
+    const char *text = arena_printf(ctx->program, "%s/text.txt", folder);
+    write_text_file(text, 2000);
+    reference = true;
+    both(&t, ctx, folder, text);
+    reference = false;
+    if (!getenv("VWN_TEST_REFERENCE"))
+        both(&t, ctx, folder, text);
+    scratch_remove(folder);
+    ctx_free(ctx);
+    return tally_end(&t, "sample");
+}
