@@ -200,7 +200,7 @@ struct File {
     Train *train;
     Span from;              /* the import that read it */
     File *parent;           /* who imported it, for cycles */
-    size_t errors_before;
+    const Ast *allow;       /* the list of lints that its model allows; NULL when none */
 };
 
 /* Values that exist only while one tensor is being initialised. */
@@ -233,6 +233,8 @@ typedef struct Builder {
     Map instances;          /* path -> Instance* */
     Map exports;            /* instance path -> Env* after its body: for tied() */
     Value embed, state;     /* V_TENSOR or V_NONE */
+    Span embed_span;        /* the last `embed` node */
+    Span no_norm;           /* the first sublayer in no scope with a norm */
     Value head_state;       /* what the last head that travels on returned; V_NONE before */
     bool opened;
     int64_t sublayers;
@@ -281,6 +283,7 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found);
  * file and `at` a related one. */
 Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+bool in_library(Eval *ev, Span s); /* in a file of the standard library */
 void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at);
 void limit(Eval *ev, Span at, const char *name, long long value); /* raises */
 void spend(Eval *ev, Span at, int64_t work);
@@ -353,6 +356,12 @@ bool is_scope_name(Name name); /* width, init, ... */
 /* A --set whose path is `node_path`.`attr`; NULL when there is none. Several: the last wins. */
 Override *override_for(File *f, Name node_path, Name attr);
 void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n);
+
+/* ---- warnings (check_lint.c) ---- */
+void lint_model(Eval *ev, Builder *b);
+void lint_unused(Eval *ev, File *f);
+void lint_check_allow(Eval *ev, const Ast *list);      /* files E0205 for what is no lint */
+bool lint_allowed(const File *f, const char *lint);   /* or reported by the file's first evaluation */
 
 /* ---- files (check_file.c) ---- */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);

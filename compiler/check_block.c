@@ -77,7 +77,7 @@ Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span
 {
     BlockValue *out = NEW(ev->arena, BlockValue);
     *out = *b;
-    out->span = at;
+    out->span = in_library(ev, at) && b->span.file && !in_library(ev, b->span) ? b->span : at;
     out->arg = NEW_ARRAY(ev->arena, Arg, b->n_arg + n + 1);
     out->n_arg = 0;
     for (size_t i = 0; i < b->n_arg; i++) {
@@ -121,6 +121,24 @@ static bool type_is(const Ast *type, const char *name)
     return type && type->kind == AST_ID && !strcmp(type->name, name);
 }
 
+/* The doc comment of a parameter is the note; a last line "for example 1e-6" is what the help writes. */
+static void missing_parameter(Eval *ev, Diag *d, const BlockDef *def, const Ast *par)
+{
+    static const char lead[] = "for example ";
+    const char *doc = par->doc ? par->doc : "", *line = strrchr(doc, '\n');
+    line = line ? line + 1 : doc;
+    bool example = !strncmp(line, lead, sizeof lead - 1);
+    size_t n = example ? (size_t)(line - doc) : strlen(doc);
+    while (n && doc[n - 1] == '\n')
+        n--;
+    if (n)
+        diag_note(ev->ctx, d, "%.*s", (int)n, doc);
+    else
+        diag_note(ev->ctx, d, "`%s` has no default, so every use says what it is", par->name);
+    diag_help(ev->ctx, d, "write `%s(%s = %s)`", def->ast->name, par->name, example ? line + sizeof lead - 1 : "...");
+    diag_related(ev->ctx, d, par->span, "`%s` is declared here", def->ast->name);
+}
+
 /* Binds the configuration parameters of `ast`; defaults see all parameters and dimensions, so their
  * environment is set by config_env_done once the tensors are bound. */
 static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, Span at, Binding **first, bool *ok)
@@ -155,12 +173,7 @@ static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, S
             Diag *d = err(ev, "E0104", where, "", "`%s` needs `%s`", b->def->ast->name, par->name);
             if (d->labels.n)
                 d->labels.v[0].text = arena_printf(ev->arena, "missing `%s`", par->name);
-            if (par->doc)
-                diag_note(ev->ctx, d, "%s", par->doc);
-            else
-                diag_note(ev->ctx, d, "`%s` has no default: published models disagree about it, and the choice changes results", par->name);
-            diag_help(ev->ctx, d, "write `%s(%s = ...)`", b->def->ast->name, par->name);
-            diag_related(ev->ctx, d, b->def->ast->name_span, "`%s` is declared here", b->def->ast->name);
+            missing_parameter(ev, d, b->def, par);
             *ok = false;
         }
         env = env_new(ev, env, bd);
@@ -361,6 +374,7 @@ typedef struct Body {
     Instance *inst;
     const BlockDef *def;
     Span at;
+    Span configured; /* where its configuration was written last, in a user's file if possible */
     bool returned;
     Value result;
 } Body;
@@ -402,7 +416,7 @@ static bool blamed_argument(Body *b, const Ast *e, Span *out)
     if (e->kind == AST_ID) {
         Binding *bd = env_find_local(b->env, e->name);
         if (bd && bd->is_param_of_block && bd->arg_span.file &&
-            strncmp(source_path(b->ev->ctx, bd->arg_span.file), "std/", 4)) {
+            !in_library(b->ev, bd->arg_span)) {
             *out = bd->arg_span;
             return true;
         }
@@ -413,8 +427,40 @@ static bool blamed_argument(Body *b, const Ast *e, Span *out)
     return false;
 }
 
+/* What a failed check points at: the argument it speaks of, else where the block was configured, else where
+ * it is applied; `at = caller` asks for the last of these. */
+static Span check_place(Body *b, const Ast *it)
+{
+    Span at = b->at;
+    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
+        const Ast *s = it->kid[2]->kid[i];
+        if (s->kind == AST_SET && !strcmp(s->kid[0]->name, "at") && s->kid[1]->kind == AST_ID &&
+            !strcmp(s->kid[1]->name, "caller"))
+            return at;
+    }
+    if (!blamed_argument(b, it->kid[0], &at) && b->configured.file && !in_library(b->ev, b->configured))
+        at = b->configured;
+    return at;
+}
+
+static void check_attr_known(Body *b, const Ast *items)
+{
+    static const char *const known[] = {"code", "label", "note", "help", "at"};
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *s = items->kid[i];
+        bool ok = s->kind == AST_OFF;
+        for (size_t k = 0; s->kind == AST_SET && !s->kid[0]->n && k < COUNT_OF(known); k++)
+            ok |= !strcmp(s->kid[0]->name, known[k]) && s->kid[1]->kind == (k == 4 ? AST_ID : AST_STR);
+        if (ok)
+            continue;
+        Diag *d = err(b->ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
+        diag_note(b->ev->ctx, d, "it takes strings named code, label, note and help, and `at = caller`");
+    }
+}
+
 static void exec_check(Body *b, const Ast *it)
 {
+    check_attr_known(b, it->kid[2]);
     Value v = eval(b->ev, it->kid[0], b->env, b->scope);
     if (v.kind == V_POISON || (v.kind == V_BOOL && v.num != 0))
         return;
@@ -422,8 +468,7 @@ static void exec_check(Body *b, const Ast *it)
         err(b->ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
         return;
     }
-    Span at = b->at;
-    blamed_argument(b, it->kid[0], &at);
+    Span at = check_place(b, it);
     const char *code = check_attr(b, it->kid[2], "code"), *label = check_attr(b, it->kid[2], "label");
     const char *text = it->kid[1] ? interpolate(b->ev, it->kid[1]->name, b->env, b->scope, it->kid[1]->span)
                                   : arena_printf(b->ev->arena, "`%s` needs %s", b->def->ast->name,
@@ -439,7 +484,7 @@ static void exec_check(Body *b, const Ast *it)
         else if (!strcmp(s->kid[0]->name, "help"))
             diag_help(b->ev->ctx, d, "%s", t);
     }
-    diag_related(b->ev->ctx, d, it->span, "required here");
+    diag_related(b->ev->ctx, d, (Span){it->span.file, it->span.lo, it->kid[0]->span.hi}, "required here");
     b->returned = true;
     b->result = v_poison();
 }
@@ -466,8 +511,16 @@ static void param_options(Body *b, const Ast *it, Param *p)
             Value v = eval(b->ev, s->kid[1], b->env, b->scope);
             p->frozen = v.kind == V_BOOL && v.num != 0;
         } else {
-            Diag *d = err(b->ev, "E0101", s->span, "unknown attribute", "a `param` has no such attribute");
+            static const char *const known[] = {"group", "lr_scale", "decay", "frozen"};
+            Span at = key ? s->kid[0]->span : s->span;
+            Diag *d = key ? err(b->ev, "E0101", at, "unknown attribute", "a `param` has no attribute `%s`", key)
+                          : err(b->ev, "E0110", at, "", "a `param` cannot hold this item");
             diag_note(b->ev->ctx, d, "its attributes are group, lr_scale, decay, frozen");
+            Name names[COUNT_OF(known)];
+            for (size_t k = 0; k < COUNT_OF(known); k++)
+                names[k] = name_str(b->ev->ctx, known[k]);
+            if (key)
+                suggest(b->ev, d, key, names, COUNT_OF(known), at);
         }
     }
 }
@@ -681,7 +734,9 @@ static void unused_params(Body *b, Env *until)
         shape_size(shape_of(b->ev->build->g, bd->value.val), &n);
         Buf t = buf_new(b->ev->arena);
         buf_count(&t, n.n);
-        diag_note(b->ev->ctx, d, "it would add %s weights per use", t.s);
+        Buf shape = buf_new(b->ev->arena);
+        shape_print(&shape, shape_of(b->ev->build->g, bd->value.val));
+        diag_note(b->ev->ctx, d, "it would add %s weights per use (%s = %s)", t.s, expr_text(b->ev, bd->type->kid[0]), shape.s);
         diag_help(b->ev->ctx, d, "use it, or delete the line; to keep it for later put `/-` in front");
     }
 }
@@ -741,7 +796,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
         ok = ok && config_check(ev, b, first, scope);
     }
     if (ok) {
-        Body body = {.ev = ev, .env = env, .scope = scope, .inst = inst, .def = b->def, .at = at, .result = v_none()};
+        Body body = {.ev = ev, .env = env, .scope = scope, .inst = inst, .def = b->def, .at = at, .configured = b->span, .result = v_none()};
         size_t before = diag_errors(ev->ctx);
         exec(&body, b->def->ast->kid[3]);
         result = body.result;
@@ -795,7 +850,7 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
     config_defaults(b, first, env);
     ok = ok && config_check(ev, b, first, scope);
     Instance outer = {.path = path, .def = b->def, .at = at};
-    Body body = {.ev = ev, .env = env, .scope = scope, .inst = &outer, .def = b->def, .at = at};
+    Body body = {.ev = ev, .env = env, .scope = scope, .inst = &outer, .def = b->def, .at = at, .configured = b->span};
     const Ast *items = b->def->ast->kid[3];
     for (uint32_t i = 0; ok && i < items->n && !body.returned; i++) {
         if (items->kid[i]->kind == AST_LET)
@@ -807,7 +862,7 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
     if (ok && !body.returned) {
         BlockDef *def = NEW(ev->arena, BlockDef);
         *def = (BlockDef){.ast = m, .env = body.env, .file = b->def->file, .is_method = true};
-        BlockValue mv = {.def = def, .arg = (Arg *)config, .n_arg = n_config, .span = at};
+        BlockValue mv = {.def = def, .arg = (Arg *)config, .n_arg = n_config, .span = b->span};
         result = apply_at(ev, &mv, x, n, path, 0, false, placement, at);
     }
     ev->frame = frame.up;
@@ -831,7 +886,7 @@ static Value static_function(Eval *ev, const BlockValue *b, Scope *placement, Sp
     Value result = v_poison();
     if (ok && config_check(ev, b, first, scope)) {
         Instance inst = {.path = scope->path, .def = b->def, .inline_call = true, .at = at};
-        Body body = {.ev = ev, .env = env, .scope = scope, .inst = &inst, .def = b->def, .at = at, .result = v_none()};
+        Body body = {.ev = ev, .env = env, .scope = scope, .inst = &inst, .def = b->def, .at = at, .configured = b->span, .result = v_none()};
         exec(&body, b->def->ast->kid[3]);
         result = body.result;
     }

@@ -12,12 +12,18 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 /* ---- reading ---- */
 
 static const char *read_file(Eval *ev, const char *path, size_t *n, const char **why)
 {
     enum { MOST = 16 << 20 };
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+        *why = "it is not a file";
+        return NULL;
+    }
     FILE *f = fopen(path, "rb");
     if (!f) {
         *why = strerror(errno);
@@ -618,17 +624,6 @@ void check_overrides_used(Eval *ev, File *f)
 }
 
 /* ---- the entry ---- */
-
-static void lint_unused(Eval *ev, File *f)
-{
-    for (size_t i = 0; i < f->lets.n; i++) {
-        Binding *b = f->lets.v[i];
-        if (!b->is_let || b->used || f->is_std || (!f->model_ast && !f->train_ast))
-            continue;
-        Diag *d = diag_warning(ev->ctx, "W0101", "unused_let", b->span, "nothing reads it", "`%s` is never used", b->name);
-        diag_help(ev->ctx, d, "delete the line, or put `/-` in front of it");
-    }
-}
 
 static void list_lets(Eval *ev, File *f)
 {

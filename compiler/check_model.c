@@ -187,6 +187,11 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
         for (size_t k = 0; k < *n_args; k++)
             if (args[k].name == key)
                 err(ev, "E0108", it->span, "given twice", "`%s` is given twice", key);
+        if (!strcmp(key, "allow"))
+            err(ev, "E0110", it->span, "", "`allow` stands in the model itself");
+        for (size_t k = 0; !config && k < n->scope->n_attr; k++)
+            if (n->scope->attr[k].name == key)
+                err(ev, "E0108", it->span, "given twice", "`%s` is given twice", key);
         if (config)
             args[(*n_args)++] = (Arg){.name = key, .expr = it->kid[1], .env = n->walk->env, .span = it->span};
         if (is_scope_name(key)) {
@@ -259,6 +264,10 @@ static Value scope_norm(Node1 *n, const char *which, Value x)
 {
     bool found;
     Value norm = scope_value(n->ev, n->scope, name_str(n->ev->ctx, which), &found);
+    Builder *b = n->ev->build;
+    if (!found && !strcmp(which, "pre_norm") && !scope_find(n->scope, name_str(n->ev->ctx, "out_norm"), NULL) &&
+        !b->no_norm.file)
+        b->no_norm = node_span(n->ast);
     if (!found || norm.kind == V_NONE || x.kind == V_POISON)
         return x;
     if (norm.kind != V_BLOCK) {
@@ -335,8 +344,14 @@ static const BlockValue *connection_of(Eval *ev, Scope *scope, Span at)
 {
     bool found;
     Value c = scope_value(ev, scope, name_str(ev->ctx, "connection"), &found);
-    if (found && c.kind == V_BLOCK)
-        return c.block;
+    if (found && c.kind == V_BLOCK) {
+        if (c.block->def->has_methods)
+            return c.block;
+        Span where = scope_find(scope, name_str(ev->ctx, "connection"), NULL)->expr->span;
+        Diag *d = err(ev, "E0506", where, "", "`%s` is not a connection", c.block->def->ast->name);
+        diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
+        return NULL;
+    }
     if (!found) {
         Diag *d = err(ev, "E0203", at, "needs a connection", "no `connection` for `%s`", scope->path);
         diag_help(ev->ctx, d, "add `connection = residual()` to the model");
@@ -362,7 +377,7 @@ static bool open_state(Walk *w, Scope *scope, Span at)
     if (!c)
         return false;
     b->state = block_method(ev, c, name_str(ev->ctx, "open"), NULL, 0, &b->embed, 1, name_str(ev->ctx, "connection.open"),
-                            b->root, at);
+                            b->root, b->embed_span);
     if (b->state.kind != V_TENSOR)
         return false;
     const Shape *s = shape_of(b->g, b->state.val);
@@ -397,7 +412,8 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
         Buf s = buf_new(ev->arena), t = buf_new(ev->arena);
         shape_print(&s, shape_of(b->g, x[0].val));
         shape_print(&t, shape_of(b->g, out.val));
-        err(ev, "E0507", at, "", "`step` of `%s` must return the state it reads: %s, not %s", c->def->ast->name, s.s, t.s);
+        Diag *d = err(ev, "E0507", at, "", "`step` of `%s` must return the state it reads: %s, not %s", c->def->ast->name, s.s, t.s);
+        diag_related(ev->ctx, d, c->def->ast->name_span, "`%s` is defined here", c->def->ast->name);
         out = v_poison();
     }
     *w->state = out.kind == V_TENSOR ? out : v_poison();
@@ -475,6 +491,7 @@ static void do_embed(Walk *w, const Ast *it)
         b->embed = v_poison();
         return;
     }
+    b->embed_span = node_span(it);
     const Ast *params = n->block->def->ast->kid[1];
     bool reads = params && params->n;
     if (reads && b->embed.kind != V_TENSOR) {
@@ -509,7 +526,7 @@ static void do_head(Walk *w, const Ast *it)
     Span at = node_span(it);
     if (!it->kid[1] || w->in_layer) {
         Diag *d = err(ev, "E0110", at, "", "`head` needs a label and stands in the model itself");
-        diag_help(ev->ctx, d, "for example `head lm { norm = rms_norm(eps = 1e-6) }`");
+        diag_help(ev->ctx, d, "for example `head lm { vocab = 256 }`");
         return;
     }
     if (!open_state(w, w->scope, at) || b->state.kind != V_TENSOR)
@@ -536,11 +553,29 @@ static void do_head(Walk *w, const Ast *it)
 
 /* ---- items ---- */
 
+static void model_allow(Walk *w, const Ast *it)
+{
+    if (w->scope != w->ev->build->root) {
+        err(w->ev, "E0110", it->span, "", "`allow` stands in the model itself");
+        return;
+    }
+    lint_check_allow(w->ev, it->kid[1]);
+    w->ev->build->file->allow = it->kid[1]->kind == AST_LIST ? it->kid[1] : NULL;
+}
+
 static void do_attribute(Walk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Name key = it->kid[0]->name;
     if (!it->kid[0]->n && is_scope_name(key)) {
+        for (size_t i = 0; i < w->scope->n_attr; i++)
+            if (w->scope->attr[i].name == key) {
+                Diag *d = err(ev, "E0108", it->span, "given twice", "`%s` is given twice", key);
+                diag_label(ev->ctx, d, w->scope->attr[i].span, "first given here");
+                return;
+            }
+        if (!strcmp(key, "allow"))
+            model_allow(w, it);
         Override *o = override_for(ev->build->file, *w->scope->path ? w->scope->path : name_str(ev->ctx, "model"), key);
         scope_set(ev, w->scope, key, o ? o->expr : it->kid[1], o ? o->env : w->env, it->span);
         return;
@@ -636,59 +671,6 @@ static void walk(Walk *w, const Ast *items)
     }
 }
 
-/* ---- lints ---- */
-
-static bool allowed(Eval *ev, Builder *b, const char *lint)
-{
-    bool found;
-    Attribute *a = scope_find(b->root, name_str(ev->ctx, "allow"), NULL);
-    (void)found;
-    for (uint32_t i = 0; a && a->expr->kind == AST_LIST && i < a->expr->n; i++)
-        if (a->expr->kid[i]->kind == AST_ID && !strcmp(a->expr->kid[i]->name, lint))
-            return true;
-    return false;
-}
-
-static void lint_dead(Eval *ev, Builder *b, Span at)
-{
-    int64_t dead = 0;
-    for (size_t i = 0; i < b->model->param.n; i++)
-        dead += b->model->param.v[i].buffer ? 0 : b->model->param.v[i].dead;
-    if (!dead || allowed(ev, b, "dead_weights") || b->file->quiet)
-        return;
-    Attribute *c = scope_find(b->root, name_str(ev->ctx, "connection"), NULL);
-    Buf n = buf_new(ev->arena), list = buf_new(ev->arena);
-    buf_count(&n, dead);
-    Diag *d = diag_warning(ev->ctx, "W0304", "dead_weights", c ? c->expr->span : at, "", "%s weights can never receive a gradient", n.s);
-    int shown = 0;
-    for (size_t i = 0; i < b->model->param.n && shown < 6; i++) {
-        const Param *p = &b->model->param.v[i];
-        if (!p->dead || p->buffer)
-            continue;
-        buf_printf(&list, "%s%-40s ", shown++ ? "\n" : "", p->path);
-        buf_count(&list, p->dead);
-    }
-    diag_note(ev->ctx, d, "%s", list.s);
-    diag_note(ev->ctx, d, "`params` does not count them");
-    diag_help(ev->ctx, d, "silence with `allow = [dead_weights]` in the model");
-}
-
-static void lint_heads(Eval *ev, Builder *b)
-{
-    if (allowed(ev, b, "head_dim_unaligned") || b->file->quiet)
-        return;
-    for (size_t i = 1; i < b->g->node.n; i++) {
-        const Node *n = &b->g->node.v[i];
-        int64_t d = n->op == OP_SDPA ? shape_of(b->g, n->in[0])->d[3].n : 8;
-        if (d % 2 == 0)
-            continue;
-        Diag *w = diag_warning(ev->ctx, "W0305", "head_dim_unaligned", n->span, "", "head_dim %lld is odd: attention runs padded to %lld",
-                               (long long)d, (long long)d + 1);
-        diag_note(ev->ctx, w, "of `%s`", n->name ? n->name : "");
-        return;
-    }
-}
-
 /* ---- the model ---- */
 
 static void finish(Eval *ev, Builder *b, Span at)
@@ -716,8 +698,7 @@ static void finish(Eval *ev, Builder *b, Span at)
     m->width = found && w.kind == V_NUM ? (int64_t)w.num : 0;
     graph_verify(b->g);
     model_find_dead(m);
-    lint_dead(ev, b, at);
-    lint_heads(ev, b);
+    lint_model(ev, b);
 }
 
 Model *build_model(Eval *ev, File *file)

@@ -53,6 +53,8 @@ static Value p_concat(PrimArgs *a)
     int axis;
     if (!prim_axis(a, 1, s->rank, &axis))
         return v_poison();
+    if (a->n_rest > 1 && !dim_static(s->d[axis]))
+        return prim_fail(a, "E0320", 1, "tensors cannot be put together along an axis whose extent is known only when training");
     Val *x = NEW_ARRAY(a->ev->arena, Val, a->n_rest);
     for (size_t i = 0; i < a->n_rest; i++) {
         const Shape *t = shape_of(g, a->rest[i].val);

@@ -57,6 +57,9 @@ const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help)
     const TrainAttr *t = attrs_get(a, name);
     if (t)
         return t;
+    for (size_t i = 0; i < a->n; i++) /* a misspelt one is reported by attrs_close() */
+        if (!a->v[i].used && nearest_name(a->v[i].name, &(Name){name}, 1))
+            return NULL;
     Diag *d = err(a->ev, "E0104", a->at, "", "`%s` needs `%s`", a->what, name);
     if (d->labels.n)
         d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", name);
@@ -102,7 +105,7 @@ static void no_unit(Eval *ev, Span at, const char *what, double x, const Train *
     Diag *d = err(ev, "E0201", at, "", "`%s` needs a unit", what);
     if (d->labels.n)
         d->labels.v[0].text = arena_printf(ev->arena, "%.6g of what?", x);
-    if (t->context > 1)
+    if (t->context > 1 && !strcmp(what, "batch"))
         diag_note(ev->ctx, d, "with context = %lld the two readings differ by a factor of %lld", (long long)t->context,
                   (long long)t->context);
     Buf n = buf_new(ev->arena);
@@ -332,8 +335,10 @@ static Value schedule_call(Attrs *a, const TrainAttr *t)
     return prim_call(ev, e->kid[0]->name[0] == 'l' ? &linear : &constant, e, t->env, NULL);
 }
 
-static void lint_schedule(Attrs *a, const Value *v, const TrainAttr *t, const Train *train)
+static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t, const Train *train)
 {
+    if (lint_allowed(f, "lr_never_decays"))
+        return;
     const Record *r = v->kind == V_SPEC ? v->record : NULL;
     Sched s = {.ev = a->ev, .r = r, .train = train};
     const Field *total = r ? field(&s, "total") : NULL;
@@ -496,7 +501,7 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
         Value v = schedule_call(&a, lr);
         o->lr = schedule(ev, &v, lr->expr->span, t);
         if (o->lr)
-            lint_schedule(&a, &v, lr, t);
+            lint_schedule(&a, f, &v, lr, t);
     }
     double decay = attr_number(&a, "weight_decay", NAN);
     for (size_t i = 0; i < n; i++) {
@@ -751,7 +756,7 @@ Train *build_train(Eval *ev, File *f, Model *m)
     if (t->clip < 0)
         err(ev, "E0206", attrs_get(&a, "clip")->expr->span, "", "`clip` must not be negative");
     const TrainAttr *re = attrs_get(&a, "recompute");
-    if (re) {
+    if (re && !lint_allowed(f, "recompute_unused")) {
         Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
         diag_help(ev->ctx, d, "results are the same; `vwn cost` shows the memory it takes");
     }

@@ -399,14 +399,20 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
     if (!a)
         return v_none();
     a->used = true;
-    if (!strcmp(name, "mask"))
-        return eval_word(ev, a->expr, a->env, where->up);
+    static const struct { const char *name, *type; } types[] = {
+        {"mask", "name"}, {"width", "dim"}, {"context", "int"}, {"connection", "block"}, {"pre_norm", "block"},
+        {"out_norm", "block"}, {"init", "init"}, {"out_init", "init"}};
+    for (size_t i = 0; i < COUNT_OF(types); i++)
+        if (!strcmp(name, types[i].name)) {
+            Ast type = {.kind = AST_ID, .name = types[i].type};
+            return eval_as(ev, a->expr, a->env, where->up, &type, name);
+        }
     return eval(ev, a->expr, a->env, where->up);
 }
 
 /* ---- messages ---- */
 
-static bool in_std(Eval *ev, Span s)
+bool in_library(Eval *ev, Span s)
 {
     return s.file && !strncmp(source_path(ev->ctx, s.file), "std/", 4);
 }
@@ -418,9 +424,9 @@ Diag *err(Eval *ev, const char *code, Span at, const char *label, const char *fm
     char text[1024];
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    if (in_std(ev, at)) {
+    if (in_library(ev, at)) {
         for (Frame *f = ev->frame; f; f = f->up) {
-            if (!f->call.file || in_std(ev, f->call))
+            if (!f->call.file || in_library(ev, f->call))
                 continue;
             Diag *d = diag_error(ev->ctx, code, f->call, "while building this", "%s", text);
             diag_related(ev->ctx, d, at, "%s", label && *label ? label : "here");
