@@ -128,8 +128,10 @@ static void report_step(Trainer *tr)
     double t = clock_seconds();
     int64_t steps = tr->now.step - tr->reported_at;
     double tokens = (double)steps * (double)tr->train->batch_seqs * (double)tr->train->context;
-    if (t > tr->reported)
-        tr->rate = tokens / (t - tr->reported);
+    if (t > tr->reported) { /* what happened within the last seconds weighs most */
+        double passed = t - tr->reported, weight = tr->rate > 0 ? 1 - exp(-passed / 3) : 1;
+        tr->rate += weight * (tokens / passed - tr->rate);
+    }
     train_event(tr, VWN_EVENT_STEP, NULL);
     tr->reported = t;
     tr->reported_at = tr->now.step;

@@ -38,7 +38,7 @@ typedef struct Trainer {
 
     double began, reported; /* seconds */
     int64_t reported_at, began_at;
-    double rate;             /* tokens per second since the last report */
+    double rate;             /* tokens per second, smoothed over some seconds */
     bool started;            /* the start event is out */
     VEC(const char *) early; /* events before events.jsonl is open */
     char json[8192], text[1024];
