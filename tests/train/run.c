@@ -491,6 +491,84 @@ static void no_compiler(Tally *t)
     tiny_close(v);
 }
 
+/* ---- memory that runs out, descriptors that must not leak ---- */
+
+typedef struct Failing {
+    long left; /* allocations until one fails; < 0: never */
+    long made;
+} Failing;
+
+static void *failing_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+    Failing *f = user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(p);
+        return NULL;
+    }
+    f->made++;
+    return f->left >= 0 && f->left-- == 0 ? NULL : realloc(p, new_size);
+}
+
+static int open_descriptors(void)
+{
+    int n = 0;
+    for (int fd = 0; fd < 256; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+/* A run of two steps, resumed from `run`, in which allocation number `fail` fails. */
+static Status with_failure(long fail, const char *run, long *made)
+{
+    Failing f = {.left = -1};
+    Log log = {0};
+    Ctx *ctx = ctx_new(&(Allocator){failing_resize, &f});
+    vwn_context *v = NEW(ctx->program, vwn_context);
+    v->ctx = ctx;
+    v->options.reference = true;
+    Case c = plain(true, run);
+    Unit *u = tiny_unit(ctx, &c.tiny);
+    log.v = v;
+    vwn_train_options how = {.run = run, .resume = true, .until_steps = 12, .event = on_event,
+                             .user = &log};
+    f = (Failing){.left = fail};
+    Status st = train_unit(v, u, &how, &tiny_hooks);
+    *made = f.made;
+    snprintf(why, sizeof why, "%s", ctx->message);
+    ctx_free(ctx);
+    return st;
+}
+
+static void allocations(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("memory_ends"));
+    c.how.until_steps = 10;
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    int before = open_descriptors();
+    long made = 0, failures = 0;
+    CHECK(t, with_failure(-1, in("memory_ends"), &made) == ST_OK);
+    long all = made, stride = all > 400 ? all / 400 + 1 : 1;
+    char command[400];
+    for (long n = 0; n < all; n += stride) {
+        snprintf(command, sizeof command, "%s/ckpt/step_00000012.safetensors",
+                 in("memory_ends"));
+        unlink(command);
+        Status st = with_failure(n, in("memory_ends"), &made);
+        failures += st == ST_ENVIRONMENT;
+        CHECKF(t, st == ST_ENVIRONMENT || st == ST_OK, "allocation %ld: %d: %s", n, st, why);
+        CHECKF(t, open_descriptors() == before, "allocation %ld: %d descriptors, not %d", n,
+               open_descriptors(), before);
+    }
+    CHECKF(t, failures * stride > all / 2, "%ld of %ld failed", failures, all / stride);
+    c.how.until_steps = 0;
+    c.how.resume = true;
+    CHECK(t, go(&c, &log, why) == ST_OK);
+    CHECK(t, same_checkpoint(in("memory_ends"), in("whole_ref"), 30));
+    CHECK(t, events_whole(in("memory_ends"), 30));
+}
+
 /* Planned memory for float32 against what the store and the arena take. */
 static void memory(Tally *t)
 {
@@ -536,6 +614,7 @@ int main(int n_arg, char **arg)
     growth(&t);
     lengths(&t);
     no_compiler(&t);
+    allocations(&t);
     if (!only_reference) {
         learns(&t, false, &cpu);
         agreement(&t, &ref, &cpu);
