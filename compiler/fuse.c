@@ -275,8 +275,8 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
-    ArenaMark mark = arena_mark(f->ctx->scratch);
-    Aligned a = {.f = f, .arena = f->ctx->scratch, .rows = rows, .ok = true, .group = group,
+    ArenaMark mark = arena_mark(f->tmp);
+    Aligned a = {.f = f, .arena = f->tmp, .rows = rows, .ok = true, .group = group,
                  .check = true};
     ix_init(&a.t, f->ctx, a.arena, f->B, f->T);
     a.t.loose = true;
@@ -300,7 +300,7 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
             meet(&a, n->in[k], in);
         }
     }
-    arena_reset(f->ctx->scratch, mark);
+    arena_reset(f->tmp, mark);
     return a.ok;
 }
 
@@ -734,7 +734,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
                    const bool *copied)
 {
     Fusion *f = NEW(arena, Fusion);
-    *f = (Fusion){.ctx = ctx, .arena = arena, .g = g, .B = B, .T = T, .apart = apart};
+    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = B, .T = T, .apart = apart};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
@@ -753,6 +753,12 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
     collect_stores(f);
     fuse_order(f);
     return f;
+}
+
+void fuse_free(Fusion *f)
+{
+    arena_free(f->tmp);
+    f->tmp = NULL;
 }
 
 void fuse_dump(Buf *out, const Fusion *f)

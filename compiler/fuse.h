@@ -34,7 +34,7 @@ typedef struct Group {
 
 typedef struct Fusion {
     Ctx *ctx;
-    Arena *arena;
+    Arena *arena, *tmp; /* tmp: for what does not outlive a question */
     const Graph *g;
     int64_t B, T;
     bool apart;        /* every node its own kernel */
@@ -50,6 +50,7 @@ typedef struct Fusion {
 /* copied: views that must be stored (by decompose), or NULL. */
 Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
                    const bool *copied);
+void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
 bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);

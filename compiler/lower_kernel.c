@@ -14,6 +14,14 @@ typedef struct Segment {
     int64_t at; /* a loop of this extent is done in two pieces */
 } Segment;
 
+/* One axis, or run of neighbouring axes, that something walks through: its own cuts. */
+typedef struct Site {
+    Val v;
+    int run;
+    VEC(Cut) cut;
+    VEC(Segment) segment;
+} Site;
+
 typedef struct Memo {
     Val v;
     Ex guard, value;
@@ -27,8 +35,8 @@ typedef struct Lower {
     const Val *same;
     Kernel *k;
     Arena *arena;
-    VEC(Cut) cut;
-    VEC(Segment) segment;
+    VEC(Site) site;
+    bool searching; /* for cuts: every site has loops of its own, so that a cut finds its site */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;
@@ -50,14 +58,26 @@ typedef struct Factors {
 
 /* ---- axes ---- */
 
-static void factors_of(const Lower *l, Dim extent, Factors *out)
+enum { SITE_LOOPS = 16 };
+
+static uint32_t site_of(Lower *l, Val v, int run)
 {
-    for (size_t i = 0; i < l->cut.n; i++) {
+    for (size_t i = 0; i < l->site.n; i++)
+        if (l->site.v[i].v == v && l->site.v[i].run == run)
+            return (uint32_t)i;
+    vec_push(l->arena, &l->site, (Site){.v = v, .run = run});
+    return (uint32_t)l->site.n - 1;
+}
+
+static void factors_of(const Lower *l, uint32_t site, Dim extent, Factors *out)
+{
+    const Site *s = &l->site.v[site];
+    for (size_t i = 0; i < s->cut.n; i++) {
         Dim outer;
-        if (dim_eq(l->cut.v[i].extent, extent) && dim_div(extent, l->cut.v[i].inner, &outer) &&
+        if (dim_eq(s->cut.v[i].extent, extent) && dim_div(extent, s->cut.v[i].inner, &outer) &&
             !dim_eq(outer, DIM(1)) && out->n + 2 < FACTORS_MAX) {
-            factors_of(l, outer, out);
-            factors_of(l, l->cut.v[i].inner, out);
+            factors_of(l, site, outer, out);
+            factors_of(l, site, s->cut.v[i].inner, out);
             return;
         }
     }
@@ -76,16 +96,27 @@ static void unrolled(const Factors *f, int64_t budget, bool *literal)
     }
 }
 
-static int free_ordinal(Lower *l, Dim extent, uint64_t used)
+static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_t used)
 {
     int ordinal = 0;
+    if (l->searching)
+        return (int)site * SITE_LOOPS + factor;
     while (used >> ix_loop(&l->k->ix, extent, ordinal) & 1)
         ordinal++;
     return ordinal;
 }
 
+static uint64_t nest_mask(const KNest *n)
+{
+    uint64_t m = 0;
+    for (uint32_t i = 0; i < n->n; i++)
+        m |= (uint64_t)1 << (n->var[i] & 63);
+    return m;
+}
+
 typedef struct Walk {
     Lower *l;
+    uint32_t site;
     const Factors *f;
     bool literal[FACTORS_MAX];
     uint64_t used;
@@ -101,15 +132,14 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
     int64_t from = 0, extent = ix_dim_at(t, d);
     while (from < extent) {
         int64_t to = extent;
-        for (size_t s = 0; s < l->segment.n; s++)
-            if (dim_eq(l->segment.v[s].extent, d) && l->segment.v[s].at > from &&
-                l->segment.v[s].at < to)
-                to = l->segment.v[s].at;
+        const Site *site = &l->site.v[w->site];
+        for (size_t s = 0; s < site->segment.n; s++)
+            if (dim_eq(site->segment.v[s].extent, d) && site->segment.v[s].at > from &&
+                site->segment.v[s].at < to)
+                to = site->segment.v[s].at;
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
-        uint64_t used = w->used;
-        for (uint32_t j = 0; j < so_far.nest.n; j++)
-            used |= (uint64_t)1 << so_far.nest.var[j];
-        IVar v = ix_loop(t, piece, free_ordinal(l, piece, used));
+        uint64_t used = l->searching ? 0 : w->used | nest_mask(&so_far.nest);
+        IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
         Inst next = so_far;
         next.at = ix_add(t, ix_scale(t, so_far.at, d), ix_add(t, ix_var(t, v), ix_const(t, from)));
         if (next.nest.n == NEST_MAX)
@@ -140,12 +170,13 @@ static void walk_factor(Walk *w, int i, Inst so_far)
 }
 
 /* All pieces of an axis of this extent; `used`: loops that are in use already. */
-static Insts instances(Lower *l, Dim extent, uint64_t used)
+static Insts instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 {
+    uint32_t site = site_of(l, of, run);
     Factors f = {0};
     Insts out = {0};
-    factors_of(l, extent, &f);
-    Walk w = {.l = l, .f = &f, .used = used, .out = &out};
+    factors_of(l, site, extent, &f);
+    Walk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
     unrolled(&f, UNROLL_MAX, w.literal);
     walk_factor(&w, 0, (Inst){0});
     return out;
@@ -193,7 +224,7 @@ typedef struct Partial {
 
 typedef struct Sums {
     Op op;
-    Val u;
+    Val v, u; /* the reduction and its input */
     const Shape *view; /* the shape the coordinates below are in */
     uint32_t reduced;  /* axes of it */
     Ix c[MAX_RANK + 1];
@@ -233,10 +264,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
         if (!dim_mul(extent, s->view->d[end], &extent))
             vwn_bug(l->f->ctx, "the size of a reduction overflows");
     }
-    uint64_t used = s->used;
-    for (uint32_t j = 0; j < nest->n; j++)
-        used |= (uint64_t)1 << nest->var[j];
-    Insts in = instances(l, extent, used);
+    Insts in = instances(l, s->v, axis, extent, s->used | nest_mask(nest));
     for (size_t i = 0; i < in.n; i++) {
         KNest next = *nest;
         for (uint32_t j = 0; j < in.v[i].nest.n; j++) {
@@ -264,7 +292,7 @@ static Ex sum_result(Lower *l, Sums *s)
 static Ex reduce_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
-    Sums s = {.op = (Op)n->op, .u = n->in[0], .view = shape_of(l->g, n->in[0]),
+    Sums s = {.op = (Op)n->op, .v = v, .u = n->in[0], .view = shape_of(l->g, n->in[0]),
               .reduced = n->a.axes, .guard = guard};
     for (int i = 0; i < s.view->rank; i++)
         s.c[i] = s.reduced >> i & 1 ? 0 : c[i];
@@ -315,7 +343,8 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     int last = n->shape.rank - 1;
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);
-    Insts in = instances(l, shape_of(l->g, n->in[0])->d[last], deps_of(l, c, n->shape.rank));
+    Insts in = instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last],
+                         deps_of(l, c, n->shape.rank));
     Ex total = 0, zero = kx_number(l->k, KT_REAL, 0);
     for (size_t i = 0; i < in.n; i++) {
         at[last] = in.v[i].at;
@@ -514,7 +543,7 @@ static void add_store(Lower *l, Val v)
     const Node *n = node_at(l->g, v);
     Dim inner = inner_size(l, v);
     uint64_t row = (uint64_t)1 << l->k->row;
-    Insts in = instances(l, inner, row);
+    Insts in = instances(l, v, 200, inner, row);
     uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
@@ -574,7 +603,9 @@ typedef struct SinkWalk {
     Sums sums;
     Sink *sink;
     const Factors *f;
-    const int *axis; /* of the view, of each factor */
+    const int *axis;       /* of the view, of each factor */
+    const uint32_t *site;  /* of each factor */
+    const int *place;      /* of each factor among those of its site */
     const bool *literal;
     Ix part_at;
     Dim part_stride[FACTORS_MAX];
@@ -598,14 +629,12 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     bool first = i == 0 || w->axis[i - 1] != axis;
     Ix before = first ? 0 : w->sums.c[axis];
     int64_t count = w->literal[i] ? d.n : 1;
-    uint64_t used = (uint64_t)1 << l->k->row;
-    for (uint32_t j = 0; j < nest->n; j++)
-        used |= (uint64_t)1 << nest->var[j];
+    uint64_t used = (uint64_t)1 << l->k->row | nest_mask(nest);
     for (int64_t x = 0; x < count; x++) {
         KNest next = *nest;
         Ix c = ix_const(t, x);
         if (!w->literal[i]) {
-            IVar v = ix_loop(t, d, free_ordinal(l, d, used));
+            IVar v = ix_loop(t, d, free_ordinal(l, w->site[i], w->place[i], d, used));
             if (next.n == NEST_MAX)
                 vwn_bug(l->f->ctx, "a kernel nests too many loops");
             next.var[next.n++] = v;
@@ -643,22 +672,28 @@ static void add_sink(Lower *l, Val v)
     view_rows(l, v, &view, &reduced);
     merge_kept(&view, &reduced);
     Factors f = {0};
-    int axis[FACTORS_MAX];
+    int axis[FACTORS_MAX], place[FACTORS_MAX];
+    uint32_t site[FACTORS_MAX];
     bool literal[FACTORS_MAX];
     for (int i = 1; i < view.rank; i++)
         if (!(reduced >> i & 1)) {
             int from = f.n;
-            factors_of(l, view.d[i], &f);
-            for (int j = from; j < f.n; j++)
+            uint32_t here = site_of(l, v, 300 + i);
+            factors_of(l, here, view.d[i], &f);
+            for (int j = from; j < f.n; j++) {
                 axis[j] = i;
+                site[j] = here;
+                place[j] = j - from;
+            }
         }
     unrolled(&f, UNROLL_MAX, literal);
     Sink sink = {.v = v, .op = (Op)n->op};
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
     l->k->buffer.v[sink.buffer].written = true;
-    SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal};
-    w.sums = (Sums){.op = sink.op, .u = n->in[0], .view = &view, .reduced = reduced};
+    SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal, .site = site,
+                  .place = place};
+    w.sums = (Sums){.op = sink.op, .v = v, .u = n->in[0], .view = &view, .reduced = reduced};
     w.sums.c[0] = ix_var(t, l->k->row);
     Dim stride = DIM(1);
     for (int pass = 0; pass < 2; pass++)
@@ -674,26 +709,34 @@ static void add_sink(Lower *l, Val v)
 
 /* ---- cutting loops ---- */
 
-static bool add_cut(Lower *l, Dim extent, Dim inner)
+static Site *site_at(Lower *l, IVar v)
 {
-    Dim outer;
+    return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
+}
+
+static bool add_cut(Lower *l, IVar v, Dim inner)
+{
+    Site *s = site_at(l, v);
+    Dim outer, extent = ix_info(&l->k->ix, v)->extent;
     if (!dim_div(extent, inner, &outer) || dim_eq(outer, DIM(1)) || dim_eq(inner, DIM(1)))
         return false;
-    for (size_t i = 0; i < l->cut.n; i++)
-        if (dim_eq(l->cut.v[i].extent, extent))
+    for (size_t i = 0; i < s->cut.n; i++)
+        if (dim_eq(s->cut.v[i].extent, extent))
             return false;
-    vec_push(l->arena, &l->cut, (Cut){extent, inner});
+    vec_push(l->arena, &s->cut, (Cut){extent, inner});
     return true;
 }
 
-static bool add_segment(Lower *l, Dim extent, int64_t at)
+static bool add_segment(Lower *l, IVar v, int64_t at)
 {
+    Site *s = site_at(l, v);
+    Dim extent = ix_info(&l->k->ix, v)->extent;
     if (!dim_static(extent) || at <= 0 || at >= extent.n)
         return false;
-    for (size_t i = 0; i < l->segment.n; i++)
-        if (dim_eq(l->segment.v[i].extent, extent) && l->segment.v[i].at == at)
+    for (size_t i = 0; i < s->segment.n; i++)
+        if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
             return false;
-    vec_push(l->arena, &l->segment, (Segment){extent, at});
+    vec_push(l->arena, &s->segment, (Segment){extent, at});
     return true;
 }
 
@@ -710,7 +753,7 @@ static bool cuts_in(Lower *l, Ix ix)
         IVar of;
         int64_t c;
         if (ix_is_var(t, v->base, &of, &c) && c == 0 && ix_info(t, of)->kind == IV_LOOP)
-            found |= add_cut(l, ix_info(t, of)->extent, v->by);
+            found |= add_cut(l, of, v->by);
     }
     return found;
 }
@@ -739,8 +782,8 @@ static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
     int64_t c;
     if (x.kind == KX_INSIDE && ix_is_var(&k->ix, x.ix, &of, &c) &&
         ix_info(&k->ix, of)->kind == IV_LOOP) {
-        *found |= add_segment(l, ix_info(&k->ix, of)->extent, -c);
-        *found |= add_segment(l, ix_info(&k->ix, of)->extent, ix_dim_at(&k->ix, x.extent) - c);
+        *found |= add_segment(l, of, -c);
+        *found |= add_segment(l, of, ix_dim_at(&k->ix, x.extent) - c);
     }
 }
 
@@ -751,6 +794,7 @@ static void build(Lower *l, Dim rows)
     const Group *gr = &l->f->group.v[l->group];
     l->k = NEW(l->arena, Kernel);
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
+    l->k->ix.loose = l->searching;
     l->memo.n = l->slots = l->sink.n = 0;
     l->slot = NULL;
     for (size_t i = 0; i < gr->store.n; i++) {
@@ -815,11 +859,14 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
 {
     Lower l = lower_start(arena, f, group, same);
     bool row_work;
+    l.searching = true;
     for (int round = 0; round < ROUNDS_MAX; round++) {
         build(&l, f->group.v[group].rows);
         if (!find_cuts(&l, &row_work))
             break;
     }
+    l.searching = false;
+    build(&l, f->group.v[group].rows);
     out->rows = ix_dim_at(&l.k->ix, l.k->rows);
     l.k->flat = l.sink.n == 0 && !has_loops(l.k);
     if (l.sink.n || l.k->flat) {
@@ -837,6 +884,7 @@ bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows, cons
 {
     Lower l = lower_start(arena, f, group, same);
     bool row_work;
+    l.searching = true;
     build(&l, rows);
     bool cut = find_cuts(&l, &row_work);
     for (size_t r = 0; r < l.k->root.n; r++)

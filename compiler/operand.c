@@ -10,9 +10,9 @@ bool fuse_operand(const Fusion *f, Val x, Operand *out)
 {
     const Graph *g = f->g;
     const Shape *s = shape_of(g, x);
-    ArenaMark mark = arena_mark(f->ctx->scratch);
+    ArenaMark mark = arena_mark(f->tmp);
     IxTable t;
-    ix_init(&t, f->ctx, f->ctx->scratch, f->B, f->T);
+    ix_init(&t, f->ctx, f->tmp, f->B, f->T);
     Ix c[MAX_RANK] = {0};
     IVar var[MAX_RANK];
     out->rank = s->rank;
@@ -34,7 +34,7 @@ bool fuse_operand(const Fusion *f, Val x, Operand *out)
     for (int i = 0; i < s->rank && ok; i++)
         ok = ix_slope(&t, at, var[i], &out->stride[i]);
     out->offset = ix_form(&t, at)->lo;
-    arena_reset(f->ctx->scratch, mark);
+    arena_reset(f->tmp, mark);
     return ok;
 }
 

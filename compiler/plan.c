@@ -63,10 +63,10 @@ static Dim choose_rows(Build *b, uint32_t group)
     int64_t whole = group_extent(b, gr);
     if (only_maps(b, gr))
         for (size_t i = 0; i < gr->choice.n; i++) {
-            ArenaMark mark = arena_mark(b->ctx->scratch);
+            ArenaMark mark = arena_mark(b->f->tmp);
             bool flat = dim_at(gr->choice.v[i], b->B, b->T) == size_at(b, gr->store.v[0]) &&
-                        lower_is_flat(b->ctx->scratch, b->f, group, gr->choice.v[i], b->same);
-            arena_reset(b->ctx->scratch, mark);
+                        lower_is_flat(b->f->tmp, b->f, group, gr->choice.v[i], b->same);
+            arena_reset(b->f->tmp, mark);
             if (flat)
                 return gr->choice.v[i];
         }
@@ -104,7 +104,7 @@ static void add_op_name(Buf *about, const char *name, const char **seen, size_t 
 /* What it computes, in terms that every layer shares. */
 static const char *about(Build *b, const Group *gr, const Kernel *k)
 {
-    Buf text = buf_new(b->ctx->scratch);
+    Buf text = buf_new(b->f->tmp);
     const char *seen[64];
     size_t n = 0, line = 0;
     buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
@@ -194,17 +194,17 @@ static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
     gr->rows = choose_rows(b, group);
-    ArenaMark mark = arena_mark(b->ctx->scratch);
+    ArenaMark mark = arena_mark(b->f->tmp);
     Lowered low = {0};
     Printed printed;
-    lower_group(&low, b->ctx->scratch, b->f, group, b->same);
+    lower_group(&low, b->f->tmp, b->f, group, b->same);
     emit_kernel(&printed, low.kernel, &dialect_c, about(b, gr, low.kernel));
-    uint32_t *parts = NEW_ARRAY(b->ctx->scratch, uint32_t, low.sink.n + 1);
+    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, low.sink.n + 1);
     kernel_launch(b, &low, &printed, gr->store.v[gr->store.n - 1], parts);
     gr->bytes = b->launch.v[b->launch.n - 1].bytes;
     for (size_t i = 0; i < low.sink.n; i++)
         sum_parts(b, &low.sink.v[i], low.kernel->partitions, parts[i]);
-    arena_reset(b->ctx->scratch, mark);
+    arena_reset(b->f->tmp, mark);
 }
 
 /* ---- the whole ---- */
@@ -320,6 +320,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->launch = b.launch.v;
     p->n_launch = b.launch.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
+    fuse_free(f);
     return p;
 }
 

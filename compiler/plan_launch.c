@@ -52,12 +52,12 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
                          size_t n_scalar)
 {
     size_t length;
-    ArenaMark mark = arena_mark(b->ctx->scratch);
-    const char *text = library_c(b->ctx->scratch, which, a, &length);
-    Name name = emit_name(b->ctx, b->ctx->scratch, &text, &length);
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = library_c(b->f->tmp, which, a, &length);
+    Name name = emit_name(b->ctx, b->f->tmp, &text, &length);
     l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
     l->n_scalar = (uint32_t)n_scalar;
-    arena_reset(b->ctx->scratch, mark);
+    arena_reset(b->f->tmp, mark);
 }
 
 static int64_t grain_for(int64_t work_per_row)

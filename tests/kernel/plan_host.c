@@ -276,12 +276,30 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     }
 }
 
+static void run_launch(Host *h, const Plan *p, const Launch *l, const HostRun *how, void **at)
+{
+    if (l->kind == LAUNCH_KERNEL)
+        run_kernel(h, p, l, how, at);
+    else if (how->skip_products)
+        memset(at[l->n_buffer - 1], 0, p->buffer[l->buffer[l->n_buffer - 1]].bytes);
+    else if (l->kind == LAUNCH_MATMUL)
+        run_matmul(&l->matmul, at[0], at[1], at[2]);
+    else
+        run_expert(&l->expert, at[0], at[1], at[2], at[3]);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor **results,
                 Tensor **stored)
 {
     Memory m = memory_new(p, how);
-    struct timespec t0, t1;
-    clock_gettime(CLOCK_MONOTONIC, &t0);
+    double start = now();
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
         void *at[128];
@@ -289,14 +307,15 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
             die("too many buffers", "");
         for (uint32_t k = 0; k < l->n_buffer; k++)
             at[k] = m.at[l->buffer[k]] + l->shift[k];
-        if (l->kind == LAUNCH_MATMUL)
-            run_matmul(&l->matmul, at[0], at[1], at[2]);
-        else if (l->kind == LAUNCH_EXPERT)
-            run_expert(&l->expert, at[0], at[1], at[2], at[3]);
-        else
-            run_kernel(h, p, l, how, at);
+        for (int k = 0; k == 0 || k < how->repeat; k++) {
+            double t = now();
+            run_launch(h, p, l, how, at);
+            t = now() - t;
+            if (how->seconds && (k == 0 || t < how->seconds[i]))
+                how->seconds[i] = t;
+        }
     }
-    clock_gettime(CLOCK_MONOTONIC, &t1);
+    double end = now();
     for (size_t i = 0; i < p->n_result; i++) {
         const PlanResult *r = &p->result[i];
         results[i] = tensor_new(arena, r->dtype, r->rank, r->d);
@@ -313,5 +332,5 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
             }
     }
     memory_free(p, &m);
-    return (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
+    return end - start;
 }

@@ -17,6 +17,9 @@ typedef struct HostRun {
     const RefBinding *bind; /* inputs; not changed */
     size_t n_bind;
     HostMemory memory;
+    double *seconds;    /* of each launch, the best of `repeat`; may be NULL */
+    int repeat;         /* 0 = once */
+    bool skip_products; /* leave products out: for measurements */
     int64_t chunk; /* rows of a range: 0 = all at once, k = uneven ranges of about k */
 } HostRun;
 
