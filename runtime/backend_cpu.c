@@ -58,7 +58,7 @@ static void *map_large(Backend *b, uint64_t bytes)
         munmap(raw, before);
     munmap(raw + before + size, PAGE_HUGE - before);
     madvise(raw + before, size, MADV_HUGEPAGE);
-    parallel_for(b->threads, (int64_t)(size / PAGE_HUGE), 4, touch_pages, raw + before);
+    parallel_for(cpu_of(b)->pool, (int64_t)(size / PAGE_HUGE), 4, touch_pages, raw + before);
     ctx->bytes += size;
     if (ctx->bytes > ctx->peak_bytes)
         ctx->peak_bytes = ctx->bytes;
@@ -147,14 +147,14 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     if (kernel >= m->n || !m->kernel[kernel])
         return cpu_fail(b, ST_BUG, "launch of kernel %u of %zu", kernel, m->n);
     RowLoop loop = {m->kernel[kernel], p, n, s};
-    parallel_for(b->threads, rows, grain, run_rows, &loop);
+    parallel_for(cpu_of(b)->pool, rows, grain, run_rows, &loop);
     return ST_OK;
 }
 
 static Status cpu_matmul(Backend *b, const PlanMatmul *how, const float *x, const float *y,
                          float *z)
 {
-    blas_matmul(&cpu_of(b)->blas, b->threads, how, x, y, z);
+    blas_matmul(&cpu_of(b)->blas, cpu_of(b)->pool, how, x, y, z);
     return ST_OK;
 }
 
@@ -165,7 +165,7 @@ static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, cons
     int64_t bytes = expert_scratch(how, b->threads);
     if (bytes < 0 || (uint64_t)bytes > cpu->expert_bytes)
         return cpu_fail(b, ST_BUG, "a product by expert that no build prepared");
-    expert_run(&cpu->blas, b->threads, how, x, w_or_dy, index, out, cpu->expert_memory);
+    expert_run(&cpu->blas, cpu->pool, how, x, w_or_dy, index, out, cpu->expert_memory);
     return ST_OK;
 }
 
@@ -193,6 +193,7 @@ static void cpu_close(Backend *b)
     cpu_free(b, cpu->expert_memory, cpu->expert_bytes);
     cpu_free(b, cpu->blas.scratch, BLAS_SCRATCH * sizeof(float));
     ctx_release(ctx, (void *)cpu->identity);
+    pool_close(cpu->pool);
     blas_close(&cpu->blas);
     cache_close(&cpu->cache);
     ctx_release(ctx, cpu);
@@ -251,6 +252,8 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         status = ST_USAGE;
     else if (!compiler_find(&cpu->compiler, how->compiler, why))
         status = ST_ENVIRONMENT;
+    else if (!(cpu->pool = pool_open(cpu->base.threads)))
+        snprintf(why, 512, "out of memory: no room for threads");
     else if (!(cpu->identity = copy_identity(ctx)))
         snprintf(why, 512, "%s", ctx->message);
     else if (cpu_alloc(&cpu->base, BLAS_SCRATCH * sizeof(float), &scratch) != ST_OK)
@@ -263,7 +266,6 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         return status;
     }
     cache_open(&cpu->cache, how->cache_dir);
-    threads_survive_fork();
     *out = &cpu->base;
     return ST_OK;
 }

@@ -14,10 +14,12 @@
 typedef enum BlasKind { BLAS_PLAIN, BLAS_ONEDNN, BLAS_OPENBLAS } BlasKind;
 typedef struct Blas {
     BlasKind kind;
-    void *library;       /* of dlopen, NULL for BLAS_PLAIN */
-    void (*sgemm)(void); /* cast to the library's type where it is called */
-    float *scratch;      /* BLAS_SCRATCH floats for products with a long k and a small result */
-    char name[160];      /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
+    void *library;            /* of dlopen, NULL for BLAS_PLAIN */
+    void (*sgemm)(void);      /* cast to the library's type where it is called */
+    void (*set_threads)(int); /* of the OpenMP that it uses, or NULL */
+    int (*get_threads)(void);
+    float *scratch; /* BLAS_SCRATCH floats for products with a long k and a small result */
+    char name[160]; /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
 } Blas;
 enum {
     BLAS_SCRATCH_PARTS = 16,
@@ -30,20 +32,23 @@ enum {
  */
 bool blas_open(Blas *blas, const char *only, char why[512]);
 void blas_close(Blas *blas);
-/* One product on the calling thread, which must be inside parallel_for. k = 0 gives zeros.
+/* Around a loop over tiles: keeps the number of OpenMP threads that the caller had chosen. */
+int blas_begin(const Blas *blas);
+void blas_end(const Blas *blas, int outer);
+/* One product on the calling thread, between blas_begin and blas_end. k = 0 gives zeros.
  * C[m, n] (+)= op(A) op(B), row-major with leading extents. */
 void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
                float *c, int64_t ldc);
 /* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.
  */
-void blas_matmul(const Blas *blas, int threads, const PlanMatmul *how, const float *a,
+void blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const float *a,
                  const float *b, float *c);
 
 /* ---- products by expert (cpu_expert.c) ---- */
 /* Scratch bytes that expert_run needs for this product with so many threads; -1 on overflow. */
 int64_t expert_scratch(const PlanExpert *how, int threads);
-void expert_run(const Blas *blas, int threads, const PlanExpert *how, const float *x,
+void expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const float *x,
                 const float *w_or_dy, const int64_t *index, float *out, void *scratch);
 
 /* ---- the C compiler (cpu_compile.c) ---- */

@@ -27,6 +27,7 @@ typedef struct CpuBackend {
     Compiler compiler;
     Cache cache;
     Blas blas;
+    Pool *pool;
     Loaded *loaded;
     Object *object;
     size_t n_loaded, n_object;

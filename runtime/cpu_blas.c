@@ -27,9 +27,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 typedef int (*OneDnnSgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha,
                            const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
@@ -58,6 +55,30 @@ static bool symbol(void *library, const char *name, void *function)
     return p != NULL;
 }
 
+/* The OpenMP that the library calls: the program's own where there is one, as the loader does.
+ */
+static void find_openmp(Blas *blas)
+{
+    void *const places[] = {RTLD_DEFAULT, blas->library};
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        if (symbol(places[i], "omp_set_num_threads", &blas->set_threads) &&
+            symbol(places[i], "omp_get_max_threads", &blas->get_threads))
+            return;
+    blas->set_threads = NULL;
+    blas->get_threads = NULL;
+}
+
+int blas_begin(const Blas *blas)
+{
+    return blas->get_threads ? blas->get_threads() : 0;
+}
+
+void blas_end(const Blas *blas, int outer)
+{
+    if (blas->set_threads)
+        blas->set_threads(outer);
+}
+
 static bool open_onednn(Blas *blas)
 {
     static const char *const names[] = {"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"};
@@ -73,6 +94,7 @@ static bool open_onednn(Blas *blas)
             if (v->cpu_runtime == ONEDNN_SEQUENTIAL || v->cpu_runtime == ONEDNN_OPENMP) {
                 blas->kind = BLAS_ONEDNN;
                 blas->library = library;
+                find_openmp(blas);
                 snprintf(blas->name, sizeof blas->name, "oneDNN %d.%d.%d (%s)", v->major,
                          v->minor, v->patch, names[i]);
                 return true;
@@ -83,18 +105,16 @@ static bool open_onednn(Blas *blas)
     return false;
 }
 
-static void openblas_single(void *library)
+/* One thread for each call, and a first call now, before several threads make theirs. */
+static void single_openblas(const Blas *blas)
 {
     void (*set_threads)(int);
-    if (!symbol(library, "openblas_set_num_threads", &set_threads))
-        return;
-#ifdef _OPENMP
-    int outer = omp_get_max_threads(); /* some builds change it */
-    set_threads(1);
-    omp_set_num_threads(outer);
-#else
-    set_threads(1);
-#endif
+    float a[64 * 64] = {0}, c[64 * 64];
+    int outer = blas_begin(blas); /* some builds change it */
+    if (symbol(blas->library, "openblas_set_num_threads", &set_threads))
+        set_threads(1);
+    blas_tile(blas, false, false, 64, 64, 64, a, 64, a, 64, false, c, 64);
+    blas_end(blas, outer);
 }
 
 static bool open_openblas(Blas *blas)
@@ -108,7 +128,8 @@ static bool open_openblas(Blas *blas)
             char *(*config)(void);
             blas->kind = BLAS_OPENBLAS;
             blas->library = library;
-            openblas_single(library);
+            find_openmp(blas);
+            single_openblas(blas);
             snprintf(blas->name, sizeof blas->name, "%.100s (%s)",
                      symbol(library, "openblas_get_config", &config) ? config() : "OpenBLAS",
                      names[i]);
@@ -225,6 +246,8 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
     bool fits = (m | n | k | lda | ldb | ldc) <= INT32_MAX; /* OpenBLAS counts in int */
     if (m <= 0 || n <= 0)
         return;
+    if (blas->set_threads)
+        blas->set_threads(1); /* of this thread */
     if (k <= 0) {
         for (int64_t i = 0; !accumulate && i < m; i++)
             memset(c + i * ldc, 0, (size_t)n * sizeof *c);
@@ -348,20 +371,23 @@ static void add_parts(const Cut *cut)
         }
 }
 
-void blas_matmul(const Blas *blas, int threads, const PlanMatmul *how, const float *a,
+void blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const float *a,
                  const float *b, float *c)
 {
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return;
     Cut cut = {.blas = blas, .how = how, .a = a, .b = b, .c = c};
     choose_tiles(&cut);
+    int outer = blas_begin(blas);
     if (cut.parts > 1) {
-        parallel_for(threads, cut.parts, 1, run_parts, &cut);
+        parallel_for(pool, cut.parts, 1, run_parts, &cut);
         add_parts(&cut);
+        blas_end(blas, outer);
         return;
     }
     int64_t tiles = cut.tiles_m * cut.tiles_n * how->batch;
     double work = (double)cut.tile_m * (double)cut.tile_n * (double)how->k;
     int64_t grain = work >= CHUNK_WORK ? 1 : (int64_t)(CHUNK_WORK / (work < 1 ? 1 : work));
-    parallel_for(threads, tiles, grain, run_tiles, &cut);
+    parallel_for(pool, tiles, grain, run_tiles, &cut);
+    blas_end(blas, outer);
 }

@@ -180,7 +180,7 @@ static void clear_strays(const ExpertRun *run, const int64_t *index)
             memset(run->out + i * how->out, 0, (size_t)how->out * sizeof *run->out);
 }
 
-void expert_run(const Blas *blas, int threads, const PlanExpert *how, const float *x,
+void expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const float *x,
                 const float *w_or_dy, const int64_t *index, float *out, void *scratch)
 {
     if (how->in <= 0 || how->out <= 0 || how->experts <= 0) {
@@ -189,19 +189,22 @@ void expert_run(const Blas *blas, int threads, const PlanExpert *how, const floa
         return;
     }
     ExpertRun run = {.blas = blas, .how = how, .x = x, .w = w_or_dy, .dy = w_or_dy, .out = out};
-    if (measure(&run, threads < 1 ? 1 : threads) < 0)
+    if (measure(&run, pool_threads(pool)) < 0)
         return; /* its scratch could not have been made either */
     run.work = scratch;
-    run.start = (int64_t *)(run.work + run.room * (threads < 1 ? 1 : threads));
+    run.start = (int64_t *)(run.work + run.room * pool_threads(pool));
     run.first = run.start + how->experts + 1;
     run.order = run.first + how->experts + 1;
     sort_pairs(&run, index);
+    int outer = blas_begin(blas);
     if (how->what == EXPERT_DW) {
         int64_t tiles = ceil_div(how->in, run.tile_in) * ceil_div(how->out, run.tile_out);
-        parallel_for(threads, tiles * how->experts, 1, weight_tiles, &run);
+        parallel_for(pool, tiles * how->experts, 1, weight_tiles, &run);
+        blas_end(blas, outer);
         return;
     }
     if (run.start[how->experts] < how->tokens * how->choices)
         clear_strays(&run, index);
-    parallel_for(threads, run.first[how->experts], 1, forward_blocks, &run);
+    parallel_for(pool, run.first[how->experts], 1, forward_blocks, &run);
+    blas_end(blas, outer);
 }

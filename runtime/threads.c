@@ -1,86 +1,216 @@
-/* threads.c - see threads.h. OpenMP does the work, because the product libraries of Linux
- * systems are built on it: with one runtime in the process there is one set of threads. All
- * of it is in here.
+/* threads.c - see threads.h.
+ *
+ * The one idea: a loop is over when its chunks are done, not when all threads have met. A
+ * thread that the system has taken off its core before it took a chunk holds nobody up;
+ * OpenMP's barrier would wait for it, 8 ms at a time on a busy machine.
+ *
+ * `ticket` is the number of the loop in its high half and of the chunks still to be had in its
+ * low half. Taking a chunk is one compare-and-swap, and whoever got one knows that the loop is
+ * not over, so that the description of the loop stays as it is until the chunk is done. A late
+ * thread finds no chunks, or those of the next loop.
  */
 #define _GNU_SOURCE
 #include "threads.h"
 
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
-static void serial_for(int64_t n, int64_t grain, RangeFn fn, void *user)
+/* Looks before a thread sleeps: some 20 us, the length of a short loop. */
+enum { SPINS = 1000 };
+
+typedef struct Worker {
+    Pool *pool;
+    pthread_t thread;
+    int index;
+} Worker;
+
+struct Pool {
+    int threads, started;
+    pid_t process; /* that the workers belong to */
+    Worker *worker;
+
+    /* the loop */
+    RangeFn fn;
+    void *user;
+    int64_t n, grain, chunks, group; /* a ticket is for `group` chunks */
+    int64_t tickets;
+
+    _Alignas(64) _Atomic uint64_t ticket;
+    _Alignas(64) _Atomic int64_t left; /* tickets whose chunks are not done */
+    _Alignas(64) _Atomic int sleepers;
+    _Atomic bool caller_sleeps, stop;
+    pthread_mutex_t lock;
+    pthread_cond_t work, done;
+};
+
+static void pause_a_little(void)
 {
-    for (int64_t lo = 0; lo < n; lo += grain)
-        fn(user, lo, n - lo < grain ? n : lo + grain, 0);
+#if defined __x86_64__ || defined __i386__
+    __builtin_ia32_pause();
+#elif defined __aarch64__
+    __asm__ volatile("yield");
+#endif
 }
 
-#ifdef _OPENMP
-void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
+/* Takes tickets until there are none. */
+static void take_chunks(Pool *p, int worker)
+{
+    uint64_t t = atomic_load(&p->ticket);
+    while ((uint32_t)t) {
+        if (!atomic_compare_exchange_weak(&p->ticket, &t, t - 1))
+            continue;
+        int64_t first = (p->tickets - (int64_t)(uint32_t)t) * p->group;
+        for (int64_t c = first; c < first + p->group && c < p->chunks; c++) {
+            int64_t lo = c * p->grain;
+            p->fn(p->user, lo, p->n - lo < p->grain ? p->n : lo + p->grain, worker);
+        }
+        if (atomic_fetch_sub(&p->left, 1) == 1 && atomic_load(&p->caller_sleeps)) {
+            pthread_mutex_lock(&p->lock);
+            pthread_cond_signal(&p->done);
+            pthread_mutex_unlock(&p->lock);
+        }
+        t = atomic_load(&p->ticket);
+    }
+}
+
+static bool has_work(Pool *p)
+{
+    return (uint32_t)atomic_load(&p->ticket) || atomic_load(&p->stop);
+}
+
+static void *work(void *user)
+{
+    Worker *w = user;
+    Pool *p = w->pool;
+    while (!atomic_load(&p->stop)) {
+        take_chunks(p, w->index);
+        for (int i = 0; i < SPINS && !has_work(p); i++)
+            pause_a_little();
+        if (has_work(p))
+            continue;
+        pthread_mutex_lock(&p->lock);
+        atomic_fetch_add(&p->sleepers, 1);
+        while (!has_work(p)) /* after `sleepers`: the caller looks at them in the other order */
+            pthread_cond_wait(&p->work, &p->lock);
+        atomic_fetch_sub(&p->sleepers, 1);
+        pthread_mutex_unlock(&p->lock);
+    }
+    return NULL;
+}
+
+/* Starts the workers where there are none: at the first loop, and in a child after a fork. */
+static void start_workers(Pool *p)
+{
+    sigset_t all, before;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->work, NULL);
+    pthread_cond_init(&p->done, NULL);
+    atomic_store(&p->sleepers, 0);
+    p->process = getpid();
+    sigfillset(&all); /* signals are for the program's own threads */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (p->started = 0; p->started < p->threads - 1; p->started++) {
+        Worker *w = &p->worker[p->started];
+        *w = (Worker){.pool = p, .index = p->started + 1};
+        if (pthread_create(&w->thread, NULL, work, w) != 0)
+            break;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+Pool *pool_open(int threads)
+{
+    Pool *p = NULL;
+    if (posix_memalign((void **)&p, 64, sizeof *p) != 0)
+        return NULL;
+    memset(p, 0, sizeof *p);
+    p->threads = threads < 1 ? 1 : threads;
+    p->worker = calloc((size_t)p->threads, sizeof *p->worker);
+    if (!p->worker) {
+        free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void pool_close(Pool *p)
+{
+    if (!p)
+        return;
+    if (p->process && p->process == getpid()) {
+        pthread_mutex_lock(&p->lock);
+        atomic_store(&p->stop, true);
+        pthread_cond_broadcast(&p->work);
+        pthread_mutex_unlock(&p->lock);
+        for (int i = 0; i < p->started; i++)
+            pthread_join(p->worker[i].thread, NULL);
+        pthread_cond_destroy(&p->work);
+        pthread_cond_destroy(&p->done);
+        pthread_mutex_destroy(&p->lock);
+    }
+    free(p->worker);
+    free(p);
+}
+
+int pool_threads(const Pool *p)
+{
+    return p ? p->threads : 1;
+}
+
+static void wait_for_the_rest(Pool *p)
+{
+    for (int i = 0; i < SPINS; i++) {
+        if (!atomic_load(&p->left))
+            return;
+        pause_a_little();
+    }
+    pthread_mutex_lock(&p->lock);
+    atomic_store(&p->caller_sleeps, true);
+    while (atomic_load(&p->left))
+        pthread_cond_wait(&p->done, &p->lock);
+    atomic_store(&p->caller_sleeps, false);
+    pthread_mutex_unlock(&p->lock);
+}
+
+void parallel_for(Pool *p, int64_t n, int64_t grain, RangeFn fn, void *user)
 {
     if (n <= 0)
         return;
     if (grain < 1)
         grain = 1;
     int64_t chunks = n / grain + (n % grain != 0);
-    if (threads <= 1 || chunks == 1) {
-        int outer = omp_get_max_threads();
-        if (outer != 1)
-            omp_set_num_threads(1);
-        serial_for(n, grain, fn, user);
-        if (outer != 1)
-            omp_set_num_threads(outer);
+    if (!p || p->threads == 1 || chunks == 1) {
+        for (int64_t lo = 0; lo < n; lo += grain)
+            fn(user, lo, n - lo < grain ? n : lo + grain, 0);
         return;
     }
-    /* The team always has the same size: libgomp ends and restarts threads when it shrinks. */
-#pragma omp parallel num_threads(threads)
-    {
-        int worker = omp_get_thread_num();
-        omp_set_num_threads(1); /* of this task, hence of the libraries called in it */
-#pragma omp for schedule(dynamic, 1) nowait
-        for (int64_t c = 0; c < chunks; c++) {
-            int64_t lo = c * grain;
-            fn(user, lo, n - lo < grain ? n : lo + grain, worker);
-        }
+    if (p->process != getpid())
+        start_workers(p);
+    p->fn = fn;
+    p->user = user;
+    p->n = n;
+    p->grain = grain;
+    p->chunks = chunks;
+    p->group = chunks / UINT32_MAX + 1;
+    p->tickets = (chunks - 1) / p->group + 1;
+    atomic_store(&p->left, p->tickets);
+    uint64_t loop = (atomic_load(&p->ticket) >> 32) + 1;
+    atomic_store(&p->ticket, loop << 32 | (uint64_t)p->tickets);
+    if (atomic_load(&p->sleepers)) {
+        pthread_mutex_lock(&p->lock);
+        pthread_cond_broadcast(&p->work);
+        pthread_mutex_unlock(&p->lock);
     }
+    take_chunks(p, 0);
+    wait_for_the_rest(p);
 }
-
-static void end_idle_threads(void)
-{
-#if _OPENMP >= 201811 || defined __clang__ || __GNUC__ >= 9 /* OpenMP 5 */
-    omp_pause_resource_all(omp_pause_soft);
-#endif
-}
-
-static void watch_forks(void)
-{
-    pthread_atfork(end_idle_threads, NULL, NULL);
-}
-
-void threads_survive_fork(void)
-{
-    static pthread_once_t once =
-        PTHREAD_ONCE_INIT; /* handlers belong to the process, for good */
-    pthread_once(&once, watch_forks);
-}
-#else
-void parallel_for(int threads, int64_t n, int64_t grain, RangeFn fn, void *user)
-{
-    (void)threads;
-    if (n > 0)
-        serial_for(n, grain < 1 ? 1 : grain, fn, user);
-}
-
-void threads_survive_fork(void)
-{
-}
-#endif
 
 /* Reads the first line of DIR/NAME into text; false when there is none. */
 static int read_line(const char *dir, const char *name, char *text, int size)

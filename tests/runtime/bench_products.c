@@ -7,7 +7,6 @@
 #include "../../runtime/cpu.h"
 
 #include <dlfcn.h>
-#include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -49,6 +48,7 @@ int main(void)
     }
     blas.scratch = numbers(BLAS_SCRATCH);
     int threads = threads_available();
+    Pool *pool = pool_open(threads);
     printf("%s, %d threads\n", blas.name, threads);
     for (size_t s = 0; s < COUNT_OF(shapes); s++) {
         const int64_t *v = shapes[s];
@@ -69,7 +69,7 @@ int main(void)
                                         a + i * m * k, how.lda, b + i * k * n, how.ldb, 0,
                                         c + i * m * n, n);
                 if (which == 1)
-                    blas_matmul(&blas, threads, &how, a, b, c);
+                    blas_matmul(&blas, pool, &how, a, b, c);
             }
             double t = (now() - start) / repeat;
             best[which] = t < best[which] ? t : best[which];
@@ -82,6 +82,7 @@ int main(void)
         free(b);
         free(c);
     }
+    pool_close(pool);
     free(blas.scratch);
     blas_close(&blas);
     return 0;

@@ -10,8 +10,10 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 static const int thread_counts[] = {1, 2, 4};
+enum { POOLS = 3 };
 enum { CANARY = 64 };
 static const float canary = 12345.5f;
 
@@ -37,8 +39,9 @@ static void naive(const PlanMatmul *how, const float *a, const float *b, int64_t
     }
 }
 
-static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumulate, int64_t m,
-                         int64_t n, int64_t k, int64_t batch, int64_t pad)
+static void test_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb,
+                         bool accumulate, int64_t m, int64_t n, int64_t k, int64_t batch,
+                         int64_t pad)
 {
     PlanMatmul how = {.transpose_a = ta,
                       .transpose_b = tb,
@@ -64,9 +67,9 @@ static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumula
     for (int64_t i = 0; i < room; i++)
         if (i < CANARY || i >= room - CANARY || (i - CANARY) % how.ldc >= n)
             start[i] = canary;
-    for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
+    for (size_t t = 0; t < POOLS; t++) {
         memcpy(c, start, (size_t)room * sizeof *c);
-        blas_matmul(blas, thread_counts[t], &how, a, b, c + CANARY);
+        blas_matmul(blas, pools[t], &how, a, b, c + CANARY);
         if (t == 0)
             memcpy(first, c, (size_t)room * sizeof *c);
         CHECK_CASE(h, !memcmp(first, c, (size_t)room * sizeof *c), text);
@@ -95,7 +98,7 @@ static void test_product(Harness *h, Blas *blas, bool ta, bool tb, bool accumula
     free(first);
 }
 
-static void test_products(Harness *h, Blas *blas)
+static void test_products(Harness *h, Blas *blas, Pool *const *pools)
 {
     static const int64_t shapes[][4] = {
         {1, 1, 1, 1},        {1, 1, 5000, 1},     {7, 1, 13, 3},   {1, 11, 3, 2},
@@ -106,8 +109,9 @@ static void test_products(Harness *h, Blas *blas)
         {5, 7, 3, 0},        {700, 8, 600, 1},    {8, 700, 600, 1}};
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (int flags = 0; flags < 8; flags++)
-            test_product(h, blas, flags & 1, flags & 2, flags & 4, shapes[s][0], shapes[s][1],
-                         shapes[s][2], shapes[s][3], flags == 5 || flags == 2 ? 3 : 0);
+            test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0],
+                         shapes[s][1], shapes[s][2], shapes[s][3],
+                         flags == 5 || flags == 2 ? 3 : 0);
 }
 
 /* ---- by expert ---- */
@@ -147,7 +151,8 @@ static int64_t deal(int kind, int64_t p, int64_t experts, uint64_t *seed)
     return (int64_t)(r * (double)experts);
 }
 
-static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int kind)
+static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const PlanExpert *how,
+                        int kind)
 {
     int64_t pairs = how->tokens * how->choices;
     int64_t size = how->what == EXPERT_Y ? pairs * how->out : how->experts * how->in * how->out;
@@ -169,13 +174,13 @@ static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int
     for (int64_t p = 0; p < pairs; p++)
         index[p] = deal(kind, p, how->experts, &seed);
     naive_expert(how, x, w, index, exact);
-    for (size_t t = 0; t < COUNT_OF(thread_counts); t++) {
+    for (size_t t = 0; t < POOLS; t++) {
         int64_t bytes = expert_scratch(how, thread_counts[t]);
         char *scratch = malloc((size_t)bytes + CANARY);
         memset(scratch, 0xff, (size_t)bytes + CANARY);
         for (int64_t i = 0; i < size + CANARY; i++)
             y[i] = canary;
-        expert_run(blas, thread_counts[t], how, x, w, index, y, scratch);
+        expert_run(blas, pools[t], how, x, w, index, y, scratch);
         if (t == 0)
             memcpy(first, y, (size_t)(size + CANARY) * sizeof *y);
         bool kept = true;
@@ -198,7 +203,7 @@ static void test_expert(Harness *h, const Blas *blas, const PlanExpert *how, int
     free(index);
 }
 
-static void test_experts(Harness *h, const Blas *blas)
+static void test_experts(Harness *h, const Blas *blas, Pool *const *pools)
 {
     static const int64_t shapes[][5] = {
         /* tokens, choices, experts, in, out */
@@ -214,7 +219,7 @@ static void test_experts(Harness *h, const Blas *blas)
                               .experts = shapes[s][2],
                               .in = shapes[s][3],
                               .out = shapes[s][4]};
-            test_expert(h, blas, &how, flags >> 2);
+            test_expert(h, blas, pools, &how, flags >> 2);
         }
 }
 
@@ -238,15 +243,48 @@ static void test_loop(Harness *h)
                          grains[] = {-1, 0, 1, 3, 64, 5000};
     for (size_t s = 0; s < COUNT_OF(sizes); s++)
         for (size_t g = 0; g < COUNT_OF(grains); g++)
-            for (int threads = 1; threads <= 4; threads++) {
+            for (int threads = 0; threads <= 4; threads++) {
+                Pool *pool = threads ? pool_open(threads) : NULL;
                 Marks m = {0};
-                parallel_for(threads, sizes[s], grains[g], mark, &m);
+                parallel_for(pool, sizes[s], grains[g], mark, &m);
                 bool ok = true;
                 for (int64_t i = 0; i < 1000; i++)
                     ok &= m.seen[i] == (i < sizes[s]);
                 CHECK(h, ok);
+                pool_close(pool);
             }
     CHECK(h, threads_available() >= 1);
+}
+
+/* Short loops, one right after the other and with pauses in which the threads fall asleep. */
+static void add_one(void *user, int64_t lo, int64_t hi, int worker)
+{
+    int *v = user;
+    (void)worker;
+    for (int64_t i = lo; i < hi; i++)
+        v[i]++;
+}
+
+static void test_many_loops(Harness *h)
+{
+    enum { LOOPS = 20000, ITEMS = 37 };
+    int v[ITEMS] = {0};
+    Pool *pool = pool_open(4);
+    bool ok = true;
+    for (int i = 0; i < LOOPS; i++) {
+        parallel_for(pool, 1 + i % ITEMS, 1 + i % 3, add_one, v);
+        if (i % 1000 == 999)
+            nanosleep(&(struct timespec){0, 2000000}, NULL);
+    }
+    for (int k = 0; k < ITEMS; k++) {
+        int expected = 0;
+        for (int i = 0; i < LOOPS; i++)
+            expected += 1 + i % ITEMS > k;
+        ok &= v[k] == expected;
+    }
+    CHECK(h, ok);
+    pool_close(pool);
+    pool_close(NULL);
 }
 
 int main(void)
@@ -255,6 +293,10 @@ int main(void)
     char why[512];
     static const char *const names[] = {"onednn", "openblas", "plain"};
     test_loop(&h);
+    test_many_loops(&h);
+    Pool *pools[POOLS];
+    for (int i = 0; i < POOLS; i++)
+        pools[i] = pool_open(thread_counts[i]);
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         Blas blas;
         if (!blas_open(&blas, names[i], why)) {
@@ -262,11 +304,13 @@ int main(void)
             continue;
         }
         blas.scratch = malloc(BLAS_SCRATCH * sizeof *blas.scratch);
-        test_products(&h, &blas);
-        test_experts(&h, &blas);
+        test_products(&h, &blas, pools);
+        test_experts(&h, &blas, pools);
         free(blas.scratch);
         blas_close(&blas);
     }
+    for (int i = 0; i < POOLS; i++)
+        pool_close(pools[i]);
     Blas blas;
     CHECK(&h, !blas_open(&blas, "nonsense", why) && strstr(why, "nonsense"));
     return harness_end(&h);
