@@ -385,6 +385,7 @@ static void host_scalars(Tally *t)
         {"(step ^ -0)", 1},
         {"max(neg(step), -inf)", -7},
         {"(1e-300 * step)", 7e-300},
+        {"(step mod -4)", -1},       {"(neg(step) mod 4)", 1},
     };
     double vars[HV_COUNT] = {[HV_STEP] = 7, [HV_LENGTH] = 100, [HV_PROGRESS] = 0.07,
                              [HV_TRAIN_LOSS] = NAN};
