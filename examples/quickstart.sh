@@ -9,7 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . tests/setup.sh
 
-install_packages flex bison cmake gcc g++ make libc6-dev libdnnl-dev bible-kjv bible-kjv-text
+install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
 mkdir -p build/quickstart
 make_text
 build_vwn build Release

@@ -304,8 +304,6 @@ static Status report_body(void *user)
     ReportCall *c = user;
     Unit *u = c->unit->unit;
     bool json = c->how->json;
-    if (!u)
-        return ST_INPUT;
     Buf b = buf_new(u->ctx->scratch);
     switch (c->what) {
     case VWN_REPORT_CHECK: report_check(&b, u, json); break;
@@ -338,6 +336,8 @@ vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_op
 {
     vwn_report_options plain = {0};
     ReportCall c = {unit, what, how ? how : &plain, out};
+    if (!unit->unit) /* vwn_message still says why */
+        return VWN_INPUT;
     return run(unit->context, report_body, &c);
 }
 
