@@ -43,7 +43,7 @@ struct Backend {
 };
 
 typedef struct CpuOptions {
-    int threads;            /* 0 = as many as the process may use */
+    int threads;            /* 0 = as many as the process may use; at most 1024 */
     const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
     const char *compiler;   /* NULL = $CC, cc, gcc, clang, whichever works first */
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */

@@ -27,6 +27,7 @@ Status cpu_fail(Backend *b, Status status, const char *fmt, ...)
 
 /* ---- memory ---- */
 
+enum { THREADS_MOST = 1024 };
 enum { PAGE_HUGE = 2 << 20, LARGE_BLOCK = 2 << 20, ALIGNMENT = 64 };
 
 static uint64_t round_huge(uint64_t bytes)
@@ -246,6 +247,8 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)
         cpu->base.threads = threads_available();
+    if (cpu->base.threads > THREADS_MOST)
+        cpu->base.threads = THREADS_MOST;
     Status status = ST_ENVIRONMENT;
     void *scratch = NULL;
     if (!blas_open(&cpu->blas, how->products, why))

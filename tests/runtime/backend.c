@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 static const char *const both[] = {"k_scale", HAND_SCALE, "k_twice", HAND_TWICE, NULL};
@@ -363,6 +364,33 @@ static void test_processes(Harness *h)
     signal(SIGCHLD, SIG_DFL);
 }
 
+static void on_alarm(int number)
+{
+    (void)number;
+}
+
+/* Signals arrive all the time, and nothing is restarted by the system. */
+static void test_signals(Harness *h)
+{
+    struct sigaction act = {.sa_handler = on_alarm}, before;
+    struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
+    Ctx *ctx = ctx_new(NULL);
+    char why[512];
+    Backend *b = NULL;
+    Module *m = NULL;
+    HandPlan plan;
+    hand_plan(&plan, ctx, both);
+    sigaction(SIGALRM, &act, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = "", .threads = 3}, &b, why) == ST_OK);
+    CHECK(h, b && b->ops->build(b, &plan.plan, &m, NULL) == ST_OK && run_both(b, m, 9999, 5));
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    b->ops->drop(b, m);
+    b->ops->close(b);
+    ctx_free(ctx);
+}
+
 static void test_describe(Harness *h)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -400,6 +428,7 @@ int main(void)
     test_memory(&h);
     test_nth_allocation(&h, folder);
     test_processes(&h);
+    test_signals(&h);
     test_describe(&h);
     CHECK(&h, count_files(temporary, "") == 0);
     test_temporary(&h, temporary);
