@@ -329,7 +329,6 @@ static void load_state(Trainer *tr)
                     tr->from->file.path);
     if (!checkpoint_load(&tr->session, tr->model, tr->from, true, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
-    tr->now = tr->from->progress;
     tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
         ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",

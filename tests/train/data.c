@@ -203,6 +203,8 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     session_close(&o.s);
 }
 
+static uint32_t big = 60000; /* the token that is too large */
+
 static void put_shard(const char *path, int header, int bits, int n, int count, int big_at)
 {
     unsigned char bytes[1024 + 4 * 600] = {0};
@@ -210,7 +212,7 @@ static void put_shard(const char *path, int header, int bits, int n, int count, 
     if (header)
         memcpy(bytes, head, sizeof head);
     for (int i = 0; i < n; i++) {
-        uint32_t v = i == big_at ? 60000 : (uint32_t)(i * 31 % 1000);
+        uint32_t v = i == big_at ? big : (uint32_t)(i * 31 % 1000);
         memcpy(bytes + header + i * (bits / 8), &v, (size_t)bits / 8);
     }
     write_file(path, bytes, (size_t)(header + n * (bits / 8)));
@@ -261,6 +263,16 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             CHECK(t, reopen(&o) == ST_OK && !read_all(&o.data->train, why));
             const char *place = arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
             CHECKF(t, strstr(why, place), "%s, not %s", why, place);
+            session_close(&o.s);
+            big = 1000;
+            put_shard(p1, header, bits, 300, 300, 150);
+            CHECK(t, reopen(&o) == ST_OK && !read_all(&o.data->train, why));
+            CHECK(t, strstr(why, "token 1000 is not below the vocabulary of 1000"));
+            big = 999;
+            session_close(&o.s);
+            put_shard(p1, header, bits, 300, 300, 150);
+            CHECK(t, reopen(&o) == ST_OK && read_all(&o.data->train, why));
+            big = 60000;
             /* cut while it is read */
             session_close(&o.s);
             put_shard(p1, header, bits, 300, 300, -1);

@@ -129,7 +129,8 @@ static const char *const names[PARAMS] = {"W", "b", "s", "f"};
 
 static double near(double a, double b)
 {
-    return fabs(a - b) / (1e-12 + fabs(a) + fabs(b));
+    double d = fabs(a - b) / (1e-12 + fabs(a) + fabs(b));
+    return d <= 1 ? d : 1; /* NaN is far */
 }
 
 static void compare(Tally *t, const Setting *o, const char *what)

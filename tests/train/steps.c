@@ -195,6 +195,17 @@ static void micro_batches(Tally *t, Ctx *ctx)
                    gradient[i], slope);
         }
     }
+    /* a parameter that no loss reads: zeros at first, then left alone */
+    Param lost = {.path = name_str(ctx, "lost"), .shape = {.rank = 1, .d = {DIM(3)}}, .elements = 3};
+    lost.value = ir_ext(m->model->graph, EXT_PARAM, lost.path, DT_REAL, &lost.shape);
+    vec_push(ctx->program, &m->model->param, lost);
+    m->train->optimizer.frozen = NULL;
+    set_up(&part, step_gradient(m->model, m->train, true, ctx->program), 2, 0);
+    bound(&part, EXT_GRAD, "lost")->real[1] = 7;
+    evaluate(&part, 2);
+    CHECK(t, bound(&part, EXT_GRAD, "lost")->real[1] == 0);
+    set_up(&more, step_gradient(m->model, m->train, false, ctx->program), 2, 0);
+    CHECK(t, !bound(&more, EXT_GRAD, "lost") && bound(&more, EXT_GRAD, "head.W"));
     CHECK(t, !bound(&whole, EXT_GRAD, "hidden.gain"));
     u->train->optimizer.frozen[0] = true;
     set_up(&part, step_gradient(u->model, u->train, true, ctx->program), B, 0);

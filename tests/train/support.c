@@ -193,6 +193,16 @@ static void constant(Arena *a, Optimizer *o, const char *name, double value)
     vec_push(a, &o->constant, c);
 }
 
+/* 1 + 0.03 times what the variable says, within bounds; 1 while it is not a number. */
+static const HostExpr *near_one(Arena *a, HostVar var)
+{
+    const HostExpr *v = host_var(a, var), *most = host_const(a, 5);
+    const HostExpr *known = host_op(a, HO_LT, v, most, NULL);
+    const HostExpr *part = host_op(a, HO_IF, known, v, host_const(a, 0));
+    return host_op(a, HO_ADD, host_const(a, 1), host_op(a, HO_MUL, part, host_const(a, 0.03), NULL),
+                   NULL);
+}
+
 static Train *tiny_train(Ctx *ctx, const TinyOptions *how, const Model *m)
 {
     Arena *a = ctx->program;
@@ -216,6 +226,10 @@ static Train *tiny_train(Ctx *ctx, const TinyOptions *how, const Model *m)
     const HostExpr *progress = host_var(a, HV_PROGRESS);
     const HostExpr *left = host_op(a, HO_SUB, host_const(a, 1.1), progress, NULL);
     o->lr = host_op(a, HO_MUL, host_const(a, how->lr > 0 ? how->lr : 0.02), left, NULL);
+    /* a resumed run must know the latest losses, or its rate differs */
+    o->lr = host_op(a, HO_MUL, o->lr, near_one(a, HV_TRAIN_LOSS), NULL);
+    o->lr = host_op(a, HO_MUL, o->lr, near_one(a, HV_EVAL_LOSS), NULL);
+    o->lr = host_op(a, HO_MUL, o->lr, near_one(a, HV_GRAD_NORM), NULL);
     constant(a, o, "beta1", 0.9);
     constant(a, o, "beta2", 0.99);
     constant(a, o, "eps", 1e-8);
@@ -241,6 +255,8 @@ Unit *tiny_unit(Ctx *ctx, const TinyOptions *how)
     return u;
 }
 
+int64_t tiny_batch;
+
 static char *tiny_text(Unit *u, Arena *arena)
 {
     const Train *t = u->train;
@@ -258,7 +274,7 @@ static Unit *tiny_check(Ctx *ctx, const CheckOptions *how)
         diag_error(ctx, "E0001", NO_SPAN, "", "not a tiny model");
         return NEW(ctx->program, Unit);
     }
-    TinyOptions o = {.vocab = v[0], .width = v[1], .context = v[2], .batch = v[3], .steps = v[4],
+    TinyOptions o = {.vocab = v[0], .width = v[1], .context = v[2], .batch = tiny_batch ? tiny_batch : v[3], .steps = v[4],
                      .text = arena_copy(ctx->program, path, strlen(path))};
     return tiny_unit(ctx, &o);
 }

@@ -41,6 +41,7 @@ Unit *tiny_unit(Ctx *ctx, const TinyOptions *how);
 /* A context as vwn_open makes it. */
 vwn_context *tiny_context(bool reference, int threads);
 void tiny_close(vwn_context *v);
+extern int64_t tiny_batch; /* not 0: the batch of what `check` makes */
 extern const Hooks tiny_hooks; /* resolved_text gives "tiny V W T" from which check makes the unit */
 
 /* A text of n bytes over a few letters with some structure. */
