@@ -45,7 +45,7 @@ typedef enum ValueKind {
 
 typedef struct ValueList {
     Value *v;
-    size_t n;
+    size_t n, total; /* total: values at any depth, against a limit */
 } ValueList;
 typedef struct Field {
     Name name; /* NULL for positional arguments of a spec */
@@ -222,6 +222,7 @@ struct Eval {
     /* the model being built */
     struct Builder *build;
     int64_t steps;          /* work done, against limits */
+    Span at;                /* where it was done last */
 };
 
 /* The model under construction (check_model.c). */
@@ -299,6 +300,8 @@ bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *wha
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);
 bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
 Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
+/* A tensor given with every batch; E0312 when the model declared it otherwise before. */
+Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at);
 Value binary(Eval *ev, const Ast *e, Value a, Value b);
 const HostExpr *to_host(Eval *ev, const Value *v); /* NULL when not a number or run-time scalar */
 const char *expr_text(Eval *ev, const Ast *e);
@@ -348,6 +351,8 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
 bool block_has_method(const BlockValue *b, Name method);
 const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
 BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
+/* Files what is wrong with the signatures of a block and of the blocks in its body. */
+void block_check_signature(Eval *ev, const Ast *block);
 Value call(Eval *ev, const Ast *e, Env *env, Scope *scope);
 
 /* ---- models (check_model.c) ---- */

@@ -27,6 +27,81 @@ BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file)
     return b;
 }
 
+/* ---- signatures ---- */
+
+static bool known_type(const Ast *type)
+{
+    static const char *const names[] = {"dim", "int", "float", "rel", "bool", "string", "name", "fn", "init", "list",
+                                        "block"};
+    if (type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of")) {
+        bool words = type->kid[1]->n > 0;
+        for (uint32_t i = 0; i < type->kid[1]->n; i++)
+            words &= type->kid[1]->kid[i]->kind == AST_ID;
+        return words;
+    }
+    for (size_t i = 0; type->kind == AST_ID && i < COUNT_OF(names); i++)
+        if (!strcmp(names[i], type->name))
+            return true;
+    return type->kind == AST_LIST;
+}
+
+static void check_shape_type(Eval *ev, const Ast *type)
+{
+    for (uint32_t i = 0; type->kind == AST_LIST && i < type->n; i++) {
+        AstKind kind = type->kid[i]->kind;
+        if (kind == AST_STAR || (kind == AST_DOTS && i > 0)) {
+            Diag *d = err(ev, "E0308", type->kid[i]->span, "",
+                          kind == AST_STAR ? "`*` has no meaning in a shape" : "`..` stands first in a shape, and once");
+            diag_help(ev->ctx, d, "`_` stands for any one dimension");
+        }
+    }
+}
+
+static void check_duplicates(Eval *ev, const Ast *block)
+{
+    for (int a = 0; a < 2; a++)
+        for (uint32_t i = 0; block->kid[a] && i < block->kid[a]->n; i++) {
+            const Ast *one = block->kid[a]->kid[i];
+            for (int b = 0; b <= a; b++)
+                for (uint32_t k = 0; block->kid[b] && k < (b == a ? i : block->kid[b]->n); k++)
+                    if (block->kid[b]->kid[k]->name == one->name) {
+                        Diag *d = err(ev, "E0112", one->name_span, "", "`%s` is declared twice", one->name);
+                        diag_label(ev->ctx, d, block->kid[b]->kid[k]->name_span, "first declared here");
+                    }
+        }
+}
+
+void block_check_signature(Eval *ev, const Ast *block)
+{
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *type = block->kid[0]->kid[i]->kid[0];
+        check_shape_type(ev, type);
+        if (known_type(type))
+            continue;
+        Diag *d = err(ev, "E0102", type->span, "", "there is no type `%s`", expr_text(ev, type));
+        diag_note(ev->ctx, d, "types are dim, int, float, rel, bool, string, name, fn, init, list, block,"
+                              " one_of(word, ...) and shapes such as [n, m]");
+    }
+    for (uint32_t i = 0; block->kid[1] && i < block->kid[1]->n; i++) {
+        const Ast *par = block->kid[1]->kid[i], *type = par->kid[0];
+        check_shape_type(ev, type);
+        bool sub = type->kind == AST_ID && !strcmp(type->name, "block");
+        if (type->kind != AST_LIST && !sub)
+            err(ev, "E0206", type->span, "", "`%s` is a tensor, so its type is a shape such as [.., D]", par->name);
+        else if (par->kid[1])
+            err(ev, "E0110", par->kid[1]->span, "", "a tensor has no default");
+    }
+    if (block->kid[2]) {
+        check_shape_type(ev, block->kid[2]);
+        if (block->kid[2]->kind != AST_LIST)
+            err(ev, "E0206", block->kid[2]->span, "", "the result of a block is declared as a shape such as [.., D]");
+    }
+    check_duplicates(ev, block);
+    for (uint32_t i = 0; i < block->kid[3]->n; i++)
+        if (block->kid[3]->kid[i]->kind == AST_BLOCK)
+            block_check_signature(ev, block->kid[3]->kid[i]);
+}
+
 const Ast *block_param(const BlockDef *d, Name name)
 {
     const Ast *params = d->ast->kid[0];
@@ -462,8 +537,13 @@ static void exec_check(Body *b, const Ast *it)
 {
     check_attr_known(b, it->kid[2]);
     Value v = eval(b->ev, it->kid[0], b->env, b->scope);
-    if (v.kind == V_POISON || (v.kind == V_BOOL && v.num != 0))
+    if (v.kind == V_BOOL && v.num != 0)
         return;
+    if (v.kind == V_POISON) { /* what follows relies on it */
+        b->returned = true;
+        b->result = v;
+        return;
+    }
     if (v.kind != V_BOOL) {
         err(b->ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
         return;
@@ -508,7 +588,8 @@ static void param_options(Body *b, const Ast *it, Param *p)
         } else if (key && !strcmp(key, "decay")) {
             eval_number(b->ev, s->kid[1], b->env, b->scope, key, &p->decay);
         } else if (key && !strcmp(key, "frozen")) {
-            Value v = eval(b->ev, s->kid[1], b->env, b->scope);
+            static const Ast bool_type = {.kind = AST_ID, .name = "bool"};
+            Value v = eval_as(b->ev, s->kid[1], b->env, b->scope, &bool_type, key);
             p->frozen = v.kind == V_BOOL && v.num != 0;
         } else {
             static const char *const known[] = {"group", "lr_scale", "decay", "frozen"};
@@ -527,6 +608,8 @@ static void param_options(Body *b, const Ast *it, Param *p)
 
 static bool param_init_value(Body *b, const Ast *it, Param *p)
 {
+    if (!p->elements)
+        return true; /* nothing to fill, and fan_in may be 0 */
     Fan fan = {1, 1, &p->shape};
     if (p->shape.rank >= 1)
         fan.fan_out = (double)p->shape.d[p->shape.rank - 1].n;
@@ -546,6 +629,11 @@ static bool param_init_value(Body *b, const Ast *it, Param *p)
     if (v.kind != V_INIT)
         return false;
     p->init = *v.init;
+    if (p->init.kind == INIT_EYE && p->shape.rank < 2) {
+        err(b->ev, "E0315", it->kid[1]->span, "", "`eye` fills matrices, `%s` is %s", it->name,
+            expr_text(b->ev, it->kid[0]));
+        return false;
+    }
     if (p->init.kind == INIT_LIST && (int64_t)p->init.n != p->elements) {
         err(b->ev, "E0315", it->kid[1]->span, "", "`%s` has %lld entries, the list has %zu", it->name,
             (long long)p->elements, p->init.n);
@@ -620,10 +708,19 @@ static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
         return;
     Model *m = b->ev->build->model;
     if (!strcmp(kind, "output")) {
+        for (size_t i = 0; i < m->output.n; i++)
+            if (m->output.v[i].name == name) {
+                err(b->ev, "E0112", it->kid[0]->span, "", "a second output `%s` in one model", name);
+                return;
+            }
         vec_push(b->ev->arena, &m->output, (ModelOutput){name, v.val});
         return;
     }
     const Shape *s = shape_of(b->ev->build->g, v.val);
+    if (node_at(b->ev->build->g, v.val)->dtype == DT_INT) {
+        err(b->ev, "E0310", it->kid[1]->span, "", "`%s.%s` must be a real number; convert with cast(x, real)", kind, name);
+        return;
+    }
     if (s->rank != 0) {
         Buf got = buf_new(b->ev->arena);
         shape_print(&got, s);
@@ -711,6 +808,11 @@ static void exec(Body *b, const Ast *items)
         case AST_RETURN:
             b->result = eval(b->ev, it->kid[0], b->env, b->scope);
             b->returned = true;
+            for (uint32_t k = i + 1; k < items->n; k++)
+                if (items->kid[k]->kind != AST_OFF) {
+                    err(b->ev, "E0110", items->kid[k]->span, "", "nothing after `return` is reached");
+                    break;
+                }
             break;
         case AST_OFF: break;
         default: {

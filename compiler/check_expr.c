@@ -134,6 +134,8 @@ Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope)
 
 /* ---- declared types ---- */
 
+static const double LARGEST_DIM = 4503599627370496.0; /* 2^52 */
+
 static Value to_init(Eval *ev, Value v, Span at)
 {
     Init *i = NEW(ev->arena, Init);
@@ -202,6 +204,10 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
     if (v.kind == V_POISON || v.kind == V_NONE)
         return v;
     if (!strcmp(t, "dim")) {
+        if (v.kind == V_NUM && v.num > LARGEST_DIM) {
+            err(ev, "E0208", at, "", "`%s` = %.6g is too large for a dimension", what, v.num);
+            return v_poison();
+        }
         if (v.kind == V_DIM || (v.kind == V_NUM && is_whole(v.num) && v.num >= 0))
             return v.kind == V_NUM ? v_num(rint(v.num)) : v;
         if (v.kind == V_NUM && v.num < 0) {
@@ -268,6 +274,22 @@ static bool is_one_of(const Ast *type)
     return type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of");
 }
 
+static const char *shape_words(Eval *ev, const Value *v);
+
+/* The number of axes, and the extents that are written as numbers. */
+static bool literal_shape_fits(Eval *ev, const Value *v, const Ast *type)
+{
+    const Shape *s = shape_of(ev->build->g, v->val);
+    for (uint32_t i = 0; i < type->n; i++)
+        if (type->kid[i]->kind == AST_DOTS)
+            return true;
+    bool fits = s->rank == type->n;
+    for (uint32_t i = 0; fits && i < type->n; i++)
+        if (type->kid[i]->kind == AST_NUM)
+            fits = dim_static(s->d[i]) && (double)s->d[i].n == ast_number(ev->ctx, type->kid[i]).value;
+    return fits;
+}
+
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env)
 {
     (void)env;
@@ -279,7 +301,11 @@ Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, 
     if (is_one_of(type))
         return check_one_of(ev, v, type, at, what);
     if (type->kind == AST_LIST && v.kind == V_LIST)
-        return to_tensor(ev, v, at);
+        v = to_tensor(ev, v, at);
+    if (type->kind == AST_LIST && v.kind == V_TENSOR && !literal_shape_fits(ev, &v, type)) {
+        err(ev, "E0312", at, "", "`%s` is declared as %s, got %s", what, expr_text(ev, type), shape_words(ev, &v));
+        return v_poison();
+    }
     return v;
 }
 
@@ -314,7 +340,11 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
         *out = v->dim;
         return true;
     }
-    if (v->kind == V_NUM && is_whole(v->num) && v->num >= 0 && v->num <= 9e15) {
+    if (v->kind == V_NUM && v->num > LARGEST_DIM) {
+        err(ev, "E0208", at, "", "%.6g is too large for a dimension", v->num);
+        return false;
+    }
+    if (v->kind == V_NUM && is_whole(v->num) && v->num >= 0) {
         *out = DIM((int64_t)rint(v->num));
         return true;
     }
@@ -430,6 +460,16 @@ Value to_tensor(Eval *ev, Value v, Span at)
     return v_poison();
 }
 
+/* Nodes of the expression as a tree, up to `most`. */
+static size_t host_nodes(const HostExpr *e, size_t most)
+{
+    size_t n = e ? 1 : 0;
+    const HostExpr *kid[3] = {e ? e->a : NULL, e ? e->b : NULL, e ? e->c : NULL};
+    for (int i = 0; i < 3 && n < most; i++)
+        n += kid[i] ? host_nodes(kid[i], most - n) : 0;
+    return n;
+}
+
 const HostExpr *to_host(Eval *ev, const Value *v)
 {
     if (v->kind == V_HOST)
@@ -537,6 +577,10 @@ static Value tensor_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Va
         diag_help(ev->ctx, d, "convert the integers: `cast(x, real)`");
         return v_poison();
     }
+    if (xi && row->op == OP_MOD && b.kind == V_NUM && b.num == 0) {
+        err(ev, "E0208", e->span, "", "division by zero");
+        return v_poison();
+    }
     if (xi && (row->op == OP_DIV || row->op == OP_POW)) {
         err(ev, "E0310", e->name_span, "", "`%s` is not defined for tensors of integers", row->text);
         return v_poison();
@@ -564,6 +608,9 @@ static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
         err(ev, "E0206", e->span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text, value_kind_name(&b));
         return v_poison();
     }
+    enum { MOST = 1000 };
+    if (host_nodes(x, MOST) + host_nodes(y, MOST) >= MOST)
+        limit(ev, e->span, "terms of a run-time expression", MOST);
     const HostExpr *r = row->swap ? host_op(ev->arena, row->host, y, x, NULL)
                                   : host_op(ev->arena, row->host, x, y, NULL);
     return v_host(row->negate ? host_op(ev->arena, HO_NOT, r, NULL, NULL) : r);
@@ -571,22 +618,28 @@ static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
 
 static Value number_binary(Eval *ev, const Ast *e, const OpRow *row, double x, double y)
 {
+    double r;
     switch (row->op) {
-    case OP_ADD: return v_num(x + y);
-    case OP_SUB: return v_num(x - y);
-    case OP_MUL: return v_num(x * y);
-    case OP_POW: return v_num(pow(x, y));
+    case OP_ADD: r = x + y; break;
+    case OP_SUB: r = x - y; break;
+    case OP_MUL: r = x * y; break;
+    case OP_POW: r = pow(x, y); break;
     case OP_DIV:
     case OP_MOD:
         if (y == 0) {
             err(ev, "E0208", e->span, "", "division by zero");
             return v_poison();
         }
-        return v_num(row->op == OP_DIV ? x / y : x - y * floor(x / y));
+        r = row->op == OP_DIV ? x / y : x - y * floor(x / y);
+        break;
     case OP_LT: return v_bool(row->swap ? y < x : x < y);
     case OP_LE: return v_bool(row->swap ? y <= x : x <= y);
     default: return v_bool((x == y) != row->negate);
     }
+    if (isfinite(r))
+        return v_num(r);
+    err(ev, "E0208", e->span, "", "%.6g %s %.6g is not a finite number", x, row->text, y);
+    return v_poison();
 }
 
 static bool quantity_binary(Eval *ev, const OpRow *row, const Value *a, const Value *b, Value *out)
@@ -841,6 +894,24 @@ static Value scope_field(Eval *ev, const Ast *e, Scope *scope)
     return v_poison();
 }
 
+Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at)
+{
+    Graph *g = ev->build->g;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *x = &g->ext.v[i];
+        if (x->kind != EXT_INPUT || x->name != name || (x->dtype == dtype && shape_eq(&x->shape, s)))
+            continue;
+        Buf had = buf_new(ev->arena), wants = buf_new(ev->arena);
+        shape_print(&had, &x->shape);
+        shape_print(&wants, s);
+        err(ev, "E0312", at, "", "input `%s` is %s %s here, but %s %s elsewhere in this model", name,
+            dtype == DT_INT ? "int" : "real", wants.s, x->dtype == DT_INT ? "int" : "real", had.s);
+        return v_poison();
+    }
+    g->span = at;
+    return v_tensor(ir_ext(g, EXT_INPUT, name, dtype, s));
+}
+
 static Value input_field(Eval *ev, const Ast *e)
 {
     Shape s = {.rank = 2, .d = {DIM_B, DIM_T}};
@@ -854,8 +925,7 @@ static Value input_field(Eval *ev, const Ast *e)
                               " declared with `input(name, [shape])`");
         return v_poison();
     }
-    ev->build->g->span = e->span;
-    return v_tensor(ir_ext(ev->build->g, EXT_INPUT, e->name, DT_INT, &s));
+    return graph_input(ev, e->name, DT_INT, &s, e->span);
 }
 
 static Value argument_of(Eval *ev, const Ast *e, Env *env, Scope *scope, bool *found)

@@ -307,6 +307,8 @@ static void collect(Eval *ev, File *f)
             Binding *b = declare(ev, f, it->name, it->name_span);
             if (b)
                 b->value = (Value){.kind = V_BLOCK, .block = block_value(ev, it, f->env, f)};
+            if (!f->quiet)
+                block_check_signature(ev, it);
             break;
         }
         case AST_CHECK: vec_push(ev->arena, &f->checks, it); break;

@@ -297,6 +297,10 @@ static bool reads_width(Node1 *n, const Value *h)
     Dim d;
     if (!value_dim(ev, &w, at, "width", &d))
         return false;
+    if (dim_static(d) && d.n == 0) {
+        err(ev, "E0404", scope_find(n->scope, name_str(ev->ctx, "width"), NULL)->span, "", "`width` of `%s` is 0", n->path);
+        return false;
+    }
     if (s->rank && dim_eq(s->d[s->rank - 1], d))
         return true;
     Buf b = buf_new(ev->arena);

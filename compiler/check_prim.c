@@ -77,6 +77,12 @@ static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
     const Ast *t = !strcmp(p->type, "int") ? &int_type : !strcmp(p->type, "float") ? &float_type
                    : !strcmp(p->type, "dim") ? &dim_type : !strcmp(p->type, "list") ? &list_type
                    : !strcmp(p->type, "bool") ? &bool_type : !strcmp(p->type, "text") ? &text_type : NULL;
+    if (t == &float_type && v.kind == V_HOST) {
+        Diag *d = err(ev, "E0202", e->span, "known only while training", "`%s` of `%s` must be known when compiling",
+                      p->name, a->prim->name);
+        diag_note(ev->ctx, d, "run-time quantities may stand in a learning rate, the weight of a loss and `when`");
+        return v_poison();
+    }
     return t ? check_type(ev, v, t, e->span, p->name, a->env) : v;
 }
 
@@ -166,7 +172,11 @@ Value prim_call(Eval *ev, const Prim *prim, const Ast *e, Env *env, Scope *scope
         ev->build->g->span = e->span;
         ev->build->g->name = scope ? scope->path : ev->build->g->name;
     }
-    return prim->run(&a);
+    Value v = prim->run(&a);
+    if (v.kind != V_NUM || isfinite(v.num))
+        return v;
+    err(ev, "E0208", e->span, "", "`%s` is not a finite number here", expr_text(ev, e));
+    return v_poison();
 }
 
 Value prim_apply1(Eval *ev, const Prim *p, Value x, Span at)
@@ -215,7 +225,11 @@ const char *prim_shape_text(PrimArgs *a, size_t i)
 bool prim_axis(PrimArgs *a, size_t i, uint8_t rank, int *axis)
 {
     double k = a->v[i].num;
-    if (a->v[i].kind != V_NUM || !is_whole(k) || k < -rank || k > rank || k == 0) {
+    if (a->v[i].kind != V_NUM) {
+        prim_fail(a, "E0206", i, "an axis is a whole number, got %s", value_kind_name(&a->v[i]));
+        return false;
+    }
+    if ( !is_whole(k) || k < -rank || k > rank || k == 0) {
         prim_fail(a, "E0318", i, "axis %s does not exist in a tensor of %d dimensions", value_text(a->ev, &a->v[i]), rank);
         return false;
     }
@@ -491,7 +505,12 @@ static Value p_trunc_normal(PrimArgs *a)
     return make_init(a, INIT_TRUNC_NORMAL, a->v[0].num, a->v[1].num);
 }
 
-static Value p_uniform(PrimArgs *a) { return make_init(a, INIT_UNIFORM, a->v[0].num, a->v[1].num); }
+static Value p_uniform(PrimArgs *a)
+{
+    if (a->v[0].num > a->v[1].num)
+        return prim_fail(a, "E0208", 0, "`uniform` needs low <= high");
+    return make_init(a, INIT_UNIFORM, a->v[0].num, a->v[1].num);
+}
 static Value p_fill(PrimArgs *a) { return make_init(a, INIT_FILL, a->v[0].num, 0); }
 static Value p_zeros(PrimArgs *a) { return make_init(a, INIT_FILL, 0, 0); }
 static Value p_ones(PrimArgs *a) { return make_init(a, INIT_FILL, 1, 0); }

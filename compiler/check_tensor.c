@@ -13,7 +13,7 @@
 static Value p_reshape(PrimArgs *a)
 {
     Shape to;
-    if (!eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "reshape"))
+    if (!eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "to"))
         return v_poison();
     Dim had, want;
     shape_size(prim_shape(a, 0), &had);
@@ -56,6 +56,7 @@ static Value p_concat(PrimArgs *a)
     if (a->n_rest > 1 && !dim_static(s->d[axis]))
         return prim_fail(a, "E0320", 1, "tensors cannot be put together along an axis whose extent is known only when training");
     Val *x = NEW_ARRAY(a->ev->arena, Val, a->n_rest);
+    int64_t extent = 0;
     for (size_t i = 0; i < a->n_rest; i++) {
         const Shape *t = shape_of(g, a->rest[i].val);
         bool fits = t->rank == s->rank && node_at(g, a->rest[i].val)->dtype == node_at(g, a->rest[0].val)->dtype;
@@ -68,7 +69,13 @@ static Value p_concat(PrimArgs *a)
             return prim_fail(a, "E0320", 0, "cannot put %s and %s together along axis %d", b.s, c.s, axis + 1);
         }
         x[i] = a->rest[i].val;
+        extent += t->d[axis].n;
     }
+    Shape joined = *s;
+    Dim size;
+    joined.d[axis] = a->n_rest > 1 ? DIM(extent) : s->d[axis];
+    if (!shape_size(&joined, &size))
+        return prim_fail(a, "E0008", 0, "limit `tensor size` reached: 2^53 elements");
     return v_tensor(a->n_rest == 1 ? x[0] : ir_concat(g, x, a->n_rest, axis));
 }
 
@@ -149,6 +156,11 @@ static Value p_pad(PrimArgs *a)
     int64_t n, k = (int64_t)a->v[1].num;
     if (!static_extent(a, 2, &axis, &n))
         return v_poison();
+    Shape wide = *prim_shape(a, 0);
+    Dim size;
+    wide.d[axis] = DIM(k);
+    if (!shape_size(&wide, &size))
+        return prim_fail(a, "E0008", 1, "limit `tensor size` reached: 2^53 elements");
     if (a->v[1].kind != V_NUM || k < n)
         return prim_fail(a, "E0322", 1, "cannot pad %lld coordinates to %s", (long long)n, value_text(a->ev, &a->v[1]));
     return k == n ? a->v[0] : v_tensor(ir_pad(prim_graph(a), a->v[0].val, axis, 0, k - n));
@@ -166,6 +178,9 @@ static Value with_axis(PrimArgs *a, int axis, Dim extent)
     one.d[axis] = DIM(1);
     full = one;
     full.d[axis] = extent;
+    Dim size;
+    if (!shape_size(&full, &size))
+        return prim_fail(a, "E0008", 1, "limit `tensor size` reached: 2^53 elements");
     Graph *g = prim_graph(a);
     Val v = ir_reshape(g, a->v[0].val, &one);
     return v_tensor(dim_eq(extent, DIM(1)) ? v : ir_broadcast(g, v, &full));
@@ -205,7 +220,7 @@ static Value p_squeeze(PrimArgs *a)
 static Value p_broadcast(PrimArgs *a)
 {
     Shape to, out;
-    if (!eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "broadcast"))
+    if (!eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "to"))
         return v_poison();
     if (!shape_broadcast(prim_shape(a, 0), &to, &out) || !shape_eq(&out, &to)) {
         Buf b = buf_new(a->ev->arena);
@@ -222,6 +237,9 @@ static Value p_shift(PrimArgs *a)
         return v_poison();
     if (!strcmp(a->prim->name, "roll"))
         return v_tensor(ir_roll(prim_graph(a), a->v[0].val, axis, (int64_t)a->v[1].num));
+    bool integer = node_at(prim_graph(a), a->v[0].val)->dtype == DT_INT;
+    if (integer && (!is_whole(a->v[3].num) || fabs(a->v[3].num) >= 2e9))
+        return prim_fail(a, "E0310", 3, "a tensor of integers is filled with a whole number below 2e9, got %.6g", a->v[3].num);
     return v_tensor(ir_shift(prim_graph(a), a->v[0].val, axis, (int64_t)a->v[1].num, a->v[3].num));
 }
 
@@ -229,7 +247,7 @@ static Value p_shift(PrimArgs *a)
 
 static Value p_gather(PrimArgs *a)
 {
-    if (!prim_integer(a, 1))
+    if (!prim_real(a, 0) || !prim_integer(a, 1))
         return v_poison();
     if (!prim_shape(a, 0)->rank || prim_shape(a, 0)->rank - 1 + prim_shape(a, 1)->rank > MAX_RANK)
         return prim_fail(a, "E0318", 0, "`gather` needs a table, got %s", prim_shape_text(a, 0));
@@ -259,6 +277,13 @@ static Value p_one_hot(PrimArgs *a)
         return v_poison();
     if (a->v[1].kind != V_NUM)
         return prim_fail(a, "E0206", 1, "`one_hot` needs a static number of classes");
+    Shape s = *prim_shape(a, 0);
+    Dim size;
+    if (s.rank == MAX_RANK)
+        return prim_fail(a, "E0008", 0, "limit `rank` reached: %d", MAX_RANK);
+    s.d[s.rank++] = DIM((int64_t)a->v[1].num);
+    if (!shape_size(&s, &size))
+        return prim_fail(a, "E0008", 1, "limit `tensor size` reached: 2^53 elements");
     return v_tensor(ir_one_hot(prim_graph(a), a->v[0].val, (int64_t)a->v[1].num));
 }
 
@@ -333,6 +358,10 @@ static Value p_sdpa(PrimArgs *a)
         return prim_fail(a, "E0323", 1, "a causal mask needs as many keys as queries");
     if (a->v[7].num < 0 || a->v[7].num >= 1)
         return prim_fail(a, "E0208", 7, "`dropout` must be in [0, 1)");
+    if (a->v[5].num < 0)
+        return prim_fail(a, "E0208", 5, "`window` must not be negative");
+    if (a->v[6].num < 0)
+        return prim_fail(a, "E0208", 6, "`softcap` must not be negative");
     Sdpa how = {.causal = causal, .scale = a->v[4].num, .window = (int64_t)a->v[5].num, .softcap = a->v[6].num,
                 .dropout = a->v[7].num, .site = random_site(a)};
     return v_tensor(ir_sdpa(prim_graph(a), a->v[0].val, a->v[1].val, a->v[2].val, &how));
@@ -351,11 +380,18 @@ static Value p_rotary(PrimArgs *a)
     if (a->v[3].kind == V_LIST) {
         n = a->v[3].list->n;
         freq = NEW_ARRAY(a->ev->arena, double, n + 1);
-        for (size_t i = 0; i < n; i++)
+        for (size_t i = 0; i < n; i++) {
+            if (a->v[3].list->v[i].kind != V_NUM)
+                return prim_fail(a, "E0206", 3, "`freqs` is a list of numbers");
             freq[i] = a->v[3].list->v[i].num;
+        }
     } else {
         if (a->v[1].kind != V_NUM)
             return prim_fail(a, "E0104", 0, "`rotary` needs `base` or a list `freqs`");
+        if (a->v[1].num <= 0)
+            return prim_fail(a, "E0208", 1, "`base` must be positive");
+        if (a->v[2].kind != V_NONE && a->v[2].kind != V_NUM)
+            return prim_fail(a, "E0206", 2, "`dims` must be a number, got %s", value_kind_name(&a->v[2]));
         double dims = a->v[2].kind == V_NONE ? (double)d : a->v[2].num;
         if (!is_whole(dims) || fmod(rint(dims), 2) != 0 || dims < 0 || dims > (double)d)
             return prim_fail(a, "E0305", 0, "rotary embedding rotates pairs: %.6g of %lld coordinates cannot be rotated", dims, (long long)d);
@@ -380,6 +416,8 @@ static Value p_cross_entropy(PrimArgs *a)
         lead.rank--;
     if (!shape_eq(&lead, prim_shape(a, 1)))
         return prim_fail(a, "E0311", 1, "`cross_entropy` needs one label per position: logits %s, labels %s", prim_shape_text(a, 0), prim_shape_text(a, 1));
+    if (a->v[3].num < 0 || a->v[3].num >= 1)
+        return prim_fail(a, "E0208", 3, "`smoothing` must be in [0, 1)");
     return v_tensor(ir_cross_entropy(prim_graph(a), a->v[0].val, a->v[1].val, (int64_t)a->v[2].num, a->v[3].num));
 }
 
@@ -404,11 +442,13 @@ static Value p_drop(PrimArgs *a)
 static Value p_random(PrimArgs *a)
 {
     Shape s;
-    if (!eval_shape(a->ev, a->ast[0], a->env, a->scope, &s, a->prim->name))
+    if (!eval_shape(a->ev, a->ast[0], a->env, a->scope, &s, "shape"))
         return v_poison();
     Graph *g = prim_graph(a);
     if (!strcmp(a->prim->name, "randn"))
         return v_tensor(ir_random(g, OP_RANDN, &s, random_site(a)));
+    if (a->v[1].num < 0 || a->v[1].num > 1)
+        return prim_fail(a, "E0208", 1, "a probability must be in [0, 1]");
     Val u = ir_random(g, OP_RAND, &s, random_site(a));
     return v_tensor(ir_binary(g, OP_LT, u, ir_fill(g, a->v[1].num)));
 }
@@ -444,6 +484,8 @@ static Value p_clamp(PrimArgs *a)
     Graph *g = prim_graph(a);
     if (!prim_real(a, 0))
         return v_poison();
+    if (a->v[1].num > a->v[2].num)
+        return prim_fail(a, "E0208", 1, "`clamp` needs low <= high");
     Val lo = ir_fill(g, a->v[1].num), hi = ir_fill(g, a->v[2].num);
     return v_tensor(ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, a->v[0].val, lo), hi));
 }
@@ -453,14 +495,12 @@ static Value p_clamp(PrimArgs *a)
 static Value p_input(PrimArgs *a)
 {
     Shape s;
-    if (a->v[0].kind != V_WORD || !eval_shape(a->ev, a->ast[1], a->env, a->scope, &s, "input"))
+    if (a->v[0].kind != V_WORD || !eval_shape(a->ev, a->ast[1], a->env, a->scope, &s, "shape"))
         return v_poison();
     bool integer = a->v[2].kind == V_WORD && !strcmp(a->v[2].word, "int");
-    Graph *g = prim_graph(a);
-    for (size_t i = 0; i < g->ext.n; i++)
-        if (g->ext.v[i].kind == EXT_INPUT && g->ext.v[i].name == a->v[0].word && !shape_eq(&g->ext.v[i].shape, &s))
-            return prim_fail(a, "E0319", 1, "input `%s` was declared with another shape before", a->v[0].word);
-    return v_tensor(ir_ext(g, EXT_INPUT, a->v[0].word, integer ? DT_INT : DT_REAL, &s));
+    if (!integer && !(a->v[2].kind == V_WORD && !strcmp(a->v[2].word, "real")))
+        return prim_fail(a, "E0205", 2, "the kind of an input is `real` or `int`");
+    return graph_input(a->ev, a->v[0].word, integer ? DT_INT : DT_REAL, &s, a->call->span);
 }
 
 static Value p_weight(PrimArgs *a)

@@ -98,6 +98,12 @@ static double attr_number(Attrs *a, const char *name, double fallback)
     return x;
 }
 
+static Value attr_bool(Attrs *a, const TrainAttr *t)
+{
+    static const Ast type = {.kind = AST_ID, .name = "bool"};
+    return t ? eval_as(a->ev, t->expr, t->env, NULL, &type, t->name) : v_none();
+}
+
 /* ---- quantities ---- */
 
 static void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
@@ -382,7 +388,7 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
     double decay = attr_number(&a, "weight_decay", NAN), scale = attr_number(&a, "lr_scale", 1);
     const TrainAttr *fr = attrs_get(&a, "frozen");
-    Value frozen = attr_value(&a, fr);
+    Value frozen = attr_bool(&a, fr);
     attrs_close(&a, "weight_decay, lr_scale, frozen");
     size_t hits = 0;
     VEC(Name) groups = {0};
@@ -473,7 +479,7 @@ static void sgd_constants(Attrs *a, Optimizer *o)
     if (m && eval_number(a->ev, m->expr, m->env, NULL, "momentum", &x))
         add_constant(a->ev, o, "momentum", x);
     const TrainAttr *n = attrs_get(a, "nesterov");
-    Value v = attr_value(a, n);
+    Value v = attr_bool(a, n);
     add_constant(a->ev, o, "nesterov", v.kind == V_BOOL ? v.num : 0);
 }
 

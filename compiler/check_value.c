@@ -38,7 +38,12 @@ Value v_list(Eval *ev, const Value *v, size_t n)
     l->v = NEW_ARRAY(ev->arena, Value, n ? n : 1);
     if (n)
         memcpy(l->v, v, n * sizeof *v);
-    l->n = n;
+    l->n = l->total = n;
+    for (size_t i = 0; i < n; i++)
+        l->total += v[i].kind == V_LIST ? v[i].list->total : 0;
+    enum { MOST = 1 << 20 };
+    if (l->total > MOST)
+        limit(ev, NO_SPAN, "values in a list", MOST);
     return (Value){.kind = V_LIST, .list = l};
 }
 
@@ -82,10 +87,15 @@ const char *value_kind_name(const Value *v)
 
 static void print_list(Buf *out, const ValueList *l)
 {
+    enum { LONGEST = 1 << 16 };
     buf_putc(out, '[');
     for (size_t i = 0; i < l->n; i++) {
         if (i)
             buf_puts(out, ", ");
+        if (out->n > LONGEST) {
+            buf_puts(out, "...");
+            break;
+        }
         value_print(out, &l->v[i]);
     }
     buf_putc(out, ']');
@@ -210,6 +220,8 @@ bool value_equal(const Value *a, const Value *b)
     case V_DIM: return dim_eq(a->dim, b->dim);
     case V_DOTS: return true;
     case V_LIST:
+        if (a->list == b->list)
+            return true;
         if (a->list->n != b->list->n)
             return false;
         for (size_t i = 0; i < a->list->n; i++)
@@ -445,15 +457,21 @@ void suggest(Eval *ev, Diag *d, Name word, const Name *names, size_t n, Span at)
 
 void limit(Eval *ev, Span at, const char *name, long long value)
 {
-    Diag *d = err(ev, "E0008", at, "too much", "limit `%s` reached: %lld", name, value);
+    for (Frame *f = ev->frame; f && !at.file; f = f->up)
+        at = f->call;
+    Diag *d = err(ev, "E0008", at.file ? at : ev->at, "too much", "limit `%s` reached: %lld", name, value);
     diag_note(ev->ctx, d, "limits keep a mistake in one number from taking the machine down");
     ctx_raise(ev->ctx, ST_INPUT, NULL);
 }
 
 void spend(Eval *ev, Span at, int64_t work)
 {
-    enum { MOST = 4000000 };
+    enum { MOST = 4000000, MEMORY = 512 << 20 };
     ev->steps += work;
+    if (at.file)
+        ev->at = at;
+    if (ev->ctx->bytes > MEMORY)
+        limit(ev, at, "memory of the evaluation", MEMORY);
     if (ev->steps > MOST || work > MOST)
         limit(ev, at, "evaluation steps", MOST);
 }
