@@ -7,6 +7,8 @@
 #ifndef VWN_CLI_H
 #define VWN_CLI_H
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 
 #include "ui.h"
@@ -47,6 +49,9 @@ struct Call {
     char *input; /* what was read from "-" */
     size_t input_size;
     bool input_read;
+    sigset_t signals; /* those that `watcher` waits for */
+    pthread_t watcher;
+    bool watching;
 };
 
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_train,
@@ -88,13 +93,17 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings);
 int call_failed(Call *call, vwn_status status);
 /* A JSON string with its quotes, to stdout. */
 void put_json_string(Ui *ui, const char *s, size_t n);
-/* From now on SIGINT and SIGTERM ask the context to stop; the second one exits at once. */
-void interrupt_target(vwn_context *ctx);
 bool read_whole_file(const char *path, Text *out); /* "-": stdin; false: errno says why */
 
 /* Writes a new content beside the file and renames it; keeps the mode. False: errno says why.
  */
 bool replace_file(const char *path, const char *text, size_t n);
+
+/* ---- interrupt.c ---- */
+/* From now on SIGINT and SIGTERM ask call->ctx to stop; the second one exits at once. To be
+ * called before the library starts threads. */
+void interrupt_start(Call *call);
+void interrupt_stop(Call *call);
 
 /* ---- diff.c ---- */
 /* A unified diff of two texts, three lines of context. */

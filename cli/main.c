@@ -24,33 +24,6 @@ static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     
                                     &verb_doctor};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 
-/* ---- interrupts: the one global, written by interrupt_target and its handler only ---- */
-static vwn_context *volatile interrupted_context;
-
-static void on_interrupt(int signal_number)
-{
-    (void)signal_number;
-    static const char text[] =
-        "\ninterrupted: finishing this step; once more to stop at once\n";
-    vwn_context *ctx = interrupted_context;
-    if (!ctx)
-        _exit(VWN_INTERRUPTED);
-    interrupted_context = NULL;
-    vwn_interrupt(ctx);
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
-        _exit(VWN_INTERRUPTED);
-}
-
-void interrupt_target(vwn_context *ctx)
-{
-    interrupted_context = ctx;
-    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART}, before;
-    sigemptyset(&action.sa_mask);
-    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &action, NULL); /* ignored: a job in the background */
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* ---- help ---- */
 static void print_flag(Ui *ui, const Flag *flag)
 {
@@ -132,7 +105,7 @@ bool call_open(Call *call, int *status)
 void call_close(Call *call)
 {
     call->ui.running = NULL;
-    interrupted_context = NULL;
+    interrupt_stop(call);
     vwn_close(call->ctx);
     call->ctx = NULL;
 }
@@ -334,6 +307,7 @@ int main(int argc, char **argv)
         status =
             call.verb ? run_verb(&call, argc - 2, argv + 2) : unknown_verb(&call.ui, argv[1]);
     }
+    interrupt_stop(&call);
     status = ui_finish(&call.ui, status);
     vwn_close(call.ctx);
     free(call.operand);

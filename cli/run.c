@@ -15,7 +15,7 @@ static int run_eval(Call *call)
         return VWN_USAGE;
     if (!call_open(call, &status))
         return status;
-    interrupt_target(call->ctx);
+    interrupt_start(call);
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_eval(call->ctx, &how, &out);
     call_diagnostics(call, false, NULL);
@@ -51,7 +51,7 @@ static int run_sample(Call *call)
     how.seed = (uint64_t)seed;
     if (!call_open(call, &status))
         return status;
-    interrupt_target(call->ctx);
+    interrupt_start(call);
     call->ui.running = call->ctx;
     vwn_writer out = {put_now, &call->ui};
     vwn_status st = vwn_sample(call->ctx, &how, &out);

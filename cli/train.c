@@ -130,7 +130,7 @@ static int run(Call *call)
         return status;
     if (status != VWN_OK)
         return status; /* a false `check` */
-    interrupt_target(call->ctx);
+    interrupt_start(call);
     call->ui.running = call->ctx;
     vwn_status st = vwn_train(unit, &how);
     settle(&show);

@@ -120,7 +120,8 @@ typedef struct vwn_train_options {
     void *user;
 } vwn_train_options;
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
-/* From a signal handler or another thread: finish the step, write a checkpoint, return. */
+/* From another thread: finish the step, write a checkpoint, return. Safe in a signal handler too, but
+ * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
 
 typedef struct vwn_eval_options {

@@ -1,0 +1,53 @@
+/* interrupt.c - Ctrl-C: the first asks the run to stop, the second stops the program.
+ *
+ * In:  SIGINT and SIGTERM.   Out: vwn_interrupt, or exit status 130 at once.
+ * The one idea: a thread of its own waits for the signals, which are blocked in all others.
+ * Libraries of matrix products use the stack pointer for data inside their kernels, so that a
+ * handler that runs on a computing thread would write its frame over their memory.
+ */
+#include "cli.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *watch(void *user)
+{
+    static const char text[] =
+        "\ninterrupted: finishing this step; once more to stop at once\n";
+    Call *call = user;
+    int signal_number;
+    bool asked = false;
+    while (sigwait(&call->signals, &signal_number) == 0) {
+        if (asked)
+            _exit(VWN_INTERRUPTED);
+        asked = true;
+        vwn_interrupt(call->ctx);
+        if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+            continue; /* nobody reads it: the run stops all the same */
+    }
+    return NULL;
+}
+
+void interrupt_start(Call *call)
+{
+    struct sigaction before;
+    sigemptyset(&call->signals);
+    sigaddset(&call->signals, SIGTERM);
+    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+        sigaddset(&call->signals, SIGINT); /* ignored: a job in the background */
+    pthread_sigmask(SIG_BLOCK, &call->signals, NULL);
+    call->watching = pthread_create(&call->watcher, NULL, watch, call) == 0;
+    if (!call->watching) /* then a signal ends the program, as everywhere else */
+        pthread_sigmask(SIG_UNBLOCK, &call->signals, NULL);
+}
+
+void interrupt_stop(Call *call)
+{
+    if (!call->watching)
+        return;
+    pthread_cancel(call->watcher);
+    pthread_join(call->watcher, NULL);
+    call->watching = false;
+    pthread_sigmask(SIG_UNBLOCK, &call->signals, NULL);
+}
