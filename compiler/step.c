@@ -57,10 +57,10 @@ static bool *needed_by(const Model *m, Arena *arena, const Val *root, size_t n)
     return needed;
 }
 
-/* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and names
- * are kept. */
-static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val *root, size_t n,
-                           Val **map)
+/* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and
+ * names are kept. */
+static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val *root,
+                           size_t n, Val **map)
 {
     const Graph *from = m->graph;
     Graph *g = graph_new(from->ctx, arena);

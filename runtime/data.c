@@ -320,6 +320,26 @@ static void check_vocab(Session *s, const DataOptions *how, const Tokenizer *t)
     ctx_raise(s->ctx, ST_INPUT, NULL);
 }
 
+/* Shards of `val_path` are for evaluation; without them the last `val` of all tokens is. */
+static void divide(Data *d, size_t n_train, const DataSpec *spec)
+{
+    int64_t all = 0, before = 0;
+    for (size_t i = 0; i < n_train; i++)
+        all += d->shard[i].tokens;
+    int64_t keep = spec->val_path ? all : all - (int64_t)((double)all * spec->val);
+    for (size_t i = 0; i < d->n; i++) {
+        const Shard *x = &d->shard[i];
+        int64_t n = x->tokens, train = i >= n_train ? 0 : keep - before < n ? keep - before : n;
+        if (train < 0)
+            train = 0;
+        if (train > 0)
+            add_range(&d->train, x, 0, train);
+        if (train < n)
+            add_range(&d->val, x, train, n - train);
+        before += n;
+    }
+}
+
 Data *data_open(Session *s, const DataOptions *how)
 {
     Data *d = NEW(s->arena, Data);
@@ -338,15 +358,7 @@ Data *data_open(Session *s, const DataOptions *how)
         both[i]->range = NEW_ARRAY(s->arena, Range, d->n);
         both[i]->name = i ? "validation text" : "training text";
     }
-    if (how->spec->kind == DATA_TEXT_FILE) {
-        int64_t n = d->shard[0].tokens, keep = n - (int64_t)((double)n * how->spec->val);
-        add_range(&d->train, &d->shard[0], 0, keep);
-        if (keep < n)
-            add_range(&d->val, &d->shard[0], keep, n - keep);
-        return d;
-    }
-    for (size_t i = 0; i < d->n; i++)
-        add_range(i < n_train ? &d->train : &d->val, &d->shard[i], 0, d->shard[i].tokens);
+    divide(d, n_train, how->spec);
     return d;
 }
 

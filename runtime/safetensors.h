@@ -51,13 +51,12 @@ const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when a
 /* n numbers from `at` on, as float64 (integers too). */
 bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
                char why[WHY]);
-/* Reads the whole file once. True when the checksum fits, or, unless it is `required`, when there
- * is none (files of others). */
+/* Reads the whole file once. True when the checksum fits, or, unless it is `required`, when
+ * there is none (files of others). */
 bool safe_verify(const SafeFile *f, bool required, char why[WHY]);
 
 /* ---- writing ---- */
-typedef struct Checksum { /* 64 bits over a stream, the same for any way it is cut into pieces
-                           */
+typedef struct Checksum { /* 64 bits over a stream, however it is cut into pieces */
     uint64_t lane[4], length;
     unsigned char rest[32];
 } Checksum;

@@ -53,8 +53,7 @@ typedef struct Session {
     Backend *backend; /* NULL: the reference evaluator */
     Store *store;
     Cleanup *cleanup;
-    char note[768]; /* why the reference evaluator is used although it was not asked for, or ""
-                     */
+    char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;
 
 /* Runs body(user) with a landing place for ctx_raise: the status it returns or raises. */

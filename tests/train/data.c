@@ -35,7 +35,10 @@ static Status reopen(Opening *o)
 
 static Opening opening(vwn_context *v, DataKind kind, const char *path, int64_t context)
 {
-    return (Opening){.s.owner = v, .owner = v, .context = context, .tokenizer.kind = TOKENIZER_BYTES,
+    return (Opening){.s.owner = v,
+                     .owner = v,
+                     .context = context,
+                     .tokenizer.kind = TOKENIZER_BYTES,
                      .spec = {.kind = kind, .path = path, .folder = "", .bits = 16}};
 }
 
@@ -53,13 +56,15 @@ static void permutations(Tally *t)
     int same = 0, ordered = 0;
     for (uint64_t i = 0; i < 1000; i++) {
         same += permute_index(1, 1000, i) == permute_index(2, 1000, i);
-        ordered += permute_index(1, 1000, i + 1 < 1000 ? i + 1 : 0) == permute_index(1, 1000, i) + 1;
+        ordered +=
+            permute_index(1, 1000, i + 1 < 1000 ? i + 1 : 0) == permute_index(1, 1000, i) + 1;
     }
-    CHECKF(t, same < 10 && ordered < 10, "%d the same under another key, %d in order", same, ordered);
+    CHECKF(t, same < 10 && ordered < 10, "%d the same under another key, %d in order", same,
+           ordered);
     CHECK(t, permute_index(5, (uint64_t)1 << 40, 12345) < (uint64_t)1 << 40);
 }
 
-/* Per epoch every window once, none overlapping; offsets differ; the same again from any point. */
+/* Per epoch every window once, none overlapping; offsets differ; the same from any point. */
 static void order(Tally *t, vwn_context *v, const char *folder)
 {
     enum { N = 5000, C = 32 };
@@ -97,9 +102,10 @@ static void order(Tally *t, vwn_context *v, const char *folder)
     }
     CHECK(t, offset[0] != offset[1] || offset[1] != offset[2]);
     Window a = split_window(s, 7, 200), b = split_window(s, 8, 200);
-    CHECK(t, a.first != b.first || split_window(s, 7, 201).first != split_window(s, 8, 201).first);
+    CHECK(t,
+          a.first != b.first || split_window(s, 7, 201).first != split_window(s, 8, 201).first);
     CHECK(t, a.first == split_window(s, 7, 200).first);
-    /* evaluation windows: fixed, apart, within the last share, the last label missing at most */
+    /* evaluation windows: fixed, apart, within the last share */
     const Split *e = &o.data->val;
     int64_t all = split_fixed_windows(e), before = -1;
     CHECK(t, all == 500 / C);
@@ -154,7 +160,8 @@ static void edges(Tally *t, vwn_context *v, const char *folder)
 
 static void tokenizers(Tally *t, vwn_context *v, const char *folder)
 {
-    static const char text[] = "na\xc3\xafve caf\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80 abc abc abc";
+    static const char text[] =
+        "na\xc3\xafve caf\xc3\xa9 \xe2\x82\xac\xf0\x9f\x98\x80 abc abc abc";
     const char *path = arena_printf(v->ctx->program, "%s/utf8.txt", folder);
     write_file(path, text, sizeof text - 1);
     Opening o = opening(v, DATA_TEXT_FILE, path, 4);
@@ -169,7 +176,8 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     tokenizer_vocabulary(k, &b);
     Tokenizer *again = tokenizer_from(v->ctx->program, b.s, b.n);
     CHECK(t, again && again->size == k->size && !memcmp(again->code, k->code, 12 * 4));
-    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) && !tokenizer_from(v->ctx->program, "\xff", 1));
+    CHECK(t, !tokenizer_from(v->ctx->program, "ba", 2) &&
+                 !tokenizer_from(v->ctx->program, "\xff", 1));
     int64_t ids[64];
     char why[WHY], out[4];
     int64_t n = tokenizer_encode(k, "x", text, sizeof text - 1, ids, why);
@@ -196,7 +204,10 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     write_file(path, "abc abc abz abc", 15);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 10"));
     o.known = NULL;
-    write_file(path, "abc abc\xff" "abc abc", 15);
+    write_file(path,
+               "abc abc\xff"
+               "abc abc",
+               15);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 7"));
     o.tokenizer.kind = TOKENIZER_FILE;
     CHECK(t, reopen(&o) == ST_INPUT && strstr(v->ctx->message, "token_files"));
@@ -232,11 +243,13 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
 {
     Arena *a = v->ctx->program;
     char why[WHY] = "";
-    const char *odd = arena_printf(a, "%s/a[1]", folder); /* a folder whose name looks like a pattern */
+    const char *odd =
+        arena_printf(a, "%s/a[1]", folder); /* a folder whose name looks like a pattern */
     char command[200];
     snprintf(command, sizeof command, "mkdir -p '%s'", odd);
     CHECK(t, system(command) == 0);
-    const char *p0 = arena_printf(a, "%s/s_0.bin", odd), *p1 = arena_printf(a, "%s/s_1.bin", odd);
+    const char *p0 = arena_printf(a, "%s/s_0.bin", odd),
+               *p1 = arena_printf(a, "%s/s_1.bin", odd);
     const char *p2 = arena_printf(a, "%s/s_2.bin", odd);
     for (int bits = 16; bits <= 32; bits += 16)
         for (int header = 0; header <= 1024; header += 1024) {
@@ -251,17 +264,20 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             o.vocab = 1000;
             CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
             const Split *s = &o.data->train;
-            CHECK(t, s->tokens == 809 && s->n == 2 && s->unused == 1 && o.data->val.tokens == 300);
+            CHECK(t,
+                  s->tokens == 809 && s->n == 2 && s->unused == 1 && o.data->val.tokens == 300);
             CHECKF(t, read_all(s, why), "%s", why);
             int64_t token[16], label[16];
             Window w = split_window(s, 1, 5);
             split_read(s, w, token, label, why);
-            CHECK(t, token[3] == (w.first + 3) * 31 % 1000 && label[3] == (w.first + 4) * 31 % 1000);
+            CHECK(t, token[3] == (w.first + 3) * 31 % 1000 &&
+                         label[3] == (w.first + 4) * 31 % 1000);
             /* a token that is too large, found when its window is read */
             session_close(&o.s);
             put_shard(p1, header, bits, 300, 300, 150);
             CHECK(t, reopen(&o) == ST_OK && !read_all(&o.data->train, why));
-            const char *place = arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
+            const char *place =
+                arena_printf(a, "s_1.bin: byte %d: token 60000", header + 150 * bits / 8);
             CHECKF(t, strstr(why, place), "%s, not %s", why, place);
             session_close(&o.s);
             big = 1000;
@@ -277,8 +293,25 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             session_close(&o.s);
             put_shard(p1, header, bits, 300, 300, -1);
             CHECK(t, reopen(&o) == ST_OK && truncate(p1, 40) == 0);
-            CHECKF(t, !read_all(&o.data->train, why) && strstr(why, "s_1.bin: byte 40") &&
-                          strstr(why, "changed"), "%s", why);
+            CHECKF(t,
+                   !read_all(&o.data->train, why) && strstr(why, "s_1.bin: byte 40") &&
+                       strstr(why, "changed"),
+                   "%s", why);
+            session_close(&o.s);
+            /* a share of all shards together: 40 % of 1,000 tokens are within the second */
+            put_shard(p0, header, bits, 500, 500, -1);
+            put_shard(p1, header, bits, 300, 300, -1);
+            put_shard(p2, header, bits, 200, 200, -1);
+            o.spec.val_path = NULL;
+            o.spec.val = 0.4;
+            CHECK(t, reopen(&o) == ST_OK);
+            const Split *kept = &o.data->train, *cut = &o.data->val;
+            CHECK(t, kept->tokens == 600 && cut->tokens == 400 && kept->n == 2 && cut->n == 2);
+            CHECK(t, kept->range[1].count == 100 && cut->range[0].first == 100);
+            CHECK(t, read_all(kept, why) && read_all(cut, why));
+            w = split_fixed(cut, 0, 24);
+            split_read(cut, w, token, label, why);
+            CHECK(t, w.first == 100 && token[0] == 100 * 31 % 1000);
             session_close(&o.s);
             remove(p0), remove(p1), remove(p2);
         }
@@ -291,7 +324,9 @@ static void bad_shards(Tally *t, vwn_context *v, const char *folder)
     o.vocab = 1000;
     o.spec.llmc_header = true;
     put_shard(p, 1024, 16, 100, 101, -1);
-    CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1224: the header says 101"),
+    CHECKF(t,
+           reopen(&o) == ST_ENVIRONMENT &&
+               strstr(v->ctx->message, "byte 1224: the header says 101"),
            "%s", v->ctx->message);
     put_shard(p, 1024, 16, 100, 99, -1);
     CHECKF(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 1222"), "%s",
@@ -299,14 +334,17 @@ static void bad_shards(Tally *t, vwn_context *v, const char *folder)
     put_shard(p, 1024, 16, 100, -1, -1);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte"));
     put_shard(p, 0, 16, 600, 0, -1);
-    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a token file of llm.c"));
+    CHECK(t,
+          reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "not a token file of llm.c"));
     put_shard(p, 0, 16, 100, 0, -1);
-    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "within its 1,024-byte header"));
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT &&
+                 strstr(v->ctx->message, "within its 1,024-byte header"));
     put_shard(p, 1024, 16, 0, 0, -1);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "no tokens"));
     o.spec.llmc_header = false;
     write_file(p, "12345", 5);
-    CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 4: the last token is cut"));
+    CHECK(t, reopen(&o) == ST_ENVIRONMENT &&
+                 strstr(v->ctx->message, "byte 4: the last token is cut"));
     write_file(p, "", 0);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "empty"));
     put_shard(p, 0, 16, 10, 0, -1);
@@ -331,7 +369,8 @@ static void fingerprints(Tally *t, vwn_context *v, const char *folder)
     const struct {
         size_t size, at;
         const char *says;
-    } changes[] = {{sizeof text, 10, "content"}, {sizeof text, sizeof text - 5, "content"},
+    } changes[] = {{sizeof text, 10, "content"},
+                   {sizeof text, sizeof text - 5, "content"},
                    {sizeof text - 1, 0, "bytes"}};
     for (size_t i = 0; i < COUNT_OF(changes); i++) {
         Buf now = buf_new(a);
@@ -341,7 +380,8 @@ static void fingerprints(Tally *t, vwn_context *v, const char *folder)
         CHECK(t, reopen(&o) == ST_OK);
         data_fingerprint(o.data, &now);
         const char *d = data_difference(a, first.s, now.s);
-        CHECKF(t, d && strstr(d, changes[i].says) && strstr(d, "print.txt"), "%s", d ? d : "none");
+        CHECKF(t, d && strstr(d, changes[i].says) && strstr(d, "print.txt"), "%s",
+               d ? d : "none");
     }
     CHECK(t, data_difference(a, first.s, "[]") && data_difference(a, "nonsense", first.s));
     session_close(&o.s);

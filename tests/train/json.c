@@ -1,4 +1,5 @@
-/* json.c - the JSON reader takes what RFC 8259 allows and nothing else; the writer reads back. */
+/* json.c - the JSON reader takes what RFC 8259 allows and nothing else; the writer reads back.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,16 +7,72 @@
 #include "support.h"
 
 static const char *const good[] = {
-    "null", "true", " false ", "0", "-0", "12", "-12.5e+3", "1E2", "\"\"", "\"a\\u0041\\n\"", "[]",
-    "[1,2 , 3]", "{}", "{\"a\":1,\"b\":[{}]}", "\"\\ud83d\\ude00\"", "\"\xc3\xa9\"", "[[[[]]]]",
-    "{\"\":0}", "1e400", "\t\r\n[ ]\n",
+    "null",
+    "true",
+    " false ",
+    "0",
+    "-0",
+    "12",
+    "-12.5e+3",
+    "1E2",
+    "\"\"",
+    "\"a\\u0041\\n\"",
+    "[]",
+    "[1,2 , 3]",
+    "{}",
+    "{\"a\":1,\"b\":[{}]}",
+    "\"\\ud83d\\ude00\"",
+    "\"\xc3\xa9\"",
+    "[[[[]]]]",
+    "{\"\":0}",
+    "1e400",
+    "\t\r\n[ ]\n",
 };
 static const char *const bad[] = {
-    "", " ", "nul", "nulll", "True", "01", "-", "+1", "1.", ".5", "1e", "1e+", "0x10", "NaN",
-    "Infinity", "'a'", "\"", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\\udc00\"", "\"a\nb\"",
-    "\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf5\x80\x80\x80\"", "[1,]", "[,1]", "[1 2]",
-    "[", "]", "{", "}", "{a:1}", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{\"a\":1 \"b\":2}",
-    "{\"a\":1,\"a\":2}", "1 2", "[1] x", "// a\n1", "\"\\ud800\\u0041\"", "\"\\\"",
+    "",
+    " ",
+    "nul",
+    "nulll",
+    "True",
+    "01",
+    "-",
+    "+1",
+    "1.",
+    ".5",
+    "1e",
+    "1e+",
+    "0x10",
+    "NaN",
+    "Infinity",
+    "'a'",
+    "\"",
+    "\"\\x\"",
+    "\"\\u12\"",
+    "\"\\ud800\"",
+    "\"\\udc00\"",
+    "\"a\nb\"",
+    "\"\xff\"",
+    "\"\xc0\x80\"",
+    "\"\xed\xa0\x80\"",
+    "\"\xf5\x80\x80\x80\"",
+    "[1,]",
+    "[,1]",
+    "[1 2]",
+    "[",
+    "]",
+    "{",
+    "}",
+    "{a:1}",
+    "{\"a\"}",
+    "{\"a\":}",
+    "{\"a\":1,}",
+    "{\"a\":1 \"b\":2}",
+    "{\"a\":1,\"a\":2}",
+    "1 2",
+    "[1] x",
+    "// a\n1",
+    "\"\\ud800\\u0041\"",
+    "\"\\\"",
     "{\"a\":1,\"\\u0061\":2}",
 };
 
@@ -40,8 +97,9 @@ static void cases(Tally *t, Ctx *ctx)
 static void values(Tally *t, Ctx *ctx)
 {
     JsonError e;
-    const char *text = "{\"n\":9223372036854775807,\"m\":-9223372036854775808,"
-                       "\"big\":9223372036854775808,\"x\":0.1,\"s\":\"a\\u0000b\",\"u\":\"\\u20ac\"}";
+    const char *text =
+        "{\"n\":9223372036854775807,\"m\":-9223372036854775808,"
+        "\"big\":9223372036854775808,\"x\":0.1,\"s\":\"a\\u0000b\",\"u\":\"\\u20ac\"}";
     const Json *j = json_read(ctx->program, text, strlen(text), &e);
     CHECK(t, j && j->n == 6);
     CHECK(t, json_get(j, "n")->whole && json_get(j, "n")->integer == INT64_MAX);
@@ -81,7 +139,7 @@ static void written(Tally *t, Ctx *ctx)
     CHECK(t, w.full && w.n < 10 && strlen(memory) == w.n);
 }
 
-/* Random bytes, and good texts with bytes changed, cut and doubled: an answer, never a crash. */
+/* Random bytes, and good texts with bytes changed, cut and doubled: never a crash. */
 static void noise(Tally *t, Ctx *ctx)
 {
     static const char alphabet[] = "{}[]\",:\\u0129ed-+.tfn ax\xc3\xa9\xf0";

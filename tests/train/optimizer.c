@@ -23,7 +23,7 @@ static double noise(uint64_t *state)
     return (double)(int64_t)(*state >> 11) / (double)(1ull << 52) - 1;
 }
 
-/* Loshchilov and Hutter 2019, Algorithm 2, with the schedule multiplier folded into the rate. */
+/* Loshchilov and Hutter 2019, Algorithm 2, with the schedule in the rate. */
 static void plain_adamw(const Setting *o, Plain *p, const double *g, int t, double lr)
 {
     double c1 = 1 - pow(o->beta1, t), c2 = 1 - pow(o->beta2, t);
@@ -61,8 +61,12 @@ static Model *four_params(Ctx *ctx, Plain *plain)
         p.shape.d[0] = DIM(shapes[i].a);
         p.shape.d[1] = DIM(shapes[i].b);
         p.elements = i == 0 ? 12 : i == 1 ? 5 : i == 2 ? 1 : 2;
-        plain[i] = (Plain){.n = (int)p.elements, .lr_scale = i == 1 ? 0.25 : 1,
-                           .decay = i == 0 ? 0.1 : i == 2 ? 0.03 : 0, .frozen = i == 3};
+        plain[i] = (Plain){.n = (int)p.elements,
+                           .lr_scale = i == 1 ? 0.25 : 1,
+                           .decay = i == 0   ? 0.1
+                                    : i == 2 ? 0.03
+                                             : 0,
+                           .frozen = i == 3};
         for (int k = 0; k < plain[i].n; k++)
             plain[i].w[k] = noise(&state);
         p.value = ir_ext(m->graph, EXT_PARAM, p.path, DT_REAL, &p.shape);
@@ -83,7 +87,10 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
     const struct {
         const char *name;
         double value;
-    } all[] = {{"beta1", o->beta1}, {"beta2", o->beta2}, {"eps", o->eps}, {"momentum", o->momentum},
+    } all[] = {{"beta1", o->beta1},
+               {"beta2", o->beta2},
+               {"eps", o->eps},
+               {"momentum", o->momentum},
                {"nesterov", o->nesterov}};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         OptimizerConstant c = {name_str(ctx, all[i].name), all[i].value};
@@ -109,7 +116,8 @@ static RefBinding *bind(Ctx *ctx, const Graph *g, const Plain *plain)
         int64_t d[MAX_RANK];
         for (int k = 0; k < x->shape.rank; k++)
             d[k] = x->shape.d[k].n;
-        b[i] = (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
+        b[i] =
+            (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
         for (int k = 0; x->kind == EXT_PARAM && k < PARAMS; k++)
             if (!strcmp(x->name, k == 0 ? "W" : k == 1 ? "b" : k == 2 ? "s" : "f"))
                 memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
@@ -170,7 +178,8 @@ static void compare(Tally *t, const Setting *o, const char *what)
             else
                 plain_adamw(o, &plain[i], grad[i], step + 1, lr);
             for (int k = 0; k < plain[i].n; k++)
-                worst = fmax(worst, near(plain[i].w[k], bound(g, b, EXT_PARAM, names[i])->real[k]));
+                worst =
+                    fmax(worst, near(plain[i].w[k], bound(g, b, EXT_PARAM, names[i])->real[k]));
         }
         CHECKF(t, worst < 1e-12, "%s: step %d: relative difference %g", what, step, worst);
     }
@@ -184,7 +193,8 @@ static void not_finite(Tally *t, const char *kind, double poison)
     Plain plain[PARAMS];
     Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false};
     Model *m = four_params(ctx, plain);
-    Graph *g = graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
+    Graph *g =
+        graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
     RefBinding *b = bind(ctx, g, plain);
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; b[i].kind != EXT_PARAM && k < b[i].tensor->size; k++)
@@ -195,8 +205,10 @@ static void not_finite(Tally *t, const char *kind, double poison)
     Tensor *result[64];
     ref_evaluate(g, ctx->program, &run, result);
     for (int i = 0; i < 3; i++)
-        CHECKF(t, !memcmp(bound(g, b, EXT_PARAM, names[i])->real, plain[i].w,
-                          sizeof(double) * (size_t)plain[i].n), "%s: `%s` changed", kind, names[i]);
+        CHECKF(t,
+               !memcmp(bound(g, b, EXT_PARAM, names[i])->real, plain[i].w,
+                       sizeof(double) * (size_t)plain[i].n),
+               "%s: `%s` changed", kind, names[i]);
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; b[i].kind == EXT_STATE && k < b[i].tensor->size; k++)
             CHECKF(t, b[i].tensor->real[k] == 0.5, "%s: a moment changed", kind);
@@ -207,8 +219,10 @@ static void initial_values(Tally *t)
 {
     Ctx *ctx = ctx_new(NULL);
     enum { MANY = 20000 };
-    double *v = NEW_ARRAY(ctx->program, double, MANY), *w = NEW_ARRAY(ctx->program, double, MANY);
-    Param p = {.path = name_str(ctx, "x"), .elements = MANY,
+    double *v = NEW_ARRAY(ctx->program, double, MANY),
+           *w = NEW_ARRAY(ctx->program, double, MANY);
+    Param p = {.path = name_str(ctx, "x"),
+               .elements = MANY,
                .shape = {.rank = 2, .d = {DIM(100), DIM(200)}}};
     const struct {
         Init init;

@@ -1,4 +1,5 @@
-/* run.c - training runs: resuming to the bit, kills, interrupts, full disks, divergence, events. */
+/* run.c - training runs: resuming to the bit, kills, interrupts, full disks, divergence,
+ * events. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -27,8 +28,12 @@ static void on_event(void *user, const vwn_event *e)
 {
     Log *l = user;
     switch (e->kind) {
-    case VWN_EVENT_START: l->starts++; break;
-    case VWN_EVENT_COMPILE: l->compiles++; break;
+    case VWN_EVENT_START:
+        l->starts++;
+        break;
+    case VWN_EVENT_COMPILE:
+        l->compiles++;
+        break;
     case VWN_EVENT_STEP:
         l->steps++;
         if (e->step < MOST) {
@@ -49,7 +54,9 @@ static void on_event(void *user, const vwn_event *e)
         if (e->step < MOST)
             l->eval[e->step] = e->eval_loss;
         break;
-    case VWN_EVENT_CHECKPOINT: l->checkpoints++; break;
+    case VWN_EVENT_CHECKPOINT:
+        l->checkpoints++;
+        break;
     case VWN_EVENT_NOTE:
         l->notes++;
         snprintf(l->note + strlen(l->note), sizeof l->note - strlen(l->note), "%s\n", e->text);
@@ -92,9 +99,17 @@ static char why[512];
 
 static Case plain(bool reference, const char *run)
 {
-    return (Case){.reference = reference, .threads = 2, .how.run = run,
-                  .tiny = {.vocab = 8, .width = 8, .context = 16, .batch = 4, .micro = 2, .steps = 30,
-                           .text = text_path, .dropout = 0.1}};
+    return (Case){.reference = reference,
+                  .threads = 2,
+                  .how.run = run,
+                  .tiny = {.vocab = 8,
+                           .width = 8,
+                           .context = 16,
+                           .batch = 4,
+                           .micro = 2,
+                           .steps = 30,
+                           .text = text_path,
+                           .dropout = 0.1}};
 }
 
 static const char *in(const char *name)
@@ -194,7 +209,7 @@ static void learns(Tally *t, bool reference, Log *log)
                log->bytes_at_20, log->bytes_at_40);
 }
 
-/* The same run again, in other pieces: the bits of the last checkpoint and of every loss agree. */
+/* The same run again, in other pieces: the last checkpoint and every loss agree. */
 static void resumes(Tally *t, bool reference, const Log *whole)
 {
     const char *run = in(reference ? "pieces_ref" : "pieces_cpu");
@@ -247,8 +262,8 @@ static pid_t start_child(bool reference, const char *run, int kill_at)
     snprintf(at, sizeof at, "%d", kill_at);
     pid_t child = fork();
     if (child == 0) {
-        execl("/proc/self/exe", "run", "--child", reference ? "reference" : "cpu", run, text_path, at,
-              (char *)NULL);
+        execl("/proc/self/exe", "run", "--child", reference ? "reference" : "cpu", run,
+              text_path, at, (char *)NULL);
         _exit(99);
     }
     return child;
@@ -274,7 +289,8 @@ static void killed(Tally *t, bool reference)
             break;
         kills++;
     }
-    CHECKF(t, WIFEXITED(status) && WEXITSTATUS(status) == 0, "after %d kills: %d", kills, status);
+    CHECKF(t, WIFEXITED(status) && WEXITSTATUS(status) == 0, "after %d kills: %d", kills,
+           status);
     CHECKF(t, kills > 2, "%d kills", kills);
     CHECK(t, same_checkpoint(run, first, 30) && events_whole(run, 30));
     run = in(reference ? "killed_at_ref" : "killed_at_cpu");
@@ -291,7 +307,8 @@ static void refusals(Tally *t)
 {
     Log log;
     Case c = plain(true, in("whole_ref"));
-    CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "--resume") && strstr(why, "step 30"));
+    CHECK(t,
+          go(&c, &log, why) == ST_USAGE && strstr(why, "--resume") && strstr(why, "step 30"));
     CHECK(t, log.starts == 0 && same_checkpoint(in("whole_ref"), in("pieces_ref"), 30));
     c.how.overwrite = true;
     c.tiny.batch = c.tiny.micro = 0; /* overwriting that cannot work must not remove the run */
@@ -304,7 +321,8 @@ static void refusals(Tally *t)
     CHECK(t, go(&c, &log, why) == ST_USAGE && strstr(why, "no run"));
     c.how.resume = false;
     c.how.dry_run = true;
-    CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 0 && log.ends == 1 && log.compiles == 1);
+    CHECK(t,
+          go(&c, &log, why) == ST_OK && log.steps == 0 && log.ends == 1 && log.compiles == 1);
     CHECK(t, !file_exists(in("nothing")));
     /* a second trainer in the same directory */
     c = plain(true, in("shared"));
@@ -345,7 +363,8 @@ static void other_data(Tally *t)
     c.tiny.steps = 40; /* another text of the file: a note, and on it goes */
     CHECK(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && log.steps == 3);
     c.tiny.width = 9; /* another model: refused, by the tensor that does not fit */
-    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s", why);
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s",
+           why);
     memset(text, 'x', sizeof text);
     c = plain(true, in("narrow"));
     c.tiny.vocab = 6;
@@ -364,7 +383,8 @@ static void damaged_checkpoint(Tally *t)
     CHECKF(t, go(&c, &log, why) == ST_OK && log.steps == 10, "%d: %s", log.steps, why);
     CHECKF(t, strstr(log.note, "damaged checkpoint") && strstr(log.note, "step_00000030"), "%s",
            log.note);
-    CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) && events_whole(in("damaged"), 30));
+    CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) &&
+                 events_whole(in("damaged"), 30));
 }
 
 static void no_eval(Unit *u)
@@ -398,7 +418,8 @@ static void diverges(Tally *t, bool reference)
     CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 160);
 }
 
-/* The disk fills while training: a sentence, no half file, and the run resumes to the same bits. */
+/* The disk fills while training: a sentence, no half file, and the run resumes to the same
+ * bits. */
 static void disk_full(Tally *t)
 {
     Log log;
@@ -433,13 +454,23 @@ static const HostExpr *compare(Unit *u, HostVar var, double with)
     return host_op(a, HO_LE, host_const(a, with), host_var(a, var), NULL);
 }
 
-static void grow_at_start(Unit *u) { add_growth(u, NULL); }
-static void grow_at_tokens(Unit *u) { add_growth(u, compare(u, HV_TOKENS, 640)); }
-static void grow_after_end(Unit *u) { add_growth(u, compare(u, HV_STEP, 30)); }
+static void grow_at_start(Unit *u)
+{
+    add_growth(u, NULL);
+}
+static void grow_at_tokens(Unit *u)
+{
+    add_growth(u, compare(u, HV_TOKENS, 640));
+}
+static void grow_after_end(Unit *u)
+{
+    add_growth(u, compare(u, HV_STEP, 30));
+}
 static void grow_at_loss(Unit *u)
 {
     Arena *a = u->ctx->program;
-    const HostExpr *low = host_op(a, HO_LT, host_var(a, HV_EVAL_LOSS), host_const(a, 100), NULL);
+    const HostExpr *low =
+        host_op(a, HO_LT, host_var(a, HV_EVAL_LOSS), host_const(a, 100), NULL);
     add_growth(u, low);
 }
 
@@ -546,8 +577,8 @@ static Status with_failure(long fail, const char *run, long *made)
     Case c = plain(true, run);
     Unit *u = tiny_unit(ctx, &c.tiny);
     log.v = v;
-    vwn_train_options how = {.run = run, .resume = true, .until_steps = 12, .event = on_event,
-                             .user = &log};
+    vwn_train_options how = {
+        .run = run, .resume = true, .until_steps = 12, .event = on_event, .user = &log};
     f = (Failing){.left = fail};
     Status st = train_unit(v, u, &how, &tiny_hooks);
     *made = f.made;
@@ -594,7 +625,8 @@ static void memory(Tally *t)
     Unit *u = tiny_unit(v->ctx, &c.tiny);
     MemoryNeed n = session_memory(v->ctx, u->model, u->train, 0);
     Log log = {.v = v};
-    vwn_train_options how = {.run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};
+    vwn_train_options how = {
+        .run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};
     CHECK(t, train_unit(v, u, &how, &tiny_hooks) == ST_OK);
     size_t size;
     char *text = read_file(v->ctx, in("memory/events.jsonl"), &size);

@@ -115,34 +115,40 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         {"{}", 4, "belong to no tensor"},
         {"[]", 0, "does not begin"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "overlaps"},
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+         12, "overlaps"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]},"
-         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "overlaps"},
+         "\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+         8, "overlaps"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}", 12, "no tensor"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", 8, "not a count"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8, "not a count"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8, "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", 8,
+         "not a count"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}}", 8,
+         "not a count"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}}", 8, "no shape"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
-         "too large"},
-        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}", 0,
-         "numbers of"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
+         0, "too large"},
+        {"{\"a\":{\"dtype\":\"F64\",\"shape\":[2305843009213693952],\"data_offsets\":[0,0]}}",
+         0, "numbers of"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", 4,
          "axes"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", 4, "numbers of"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", 8, "outside"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", 8, "outside"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e300]}}", 8, "outside"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9223372036854775807]}}", 8,
-         "outside"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8, "two data_offsets"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,9223372036854775807]}}",
+         8, "outside"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0]}}", 8,
+         "two data_offsets"},
         {"{\"a\":{\"dtype\":\"F99\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
         {"{\"a\":{\"shape\":[2],\"data_offsets\":[0,8]}}", 8, "unknown type"},
         {"{\"a\":7}", 0, "description"},
         {"{\"__metadata__\":{\"x\":1}}", 0, "not a string"},
         {"{\"__metadata__\":[]}", 0, "not an object"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
-         "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}", 0, "twice"},
+         "\"a\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]}}",
+         0, "twice"},
         {"{\"a\":", 0, "byte"},
     };
     char why[WHY];
@@ -157,11 +163,12 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         CHECKF(t, cases[i].says ? !ok && strstr(why, cases[i].says) && strstr(why, path) : ok,
                "%s: %s", cases[i].header, why);
     }
-    static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7, (uint64_t)1 << 63};
+    static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7,
+                                       (uint64_t)1 << 63};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
         write_raw(path, lengths[i], "{}", 0);
-        CHECKF(t, !opens(ctx, path, &f, false, why) && strstr(why, "byte 0: a header of"), "%llu: %s",
-               (unsigned long long)lengths[i], why);
+        CHECKF(t, !opens(ctx, path, &f, false, why) && strstr(why, "byte 0: a header of"),
+               "%llu: %s", (unsigned long long)lengths[i], why);
     }
     CHECK(t, !opens(ctx, folder, &f, false, why) && strstr(why, "not a file"));
     CHECK(t, !opens(ctx, "absent.safetensors", &f, false, why) && strstr(why, "No such file"));
@@ -184,7 +191,8 @@ static void no_room(Tally *t, Ctx *ctx, const char *folder)
             CHECKF(t, !ok && strstr(why, "could not be written") && strstr(why, "untouched"),
                    "limit %d: %s", (int)limit, why);
         CHECK(t, !file_exists(arena_printf(ctx->program, "%s/.good.safetensors.tmp", folder)));
-        CHECK(t, opens(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &f, true, why));
+        CHECK(t, opens(ctx, arena_printf(ctx->program, "%s/good.safetensors", folder), &f, true,
+                       why));
         safe_close(&f);
     }
     CHECK(t, !write_sample(ctx, "absent_folder", "x", why) && strstr(why, "No such file"));

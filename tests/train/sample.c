@@ -68,10 +68,15 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
 {
     Text a, b;
     char why[512];
-    vwn_sample_options o = {.source = run, .prompt = "abc", .tokens = 40, .temperature = 0.8,
-                            .top_p = 0.9, .seed = 5};
+    vwn_sample_options o = {.source = run,
+                            .prompt = "abc",
+                            .tokens = 40,
+                            .temperature = 0.8,
+                            .top_p = 0.9,
+                            .seed = 5};
     CHECKF(t, sample(&o, &a, why) == ST_OK, "%s", why);
-    CHECKF(t, a.n == 44 && !strncmp(a.s, "abc", 3) && a.s[43] == '\n' && letters(a.s, 43), "%s", a.s);
+    CHECKF(t, a.n == 44 && !strncmp(a.s, "abc", 3) && a.s[43] == '\n' && letters(a.s, 43), "%s",
+           a.s);
     CHECK(t, a.pieces >= 41); /* written as it is made */
     CHECK(t, sample(&o, &b, why) == ST_OK && !strcmp(a.s, b.s));
     o.seed = 6;
@@ -109,8 +114,8 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     CHECK(t, sample(&o, &b, why) == ST_OK);
     JsonError e;
     const Json *j = json_read(ctx->program, b.s, b.n, &e);
-    CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300, "%s",
-           b.s);
+    CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300,
+           "%s", b.s);
     o.json = false;
     o.prompt = "abz";
     CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "`z`") && !b.n);
@@ -155,10 +160,11 @@ static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
     CHECK(t, eval(&o, &x, why) == ST_OK && field(ctx, &x, "windows") == 125);
     double in_fives = field(ctx, &x, "loss");
     tiny_batch = 0;
-    /* one window of 125 has a label less, and a second loss sees padded rows: nearly the same */
+    /* one window of 125 has a label less, a second loss sees padded rows */
     CHECKF(t, fabs(in_fours - in_fives) < 2e-4, "%.9f and %.9f", in_fours, in_fives);
     o.json = false;
-    CHECK(t, eval(&o, &x, why) == ST_OK && strstr(x.s, "perplexity") && strstr(x.s, "2,000 tokens"));
+    CHECK(t, eval(&o, &x, why) == ST_OK && strstr(x.s, "perplexity") &&
+                 strstr(x.s, "2,000 tokens"));
     o.data = "absent.txt";
     CHECK(t, eval(&o, &x, why) == ST_ENVIRONMENT && strstr(why, "absent.txt") && !x.n);
 }
@@ -167,7 +173,12 @@ static void both(Tally *t, Ctx *ctx, const char *folder, const char *text)
 {
     const char *run = arena_printf(ctx->program, "%s/%s", folder, reference ? "ref" : "cpu");
     vwn_context *v = tiny_context(reference, 2);
-    TinyOptions o = {.vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 300, .text = text,
+    TinyOptions o = {.vocab = 9,
+                     .width = 16,
+                     .context = 16,
+                     .batch = 4,
+                     .steps = 300,
+                     .text = text,
                      .lr = 0.03};
     vwn_train_options how = {.run = run, .event = on_event};
     CHECKF(t, train_unit(v, tiny_unit(v->ctx, &o), &how, &tiny_hooks) == ST_OK, "%s",

@@ -99,13 +99,18 @@ static Val add_param(Model *m, const char *path, int rank, int64_t a, int64_t b,
 {
     Graph *g = m->graph;
     Arena *arena = g->arena;
-    Param p = {.path = name_str(g->ctx, path), .active = 1, .lr_scale = 1, .decay = NAN,
-               .group = name_str(g->ctx, rank > 1 ? "matrix" : "vector"), .buffer = buffer};
+    Param p = {.path = name_str(g->ctx, path),
+               .active = 1,
+               .lr_scale = 1,
+               .decay = NAN,
+               .group = name_str(g->ctx, rank > 1 ? "matrix" : "vector"),
+               .buffer = buffer};
     p.shape.rank = (uint8_t)rank;
     p.shape.d[0] = DIM(a);
     p.shape.d[1] = DIM(b);
     p.elements = rank > 1 ? a * b : rank ? a : 1;
-    p.init = std > 0 ? (Init){.kind = INIT_NORMAL, .a = std} : (Init){.kind = INIT_FILL, .a = -std};
+    p.init =
+        std > 0 ? (Init){.kind = INIT_NORMAL, .a = std} : (Init){.kind = INIT_FILL, .a = -std};
     p.value = ir_ext(g, buffer ? EXT_BUFFER : EXT_PARAM, p.path, DT_REAL, &p.shape);
     vec_push(arena, &m->param, p);
     return p.value;
@@ -126,9 +131,11 @@ static Val all_mean(Graph *g, Val x)
 static Val dropout(Graph *g, Val x, double p)
 {
     Shape s = *shape_of(g, x);
-    Val keep = ir_binary(g, OP_LE, ir_fill(g, p), ir_random(g, OP_RAND, &s, name_str(g->ctx, "h")));
+    Val keep =
+        ir_binary(g, OP_LE, ir_fill(g, p), ir_random(g, OP_RAND, &s, name_str(g->ctx, "h")));
     Val scaled = ir_scale(g, keep, 1 / (1 - p));
-    Val mask = ir_node(g, OP_STOP, &scaled, 1, &(Attr){.site = name_str(g->ctx, "dropout")}, NULL);
+    Val mask =
+        ir_node(g, OP_STOP, &scaled, 1, &(Attr){.site = name_str(g->ctx, "dropout")}, NULL);
     return ir_binary(g, OP_MUL, x, mask);
 }
 
@@ -199,8 +206,8 @@ static const HostExpr *near_one(Arena *a, HostVar var)
     const HostExpr *v = host_var(a, var), *most = host_const(a, 5);
     const HostExpr *known = host_op(a, HO_LT, v, most, NULL);
     const HostExpr *part = host_op(a, HO_IF, known, v, host_const(a, 0));
-    return host_op(a, HO_ADD, host_const(a, 1), host_op(a, HO_MUL, part, host_const(a, 0.03), NULL),
-                   NULL);
+    return host_op(a, HO_ADD, host_const(a, 1),
+                   host_op(a, HO_MUL, part, host_const(a, 0.03), NULL), NULL);
 }
 
 static Train *tiny_train(Ctx *ctx, const TinyOptions *how, const Model *m)
@@ -269,12 +276,16 @@ static Unit *tiny_check(Ctx *ctx, const CheckOptions *how)
 {
     long long v[5];
     char path[256];
-    if (sscanf(how->text, "tiny %lld %lld %lld %lld %lld %255s", &v[0], &v[1], &v[2], &v[3], &v[4],
-               path) != 6) {
+    if (sscanf(how->text, "tiny %lld %lld %lld %lld %lld %255s", &v[0], &v[1], &v[2], &v[3],
+               &v[4], path) != 6) {
         diag_error(ctx, "E0001", NO_SPAN, "", "not a tiny model");
         return NEW(ctx->program, Unit);
     }
-    TinyOptions o = {.vocab = v[0], .width = v[1], .context = v[2], .batch = tiny_batch ? tiny_batch : v[3], .steps = v[4],
+    TinyOptions o = {.vocab = v[0],
+                     .width = v[1],
+                     .context = v[2],
+                     .batch = tiny_batch ? tiny_batch : v[3],
+                     .steps = v[4],
                      .text = arena_copy(ctx->program, path, strlen(path))};
     return tiny_unit(ctx, &o);
 }

@@ -16,7 +16,7 @@ typedef struct Tally {
 } Tally;
 void check_at(Tally *t, bool good, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
-#define CHECK(t, good) check_at((t), (good), __FILE__, __LINE__, "%s", #good)
+#define CHECK(t, good)       check_at((t), (good), __FILE__, __LINE__, "%s", #good)
 #define CHECKF(t, good, ...) check_at((t), (good), __FILE__, __LINE__, __VA_ARGS__)
 int tally_end(const Tally *t, const char *what);
 
@@ -27,14 +27,14 @@ void write_file(const char *path, const void *bytes, size_t n);
 char *read_file(Ctx *ctx, const char *path, size_t *n); /* NULL when it cannot be read */
 bool file_exists(const char *path);
 
-/* ---- a model: logits = tanh(E[tokens] W1 + b) W2, with dropout, a second loss twice, a metric ---- */
+/* ---- a model: logits = tanh(E[tokens] W1 + b) W2, dropout, a loss given twice, a metric ---- */
 typedef struct TinyOptions {
     int64_t vocab, width, context, batch, micro, steps;
     const char *text;      /* path of the text */
     const char *optimizer; /* NULL: adamw */
     double lr, dropout;
-    bool bad_log;          /* adds a module `broken` that takes the log of 0 at step 8 */
-    double spike_at;       /* the loss is multiplied by 1000 from this step on; 0 = never */
+    bool bad_log;    /* adds a module `broken` that takes the log of 0 at step 8 */
+    double spike_at; /* the loss is multiplied by 1000 from this step on; 0 = never */
 } TinyOptions;
 Unit *tiny_unit(Ctx *ctx, const TinyOptions *how);
 
@@ -42,7 +42,8 @@ Unit *tiny_unit(Ctx *ctx, const TinyOptions *how);
 vwn_context *tiny_context(bool reference, int threads);
 void tiny_close(vwn_context *v);
 extern int64_t tiny_batch; /* not 0: the batch of what `check` makes */
-extern const Hooks tiny_hooks; /* resolved_text gives "tiny V W T" from which check makes the unit */
+/* resolved_text gives "tiny V W T ..", from which check makes the unit again. */
+extern const Hooks tiny_hooks;
 
 /* A text of n bytes over a few letters with some structure. */
 void write_text_file(const char *path, size_t n);
