@@ -152,6 +152,7 @@ struct Instance { /* one module: a block applied under one name in one place */
     Instance *up;
     const BlockDef *def;
     uint32_t serial; /* of the binding it was applied through */
+    Span site;       /* where that binding stands */
     bool inline_call;
     bool reused;     /* applied again: params must exist already */
     Span at;

@@ -845,11 +845,12 @@ static void unused_params(Body *b, Env *until)
 
 /* ---- application ---- */
 
-static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, uint32_t serial, bool inline_call, Span at)
+static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, const Binding *via, bool inline_call, Span at)
 {
     Instance *inst = NEW(ev->arena, Instance);
+    uint32_t serial = via ? via->serial : 0;
     *inst = (Instance){.path = path, .up = ev->frame ? ev->frame->inst : NULL, .def = d, .serial = serial,
-                       .inline_call = inline_call, .at = at};
+                       .site = via ? via->span : NO_SPAN, .inline_call = inline_call, .at = at};
     if (inline_call)
         return inst;
     Instance *had = map_get(&ev->build->instances, (uintptr_t)path);
@@ -857,7 +858,9 @@ static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, uint32_t se
         *map_at(&ev->build->instances, (uintptr_t)path) = inst;
         return inst;
     }
-    if (had->serial != serial || had->def->ast != d->ast) {
+    /* inside a module that is applied again the same declaration gives the same module */
+    bool again = inst->up && inst->up->reused && had->site.file == inst->site.file && had->site.lo == inst->site.lo;
+    if ((had->serial != serial && !again) || had->def->ast != d->ast) {
         Diag *diag = err(ev, "E0107", at, "", "two modules have the path `%s`", path);
         diag_related(ev->ctx, diag, had->at, "the first one");
         diag_help(ev->ctx, diag, "give one of them another name or a label");
@@ -867,7 +870,7 @@ static Instance *instance_at(Eval *ev, const BlockDef *d, Name path, uint32_t se
     return inst;
 }
 
-static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, uint32_t serial,
+static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, const Binding *via,
                       bool inline_call, Scope *placement, Span at)
 {
     enum { DEEPEST = 64 };
@@ -880,7 +883,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
     spend(ev, at, 1);
     if (ev->build->model->param.n > 200000)
         limit(ev, at, "parameters", 200000);
-    Instance *inst = instance_at(ev, b->def, path, serial, inline_call, at);
+    Instance *inst = instance_at(ev, b->def, path, via, inline_call, at);
     if (!inst)
         return v_poison();
     Frame frame = {ev->frame, at, b->def, inst};
@@ -926,12 +929,12 @@ Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name 
         prefix = via->prefix;
     Name last = name ? name : b->def->ast->name;
     Name path = *prefix ? name_printf(ev->ctx, "%s.%s", prefix, last) : last;
-    return apply_at(ev, b, x, n, path, via ? via->serial : 0, name == NULL, scope, at);
+    return apply_at(ev, b, x, n, path, via, name == NULL, scope, at);
 }
 
 Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, Scope *scope, Span at)
 {
-    return apply_at(ev, b, x, n, path, 0, false, scope, at);
+    return apply_at(ev, b, x, n, path, NULL, false, scope, at);
 }
 
 Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config, const Value *x,
@@ -965,7 +968,7 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
         BlockDef *def = NEW(ev->arena, BlockDef);
         *def = (BlockDef){.ast = m, .env = body.env, .file = b->def->file, .is_method = true};
         BlockValue mv = {.def = def, .arg = (Arg *)config, .n_arg = n_config, .span = b->span};
-        result = apply_at(ev, &mv, x, n, path, 0, false, placement, at);
+        result = apply_at(ev, &mv, x, n, path, NULL, false, placement, at);
     }
     ev->frame = frame.up;
     return result;

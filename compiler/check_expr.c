@@ -245,7 +245,8 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
                    : type_error(ev, v, "a block such as `linear()`", at, what);
     if (!strcmp(t, "name"))
         return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what);
-    return v;
+    err(ev, "E0102", at, "", "there is no type `%s` for `%s`", t, what);
+    return v_poison();
 }
 
 static Value check_one_of(Eval *ev, Value v, const Ast *type, Span at, const char *what)
@@ -692,6 +693,10 @@ Value binary(Eval *ev, const Ast *e, Value a, Value b)
     if (a.kind == V_NUM && b.kind == V_NUM)
         return number_binary(ev, e, row, a.num, b.num);
     Value out;
+    if (a.kind == V_QTY && b.kind == V_NUM && row->op == OP_DIV && b.num == 0) {
+        err(ev, "E0208", e->span, "", "division by zero");
+        return v_poison();
+    }
     if ((a.kind == V_QTY || b.kind == V_QTY) && quantity_binary(ev, row, &a, &b, &out))
         return out;
     bool da = a.kind == V_DIM || a.kind == V_NUM, db = b.kind == V_DIM || b.kind == V_NUM;

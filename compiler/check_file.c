@@ -75,6 +75,8 @@ static const char *tidy_path(Eval *ev, const char *folder, const char *path)
             vec_push(ev->arena, &parts, p);
     }
     Buf b = buf_new(ev->arena);
+    if (!parts.n)
+        buf_puts(&b, absolute ? "/" : ".");
     for (size_t i = 0; i < parts.n; i++)
         buf_printf(&b, "%s%s", i || absolute ? "/" : "", parts.v[i]);
     return b.s;
@@ -157,7 +159,7 @@ static void override_let(Eval *ev, File *f, Binding *b, Override *o)
         b->origin = o->origin;
         return;
     }
-    Diag *d = err(ev, "E0105", o->span, "", "`--set` names nothing in %s", f->path);
+    Diag *d = err(ev, "E0105", o->span, "", "`%s` names nothing in %s", o->origin, f->path);
     if (d->labels.n)
         d->labels.v[0].text = arena_printf(ev->arena, "`%s` has no argument `%s`", b->name, last->name);
     LineCol at = source_position(ev->ctx, b->expr->span.file, b->expr->span.lo);
@@ -168,7 +170,8 @@ static void override_let(Eval *ev, File *f, Binding *b, Override *o)
         vec_push(ev->arena, &names, name_str(ev->ctx, p));
     Name best = nearest_name(last->name, names.v, names.n);
     if (best)
-        diag_help(ev->ctx, d, "did you mean `--set %s.%s=%s`?", b->name, best, expr_text(ev, o->expr));
+        diag_help(ev->ctx, d, strcmp(o->origin, "--set") ? "did you mean `%s.%s = %s`?" : "did you mean `--set %s.%s=%s`?",
+                  b->name, best, expr_text(ev, o->expr));
 }
 
 static Binding *declare(Eval *ev, File *f, Name name, Span span)
@@ -196,8 +199,20 @@ static void do_import(Eval *ev, File *f, const Ast *it)
         size_t n = 0;
         for (uint32_t i = 0; i < it->kid[1]->n; i++) {
             const Ast *a = it->kid[1]->kid[i];
-            if (a->kind != AST_NAMED)
+            if (a->kind == AST_OFF)
                 continue;
+            if (a->kind != AST_NAMED) {
+                err(ev, "E0209", a->span, "", "arguments of an import are named: `(%s = ...)`",
+                    target->lets.n ? target->lets.v[0]->name : "name");
+                continue;
+            }
+            bool twice = false;
+            for (size_t k = 0; k < n; k++)
+                twice |= o[k].path->name == a->name;
+            if (twice) {
+                err(ev, "E0108", a->span, "given twice", "`%s` is given twice", a->name);
+                continue;
+            }
             if (!map_get(&target->names, (uintptr_t)a->name)) {
                 Diag *d = err(ev, "E0115", a->name_span, "", "%s has no let `%s`", target->path, a->name);
                 VEC(Name) names = {0};
@@ -248,6 +263,8 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
         } else {
             *slot = it;
         }
+        if (kind[0] == 't' && it->kid[1])
+            err(ev, "E0110", it->kid[1]->span, "", "`train` has no label");
     } else if (!strcmp(kind, "grow")) {
         vec_push(ev->arena, &f->grows, it);
     } else if (!strcmp(kind, "sweep")) {
@@ -489,8 +506,12 @@ Value params_of(Eval *ev, File *f, const Ast *e, Env *env)
         err(ev, "E0313", e->span, "", "`params(...)` takes one label or path, for example params(mtp)");
         return v_poison();
     }
-    const char *label = expr_text(ev, args->kid[0]);
-    Model *m = f && f->model_ast ? build_model(ev, f) : NULL;
+    const char *label = args->kid[0]->kind == AST_STR ? args->kid[0]->name : expr_text(ev, args->kid[0]);
+    if (!f || !f->model_ast) {
+        err(ev, "E0102", e->span, "", "this file has no model, so it has no `params`");
+        return v_poison();
+    }
+    Model *m = build_model(ev, f);
     if (!m)
         return v_poison();
     int64_t n = 0;

@@ -83,8 +83,14 @@ static void unknown_items(Eval *ev, const Ast *items, const char *what, const ch
         vec_push(ev->arena, &names, name_str(ev->ctx, p));
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        if (it->kind != AST_SET && it->kind != AST_NODE)
+        if (it->kind == AST_LET || it->kind == AST_CHECK || it->kind == AST_OFF)
             continue;
+        if (it->kind != AST_SET && it->kind != AST_NODE) {
+            err(ev, "E0110", it->span, "", "`%s` cannot hold this item", what);
+            continue;
+        }
+        if (it->kid[0]->n)
+            continue; /* a selector: layer[*].ffn.up */
         Name key = it->kid[0]->name;
         bool ok = false;
         for (size_t k = 0; k < names.n; k++)
@@ -95,6 +101,31 @@ static void unknown_items(Eval *ev, const Ast *items, const char *what, const ch
         diag_note(ev->ctx, d, "it holds let, check and %s", known);
         suggest(ev, d, key, names.v, names.n, it->kid[0]->span);
     }
+}
+
+static void inner_nodes(Eval *ev, const Ast *items)
+{
+    static const struct { const char *node, *known; } rows[] = {
+        {"fill", "entry, exit, inner, norms, layers"},
+        {"old", "lr_scale, warmup"},
+        {"new", "lr_scale, warmup"},
+        {"train", "data, tokenizer, batch, length, seed, precision, clip, micro_batch, recompute, optimizer, eval, checkpoint, log"}};
+    for (uint32_t i = 0; items && i < items->n; i++)
+        for (size_t k = 0; items->kid[i]->kind == AST_NODE && k < COUNT_OF(rows); k++)
+            if (!strcmp(items->kid[i]->kid[0]->name, rows[k].node))
+                unknown_items(ev, items->kid[i]->kid[2], rows[k].node, rows[k].known);
+}
+
+/* A let that is given twice in one step or sweep. */
+static bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let)
+{
+    for (size_t i = 0; i < n; i++)
+        if (o[i].path->name == let->name) {
+            Diag *d = err(ev, "E0108", let->name_span, "given twice", "`%s` is given twice", let->name);
+            diag_label(ev->ctx, d, o[i].span, "first given here");
+            return true;
+        }
+    return false;
 }
 
 /* The names a check inside the step sees: what a file can be asked means the grown model. */
@@ -116,12 +147,14 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
     GrowStep g = {.name = name, .before = before, .span = it->kid[0]->span};
     unknown_items(ev, items, "grow", "when, of, from, fill, moments, old, new, train");
+    inner_nodes(ev, items);
     g.when = trigger(ev, f, items, it->kid[0]->span, name);
     Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
     const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
     size_t n = 0;
     for (uint32_t i = 0; items && i < items->n; i++)
-        if (items->kid[i]->kind == AST_LET && let_exists(ev, target, items->kid[i])) {
+        if (items->kid[i]->kind == AST_LET && let_exists(ev, target, items->kid[i]) &&
+            !let_again(ev, o, n, items->kid[i])) {
             lets[n] = arena_printf(ev->arena, "%s = %s", items->kid[i]->name, expr_text(ev, items->kid[i]->kid[1]));
             o[n++] = let_override(ev, f, items->kid[i], "grow");
         }
@@ -133,7 +166,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     g.after = build_model(ev, after);
     if (g.after) {
         Env *env = grown_env(ev, f, after);
-        for (uint32_t i = 0; i < items->n; i++)
+        for (uint32_t i = 0; items && i < items->n; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name);
     }
@@ -229,13 +262,19 @@ static void sweep_point(Sweep *s, const size_t *at)
     Override *o = NEW_ARRAY(ev->arena, Override, s->n_axis + s->n_lets + 1);
     for (size_t i = 0; i < s->n_axis; i++)
         o[i] = (Override){.path = s->axis[i].path, .expr = entry(s, &s->axis[i], at[i]), .env = s->file->env,
-                          .span = s->axis[i].path->span, .origin = name_str(ev->ctx, "sweep")};
+                          .span = s->axis[i].path->span, .origin = name_str(ev->ctx, "vary")};
     memcpy(o + s->n_axis, s->lets, s->n_lets * sizeof *o);
     File *f = file_again(ev, s->target, o, s->n_axis + s->n_lets);
     for (size_t i = 0; i < f->lets.n; i++)
         for (size_t k = 0; k < s->n_lets; k++)
             if (f->lets.v[i]->name == s->lets[k].path->name)
                 f->lets.v[i]->env = f->env;
+    for (size_t i = 0; i < f->overrides.n; i++)
+        if (!f->overrides.v[i].used) {
+            err(ev, "E0105", f->overrides.v[i].span, "", "`vary` names nothing in %s: a let, or an argument of the call a"
+                " let is", f->path);
+            return;
+        }
     if (s->skip) {
         Value v = eval(ev, s->skip, f->env, NULL);
         if (v.kind == V_BOOL && v.num != 0)
@@ -274,16 +313,16 @@ static void sweep_one(Eval *ev, File *f, const Ast *it)
     if (!s.target)
         return;
     s.axis = NEW_ARRAY(ev->arena, Axis, 64);
-    s.lets = NEW_ARRAY(ev->arena, Override, items->n + 1);
+    s.lets = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
     int64_t seeds = 1;
     bool axes = false;
-    for (uint32_t i = 0; i < items->n; i++) {
+    for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *k = items->kid[i];
         if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "vary")) {
             if (k->kid[2] && k->kid[2]->n > 32)
                 limit(ev, k->kid[0]->span, "sweep axes", 32);
             axes = sweep_axes(&s, k->kid[2]);
-        } else if (k->kind == AST_LET && let_exists(ev, s.target, k)) {
+        } else if (k->kind == AST_LET && let_exists(ev, s.target, k) && !let_again(ev, s.lets, s.n_lets, k)) {
             s.lets[s.n_lets++] = let_override(ev, f, k, "sweep");
         } else if (k->kind == AST_SET && !strcmp(k->kid[0]->name, "skip")) {
             s.skip = k->kid[1];

@@ -172,6 +172,9 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
             continue;
         if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "layer") && n->block &&
             block_param(n->block->def, name_str(ev->ctx, "layer"))) {
+            for (size_t k = 0; k < *n_args; k++)
+                if (args[k].value.kind == V_SUB)
+                    err(ev, "E0108", it->kid[0]->span, "given twice", "`layer` is given twice");
             Sub *sub = NEW(ev->arena, Sub);
             *sub = (Sub){run_nested, n};
             args[(*n_args)++] = (Arg){.name = name_str(ev->ctx, "layer"), .value = {.kind = V_SUB, .sub = sub}, .span = it->span};
@@ -458,6 +461,7 @@ static void do_parallel(Walk *w, const Ast *it)
                              it->span);
     Walk inner = *w;
     inner.scope = scope;
+    size_t errors = diag_errors(ev->ctx);
     const Ast *items = it->kid[2];
     Parallel *p = NEW(ev->arena, Parallel);
     p->node = NEW_ARRAY(ev->arena, Node1 *, (items ? items->n : 0) + 1);
@@ -475,9 +479,11 @@ static void do_parallel(Walk *w, const Ast *it)
             err(ev, "E0110", k->span, "", "`parallel` holds sublayers and scope attributes");
         }
     }
-    if (!p->n)
-        err(ev, "E0110", it->span, "", "`parallel` holds no sublayer");
-    else
+    if (!p->n) {
+        if (diag_errors(ev->ctx) == errors)
+            err(ev, "E0110", it->span, "", "`parallel` holds no sublayer");
+        *w->state = v_poison();
+    } else
         step_state(w, scope, it, run_parallel, p);
 }
 
@@ -736,6 +742,8 @@ Model *build_model(Eval *ev, File *file)
     if (diag_errors(ev->ctx) == errors) {
         if (!b->opened)
             err(ev, "E0111", node_span(it), "", "the model has no sublayers and no head");
+        else if (!b->model->loss.n && !b->model->output.n && b->state.kind == V_TENSOR)
+            err(ev, "E0111", node_span(it), "nothing reads its state", "the model has no head");
         else
             finish(ev, b, node_span(it));
     }

@@ -155,6 +155,11 @@ static bool fill_defaults(PrimArgs *a)
 Value prim_call(Eval *ev, const Prim *prim, const Ast *e, Env *env, Scope *scope)
 {
     const Ast *args = e->kid[1];
+    for (size_t i = 0; !ev->build && i < tensor_prim_count; i++)
+        if (prim == &tensor_prims[i]) {
+            err(ev, "E0206", e->span, "", "`%s` works on tensors, which exist only inside a model", prim->name);
+            return v_poison();
+        }
     PrimArgs a = {.ev = ev, .prim = prim, .call = e, .env = env, .scope = scope};
     a.rest = NEW_ARRAY(ev->arena, Value, args->n + 1);
     bool ok = true;
@@ -422,7 +427,7 @@ static Value p_max(PrimArgs *a)
     if (h && i)
         return v_host(host_op(a->ev->arena, up ? HO_MAX : HO_MIN, h, i, NULL));
     x = to_tensor(a->ev, x, a->span[0]);
-    y = to_tensor(a->ev, y, a->span[1]);
+    y = x.kind == V_POISON ? x : to_tensor(a->ev, y, a->span[1]);
     Shape out;
     if (x.kind == V_POISON || y.kind == V_POISON)
         return v_poison();

@@ -93,9 +93,23 @@ static double attr_number(Attrs *a, const char *name, double fallback)
 {
     const TrainAttr *t = attrs_get(a, name);
     double x = fallback;
-    if (t)
-        eval_number(a->ev, t->expr, t->env, NULL, name, &x);
+    if (t && !eval_number(a->ev, t->expr, t->env, NULL, name, &x))
+        return 1; /* the error is filed, nothing shall follow from it */
+    if (t && x < 0) {
+        err(a->ev, "E0208", t->expr->span, "", "`%s` must not be negative", name);
+        return 1;
+    }
     return x;
+}
+
+static int64_t attr_count(Attrs *a, const char *name, int64_t fallback)
+{
+    const TrainAttr *t = attrs_get(a, name);
+    double x = attr_number(a, name, (double)fallback);
+    if (is_whole(x) && x >= 1)
+        return (int64_t)rint(x);
+    err(a->ev, "E0206", t->expr->span, "", "`%s` must be a whole number from 1, got %.6g", name, x);
+    return fallback;
 }
 
 static Value attr_bool(Attrs *a, const TrainAttr *t)
@@ -105,6 +119,8 @@ static Value attr_bool(Attrs *a, const TrainAttr *t)
 }
 
 /* ---- quantities ---- */
+
+static const double MOST_STEPS = 1e15;
 
 static void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
 {
@@ -166,6 +182,10 @@ static const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *w
     double per_step = (double)t->batch_seqs * (double)t->context;
     if (v->kind == V_HOST)
         return v->host;
+    if ((v->kind == V_NUM || v->kind == V_QTY) && v->num < 0) {
+        err(ev, "E0208", at, "", "`%s` must not be negative", what);
+        return NULL;
+    }
     if (v->kind == V_NUM && v->num >= 0 && v->num <= 1)
         return v->num == 0 ? host_const(a, 0) : host_op(a, HO_MUL, host_const(a, v->num), host_var(a, HV_LENGTH), NULL);
     if (v->kind == V_NUM) {
@@ -194,7 +214,7 @@ static bool to_count(Attrs *a, const TrainAttr *at, const Train *t, int64_t *ste
         no_unit(a->ev, at->expr->span, at->name, v.num, t, "`250 steps`");
     if (!e)
         return false;
-    if (!host_is_const(e, &x) || x < 1) {
+    if (!host_is_const(e, &x) || x < 1 || x > MOST_STEPS) {
         err(a->ev, "E0206", at->expr->span, "", "`%s` must be at least one step", at->name);
         return false;
     }
@@ -316,6 +336,11 @@ static const HostExpr *spec_schedule(Sched *s)
 const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train)
 {
     const HostExpr *e = to_host(ev, v);
+    double x;
+    if (e && host_is_const(e, &x) && x < 0) {
+        err(ev, "E0208", at, "", "a learning rate must not be negative");
+        return NULL;
+    }
     if (e)
         return e;
     if (v->kind == V_SPEC) {
@@ -376,6 +401,30 @@ static bool glob(const char *p, const char *s)
     return !*s;
 }
 
+/* Whether some file puts weights into a group of that name: `group = NAME` or `group : name = NAME`. */
+static bool names_group(const Ast *e, Name label)
+{
+    bool here = (e->kind == AST_SET && !strcmp(e->kid[0]->name, "group")) ||
+                ((e->kind == AST_NAMED || e->kind == AST_PAR) && !strcmp(e->name, "group"));
+    const Ast *value = here && e->n ? e->kid[e->n - 1] : NULL;
+    if (value && (value->kind == AST_ID || value->kind == AST_STR) && value->name == label)
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && names_group(e->kid[i], label))
+            return true;
+    return false;
+}
+
+static bool group_known(Eval *ev, Name label)
+{
+    if (!strcmp(label, "matrix") || !strcmp(label, "vector"))
+        return true;
+    for (size_t i = 0; i < ev->files.n; i++)
+        if (ev->files.v[i]->ast && names_group(ev->files.v[i]->ast, label))
+            return true;
+    return false;
+}
+
 static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
 {
     if (!it->kid[1]) {
@@ -405,8 +454,10 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
             o->frozen[i] = frozen.kind == V_BOOL && frozen.num != 0;
     }
     Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
-    if (!hits && (by_path || near)) {
+    if (!hits && (by_path || !group_known(ev, label))) {
         Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
+        if (by_path && m->param.n)
+            diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
         if (near)
             diag_fix(ev->ctx, d, it->kid[1]->span, near, FIX_MAYBE, "did you mean `%s`?", near);
     }
@@ -467,17 +518,18 @@ static void adamw_constants(Attrs *a, Optimizer *o)
         add_constant(a->ev, o, "beta1", b.list->v[0].num);
         add_constant(a->ev, o, "beta2", b.list->v[1].num);
     }
-    double x = 0;
-    if (eps && eval_number(a->ev, eps->expr, eps->env, NULL, "eps", &x))
-        add_constant(a->ev, o, "eps", x);
+    if (eps)
+        add_constant(a->ev, o, "eps", attr_number(a, "eps", 0));
 }
 
 static void sgd_constants(Attrs *a, Optimizer *o)
 {
+    size_t errors = diag_errors(a->ev->ctx);
     const TrainAttr *m = attrs_need(a, "momentum", "write `momentum = 0.9`, or 0 for none");
-    double x = 0;
-    if (m && eval_number(a->ev, m->expr, m->env, NULL, "momentum", &x))
-        add_constant(a->ev, o, "momentum", x);
+    double x = m ? attr_number(a, "momentum", 0) : 0;
+    if (m && x >= 1 && diag_errors(a->ev->ctx) == errors)
+        err(a->ev, "E0208", m->expr->span, "", "`momentum` must be in [0, 1)");
+    add_constant(a->ev, o, "momentum", x);
     const TrainAttr *n = attrs_get(a, "nesterov");
     Value v = attr_bool(a, n);
     add_constant(a->ev, o, "nesterov", v.kind == V_BOOL ? v.num : 0);
@@ -491,7 +543,8 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
     o->kind = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "");
     bool adamw = !strcmp(o->kind, "adamw"), sgd = !strcmp(o->kind, "sgd");
     if (!adamw && !sgd) {
-        Diag *d = err(ev, "E0102", o->span, "", "no optimizer `%s`", o->kind);
+        Diag *d = it->kid[1] ? err(ev, "E0102", o->span, "", "no optimizer `%s`", o->kind)
+                             : err(ev, "E0110", o->span, "", "`optimizer` needs a kind");
         diag_note(ev->ctx, d, "optimizers are adamw and sgd");
         suggest(ev, d, o->kind, kinds, COUNT_OF(kinds), it->kid[1] ? it->kid[1]->span : o->span);
         return;
@@ -606,7 +659,8 @@ static void check_dtype(Eval *ev, const Model *m, const Train *t)
 static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
 {
     const Ast *optimizer = NULL;
-    for (uint32_t i = 0; i < items->n; i++) {
+    bool strange = false;
+    for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_SET || it->kind == AST_OFF)
             continue;
@@ -623,29 +677,31 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         if (strcmp(kind, "eval") && strcmp(kind, "checkpoint") && strcmp(kind, "log")) {
             Diag *d = err(ev, "E0110", at, "", "`train` cannot hold this item");
             diag_note(ev->ctx, d, "it holds attributes, optimizer, eval, checkpoint and log");
+            static const char *const kinds[] = {"optimizer", "eval", "checkpoint", "log"};
+            suggest(ev, d, kind, kinds, COUNT_OF(kinds), at);
+            strange = true;
             continue;
         }
         attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.%s", kind), kind, at);
+        for (uint32_t k = 0; k < i; k++)
+            if (items->kid[k]->kind == AST_NODE && items->kid[k]->kid[0]->name == it->kid[0]->name)
+                err(ev, "E0112", at, "", "a second `%s`", kind);
         const TrainAttr *every = attrs_need(&a, "every", "for example `every = 250 steps`");
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)
             to_count(&a, every, t, slot);
         if (kind[0] == 'e') {
-            t->eval_batches = (int64_t)attr_number(&a, "batches", 10);
+            t->eval_batches = attr_count(&a, "batches", 10);
             const TrainAttr *d = attrs_get(&a, "data");
             Value v = attr_value(&a, d);
             if (d)
                 data_spec(ev, f, &v, d->expr->span, &t->eval_data);
-            if (t->eval_batches < 1)
-                err(ev, "E0206", at, "", "`batches` must be at least 1");
         } else if (kind[0] == 'c') {
-            t->checkpoint_keep = (int64_t)attr_number(&a, "keep", 3);
-            if (t->checkpoint_keep < 1)
-                err(ev, "E0206", at, "", "`keep` must be at least 1");
+            t->checkpoint_keep = attr_count(&a, "keep", 3);
         }
         attrs_close(&a, kind[0] == 'e' ? "every, batches, data" : kind[0] == 'c' ? "every, keep" : "every");
     }
-    if (!optimizer) {
+    if (!optimizer && !strange) {
         Diag *d = err(ev, "E0104", t->span, "missing `optimizer`", "`train` needs an `optimizer`");
         diag_help(ev->ctx, d, "for example `optimizer adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }`");
     }
@@ -667,10 +723,15 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
         t->length_epochs = v->num;
         t->length_steps = -1;
     } else if (!strcmp(v->word, "step") || !strcmp(v->word, "token") || !strcmp(v->word, "seq")) {
+        if (v->num > MOST_STEPS) {
+            err(ev, "E0208", at, "", "`length` is too large");
+            return;
+        }
         double steps = v->word[0] == 't' ? v->num / per_step : v->word[1] == 'e' ? v->num / (double)t->batch_seqs : v->num;
         t->length_steps = (int64_t)ceil(steps - 1e-9);
     } else {
         err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word);
+        return;
     }
     if (t->length_steps == 0 || v->num <= 0)
         err(ev, "E0206", at, "", "`length` must be at least one step");
@@ -759,8 +820,6 @@ Train *build_train(Eval *ev, File *f, Model *m)
         train_precision(ev, &v, precision->expr->span, t);
     }
     t->clip = attr_number(&a, "clip", 0);
-    if (t->clip < 0)
-        err(ev, "E0206", attrs_get(&a, "clip")->expr->span, "", "`clip` must not be negative");
     const TrainAttr *re = attrs_get(&a, "recompute");
     if (re && !lint_allowed(f, "recompute_unused")) {
         Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
