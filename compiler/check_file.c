@@ -642,7 +642,7 @@ void check_overrides_used(Eval *ev, File *f)
             diag_help(ev->ctx, d, "did you mean `--set %s=%s`?", best, expr_text(ev, o->expr));
         else
             diag_help(ev->ctx, d, "paths are lets (`D`), arguments of a let's call (`width.at`), or attributes of a node"
-                                  " (`layer[*].attention.heads`, `train.seed`)");
+                                  " (`model.width`, `layer[*].attention.heads`, `train.seed`)");
     }
 }
 

@@ -345,6 +345,20 @@ size_t env_names(Eval *ev, Env *env, Name **out)
     return v.n;
 }
 
+/* Tensors belong to the model that was built when they were made. */
+static bool holds_tensor(const Value *v)
+{
+    if (v->kind == V_LIST)
+        for (size_t i = 0; i < v->list->n; i++)
+            if (holds_tensor(&v->list->v[i]))
+                return true;
+    if (v->kind == V_RECORD)
+        for (size_t i = 0; i < v->record->n; i++)
+            if (holds_tensor(v->record->field[i].value))
+                return true;
+    return v->kind == V_TENSOR;
+}
+
 Value binding_get(Eval *ev, Binding *b, Scope *placement)
 {
     b->used = true;
@@ -358,10 +372,15 @@ Value binding_get(Eval *ev, Binding *b, Scope *placement)
     }
     b->state = BIND_BUSY;
     Scope *scope = b->scope ? b->scope : placement;
+    Fan *fan = ev->fan;
+    if (!b->by_name)
+        ev->fan = NULL; /* a value that is kept cannot depend on the tensor it is for */
     Value v = b->type ? eval_as(ev, b->expr, b->env, scope, b->type, b->name)
                       : eval(ev, b->expr, b->env, scope);
+    ev->fan = fan;
     if (b->state == BIND_BUSY) {
-        b->state = b->by_name ? BIND_LAZY : BIND_READY;
+        bool again = b->by_name || (b->env->file && holds_tensor(&v));
+        b->state = again ? BIND_LAZY : BIND_READY;
         b->value = v;
     }
     return v;
