@@ -95,6 +95,8 @@ static void add_memory(Lines *l, const ReportMemory *b)
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
         "the largest arena of the programs, as planned: values share places once they are "
         "dead");
+    add(l, "bytes_program", "program", (double)b->program, IN_BYTES,
+        "graphs and plans that the compiler keeps, and 20 MiB of libraries");
     add(l, "bytes_total", "peak", (double)b->total, IN_BYTES, "the sum");
 }
 

@@ -294,6 +294,7 @@ static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
                            .optimizer = n.optimizer,
                            .inputs = n.inputs,
                            .arena = n.arena,
+                           .program = n.program,
                            .total = n.total,
                            .training = u->train != NULL};
     report_cost(b, u, &memory, how->json);

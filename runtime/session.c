@@ -155,9 +155,12 @@ void session_init_params(Session *s, const Model *m, uint64_t seed)
 
 /* ---- memory ---- */
 
-/* The arena that one graph needs; what was built for the answer is freed. */
-static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, int64_t batch)
+/* The arena that one graph needs; what was built for the answer is freed, and counted in
+ * `program`: a run keeps it. */
+static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, int64_t batch,
+                         uint64_t *program)
 {
+    size_t before = ctx->bytes;
     Arena *a = arena_new(ctx);
     Graph *g = which == 0   ? step_gradient(m, t, true, a)
                : which == 1 ? step_gradient(m, t, false, a)
@@ -166,6 +169,7 @@ static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, in
                             : step_predict(m, a);
     PlanOptions how = {.B = batch, .T = t ? t->context : m->context};
     uint64_t bytes = plan_build(ctx, a, graph_simplify(g, a), &how)->arena_bytes;
+    *program += ctx->bytes - before;
     arena_free(a);
     return bytes;
 }
@@ -195,15 +199,18 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     }
     n.inputs = (train ? 2 : 1) * 8 * (uint64_t)batch * (uint64_t)t.context;
     if (train) {
-        n.arena = larger(arena_of(ctx, m, &t, 0, batch), arena_of(ctx, m, &t, 2, batch));
+        n.arena = arena_of(ctx, m, &t, 0, batch, &n.program);
+        n.arena = larger(n.arena, arena_of(ctx, m, &t, 2, batch, &n.program));
         if (t.batch_seqs > batch)
-            n.arena = larger(n.arena, arena_of(ctx, m, &t, 1, batch));
+            n.arena = larger(n.arena, arena_of(ctx, m, &t, 1, batch, &n.program));
         if (t.eval_every > 0)
-            n.arena = larger(n.arena, arena_of(ctx, m, &t, 3, batch));
+            n.arena = larger(n.arena, arena_of(ctx, m, &t, 3, batch, &n.program));
     } else {
-        n.arena = arena_of(ctx, m, NULL, 4, batch);
+        n.arena = arena_of(ctx, m, NULL, 4, batch, &n.program);
     }
-    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena;
+    enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
+    n.program += ctx->bytes + LIBRARIES;
+    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena + n.program;
     return n;
 }
 

@@ -83,9 +83,10 @@ void session_init_params(Session *s, const Model *m, uint64_t seed);
 
 /* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per
  * micro-batch (0: as the file says), as planned for float32: what `vwn cost` prints. `arena` is
- * the largest arena of the programs, which share one. Needs no device. */
+ * the largest arena of the programs, which share one; `program` what the compiler keeps and the
+ * libraries take. Needs no device. */
 typedef struct MemoryNeed {
-    uint64_t weights, buffers, gradients, optimizer, inputs, arena, total;
+    uint64_t weights, buffers, gradients, optimizer, inputs, arena, program, total;
 } MemoryNeed;
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 /* Bytes of memory this process may use at most, by the machine and by its control group. */

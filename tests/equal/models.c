@@ -11,7 +11,8 @@
 typedef struct Sizes {
     int64_t B, T;
 } Sizes;
-static const Sizes sizes[] = {{1, 1}, {2, 7}, {3, 8}};
+static const Sizes sizes[] = {{1, 1}, {2, 7}};
+static const char *const unfused[] = {"gpt", "ghc (2,3)", "moe"}; /* many kernels to compile: a few suffice */
 
 typedef struct Case {
     const Variant *v;
@@ -103,20 +104,36 @@ static void compare(Ctx *ctx, void *arg)
     }
 }
 
+static bool listed(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(unfused); i++)
+        if (!strcmp(unfused[i], name))
+            return true;
+    return false;
+}
+
+static bool run_case(const Variant *v, Sizes at, bool no_fusion)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Case c = {.v = v, .at = at, .no_fusion = no_fusion, .worst = INFINITY, .name = ""};
+    guarded(ctx, compare, &c);
+    bool ok = c.worst < 2e-5 && c.compared > 20 && c.same_bits;
+    printf("%-18s B %lld T %lld %-8s worst %.1e at %s%s%s\n", v->name, (long long)at.B, (long long)at.T,
+           no_fusion ? "unfused" : "fused", c.worst, c.name, c.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
+    fflush(stdout);
+    ctx_free(ctx);
+    return ok;
+}
+
 int main(void)
 {
     int passed = 0, failed = 0;
-    for (size_t i = 0; i < COUNT_OF(variants); i++)
-        for (size_t k = 0; k < COUNT_OF(sizes) * 2; k++) {
-            Ctx *ctx = ctx_new(NULL);
-            Case c = {.v = &variants[i], .at = sizes[k / 2], .no_fusion = k % 2, .worst = INFINITY, .name = ""};
-            guarded(ctx, compare, &c);
-            bool ok = c.worst < 2e-5 && c.compared > 20 && c.same_bits;
-            printf("%-18s B %lld T %lld %-8s worst %.1e at %s%s%s\n", c.v->name, (long long)c.at.B, (long long)c.at.T,
-                   c.no_fusion ? "unfused" : "fused", c.worst, c.name, c.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
-            ok ? passed++ : failed++;
-            ctx_free(ctx);
-        }
+    for (size_t i = 0; i < COUNT_OF(variants); i++) {
+        for (size_t k = 0; k < COUNT_OF(sizes); k++)
+            run_case(&variants[i], sizes[k], false) ? passed++ : failed++;
+        if (listed(variants[i].name))
+            run_case(&variants[i], sizes[1], true) ? passed++ : failed++;
+    }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
 }

@@ -1,0 +1,31 @@
+# text.sh - 200 steps on real English text end at pinned losses; another thread count, a stop and a resume on the
+# way change nothing, to the bit.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+[ -r "$VWN_DATA/kjv.txt" ] || exit 77
+[ "${VWN_BUILD_TYPE:-}" != Sanitize ] || exit 77 # the same kernels, the same numbers, ten times slower around them
+ln -s "$VWN_DATA/kjv.txt" kjv.txt
+cp "$VWN_SOURCE/examples/quickstart.vwn" .
+
+losses() { sed -n 's/.*"event":"step".*"step":\([0-9]*\),.*"loss":\([0-9.e+-]*\).*/\1 \2/p' "$1/events.jsonl"; }
+
+# pinned STEP LOSS: the loss of this step of runs/whole, within 2 %; processors round differently
+pinned() {
+    losses runs/whole | awk -v step="$1" -v want="$2" '
+        $1 == step { got = $2 }
+        END { print step, got, want; exit !(got > 0 && got < 1.02 * want && got > 0.98 * want) }' > out || fail "loss of step $1"
+}
+
+expect 0 "$VWN" train quickstart.vwn --run whole --until '200 steps' --threads 2
+pinned 1 5.5833
+pinned 50 2.2773
+pinned 100 2.0064
+pinned 150 1.8166
+pinned 200 1.7377
+
+expect 0 "$VWN" train quickstart.vwn --run parts --until '70 steps' --threads 1
+expect 0 "$VWN" train quickstart.vwn --run parts --resume --until '130 steps' --threads 4
+losses runs/whole | awk '$1 <= 130' > whole.txt
+losses runs/parts > parts.txt
+cmp -s whole.txt parts.txt || fail "other losses after a stop and another number of threads"
+[ "$(wc -l < parts.txt)" -eq 130 ] || fail "steps are missing or doubled in events.jsonl"
+finish
