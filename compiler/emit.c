@@ -444,6 +444,45 @@ static char *ex_text(Printer *p, Ex e)
     return text;
 }
 
+enum { BATCH_LANES = 16 };
+
+/* The array is a multiple of a vector long, so that nothing is left over. */
+static void stmt_batch(Printer *p, const KStmt *s)
+{
+    const KEx *x = kx(p->k, s->ex);
+    uint32_t size = (s->n_acc + BATCH_LANES - 1) / BATCH_LANES * BATCH_LANES;
+    if (s->kind == KS_BATCH_IN && s->at == 0) {
+        line(p);
+        buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
+    }
+    if (s->kind == KS_BATCH_OUT) {
+        define(p, s->ex);
+        buf_printf(&p->body, "v%d[%u];\n", s->array, s->at);
+        return;
+    }
+    if (s->kind == KS_BATCH_IN) {
+        line(p);
+        buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, s->at, ex_text(p, x->in[0]));
+        return;
+    }
+    line(p);
+    buf_printf(&p->body, "%s\n", p->d->simd);
+    line(p);
+    buf_printf(&p->body, "for (int64_t z = 0; z < %u; z++)\n", size);
+    p->depth++;
+    line(p);
+    p->depth--;
+    buf_printf(&p->body, "v%d[z] = ", s->array);
+    const char *pattern = p->d->op[x->op] ? p->d->op[x->op] : op_info((Op)x->op)->c_expr;
+    for (; *pattern; pattern++) {
+        if (pattern[0] == '$' && pattern[1] == 'a')
+            buf_printf(&p->body, "v%d[z]", s->array), pattern++;
+        else
+            buf_putc(&p->body, *pattern);
+    }
+    buf_puts(&p->body, ";\n");
+}
+
 static void put_stmt(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
@@ -479,6 +518,7 @@ static void put_stmt(Printer *p, const KStmt *s)
         define(p, s->ex);
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
     case KS_STORE:
         line(p);
         buf_printf(&p->body, "%s = %s;\n", root_element(p, &p->k->root.v[s->root]),

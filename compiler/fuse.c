@@ -160,8 +160,19 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 
 enum { SINK_BYTES_MAX = 64 * 1024 };
 
+/* One row only for single numbers, so that what is small does not all end up in one kernel that grows
+ * with the model, nor a long sum in one thread. */
+static bool single(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    return dim_eq(size_of(g, reduce ? n->in[0] : v), DIM(1));
+}
+
 static bool rows_ok(const Fusion *f, Val v, Dim rows)
 {
+    if (dim_eq(rows, DIM(1)))
+        return single(f->g, v);
     RowPart p = fuse_rows(f->g, v, rows);
     if (p == ROWS_SUMMED)
         return dim_at(size_of(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;
@@ -178,15 +189,14 @@ static void add_choice(Dims *d, Arena *arena, Dim x)
     vec_push(arena, d, x);
 }
 
-/* Row counts that v alone could have. One row only for a single number, so that what is small does
- * not all end up in one kernel that grows with the model. */
+/* Row counts that v alone could have. */
 static void own_choices(const Fusion *f, Val v, Dims *out)
 {
     const Node *n = node_at(f->g, v);
     bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
     Dim prod = DIM(1);
-    if (dim_eq(size_of(f->g, v), DIM(1)) && (!reduce || s->rank == 0))
+    if (single(f->g, v))
         add_choice(out, f->arena, DIM(1));
     for (int i = 0; i < s->rank; i++) {
         if (!dim_mul(prod, s->d[i], &prod))

@@ -146,6 +146,11 @@ static bool is_const(const Kernel *k, Ex e, double want)
     return e && kx_is_number(k, e, &x) && x == want && !(want == 0 && signbit(x));
 }
 
+static bool in_loops(const Kernel *k, Ex e)
+{
+    return kx(k, e)->deps & ~((uint64_t)1 << k->row);
+}
+
 Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
 {
     if (op == OP_STOP || (op == OP_TO_REAL && kx(k, in[0])->type == KT_REAL) ||
@@ -159,6 +164,10 @@ Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
         return in[0];
     if (op == OP_ADD && is_const(k, in[0], 0))
         return in[1];
+    if (op == OP_DIV && in_loops(k, in[0]) && !in_loops(k, in[1]) && kx(k, in[1])->deps) {
+        Ex one[2] = {kx_number(k, KT_REAL, 1), in[1]}; /* one division per row */
+        return kx_op(k, OP_MUL, type, (Ex[]){in[0], kx_op(k, OP_DIV, type, one, 2, 0)}, 2, 0);
+    }
     KEx e = {.kind = KX_OP, .type = (uint8_t)type, .op = (uint16_t)op, .i = i};
     for (int j = 0; j < n; j++)
         e.in[j] = in[j];
@@ -348,7 +357,8 @@ static void check_stmt(Check *c, const KStmt *s)
     case KS_ROWS: check_open(c, k->row); break;
     case KS_LOOP: check_open(c, s->var); break;
     case KS_END: check_close(c); break;
-    case KS_ACC: case KS_ARRAY_GET: check_define(c, s->ex); break;
+    case KS_ACC: case KS_ARRAY_GET: case KS_BATCH_OUT: check_define(c, s->ex); break;
+    case KS_BATCH_IN: check_use(c, kx(k, s->ex)->in[0]); break;
     case KS_ACC_ADD:
         check_use(c, s->ex);
         check_use(c, kx(k, s->ex)->in[0]);
@@ -392,7 +402,7 @@ void kernel_dump(Buf *out, const Kernel *k)
 {
     static const char *const names[KS_COUNT] = {
         "var", "let", "parts", "rows", "loop", "end", "acc", "acc+=", "array", "fill",
-        "put", "array+=", "get", "store", "sink"};
+        "put", "array+=", "get", "batch in", "batch", "batch out", "store", "sink"};
     int depth = 1;
     buf_puts(out, "kernel rows ");
     dim_print(out, k->rows);

@@ -85,6 +85,9 @@ typedef enum KStmtKind {
     KS_ARRAY_PUT,  /* array[at] = ex */
     KS_ARRAY_ADD,  /* array[at] (op)= in[0] of ex */
     KS_ARRAY_GET,  /* ex = array[at] */
+    KS_BATCH_IN,   /* batch `array`: element `at` = in[0] of ex */
+    KS_BATCH_RUN,  /* the operator of ex on its n_acc elements */
+    KS_BATCH_OUT,  /* ex = element `at` */
     KS_STORE,      /* root */
     KS_SINK,       /* root */
     KS_COUNT
@@ -97,6 +100,7 @@ typedef struct KStmt {
     uint32_t root;
     int array;
     bool simd;
+    uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
 

@@ -22,13 +22,14 @@ typedef struct Loop {
 typedef struct Sched {
     Kernel *k;
     VEC(Loop) loop;
-    bool *seen, *have, *have_var;
+    bool *seen, *have, *have_var, *needed;
+    int batches;
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
     int64_t array_bytes;
 } Sched;
-enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 8 };
+enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
 
 static bool nest_equal(const KNest *a, const KNest *b)
 {
@@ -266,6 +267,18 @@ static void place_unit(Sched *s, const Unit *u, uint64_t scope)
 
 /* ---- scratch arrays for what two sweeps want ---- */
 
+/* How much there is to do for e inside the loops: operations and loads, each counted once per use. */
+static int weight(const Sched *s, Ex e, int limit)
+{
+    const KEx *x = kx(s->k, e);
+    if (!e || !(x->deps & ~s->base) || limit <= 0)
+        return 0;
+    int w = kx_cost(x);
+    for (int i = 0; i < 3 && w < limit && x->kind != KX_REDUCE; i++)
+        w += weight(s, x->in[i], limit - w);
+    return w;
+}
+
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -273,7 +286,7 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if (kx_cost(x) >= COSTLY && own.n == 1) {
+    if (own.n == 1 && weight(s, e, COSTLY) >= COSTLY) {
         if (x->home < 0) {
             x->home = loop;
         } else if (x->home != loop) {
@@ -365,6 +378,62 @@ static void emit_nest(Sched *s, const Loop *l, uint32_t depth, uint64_t scope)
         finish_accs(s, l);
 }
 
+/* ---- costly functions of the row ---- */
+
+enum { BATCH_MIN = 4 };
+
+static bool batchable(const Sched *s, Ex e, int stage)
+{
+    const KEx *x = kx(s->k, e);
+    return s->needed[e] && !s->have[e] && x->kind == KX_OP && kx_cost(x) >= 16 && !x->in[1] &&
+           x->type == KT_REAL && x->stage == stage && x->deps && !(x->deps & ~s->base);
+}
+
+/* Does the computation of e go through something else of this stage that is to be batched? */
+static bool waits(const Sched *s, Ex e, int stage, int depth)
+{
+    const KEx *x = kx(s->k, e);
+    if (!e || s->have[e] || x->stage < stage || depth > 60)
+        return depth > 60;
+    for (int i = 0; i < 3; i++)
+        if (batchable(s, x->in[i], stage) || waits(s, x->in[i], stage, depth + 1))
+            return true;
+    return false;
+}
+
+/* One function at many numbers of the row becomes one vector loop. */
+static bool batch(Sched *s, Op op, int stage)
+{
+    uint32_t n = 0;
+    VEC(Ex) found = {0};
+    for (Ex e = 1; e < s->k->ex.n; e++)
+        if (kx(s->k, e)->op == op && batchable(s, e, stage) && !waits(s, e, stage, 0))
+            vec_push(s->k->arena, &found, e);
+    if (found.n < BATCH_MIN)
+        return false;
+    int id = s->batches++;
+    for (size_t i = 0; i < found.n; i++)
+        place(s, kx(s->k, found.v[i])->in[0], s->base);
+    for (size_t i = 0; i < found.n; i++, n++)
+        put(s, (KStmt){.kind = KS_BATCH_IN, .ex = found.v[i], .array = id, .at = n,
+                       .n_acc = (uint32_t)found.n});
+    put(s, (KStmt){.kind = KS_BATCH_RUN, .ex = found.v[0], .array = id, .n_acc = n});
+    for (size_t i = 0; i < found.n; i++) {
+        put(s, (KStmt){.kind = KS_BATCH_OUT, .ex = found.v[i], .array = id, .at = (uint32_t)i});
+        define(s, found.v[i]);
+    }
+    return true;
+}
+
+static void batch_stage(Sched *s, int stage)
+{
+    for (bool again = true; again;) {
+        again = false;
+        for (int op = 1; op < OP_COUNT; op++)
+            again |= batch(s, (Op)op, stage);
+    }
+}
+
 static void emit_loop(Sched *s, int index)
 {
     const Loop *l = &s->loop.v[index];
@@ -402,6 +471,8 @@ void kernel_schedule(Kernel *k)
         collect(&s, k->root.v[r].value);
         collect_ix(&s, k->root.v[r].at);
     }
+    s.needed = NEW_ARRAY(k->arena, bool, k->ex.n);
+    memcpy(s.needed, s.seen, k->ex.n);
     place_roots(&s);
     int *order = loop_order(&s);
     share_costly(&s, order);
@@ -416,8 +487,13 @@ void kernel_schedule(Kernel *k)
     if (k->part)
         open_scope(&s, (KStmt){.kind = KS_PART}, k->part);
     open_scope(&s, (KStmt){.kind = KS_ROWS, .simd = k->flat}, k->row);
-    for (size_t i = 0; i < s.loop.n; i++)
+    for (size_t i = 0; i < s.loop.n; i++) {
+        int stage = s.loop.v[order[i]].stage;
+        if (!k->flat && (i == 0 || s.loop.v[order[i - 1]].stage != stage))
+            for (int past = i ? s.loop.v[order[i - 1]].stage + 1 : 0; past <= stage; past++)
+                batch_stage(&s, past);
         emit_loop(&s, order[i]);
+    }
     close_scope(&s);
     if (k->part)
         close_scope(&s);
