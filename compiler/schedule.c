@@ -28,6 +28,8 @@ typedef struct Sched {
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
     int64_t array_bytes;
+    uint32_t *tried, round; /* what a walk has seen already: expressions are a DAG, not a tree */
+    bool *waiting;          /* what waits() said of it in this round */
 } Sched;
 enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
 
@@ -229,8 +231,9 @@ static void place_ix(Sched *s, Ix ix, uint64_t scope)
 static void place(Sched *s, Ex e, uint64_t scope)
 {
     KEx x = *kx(s->k, e);
-    if (!e || s->have[e] || x.kind == KX_CONST)
+    if (!e || s->have[e] || x.kind == KX_CONST || s->tried[e] == s->round)
         return;
+    s->tried[e] = s->round;
     bool here = !(x.deps & ~scope);
     if (x.array >= 0 && (x.kind == KX_REDUCE || x.home != s->now)) {
         if (here) {
@@ -257,6 +260,7 @@ static void place(Sched *s, Ex e, uint64_t scope)
 
 static void place_unit(Sched *s, const Unit *u, uint64_t scope)
 {
+    s->round++;
     if (u->reduce) {
         place(s, kx(s->k, u->reduce)->in[0], scope);
         return;
@@ -390,15 +394,18 @@ static bool batchable(const Sched *s, Ex e, int stage)
 }
 
 /* Does the computation of e go through something else of this stage that is to be batched? */
-static bool waits(const Sched *s, Ex e, int stage, int depth)
+static bool waits(Sched *s, Ex e, int stage)
 {
     const KEx *x = kx(s->k, e);
-    if (!e || s->have[e] || x->stage < stage || depth > 60)
-        return depth > 60;
-    for (int i = 0; i < 3; i++)
-        if (batchable(s, x->in[i], stage) || waits(s, x->in[i], stage, depth + 1))
-            return true;
-    return false;
+    if (!e || s->have[e] || x->stage < stage)
+        return false;
+    if (s->tried[e] == s->round)
+        return s->waiting[e];
+    bool found = false;
+    for (int i = 0; i < 3 && !found; i++)
+        found = batchable(s, x->in[i], stage) || waits(s, x->in[i], stage);
+    s->tried[e] = s->round;
+    return s->waiting[e] = found;
 }
 
 /* One function at many numbers of the row becomes one vector loop. */
@@ -406,12 +413,14 @@ static bool batch(Sched *s, Op op, int stage)
 {
     uint32_t n = 0;
     VEC(Ex) found = {0};
+    s->round++;
     for (Ex e = 1; e < s->k->ex.n; e++)
-        if (kx(s->k, e)->op == op && batchable(s, e, stage) && !waits(s, e, stage, 0))
+        if (kx(s->k, e)->op == op && batchable(s, e, stage) && !waits(s, e, stage))
             vec_push(s->k->arena, &found, e);
     if (found.n < BATCH_MIN)
         return false;
     int id = s->batches++;
+    s->round++;
     for (size_t i = 0; i < found.n; i++)
         place(s, kx(s->k, found.v[i])->in[0], s->base);
     for (size_t i = 0; i < found.n; i++, n++)
@@ -465,6 +474,8 @@ void kernel_schedule(Kernel *k)
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
+    s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
+    s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
     s.base = (uint64_t)1 << k->row | (k->part ? (uint64_t)1 << k->part : 0);
     for (size_t r = 0; r < k->root.n; r++) {
