@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../compiler/init.h"
 #include "../compiler/optimizer.h"
@@ -47,6 +46,9 @@ void session_close(Session *s)
     s->backend = NULL;
     arena_free(s->arena);
     s->arena = NULL;
+    if (s->lifted)
+        s->ctx->byte_limit = s->byte_limit;
+    s->lifted = false;
 }
 
 void session_open_backend(Session *s)
@@ -67,6 +69,9 @@ void session_open_backend(Session *s)
                 why);
         }
     }
+    s->byte_limit = s->ctx->byte_limit; /* of the compiler's own data; tensors are not that */
+    s->ctx->byte_limit = 0;
+    s->lifted = true;
     s->store = store_new(s->ctx, s->backend);
 }
 
@@ -210,26 +215,9 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     }
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
     n.program += ctx->bytes + LIBRARIES;
-    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena + n.program;
+    n.total =
+        n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena + n.program;
     return n;
-}
-
-uint64_t memory_of_machine(void)
-{
-    uint64_t bytes = UINT64_MAX;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages > 0 && page > 0)
-        bytes = (uint64_t)pages * (uint64_t)page;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "r");
-    if (!f)
-        return bytes;
-    char text[32] = "";
-    if (fgets(text, sizeof text, f) && text[0] >= '0' && text[0] <= '9') {
-        uint64_t limit = strtoull(text, NULL, 10);
-        bytes = limit < bytes ? limit : bytes;
-    }
-    fclose(f);
-    return bytes;
 }
 
 double clock_seconds(void)

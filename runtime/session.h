@@ -53,6 +53,8 @@ typedef struct Session {
     Backend *backend; /* NULL: the reference evaluator */
     Store *store;
     Cleanup *cleanup;
+    size_t byte_limit; /* the context's, while it is lifted */
+    bool lifted;
     char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;
 
@@ -89,8 +91,6 @@ typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, inputs, arena, program, total;
 } MemoryNeed;
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
-/* Bytes of memory this process may use at most, by the machine and by its control group. */
-uint64_t memory_of_machine(void);
 
 double clock_seconds(void); /* monotonic */
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "cpu.h"
 #include "trainer.h"
 
 /* ---- data and length ---- */
@@ -296,23 +297,36 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void check_memory(Trainer *tr)
+static void count_memory(Trainer *tr)
 {
     const Program *all[] = {tr->fresh, tr->more, tr->update, tr->eval};
-    uint64_t arena = 0, machine = memory_of_machine();
+    uint64_t arena = 0;
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (all[i])
             arena = larger(arena, program_arena_bytes(all[i]));
     tr->bytes = store_bytes(tr->session.store) + arena;
+}
+
+/* A run that would not fit is refused before it takes anything. */
+static void check_memory(Trainer *tr)
+{
+    int64_t total, left = memory_available(&total);
+    if (!tr->session.backend || left < 0)
+        return;
+    MemoryNeed n = session_memory(tr->ctx, tr->model, tr->train, 0);
+    if (n.total <= (uint64_t)left)
+        return;
     const double gib = 1024.0 * 1024.0 * 1024.0;
-    if (tr->bytes > machine)
-        ctx_raise(
-            tr->ctx, ST_ENVIRONMENT,
-            "training needs %.2f GiB (weights, gradients and optimizer "
-            "%.2f, activations %.2f) and this machine has %.2f: a smaller `micro_batch` needs "
-            "fewer activations",
-            (double)tr->bytes / gib, (double)(tr->bytes - arena) / gib, (double)arena / gib,
-            (double)machine / gib);
+    bool one = tr->micro == 1;
+    ctx_raise(tr->ctx, ST_ENVIRONMENT,
+              "training needs %.2f GiB and %.2f are available: weights %.2f, gradients %.2f, "
+              "optimizer "
+              "%.2f, activations of %lld sequences %.2f; %s",
+              (double)n.total / gib, (double)left / gib, (double)(n.weights + n.buffers) / gib,
+              (double)n.gradients / gib, (double)n.optimizer / gib, (long long)tr->micro,
+              (double)n.arena / gib,
+              one ? "a smaller model or `context` needs less"
+                  : "a smaller `micro_batch` needs fewer activations and gives the same steps");
 }
 
 static void load_state(Trainer *tr)
@@ -399,8 +413,9 @@ void train_open(Trainer *tr)
     }
     session_open_backend(&tr->session);
     say_start(tr);
-    build_programs(tr);
     check_memory(tr);
+    build_programs(tr);
+    count_memory(tr);
     load_state(tr);
     begin_run(tr);
 }

@@ -633,9 +633,15 @@ static void memory(Tally *t)
     char *mem = text ? strstr(text, "\"mem\":") : NULL;
     double actual = mem ? atof(mem + 6) : 0;
     double planned = (double)(n.total - n.program); /* the program itself is not in the store */
-    CHECKF(t, fabs(actual - planned) <= 0.02 * actual, "planned %.0f, used %.0f", planned, actual);
+    CHECKF(t, fabs(actual - planned) <= 0.02 * actual, "planned %.0f, used %.0f", planned,
+           actual);
     CHECK(t, n.weights == 4 * (8 * 64 + 64 * 64 + 64 + 64 * 8) && n.buffers == 4);
     CHECK(t, n.gradients == n.weights && n.optimizer == 2 * n.weights);
+    /* what cannot fit is refused with the numbers, before anything is taken */
+    c = plain(false, in("too_large"));
+    c.tiny.batch = c.tiny.micro = (int64_t)1 << 32;
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "training needs"), "%s", why);
+    CHECKF(t, strstr(why, "micro_batch") && !file_exists(in("too_large/events.jsonl")), "%s", why);
     tiny_close(v);
 }
 

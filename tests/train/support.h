@@ -27,7 +27,7 @@ void write_file(const char *path, const void *bytes, size_t n);
 char *read_file(Ctx *ctx, const char *path, size_t *n); /* NULL when it cannot be read */
 bool file_exists(const char *path);
 
-/* ---- a model: logits = tanh(E[tokens] W1 + b) W2, dropout, a loss given twice, a metric ---- */
+/* ---- a model: logits = tanh(E[tokens] W1 + b) W2, dropout, a loss twice, a metric ---- */
 typedef struct TinyOptions {
     int64_t vocab, width, context, batch, micro, steps;
     const char *text;      /* path of the text */
