@@ -259,6 +259,8 @@ Value v_record(Eval *ev, Name name, const Field *f, size_t n);
 const char *value_kind_name(const Value *v); /* "a number", "a tensor", ... */
 void value_print(Buf *out, const Value *v);   /* as .vwn text where possible */
 const char *value_text(Eval *ev, const Value *v);
+/* The component of a path that an iteration gives: layer[3], group["a"]; its number for other values. */
+Name iteration_path(Eval *ev, Name up, Name variable, const Value *v, size_t index);
 bool value_equal(const Value *a, const Value *b);
 bool is_whole(double x); /* within 1e-9 of an integer, relatively */
 

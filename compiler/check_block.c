@@ -761,10 +761,7 @@ static void exec_for(Body *b, const Ast *it)
     for (size_t i = 0; i < range.list->n && !b->returned; i++) {
         const Value *v = &range.list->v[i];
         spend(b->ev, it->span, 1);
-        b->scope = scope_new(b->ev, outer,
-                             name_printf(b->ev->ctx, "%s%s%s[%s]", outer->path, *outer->path ? "." : "", it->name,
-                                         value_text(b->ev, v)),
-                             it->span);
+        b->scope = scope_new(b->ev, outer, iteration_path(b->ev, outer->path, it->name, v, i), it->span);
         bind_here(b, it->name, *v, it->name_span);
         exec(b, it->kid[1]);
     }

@@ -614,9 +614,7 @@ static void do_for(Walk *w, const Ast *it)
     for (size_t i = 0; i < range.list->n; i++) {
         Walk inner = *w;
         inner.env = env_bind(ev, w->env, it->name, range.list->v[i], it->name_span);
-        Name part = name_printf(ev->ctx, "%s[%s]", it->name, value_text(ev, &range.list->v[i]));
-        inner.scope = scope_new(ev, w->scope, *w->scope->path ? name_printf(ev->ctx, "%s.%s", w->scope->path, part) : part,
-                                it->span);
+        inner.scope = scope_new(ev, w->scope, iteration_path(ev, w->scope->path, it->name, &range.list->v[i], i), it->span);
         walk(&inner, it->kid[1]);
     }
 }
@@ -661,13 +659,35 @@ static void do_let(Walk *w, const Ast *it)
     w->env = env_new(w->ev, w->env, b);
 }
 
+/* The attributes of a scope are seen by everything inside, wherever they stand; they see the lets before them. */
+static void scope_attributes(Walk *w, const Ast *items)
+{
+    Walk seen = *w;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET) {
+            do_attribute(&seen, it);
+        } else if (it->kind == AST_LET) {
+            Binding *b = binding_new(w->ev, it->name, it->name_span);
+            b->is_let = true;
+            b->state = BIND_LAZY;
+            b->type = it->kid[0];
+            b->expr = it->kid[1];
+            b->env = seen.env;
+            b->scope = w->scope;
+            seen.env = env_new(w->ev, seen.env, b);
+        }
+    }
+}
+
 static void walk(Walk *w, const Ast *items)
 {
+    scope_attributes(w, items);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         spend(w->ev, it->span, 1);
         switch (it->kind) {
-        case AST_SET: do_attribute(w, it); break;
+        case AST_SET: break;
         case AST_LET: do_let(w, it); break;
         case AST_FOR: do_for(w, it); break;
         case AST_IF: do_if(w, it); break;

@@ -188,6 +188,13 @@ const char *value_text(Eval *ev, const Value *v)
     return b.s;
 }
 
+Name iteration_path(Eval *ev, Name up, Name variable, const Value *v, size_t index)
+{
+    bool plain = v->kind == V_NUM || v->kind == V_STR || v->kind == V_WORD;
+    Value number = v_num((double)index + 1);
+    return name_printf(ev->ctx, "%s%s%s[%s]", up, *up ? "." : "", variable, value_text(ev, plain ? v : &number));
+}
+
 bool is_whole(double x)
 {
     double r = rint(x);
@@ -485,7 +492,7 @@ void limit(Eval *ev, Span at, const char *name, long long value)
 
 void spend(Eval *ev, Span at, int64_t work)
 {
-    enum { MOST = 4000000, MEMORY = 512 << 20 };
+    enum { MOST = 4000000, MEMORY = 384 << 20 };
     ev->steps += work;
     if (at.file)
         ev->at = at;

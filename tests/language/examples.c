@@ -1,0 +1,79 @@
+/* examples.c - the examples: parameter counts, state widths, checks, growth and sweep elaboration.
+ *
+ * In:  examples/ *.vwn.   Out: exactly the published or computed numbers, and no false check.
+ */
+#include "support.h"
+
+static const struct Want {
+    const char *file;
+    int64_t live, stored, state, active; /* 0: the file has no model; active 0: as live */
+} want[] = {
+    {"01_nano.vwn", 10745088, 10745088, 384, 0},
+    {"02_olmo_1b.vwn", 1176764416, 1176764416, 2048, 0},
+    {"03_qwen3_0_6b.vwn", 596049920, 596049920, 1024, 0},
+    {"04_hyper_x4.vwn", 0, 0, 0, 0},
+    {"05_frac.vwn", 0, 0, 0, 0},
+    {"06_vwn_1_5x_mtp.vwn", 447285428, 447285428, 1536, 0},
+    {"07_vwn_x8_moe.vwn", 7440585472, 7440585472, 16384, 1451119360},
+    {"08_xformer_500m.vwn", 543318368, 553175168, 1760, 0},
+    {"09_nexus_growth.vwn", 187936512, 187936512, 768, 0},
+    {"10_tokenformer_growth.vwn", 353503232, 353503232, 1024, 0},
+    {"11_residual_to_hyper.vwn", 0, 0, 0, 0},
+    {"12_sweep.vwn", 0, 0, 0, 0},
+    {"13_vit_hyper.vwn", 304523720, 304523720, 2048, 0},
+    {"14_own_connection.vwn", 79709104, 79709104, 2048, 60834736},
+    {"quickstart.vwn", 1955856, 1955856, 288, 0},
+};
+
+static void growth(Test *t, const Unit *u, const char *file)
+{
+    static const struct { const char *file, *step; int64_t before, after; } steps[] = {
+        {"09_nexus_growth.vwn", "to_300m", 187936512, 225003264},
+        {"09_nexus_growth.vwn", "to_380m", 225003264, 272275840},
+        {"10_tokenformer_growth.vwn", "to_757m", 353503232, 756156416},
+        {"11_residual_to_hyper.vwn", "to_hyper", 1176764416, 1177158464}};
+    size_t k = 0;
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        if (strcmp(steps[i].file, file))
+            continue;
+        EXPECT(t, file, k < u->grow.n);
+        if (k == u->grow.n)
+            return;
+        const GrowStep *g = &u->grow.v[k++];
+        EXPECT(t, steps[i].step, !strcmp(g->name, steps[i].step) && g->after);
+        EXPECT(t, steps[i].step, model_count(g->before).live == steps[i].before);
+        EXPECT(t, steps[i].step, g->after && model_count(g->after).live == steps[i].after);
+    }
+    EXPECT(t, file, k == u->grow.n);
+}
+
+static void one(Test *t, const struct Want *w)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, w->file);
+    Checked c = check_text(path, NULL, NULL);
+    if (expect_fine(t, w->file, &c)) {
+        Unit *u = c.unit;
+        for (size_t i = 0; i < u->check.n; i++)
+            EXPECT(t, u->check.v[i].text, u->check.v[i].state != CHECK_FALSE);
+        EXPECT(t, w->file, (u->model != NULL) == (w->live != 0));
+        if (u->model) {
+            ModelCount n = model_count(u->model);
+            EXPECT(t, w->file, n.live == w->live && n.stored == w->stored && n.dead == w->stored - w->live);
+            EXPECT(t, w->file, n.active == (w->active ? w->active : w->live));
+            EXPECT(t, w->file, u->model->state_width == w->state);
+        }
+        growth(t, u, w->file);
+        if (!strcmp(w->file, "12_sweep.vwn"))
+            EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].points == 78 && u->sweep.v[0].n_path == 3);
+    }
+    ctx_free(c.ctx);
+}
+
+int main(void)
+{
+    Test t = {0};
+    for (size_t i = 0; i < COUNT_OF(want); i++)
+        one(&t, &want[i]);
+    return test_end(&t);
+}

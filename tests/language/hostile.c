@@ -1,0 +1,96 @@
+/* hostile.c - files that ask for too much: each ends with a named limit, in little time and memory.
+ *
+ * In:  small texts that unfold.   Out: one error E0008 (or none, when it is only large), never a bug.
+ */
+#include "support.h"
+
+#include <time.h>
+
+#define HEAD                                                                                                  \
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet n = rms_norm(eps = 1e-6)\n"
+#define MODEL(width, body)                                                                                    \
+    "model m {\n context = 16\n width = " width "\n mask = causal\n init = normal(std = 0.02)\n"             \
+    " out_init = zeros\n pre_norm = n\n connection = residual()\n embed tokens { vocab = 32 }\n" body         \
+    "\n head lm { norm = n }\n}\n"
+#define BLOCK(body) HEAD "block b()(x: [.., D]) -> [.., D] {\n" body "\n}\n" MODEL("64", "b")
+
+typedef struct Case {
+    const char *what, *text, *code; /* NULL: legal */
+} Case;
+
+static const Case cases[] = {
+    {"a range of 10^9", HEAD MODEL("sum([i for i in 1..1e9])", "b"), "E0008"},
+    {"10^9 repeats in a list", HEAD MODEL("size([i for i in 1..1000, j in 1..1000, k in 1..1000])", "b"), "E0008"},
+    {"a list of lists of lists",
+     HEAD "let a = [[i for i in 1..1000] for j in 1..1000]\nlet c = [a for i in 1..1000]\n" MODEL("size(c)", "b"), "E0008"},
+    {"10^12 statements", BLOCK("for i in 1..10000 { for j in 1..10000 { for k in 1..10000 { let z = 1 } } }\nreturn x"),
+     "E0008"},
+    {"layers within layers",
+     HEAD MODEL("64", "for a in 1..4096 { for c in 1..4096 { ffn { hidden = 4, activation = gelu } } }"), "E0008"},
+    {"too many layers", HEAD MODEL("64", "for a in 1..5000 { ffn { hidden = 4, activation = gelu } }"), "E0008"},
+    {"a block that applies itself", BLOCK("let f = b()\nreturn f(x)"), "E0008"},
+    {"inline", BLOCK("return b()(x)"), "E0008"},
+    {"a function that calls itself", HEAD "block f(k: int) { return f(k = k + 1) }\n" MODEL("f(k = 1)", "b"), "E0008"},
+    {"twice, until it ends",
+     HEAD "block f(k: int) { return if k < 2 then 1 else f(k = k - 1) + f(k = k - 2) }\n" MODEL("f(k = 60)", "b"), "E0008"},
+    {"weights without end", BLOCK("param W : [1e9, 1e9] = zeros\nreturn x + sum(W)"), "E0008"},
+    {"an extent without end", BLOCK("return x + sum(repeat(x, 1e15))"), "E0008"},
+    {"classes without end", BLOCK("return x + sum(one_hot(arange(10), 1e15))"), "E0008"},
+    {"more axes than there are", BLOCK("y = repeat(repeat(repeat(repeat(repeat(repeat(x, 2), 2), 2), 2), 2), 2)\nreturn x"),
+     "E0008"},
+    {"a width of 10^15", HEAD MODEL("1e15", "ffn { hidden = 4, activation = gelu }"), "E0008"},
+    {"a width of 10^300", HEAD MODEL("1e300", "ffn { hidden = 4, activation = gelu }"), "E0208"},
+    {"a width of 10^8", HEAD MODEL("1e8", "ffn { hidden = 4, activation = gelu }"), NULL},
+    {"parameters of 10^15 weights", BLOCK("param W : [1e8, 1e7] = zeros\nreturn x + sum(W)"), NULL},
+    {"a let of itself", HEAD "let a = a + 1\n" MODEL("a", "linear { out = 4 }"), "E0109"},
+    {"a circle of lets", HEAD "let a = c\nlet c = d\nlet d = a\n" MODEL("a", "linear { out = 4 }"), "E0109"},
+    {"an empty file", "", NULL},
+};
+
+static void run(Test *t, const Case *k, double seconds)
+{
+    struct timespec a, b;
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    Checked c = check_text("-", k->text, NULL);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    double took = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
+    if (k->code)
+        expect_error(t, k->what, &c, k->code);
+    else
+        expect_fine(t, k->what, &c);
+    EXPECT(t, k->what, c.ctx->peak_bytes < (size_t)1 << 30);
+    EXPECT(t, k->what, took < seconds);
+    if (took >= seconds)
+        printf("  took %.2f s\n", took);
+    ctx_free(c.ctx);
+}
+
+/* let a1 = [a0, a0], let a2 = [a1, a1], ...: 2^40 values, or 2^40 terms of a run-time expression. */
+static void doubling(Test *t, const char *what, const char *first, const char *next, const char *last, double seconds)
+{
+    static char text[8000];
+    size_t n = (size_t)snprintf(text, sizeof text, "%slet a0 = %s\n", HEAD, first);
+    for (int i = 1; i < 40; i++) {
+        n += (size_t)snprintf(text + n, sizeof text - n, "let a%d = ", i);
+        for (const char *p = next; *p; p++)
+            n += (size_t)(*p == '$' ? snprintf(text + n, sizeof text - n, "a%d", i - 1)
+                                    : snprintf(text + n, sizeof text - n, "%c", *p));
+        n += (size_t)snprintf(text + n, sizeof text - n, "\n");
+    }
+    snprintf(text + n, sizeof text - n, "%s\n", last);
+    run(t, &(Case){what, text, "E0008"}, seconds);
+}
+
+int main(void)
+{
+    Test t = {0};
+    /* a second in a release build; sanitizers and busy machines get more */
+    const char *type = getenv("VWN_BUILD_TYPE");
+    double seconds = type && !strcmp(type, "Release") ? 2 : 60;
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        run(&t, &cases[i], seconds);
+    doubling(&t, "a list that doubles", "[1, 1]", "[$, $]", "check size(a39) == 2", seconds);
+    doubling(&t, "printed", "[1, 1]", "[$, $]", "check a39 == 4", seconds);
+    doubling(&t, "a run-time number that doubles", "step + 1", "$ + $", "check a39 > 3", seconds);
+    return test_end(&t);
+}
