@@ -1,0 +1,56 @@
+# ir.sh - `vwn ir` and `vwn cost`: every stage of every program prints, always the same bytes.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+"$VWN" new small --from vwn > /dev/null
+file=small/model.vwn
+
+for stage in ast resolved tensor; do
+    expect 0 "$VWN" ir $file --stage $stage
+    filled out
+done
+for program in train update eval predict; do
+    for stage in gradient simple fuse kernel plan; do
+        expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'
+        filled out
+        empty err
+        cp out $program.$stage
+        expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'
+        cmp -s out $program.$stage || fail "$program, $stage: other bytes in a second run"
+    done
+    # what is printed reads back: the same graph, and the same graph after simplification
+    expect 0 "$VWN" ir --from $program.gradient --stage tensor
+    cmp -s out $program.gradient || fail "$program: the graph does not read back"
+    expect 0 "$VWN" ir --from $program.simple --stage simple
+    cp out twice
+    expect 0 "$VWN" ir --from twice --stage simple
+    cmp -s out twice || fail "$program: simplifying twice changes the graph"
+done
+expect 0 "$VWN" ir --json $file --stage kernel
+json out
+
+# a graph written by hand
+cat train.gradient > graph
+"$VWN" ir --from - --stage plan --batch '3 seqs' --positions 5 < graph > out 2> err
+[ $? -eq 0 ] || fail "ir --from -"
+expect 0 "$VWN" ir $file --stage tensor
+cp out forward
+expect 1 "$VWN" ir --from forward --stage gradient
+has err 'loss'
+printf 'this is no graph\n' > bad
+expect 1 "$VWN" ir --from bad
+filled err
+expect 1 "$VWN" ir --from no-such-file
+expect 2 "$VWN" ir --from graph --stage ast
+expect 2 "$VWN" ir $file --from graph
+
+expect 0 "$VWN" cost $file
+for word in stored dead live 'flops_per_token' 'causal saving' 'per token' optimizer activations peak; do
+    has out "$word"
+done
+expect 0 "$VWN" cost $file --json --batch '1 seq'
+json out
+small=$(sed 's/.*"bytes_arena":\([0-9]*\).*/\1/' out)
+expect 0 "$VWN" cost $file --json --batch '16 seqs'
+large=$(sed 's/.*"bytes_arena":\([0-9]*\).*/\1/' out)
+[ "$large" -gt "$small" ] || fail "16 sequences take no more memory than 1"
+finish
