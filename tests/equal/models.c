@@ -86,7 +86,7 @@ static void compare(Ctx *ctx, void *arg)
     c->name = "loss";
     c->same_bits = loss == again;
     /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
-     * hundredth of the largest gradient of the model. */
+     * tenth of the largest gradient of the model. */
     double largest = 0;
     for (size_t i = 0; i < g->ext.n; i++)
         for (int64_t k = 0; g->ext.v[i].kind == EXT_GRAD && k < bind[i].tensor->size; k++)
@@ -95,7 +95,7 @@ static void compare(Ctx *ctx, void *arg)
         if (g->ext.v[i].kind != EXT_GRAD)
             continue;
         const Tensor *t = bind[i].tensor;
-        double size = largest / 100, worst = 0;
+        double size = largest / 10, worst = 0;
         for (int64_t k = 0; k < t->size; k++) {
             size = fmax(size, fabs(t->real[k]));
             worst = fmax(worst, fabs(one[i][k] - t->real[k]));
