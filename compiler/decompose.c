@@ -8,7 +8,7 @@
 #include "fuse.h"
 #include "op.h"
 
-enum { SMALL_PRODUCT = 128 };
+enum { SMALL_PRODUCT = 96 };
 
 typedef struct Product {
     Val a, b; /* inputs in the new graph */
@@ -26,6 +26,8 @@ static bool is_small(const Product *p, int64_t B, int64_t T)
     int64_t rows = dim_at(p->M, B, T);
     for (int i = 0; i < p->lead.rank; i++)
         rows *= dim_at(p->lead.d[i], B, T);
+    if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
+        return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
         return n || k;
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */

@@ -36,6 +36,7 @@ typedef struct Lower {
     Kernel *k;
     Arena *arena;
     VEC(Site) site;
+    int64_t budget; /* how many copies of a site may be unrolled */
     bool searching; /* for cuts: every site has loops of its own, so that a cut finds its site */
     VEC(Memo) memo;
     uint32_t *slot;
@@ -177,7 +178,7 @@ static Insts instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
     Insts out = {0};
     factors_of(l, site, extent, &f);
     Walk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
-    unrolled(&f, UNROLL_MAX, w.literal);
+    unrolled(&f, l->budget, w.literal);
     walk_factor(&w, 0, (Inst){0});
     return out;
 }
@@ -686,7 +687,7 @@ static void add_sink(Lower *l, Val v)
                 place[j] = j - from;
             }
         }
-    unrolled(&f, UNROLL_MAX, literal);
+    unrolled(&f, l->budget, literal);
     Sink sink = {.v = v, .op = (Op)n->op};
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
@@ -850,6 +851,22 @@ static bool has_loops(const Kernel *k)
     return false;
 }
 
+enum { EXPRESSIONS_MAX = 1500 };
+
+/* First with loops of its own for every site, until no loop needs a cut; then with shared ones. */
+static void build_all(Lower *l, Dim rows)
+{
+    bool row_work;
+    l->searching = true;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        build(l, rows);
+        if (!find_cuts(l, &row_work))
+            break;
+    }
+    l->searching = false;
+    build(l, rows);
+}
+
 static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena};
@@ -858,15 +875,12 @@ static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Va
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
-    bool row_work;
-    l.searching = true;
-    for (int round = 0; round < ROUNDS_MAX; round++) {
-        build(&l, f->group.v[group].rows);
-        if (!find_cuts(&l, &row_work))
+    for (l.budget = UNROLL_MAX; l.budget > 0; l.budget /= 6) {
+        l.site.n = 0;
+        build_all(&l, f->group.v[group].rows);
+        if (l.k->ex.n <= EXPRESSIONS_MAX)
             break;
     }
-    l.searching = false;
-    build(&l, f->group.v[group].rows);
     out->rows = ix_dim_at(&l.k->ix, l.k->rows);
     l.k->flat = l.sink.n == 0 && !has_loops(l.k);
     if (l.sink.n || l.k->flat) {
@@ -885,6 +899,7 @@ bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows, cons
     Lower l = lower_start(arena, f, group, same);
     bool row_work;
     l.searching = true;
+    l.budget = UNROLL_MAX;
     build(&l, rows);
     bool cut = find_cuts(&l, &row_work);
     for (size_t r = 0; r < l.k->root.n; r++)

@@ -24,6 +24,7 @@ typedef struct Sched {
     VEC(Loop) loop;
     bool *seen, *have, *have_var, *needed;
     int batches;
+    uint32_t *mark, stamp; /* a walk visits every expression once */
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
@@ -74,16 +75,17 @@ static void add_unit(Sched *s, int stage, const KNest *nest, uint32_t carry, Uni
 }
 
 /* Does some load under e walk through memory with v one element at a time? */
-static bool unit_stride(const Sched *s, Ex e, IVar v, int depth)
+static bool unit_stride(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || depth > 40 || !(x->deps >> v & 1))
+    if (!e || s->mark[e] == s->stamp || !(x->deps >> v & 1))
         return false;
+    s->mark[e] = s->stamp;
     if (x->kind == KX_LOAD && ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1)
         return true;
     for (int i = 0; i < 3; i++)
-        if (unit_stride(s, x->in[i], v, depth + 1))
+        if (unit_stride(s, x->in[i], v))
             return true;
     return false;
 }
@@ -107,7 +109,10 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        if (unit_stride(s, x->in[0], inner, 0) || !unit_stride(s, x->in[0], lane, 0))
+        s->stamp++;
+        bool along = unit_stride(s, x->in[0], inner);
+        s->stamp++;
+        if (along || !unit_stride(s, x->in[0], lane))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
@@ -474,6 +479,7 @@ void kernel_schedule(Kernel *k)
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
+    s.mark = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
