@@ -297,6 +297,18 @@ static void print_node_defaults(Printer *p, const BlockDef *def, const Ast *item
     }
 }
 
+/* A label as it was written: a word, or a path in quotes. */
+static void put_label(Printer *p, const Ast *label)
+{
+    size_t n;
+    const char *text = source_text(p->ctx, label->span.file, &n);
+    buf_putc(&p->out, ' ');
+    if (label->span.lo < n && text[label->span.lo] == '"')
+        buf_json_string(&p->out, label->name, strlen(label->name));
+    else
+        buf_puts(&p->out, label->name);
+}
+
 static void print_node(Printer *p, const Ast *it)
 {
     Name kind = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
@@ -319,7 +331,7 @@ static void print_node(Printer *p, const Ast *it)
     size_t n = added_attributes(p, it->kid[2], added);
     buf_puts(&p->out, kind);
     if (label)
-        buf_printf(&p->out, " %s", label);
+        put_label(p, it->kid[1]);
     if (it->kid[2] || n || def) {
         buf_puts(&p->out, " {\n");
         print_items(p, it->kid[2]);

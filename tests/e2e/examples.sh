@@ -59,6 +59,11 @@ cmp -s original out || fail "the resolved file with overrides has other weights"
 expect 0 "$VWN" resolve --origins n.vwn --set D=96
 has out -- '--set'
 
+# labels in quotes stay quoted
+sed 's/^  optimizer adamw {/&\n    group "*.q_proj.W" { lr_scale = 0.5 }/' n.vwn > quoted.vwn
+expect 0 "$VWN" resolve quoted.vwn
+has out 'group "*.q_proj.W"'
+
 # imports are taken in
 mkdir lib
 cat > lib/base.vwn << 'END'
