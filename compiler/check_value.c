@@ -386,7 +386,7 @@ Value binding_get(Eval *ev, Binding *b, Scope *placement)
                       : eval(ev, b->expr, b->env, scope);
     ev->fan = fan;
     if (b->state == BIND_BUSY) {
-        bool again = b->by_name || (b->env->file && holds_tensor(&v));
+        bool again = b->by_name || (b->env && b->env->file && holds_tensor(&v));
         b->state = again ? BIND_LAZY : BIND_READY;
         b->value = v;
     }
