@@ -294,6 +294,7 @@ void spend(Eval *ev, Span at, int64_t work);
 
 /* ---- expressions (check_expr.c) ---- */
 Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope);
+/* ---- declared types (check_type.c) ---- */
 /* As `eval`, for a place of the declared type: words for name, closures for init, lists for list ... */
 Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what);
 Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name or string */
@@ -305,6 +306,8 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
 Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
 /* A tensor given with every batch; E0312 when the model declared it otherwise before. */
 Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at);
+bool host_name(Name name, HostVar *var);             /* `step`, `train.loss`, ... */
+const char *shape_words(Eval *ev, const Value *v);   /* "[B, T, 64] ([.., D])" */
 Value binary(Eval *ev, const Ast *e, Value a, Value b);
 const HostExpr *to_host(Eval *ev, const Value *v); /* NULL when not a number or run-time scalar */
 const char *expr_text(Eval *ev, const Ast *e);

@@ -160,6 +160,30 @@ static const BlockValue *find_block(Walk *w, const Ast *it, Name name)
     return NULL;
 }
 
+/* What `--set` says about this very node. */
+static void node_overrides(Node1 *n, Arg *args, size_t *n_args)
+{
+    Eval *ev = n->ev;
+    Name *names;
+    size_t count;
+    override_attrs(ev, ev->build->file, n->path, &names, &count);
+    for (size_t i = 0; i < count; i++) {
+        Override *o = override_for(ev->build->file, n->path, names[i]);
+        if (n->block && block_param(n->block->def, names[i])) {
+            Arg a = {.name = names[i], .expr = o->expr, .env = o->env, .span = o->span};
+            size_t k = 0;
+            while (k < *n_args && args[k].name != names[i])
+                k++;
+            args[k] = a;
+            *n_args = k == *n_args ? k + 1 : *n_args;
+        } else if (!is_scope_name(names[i])) {
+            o->used = false;
+        }
+        if (is_scope_name(names[i]))
+            scope_set(ev, n->scope, names[i], o->expr, o->env, o->span);
+    }
+}
+
 /* Splits the node's attributes into the block's configuration and scope attributes. */
 static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
 {
@@ -207,24 +231,7 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
             ok = false;
         }
     }
-    Name *names;
-    size_t count;
-    override_attrs(ev, ev->build->file, n->path, &names, &count);
-    for (size_t i = 0; i < count; i++) {
-        Override *o = override_for(ev->build->file, n->path, names[i]);
-        if (n->block && block_param(n->block->def, names[i])) {
-            Arg a = {.name = names[i], .expr = o->expr, .env = o->env, .span = o->span};
-            size_t k = 0;
-            while (k < *n_args && args[k].name != names[i])
-                k++;
-            args[k] = a;
-            *n_args = k == *n_args ? k + 1 : *n_args;
-        } else if (!is_scope_name(names[i])) {
-            o->used = false;
-        }
-        if (is_scope_name(names[i]))
-            scope_set(ev, n->scope, names[i], o->expr, o->env, o->span);
-    }
+    node_overrides(n, args, n_args);
     return ok;
 }
 

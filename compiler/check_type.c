@@ -1,0 +1,358 @@
+/* check_type.c - declared types and shapes: what a place takes, and the signatures of blocks.
+ *
+ * In:  a value (or an expression) and the type written for its place.   Out: the value as that type, or an error.
+ * The one idea: a type is an expression of the language; this file says which ones mean something and what each
+ * of them accepts.
+ */
+#include "check.h"
+
+#include <math.h>
+
+/* ---- declared types ---- */
+
+static const double LARGEST_DIM = 4503599627370496.0; /* 2^52 */
+
+static Value to_init(Eval *ev, Value v, Span at)
+{
+    Init *i = NEW(ev->arena, Init);
+    Value out = {.kind = V_INIT, .init = i};
+    if (v.kind == V_INIT || v.kind == V_POISON)
+        return v;
+    if (v.kind == V_FN && !strcmp(v.prim->name, "zeros"))
+        return out;
+    if (v.kind == V_FN && !strcmp(v.prim->name, "ones")) {
+        i->a = 1;
+        return out;
+    }
+    if (v.kind == V_FN && !strcmp(v.prim->name, "eye")) {
+        i->kind = INIT_EYE;
+        return out;
+    }
+    if (v.kind == V_LIST) {
+        Value t = to_tensor(ev, v, at);
+        if (t.kind != V_TENSOR)
+            return v_poison();
+        const Node *n = node_at(ev->build->g, t.val);
+        *i = (Init){.kind = INIT_LIST, .list = n->a.data, .n = n->a.n};
+        return out;
+    }
+    Diag *d = err(ev, "E0206", at, "", "expected an initialiser, got %s", value_kind_name(&v));
+    diag_help(ev->ctx, d, "for example `normal(std = 0.02)`, `zeros`, `ones`, `fill(0.5)` or a nested list");
+    return v_poison();
+}
+
+static Value type_error(Eval *ev, Value v, const char *want, Span at, const char *what)
+{
+    if (v.kind == V_HOST && (!strcmp(want, "a dimension") || !strcmp(want, "a whole number"))) {
+        Diag *d = err(ev, "E0202", at, "known only while training",
+                      "`%s` is a dimension and cannot depend on a run-time quantity", what);
+        diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                              " and `eval.loss` exist at run time");
+        diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
+                              "grow wider { when = step >= 10k, let hidden = 4096, ... }");
+        return v_poison();
+    }
+    if (v.kind == V_REL)
+        err(ev, "E0207", at, "", "`%s` takes no relative length such as `0.3d` or `0.75L`", what);
+    else if (v.kind == V_NUM)
+        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_text(ev, &v));
+    else
+        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
+    return v_poison();
+}
+
+/* The run-time name inside an expression, for the caret of E0202. */
+static const Ast *find_host(Eval *ev, const Ast *e, Env *env)
+{
+    HostVar var;
+    if (e->kind == AST_ID && host_name(e->name, &var) && !env_find(env, e->name))
+        return e;
+    for (uint32_t i = 0; i < e->n; i++) {
+        const Ast *f = e->kid[i] ? find_host(ev, e->kid[i], env) : NULL;
+        if (f)
+            return f;
+    }
+    return NULL;
+}
+
+static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const char *what)
+{
+    if (v.kind == V_POISON || v.kind == V_NONE)
+        return v;
+    if (!strcmp(t, "dim")) {
+        if (v.kind == V_NUM && v.num > LARGEST_DIM) {
+            err(ev, "E0208", at, "", "`%s` = %.6g is too large for a dimension", what, v.num);
+            return v_poison();
+        }
+        if (v.kind == V_DIM || (v.kind == V_NUM && is_whole(v.num) && v.num >= 0))
+            return v.kind == V_NUM ? v_num(rint(v.num)) : v;
+        if (v.kind == V_NUM && v.num < 0) {
+            err(ev, "E0404", at, "", "`%s` = %s is negative", what, value_text(ev, &v));
+            return v_poison();
+        }
+        if (v.kind == V_NUM) {
+            err(ev, "E0302", at, "not a whole number", "dimension `%s` = %.6g is not a whole number",
+                what, v.num);
+            return v_poison();
+        }
+        return type_error(ev, v, "a dimension", at, what);
+    }
+    if (!strcmp(t, "int")) {
+        if (v.kind == V_NUM && is_whole(v.num))
+            return v_num(rint(v.num));
+        return type_error(ev, v, "a whole number", at, what);
+    }
+    if (!strcmp(t, "float"))
+        return v.kind == V_NUM || v.kind == V_HOST ? v : type_error(ev, v, "a number", at, what);
+    if (!strcmp(t, "rel"))
+        return v.kind == V_NUM || v.kind == V_REL ? v
+                                                  : type_error(ev, v, "a number or a relative length", at, what);
+    if (!strcmp(t, "bool"))
+        return v.kind == V_BOOL ? v : type_error(ev, v, "true or false", at, what);
+    if (!strcmp(t, "string"))
+        return v.kind == V_STR ? v : type_error(ev, v, "a string", at, what);
+    if (!strcmp(t, "list"))
+        return v.kind == V_LIST ? v : type_error(ev, v, "a list", at, what);
+    if (!strcmp(t, "fn"))
+        return v.kind == V_FN || v.kind == V_BLOCK ? v : type_error(ev, v, "a function such as `gelu`", at, what);
+    if (!strcmp(t, "block"))
+        return v.kind == V_BLOCK || v.kind == V_SUB || v.kind == V_FN
+                   ? v
+                   : type_error(ev, v, "a block such as `linear()`", at, what);
+    if (!strcmp(t, "name"))
+        return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what);
+    err(ev, "E0102", at, "", "there is no type `%s` for `%s`", t, what);
+    return v_poison();
+}
+
+static Value check_one_of(Eval *ev, Value v, const Ast *type, Span at, const char *what)
+{
+    const Ast *args = type->kid[1];
+    VEC(Name) names = {0};
+    Buf list = buf_new(ev->arena);
+    for (uint32_t i = 0; i < args->n; i++) {
+        vec_push(ev->arena, &names, args->kid[i]->name);
+        buf_printf(&list, "%s`%s`", i == 0 ? "" : i + 1 == args->n ? " or " : ", ", args->kid[i]->name);
+        if (v.kind == V_WORD && !strcmp(v.word, args->kid[i]->name))
+            return v;
+        if (v.kind == V_NONE && !strcmp("none", args->kid[i]->name))
+            return v;
+    }
+    if (v.kind == V_POISON)
+        return v;
+    Diag *d = err(ev, "E0205", at, "", "`%s` must be %s", what, list.s);
+    if (v.kind == V_WORD)
+        suggest(ev, d, v.word, names.v, names.n, at);
+    return v_poison();
+}
+
+static bool is_one_of(const Ast *type)
+{
+    return type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of");
+}
+
+/* The number of axes, and the extents that are written as numbers. */
+static bool literal_shape_fits(Eval *ev, const Value *v, const Ast *type)
+{
+    const Shape *s = shape_of(ev->build->g, v->val);
+    for (uint32_t i = 0; i < type->n; i++)
+        if (type->kid[i]->kind == AST_DOTS)
+            return true;
+    bool fits = s->rank == type->n;
+    for (uint32_t i = 0; fits && i < type->n; i++)
+        if (type->kid[i]->kind == AST_NUM)
+            fits = dim_static(s->d[i]) && (double)s->d[i].n == ast_number(ev->ctx, type->kid[i]).value;
+    return fits;
+}
+
+Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env)
+{
+    (void)env;
+    if (type->kind == AST_ID) {
+        if (!strcmp(type->name, "init"))
+            return v.kind == V_NONE ? v : to_init(ev, v, at);
+        return check_named_type(ev, v, type->name, at, what);
+    }
+    if (is_one_of(type))
+        return check_one_of(ev, v, type, at, what);
+    if (type->kind == AST_LIST && v.kind == V_LIST)
+        v = to_tensor(ev, v, at);
+    if (type->kind == AST_LIST && v.kind == V_TENSOR && !literal_shape_fits(ev, &v, type)) {
+        err(ev, "E0312", at, "", "`%s` is declared as %s, got %s", what, expr_text(ev, type), shape_words(ev, &v));
+        return v_poison();
+    }
+    return v;
+}
+
+Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, const char *what)
+{
+    Value v;
+    if ((type->kind == AST_ID && !strcmp(type->name, "name")) || is_one_of(type))
+        v = eval_word(ev, e, env, scope);
+    else
+        v = eval(ev, e, env, scope);
+    Span at = e->span;
+    if (v.kind == V_HOST && type->kind == AST_ID && (!strcmp(type->name, "dim") || !strcmp(type->name, "int"))) {
+        const Ast *h = find_host(ev, e, env);
+        if (h) {
+            Diag *d = err(ev, "E0202", h->span, "known only while training",
+                          "`%s` is a dimension and cannot depend on `%s`", what, h->name);
+            diag_note(ev->ctx, d, "shapes are fixed when the model is compiled; `step`, `tokens`, `progress`"
+                                  " and `eval.loss` exist at run time");
+            diag_help(ev->ctx, d, "to change a width during training use a growth step:\n"
+                                  "grow wider { when = step >= 10k, let %s = 4096, ... }", what);
+            return v_poison();
+        }
+    }
+    return check_type(ev, v, type, at, what, env);
+}
+
+/* ---- shapes ---- */
+
+bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
+{
+    if (v->kind == V_DIM) {
+        *out = v->dim;
+        return true;
+    }
+    if (v->kind == V_NUM && v->num > LARGEST_DIM) {
+        err(ev, "E0208", at, "", "%.6g is too large for a dimension", v->num);
+        return false;
+    }
+    if (v->kind == V_NUM && is_whole(v->num) && v->num >= 0) {
+        *out = DIM((int64_t)rint(v->num));
+        return true;
+    }
+    if (v->kind == V_NUM && v->num < 0)
+        err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v));
+    else if (v->kind == V_NUM)
+        err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number",
+            what ? what : "here", v->num);
+    else if (v->kind != V_POISON)
+        type_error(ev, *v, "a dimension", at, what ? what : "shape");
+    return false;
+}
+
+bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what)
+{
+    *out = (Shape){0};
+    Value whole = v_none();
+    size_t n = e->n;
+    if (e->kind != AST_LIST) {
+        whole = eval(ev, e, env, scope);
+        if (whole.kind != V_LIST) {
+            if (whole.kind != V_POISON)
+                err(ev, "E0206", e->span, "", "`%s` must be a list of dimensions", what);
+            return false;
+        }
+        n = whole.list->n;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const Ast *el = e->kind == AST_LIST ? e->kid[i] : e;
+        if (e->kind == AST_LIST && el->kind == AST_DOTS) {
+            const ValueList *dots = env_dots(env);
+            if (!dots) {
+                err(ev, "E0308", el->span, "", "`..` stands for nothing here: no tensor of this block has leading dimensions");
+                return false;
+            }
+            for (size_t k = 0; k < dots->n; k++) {
+                if (out->rank == MAX_RANK)
+                    break;
+                Dim d;
+                if (!value_dim(ev, &dots->v[k], el->span, NULL, &d))
+                    return false;
+                out->d[out->rank++] = d;
+            }
+            continue;
+        }
+        if (out->rank == MAX_RANK) {
+            err(ev, "E0008", e->span, "", "limit `rank` reached: %d", MAX_RANK);
+            return false;
+        }
+        Value v = e->kind == AST_LIST ? eval(ev, el, env, scope) : whole.list->v[i];
+        if (!value_dim(ev, &v, el->span, expr_text(ev, el), &out->d[out->rank]))
+            return false;
+        out->rank++;
+    }
+    Dim size;
+    if (!shape_size(out, &size)) {
+        err(ev, "E0008", e->span, "", "limit `tensor size` reached: 2^53 elements");
+        return false;
+    }
+    return true;
+}
+
+/* ---- signatures ---- */
+
+static bool known_type(const Ast *type)
+{
+    static const char *const names[] = {"dim", "int", "float", "rel", "bool", "string", "name", "fn", "init", "list",
+                                        "block"};
+    if (type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of")) {
+        bool words = type->kid[1]->n > 0;
+        for (uint32_t i = 0; i < type->kid[1]->n; i++)
+            words &= type->kid[1]->kid[i]->kind == AST_ID;
+        return words;
+    }
+    for (size_t i = 0; type->kind == AST_ID && i < COUNT_OF(names); i++)
+        if (!strcmp(names[i], type->name))
+            return true;
+    return type->kind == AST_LIST;
+}
+
+static void check_shape_type(Eval *ev, const Ast *type)
+{
+    for (uint32_t i = 0; type->kind == AST_LIST && i < type->n; i++) {
+        AstKind kind = type->kid[i]->kind;
+        if (kind == AST_STAR || (kind == AST_DOTS && i > 0)) {
+            Diag *d = err(ev, "E0308", type->kid[i]->span, "",
+                          kind == AST_STAR ? "`*` has no meaning in a shape" : "`..` stands first in a shape, and once");
+            diag_help(ev->ctx, d, "`_` stands for any one dimension");
+        }
+    }
+}
+
+static void check_duplicates(Eval *ev, const Ast *block)
+{
+    for (int a = 0; a < 2; a++)
+        for (uint32_t i = 0; block->kid[a] && i < block->kid[a]->n; i++) {
+            const Ast *one = block->kid[a]->kid[i];
+            for (int b = 0; b <= a; b++)
+                for (uint32_t k = 0; block->kid[b] && k < (b == a ? i : block->kid[b]->n); k++)
+                    if (block->kid[b]->kid[k]->name == one->name) {
+                        Diag *d = err(ev, "E0112", one->name_span, "", "`%s` is declared twice", one->name);
+                        diag_label(ev->ctx, d, block->kid[b]->kid[k]->name_span, "first declared here");
+                    }
+        }
+}
+
+void block_check_signature(Eval *ev, const Ast *block)
+{
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *type = block->kid[0]->kid[i]->kid[0];
+        check_shape_type(ev, type);
+        if (known_type(type))
+            continue;
+        Diag *d = err(ev, "E0102", type->span, "", "there is no type `%s`", expr_text(ev, type));
+        diag_note(ev->ctx, d, "types are dim, int, float, rel, bool, string, name, fn, init, list, block,"
+                              " one_of(word, ...) and shapes such as [n, m]");
+    }
+    for (uint32_t i = 0; block->kid[1] && i < block->kid[1]->n; i++) {
+        const Ast *par = block->kid[1]->kid[i], *type = par->kid[0];
+        check_shape_type(ev, type);
+        bool sub = type->kind == AST_ID && !strcmp(type->name, "block");
+        if (type->kind != AST_LIST && !sub)
+            err(ev, "E0206", type->span, "", "`%s` is a tensor, so its type is a shape such as [.., D]", par->name);
+        else if (par->kid[1])
+            err(ev, "E0110", par->kid[1]->span, "", "a tensor has no default");
+    }
+    if (block->kid[2]) {
+        check_shape_type(ev, block->kid[2]);
+        if (block->kid[2]->kind != AST_LIST)
+            err(ev, "E0206", block->kid[2]->span, "", "the result of a block is declared as a shape such as [.., D]");
+    }
+    check_duplicates(ev, block);
+    for (uint32_t i = 0; i < block->kid[3]->n; i++)
+        if (block->kid[3]->kid[i]->kind == AST_BLOCK)
+            block_check_signature(ev, block->kid[3]->kid[i]);
+}
