@@ -28,7 +28,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
     for (size_t i = 0; i < p->out->ints.n; i++) {
         PrintedInt *x = &p->out->ints.v[i];
         if (x->kind == want.kind && dim_eq(x->dim, want.dim) && x->value == want.value &&
-            x->site == want.site)
+            x->site == want.site && x->buffer == want.buffer)
             return i;
     }
     vec_push(p->k->arena, &p->out->ints, want);
@@ -61,6 +61,18 @@ static void put_dim(Printer *p, Dim d)
 static void put_value(Printer *p, int64_t value)
 {
     buf_printf(&p->body, "n%zu", int_slot(p, (PrintedInt){.kind = PI_VALUE, .value = value}));
+}
+
+static void put_chunk(Printer *p)
+{
+    PrintedInt chunk = {.kind = PI_CHUNK, .value = p->k->chunk};
+    buf_printf(&p->body, "n%zu", int_slot(p, chunk));
+}
+
+static void put_part_size(Printer *p, uint32_t buffer)
+{
+    PrintedInt size = {.kind = PI_PART, .value = p->k->buffer.v[buffer].elements, .buffer = buffer};
+    buf_printf(&p->body, "n%zu", int_slot(p, size));
 }
 
 /* ---- names ---- */
@@ -374,15 +386,15 @@ static void open_parts(Printer *p)
     p->depth++;
     line(p);
     buf_puts(&p->body, "const int64_t first = part * ");
-    put_value(p, p->k->chunk);
+    put_chunk(p);
     buf_puts(&p->body, ";\n");
     line(p);
     buf_puts(&p->body, "const int64_t last = first + ");
-    put_value(p, p->k->chunk);
+    put_chunk(p);
     buf_puts(&p->body, " < ");
     put_dim(p, p->k->rows);
     buf_puts(&p->body, " ? first + ");
-    put_value(p, p->k->chunk);
+    put_chunk(p);
     buf_puts(&p->body, " : ");
     put_dim(p, p->k->rows);
     buf_puts(&p->body, ";\n");
@@ -398,11 +410,11 @@ static void open_parts(Printer *p)
         line(p);
         buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
                    x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
-        put_value(p, x->elements);
+        put_part_size(p, (uint32_t)b);
         buf_puts(&p->body, ";\n");
         line(p);
         buf_puts(&p->body, "for (int64_t z = 0; z < ");
-        put_value(p, x->elements);
+        put_part_size(p, (uint32_t)b);
         buf_puts(&p->body, "; z++)\n");
         p->depth++;
         line(p);

@@ -25,9 +25,10 @@ extern const Dialect dialect_c;
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {
-    enum { PI_DIM, PI_VALUE, PI_SEED, PI_STEP } kind;
+    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP } kind;
     Dim dim;
     int64_t value;
+    uint32_t buffer; /* PI_PART: whose part's size; equal sizes of two buffers mean nothing */
     Name site;
 } PrintedInt;
 

@@ -34,9 +34,12 @@ static IVar new_loop(IxTable *t, IVarKind kind, Dim extent, int ordinal)
     int64_t n = ix_dim_at(t, extent);
     IVar v = new_var(t, (IVarInfo){.kind = kind, .extent = extent, .ordinal = ordinal,
                                    .hi = n > 0 ? n - 1 : 0});
-    if (v >= 64 && !t->loose)
+    if (t->loops >= 64 && !t->loose)
         vwn_bug(t->ctx, "too many loops in one kernel");
-    t->var.v[v].deps = (uint64_t)1 << (v < 64 ? v : 63);
+    int bit = t->loops < 64 ? t->loops++ : 63;
+    t->loop[bit] = v;
+    t->var.v[v].bit = (uint8_t)bit;
+    t->var.v[v].deps = ix_bit(t, v);
     return v;
 }
 
@@ -400,7 +403,7 @@ bool ix_slope(const IxTable *t, Ix a, IVar v, int64_t *slope)
     for (uint32_t i = 0; i < f->n; i++) {
         if (f->t[i].var == v)
             *slope += f->t[i].mult * ix_dim_at(t, f->t[i].coef);
-        else if (ix_info(t, f->t[i].var)->deps >> v & 1)
+        else if (ix_info(t, f->t[i].var)->deps & ix_bit(t, v))
             return false;
     }
     return true;

@@ -32,7 +32,8 @@ typedef struct IVarInfo {
     Ix base;        /* DIV, MOD */
     Dim by;
     uint32_t value; /* VALUE: the expression */
-    uint64_t deps;  /* bit k: changes with variable k, a ROW, PART or LOOP (numbers below 64) */
+    uint8_t bit;    /* ROW, PART, LOOP: its place in `deps` */
+    uint64_t deps;  /* changes with the ROW, PART or LOOP of this bit */
 } IVarInfo;
 
 typedef struct IxTerm {
@@ -53,7 +54,9 @@ typedef struct IxTable {
     Ctx *ctx;
     Arena *arena;
     int64_t B, T;
-    bool loose; /* more than 64 variables may exist; only the row's part in deps counts */
+    bool loose; /* more than 64 loops may exist; only the row's part in deps counts */
+    IVar loop[64]; /* by bit */
+    int loops;
     VEC(IVarInfo) var;
     VEC(IxForm) form;
     uint32_t *slot; /* hash -> form */
@@ -68,6 +71,9 @@ IVar ix_row(IxTable *t, Dim extent);  /* variable 1 of every kernel */
 IVar ix_part(IxTable *t, Dim extent); /* variable 2 */
 IVar ix_loop(IxTable *t, Dim extent, int ordinal);
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps); /* 0 <= it < extent */
+
+/* The bit of a ROW, PART or LOOP in `deps`. */
+static inline uint64_t ix_bit(const IxTable *t, IVar v) { return (uint64_t)1 << t->var.v[v].bit; }
 
 Ix ix_const(IxTable *t, int64_t c);
 Ix ix_var(IxTable *t, IVar v);

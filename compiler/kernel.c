@@ -78,8 +78,8 @@ static Ex intern(Kernel *k, KEx e)
     ix_needs(k, e.ix, &e.deps, &e.stage);
     if (e.kind == KX_REDUCE) {
         for (uint32_t i = 0; i < e.over.n; i++)
-            e.deps &= ~((uint64_t)1 << e.over.var[i]);
-        e.deps |= (uint64_t)1 << k->row;
+            e.deps &= ~ix_bit(&k->ix, e.over.var[i]);
+        e.deps |= ix_bit(&k->ix, k->row);
         e.stage++;
     }
     vec_push(k->arena, &k->ex, e);
@@ -148,7 +148,7 @@ static bool is_const(const Kernel *k, Ex e, double want)
 
 static bool in_loops(const Kernel *k, Ex e)
 {
-    return kx(k, e)->deps & ~((uint64_t)1 << k->row);
+    return kx(k, e)->deps & ~ix_bit(&k->ix, k->row);
 }
 
 Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)

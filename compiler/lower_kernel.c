@@ -102,16 +102,16 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     int ordinal = 0;
     if (l->searching)
         return (int)site * SITE_LOOPS + factor;
-    while (used >> ix_loop(&l->k->ix, extent, ordinal) & 1)
+    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)))
         ordinal++;
     return ordinal;
 }
 
-static uint64_t nest_mask(const KNest *n)
+static uint64_t nest_mask(const IxTable *t, const KNest *n)
 {
     uint64_t m = 0;
     for (uint32_t i = 0; i < n->n; i++)
-        m |= (uint64_t)1 << (n->var[i] & 63);
+        m |= ix_bit(t, n->var[i]);
     return m;
 }
 
@@ -139,7 +139,7 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
                 site->segment.v[s].at < to)
                 to = site->segment.v[s].at;
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
-        uint64_t used = l->searching ? 0 : w->used | nest_mask(&so_far.nest);
+        uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
         IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
         Inst next = so_far;
         next.at = ix_add(t, ix_scale(t, so_far.at, d), ix_add(t, ix_var(t, v), ix_const(t, from)));
@@ -265,7 +265,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
         if (!dim_mul(extent, s->view->d[end], &extent))
             vwn_bug(l->f->ctx, "the size of a reduction overflows");
     }
-    Insts in = instances(l, s->v, axis, extent, s->used | nest_mask(nest));
+    Insts in = instances(l, s->v, axis, extent, s->used | nest_mask(&l->k->ix, nest));
     for (size_t i = 0; i < in.n; i++) {
         KNest next = *nest;
         for (uint32_t j = 0; j < in.v[i].nest.n; j++) {
@@ -543,7 +543,7 @@ static void add_store(Lower *l, Val v)
     IxTable *t = &l->k->ix;
     const Node *n = node_at(l->g, v);
     Dim inner = inner_size(l, v);
-    uint64_t row = (uint64_t)1 << l->k->row;
+    uint64_t row = ix_bit(&l->k->ix, l->k->row);
     Insts in = instances(l, v, 200, inner, row);
     uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
     for (size_t i = 0; i < in.n; i++) {
@@ -630,7 +630,7 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     bool first = i == 0 || w->axis[i - 1] != axis;
     Ix before = first ? 0 : w->sums.c[axis];
     int64_t count = w->literal[i] ? d.n : 1;
-    uint64_t used = (uint64_t)1 << l->k->row | nest_mask(nest);
+    uint64_t used = ix_bit(&l->k->ix, l->k->row) | nest_mask(&l->k->ix, nest);
     for (int64_t x = 0; x < count; x++) {
         KNest next = *nest;
         Ix c = ix_const(t, x);

@@ -44,11 +44,11 @@ static KNest free_nest(const Sched *s, uint64_t deps)
 {
     KNest n = {0};
     deps &= ~s->base;
-    for (IVar v = 1; v < 64; v++)
-        if (deps >> v & 1) {
+    for (int bit = 0; bit < s->k->ix.loops; bit++)
+        if (deps >> bit & 1) {
             if (n.n == NEST_MAX)
                 vwn_bug(s->k->ctx, "a kernel nests too many loops");
-            n.var[n.n++] = v;
+            n.var[n.n++] = s->k->ix.loop[bit];
         }
     return n;
 }
@@ -79,7 +79,7 @@ static bool unit_stride(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || s->mark[e] == s->stamp || !(x->deps >> v & 1))
+    if (!e || s->mark[e] == s->stamp || !(x->deps & ix_bit(&s->k->ix, v)))
         return false;
     s->mark[e] = s->stamp;
     if (x->kind == KX_LOAD && ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1)
@@ -381,7 +381,7 @@ static void emit_nest(Sched *s, const Loop *l, uint32_t depth, uint64_t scope)
     }
     st.n_acc = (uint32_t)s->k->acc.n - st.acc;
     open_scope(s, st, st.var);
-    emit_nest(s, l, depth + 1, scope | (uint64_t)1 << st.var);
+    emit_nest(s, l, depth + 1, scope | ix_bit(&s->k->ix, st.var));
     close_scope(s);
     if (depth == l->carry)
         finish_accs(s, l);
@@ -483,7 +483,7 @@ void kernel_schedule(Kernel *k)
     s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
-    s.base = (uint64_t)1 << k->row | (k->part ? (uint64_t)1 << k->part : 0);
+    s.base = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
     for (size_t r = 0; r < k->root.n; r++) {
         collect(&s, k->root.v[r].value);
         collect_ix(&s, k->root.v[r].at);
