@@ -851,7 +851,7 @@ static bool has_loops(const Kernel *k)
     return false;
 }
 
-enum { EXPRESSIONS_MAX = 1500 };
+enum { EXPRESSIONS_MAX = 600 };
 
 /* First with loops of its own for every site, until no loop needs a cut; then with shared ones. */
 static void build_all(Lower *l, Dim rows)
