@@ -64,7 +64,7 @@ static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
 {
     Ix at = ix_add(t, c, ix_const(t, -k));
     const IxForm *f = ix_form(t, at);
-    if ((f->lo >= 0 && f->hi < ix_dim_at(t, n)) || (f->deps & 2))
+    if ((f->lo >= 0 && f->hi < ix_dim_at(t, n)) || (f->deps & ix_bit(t, ROW_VAR)))
         return at;
     return ix_var(t, ix_loop(t, n, ordinal));
 }

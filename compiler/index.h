@@ -67,7 +67,8 @@ enum { LITERAL_MAX = 16 }; /* static extents up to this are part of the text */
 static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_MAX; }
 
 void ix_init(IxTable *t, Ctx *ctx, Arena *arena, int64_t B, int64_t T);
-IVar ix_row(IxTable *t, Dim extent);  /* variable 1 of every kernel */
+enum { ROW_VAR = 1 };                 /* the row is the first variable of every table that has one */
+IVar ix_row(IxTable *t, Dim extent);
 IVar ix_part(IxTable *t, Dim extent); /* variable 2 */
 IVar ix_loop(IxTable *t, Dim extent, int ordinal);
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps); /* 0 <= it < extent */

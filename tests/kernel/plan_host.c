@@ -256,9 +256,9 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     *(void **)&k = dlsym(h->object, p->kernel[l->kernel].name);
     if (!k)
         die("no kernel", p->kernel[l->kernel].name);
-    int64_t n[128];
-    double s[128];
-    if (l->n_int > 128 || l->n_scalar > 128)
+    int64_t n[1024];
+    double s[1024];
+    if (l->n_int > 1024 || l->n_scalar > 1024)
         die("too many arguments of", p->kernel[l->kernel].name);
     for (uint32_t i = 0; i < l->n_int; i++)
         n[i] = l->ints[i].kind == INT_SEED   ? (int64_t)philox_key(how->seed, l->ints[i].site)

@@ -1,0 +1,85 @@
+/* structure.c - what may not change the kernels of a model.
+ *
+ * In:  examples/quickstart.vwn with other numbers of layers, widths and sequences.
+ * Out: the same bytes when printed twice; no new kernel for more layers, another width or batch; names
+ *      that are the hashes of the texts; a scheduled forward boundary between sublayers is one kernel.
+ */
+#include "../models.h"
+
+#include "compiler/plan.h"
+
+static int bad;
+
+static void expect(bool ok, const char *what)
+{
+    printf("%s%s\n", ok ? "" : "FAIL ", what);
+    bad += !ok;
+}
+
+static Plan *plan_of(Ctx *ctx, const char *const *set, int64_t B, int64_t T)
+{
+    size_t n = 0;
+    while (set && set[n])
+        n++;
+    CheckOptions how = {.path = VWN_SOURCE_DIR "/examples/quickstart.vwn", .set = set, .n_set = n};
+    Unit *u = check_file(ctx, &how);
+    if (!u->model || diag_errors(ctx)) {
+        show_diagnostics(ctx);
+        exit(1);
+    }
+    PlanOptions options = {.B = B, .T = T};
+    Graph *g = graph_simplify(step_gradient(u->model, u->train, true, ctx->program), ctx->program);
+    Plan *p = plan_build(ctx, ctx->program, g, &options);
+    plan_verify(ctx, p);
+    return p;
+}
+
+static size_t missing(const Plan *in, const Plan *of)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < of->n_kernel; i++) {
+        bool have = false;
+        for (size_t k = 0; k < in->n_kernel && !have; k++)
+            have = in->kernel[k].name == of->kernel[i].name;
+        n += !have;
+    }
+    return n;
+}
+
+static bool same_dump(Ctx *ctx, const Plan *a, const Plan *b)
+{
+    Buf x = buf_new(ctx->program), y = buf_new(ctx->program);
+    plan_dump(&x, a);
+    plan_dump_kernels(&x, a);
+    plan_dump(&y, b);
+    plan_dump_kernels(&y, b);
+    return x.n == y.n && memcmp(x.s, y.s, x.n) == 0;
+}
+
+static void check_all(Ctx *ctx, void *arg)
+{
+    (void)arg;
+    Plan *base = plan_of(ctx, NULL, 16, 128), *again = plan_of(ctx, NULL, 16, 128);
+    expect(same_dump(ctx, base, again), "planning twice gives the same bytes");
+    Plan *deep = plan_of(ctx, (const char *const[]){"L=7", NULL}, 16, 128);
+    expect(deep->n_kernel == base->n_kernel && missing(base, deep) == 0, "more layers, no more kernels");
+    expect(missing(base, plan_of(ctx, NULL, 5, 96)) == 0, "another batch and length, the same kernels");
+    Plan *wide = plan_of(ctx, (const char *const[]){"D=384", NULL}, 16, 128);
+    printf("D = 384: %zu of %zu kernels are new\n", missing(base, wide), wide->n_kernel);
+    expect(missing(base, wide) <= 3, "another width, only the kernels of its head size");
+    bool named = true;
+    for (size_t i = 0; i < base->n_kernel; i++)
+        named = named && strstr(base->kernel[i].text, base->kernel[i].name) &&
+                !strstr(base->kernel[i].text, "#include");
+    expect(named, "every text carries its name and includes nothing");
+    expect(base->n_kernel <= 40, "at most 40 kernels");
+}
+
+int main(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    if (!guarded(ctx, check_all, NULL))
+        bad++;
+    ctx_free(ctx);
+    return bad != 0;
+}
