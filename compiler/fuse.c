@@ -748,6 +748,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
+    f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     for (Val v = 0; v < g->node.n; v++) {
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
@@ -761,6 +762,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
         mark_stored(f);
     }
     collect_stores(f);
+    fuse_choose_rows(f);
     fuse_order(f);
     return f;
 }

@@ -41,7 +41,7 @@ typedef struct Fusion {
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
-    uint32_t *uses;
+    uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     VEC(uint32_t) order; /* of launch */
     uint32_t stamp;
@@ -52,6 +52,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
                    const bool *copied);
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
+void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
 bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 

@@ -92,28 +92,28 @@ static Ex intern(Kernel *k, KEx e)
 
 /* ---- expressions ---- */
 
-/* Small whole and half numbers are structure; anything else (1 / sqrt(width), eps) is an argument, so
- * that layers of other widths share the text. */
+/* These numbers are structure; any other (1 / sqrt(width), eps) is an argument, so that layers of other
+ * widths share the text. */
 static bool structural(double x)
 {
-    return isinf(x) || isnan(x) || (fabs(x) <= 16 && x * 2 == floor(x * 2));
+    return isinf(x) || isnan(x) || x == 0 || fabs(x) == 0.5 || fabs(x) == 1 || fabs(x) == 2;
 }
 
-Ex kx_number(Kernel *k, KType type, double value)
+Ex kx_number(Kernel *k, KType type, double value, Val origin)
 {
     if (type == KT_REAL && !structural(value))
-        return kx_scalar(k, -1, value);
+        return kx_scalar(k, -1, value, origin);
     return intern(k, (KEx){.kind = KX_CONST, .type = (uint8_t)type, .value = value});
 }
 
-Ex kx_scalar(Kernel *k, int32_t host, double value)
+Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin)
 {
     size_t s = 0;
     for (; s < k->scalar.n; s++)
-        if (k->scalar.v[s].host == host && k->scalar.v[s].value == value)
+        if (k->scalar.v[s].origin == origin && k->scalar.v[s].value == value)
             break;
     if (s == k->scalar.n)
-        vec_push(k->arena, &k->scalar, (KScalar){host, value});
+        vec_push(k->arena, &k->scalar, (KScalar){host, value, origin});
     return intern(k, (KEx){.kind = KX_SCALAR, .type = KT_REAL, .slot = (uint32_t)s});
 }
 
@@ -165,7 +165,7 @@ Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
     if (op == OP_ADD && is_const(k, in[0], 0))
         return in[1];
     if (op == OP_DIV && in_loops(k, in[0]) && !in_loops(k, in[1]) && kx(k, in[1])->deps) {
-        Ex one[2] = {kx_number(k, KT_REAL, 1), in[1]}; /* one division per row */
+        Ex one[2] = {kx_number(k, KT_REAL, 1, 0), in[1]}; /* one division per row */
         return kx_op(k, OP_MUL, type, (Ex[]){in[0], kx_op(k, OP_DIV, type, one, 2, 0)}, 2, 0);
     }
     KEx e = {.kind = KX_OP, .type = (uint8_t)type, .op = (uint16_t)op, .i = i};

@@ -113,6 +113,7 @@ typedef struct KArray {
 typedef struct KScalar {
     int32_t host; /* index in Graph.host, or -1 */
     double value;
+    Val origin;   /* the node it comes from: equal numbers of two nodes mean nothing */
 } KScalar;
 
 typedef struct Kernel {
@@ -139,8 +140,8 @@ void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim ro
 static inline const KEx *kx(const Kernel *k, Ex e) { return &k->ex.v[e]; }
 
 /* ---- expressions; they fold constants ---- */
-Ex kx_number(Kernel *k, KType type, double value); /* in the text only when it is structural */
-Ex kx_scalar(Kernel *k, int32_t host, double value);
+Ex kx_number(Kernel *k, KType type, double value, Val origin); /* in the text only when structural */
+Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin);
 Ex kx_index(Kernel *k, Ix ix);
 Ex kx_load(Kernel *k, uint32_t buffer, Ix ix, Ex guard);
 Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i);

@@ -211,7 +211,7 @@ static Dim size_of(const Lower *l, Val v)
 static Ex load_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
-    uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype,
+    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)n->dtype,
                                ix_dim_at(&l->k->ix, size_of(l, v)));
     return kx_load(l->k, b, ix_linear(&l->k->ix, &n->shape, c), guard);
 }
@@ -287,7 +287,7 @@ static Ex sum_result(Lower *l, Sums *s)
         total = kx_fold(l->k, s->op, total,
                         kx_reduce(l->k, s->op, s->part.v[i].sum, &s->part.v[i].nest));
     double neutral = s->op == OP_SUM ? 0 : -1.0 / 0.0;
-    return total ? total : kx_number(l->k, KT_REAL, neutral);
+    return total ? total : kx_number(l->k, KT_REAL, neutral, 0);
 }
 
 static Ex reduce_at(Lower *l, Val v, const Ix *c, Ex guard)
@@ -316,7 +316,7 @@ static Ex indexed_at(Lower *l, Val x, int axis, Ix *c, Ex index, Ex guard)
     Ex inside = kx_inside(l->k, at, extent);
     c[axis] = at;
     Ex value = value_at(l, x, c, kx_and(l->k, guard, inside));
-    return kx_select(l->k, inside, value, kx_number(l->k, KT_REAL, 0));
+    return kx_select(l->k, inside, value, kx_number(l->k, KT_REAL, 0, 0));
 }
 
 static Ex gather_at(Lower *l, const Node *n, const Ix *c, Ex guard)
@@ -346,7 +346,7 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     memcpy(at, c, sizeof at);
     Insts in = instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last],
                          deps_of(l, c, n->shape.rank));
-    Ex total = 0, zero = kx_number(l->k, KT_REAL, 0);
+    Ex total = 0, zero = kx_number(l->k, KT_REAL, 0, 0);
     for (size_t i = 0; i < in.n; i++) {
         at[last] = in.v[i].at;
         Ex eq[2] = {value_at(l, n->in[1], at, guard), kx_index(l->k, c[last])};
@@ -385,22 +385,23 @@ static Ex concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
         value[count++] = value_at(l, n->in[i], at, kx_and(l->k, guard, in));
     }
     if (count == 0)
-        return kx_number(l->k, (KType)type_of(l, n->in[0]), 0);
+        return kx_number(l->k, (KType)type_of(l, n->in[0]), 0, 0);
     Ex x = value[count - 1];
     for (int i = count - 2; i >= 0; i--)
         x = kx_select(l->k, inside[i], value[i], x);
     return x;
 }
 
-static Ex moved_at(Lower *l, const Node *n, const Ix *c, Ex guard)
+static Ex moved_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
+    const Node *n = node_at(l->g, v);
     int axis = (int)n->a.i;
     IxTable *t = &l->k->ix;
     Dim d = shape_of(l->g, n->in[0])->d[axis];
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);
     KType type = type_of(l, n->in[0]);
-    Ex fill = kx_number(l->k, type, n->op == OP_SHIFT ? n->a.x : 0);
+    Ex fill = kx_number(l->k, type, n->op == OP_SHIFT ? n->a.x : 0, v);
     if (fuse_empty(l->f, n->in[0]))
         return fill;
     at[axis] = ix_add(t, c[axis], ix_const(t, -n->a.j));
@@ -415,9 +416,9 @@ static Ex leaf_at(Lower *l, Val v, const Ix *c)
 {
     const Node *n = node_at(l->g, v);
     switch ((Op)n->op) {
-    case OP_FILL: return kx_number(l->k, type_of(l, v), n->a.x);
-    case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0);
-    case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(&l->k->ix, n->a.dim));
+    case OP_FILL: return kx_number(l->k, type_of(l, v), n->a.x, v);
+    case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0, v);
+    case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(&l->k->ix, n->a.dim), v);
     case OP_IOTA: return kx_index(l->k, c[n->a.i]);
     default: return kx_rand(l->k, (Op)n->op, n->a.site, ix_linear(&l->k->ix, &n->shape, c));
     }
@@ -442,7 +443,7 @@ static Ex compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     }
     switch ((Op)n->op) {
     case OP_CONCAT: return concat_at(l, n, c, guard);
-    case OP_PAD: case OP_SHIFT: return moved_at(l, n, c, guard);
+    case OP_PAD: case OP_SHIFT: return moved_at(l, v, c, guard);
     case OP_ROLL:
         fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
         return value_at(l, n->in[0], at, guard);
@@ -545,7 +546,7 @@ static void add_store(Lower *l, Val v)
     Dim inner = inner_size(l, v);
     uint64_t row = ix_bit(&l->k->ix, l->k->row);
     Insts in = instances(l, v, 200, inner, row);
-    uint32_t b = kernel_buffer(l->k, l->same[v], -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
+    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
@@ -894,9 +895,9 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     kernel_verify(l.k);
 }
 
-bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows, const Val *same)
+bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)
 {
-    Lower l = lower_start(arena, f, group, same);
+    Lower l = lower_start(arena, f, group, NULL);
     bool row_work;
     l.searching = true;
     l.budget = UNROLL_MAX;

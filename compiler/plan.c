@@ -8,86 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- rows of a group ---- */
-
-static int64_t size_at(const Build *b, Val v) { return plan_elements(b, v); }
-
-/* the largest thing a group walks through */
-static int64_t group_extent(const Build *b, const Group *gr)
-{
-    int64_t most = 1;
-    for (size_t m = 0; m < gr->member.n; m++) {
-        Val v = gr->member.v[m];
-        const Node *n = node_at(b->g, v);
-        bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-        int64_t size = size_at(b, reduce ? n->in[0] : v);
-        most = size > most ? size : most;
-    }
-    return most;
-}
-
-static bool only_maps(const Build *b, const Group *gr)
-{
-    for (size_t m = 0; m < gr->member.n; m++)
-        if (op_info((Op)node_at(b->g, gr->member.v[m])->op)->class == CLASS_REDUCE)
-            return false;
-    for (size_t i = 1; i < gr->store.n; i++)
-        if (size_at(b, gr->store.v[i]) != size_at(b, gr->store.v[0]))
-            return false;
-    return true;
-}
-
-/* A reduction that no row count fits: rows of its result, its last axis left as the vector. */
-static Dim rows_alone(const Build *b, Val v)
-{
-    const Shape *s = shape_of(b->g, v);
-    Dim rows = DIM(1), all = DIM(1);
-    for (int i = 0; i < s->rank; i++) {
-        if (i + 1 < s->rank && !dim_mul(rows, s->d[i], &rows))
-            vwn_bug(b->ctx, "the size of a tensor overflows");
-        if (!dim_mul(all, s->d[i], &all))
-            vwn_bug(b->ctx, "the size of a tensor overflows");
-    }
-    return dim_at(rows, b->B, b->T) == 1 ? all : rows;
-}
-
-enum { LANES_WANTED = 16 };
-
-/* Tokens where there are tokens (the coarsest row count with most symbols), else the finest that
- * leaves a vector. */
-static Dim choose_rows(Build *b, uint32_t group)
-{
-    const Group *gr = &b->f->group.v[group];
-    if (gr->alone || gr->choice.n == 0)
-        return rows_alone(b, gr->store.v[0]);
-    int64_t whole = group_extent(b, gr);
-    if (only_maps(b, gr))
-        for (size_t i = 0; i < gr->choice.n; i++) {
-            ArenaMark mark = arena_mark(b->f->tmp);
-            bool flat = dim_at(gr->choice.v[i], b->B, b->T) == size_at(b, gr->store.v[0]) &&
-                        lower_is_flat(b->f->tmp, b->f, group, gr->choice.v[i], b->same);
-            arena_reset(b->f->tmp, mark);
-            if (flat)
-                return gr->choice.v[i];
-        }
-    Dim best = gr->choice.v[0];
-    int64_t best_score = INT64_MIN;
-    for (size_t i = 0; i < gr->choice.n; i++) {
-        Dim d = gr->choice.v[i];
-        int64_t rows = dim_at(d, b->B, b->T), lanes = whole / (rows ? rows : 1);
-        int64_t score = lanes >= LANES_WANTED ? (int64_t)1 << 40 : lanes;
-        score += (int64_t)(d.b + d.t) << 50;
-        score += d.b + d.t ? -d.n : d.n < (1 << 30) ? d.n : 1 << 30;
-        if (lanes <= 1 && (d.b + d.t))
-            score -= (int64_t)1 << 55;
-        if (score > best_score) {
-            best_score = score;
-            best = d;
-        }
-    }
-    return best;
-}
-
 /* ---- a printed kernel ---- */
 
 static void add_op_name(Buf *about, const char *name, const char **seen, size_t *n)
@@ -193,7 +113,6 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
 static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
-    gr->rows = choose_rows(b, group);
     ArenaMark mark = arena_mark(b->f->tmp);
     Lowered low = {0};
     Printed printed;
@@ -201,7 +120,6 @@ static void plan_rows(Build *b, uint32_t group)
     emit_kernel(&printed, low.kernel, &dialect_c, about(b, gr, low.kernel));
     uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, low.sink.n + 1);
     kernel_launch(b, &low, &printed, gr->store.v[gr->store.n - 1], parts);
-    gr->bytes = b->launch.v[b->launch.n - 1].bytes;
     for (size_t i = 0; i < low.sink.n; i++)
         sum_parts(b, &low.sink.v[i], low.kernel->partitions, parts[i]);
     arena_reset(b->f->tmp, mark);
