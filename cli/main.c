@@ -263,8 +263,9 @@ static int run_verb(Call *call, int argc, char **argv)
     int status = call->verb->run(call);
     clock_gettime(CLOCK_MONOTONIC, &t1);
     if (call->verbose)
-        ui_say(&call->ui, "Elapsed", "%.3f s",
-               (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec));
+        ui_say(&call->ui, "Elapsed", "%.3f s, %.3f s of processor time",
+               (double)(t1.tv_sec - t0.tv_sec) + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec),
+               (double)clock() / CLOCKS_PER_SEC);
     return status;
 }
 
