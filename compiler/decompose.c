@@ -1,7 +1,8 @@
 /* decompose.c - small matrix products become products and sums.
  *
- * In:  a graph.     Out: an equal graph in which products that a library would do badly (an extent of
- *      a few, per token) are elementwise products and a sum, so that they fuse with what is around.
+ * In:  a graph.     Out: an equal graph in which products that a library would do badly (an
+ *      extent of a few, per token) are elementwise products and a sum, so that they fuse with
+ *      what is around.
  * The one idea: a[.., M, K] b[.., K, N] is the sum over the last axis of a[.., M, 1, K] times
  * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
  */
@@ -85,7 +86,8 @@ static Val as_row_sum(Graph *g, const Product *p)
 {
     Val a = p->ta ? p->a : ir_transpose(g, p->a); /* [K, M] */
     Val b = p->tb ? ir_transpose(g, p->b) : p->b; /* [K, N] */
-    Shape sa = {.rank = 3, .d = {p->K, p->M, DIM(1)}}, sb = {.rank = 3, .d = {p->K, DIM(1), p->N}};
+    Shape sa = {.rank = 3, .d = {p->K, p->M, DIM(1)}};
+    Shape sb = {.rank = 3, .d = {p->K, DIM(1), p->N}};
     Val x = ir_binary(g, OP_MUL, ir_reshape(g, a, &sa), ir_reshape(g, b, &sb));
     return ir_sum(g, x, 1, false);
 }
@@ -101,7 +103,9 @@ static bool empty(const Shape *s, int64_t B, int64_t T)
 static Product product_of(const Graph *from, const Graph *g, Val v, const Val *map)
 {
     const Node *n = node_at(from, v);
-    Product p = {.a = map[n->in[0]], .b = map[n->in[1]], .ta = n->a.i & 1, .tb = n->a.i >> 1 & 1};
+    Product p = {.a = map[n->in[0]], .b = map[n->in[1]]};
+    p.ta = n->a.i & 1;
+    p.tb = n->a.i >> 1 & 1;
     const Shape *sa = shape_of(g, p.a), *sb = shape_of(g, p.b);
     p.shared = sb->rank == 2 && sa->rank > 2;
     p.lead = *sa;
@@ -139,7 +143,8 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
     Val *in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
         in[k] = map[n->in[k]];
-    return ir_node(g, (Op)n->op, in, n->n_in, &n->a, op_uses((Op)n->op, 'S') ? &n->shape : NULL);
+    bool given = op_uses((Op)n->op, 'S');
+    return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
 }
 
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, int64_t B, int64_t T, bool apart,

@@ -71,7 +71,8 @@ static void put_chunk(Printer *p)
 
 static void put_part_size(Printer *p, uint32_t buffer)
 {
-    PrintedInt size = {.kind = PI_PART, .value = p->k->buffer.v[buffer].elements, .buffer = buffer};
+    PrintedInt size = {.kind = PI_PART, .buffer = buffer};
+    size.value = p->k->buffer.v[buffer].elements;
     buf_printf(&p->body, "n%zu", int_slot(p, size));
 }
 

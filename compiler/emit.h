@@ -1,8 +1,9 @@
 /* emit.h - kernels as text.
  *
- * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must bring.
- * The one idea: the printer decides nothing; names are numbered in the order in which they appear,
- * sizes become arguments, so equal structure prints equal bytes. A dialect is a table.
+ * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must
+ *      bring.
+ * The one idea: the printer decides nothing; names are numbered in the order in which they
+ * appear, sizes become arguments, so equal structure prints equal bytes. A dialect is a table.
  */
 #ifndef VWN_EMIT_H
 #define VWN_EMIT_H
@@ -18,7 +19,7 @@ typedef struct Dialect {
     const char *simd;           /* line before a loop whose iterations may be vectors */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
-    const char *const *op;      /* by Op: text with $a $b $c $i for reals; NULL: ops.def has it */
+    const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
 } Dialect;
 extern const Dialect dialect_c;

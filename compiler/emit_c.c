@@ -1,8 +1,8 @@
 /* emit_c.c - the C dialect: what a kernel looks like for the system's C compiler.
  *
  * In:  nothing.     Out: the table that emit.c prints with, and the prelude as one text.
- * The one idea: loops over rows are plain, loops inside a row carry an OpenMP simd line, so that the
- * compiler vectorises sums without being allowed to break other arithmetic.
+ * The one idea: loops over rows are plain, loops inside a row carry an OpenMP simd line, so
+ * that the compiler vectorises sums without being allowed to break other arithmetic.
  */
 #include "emit.h"
 #include "prelude_c.h"
@@ -36,7 +36,8 @@ const Dialect dialect_c = {
     .name = "C",
     .real = "real",
     .integer = "integer",
-    .header = "KERNEL %s(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)",
+    .header = "KERNEL %s(void *const *p, const int64_t *n, const double *s, int64_t lo, "
+              "int64_t hi)",
     .row_loop = "for (int64_t %1$s = lo; %1$s < hi; %1$s++) {",
     .simd = "#pragma omp simd",
     .zero = "0",

@@ -1,8 +1,8 @@
 /* fuse.c - see fuse.h: nodes into groups.
  *
- * Nodes are taken in order. Each joins the group of its producers when both can run over the same
- * rows, row by row, and no group would have to wait for itself; groups that then have a common
- * member become one.
+ * Nodes are taken in order. Each joins the group of its producers when both can run over the
+ * same rows, row by row, and no group would have to wait for itself; groups that then have a
+ * common member become one.
  */
 #include "fuse.h"
 
@@ -58,8 +58,8 @@ static Dim size_of(const Graph *g, Val v)
 
 /* ---- coordinates ---- */
 
-/* A coordinate moved by k along an axis of n: where the row plays no part the test that guards it is
- * taken as passed, so any place inside stands for it. */
+/* A coordinate moved by k along an axis of n: where the row plays no part the test that guards
+ * it is taken as passed, so any place inside stands for it. */
 static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
 {
     Ix at = ix_add(t, c, ix_const(t, -k));
@@ -69,7 +69,8 @@ static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
     return ix_var(t, ix_loop(t, n, ordinal));
 }
 
-bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in)
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
+                       Ix *in)
 {
     const Node *n = node_at(g, v);
     const Shape *s = shape_of(g, n->in[k]);
@@ -118,8 +119,8 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
 
 /* ---- rows ---- */
 
-/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first axis
- * that is not wholly rows; *cut: part of it is. */
+/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first
+ * axis that is not wholly rows; *cut: part of it is. */
 static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
 {
     Dim rest = rows, q;
@@ -160,8 +161,8 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 
 enum { SINK_BYTES_MAX = 64 * 1024 };
 
-/* One row only for single numbers, so that what is small does not all end up in one kernel that grows
- * with the model, nor a long sum in one thread. */
+/* One row only for single numbers, so that what is small does not all end up in one kernel that
+ * grows with the model, nor a long sum in one thread. */
 static bool single(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
@@ -238,7 +239,7 @@ static void meet_home(Aligned *a, Val u, const Ix *c)
         return;
     Dim inner;
     RowPart part = fuse_rows(g, u, a->rows);
-    if (part != ROWS_KEPT || !dim_div(size_of(g, u), a->rows, &inner) || dim_eq(inner, DIM(0))) {
+    if (part != ROWS_KEPT || !dim_div(size_of(g, u), a->rows, &inner) || inner.n == 0) {
         a->ok = false;
         return;
     }
@@ -299,7 +300,8 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
     if (!shape_size(s, &size) || !dim_div(size, rows, &inner) || inner.n == 0) {
         a.ok = false;
     } else {
-        Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), ix_var(&a.t, ix_loop(&a.t, inner, 0)));
+        Ix inside = ix_var(&a.t, ix_loop(&a.t, inner, 0));
+        Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), inside);
         ix_unlinear(&a.t, s, lin, c);
         for (size_t k = 0; k < n->n_in && a.ok; k++) {
             Ix in[MAX_RANK] = {0};
@@ -468,7 +470,8 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
 static int64_t unroll_weight(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
-    const Shape *s = op_info((Op)n->op)->class == CLASS_REDUCE ? shape_of(g, n->in[0]) : &n->shape;
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
     int64_t w = 1;
     for (int i = 0; i < s->rank; i++)
         if (dim_literal(s->d[i]) && s->d[i].n > 0 && w * s->d[i].n <= 256)
@@ -636,7 +639,8 @@ static void mark_stored(Fusion *f)
         mark_read(f, -1, g->out.v[i].value);
 }
 
-/* What v would read if it were computed again: stored tensors as large as itself, others, nodes. */
+/* What v would read if it were computed again: stored tensors as large as itself, others,
+ * nodes. */
 typedef struct Again {
     int large, small, nodes;
     bool ok;
@@ -744,7 +748,8 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
                    const bool *copied)
 {
     Fusion *f = NEW(arena, Fusion);
-    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = B, .T = T, .apart = apart};
+    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = B, .T = T,
+                  .apart = apart};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
@@ -779,8 +784,9 @@ void fuse_dump(Buf *out, const Fusion *f)
         const Group *gr = &f->group.v[f->order.v[i]];
         buf_printf(out, "group %zu ", i);
         if (gr->kind != GROUP_ROWS) {
-            buf_printf(out, "library %s %%%u\n", op_info((Op)node_at(f->g, gr->anchor)->op)->name,
-                       (unsigned)gr->anchor);
+            buf_printf(out, "library %s %%%u bytes %.0f\n",
+                       op_info((Op)node_at(f->g, gr->anchor)->op)->name, (unsigned)gr->anchor,
+                       gr->bytes);
             continue;
         }
         buf_puts(out, "rows ");

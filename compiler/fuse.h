@@ -1,9 +1,9 @@
 /* fuse.h - which values a graph's kernels store, and which kernels there are.
  *
  * In:  a graph in which small products are already sums.     Out: groups in launch order.
- * The one idea: a value is either stored by the one group that is its home, or computed wherever it
- * is wanted. Values of one group run over the same rows; whatever another row must have finished
- * lies in another group.
+ * The one idea: a value is either stored by the one group that is its home, or computed
+ * wherever it is wanted. Values of one group run over the same rows; whatever another row must
+ * have finished lies in another group.
  */
 #ifndef VWN_FUSE_H
 #define VWN_FUSE_H
@@ -56,19 +56,22 @@ void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
 bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 
-/* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for what a
- * reduction or a choice by index runs over. False when they depend on what a tensor holds. */
-bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal, Ix *in);
+/* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for
+ * what a reduction or a choice by index runs over. False when they depend on what a tensor
+ * holds. */
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
+                       Ix *in);
 bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
 bool fuse_is_library(const Graph *g, Val v);
 bool fuse_costly(const Graph *g, Val v);
 bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
-/* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before it. */
+/* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before
+ * it. */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
-/* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place of its
- * first element there and its strides. False when it is no such view. */
+/* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
+ * of its first element there and its strides. False when it is no such view. */
 typedef struct Operand {
     Val base;
     int64_t offset;
@@ -77,7 +80,8 @@ typedef struct Operand {
 } Operand;
 bool fuse_operand(const Fusion *f, Val x, Operand *out);
 bool operand_contiguous(const Operand *o);
-/* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1 always do. */
+/* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1
+ * always do. */
 bool operand_merge(const Operand *o, int from, int to, int64_t *extent, int64_t *stride);
 /* Can the library multiply with it as it lies? leading dimension, batch stride, transposed. */
 typedef struct MatrixView {
@@ -87,8 +91,8 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-/* decompose.c: small matrix products become products and sums; what must be transposed once and kept
- * is marked in *copied (indexed by the new graph's nodes). */
+/* decompose.c: small matrix products become products and sums; what must be transposed once and
+ * kept is marked in *copied (indexed by the new graph's nodes). */
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
                  bool **copied);
 

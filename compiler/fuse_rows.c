@@ -1,8 +1,9 @@
 /* fuse_rows.c - how many rows each group runs over.
  *
- * In:  groups with the row counts that would fit.     Out: the one to take; bytes read and written.
- * The one idea: tokens where there are tokens, so that everything of a token stays in one row; a flat
- * loop where nothing but elements is needed; else the finest rows that leave a vector.
+ * In:  groups with the row counts that would fit.     Out: the one to take; bytes read and
+ *      written.
+ * The one idea: tokens where there are tokens, so that everything of a token stays in one row;
+ * a flat loop where nothing but elements is needed; else the finest rows that leave a vector.
  */
 #include "lower_kernel.h"
 
@@ -71,7 +72,8 @@ static bool flat(const Fusion *f, uint32_t group, Dim rows)
 
 enum { LANES_WANTED = 16 };
 
-/* Symbols first, then a vector inside, then coarse rows of tokens or fine ones of anything else. */
+/* Symbols first, then a vector inside, then coarse rows of tokens or fine ones of anything
+ * else. */
 static int64_t score(const Fusion *f, Dim d, int64_t whole)
 {
     bool tokens = d.b + d.t > 0;

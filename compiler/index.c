@@ -114,7 +114,8 @@ static uint32_t canonical(IxTerm *x, uint32_t n)
 }
 
 /* One pair q * (base / d) + m * (base % d) with q = m * d becomes m * base. */
-static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale, uint32_t drop[2])
+static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale,
+                   uint32_t drop[2])
 {
     for (uint32_t i = 0; i < n; i++) {
         const IVarInfo *m = ix_info(t, x[i].var);
@@ -307,8 +308,9 @@ static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
     return intern(t, &x, 1);
 }
 
-/* Splits a into a multiple of d and a rest: a = d * quotient + rest. Negative bases of quotients are
- * moved up by a multiple of d, so that the printed / and % are those of numbers >= 0. */
+/* Splits a into a multiple of d and a rest: a = d * quotient + rest. Negative bases of
+ * quotients are moved up by a multiple of d, so that the printed / and % are those of numbers
+ * >= 0. */
 static void split(IxTable *t, Ix a, Dim d, Ix *quotient, Ix *rest)
 {
     const IxForm *f = ix_form(t, a);

@@ -1,10 +1,11 @@
 /* index.h - affine index forms over the loop variables of one kernel.
  *
  * In:  variables (the row, loops, quotients, remainders, values read from tensors) and extents.
- * Out: interned forms  sum of mult * coef * var + constants;  two forms are equal exactly when their
- *      numbers are.
- * The one idea: coefficients stay the monomials of ir.h, so that whether two views of one tensor are
- * the same is decided by structure, and the printed text holds for every size of that structure.
+ * Out: interned forms  sum of mult * coef * var + constants;  two forms are equal exactly when
+ *      their numbers are.
+ * The one idea: coefficients stay the monomials of ir.h, so that whether two views of one
+ * tensor are the same is decided by structure, and the printed text holds for every size of
+ * that structure.
  */
 #ifndef VWN_INDEX_H
 #define VWN_INDEX_H
@@ -67,14 +68,17 @@ enum { LITERAL_MAX = 16 }; /* static extents up to this are part of the text */
 static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_MAX; }
 
 void ix_init(IxTable *t, Ctx *ctx, Arena *arena, int64_t B, int64_t T);
-enum { ROW_VAR = 1 };                 /* the row is the first variable of every table that has one */
+enum { ROW_VAR = 1 }; /* the row is the first variable of every table that has one */
 IVar ix_row(IxTable *t, Dim extent);
 IVar ix_part(IxTable *t, Dim extent); /* variable 2 */
 IVar ix_loop(IxTable *t, Dim extent, int ordinal);
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps); /* 0 <= it < extent */
 
 /* The bit of a ROW, PART or LOOP in `deps`. */
-static inline uint64_t ix_bit(const IxTable *t, IVar v) { return (uint64_t)1 << t->var.v[v].bit; }
+static inline uint64_t ix_bit(const IxTable *t, IVar v)
+{
+    return (uint64_t)1 << t->var.v[v].bit;
+}
 
 Ix ix_const(IxTable *t, int64_t c);
 Ix ix_var(IxTable *t, IVar v);
@@ -93,7 +97,8 @@ bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c);
 /* What a grows by when v grows by 1, as a number; false when v stands inside a quotient. */
 bool ix_slope(const IxTable *t, Ix a, IVar v, int64_t *slope);
 
-/* Row-major position of coordinates in a shape, and back; both see through splits and merges. */
+/* Row-major position of coordinates in a shape, and back; both see through splits and
+ * merges. */
 Ix ix_linear(IxTable *t, const Shape *s, const Ix *c);
 void ix_unlinear(IxTable *t, const Shape *s, Ix linear, Ix *c);
 

@@ -20,8 +20,8 @@ static uint64_t ex_hash(const KEx *e)
     uint64_t bits;
     memcpy(&bits, &e->value, sizeof bits);
     uint64_t key[16] = {e->kind, e->type, e->op, e->in[0], e->in[1], e->in[2], e->ix,
-                        (uint64_t)e->extent.n, (uint64_t)e->extent.b * 256 + e->extent.t, e->slot,
-                        (uint64_t)e->i, bits, e->over.n};
+                        (uint64_t)e->extent.n, (uint64_t)e->extent.b * 256 + e->extent.t,
+                        e->slot, (uint64_t)e->i, bits, e->over.n};
     uint64_t h = hash_bytes(key, sizeof key, 17);
     return hash_bytes(e->over.var, e->over.n * sizeof e->over.var[0], h);
 }
@@ -92,8 +92,8 @@ static Ex intern(Kernel *k, KEx e)
 
 /* ---- expressions ---- */
 
-/* These numbers are structure; any other (1 / sqrt(width), eps) is an argument, so that layers of other
- * widths share the text. */
+/* These numbers are structure; any other (1 / sqrt(width), eps) is an argument, so that layers
+ * of other widths share the text. */
 static bool structural(double x)
 {
     return isinf(x) || isnan(x) || x == 0 || fabs(x) == 0.5 || fabs(x) == 1 || fabs(x) == 2;
@@ -194,7 +194,8 @@ Ex kx_and(Kernel *k, Ex a, Ex b)
         return b;
     if (!b || is_const(k, a, 0))
         return a;
-    return intern(k, (KEx){.kind = KX_AND, .type = KT_BOOL, .in = {a < b ? a : b, a < b ? b : a}});
+    Ex low = a < b ? a : b, high = a < b ? b : a;
+    return intern(k, (KEx){.kind = KX_AND, .type = KT_BOOL, .in = {low, high}});
 }
 
 Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b)
@@ -213,8 +214,8 @@ Ex kx_rand(Kernel *k, Op op, Name site, Ix ix)
         s++;
     if (s == k->seed.n)
         vec_push(k->arena, &k->seed, site);
-    return intern(k, (KEx){.kind = KX_RAND, .type = KT_REAL, .op = (uint16_t)op, .slot = (uint32_t)s,
-                           .ix = ix});
+    return intern(k, (KEx){.kind = KX_RAND, .type = KT_REAL, .op = (uint16_t)op,
+                           .slot = (uint32_t)s, .ix = ix});
 }
 
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over)
@@ -266,7 +267,7 @@ typedef struct Check {
     Kernel *k;
     bool *have;     /* expressions in scope */
     bool *have_var; /* index variables in scope */
-    VEC(uint32_t) open; /* what to forget: expression e as e, variable v as v | VAR_BIT, mark 0 */
+    VEC(uint32_t) open; /* what to forget: expression e, variable v as v | VAR_BIT, mark 0 */
 } Check;
 enum { VAR_BIT = 1 << 30 };
 

@@ -1,6 +1,7 @@
 /* kernel.h - one kernel: expressions over a row and its loops, then statements in order.
  *
- * In:  expressions built bottom up (equal ones are one), and roots: what is stored or summed where.
+ * In:  expressions built bottom up (equal ones are one), and roots: what is stored or summed
+ *      where.
  * Out: after kernel_schedule(), a list of statements that a printer turns into text.
  * The one idea: an expression knows which loops it changes with, so where it stands (before the
  * rows, once per row, inside a sweep over the row) is derived, never written down.
@@ -140,7 +141,7 @@ void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim ro
 static inline const KEx *kx(const Kernel *k, Ex e) { return &k->ex.v[e]; }
 
 /* ---- expressions; they fold constants ---- */
-Ex kx_number(Kernel *k, KType type, double value, Val origin); /* in the text only when structural */
+Ex kx_number(Kernel *k, KType type, double value, Val origin); /* in the text if structural */
 Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin);
 Ex kx_index(Kernel *k, Ix ix);
 Ex kx_load(Kernel *k, uint32_t buffer, Ix ix, Ex guard);

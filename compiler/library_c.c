@@ -39,7 +39,8 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
     buf_puts(b, "}\n");
 }
 
-const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a, size_t *length)
+const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
+                      size_t *length)
 {
     static const char *const *const text[LIB_COUNT] = {
         [LIB_COPY] = TEXT_COPY,

@@ -1,8 +1,9 @@
 /* lower_kernel.c - see lower_kernel.h.
  *
- * The one idea: a value is asked for at coordinates. Views only change the coordinates, elementwise
- * operators ask their inputs at the same ones, a load turns them into a place in memory. When an
- * answer needs a quotient or a test of a loop variable, that loop is cut in two and all is asked again.
+ * The one idea: a value is asked for at coordinates. Views only change the coordinates,
+ * elementwise operators ask their inputs at the same ones, a load turns them into a place in
+ * memory. When an answer needs a quotient or a test of a loop variable, that loop is cut in two
+ * and all is asked again.
  */
 #include "lower_kernel.h"
 
@@ -37,7 +38,7 @@ typedef struct Lower {
     Arena *arena;
     VEC(Site) site;
     int64_t budget; /* how many copies of a site may be unrolled */
-    bool searching; /* for cuts: every site has loops of its own, so that a cut finds its site */
+    bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;
@@ -142,7 +143,8 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
         uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
         IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
         Inst next = so_far;
-        next.at = ix_add(t, ix_scale(t, so_far.at, d), ix_add(t, ix_var(t, v), ix_const(t, from)));
+        Ix here = ix_add(t, ix_var(t, v), ix_const(t, from));
+        next.at = ix_add(t, ix_scale(t, so_far.at, d), here);
         if (next.nest.n == NEST_MAX)
             vwn_bug(l->f->ctx, "a kernel nests too many loops");
         next.nest.var[next.nest.n++] = v;
@@ -208,11 +210,16 @@ static Dim size_of(const Lower *l, Val v)
     return n;
 }
 
+static uint32_t memory_of(Lower *l, Val v)
+{
+    return kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
+                         ix_dim_at(&l->k->ix, size_of(l, v)));
+}
+
 static Ex load_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
-    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)n->dtype,
-                               ix_dim_at(&l->k->ix, size_of(l, v)));
+    uint32_t b = memory_of(l, v);
     return kx_load(l->k, b, ix_linear(&l->k->ix, &n->shape, c), guard);
 }
 
@@ -409,7 +416,8 @@ static Ex moved_at(Lower *l, Val v, const Ix *c, Ex guard)
     double zero;
     if (inside && kx_is_number(l->k, inside, &zero))
         return fill;
-    return kx_select(l->k, inside, value_at(l, n->in[0], at, kx_and(l->k, guard, inside)), fill);
+    Ex value = value_at(l, n->in[0], at, kx_and(l->k, guard, inside));
+    return kx_select(l->k, inside, value, fill);
 }
 
 static Ex leaf_at(Lower *l, Val v, const Ix *c)
@@ -546,14 +554,15 @@ static void add_store(Lower *l, Val v)
     Dim inner = inner_size(l, v);
     uint64_t row = ix_bit(&l->k->ix, l->k->row);
     Insts in = instances(l, v, 200, inner, row);
-    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)n->dtype, ix_dim_at(t, size_of(l, v)));
+    uint32_t b = memory_of(l, v);
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
         ix_unlinear(t, &n->shape, at, c);
         Ex x = value_at(l, v, c, 0);
-        vec_push(l->arena, &l->k->root, (KRoot){.kind = KR_STORE, .buffer = b, .at = at, .value = x,
-                                                .nest = in.v[i].nest});
+        KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = x};
+        root.nest = in.v[i].nest;
+        vec_push(l->arena, &l->k->root, root);
     }
     l->k->buffer.v[b].written = true;
 }
@@ -584,8 +593,8 @@ static void view_rows(Lower *l, Val v, Shape *view, uint32_t *reduced)
     }
 }
 
-/* Where the elements of a part lie: unrolled factors outside, loops inside, so that the innermost
- * loop writes consecutive elements. */
+/* Where the elements of a part lie: unrolled factors outside, loops inside, so that the
+ * innermost loop writes consecutive elements. */
 static void part_layout(Lower *l, Sink *s, const Factors *f, const bool *literal)
 {
     int64_t stride = 1;
@@ -622,8 +631,9 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
         s.part.n = s.part.cap = 0;
         s.part.v = NULL;
         Ex x = sum_result(l, &s);
-        vec_push(l->arena, &l->k->root, (KRoot){.kind = KR_SINK, .buffer = w->sink->buffer, .at = at,
-                                                .value = x, .op = w->sink->op, .nest = *nest});
+        KRoot root = {.kind = KR_SINK, .buffer = w->sink->buffer, .at = at, .value = x,
+                      .op = w->sink->op, .nest = *nest};
+        vec_push(l->arena, &l->k->root, root);
         return;
     }
     Dim d = w->f->d[i];
@@ -648,7 +658,8 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     w->sums.c[axis] = before;
 }
 
-/* Neighbouring kept axes of the view become one, so that their loop is cut only where needed. */
+/* Neighbouring kept axes of the view become one, so that their loop is cut only where
+ * needed. */
 static void merge_kept(Shape *view, uint32_t *reduced)
 {
     Shape out = {.rank = 1, .d = {view->d[0]}};
@@ -693,8 +704,9 @@ static void add_sink(Lower *l, Val v)
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
     l->k->buffer.v[sink.buffer].written = true;
-    SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal, .site = site,
-                  .place = place};
+    SinkWalk w = {.l = l, .sink = &sink, .f = &f, .axis = axis, .literal = literal};
+    w.site = site;
+    w.place = place;
     w.sums = (Sums){.op = sink.op, .v = v, .u = n->in[0], .view = &view, .reduced = reduced};
     w.sums.c[0] = ix_var(t, l->k->row);
     Dim stride = DIM(1);
@@ -826,8 +838,8 @@ enum { ROUNDS_MAX = 12 };
 
 enum { FLAT_ELEMENTS = 1024, FLAT_ROWS_MIN = 64 };
 
-/* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too, so
- * that the same elements are always done as vectors and as the remainder of one. */
+/* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
+ * so that the same elements are always done as vectors and as the remainder of one. */
 static void set_partitions(Kernel *k)
 {
     int64_t rows = ix_dim_at(&k->ix, k->rows);
@@ -854,7 +866,8 @@ static bool has_loops(const Kernel *k)
 
 enum { EXPRESSIONS_MAX = 600 };
 
-/* First with loops of its own for every site, until no loop needs a cut; then with shared ones. */
+/* First with loops of its own for every site, until no loop needs a cut; then with shared
+ * ones. */
 static void build_all(Lower *l, Dim rows)
 {
     bool row_work;

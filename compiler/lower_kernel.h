@@ -10,7 +10,8 @@
 
 enum { FACTORS_MAX = 12 };
 
-/* A sum over rows: the kernel writes one part for each partition; a second launch adds the parts. */
+/* A sum over rows: the kernel writes one part for each partition; a second launch adds the
+ * parts. */
 typedef struct Sink {
     Val v;
     Op op;

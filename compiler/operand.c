@@ -1,8 +1,8 @@
 /* operand.c - tensors as libraries see them.
  *
  * In:  a value behind views.     Out: its base in memory, offset, extents and strides.
- * The one idea: walk the coordinates down to what is stored; if the place there grows by a fixed
- * amount along every axis, no copy is needed.
+ * The one idea: walk the coordinates down to what is stored; if the place there grows by a
+ * fixed amount along every axis, no copy is needed.
  */
 #include "fuse.h"
 

@@ -1,7 +1,7 @@
 /* plan.c - see plan.h: from a graph to launches.
  *
- * The one idea: groups in order, each becomes one launch (two when it sums over rows); then memory is
- * laid out by who lives when.
+ * The one idea: groups in order, each becomes one launch (two when it sums over rows); then
+ * memory is laid out by who lives when.
  */
 #include "plan_build.h"
 
@@ -65,7 +65,9 @@ static void kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of, 
         ints[i] = (LaunchInt){s->kind == PI_SEED   ? INT_SEED
                               : s->kind == PI_STEP ? INT_STEP
                                                    : INT_CONST,
-                              s->kind == PI_DIM ? dim_at(s->dim, b->B, b->T) : s->value, s->site};
+                              s->value, s->site};
+        if (s->kind == PI_DIM)
+            ints[i].value = dim_at(s->dim, b->B, b->T);
     }
     x->ints = ints;
     x->n_int = (uint32_t)p->ints.n;
@@ -173,7 +175,7 @@ static void save_overwritten(Build *b)
         if (n->op != OP_EXT || !plan_ext_stored(b, (int32_t)n->a.i) || b->buffer_of[v] >= 0 ||
             b->g->out.v[i].ext == n->a.i)
             continue;
-        b->buffer_of[v] = (int32_t)plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+        b->buffer_of[v] = (int32_t)plan_temporary(b, v);
         if (!fuse_empty(b->f, v))
             plan_copy(b, plan_buffer(b, v), (uint32_t)b->buffer_of[v], plan_elements(b, v),
                       (DType)n->dtype, v);
@@ -200,13 +202,13 @@ static void finish_outputs(Build *b)
         if (o->ext >= 0) {
             bool itself = node_at(g, v)->op == OP_EXT && node_at(g, v)->a.i == o->ext;
             if (b->direct[v] != o->ext && !itself && !fuse_empty(b->f, v))
-                plan_copy(b, output_buffer(b, v), plan_ext_buffer(b, o->ext), plan_elements(b, v),
-                          (DType)n->dtype, v);
+                plan_copy(b, output_buffer(b, v), plan_ext_buffer(b, o->ext),
+                          plan_elements(b, v), (DType)n->dtype, v);
             continue;
         }
         PlanResult *r = &b->plan->result[b->plan->n_result++];
-        *r = (PlanResult){.name = o->name, .buffer = output_buffer(b, v), .dtype = (DType)n->dtype,
-                          .rank = n->shape.rank};
+        *r = (PlanResult){.name = o->name, .buffer = output_buffer(b, v),
+                          .dtype = (DType)n->dtype, .rank = n->shape.rank};
         for (int k = 0; k < r->rank; k++)
             r->d[k] = dim_at(n->shape.d[k], b->B, b->T);
     }
@@ -328,8 +330,8 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
                    " in %" PRId64 " out %" PRId64, e->what == EXPERT_DW ? "dw" : "y", e->tokens,
                    e->choices, e->experts, e->in, e->out);
     } else {
-        buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name, l->rows,
-                   l->grain);
+        buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name,
+                   l->rows, l->grain);
     }
     for (uint32_t k = 0; k < l->n_buffer; k++) {
         buf_printf(out, " %s%u", l->writes[k] ? ">" : "b", l->buffer[k]);
@@ -362,7 +364,8 @@ void plan_dump(Buf *out, const Plan *p)
                "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
-        buf_printf(out, "buffer %zu %s %" PRIu64, i, x->dtype == DT_INT ? "int" : "real", x->bytes);
+        const char *type = x->dtype == DT_INT ? "int" : "real";
+        buf_printf(out, "buffer %zu %s %" PRIu64, i, type, x->bytes);
         if (x->ext >= 0)
             buf_printf(out, " ext %s", p->ext[x->ext].ext.name);
         else

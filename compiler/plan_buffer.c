@@ -38,8 +38,15 @@ uint32_t plan_ext_buffer(Build *b, int32_t ext)
 
 uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name)
 {
-    return new_buffer(b, (PlanBuffer){.ext = -1, .bytes = bytes_of(dtype, elements), .dtype = dtype,
-                                      .name = name});
+    PlanBuffer x = {.ext = -1, .dtype = dtype, .name = name};
+    x.bytes = bytes_of(dtype, elements);
+    return new_buffer(b, x);
+}
+
+uint32_t plan_temporary(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    return plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
 }
 
 uint32_t plan_buffer(Build *b, Val v)
@@ -50,7 +57,7 @@ uint32_t plan_buffer(Build *b, Val v)
     if (b->direct[v] >= 0)
         return plan_ext_buffer(b, b->direct[v]);
     if (b->buffer_of[v] < 0)
-        b->buffer_of[v] = (int32_t)plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+        b->buffer_of[v] = (int32_t)plan_temporary(b, v);
     return (uint32_t)b->buffer_of[v];
 }
 
@@ -83,12 +90,14 @@ static bool reads(const Build *b, Val v, Val leaf)
     return false;
 }
 
-/* Is every path from v to `leaf` or to another member one on which elements keep their place? */
+/* Is every path from v to `leaf` or to another member one on which elements keep their
+ * place? */
 static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t size)
 {
     const Node *n = node_at(b->g, v);
     OpClass c = op_info((Op)n->op)->class;
-    bool plain = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || n->op == OP_RESHAPE;
+    bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY;
+    bool plain = map || n->op == OP_RESHAPE;
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
         bool matters = u == leaf || b->f->home[u] == group;
@@ -199,7 +208,8 @@ enum { ALIGN = 64 };
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
-/* The lowest gap between what is placed, lives at the same time, and lies in order of offset. */
+/* The lowest gap between what is placed, lives at the same time, and lies in order of
+ * offset. */
 static uint64_t lowest_gap(const Build *b, const Life *placed, size_t n, const Life *x)
 {
     uint64_t at = 0, need = rounded(b->buffer.v[x->buffer].bytes);

@@ -28,6 +28,7 @@ typedef struct Build {
 
 /* ---- plan_buffer.c: memory ---- */
 uint32_t plan_buffer(Build *b, Val v);             /* of a stored value or an EXT node */
+uint32_t plan_temporary(Build *b, Val v);          /* a new one for v */
 uint32_t plan_ext_buffer(Build *b, int32_t ext);
 uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name);
 int64_t plan_elements(const Build *b, Val v);
@@ -41,7 +42,8 @@ uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_
                      size_t n_int, size_t n_scalar);
 Launch *plan_launch(Build *b, LaunchKind kind, size_t n_buffer, Val of);
 /* `written`: this argument is written. */
-void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shift, bool written);
+void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shift,
+                   bool written);
 void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar);

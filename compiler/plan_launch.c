@@ -10,9 +10,9 @@ uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_
 {
     void **slot = map_at(&b->kernel_at, (uintptr_t)name);
     if (!*slot) {
-        PlanKernel k = {.name = name, .text = arena_copy(b->arena, text, length), .length = length,
-                        .n_buffer = (uint32_t)n_buffer, .n_int = (uint32_t)n_int,
-                        .n_scalar = (uint32_t)n_scalar};
+        PlanKernel k = {.name = name, .text = arena_copy(b->arena, text, length),
+                        .length = length, .n_buffer = (uint32_t)n_buffer,
+                        .n_int = (uint32_t)n_int, .n_scalar = (uint32_t)n_scalar};
         vec_push(b->arena, &b->kernel, k);
         *slot = (void *)(uintptr_t)b->kernel.n;
     }
@@ -270,7 +270,8 @@ static void attention_args(Build *b, Launch *l, Val v, const Operand o[3])
     l->scalars = s;
 }
 
-static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_t *out, size_t n_out)
+static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_t *out,
+                             size_t n_out)
 {
     const Node *n = node_at(b->g, v);
     size_t n_in = n->n_in;

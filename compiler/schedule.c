@@ -1,9 +1,10 @@
 /* schedule.c - puts the expressions of a kernel into loops.
  *
  * In:  roots and reductions of a Kernel.     Out: Kernel.stmt, statements in order.
- * The one idea: a reduction over a loop ends a sweep; everything that waits for the same number of
- * sweeps and runs over the same loops shares one. An expression stands in the outermost scope that
- * knows all it changes with. What is costly and wanted by two sweeps is kept in a scratch array.
+ * The one idea: a reduction over a loop ends a sweep; everything that waits for the same number
+ * of sweeps and runs over the same loops shares one. An expression stands in the outermost
+ * scope that knows all it changes with. What is costly and wanted by two sweeps is kept in a
+ * scratch array.
  */
 #include "kernel.h"
 
@@ -24,12 +25,11 @@ typedef struct Sched {
     VEC(Loop) loop;
     bool *seen, *have, *have_var, *needed;
     int batches;
-    uint32_t *mark, stamp; /* a walk visits every expression once */
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
     int64_t array_bytes;
-    uint32_t *tried, round; /* what a walk has seen already: expressions are a DAG, not a tree */
+    uint32_t *tried, round; /* what a walk has seen: expressions are a DAG, not a tree */
     bool *waiting;          /* what waits() said of it in this round */
 } Sched;
 enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
@@ -79,9 +79,9 @@ static bool unit_stride(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || s->mark[e] == s->stamp || !(x->deps & ix_bit(&s->k->ix, v)))
+    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(&s->k->ix, v)))
         return false;
-    s->mark[e] = s->stamp;
+    s->tried[e] = s->round;
     if (x->kind == KX_LOAD && ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1)
         return true;
     for (int i = 0; i < 3; i++)
@@ -100,8 +100,9 @@ static int new_array(Sched *s, const KNest *nest, DType dtype)
     return (int)s->k->array.n - 1;
 }
 
-/* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`) is
- * held in an array. The rest runs outside when memory is contiguous along the reduced axis. */
+/* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
+ * is held in an array. The rest runs outside when memory is contiguous along the reduced
+ * axis. */
 static void add_reduce(Sched *s, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -109,16 +110,17 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        s->stamp++;
+        s->round++;
         bool along = unit_stride(s, x->in[0], inner);
-        s->stamp++;
+        s->round++;
         if (along || !unit_stride(s, x->in[0], lane))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
     if (rest.n + x->over.n > NEST_MAX)
         vwn_bug(s->k->ctx, "a kernel nests too many loops");
-    const KNest *order[2] = {carry || !rest.n ? &rest : &x->over, carry || !rest.n ? &x->over : &rest};
+    bool rest_first = carry || !rest.n;
+    const KNest *order[2] = {rest_first ? &rest : &x->over, rest_first ? &x->over : &rest};
     for (int i = 0; i < 2; i++)
         for (uint32_t j = 0; j < order[i]->n; j++)
             nest.var[nest.n++] = order[i]->var[j];
@@ -152,8 +154,8 @@ static void collect(Sched *s, Ex e)
         add_reduce(s, e);
 }
 
-/* Roots join the first sweep over their loops that can hold them; where there is none, all roots
- * over the same loops share one of their own, after the last of them is ready. */
+/* Roots join the first sweep over their loops that can hold them; where there is none, all
+ * roots over the same loops share one of their own, after the last of them is ready. */
 static void place_roots(Sched *s)
 {
     Kernel *k = s->k;
@@ -276,7 +278,8 @@ static void place_unit(Sched *s, const Unit *u, uint64_t scope)
 
 /* ---- scratch arrays for what two sweeps want ---- */
 
-/* How much there is to do for e inside the loops: operations and loads, each counted once per use. */
+/* How much there is to do for e inside the loops: operations and loads, each counted once per
+ * use. */
 static int weight(const Sched *s, Ex e, int limit)
 {
     const KEx *x = kx(s->k, e);
@@ -317,7 +320,8 @@ static void share_costly(Sched *s, const int *order)
         memset(s->seen, 0, s->k->ex.n);
         for (size_t u = 0; u < l->unit.n; u++) {
             const Unit *unit = &l->unit.v[u];
-            Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0] : s->k->root.v[unit->root].value;
+            Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0]
+                                : s->k->root.v[unit->root].value;
             find_shared(s, order[i], s->base, e);
         }
     }
@@ -479,7 +483,6 @@ void kernel_schedule(Kernel *k)
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
-    s.mark = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
