@@ -1,7 +1,7 @@
-/* library_text_c.h - C text of what is not printed from expressions: by index, running sums, attention.
+/* library_text_c.h - C text of what is not printed from expressions: by index, sums, attention.
  *
  * In:  nothing.     Out: arrays of lines; library_c.c puts them together.
- * The one idea: these kernels are written, not derived, so they stand here as one would write them.
+ * The one idea: these kernels are written, not derived, so they stand as one would write them.
  */
 #ifndef VWN_LIBRARY_TEXT_C_H
 #define VWN_LIBRARY_TEXT_C_H
@@ -157,9 +157,8 @@ static const char *const TEXT_TOP_K[] = {
 "                    if (!(a > b || (a == a && b != b) || (equal && last < i)))",
 "                        continue;",
 "                }",
-"                const int better = best >= 0 && (row[i] > row[best] ||",
-"                                                 (row[best] != row[best] && row[i] == row[i]));",
-"                if (best < 0 || better)",
+"                const real b = row[i], most = best < 0 ? b : row[best];",
+"                if (best < 0 || b > most || (most != most && b == b))",
 "                    best = i;",
 "            }",
 "            out[r * k + c] = best;",
@@ -171,7 +170,7 @@ static const char *const TEXT_TOP_K[] = {
 };
 
 static const char *const TEXT_SCATTER_ADD[] = {
-"/* out[index[i]][..] += dy[i][..] in the order of i; a row of the table belongs to one range */",
+"/* out[index[i]][..] += dy[i][..] in the order of i; a table row belongs to one range */",
 "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)",
 "{",
 "    const real *const restrict dy = p[0];",
@@ -271,7 +270,7 @@ static const char *const ATTENTION_FORWARD[] = {
 "                    const int64_t at = ((b * H + h) * T + t0) * S + u0 + j;",
 "                    #pragma omp simd",
 "                    for (int64_t i = 0; i < BQ; i++)",
-"                        x[i] = vwn_uniform(n[17], n[18], at + i * S) < rate ? 0.0f : x[i] * keep;",
+"                        x[i] *= vwn_uniform(n[17], n[18], at + i * S) < rate ? 0.0f : keep;",
 "                }",
 "            }",
 "            for (int64_t i = 0; i < BQ; i++) {",

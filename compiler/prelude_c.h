@@ -1,16 +1,16 @@
 /* prelude_c.h - the C text that stands before every kernel of the CPU backend, line by line.
  *
  * In:  nothing.     Out: PRELUDE_C, an array of lines without their newlines.
- * The one idea: the functions are written here once, short and branch-free; their error bounds are
- * stated beside them and measured by tests/kernel/math.c.
+ * The one idea: the functions are written here once, short and branch-free; their error bounds
+ * are stated beside them and measured by tests/kernel/math.c.
  */
 #ifndef VWN_PRELUDE_C_H
 #define VWN_PRELUDE_C_H
 
 static const char *const PRELUDE_C[] = {
-"/* Types and functions that the kernels below use. Plain C, no header, no library. Functions of one",
-" * number are branch-free, so that a loop over them becomes vector code. \"ulp\" is the unit in the",
-" * last place of a float result. */",
+"/* Types and functions that the kernels below use. Plain C, no header, no library. Functions",
+" * of one number are branch-free, so that a loop over them becomes vector code. \"ulp\" is the",
+" * unit in the last place of a float result. */",
 "typedef float real;",
 "typedef __INT64_TYPE__ integer;",
 "typedef __INT64_TYPE__ int64_t;",
@@ -166,7 +166,7 @@ static const char *const PRELUDE_C[] = {
 "FN real vwn_silu(real x) { return (x < -120.0f ? -120.0f : x) * vwn_sigmoid(x); }",
 "FN real vwn_softplus(real x) { return vwn_relu(x) + vwn_log1p_unit(vwn_exp(-vwn_abs(x))); }",
 "",
-"/* erf for |x| < 1, and 1 - erf for x >= 1/2 (2 ulp near 1/2, relative error 1e-7 x^2 far out) */",
+"/* erf for |x| < 1, and 1 - erf for x >= 1/2 (2 ulp near 1/2, relative 1e-7 x^2 far out) */",
 "FN real vwn_erf_small(real x)",
 "{",
 "    real y = x * x;",
@@ -353,8 +353,9 @@ static const char *const PRELUDE_C[] = {
 "    return vwn_sqrt(-2.0f * vwn_log(u)) * vwn_cos_turn((real)(int32_t)(b >> 8) * 0x1p-24f);",
 "}",
 "",
-"/* A tile of a matrix product in registers, 8 rows of two vectors: c[i][..] = or += the sum over",
-" * k of a(i, k) b[k][..], where a(i, k) = a[i * ai + k * ak] and b, c have rows of bk, ci elements. */",
+"/* A tile of a matrix product in registers, 8 rows of two vectors: c[i][..] = or += the sum",
+" * over k of a(i, k) b[k][..], where a(i, k) = a[i * ai + k * ak] and b, c have rows of bk,",
+" * ci elements. */",
 "#ifdef __AVX512F__",
 "enum { VWN_LANES = 16 };",
 "#else",
@@ -413,8 +414,8 @@ static const char *const PRELUDE_C[] = {
 "}",
 "/* to[rows][columns] from rows of `stride` elements, zeros where there are no more */",
 "static __attribute__((noinline, unused)) void vwn_pack(",
-"    real *restrict to, int64_t rows, int64_t columns, const real *restrict from, int64_t stride,",
-"    int64_t have_rows, int64_t have_columns)",
+"    real *restrict to, int64_t rows, int64_t columns, const real *restrict from,",
+"    int64_t stride, int64_t have_rows, int64_t have_columns)",
 "{",
 "    for (int64_t i = 0; i < have_rows; i++) {",
 "        #pragma omp simd",
@@ -428,8 +429,8 @@ static const char *const PRELUDE_C[] = {
 "}",
 "/* to[columns][rows]: the same, transposed */",
 "static __attribute__((noinline, unused)) void vwn_pack_transposed(",
-"    real *restrict to, int64_t rows, int64_t columns, const real *restrict from, int64_t stride,",
-"    int64_t have_rows, int64_t have_columns)",
+"    real *restrict to, int64_t rows, int64_t columns, const real *restrict from,",
+"    int64_t stride, int64_t have_rows, int64_t have_columns)",
 "{",
 "    if (have_rows < rows || have_columns < columns)",
 "        for (int64_t j = 0; j < rows * columns; j++)",
