@@ -55,8 +55,6 @@ static int run_sample(Call *call)
     call->ui.running = call->ctx;
     vwn_writer out = {put_now, &call->ui};
     vwn_status st = vwn_sample(call->ctx, &how, &out);
-    if (st == VWN_OK && !call->json)
-        ui_put(&call->ui, "\n", 1);
     call_diagnostics(call, false, NULL);
     return call_failed(call, st);
 }
