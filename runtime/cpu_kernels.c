@@ -77,13 +77,18 @@ static Object *find_object(const CpuBackend *cpu, const char *name)
 }
 
 /* Makes room before something is opened, so that an open object is never lost. */
-static void reserve(CpuBackend *cpu)
+static void reserve_object(CpuBackend *cpu) /* moves the objects: pointers to them end here */
 {
-    Ctx *ctx = cpu->base.ctx;
     if (cpu->n_object % 16 == 0)
-        cpu->object = ctx_resize(ctx, cpu->object, (cpu->n_object + 16) * sizeof *cpu->object);
+        cpu->object =
+            ctx_resize(cpu->base.ctx, cpu->object, (cpu->n_object + 16) * sizeof *cpu->object);
+}
+
+static void reserve_loaded(CpuBackend *cpu)
+{
     if (cpu->n_loaded % 64 == 0)
-        cpu->loaded = ctx_resize(ctx, cpu->loaded, (cpu->n_loaded + 64) * sizeof *cpu->loaded);
+        cpu->loaded =
+            ctx_resize(cpu->base.ctx, cpu->loaded, (cpu->n_loaded + 64) * sizeof *cpu->loaded);
 }
 
 static Object *add_object(CpuBackend *cpu, const char *name, void *handle, int fd)
@@ -104,7 +109,7 @@ static bool take_kernel(Build *b, uint32_t i, const Object *o)
     if (!p)
         return false;
     memcpy(&fn, &p, sizeof fn);
-    reserve(cpu);
+    reserve_loaded(cpu);
     memcpy(cpu->loaded[cpu->n_loaded].key, b->key[i], 65);
     cpu->loaded[cpu->n_loaded++].fn = fn;
     b->module->kernel[i] = fn;
@@ -172,7 +177,7 @@ static size_t read_object(Build *b, const char *path)
 static Object *load_object(Build *b, const char *name, const char *path)
 {
     CpuBackend *cpu = b->cpu;
-    reserve(cpu);
+    reserve_object(cpu);
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (handle)
         return add_object(cpu, name, handle, -1);

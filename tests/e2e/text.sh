@@ -3,6 +3,7 @@
 . "$VWN_SOURCE/tests/e2e/lib.inc"
 [ -r "$VWN_DATA/kjv.txt" ] || exit 77
 [ "${VWN_BUILD_TYPE:-}" != Sanitize ] || exit 77 # the same kernels, the same numbers, ten times slower around them
+every="train.log.every=1 steps"
 ln -s "$VWN_DATA/kjv.txt" kjv.txt
 cp "$VWN_SOURCE/examples/quickstart.vwn" .
 
@@ -15,15 +16,15 @@ pinned() {
         END { print step, got, want; exit !(got > 0 && got < 1.04 * want && got > 0.96 * want) }' > out || fail "loss of step $1"
 }
 
-expect 0 "$VWN" train quickstart.vwn --run whole --until '200 steps' --threads 2
+expect 0 "$VWN" train quickstart.vwn --set "$every" --run whole --until '200 steps' --threads 2
 pinned 1 5.5833
 pinned 50 2.2772
 pinned 100 1.9951
 pinned 150 1.7999
 pinned 200 1.7808
 
-expect 0 "$VWN" train quickstart.vwn --run parts --until '70 steps' --threads 1
-expect 0 "$VWN" train quickstart.vwn --run parts --resume --until '130 steps' --threads 4
+expect 0 "$VWN" train quickstart.vwn --set "$every" --run parts --until '70 steps' --threads 1
+expect 0 "$VWN" train quickstart.vwn --set "$every" --run parts --resume --until '130 steps' --threads 4
 losses runs/whole | awk '$1 <= 130' > whole.txt
 losses runs/parts > parts.txt
 cmp -s whole.txt parts.txt || fail "other losses after a stop and another number of threads"
