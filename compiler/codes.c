@@ -9,7 +9,7 @@ static const struct {
     const char *code, *title, *text;
 } codes[] = {
 #define X(code, title, text) {code, title, text},
-#include "codes.def"
+#include "../grammar/codes.def"
 #undef X
 };
 

@@ -72,14 +72,14 @@ done
 
 # ---- the codes ----
 codes='[EW][0-9][0-9][0-9][0-9]'
-sed -n "s/^X(\"\\($codes\\)\".*/\\1/p" "$root/compiler/codes.def" >"$scratch/rows"
+sed -n "s/^X(\"\\($codes\\)\".*/\\1/p" "$root/grammar/codes.def" >"$scratch/rows"
 filed() {
     cat "$@" | grep -o "\"$codes\"" | tr -d '"' | sort -u
 }
 filed "$root"/compiler/*.c "$root"/runtime/*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/filed"
 filed "$root"/compiler/check*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/checked"
 sort "$scratch/rows" | cmp -s - "$scratch/rows"
-verdict $? "compiler/codes.def is not sorted"
+verdict $? "grammar/codes.def is not sorted"
 missing=$(comm -13 "$scratch/rows" "$scratch/filed" | tr '\n' ' ')
 test -z "$missing"
 verdict $? "codes without an explanation: $missing"

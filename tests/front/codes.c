@@ -1,6 +1,6 @@
 /* codes.c - the list of diagnostic codes.
  *
- * In:  compiler/codes.def.   Out: whether it is sorted, complete and in form.
+ * In:  grammar/codes.def.   Out: whether it is sorted, complete and in form.
  */
 #include "test.h"
 
