@@ -113,16 +113,21 @@ static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t siz
     return true;
 }
 
+static bool group_reads(Build *b, const Group *group, Val leaf)
+{
+    for (size_t m = 0; !group->dead && m < group->member.n; m++)
+        if (reads(b, group->member.v[m], leaf))
+            return true;
+    return false;
+}
+
 static bool may_overwrite(Build *b, Val v, Val leaf)
 {
     Fusion *f = b->f;
     int32_t home = f->home[v];
     for (uint32_t i = 0; i < f->group.n; i++) {
         const Group *gr = &f->group.v[i];
-        bool reader = false;
-        for (size_t m = 0; !gr->dead && m < gr->member.n && !reader; m++)
-            reader = reads(b, gr->member.v[m], leaf);
-        if (!reader)
+        if (!group_reads(b, gr, leaf))
             continue;
         if ((int32_t)i != home) {
             if (fuse_reaches(f, (uint32_t)home, i))
@@ -147,11 +152,7 @@ static void wait_for_readers(Build *b, Val v, Val leaf)
     Fusion *f = b->f;
     int32_t home = f->home[v];
     for (uint32_t i = 0; i < f->group.n; i++) {
-        const Group *gr = &f->group.v[i];
-        bool reader = false;
-        for (size_t m = 0; !gr->dead && m < gr->member.n && !reader; m++)
-            reader = reads(b, gr->member.v[m], leaf);
-        if (reader && (int32_t)i != home)
+        if ((int32_t)i != home && group_reads(b, &f->group.v[i], leaf))
             vec_push(f->arena, &f->group.v[home].pred, i);
     }
 }
