@@ -559,6 +559,7 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
     if (lr) {
         Value v = schedule_call(&a, lr);
         o->lr = schedule(ev, &v, lr->expr->span, t);
+        o->lr_span = lr->expr->span;
         if (o->lr)
             lint_schedule(&a, f, &v, lr, t);
     }

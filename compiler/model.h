@@ -92,6 +92,7 @@ typedef struct OptimizerConstant {
 typedef struct Optimizer {
     Name kind; /* "adamw", "sgd" */
     const HostExpr *lr;
+    Span lr_span; /* of its expression; NO_SPAN when it has no text */
     VEC(OptimizerConstant) constant;
     /* per Model.param: */
     double *lr_scale, *decay;

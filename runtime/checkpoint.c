@@ -7,6 +7,25 @@
 
 enum { PIECE = 1 << 15 }; /* numbers copied at a time */
 
+/* ---- progress ---- */
+
+static double measured(double x)
+{
+    return isnan(x) ? INFINITY : x;
+}
+
+void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
+{
+    vars[HV_STEP] = (double)p->step;
+    vars[HV_TOKENS] = (double)p->tokens;
+    vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
+    vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
+    vars[HV_LENGTH] = length;
+    vars[HV_TRAIN_LOSS] = measured(p->train_loss);
+    vars[HV_EVAL_LOSS] = measured(p->eval_loss);
+    vars[HV_GRAD_NORM] = measured(p->grad_norm);
+}
+
 /* ---- which tensors ---- */
 
 static StoreEntry *entry_of(const Session *s, const Param *p)

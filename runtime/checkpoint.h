@@ -22,6 +22,10 @@ typedef struct Progress {
     int n_recent;
 } Progress;
 
+/* What run-time expressions read after this progress. A loss or a norm that has not been measured
+ * yet is infinite. `length` in steps; `per_epoch`: tokens of an epoch, 0 when unknown. */
+void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT]);
+
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {
     const char *version, *model, *text, *lets, *data;

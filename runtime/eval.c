@@ -48,10 +48,13 @@ static const Split *choose_text(Evaluation *e)
     return split;
 }
 
-/* The loss that perplexity is made of: the next token's, or the only one. */
+/* The loss that perplexity is made of: the next token's, which a head that trains on another
+ * (smoothed labels) gives as a metric, or the only one. */
 static double token_loss(const Evaluation *e)
 {
-    int next = result_index(e->program, "loss.next"), only = -1, trained = 0;
+    int next = result_index(e->program, "metric.next"), only = -1, trained = 0;
+    if (next < 0)
+        next = result_index(e->program, "loss.next");
     for (size_t i = 0; i < program_results(e->program); i++)
         if (!strncmp(program_result_name(e->program, i), "loss.", 5)) {
             only = (int)i;
@@ -121,17 +124,12 @@ static Status eval_body(void *user)
     source_load(s, &e->source);
     const Progress *p = &e->source.checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
-    double vars[HV_COUNT] = {[HV_STEP] = (double)p->step,
-                             [HV_TOKENS] = (double)p->tokens,
-                             [HV_LENGTH] = length,
-                             [HV_PROGRESS] = length > 0 ? (double)p->step / length : 0,
-                             [HV_TRAIN_LOSS] = p->train_loss,
-                             [HV_EVAL_LOSS] = p->eval_loss,
-                             [HV_GRAD_NORM] = p->grad_norm};
+    double vars[HV_COUNT];
+    progress_vars(p, length, 0, vars);
     RunArgs args = {vars, t->seed, (uint64_t)p->step};
     e->mean = NEW_ARRAY(s->arena, double, program_results(e->program) + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
-    e->windows = evaluate(&feed, e->program, split, batches, &args, e->mean);
+    e->windows = evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;

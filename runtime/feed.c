@@ -67,14 +67,14 @@ int result_index(const Program *p, const char *name)
     return -1;
 }
 
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches,
+int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
                  const RunArgs *args, double *mean)
 {
     Session *s = f->session;
     size_t n = program_results(eval);
     int64_t of = split_fixed_windows(split);
-    if (batches > 0 && of / f->B >= batches)
-        of = batches * f->B;
+    if (batches > 0 && batches <= of / batch)
+        of = batches * batch;
     for (size_t i = 0; i < n; i++)
         mean[i] = 0;
     for (int64_t first = 0; first < of; first += f->B) {

@@ -21,9 +21,10 @@ void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
  * labels). */
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of);
 
-/* Runs `eval` over at most `batches` batches (0: all windows), always the same ones. mean[i] is
- * result i of the program averaged over the windows, whose number is returned. */
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches,
+/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always the
+ * same ones, however many the program takes at a time. mean[i] is result i of the program averaged
+ * over the windows, whose number is returned. */
+int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
                  const RunArgs *args, double *mean);
 /* The place of a result among a program's, or -1. */
 int result_index(const Program *p, const char *name);

@@ -202,13 +202,8 @@ static void predict(Sampling *x)
         session_store_ok(s, store_put_i64(s->store, x->tokens, 0, x->context, x->window));
     session_store_ok(s, store_put_i64(s->store, x->position, 0, 1, &last));
     const Progress *p = &x->source.checkpoint->progress;
-    double vars[HV_COUNT] = {[HV_STEP] = (double)p->step,
-                             [HV_TOKENS] = (double)p->tokens,
-                             [HV_PROGRESS] = 1,
-                             [HV_LENGTH] = (double)p->step,
-                             [HV_TRAIN_LOSS] = p->train_loss,
-                             [HV_EVAL_LOSS] = p->eval_loss,
-                             [HV_GRAD_NORM] = p->grad_norm};
+    double vars[HV_COUNT];
+    progress_vars(p, (double)p->step, 0, vars);
     RunArgs args = {vars, x->how->seed, 0};
     session_run(s, x->program, &args);
     uint8_t rank;

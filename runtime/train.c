@@ -12,6 +12,67 @@
 
 /* ---- stopping ---- */
 
+/* The values of what an expression reads, as "step = 8, train.loss = 2.5". */
+static void list_values(Buf *out, const HostExpr *e, const double *vars, bool seen[HV_COUNT])
+{
+    if (!e)
+        return;
+    if (e->op == HO_VAR && !seen[e->var]) {
+        buf_printf(out, "%s%s = ", out->n ? ", " : "", host_var_name(e->var));
+        host_print_number(out, vars[e->var]);
+        seen[e->var] = true;
+    }
+    list_values(out, e->a, vars, seen);
+    list_values(out, e->b, vars, seen);
+    list_values(out, e->c, vars, seen);
+}
+
+/* A learning rate that is no rate: said at its place in the file, before anything is applied. */
+static void check_rate(Trainer *tr)
+{
+    if (isfinite(tr->lr) && tr->lr >= 0)
+        return;
+    const Optimizer *o = &tr->train->optimizer;
+    Arena *a = tr->session.arena;
+    Buf value = buf_new(a), text = buf_new(a), read = buf_new(a);
+    host_print_number(&value, tr->lr);
+    list_values(&read, o->lr, tr->vars, (bool[HV_COUNT]){false});
+    if (o->lr_span.file) {
+        size_t n;
+        const char *file = source_text(tr->ctx, o->lr_span.file, &n);
+        buf_put(&text, file + o->lr_span.lo, o->lr_span.hi - o->lr_span.lo);
+    } else {
+        host_print(&text, o->lr);
+    }
+    Diag *d = diag_error(tr->ctx, "E0208", o->lr_span, value.s,
+                         "step %lld: the learning rate `%s` is %s", (long long)tr->now.step + 1,
+                         text.s, value.s);
+    if (read.n)
+        diag_note(tr->ctx, d, "with %s", read.s);
+    diag_note(tr->ctx, d, "a rate is a finite number from 0 on; the weights were not changed");
+    ctx_raise(tr->ctx, ST_INPUT, NULL);
+}
+
+/* A run-time number of the model that is none in this step; NULL: all are fine. */
+static const char *bad_scalar(Trainer *tr)
+{
+    const Graph *g = tr->model->graph;
+    for (size_t i = 1; i < g->node.n; i++) {
+        const Node *n = &g->node.v[i];
+        const HostExpr *e = n->op == OP_HOST ? g->host.v[n->a.i] : NULL;
+        double x = e ? host_eval(e, tr->vars) : 0;
+        if (isfinite(x))
+            continue;
+        Buf b = buf_new(tr->session.arena);
+        buf_puts(&b, "the run-time number `");
+        host_print(&b, e);
+        buf_puts(&b, "` is ");
+        host_print_number(&b, x);
+        return b.s;
+    }
+    return NULL;
+}
+
 /* A NaN or an infinity: the module where it begins, from a replay of each micro-batch. The
  * weights are still those before the step. */
 static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double value)
@@ -30,6 +91,12 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
                                                         "step_%08lld",
                                                         (long long)tr->saved_at)
                                          : "";
+    const char *scalar = bad_scalar(tr);
+    if (scalar)
+        ctx_raise(tr->ctx, ST_DIVERGED,
+                  "step %lld: %s is %s because %s; the weights were not changed by this step%s",
+                  (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite",
+                  scalar, kept);
     if (found)
         ctx_raise(tr->ctx, ST_DIVERGED,
                   "step %lld: %s is %s; the first value that is not a number is "
@@ -103,6 +170,7 @@ static void one_step(Trainer *tr)
     Progress *p = &tr->now;
     train_set_vars(tr);
     tr->lr = host_eval(tr->train->optimizer.lr, tr->vars);
+    check_rate(tr);
     run_gradient(tr);
     double loss = tr->mean[tr->loss];
     if (!isfinite(loss))
@@ -143,8 +211,8 @@ static void run_eval(Trainer *tr)
     double before = clock_seconds();
     train_set_vars(tr);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
-    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches, &args,
-             tr->eval_mean);
+    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches,
+             tr->train->batch_seqs, &args, tr->eval_mean);
     p->eval_loss = tr->eval_mean[tr->eval_loss];
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;

@@ -66,23 +66,15 @@ static void resolve_length(Trainer *tr)
 
 /* ---- host variables and growth triggers ---- */
 
-static void set_vars(Trainer *tr, int64_t step, int64_t tokens)
+static void set_vars(Trainer *tr, const Progress *p)
 {
-    double *v = tr->vars;
     double per_epoch = (double)tr->data->train.windows * (double)tr->train->context;
-    v[HV_STEP] = (double)step;
-    v[HV_TOKENS] = (double)tokens;
-    v[HV_EPOCH] = (double)tokens / per_epoch;
-    v[HV_PROGRESS] = tr->steps > 0 ? (double)step / (double)tr->steps : 0;
-    v[HV_LENGTH] = (double)tr->steps;
-    v[HV_TRAIN_LOSS] = tr->now.train_loss;
-    v[HV_EVAL_LOSS] = tr->now.eval_loss;
-    v[HV_GRAD_NORM] = tr->now.grad_norm;
+    progress_vars(p, (double)tr->steps, per_epoch, tr->vars);
 }
 
 void train_set_vars(Trainer *tr)
 {
-    set_vars(tr, tr->now.step, tr->now.tokens);
+    set_vars(tr, &tr->now);
 }
 
 static bool reads_losses(const HostExpr *e)
@@ -95,12 +87,15 @@ static bool reads_losses(const HostExpr *e)
 static void refuse_growth(Trainer *tr)
 {
     int64_t per_step = tr->train->batch_seqs * tr->train->context;
+    Progress at = tr->now;
     for (size_t i = 0; i < tr->unit->grow.n; i++) {
         const GrowStep *g = &tr->unit->grow.v[i];
         if (g->when && reads_losses(g->when))
             continue; /* nobody can know; tested after every step */
         for (int64_t step = 0; step < tr->stop_at; step++) {
-            set_vars(tr, step, step * per_step);
+            at.step = step;
+            at.tokens = step * per_step;
+            set_vars(tr, &at);
             if (!g->when || host_eval(g->when, tr->vars) != 0)
                 ctx_raise(tr->ctx, ST_INPUT,
                           "the growth step `%s` would begin at step %lld of %lld, "

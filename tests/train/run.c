@@ -89,7 +89,8 @@ static Status go(const Case *c, Log *log, char message[512])
     how.event = on_event;
     how.user = log;
     Status st = train_unit(v, u, &how, &tiny_hooks);
-    snprintf(message, 512, "%s", v->ctx->message);
+    bool filed = !v->ctx->message[0] && diag_count(v->ctx);
+    snprintf(message, 512, "%s", filed ? diag_get(v->ctx, 0)->message : v->ctx->message);
     tiny_close(v);
     return st;
 }
@@ -418,6 +419,61 @@ static void diverges(Tally *t, bool reference)
     CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 160);
 }
 
+static void set_rate(Unit *u, HostVar var, double at_zero, double slope)
+{
+    Arena *a = u->ctx->program;
+    const HostExpr *part = host_op(a, HO_MUL, host_var(a, var), host_const(a, slope), NULL);
+    u->train->optimizer.lr = host_op(a, HO_ADD, host_const(a, at_zero), part, NULL);
+}
+static void rate_below_zero(Unit *u)
+{
+    set_rate(u, HV_STEP, 0.01, -0.001);
+}
+static void rate_of_loss(Unit *u)
+{
+    set_rate(u, HV_TRAIN_LOSS, 0, 0.001);
+}
+static void rate_not_a_number(Unit *u)
+{
+    set_rate(u, HV_STEP, NAN, 1);
+}
+
+/* A rate that is none stops the run by its own name, and nothing of it is applied. */
+static void rates(Tally *t, bool reference)
+{
+    Log log;
+    Case c = plain(reference, in(reference ? "rate_ref" : "rate_cpu"));
+    c.change = rate_below_zero;
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 11, "%d steps: %s", log.steps, why);
+    CHECKF(t, strstr(why, "step 12: the learning rate `(0.01 + (step * -0.001))` is -0.00"), "%s",
+           why);
+    CHECK(t, log.ends == 1 && checkpoints_in(in(reference ? "rate_ref" : "rate_cpu")) == 1);
+    c.how.overwrite = true;
+    c.change = rate_of_loss;
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0, "%d steps: %s", log.steps, why);
+    CHECKF(t, strstr(why, "step 1: ") && strstr(why, "train.loss") && strstr(why, "is inf"), "%s",
+           why);
+    c.change = rate_not_a_number;
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0 && strstr(why, "is nan"), "%s", why);
+}
+
+/* The evaluation is that of the same sequences, whatever the micro-batch. */
+static void eval_in_parts(Tally *t)
+{
+    Log log;
+    double whole = NAN;
+    for (int micro = 4; micro >= 1; micro /= 2) {
+        Case c = plain(true, in("in_parts"));
+        c.how.overwrite = true;
+        c.tiny.dropout = 0;
+        c.tiny.micro = micro;
+        CHECK(t, go(&c, &log, why) == ST_OK && log.evals == 3);
+        whole = micro == 4 ? log.eval[30] : whole;
+        CHECKF(t, fabs(log.eval[30] - whole) < 1e-9, "micro-batch %d: %.12f and %.12f", micro,
+               log.eval[30], whole);
+    }
+}
+
 /* The disk fills while training: a sentence, no half file, and the run resumes to the same
  * bits. */
 static void disk_full(Tally *t)
@@ -664,6 +720,8 @@ int main(int n_arg, char **arg)
     other_data(&t);
     damaged_checkpoint(&t);
     diverges(&t, true);
+    rates(&t, true);
+    eval_in_parts(&t);
     disk_full(&t);
     growth(&t);
     lengths(&t);
@@ -675,6 +733,7 @@ int main(int n_arg, char **arg)
         resumes(&t, false, &cpu);
         killed(&t, false);
         diverges(&t, false);
+        rates(&t, false);
         memory(&t);
     }
     scratch_remove(base);

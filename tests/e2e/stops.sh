@@ -1,0 +1,77 @@
+# stops.sh - what stops a run says what and where; evaluation does not depend on how the work is cut.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+yes 'the quick brown fox jumps over the lazy dog' | head -n 300 > text.txt
+
+# model LR BATCH HEAD: a small file, on stdout
+model() {
+    cat << END
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+model tiny {
+  context    = 16
+  width      = 16
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  pre_norm   = rms_norm(eps = 1e-6)
+  connection = residual()
+  embed tokens { vocab = 256 }
+  ffn { hidden = 32, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6)$3 }
+}
+
+train {
+  data      = text_file("text.txt", val = 20%)
+  tokenizer = bytes()
+  batch     = 8 seqs$2
+  length    = 8 steps
+  seed      = 1
+  precision = fp32
+  optimizer sgd { lr = $1, momentum = 0, weight_decay = 0 }
+  eval { every = 4 steps, batches = 2 }
+  log { every = 1 steps }
+}
+END
+}
+
+# a learning rate that is none: the expression, its place, the step, the value, what it reads
+model 'sqrt(3 - step)' '' '' > rate.vwn
+expect 0 "$VWN" check rate.vwn
+expect 1 "$VWN" train rate.vwn
+has err 'error[E0208]: step 5: the learning rate `sqrt(3 - step)` is nan'
+has err "rate.vwn:$(grep -n 'lr = ' rate.vwn | cut -d: -f1):24"
+has err 'with step = 4'
+lacks err 'in `'
+model '0.1 * train.loss' '' '' > rate.vwn
+expect 1 "$VWN" train rate.vwn --overwrite
+has err 'step 1: the learning rate `0.1 * train.loss` is inf'
+model 'if train.loss > 100 then 0.2 else 0.1' '' '' > rate.vwn
+expect 0 "$VWN" train rate.vwn --overwrite --json
+grep -q '"event":"step","step":1,.*"lr":0.2,' out || fail "the first rate: $(grep '"step":1,' out)"
+grep -q '"event":"step","step":2,.*"lr":0.1,' out || fail "the second rate"
+
+# a run-time number of the model that is none is named before the module that it breaks
+model 0.1 '' '' | sed 's/residual()/residual(branch_scale = 1 \/ (3 - step))/' > weight.vwn
+expect 4 "$VWN" train weight.vwn --run weight
+has err 'step 4: the loss is'
+has err 'the run-time number `(1 / (3 - step))` is inf;'
+
+# 2 batches of 8 are 16 sequences, whatever the micro-batch
+value() { sed -n "s/.*\"$1\":\([0-9.e+-]*\).*/\1/p" out; }
+for micro in 8 4 1; do
+    model 0.1 ", micro_batch = $micro seqs" '' > parts.vwn
+    expect 0 "$VWN" train parts.vwn --run parts$micro
+    expect 0 "$VWN" eval runs/parts$micro --json
+    [ "$(value windows)" = 16 ] || fail "micro-batch $micro: $(value windows) windows"
+done
+
+# perplexity is that of the true labels, also when trained on smoothed ones
+model 0.1 '' ', smoothing = 0.3' > smooth.vwn
+expect 0 "$VWN" train smooth.vwn --overwrite
+expect 0 "$VWN" eval runs/tiny --json
+awk -v m="$(value metric.next)" -v s="$(value loss.next)" -v p="$(value perplexity)" \
+    'BEGIN { e = exp(m) / p; exit !(m > 0 && s > 1.01 * m && e > 0.999999 && e < 1.000001) }' ||
+    fail "smoothed: $(cat out)"
+finish
