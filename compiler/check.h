@@ -164,6 +164,9 @@ typedef struct Frame {
     Span call;
     const BlockDef *def;
     Instance *inst;
+    const Value *x; /* the tensors it was applied to */
+    size_t n_x;
+    Env *const *env; /* the names of its body so far; NULL before the first statement */
 } Frame;
 
 typedef struct Override { /* --set, import arguments, lets of a grow step */
@@ -361,6 +364,17 @@ BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
 void block_check_signature(Eval *ev, const Ast *block);
 Value call(Eval *ev, const Ast *e, Env *env, Scope *scope);
 
+/* ---- preconditions of blocks (check_require.c) ---- */
+typedef struct Site { /* where a `check` of a block's body is evaluated */
+    Env *env;
+    Scope *scope;
+    const BlockDef *def;
+    Span at;         /* where the block is applied */
+    Span configured; /* where its configuration was written last */
+} Site;
+/* False when it does not hold (a message is filed) or cannot be decided. */
+bool block_require(Eval *ev, const Site *s, const Ast *check);
+
 /* ---- models (check_model.c) ---- */
 Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
 bool is_scope_name(Name name); /* width, init, ... */
@@ -382,7 +396,6 @@ Value file_field(Eval *ev, File *f, Name field, Span at);
 bool is_file_field(Name name); /* params, flops_per_token, ... */
 Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
 void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where);
-void check_overrides_used(Eval *ev, File *f);
 
 /* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
 Train *build_train(Eval *ev, File *file, Model *model);

@@ -400,97 +400,12 @@ static void exec_let(Body *b, const Ast *it)
     bd->env = before;
 }
 
-static const char *check_attr(Body *b, const Ast *items, const char *name)
-{
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *s = items->kid[i];
-        if (s->kind == AST_SET && !strcmp(s->kid[0]->name, name) && s->kid[1]->kind == AST_STR)
-            return interpolate(b->ev, s->kid[1]->name, b->env, b->scope, s->kid[1]->span);
-    }
-    return NULL;
-}
-
-/* The first argument a failed condition speaks of that the caller wrote. */
-static bool blamed_argument(Body *b, const Ast *e, Span *out)
-{
-    if (e->kind == AST_ID) {
-        Binding *bd = env_find_local(b->env, e->name);
-        if (bd && bd->is_param_of_block && bd->arg_span.file &&
-            !in_library(b->ev, bd->arg_span)) {
-            *out = bd->arg_span;
-            return true;
-        }
-    }
-    for (uint32_t i = 0; i < e->n; i++)
-        if (e->kid[i] && blamed_argument(b, e->kid[i], out))
-            return true;
-    return false;
-}
-
-/* What a failed check points at: the argument it speaks of, else where the block was configured, else where
- * it is applied; `at = caller` asks for the last of these. */
-static Span check_place(Body *b, const Ast *it)
-{
-    Span at = b->at;
-    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
-        const Ast *s = it->kid[2]->kid[i];
-        if (s->kind == AST_SET && !strcmp(s->kid[0]->name, "at") && s->kid[1]->kind == AST_ID &&
-            !strcmp(s->kid[1]->name, "caller"))
-            return at;
-    }
-    if (!blamed_argument(b, it->kid[0], &at) && b->configured.file && !in_library(b->ev, b->configured))
-        at = b->configured;
-    return at;
-}
-
-static void check_attr_known(Body *b, const Ast *items)
-{
-    static const char *const known[] = {"code", "label", "note", "help", "at"};
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *s = items->kid[i];
-        bool ok = s->kind == AST_OFF;
-        for (size_t k = 0; s->kind == AST_SET && !s->kid[0]->n && k < COUNT_OF(known); k++)
-            ok |= !strcmp(s->kid[0]->name, known[k]) && s->kid[1]->kind == (k == 4 ? AST_ID : AST_STR);
-        if (ok)
-            continue;
-        Diag *d = err(b->ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
-        diag_note(b->ev->ctx, d, "it takes strings named code, label, note and help, and `at = caller`");
-    }
-}
-
 static void exec_check(Body *b, const Ast *it)
 {
-    check_attr_known(b, it->kid[2]);
-    Value v = eval(b->ev, it->kid[0], b->env, b->scope);
-    if (v.kind == V_BOOL && v.num != 0)
+    const Site here = {.env = b->env, .scope = b->scope, .def = b->def, .at = b->at, .configured = b->configured};
+    if (block_require(b->ev, &here, it))
         return;
-    if (v.kind == V_POISON) { /* what follows relies on it */
-        b->returned = true;
-        b->result = v;
-        return;
-    }
-    if (v.kind != V_BOOL) {
-        err(b->ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
-        return;
-    }
-    Span at = check_place(b, it);
-    const char *code = check_attr(b, it->kid[2], "code"), *label = check_attr(b, it->kid[2], "label");
-    const char *text = it->kid[1] ? interpolate(b->ev, it->kid[1]->name, b->env, b->scope, it->kid[1]->span)
-                                  : arena_printf(b->ev->arena, "`%s` needs %s", b->def->ast->name,
-                                                 expr_text(b->ev, it->kid[0]));
-    Diag *d = err(b->ev, code ? code : "E0802", at, label ? label : "", "%s", text);
-    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
-        const Ast *s = it->kid[2]->kid[i];
-        if (s->kind != AST_SET || s->kid[1]->kind != AST_STR)
-            continue;
-        const char *t = interpolate(b->ev, s->kid[1]->name, b->env, b->scope, s->kid[1]->span);
-        if (!strcmp(s->kid[0]->name, "note"))
-            diag_note(b->ev->ctx, d, "%s", t);
-        else if (!strcmp(s->kid[0]->name, "help"))
-            diag_help(b->ev->ctx, d, "%s", t);
-    }
-    diag_related(b->ev->ctx, d, (Span){it->span.file, it->span.lo, it->kid[0]->span.hi}, "required here");
-    b->returned = true;
+    b->returned = true; /* what follows relies on it */
     b->result = v_poison();
 }
 
@@ -626,6 +541,15 @@ static void exec_param(Body *b, const Ast *it)
     bd->type = it; /* a parameter of this body: E0304 when nothing reads it */
 }
 
+/* The argument that gives the declared result its last extent, else the place of the block. */
+static Span last_extent_at(const Body *b)
+{
+    const Ast *type = b->def->ast->kid[2];
+    const Ast *last = type && type->kind == AST_LIST && type->n ? type->kid[type->n - 1] : NULL;
+    const Binding *bd = last && last->kind == AST_ID ? env_find_local(b->env, last->name) : NULL;
+    return bd && bd->arg_span.file && !in_library(b->ev, bd->arg_span) ? bd->arg_span : b->at;
+}
+
 static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
 {
     Value v = to_tensor(b->ev, eval(b->ev, it->kid[1], b->env, b->scope), it->kid[1]->span);
@@ -639,6 +563,8 @@ static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
                 return;
             }
         vec_push(b->ev->arena, &m->output, (ModelOutput){name, v.val});
+        if (!strcmp(name, "logits"))
+            m->vocab_at = last_extent_at(b);
         return;
     }
     const Shape *s = shape_of(b->ev->build->g, v.val);
@@ -808,7 +734,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
     Instance *inst = instance_at(ev, b->def, path, via, inline_call, at);
     if (!inst)
         return v_poison();
-    Frame frame = {ev->frame, at, b->def, inst};
+    Frame frame = {.up = ev->frame, .call = at, .def = b->def, .inst = inst, .x = x, .n_x = n};
     ev->frame = &frame;
     ev->depth++;
     Scope *scope = scope_new(ev, placement, path, at);
@@ -824,6 +750,7 @@ static Value apply_at(Eval *ev, const BlockValue *b, const Value *x, size_t n, N
     }
     if (ok) {
         Body body = {.ev = ev, .env = env, .scope = scope, .inst = inst, .def = b->def, .at = at, .configured = b->span, .result = v_none()};
+        frame.env = &body.env;
         size_t before = diag_errors(ev->ctx);
         exec(&body, b->def->ast->kid[3]);
         result = body.result;
@@ -869,7 +796,7 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
         return v_poison();
     }
     Scope *scope = scope_new(ev, placement, path, at);
-    Frame frame = {ev->frame, at, b->def, ev->frame ? ev->frame->inst : NULL};
+    Frame frame = {.up = ev->frame, .call = at, .def = b->def, .inst = ev->frame ? ev->frame->inst : NULL};
     ev->frame = &frame;
     Binding **first = NEW_ARRAY(ev->arena, Binding *, b->def->ast->kid[0]->n + 1);
     bool ok = true;
@@ -902,7 +829,7 @@ static Value static_function(Eval *ev, const BlockValue *b, Scope *placement, Sp
     enum { DEEPEST = 64 };
     if (ev->depth >= DEEPEST)
         limit(ev, at, "nested blocks", DEEPEST);
-    Frame frame = {ev->frame, at, b->def, ev->frame ? ev->frame->inst : NULL};
+    Frame frame = {.up = ev->frame, .call = at, .def = b->def, .inst = ev->frame ? ev->frame->inst : NULL};
     ev->frame = &frame;
     ev->depth++;
     Scope *scope = scope_new(ev, placement, placement ? placement->path : name_str(ev->ctx, ""), at);

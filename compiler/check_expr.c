@@ -852,6 +852,8 @@ const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span
         Value v = e ? eval(ev, e, env, scope) : v_poison();
         if (v.kind == V_NUM && !is_whole(v.num))
             buf_printf(&out, "%.6g", v.num);
+        else if (v.kind == V_STR)
+            buf_puts(&out, v.word);
         else
             value_print(&out, &v);
         p = close + 1;

@@ -251,6 +251,29 @@ static void do_import(Eval *ev, File *f, const Ast *it)
     vec_push(ev->arena, &f->imports, im);
 }
 
+static const char *span_text(Eval *ev, Span s)
+{
+    size_t n;
+    return arena_copy(ev->arena, source_text(ev->ctx, s.file, &n) + s.lo, s.hi - s.lo);
+}
+
+/* A name of the file's own that an import without `as` brings in as well. */
+static void own_and_imported(Eval *ev, File *f)
+{
+    for (size_t i = 0; !f->quiet && i < f->imports.n; i++) {
+        const Import *im = &f->imports.v[i];
+        for (size_t k = 0; !im->as && k < f->lets.n; k++) {
+            const Binding *own = f->lets.v[k];
+            if (!map_get(&im->file->names, (uintptr_t)own->name))
+                continue;
+            Diag *d = err(ev, "E0113", own->span, "", "`%s` is defined here and comes from an import", own->name);
+            diag_label(ev->ctx, d, im->span, "this file has a `%s` too", own->name);
+            diag_help(ev->ctx, d, "give this one another name, or name the import: with `import %s as x`"
+                                  " the imported one is `x.%s`", span_text(ev, im->span), own->name);
+        }
+    }
+}
+
 static void do_top_node(Eval *ev, File *f, const Ast *it)
 {
     static const char *const known[] = {"model", "train", "grow", "sweep", "names"};
@@ -335,6 +358,7 @@ static void collect(Eval *ev, File *f)
         default: err(ev, "E0110", it->span, "", "this item cannot stand at the top of a file"); break;
         }
     }
+    own_and_imported(ev, f);
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
         Binding *b = map_get(&f->names, (uintptr_t)o->path->name);
@@ -626,11 +650,13 @@ static void add_set(Eval *ev, File *f, const char *text)
     vec_push(ev->arena, &f->overrides, o);
 }
 
-void check_overrides_used(Eval *ev, File *f)
+/* What nodes have is known only once they were built: without it only lets can be missed. */
+static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
-        if (o->used)
+        bool train = !strcmp(o->path->name, "train");
+        if (o->used || (o->path->n && !(train ? trained : built)))
             continue;
         Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
         VEC(Name) names = {0};
@@ -712,7 +738,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
             lint_unused(ev, f);
     }
     list_lets(ev, f);
-    if (!how->model_only || !diag_errors(ctx))
-        check_overrides_used(ev, f);
+    bool built = diag_errors(ctx) == 0;
+    check_overrides_used(ev, f, built, built && !how->model_only);
     return u;
 }

@@ -199,6 +199,11 @@ static bool names_it(const Ast *e, Name name)
 {
     if ((e->kind == AST_ID || e->kind == AST_PATH) && e->name == name)
         return true;
+    if (e->kind == AST_NODE && e->kid[1]) { /* `embed LABEL` is the block embed_LABEL */
+        size_t n = strlen(e->kid[0]->name);
+        if (!strncmp(name, e->kid[0]->name, n) && name[n] == '_' && !strcmp(name + n + 1, e->kid[1]->name))
+            return true;
+    }
     for (uint32_t i = 0; i < e->n; i++)
         if (e->kid[i] && names_it(e->kid[i], name))
             return true;

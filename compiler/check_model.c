@@ -710,7 +710,18 @@ static void walk(Walk *w, const Ast *items)
 
 /* ---- the model ---- */
 
-static void finish(Eval *ev, Builder *b, Span at)
+/* The argument that gave a parameter its first extent, else the node that placed it. */
+static Span first_extent_at(Builder *b, const Param *p)
+{
+    const char *dot = strrchr(p->path, '.');
+    Ctx *ctx = b->file->ev->ctx;
+    Env *env = dot ? map_get(&b->exports, (uintptr_t)name_of(ctx, p->path, (size_t)(dot - p->path))) : NULL;
+    Binding *bd = env && p->dims[0] ? env_find_local(env, name_str(ctx, p->dims[0])) : NULL;
+    return bd && bd->arg_span.file && !in_library(b->file->ev, bd->arg_span) ? bd->arg_span : p->used;
+}
+
+/* How many ids the model can look up and how many it can predict, and where that was written. */
+static void find_vocabulary(Builder *b)
 {
     Model *m = b->model;
     for (size_t i = 0; i < m->output.n; i++)
@@ -718,6 +729,25 @@ static void finish(Eval *ev, Builder *b, Span at)
             const Shape *s = shape_of(b->g, m->output.v[i].value);
             m->vocab = s->rank && dim_static(s->d[s->rank - 1]) ? s->d[s->rank - 1].n : 0;
         }
+    for (size_t i = 1; i < b->g->node.n; i++) {
+        const Node *n = &b->g->node.v[i];
+        const Node *ids = n->op == OP_GATHER ? node_at(b->g, n->in[1]) : NULL;
+        if (!ids || ids->op != OP_EXT || strcmp(b->g->ext.v[ids->a.i].name, "tokens"))
+            continue;
+        for (size_t k = 0; k < m->param.n; k++) {
+            const Param *p = &m->param.v[k];
+            if (p->value != n->in[0] || (m->table_rows && m->table_rows <= p->shape.d[0].n))
+                continue;
+            m->table_rows = p->shape.d[0].n;
+            m->table_at = first_extent_at(b, p);
+        }
+    }
+}
+
+static void finish(Eval *ev, Builder *b, Span at)
+{
+    Model *m = b->model;
+    find_vocabulary(b);
     bool found;
     Value c = scope_value(ev, b->root, name_str(ev->ctx, "context"), &found);
     if (c.kind == V_NUM && is_whole(c.num) && c.num >= 1 && c.num <= 1e8) {

@@ -23,7 +23,9 @@ static Value p_reshape(PrimArgs *a)
         shape_print(&b, &to);
         return prim_fail(a, "E0319", 1, "cannot reshape %s to %s: the number of elements differs", prim_shape_text(a, 0), b.s);
     }
-    return v_tensor(ir_reshape(prim_graph(a), a->v[0].val, &to));
+    Value v = v_tensor(ir_reshape(prim_graph(a), a->v[0].val, &to));
+    v.shape_text = a->ast[1]->kind == AST_LIST ? expr_text(a->ev, a->ast[1]) : NULL;
+    return v;
 }
 
 static Value p_permute(PrimArgs *a)

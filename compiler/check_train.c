@@ -10,16 +10,16 @@
 
 /* ---- attributes of a node that C knows ---- */
 
-static void attrs_add(Attrs *a, Name name, const Ast *expr, Env *env, Span span)
+static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env *env, Span span)
 {
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i].name == name) {
             if (a->v[i].span.file == span.file && !a->v[i].overridden)
                 err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name);
-            a->v[i] = (TrainAttr){name, expr, env, span, false, true};
+            a->v[i] = (TrainAttr){name, expr, env, span, name_span, false, true};
             return;
         }
-    a->v[a->n++] = (TrainAttr){name, expr, env, span, false, false};
+    a->v[a->n++] = (TrainAttr){name, expr, env, span, name_span, false, false};
 }
 
 void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at)
@@ -32,13 +32,15 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_SET && it->kid[0]->n == 0)
-            attrs_add(a, it->kid[0]->name, it->kid[1], f->env, it->span);
+            attrs_add(a, it->kid[0]->name, it->kid[0]->span, it->kid[1], f->env, it->span);
         else if (it->kind == AST_SET)
             err(ev, "E0110", it->span, "", "`%s` has no attribute of this form", what);
     }
     for (size_t i = 0; i < n_over; i++) {
         Override *o = override_for(f, path, over[i]);
-        attrs_add(a, over[i], o->expr, o->env, o->span);
+        Span last = o->path->n ? o->path->kid[o->path->n - 1]->name_span : o->path->name_span;
+        last.file = o->span.file; /* the path of `--set` was parsed from a copy of the argument */
+        attrs_add(a, over[i], last, o->expr, o->env, o->span);
     }
 }
 
@@ -76,8 +78,7 @@ void attrs_close(Attrs *a, const char *known)
     for (size_t i = 0; i < a->n; i++) {
         if (a->v[i].used)
             continue;
-        Span at = a->v[i].span;
-        at.hi = at.lo + (uint32_t)strlen(a->v[i].name);
+        Span at = a->v[i].name_span;
         Diag *d = err(a->ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", a->what, a->v[i].name);
         diag_note(a->ev->ctx, d, "its attributes are %s", known);
         suggest(a->ev, d, a->v[i].name, names.v, names.n, at);
@@ -625,6 +626,23 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
 }
 
+static void check_vocabulary(Eval *ev, const Model *m, int64_t entries, Span tokenizer)
+{
+    long long last = (long long)entries - 1, rows = (long long)m->table_rows, columns = (long long)m->vocab;
+    Diag *d = NULL;
+    if (rows && rows < entries) {
+        d = err(ev, "E0601", m->table_at, "", "the tokenizer produces ids up to %lld but the embedding has %lld rows", last, rows);
+        d->labels.v[0].text = arena_printf(ev->arena, "ids %lld to %lld have no row", rows, last);
+    } else if (columns && columns < entries) {
+        d = err(ev, "E0601", m->vocab_at, "", "the tokenizer produces ids up to %lld but the head has %lld columns", last, columns);
+        d->labels.v[0].text = arena_printf(ev->arena, "ids %lld to %lld are never predicted", columns, last);
+    }
+    if (!d)
+        return;
+    diag_label(ev->ctx, d, tokenizer, "%lld entries", (long long)entries);
+    diag_help(ev->ctx, d, "write `vocab = %lld`", (long long)entries);
+}
+
 static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Train *t)
 {
     static const struct { const char *name; TokenizerKind kind; } rows[] = {
@@ -640,11 +658,8 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
     }
     if (t->tokenizer.kind == TOKENIZER_FILE)
         t->tokenizer.path = record_field(v->record, "path")->word;
-    if (t->tokenizer.kind == TOKENIZER_BYTES && m->vocab && m->vocab < 256) {
-        Diag *d = err(ev, "E0601", at, "256 entries", "the tokenizer produces ids up to 255 but the embedding has %lld rows",
-                      (long long)m->vocab);
-        diag_help(ev->ctx, d, "write `vocab = 256`");
-    }
+    if (t->tokenizer.kind == TOKENIZER_BYTES)
+        check_vocabulary(ev, m, 256, at);
 }
 
 static void check_dtype(Eval *ev, const Model *m, const Train *t)

@@ -8,7 +8,7 @@ typedef struct TrainAttr {
     Name name;
     const Ast *expr;
     Env *env;
-    Span span; /* the item */
+    Span span, name_span; /* the item, the letters of its name */
     bool used, overridden;
 } TrainAttr;
 typedef struct Attrs {
