@@ -44,7 +44,7 @@ static int run(Call *call)
     vwn_report_options how = {0};
     if (stage < 0 || program < 0)
         return VWN_USAGE;
-    how.program = programs[program];
+    how.program = call_flag(call, "--program") ? programs[program] : NULL;
     if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
         return VWN_USAGE;
     const char *from = call_flag(call, "--from");
@@ -81,7 +81,8 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel plan (else tensor)"},
-    {"--program", "NAME", "of stages gradient to plan: train update eval predict (else train)"},
+    {"--program", "NAME",
+     "whose graph: train update eval predict"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "GRAPH", "read the text of a graph instead of a file; `-` is stdin"},
     {"--positions", "N",
@@ -93,7 +94,10 @@ const Verb verb_ir = {
     .summary = "Prints what a stage of the compiler made of a file",
     .example = {{"vwn ir model.vwn --stage kernel", "the C text of every kernel"},
                 {"vwn ir --from graph.txt --stage simple", "one pass over a stored graph"}},
-    .text = "tensor is the forward graph of the model; the later stages belong to a program.\n",
+    .text = "The program is train when the file trains, else predict, unless --program says it.\n"
+            "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
+            "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
+            "go on as the file would.\n",
     .flag = flags,
     .n_flags = 5,
     .takes = TAKES_SET | TAKES_JSON,

@@ -15,6 +15,8 @@ typedef struct Source {
     uint32_t
         *line; /* offset of each line's first byte; made when a position is first asked for */
     size_t lines;
+    VEC(LineCol) place; /* of a source known by places only: see source_place() */
+    bool only_places;
 } Source;
 
 struct Sources {
@@ -92,11 +94,31 @@ static size_t line_of(Ctx *ctx, Source *s, size_t offset)
     return lo;
 }
 
+Span source_place(Ctx *ctx, const char *path, LineCol at)
+{
+    uint32_t file = 0;
+    for (size_t i = 0; ctx->sources && i < ctx->sources->list.n && !file; i++) {
+        const Source *s = &ctx->sources->list.v[i];
+        if (s->only_places && strcmp(s->path, path) == 0)
+            file = (uint32_t)i + 1;
+    }
+    if (!file) {
+        file = source_add(ctx, path, "", 0);
+        source_get(ctx, file)->only_places = true;
+    }
+    Source *s = source_get(ctx, file);
+    vec_push(ctx->program, &s->place, at);
+    uint32_t n = (uint32_t)s->place.n;
+    return (Span){file, n - 1, n};
+}
+
 LineCol source_position(Ctx *ctx, uint32_t file, uint32_t offset)
 {
     Source *s = source_get(ctx, file);
     if (!s)
         return (LineCol){1, 1};
+    if (s->only_places)
+        return offset < s->place.n ? s->place.v[offset] : (LineCol){1, 1};
     if (offset > s->n)
         offset = (uint32_t)s->n;
     size_t line = line_of(ctx, s, offset);

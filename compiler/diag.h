@@ -25,6 +25,8 @@ typedef struct LineCol {
     uint32_t line, column; /* from 1; columns count bytes */
 } LineCol;
 LineCol source_position(Ctx *ctx, uint32_t file, uint32_t offset);
+/* A place in a file whose text is not at hand, as a graph read from text has it. */
+Span source_place(Ctx *ctx, const char *path, LineCol at);
 Span span_join(Span a, Span b);
 /* Bytes of the valid UTF-8 sequence at s, 0 when there is none. */
 size_t utf8_step(const char *s, size_t n);

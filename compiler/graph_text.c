@@ -440,16 +440,51 @@ static void read_attr(Reader *r, Attr *a)
              arena_printf(r->ctx->program, "there is no attribute `%s`", key));
 }
 
-static Name read_comment(Reader *r)
+/* The `:7:5` at the end of a comment; its length, 0 without one. */
+static size_t position_at_end(const char *text, size_t n, LineCol *at)
 {
+    uint32_t number[2] = {0};
+    size_t end = n;
+    for (int k = 1; k >= 0; k--) {
+        size_t digits = 0;
+        uint32_t scale = 1;
+        while (digits < 9 && digits < end && text[end - 1 - digits] >= '0' &&
+               text[end - 1 - digits] <= '9') {
+            number[k] += scale * (uint32_t)(text[end - 1 - digits++] - '0');
+            scale *= 10;
+        }
+        if (digits == 0 || digits == end || text[end - digits - 1] != ':' ||
+            text[end - digits] == '0')
+            return 0;
+        end -= digits + 1;
+    }
+    *at = (LineCol){number[0], number[1]};
+    return n - end;
+}
+
+/* `# name file:7:5`: names without a blank, so that what is made of the node later (its
+ * gradient) is called as it would be in the graph that was printed. */
+static void read_comment(Reader *r)
+{
+    r->g->name = NULL;
+    r->g->span = NO_SPAN;
     if (r->failed || !accept(r, "#"))
-        return NULL;
+        return;
     if (*r->p == ' ')
         r->p++;
     const char *start = r->p;
     while (*r->p && *r->p != '\n')
         r->p++;
-    return r->p == start ? NULL : name_of(r->ctx, start, (size_t)(r->p - start));
+    size_t n = (size_t)(r->p - start);
+    LineCol at;
+    size_t tail = position_at_end(start, n, &at);
+    const char *blank = tail ? memchr(start, ' ', n - tail) : start + n;
+    size_t name = blank ? (size_t)(blank - start) : 0;
+    r->g->name = name ? name_of(r->ctx, start, name) : NULL;
+    const char *path = name ? blank + 1 : start;
+    if (tail)
+        r->g->span = source_place(
+            r->ctx, arena_copy(r->ctx->scratch, path, (size_t)(start + n - tail - path)), at);
 }
 
 static void read_node(Reader *r)
@@ -482,7 +517,7 @@ static void read_node(Reader *r)
         fail(r, "E0904", at, wrong, "this node of the graph does not fit");
         return;
     }
-    r->g->name = read_comment(r);
+    read_comment(r);
     Val v = ir_node(r->g, op, in.v, in.n, &a, q.given);
     if (op == OP_EXT)
         ext_set_leaf(r->g, v);
@@ -539,5 +574,6 @@ Graph *graph_read(Ctx *ctx, Arena *arena, uint32_t source_file)
     while (!r.failed && r.p < r.end)
         read_line(&r);
     r.g->name = NULL;
+    r.g->span = NO_SPAN;
     return r.failed ? NULL : r.g;
 }

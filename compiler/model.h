@@ -201,6 +201,13 @@ void model_find_dead(Model *m);
  * "loss.NAME" each. Adds the gradients times `1 / micro-batches` into EXT_GRAD tensors (one per
  * learnable, unfrozen parameter, name = path). `fresh`: overwrite instead of add (first micro-batch). */
 Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena);
+/* The forward half of it: the same losses, the scalar that is differentiated as the output
+ * STEP_OBJECTIVE, and an EXT_GRAD tensor that nothing stores yet for every gradient that is wanted. */
+#define STEP_OBJECTIVE "objective"
+Graph *step_forward(const Model *m, const Train *t, Arena *arena);
+/* Stores d loss / d parameter into each EXT_GRAD tensor of `want`, which have the names of parameters:
+ * zeros where the loss does not depend on it. `fresh` as above. */
+void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fresh);
 /* Clipping and optimizer: reads EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE.
  * Host results: "grad_norm" (before clipping). The learning rate is a host scalar. State tensors are
  * "<path>:m", "<path>:v" (adamw, zeros at first) and a step count HV_STEP-based bias correction. */

@@ -38,7 +38,8 @@ typedef enum Stage {
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T);
-/* Adds the gradient of the output "loss" for every parameter, stored into EXT_GRAD tensors. */
+/* Differentiates the output STEP_OBJECTIVE for the EXT_GRAD tensors that the graph declares and nothing
+ * stores or reads; without such tensors there is nothing to do. */
 void report_add_gradient(Graph *g);
 
 /* ---- texts about the language (doc.c) ---- */

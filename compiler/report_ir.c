@@ -35,8 +35,9 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t
         plan_dump(out, plan);
 }
 
-/* The graph of a program of this unit, before simplification. */
-static Graph *program_graph(Unit *u, const char *program)
+/* The graph of a program of this unit, before simplification: that of training with or
+ * without its gradients. */
+static Graph *program_graph(Unit *u, const char *program, bool differentiate)
 {
     const Model *m = report_model(u);
     Arena *arena = u->ctx->scratch;
@@ -50,7 +51,8 @@ static Graph *program_graph(Unit *u, const char *program)
         ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path,
                   program);
     if (strcmp(program, "train") == 0)
-        return step_gradient(m, u->train, true, arena);
+        return differentiate ? step_gradient(m, u->train, true, arena)
+                             : step_forward(m, u->train, arena);
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
     ctx_raise(u->ctx, ST_USAGE, "there is no program `%s`: train, update, eval, predict",
@@ -59,39 +61,69 @@ static Graph *program_graph(Unit *u, const char *program)
 
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs)
 {
-    const Model *m = stage == STAGE_AST ? NULL : report_model(unit);
     if (stage == STAGE_AST) {
         ast_dump(out, unit->ast, false);
         return;
     }
-    if (stage == STAGE_TENSOR) {
-        graph_dump(out, m->graph);
-        return;
-    }
+    const Model *m = report_model(unit);
+    const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
     int64_t B = batch_seqs > 0 ? batch_seqs : unit->train ? unit->train->micro_seqs : 1;
     int64_t T = unit->train ? unit->train->context : m->context;
-    report_graph_stage(out, unit->ctx, program_graph(unit, program), stage, B, T);
+    report_graph_stage(out, unit->ctx, g, stage, B, T);
+}
+
+/* The gradients that a graph declares and neither stores nor reads: those that are wanted. */
+static Ext *unmade_gradients(const Graph *g, size_t *n)
+{
+    bool *made = NEW_ARRAY(g->arena, bool, g->ext.n + 1);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext >= 0)
+            made[g->out.v[i].ext] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        if (node_at(g, v)->op == OP_EXT)
+            made[node_at(g, v)->a.i] = true;
+    Ext *want = NEW_ARRAY(g->arena, Ext, g->ext.n + 1);
+    *n = 0;
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_GRAD && !made[i])
+            want[(*n)++] = g->ext.v[i];
+    return want;
+}
+
+/* A gradient must have the shape of its parameter; one without a parameter is zero. */
+static void fit_gradient(const Graph *g, const Ext *want)
+{
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *e = &g->ext.v[i];
+        if (e->kind == EXT_PARAM && e->name == want->name &&
+            (!shape_eq(&e->shape, &want->shape) || e->dtype != want->dtype))
+            ctx_raise(g->ctx, ST_INPUT,
+                      "the gradient `%s` has another shape or type than its parameter",
+                      want->name);
+    }
+    if (want->dtype != DT_REAL)
+        ctx_raise(g->ctx, ST_INPUT, "the gradient `%s` must be real", want->name);
 }
 
 void report_add_gradient(Graph *g)
 {
-    Val loss = 0;
-    VEC(Val) param = {0};
+    size_t n, at = 0;
+    const Ext *want = unmade_gradients(g, &n);
+    if (n == 0)
+        return;
+    for (size_t i = 0; i < n; i++)
+        fit_gradient(g, &want[i]);
+    Val objective = 0;
     for (size_t i = 0; i < g->out.n; i++)
-        if (strcmp(g->out.v[i].name, "loss") == 0)
-            loss = g->out.v[i].value;
-    if (!loss || shape_of(g, loss)->rank != 0)
-        ctx_raise(g->ctx, ST_INPUT, "the graph has no scalar output `loss` to differentiate");
-    for (Val v = 1; v < g->node.n; v++)
-        if (node_at(g, v)->op == OP_EXT && g->ext.v[node_at(g, v)->a.i].kind == EXT_PARAM)
-            vec_push(g->arena, &param, v);
-    Val *grad = NEW_ARRAY(g->arena, Val, param.n + 1);
-    graph_gradient(g, loss, param.v, param.n, grad);
-    for (size_t i = 0; i < param.n; i++) {
-        Name name = g->ext.v[node_at(g, param.v[i])->a.i].name;
-        if (!grad[i])
-            continue;
-        ir_ext(g, EXT_GRAD, name, DT_REAL, shape_of(g, param.v[i]));
-        ir_store(g, grad[i], EXT_GRAD, name);
-    }
+        if (g->out.v[i].ext < 0 && strcmp(g->out.v[i].name, STEP_OBJECTIVE) == 0) {
+            objective = g->out.v[i].value;
+            at = i;
+        }
+    if (!objective || shape_of(g, objective)->rank != 0 ||
+        node_at(g, objective)->dtype != DT_REAL)
+        ctx_raise(g->ctx, ST_INPUT,
+                  "the graph has no real scalar output `" STEP_OBJECTIVE "` to differentiate");
+    g->out.n--; /* it was there for this */
+    memmove(&g->out.v[at], &g->out.v[at + 1], (g->out.n - at) * sizeof *g->out.v);
+    step_store_gradients(g, objective, want, n, true);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "model.h"
+#include "op.h"
 #include "optimizer.h"
 
 /* ---- copying the forward graph ---- */
@@ -148,33 +149,50 @@ static Val emit_losses(Graph *g, const Model *m, const Val *map)
 
 /* ---- the graphs of model.h ---- */
 
-static void store_gradients(Graph *g, const Model *m, const Train *t, const Val *map, Val loss,
-                            bool fresh)
+/* The gradients that training asks for, in the order of the parameters. */
+static Ext *wanted_gradients(const Model *m, const Train *t, Arena *arena, size_t *n)
 {
-    size_t n = m->param.n, n_wrt = 0;
+    Ext *want = NEW_ARRAY(arena, Ext, m->param.n + 1);
+    *n = 0;
+    for (size_t i = 0; i < m->param.n; i++)
+        if (param_is_trained(m, t, i))
+            want[(*n)++] =
+                (Ext){EXT_GRAD, m->param.v[i].path, DT_REAL, m->param.v[i].shape};
+    return want;
+}
+
+void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fresh)
+{
+    Map leaf; /* name of a parameter -> its node */
+    map_init(&leaf, g->arena);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
+        if (e && e->kind == EXT_PARAM)
+            *map_at(&leaf, (uintptr_t)e->name) = (void *)(uintptr_t)v;
+    }
+    size_t n_wrt = 0;
     Val *wrt = NEW_ARRAY(g->arena, Val, n + 1), *grad = NEW_ARRAY(g->arena, Val, n + 1);
     for (size_t i = 0; i < n; i++)
-        if (param_is_trained(m, t, i) && map[m->param.v[i].value])
-            wrt[n_wrt++] = map[m->param.v[i].value];
+        if (map_get(&leaf, (uintptr_t)want[i].name))
+            wrt[n_wrt++] = (Val)(uintptr_t)map_get(&leaf, (uintptr_t)want[i].name);
     graph_gradient(g, loss, wrt, n_wrt, grad);
     for (size_t i = 0, k = 0; i < n; i++) {
-        if (!param_is_trained(m, t, i))
-            continue;
-        const Param *p = &m->param.v[i];
-        Val d = map[p->value] ? grad[k++] : 0;
-        g->name = p->path;
-        g->span = p->declared;
+        const Ext *e = &want[i];
+        Val d = map_get(&leaf, (uintptr_t)e->name) ? grad[k++] : 0;
+        g->name = e->name;
         if (!d && !fresh)
             continue; /* the first micro-batch has written the zeros */
         if (!d)
-            d = ir_broadcast(g, ir_fill(g, 0.0), &p->shape);
+            d = ir_broadcast(g, ir_fill(g, 0.0), &e->shape);
         if (!fresh)
-            d = ir_binary(g, OP_ADD, ir_ext(g, EXT_GRAD, p->path, DT_REAL, &p->shape), d);
-        ir_store(g, d, EXT_GRAD, p->path);
+            d = ir_binary(g, OP_ADD, ir_ext(g, EXT_GRAD, e->name, DT_REAL, &e->shape), d);
+        ir_store(g, d, EXT_GRAD, e->name);
     }
+    g->name = NULL;
 }
 
-Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
+/* The losses of one micro-batch; *objective is what is differentiated. */
+static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective)
 {
     Val *map;
     Graph *g = copy_losses(m, arena, true, &map);
@@ -182,9 +200,30 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
-    if (parts > 1)
-        loss = ir_scale(g, loss, 1.0 / (double)parts);
-    store_gradients(g, m, t, map, loss, fresh);
+    *objective = parts > 1 ? ir_scale(g, loss, 1.0 / (double)parts) : loss;
+    return g;
+}
+
+Graph *step_forward(const Model *m, const Train *t, Arena *arena)
+{
+    Val objective;
+    size_t n;
+    Graph *g = forward(m, t, arena, &objective);
+    Name name = name_str(g->ctx, STEP_OBJECTIVE);
+    ir_output(g, name, objective);
+    const Ext *want = wanted_gradients(m, t, arena, &n);
+    for (size_t i = 0; i < n; i++)
+        ext_add(g, &want[i]);
+    return g;
+}
+
+Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
+{
+    Val objective;
+    size_t n;
+    Graph *g = forward(m, t, arena, &objective);
+    const Ext *want = wanted_gradients(m, t, arena, &n);
+    step_store_gradients(g, objective, want, n, fresh);
     return g;
 }
 

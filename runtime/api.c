@@ -413,7 +413,7 @@ static Status graph_body(void *user)
     if (!g)
         return ST_INPUT;
     graph_verify(g);
-    if (c->what == VWN_REPORT_GRADIENT)
+    if (c->what >= VWN_REPORT_GRADIENT)
         report_add_gradient(g);
     Buf b = buf_new(ctx->scratch);
     report_graph_stage(&b, ctx, g, (Stage)(c->what - VWN_REPORT_AST),

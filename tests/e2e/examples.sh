@@ -20,6 +20,9 @@ for file in "$VWN_SOURCE"/examples/*.vwn; do
     expect 0 "$VWN" resolve "$file"
     cp out "$name.vwn"
     expect 0 "$VWN" fmt --check "$name.vwn"
+    expect 0 "$VWN" resolve --json "$file"
+    json out
+    has out '"event":"resolved"'
     expect 0 "$VWN" resolve --origins --json "$file"
     [ ! -s out ] || json out
     if grep -q '^model ' "$file"; then

@@ -20,6 +20,9 @@ for program in train update eval predict; do
     # what is printed reads back: the same graph, and the same graph after simplification
     expect 0 "$VWN" ir --from $program.gradient --stage tensor
     cmp -s out $program.gradient || fail "$program: the graph does not read back"
+    # nothing is left to differentiate in it
+    expect 0 "$VWN" ir --from $program.gradient --stage gradient
+    cmp -s out $program.gradient || fail "$program: differentiated twice"
     expect 0 "$VWN" ir --from $program.simple --stage simple
     cp out twice
     expect 0 "$VWN" ir --from twice --stage simple
@@ -28,14 +31,26 @@ done
 expect 0 "$VWN" ir --json $file --stage kernel
 json out
 
+# without `train` the program is predict
+sed '/^train {/,/^}/d' $file > plain.vwn
+expect 0 "$VWN" ir plain.vwn
+has out 'out "logits"'
+expect 1 "$VWN" ir plain.vwn --program train
+has err 'no `train`'
+
 # a graph written by hand
 cat train.gradient > graph
 "$VWN" ir --from - --stage plan --batch '3 seqs' --positions 5 < graph > out 2> err
 [ $? -eq 0 ] || fail "ir --from -"
 expect 0 "$VWN" ir $file --stage tensor
-cp out forward
+cp out whole
+has whole 'out "objective"'
+grep -v '^out "objective"' whole > forward
 expect 1 "$VWN" ir --from forward --stage gradient
-has err 'loss'
+has err 'objective'
+sed 's/^\(ext [0-9]* grad real \)\[[0-9]*,/\1[7,/' whole > misfit
+expect 1 "$VWN" ir --from misfit --stage gradient
+has err 'another shape'
 printf 'this is no graph\n' > bad
 expect 1 "$VWN" ir --from bad
 filled err
