@@ -60,7 +60,7 @@ static int check_once(Call *call, int i, bool fix, bool *again)
         call_diagnostics(call, call->json, NULL);
         if (report.s)
             ui_put(&call->ui, report.s, report.n);
-        fflush(stdout);
+        ui_flush(&call->ui);
         text_free(&report);
         int failed = call_failed(call, st);
         status = worse(status, failed);
@@ -74,7 +74,7 @@ static int run(Call *call)
 {
     bool fix = call_flag(call, "--fix") != NULL;
     int status = VWN_OK;
-    for (int i = 0; i < call->n_operands; i++) {
+    for (int i = 0; i < call->n_operands && !call->ui.write_error; i++) {
         bool again = false;
         if (fix && strcmp(call->operand[i], "-") == 0)
             return usage_error(call,

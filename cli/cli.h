@@ -45,6 +45,7 @@ struct Call {
     } * given;
     int n_given;
     bool json, verbose;
+    const char *resume; /* for the files of this call: see vwn_file_options */
     vwn_context *ctx;
     char *input; /* what was read from "-" */
     size_t input_size;

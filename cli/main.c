@@ -22,7 +22,7 @@ static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     
                                     &verb_cost,   &verb_ir,      &verb_train,   &verb_eval,
                                     &verb_sample, &verb_resolve, &verb_explain, &verb_doc,
                                     &verb_doctor};
-enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
+enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096 };
 
 /* ---- help ---- */
 static void print_flag(Ui *ui, const Flag *flag)
@@ -78,20 +78,37 @@ int usage_error(Call *call, const char *fmt, ...)
     return VWN_USAGE;
 }
 
+/* VWN_THREADS; false after an error message. Unset or empty: *threads is left alone. */
+static bool wanted_threads(Call *call, int64_t *threads)
+{
+    const char *wanted = getenv("VWN_THREADS");
+    char *end;
+    if (!wanted || !*wanted)
+        return true;
+    errno = 0;
+    long n = strtol(wanted, &end, 10);
+    if (*end || errno || n < 1 || n > MOST_THREADS) {
+        usage_error(call, "VWN_THREADS is `%s`; it must be a whole number from 1 to %d", wanted,
+                    MOST_THREADS);
+        return false;
+    }
+    *threads = n;
+    return true;
+}
+
 bool call_open(Call *call, int *status)
 {
     static const char *const devices[] = {"cpu", "reference", NULL};
     int64_t threads = 0;
-    const char *wanted = getenv("VWN_THREADS"), *cache = getenv("VWN_CACHE");
+    const char *cache = getenv("VWN_CACHE");
     *status = VWN_USAGE;
-    if (!call_whole(call, "--threads", 1, 4096, &threads))
+    if (!call_whole(call, "--threads", 1, MOST_THREADS, &threads) ||
+        (!threads && !wanted_threads(call, &threads)))
         return false;
-    if (!threads && wanted && *wanted)
-        threads = strtol(wanted, NULL, 10);
     int device = call_choice(call, "--device", devices, 0);
     if (device < 0)
         return false;
-    vwn_options options = {.threads = threads > 0 && threads <= 4096 ? (int)threads : 0,
+    vwn_options options = {.threads = (int)threads,
                            .cache_dir = cache,
                            .reference = device == 1};
     call->ctx = vwn_open(&options);
@@ -133,6 +150,7 @@ bool call_file(Call *call, int i, vwn_file_options *file, int *status)
 {
     *file = (vwn_file_options){.path = call->operand[i]};
     file->set = call_flags(call, "--set", &file->n_set);
+    file->resume = call->resume;
     if (strcmp(file->path, "-") != 0)
         return true;
     if (!call->input_read) {
@@ -195,6 +213,8 @@ int call_failed(Call *call, vwn_status status)
         save_bug(call, message);
     else if (status != VWN_OK && *message)
         ui_error(&call->ui, "%s", message);
+    if (call->ctx && *vwn_warning(call->ctx))
+        ui_warning(&call->ui, "%s", vwn_warning(call->ctx));
     return (int)status;
 }
 
@@ -245,6 +265,8 @@ static int run_verb(Call *call, int argc, char **argv)
     for (int i = 0; color == -2 && habit && colors[i]; i++)
         if (strcmp(habit, colors[i]) == 0)
             color = i;
+    if (color == -2 && habit && *habit)
+        return usage_error(call, "VWN_COLOR is `%s`; it must be auto, always or never", habit);
     ui_init(&call->ui, color < 0 ? COLOR_AUTO : (ColorChoice)color,
             call_flag(call, "-q") != NULL);
     if (!fine)

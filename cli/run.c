@@ -4,8 +4,6 @@
  */
 #include "cli.h"
 
-#include <stdio.h>
-
 static int run_eval(Call *call)
 {
     int status;
@@ -26,7 +24,7 @@ static int run_eval(Call *call)
 static void put_now(void *user, const char *text, size_t n)
 {
     ui_put(user, text, n);
-    fflush(stdout);
+    ui_flush(user);
 }
 
 static int run_sample(Call *call)

@@ -70,7 +70,7 @@ static void on_event(void *user, const vwn_event *e)
     if (show->call->json) {
         if (e->json)
             ui_print(ui, "%s\n", e->json);
-        fflush(stdout);
+        ui_flush(ui);
     }
     switch (e->kind) {
     case VWN_EVENT_START: ui_say(ui, "Training", "%s", text); break;
@@ -86,6 +86,10 @@ static void on_event(void *user, const vwn_event *e)
     case VWN_EVENT_NOTE:
         settle(show);
         ui_say(ui, "Note", "%s", text);
+        break;
+    case VWN_EVENT_WARNING:
+        settle(show);
+        ui_warning(ui, "%s", text);
         break;
     case VWN_EVENT_END:
         settle(show);
@@ -125,6 +129,8 @@ static int run(Call *call)
         return VWN_USAGE;
     if (how.resume && how.overwrite)
         return usage_error(call, "`--resume` and `--overwrite` exclude each other");
+    if (how.resume)
+        call->resume = how.run ? how.run : "";
     vwn_unit *unit;
     if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
         return status;
@@ -142,7 +148,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--run", "NAME", "run directory runs/NAME, or a path (else the model's name)"},
-    {"--resume", NULL, "go on from the last checkpoint of the run"},
+    {"--resume", NULL, "go on from the last checkpoint of the run, with its --set values"},
     {"--overwrite", NULL, "start anew in a directory that holds a run"},
     {"--dry-run", NULL, "everything up to the first step: check, plan, compile, open the data"},
     {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},

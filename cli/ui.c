@@ -145,13 +145,25 @@ void ui_rate(char out[32], double n)
         snprintf(out, 32, "%.0f", n);
 }
 
-void ui_put(Ui *ui, const char *text, size_t n)
+/* What is said from here on goes nowhere, so a run that is under way stops. */
+static void output_failed(Ui *ui)
 {
-    if (ui->write_error || fwrite(text, 1, n, stdout) == n)
-        return;
     ui->write_error = errno ? errno : EIO;
     if (ui->running)
         vwn_interrupt(ui->running);
+}
+
+void ui_put(Ui *ui, const char *text, size_t n)
+{
+    if (!ui->write_error && fwrite(text, 1, n, stdout) != n)
+        output_failed(ui);
+}
+
+bool ui_flush(Ui *ui)
+{
+    if (!ui->write_error && fflush(stdout) != 0)
+        output_failed(ui);
+    return !ui->write_error;
 }
 
 static void put_stdout(void *user, const char *text, size_t n)
@@ -195,15 +207,16 @@ void ui_print(Ui *ui, const char *fmt, ...)
 int ui_finish(Ui *ui, int status)
 {
     ui_progress_end(ui);
+    ui->running = NULL;
     errno = 0;
-    if (!ui->write_error && (fflush(stdout) != 0 || ferror(stdout)))
-        ui->write_error = errno ? errno : EIO;
+    ui_flush(ui);
     if (!ui->write_error)
         return status;
-    if (ui->write_error == EPIPE)
-        return 141; /* nobody reads on: what a shell says of SIGPIPE */
+    bool stopped = status == VWN_OK || status == VWN_INTERRUPTED;
+    if (ui->write_error == EPIPE) /* nobody reads on: no mistake, but not all was done */
+        return stopped ? VWN_INTERRUPTED : status;
     ui_error(ui, "cannot write the result: %s", strerror(ui->write_error));
-    return status == VWN_OK ? VWN_ENVIRONMENT : status;
+    return stopped ? VWN_ENVIRONMENT : status;
 }
 
 void text_put(Text *t, const char *s, size_t n)

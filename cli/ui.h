@@ -49,6 +49,9 @@ vwn_writer ui_stdout(Ui *ui);
 vwn_writer ui_stderr(Ui *ui);
 void ui_put(Ui *ui, const char *text, size_t n); /* to stdout */
 void ui_print(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Brings what was put to its reader now. False: stdout cannot be written any more; a run under way
+ * is stopped, as after a failed ui_put. */
+bool ui_flush(Ui *ui);
 /* Flushes stdout. The program's exit status: `status`, or another when results could not be
  * written. */
 int ui_finish(Ui *ui, int status);

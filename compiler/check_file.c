@@ -699,6 +699,9 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     Eval *ev = NEW(ctx->program, Eval);
     u->ctx = ctx;
     u->path = how->path;
+    u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
+    for (; u->n_set < how->n_set; u->n_set++)
+        u->set[u->n_set] = arena_copy(ctx->program, how->set[u->n_set], strlen(how->set[u->n_set]));
     *ev = (Eval){.ctx = ctx, .arena = ctx->program, .unit = u};
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
     u->file = f;

@@ -723,6 +723,22 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
     }
 }
 
+/* `eval` reads the held-out part of the data, or data of its own. */
+static void check_eval_data(Eval *ev, const Ast *items, const Train *t)
+{
+    if (t->eval_every <= 0 || t->eval_data.kind != DATA_NONE || t->data.kind == DATA_NONE ||
+        t->data.val > 0 || t->data.val_path)
+        return;
+    Span at = t->span;
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_NODE && !strcmp(items->kid[i]->kid[0]->name, "eval"))
+            at = items->kid[i]->kid[0]->span;
+    Diag *d = err(ev, "E0604", at, "", "`eval` has nothing to evaluate on");
+    diag_label(ev->ctx, d, t->data.span, "all of it is trained on");
+    diag_help(ev->ctx, d, "hold a part of the data out: `val = 5%%`");
+    diag_help(ev->ctx, d, "or give `eval` its own: `data = text_file(\"other.txt\")`");
+}
+
 static void train_length(Eval *ev, const Value *v, Span at, Train *t)
 {
     double per_step = (double)t->batch_seqs * (double)t->context;
@@ -844,5 +860,6 @@ Train *build_train(Eval *ev, File *f, Model *m)
     attrs_close(&a, "data, tokenizer, batch, length, seed, precision, clip, micro_batch, recompute");
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);
+    check_eval_data(ev, it->kid[2], t);
     return diag_errors(ev->ctx) == errors ? t : NULL;
 }

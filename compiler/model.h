@@ -165,6 +165,8 @@ typedef struct Unit {
     VEC(LetInfo) let;
     VEC(const char *) files;    /* every file read, for "Checking a (+ b, c)" */
     VEC(const char *) disabled; /* items switched off by /- : "gpt.vwn:12:5 attention local" */
+    const char **set;           /* the overrides it was checked with, "PATH=EXPR" */
+    size_t n_set;
     struct File *file;          /* the evaluator's own state (check.h) */
 } Unit;
 

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "../compiler/report.h"
+#include "run_dir.h"
 #include "session.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
@@ -63,6 +64,11 @@ const char *vwn_message(const vwn_context *context)
     return context->ctx->message;
 }
 
+const char *vwn_warning(const vwn_context *context)
+{
+    return context->warning;
+}
+
 void vwn_interrupt(vwn_context *context)
 {
     context->interrupted = 1;
@@ -73,6 +79,7 @@ static vwn_status run(vwn_context *context, Status (*body)(void *user), void *us
 {
     Ctx *ctx = context->ctx;
     ctx->message[0] = '\0';
+    context->warning[0] = '\0';
     ArenaMark mark = arena_mark(ctx->scratch);
     Status st = guarded(ctx, body, user);
     arena_reset(ctx->scratch, mark);
@@ -139,6 +146,41 @@ static Status status_of(const Ctx *ctx, size_t from)
     return st;
 }
 
+/* The name of the file's model, also when something in it is wrong; NULL without one. */
+static Name model_name(Ctx *ctx, const CheckOptions *how)
+{
+    size_t before = diag_count(ctx);
+    CheckOptions plain = *how;
+    plain.model_only = true;
+    const Ast *ast = check_file(ctx, &plain)->ast;
+    diag_truncate(ctx, before);
+    for (uint32_t i = 0; ast && i < ast->n; i++) {
+        const Ast *it = ast->kid[i];
+        if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "model") && it->kid[1])
+            return it->kid[1]->name;
+    }
+    return NULL;
+}
+
+/* Puts the overrides of the run that is resumed before those that are given. */
+static void repeat_settings(Ctx *ctx, const vwn_file_options *file, CheckOptions *how)
+{
+    const char *path = file->resume;
+    Name name = *path ? NULL : model_name(ctx, how);
+    if (name)
+        path = arena_printf(ctx->program, "runs/%s", name);
+    Settings then = run_settings(ctx, ctx->program, path);
+    const char **all = NEW_ARRAY(ctx->program, const char *, then.n + file->n_set + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < then.n; i++)
+        if (!setting_for(file->set, file->n_set, then.v[i]))
+            all[n++] = then.v[i];
+    for (size_t i = 0; i < file->n_set; i++)
+        all[n++] = file->set[i];
+    how->set = all;
+    how->n_set = n;
+}
+
 static Status check_body(void *user)
 {
     CheckCall *c = user;
@@ -150,6 +192,8 @@ static Status check_body(void *user)
                         .set = c->file->set,
                         .n_set = c->file->n_set,
                         .model_only = c->file->model_only};
+    if (c->file->resume)
+        repeat_settings(ctx, c->file, &how);
     c->unit->unit = check_file(ctx, &how);
     return ST_OK;
 }
@@ -200,8 +244,11 @@ size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, b
     Ctx *ctx = context->ctx;
     DiagCall c = {.ctx = ctx, .out = out, .json = json, .color = color};
     char message[sizeof ctx->message];
+    char warning[sizeof context->warning];
     memcpy(message, ctx->message, sizeof message); /* of the call before, still to be read */
+    memcpy(warning, context->warning, sizeof warning);
     vwn_status st = run(context, render_body, &c);
+    memcpy(context->warning, warning, sizeof warning);
     if (st == VWN_OK)
         memcpy(ctx->message, message, sizeof message);
     size_t errors = 0, others = 0;

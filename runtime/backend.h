@@ -45,11 +45,14 @@ struct Backend {
 typedef struct CpuOptions {
     int threads;            /* 0 = as many as the process may use; at most 1024 */
     const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
-    const char *compiler;   /* NULL = $CC, cc, gcc, clang, whichever works first */
+    const char *compiler;   /* NULL = $CC if it is set, else cc, gcc or clang */
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
 } CpuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
+
+/* Why the kernel cache of a CPU backend is not used, or NULL; "": none was wanted. */
+const char *cpu_cache_trouble(const Backend *b);
 
 /* What `vwn doctor` shows, one "key: value" line each. Libraries that it finds stay mapped. */
 void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out);

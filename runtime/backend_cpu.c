@@ -231,6 +231,12 @@ static char *copy_identity(Ctx *ctx)
     return copy;
 }
 
+const char *cpu_cache_trouble(const Backend *b)
+{
+    const Cache *c = &((const CpuBackend *)b)->cache;
+    return c->readable ? NULL : c->note;
+}
+
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512])
 {
     static const CpuOptions defaults;

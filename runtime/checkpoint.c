@@ -91,6 +91,8 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     meta_integer(w, "sequences", p->sequences);
     meta_number(w, "train_loss", p->train_loss);
     meta_number(w, "eval_loss", p->eval_loss);
+    if (p->eval_step >= 0)
+        meta_integer(w, "eval_step", p->eval_step);
     meta_number(w, "best_eval_loss", p->best_eval);
     meta_number(w, "grad_norm", p->grad_norm);
     Buf recent = buf_new(a);
@@ -252,6 +254,10 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
     m->seed = strtoull(seed, &end, 10);
     if (end == seed || *end)
         return bad_value(c, "seed", why);
+    p->eval_step = -1;
+    if (json_get(c->file.metadata, "eval_step") &&
+        !need_count(c, "eval_step", &p->eval_step, why))
+        return false;
     return need_count(c, "step", &p->step, why) && need_count(c, "tokens", &p->tokens, why) &&
            need_count(c, "sequences", &p->sequences, why) &&
            need_number(c, "train_loss", &p->train_loss, why) &&

@@ -17,6 +17,7 @@ enum { RECENT = 100 }; /* losses kept to notice a spike */
 /* What the host carries from step to step. */
 typedef struct Progress {
     int64_t step, tokens, sequences;                    /* done so far */
+    int64_t eval_step; /* of eval_loss; -1: none, or not recorded */
     double train_loss, eval_loss, grad_norm, best_eval; /* NaN before the first */
     double recent[RECENT];                              /* the last losses, oldest first */
     int n_recent;

@@ -184,13 +184,18 @@ bool compiler_find(Compiler *out, const char *asked, char why[512])
         return false;
     snprintf(log, sizeof log, "%s/version", folder);
     bool found = false;
+    const char *habit = getenv("CC"), *from = asked ? "" : " that CC names";
+    if (!asked && habit && *habit)
+        asked = habit;
     if (asked) {
         found = try_compiler(out, asked, log);
         if (!found)
-            snprintf(why, 512, "the C compiler '%.200s' does not run: install gcc or set CC",
-                     asked);
+            snprintf(why, 512,
+                     "the C compiler '%.200s'%s does not run: install it, or set CC to one that "
+                     "does",
+                     asked, from);
     } else {
-        const char *const tried[] = {getenv("CC"), "cc", "gcc", "clang"};
+        const char *const tried[] = {"cc", "gcc", "clang"};
         for (size_t i = 0; i < COUNT_OF(tried) && !found; i++)
             found = try_compiler(out, tried[i], log);
         if (!found)

@@ -75,6 +75,8 @@ static void report(Evaluation *e)
     JsonText t;
     json_begin(&t, memory, sizeof memory - 1);
     json_open(&t, NULL, '{');
+    json_put_integer(&t, "v", 1);
+    json_put_string(&t, "event", "eval");
     json_put_integer(&t, "step", e->source.checkpoint->progress.step);
     for (size_t i = 0; i < n; i++) {
         const char *name = program_result_name(e->program, i);

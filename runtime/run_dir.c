@@ -286,6 +286,55 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
     return false;
 }
 
+/* ---- overrides ---- */
+
+/* A whole file, NUL-terminated, or NULL. */
+static char *read_small(Arena *a, const char *path, size_t *n)
+{
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size > 1 << 26)
+        return NULL;
+    char *text = arena_alloc(a, (size_t)st.st_size + 1); /* before the file is open */
+    FILE *f = fopen(path, "rb");
+    *n = f ? fread(text, 1, (size_t)st.st_size, f) : 0;
+    text[*n] = 0;
+    if (f)
+        fclose(f);
+    return f ? text : NULL;
+}
+
+Settings run_settings(Ctx *ctx, Arena *a, const char *path)
+{
+    size_t n;
+    JsonError e;
+    VEC(const char *) set = {0};
+    char *text = read_small(a, arena_printf(ctx->scratch, "%s/origins.json", path), &n);
+    const Json *all = text ? json_read(a, text, n, &e) : NULL;
+    const Json *list = all && all->kind == JSON_OBJECT ? json_get(all, "set") : NULL;
+    for (const Json *j = list ? list->first : NULL; j; j = j->next)
+        if (j->kind == JSON_STRING)
+            vec_push(a, &set, j->s);
+    return (Settings){set.v, set.n};
+}
+
+/* The bytes of the path in "PATH = EXPR". */
+static size_t path_length(const char *setting)
+{
+    size_t n = strcspn(setting, "=");
+    while (n && setting[n - 1] == ' ')
+        n--;
+    return n;
+}
+
+const char *setting_for(const char *const *set, size_t n, const char *like)
+{
+    size_t length = path_length(like);
+    for (size_t i = n; i-- > 0;)
+        if (path_length(set[i]) == length && !memcmp(set[i], like, length))
+            return set[i];
+    return NULL;
+}
+
 /* ---- whole files ---- */
 
 static bool write_durably(int fd, const char *text, size_t n)

@@ -38,6 +38,16 @@ void run_write_file(Session *s, const RunDir *r, const char *name, const char *t
 /* Checkpoints by step. `folder` is a run directory; its ckpt/ may be missing. */
 StepList run_checkpoints(Session *s, const char *folder);
 const char *run_checkpoint_name(Arena *a, int64_t step); /* "step_00001000.safetensors" */
+/* The overrides (`PATH=EXPR`, as given with --set) that the run in `path` was started with; none when
+ * there is no run or its origins.json cannot be read. */
+typedef struct Settings {
+    const char **v;
+    size_t n;
+} Settings;
+Settings run_settings(Ctx *ctx, Arena *a, const char *path);
+/* The last of the n settings with the path of `like`, or NULL. */
+const char *setting_for(const char *const *set, size_t n, const char *like);
+
 /* Removes all but the newest `keep`; 0 keeps all. */
 void run_prune(Session *s, const RunDir *r, int64_t keep);
 

@@ -234,6 +234,8 @@ static void write_json(Sampling *x)
     JsonText t;
     json_begin(&t, arena_alloc(s->arena, cap), cap);
     json_open(&t, NULL, '{');
+    json_put_integer(&t, "v", 1);
+    json_put_string(&t, "event", "sample");
     json_put_string(&t, "prompt", prompt);
     json_put_bytes(&t, "text", b.s, b.n);
     json_put_integer(&t, "tokens", x->n - x->n_prompt);

@@ -59,6 +59,11 @@ void session_open_backend(Session *s)
     char why[512] = "";
     if (!o->reference) {
         Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
+        const char *named = o->compiler ? o->compiler : getenv("CC");
+        if (st != ST_OK && named && *named)
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
+        if (st == ST_OK && o->cache_dir && *o->cache_dir && cpu_cache_trouble(s->backend))
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cpu_cache_trouble(s->backend));
         if (st != ST_OK) {
             s->backend = NULL;
             snprintf(
@@ -98,6 +103,8 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     Status st = program_build(s->store, g, how, slot, &r);
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "the %s program could not be built: %s", how->name, r.why);
+    if (r.note[0])
+        memcpy(total->note, r.note, sizeof total->note);
     total->kernels += r.kernels;
     total->cached += r.cached;
     total->compiled += r.compiled;

@@ -20,6 +20,7 @@ struct vwn_context {
     vwn_options options;
     /* set by vwn_interrupt, cleared by the run that obeys it */
     volatile sig_atomic_t interrupted;
+    char warning[768]; /* what the call that succeeded passed over, or "" */
 };
 
 /* A checked file as the public interface hands it out. */

@@ -30,6 +30,8 @@ static Checkpoint *newest_of(Session *s, const char *folder)
         Checkpoint *c = open_file(s, arena_printf(s->arena, "%s/ckpt/%s", folder, name), why);
         if (c)
             return c;
+        snprintf(s->owner->warning, sizeof s->owner->warning,
+                 "a damaged checkpoint is passed over: %.600s", why);
     }
     ctx_raise(s->ctx, ST_ENVIRONMENT, "no checkpoint of the run can be read: %s", why);
 }
@@ -54,6 +56,12 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
     Source source = {0};
     if (!where || !*where)
         ctx_raise(s->ctx, ST_USAGE, "name a run directory or a checkpoint");
+    size_t n = strlen(where);
+    if (n > 4 && !strcmp(where + n - 4, ".vwn") && !is_folder(where))
+        ctx_raise(s->ctx, ST_USAGE,
+                  "`%.300s` describes a model and holds no weights: train it with `vwn train "
+                  "%.300s`, then name the run directory, runs/<name of the model>",
+                  where, where);
     if (is_folder(where)) {
         source.checkpoint = newest_of(s, where);
     } else {

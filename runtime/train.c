@@ -216,7 +216,7 @@ static void run_eval(Trainer *tr)
     p->eval_loss = tr->eval_mean[tr->eval_loss];
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;
-    tr->evaluated_at = p->step;
+    tr->evaluated_at = p->eval_step = p->step;
     train_event(tr, VWN_EVENT_EVAL, NULL);
     tr->reported += clock_seconds() - before; /* the rate is that of training */
 }
@@ -311,7 +311,7 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
     static const Progress none = {
-        .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
+        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
     static const vwn_train_options plain = {0};
     Trainer t = {.ctx = owner->ctx,
                  .unit = unit,

@@ -11,7 +11,7 @@
 #include "trainer.h"
 
 static const char *const kind_names[] = {"start",      "compile", "step", "eval",
-                                         "checkpoint", "note",    "end"};
+                                         "checkpoint", "note",    "end",  "warning"};
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
 {
@@ -27,6 +27,7 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
     JsonText t;
     json_begin(&t, tr->json, sizeof tr->json - 1);
     json_open(&t, NULL, '{');
+    json_put_integer(&t, "v", 1);
     json_put_string(&t, "event", kind_names[e->kind]);
     json_put_integer(&t, "step", e->step);
     json_put_integer(&t, "steps", e->steps);
@@ -45,6 +46,8 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         json_put_string(&t, "status", status);
         json_put_number(&t, "loss", e->loss);
         json_put_number(&t, "eval_loss", e->eval_loss);
+        if (tr->now.eval_step >= 0)
+            json_put_integer(&t, "eval_step", tr->now.eval_step);
     }
     if (e->text)
         json_put_string(&t, "text", e->text);
@@ -145,6 +148,9 @@ void train_end_event(Trainer *tr, Status status)
     if (!isnan(p->eval_loss))
         n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, ", eval loss %.4f",
                       p->eval_loss);
+    if (!isnan(p->eval_loss) && p->eval_step >= 0 && p->eval_step != p->step)
+        n += snprintf(tr->text + n, sizeof tr->text - (size_t)n, " (of step %lld)",
+                      (long long)p->eval_step);
     if (tr->run && tr->saved_at >= 0)
         snprintf(tr->text + n, sizeof tr->text - (size_t)n,
                  ", checkpoint %.300s/step_%08lld.safetensors", tr->run->ckpt,

@@ -6,8 +6,10 @@
  * The one idea: nothing that was there before is touched until everything else has worked: the
  * data is open, the model compiled, the memory there. Only then does --overwrite remove a run.
  */
+#define _DEFAULT_SOURCE
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cpu.h"
 #include "trainer.h"
@@ -115,7 +117,7 @@ static const char *run_path(Trainer *tr)
                         : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
 }
 
-/* The newest checkpoint that is whole; a damaged one is passed over with a note. */
+/* The newest checkpoint that is whole; a damaged one is passed over with a warning. */
 static void find_checkpoint(Trainer *tr, const char *path)
 {
     Session *s = &tr->session;
@@ -131,10 +133,10 @@ static void find_checkpoint(Trainer *tr, const char *path)
             ctx_raise(tr->ctx, ST_ENVIRONMENT, "no checkpoint of `%s` can be read: %s", path,
                       why);
         else
-            train_event(tr, VWN_EVENT_NOTE, "a damaged checkpoint is passed over: %s", why);
+            train_event(tr, VWN_EVENT_WARNING, "a damaged checkpoint is passed over: %s", why);
     }
     if (!tr->from)
-        train_event(tr, VWN_EVENT_NOTE,
+        train_event(tr, VWN_EVENT_WARNING,
                     "`%s` has no checkpoint yet: starting from the beginning", path);
 }
 
@@ -186,18 +188,33 @@ static void put_field(Buf *b, const char *before, const char *text)
 
 static void write_run_files(Trainer *tr)
 {
+    const Unit *u = tr->unit;
     Buf b = buf_new(tr->session.arena);
-    buf_puts(&b, "[");
-    for (size_t i = 0; i < tr->unit->let.n; i++) {
-        const LetInfo *l = &tr->unit->let.v[i];
-        put_field(&b, i ? ",\n {\"name\": " : "\n {\"name\": ", l->name);
+    buf_puts(&b, "{\"v\": 1,\n \"set\": [");
+    for (size_t i = 0; i < u->n_set; i++)
+        put_field(&b, i ? ", " : "", u->set[i]);
+    buf_puts(&b, "],\n \"lets\": [");
+    for (size_t i = 0; i < u->let.n; i++) {
+        const LetInfo *l = &u->let.v[i];
+        put_field(&b, i ? ",\n  {\"name\": " : "\n  {\"name\": ", l->name);
         put_field(&b, ", \"value\": ", l->text);
         put_field(&b, ", \"origin\": ", l->origin);
         buf_puts(&b, "}");
     }
-    buf_puts(&b, "\n]\n");
+    buf_puts(&b, "\n ]}\n");
     run_write_file(&tr->session, tr->run, "origins.json", b.s, b.n);
     run_write_file(&tr->session, tr->run, "resolved.vwn", tr->meta.text, strlen(tr->meta.text));
+}
+
+/* The folder from the root on, so that the run can be read from everywhere. */
+static const char *absolute(Arena *a, const char *folder)
+{
+    char *full = realpath(folder && *folder ? folder : ".", NULL);
+    if (!full)
+        return folder;
+    const char *copy = arena_copy(a, full, strlen(full));
+    free(full);
+    return copy;
 }
 
 static void describe_run(Trainer *tr)
@@ -209,10 +226,62 @@ static void describe_run(Trainer *tr)
                          .model = tr->model->name,
                          .text = tr->hooks->resolved_text(tr->unit, a),
                          .lets = lets_text(tr),
-                         .folder = tr->train->data.folder,
+                         .folder = absolute(a, tr->train->data.folder),
                          .data = data.s,
                          .tokenizer = tr->data->tokenizer,
                          .seed = tr->train->seed};
+}
+
+/* The resolved text of the same file under the overrides that the run was started with. */
+static const char *text_under(Trainer *tr, const Settings *then)
+{
+    size_t n, before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
+    const Unit *u = tr->unit;
+    const char *text = u->ast ? source_text(tr->ctx, u->ast->span.file, &n) : NULL;
+    CheckOptions how = {.path = u->path, .set = then->v, .n_set = then->n};
+    if (text && !strcmp(u->path, "-")) {
+        how.text = text;
+        how.text_length = n;
+    }
+    Unit *plain = tr->hooks->check(tr->ctx, &how);
+    bool fine = diag_errors(tr->ctx) == errors;
+    diag_truncate(tr->ctx, before);
+    return fine ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
+}
+
+/* A run goes on under the overrides it was started with; returns what the file says under them. */
+static const char *compare_settings(Trainer *tr)
+{
+    const Unit *u = tr->unit;
+    Settings then = run_settings(tr->ctx, tr->session.arena, tr->run->path);
+    for (size_t i = 0; i < then.n; i++) {
+        const char *now = setting_for(u->set, u->n_set, then.v[i]);
+        if (!now || strcmp(now, then.v[i]))
+            ctx_raise(tr->ctx, ST_USAGE,
+                      "the run was started with `--set %s`%s%s%s: give it again, or start anew "
+                      "with --overwrite",
+                      then.v[i], now ? " and cannot go on with `--set " : "", now ? now : "",
+                      now ? "`" : "");
+    }
+    bool more = false;
+    for (size_t i = 0; i < u->n_set; i++)
+        if (!setting_for((const char *const *)then.v, then.n, u->set[i])) {
+            more = true;
+            train_event(tr, VWN_EVENT_WARNING,
+                        "the run was started without `--set %s`; it goes on with it",
+                        u->set[i]);
+        }
+    return more ? text_under(tr, &then) : tr->meta.text;
+}
+
+/* A resolved text without its first lines, which say from where it was read. */
+static const char *below_comment(const char *text)
+{
+    while (*text == '#') {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return text;
 }
 
 /* What the checkpoint says about the run against what the file says now. */
@@ -236,13 +305,13 @@ static void compare_run(Trainer *tr)
                   "the tokenizer's vocabulary is not the one of %s; start "
                   "anew with --overwrite",
                   path);
-    if (strcmp(then->text, tr->meta.text))
-        train_event(tr, VWN_EVENT_NOTE,
+    if (strcmp(below_comment(then->text), below_comment(compare_settings(tr))))
+        train_event(tr, VWN_EVENT_WARNING,
                     "the file has changed since %s was written; going on with what "
                     "it says now",
                     path);
     if (then->seed != tr->meta.seed)
-        train_event(tr, VWN_EVENT_NOTE,
+        train_event(tr, VWN_EVENT_WARNING,
                     "the seed was %llu and is now %llu: the order of the data "
                     "changes",
                     (unsigned long long)then->seed, (unsigned long long)tr->meta.seed);
@@ -279,6 +348,8 @@ static void build_programs(Trainer *tr)
         tr->eval_mean = NEW_ARRAY(s->arena, double, program_results(tr->eval) + 1);
         tr->eval_loss = result_index(tr->eval, "loss");
     }
+    if (total.note[0])
+        train_event(tr, VWN_EVENT_WARNING, "%s", total.note);
     if (s->backend)
         train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s",
                     total.kernels, total.cached, total.compiled, total.seconds);
@@ -302,6 +373,62 @@ static void count_memory(Trainer *tr)
     tr->bytes = store_bytes(tr->session.store) + arena;
 }
 
+/* The largest number of sequences below `most` that divides the batch. */
+static int64_t divisor_below(int64_t batch, int64_t most)
+{
+    int64_t best = 1;
+    for (int64_t i = 1; i <= batch / i; i++) {
+        if (batch % i)
+            continue;
+        if (i < most && i > best)
+            best = i;
+        if (batch / i < most && batch / i > best)
+            best = batch / i;
+    }
+    return best;
+}
+
+/* Whether a step draws random numbers: which ones depends on the micro-batch. */
+static bool draws_numbers(const Model *m)
+{
+    for (size_t i = 1; i < m->graph->node.n; i++) {
+        const Node *n = &m->graph->node.v[i];
+        if (n->op == OP_RAND || n->op == OP_RANDN || (n->op == OP_SDPA && n->a.z > 0))
+            return true;
+    }
+    return false;
+}
+
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+/* What would make a run fit that needs `n`: the largest micro-batch that does, if one does. */
+static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left)
+{
+    Arena *a = tr->session.arena;
+    if (tr->micro == 1)
+        return "a smaller model or `context` needs less";
+    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1);
+    if (least.total > left)
+        return arena_printf(a,
+                            "even `micro_batch = 1 seqs` would need %.2f GiB: a smaller model "
+                            "or `context` needs less",
+                            (double)least.total / GIB);
+    double each = ((double)n->total - (double)least.total) / (double)(tr->micro - 1);
+    double more = each > 0 ? ((double)left - (double)least.total) / each : 0;
+    int64_t fit = more < (double)(tr->micro - 1) ? 2 + (int64_t)more : tr->micro;
+    MemoryNeed need = least;
+    do {
+        fit = divisor_below(tr->train->batch_seqs, fit);
+        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit) : least;
+    } while (fit > 1 && need.total > left);
+    return arena_printf(a,
+                        "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld%s",
+                        (long long)fit, (double)need.total / GIB,
+                        (long long)tr->train->batch_seqs,
+                        draws_numbers(tr->model) ? "; the model's random numbers are others then"
+                                                 : "");
+}
+
 /* A run that would not fit is refused before it takes anything. */
 static void check_memory(Trainer *tr)
 {
@@ -311,17 +438,13 @@ static void check_memory(Trainer *tr)
     MemoryNeed n = session_memory(tr->ctx, tr->model, tr->train, 0);
     if (n.total <= (uint64_t)left)
         return;
-    const double gib = 1024.0 * 1024.0 * 1024.0;
-    bool one = tr->micro == 1;
+    const char *advice = memory_advice(tr, &n, (uint64_t)left);
     ctx_raise(tr->ctx, ST_ENVIRONMENT,
               "training needs %.2f GiB and %.2f are available: weights %.2f, gradients %.2f, "
-              "optimizer "
-              "%.2f, activations of %lld sequences %.2f; %s",
-              (double)n.total / gib, (double)left / gib, (double)(n.weights + n.buffers) / gib,
-              (double)n.gradients / gib, (double)n.optimizer / gib, (long long)tr->micro,
-              (double)n.arena / gib,
-              one ? "a smaller model or `context` needs less"
-                  : "a smaller `micro_batch` needs fewer activations and gives the same steps");
+              "optimizer %.2f, activations of %lld sequences %.2f; %s",
+              (double)n.total / GIB, (double)left / GIB, (double)(n.weights + n.buffers) / GIB,
+              (double)n.gradients / GIB, (double)n.optimizer / GIB, (long long)tr->micro,
+              (double)n.arena / GIB, advice);
 }
 
 static void load_state(Trainer *tr)
@@ -332,7 +455,7 @@ static void load_state(Trainer *tr)
         return;
     }
     if (!checkpoint_is_exact(&tr->session, tr->from))
-        train_event(tr, VWN_EVENT_NOTE,
+        train_event(tr, VWN_EVENT_WARNING,
                     "%s holds numbers of another precision than this run computes "
                     "in: going on from it is not exact",
                     tr->from->file.path);
@@ -377,7 +500,7 @@ static void say_start(Trainer *tr)
     buf_printf(&b, " (%s)", tr->session.backend ? tr->session.backend->ops->name : "reference");
     train_event(tr, VWN_EVENT_START, "%s", b.s);
     if (tr->session.note[0])
-        train_event(tr, VWN_EVENT_NOTE, "%s", tr->session.note);
+        train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.note);
     if (t->wants_low_precision)
         train_event(tr, VWN_EVENT_NOTE, "the file asks for `%s`; this backend computes in %s",
                     t->precision, tr->session.backend ? "float32" : "float64");

@@ -37,7 +37,7 @@ typedef struct vwn_options {
     size_t memory_limit;   /* bytes for the compiler's own data; 0 = 1 GiB */
     int threads;           /* 0 = as many as the process may use */
     const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn; "" = none */
-    const char *compiler;  /* C compiler; NULL = $CC, cc, gcc, clang */
+    const char *compiler;  /* C compiler; NULL = $CC, else cc, gcc, clang */
     bool reference;        /* run in the float64 reference evaluator instead of compiled kernels */
 } vwn_options;
 
@@ -48,6 +48,8 @@ const char *vwn_build_id(void); /* hash of the sources it was built from */
 vwn_context *vwn_open(const vwn_options *options);
 void vwn_close(vwn_context *ctx); /* NULL is fine */
 const char *vwn_message(const vwn_context *ctx); /* sentence of the last failure, or "" */
+/* What the last vwn_eval or vwn_sample passed over, as a sentence, or "". */
+const char *vwn_warning(const vwn_context *ctx);
 
 /* ---- files ---- */
 typedef struct vwn_file_options {
@@ -57,6 +59,8 @@ typedef struct vwn_file_options {
     const char *const *set; /* "PATH=EXPR" overrides */
     size_t n_set;
     bool model_only;        /* no train, grow, sweep, checks */
+    const char *resume;     /* also the overrides that this run was started with, unless `set` has
+                               their paths; "" = runs/<model name>, NULL = none */
     const char *const *deny; /* lints that count as errors; "warnings" = all */
     size_t n_deny;
 } vwn_file_options;
@@ -101,18 +105,19 @@ vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);
 /* ---- training ---- */
 typedef enum vwn_event_kind {
     VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,
-    VWN_EVENT_NOTE, VWN_EVENT_END
+    VWN_EVENT_NOTE, VWN_EVENT_END,
+    VWN_EVENT_WARNING /* a note that nobody should miss */
 } vwn_event_kind;
 typedef struct vwn_event {
     vwn_event_kind kind;
     int64_t step, steps, tokens;
     double loss, eval_loss, lr, grad_norm, tokens_per_second, seconds, eta_seconds;
-    const char *text; /* start: summary; compile: "31 kernels: ..."; note, checkpoint: sentence */
+    const char *text; /* start: summary; compile: "31 kernels: ..."; others: a sentence or NULL */
     const char *json; /* the same event as one JSON object, as written to events.jsonl */
 } vwn_event;
 typedef struct vwn_train_options {
     const char *run;          /* run directory; NULL = runs/<model name> */
-    bool resume;              /* go on from the last checkpoint of the run */
+    bool resume;              /* go on from the last checkpoint of the run; see file.resume */
     bool overwrite;           /* start anew in a directory that has a run */
     bool dry_run;             /* everything up to the first step */
     int64_t until_steps;      /* stop (with a checkpoint) after this many steps; 0 = to the end */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,8 +19,9 @@ enum { MOST = 600 };
 typedef struct Log {
     vwn_context *v;
     double loss[MOST], norm[MOST], eval[MOST];
-    int steps, evals, checkpoints, notes, starts, ends, compiles;
+    int steps, evals, checkpoints, notes, warnings, starts, ends, compiles;
     int64_t interrupt_at, kill_at;
+    const struct rlimit *limit; /* of files, once everything is compiled */
     size_t bytes_at_20, bytes_at_40;
     char note[2000], end[600];
 } Log;
@@ -33,6 +35,8 @@ static void on_event(void *user, const vwn_event *e)
         break;
     case VWN_EVENT_COMPILE:
         l->compiles++;
+        if (l->limit)
+            setrlimit(RLIMIT_FSIZE, l->limit);
         break;
     case VWN_EVENT_STEP:
         l->steps++;
@@ -57,6 +61,9 @@ static void on_event(void *user, const vwn_event *e)
     case VWN_EVENT_CHECKPOINT:
         l->checkpoints++;
         break;
+    case VWN_EVENT_WARNING:
+        l->warnings++;
+        /* fall through */
     case VWN_EVENT_NOTE:
         l->notes++;
         snprintf(l->note + strlen(l->note), sizeof l->note - strlen(l->note), "%s\n", e->text);
@@ -75,11 +82,13 @@ typedef struct Case { /* a run to be made */
     vwn_train_options how;
     void (*change)(Unit *u);
     int64_t interrupt_at, kill_at;
+    const struct rlimit *limit;
 } Case;
 
 static Status go(const Case *c, Log *log, char message[512])
 {
-    *log = (Log){.interrupt_at = c->interrupt_at, .kill_at = c->kill_at};
+    *log = (Log){
+        .interrupt_at = c->interrupt_at, .kill_at = c->kill_at, .limit = c->limit};
     vwn_context *v = tiny_context(c->reference, c->threads);
     log->v = v;
     Unit *u = tiny_unit(v->ctx, &c->tiny);
@@ -362,7 +371,8 @@ static void other_data(Tally *t)
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "2000 bytes"), "%s", why);
     write_text_file(path, 2000);
     c.tiny.steps = 40; /* another text of the file: a note, and on it goes */
-    CHECK(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && log.steps == 3);
+    CHECK(t, go(&c, &log, why) == ST_OK && strstr(log.note, "has changed") && log.steps == 3 &&
+                 log.warnings == 1);
     c.tiny.width = 9; /* another model: refused, by the tensor that does not fit */
     CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "the model needs [8, 9]"), "%s",
            why);
@@ -384,6 +394,7 @@ static void damaged_checkpoint(Tally *t)
     CHECKF(t, go(&c, &log, why) == ST_OK && log.steps == 10, "%d: %s", log.steps, why);
     CHECKF(t, strstr(log.note, "damaged checkpoint") && strstr(log.note, "step_00000030"), "%s",
            log.note);
+    CHECK(t, log.warnings == 1);
     CHECK(t, same_checkpoint(in("damaged"), in("whole_ref"), 30) &&
                  events_whole(in("damaged"), 30));
 }
@@ -474,28 +485,44 @@ static void eval_in_parts(Tally *t)
     }
 }
 
+static void quiet(Unit *u)
+{
+    u->train->log_every = 10;
+}
+
 /* The disk fills while training: a sentence, no half file, and the run resumes to the same
  * bits. */
-static void disk_full(Tally *t)
+static void disk_full(Tally *t, bool reference)
 {
     Log log;
     struct rlimit was, small;
+    const char *name = reference ? "full_ref" : "full_cpu";
+    const char *first = in(reference ? "whole_ref" : "whole_cpu");
+    char ckpt[300];
     getrlimit(RLIMIT_FSIZE, &was);
-    Case c = plain(true, in("full"));
+    Case c = plain(reference, in(name));
+    c.change = quiet;
     c.how.until_steps = 10;
     CHECK(t, go(&c, &log, why) == ST_OK);
+    snprintf(ckpt, sizeof ckpt, "%s/ckpt/step_00000010.safetensors", in(name));
+    struct stat size = {0};
+    CHECK(t, stat(ckpt, &size) == 0);
     small = was;
-    small.rlim_cur = 4200; /* the events still fit for a while, a checkpoint does not */
+    small.rlim_cur = (rlim_t)size.st_size - 100; /* a checkpoint does not fit, all else does */
     c.how.until_steps = 0;
     c.how.resume = true;
-    setrlimit(RLIMIT_FSIZE, &small);
+    c.limit = &small;
     Status st = go(&c, &log, why);
+    c.limit = NULL;
     setrlimit(RLIMIT_FSIZE, &was);
     CHECKF(t, st == ST_ENVIRONMENT && strstr(why, "could not be written"), "%d: %s", st, why);
-    CHECK(t, checkpoints_in(in("full")) == 1);
-    CHECK(t, !file_exists(in("full/ckpt/.step_00000020.safetensors.tmp")));
+    CHECKF(t, strstr(why, "step_00000020") && strstr(log.end, "failed at step 20"), "%s; %s", why,
+           log.end);
+    CHECK(t, checkpoints_in(in(name)) == 1);
+    snprintf(ckpt, sizeof ckpt, "%s/ckpt/.step_00000020.safetensors.tmp", in(name));
+    CHECK(t, !file_exists(ckpt));
     CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
-    CHECK(t, same_checkpoint(in("full"), in("whole_ref"), 30) && events_whole(in("full"), 30));
+    CHECK(t, same_checkpoint(in(name), first, 30));
 }
 
 static void add_growth(Unit *u, const HostExpr *when)
@@ -579,8 +606,15 @@ static void agreement(Tally *t, const Log *ref, const Log *cpu)
 static void no_compiler(Tally *t)
 {
     Log log = {0};
+    char *path = strdup(getenv("PATH"));
+    Case named = plain(false, in("named_compiler"));
+    setenv("CC", "/nonexistent/cc", 1); /* asked for: no other one is taken */
+    CHECKF(t, go(&named, &log, why) == ST_ENVIRONMENT && strstr(why, "/nonexistent/cc") &&
+                  strstr(why, "CC names"), "%s", why);
+    unsetenv("CC");
+    setenv("PATH", "/nonexistent", 1);
+    log = (Log){0};
     vwn_context *v = tiny_context(false, 1);
-    v->options.compiler = "/nonexistent/cc";
     v->options.cache_dir = "";
     log.v = v;
     Case c = plain(false, in("no_compiler"));
@@ -590,8 +624,10 @@ static void no_compiler(Tally *t)
     how.user = &log;
     Status st = train_unit(v, tiny_unit(v->ctx, &c.tiny), &how, &tiny_hooks);
     CHECKF(t, st == ST_OK && log.steps == 2, "%s", v->ctx->message);
-    CHECKF(t, strstr(log.note, "install"), "%s", log.note);
+    CHECKF(t, strstr(log.note, "install") && log.warnings == 1, "%s", log.note);
     tiny_close(v);
+    setenv("PATH", path, 1);
+    free(path);
 }
 
 /* ---- memory that runs out, descriptors that must not leak ---- */
@@ -697,7 +733,19 @@ static void memory(Tally *t)
     c = plain(false, in("too_large"));
     c.tiny.batch = c.tiny.micro = (int64_t)1 << 32;
     CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "training needs"), "%s", why);
-    CHECKF(t, strstr(why, "micro_batch") && !file_exists(in("too_large/events.jsonl")), "%s", why);
+    CHECKF(t, strstr(why, "; `micro_batch = ") && strstr(why, "same batch of 4294967296; the") &&
+                  !file_exists(in("too_large/events.jsonl")), "%s", why);
+    /* the largest power of two that fits was named: it takes more than half of what there is */
+    double with = atof(strstr(why, " seqs` needs ") + 13), have = atof(strstr(why, " and ") + 5);
+    CHECKF(t, with <= have && with > 0.45 * have, "%s", why);
+    c.tiny.dropout = 0; /* then the steps are the same */
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && !strstr(why, "random"), "%s", why);
+    c = plain(false, in("too_wide")); /* weights that do not fit: no micro-batch helps */
+    c.tiny.width = (int64_t)1 << 20;
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && strstr(why, "even `micro_batch = 1 seqs`") &&
+                  strstr(why, "a smaller model"), "%s", why);
+    c.tiny.batch = c.tiny.micro = 1;
+    CHECKF(t, go(&c, &log, why) == ST_ENVIRONMENT && !strstr(why, "micro_batch"), "%s", why);
     tiny_close(v);
 }
 
@@ -722,7 +770,7 @@ int main(int n_arg, char **arg)
     diverges(&t, true);
     rates(&t, true);
     eval_in_parts(&t);
-    disk_full(&t);
+    disk_full(&t, true);
     growth(&t);
     lengths(&t);
     no_compiler(&t);
@@ -732,6 +780,7 @@ int main(int n_arg, char **arg)
         agreement(&t, &ref, &cpu);
         resumes(&t, false, &cpu);
         killed(&t, false);
+        disk_full(&t, false);
         diverges(&t, false);
         rates(&t, false);
         memory(&t);

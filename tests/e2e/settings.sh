@@ -1,0 +1,87 @@
+# settings.sh - a resumed run is the same run: it repeats its --set values, is found from every folder, and what
+# nobody should miss is said with -q too; bad values of the environment are errors.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+home=$PWD
+expect 0 "$VWN" new nano --from nano
+steps() { sed -n 's/.*"event":"step".*"step":\([0-9]*\),.*"loss":\([0-9.e+-]*\).*/\1 \2/p' "$1/events.jsonl"; }
+every='train.log.every=1 steps'
+
+# the values are repeated: the same losses as without a stop
+expect 0 "$VWN" train nano/model.vwn --run whole --set D=48 --set "$every" --until '4 steps'
+expect 0 "$VWN" train nano/model.vwn --run parts --set D=48 --set "$every" --until '2 steps'
+expect 0 "$VWN" train nano/model.vwn --run parts --resume --until '4 steps' -q
+empty err
+steps runs/whole > whole.txt
+steps runs/parts > parts.txt
+filled whole.txt
+cmp -s whole.txt parts.txt || fail "other losses after resuming without --set: $(cat parts.txt)"
+expect 0 "$VWN" train nano/model.vwn --run parts --resume --set D=48 --until '5 steps' -q
+empty err
+has runs/parts/origins.json '"D=48"'
+# without --run the run is that of the model's name
+expect 0 "$VWN" train nano/model.vwn --set D=48 --until '1 steps'
+expect 0 "$VWN" train nano/model.vwn --resume --until '2 steps' -q
+empty err
+# another value is another run; a new one is said
+expect 2 "$VWN" train nano/model.vwn --run parts --resume --set D=96
+has err 'the run was started with `--set D=48` and cannot go on with `--set D=96`'
+expect 0 "$VWN" train nano/model.vwn --run parts --resume --set train.clip=0.5 --until '6 steps' -q
+has err 'warning: the run was started without `--set train.clip=0.5`'
+lacks err 'the file has changed'
+# a changed file is said, also with -q
+sed -i 's/^  clip .*/  clip = 0.25/' nano/model.vwn
+expect 0 "$VWN" train nano/model.vwn --run whole --resume --until '6 steps' -q
+has err 'warning: the file has changed'
+
+# from every folder
+expect 0 "$VWN" train nano/model.vwn --run away --until '3 steps' --set "$every" --set 'train.checkpoint.keep=5'
+expect 0 "$VWN" train nano/model.vwn --run away --resume --until '4 steps' --set "$every"
+mkdir elsewhere
+cd elsewhere || exit 1
+expect 0 "$VWN" sample "$home/runs/away" --tokens 4
+expect 0 "$VWN" eval "$home/runs/away" --batches 1
+expect 0 "$VWN" train ../nano/model.vwn --run "$home/runs/away" --resume --until '5 steps' -q
+empty err
+cd "$home" || exit 1
+
+# a damaged checkpoint is passed over, and it is said, also with -q
+newest=$(ls runs/away/ckpt/*.safetensors | tail -n 1)
+printf '?' | dd of="$newest" bs=1 seek=6000 conv=notrunc 2> dd.log
+expect 0 "$VWN" sample runs/away --tokens 2 -q
+has err 'warning: a damaged checkpoint is passed over'
+expect 0 "$VWN" eval runs/away --batches 1 -q --json
+has err 'warning: a damaged checkpoint is passed over'
+has out '{"v":1,"event":"eval","step":4,'
+expect 0 "$VWN" train nano/model.vwn --run away --resume --until '6 steps' -q
+has err 'warning: a damaged checkpoint is passed over'
+
+# the last line says of which step the evaluation is
+expect 0 "$VWN" train nano/model.vwn --run line --until '3 steps' --set 'train.eval.every=2 steps'
+grep -q 'eval loss [0-9.]* (of step 2), checkpoint' out || fail "the last line: $(cat out)"
+expect 0 "$VWN" train nano/model.vwn --run line --resume --until '3 steps' --json
+grep -q '"event":"end".*"eval_step":2' out || fail "the last event"
+grep -q '^{"v":1,"event":"start"' out || fail "no version in the events"
+
+# a file is no run
+expect 2 "$VWN" sample nano/model.vwn
+has err 'train it with `vwn train nano/model.vwn`'
+expect 0 "$VWN" sample runs/line --tokens 2 --json
+has out '{"v":1,"event":"sample","prompt":'
+
+# evaluation without data is found before training
+sed 's/, val = [0-9.]*%//' nano/model.vwn > nano/no_val.vwn
+expect 1 "$VWN" check nano/no_val.vwn
+has err 'E0604'
+
+# values of the environment
+expect 2 env VWN_THREADS=many "$VWN" doctor
+has err 'VWN_THREADS is `many`'
+expect 2 env VWN_THREADS=0 "$VWN" doctor
+expect 0 env VWN_THREADS=1 "$VWN" doctor
+expect 2 env VWN_COLOR=blue "$VWN" check nano/model.vwn
+has err 'VWN_COLOR is `blue`'
+expect 5 env CC=/nonexistent/cc "$VWN" train nano/model.vwn --run none --dry-run
+has err "the C compiler '/nonexistent/cc' that CC names does not run"
+expect 5 env VWN_CACHE="$home/nano/model.vwn" "$VWN" train nano/model.vwn --run none --dry-run
+has err 'the kernel cache'
+finish
