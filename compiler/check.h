@@ -240,6 +240,10 @@ typedef struct Builder {
     Value embed, state;     /* V_TENSOR or V_NONE */
     Span embed_span;        /* the last `embed` node */
     Span no_norm;           /* the first sublayer in no scope with a norm */
+    int64_t applied;        /* sublayers that a connection ran */
+    Span unapplied;         /* the first one that it did not run */
+    Span empty_loop;        /* the range of the first `for` that runs over nothing */
+    VEC(Binding *) given;   /* parameters of type block to which the user gave a block */
     Value head_state;       /* what the last head that travels on returned; V_NONE before */
     bool opened;
     int64_t sublayers;
@@ -316,6 +320,8 @@ const HostExpr *to_host(Eval *ev, const Value *v); /* NULL when not a number or 
 const char *expr_text(Eval *ev, const Ast *e);
 /* The expression with names replaced by what they are: "1,177,158,464 - 1,176,764,416". */
 const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope);
+/* The same for a comparison that is false: what both sides are. */
+const char *expr_sides(Eval *ev, const Ast *e, Env *env, Scope *scope);
 const char *interpolate(Eval *ev, const char *text, Env *env, Scope *scope, Span at);
 
 /* ---- primitives (check_prim.c) ---- */
@@ -401,6 +407,4 @@ void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where)
 Train *build_train(Eval *ev, File *file, Model *model);
 void build_grow(Eval *ev, File *file);
 void build_sweep(Eval *ev, File *file);
-/* A learning-rate schedule or a run-time expression as HostExpr; lengths through `train`. */
-const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train);
 #endif

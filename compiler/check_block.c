@@ -188,6 +188,15 @@ static void config_defaults(const BlockValue *b, Binding **first, Env *env)
             first[i]->env = env;
 }
 
+/* Remembers the blocks that the user gave, to tell which were never looked at. */
+static void note_given(Eval *ev, const BlockDef *d, Binding **first)
+{
+    for (uint32_t i = 0; ev->build && i < d->ast->kid[0]->n; i++)
+        if (type_is(d->ast->kid[0]->kid[i]->kid[0], "block") && first[i]->arg_span.file &&
+            !in_library(ev, first[i]->arg_span))
+            vec_push(ev->arena, &ev->build->given, first[i]);
+}
+
 /* Types of explicit dims, ints and choices are checked even when the body never looks at them. */
 static bool config_check(Eval *ev, const BlockValue *b, Binding **first, Scope *scope)
 {
@@ -200,6 +209,7 @@ static bool config_check(Eval *ev, const BlockValue *b, Binding **first, Scope *
             ok = false;
         bd->used = false;
     }
+    note_given(ev, b->def, first);
     return ok;
 }
 

@@ -791,6 +791,17 @@ Value eval(Eval *ev, const Ast *e, Env *env, Scope *scope)
 
 /* ---- showing what an expression is made of ---- */
 
+/* Thousands are grouped; 17 digits are enough for any number. */
+static void number_text(Buf *out, double x, int digits)
+{
+    if (x == rint(x) && fabs(x) < 9e15)
+        buf_count(out, (int64_t)x);
+    else if (digits < 17)
+        buf_printf(out, "%.*g", digits, x);
+    else
+        buf_number(out, x);
+}
+
 static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope)
 {
     switch (e->kind) {
@@ -810,12 +821,47 @@ static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope
     size_t before = diag_count(ev->ctx);
     Value v = eval(ev, e, env, scope);
     diag_truncate(ev->ctx, before);
-    if (v.kind == V_NUM && is_whole(v.num))
-        buf_count(out, (int64_t)rint(v.num));
-    else if (v.kind == V_NUM)
-        buf_printf(out, "%.6g", v.num);
+    if (v.kind == V_NUM)
+        number_text(out, v.num, 6);
     else
         value_print(out, &v);
+}
+
+/* One side of a comparison: its parts, and what they make. */
+static const char *side_text(Eval *ev, const Ast *e, Env *env, Scope *scope, int digits)
+{
+    Buf b = buf_new(ev->arena), value = buf_new(ev->arena);
+    values_text(ev, &b, e, env, scope);
+    size_t before = diag_count(ev->ctx);
+    Value v = eval(ev, e, env, scope);
+    diag_truncate(ev->ctx, before);
+    if (v.kind == V_NUM)
+        number_text(&value, v.num, digits);
+    else
+        value_print(&value, &v);
+    bool literal = e->kind == AST_NUM || e->kind == AST_QTY || v.kind == V_POISON;
+    bool parts = e->kind == AST_OP || e->kind == AST_PAREN;
+    return literal ? b.s : parts && strcmp(b.s, value.s) ? arena_printf(ev->arena, "%s = %s", b.s, value.s) : value.s;
+}
+
+/* "0.1 + 0.2 = 0.30000000000000004, not 0.3": both sides, with as many digits as they need to differ. */
+const char *expr_sides(Eval *ev, const Ast *e, Env *env, Scope *scope)
+{
+    while (e->kind == AST_PAREN)
+        e = e->kid[0];
+    if (e->kind != AST_OP || (strcmp(e->name, "==") && strcmp(e->name, "!=")))
+        return expr_values(ev, e, env, scope);
+    enum { FEW = 6, ALL = 17 };
+    Buf a = buf_new(ev->arena), b = buf_new(ev->arena);
+    double x = 0, y = 0;
+    size_t before = diag_count(ev->ctx);
+    bool numbers = eval_number(ev, e->kid[0], env, scope, "", &x) && eval_number(ev, e->kid[1], env, scope, "", &y);
+    diag_truncate(ev->ctx, before);
+    number_text(&a, x, FEW);
+    number_text(&b, y, FEW);
+    int digits = numbers && x != y && !strcmp(a.s, b.s) ? ALL : FEW;
+    const char *left = side_text(ev, e->kid[0], env, scope, digits), *right = side_text(ev, e->kid[1], env, scope, digits);
+    return arena_printf(ev->arena, e->name[0] == '!' ? "%s on both sides" : "%s, not %s", left, right);
 }
 
 const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope)
@@ -830,7 +876,8 @@ const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope)
         }
     } else if (e->kind == AST_CALL && e->kid[1]->n) {
         const Ast *first = e->kid[1]->kid[0];
-        buf_printf(&b, "%s = ", expr_text(ev, first));
+        if (first->kind != AST_NUM)
+            buf_printf(&b, "%s = ", expr_text(ev, first));
         values_text(ev, &b, first, env, scope);
     } else {
         values_text(ev, &b, e, env, scope);

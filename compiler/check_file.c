@@ -459,7 +459,8 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
     f->source = source_add(ev->ctx, path, text, n);
     f->text = source_text(ev->ctx, f->source, &n);
     vec_push(ev->arena, &ev->files, f);
-    vec_push(ev->arena, &ev->unit->files, path);
+    if (parent)
+        vec_push(ev->arena, &ev->unit->files, path);
     size_t errors = diag_errors(ev->ctx);
     f->ast = vwn_parse(ev->ctx, f->source);
     if (diag_errors(ev->ctx) == errors) {
@@ -579,7 +580,7 @@ static void contributions(Eval *ev, Diag *d, const Model *m)
     diag_note(ev->ctx, d, "%s", b.s);
 }
 
-static void check_failed(Eval *ev, File *f, const Ast *it, const char *values)
+static void check_failed(Eval *ev, File *f, const Ast *it, Env *env, const char *values)
 {
     const Ast *cond = it->kid[0];
     const char *text = it->kid[1] ? it->kid[1]->name : expr_text(ev, cond);
@@ -590,13 +591,20 @@ static void check_failed(Eval *ev, File *f, const Ast *it, const char *values)
     if (is_near) {
         size_t before = diag_count(ev->ctx);
         double x = 0, y = 0;
-        if (eval_number(ev, cond->kid[1]->kid[0], f->env, NULL, "a", &x) &&
-            eval_number(ev, cond->kid[1]->kid[1], f->env, NULL, "b", &y) && y != 0)
+        if (eval_number(ev, cond->kid[1]->kid[0], env, NULL, "a", &x) &&
+            eval_number(ev, cond->kid[1]->kid[1], env, NULL, "b", &y) && y != 0)
             label = arena_printf(ev->arena, "%s, which is %.1f %% %s %s", values, 100 * fabs(x / y - 1),
                                  x < y ? "below" : "above", expr_text(ev, cond->kid[1]->kid[1]));
         diag_truncate(ev->ctx, before);
     }
     d->labels.v[0].text = label;
+    double x = 0, y = 0;
+    size_t before = diag_count(ev->ctx);
+    if (cond->kind == AST_OP && !strcmp(cond->name, "==") && eval_number(ev, cond->kid[0], env, NULL, "", &x) &&
+        eval_number(ev, cond->kid[1], env, NULL, "", &y) && fabs(x - y) <= 1e-9 * fabs(y))
+        diag_help(ev->ctx, d, "numbers are rounded to 53 binary digits; compare with `near(%s, %s, 1e-9)`",
+                  expr_text(ev, cond->kid[0]), expr_text(ev, cond->kid[1]));
+    diag_truncate(ev->ctx, before);
     if (f->model && (mentions(cond, "params") || mentions(cond, "stored_params"))) {
         contributions(ev, d, f->model);
         diag_help(ev->ctx, d, "`vwn params %s` prints every tensor", f->path);
@@ -617,9 +625,9 @@ void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where)
         return;
     } else {
         r.state = v.num != 0 ? CHECK_TRUE : CHECK_FALSE;
-        r.values = expr_values(ev, it->kid[0], env, NULL);
+        r.values = v.num != 0 ? expr_values(ev, it->kid[0], env, NULL) : expr_sides(ev, it->kid[0], env, NULL);
         if (r.state == CHECK_FALSE)
-            check_failed(ev, f, it, r.values);
+            check_failed(ev, f, it, env, r.values);
     }
     vec_push(ev->arena, &ev->unit->check, r);
 }

@@ -141,6 +141,56 @@ static Env *grown_env(Eval *ev, File *f, File *after)
     return env;
 }
 
+static const Param *param_at(const Model *m, Name path)
+{
+    for (size_t i = 0; i < m->param.n; i++)
+        if (m->param.v[i].path == path)
+            return &m->param.v[i];
+    return NULL;
+}
+
+/* The first weight that the step would cut or drop; NULL when all of them stay. */
+static const Param *shrinks(const Model *before, const Model *after)
+{
+    for (size_t i = 0; i < before->param.n; i++) {
+        const Param *had = &before->param.v[i], *now = param_at(after, had->path);
+        if (!now)
+            return had;
+        for (uint8_t k = 0; k < had->shape.rank && had->shape.rank == now->shape.rank; k++)
+            if (now->shape.d[k].n < had->shape.d[k].n)
+                return had;
+    }
+    return NULL;
+}
+
+/* Points at the let that got smaller, if there is one. */
+static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, File *after)
+{
+    const Param *p = shrinks(g->before, g->after), *now = p ? param_at(g->after, p->path) : NULL;
+    if (!p)
+        return;
+    Diag *d = NULL;
+    for (uint32_t i = 0; !d && i < it->kid[2]->n; i++) {
+        const Ast *let = it->kid[2]->kid[i];
+        Binding *a = let->kind == AST_LET ? map_get(&was->names, (uintptr_t)let->name) : NULL;
+        Binding *b = a ? map_get(&after->names, (uintptr_t)let->name) : NULL;
+        Value x = b ? binding_get(ev, a, NULL) : v_none(), y = b ? binding_get(ev, b, NULL) : v_none();
+        if (x.kind == V_NUM && y.kind == V_NUM && y.num < x.num)
+            d = err(ev, "E0705", let->span, "growth only adds", "`%s` would shrink from %s to %s", let->name,
+                    value_text(ev, &x), value_text(ev, &y));
+    }
+    if (!d)
+        d = err(ev, "E0705", g->span, "growth only adds", "`%s` would %s", p->path, now ? "shrink" : "disappear");
+    Buf b = buf_new(ev->arena);
+    buf_printf(&b, "%s ", p->path);
+    shape_print(&b, &p->shape);
+    buf_puts(&b, now ? " would become " : " would be lost");
+    if (now)
+        shape_print(&b, &now->shape);
+    diag_note(ev->ctx, d, "%s", b.s);
+    diag_help(ev->ctx, d, "for a smaller model start a new run");
+}
+
 static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
 {
     const Ast *items = it->kid[2];
@@ -164,6 +214,8 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         return NULL;
     File *after = file_again(ev, target, o, n);
     g.after = build_model(ev, after);
+    if (g.after)
+        only_adds(ev, it, &g, target, after);
     if (g.after) {
         Env *env = grown_env(ev, f, after);
         for (uint32_t i = 0; items && i < items->n; i++)

@@ -184,8 +184,79 @@ static void tie_with_wide_state(Eval *ev, Builder *b)
     }
 }
 
+static void sublayer_unused(Eval *ev, Builder *b)
+{
+    if (!b->unapplied.file || lint_allowed(b->file, "sublayer_unused"))
+        return;
+    Diag *d = diag_warning(ev->ctx, "W0305", "sublayer_unused", b->unapplied, "", "the connection never applies this sublayer");
+    diag_note(ev->ctx, d, "it has no weights in this model and changes nothing");
+    diag_help(ev->ctx, d, "apply `f` in `step` of the connection, or switch the sublayer off with `/-`");
+}
+
+/* An argument may be read in one application and not in another: only never is said. */
+static void argument_unused(Eval *ev, Builder *b)
+{
+    enum { MOST = 1 << 14 };
+    if (lint_allowed(b->file, "argument_unused") || b->given.n > MOST)
+        return;
+    Map used;
+    map_init(&used, ev->arena);
+#define PLACE(s) ((uintptr_t)(s).file << 32 | (s).lo)
+    for (size_t i = 0; i < b->given.n; i++)
+        if (b->given.v[i]->used)
+            *map_at(&used, PLACE(b->given.v[i]->arg_span)) = b;
+    for (size_t i = 0; i < b->given.n; i++) {
+        Binding *bd = b->given.v[i];
+        if ((bd->value.kind != V_BLOCK && bd->value.kind != V_SUB) || map_get(&used, PLACE(bd->arg_span)))
+            continue;
+        *map_at(&used, PLACE(bd->arg_span)) = b;
+        Diag *d = diag_warning(ev->ctx, "W0306", "argument_unused", bd->arg_span, "", "nothing applies this block: `%s` is not looked at here",
+                               bd->name);
+        diag_note(ev->ctx, d, "another argument switches it off, or the block has no use for it");
+        diag_help(ev->ctx, d, "leave it out, or set what switches it on");
+    }
+#undef PLACE
+}
+
+/* Labels of next-token prediction stand in the sequence itself, one place ahead. */
+static void sees_the_answer(Eval *ev, Builder *b)
+{
+    bool tokens = false, labels = false;
+    for (size_t i = 0; i < b->g->ext.n; i++) {
+        const Ext *x = &b->g->ext.v[i];
+        tokens |= x->kind == EXT_INPUT && !strcmp(x->name, "tokens");
+        labels |= x->kind == EXT_INPUT && !strcmp(x->name, "labels") && x->shape.rank == 2;
+    }
+    if (!tokens || !labels || lint_allowed(b->file, "sees_the_answer"))
+        return;
+    for (size_t i = 1; i < b->g->node.n; i++) {
+        const Node *n = &b->g->node.v[i];
+        if (n->op != OP_SDPA || (n->a.i & 1))
+            continue;
+        Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), "every position sees the ones behind it",
+                               "with `mask = full` a model that predicts the next token sees it");
+        Attribute *mask = scope_find(b->root, name_str(ev->ctx, "mask"), NULL);
+        if (mask && mask->expr->kind == AST_ID && !strcmp(mask->expr->name, "full"))
+            diag_label(ev->ctx, d, mask->span, "the mask of the model");
+        diag_help(ev->ctx, d, "write `mask = causal`");
+        return;
+    }
+}
+
+static void empty_loop(Eval *ev, Builder *b)
+{
+    if (!b->empty_loop.file || lint_allowed(b->file, "empty_loop"))
+        return;
+    Diag *d = diag_warning(ev->ctx, "W0308", "empty_loop", b->empty_loop, "no values", "this loop runs over nothing: the model lacks what stands in it");
+    diag_help(ev->ctx, d, "a range counts up and includes both ends: `1..4` has four values, `1..0` none");
+}
+
 void lint_model(Eval *ev, Builder *b)
 {
+    sublayer_unused(ev, b);
+    argument_unused(ev, b);
+    sees_the_answer(ev, b);
+    empty_loop(ev, b);
     dead_weights(ev, b);
     head_dim_unaligned(ev, b);
     vocab_not_padded(ev, b);
@@ -199,6 +270,8 @@ static bool names_it(const Ast *e, Name name)
 {
     if ((e->kind == AST_ID || e->kind == AST_PATH) && e->name == name)
         return true;
+    if (e->kind == AST_STR && strchr(e->name, '{') && strstr(e->name, name))
+        return true; /* in braces: the texts of checks */
     if (e->kind == AST_NODE && e->kid[1]) { /* `embed LABEL` is the block embed_LABEL */
         size_t n = strlen(e->kid[0]->name);
         if (!strncmp(name, e->kid[0]->name, n) && name[n] == '_' && !strcmp(name + n + 1, e->kid[1]->name))
@@ -210,19 +283,47 @@ static bool names_it(const Ast *e, Name name)
     return false;
 }
 
+static bool is_let(const Ast *it)
+{
+    return it->kind == AST_LET || it->kind == AST_BLOCK;
+}
+
+/* Lets and blocks among `items` that no other of them names. */
+static void unused_among(Eval *ev, const Ast *items)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        bool used = !is_let(it);
+        for (uint32_t k = 0; !used && k < items->n; k++)
+            used = k != i && names_it(items->kid[k], it->name);
+        if (used)
+            continue;
+        Diag *d = diag_warning(ev->ctx, "W0101", "unused_let", it->name_span, "nothing reads it", "`%s` is never used",
+                               it->name);
+        diag_help(ev->ctx, d, "delete it, or put `/-` in front of it");
+    }
+}
+
+/* The lets in the body of every block and in the model. */
+static void unused_inside(Eval *ev, const Ast *e)
+{
+    const Ast *body = e->kind == AST_BLOCK ? e->kid[3] : e->kind == AST_NODE ? e->kid[2] : NULL;
+    bool methods = false;
+    for (uint32_t i = 0; body && i < body->n; i++) /* open, step and close are called by name from outside */
+        methods |= body->kid[i]->kind == AST_BLOCK && !strcmp(body->kid[i]->name, "step");
+    if (body && !methods)
+        unused_among(ev, body);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && e->kind != AST_OFF)
+            unused_inside(ev, e->kid[i]);
+}
+
 void lint_unused(Eval *ev, File *f)
 {
     if ((!f->model_ast && !f->train_ast) || lint_allowed(f, "unused_let"))
         return;
-    for (uint32_t i = 0; i < f->ast->n; i++) {
-        const Ast *let = f->ast->kid[i];
-        bool used = let->kind != AST_LET;
-        for (uint32_t k = 0; !used && k < f->ast->n; k++)
-            used = k != i && names_it(f->ast->kid[k], let->name);
-        if (used)
-            continue;
-        Diag *d = diag_warning(ev->ctx, "W0101", "unused_let", let->name_span, "nothing reads it", "`%s` is never used",
-                               let->name);
-        diag_help(ev->ctx, d, "delete the line, or put `/-` in front of it");
-    }
+    unused_among(ev, f->ast);
+    for (uint32_t i = 0; i < f->ast->n; i++)
+        if (f->ast->kid[i]->kind == AST_BLOCK || f->ast->kid[i] == f->model_ast)
+            unused_inside(ev, f->ast->kid[i]);
 }

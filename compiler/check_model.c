@@ -327,6 +327,7 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
 {
     Node1 *n = self;
     (void)at;
+    ev->build->applied++;
     if (!reads_width(n, &h))
         return v_poison();
     Value x = scope_norm(n, "pre_norm", h);
@@ -419,6 +420,7 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     Sub *sub = NEW(ev->arena, Sub);
     *sub = (Sub){fn, self};
     Value x[2] = {*w->state, {.kind = V_SUB, .sub = sub}};
+    int64_t applied = b->applied;
     Arg k = {.name = name_str(ev->ctx, "k"), .value = v_num((double)++b->sublayers), .span = at};
     Value out = block_method(ev, c, name_str(ev->ctx, "step"), &k, 1, x, 2,
                              name_printf(ev->ctx, "%s.connection", scope->path), scope, at);
@@ -430,6 +432,8 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
         diag_related(ev->ctx, d, c->def->ast->name_span, "`%s` is defined here", c->def->ast->name);
         out = v_poison();
     }
+    if (out.kind == V_TENSOR && b->applied == applied && !b->unapplied.file)
+        b->unapplied = at;
     *w->state = out.kind == V_TENSOR ? out : v_poison();
 }
 
@@ -605,6 +609,23 @@ static void do_attribute(Walk *w, const Ast *it)
     suggest(ev, d, key, names, COUNT_OF(scope_names), it->kid[0]->span);
 }
 
+/* `for layer in 1..L` with L = 0 is a model without layers, with L below 0 a mistake. */
+static bool loop_may_be_empty(Walk *w, const Ast *range)
+{
+    double low = 1, high = 0;
+    bool known = range->kind == AST_RANGE && eval_number(w->ev, range->kid[0], w->env, w->scope, "start", &low) &&
+                 eval_number(w->ev, range->kid[1], w->env, w->scope, "end", &high);
+    if (known && high < 0 && low >= 0) {
+        err(w->ev, "E0208", range->kid[1]->span, arena_printf(w->ev->arena, "this is %.6g", high),
+            "a model cannot have a negative number of layers");
+        *w->state = v_poison();
+        return false;
+    }
+    if (!w->ev->build->empty_loop.file)
+        w->ev->build->empty_loop = range->span;
+    return true;
+}
+
 static void do_for(Walk *w, const Ast *it)
 {
     Eval *ev = w->ev;
@@ -618,6 +639,8 @@ static void do_for(Walk *w, const Ast *it)
     enum { MOST = 4096 };
     if (range.list->n > MOST)
         limit(ev, it->kid[0]->span, "layers", MOST);
+    if (!range.list->n && !loop_may_be_empty(w, it->kid[0]))
+        return;
     for (size_t i = 0; i < range.list->n; i++) {
         Walk inner = *w;
         inner.env = env_bind(ev, w->env, it->name, range.list->v[i], it->name_span);

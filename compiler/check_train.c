@@ -123,7 +123,7 @@ static Value attr_bool(Attrs *a, const TrainAttr *t)
 
 static const double MOST_STEPS = 1e15;
 
-static void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
+void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
 {
     Diag *d = err(ev, "E0201", at, "", "`%s` needs a unit", what);
     if (d->labels.n)
@@ -176,8 +176,15 @@ static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const T
     return true;
 }
 
+static bool written_share(Eval *ev, Span at)
+{
+    size_t n;
+    const char *text = source_text(ev->ctx, at.file, &n);
+    return at.hi > at.lo && text[at.hi - 1] == '%';
+}
+
 /* A length of time as steps: an expression, since epochs are known only with the data. */
-static const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t)
+const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t)
 {
     Arena *a = ev->arena;
     double per_step = (double)t->batch_seqs * (double)t->context;
@@ -189,8 +196,17 @@ static const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *w
     }
     if (v->kind == V_NUM && v->num >= 0 && v->num <= 1)
         return v->num == 0 ? host_const(a, 0) : host_op(a, HO_MUL, host_const(a, v->num), host_var(a, HV_LENGTH), NULL);
+    if (v->kind == V_NUM && written_share(ev, at)) {
+        err(ev, "E0208", at, "", "`%s` cannot be more than the whole run", what);
+        return NULL;
+    }
     if (v->kind == V_NUM) {
         no_unit(ev, at, what, v->num, t, "`2000 steps`, `100M tokens` or a share such as `1%`");
+        return NULL;
+    }
+    if (v->kind == V_QTY && !strcmp(v->word, "epoch") && t->length_epochs <= 0) {
+        Diag *d = err(ev, "E0201", at, "", "`%s` can be counted in epochs only where `length` is", what);
+        diag_help(ev->ctx, d, "write it in steps, tokens or seqs, or as a share of the run such as `1%%`");
         return NULL;
     }
     if (v->kind == V_QTY && !strcmp(v->word, "step"))
@@ -199,7 +215,7 @@ static const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *w
         return host_const(a, v->num / per_step);
     if (v->kind == V_QTY && !strcmp(v->word, "seq"))
         return host_const(a, v->num / (double)t->batch_seqs);
-    if (v->kind == V_QTY && !strcmp(v->word, "epoch") && t->length_epochs > 0)
+    if (v->kind == V_QTY && !strcmp(v->word, "epoch"))
         return host_op(a, HO_MUL, host_const(a, v->num / t->length_epochs), host_var(a, HV_LENGTH), NULL);
     if (v->kind != V_POISON)
         err(ev, "E0201", at, "", "`%s` is a length of training: steps, tokens, epochs or a share", what);
@@ -211,176 +227,26 @@ static bool to_count(Attrs *a, const TrainAttr *at, const Train *t, int64_t *ste
     Value v = attr_value(a, at);
     const HostExpr *e = v.kind == V_NUM ? NULL : steps_of(a->ev, &v, at->expr->span, at->name, t);
     double x = 0;
-    if (v.kind == V_NUM)
+    if (v.kind == V_NUM && written_share(a->ev, at->expr->span)) {
+        Diag *d = err(a->ev, "E0201", at->expr->span, "", "`%s` is a number of steps, not a share of the run", at->name);
+        if (t->length_steps > 0)
+            diag_help(a->ev->ctx, d, "of %lld steps that is `%.0f steps`", (long long)t->length_steps,
+                      fmax(1, rint(v.num * (double)t->length_steps)));
+    } else if (v.kind == V_NUM) {
         no_unit(a->ev, at->expr->span, at->name, v.num, t, "`250 steps`");
+    }
     if (!e)
         return false;
-    if (!host_is_const(e, &x) || x < 1 || x > MOST_STEPS) {
-        err(a->ev, "E0206", at->expr->span, "", "`%s` must be at least one step", at->name);
+    if (!host_is_const(e, &x)) {
+        err(a->ev, "E0206", at->expr->span, "", "`%s` must be known before the run: steps, tokens or seqs", at->name);
+        return false;
+    }
+    if (x < 1 || x > MOST_STEPS) {
+        err(a->ev, "E0208", at->expr->span, "", "`%s` must be at least one step and at most %.0e, got %.6g", at->name, MOST_STEPS, x);
         return false;
     }
     *steps = (int64_t)fmax(1, rint(x));
     return true;
-}
-
-/* ---- schedules ---- */
-
-typedef struct Sched {
-    Eval *ev;
-    const Record *r;
-    const Train *train;
-    bool bad;
-} Sched;
-
-static const Field *field(const Sched *s, const char *name)
-{
-    for (size_t i = 0; i < s->r->n; i++)
-        if (s->r->field[i].name && !strcmp(s->r->field[i].name, name))
-            return &s->r->field[i];
-    return NULL;
-}
-
-static const HostExpr *sched_number(Sched *s, const char *name, double fallback)
-{
-    const Field *f = field(s, name);
-    if (!f || f->value->kind == V_NONE)
-        return host_const(s->ev->arena, fallback);
-    const HostExpr *e = to_host(s->ev, f->value);
-    if (!e) {
-        err(s->ev, "E0206", f->span, "", "`%s` must be a number", name);
-        s->bad = true;
-    }
-    return e;
-}
-
-static const HostExpr *sched_steps(Sched *s, const char *name, const HostExpr *fallback)
-{
-    const Field *f = field(s, name);
-    if (!f || f->value->kind == V_NONE)
-        return fallback;
-    const HostExpr *e = steps_of(s->ev, f->value, f->span, name, s->train);
-    s->bad |= !e;
-    return e;
-}
-
-#define H2(op, x, y) host_op(a, op, x, y, NULL)
-
-/* (step + 1) / warmup while step < warmup, then `rest`; linear warm-up to the value at its end. */
-static const HostExpr *warmed(Arena *a, const HostExpr *warmup, const HostExpr *at_end, const HostExpr *rest)
-{
-    const HostExpr *step = host_var(a, HV_STEP), *one = host_const(a, 1);
-    const HostExpr *ramp = H2(HO_MUL, at_end, H2(HO_DIV, H2(HO_ADD, step, one), H2(HO_MAX, warmup, one)));
-    return host_op(a, HO_IF, H2(HO_LT, step, warmup), ramp, rest);
-}
-
-/* How far the run is between two steps, within 0..1. */
-static const HostExpr *between(Arena *a, const HostExpr *from, const HostExpr *to)
-{
-    const HostExpr *one = host_const(a, 1), *zero = host_const(a, 0);
-    const HostExpr *x = H2(HO_DIV, H2(HO_SUB, host_var(a, HV_STEP), from), H2(HO_MAX, H2(HO_SUB, to, from), one));
-    return H2(HO_MIN, H2(HO_MAX, x, zero), one);
-}
-
-static const HostExpr *power_schedule(Sched *s, Arena *a, const HostExpr *peak, const HostExpr *warmup)
-{
-    /* min(peak, scale * tokens^exponent), tokens counted to the step's end. */
-    if (!field(s, "scale")) {
-        Diag *d = err(s->ev, "E0104", s->r->span, "missing `scale`", "`power` needs `scale`");
-        diag_note(s->ev->ctx, d, "lr = min(peak, scale * tokens ^ exponent)");
-        s->bad = true;
-        return NULL;
-    }
-    const HostExpr *scale = sched_number(s, "scale", 1), *exponent = sched_number(s, "exponent", 0);
-    if (s->bad)
-        return NULL;
-    const HostExpr *per_step = host_const(a, (double)s->train->batch_seqs * (double)s->train->context);
-    const HostExpr *step1 = H2(HO_ADD, host_var(a, HV_STEP), host_const(a, 1));
-    const HostExpr *now = H2(HO_MIN, peak, H2(HO_MUL, scale, H2(HO_POW, H2(HO_MUL, per_step, step1), exponent)));
-    const HostExpr *end = H2(HO_MAX, warmup, host_const(a, 1));
-    const HostExpr *at_end = H2(HO_MIN, peak, H2(HO_MUL, scale, H2(HO_POW, H2(HO_MUL, per_step, end), exponent)));
-    return warmed(a, warmup, at_end, now);
-}
-
-static const HostExpr *spec_schedule(Sched *s)
-{
-    Arena *a = s->ev->arena;
-    const char *name = s->r->name;
-    const HostExpr *length = host_var(a, HV_LENGTH), *one = host_const(a, 1);
-    const HostExpr *peak = sched_number(s, "peak", 0), *floor_ = sched_number(s, "floor", 0);
-    const HostExpr *warmup = sched_steps(s, "warmup", host_const(a, 0)), *total = sched_steps(s, "total", length);
-    if (s->bad)
-        return NULL;
-    if (!strcmp(name, "constant"))
-        return warmed(a, warmup, peak, peak);
-    if (!strcmp(name, "power"))
-        return power_schedule(s, a, peak, warmup);
-    const HostExpr *span = H2(HO_SUB, peak, floor_), *rest;
-    if (!strcmp(name, "cosine")) {
-        const HostExpr *angle = H2(HO_MUL, host_const(a, acos(-1)), between(a, warmup, total));
-        const HostExpr *half = H2(HO_MUL, host_const(a, 0.5), H2(HO_ADD, one, host_op(a, HO_COS, angle, NULL, NULL)));
-        rest = H2(HO_ADD, floor_, H2(HO_MUL, span, half));
-    } else if (!strcmp(name, "linear")) {
-        rest = H2(HO_SUB, peak, H2(HO_MUL, span, between(a, warmup, total)));
-    } else if (!strcmp(name, "wsd")) {
-        const HostExpr *decay = sched_steps(s, "decay", NULL);
-        if (s->bad || !decay)
-            return NULL;
-        rest = H2(HO_SUB, peak, H2(HO_MUL, span, between(a, H2(HO_SUB, total, decay), total)));
-    } else {
-        Diag *d = err(s->ev, "E0206", s->r->span, "", "`%s` is not a schedule", name);
-        diag_help(s->ev->ctx, d, "schedules are constant, linear, cosine, power and wsd");
-        return NULL;
-    }
-    return warmed(a, warmup, peak, rest);
-}
-
-const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train)
-{
-    const HostExpr *e = to_host(ev, v);
-    double x;
-    if (e && host_is_const(e, &x) && x < 0) {
-        err(ev, "E0208", at, "", "a learning rate must not be negative");
-        return NULL;
-    }
-    if (e)
-        return e;
-    if (v->kind == V_SPEC) {
-        Sched s = {.ev = ev, .r = v->record, .train = train};
-        return spec_schedule(&s);
-    }
-    if (v->kind != V_POISON)
-        err(ev, "E0206", at, "", "a learning rate is a number, a run-time expression or a schedule, got %s", value_kind_name(v));
-    return NULL;
-}
-
-/* `lr = linear(...)` means the schedule here, although `linear` is a block elsewhere; `constant(1e-3)`
- * gives its peak by position. */
-static Value schedule_call(Attrs *a, const TrainAttr *t)
-{
-    Eval *ev = a->ev;
-    const Ast *e = t->expr;
-    bool named = e->kind == AST_CALL && e->kid[0]->kind == AST_ID;
-    if (!named || (strcmp(e->kid[0]->name, "linear") && strcmp(e->kid[0]->name, "constant")))
-        return attr_value(a, t);
-    static const Prim linear = {"linear", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec, "", 0, false};
-    static const Prim constant = {"constant", "peak: any, warmup: any = 0", prim_spec, "", 0, false};
-    return prim_call(ev, e->kid[0]->name[0] == 'l' ? &linear : &constant, e, t->env, NULL);
-}
-
-static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t, const Train *train)
-{
-    if (lint_allowed(f, "lr_never_decays"))
-        return;
-    const Record *r = v->kind == V_SPEC ? v->record : NULL;
-    Sched s = {.ev = a->ev, .r = r, .train = train};
-    const Field *total = r ? field(&s, "total") : NULL;
-    double x;
-    const HostExpr *e = total && total->value->kind != V_NONE ? sched_steps(&s, "total", NULL) : NULL;
-    if (!e || !host_is_const(e, &x) || train->length_steps < 0 || x <= (double)train->length_steps + 0.5)
-        return;
-    Diag *d = diag_warning(a->ev->ctx, "W0601", "lr_never_decays", t->expr->span, "", "the schedule is longer than the run: %.0f of %lld steps",
-                           x, (long long)train->length_steps);
-    diag_help(a->ev->ctx, d, "write `total = length`, or leave `total` out");
 }
 
 /* ---- optimizer ---- */
@@ -558,11 +424,8 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
     attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
     const TrainAttr *lr = attrs_need(&a, "lr", "for example `lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%)`");
     if (lr) {
-        Value v = schedule_call(&a, lr);
-        o->lr = schedule(ev, &v, lr->expr->span, t);
+        o->lr = schedule_of(&a, f, lr, t);
         o->lr_span = lr->expr->span;
-        if (o->lr)
-            lint_schedule(&a, f, &v, lr, t);
     }
     double decay = attr_number(&a, "weight_decay", NAN);
     for (size_t i = 0; i < n; i++) {
@@ -706,6 +569,11 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)
             to_count(&a, every, t, slot);
+        bool never = every && t->length_steps > 0 && *slot > t->length_steps;
+        if (never && kind[0] == 'e' && !lint_allowed(f, "eval_never")) {
+            Diag *d = diag_warning(ev->ctx, "W0604", "eval_never", every->expr->span, "", "the run ends before its first evaluation");
+            diag_note(ev->ctx, d, "it has %lld steps, `every` is %lld", (long long)t->length_steps, (long long)*slot);
+        }
         if (kind[0] == 'e') {
             t->eval_batches = attr_count(&a, "batches", 10);
             const TrainAttr *d = attrs_get(&a, "data");

@@ -26,4 +26,11 @@ const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help); /* fi
 Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
 void attrs_close(Attrs *a, const char *known); /* files E0101 for what nothing asked for */
 
+/* E0201: a number where a quantity is needed. */
+void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);
+/* A length of training in steps; NULL when a message was filed. */
+const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t);
+/* The attribute `lr`: a number, a run-time expression or a schedule (check_schedule.c). */
+const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
+
 #endif

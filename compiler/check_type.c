@@ -192,6 +192,10 @@ Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, c
     else
         v = eval(ev, e, env, scope);
     Span at = e->span;
+    bool inherited = e->kind == AST_FIELD && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "scope");
+    Attribute *set = inherited ? scope_find(scope, e->name, NULL) : NULL;
+    if (set)
+        at = set->expr->span;
     if (v.kind == V_HOST && type->kind == AST_ID && (!strcmp(type->name, "dim") || !strcmp(type->name, "int"))) {
         const Ast *h = find_host(ev, e, env);
         if (h) {

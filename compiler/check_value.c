@@ -153,13 +153,22 @@ static void print_block(Buf *out, const BlockValue *b)
     buf_putc(out, ')');
 }
 
+static bool unit_has_plural(const char *unit)
+{
+    static const char *const counted[] = {"step", "token", "seq", "image", "epoch"};
+    for (size_t i = 0; i < COUNT_OF(counted); i++)
+        if (!strcmp(unit, counted[i]))
+            return true;
+    return false;
+}
+
 void value_print(Buf *out, const Value *v)
 {
     switch (v->kind) {
     case V_NUM: buf_number(out, v->num); break;
     case V_QTY:
         buf_number(out, v->num);
-        buf_printf(out, " %s%s", v->word, strchr("hms", v->word[0]) && strlen(v->word) < 4 ? "" : "s");
+        buf_printf(out, " %s%s", v->word, unit_has_plural(v->word) && v->num != 1 ? "s" : "");
         break;
     case V_REL:
         buf_number(out, v->num);

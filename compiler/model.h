@@ -163,7 +163,7 @@ typedef struct Unit {
     VEC(GrowStep) grow;
     VEC(SweepPlan) sweep;
     VEC(LetInfo) let;
-    VEC(const char *) files;    /* every file read, for "Checking a (+ b, c)" */
+    VEC(const char *) files;    /* every file imported, for "Checking a (+ b, c)" */
     VEC(const char *) disabled; /* items switched off by /- : "gpt.vwn:12:5 attention local" */
     const char **set;           /* the overrides it was checked with, "PATH=EXPR" */
     size_t n_set;
