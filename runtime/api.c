@@ -209,11 +209,14 @@ static Status new_unit(void *user)
 vwn_status vwn_check(vwn_context *context, const vwn_file_options *file, vwn_unit **unit)
 {
     CheckCall c = {.context = context, .file = file};
+    double began = clock_seconds();
     size_t from = diag_count(context->ctx);
     vwn_status st = run(context, new_unit, &c);
     *unit = c.unit;
     if (st == VWN_OK)
         st = run(context, check_body, &c);
+    if (c.unit)
+        c.unit->check_seconds = clock_seconds() - began;
     deny(context->ctx, file, from);
     return st == VWN_OK || st == VWN_INPUT ? (vwn_status)status_of(context->ctx, from) : st;
 }
@@ -616,6 +619,14 @@ static Status train_body(void *user)
     return train_unit(c->context, c->unit->unit, c->how, &hooks);
 }
 
+static Status bench_body(void *user)
+{
+    RunCall *c = user;
+    if (!c->unit->unit)
+        return ST_INPUT;
+    return bench_unit(c->context, c->unit->unit, c->unit->check_seconds, c->how, c->out, &hooks);
+}
+
 static Status eval_body(void *user)
 {
     RunCall *c = user;
@@ -633,6 +644,16 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
     vwn_train_options plain = {0};
     RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain};
     return run(unit->context, train_body, &c);
+}
+
+vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out)
+{
+    vwn_bench_options plain = {0};
+    RunCall c = {.context = unit->context,
+                 .unit = unit,
+                 .how = how ? how : &plain,
+                 .out = out};
+    return run(unit->context, bench_body, &c);
 }
 
 vwn_status vwn_eval(vwn_context *context, const vwn_eval_options *how, const vwn_writer *out)

@@ -13,7 +13,8 @@ typedef struct Module Module; /* the compiled kernels of one plan */
 
 typedef struct BuildReport {
     int kernels, cached, compiled;
-    double seconds;
+    double seconds;      /* of the backend: finding or compiling them */
+    double plan_seconds; /* simplifying and planning, before it */
     char why[512];  /* of a failure: the failed call, the kernel, the compiler's first error line */
     char note[256]; /* said once per backend: the kernel cache is not used or not written, and why */
 } BuildReport;

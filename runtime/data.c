@@ -83,6 +83,8 @@ static void map_shard(Session *s, Shard *x, const char *path)
 static bool shard_unchanged(const Shard *x, char why[WHY])
 {
     struct stat st;
+    if (!x->map)
+        return true; /* drawn, not read */
     if (stat(x->path, &st)) {
         snprintf(why, WHY, "%.300s: %s", x->path, strerror(errno));
         return false;
@@ -340,6 +342,17 @@ static void divide(Data *d, size_t n_train, const DataSpec *spec)
     }
 }
 
+static void open_splits(Session *s, Data *d, const DataOptions *how)
+{
+    Split *both[2] = {&d->train, &d->val};
+    for (int i = 0; i < 2; i++) {
+        both[i]->context = how->context;
+        both[i]->vocab = how->vocab;
+        both[i]->range = NEW_ARRAY(s->arena, Range, d->n);
+        both[i]->name = i ? "validation text" : "training text";
+    }
+}
+
 Data *data_open(Session *s, const DataOptions *how)
 {
     Data *d = NEW(s->arena, Data);
@@ -351,14 +364,45 @@ Data *data_open(Session *s, const DataOptions *how)
     else
         ctx_raise(s->ctx, ST_INPUT, "the file names no `data`");
     check_vocab(s, how, d->tokenizer);
-    Split *both[2] = {&d->train, &d->val};
-    for (int i = 0; i < 2; i++) {
-        both[i]->context = how->context;
-        both[i]->vocab = how->vocab;
-        both[i]->range = NEW_ARRAY(s->arena, Range, d->n);
-        both[i]->name = i ? "validation text" : "training text";
-    }
+    open_splits(s, d, how);
     divide(d, n_train, how->spec);
+    return d;
+}
+
+bool data_is_there(Session *s, const DataSpec *spec)
+{
+    if (spec->kind == DATA_TEXT_FILE)
+        return access(join(s->arena, spec->folder, spec->path), F_OK) == 0;
+    if (spec->kind != DATA_TOKEN_FILES)
+        return false;
+    glob_t found = {0};
+    int failed = glob(pattern_of(s->arena, spec->folder, spec->path), 0, NULL, &found);
+    globfree(&found);
+    return !failed;
+}
+
+static uint64_t mix64(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+Data *data_synthetic(Session *s, const DataOptions *how)
+{
+    enum { WINDOWS = 256 };
+    Data *d = NEW(s->arena, Data);
+    Shard *x = d->shard = NEW(s->arena, Shard);
+    d->n = 1;
+    d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_FILE);
+    x->path = "synthetic tokens";
+    x->tokens = WINDOWS * how->context;
+    x->ids = NEW_ARRAY(s->arena, uint32_t, (size_t)x->tokens);
+    uint64_t below = how->vocab > 0 ? (uint64_t)how->vocab : 256;
+    for (int64_t i = 0; i < x->tokens; i++)
+        x->ids[i] = (uint32_t)(mix64((uint64_t)i) % below);
+    open_splits(s, d, how);
+    add_range(&d->train, x, 0, x->tokens);
     return d;
 }
 
@@ -372,13 +416,6 @@ void split_need_window(Session *s, const Split *split)
 }
 
 /* ---- order ---- */
-
-static uint64_t mix64(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
 
 uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i)
 {

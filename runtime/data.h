@@ -48,6 +48,11 @@ typedef struct DataOptions {
 } DataOptions;
 Data *data_open(Session *s, const DataOptions *how);
 /* Raises ST_ENVIRONMENT when a split has no window. */
+/* Whether the files that `spec` names exist at all. */
+bool data_is_there(Session *s, const DataSpec *spec);
+/* Tokens drawn at random, below `how->vocab`, instead of files: what a step costs does not depend on
+ * them. They are the same in every run. */
+Data *data_synthetic(Session *s, const DataOptions *how);
 void split_need_window(Session *s, const Split *split);
 
 /* Which files, of which size and content (first and last block): one JSON array. */

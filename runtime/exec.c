@@ -13,6 +13,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <time.h>
 
 typedef struct Call { /* a launch with its arguments in memory */
     const Launch *launch;
@@ -38,6 +39,7 @@ struct Program {
     void *memory; /* the arena, or NULL: the store's */
     uint64_t generation;
     bool shared;
+    double *watch; /* seconds of each launch, added up over runs; NULL: not timed */
     /* in the reference evaluator */
     RefBinding *bind;
     Arena *ref; /* results of the last run */
@@ -196,6 +198,7 @@ static Status build_guarded(Program *p, const Graph *g, bool no_fusion, BuildRep
     if (!CTX_TRY(ctx, &guard))
         return fail(p, ctx->raised, "%s", ctx->message);
     p->arena = arena_new(ctx);
+    double began = clock_seconds();
     p->graph = graph_simplify(g, p->arena);
     graph_verify(p->graph);
     Status status = bind_exts(p);
@@ -204,7 +207,9 @@ static Status build_guarded(Program *p, const Graph *g, bool no_fusion, BuildRep
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
         prepare_calls(p);
+        double planned = clock_seconds() - began;
         status = build_on_backend(p, report);
+        report->plan_seconds = planned; /* the backend has filled in the rest */
     } else if (status == ST_OK) {
         bind_reference(p);
     }
@@ -304,6 +309,23 @@ static Status run_call(Program *p, const Call *c)
     return ST_BUG;
 }
 
+/* As the loop of run_on_backend, with the time of each launch; the device is waited for. */
+static Status run_watched(Program *p)
+{
+    Backend *b = p->store->backend;
+    Status status = ST_OK;
+    double before = clock_seconds();
+    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+        status = run_call(p, &p->call[i]);
+        if (status == ST_OK)
+            status = b->ops->sync(b);
+        double after = clock_seconds();
+        p->watch[i] += after - before;
+        before = after;
+    }
+    return status;
+}
+
 static Status run_on_backend(Program *p, const RunArgs *args)
 {
     Backend *b = p->store->backend;
@@ -311,8 +333,8 @@ static Status run_on_backend(Program *p, const RunArgs *args)
     if (p->generation != p->store->generation)
         resolve_addresses(p);
     fill_in(p, args);
-    Status status = ST_OK;
-    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++)
+    Status status = p->watch ? run_watched(p) : ST_OK;
+    for (size_t i = 0; !p->watch && status == ST_OK && i < p->plan->n_launch; i++)
         status = run_call(p, &p->call[i]);
     if (status == ST_OK)
         status = b->ops->sync(b);
@@ -351,6 +373,18 @@ Status program_run(Program *p, const RunArgs *args)
     Status status = p->store->backend ? run_on_backend(p, args) : run_reference(p, args);
     p->has_run = status == ST_OK;
     return status;
+}
+
+void program_watch(Program *p, double *seconds)
+{
+    p->watch = p->plan ? seconds : NULL;
+}
+
+double clock_seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- results ---- */

@@ -55,6 +55,10 @@ typedef struct RunArgs {
     uint64_t seed, step;     /* random numbers */
 } RunArgs;
 Status program_run(Program *p, const RunArgs *args);
+/* From now on each run adds the seconds of launch i of program_plan() to seconds[i]; NULL: no more.
+ * The array stays the caller's. Without effect in the reference evaluator, which has no launches. */
+void program_watch(Program *p, double *seconds);
+double clock_seconds(void); /* monotonic */
 /* Host-read outputs of the last run. */
 size_t program_results(const Program *p);
 Name program_result_name(const Program *p, size_t i);

@@ -1,10 +1,8 @@
 /* session.c - see session.h. */
-#define _POSIX_C_SOURCE 200809L
 #include "session.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "../compiler/init.h"
 #include "../compiler/optimizer.h"
@@ -109,6 +107,7 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     total->cached += r.cached;
     total->compiled += r.compiled;
     total->seconds += r.seconds;
+    total->plan_seconds += r.plan_seconds;
     return *slot;
 }
 
@@ -225,11 +224,4 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     n.total =
         n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena + n.program;
     return n;
-}
-
-double clock_seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }

@@ -27,6 +27,7 @@ struct vwn_context {
 struct vwn_unit {
     vwn_context *context;
     Unit *unit;
+    double check_seconds; /* that checking it took */
 };
 
 /* What the runtime asks of the compiler besides graphs; vwn_train, vwn_eval and vwn_sample fill
@@ -93,13 +94,13 @@ typedef struct MemoryNeed {
 } MemoryNeed;
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 
-double clock_seconds(void); /* monotonic */
-
-/* ---- the work behind vwn_train, vwn_eval, vwn_sample; they raise ---- */
+/* ---- the work behind vwn_train, vwn_eval, vwn_bench, vwn_sample; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks);
 Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
                    const Hooks *hooks);
+Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
+                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
 Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,
                      const Hooks *hooks);
 

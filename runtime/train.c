@@ -165,7 +165,7 @@ static void run_gradient(Trainer *tr)
     }
 }
 
-static void one_step(Trainer *tr)
+void train_step(Trainer *tr)
 {
     Progress *p = &tr->now;
     train_set_vars(tr);
@@ -284,7 +284,7 @@ static Status train_loop(Trainer *tr)
             save(tr);
             return ST_INTERRUPTED;
         }
-        one_step(tr);
+        train_step(tr);
         between_steps(tr);
     }
     save(tr);

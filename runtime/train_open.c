@@ -30,7 +30,8 @@ static Data *open_data(Trainer *tr, const DataSpec *spec, Tokenizer *known)
 static void open_all_data(Trainer *tr)
 {
     const Train *t = tr->train;
-    tr->data = open_data(tr, &t->data, NULL);
+    if (!tr->data)
+        tr->data = open_data(tr, &t->data, NULL);
     split_need_window(&tr->session, &tr->data->train);
     if (t->eval_every <= 0)
         return;
@@ -331,15 +332,15 @@ static void build_programs(Trainer *tr)
     Session *s = &tr->session;
     const Model *m = tr->model;
     const Train *t = tr->train;
-    BuildReport total = {0};
+    BuildReport *total = &tr->build;
     session_add_params(s, m);
-    tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, &total);
+    tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
     if (tr->parts > 1)
         tr->more =
-            build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, &total);
-    tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, &total);
+            build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
+    tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
     if (tr->eval_split)
-        tr->eval = build(tr, step_evaluate(m, s->arena), "eval", tr->micro, &total);
+        tr->eval = build(tr, step_evaluate(m, s->arena), "eval", tr->micro, total);
     tr->feed = feed_open(s, tr->micro, t->context);
     tr->part = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
     tr->mean = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
@@ -348,11 +349,11 @@ static void build_programs(Trainer *tr)
         tr->eval_mean = NEW_ARRAY(s->arena, double, program_results(tr->eval) + 1);
         tr->eval_loss = result_index(tr->eval, "loss");
     }
-    if (total.note[0])
-        train_event(tr, VWN_EVENT_WARNING, "%s", total.note);
+    if (total->note[0])
+        train_event(tr, VWN_EVENT_WARNING, "%s", total->note);
     if (s->backend)
         train_event(tr, VWN_EVENT_COMPILE, "%d kernels: %d cached, %d compiled in %.1f s",
-                    total.kernels, total.cached, total.compiled, total.seconds);
+                    total->kernels, total->cached, total->compiled, total->seconds);
     else
         train_event(tr, VWN_EVENT_COMPILE,
                     "nothing: running in the float64 reference evaluator");

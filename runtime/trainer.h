@@ -17,7 +17,7 @@ typedef struct Trainer {
     const vwn_train_options *how;
     const Hooks *hooks;
 
-    Data *data, *eval_data;
+    Data *data, *eval_data; /* data: opened unless the caller has */
     const Split *eval_split;               /* NULL: no evaluation */
     Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
     Feed feed;
@@ -26,6 +26,7 @@ typedef struct Trainer {
     int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
     int64_t steps, stop_at; /* of the whole run; of this call */
     uint64_t bytes;         /* memory of tensors and the arena */
+    BuildReport build;      /* of all programs */
 
     RunMeta meta;
     Progress now;
@@ -47,6 +48,9 @@ typedef struct Trainer {
 /* train_open.c: everything up to the first step. Raises. */
 void train_open(Trainer *tr);
 void train_set_vars(Trainer *tr);
+
+/* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
+void train_step(Trainer *tr);
 
 /* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
 void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)

@@ -129,6 +129,42 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
  * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
 
+/* ---- measuring ---- */
+typedef struct vwn_bench_options {
+    int64_t steps;        /* timed, after the first and two to warm up; 0 = 10 */
+    bool kernels;         /* also every kernel and every product */
+    bool json;            /* one object, below, instead of text */
+    const char *against;  /* content of an earlier object to compare with, or NULL */
+    size_t against_length;
+    const char *against_name; /* what messages call it */
+    void (*event)(void *user, const vwn_event *e); /* COMPILE, NOTE, WARNING */
+    void *user;
+} vwn_bench_options;
+/* Takes training steps that leave nothing behind and measures them: the step, its kernels, and in the
+ * same call what the machine can do. Where the file's data is missing, tokens are drawn at random.
+ *
+ * The object (schema "vwn.bench", v 1; names stay, others may be added; times in ms, spread is how far
+ * the lower quartile of the steps lies above the best, as a share):
+ *   schema, v, vwn, build, file, model, weights, batch, micro_batch, context, tokens_per_step,
+ *   precision (as written), data ("file" or "synthetic"), threads, cpu, backend
+ *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s}
+ *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel)}
+ *   tokens_s {best, median}
+ *   roofline {bound_ms, share_best, share_median}: bound = sum over launches of
+ *            max(compulsory bytes / copy_gb_s, flops / fma_gflop_s); share = bound / step
+ *   memory   {arena_bytes, tensor_bytes, resident_peak_bytes}
+ *   startup  {check_ms, plan_ms, kernels_ms, open_ms (data, device, weights), first_step_ms,
+ *            total_ms, kernels, cached, compiled}
+ *   kernels  with `kernels`: [{kind ("kernel", "product", "expert"), name, what, path, source,
+ *            launches (a step), best_ms, median_ms, spread, share (of the steps), bytes, flops,
+ *            bound_ms}], the costliest first
+ *   against  with `against`: {name, step {was_ms, ratio, change}, kernels [{name, was_ms, ratio,
+ *            change}], gone [{name, was_ms}], notes []}: best times, ratio = now / then, change
+ *            "slower", "faster", "same" (within the noise of both and what
+ *            machine's figures have changed) or "new"
+ * VWN_USAGE when `against` is no such object, or one of another model. */
+vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out);
+
 typedef struct vwn_eval_options {
     const char *source;  /* run directory or checkpoint file */
     const char *data;    /* path replacing the file's data; NULL = the validation split */

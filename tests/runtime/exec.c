@@ -460,6 +460,40 @@ static void test_first_bad(Harness *h, const Way *way)
     ctx_free(ctx);
 }
 
+/* Seconds are added up while somebody asks for them, and cost no bit of the result. */
+static void test_watch(Harness *h)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Bench *m = malloc(sizeof *m);
+    Name loss = name_str(ctx, "loss");
+    double seconds[512] = {0}, plain = 0, watched = 0, once = 0, twice = 0;
+    CHECK(h, open_bench(m, ctx, &(Way){.threads = 2}) == ST_OK && fill_store(m) == ST_OK);
+    size_t n = program_plan(m->eval)->n_launch;
+    CHECK(h, n > 1 && n < COUNT_OF(seconds));
+    CHECK(h, program_run(m->eval, NULL) == ST_OK);
+    CHECK(h, program_scalar(m->eval, loss, &plain) == ST_OK);
+    program_watch(m->eval, seconds);
+    double began = clock_seconds();
+    CHECK(h, program_run(m->eval, NULL) == ST_OK);
+    double took = clock_seconds() - began;
+    CHECK(h, program_scalar(m->eval, loss, &watched) == ST_OK && watched == plain);
+    for (size_t i = 0; i < n; i++)
+        once += seconds[i];
+    CHECK(h, once > 0 && once <= took && seconds[n] == 0);
+    CHECK(h, program_run(m->eval, NULL) == ST_OK);
+    program_watch(m->eval, NULL);
+    for (size_t i = 0; i < n; i++)
+        twice += seconds[i];
+    CHECK(h, twice > once);
+    CHECK(h, program_run(m->eval, NULL) == ST_OK);
+    for (size_t i = 0; i < n; i++)
+        twice -= seconds[i];
+    CHECK(h, fabs(twice) < 1e-12);
+    close_bench(m);
+    ctx_free(ctx);
+    free(m);
+}
+
 static void test_usage(Harness *h)
 {
     Bench *m = malloc(sizeof *m);
@@ -520,6 +554,7 @@ int main(void)
     test_memory(&h);
     test_first_bad(&h, &(Way){.reference = true});
     test_first_bad(&h, &(Way){.threads = 2});
+    test_watch(&h);
     test_usage(&h);
     test_nth_allocation(&h, true);
     test_nth_allocation(&h, false);

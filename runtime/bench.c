@@ -1,0 +1,340 @@
+/* bench.c - measures training steps and what they are made of.
+ *
+ * In:  a checked file.   Out: times of the step and of every kernel, against what the machine
+ * can do. The one idea: it is a training run like any other, opened as a dry run, so it
+ * measures the programs that training runs; it only never writes anything, and looks at the
+ * clock between launches.
+ */
+#include "bench.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum { STEPS = 10, WARMUP = 2 };
+
+/* ---- samples ---- */
+
+static int ascending(const void *x, const void *y)
+{
+    double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
+}
+
+static void summarise(Samples *s, int64_t n, Arena *arena)
+{
+    ArenaMark mark = arena_mark(arena);
+    double *sorted = NEW_ARRAY(arena, double, (size_t)n);
+    memcpy(sorted, s->step, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+    s->best = sorted[0];
+    s->median = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
+    int64_t quarter = (n + 3) / 4 < n ? (n + 3) / 4 : n - 1;
+    s->spread = s->best > 0 ? sorted[quarter] / s->best - 1 : 0;
+    s->mean = 0;
+    for (int64_t i = 0; i < n; i++)
+        s->mean += sorted[i] / (double)n;
+    arena_reset(arena, mark);
+}
+
+/* ---- launches and what they belong to ---- */
+
+/* A program, how often a step runs it, and the seconds that its launches took. */
+typedef struct Watched {
+    Program *program;
+    int64_t runs;
+    double *seconds;
+    size_t *kernel; /* of each launch: its place in Bench.kernel */
+} Watched;
+
+/* The comment that a kernel's text begins with, on one line. */
+static const char *about(Arena *a, const PlanKernel *k)
+{
+    const char *s = strncmp(k->text, "/*", 2) ? "" : k->text + 2, *end = strstr(s, "*/");
+    Buf b = buf_new(a);
+    bool space = false;
+    for (; end && s < end; s++) {
+        bool blank = *s == ' ' || *s == '\n';
+        if (!blank && space && b.n)
+            buf_putc(&b, ' ');
+        if (!blank)
+            buf_putc(&b, *s);
+        space = blank;
+    }
+    return b.s;
+}
+
+static const char *product_name(Arena *a, const Launch *l)
+{
+    const PlanMatmul *m = &l->matmul;
+    const PlanExpert *e = &l->expert;
+    Buf b = buf_new(a);
+    if (l->kind == LAUNCH_EXPERT) {
+        buf_printf(&b, "%lld experts, %lld x %lld x %lld%s", (long long)e->experts,
+                   (long long)(e->tokens * e->choices), (long long)e->out, (long long)e->in,
+                   e->what == EXPERT_DW ? ", dw"
+                   : e->transpose_w     ? ", w transposed"
+                                        : "");
+        return b.s;
+    }
+    if (m->batch != 1)
+        buf_printf(&b, "%lld times ", (long long)m->batch);
+    buf_printf(&b, "%lld x %lld x %lld", (long long)m->m, (long long)m->n, (long long)m->k);
+    if (m->transpose_a || m->transpose_b)
+        buf_printf(&b, ", %s transposed",
+                   !m->transpose_b   ? "left"
+                   : !m->transpose_a ? "right"
+                                     : "both");
+    if (m->accumulate)
+        buf_puts(&b, ", added");
+    return b.s;
+}
+
+static const char *place(Bench *b, Span at)
+{
+    Ctx *ctx = b->tr->ctx;
+    if (!at.file)
+        return "";
+    LineCol p = source_position(ctx, at.file, at.lo);
+    return arena_printf(b->tr->session.arena, "%s:%u:%u", source_path(ctx, at.file), p.line,
+                        p.column);
+}
+
+static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
+{
+    Arena *a = b->tr->session.arena;
+    bool printed = l->kind == LAUNCH_KERNEL;
+    BenchKernel k = {.kind = printed                    ? "kernel"
+                             : l->kind == LAUNCH_MATMUL ? "product"
+                                                        : "expert"};
+    k.name = printed ? plan->kernel[l->kernel].name : product_name(a, l);
+    for (size_t i = 0; i < b->kernel.n; i++)
+        if (b->kernel.v[i].kind == k.kind && !strcmp(b->kernel.v[i].name, k.name))
+            return i;
+    k.what = printed                    ? about(a, &plan->kernel[l->kernel])
+             : l->kind == LAUNCH_MATMUL ? "matrix product"
+                                        : "matrix products by expert";
+    k.path = l->name ? l->name : "";
+    k.source = place(b, l->span);
+    k.time.step = NEW_ARRAY(a, double, (size_t)b->steps);
+    vec_push(a, &b->kernel, k);
+    return b->kernel.n - 1;
+}
+
+static void watch(Bench *b, Watched *w)
+{
+    Arena *a = b->tr->session.arena;
+    const Plan *plan = program_plan(w->program);
+    w->seconds = NEW_ARRAY(a, double, plan->n_launch + 1);
+    w->kernel = NEW_ARRAY(a, size_t, plan->n_launch + 1);
+    for (size_t i = 0; i < plan->n_launch; i++) {
+        const Launch *l = &plan->launch[i];
+        w->kernel[i] = kernel_of(b, plan, l);
+        BenchKernel *k = &b->kernel.v[w->kernel[i]];
+        k->launches += w->runs;
+        k->bytes += (double)w->runs * l->bytes;
+        k->flops += (double)w->runs * l->flops;
+    }
+    program_watch(w->program, w->seconds);
+}
+
+/* What the launches need at the speed of the yardsticks. */
+static void find_bounds(Bench *b, const Watched *w)
+{
+    const Plan *plan = program_plan(w->program);
+    for (size_t i = 0; i < plan->n_launch; i++) {
+        const Launch *l = &plan->launch[i];
+        double bound = fmax(l->bytes / b->peak.copy, l->flops / b->peak.fma);
+        b->kernel.v[w->kernel[i]].bound += (double)w->runs * bound;
+        b->bound += (double)w->runs * bound;
+    }
+}
+
+/* ---- the steps ---- */
+
+/* Not further than the file trains: rates and weights are those of its steps. */
+static void take_step(Trainer *tr)
+{
+    if (tr->now.step >= tr->steps)
+        tr->now.step = 0;
+    train_step(tr);
+}
+
+static void timed_step(Bench *b, Watched *w, size_t n, int64_t at)
+{
+    for (size_t i = 0; i < n; i++)
+        memset(w[i].seconds, 0, program_plan(w[i].program)->n_launch * sizeof *w[i].seconds);
+    double began = clock_seconds();
+    take_step(b->tr);
+    double took = clock_seconds() - began;
+    b->step.step[at] = b->outside.step[at] = took;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < program_plan(w[i].program)->n_launch; k++) {
+            b->kernel.v[w[i].kernel[k]].time.step[at] += w[i].seconds[k];
+            b->outside.step[at] -= w[i].seconds[k];
+        }
+}
+
+static int costlier(const void *x, const void *y)
+{
+    const BenchKernel *a = x, *b = y;
+    if (a->time.mean != b->time.mean)
+        return a->time.mean < b->time.mean ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+static void measure(Bench *b)
+{
+    Trainer *tr = b->tr;
+    Arena *a = tr->session.arena;
+    Watched w[3];
+    size_t n = 0;
+    b->step.step = NEW_ARRAY(a, double, (size_t)b->steps);
+    b->outside.step = NEW_ARRAY(a, double, (size_t)b->steps);
+    w[n++] = (Watched){.program = tr->fresh, .runs = 1};
+    if (tr->more)
+        w[n++] = (Watched){.program = tr->more, .runs = tr->parts - 1};
+    w[n++] = (Watched){.program = tr->update, .runs = 1};
+    for (size_t i = 0; i < n; i++)
+        watch(b, &w[i]);
+    for (int64_t i = 0; i < b->warmup; i++)
+        take_step(tr);
+    for (int64_t i = 0; i < b->steps; i++)
+        timed_step(b, w, n, i);
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use); /* before the yardsticks take memory of their own */
+    b->resident_peak = (uint64_t)use.ru_maxrss << 10;
+    char why[512];
+    if (!peak_measure(tr->session.backend, a, &b->peak, why))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s", why);
+    for (size_t i = 0; i < n; i++)
+        find_bounds(b, &w[i]);
+    summarise(&b->step, b->steps, a);
+    summarise(&b->outside, b->steps, a);
+    for (size_t i = 0; i < b->kernel.n; i++)
+        summarise(&b->kernel.v[i].time, b->steps, a);
+    qsort(b->kernel.v, b->kernel.n, sizeof *b->kernel.v, costlier);
+}
+
+/* ---- opening ---- */
+
+static void open_data(Bench *b)
+{
+    Trainer *tr = b->tr;
+    const Train *t = tr->unit->train;
+    const Model *m = tr->unit->model;
+    if (!m || !t || data_is_there(&tr->session, &t->data))
+        return; /* train_open says what is missing, or opens the data */
+    DataOptions how = {
+        .spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .vocab = m->vocab};
+    tr->data = data_synthetic(&tr->session, &how);
+    b->synthetic = true;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void open_run(Bench *b)
+{
+    Trainer *tr = b->tr;
+    double began = clock_seconds();
+    open_data(b);
+    train_open(tr);
+    if (b->synthetic)
+        train_event(tr, VWN_EVENT_NOTE,
+                    "the data of the file is not there: measuring with random tokens");
+    if (!tr->session.backend)
+        ctx_raise(tr->ctx, ST_ENVIRONMENT,
+                  "there is nothing to measure without compiled kernels: %s", tr->session.note);
+    b->plan = tr->build.plan_seconds;
+    b->kernels = tr->build.seconds;
+    b->open = clock_seconds() - began - b->plan - b->kernels;
+    began = clock_seconds();
+    take_step(tr);
+    b->first = clock_seconds() - began;
+    const Program *all[] = {tr->fresh, tr->more, tr->update};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (all[i])
+            b->arena_bytes = larger(b->arena_bytes, program_arena_bytes(all[i]));
+    Buf cpu = buf_new(tr->session.arena);
+    peak_processor(&cpu);
+    b->cpu = cpu.s;
+}
+
+/* ---- the call ---- */
+
+typedef struct BenchCall {
+    Bench *b;
+    const vwn_writer *out;
+} BenchCall;
+
+static Status open_body(void *user)
+{
+    Trainer *tr = user;
+    session_open(&tr->session, tr->session.owner);
+    return ST_OK;
+}
+
+static Status bench_body(void *user)
+{
+    BenchCall *c = user;
+    Bench *b = c->b;
+    const Model *m = b->tr->unit->model;
+    for (size_t i = 0; m && i < m->param.n; i++)
+        b->weights += m->param.v[i].buffer ? 0 : m->param.v[i].elements;
+    bool whole = m && b->tr->unit->train; /* else train_open says what is missing */
+    const Json *then = whole && b->how->against ? bench_earlier(b) : NULL;
+    open_run(b);
+    measure(b);
+    const Comparison *compared = then ? bench_compare(b, then) : NULL;
+    Buf text = buf_new(b->tr->session.arena);
+    (b->how->json ? bench_json : bench_text)(&text, b, compared);
+    c->out->put(c->out->user, text.s, text.n);
+    return ST_OK;
+}
+
+/* A run keeps its file; here is none to keep. */
+static char *no_text(Unit *unit, Arena *arena)
+{
+    (void)unit;
+    return arena_copy(arena, "", 0);
+}
+
+Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
+                  const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks)
+{
+    static const Progress none = {
+        .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
+    /* the steps alone: nothing of what stands between them, and the model before it grows */
+    Unit alone = *unit;
+    Train train = unit->train ? *unit->train : (Train){0};
+    train.eval_every = 0;
+    alone.train = unit->train ? &train : NULL;
+    alone.grow.n = 0;
+    Hooks plain = *hooks;
+    plain.resolved_text = no_text;
+    vwn_train_options dry = {.dry_run = true, .event = how->event, .user = how->user};
+    Trainer tr = {.ctx = owner->ctx,
+                  .unit = &alone,
+                  .how = &dry,
+                  .hooks = &plain,
+                  .now = none,
+                  .saved_at = -1,
+                  .evaluated_at = -1,
+                  .session.owner = owner};
+    Bench b = {.tr = &tr,
+               .how = how,
+               .steps = how->steps > 0 ? how->steps : STEPS,
+               .warmup = WARMUP,
+               .check = check_seconds};
+    BenchCall call = {&b, out};
+    tr.began = clock_seconds();
+    Status st = guarded(tr.ctx, open_body, &tr);
+    if (st == ST_OK)
+        st = guarded(tr.ctx, bench_body, &call);
+    session_close(&tr.session);
+    return st;
+}

@@ -1,0 +1,69 @@
+/* bench.h - what was measured of a training step; private to bench.c, bench_report.c and
+ * bench_compare.c.
+ *
+ * All of it lives in the session's arena. Times are seconds.
+ */
+#ifndef VWN_BENCH_H
+#define VWN_BENCH_H
+
+#include "peak.h"
+#include "trainer.h"
+
+enum { BENCH_VERSION = 1 };
+
+/* Times of one thing in each timed step. */
+typedef struct Samples {
+    double *step;
+    double best, median, mean;
+    double spread; /* how far the lower quartile lies above the best, as a share */
+} Samples;
+
+/* All launches of one kernel, or of one shape of products, within a step. */
+typedef struct BenchKernel {
+    const char *kind;   /* "kernel", "product", "expert" */
+    const char *name;   /* "k_...", or the shape */
+    const char *what;   /* what it computes */
+    const char *path;   /* the module of its first launch */
+    const char *source; /* "gpt.vwn:25:5", or "" */
+    int64_t launches;
+    double bytes, flops, bound;
+    Samples time;
+} BenchKernel;
+
+typedef struct Bench {
+    Trainer *tr;
+    const vwn_bench_options *how;
+    int64_t steps, warmup, weights;
+    bool synthetic;
+    const char *cpu;
+    Peak peak;
+    Samples step, outside; /* of a step; of what no launch took */
+    double bound;
+    VEC(BenchKernel) kernel; /* the costliest first */
+    uint64_t arena_bytes, resident_peak;
+    double check, plan, kernels, open, first; /* start-up */
+} Bench;
+
+/* ---- bench_compare.c: an earlier object ---- */
+typedef struct Change {
+    const char *name;
+    double was, now;  /* was < 0: there was none; now < 0: there is none */
+    double ratio;     /* now / was */
+    const char *word; /* "slower", "faster", "same", "new", "gone" */
+} Change;
+typedef struct Comparison {
+    Change step;
+    Change *kernel; /* one for each of Bench.kernel, in its order */
+    VEC(Change) gone;
+    VEC(const char *) note; /* what else differs: threads, processor, precision */
+} Comparison;
+/* Reads how->against and holds it against the file and the batch. Raises ST_USAGE when it is
+ * not a measurement of this model. To be called before anything is measured. */
+const Json *bench_earlier(Bench *b);
+Comparison *bench_compare(Bench *b, const Json *then);
+
+/* ---- bench_report.c ---- */
+void bench_text(Buf *out, const Bench *b, const Comparison *c);
+void bench_json(Buf *out, const Bench *b, const Comparison *c);
+
+#endif

@@ -1,0 +1,58 @@
+# bench.sh - `vwn bench`: text, JSON, a comparison with itself, errors; nothing is left behind.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+nano="$VWN_SOURCE/examples/quickstart.vwn"
+
+# the text of the example is not beside it
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1
+has out 'quickstart: '
+has out ', random tokens'
+has out '  tokens/s   best '
+has out '  roofline   bound '
+has out '  start-up   check '
+lacks out 'launches'
+has err 'random tokens'
+
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --kernels --threads 1
+has out 'launches'
+has out '1 threads'
+has out ' left transposed'
+
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --kernels --json -q
+json out
+empty err
+has out '"schema":"vwn.bench"'
+has out '"data":"synthetic"'
+[ "$(wc -l < out)" -eq 1 ] || fail "more than one line of JSON"
+cp out old.json
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json
+has out 'against    old.json: best step was'
+lacks out 'launches'
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels
+has out 'ratio'
+expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json --kernels --json
+json out
+has out '"against":{"name":"old.json"'
+
+# data that is there is used
+head -c 20000 "$nano" > kjv.txt
+for i in 1 2 3; do cat kjv.txt kjv.txt > more && mv more kjv.txt; done
+cp "$nano" here.vwn
+expect 0 "$VWN" bench here.vwn --steps 1 --set D=48 --set L=1 --json
+has out '"data":"file"'
+lacks err 'random tokens'
+
+expect 2 "$VWN" bench "$nano" --set D=96 --set L=1 --against old.json
+has err 'old.json cannot be compared with: it has '
+empty out
+expect 2 "$VWN" bench "$nano" --against here.vwn
+has err 'it is not JSON'
+expect 5 "$VWN" bench "$nano" --against absent.json
+has err 'cannot read absent.json'
+expect 2 "$VWN" bench "$nano" --steps 0
+has err 'a whole number from 1'
+expect 1 "$VWN" bench absent.vwn
+printf 'edition = 1\n' > empty.vwn
+expect 1 "$VWN" bench empty.vwn
+has err 'no `model`'
+[ ! -e runs ] || fail "a run was left behind"
+finish
