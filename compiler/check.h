@@ -313,6 +313,7 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
 Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */
 /* A tensor given with every batch; E0312 when the model declared it otherwise before. */
 Value graph_input(Eval *ev, Name name, DType dtype, const Shape *s, Span at);
+Value unknown_name(Eval *ev, Name name, Env *env, Span at); /* files E0102 with a suggestion */
 bool host_name(Name name, HostVar *var);             /* `step`, `train.loss`, ... */
 const char *shape_words(Eval *ev, const Value *v);   /* "[B, T, 64] ([.., D])" */
 Value binary(Eval *ev, const Ast *e, Value a, Value b);
@@ -365,6 +366,8 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
                    const Value *x, size_t n, Name path, Scope *scope, Span at);
 bool block_has_method(const BlockValue *b, Name method);
 const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
+void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);            /* files E0101 */
+void missing_parameter(Eval *ev, const BlockDef *d, const Ast *par, Span where); /* files E0104 */
 BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
 /* Files what is wrong with the signatures of a block and of the blocks in its body. */
 void block_check_signature(Eval *ev, const Ast *block);
@@ -393,6 +396,9 @@ void lint_model(Eval *ev, Builder *b);
 void lint_unused(Eval *ev, File *f);
 void lint_check_allow(Eval *ev, const Ast *list);      /* files E0205 for what is no lint */
 bool lint_allowed(const File *f, const char *lint);   /* or reported by the file's first evaluation */
+
+/* ---- names of what was not evaluated (check_names.c) ---- */
+void check_names(Eval *ev, File *f);
 
 /* ---- files (check_file.c) ---- */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);

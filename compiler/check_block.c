@@ -52,7 +52,7 @@ bool block_has_method(const BlockValue *b, Name method)
 
 /* ---- configuration ---- */
 
-static void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)
+void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)
 {
     Diag *diag = err(ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", d->ast->name, name);
     VEC(Name) names = {0};
@@ -122,8 +122,11 @@ static bool type_is(const Ast *type, const char *name)
 }
 
 /* The doc comment of a parameter is the note; a last line "for example 1e-6" is what the help writes. */
-static void missing_parameter(Eval *ev, Diag *d, const BlockDef *def, const Ast *par)
+void missing_parameter(Eval *ev, const BlockDef *def, const Ast *par, Span where)
 {
+    Diag *d = err(ev, "E0104", where, "", "`%s` needs `%s`", def->ast->name, par->name);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(ev->arena, "missing `%s`", par->name);
     static const char lead[] = "for example ";
     const char *doc = par->doc ? par->doc : "", *line = strrchr(doc, '\n');
     line = line ? line + 1 : doc;
@@ -169,11 +172,7 @@ static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, S
             bd->state = BIND_LAZY;
             bd->expr = par->kid[1];
         } else {
-            Span where = b->span.file ? b->span : at;
-            Diag *d = err(ev, "E0104", where, "", "`%s` needs `%s`", b->def->ast->name, par->name);
-            if (d->labels.n)
-                d->labels.v[0].text = arena_printf(ev->arena, "missing `%s`", par->name);
-            missing_parameter(ev, d, b->def, par);
+            missing_parameter(ev, b->def, par, b->span.file ? b->span : at);
             *ok = false;
         }
         env = env_new(ev, env, bd);

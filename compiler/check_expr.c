@@ -72,7 +72,7 @@ static bool builtin_name(Eval *ev, Name name, Env *env, Span at, Value *out)
     return true;
 }
 
-static Value unknown_name(Eval *ev, Name name, Env *env, Span at)
+Value unknown_name(Eval *ev, Name name, Env *env, Span at)
 {
     if (!strcmp(name, "fan_in") || !strcmp(name, "fan_out")) {
         Diag *d = err(ev, "E0102", at, "known only inside an initialiser", "no name `%s` here", name);
@@ -821,6 +821,8 @@ static void values_text(Eval *ev, Buf *out, const Ast *e, Env *env, Scope *scope
     size_t before = diag_count(ev->ctx);
     Value v = eval(ev, e, env, scope);
     diag_truncate(ev->ctx, before);
+    if (v.kind == V_POISON && e->kind == AST_ID)
+        v = v_word(e->name); /* compared with a word */
     if (v.kind == V_NUM)
         number_text(out, v.num, 6);
     else

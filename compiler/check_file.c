@@ -701,6 +701,16 @@ static void list_lets(Eval *ev, File *f)
     }
 }
 
+/* In files of the user, once each, after everything that was evaluated had its say. */
+static void look_up_names(Eval *ev)
+{
+    for (size_t i = 0; i < ev->files.n; i++) {
+        File *f = ev->files.v[i];
+        if (f->ast && !f->is_std && !f->quiet)
+            check_names(ev, f);
+    }
+}
+
 Unit *check_file(Ctx *ctx, const CheckOptions *how)
 {
     Unit *u = NEW(ctx->program, Unit);
@@ -749,6 +759,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
             lint_unused(ev, f);
     }
     list_lets(ev, f);
+    look_up_names(ev);
     bool built = diag_errors(ctx) == 0;
     check_overrides_used(ev, f, built, built && !how->model_only);
     return u;

@@ -86,13 +86,41 @@ static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
     return t ? check_type(ev, v, t, e->span, p->name, a->env) : v;
 }
 
-static bool bind_named(PrimArgs *a, const Ast *arg)
+bool prim_takes_word(const Prim *prim, Name name, size_t position)
+{
+    Param1 p;
+    size_t i = 0;
+    for (const char *s = next_param(prim->params, &p); s; s = next_param(s, &p), i++)
+        if (name ? !strcmp(p.name, name) : i == position || p.variadic)
+            return !strcmp(p.type, "word");
+    return true; /* no such argument: that is said elsewhere */
+}
+
+bool prim_has_argument(const Prim *prim, Name name)
+{
+    Param1 p;
+    for (const char *s = next_param(prim->params, &p); s; s = next_param(s, &p))
+        if (!strcmp(p.name, name))
+            return true;
+    return false;
+}
+
+void prim_unknown_argument(Eval *ev, const Prim *prim, const Ast *arg)
 {
     Param1 p;
     VEC(Name) names = {0};
+    for (const char *s = next_param(prim->params, &p); s; s = next_param(s, &p))
+        vec_push(ev->arena, &names, name_str(ev->ctx, p.name));
+    Diag *d = err(ev, "E0101", arg->name_span, "unknown argument", "`%s` has no argument `%s`", prim->name, arg->name);
+    diag_note(ev->ctx, d, "it is %s(%s)", prim->name, prim->params);
+    suggest(ev, d, arg->name, names.v, names.n, arg->name_span);
+}
+
+static bool bind_named(PrimArgs *a, const Ast *arg)
+{
+    Param1 p;
     size_t i = 0;
     for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++) {
-        vec_push(a->ev->arena, &names, name_str(a->ev->ctx, p.name));
         if (strcmp(p.name, arg->name))
             continue;
         if (a->ast[i]) {
@@ -104,10 +132,7 @@ static bool bind_named(PrimArgs *a, const Ast *arg)
         a->v[i] = arg_value(a, arg->kid[0], &p);
         return a->v[i].kind != V_POISON;
     }
-    Diag *d = err(a->ev, "E0101", arg->name_span, "unknown argument", "`%s` has no argument `%s`", a->prim->name,
-                  arg->name);
-    diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
-    suggest(a->ev, d, arg->name, names.v, names.n, arg->name_span);
+    prim_unknown_argument(a->ev, a->prim, arg);
     return false;
 }
 
