@@ -117,11 +117,13 @@ static Status eval_body(void *user)
                   "the text in the checkpoint has no `train`: it names the data");
     const Split *split = choose_text(e);
     session_open_backend(s);
+    session_warn(s, s->note);
     session_add_params(s, m);
     int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
     ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true};
     BuildReport built = {0};
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
+    session_warn(s, built.note);
     Feed feed = feed_open(s, batch, t->context);
     source_load(s, &e->source);
     const Progress *p = &e->source.checkpoint->progress;

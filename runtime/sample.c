@@ -127,12 +127,14 @@ static void open_program(Sampling *x)
     Session *s = &x->session;
     const Model *m = x->source.unit->model;
     session_open_backend(s);
+    session_warn(s, s->note);
     session_add_params(s, m);
     x->next = name_str(s->ctx, "next");
     x->context = m->context;
     ProgramOptions how = {.name = "predict", .B = 1, .T = m->context};
     BuildReport built = {0};
     x->program = session_program(s, predict_one(x), &how, &built);
+    session_warn(s, built.note);
     source_load(s, &x->source);
     x->tokens = input(x, "tokens");
     x->position = input(x, "position");

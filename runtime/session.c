@@ -78,6 +78,14 @@ void session_open_backend(Session *s)
     s->store = store_new(s->ctx, s->backend);
 }
 
+void session_warn(Session *s, const char *sentence)
+{
+    char *to = s->owner->warning;
+    size_t n = strlen(to), cap = sizeof s->owner->warning;
+    if (sentence && *sentence)
+        snprintf(to + n, cap - n, "%s%s", n ? "; " : "", sentence);
+}
+
 void session_store_ok(Session *s, Status st)
 {
     if (st != ST_OK)

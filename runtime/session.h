@@ -71,6 +71,9 @@ void session_open_backend(Session *s);
 void session_close(Session *s);
 void session_defer(Session *s, void (*release)(void *what), void *what);
 
+/* Keeps a sentence for vwn_warning(), behind those that are there; "" and NULL are fine. */
+void session_warn(Session *s, const char *sentence);
+
 /* Raises ST_ENVIRONMENT (or `st`) with the store's sentence unless st is ST_OK. */
 void session_store_ok(Session *s, Status st);
 /* Builds a program that is freed with the session. Raises with the reason when it cannot. */

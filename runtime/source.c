@@ -30,8 +30,7 @@ static Checkpoint *newest_of(Session *s, const char *folder)
         Checkpoint *c = open_file(s, arena_printf(s->arena, "%s/ckpt/%s", folder, name), why);
         if (c)
             return c;
-        snprintf(s->owner->warning, sizeof s->owner->warning,
-                 "a damaged checkpoint is passed over: %.600s", why);
+        session_warn(s, arena_printf(s->arena, "a damaged checkpoint is passed over: %s", why));
     }
     ctx_raise(s->ctx, ST_ENVIRONMENT, "no checkpoint of the run can be read: %s", why);
 }

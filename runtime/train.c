@@ -12,47 +12,6 @@
 
 /* ---- stopping ---- */
 
-/* The values of what an expression reads, as "step = 8, train.loss = 2.5". */
-static void list_values(Buf *out, const HostExpr *e, const double *vars, bool seen[HV_COUNT])
-{
-    if (!e)
-        return;
-    if (e->op == HO_VAR && !seen[e->var]) {
-        buf_printf(out, "%s%s = ", out->n ? ", " : "", host_var_name(e->var));
-        host_print_number(out, vars[e->var]);
-        seen[e->var] = true;
-    }
-    list_values(out, e->a, vars, seen);
-    list_values(out, e->b, vars, seen);
-    list_values(out, e->c, vars, seen);
-}
-
-/* A learning rate that is no rate: said at its place in the file, before anything is applied. */
-static void check_rate(Trainer *tr)
-{
-    if (isfinite(tr->lr) && tr->lr >= 0)
-        return;
-    const Optimizer *o = &tr->train->optimizer;
-    Arena *a = tr->session.arena;
-    Buf value = buf_new(a), text = buf_new(a), read = buf_new(a);
-    host_print_number(&value, tr->lr);
-    list_values(&read, o->lr, tr->vars, (bool[HV_COUNT]){false});
-    if (o->lr_span.file) {
-        size_t n;
-        const char *file = source_text(tr->ctx, o->lr_span.file, &n);
-        buf_put(&text, file + o->lr_span.lo, o->lr_span.hi - o->lr_span.lo);
-    } else {
-        host_print(&text, o->lr);
-    }
-    Diag *d = diag_error(tr->ctx, "E0208", o->lr_span, value.s,
-                         "step %lld: the learning rate `%s` is %s", (long long)tr->now.step + 1,
-                         text.s, value.s);
-    if (read.n)
-        diag_note(tr->ctx, d, "with %s", read.s);
-    diag_note(tr->ctx, d, "a rate is a finite number from 0 on; the weights were not changed");
-    ctx_raise(tr->ctx, ST_INPUT, NULL);
-}
-
 /* A run-time number of the model that is none in this step; NULL: all are fine. */
 static const char *bad_scalar(Trainer *tr)
 {
@@ -169,8 +128,7 @@ void train_step(Trainer *tr)
 {
     Progress *p = &tr->now;
     train_set_vars(tr);
-    tr->lr = host_eval(tr->train->optimizer.lr, tr->vars);
-    check_rate(tr);
+    tr->lr = train_rate(tr, p->step);
     run_gradient(tr);
     double loss = tr->mean[tr->loss];
     if (!isfinite(loss))

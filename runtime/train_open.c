@@ -67,7 +67,7 @@ static void resolve_length(Trainer *tr)
         tr->stop_at = tr->how->until_steps;
 }
 
-/* ---- host variables and growth triggers ---- */
+/* ---- run-time expressions ---- */
 
 static void set_vars(Trainer *tr, const Progress *p)
 {
@@ -84,6 +84,64 @@ static bool reads_losses(const HostExpr *e)
 {
     return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS) || reads_losses(e->a) ||
                  reads_losses(e->b) || reads_losses(e->c));
+}
+
+/* The values of what an expression reads, as "step = 8, train.loss = 2.5". */
+static void list_values(Buf *out, const HostExpr *e, const double *vars, bool seen[HV_COUNT])
+{
+    if (!e)
+        return;
+    if (e->op == HO_VAR && !seen[e->var]) {
+        buf_printf(out, "%s%s = ", out->n ? ", " : "", host_var_name(e->var));
+        host_print_number(out, vars[e->var]);
+        seen[e->var] = true;
+    }
+    list_values(out, e->a, vars, seen);
+    list_values(out, e->b, vars, seen);
+    list_values(out, e->c, vars, seen);
+}
+
+/* The learning rate of a step under tr->vars. One that is no rate is said at its place in the file,
+ * before anything is applied. */
+double train_rate(Trainer *tr, int64_t step)
+{
+    const Optimizer *o = &tr->train->optimizer;
+    Arena *a = tr->session.arena;
+    double rate = host_eval(o->lr, tr->vars);
+    if (isfinite(rate) && rate >= 0)
+        return rate;
+    Buf value = buf_new(a), text = buf_new(a), read = buf_new(a);
+    host_print_number(&value, rate);
+    list_values(&read, o->lr, tr->vars, (bool[HV_COUNT]){false});
+    if (o->lr_span.file) {
+        size_t n;
+        const char *file = source_text(tr->ctx, o->lr_span.file, &n);
+        buf_put(&text, file + o->lr_span.lo, o->lr_span.hi - o->lr_span.lo);
+    } else {
+        host_print(&text, o->lr);
+    }
+    Diag *d = diag_error(tr->ctx, "E0208", o->lr_span, value.s,
+                         "step %lld: the learning rate `%s` is %s", (long long)step + 1,
+                         text.s, value.s);
+    if (read.n)
+        diag_note(tr->ctx, d, "with %s", read.s);
+    diag_note(tr->ctx, d, "a rate is a finite number from 0 on; the weights were not changed");
+    ctx_raise(tr->ctx, ST_INPUT, NULL);
+}
+
+/* A rate that no loss decides is known for every step: a bad one is said before the first. */
+static void refuse_rates(Trainer *tr)
+{
+    enum { MOST = 10000000 }; /* steps looked at; train_rate() is asked in every step anyway */
+    int64_t per_step = tr->train->batch_seqs * tr->train->context;
+    Progress at = tr->now;
+    if (reads_losses(tr->train->optimizer.lr))
+        return;
+    for (; at.step < tr->stop_at && at.step < tr->now.step + MOST; at.step++) {
+        set_vars(tr, &at);
+        train_rate(tr, at.step);
+        at.tokens += per_step;
+    }
 }
 
 /* The growth step would come into force during this run: say so before the first step. */
@@ -254,7 +312,7 @@ static const char *text_under(Trainer *tr, const Settings *then)
 static const char *compare_settings(Trainer *tr)
 {
     const Unit *u = tr->unit;
-    Settings then = run_settings(tr->ctx, tr->session.arena, tr->run->path);
+    Settings then = run_settings(tr->ctx, tr->session.arena, run_path(tr));
     for (size_t i = 0; i < then.n; i++) {
         const char *now = setting_for(u->set, u->n_set, then.v[i]);
         if (!now || strcmp(now, then.v[i]))
@@ -530,6 +588,7 @@ void train_open(Trainer *tr)
         compare_run(tr);
         tr->now = tr->from->progress;
     }
+    refuse_rates(tr);
     session_open_backend(&tr->session);
     say_start(tr);
     check_memory(tr);

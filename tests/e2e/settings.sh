@@ -9,6 +9,8 @@ every='train.log.every=1 steps'
 # the values are repeated: the same losses as without a stop
 expect 0 "$VWN" train nano/model.vwn --run whole --set D=48 --set "$every" --until '4 steps'
 expect 0 "$VWN" train nano/model.vwn --run parts --set D=48 --set "$every" --until '2 steps'
+expect 0 "$VWN" train nano/model.vwn --run parts --resume --dry-run -q
+empty err
 expect 0 "$VWN" train nano/model.vwn --run parts --resume --until '4 steps' -q
 empty err
 steps runs/whole > whole.txt
@@ -84,4 +86,6 @@ expect 5 env CC=/nonexistent/cc "$VWN" train nano/model.vwn --run none --dry-run
 has err "the C compiler '/nonexistent/cc' that CC names does not run"
 expect 5 env VWN_CACHE="$home/nano/model.vwn" "$VWN" train nano/model.vwn --run none --dry-run
 has err 'the kernel cache'
+expect 0 env -u CC PATH=/nonexistent "$VWN" sample runs/line --tokens 2 -q
+has err 'warning: no C compiler works here'
 finish

@@ -43,6 +43,11 @@ expect 1 "$VWN" train rate.vwn
 has err 'error[E0208]: step 5: the learning rate `sqrt(3 - step)` is nan'
 has err "rate.vwn:$(grep -n 'lr = ' rate.vwn | cut -d: -f1):24"
 has err 'with step = 4'
+lacks err 'step      1/8' # known before the first step
+model 'if train.loss > 0 then sqrt(3 - step) else 1' '' '' > rate.vwn
+expect 1 "$VWN" train rate.vwn --overwrite
+has err 'step 5: the learning rate `if train.loss > 0 then sqrt(3 - step) else 1` is nan'
+has err 'step      4/8'
 lacks err 'in `'
 model '0.1 * train.loss' '' '' > rate.vwn
 expect 1 "$VWN" train rate.vwn --overwrite

@@ -440,6 +440,14 @@ static void rate_below_zero(Unit *u)
 {
     set_rate(u, HV_STEP, 0.01, -0.001);
 }
+static void rate_below_zero_by_loss(Unit *u) /* the same, but a loss could decide it */
+{
+    Arena *a = u->ctx->program;
+    rate_below_zero(u);
+    const HostExpr *none =
+        host_op(a, HO_MIN, host_var(a, HV_TRAIN_LOSS), host_const(a, 0), NULL);
+    u->train->optimizer.lr = host_op(a, HO_ADD, u->train->optimizer.lr, none, NULL);
+}
 static void rate_of_loss(Unit *u)
 {
     set_rate(u, HV_TRAIN_LOSS, 0, 0.001);
@@ -455,8 +463,12 @@ static void rates(Tally *t, bool reference)
     Log log;
     Case c = plain(reference, in(reference ? "rate_ref" : "rate_cpu"));
     c.change = rate_below_zero;
-    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 11, "%d steps: %s", log.steps, why);
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 0, "%d steps: %s", log.steps, why);
     CHECKF(t, strstr(why, "step 12: the learning rate `(0.01 + (step * -0.001))` is -0.00"), "%s",
+           why);
+    c.change = rate_below_zero_by_loss;
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && log.steps == 11, "%d steps: %s", log.steps, why);
+    CHECKF(t, strstr(why, "step 12: the learning rate `((0.01 + (step * -0.001)) + min("), "%s",
            why);
     CHECK(t, log.ends == 1 && checkpoints_in(in(reference ? "rate_ref" : "rate_cpu")) == 1);
     c.how.overwrite = true;
