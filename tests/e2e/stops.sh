@@ -79,4 +79,24 @@ expect 0 "$VWN" eval runs/tiny --json
 awk -v m="$(value metric.next)" -v s="$(value loss.next)" -v p="$(value perplexity)" \
     'BEGIN { e = exp(m) / p; exit !(m > 0 && s > 1.01 * m && e > 0.999999 && e < 1.000001) }' ||
     fail "smoothed: $(cat out)"
+
+# a real disk that is full while training on the CPU: a sentence, no half file, and after room is made the run goes on
+# to the losses of one that was never stopped
+mkdir disk
+if mount -t tmpfs -o size=140k none disk 2> /dev/null; then
+    trap 'umount disk' EXIT
+    model 0.1 '' '' > full.vwn
+    sed -i 's/log { every/checkpoint { every = 2 steps, keep = 9 }; &/' full.vwn
+    expect 0 "$VWN" train full.vwn --run whole
+    expect 5 "$VWN" train full.vwn --run "$PWD/disk/run"
+    has err 'could not be written: No space left on device'
+    has err '(cpu)'
+    kept=$(ls disk/run/ckpt/*.safetensors | wc -l)
+    [ "$kept" -ge 1 ] && [ "$kept" -lt 4 ] || fail "$kept checkpoints on the full disk"
+    [ -z "$(ls -A disk/run/ckpt | grep -v safetensors\$)" ] || fail "leftovers: $(ls -A disk/run/ckpt)"
+    mount -o remount,size=4m disk
+    expect 0 "$VWN" train full.vwn --run "$PWD/disk/run" --resume
+    cmp -s runs/whole/ckpt/step_00000008.safetensors disk/run/ckpt/step_00000008.safetensors ||
+        fail "another last checkpoint"
+fi
 finish
