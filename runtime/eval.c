@@ -18,6 +18,7 @@ typedef struct Evaluation {
     Program *program;
     double *mean;
     int64_t windows, tokens;
+    int64_t epoch; /* windows of an epoch of the training data; 0: that data is not open */
 } Evaluation;
 
 /* The text to evaluate on: `--data`, `eval { data }`, or the validation part. */
@@ -44,6 +45,7 @@ static const Split *choose_text(Evaluation *e)
     if (!whole && !d->val.n && !d->val.tokens)
         ctx_raise(s->ctx, ST_USAGE, "the file keeps no validation text; name some with --data");
     const Split *split = whole ? &d->train : &d->val;
+    e->epoch = whole ? 0 : d->train.windows;
     split_need_window(s, split);
     return split;
 }
@@ -128,8 +130,10 @@ static Status eval_body(void *user)
     source_load(s, &e->source);
     const Progress *p = &e->source.checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
+    if (t->length_steps < 0 && e->epoch)
+        length = ceil(t->length_epochs * (double)e->epoch / (double)t->batch_seqs);
     double vars[HV_COUNT];
-    progress_vars(p, length, 0, vars);
+    progress_vars(p, length, (double)e->epoch * (double)t->context, vars);
     RunArgs args = {vars, t->seed, (uint64_t)p->step};
     e->mean = NEW_ARRAY(s->arena, double, program_results(e->program) + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;

@@ -72,6 +72,13 @@ for micro in 8 4 1; do
     [ "$(value windows)" = 16 ] || fail "micro-batch $micro: $(value windows) windows"
 done
 
+# run-time numbers of the model mean the same in `vwn eval` as in the evaluation while training
+model 0.1 '' '' | sed 's/residual()/residual(branch_scale = 1 + 9 * epoch + progress)/; s/= 8 steps/= 2 epochs/' > epoch.vwn
+expect 0 "$VWN" train epoch.vwn --run epoch --until '12 steps' --json
+trained=$(value eval_loss | tail -n 1)
+expect 0 "$VWN" eval runs/epoch --json
+[ "$(value loss)" = "$trained" ] || fail "the loss of eval is not $trained"
+
 # perplexity is that of the true labels, also when trained on smoothed ones
 model 0.1 '' ', smoothing = 0.3' > smooth.vwn
 expect 0 "$VWN" train smooth.vwn --overwrite
