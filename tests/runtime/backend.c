@@ -190,9 +190,13 @@ static void test_no_compiler(Harness *h)
     CHECK(h, open_plain(ctx, &how, &b, why) == ST_ENVIRONMENT);
     CHECK(h, strstr(why, "no C compiler found: install gcc or set CC"));
     setenv("PATH", saved, 1);
-    setenv("CC", "/nowhere/cc", 1); /* a wrong CC does not hide a good cc */
+    setenv("CC", "/nowhere/cc", 1); /* a compiler that was asked for is not replaced by another */
+    CHECK(h, open_plain(ctx, &how, &b, why) == ST_ENVIRONMENT && !b);
+    CHECK(h, strstr(why, "'/nowhere/cc' that CC names does not run"));
+    setenv("CC", "", 1);
     CHECK(h, open_plain(ctx, &how, &b, why) == ST_OK);
-    b->ops->close(b);
+    if (b)
+        b->ops->close(b);
     unsetenv("CC");
     if (saved_cc)
         setenv("CC", saved_cc, 1);
