@@ -154,18 +154,26 @@ static const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *
     return NULL;
 }
 
+const Prim *schedule_prim(const char *name)
+{
+    static const Prim rows[] = {
+        {"linear", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec,
+         "schedule: linear warm-up, then a straight line to floor", 0, false},
+        {"constant", "peak: any, warmup: any = 0", prim_spec, "schedule: linear warm-up, then peak", 0, false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        if (!strcmp(rows[i].name, name))
+            return &rows[i];
+    return NULL;
+}
+
 /* `lr = linear(...)` means the schedule here, although `linear` is a block elsewhere; `constant(1e-3)`
  * gives its peak by position. */
 static Value schedule_call(Attrs *a, const TrainAttr *t)
 {
-    Eval *ev = a->ev;
     const Ast *e = t->expr;
     bool named = e->kind == AST_CALL && e->kid[0]->kind == AST_ID;
-    if (!named || (strcmp(e->kid[0]->name, "linear") && strcmp(e->kid[0]->name, "constant")))
-        return attr_value(a, t);
-    static const Prim linear = {"linear", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec, "", 0, false};
-    static const Prim constant = {"constant", "peak: any, warmup: any = 0", prim_spec, "", 0, false};
-    return prim_call(ev, e->kid[0]->name[0] == 'l' ? &linear : &constant, e, t->env, NULL);
+    const Prim *prim = named ? schedule_prim(e->kid[0]->name) : NULL;
+    return prim ? prim_call(a->ev, prim, e, t->env, NULL) : attr_value(a, t);
 }
 
 /* A length of training as a part of the run; false when that is known only with the data. */

@@ -32,5 +32,7 @@ void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, cons
 const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t);
 /* The attribute `lr`: a number, a run-time expression or a schedule (check_schedule.c). */
 const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
+/* The schedules that are blocks or width solvers elsewhere: `lr = linear(...)`; NULL for other names. */
+const Prim *schedule_prim(const char *name);
 
 #endif

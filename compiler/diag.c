@@ -298,6 +298,16 @@ size_t diag_errors(const Ctx *ctx)
     return ctx->diags ? ctx->diags->errors : 0;
 }
 
+bool diag_only_checks(const Ctx *ctx, size_t from)
+{
+    for (size_t i = from; i < diag_count(ctx); i++) {
+        const Diag *d = diag_get(ctx, i);
+        if (d->level == LEVEL_ERROR && strcmp(d->code, "E0801") != 0)
+            return false;
+    }
+    return true;
+}
+
 size_t diag_warnings(const Ctx *ctx)
 {
     return ctx->diags ? ctx->diags->warnings : 0;

@@ -78,6 +78,8 @@ void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
 
 size_t diag_errors(const Ctx *ctx);
 size_t diag_warnings(const Ctx *ctx);
+/* Whether every error from the `from`-th diagnostic on is a false check. */
+bool diag_only_checks(const Ctx *ctx, size_t from);
 size_t diag_count(const Ctx *ctx);
 const Diag *diag_get(const Ctx *ctx, size_t i);
 /* Forget what was filed from index `from` on (used after rendering, and by speculative evaluation). */

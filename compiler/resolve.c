@@ -1,14 +1,24 @@
-/* resolve.c - prints a checked file with nothing left to defaults, overrides or other files.
+/* resolve.c - a checked file with nothing left to defaults, overrides or other files.
  *
  * In:  a Unit and the evaluator's File behind it.   Out: the text of a .vwn file.
- * The one idea: print boldly, then prove. The text is checked like any other file and its model
- * is compared with the one at hand; when writing defaults out as items changed anything, they
- * are written as comments instead.
+ * The one idea: edit the text, then prove it. What is resolved already stays as it was written,
+ * comments and all, so a resolved text resolves to itself; an edit replaces the names of other
+ * files, overridden values, and what is missing. The text is checked like any other file and
+ * compared with the one at hand; when writing defaults out as items changed anything, they are
+ * written as comments instead.
  */
-#include "check.h"
 #include "resolve.h"
 
+#include "check_train.h"
+#include "resolve_expr.h"
+
 #include <stdio.h>
+
+typedef struct Edit { /* bytes [lo, hi) of a source text become `text` */
+    uint32_t lo, hi;
+    const char *text;
+} Edit;
+typedef VEC(Edit) Edits;
 
 typedef struct Part { /* of a node's path: "layer" with variable "layer", "attention" without
                          one */
@@ -17,158 +27,110 @@ typedef struct Part { /* of a node's path: "layer" with variable "layer", "atten
 enum { MOST_PARTS = 32 };
 
 typedef struct Printer {
+    Resolver r;
     Ctx *ctx;
     Arena *arena;
-    Eval *ev;
-    File *file; /* whose names the printed text uses */
-    bool items; /* defaults as items, not as comments */
-    Buf out;
-    VEC(Name) seen; /* std files already imported, blocks already taken in */
+    File *file;
+    const Train *train;
+    Edits edits; /* of the text of `file` */
     Part part[MOST_PARTS];
     int depth;
     bool training; /* inside `train` */
 } Printer;
 
-static void print_items(Printer *p, const Ast *items);
-
-static bool seen(Printer *p, Name name)
+static bool seen(Resolver *r, Name name)
 {
-    for (size_t i = 0; i < p->seen.n; i++)
-        if (p->seen.v[i] == name)
+    for (size_t i = 0; i < r->seen.n; i++)
+        if (r->seen.v[i] == name)
             return true;
-    vec_push(p->arena, &p->seen, name);
+    vec_push(r->arena, &r->seen, name);
     return false;
 }
 
-static const char *place_text(Printer *p, Span at)
+static const char *one_line(Arena *arena, const Ast *e)
 {
-    LineCol c = source_position(p->ctx, at.file, at.lo);
-    return arena_printf(p->arena, "%s:%u", source_path(p->ctx, at.file), c.line);
-}
-
-/* ---- expressions ---- */
-
-static const Ast *rewrite(Printer *p, const Ast *e, File *home);
-
-static bool is_literal(const Ast *e)
-{
-    return e->kind == AST_NUM || e->kind == AST_BOOL || e->kind == AST_STR ||
-           (e->kind == AST_NEG && e->kid[0]->kind == AST_NUM) ||
-           (e->kind == AST_ID && strcmp(e->name, "none") == 0);
-}
-
-static Ast *ast_new(Printer *p, AstKind kind, Name name, Span span, uint32_t n)
-{
-    Ast *a = NEW(p->arena, Ast);
-    *a = (Ast){.kind = kind, .name = name, .span = span, .name_span = span, .n = n};
-    a->kid = NEW_ARRAY(p->arena, Ast *, n + 1);
-    return a;
-}
-
-/* The block that a name stands for where it is declared by `block`, not by a let. */
-static const BlockDef *block_named(File *f, Name name)
-{
-    Binding *b = env_find(f->env, name);
-    bool is_block = b && !b->is_let && b->state == BIND_READY && b->value.kind == V_BLOCK;
-    return is_block ? b->value.block->def : NULL;
-}
-
-static bool has_argument(const Ast *args, Name name)
-{
-    for (uint32_t i = 0; i < args->n; i++)
-        if (args->kid[i]->kind == AST_NAMED && args->kid[i]->name == name)
-            return true;
-    return false;
-}
-
-/* A call of a block, with the defaults that are plain values as further arguments. */
-static const Ast *with_defaults(Printer *p, const Ast *call, const BlockDef *def)
-{
-    const Ast *params = def->ast->kid[0], *args = call->kid[1];
-    Ast *out = ast_new(p, AST_CALL, NULL, call->span, 2);
-    Ast *all = ast_new(p, AST_ARGS, NULL, args->span, args->n + params->n);
-    all->n = 0;
-    for (uint32_t i = 0; i < args->n; i++)
-        if (args->kid[i]->kind != AST_OFF)
-            all->kid[all->n++] = args->kid[i];
-    for (uint32_t i = 0; i < params->n; i++) {
-        const Ast *par = params->kid[i];
-        if (!par->kid[1] || !is_literal(par->kid[1]) || has_argument(args, par->name))
-            continue;
-        Ast *named = ast_new(p, AST_NAMED, par->name, par->kid[1]->span, 1);
-        named->kid[0] = par->kid[1];
-        all->kid[all->n++] = named;
-    }
-    out->kid[0] = call->kid[0];
-    out->kid[1] = all;
-    return out;
-}
-
-/* A value that can be written as a literal, else NULL. */
-static const Ast *literal_of(Printer *p, const Value *v, Span span)
-{
-    Buf b = buf_new(p->arena);
-    if (v->kind == V_NUM) {
-        buf_number(&b, v->num);
-        return ast_new(p, AST_NUM, name_of(p->ctx, b.s, b.n), span, 0);
-    }
-    if (v->kind == V_BOOL)
-        return ast_new(p, AST_BOOL, name_str(p->ctx, v->num != 0 ? "true" : "false"), span, 0);
-    if (v->kind == V_STR)
-        return ast_new(p, AST_STR, v->word, span, 0);
-    return NULL;
-}
-
-static void take_in_blocks(Printer *p, File *from);
-
-/* What a let of another file is, as an expression that this text understands. */
-static const Ast *let_of(Printer *p, File *other, Name field, Span span)
-{
-    Value v = file_field(p->ev, other, field, span);
-    const Ast *literal = literal_of(p, &v, span);
-    if (literal)
-        return literal;
-    Binding *b = map_get(&other->names, (uintptr_t)field);
-    if (!b || !b->expr)
-        return NULL;
-    take_in_blocks(p, other);
-    Ast *paren = ast_new(p, AST_PAREN, NULL, span, 1);
-    paren->kid[0] = (Ast *)rewrite(p, b->expr, b->env && b->env->file ? b->env->file : other);
-    return paren;
-}
-
-/* `e`, written in file `home`, for the text of p->file: lets of other files are put in place.
- */
-static const Ast *rewrite(Printer *p, const Ast *e, File *home)
-{
-    if (!e)
-        return NULL;
-    if (e->kind == AST_FIELD && e->kid[0]->kind == AST_ID) {
-        Binding *b = env_find(home->env, e->kid[0]->name);
-        if (b && b->state == BIND_READY && b->value.kind == V_FILE) {
-            const Ast *value = let_of(p, b->value.file, e->name, e->span);
-            return value ? value : e;
-        }
-    }
-    if (e->kind == AST_ID && home != p->file && !env_find(p->file->env, e->name)) {
-        Binding *b = map_get(&home->names, (uintptr_t)e->name);
-        const Ast *value = b && b->is_let ? let_of(p, home, e->name, e->span) : NULL;
-        return value ? value : e;
-    }
-    Ast *out = ast_new(p, e->kind, e->name, e->span, e->n);
-    for (uint32_t i = 0; i < e->n; i++) /* the callee of a call is a name, not a value */
-        out->kid[i] = (Ast *)rewrite(p, e->kid[i], home);
-    const BlockDef *def = p->items && e->kind == AST_CALL && e->kid[0]->kind == AST_ID
-                              ? block_named(home, e->kid[0]->name)
-                              : NULL;
-    return def ? with_defaults(p, out, def) : out;
-}
-
-static const char *expression(Printer *p, const Ast *e, File *home)
-{
-    Buf b = buf_new(p->arena);
-    ast_print_expr(&b, rewrite(p, e, home));
+    Buf b = buf_new(arena);
+    ast_print_expr(&b, e);
     return b.s;
+}
+
+static const char *file_text(Ctx *ctx, uint32_t source)
+{
+    size_t n;
+    return source_text(ctx, source, &n);
+}
+
+/* ---- edits ---- */
+
+static void edit(Resolver *r, Edits *edits, uint32_t lo, uint32_t hi, const char *text)
+{
+    vec_push(r->arena, edits, ((Edit){lo, hi, text}));
+}
+
+/* What is put in at a place comes before what is replaced from there on. */
+static bool edit_before(const Edit *a, const Edit *b)
+{
+    return a->lo < b->lo || (a->lo == b->lo && a->hi < b->hi);
+}
+
+/* Bytes [lo, hi) of the text with the edits inside of them, which do not overlap. */
+static void put_edited(Resolver *r, Buf *out, uint32_t source, uint32_t lo, uint32_t hi,
+                       const Edits *edits)
+{
+    const char *text = file_text(r->ctx, source);
+    Edit *sorted = NEW_ARRAY(r->arena, Edit, edits->n + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < edits->n; i++) {
+        size_t at = n++;
+        for (; at > 0 && edit_before(&edits->v[i], &sorted[at - 1]); at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = edits->v[i];
+    }
+    for (size_t i = 0; i < n; i++) {
+        if (sorted[i].lo < lo || sorted[i].hi > hi)
+            continue;
+        buf_put(out, text + lo, sorted[i].lo - lo);
+        buf_puts(out, sorted[i].text);
+        lo = sorted[i].hi;
+    }
+    buf_put(out, text + lo, hi - lo);
+}
+
+/* A comment behind what ends at `at`; what follows on the line goes to the next one. */
+static void edit_comment(Resolver *r, Edits *edits, uint32_t source, uint32_t at,
+                         const char *comment)
+{
+    const char *text = file_text(r->ctx, source) + at;
+    text += strspn(text, " \t\r");
+    bool last = *text == '\n' || *text == '\0' || *text == '#';
+    edit(r, edits, at, at, arena_printf(r->arena, "  # %s%s", comment, last ? "" : "\n"));
+}
+
+/* Names of other files inside any tree; with `defaults`, those of its calls too. Returns the
+ * number of names replaced. */
+static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, bool defaults)
+{
+    if (!e || e->kind == AST_OFF)
+        return 0;
+    const Ast *foreign = e->kind == AST_ID ? NULL : resolve_foreign(r, e, home), **more;
+    if (foreign) {
+        edit(r, edits, e->span.lo, e->span.hi, one_line(r->arena, foreign));
+        return 1;
+    }
+    size_t count = 0;
+    for (uint32_t i = 0; i < e->n; i++)
+        count += edit_tree(r, edits, e->kid[i], home, defaults);
+    size_t n = defaults && e->kind == AST_CALL ? resolve_defaults(r, e, home, &more) : 0;
+    if (n == 0)
+        return count;
+    const Ast *args = e->kid[1];
+    Buf b = buf_new(r->arena);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&b, "%s%s = %s", i || args->n ? ", " : "", more[i]->name,
+                   one_line(r->arena, more[i]->kid[0]));
+    uint32_t at = args->n ? args->kid[args->n - 1]->span.hi : e->span.hi - 1;
+    edit(r, edits, at, at, b.s);
+    return count;
 }
 
 /* ---- overrides of attributes ---- */
@@ -207,6 +169,13 @@ static bool override_hits(Printer *p, const Override *o, Name attr, Buf *conditi
     return true;
 }
 
+/* Whether the attribute is a learning rate, whose calls are schedules. */
+static bool is_rate(const Printer *p, Name attr)
+{
+    return p->training && p->depth == 2 && strcmp(attr, "lr") == 0 &&
+           strcmp(p->part[1].name, "optimizer") == 0;
+}
+
 /* The value of an attribute after all overrides; *from tells of the last one. NULL: there is
  * none. */
 static const char *overridden(Printer *p, Name attr, const char *written, const char **from)
@@ -217,7 +186,9 @@ static const char *overridden(Printer *p, Name attr, const char *written, const 
         Buf condition = buf_new(p->arena);
         if (!o->expr || o->path->n == 0 || !override_hits(p, o, attr, &condition))
             continue;
-        const char *text = expression(p, o->expr, p->file);
+        if (is_rate(p, attr))
+            p->r.rate = o->expr;
+        const char *text = resolve_text(&p->r, o->expr, p->file);
         if (condition.n)
             text = arena_printf(p->arena, "if %s then %s else %s", condition.s, text,
                                 value ? value : "none");
@@ -250,63 +221,130 @@ static size_t added_attributes(Printer *p, const Ast *items, Name names[64])
     return n;
 }
 
-/* ---- items ---- */
+/* ---- items of a model or of train ---- */
 
-static void put_set(Printer *p, Name attr, const char *value, const char *from, const char *was)
+static void print_items(Printer *p, const Ast *items);
+
+static void put_set(Buf *out, Name attr, const char *value, const char *from)
 {
-    buf_printf(&p->out, "%s = %s", attr, value);
-    if (from)
-        buf_printf(&p->out, "  # %s%s%s", from, was ? "; was " : "", was ? was : "");
-    buf_putc(&p->out, '\n');
+    buf_printf(out, "%s = %s%s%s\n", attr, value, from ? "  # " : "", from ? from : "");
+}
+
+static void print_value(Printer *p, const Ast *value)
+{
+    edit_tree(&p->r, &p->edits, value, p->file, true);
 }
 
 static void print_set(Printer *p, const Ast *it)
 {
-    const char *written = expression(p, it->kid[1], p->file), *from = NULL;
-    const char *value = overridden(p, it->kid[0]->name, written, &from);
-    put_set(p, it->kid[0]->name, value, from, from ? written : NULL);
-}
-
-static void put_doc(Printer *p, const Ast *it)
-{
-    const char *line = it->doc;
-    while (line && *line) {
-        size_t n = strcspn(line, "\n");
-        buf_printf(&p->out, "## %.*s\n", (int)n, line);
-        line += n + (line[n] == '\n');
+    const char *from = NULL;
+    Name attr = it->kid[0]->name;
+    if (it->kid[0]->n == 0 && is_rate(p, attr))
+        p->r.rate = it->kid[1];
+    const char *written = resolve_text(&p->r, it->kid[1], p->file);
+    const char *value = it->kid[0]->n ? NULL : overridden(p, attr, written, &from);
+    if (!from) {
+        print_value(p, it->kid[1]);
+        return;
     }
+    edit(&p->r, &p->edits, it->kid[1]->span.lo, it->kid[1]->span.hi, value);
+    edit_comment(&p->r, &p->edits, it->span.file, it->span.hi,
+                 arena_printf(p->arena, "%s; was %s", from, one_line(p->arena, it->kid[1])));
 }
 
-/* Defaults of a node's block that the node does not set. */
-static void print_node_defaults(Printer *p, const BlockDef *def, const Ast *items)
+static bool gives(const Ast *items, const char *attr)
+{
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_SET && items->kid[i]->kid[0]->n == 0 &&
+            strcmp(items->kid[i]->kid[0]->name, attr) == 0)
+            return true;
+    return false;
+}
+
+static bool holds(const Ast *items, const char *kind)
+{
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_NODE && strcmp(items->kid[i]->kid[0]->name, kind) == 0)
+            return true;
+    return false;
+}
+
+static bool is_given_here(Printer *p, const Ast *items, const char *attr)
+{
+    const char *from = NULL;
+    return gives(items, attr) || overridden(p, name_str(p->ctx, attr), NULL, &from);
+}
+
+/* Where a default comes from: lines of the library are pinned by `edition`, others move. */
+static const char *origin_text(Printer *p, const BlockDef *def, Span at)
+{
+    if (!def->file->is_std)
+        return arena_printf(p->arena, "default of %s", def->ast->name);
+    return arena_printf(p->arena, "default, %s:%u", source_path(p->ctx, at.file),
+                        source_position(p->ctx, at.file, at.lo).line);
+}
+
+/* Defaults of a node's block that the node does not set: as items when they are plain values,
+ * as comments when they depend on the place. */
+static void put_node_defaults(Printer *p, Buf *out, const BlockDef *def, const Ast *it)
 {
     const Ast *params = def->ast->kid[0];
+    const char *text = file_text(p->ctx, it->span.file);
+    const char *own = arena_copy(p->arena, text + it->span.lo, it->span.hi - it->span.lo);
     for (uint32_t i = 0; i < params->n; i++) {
         const Ast *par = params->kid[i];
-        const char *from = NULL;
-        bool given = false;
-        for (uint32_t k = 0; items && k < items->n; k++)
-            given |= items->kid[k]->kind == AST_SET && items->kid[k]->kid[0]->name == par->name;
-        if (given || !par->kid[1] || overridden(p, par->name, NULL, &from))
+        if (!par->kid[1] || is_given_here(p, it->kid[2], par->name))
             continue;
-        Buf text = buf_new(p->arena);
-        ast_print_expr(&text, par->kid[1]);
-        bool item = p->items && is_literal(par->kid[1]) && !is_scope_name(par->name);
-        buf_printf(&p->out, "%s%s = %s  # default, %s\n", item ? "" : "# ", par->name, text.s,
-                   place_text(p, par->span));
+        const char *line =
+            arena_printf(p->arena, "%s = %s  # %s", par->name,
+                         one_line(p->arena, par->kid[1]), origin_text(p, def, par->span));
+        bool item = p->r.items && resolve_is_literal(par->kid[1]) && !is_scope_name(par->name);
+        const char *comment = arena_printf(p->arena, "# %s", line);
+        if (item || !strstr(own, comment))
+            buf_printf(out, "%s\n", item ? line : comment);
     }
 }
 
-/* A label as it was written: a word, or a path in quotes. */
-static void put_label(Printer *p, const Ast *label)
+/* Defaults of `train` and of the nodes in it, from what they became. */
+static void put_train_defaults(Printer *p, Buf *out, const Ast *it)
 {
-    size_t n;
-    const char *text = source_text(p->ctx, label->span.file, &n);
-    buf_putc(&p->out, ' ');
-    if (label->span.lo < n && text[label->span.lo] == '"')
-        buf_json_string(&p->out, label->name, strlen(label->name));
-    else
-        buf_puts(&p->out, label->name);
+    static const char *const from = "default";
+    const Train *t = p->train;
+    const Ast *items = it->kid[2];
+    Name kind = it->kid[0]->name;
+    if (!t)
+        return;
+    if (!strcmp(kind, "train")) {
+        Buf clip = buf_new(p->arena);
+        buf_number(&clip, t->clip);
+        if (!is_given_here(p, items, "micro_batch"))
+            put_set(out, "micro_batch",
+                    arena_printf(p->arena, "%lld seqs", (long long)t->micro_seqs), from);
+        if (!is_given_here(p, items, "clip"))
+            put_set(out, "clip", clip.s, from);
+        if (!holds(items, "log"))
+            buf_printf(out, "log { every = %lld steps }  # %s\n", (long long)t->log_every,
+                       from);
+    } else if (!strcmp(kind, "eval") && !is_given_here(p, items, "batches")) {
+        put_set(out, "batches", arena_printf(p->arena, "%lld", (long long)t->eval_batches),
+                from);
+    } else if (!strcmp(kind, "checkpoint") && !is_given_here(p, items, "keep")) {
+        put_set(out, "keep", arena_printf(p->arena, "%lld", (long long)t->checkpoint_keep),
+                from);
+    } else if (!strcmp(kind, "optimizer") && !is_given_here(p, items, "nesterov")) {
+        for (size_t i = 0; i < t->optimizer.constant.n; i++)
+            if (!strcmp(t->optimizer.constant.v[i].name, "nesterov"))
+                put_set(out, "nesterov", t->optimizer.constant.v[i].value != 0 ? "true" : "false",
+                        from);
+    }
+}
+
+/* The block that a node of the model is made of. */
+static const BlockDef *node_block(Printer *p, Name kind, Name label)
+{
+    bool labelled = !strcmp(kind, "embed") || !strcmp(kind, "head");
+    return resolve_block(p->file,
+                         labelled && label ? name_printf(p->ctx, "%s_%s", kind, label) : kind);
 }
 
 static void print_node(Printer *p, const Ast *it)
@@ -321,30 +359,26 @@ static void print_node(Printer *p, const Ast *it)
         p->part[p->depth++] = (Part){kind, NULL};
     if (label && !is_model && !optimizer)
         p->part[p->depth++] = (Part){label, NULL};
-    const BlockDef *def = NULL;
-    if (!p->training && !is_model) {
-        bool labelled = !strcmp(kind, "embed") || !strcmp(kind, "head");
-        def = block_named(p->file,
-                          labelled && label ? name_printf(p->ctx, "%s_%s", kind, label) : kind);
-    }
+    print_items(p, it->kid[2]);
+    Buf more = buf_new(p->arena);
     Name added[64];
     size_t n = added_attributes(p, it->kid[2], added);
-    buf_puts(&p->out, kind);
-    if (label)
-        put_label(p, it->kid[1]);
-    if (it->kid[2] || n || def) {
-        buf_puts(&p->out, " {\n");
-        print_items(p, it->kid[2]);
-        for (size_t i = 0; i < n; i++) {
-            const char *from = NULL;
-            const char *value = overridden(p, added[i], NULL, &from);
-            put_set(p, added[i], value, from, NULL);
-        }
-        if (def)
-            print_node_defaults(p, def, it->kid[2]);
-        buf_putc(&p->out, '}');
+    for (size_t i = 0; i < n; i++) {
+        const char *from = NULL;
+        const char *value = overridden(p, added[i], NULL, &from);
+        put_set(&more, added[i], value, from);
     }
-    buf_putc(&p->out, '\n');
+    const BlockDef *def = p->training || is_model ? NULL : node_block(p, kind, label);
+    if (def)
+        put_node_defaults(p, &more, def, it);
+    if (p->training)
+        put_train_defaults(p, &more, it);
+    if (more.n && it->kid[2])
+        edit(&p->r, &p->edits, it->span.hi - 1, it->span.hi - 1,
+             arena_printf(p->arena, "\n%s", more.s));
+    else if (more.n)
+        edit(&p->r, &p->edits, it->span.hi, it->span.hi,
+             arena_printf(p->arena, " {\n%s}", more.s));
     p->depth = depth;
 }
 
@@ -352,222 +386,327 @@ static void print_for(Printer *p, const Ast *it)
 {
     if (p->depth + 1 >= MOST_PARTS)
         ctx_raise(p->ctx, ST_INPUT, "loops are nested too deeply to be written out");
-    buf_printf(&p->out, "for %s in %s {\n", it->name, expression(p, it->kid[0], p->file));
+    print_value(p, it->kid[0]);
     p->part[p->depth++] = (Part){it->name, it->name};
     print_items(p, it->kid[1]);
     p->depth--;
-    buf_puts(&p->out, "}\n");
 }
 
 static void print_if(Printer *p, const Ast *it)
 {
-    buf_printf(&p->out, "if %s {\n", expression(p, it->kid[0], p->file));
+    print_value(p, it->kid[0]);
     print_items(p, it->kid[1]);
-    buf_putc(&p->out, '}');
-    if (it->kid[2] && it->kid[2]->kind == AST_IF) {
-        buf_puts(&p->out, " else ");
+    if (it->kid[2] && it->kid[2]->kind == AST_IF)
         print_if(p, it->kid[2]);
-        return;
-    }
-    if (it->kid[2]) {
-        buf_puts(&p->out, " else {\n");
+    else
         print_items(p, it->kid[2]);
-        buf_putc(&p->out, '}');
-    }
-    buf_putc(&p->out, '\n');
 }
 
-static void put_let(Printer *p, const Ast *it, const Ast *value, File *home)
-{
-    buf_printf(&p->out, "let %s", it->name);
-    if (it->kid[0]) {
-        buf_puts(&p->out, ": ");
-        ast_print_expr(&p->out, it->kid[0]);
-    }
-    buf_printf(&p->out, " = %s", expression(p, value, home));
-}
-
-/* Keeps the empty lines between the items of the source. */
-static void put_gap(Printer *p, const Ast *items, uint32_t i)
-{
-    size_t n;
-    const char *text = source_text(p->ctx, items->span.file, &n);
-    size_t from = i ? items->kid[i - 1]->span.hi : items->kid[i]->span.lo;
-    int lines = 0;
-    for (size_t k = from; k < items->kid[i]->span.lo && lines < 2; k++)
-        lines = text[k] == '\n' ? lines + 1 : text[k] == ' ' || text[k] == '\t' ? lines : 0;
-    if (lines == 2)
-        buf_putc(&p->out, '\n');
-}
-
-/* Items inside `model` and `train`. */
 static void print_items(Printer *p, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        put_gap(p, items, i);
-        put_doc(p, it);
         switch (it->kind) {
         case AST_SET: print_set(p, it); break;
         case AST_NODE: print_node(p, it); break;
         case AST_FOR: print_for(p, it); break;
         case AST_IF: print_if(p, it); break;
-        case AST_LET:
-            put_let(p, it, it->kid[1], p->file);
-            buf_putc(&p->out, '\n');
-            break;
-        default: break; /* checks have been made; what is switched off is not there */
+        default: print_value(p, it); break;
         }
     }
 }
 
 /* ---- whole files ---- */
 
-static void put_source(Printer *p, const Ast *it)
+static const char *was_text(Resolver *r, const Ast *e)
 {
-    size_t n;
-    const char *text = source_text(p->ctx, it->span.file, &n);
-    put_doc(p, it);
-    buf_put(&p->out, text + it->span.lo, it->span.hi - it->span.lo);
-    buf_puts(&p->out, "\n\n");
+    return arena_printf(r->arena, "was %s", one_line(r->arena, e));
 }
 
-static void print_import(Printer *p, File *f, const Ast *it);
-
-/* The blocks of another file, and the library files they use. */
-static void take_in_blocks(Printer *p, File *from)
+/* The new value of a let that an override or an argument of the import changed; NULL: it is as
+ * it was written. */
+static const char *changed_let(Resolver *r, File *f, const Ast *it, const char **origin)
 {
-    if (from->is_std || from == p->file ||
-        seen(p, name_printf(p->ctx, "blocks of %s", from->path)))
-        return;
-    Buf main = p->out;
-    p->out = buf_new(p->arena);
-    for (uint32_t i = 0; i < from->ast->n; i++) {
-        const Ast *it = from->ast->kid[i];
-        if (it->kind == AST_IMPORT && !it->kid[0])
-            print_import(p, from, it);
-        else if (it->kind == AST_BLOCK && !seen(p, name_printf(p->ctx, "block %s", it->name)))
-            put_source(p, it);
+    Binding *b = map_get(&f->names, (uintptr_t)it->name);
+    if (!b || !b->origin)
+        return NULL;
+    if (!b->expr) /* a value was put in its place */
+        ctx_raise(r->ctx, ST_INPUT, "`%s` cannot be written out", it->name);
+    *origin = b->origin;
+    return resolve_text(r, b->expr, b->env && b->env->file ? b->env->file : f);
+}
+
+static void print_let(Printer *p, const Ast *it)
+{
+    const char *origin, *value = changed_let(&p->r, p->file, it, &origin);
+    const char *comment = NULL;
+    if (value) {
+        edit(&p->r, &p->edits, it->kid[1]->span.lo, it->kid[1]->span.hi, value);
+        comment = arena_printf(p->arena, "%s; %s", origin, was_text(&p->r, it->kid[1]));
+    } else if (edit_tree(&p->r, &p->edits, it->kid[1], p->file, true)) {
+        comment = was_text(&p->r, it->kid[1]);
     }
-    buf_put(&p->out, main.s, main.n);
+    if (comment)
+        edit_comment(&p->r, &p->edits, it->span.file, it->span.hi, comment);
 }
 
-static void print_lets_and_blocks(Printer *p, File *f)
+/* A let of another file, on one line. */
+static void take_in_let(Resolver *r, Buf *out, File *f, const Ast *it)
 {
-    for (uint32_t i = 0; i < f->ast->n; i++) {
-        const Ast *it = f->ast->kid[i];
-        if (it->kind == AST_IMPORT || it->kind == AST_LET)
-            put_gap(p, f->ast, i);
-        if (it->kind == AST_IMPORT)
-            print_import(p, f, it);
-        if (it->kind == AST_BLOCK && !seen(p, name_printf(p->ctx, "block %s", it->name)))
-            put_source(p, it);
-        if (it->kind != AST_LET)
-            continue;
-        Binding *b = map_get(&f->names, (uintptr_t)it->name);
-        bool changed = b && b->origin;
-        put_doc(p, it);
-        if (changed && !b->expr) /* a value was put in its place */
-            ctx_raise(p->ctx, ST_INPUT, "`%s` cannot be written out", it->name);
-        File *home = changed && b->env && b->env->file ? b->env->file : f;
-        put_let(p, it, changed ? b->expr : it->kid[1], f == p->file ? home : f);
-        if (changed) {
-            Buf was = buf_new(p->arena);
-            ast_print_expr(&was, it->kid[1]);
-            buf_printf(&p->out, "  # %s; was %s", b->origin, was.s);
-        } else if (f != p->file) {
-            buf_printf(&p->out, "  # %s", place_text(p, it->span));
-        }
-        buf_putc(&p->out, '\n');
+    const char *origin, *value = changed_let(r, f, it, &origin);
+    LineCol at = source_position(r->ctx, it->span.file, it->span.lo);
+    buf_printf(out, "let %s", it->name);
+    if (it->kid[0])
+        buf_printf(out, ": %s", one_line(r->arena, it->kid[0]));
+    if (value)
+        buf_printf(out, " = %s  # %s; %s\n", value, origin, was_text(r, it->kid[1]));
+    else
+        buf_printf(out, " = %s  # %s:%u\n", resolve_text(r, it->kid[1], f),
+                   source_path(r->ctx, it->span.file), at.line);
+}
+
+static void put_doc(Buf *out, const Ast *it)
+{
+    const char *line = it->doc;
+    while (line && *line) {
+        size_t n = strcspn(line, "\n");
+        buf_printf(out, "## %.*s\n", (int)n, line);
+        line += n + (line[n] == '\n');
     }
 }
 
-/* Library files stay imports; other files are taken in: whole when their names are used
- * unqualified, else let by let where `rewrite` meets them. */
-static void print_import(Printer *p, File *f, const Ast *it)
+/* "std/transformer.vwn" and "std/transformer" are one file. */
+static Name library_name(Resolver *r, const char *path)
 {
-    if (strncmp(it->name, "std/", 4) == 0) {
-        if (!seen(p, it->name))
-            buf_printf(&p->out, "import \"%s\"\n", it->name);
-        return;
-    }
+    size_t n = strlen(path);
+    bool suffix = n > 4 && strcmp(path + n - 4, ".vwn") == 0;
+    return name_of(r->ctx, path, suffix ? n - 4 : n);
+}
+
+static bool is_library(const char *path)
+{
+    return strncmp(path, "std/", 4) == 0;
+}
+
+static void import_library(Resolver *r, const char *path)
+{
+    Name name = library_name(r, path);
+    if (!seen(r, name))
+        buf_printf(&r->taken, "import \"%s\"\n", name);
+}
+
+static void take_in_import(Resolver *r, File *f, const Ast *it)
+{
+    if (is_library(it->name) && !it->kid[0])
+        import_library(r, it->name);
     for (size_t i = 0; i < f->imports.n && !it->kid[0]; i++) {
         Import *im = &f->imports.v[i];
-        if (im->span.lo == it->name_span.lo && im->span.file == it->name_span.file && im->file)
-            print_lets_and_blocks(p, im->file);
+        if (im->span.lo == it->name_span.lo && im->span.file == it->name_span.file &&
+            im->file && !im->file->is_std)
+            resolve_take_in(r, im->file, true);
     }
 }
 
-static char *print_unit(Unit *u, Arena *arena, bool items)
+/* Library files stay imports; of other files the blocks are taken in, and when their names are
+ * used unqualified the lets too. */
+void resolve_take_in(Resolver *r, File *from, bool lets)
+{
+    if (from->is_std)
+        import_library(r, from->path);
+    if (from->is_std || from == r->file ||
+        (!lets && seen(r, name_printf(r->ctx, "blocks of %s", from->path))))
+        return;
+    Edits edits = {0};
+    for (uint32_t i = 0; i < from->ast->n; i++) {
+        const Ast *it = from->ast->kid[i];
+        if (it->kind == AST_IMPORT)
+            take_in_import(r, from, it);
+        if (it->kind == AST_BLOCK && !seen(r, name_printf(r->ctx, "block %s", it->name))) {
+            edit_tree(r, &edits, it, from, false);
+            put_doc(&r->taken, it);
+            put_edited(r, &r->taken, it->span.file, it->span.lo, it->span.hi, &edits);
+            buf_puts(&r->taken, "\n\n");
+        }
+        if (it->kind == AST_LET && lets) {
+            Buf let = buf_new(r->arena); /* its own needs come before it */
+            take_in_let(r, &let, from, it);
+            put_doc(&r->taken, it);
+            buf_put(&r->taken, let.s, let.n);
+        }
+    }
+}
+
+/* The import that gives the file a grow step or a sweep is `of`; NULL when it is of this file. */
+static Name target_of(Printer *p, const Ast *node)
+{
+    const Ast *items = node->kid[2];
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        bool of = it->kind == AST_SET && it->kid[0]->n == 0 && !strcmp(it->kid[0]->name, "of");
+        const Ast *e = of ? it->kid[1] : NULL;
+        while (e && (e->kind == AST_FIELD || e->kind == AST_PAREN))
+            e = e->kid[0];
+        if (e && e->kind == AST_ID && resolve_file(p->file, e->name))
+            return e->name;
+    }
+    return NULL;
+}
+
+/* A file is a function, and a step or sweep of another file needs the function, not a value of
+ * it: such an import stays, which a text that must stand alone cannot have. Those of the library
+ * always do. */
+static void keep_imports(Printer *p, bool alone)
+{
+    for (uint32_t i = 0; i < p->file->ast->n; i++) {
+        const Ast *it = p->file->ast->kid[i];
+        if (it->kind == AST_IMPORT && is_library(it->name) && it->kid[0])
+            vec_push(p->arena, &p->r.stays, it->kid[0]->name);
+        Name target = it->kind == AST_NODE ? target_of(p, it) : NULL;
+        if (target && alone)
+            ctx_raise(p->ctx, ST_INPUT,
+                      "%s:%u: this `%s` is of the imported file `%s`, which a run cannot keep in its"
+                      " own text: move it to a file without `train`",
+                      p->file->path, source_position(p->ctx, it->span.file, it->span.lo).line,
+                      it->kid[0]->name, target);
+        if (target)
+            vec_push(p->arena, &p->r.stays, target);
+    }
+}
+
+static void print_import(Printer *p, const Ast *it, uint32_t *first)
+{
+    Name as = it->kid[0] ? it->kid[0]->name : NULL;
+    bool stays = is_library(it->name);
+    for (size_t i = 0; i < p->r.stays.n; i++)
+        stays |= as && p->r.stays.v[i] == as;
+    if (stays) {
+        edit_tree(&p->r, &p->edits, it->kid[1], p->file, true);
+        return;
+    }
+    *first = *first < it->span.lo ? *first : it->span.lo;
+    edit(&p->r, &p->edits, it->span.lo, it->span.hi, "");
+    take_in_import(&p->r, p->file, it);
+}
+
+static void print_top(Printer *p, const Ast *it, uint32_t *first)
+{
+    Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
+    p->training = strcmp(kind, "train") == 0;
+    if (it->kind == AST_IMPORT)
+        print_import(p, it, first);
+    else if (it->kind == AST_LET)
+        print_let(p, it);
+    else if (it->kind == AST_BLOCK)
+        edit_tree(&p->r, &p->edits, it, p->file, false);
+    else if (p->training || strcmp(kind, "model") == 0)
+        print_node(p, it);
+    else if (edit_tree(&p->r, &p->edits, it, p->file, true) && it->kind == AST_CHECK)
+        edit_comment(&p->r, &p->edits, it->span.file, it->span.hi, was_text(&p->r, it->kid[0]));
+}
+
+static const char *edited_text(Printer *p, const char *path)
+{
+    const Ast *ast = p->file->ast;
+    uint32_t first = UINT32_MAX;
+    bool edition = false;
+    for (uint32_t i = 0; i < ast->n; i++) {
+        const Ast *it = ast->kid[i];
+        edition |= it->kind == AST_SET;
+        if (it->kind == AST_IMPORT && is_library(it->name) && !it->kid[0])
+            seen(&p->r, library_name(&p->r, it->name));
+        if (it->kind == AST_BLOCK)
+            seen(&p->r, name_printf(p->ctx, "block %s", it->name));
+    }
+    for (uint32_t i = 0; i < ast->n; i++)
+        print_top(p, ast->kid[i], &first);
+    if (p->r.taken.n)
+        edit(&p->r, &p->edits, first, first, arena_printf(p->arena, "\n%s", p->r.taken.s));
+    static const char header[] = "# Resolved from ";
+    size_t n;
+    const char *text = source_text(p->ctx, p->file->source, &n);
+    uint32_t start = n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* a mark of UTF-8 */
+    Buf out = buf_new(p->arena);
+    if (strncmp(text + start, header, sizeof header - 1) != 0)
+        buf_printf(&out, "%s%s.\n", header, path);
+    if (!edition)
+        buf_puts(&out, "edition = 1\n");
+    put_edited(&p->r, &out, p->file->source, start, (uint32_t)n, &p->edits);
+    return out.s;
+}
+
+static char *print_unit(Unit *u, Arena *arena, bool items, bool alone)
 {
     File *f = u->file;
-    Printer p = {.ctx = u->ctx,
-                 .arena = arena,
-                 .ev = f->ev,
-                 .file = f,
-                 .items = items,
-                 .out = buf_new(arena)};
-    buf_puts(&p.out, "edition = 1\n");
-    print_lets_and_blocks(&p, f);
-    for (uint32_t i = 0; i < f->ast->n; i++) {
-        const Ast *it = f->ast->kid[i];
-        if (it->kind != AST_NODE)
-            continue;
-        p.training = strcmp(it->kid[0]->name, "train") == 0;
-        if (!p.training && strcmp(it->kid[0]->name, "model") != 0)
-            continue;
-        buf_putc(&p.out, '\n');
-        put_doc(&p, it);
-        print_node(&p, it);
-    }
-    uint32_t source = source_add(u->ctx, "<resolved>", p.out.s, p.out.n);
+    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train};
+    p.r = (Resolver){.ctx = u->ctx,
+                     .arena = arena,
+                     .ev = f->ev,
+                     .file = f,
+                     .items = items,
+                     .taken = buf_new(arena)};
+    keep_imports(&p, alone);
+    const char *text = edited_text(&p, u->path);
+    uint32_t source = source_add(u->ctx, "<resolved>", text, strlen(text));
     size_t before = diag_count(u->ctx);
     const Ast *ast = vwn_parse(u->ctx, source);
     if (diag_count(u->ctx) > before) {
         diag_truncate(u->ctx, before);
         return NULL;
     }
-    Buf text = buf_new(arena);
-    buf_printf(&text, "# Resolved from %s.\n", u->path);
-    vwn_format(u->ctx, source, ast, &text);
-    return text.s;
+    Buf out = buf_new(arena);
+    vwn_format(u->ctx, source, ast, &out);
+    return out.s;
 }
 
-/* Checks the text and compares. */
-static bool proves(Unit *u, const char *text)
+/* Checks the text and compares; in the folder of the file, or in none when it is to be `alone`.
+ */
+static bool proves(Unit *u, const char *text, bool alone)
 {
     Ctx *ctx = u->ctx;
-    size_t before = diag_count(ctx);
+    Diags *diags = ctx->diags; /* those of the proof are nobody's business */
     volatile bool same = false;
     char message[sizeof ctx->message];
     memcpy(message, ctx->message, sizeof message);
+    ctx->diags = NULL;
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
-        CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text)};
+        CheckOptions how = {
+            .path = alone ? "-" : u->path, .text = text, .text_length = strlen(text)};
         Unit *again = check_file(ctx, &how);
-        bool errors = false;
-        for (size_t i = before; i < diag_count(ctx); i++)
-            errors |= diag_get(ctx, i)->level == LEVEL_ERROR;
-        same = !errors && unit_same(u, again);
+        same = diag_only_checks(ctx, 0) && unit_same(u, again);
         ctx_leave(ctx, &guard);
-    } else if (ctx->raised != ST_INPUT) {
-        ctx_raise(ctx, ctx->raised, "%s",
-                  arena_copy(ctx->scratch, ctx->message, strlen(ctx->message)));
+        ctx->diags = diags;
+    } else {
+        ctx->diags = diags;
+        if (ctx->raised != ST_INPUT)
+            ctx_raise(ctx, ctx->raised, "%s",
+                      arena_copy(ctx->scratch, ctx->message, strlen(ctx->message)));
     }
-    diag_truncate(ctx, before);
     memcpy(ctx->message, message, sizeof message);
     return same;
 }
 
-char *unit_resolved_text(Unit *unit, Arena *arena)
+static char *resolved(Unit *unit, Arena *arena, bool alone)
 {
     if (!unit->file || !unit->ast)
         ctx_raise(unit->ctx, ST_INPUT, "%s has errors", unit->path);
     for (int items = 1; items >= 0; items--) {
-        char *text = print_unit(unit, arena, items);
-        if (text && proves(unit, text))
+        char *text = print_unit(unit, arena, items, alone);
+        if (text && proves(unit, text, alone))
             return text;
     }
-    ctx_raise(unit->ctx, ST_BUG,
-              "%s could not be written out as one file that builds the same model", unit->path);
+    ctx_raise(unit->ctx, ST_INPUT,
+              "%s cannot be written out as one file that builds the same: it uses a name of an imported"
+              " file that means something else here; give it another name",
+              unit->path);
+}
+
+char *unit_resolved_text(Unit *unit, Arena *arena)
+{
+    return resolved(unit, arena, true);
+}
+
+char *unit_resolved_file(Unit *unit, Arena *arena)
+{
+    return resolved(unit, arena, false);
 }

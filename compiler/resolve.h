@@ -4,12 +4,17 @@
 
 #include "model.h"
 
-/* The file with overrides applied, imports of other files taken in, and defaults written out,
- * in the canonical form. It has been checked to build the same model and training; raises when
- * no such text can be made. Lives in `arena`. */
+/* The file with overrides applied, names of other files replaced by what they stand for, and
+ * defaults written out, in the canonical form; comments stay. It has been checked to build the
+ * same model, training, checks, growth steps and sweeps; raises when no such text can be made.
+ * Resolved again it is the same text. Lives in `arena`.
+ * unit_resolved_text() needs no other file; unit_resolved_file() stands in the folder of the
+ * file, and keeps the imports that a growth step or a sweep is `of`. */
 char *unit_resolved_text(Unit *unit, Arena *arena);
+char *unit_resolved_file(Unit *unit, Arena *arena);
 
-/* Whether two checked files are the same to the runtime: parameters, graph, training. */
+/* Whether two checked files are the same: parameters, graph, training, the truth of their
+ * checks, what growth steps build, the points of sweeps. */
 bool unit_same(const Unit *a, const Unit *b);
 
 #endif

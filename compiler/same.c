@@ -1,6 +1,7 @@
-/* same.c - whether two checked files are one and the same to the runtime.
+/* same.c - whether two checked files are one and the same.
  *
- * In:  two Units.   Out: true when parameters, graphs and training agree in every number.
+ * In:  two Units.   Out: true when parameters, graphs, training, checks, growth and sweeps agree
+ * in every number.
  * The one idea: names of nodes and places in text are for people and are left out; all else
  * counts.
  */
@@ -134,8 +135,49 @@ static bool same_train(Arena *arena, const Train *a, const Train *b, size_t para
            same_optimizer(arena, &a->optimizer, &b->optimizer, params);
 }
 
+static bool same_growth(const Unit *a, const Unit *b)
+{
+    if (a->grow.n != b->grow.n)
+        return false;
+    for (size_t i = 0; i < a->grow.n; i++) {
+        const GrowStep *x = &a->grow.v[i], *y = &b->grow.v[i];
+        if (x->name != y->name || x->n_lets != y->n_lets ||
+            !same_host(a->ctx->scratch, x->when, y->when) ||
+            !same_model(x->before, y->before) || !same_model(x->after, y->after))
+            return false;
+    }
+    return true;
+}
+
+static bool same_sweeps(const Unit *a, const Unit *b)
+{
+    if (a->sweep.n != b->sweep.n)
+        return false;
+    for (size_t i = 0; i < a->sweep.n; i++) {
+        const SweepPlan *x = &a->sweep.v[i], *y = &b->sweep.v[i];
+        if (x->name != y->name || x->points != y->points || x->n_path != y->n_path)
+            return false;
+        for (size_t k = 0; k < x->n_path; k++)
+            if (!same_text(x->path[k], y->path[k]))
+                return false;
+    }
+    return true;
+}
+
+static bool same_checks(const Unit *a, const Unit *b)
+{
+    if (a->check.n != b->check.n)
+        return false;
+    for (size_t i = 0; i < a->check.n; i++)
+        if (a->check.v[i].state != b->check.v[i].state ||
+            !same_text(a->check.v[i].where, b->check.v[i].where))
+            return false;
+    return true;
+}
+
 bool unit_same(const Unit *a, const Unit *b)
 {
     return same_model(a->model, b->model) &&
-           same_train(a->ctx->scratch, a->train, b->train, a->model ? a->model->param.n : 0);
+           same_train(a->ctx->scratch, a->train, b->train, a->model ? a->model->param.n : 0) &&
+           same_checks(a, b) && same_growth(a, b) && same_sweeps(a, b);
 }

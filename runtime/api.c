@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "../compiler/report.h"
+#include "../compiler/resolve.h"
 #include "run_dir.h"
 #include "session.h"
 
@@ -135,15 +136,12 @@ static void deny(Ctx *ctx, const vwn_file_options *file, size_t from)
 /* Errors of the input win over false checks. */
 static Status status_of(const Ctx *ctx, size_t from)
 {
-    Status st = ST_OK;
-    for (size_t i = from; i < diag_count(ctx); i++) {
-        const Diag *d = diag_get(ctx, i);
-        if (d->level == LEVEL_ERROR && strcmp(d->code, "E0801") != 0)
-            return ST_INPUT;
-        if (d->level == LEVEL_ERROR)
-            st = ST_CHECK;
-    }
-    return st;
+    if (!diag_only_checks(ctx, from))
+        return ST_INPUT;
+    for (size_t i = from; i < diag_count(ctx); i++)
+        if (diag_get(ctx, i)->level == LEVEL_ERROR)
+            return ST_CHECK;
+    return ST_OK;
 }
 
 /* The name of the file's model, also when something in it is wrong; NULL without one. */
@@ -365,7 +363,7 @@ static Status report_body(void *user)
     case VWN_REPORT_PARAMS_BY_TENSOR: report_params(&b, u, BY_TENSOR, json); break;
     case VWN_REPORT_LOSSES: report_losses(&b, u, json); break;
     case VWN_REPORT_COST: cost_body(&b, u, c->how); break;
-    case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_text(u, u->ctx->scratch)); break;
+    case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_file(u, u->ctx->scratch)); break;
     case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
     case VWN_REPORT_AST:
     case VWN_REPORT_TENSOR:

@@ -74,10 +74,10 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
                         .text = meta->text,
                         .text_length = strlen(meta->text),
                         .model_only = model_only};
-    size_t before = diag_count(s->ctx), errors = diag_errors(s->ctx);
+    size_t before = diag_count(s->ctx);
     source.unit = hooks->check(s->ctx, &how);
-    if (diag_errors(s->ctx) == errors)
-        diag_truncate(s->ctx, before); /* its warnings were read when it was trained */
+    if (diag_only_checks(s->ctx, before))
+        diag_truncate(s->ctx, before); /* all this was read when it was trained */
     else
         ctx_raise(s->ctx, ST_INPUT, "the text in %.300s does not check",
                   source.checkpoint->file.path);
