@@ -6,7 +6,7 @@
  */
 #include "fuse.h"
 
-enum { MEMBERS_MAX = 96, WEIGHT_MAX = 1200 };
+enum { MEMBERS_MAX = 400, WEIGHT_MAX = 6000 };
 
 /* ---- what a node is ---- */
 
@@ -356,7 +356,7 @@ static bool waits(Fusion *f, uint32_t group, const int32_t *met, size_t n)
     return false;
 }
 
-static void add_pred(Fusion *f, uint32_t group, int32_t pred)
+void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
 {
     Group *gr = &f->group.v[group];
     if (pred < 0 || pred == (int32_t)group)
@@ -450,7 +450,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     x->first = x->first < y->first ? x->first : y->first;
     x->last = x->last > y->last ? x->last : y->last;
     for (size_t i = 0; i < y->pred.n; i++)
-        add_pred(f, a, (int32_t)y->pred.v[i]);
+        fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
     for (size_t i = 0; i < f->group.n; i++)
         for (size_t k = 0; k < f->group.v[i].pred.n; k++)
             if (f->group.v[i].pred.v[k] == b)
@@ -515,7 +515,7 @@ static void place_compute(Fusion *f, Val v)
         f->home[v] = best;
     }
     for (size_t i = 0; i < a.met.n; i++)
-        add_pred(f, (uint32_t)best, a.met.v[i]);
+        fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
     for (size_t i = 0; i < a.met.n && !f->apart; i++)
         if (a.met.v[i] != best && f->home[v] == best)
             merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
@@ -533,7 +533,7 @@ static void place_node(Fusion *f, Val v)
         Aligned a;
         producers(f, v, &a);
         for (size_t i = 0; i < a.met.n; i++)
-            add_pred(f, id, a.met.v[i]);
+            fuse_add_pred(f, id, a.met.v[i]);
     } else if (fuse_is_compute(f->g, v) || f->copied[v]) {
         place_compute(f, v);
     }
@@ -601,108 +601,6 @@ static void find_wanted(Fusion *f)
             want_operands(f, v);
 }
 
-/* ---- stored or computed again ---- */
-
-static void mark_read(Fusion *f, int32_t reader, Val u)
-{
-    if (fuse_empty(f, u))
-        return;
-    int32_t home = f->home[u];
-    if (home >= 0) {
-        if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
-            f->stored[u] = true;
-            if (reader >= 0)
-                add_pred(f, (uint32_t)reader, home);
-        }
-        return;
-    }
-    const Node *n = node_at(f->g, u);
-    for (size_t k = 0; k < n->n_in; k++)
-        mark_read(f, reader, n->in[k]);
-}
-
-static void mark_stored(Fusion *f)
-{
-    const Graph *g = f->g;
-    memset(f->stored, 0, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        if (f->home[v] < 0)
-            continue;
-        const Group *gr = &f->group.v[f->home[v]];
-        if (gr->kind != GROUP_ROWS)
-            f->stored[v] = true;
-        if (node_at(g, v)->op != OP_AUX)
-            for (size_t k = 0; k < node_at(g, v)->n_in; k++)
-                mark_read(f, f->home[v], node_at(g, v)->in[k]);
-    }
-    for (size_t i = 0; i < g->out.n; i++)
-        mark_read(f, -1, g->out.v[i].value);
-}
-
-/* What v would read if it were computed again: stored tensors as large as itself, others,
- * nodes. */
-typedef struct Again {
-    int large, small, nodes;
-    bool ok;
-} Again;
-
-static void again_reads(const Fusion *f, Val v, Dim size, Val u, Again *a)
-{
-    const Node *n = node_at(f->g, u);
-    if (!a->ok || ++a->nodes > 12) {
-        a->ok = false;
-        return;
-    }
-    if (n->op == OP_EXT || f->home[u] >= 0) {
-        a->ok = n->op == OP_EXT || f->stored[u];
-        Dim mine = size_of(f->g, u);
-        int64_t have = dim_at(mine, f->B, f->T), want = dim_at(size, f->B, f->T);
-        a->large += have * 4 > want;
-        a->small += have * 4 <= want;
-        return;
-    }
-    OpClass c = op_info((Op)n->op)->class;
-    if (c == CLASS_INDEX || c == CLASS_MOVE || fuse_costly(f->g, u))
-        a->ok = false;
-    for (size_t k = 0; k < n->n_in; k++)
-        again_reads(f, v, size, n->in[k], a);
-}
-
-/* Values read by other kernels that cost less to compute there than to store and load. */
-static void recompute_cheap(Fusion *f)
-{
-    const Graph *g = f->g;
-    bool *fixed = NEW_ARRAY(f->arena, bool, g->node.n);
-    for (size_t i = 0; i < g->out.n; i++)
-        fixed[strip_reshapes(f, g->out.v[i].value)] = true;
-    for (Val v = 1; v < g->node.n; v++)
-        for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++) {
-            Val base = node_at(g, v)->in[k];
-            while (is_view(f, base))
-                base = node_at(g, base)->in[0];
-            fixed[base] = true;
-        }
-    for (Val v = 1; v < g->node.n; v++) {
-        const Node *n = node_at(g, v);
-        OpClass c = op_info((Op)n->op)->class;
-        if (f->home[v] < 0 || !f->stored[v] || fixed[v] || fuse_costly(g, v) || f->copied[v] ||
-            (c != CLASS_UNARY && c != CLASS_BINARY && c != CLASS_TERNARY))
-            continue;
-        Again a = {.ok = true};
-        for (size_t k = 0; k < n->n_in; k++)
-            again_reads(f, v, size_of(g, v), n->in[k], &a);
-        if (!a.ok || a.large > 1 || a.small > 4)
-            continue;
-        Group *gr = &f->group.v[f->home[v]];
-        size_t keep = 0;
-        for (size_t m = 0; m < gr->member.n; m++)
-            if (gr->member.v[m] != v)
-                gr->member.v[keep++] = gr->member.v[m];
-        gr->member.n = keep;
-        f->home[v] = -1;
-    }
-}
-
 /* ---- order ---- */
 
 void fuse_order(Fusion *f)
@@ -761,11 +659,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
     find_wanted(f);
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
-    mark_stored(f);
-    if (!apart) {
-        recompute_cheap(f);
-        mark_stored(f);
-    }
+    fuse_choose_stores(f);
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);

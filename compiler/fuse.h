@@ -52,7 +52,9 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
                    const bool *copied);
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
+void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
 void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
+void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */
 bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 

@@ -153,7 +153,8 @@ Ex kx_rand(Kernel *k, Op op, Name site, Ix ix);
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
 Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
 bool kx_is_number(const Kernel *k, Ex e, double *value);
-int kx_cost(const KEx *e); /* of this operation alone, in simple operations */
+int kernel_op_cost(Op op);  /* of one element, in simple operations */
+int kx_cost(const KEx *e);  /* of this operation alone */
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
 
 /* ---- statements ---- */

@@ -1,0 +1,365 @@
+/* fuse_store.c - which values lie in memory between kernels, and which are computed again.
+ *
+ * In:  groups of nodes, at first with everything stored that another group reads.
+ * Out: f->stored; values that nobody loads have lost their home: whoever wants one computes it.
+ * The one idea: what a group wants from others can be loaded, or computed from values further
+ * up. The cheapest choice is a minimum cut: a value costs its bytes to load (and its share of
+ * the bytes to store), or its work to compute again, in bytes that move in the same time.
+ */
+#include "fuse.h"
+#include "kernel.h"
+
+/* ---- who reads what ---- */
+
+static void mark_read(Fusion *f, int32_t reader, Val u)
+{
+    if (fuse_empty(f, u))
+        return;
+    int32_t home = f->home[u];
+    if (home >= 0) {
+        if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
+            f->stored[u] = true;
+            if (reader >= 0)
+                fuse_add_pred(f, (uint32_t)reader, home);
+        }
+        return;
+    }
+    const Node *n = node_at(f->g, u);
+    for (size_t k = 0; k < n->n_in; k++)
+        mark_read(f, reader, n->in[k]);
+}
+
+static void mark_stored(Fusion *f)
+{
+    const Graph *g = f->g;
+    memset(f->stored, 0, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        if (f->home[v] < 0)
+            continue;
+        const Group *gr = &f->group.v[f->home[v]];
+        if (gr->kind != GROUP_ROWS)
+            f->stored[v] = true;
+        if (node_at(g, v)->op != OP_AUX)
+            for (size_t k = 0; k < node_at(g, v)->n_in; k++)
+                mark_read(f, f->home[v], node_at(g, v)->in[k]);
+    }
+    for (size_t i = 0; i < g->out.n; i++)
+        mark_read(f, -1, g->out.v[i].value);
+}
+
+/* ---- flow ---- */
+
+typedef struct Edge {
+    uint32_t to, back; /* back: index of the opposite edge */
+    int64_t left;
+    uint32_t next;     /* of the same node, 0 = none */
+} Edge;
+
+typedef struct Flow {
+    Arena *arena;
+    VEC(Edge) edge;    /* number 0 is unused */
+    VEC(uint32_t) first;
+    uint32_t *way, *queue;
+} Flow;
+
+enum { SOURCE = 0, SINK = 1 };
+static const int64_t NO_LIMIT = INT64_MAX / 4;
+
+static uint32_t flow_node(Flow *w)
+{
+    vec_push(w->arena, &w->first, 0);
+    return (uint32_t)w->first.n - 1;
+}
+
+static void flow_edge(Flow *w, uint32_t from, uint32_t to, int64_t most)
+{
+    uint32_t e = (uint32_t)w->edge.n;
+    vec_push(w->arena, &w->edge, (Edge){to, e + 1, most, w->first.v[from]});
+    w->first.v[from] = e;
+    vec_push(w->arena, &w->edge, (Edge){from, e, 0, w->first.v[to]});
+    w->first.v[to] = e + 1;
+}
+
+/* One shortest way from SOURCE to SINK; way[node] is the edge it was reached by. */
+static bool flow_search(Flow *w)
+{
+    size_t head = 0, tail = 0;
+    memset(w->way, 0, w->first.n * sizeof *w->way);
+    w->queue[tail++] = SOURCE;
+    while (head < tail) {
+        uint32_t at = w->queue[head++];
+        for (uint32_t e = w->first.v[at]; e; e = w->edge.v[e].next) {
+            uint32_t to = w->edge.v[e].to;
+            if (!w->edge.v[e].left || to == SOURCE || w->way[to])
+                continue;
+            w->way[to] = e;
+            w->queue[tail++] = to;
+        }
+    }
+    return w->way[SINK] != 0;
+}
+
+/* Edmonds and Karp. Afterwards way[node] != 0 tells the nodes on the side of SOURCE. */
+static void flow_run(Flow *w)
+{
+    w->way = NEW_ARRAY(w->arena, uint32_t, w->first.n);
+    w->queue = NEW_ARRAY(w->arena, uint32_t, w->first.n);
+    while (flow_search(w)) {
+        int64_t most = NO_LIMIT;
+        for (uint32_t v = SINK; v != SOURCE; v = w->edge.v[w->edge.v[w->way[v]].back].to)
+            if (w->edge.v[w->way[v]].left < most)
+                most = w->edge.v[w->way[v]].left;
+        for (uint32_t v = SINK; v != SOURCE;) {
+            Edge *e = &w->edge.v[w->way[v]];
+            e->left -= most;
+            w->edge.v[e->back].left += most;
+            v = w->edge.v[e->back].to;
+        }
+    }
+}
+
+/* ---- costs, in bytes ---- */
+
+enum {
+    WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
+    READ_COST = 2,
+    VECTOR_WORK = 2, /* elements of a vector operation that take as long as one byte */
+    REDUCE_MAX = 16, /* terms of a sum that may be computed again */
+    NODES_MAX = 400  /* looked at for one group */
+};
+
+typedef struct Choice {
+    Fusion *f;
+    uint32_t group;
+    int64_t rows;
+    bool *fixed;       /* stored whatever is chosen */
+    uint32_t *loads;   /* groups that chose to load a value */
+    bool first_round;
+    Flow flow;
+    uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
+    VEC(Val) seen;
+} Choice;
+
+static int64_t elements(const Fusion *f, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(f->g, v), &n))
+        vwn_bug(f->ctx, "the size of a tensor overflows");
+    return dim_at(n, f->B, f->T);
+}
+
+static int64_t item_bytes(const Fusion *f, Val v)
+{
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : 4;
+}
+
+/* To load v, with a share in storing it. */
+static int64_t load_cost(const Choice *c, Val v)
+{
+    int64_t bytes = elements(c->f, v) * item_bytes(c->f, v);
+    int64_t cost = bytes * READ_COST / 2 + 1;
+    const Node *n = node_at(c->f->g, v);
+    if (n->op == OP_EXT || c->fixed[v] || c->f->group.v[c->f->home[v]].kind != GROUP_ROWS)
+        return cost;
+    uint32_t share = c->loads[v] ? c->loads[v] : 1;
+    return cost + bytes * WRITE_COST / 2 / share;
+}
+
+static int64_t group_rows(const Fusion *f, const Group *gr)
+{
+    int64_t most = 1;
+    for (size_t i = 0; i < gr->choice.n; i++) {
+        int64_t n = dim_at(gr->choice.v[i], f->B, f->T);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* To compute v once more, in this group. */
+static int64_t work_cost(const Choice *c, Val v)
+{
+    const Fusion *f = c->f;
+    const Node *n = node_at(f->g, v);
+    OpClass class = op_info((Op)n->op)->class;
+    if (class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
+        return 0;
+    bool reduce = class == CLASS_REDUCE;
+    int64_t count = elements(f, reduce ? n->in[0] : v);
+    int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
+    bool scalar = true;
+    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
+    for (int i = 0; i < s->rank; i++)
+        scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
+    if (own < c->rows && own > 0)
+        count = count / own * c->rows;
+    return count * kernel_op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : VECTOR_WORK) + 1;
+}
+
+/* May a group that is not its home compute v? Not what is random, goes by index, or is a long
+ * sum. */
+static bool again_ok(const Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    OpClass class = op_info((Op)n->op)->class;
+    switch (class) {
+    case CLASS_VIEW: case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: break;
+    case CLASS_LEAF: return n->op == OP_FILL || n->op == OP_HOST || n->op == OP_DIM ||
+                            n->op == OP_IOTA;
+    case CLASS_MOVE: break;
+    case CLASS_REDUCE: {
+        const Shape *s = shape_of(f->g, n->in[0]);
+        int64_t terms = 1;
+        for (int i = 0; i < s->rank; i++)
+            if (n->a.axes >> i & 1) {
+                if (!dim_literal(s->d[i]) || s->d[i].n > REDUCE_MAX)
+                    return false;
+                terms *= s->d[i].n;
+            }
+        if (n->op == OP_CUMSUM || terms > REDUCE_MAX)
+            return false;
+        break;
+    }
+    default: return false;
+    }
+    if (f->home[v] >= 0 && (f->group.v[f->home[v]].kind != GROUP_ROWS || f->copied[v]))
+        return false;
+    return true;
+}
+
+/* ---- the cut of one group ---- */
+
+/* The flow node behind which v is available; adds v and what it comes from, as far as group
+ * `from` computes it: a chain through many kernels would be computed again in each of them. */
+static uint32_t add_value(Choice *c, Val v, int32_t from)
+{
+    Fusion *f = c->f;
+    const Node *n = node_at(f->g, v);
+    if (c->in_of[v])
+        return c->in_of[v] + 1;
+    uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
+    c->in_of[v] = in;
+    vec_push(c->flow.arena, &c->seen, v);
+    bool memory = n->op == OP_EXT || f->home[v] >= 0;
+    flow_edge(&c->flow, in, out, memory ? load_cost(c, v) : NO_LIMIT);
+    if (!again_ok(f, v) || (f->home[v] >= 0 && f->home[v] != from) || c->seen.n > NODES_MAX) {
+        flow_edge(&c->flow, SOURCE, in, NO_LIMIT);
+        return out;
+    }
+    int64_t work = work_cost(c, v);
+    if (work)
+        flow_edge(&c->flow, SOURCE, in, work);
+    for (size_t k = 0; k < n->n_in; k++)
+        if (!fuse_empty(f, n->in[k]))
+            flow_edge(&c->flow, add_value(c, n->in[k], from), in, NO_LIMIT);
+    return out;
+}
+
+/* What a member reads from other groups, through what is computed where it is wanted. */
+static void add_wanted(Choice *c, Val u)
+{
+    Fusion *f = c->f;
+    if (fuse_empty(f, u) || f->home[u] == (int32_t)c->group || f->seen[u] == f->stamp)
+        return;
+    f->seen[u] = f->stamp;
+    if (f->home[u] >= 0) {
+        flow_edge(&c->flow, add_value(c, u, f->home[u]), SINK, NO_LIMIT);
+        return;
+    }
+    const Node *n = node_at(f->g, u);
+    for (size_t k = 0; k < n->n_in; k++)
+        add_wanted(c, n->in[k]);
+}
+
+/* Counts in `now` what this group would load. */
+static void choose_for(Choice *c, uint32_t group, uint32_t *now)
+{
+    Fusion *f = c->f;
+    const Group *gr = &f->group.v[group];
+    ArenaMark mark = arena_mark(f->tmp);
+    c->group = group;
+    c->rows = group_rows(f, gr);
+    c->flow = (Flow){.arena = f->tmp};
+    c->seen.n = c->seen.cap = 0;
+    c->seen.v = NULL;
+    vec_push(f->tmp, &c->flow.edge, (Edge){0});
+    flow_node(&c->flow);
+    flow_node(&c->flow);
+    f->stamp++;
+    for (size_t m = 0; m < gr->member.n; m++)
+        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
+            add_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
+    flow_run(&c->flow);
+    for (size_t i = 0; i < c->seen.n; i++) {
+        uint32_t in = c->in_of[c->seen.v[i]];
+        now[c->seen.v[i]] += c->flow.way[in] && !c->flow.way[in + 1];
+        c->in_of[c->seen.v[i]] = 0;
+    }
+    arena_reset(f->tmp, mark);
+}
+
+/* ---- all groups ---- */
+
+static Val base_of(const Fusion *f, Val v)
+{
+    while (f->home[v] < 0 && op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW)
+        v = node_at(f->g, v)->in[0];
+    return v;
+}
+
+/* Results of the graph and operands of libraries lie in memory. */
+static bool *find_fixed(const Fusion *f)
+{
+    const Graph *g = f->g;
+    bool *fixed = NEW_ARRAY(f->arena, bool, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        fixed[base_of(f, g->out.v[i].value)] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+            fixed[base_of(f, node_at(g, v)->in[k])] = true;
+    return fixed;
+}
+
+static void leave_home(Fusion *f, Val v)
+{
+    Group *gr = &f->group.v[f->home[v]];
+    size_t keep = 0;
+    for (size_t m = 0; m < gr->member.n; m++)
+        if (gr->member.v[m] != v)
+            gr->member.v[keep++] = gr->member.v[m];
+    gr->member.n = keep;
+    f->home[v] = -1;
+}
+
+enum { ROUNDS = 2 };
+
+void fuse_choose_stores(Fusion *f)
+{
+    size_t n = f->g->node.n;
+    Choice c = {.f = f};
+    mark_stored(f);
+    if (f->apart)
+        return;
+    c.fixed = find_fixed(f);
+    c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
+    c.loads = NEW_ARRAY(f->arena, uint32_t, n);
+    uint32_t *now = NEW_ARRAY(f->arena, uint32_t, n);
+    for (int round = 0; round < ROUNDS; round++) {
+        memset(now, 0, n * sizeof *now);
+        for (uint32_t i = 0; i < f->group.n; i++)
+            if (!f->group.v[i].dead && f->group.v[i].kind == GROUP_ROWS)
+                choose_for(&c, i, now);
+        memcpy(c.loads, now, n * sizeof *now);
+    }
+    /* From the last to the first: what a value without a home comes from is wanted in its
+     * place. */
+    for (bool again = true; again;) {
+        again = false;
+        for (Val v = (Val)n - 1; v > 0; v--)
+            if (f->home[v] >= 0 && f->stored[v] && !c.loads[v] && !c.fixed[v] &&
+                again_ok(f, v)) {
+                leave_home(f, v);
+                again = true;
+            }
+        mark_stored(f);
+    }
+}
