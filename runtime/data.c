@@ -282,28 +282,16 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
 
 /* ---- splits ---- */
 
-/* An epoch of n tokens has this many windows at any offset below offsets_of(). */
-static int64_t windows_of(int64_t n, int64_t context)
-{
-    return n < context ? 0 : n < 2 * context ? 1 : n / context - 1;
-}
-
-static int64_t offsets_of(int64_t n, int64_t context)
-{
-    int64_t room =
-        n - windows_of(n, context) * context; /* one token more, for the last label */
-    return room > context ? context : room > 0 ? room : 1;
-}
-
 static void add_range(Split *s, const Shard *x, int64_t first, int64_t count)
 {
-    int64_t windows = windows_of(count, s->context);
+    int64_t windows = order_windows(count, s->context);
     s->tokens += count;
     if (!windows) {
         s->unused++;
         return;
     }
-    s->range[s->n++] = (Range){x, first, count, windows, s->windows};
+    s->shard[s->n] = x;
+    s->range[s->n++] = (Stretch){first, count, windows, s->windows};
     s->windows += windows;
 }
 
@@ -348,7 +336,8 @@ static void open_splits(Session *s, Data *d, const DataOptions *how)
     for (int i = 0; i < 2; i++) {
         both[i]->context = how->context;
         both[i]->vocab = how->vocab;
-        both[i]->range = NEW_ARRAY(s->arena, Range, d->n);
+        both[i]->range = NEW_ARRAY(s->arena, Stretch, d->n);
+        both[i]->shard = NEW_ARRAY(s->arena, const Shard *, d->n);
         both[i]->name = i ? "validation text" : "training text";
     }
 }
@@ -381,13 +370,6 @@ bool data_is_there(Session *s, const DataSpec *spec)
     return !failed;
 }
 
-static uint64_t mix64(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 Data *data_synthetic(Session *s, const DataOptions *how)
 {
     enum { WINDOWS = 256 };
@@ -417,72 +399,19 @@ void split_need_window(Session *s, const Split *split)
 
 /* ---- order ---- */
 
-uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i)
-{
-    if (n < 2)
-        return 0;
-    int half = 1; /* bits of each side; 4^half >= n */
-    while (half < 32 && (uint64_t)1 << 2 * half < n)
-        half++;
-    uint64_t mask = ((uint64_t)1 << half) - 1;
-    do { /* walk along the cycle until we are inside again; fewer than 4 rounds on average */
-        uint64_t left = i >> half, right = i & mask;
-        for (uint64_t round = 0; round < 6; round++) {
-            uint64_t next =
-                left ^ (mix64(mix64(right + round * 0x9e3779b97f4a7c15u) ^ key) & mask);
-            left = right;
-            right = next;
-        }
-        i = left << half | right;
-    } while (i >= n);
-    return i;
-}
-
-static size_t range_of(const Split *s, int64_t window)
-{
-    size_t lo = 0, hi = s->n - 1;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo + 1) / 2;
-        if (s->range[mid].windows_before <= window)
-            lo = mid;
-        else
-            hi = mid - 1;
-    }
-    return lo;
-}
-
 Window split_window(const Split *s, uint64_t seed, int64_t ordinal)
 {
-    uint64_t epoch = (uint64_t)(ordinal / s->windows), i = (uint64_t)(ordinal % s->windows);
-    uint64_t key = mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u));
-    int64_t w = (int64_t)permute_index(key, (uint64_t)s->windows, i);
-    size_t r = range_of(s, w);
-    const Range *range = &s->range[r];
-    uint64_t offsets = (uint64_t)offsets_of(range->count, s->context);
-    int64_t offset = (int64_t)(mix64(key ^ mix64(r + 1)) % offsets);
-    return (Window){r, range->first + offset + (w - range->windows_before) * s->context};
+    return order_window(s->range, s->n, s->windows, s->context, seed, ordinal);
 }
 
 int64_t split_fixed_windows(const Split *s)
 {
-    int64_t n = 0;
-    for (size_t i = 0; i < s->n; i++)
-        n += s->range[i].count / s->context;
-    return n;
+    return order_fixed_windows(s->range, s->n, s->context);
 }
 
 Window split_fixed(const Split *s, int64_t i, int64_t of)
 {
-    int64_t all = split_fixed_windows(s);
-    /* i * all / of without overflow */
-    int64_t w = i * (all / of) + i * (all % of) / of;
-    for (size_t r = 0; r < s->n; r++) {
-        int64_t here = s->range[r].count / s->context;
-        if (w < here)
-            return (Window){r, s->range[r].first + w * s->context};
-        w -= here;
-    }
-    return (Window){0, s->range[0].first};
+    return order_fixed(s->range, s->n, s->context, i, of);
 }
 
 /* ---- reading ---- */
@@ -508,8 +437,8 @@ static int64_t token_at(const Shard *x, int64_t i)
 
 bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY])
 {
-    const Range *r = &s->range[w.range];
-    const Shard *x = r->shard;
+    const Stretch *r = &s->range[w.range];
+    const Shard *x = s->shard[w.range];
     if (!shard_unchanged(x, why))
         return false;
     int64_t end = r->first + r->count;

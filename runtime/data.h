@@ -1,28 +1,21 @@
 /* data.h - training and evaluation text as windows of token ids.
  *
  * In:  a `data` of the file (text_file, token_files).   Out: batches of tokens and labels.
- * The one idea: the order is a pure function of (seed, position in the run). Per epoch the text
- * is cut at a drawn offset into windows of `context` tokens that do not overlap, and a keyed
- * permutation (a Feistel network, no table) says which comes when; so nothing has to be stored
- * to resume.
+ * The one idea: the order is a pure function of (seed, position in the run), see order.h; so
+ * nothing has to be stored to resume.
  */
 #ifndef VWN_DATA_H
 #define VWN_DATA_H
 
+#include "order.h"
 #include "session.h"
 #include "tokenizer.h"
 
 typedef struct Shard Shard;
 
-/* A run of tokens within one shard. */
-typedef struct Range {
-    const Shard *shard;
-    int64_t first, count;   /* tokens */
-    int64_t windows;        /* of an epoch */
-    int64_t windows_before; /* of the ranges before it */
-} Range;
 typedef struct Split {
-    Range *range;
+    Stretch *range;      /* tokens that lie together, */
+    const Shard **shard; /* and the shard that each is of */
     size_t n;
     int64_t context, vocab; /* vocab 0: not checked */
     int64_t tokens, windows;
@@ -47,12 +40,12 @@ typedef struct DataOptions {
     int64_t context, vocab;
 } DataOptions;
 Data *data_open(Session *s, const DataOptions *how);
-/* Raises ST_ENVIRONMENT when a split has no window. */
 /* Whether the files that `spec` names exist at all. */
 bool data_is_there(Session *s, const DataSpec *spec);
 /* Tokens drawn at random, below `how->vocab`, instead of files: what a step costs does not depend on
  * them. They are the same in every run. */
 Data *data_synthetic(Session *s, const DataOptions *how);
+/* Raises ST_ENVIRONMENT when a split has no window. */
 void split_need_window(Session *s, const Split *split);
 
 /* Which files, of which size and content (first and last block): one JSON array. */
@@ -61,11 +54,7 @@ void data_fingerprint(const Data *d, Buf *out);
  * difference. */
 const char *data_difference(Arena *a, const char *then, const char *now);
 
-/* Window number `ordinal` (from 0) of a run under `seed`: its range and first token. */
-typedef struct Window {
-    size_t range;
-    int64_t first;
-} Window;
+/* Window number `ordinal` (from 0) of a run under `seed`. */
 Window split_window(const Split *s, uint64_t seed, int64_t ordinal);
 /* Window i of the `of` that evaluation uses: always the same, spread evenly, from offset 0. */
 Window split_fixed(const Split *s, int64_t i, int64_t of);
@@ -74,8 +63,5 @@ int64_t split_fixed_windows(const Split *s); /* at most this many do not overlap
  * False with `why` (file and byte offset) when the shard changed, or a token is not below
  * vocab. */
 bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY]);
-
-/* A permutation of 0..n-1 drawn by `key`. */
-uint64_t permute_index(uint64_t key, uint64_t n, uint64_t i);
 
 #endif
