@@ -55,8 +55,9 @@ struct Call {
     bool watching;
 };
 
-extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_train,
-    verb_eval, verb_sample, verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor;
+extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit,
+    verb_train, verb_eval, verb_sample, verb_bench, verb_resolve, verb_explain, verb_doc,
+    verb_doctor;
 
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */

@@ -27,6 +27,7 @@ typedef struct PlanBuffer {
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
     Name name;              /* of the value, for people */
+    const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
 
 typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT } LaunchKind;

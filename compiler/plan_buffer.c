@@ -31,7 +31,7 @@ uint32_t plan_ext_buffer(Build *b, int32_t ext)
         const PlanExt *x = &b->plan->ext[ext];
         b->ext_buffer[ext] = (int32_t)new_buffer(b, (PlanBuffer){
             .ext = ext, .bytes = bytes_of(x->ext.dtype, x->elements), .dtype = x->ext.dtype,
-            .name = x->ext.name});
+            .name = x->ext.name, .shape = &x->ext.shape});
     }
     return (uint32_t)b->ext_buffer[ext];
 }
@@ -46,7 +46,11 @@ uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name)
 uint32_t plan_temporary(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    return plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+    Shape *shape = NEW(b->arena, Shape);
+    *shape = n->shape;
+    uint32_t x = plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
+    b->buffer.v[x].shape = shape;
+    return x;
 }
 
 uint32_t plan_buffer(Build *b, Val v)

@@ -617,6 +617,14 @@ static Status train_body(void *user)
     return train_unit(c->context, c->unit->unit, c->how, &hooks);
 }
 
+static Status emit_body(void *user)
+{
+    RunCall *c = user;
+    if (!c->unit->unit)
+        return ST_INPUT;
+    return emit_unit(c->context, c->unit->unit, c->how, c->out);
+}
+
 static Status bench_body(void *user)
 {
     RunCall *c = user;
@@ -642,6 +650,12 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
     vwn_train_options plain = {0};
     RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain};
     return run(unit->context, train_body, &c);
+}
+
+vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = unit->context, .unit = unit, .how = how, .out = out};
+    return run(unit->context, emit_body, &c);
 }
 
 vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out)

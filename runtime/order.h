@@ -1,10 +1,10 @@
 /* order.h - which windows of a text come when.
  *
  * In:  stretches of tokens, a seed, a position in the run.   Out: where a window begins.
- * The one idea: the order is a pure function of (seed, position). Per epoch the text is cut at a
- * drawn offset into windows of `context` tokens that do not overlap, and a keyed permutation (a
- * Feistel network, no table) says which comes when. Plain C on its own, because the folder that
- * `vwn emit` writes takes its windows from this very text.
+ * The one idea: the order is a pure function of (seed, position). Per epoch the text is cut at
+ * a drawn offset into windows of `context` tokens that do not overlap, and a keyed permutation
+ * (a Feistel network, no table) says which comes when. Plain C on its own, because the folder
+ * that `vwn emit` writes takes its windows from this very text.
  */
 #ifndef VWN_ORDER_H
 #define VWN_ORDER_H

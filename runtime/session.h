@@ -97,9 +97,11 @@ typedef struct MemoryNeed {
 } MemoryNeed;
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 
-/* ---- the work behind vwn_train, vwn_eval, vwn_bench, vwn_sample; they raise ---- */
+/* ---- the work behind vwn_train, vwn_emit, vwn_eval, vwn_bench, vwn_sample; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks);
+Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
+                 const vwn_writer *out);
 Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
                    const Hooks *hooks);
 Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,

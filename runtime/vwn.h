@@ -102,6 +102,18 @@ vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);
 
+/* ---- a model as C ---- */
+typedef struct vwn_emit_options {
+    const char *folder; /* made when it is not there */
+    bool force;         /* also into a folder that holds files of others */
+    bool train, infer;  /* training must be there; is left out. Neither: if the file has it */
+    bool json;
+    int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
+} vwn_emit_options;
+/* Writes a folder that builds without vwn and runs evaluation and training, with initial weights; the
+ * names of its files go to `out`. VWN_USAGE for a folder that is not to be overwritten. */
+vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_writer *out);
+
 /* ---- training ---- */
 typedef enum vwn_event_kind {
     VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,

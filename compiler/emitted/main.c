@@ -1,0 +1,324 @@
+/* main.c - runs the programs of plan.c: evaluation on a text, and training where there is a
+ * program for it.
+ *
+ *     ./model eval  TEXT... [--weights FILE] [--batches N] [--threads N]
+ *     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE] [--threads N]
+ *
+ * In:  texts as the model's data says (bytes, characters or token ids), weights.
+ * Out: losses on stdout; with --out the weights and the optimizer's state.
+ */
+#include "files.h"
+#include "order.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RESULTS = 64 };
+
+typedef struct Options {
+    bool train;
+    const char **path; /* of the texts */
+    int n_paths;
+    const char *weights, *out;
+    int64_t steps, batches, threads; /* 0: not given */
+} Options;
+
+/* ---- windows of text ---- */
+
+/* Stretches of the texts, and the text that each is of. */
+typedef struct Split {
+    const Text **text;
+    Stretch *range;
+    size_t n;
+    int64_t windows; /* of an epoch */
+} Split;
+
+static void add_stretch(Split *s, const Text *text, int64_t first, int64_t count)
+{
+    int64_t windows = order_windows(count, model.context);
+    if (!windows)
+        return;
+    s->text[s->n] = text;
+    s->range[s->n++] = (Stretch){first, count, windows, s->windows};
+    s->windows += windows;
+}
+
+/* The last `val` of all tokens are kept for evaluation. */
+static void divide(const Text *text, int n, double val, Split *train, Split *kept)
+{
+    int64_t all = 0, before = 0;
+    Split *both[] = {train, kept};
+    for (int i = 0; i < 2; i++) {
+        both[i]->text = room((uint64_t)n * sizeof *both[i]->text);
+        both[i]->range = room((uint64_t)n * sizeof *both[i]->range);
+    }
+    for (int i = 0; i < n; i++)
+        all += text[i].count;
+    int64_t keep = all - (int64_t)((double)all * val);
+    for (int i = 0; i < n; i++) {
+        int64_t count = text[i].count, first = keep - before < count ? keep - before : count;
+        first = first < 0 ? 0 : first;
+        if (first > 0)
+            add_stretch(train, &text[i], 0, first);
+        if (first < count)
+            add_stretch(kept, &text[i], first, count - first);
+        before += count;
+    }
+}
+
+static void forget(Split *s)
+{
+    free(s->text);
+    free(s->range);
+}
+
+static integer *input(Run *run, const char *name)
+{
+    for (int i = 0; i < model.n_tensors; i++)
+        if (model.tensor[i].kind == INPUT && !strcmp(model.tensor[i].name, name))
+            return (integer *)(run->tensors + model.tensor[i].offset);
+    return NULL;
+}
+
+/* Tokens of the window as sequence `row` of the inputs; a label is the token that follows, -1
+ * where there is none or `labelled` is false. */
+static void feed(Run *run, const Split *s, Window w, int64_t row, bool labelled)
+{
+    integer *tokens = input(run, "tokens"), *labels = input(run, "labels");
+    const Text *text = s->text[w.range];
+    int64_t end = s->range[w.range].first + s->range[w.range].count;
+    for (int64_t i = 0; i <= model.context; i++) {
+        int64_t at = w.first + i, token = at < end ? (int64_t)text->id[at] : -1;
+        if (tokens && i < model.context)
+            tokens[row * model.context + i] = token < 0 ? 0 : token;
+        if (labels && i > 0)
+            labels[row * model.context + i - 1] = labelled ? token : -1;
+    }
+}
+
+/* ---- evaluation ---- */
+
+/* Results of the eval program, averaged over windows; how many. */
+static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *mean)
+{
+    int64_t of = order_fixed_windows(s->range, s->n, model.context);
+    double out[MOST_RESULTS];
+    if (batches > 0 && batches <= of / model.batch)
+        of = batches * model.batch;
+    for (int i = 0; i < model.eval->n_results; i++)
+        mean[i] = 0;
+    for (int64_t first = 0; first < of; first += model.micro) {
+        int64_t rows = of - first < model.micro ? of - first : model.micro;
+        for (int64_t row = 0; row < model.micro; row++) {
+            int64_t i = row < rows ? first + row : 0;
+            feed(run, s, order_fixed(s->range, s->n, model.context, i, of), row, row < rows);
+        }
+        model.eval->run(run);
+        model.eval->results(run, out);
+        for (int i = 0; i < model.eval->n_results; i++)
+            mean[i] += (double)rows * out[i] / (double)of;
+    }
+    return of;
+}
+
+/* What formulas can read, after this progress. */
+static void set_vars(Run *run, const Progress *p, double length, double per_epoch)
+{
+    run->step = p->step;
+    run->vars[STEP] = (double)p->step;
+    run->vars[TOKENS] = (double)p->tokens;
+    run->vars[EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
+    run->vars[PROGRESS] = length > 0 ? (double)p->step / length : 0;
+    run->vars[LENGTH] = length;
+    run->vars[TRAIN_LOSS] = p->train_loss;
+    run->vars[EVAL_LOSS] = p->eval_loss;
+    run->vars[GRAD_NORM] = p->grad_norm;
+}
+
+static void run_eval(Run *run, const Options *o, const Text *text, const Progress *p)
+{
+    Split all = {0}, none = {0};
+    double mean[MOST_RESULTS], length = (double)(model.steps > 0 ? model.steps : p->step);
+    divide(text, o->n_paths, 0, &all, &none);
+    if (!all.windows)
+        stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
+    set_vars(run, p, length, 0);
+    int64_t batches = o->batches ? o->batches : model.eval_batches;
+    int64_t windows = evaluate(run, &all, batches, mean);
+    for (int i = 0; i < model.eval->n_results; i++)
+        printf("%-16s %.6f\n", model.eval->result[i], mean[i]);
+    printf("on               %" PRId64 " tokens, after step %" PRId64 "\n",
+           windows * model.context, p->step);
+    forget(&all);
+    forget(&none);
+}
+
+/* ---- training ---- */
+
+static double result(const char *name, const Program *program, const double *value)
+{
+    for (int i = 0; i < program->n_results; i++)
+        if (!strcmp(program->result[i], name))
+            return value[i];
+    stop("the program %s has no result `%s`", program->name, name);
+}
+
+static void one_step(Run *run, const Split *s, Progress *p)
+{
+    double out[MOST_RESULTS], loss = 0;
+    int64_t parts = model.batch / model.micro;
+    for (int64_t k = 0; k < parts; k++) {
+        const Program *program = k ? model.accumulate : model.train;
+        for (int64_t row = 0; row < model.micro; row++) {
+            int64_t ordinal = p->sequences + k * model.micro + row;
+            feed(run, s,
+                 order_window(s->range, s->n, s->windows, model.context, model.seed, ordinal),
+                 row, true);
+        }
+        run->step = p->step * parts + k;
+        program->run(run);
+        program->results(run, out);
+        loss += result("loss", program, out) / (double)parts;
+    }
+    if (!isfinite(loss))
+        stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1,
+             loss);
+    run->step = p->step;
+    model.update->run(run);
+    model.update->results(run, out);
+    p->grad_norm = result("grad_norm", model.update, out);
+    if (!isfinite(p->grad_norm))
+        stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed",
+             p->step + 1, p->grad_norm);
+    p->train_loss = loss;
+    p->step++;
+    p->sequences += model.batch;
+    p->tokens += model.batch * model.context;
+}
+
+static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
+{
+    Split train = {0}, kept = {0};
+    double mean[MOST_RESULTS];
+    divide(text, o->n_paths, model.val, &train, &kept);
+    if (!train.windows)
+        stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
+    int64_t length = model.steps;
+    if (length < 0)
+        length = (int64_t)ceil(model.epochs * (double)train.windows / (double)model.batch);
+    int64_t end = o->steps && o->steps < length ? o->steps : length;
+    double per_epoch = (double)train.windows * (double)model.context;
+    while (p->step < end) {
+        set_vars(run, p, (double)length, per_epoch);
+        double rate = model.rate(run->vars);
+        if (!isfinite(rate) || rate < 0)
+            stop("step %" PRId64 ": the learning rate is %g", p->step + 1, rate);
+        one_step(run, &train, p);
+        printf("step %" PRId64 "/%" PRId64 " loss %.6f lr %.3e grad_norm %.4f\n", p->step,
+               length, p->train_loss, rate, p->grad_norm);
+        bool due =
+            model.eval_every > 0 && (p->step % model.eval_every == 0 || p->step == length);
+        if (due && kept.windows) {
+            set_vars(run, p, (double)length, per_epoch);
+            evaluate(run, &kept, model.eval_batches, mean);
+            p->eval_loss = result("loss", model.eval, mean);
+            printf("step %" PRId64 "/%" PRId64 " eval_loss %.6f\n", p->step, length,
+                   p->eval_loss);
+        }
+        fflush(stdout);
+    }
+    if (o->out)
+        write_weights(o->out, run, p);
+    forget(&train);
+    forget(&kept);
+}
+
+/* ---- the command line ---- */
+
+static _Noreturn void usage(void)
+{
+    fprintf(
+        stderr,
+        "use: ./model eval  TEXT... [--weights FILE] [--batches N] [--threads N]\n"
+        "     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE] [--threads N]\n");
+    exit(2);
+}
+
+static int64_t count_from(const char *text)
+{
+    char *end;
+    long long v = strtoll(text, &end, 10);
+    if (*end || v < 1)
+        usage();
+    return (int64_t)v;
+}
+
+static Options read_options(int argc, char **argv)
+{
+    Options o = {.weights = "weights.safetensors"};
+    if (argc < 3 || (strcmp(argv[1], "eval") && strcmp(argv[1], "train")))
+        usage();
+    o.train = !strcmp(argv[1], "train");
+    o.path = room((uint64_t)argc * sizeof *o.path);
+    for (int i = 2; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strncmp(argv[i], "--", 2)) {
+            o.path[o.n_paths++] = argv[i];
+            continue;
+        }
+        if (!value)
+            usage();
+        if (!strcmp(argv[i], "--weights"))
+            o.weights = value;
+        else if (!strcmp(argv[i], "--threads"))
+            o.threads = count_from(value);
+        else if (!strcmp(argv[i], "--batches") && !o.train)
+            o.batches = count_from(value);
+        else if (!strcmp(argv[i], "--steps") && o.train)
+            o.steps = count_from(value);
+        else if (!strcmp(argv[i], "--out") && o.train)
+            o.out = value;
+        else
+            usage();
+        i++;
+    }
+    if (!o.n_paths)
+        usage();
+    if (o.train && !model.train)
+        stop("this folder was written without training");
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    Options o = read_options(argc, argv);
+    Text *text = room((uint64_t)o.n_paths * sizeof *text);
+    for (int i = 0; i < o.n_paths; i++)
+        text[i] = read_text(o.path[i]);
+    Run run = {.tensors = room(model.tensor_bytes), .arena = room(model.arena_bytes)};
+    int threads = threads_available();
+    if (o.threads)
+        threads = o.threads < 1024 ? (int)o.threads : 1024;
+    run.pool = pool_open(threads);
+    if (!run.pool)
+        stop("no memory for threads");
+    Progress progress;
+    read_weights(o.weights, &run, &progress, o.train);
+    if (o.train)
+        run_train(&run, &o, text, &progress);
+    else
+        run_eval(&run, &o, text, &progress);
+    pool_close(run.pool);
+    for (int i = 0; i < o.n_paths; i++)
+        free(text[i].id);
+    free(text);
+    free(o.path);
+    free(run.tensors);
+    free(run.arena);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        stop("the results could not be written");
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* export.h - a model as a folder of C that builds without vwn.
+ *
+ * In:  a model, how it is trained, what its data looks like.
+ * Out: texts with their names: kernels, plans as calls, and the files that every folder shares.
+ * The one idea: the folder is the plan written down. Kernels are the very texts that the CPU
+ * backend compiles; a launch becomes a call with its numbers; main.c and the like are plain
+ * files (compiler/emitted/, and of the runtime what needs nothing else), copied as they are.
+ */
+#ifndef VWN_EXPORT_H
+#define VWN_EXPORT_H
+
+#include "model.h"
+
+typedef struct ExportOptions {
+    const Unit *unit;
+    const Train *train; /* NULL: evaluation only, see `data` */
+    int64_t batch;      /* sequences of one run of a program */
+    int64_t context;
+    const DataSpec *data; /* NULL: a text of bytes */
+    const uint32_t
+        *symbol; /* the characters of a chars() tokenizer, ascending; NULL: bytes or ids */
+    int64_t n_symbols;
+    uint64_t seed; /* of the order of the data and of dropout */
+} ExportOptions;
+
+typedef struct ExportFile {
+    const char *name, *text;
+    size_t length;
+} ExportFile;
+typedef VEC(ExportFile) ExportFolder;
+
+/* Everything but the weights, which main.c reads from EXPORT_WEIGHTS. The first file is plan.c,
+ * whose first line is EXPORT_MARK. Raises ST_INPUT for a model that text cannot feed. */
+void export_c(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOptions *how);
+#define EXPORT_MARK    "/* plan.c - written by `vwn emit`:"
+#define EXPORT_WEIGHTS "weights.safetensors"
+
+/* The files that every folder shares; generated from compiler/emitted/ and runtime/. */
+size_t emitted_count(void);
+const char *emitted_path(size_t i);
+const char *emitted_text(const char *path, size_t *n);
+
+#endif

@@ -1,0 +1,52 @@
+/* export_build.h - a folder in the making; private to export*.c. */
+#ifndef VWN_EXPORT_BUILD_H
+#define VWN_EXPORT_BUILD_H
+
+#include "export.h"
+#include "plan.h"
+
+typedef struct ExportTensor { /* an external tensor of any program, or a parameter */
+    ExtKind kind;
+    Name name;
+    uint8_t rank;
+    int64_t d[MAX_RANK];
+    int64_t elements;
+    const Shape *shape; /* symbolic */
+    uint64_t offset;
+} ExportTensor;
+
+typedef struct ExportProgram {
+    const char *name, *about;
+    const Plan *plan;
+} ExportProgram;
+
+enum { EXPORT_PROGRAMS = 4, EXPORT_RESULTS = 64 };
+
+typedef struct Export {
+    Ctx *ctx;
+    Arena *arena;
+    const ExportOptions *how;
+    VEC(ExportTensor) tensor;
+    Map tensor_at[EXT_STATE + 1]; /* by kind: name -> number + 1 */
+    uint64_t tensor_bytes, arena_bytes;
+    ExportProgram program[EXPORT_PROGRAMS];
+    size_t n_programs;
+} Export;
+
+size_t export_tensor(const Export *x, ExtKind kind, Name name); /* its number */
+
+/* ---- export_plan.c ---- */
+/* The program as two static functions and a `const Program NAME_program`. */
+void export_program(Buf *b, const Export *x, const ExportProgram *p);
+/* `static double NAME(const double *v)`: the value of a formula. */
+void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e);
+
+/* ---- text that is safe where it stands ---- */
+void export_comment(Buf *b, const char *text); /* within a comment */
+void export_string(Buf *b, const char *text);  /* a C string with its quotes */
+void export_real(Buf *b, double v);            /* a C number that reads back */
+/* "model.vwn:12:5", without the folder; false: no place. */
+bool export_place(Buf *b, Ctx *ctx, Span at);
+const char *export_base_name(const char *path);
+
+#endif

@@ -1,0 +1,372 @@
+/* export_c.c - see export.h: the tensors, the model's facts, kernels, README; the folder.
+ *
+ * The one idea: programs are planned as the runtime plans them, then everything they share
+ * (kernels of one name, tensors of one kind and name) is written once.
+ */
+#include <inttypes.h>
+
+#include "export_build.h"
+
+/* ---- programs and tensors ---- */
+
+size_t export_tensor(const Export *x, ExtKind kind, Name name)
+{
+    void *at = map_get(&x->tensor_at[kind], (uintptr_t)name);
+    if (!at)
+        vwn_bug(x->ctx, "export: the tensor %s is not in the list", name);
+    return (size_t)(uintptr_t)at - 1;
+}
+
+enum { ALIGN = 64 };
+
+static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int64_t item)
+{
+    void **slot = map_at(&x->tensor_at[kind], (uintptr_t)name);
+    if (*slot)
+        return;
+    ExportTensor t = {.kind = kind,
+                      .name = name,
+                      .rank = shape->rank,
+                      .shape = shape,
+                      .elements = 1,
+                      .offset = x->tensor_bytes};
+    for (int i = 0; i < t.rank; i++) {
+        t.d[i] = dim_at(shape->d[i], x->how->batch, x->how->context);
+        if (t.d[i] < 0 || !mul_i64(t.elements, t.d[i], &t.elements))
+            ctx_raise(x->ctx, ST_INPUT, "the tensor %s is too large", name);
+    }
+    x->tensor_bytes += ((uint64_t)t.elements * (uint64_t)item + ALIGN - 1) / ALIGN * ALIGN;
+    vec_push(x->arena, &x->tensor, t);
+    *slot = (void *)(uintptr_t)x->tensor.n;
+}
+
+static void add_tensors_of_kind(Export *x, ExtKind kind)
+{
+    for (size_t i = 0; i < x->n_programs; i++)
+        for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
+            const Ext *e = &x->program[i].plan->ext[k].ext;
+            if (e->kind == kind)
+                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : 4);
+        }
+}
+
+/* Inputs, weights in the order of the file, then what training adds. */
+static void list_tensors(Export *x)
+{
+    const Model *m = x->how->unit->model;
+    for (size_t k = 0; k < COUNT_OF(x->tensor_at); k++)
+        map_init(&x->tensor_at[k], x->arena);
+    add_tensors_of_kind(x, EXT_INPUT);
+    for (size_t i = 0; i < x->tensor.n; i++)
+        if (strcmp(x->tensor.v[i].name, "tokens") && strcmp(x->tensor.v[i].name, "labels"))
+            ctx_raise(x->ctx, ST_INPUT,
+                      "the model reads the input `%s`, which text does not give",
+                      x->tensor.v[i].name);
+    for (size_t i = 0; i < m->param.n; i++)
+        add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
+                   &m->param.v[i].shape, 4);
+    for (int k = EXT_PARAM; k <= EXT_STATE; k++)
+        add_tensors_of_kind(x, (ExtKind)k);
+}
+
+static void add_program(Export *x, const char *name, const char *about, const Graph *g)
+{
+    PlanOptions how = {.B = x->how->batch, .T = x->how->context};
+    Plan *plan = plan_build(x->ctx, x->arena, graph_simplify(g, x->arena), &how);
+    plan_verify(x->ctx, plan);
+    x->program[x->n_programs++] = (ExportProgram){name, about, plan};
+    if (plan->arena_bytes > x->arena_bytes)
+        x->arena_bytes = plan->arena_bytes;
+}
+
+static void add_programs(Export *x)
+{
+    const Model *m = x->how->unit->model;
+    const Train *t = x->how->train;
+    Arena *a = x->arena;
+    add_program(x, "eval", "the losses of a batch", step_evaluate(m, a));
+    if (!t)
+        return;
+    add_program(x, "train", "losses, and their gradients written",
+                step_gradient(m, t, true, a));
+    if (t->batch_seqs > x->how->batch)
+        add_program(x, "accumulate", "losses, and their gradients added",
+                    step_gradient(m, t, false, a));
+    add_program(x, "update", "new weights from gradients", step_update(m, t, a));
+}
+
+static const ExportProgram *program_named(const Export *x, const char *name)
+{
+    for (size_t i = 0; i < x->n_programs; i++)
+        if (!strcmp(x->program[i].name, name))
+            return &x->program[i];
+    return NULL;
+}
+
+/* ---- kernels.c and plan.h ---- */
+
+/* Every kernel once, in the order in which programs name them. */
+static void list_kernels(const Export *x, Map *seen, const PlanKernel ***out, size_t *n)
+{
+    VEC(const PlanKernel *) list = {0};
+    map_init(seen, x->arena);
+    for (size_t i = 0; i < x->n_programs; i++)
+        for (size_t k = 0; k < x->program[i].plan->n_kernel; k++) {
+            const PlanKernel *kernel = &x->program[i].plan->kernel[k];
+            void **slot = map_at(seen, (uintptr_t)kernel->name);
+            if (!*slot)
+                vec_push(x->arena, &list, kernel);
+            *slot = (void *)kernel;
+        }
+    *out = list.v;
+    *n = list.n;
+}
+
+static void write_kernels(Buf *b, const Export *x, const PlanKernel *const *kernel, size_t n)
+{
+    const Plan *any = x->program[0].plan;
+    buf_printf(
+        b,
+        "/* kernels.c - the %zu kernels of the model `%s`, each a function over rows.\n"
+        " *\n"
+        " * In:  buffers p, sizes n, numbers s, a range of rows lo <= row < hi.\n"
+        " * Out: these rows computed. A kernel's name is a hash of its text. No header is\n"
+        " * needed; plan.c calls them. */\n\n",
+        n, x->how->unit->model->name);
+    buf_put(b, any->prelude, any->prelude_length);
+    for (size_t i = 0; i < n; i++) {
+        buf_putc(b, '\n');
+        buf_put(b, kernel[i]->text, kernel[i]->length);
+    }
+}
+
+static void write_plan_header(Buf *b, const PlanKernel *const *kernel, size_t n)
+{
+    buf_puts(b, "/* plan.h - the kernels that plan.c calls; see kernels.c. */\n"
+                "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"compute.h\"\n\n");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(b, "extern Kernel %s;\n", kernel[i]->name);
+    buf_puts(b, "\n#endif\n");
+}
+
+/* ---- plan.c ---- */
+
+static void write_tensors(Buf *b, const Export *x)
+{
+    static const char *const kinds[] = {[EXT_INPUT] = "INPUT",
+                                        [EXT_PARAM] = "WEIGHT",
+                                        [EXT_BUFFER] = "CONSTANT",
+                                        [EXT_GRAD] = "GRADIENT",
+                                        [EXT_STATE] = "STATE"};
+    buf_puts(b, "/* ---- what outlives a run of a program ----\n * ");
+    buf_count(b, (int64_t)x->tensor_bytes);
+    buf_puts(b, " bytes. kind, name, rank, shape, elements, offset in bytes */\n"
+                "static const Tensor tensor[] = {\n");
+    for (size_t i = 0; i < x->tensor.n; i++) {
+        const ExportTensor *t = &x->tensor.v[i];
+        buf_printf(b, "    {%s, ", kinds[t->kind]);
+        export_string(b, t->name);
+        buf_printf(b, ", %d, {", t->rank);
+        for (int k = 0; k < (t->rank ? t->rank : 1); k++)
+            buf_printf(b, "%s%" PRId64, k ? ", " : "", t->rank ? t->d[k] : 0);
+        buf_printf(b, "}, %" PRId64 ", %" PRIu64 "}, /* %zu */\n", t->elements, t->offset, i);
+    }
+    buf_puts(b, "};\n\n");
+}
+
+static void write_symbols(Buf *b, const ExportOptions *how)
+{
+    if (!how->symbol)
+        return;
+    buf_puts(b, "/* The characters that token ids stand for, by code point. */\n"
+                "static const uint32_t symbol[] = {");
+    for (int64_t i = 0; i < how->n_symbols; i++)
+        buf_printf(b, "%s0x%02x,", i % 12 ? " " : "\n    ", (unsigned)how->symbol[i]);
+    buf_puts(b, "\n};\n\n");
+}
+
+static void write_training(Buf *b, const Export *x)
+{
+    const Train *t = x->how->train;
+    bool own = t->eval_data.kind != DATA_NONE || t->data.val_path;
+    buf_puts(b, "    .train = &train_program,\n");
+    if (program_named(x, "accumulate"))
+        buf_puts(b, "    .accumulate = &accumulate_program,\n");
+    buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
+    buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n",
+               own ? 0 : t->eval_every, t->length_steps < 0 ? -1 : t->length_steps);
+    buf_puts(b, "    .epochs = ");
+    export_real(b, t->length_steps < 0 ? t->length_epochs : 0);
+    buf_puts(b, ",\n    .val = ");
+    export_real(b, t->data.val_path ? 0 : t->data.val);
+    buf_puts(b, ",\n");
+}
+
+static void write_model(Buf *b, const Export *x)
+{
+    const ExportOptions *how = x->how;
+    const Model *m = how->unit->model;
+    const DataSpec *data = how->data;
+    const Train *t = how->unit->train;
+    buf_puts(b, "const Model model = {\n    .name = ");
+    export_string(b, m->name);
+    buf_printf(b,
+               ",\n    .tensor = tensor,\n    .n_tensors = %zu,\n    .tensor_bytes = %" PRIu64
+               ",\n    .arena_bytes = %" PRIu64 ",\n",
+               x->tensor.n, x->tensor_bytes, x->arena_bytes);
+    buf_printf(b,
+               "    .context = %" PRId64 ",\n    .micro = %" PRId64 ",\n    .batch = %" PRId64
+               ",\n    .vocab = %" PRId64 ",\n",
+               how->context, how->batch, t ? t->batch_seqs : how->batch, m->vocab);
+    bool ids = data && data->kind == DATA_TOKEN_FILES;
+    buf_printf(b, "    .id_bits = %d,\n    .id_header = %d,\n", ids ? data->bits : 8,
+               ids && data->llmc_header ? 1024 : 0);
+    if (how->symbol)
+        buf_printf(b, "    .symbol = symbol,\n    .n_symbols = %" PRId64 ",\n", how->n_symbols);
+    buf_printf(b,
+               "    .seed = %" PRIu64
+               "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
+               how->seed, t ? t->eval_batches : 0);
+    if (how->train)
+        write_training(b, x);
+    buf_puts(b, "};\n");
+}
+
+static void write_plan(Buf *b, const Export *x)
+{
+    buf_puts(b, EXPORT_MARK " the model `");
+    export_comment(b, x->how->unit->model->name);
+    buf_puts(b, "` of ");
+    export_comment(b, export_base_name(x->how->unit->path));
+    buf_puts(
+        b,
+        " as calls.\n *\n"
+        " * In:  a Run: memory for tensors and for what lives between two calls.\n"
+        " * Out: programs, and `model`, which names them with the sizes they were made for.\n"
+        " * Every call says where in the file it comes from and what each argument is:\n"
+        " * T(i) is tensor i, V(i) a value in the arena; `to` marks what a call writes. */\n"
+        "#include <math.h>\n\n#include \"plan.h\"\n\n"
+        "#define T(i) (run->tensors + tensor[i].offset)\n"
+        "#define V(i) (run->arena + place[i])\n\n");
+    write_tensors(b, x);
+    write_symbols(b, x->how);
+    for (size_t i = 0; i < x->n_programs; i++)
+        export_program(b, x, &x->program[i]);
+    buf_puts(b, "/* ---- the model ---- */\n\n");
+    if (x->how->train) {
+        export_formula(b, x, "learning_rate", x->how->train->optimizer.lr);
+        buf_putc(b, '\n');
+    }
+    write_model(b, x);
+}
+
+/* ---- README.md ---- */
+
+static void write_data_words(Buf *b, const ExportOptions *how)
+{
+    if (how->symbol)
+        buf_puts(b, "UTF-8 text of the characters that the training text had");
+    else if (how->data && how->data->kind == DATA_TOKEN_FILES)
+        buf_printf(b, "token ids of %d bits%s", how->data->bits,
+                   how->data->llmc_header ? " behind a header of 1,024 bytes" : "");
+    else
+        buf_puts(b, "any text; a token is a byte");
+}
+
+static void write_use(Buf *b, const Export *x)
+{
+    const Train *t = x->how->train;
+    buf_puts(b, "## Use\n\n"
+                "    make                                   # a C compiler, libm and threads\n"
+                "    make clean && make BLAS=openblas       # products by OpenBLAS\n"
+                "    ./model eval TEXT                      # losses on a text\n");
+    if (t)
+        buf_puts(b, "    ./model train TEXT --steps 100 --out trained.safetensors\n"
+                    "    ./model eval TEXT --weights trained.safetensors\n");
+    buf_puts(b, "\nTEXT is ");
+    write_data_words(b, x->how);
+    buf_puts(b,
+             ". `--weights` takes any safetensors file\nwith these names and shapes, so also a "
+             "checkpoint of `vwn train`.\n");
+    if (!t)
+        return;
+    buf_puts(b,
+             "Training takes the windows of the text in the order in which `vwn train` does");
+    if (t->data.val > 0 && !t->data.val_path) {
+        buf_puts(b, ";\nthe last ");
+        buf_number(b, 100 * t->data.val);
+        buf_puts(b, " % of the text are kept for evaluation");
+    }
+    buf_puts(b, ". From a checkpoint it goes\non at its step. Set OPENBLAS_NUM_THREADS=1 with "
+                "OpenBLAS: the threads are the program's.\n");
+}
+
+static void write_readme(Buf *b, const Export *x, size_t n_kernels)
+{
+    const Model *m = x->how->unit->model;
+    ModelCount count = model_count(m);
+    buf_printf(b, "# The model `%s` as C\n\n", m->name);
+    buf_printf(b, "Written by `vwn emit` from %s: ", export_base_name(x->how->unit->path));
+    buf_count(b, count.stored);
+    buf_puts(b, " weights, for ");
+    buf_count(b, x->how->batch);
+    buf_puts(b, " sequences of ");
+    buf_count(b, x->how->context);
+    buf_puts(b, " tokens at a\ntime. It needs ");
+    buf_count(b, (int64_t)(x->tensor_bytes + x->arena_bytes));
+    buf_puts(b, " bytes of memory, and nothing of vwn. Numbers are float32.\n\n");
+    write_use(b, x);
+    buf_printf(
+        b,
+        "\n## Files\n\n"
+        "| file | what |\n| --- | --- |\n"
+        "| `plan.c` | the model: tensors, where values lie in memory, one commented call "
+        "per computation, in order |\n"
+        "| `plan.h` | the names of the kernels |\n"
+        "| `kernels.c` | %zu kernels, generated: functions over rows |\n"
+        "| `compute.c`, `compute.h` | the calls: kernels over all rows, products of matrices, "
+        "products by expert |\n"
+        "| `main.c` | reads texts and weights, evaluates%s |\n"
+        "| `files.c`, `files.h` | texts and safetensors |\n"
+        "| `order.c`, `order.h` | which part of a text comes when |\n"
+        "| `threads.c`, `threads.h` | the parallel loop |\n"
+        "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"
+        "| `Makefile` | how it is built |\n\nPrograms in `plan.c`:\n\n",
+        n_kernels, x->how->train ? ", trains" : "", x->how->seed);
+    for (size_t i = 0; i < x->n_programs; i++)
+        buf_printf(b, "- `%s`: %s (%zu calls)\n", x->program[i].name, x->program[i].about,
+                   x->program[i].plan->n_launch);
+}
+
+/* ---- the folder ---- */
+
+static void add_file(Export *x, ExportFolder *out, const char *name, const Buf *b)
+{
+    vec_push(x->arena, out, (ExportFile){name, b->s, b->n});
+}
+
+void export_c(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOptions *how)
+{
+    Export x = {.ctx = ctx, .arena = arena, .how = how};
+    const PlanKernel **kernel;
+    size_t n;
+    Map seen;
+    add_programs(&x);
+    list_tensors(&x);
+    list_kernels(&x, &seen, &kernel, &n);
+    Buf plan = buf_new(arena), header = buf_new(arena), kernels = buf_new(arena),
+        readme = buf_new(arena);
+    write_plan(&plan, &x);
+    write_plan_header(&header, kernel, n);
+    write_kernels(&kernels, &x, kernel, n);
+    write_readme(&readme, &x, n);
+    add_file(&x, out, "plan.c", &plan);
+    add_file(&x, out, "plan.h", &header);
+    add_file(&x, out, "kernels.c", &kernels);
+    add_file(&x, out, "README.md", &readme);
+    for (size_t i = 0; i < emitted_count(); i++) {
+        ExportFile f = {.name = emitted_path(i)};
+        f.text = emitted_text(f.name, &f.length);
+        vec_push(arena, out, f);
+    }
+}

@@ -1,0 +1,466 @@
+/* export_plan.c - a plan as C: where buffers lie, and one call per launch.
+ *
+ * In:  a Plan.     Out: the text of a function that runs it.
+ * The one idea: nothing is decided here. A launch is printed with the numbers it has, one
+ * argument per line, each with the name it has in the file.
+ */
+#include <inttypes.h>
+#include <math.h>
+
+#include "export_build.h"
+
+/* ---- small texts ---- */
+
+void export_comment(Buf *b, const char *text)
+{
+    for (const char *c = text ? text : ""; *c; c++) {
+        bool control = (unsigned char)*c < 0x20;
+        buf_putc(b, control ? ' ' : *c);
+        if ((*c == '*' && c[1] == '/') || (*c == '/' && c[1] == '*'))
+            buf_putc(b, ' ');
+    }
+}
+
+void export_string(Buf *b, const char *text)
+{
+    buf_putc(b, '"');
+    for (const char *c = text; *c; c++) {
+        unsigned char u = (unsigned char)*c;
+        if (u == '"' || u == '\\' || u == '?')
+            buf_printf(b, "\\%c", u);
+        else if (u < 0x20 || u >= 0x7f)
+            buf_printf(b, "\\%03o", u);
+        else
+            buf_putc(b, (char)u);
+    }
+    buf_putc(b, '"');
+}
+
+void export_real(Buf *b, double v)
+{
+    if (isnan(v))
+        buf_puts(b, "NAN");
+    else if (isinf(v))
+        buf_puts(b, v < 0 ? "-INFINITY" : "INFINITY");
+    else if (v == 0 && signbit(v))
+        buf_puts(b, "-0.0");
+    else
+        buf_number(b, v);
+}
+
+const char *export_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!strcmp(path, "-"))
+        return "<stdin>";
+    return slash && strncmp(path, "std/", 4) != 0 ? slash + 1 : path;
+}
+
+bool export_place(Buf *b, Ctx *ctx, Span at)
+{
+    if (!at.file)
+        return false;
+    LineCol where = source_position(ctx, at.file, at.lo);
+    export_comment(b, export_base_name(source_path(ctx, at.file)));
+    buf_printf(b, ":%u:%u", (unsigned)where.line, (unsigned)where.column);
+    return true;
+}
+
+/* ---- formulas ---- */
+
+static const char *const host_vars[HV_COUNT] = {
+    [HV_STEP] = "STEP",           [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
+    [HV_PROGRESS] = "PROGRESS",   [HV_LENGTH] = "LENGTH",       [HV_TRAIN_LOSS] = "TRAIN_LOSS",
+    [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",
+};
+static const char *const host_ops[HO_IF + 1] = {
+    [HO_ADD] = "$a + $b",
+    [HO_SUB] = "$a - $b",
+    [HO_MUL] = "$a * $b",
+    [HO_DIV] = "$a / $b",
+    [HO_POW] = "pow($a, $b)",
+    [HO_MOD] = "modulo($a, $b)",
+    [HO_MIN] = "smaller($a, $b)",
+    [HO_MAX] = "larger($a, $b)",
+    [HO_NEG] = "-($a)",
+    [HO_EXP] = "exp($a)",
+    [HO_LOG] = "log($a)",
+    [HO_SQRT] = "sqrt($a)",
+    [HO_ABS] = "fabs($a)",
+    [HO_SIN] = "sin($a)",
+    [HO_COS] = "cos($a)",
+    [HO_TANH] = "tanh($a)",
+    [HO_FLOOR] = "floor($a)",
+    [HO_CEIL] = "ceil($a)",
+    [HO_ROUND] = "round($a)",
+    [HO_LT] = "$a < $b",
+    [HO_LE] = "$a <= $b",
+    [HO_EQ] = "$a == $b",
+    [HO_NOT] = "$a == 0",
+    [HO_AND] = "$a != 0 && $b != 0",
+    [HO_OR] = "$a != 0 || $b != 0",
+    [HO_IF] = "$a != 0 ? $b : $c",
+};
+
+/* The formulas of one function: an expression that is met again keeps its number. */
+typedef struct Formulas {
+    Buf *out;
+    const Export *x;
+    Map number; /* expression -> number */
+    uintptr_t n;
+} Formulas;
+
+static Formulas formulas_new(Buf *out, const Export *x)
+{
+    Formulas f = {.out = out, .x = x};
+    map_init(&f.number, x->arena);
+    return f;
+}
+
+static void put_operand(Formulas *f, const HostExpr *e)
+{
+    double value;
+    if (host_is_const(e, &value))
+        export_real(f->out, value);
+    else
+        buf_printf(f->out, "h%zu", (size_t)(uintptr_t)map_get(&f->number, (uintptr_t)e));
+}
+
+/* Evaluations on data of their own are not part of the folder. */
+static void check_variable(const Formulas *f, HostVar v)
+{
+    const Train *t = f->x->how->train;
+    if (v != HV_EVAL_LOSS || !t || (t->eval_data.kind == DATA_NONE && t->data.val > 0))
+        return;
+    ctx_raise(f->x->ctx, ST_INPUT,
+              "a run-time number reads `eval.loss`, but the file evaluates on data that the "
+              "emitted program does not read; keep a part of the text (`val = 5%%`), or emit "
+              "with --infer");
+}
+
+/* `const double hN = ...;` for the expression and what it is made of. */
+static void put_formula(Formulas *f, const HostExpr *e)
+{
+    const HostExpr *in[] = {e->a, e->b, e->c};
+    void **slot;
+    if (e->op == HO_CONST || *(slot = map_at(&f->number, (uintptr_t)e)))
+        return;
+    for (size_t i = 0; i < COUNT_OF(in); i++)
+        if (in[i])
+            put_formula(f, in[i]);
+    *map_at(&f->number, (uintptr_t)e) = (void *)++f->n;
+    buf_printf(f->out, "    const double h%zu = ", (size_t)f->n);
+    if (e->op == HO_VAR) {
+        check_variable(f, e->var);
+        buf_printf(f->out, "v[%s]", host_vars[e->var]);
+    }
+    for (const char *c = e->op == HO_VAR ? "" : host_ops[e->op]; *c; c++)
+        if (*c == '$')
+            put_operand(f, in[*++c - 'a']);
+        else
+            buf_putc(f->out, *c);
+    buf_puts(f->out, ";\n");
+}
+
+void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e)
+{
+    Formulas f = formulas_new(b, x);
+    buf_printf(b, "static double %s(const double *v)\n{\n", name);
+    put_formula(&f, e);
+    if (!f.n)
+        buf_puts(b, "    (void)v;\n");
+    buf_puts(b, "    return ");
+    put_operand(&f, e);
+    buf_puts(b, ";\n}\n");
+}
+
+/* ---- buffers ---- */
+
+typedef struct Printer {
+    Buf *b;
+    const Export *x;
+    const ExportProgram *p;
+    const Plan *plan;
+    uint32_t *place; /* by buffer of the plan: its number in NAME_place */
+    uint32_t n_places;
+    Formulas formulas;
+} Printer;
+
+/* "layer[1].attention.q_proj [B, T, 96]" */
+static void put_value_name(Printer *q, const PlanBuffer *x)
+{
+    export_comment(q->b, x->name ? x->name : "a value");
+    if (x->shape) {
+        buf_putc(q->b, ' ');
+        shape_print(q->b, x->shape);
+    } else {
+        buf_puts(q->b, ", scratch");
+    }
+}
+
+static void put_places(Printer *q)
+{
+    Buf *b = q->b;
+    for (size_t i = 0; i < q->plan->n_buffer; i++)
+        if (q->plan->buffer[i].ext < 0)
+            q->place[i] = q->n_places++;
+    if (!q->n_places)
+        return;
+    buf_printf(b,
+               "/* Where its values lie in the arena, in bytes from its start. Two lie at one\n"
+               " * place when the first is no longer needed. */\n"
+               "static const uint64_t %s_place[] = {\n",
+               q->p->name);
+    for (size_t i = 0; i < q->plan->n_buffer; i++) {
+        const PlanBuffer *x = &q->plan->buffer[i];
+        if (x->ext >= 0)
+            continue;
+        buf_printf(b, "    %" PRIu64 ", /* %u: ", x->offset, (unsigned)q->place[i]);
+        put_value_name(q, x);
+        buf_puts(b, ", ");
+        buf_count(b, (int64_t)x->bytes);
+        buf_puts(b, " bytes */\n");
+    }
+    buf_puts(b, "};\n\n");
+}
+
+static void put_buffer(Printer *q, uint32_t buffer, uint64_t shift)
+{
+    const PlanBuffer *x = &q->plan->buffer[buffer];
+    if (x->ext >= 0) {
+        const Ext *e = &q->plan->ext[x->ext].ext;
+        buf_printf(q->b, "T(%zu)", export_tensor(q->x, e->kind, e->name));
+    } else {
+        buf_printf(q->b, "V(%u)", (unsigned)q->place[buffer]);
+    }
+    if (shift)
+        buf_printf(q->b, " + %" PRIu64, shift);
+}
+
+static void put_kind(Printer *q, const PlanBuffer *x)
+{
+    ExtKind kind = x->ext >= 0 ? q->plan->ext[x->ext].ext.kind : EXT_INPUT;
+    if (kind == EXT_GRAD)
+        buf_puts(q->b, "gradient of ");
+}
+
+/* The arguments that are memory, one a line: `end` stands behind all but the last. */
+static void put_buffers(Printer *q, const Launch *l, const char *end)
+{
+    for (uint32_t k = 0; k < l->n_buffer; k++) {
+        const PlanBuffer *x = &q->plan->buffer[l->buffer[k]];
+        buf_puts(q->b, "            ");
+        put_buffer(q, l->buffer[k], l->shift[k]);
+        buf_printf(q->b, "%s /* %s", k + 1 < l->n_buffer ? "," : end,
+                   l->writes[k] ? "to " : "");
+        put_kind(q, x);
+        put_value_name(q, x);
+        buf_puts(q->b, " */\n");
+    }
+}
+
+/* ---- launches ---- */
+
+static void put_ints(Printer *q, const Launch *l)
+{
+    size_t begin = q->b->n;
+    if (!l->n_int)
+        return;
+    buf_puts(q->b, "        const int64_t n[] = {");
+    for (uint32_t k = 0; k < l->n_int; k++) {
+        const LaunchInt *x = &l->ints[k];
+        if (k)
+            buf_putc(q->b, ',');
+        if (q->b->n - begin > 80 || x->kind == INT_SEED) {
+            begin = q->b->n;
+            buf_puts(q->b, "\n           ");
+        }
+        buf_puts(q->b, k ? " " : "");
+        if (x->kind == INT_STEP) {
+            buf_puts(q->b, "run->step");
+        } else if (x->kind == INT_SEED) {
+            buf_puts(q->b, "/* key of ");
+            export_comment(q->b, x->site);
+            buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u",
+                       philox_key(q->x->how->seed, x->site));
+        } else {
+            buf_printf(q->b, "%" PRId64, x->value);
+        }
+    }
+    buf_puts(q->b, "};\n");
+}
+
+static void put_scalars(Printer *q, const Launch *l)
+{
+    size_t begin = q->b->n;
+    if (!l->n_scalar)
+        return;
+    buf_puts(q->b, "        const double s[] = {");
+    for (uint32_t k = 0; k < l->n_scalar; k++) {
+        const LaunchScalar *x = &l->scalars[k];
+        if (k)
+            buf_putc(q->b, ',');
+        if (q->b->n - begin > 72) {
+            begin = q->b->n;
+            buf_puts(q->b, "\n           ");
+        }
+        buf_puts(q->b, k ? " " : "");
+        if (x->host >= 0)
+            put_operand(&q->formulas, q->plan->host[x->host]);
+        else
+            export_real(q->b, x->value);
+    }
+    buf_puts(q->b, "};\n");
+}
+
+static void put_kernel(Printer *q, const Launch *l)
+{
+    if (l->n_buffer) {
+        buf_puts(q->b, "        void *const p[] = {\n");
+        put_buffers(q, l, "");
+        buf_puts(q->b, "        };\n");
+    }
+    put_ints(q, l);
+    put_scalars(q, l);
+    buf_printf(q->b, "        rows(run, %s, %" PRId64 ", %" PRId64 ", %s, %s, %s);\n",
+               q->plan->kernel[l->kernel].name, l->rows, l->grain, l->n_buffer ? "p" : "NULL",
+               l->n_int ? "n" : "NULL", l->n_scalar ? "s" : "NULL");
+}
+
+static void put_flag(Printer *q, const char *name, bool set)
+{
+    if (set)
+        buf_printf(q->b, ".%s = true, ", name);
+}
+
+static void put_matmul(Printer *q, const Launch *l)
+{
+    const PlanMatmul *m = &l->matmul;
+    buf_puts(q->b, "        const Product how = {");
+    put_flag(q, "transpose_a", m->transpose_a);
+    put_flag(q, "transpose_b", m->transpose_b);
+    put_flag(q, "accumulate", m->accumulate);
+    buf_printf(q->b, ".m = %" PRId64 ", .n = %" PRId64 ", .k = %" PRId64 ",", m->m, m->n, m->k);
+    buf_printf(q->b,
+               "\n                             .lda = %" PRId64 ", .ldb = %" PRId64
+               ", .ldc = %" PRId64 ", .batch = %" PRId64,
+               m->lda, m->ldb, m->ldc, m->batch);
+    if (m->batch > 1)
+        buf_printf(q->b,
+                   ",\n                             .step_a = %" PRId64 ", .step_b = %" PRId64
+                   ", .step_c = %" PRId64,
+                   m->step_a, m->step_b, m->step_c);
+    buf_puts(q->b, "};\n        product(run, &how,\n");
+    put_buffers(q, l, ");");
+}
+
+static void put_expert(Printer *q, const Launch *l)
+{
+    const PlanExpert *e = &l->expert;
+    buf_puts(q->b, "        const ExpertProduct how = {");
+    put_flag(q, "weights", e->what == EXPERT_DW);
+    put_flag(q, "transpose_w", e->transpose_w);
+    put_flag(q, "x_per_pair", e->x_per_pair);
+    buf_printf(q->b,
+               "\n            .tokens = %" PRId64 ", .choices = %" PRId64
+               ", .experts = %" PRId64 ", .in = %" PRId64 ", .out = %" PRId64,
+               e->tokens, e->choices, e->experts, e->in, e->out);
+    buf_puts(q->b, "};\n        expert_product(run, &how,\n");
+    put_buffers(q, l, ");");
+}
+
+static void put_launch(Printer *q, size_t i)
+{
+    const Launch *l = &q->plan->launch[i];
+    buf_printf(q->b, "    { /* %zu. ", i + 1);
+    export_comment(q->b, l->name && *l->name ? l->name : q->p->name);
+    buf_puts(q->b, l->span.file ? ", " : "");
+    export_place(q->b, q->x->ctx, l->span);
+    buf_puts(q->b, " */\n");
+    switch (l->kind) {
+    case LAUNCH_KERNEL: put_kernel(q, l); break;
+    case LAUNCH_MATMUL: put_matmul(q, l); break;
+    case LAUNCH_EXPERT: put_expert(q, l); break;
+    }
+    buf_puts(q->b, "    }\n");
+}
+
+/* ---- the program ---- */
+
+static void put_head(Printer *q)
+{
+    const Plan *plan = q->plan;
+    buf_printf(q->b, "/* ---- %s: %s ----\n * ", q->p->name, q->p->about);
+    buf_count(q->b, plan->B);
+    buf_puts(q->b, " sequences of ");
+    buf_count(q->b, plan->T);
+    buf_printf(q->b, " positions; %zu calls, %zu kernels; ", plan->n_launch, plan->n_kernel);
+    buf_count(q->b, (int64_t)plan->arena_bytes);
+    buf_puts(q->b, " bytes of the arena. */\n\n");
+}
+
+static void put_run(Printer *q)
+{
+    Buf *b = q->b;
+    size_t begin, variables;
+    buf_printf(b, "static void %s_run(Run *run)\n{\n", q->p->name);
+    if (q->n_places)
+        buf_printf(b, "    const uint64_t *const place = %s_place;\n", q->p->name);
+    begin = b->n;
+    buf_puts(b, "    const double *const v = run->vars;\n");
+    variables = b->n;
+    for (size_t i = 0; i < q->plan->n_launch; i++)
+        for (uint32_t k = 0; k < q->plan->launch[i].n_scalar; k++)
+            if (q->plan->launch[i].scalars[k].host >= 0)
+                put_formula(&q->formulas, q->plan->host[q->plan->launch[i].scalars[k].host]);
+    if (b->n == variables)
+        b->n = begin; /* nothing reads them */
+    for (size_t i = 0; i < q->plan->n_launch; i++)
+        put_launch(q, i);
+    buf_puts(b, "}\n\n");
+}
+
+static void put_results(Printer *q)
+{
+    Buf *b = q->b;
+    const Plan *plan = q->plan;
+    if (plan->n_result > EXPORT_RESULTS)
+        ctx_raise(q->x->ctx, ST_INPUT,
+                  "the %s program has %zu results, more than the %d that an "
+                  "emitted program takes",
+                  q->p->name, plan->n_result, (int)EXPORT_RESULTS);
+    buf_printf(b, "static void %s_results(const Run *run, double *out)\n{\n", q->p->name);
+    if (q->n_places)
+        buf_printf(b, "    const uint64_t *const place = %s_place;\n    (void)place;\n",
+                   q->p->name);
+    for (size_t i = 0; i < plan->n_result; i++) {
+        const PlanResult *r = &plan->result[i];
+        buf_printf(b, "    out[%zu] = *(const %s *)(", i,
+                   r->dtype == DT_INT ? "integer" : "real");
+        put_buffer(q, r->buffer, 0);
+        buf_puts(b, "); /* ");
+        export_comment(b, r->name);
+        buf_puts(b, " */\n");
+    }
+    buf_printf(b, "}\n\nstatic const char *const %s_names[] = {", q->p->name);
+    for (size_t i = 0; i < plan->n_result; i++) {
+        buf_puts(b, i ? ", " : "");
+        export_string(b, plan->result[i].name);
+    }
+    buf_printf(
+        b,
+        "};\nstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n"
+        "    .results = %s_results,\n    .result = %s_names,\n    .n_results = %zu};\n\n",
+        q->p->name, q->p->name, q->p->name, q->p->name, q->p->name, plan->n_result);
+}
+
+void export_program(Buf *b, const Export *x, const ExportProgram *p)
+{
+    Printer q = {.b = b, .x = x, .p = p, .plan = p->plan};
+    q.place = NEW_ARRAY(x->arena, uint32_t, p->plan->n_buffer + 1);
+    q.formulas = formulas_new(b, x);
+    put_head(&q);
+    put_places(&q);
+    put_run(&q);
+    put_results(&q);
+}

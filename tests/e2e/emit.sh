@@ -1,0 +1,164 @@
+# emit.sh - a folder written by `vwn emit c` builds without warnings, and its losses are those of
+# `vwn eval` and `vwn train` on the same weights and data: evaluation to 1e-5 of the loss, training
+# (where rounding differences of products add up over steps) to 1e-4.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+command -v make > /dev/null || exit 77
+
+cc=cc
+command -v cc > /dev/null || exit 77
+
+# near FILE FILE TOLERANCE: equal lists of numbers to a share of the first
+near() {
+    filled "$1"
+    paste "$1" "$2" | awk -v share="$3" '
+        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || !(d <= share * $1)) bad = 1 }
+        END { exit bad }' || fail "$last: $(tr '\n' ' ' < "$1") and $(tr '\n' ' ' < "$2") differ"
+}
+results() { sed -n 's/^\(loss\|metric\)[a-z._]* *\([0-9.]*\)$/\2/p' "$1"; }
+steps() { sed -n 's/^step.* loss \([0-9.]*\) .* grad_norm \([0-9.]*\)$/\1\n\2/p' "$1"; }
+events() {
+    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\),.*"grad_norm":\([0-9.]*\),.*/\1\n\2/p' "$1"
+}
+
+expect 0 "$VWN" new nano
+expect 0 "$VWN" new wide --from vwn
+sed -i 's/model vwn/model wide/' wide/model.vwn
+head -c 20000 nano/text.txt > small.txt
+mkdir again
+for kind in nano wide; do
+    cp small.txt $kind/text.txt
+    sed -i 's/let D = 96/let D = 32/; s/let L = 3/let L = 2/; s/32 seqs/8 seqs/; s/100 steps/2 steps/' \
+        $kind/model.vwn
+done
+
+# routed experts, dropout, characters, two parts to a step, a rate that reads a loss
+mkdir moe
+cp small.txt moe/text.txt
+sed -e 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }/' \
+    -e 's/heads = 4,/heads = 2, dropout = 0.2,/' -e 's/model nano/model moe/' \
+    -e 's/bytes()/chars()/' -e 's/vocab = 256/vocab = 32/' \
+    -e 's/8 seqs/8 seqs\n  micro_batch = 4 seqs/' \
+    -e 's/group vector { weight_decay = 0 }/group vector { weight_decay = 0 }\n    group router { weight_decay = 0 }/' \
+    nano/model.vwn > moe/model.vwn
+
+for kind in nano wide moe; do
+    expect 0 "$VWN" emit c $kind/model.vwn -o $kind.c
+    for file in README.md Makefile plan.c plan.h kernels.c main.c weights.safetensors; do
+        has out "$kind.c/$file"
+        filled $kind.c/$file
+    done
+    # equal bytes from elsewhere, and over an older one
+    expect 0 "$VWN" emit c "$PWD/$kind/model.vwn" -o "$PWD/again/$kind" -C /
+    [ "$(cat again/$kind/* | grep -c "$PWD")" -eq 0 ] || fail "$kind: a path of this machine"
+    expect 0 "$VWN" emit c $kind/model.vwn -o again/$kind -q
+    diff -r $kind.c again/$kind > out || fail "$kind: the bytes differ"
+    has $kind.c/plan.c ', std/transformer.vwn:'
+    has $kind.c/plan.c 'to layer[1].attention.q_proj [B, T, 32]'
+    expect 0 make -s -C $kind.c CFLAGS='-O2 -Wall -Wextra -Werror'
+    empty err
+
+    expect 0 "$VWN" train $kind/model.vwn --until '2 steps' --set 'train.log.every=1 steps'
+    expect 0 $kind.c/model eval small.txt --weights runs/$kind/ckpt/step_00000002.safetensors
+    results out > ours
+    has out 'after step 2'
+    expect 0 "$VWN" eval runs/$kind --data small.txt
+    results out > theirs
+    near theirs ours 1e-5
+
+    # from the start, and from the checkpoint of step 2
+    expect 0 "$VWN" train $kind/model.vwn --resume --until '4 steps' --set 'train.log.every=1 steps'
+    events runs/$kind/events.jsonl > theirs
+    expect 0 $kind.c/model train small.txt --steps 4 --weights $kind.c/weights.safetensors \
+        --out $kind.safetensors --threads 2
+    steps out > ours
+    sed -n 's/.* eval_loss //p' out > ours.eval
+    near theirs ours 1e-4
+    sed -n 's/.*"event":"eval".*"eval_loss":\([0-9.]*\),.*/\1/p' runs/$kind/events.jsonl > theirs.eval
+    near theirs.eval ours.eval 1e-4
+    expect 0 $kind.c/model train small.txt --steps 4 --threads 1 \
+        --weights runs/$kind/ckpt/step_00000002.safetensors
+    steps out > ours
+    sed 1,4d theirs > rest
+    near rest ours 1e-4
+
+    # what it wrote is read again; vwn's weights give the same losses
+    expect 0 $kind.c/model eval small.txt --weights $kind.safetensors
+    results out > ours
+    expect 0 "$VWN" eval runs/$kind --data small.txt
+    results out > theirs
+    near theirs ours 1e-4
+done
+
+# strict C17 for what is not a kernel; addresses and sizes are watched over
+for file in main compute files order threads plan; do
+    expect 0 $cc -std=c17 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only moe.c/$file.c
+done
+if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -o watched - 2> err; then
+    expect 0 make -s -C moe.c clean
+    expect 0 make -s -C moe.c CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover'
+    expect 0 moe.c/model train small.txt --steps 2 --threads 2 --weights moe.c/weights.safetensors
+    empty err
+fi
+for blas in openblas cblas blas; do
+    printf '#include <cblas.h>\nint main(void) { return cblas_isamax(0, 0, 1) > 0; }\n' > probe.c
+    $cc -o probe probe.c -l$blas > out 2> err || continue
+    expect 0 make -s -C nano.c clean
+    expect 0 make -s -C nano.c BLAS=$blas CFLAGS='-O2 -Wall -Wextra -Werror'
+    expect 0 nano.c/model eval small.txt --weights nano.safetensors
+    results out > ours
+    expect 0 "$VWN" eval runs/nano --data small.txt
+    results out > theirs
+    near theirs ours 1e-4
+    break
+done
+
+# without training: token ids, another number of sequences at a time
+iconv -f ascii -t utf-16le small.txt > ids.bin
+sed -e 's/text_file("text.txt", val = 5%)/token_files("ids.bin", dtype = u16)/' -e '/tokenizer/d' \
+    -e '/eval  /d' nano/model.vwn > ids.vwn
+expect 0 "$VWN" emit c ids.vwn -o ids --infer --batch '3 seqs' --json
+json out
+lacks ids/plan.c update
+expect 0 make -s -C ids
+expect 0 ids/model eval ids.bin --weights nano.safetensors
+results out > ours
+expect 0 nano.c/model eval small.txt --weights nano.safetensors --batches 100
+results out > theirs
+near theirs ours 1e-5
+expect 1 ids/model train ids.bin
+has err 'without training'
+
+# what it refuses
+expect 2 "$VWN" emit c nano/model.vwn
+has err 'needs `-o DIR`'
+expect 2 "$VWN" emit cuda nano/model.vwn -o cuda
+has err 'writes c, not `cuda`'
+[ ! -e cuda ] || fail "a folder for nothing"
+expect 2 "$VWN" emit c nano/model.vwn -o wide
+has err 'has not written'
+has err '--force'
+expect 0 "$VWN" emit c nano/model.vwn -o wide --force
+expect 2 "$VWN" emit c nano/model.vwn -o small.txt
+has err 'is not a folder'
+expect 5 "$VWN" emit c nano/model.vwn -o no/such/folder
+expect 2 "$VWN" emit c nano/model.vwn -o other --train --infer
+expect 2 "$VWN" emit c nano/model.vwn -o other --batch '3 seqs'
+has err 'do not divide'
+sed '/^train {/,/^}/d' nano/model.vwn > plain.vwn
+expect 1 "$VWN" emit c plain.vwn -o other --train
+has err 'has no `train`'
+expect 0 "$VWN" emit c plain.vwn -o plain
+expect 1 "$VWN" emit c "$VWN_SOURCE/examples/13_vit_hyper.vwn" -o other --infer
+has err 'image'
+[ ! -e other ] || fail "a folder for nothing"
+expect 1 "$VWN" emit c no-such-file.vwn -o other
+
+# weights that are none
+expect 1 nano.c/model eval small.txt --weights small.txt
+has err 'not a safetensors file'
+head -c 3000 nano.safetensors > cut.safetensors
+expect 1 nano.c/model eval small.txt --weights cut.safetensors
+expect 1 nano.c/model eval small.txt --weights moe.safetensors
+expect 1 nano.c/model eval no-such-text
+expect 2 nano.c/model eval
+finish
