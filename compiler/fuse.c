@@ -14,7 +14,8 @@ bool fuse_is_library(const Graph *g, Val v)
 {
     switch ((Op)node_at(g, v)->op) {
     case OP_MATMUL: case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
-    case OP_TOP_K: case OP_CUMSUM: case OP_SDPA: case OP_SDPA_GRAD: return true;
+    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
+        return true;
     default: return false;
     }
 }

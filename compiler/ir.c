@@ -422,11 +422,25 @@ Val ir_expert_matmul(Graph *g, Val x, Val w, Val index)
     return ir_op(g, OP_EXPERT_MATMUL, x, w, index, (Attr){0}, NULL);
 }
 
+Val ir_put(Graph *g, Val table, Val x, Val start, Val on)
+{
+    Val in[4] = {table, x, start, on};
+    return ir_node(g, OP_PUT, in, 4, &(Attr){0}, NULL);
+}
+
+Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill)
+{
+    Shape s = *shape_of(g, table);
+    s.d[1] = rows;
+    return ir_op(g, OP_TAKE, table, start, 0, (Attr){.x = fill}, &s);
+}
+
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how)
 {
     Attr a = {.x = how->scale, .y = how->softcap, .z = how->dropout, .i = how->causal,
               .j = how->window, .site = how->site};
-    return ir_op(g, OP_SDPA, q, k, v, a, NULL);
+    Val in[4] = {q, k, v, how->first};
+    return ir_node(g, OP_SDPA, in, how->first ? 4 : 3, &a, NULL);
 }
 
 Val ir_stop(Graph *g, Val x)

@@ -154,6 +154,9 @@ Val ir_pick(Graph *g, Val x, Val index);            /* [.., n] by [.., k] -> [..
 /* indices [.., k], largest first, ties: lowest */
 Val ir_top_k(Graph *g, Val x, int64_t k);
 Val ir_one_hot(Graph *g, Val index, int64_t n);     /* [..] -> [.., n] */
+/* rows start, start + 1, .. along axis 1; start [] and on [B] are integers; without gradient */
+Val ir_put(Graph *g, Val table, Val x, Val start, Val on); /* written where on[b] != 0 */
+Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill);
 /* x [.., I] or [.., k, I]; w [E, I, O]; index [.., k] -> [.., k, O] */
 Val ir_expert_matmul(Graph *g, Val x, Val w, Val index);
 /* window: 0 = none; else keys t - window < u <= t (two-sided when full). Dropout: probability
@@ -164,6 +167,7 @@ typedef struct Sdpa {
     double scale, softcap, dropout; /* 0 softcap, 0 dropout = none */
     int64_t window;
     Name site;
+    Val first; /* 0, or an integer []: the position of the first query; then no gradient */
 } Sdpa;
 /* q [B, T, H, d], k v [B, S, K, d or dv] */
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how);

@@ -18,6 +18,7 @@ static void put_lines(Buf *b, const char *const *line)
 static const char *attention_about(LibraryKernel which)
 {
     switch (which) {
+    case LIB_SDPA_AT: return "attention: a query at a time from a position on, running softmax";
     case LIB_SDPA: return "attention: blocks of queries over blocks of keys, running softmax";
     case LIB_SDPA_DQ: return "attention: gradient of the queries, one block of them per row";
     default: return "attention: gradient of keys and values, one block of them per row";
@@ -33,7 +34,8 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
                ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
     buf_printf(b, "    enum { CAPPED = %d, DROPPED = %d };\n", a->capped, a->dropped);
     put_lines(b, ATTENTION_HEAD);
-    put_lines(b, which == LIB_SDPA      ? ATTENTION_FORWARD
+    put_lines(b, which == LIB_SDPA_AT   ? ATTENTION_AT
+                 : which == LIB_SDPA    ? ATTENTION_FORWARD
                  : which == LIB_SDPA_DQ ? ATTENTION_DQ
                                         : ATTENTION_DKV);
     buf_puts(b, "}\n");
@@ -52,6 +54,8 @@ const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a
         [LIB_CUMSUM] = TEXT_CUMSUM,
         [LIB_TOP_K] = TEXT_TOP_K,
         [LIB_SCATTER_ADD] = TEXT_SCATTER_ADD,
+        [LIB_PUT] = TEXT_PUT,
+        [LIB_TAKE] = TEXT_TAKE,
     };
     Buf b = buf_new(arena);
     if (text[which])

@@ -3,6 +3,8 @@
  * In:  q [B, T, H, d], k [B, S, K, d], v [B, S, K, dv]; head h of q reads head h / (H / K) of
  * k, v.
  * Out: [B, T, H, dv]; aux: the log-sum-exp of each query's scores, [B, T, H].
+ * A fourth input, an integer, is the position of the first query among the keys; without it that
+ * is 0.
  * The one idea: score = scale q.k, then softcap * tanh(score / softcap), then the mask, then
  * softmax, then dropout of the probabilities; a query without any key gives 0. The gradient
  * computes the probabilities again from the log-sum-exp, and the dropped ones again from the
@@ -20,7 +22,7 @@ static const char *heads_fit(const Ask *q)
     if (sq->rank != 4 || sk->rank != 4 || sv->rank != 4)
         return "q, k and v have four axes";
     for (size_t k = 0; k < q->n_in; k++)
-        if (ask_dtype(q, k) != DT_REAL)
+        if (ask_dtype(q, k) != DT_REAL && !(q->op == OP_SDPA && k == 3))
             return "the inputs are not real";
     if (!dim_eq(sq->d[0], sk->d[0]) || !dim_eq(sq->d[0], sv->d[0]) ||
         !dim_eq(sk->d[1], sv->d[1]) || !dim_eq(sk->d[2], sv->d[2]))
@@ -53,8 +55,14 @@ static Shape lse_shape(const Shape *q)
 
 const char *shape_SDPA(const Ask *q, Shape *out, DType *dtype)
 {
-    const char *wrong = heads_fit(q);
+    const char *wrong = q->n_in == 3 || q->n_in == 4 ? NULL : "the number of inputs is wrong";
     *dtype = DT_REAL;
+    if (!wrong)
+        wrong = heads_fit(q);
+    if (!wrong && q->n_in == 4 && (ask_dtype(q, 3) != DT_INT || ask_shape(q, 3)->rank))
+        wrong = "the position of the first query is not one integer";
+    if (!wrong && q->n_in == 4 && q->a->z > 0)
+        wrong = "attention at a position has no dropout";
     if (!wrong)
         *out = output_shape(ask_shape(q, 0), ask_shape(q, 2));
     return wrong;
@@ -98,6 +106,8 @@ const char *shape_AUX(const Ask *q, Shape *out, DType *dtype)
 void grad_SDPA(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     const Node *n = node_at(g, v);
+    if (n->n_in > 3)
+        vwn_bug(g->ctx, "%%%u: attention at a position has no gradient", (unsigned)v);
     Attr a = n->a;
     Val in[6] = {n->in[0], n->in[1], n->in[2], v, 0, d};
     in[4] = ir_op(g, OP_AUX, v, 0, 0, (Attr){.i = 0}, NULL);
@@ -127,13 +137,16 @@ typedef struct Attention {
     int64_t B, T, H, S, K, d, dv; /* extents */
     const Attr *a;
     uint64_t key, step; /* dropout */
+    int64_t first;      /* position of query 0 among the keys */
 } Attention;
 
 static Attention attention_of(const Eval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
     Attention at = {q->d[0], q->d[1], q->d[2], k->d[1], k->d[2], q->d[3], v->d[3], &e->n->a, 0,
-                    e->run->step};
+                    e->run->step, 0};
+    if (e->n->op == OP_SDPA && e->n->n_in > 3)
+        at.first = e->in[3]->integer[0];
     if (at.a->z > 0)
         at.key = philox_key(e->run->seed, at.a->site);
     return at;
@@ -150,6 +163,7 @@ static bool visible(const Attention *at, int64_t t, int64_t u)
 {
     bool causal = at->a->i & 1;
     int64_t window = at->a->j;
+    t += at->first;
     if (causal && u > t)
         return false;
     return !window || (t - u < window && u - t < window);

@@ -177,7 +177,7 @@ static void save_overwritten(Build *b)
             continue;
         b->buffer_of[v] = (int32_t)plan_temporary(b, v);
         if (!fuse_empty(b->f, v))
-            plan_copy(b, plan_buffer(b, v), (uint32_t)b->buffer_of[v], plan_elements(b, v),
+            plan_copy(b, plan_buffer(b, v), 0, (uint32_t)b->buffer_of[v], plan_elements(b, v),
                       (DType)n->dtype, v);
     }
 }
@@ -202,7 +202,7 @@ static void finish_outputs(Build *b)
         if (o->ext >= 0) {
             bool itself = node_at(g, v)->op == OP_EXT && node_at(g, v)->a.i == o->ext;
             if (b->direct[v] != o->ext && !itself && !fuse_empty(b->f, v))
-                plan_copy(b, output_buffer(b, v), plan_ext_buffer(b, o->ext),
+                plan_copy(b, output_buffer(b, v), 0, plan_ext_buffer(b, o->ext),
                           plan_elements(b, v), (DType)n->dtype, v);
             continue;
         }

@@ -125,6 +125,18 @@ static bool group_reads(Build *b, const Group *group, Val leaf)
     return false;
 }
 
+/* Does v replace rows of `leaf`, and read it for nothing else? */
+static bool puts_into(const Build *b, Val v, Val leaf)
+{
+    const Node *n = node_at(b->g, v);
+    if (n->op != OP_PUT || plan_strip(b, n->in[0]) != leaf)
+        return false;
+    for (size_t k = 1; k < n->n_in; k++)
+        if (n->in[k] == leaf || (b->f->home[n->in[k]] < 0 && reads(b, n->in[k], leaf)))
+            return false;
+    return true;
+}
+
 static bool may_overwrite(Build *b, Val v, Val leaf)
 {
     Fusion *f = b->f;
@@ -138,6 +150,8 @@ static bool may_overwrite(Build *b, Val v, Val leaf)
                 return false;
             continue;
         }
+        if (gr->kind != GROUP_ROWS && puts_into(b, v, leaf))
+            continue;
         if (gr->kind != GROUP_ROWS)
             return false;
         int64_t size = plan_elements(b, v);

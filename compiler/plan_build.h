@@ -48,6 +48,8 @@ void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar);
 void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
-void plan_copy(Build *b, uint32_t from, uint32_t to, int64_t elements, DType dtype, Val of);
+/* shift: bytes into `from` */
+void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements,
+               DType dtype, Val of);
 
 #endif

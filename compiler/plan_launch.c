@@ -197,6 +197,51 @@ static void launch_scatter_add(Build *b, Val v)
     l->grain = (rows + 31) / 32; /* every chunk reads all indices */
 }
 
+/* The start is a number that the plan does not know. The table's rows that x does not cover must
+ * be there already: they are when the table is written in place. */
+static void launch_put(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    uint64_t shift;
+    uint32_t table = operand(b, n->in[0], &o, &shift), out = plan_buffer(b, v);
+    if (table != out)
+        plan_copy(b, table, shift, out, plan_elements(b, v), (DType)n->dtype, v);
+    else if (shift)
+        vwn_bug(b->ctx, "%%%u: a part of a table is written in place", (unsigned)v);
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 4, v);
+    for (size_t i = 0; i < 3; i++)
+        read_operand(b, l, i, n->in[i + 1], &o);
+    plan_argument(b, l, 3, out, 0, true);
+    int64_t rows = extent(b, v, 0) * extent(b, n->in[1], 1), words = n->dtype == DT_INT ? 2 : 1;
+    words *= plan_elements(b, n->in[1]) / rows;
+    plan_ints(b, l, (int64_t[]){extent(b, n->in[1], 1), extent(b, v, 1), words}, 3);
+    plan_library_kernel(b, l, LIB_PUT, NULL, 0);
+    l->rows = rows;
+    l->grain = grain_for(words);
+}
+
+static void launch_take(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
+    read_operand(b, l, 0, n->in[0], &o);
+    read_operand(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
+    bool integer = n->dtype == DT_INT;
+    int64_t rows = extent(b, v, 0) * extent(b, v, 1), whole = (int64_t)n->a.x;
+    int64_t words = plan_elements(b, v) / rows * (integer ? 2 : 1);
+    float real = (float)n->a.x;
+    int32_t fill[2];
+    memcpy(fill, integer ? (void *)&whole : (void *)&real, integer ? 8 : 4);
+    plan_ints(b, l, (int64_t[]){extent(b, v, 1), extent(b, n->in[0], 1), words, fill[0],
+                                integer ? fill[1] : 0, integer}, 6);
+    plan_library_kernel(b, l, LIB_TAKE, NULL, 0);
+    l->rows = rows;
+    l->grain = grain_for(words);
+}
+
 static void launch_table(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
@@ -215,10 +260,11 @@ static void launch_table(Build *b, Val v)
     }
 }
 
-void plan_copy(Build *b, uint32_t from, uint32_t to, int64_t elements, DType dtype, Val of)
+void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements,
+               DType dtype, Val of)
 {
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, of);
-    plan_argument(b, l, 0, from, 0, false);
+    plan_argument(b, l, 0, from, shift, false);
     plan_argument(b, l, 1, to, 0, true);
     plan_ints(b, l, (int64_t[]){dtype == DT_INT ? 2 : 1}, 1);
     plan_library_kernel(b, l, LIB_COPY, NULL, 0);
@@ -285,13 +331,13 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_
     int64_t d = extent(b, n->in[0], 3), dv = extent(b, n->in[2], 3);
     AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0};
     plan_library_kernel(b, l, which, &a, 3);
-    bool keys = which == LIB_SDPA_DKV;
+    bool keys = which == LIB_SDPA_DKV, at = which == LIB_SDPA_AT;
     int64_t B = extent(b, n->in[0], 0), T = extent(b, n->in[0], 1), S = extent(b, n->in[1], 1);
     int64_t H = extent(b, n->in[0], 2), K = extent(b, n->in[1], 2);
-    int64_t bq = ATTENTION_BLOCK_Q, bk = ATTENTION_BLOCK_K;
+    int64_t bq = at ? 1 : ATTENTION_BLOCK_Q, bk = ATTENTION_BLOCK_K;
     l->rows = B * (keys ? K * ((S + bk - 1) / bk) : H * ((T + bq - 1) / bq));
     double full = 2.0 * (double)(B * H) * (double)T * (double)S;
-    l->flops = full * (double)(which == LIB_SDPA      ? d + dv
+    l->flops = full * (double)(at || which == LIB_SDPA ? d + dv
                                : which == LIB_SDPA_DQ ? 2 * d + dv
                                                       : 2 * d + 2 * dv);
 }
@@ -302,7 +348,7 @@ static void launch_sdpa(Build *b, Val v)
     if (n->op == OP_SDPA) {
         int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
         uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
-        attention_launch(b, v, LIB_SDPA, out, 2);
+        attention_launch(b, v, n->n_in > 3 ? LIB_SDPA_AT : LIB_SDPA, out, 2);
         return;
     }
     uint32_t dq = plan_buffer(b, v);
@@ -322,6 +368,8 @@ void plan_library(Build *b, Val v)
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
     case OP_SCATTER_ADD: launch_scatter_add(b, v); break;
+    case OP_PUT: launch_put(b, v); break;
+    case OP_TAKE: launch_take(b, v); break;
     case OP_SDPA: case OP_SDPA_GRAD: launch_sdpa(b, v); break;
     case OP_CONST: launch_table(b, v); break;
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
