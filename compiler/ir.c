@@ -422,6 +422,28 @@ Val ir_expert_matmul(Graph *g, Val x, Val w, Val index)
     return ir_op(g, OP_EXPERT_MATMUL, x, w, index, (Attr){0}, NULL);
 }
 
+Val ir_copy(Graph *g, const Graph *from, Val v, const Val *map)
+{
+    const Node *n = node_at(from, v);
+    if (n->op == OP_EXT) {
+        const Ext *e = &from->ext.v[n->a.i];
+        return ir_ext(g, e->kind, e->name, e->dtype, &e->shape);
+    }
+    if (n->op == OP_HOST)
+        return ir_host(g, from->host.v[n->a.i]);
+    Node copy = *n;
+    copy.in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
+    for (size_t i = 0; i < n->n_in; i++)
+        copy.in[i] = map[n->in[i]];
+    if (n->a.n) {
+        double *data = NEW_ARRAY(g->arena, double, n->a.n);
+        memcpy(data, n->a.data, n->a.n * sizeof *data);
+        copy.a.data = data;
+    }
+    vec_push(g->arena, &g->node, copy);
+    return (Val)(g->node.n - 1);
+}
+
 Val ir_put(Graph *g, Val table, Val x, Val start, Val on)
 {
     Val in[4] = {table, x, start, on};

@@ -77,6 +77,8 @@ const char *op_aux_shape(const Graph *g, Val producer, int64_t which, Shape *out
 /* ---- used by gradient rules, compositions and the simplifier ---- */
 Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr,
           const Shape *shape);           /* 0 = no input */
+/* Node v of another graph over mapped inputs; external tensors and host scalars become g's. */
+Val ir_copy(Graph *g, const Graph *from, Val v, const Val *map);
 int32_t ext_add(Graph *g, const Ext *x); /* its place in the table, found or made */
 void ext_set_leaf(Graph *g, Val v);      /* v, an EXT node, becomes what ir_ext() returns */
 Val ir_uniform(Graph *g, const Shape *s, double value); /* a real constant of any shape */

@@ -20,29 +20,15 @@ static bool is_dropout_mask(const Node *n)
     return n->op == OP_STOP && n->a.site && !strcmp(n->a.site, "dropout");
 }
 
-static Val copy_node(Graph *g, const Graph *from, const Node *n, const Val *map, bool dropout)
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool dropout)
 {
-    if (n->op == OP_EXT) {
-        const Ext *e = &from->ext.v[n->a.i];
-        return ir_ext(g, e->kind, e->name, e->dtype, &e->shape);
-    }
-    if (n->op == OP_HOST)
-        return ir_host(g, from->host.v[n->a.i]);
+    const Node *n = node_at(from, v);
     if (!dropout && is_dropout_mask(n))
         return ir_broadcast(g, ir_fill(g, 1.0), &n->shape);
-    Node copy = *n;
-    copy.in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
-    for (size_t i = 0; i < n->n_in; i++)
-        copy.in[i] = map[n->in[i]];
-    if (n->a.n) {
-        double *data = NEW_ARRAY(g->arena, double, n->a.n);
-        memcpy(data, n->a.data, n->a.n * sizeof *data);
-        copy.a.data = data;
-    }
+    Val copy = ir_copy(g, from, v, map);
     if (!dropout && n->op == OP_SDPA)
-        copy.a.z = 0;
-    vec_push(g->arena, &g->node, copy);
-    return (Val)(g->node.n - 1);
+        node_at(g, copy)->a.z = 0;
+    return copy;
 }
 
 /* The nodes that the roots need. */
@@ -73,7 +59,7 @@ static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val
         const Node *node = node_at(from, v);
         g->span = node->span;
         g->name = node->name;
-        (*map)[v] = copy_node(g, from, node, *map, dropout);
+        (*map)[v] = copy_node(g, from, v, *map, dropout);
     }
     g->span = NO_SPAN;
     g->name = NULL;
