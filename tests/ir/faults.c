@@ -33,6 +33,14 @@ static Node *first(Graph *g, Op op)
     return node_at(g, find_op(g, op));
 }
 
+static Node *last(Graph *g, Op op)
+{
+    Val v = (Val)g->node.n - 1;
+    while (v > 1 && node_at(g, v)->op != op)
+        v--;
+    return node_at(g, v);
+}
+
 typedef void Fault(Graph *g);
 #define FAULT(id, ...) static void id(Graph *g) { __VA_ARGS__; }
 FAULT(no_such_op, first(g, OP_EXP)->op = OP_COUNT)
@@ -82,6 +90,14 @@ FAULT(unused_dim, first(g, OP_EXP)->a.dim = DIM_B)
 FAULT(heads, first(g, OP_SDPA)->in[0] = first(g, OP_SDPA)->in[1])
 FAULT(rate, first(g, OP_SDPA)->a.z = 1)
 FAULT(window, first(g, OP_SDPA)->a.j = -1)
+FAULT(put_start, first(g, OP_PUT)->in[2] = find_op(g, OP_EXP))
+FAULT(put_marks, first(g, OP_PUT)->in[3] = first(g, OP_PUT)->in[2])
+FAULT(put_rows, first(g, OP_PUT)->in[1] = find_op(g, OP_EXP))
+FAULT(take_start, first(g, OP_TAKE)->in[1] = find_op(g, OP_PUT))
+FAULT(take_shape, first(g, OP_TAKE)->shape.d[2] = DIM(9))
+FAULT(query_position, last(g, OP_SDPA)->in[3] = find_op(g, OP_EXP))
+FAULT(query_dropout, last(g, OP_SDPA)->a.z = 0.5; last(g, OP_SDPA)->a.site = "drop")
+FAULT(query_inputs, last(g, OP_SDPA)->n_in = 2)
 FAULT(aux_outside, first(g, OP_AUX)->a.i = 1)
 FAULT(aux_of_none, first(g, OP_AUX)->in[0] = find_op(g, OP_EXP))
 FAULT(top_k_many, first(g, OP_TOP_K)->a.j = 50)
@@ -109,7 +125,8 @@ static const struct {
     F(unused_x),     F(unused_i),       F(unused_axes),    F(unused_dim),    F(heads),
     F(rate),         F(window),         F(aux_outside),    F(aux_of_none),   F(top_k_many),
     F(pick_real),    F(round_type),     F(out_zero),       F(out_outside),   F(out_nameless),
-    F(store_outside), F(store_shape),
+    F(store_outside), F(store_shape),   F(put_start),      F(put_marks),     F(put_rows),
+    F(take_start),   F(take_shape),     F(query_position), F(query_dropout), F(query_inputs),
 };
 
 /* A graph with at least one node of every operator that a fault is planted in. */
@@ -141,6 +158,12 @@ static void sound_graph(Bench *b)
     loss = ir_binary(g, OP_ADD, loss, ir_sum(g, lse, 7, false));
     ir_output(g, bench_name(b, "loss"), loss);
     ir_store(g, ir_scale(g, x, 0.5), EXT_PARAM, g->ext.v[0].name);
+    Shape table = bench_shape(3, DIM(1), DIM(3), DIM(4)), one = bench_shape(1, DIM(1));
+    Val rows = ir_slice(g, ir_reshape(g, x, &table), 1, 0, 2), start = ir_int(g, 1);
+    Val all = ir_put(g, ir_reshape(g, y, &table), rows, start, ir_iota(g, &one, 0));
+    ir_output(g, bench_name(b, "taken"), ir_take(g, all, start, DIM(2), 0));
+    Sdpa how = {.scale = 1, .first = start};
+    ir_output(g, bench_name(b, "later"), ir_sdpa(g, q, k, k, &how));
 }
 
 static bool verifies(Bench *b, const Graph *g)
