@@ -117,15 +117,6 @@ static Formulas formulas_new(Buf *out, const Export *x)
     return f;
 }
 
-static void put_operand(Formulas *f, const HostExpr *e)
-{
-    double value;
-    if (host_is_const(e, &value))
-        export_real(f->out, value);
-    else
-        buf_printf(f->out, "h%zu", (size_t)(uintptr_t)map_get(&f->number, (uintptr_t)e));
-}
-
 /* Evaluations on data of their own are not part of the folder. */
 static void check_variable(const Formulas *f, HostVar v)
 {
@@ -138,23 +129,32 @@ static void check_variable(const Formulas *f, HostVar v)
               "with --infer");
 }
 
+static void put_operand(Formulas *f, const HostExpr *e)
+{
+    double value;
+    if (host_is_const(e, &value)) {
+        export_real(f->out, value);
+    } else if (e->op == HO_VAR) {
+        check_variable(f, e->var);
+        buf_printf(f->out, "v[%s]", host_vars[e->var]);
+    } else {
+        buf_printf(f->out, "h%zu", (size_t)(uintptr_t)map_get(&f->number, (uintptr_t)e));
+    }
+}
+
 /* `const double hN = ...;` for the expression and what it is made of. */
 static void put_formula(Formulas *f, const HostExpr *e)
 {
     const HostExpr *in[] = {e->a, e->b, e->c};
     void **slot;
-    if (e->op == HO_CONST || *(slot = map_at(&f->number, (uintptr_t)e)))
+    if (e->op == HO_CONST || e->op == HO_VAR || *(slot = map_at(&f->number, (uintptr_t)e)))
         return;
     for (size_t i = 0; i < COUNT_OF(in); i++)
         if (in[i])
             put_formula(f, in[i]);
     *map_at(&f->number, (uintptr_t)e) = (void *)++f->n;
     buf_printf(f->out, "    const double h%zu = ", (size_t)f->n);
-    if (e->op == HO_VAR) {
-        check_variable(f, e->var);
-        buf_printf(f->out, "v[%s]", host_vars[e->var]);
-    }
-    for (const char *c = e->op == HO_VAR ? "" : host_ops[e->op]; *c; c++)
+    for (const char *c = host_ops[e->op]; *c; c++)
         if (*c == '$')
             put_operand(f, in[*++c - 'a']);
         else
@@ -399,22 +399,31 @@ static void put_head(Printer *q)
     buf_puts(q->b, " bytes of the arena. */\n\n");
 }
 
+/* The formulas that launches read, before the first of them. */
+static void put_formulas(Printer *q)
+{
+    const Plan *plan = q->plan;
+    bool any = false;
+    double value;
+    for (size_t i = 0; i < plan->n_launch; i++)
+        for (uint32_t k = 0; k < plan->launch[i].n_scalar; k++) {
+            int32_t host = plan->launch[i].scalars[k].host;
+            if (host < 0 || host_is_const(plan->host[host], &value))
+                continue;
+            if (!any)
+                buf_puts(q->b, "    const double *const v = run->vars;\n");
+            any = true;
+            put_formula(&q->formulas, plan->host[host]);
+        }
+}
+
 static void put_run(Printer *q)
 {
     Buf *b = q->b;
-    size_t begin, variables;
     buf_printf(b, "static void %s_run(Run *run)\n{\n", q->p->name);
     if (q->n_places)
         buf_printf(b, "    const uint64_t *const place = %s_place;\n", q->p->name);
-    begin = b->n;
-    buf_puts(b, "    const double *const v = run->vars;\n");
-    variables = b->n;
-    for (size_t i = 0; i < q->plan->n_launch; i++)
-        for (uint32_t k = 0; k < q->plan->launch[i].n_scalar; k++)
-            if (q->plan->launch[i].scalars[k].host >= 0)
-                put_formula(&q->formulas, q->plan->host[q->plan->launch[i].scalars[k].host]);
-    if (b->n == variables)
-        b->n = begin; /* nothing reads them */
+    put_formulas(q);
     for (size_t i = 0; i < q->plan->n_launch; i++)
         put_launch(q, i);
     buf_puts(b, "}\n\n");
