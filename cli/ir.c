@@ -1,7 +1,7 @@
 /* ir.c - `vwn ir`: what each stage of the compiler made.
  *
- * In:  a file, or with --from the text of a graph.   Out: the stage's text; stages tensor,
- * gradient and simple read back with --from.
+ * In:  a file, or with --from the text of a graph or of kernels.   Out: the stage's text; stages
+ * tensor, gradient, simple and kernel read back with --from.
  */
 #include "cli.h"
 
@@ -9,10 +9,11 @@
 #include <string.h>
 
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
-                                     "fuse", "kernel",   "plan",   NULL};
+                                     "fuse", "kernel",   "c",      "plan",     NULL};
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
-    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_PLAN};
+    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_C,
+    VWN_REPORT_PLAN};
 static const char *const programs[] = {"train", "update", "eval", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
@@ -49,7 +50,7 @@ static int run(Call *call)
         return VWN_USAGE;
     const char *from = call_flag(call, "--from");
     if ((from != NULL) == (call->n_operands == 1))
-        return usage_error(call, "`vwn ir` needs either FILE or `--from GRAPH`");
+        return usage_error(call, "`vwn ir` needs either FILE or `--from TEXT`");
     if (call_flag(call, "--positions") && !from)
         return usage_error(call, "`--positions` is for `--from`: a file says it by `context`");
     if (!call_whole(call, "--positions", 1, 1 << 30, &how.positions))
@@ -80,11 +81,11 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel plan (else tensor)"},
+    {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel c plan (else tensor)"},
     {"--program", "NAME",
      "whose graph: train update eval predict"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
-    {"--from", "GRAPH", "read the text of a graph instead of a file; `-` is stdin"},
+    {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
     {"--positions", "N",
      "with --from: positions per sequence that plans are made for (else 1)"},
 };
@@ -92,12 +93,12 @@ const Verb verb_ir = {
     .name = "ir",
     .operands = "FILE",
     .summary = "Prints what a stage of the compiler made of a file",
-    .example = {{"vwn ir model.vwn --stage kernel", "the C text of every kernel"},
+    .example = {{"vwn ir model.vwn --stage c", "the C text of every kernel"},
                 {"vwn ir --from graph.txt --stage simple", "one pass over a stored graph"}},
     .text = "The program is train when the file trains, else predict, unless --program says it.\n"
             "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
             "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
-            "go on as the file would.\n",
+            "go on as the file would; kernel reads back too, for stages kernel and c.\n",
     .flag = flags,
     .n_flags = 5,
     .takes = TAKES_SET | TAKES_JSON,

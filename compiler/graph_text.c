@@ -13,9 +13,7 @@
  * The text is untrusted: every line is checked like a builder's call, with diagnostics.
  */
 #include "op.h"
-
-#include <errno.h>
-#include <stdlib.h>
+#include "reader.h"
 
 static const char *const kind_names[] = {
     [EXT_INPUT] = "input", [EXT_PARAM] = "param", [EXT_BUFFER] = "buffer",
@@ -143,245 +141,64 @@ void graph_dump(Buf *out, const Graph *g)
 
 /* ---- reading ---- */
 
-typedef struct Reader {
-    Ctx *ctx;
-    Graph *g;
-    uint32_t file;
-    const char *text, *end, *p;
-    bool failed; /* a diagnostic has been filed; nothing more is read */
-} Reader;
-
-static void fail(Reader *r, const char *code, const char *at, const char *label,
-                 const char *what)
-{
-    if (r->failed)
-        return;
-    uint32_t lo = (uint32_t)(at - r->text), hi = (uint32_t)(r->p - r->text);
-    diag_error(r->ctx, code, (Span){r->file, lo, hi > lo ? hi : lo}, label, "%s", what);
-    r->failed = true;
-}
-
-static void expected(Reader *r, const char *what)
-{
-    fail(r, "E0902", r->p, arena_printf(r->ctx->program, "expected %s", what),
-         "this line of the graph cannot be read");
-}
-
-static void spaces(Reader *r)
-{
-    while (*r->p == ' ')
-        r->p++;
-}
-
-static bool accept(Reader *r, const char *s)
-{
-    spaces(r);
-    size_t n = strlen(s);
-    if (strncmp(r->p, s, n) != 0)
-        return false;
-    r->p += n;
-    return true;
-}
-
-static void expect(Reader *r, const char *s)
-{
-    if (!r->failed && !accept(r, s))
-        expected(r, arena_printf(r->ctx->program, "`%s`", s));
-}
-
-static int64_t read_int(Reader *r)
-{
-    char *end = NULL;
-    spaces(r);
-    errno = 0;
-    long long value = strtoll(r->p, &end, 10);
-    if (r->failed || end == r->p || errno) {
-        expected(r, "an integer");
-        return 0;
-    }
-    r->p = end;
-    return value;
-}
-
-static double read_real(Reader *r)
-{
-    char *end = NULL;
-    double value = strtod(r->p, &end);
-    if (r->failed || end == r->p) {
-        expected(r, "a number");
-        return 0;
-    }
-    r->p = end;
-    return value;
-}
-
-static bool word_char(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-static const char *read_word(Reader *r)
-{
-    spaces(r);
-    const char *start = r->p;
-    while (word_char(*r->p))
-        r->p++;
-    return arena_copy(r->ctx->program, start, (size_t)(r->p - start));
-}
-
-/* One of a list of words; the index. */
-static int read_choice(Reader *r, const char *const *names, size_t n, const char *what)
-{
-    spaces(r);
-    const char *at = r->p, *word = read_word(r);
-    for (size_t k = 0; k < n; k++)
-        if (!strcmp(names[k], word))
-            return (int)k;
-    fail(r, "E0903", at, "", arena_printf(r->ctx->program, "there is no %s `%s`", what, word));
-    return 0;
-}
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* After a backslash: the character meant, or -1. */
-static int read_escape(Reader *r)
-{
-    char c = *r->p++;
-    if (c == '"' || c == '\\')
-        return c;
-    if (c == 'n')
-        return '\n';
-    if (c == 't')
-        return '\t';
-    if (c != 'u' || strncmp(r->p, "00", 2) != 0)
-        return -1;
-    int high = hex_digit(r->p[2]), low = high < 0 ? -1 : hex_digit(r->p[3]);
-    if (low < 0 || high * 16 + low == 0)
-        return -1;
-    r->p += 4;
-    return high * 16 + low;
-}
-
-static Name read_string(Reader *r)
-{
-    Buf b = buf_new(r->g->arena);
-    expect(r, "\"");
-    while (!r->failed && *r->p != '"') {
-        if (*r->p == 0 || *r->p == '\n') {
-            expected(r, "`\"`");
-        } else if (*r->p == '\\' && r->p[1]) {
-            r->p++;
-            int c = read_escape(r);
-            if (c < 0)
-                expected(r, "an escape");
-            else
-                buf_putc(&b, (char)c);
-        } else {
-            buf_putc(&b, *r->p++);
-        }
-    }
-    expect(r, "\"");
-    return r->failed ? NULL : name_of(r->ctx, b.s, b.n);
-}
-
-static Dim read_dim(Reader *r)
-{
-    Dim d = DIM(1);
-    const char *at = r->p;
-    do {
-        Dim factor = DIM(0);
-        if (accept(r, "B"))
-            factor = DIM_B;
-        else if (accept(r, "T"))
-            factor = DIM_T;
-        else
-            factor.n = read_int(r);
-        int64_t power = !dim_static(factor) && accept(r, "^") ? read_int(r) : 1;
-        bool fits = factor.n >= 0 && factor.n <= (int64_t)1 << 53 && power >= 1 && power <= 15;
-        for (int64_t k = 0; k < power && fits; k++)
-            fits = dim_mul(d, factor, &d);
-        if (!fits)
-            fail(r, "E0904", at, "", "this extent is out of range");
-    } while (!r->failed && accept(r, "*"));
-    return d;
-}
-
 static Shape read_shape(Reader *r)
 {
     Shape s = {0};
-    expect(r, "[");
-    if (accept(r, "]"))
+    reader_expect(r, "[");
+    if (reader_accept(r, "]"))
         return s;
     do {
         if (s.rank == MAX_RANK) {
-            expected(r, "at most 8 axes");
+            reader_expected(r, "at most 8 axes");
             break;
         }
-        spaces(r);
-        s.d[s.rank++] = read_dim(r);
-    } while (!r->failed && accept(r, ","));
-    expect(r, "]");
+        reader_spaces(r);
+        s.d[s.rank++] = reader_dim(r);
+    } while (!r->failed && reader_accept(r, ","));
+    reader_expect(r, "]");
     return s;
-}
-
-static void end_of_line(Reader *r)
-{
-    if (!r->failed && !accept(r, "\n") && r->p != r->end)
-        expected(r, "the end of the line");
 }
 
 /* ---- the kinds of lines ---- */
 
-static void read_number(Reader *r, size_t want)
-{
-    spaces(r);
-    const char *at = r->p;
-    int64_t number = read_int(r);
-    if (!r->failed && number != (int64_t)want)
-        fail(r, "E0905", at, arena_printf(r->ctx->program, "expected %zu", want),
-             "lines of the graph are numbered without gaps");
-}
-
 static void read_ext(Reader *r)
 {
     Ext x = {0};
-    read_number(r, r->g->ext.n);
+    reader_number(r, r->g->ext.n);
     const char *at = r->p;
-    x.kind = (ExtKind)read_choice(r, kind_names, COUNT_OF(kind_names), "kind of tensor");
-    x.dtype = (DType)read_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
+    x.kind =
+        (ExtKind)reader_choice(r, kind_names, COUNT_OF(kind_names), "kind of tensor");
+    x.dtype = (DType)reader_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
     x.shape = read_shape(r);
-    x.name = read_string(r);
+    x.name = reader_string(r);
     Dim size;
     if (!r->failed && !shape_size(&x.shape, &size))
-        fail(r, "E0904", at, "", "the number of elements overflows");
+        reader_fail(r, "E0904", at, "", "the number of elements overflows");
     for (size_t i = 0; i < r->g->ext.n && !r->failed; i++)
         if (r->g->ext.v[i].kind == x.kind && r->g->ext.v[i].name == x.name)
-            fail(r, "E0905", at, "", "this external tensor is there twice");
+            reader_fail(r, "E0905", at, "", "this external tensor is there twice");
     if (!r->failed)
         ext_add(r->g, &x);
 }
 
 static void read_host(Reader *r)
 {
-    read_number(r, r->g->host.n);
-    spaces(r);
+    reader_number(r, r->g->host.n);
+    reader_spaces(r);
     const HostExpr *e = r->failed ? NULL : host_read(r->g->arena, &r->p);
     if (e)
         vec_push(r->g->arena, &r->g->host, e);
     else
-        expected(r, "a run-time expression");
+        reader_expected(r, "a run-time expression");
 }
 
 static Val read_val(Reader *r)
 {
     const char *at = r->p;
-    expect(r, "%");
-    int64_t v = read_int(r);
+    reader_expect(r, "%");
+    int64_t v = reader_int(r);
     if (!r->failed && (v < 1 || v >= (int64_t)r->g->node.n))
-        fail(r, "E0905", at, "", "this is not a node that stands above");
+        reader_fail(r, "E0905", at, "", "this is not a node that stands above");
     return r->failed ? 0 : (Val)v;
 }
 
@@ -389,24 +206,24 @@ static uint32_t read_axes(Reader *r)
 {
     uint32_t axes = 0;
     do {
-        int64_t axis = read_int(r);
+        int64_t axis = reader_int(r);
         if (axis < 0 || axis >= MAX_RANK)
-            expected(r, "an axis");
+            reader_expected(r, "an axis");
         else
             axes |= 1u << axis;
-    } while (!r->failed && accept(r, ","));
+    } while (!r->failed && reader_accept(r, ","));
     return axes;
 }
 
 static void read_data(Reader *r, Attr *a)
 {
     VEC(double) data = {0};
-    expect(r, "{");
-    if (!accept(r, "}")) {
+    reader_expect(r, "{");
+    if (!reader_accept(r, "}")) {
         do {
-            vec_push(r->g->arena, &data, read_real(r));
-        } while (!r->failed && accept(r, ","));
-        expect(r, "}");
+            vec_push(r->g->arena, &data, reader_real(r));
+        } while (!r->failed && reader_accept(r, ","));
+        reader_expect(r, "}");
     }
     static const double nothing[1] = {0};
     a->data = data.n ? data.v : nothing;
@@ -415,28 +232,28 @@ static void read_data(Reader *r, Attr *a)
 
 static void read_attr(Reader *r, Attr *a)
 {
-    const char *at = r->p, *key = read_word(r);
-    expect(r, "=");
+    const char *at = r->p, *key = reader_word(r);
+    reader_expect(r, "=");
     if (!strcmp(key, "x"))
-        a->x = read_real(r);
+        a->x = reader_real(r);
     else if (!strcmp(key, "y"))
-        a->y = read_real(r);
+        a->y = reader_real(r);
     else if (!strcmp(key, "z"))
-        a->z = read_real(r);
+        a->z = reader_real(r);
     else if (!strcmp(key, "i"))
-        a->i = read_int(r);
+        a->i = reader_int(r);
     else if (!strcmp(key, "j"))
-        a->j = read_int(r);
+        a->j = reader_int(r);
     else if (!strcmp(key, "axes"))
         a->axes = read_axes(r);
     else if (!strcmp(key, "dim"))
-        a->dim = read_dim(r);
+        a->dim = reader_dim(r);
     else if (!strcmp(key, "site"))
-        a->site = read_string(r);
+        a->site = reader_string(r);
     else if (!strcmp(key, "data"))
         read_data(r, a);
     else
-        fail(r, "E0903", at, "",
+        reader_fail(r, "E0903", at, "",
              arena_printf(r->ctx->program, "there is no attribute `%s`", key));
 }
 
@@ -468,7 +285,7 @@ static void read_comment(Reader *r)
 {
     r->g->name = NULL;
     r->g->span = NO_SPAN;
-    if (r->failed || !accept(r, "#"))
+    if (r->failed || !reader_accept(r, "#"))
         return;
     if (*r->p == ' ')
         r->p++;
@@ -490,22 +307,22 @@ static void read_comment(Reader *r)
 static void read_node(Reader *r)
 {
     const char *at = r->p;
-    read_number(r, r->g->node.n);
-    expect(r, "=");
-    spaces(r);
-    const char *word_at = r->p, *word = read_word(r);
+    reader_number(r, r->g->node.n);
+    reader_expect(r, "=");
+    reader_spaces(r);
+    const char *word_at = r->p, *word = reader_word(r);
     Op op = op_named(word);
     if (!r->failed && op == OP_NONE)
-        fail(r, "E0903", word_at, "",
+        reader_fail(r, "E0903", word_at, "",
              arena_printf(r->ctx->program, "there is no operator `%s`", word));
     VEC(Val) in = {0};
-    while (spaces(r), !r->failed && *r->p == '%')
+    while (reader_spaces(r), !r->failed && *r->p == '%')
         vec_push(r->g->arena, &in, read_val(r));
     Attr a = {0};
-    while (spaces(r), !r->failed && word_char(*r->p))
+    while (reader_spaces(r), !r->failed && reader_word_char(*r->p))
         read_attr(r, &a);
-    expect(r, ":");
-    DType dtype = (DType)read_choice(r, dtype_names, COUNT_OF(dtype_names), "type"), have;
+    reader_expect(r, ":");
+    DType have, dtype = (DType)reader_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
     Shape shape = read_shape(r), inferred;
     if (r->failed)
         return;
@@ -514,7 +331,7 @@ static void read_node(Reader *r)
     if (!wrong && (!shape_eq(&shape, &inferred) || dtype != have))
         wrong = "its shape or type is not what its inputs give";
     if (wrong) {
-        fail(r, "E0904", at, wrong, "this node of the graph does not fit");
+        reader_fail(r, "E0904", at, wrong, "this node of the graph does not fit");
         return;
     }
     read_comment(r);
@@ -526,19 +343,19 @@ static void read_node(Reader *r)
 static void read_output(Reader *r, bool store)
 {
     const char *at = r->p;
-    Output o = {.name = read_string(r), .ext = -1};
-    o.value = r->failed ? 0 : (spaces(r), read_val(r));
+    Output o = {.name = reader_string(r), .ext = -1};
+    o.value = r->failed ? 0 : (reader_spaces(r), read_val(r));
     if (store) {
-        expect(r, "ext=");
-        int64_t ext = read_int(r);
+        reader_expect(r, "ext=");
+        int64_t ext = reader_int(r);
         if (r->failed)
             return;
         const Node *n = node_at(r->g, o.value);
         if (ext < 0 || ext >= (int64_t)r->g->ext.n ||
             !shape_eq(&r->g->ext.v[ext].shape, &n->shape) ||
             r->g->ext.v[ext].dtype != (DType)n->dtype)
-            fail(r, "E0904", at, "",
-                 "the value does not fit the tensor that it is stored into");
+            reader_fail(r, "E0904", at, "",
+                        "the value does not fit the tensor that it is stored into");
         o.ext = (int32_t)ext;
     }
     if (!r->failed)
@@ -547,30 +364,29 @@ static void read_output(Reader *r, bool store)
 
 static void read_line(Reader *r)
 {
-    if (accept(r, "%"))
+    if (reader_accept(r, "%"))
         read_node(r);
-    else if (accept(r, "ext "))
+    else if (reader_accept(r, "ext "))
         read_ext(r);
-    else if (accept(r, "host "))
+    else if (reader_accept(r, "host "))
         read_host(r);
-    else if (accept(r, "out "))
+    else if (reader_accept(r, "out "))
         read_output(r, false);
-    else if (accept(r, "store "))
+    else if (reader_accept(r, "store "))
         read_output(r, true);
     else
-        expected(r, "a node, `ext`, `host`, `out` or `store`");
-    end_of_line(r);
+        reader_expected(r, "a node, `ext`, `host`, `out` or `store`");
+    reader_end_of_line(r);
 }
 
 Graph *graph_read(Ctx *ctx, Arena *arena, uint32_t source_file)
 {
-    size_t n;
-    const char *text = source_text(ctx, source_file, &n);
-    Reader r = {ctx, graph_new(ctx, arena), source_file, text, text + n, text, false};
-    if (!accept(&r, "vwn graph 1"))
-        fail(&r, "E0901", r.p, "expected `vwn graph 1`", "this is not a graph");
-    r.g->differentiated = !r.failed && accept(&r, "differentiated");
-    end_of_line(&r);
+    Reader r = reader_start(ctx, arena, source_file);
+    r.g = graph_new(ctx, arena);
+    if (!reader_accept(&r, "vwn graph 1"))
+        reader_fail(&r, "E0901", r.p, "expected `vwn graph 1`", "this is not a graph");
+    r.g->differentiated = !r.failed && reader_accept(&r, "differentiated");
+    reader_end_of_line(&r);
     while (!r.failed && r.p < r.end)
         read_line(&r);
     r.g->name = NULL;

@@ -56,15 +56,20 @@ IVar ix_loop(IxTable *t, Dim extent, int ordinal)
     return new_loop(t, IV_LOOP, extent, ordinal);
 }
 
+static IVar new_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
+{
+    int64_t n = ix_dim_at(t, extent);
+    return new_var(t, (IVarInfo){.kind = IV_VALUE, .extent = extent, .hi = n > 0 ? n - 1 : 0,
+                                 .value = value, .deps = deps});
+}
+
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
 {
     for (size_t k = 1; k < t->var.n; k++)
         if (t->var.v[k].kind == IV_VALUE && t->var.v[k].value == value &&
             dim_eq(t->var.v[k].extent, extent))
             return (IVar)k;
-    int64_t n = ix_dim_at(t, extent);
-    return new_var(t, (IVarInfo){.kind = IV_VALUE, .extent = extent, .hi = n > 0 ? n - 1 : 0,
-                                 .value = value, .deps = deps});
+    return new_value(t, value, extent, deps);
 }
 
 /* ---- interning ---- */
@@ -180,7 +185,30 @@ static void range_of(const IxTable *t, IxForm *f)
     }
 }
 
-enum { TERMS_MAX = 64 };
+/* terms that canonical() has sorted */
+static Ix intern_sorted(IxTable *t, const IxTerm *x, uint32_t n)
+{
+    if (n == 0)
+        return 0;
+    uint64_t h = terms_hash(x, n);
+    size_t at = h & (t->slots - 1);
+    for (; t->slot[at]; at = (at + 1) & (t->slots - 1)) {
+        const IxForm *f = ix_form(t, t->slot[at]);
+        if (f->hash == h && f->n == n && terms_equal(f->t, x, n))
+            return t->slot[at];
+    }
+    IxForm f = {.n = n, .hash = h};
+    IxTerm *copy = NEW_ARRAY(t->arena, IxTerm, n);
+    memcpy(copy, x, n * sizeof *x);
+    f.t = copy;
+    range_of(t, &f);
+    vec_push(t->arena, &t->form, f);
+    t->slot[at] = (uint32_t)(t->form.n - 1);
+    Ix made = t->slot[at];
+    if (t->form.n * 2 > t->slots)
+        slots_grow(t);
+    return made;
+}
 
 static Ix intern(IxTable *t, IxTerm *x, uint32_t n)
 {
@@ -204,26 +232,7 @@ static Ix intern(IxTable *t, IxTerm *x, uint32_t n)
         }
         n = canonical(x, m);
     }
-    if (n == 0)
-        return 0;
-    uint64_t h = terms_hash(x, n);
-    size_t at = h & (t->slots - 1);
-    for (; t->slot[at]; at = (at + 1) & (t->slots - 1)) {
-        const IxForm *f = ix_form(t, t->slot[at]);
-        if (f->hash == h && f->n == n && terms_equal(f->t, x, n))
-            return t->slot[at];
-    }
-    IxForm f = {.n = n, .hash = h};
-    IxTerm *copy = NEW_ARRAY(t->arena, IxTerm, n);
-    memcpy(copy, x, n * sizeof *x);
-    f.t = copy;
-    range_of(t, &f);
-    vec_push(t->arena, &t->form, f);
-    t->slot[at] = (uint32_t)(t->form.n - 1);
-    Ix made = t->slot[at];
-    if (t->form.n * 2 > t->slots)
-        slots_grow(t);
-    return made;
+    return intern_sorted(t, x, n);
 }
 
 /* ---- arithmetic ---- */
@@ -291,6 +300,16 @@ static int64_t floor_div(int64_t a, int64_t b)
     return q - (a % b != 0 && (a < 0) != (b < 0));
 }
 
+static IVar new_derived(IxTable *t, IVarKind kind, Ix base, Dim by)
+{
+    const IxForm *f = ix_form(t, base);
+    int64_t d = ix_dim_at(t, by);
+    IVarInfo v = {.kind = kind, .base = base, .by = by, .deps = f->deps};
+    v.lo = kind == IV_DIV ? floor_div(f->lo, d) : 0;
+    v.hi = kind == IV_DIV ? floor_div(f->hi, d) : d - 1;
+    return new_var(t, v);
+}
+
 static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 {
     for (size_t k = 1; k < t->var.n; k++) {
@@ -298,14 +317,26 @@ static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
         if (v->kind == kind && v->base == base && dim_eq(v->by, by))
             return ix_var(t, (IVar)k);
     }
-    const IxForm *f = ix_form(t, base);
-    int64_t d = ix_dim_at(t, by);
-    IVarInfo v = {.kind = kind, .base = base, .by = by, .deps = f->deps};
-    v.lo = kind == IV_DIV ? floor_div(f->lo, d) : 0;
-    v.hi = kind == IV_DIV ? floor_div(f->hi, d) : d - 1;
-    IVar made = new_var(t, v);
-    IxTerm x = {made, 1, DIM(1)};
+    IxTerm x = {new_derived(t, kind, base, by), 1, DIM(1)};
     return intern(t, &x, 1);
+}
+
+IVar ix_append(IxTable *t, const IVarInfo *v)
+{
+    switch (v->kind) {
+    case IV_DIV: case IV_MOD: return new_derived(t, v->kind, v->base, v->by);
+    case IV_VALUE: return new_value(t, v->value, v->extent, v->deps);
+    default: return new_loop(t, v->kind, v->extent, v->ordinal);
+    }
+}
+
+Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n)
+{
+    IxTerm x[TERMS_MAX];
+    if (n > TERMS_MAX)
+        vwn_bug(t->ctx, "an index has too many terms");
+    memcpy(x, term, n * sizeof *x);
+    return intern_sorted(t, x, canonical(x, n));
 }
 
 /* Splits a into a multiple of d and a rest: a = d * quotient + rest. Negative bases of
@@ -379,6 +410,18 @@ bool ix_is_const(const IxTable *t, Ix a, int64_t *c)
             return false;
     *c = f->lo;
     return true;
+}
+
+bool ix_reads_value(const IxTable *t, Ix a)
+{
+    const IxForm *f = ix_form(t, a);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(t, f->t[i].var);
+        if (v->kind == IV_VALUE ||
+            ((v->kind == IV_DIV || v->kind == IV_MOD) && ix_reads_value(t, v->base)))
+            return true;
+    }
+    return false;
 }
 
 bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c)

@@ -64,6 +64,7 @@ typedef struct IxTable {
     size_t slots;
 } IxTable;
 
+enum { TERMS_MAX = 64 }; /* of a form */
 enum { LITERAL_MAX = 16 }; /* static extents up to this are part of the text */
 static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_MAX; }
 
@@ -90,8 +91,14 @@ Ix ix_div(IxTable *t, Ix a, Dim d); /* floor; d > 0 */
 Ix ix_mod(IxTable *t, Ix a, Dim d);
 static inline const IxForm *ix_form(const IxTable *t, Ix a) { return &t->form.v[a]; }
 static inline const IVarInfo *ix_info(const IxTable *t, IVar v) { return &t->var.v[v]; }
+/* Private to readers of dumps: the next variable as it was printed, a form of these terms. The
+ * numbers of both must be in range. */
+IVar ix_append(IxTable *t, const IVarInfo *v);
+Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n);
 bool ix_is_const(const IxTable *t, Ix a, int64_t *c);
 int64_t ix_dim_at(const IxTable *t, Dim d);
+/* Does it hold what a tensor holds, itself or in a quotient? Then it may be anything. */
+bool ix_reads_value(const IxTable *t, Ix a);
 /* The form as one variable and a constant: a = var + c. */
 bool ix_is_var(const IxTable *t, Ix a, IVar *v, int64_t *c);
 /* What a grows by when v grows by 1, as a number; false when v stands inside a quotient. */

@@ -1,4 +1,4 @@
-/* kernel.c - see kernel.h: expressions of a kernel, its verifier and its dump. */
+/* kernel.c - see kernel.h: expressions of a kernel. */
 #include "kernel.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin)
         if (k->scalar.v[s].origin == origin && k->scalar.v[s].value == value)
             break;
     if (s == k->scalar.n)
-        vec_push(k->arena, &k->scalar, (KScalar){host, value, origin});
+        vec_push(k->arena, &k->scalar, (KScalar){host, value, origin, NULL});
     return intern(k, (KEx){.kind = KX_SCALAR, .type = KT_REAL, .slot = (uint32_t)s});
 }
 
@@ -178,9 +178,7 @@ Ex kx_inside(Kernel *k, Ix ix, Dim extent)
 {
     const IxForm *f = ix_form(&k->ix, ix);
     int64_t n = ix_dim_at(&k->ix, extent);
-    bool value = false; /* what a tensor holds may be anything */
-    for (uint32_t i = 0; i < f->n; i++)
-        value |= ix_info(&k->ix, f->t[i].var)->kind == IV_VALUE;
+    bool value = ix_reads_value(&k->ix, ix);
     if (!value && f->lo >= 0 && f->hi < n)
         return 0;
     if (!value && (f->hi < 0 || f->lo >= n))
@@ -260,171 +258,4 @@ uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elem
     vec_push(k->arena, &k->buffer,
              (KBuffer){.value = value, .part = part, .dtype = dtype, .elements = elements});
     return (uint32_t)(k->buffer.n - 1);
-}
-
-/* ---- verifier ---- */
-
-typedef struct Check {
-    Kernel *k;
-    bool *have;     /* expressions in scope */
-    bool *have_var; /* index variables in scope */
-    VEC(uint32_t) open; /* what to forget: expression e, variable v as v | VAR_BIT, mark 0 */
-} Check;
-enum { VAR_BIT = 1 << 30 };
-
-static void check_ix(Check *c, Ix ix)
-{
-    const IxForm *f = ix_form(&c->k->ix, ix);
-    for (uint32_t i = 0; i < f->n; i++) {
-        IVar v = f->t[i].var;
-        const IVarInfo *info = ix_info(&c->k->ix, v);
-        bool ok = v == 0 || (info->kind == IV_VALUE ? c->have[info->value] : c->have_var[v]);
-        if (!ok)
-            vwn_bug(c->k->ctx, "kernel: index variable %u is used outside its loop", v);
-    }
-}
-
-static void check_use(Check *c, Ex e)
-{
-    if (!e || kx(c->k, e)->kind == KX_CONST)
-        return;
-    if (!c->have[e])
-        vwn_bug(c->k->ctx, "kernel: expression %u is used before it is computed", e);
-}
-
-static void check_bounds(Check *c, uint32_t buffer, Ix ix, Ex guard)
-{
-    const IxForm *f = ix_form(&c->k->ix, ix);
-    const KBuffer *b = &c->k->buffer.v[buffer];
-    if (!guard && (f->lo < 0 || f->hi >= b->elements))
-        vwn_bug(c->k->ctx, "kernel: index %lld..%lld of a buffer of %lld", (long long)f->lo,
-                (long long)f->hi, (long long)b->elements);
-}
-
-static void check_define(Check *c, Ex e)
-{
-    if (c->have[e])
-        vwn_bug(c->k->ctx, "kernel: expression %u is computed twice in one scope", e);
-    c->have[e] = true;
-    vec_push(c->k->arena, &c->open, e);
-}
-
-static void check_open(Check *c, IVar v)
-{
-    vec_push(c->k->arena, &c->open, 0);
-    if (v) {
-        c->have_var[v] = true;
-        vec_push(c->k->arena, &c->open, v | VAR_BIT);
-    }
-}
-
-static void check_close(Check *c)
-{
-    while (c->open.n && c->open.v[c->open.n - 1] != 0) {
-        uint32_t x = c->open.v[--c->open.n];
-        if (x & VAR_BIT)
-            c->have_var[x & ~VAR_BIT] = false;
-        else
-            c->have[x] = false;
-    }
-    if (c->open.n == 0)
-        vwn_bug(c->k->ctx, "kernel: a loop ends that did not begin");
-    c->open.n--;
-}
-
-static void check_let(Check *c, Ex e)
-{
-    const KEx *x = kx(c->k, e);
-    if (x->kind == KX_REDUCE)
-        vwn_bug(c->k->ctx, "kernel: a reduction without its loop");
-    for (int i = 0; i < 3; i++)
-        check_use(c, x->in[i]);
-    check_ix(c, x->ix);
-    if (x->kind == KX_LOAD)
-        check_bounds(c, x->slot, x->ix, x->in[0]);
-    check_define(c, e);
-}
-
-static void check_stmt(Check *c, const KStmt *s)
-{
-    Kernel *k = c->k;
-    switch (s->kind) {
-    case KS_VAR:
-        check_ix(c, ix_info(&k->ix, s->var)->base);
-        c->have_var[s->var] = true;
-        vec_push(k->arena, &c->open, s->var | VAR_BIT);
-        break;
-    case KS_LET: check_let(c, s->ex); break;
-    case KS_PART: check_open(c, k->part); break;
-    case KS_ROWS: check_open(c, k->row); break;
-    case KS_LOOP: check_open(c, s->var); break;
-    case KS_END: check_close(c); break;
-    case KS_ACC: case KS_ARRAY_GET: case KS_BATCH_OUT: check_define(c, s->ex); break;
-    case KS_BATCH_IN: check_use(c, kx(k, s->ex)->in[0]); break;
-    case KS_ACC_ADD:
-        check_use(c, s->ex);
-        check_use(c, kx(k, s->ex)->in[0]);
-        break;
-    case KS_ARRAY_ADD: check_use(c, kx(k, s->ex)->in[0]); break;
-    case KS_ARRAY_PUT: check_use(c, s->ex); break;
-    case KS_STORE: case KS_SINK: {
-        const KRoot *r = &k->root.v[s->root];
-        check_use(c, r->value);
-        check_ix(c, r->at);
-        check_bounds(c, r->buffer, r->at, 0);
-        KType want = k->buffer.v[r->buffer].dtype == DT_INT ? KT_INT : KT_REAL;
-        if (kx(k, r->value)->type != want)
-            vwn_bug(k->ctx, "kernel: a store of the wrong type");
-        break;
-    }
-    default: break;
-    }
-}
-
-void kernel_verify(Kernel *k)
-{
-    Check c = {.k = k};
-    c.have = NEW_ARRAY(k->arena, bool, k->ex.n);
-    c.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
-    size_t stored = 0;
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        check_stmt(&c, &k->stmt.v[i]);
-        stored += k->stmt.v[i].kind == KS_STORE || k->stmt.v[i].kind == KS_SINK;
-    }
-    for (size_t i = 0; i < c.open.n; i++)
-        if (c.open.v[i] == 0)
-            vwn_bug(k->ctx, "kernel: a loop does not end");
-    if (stored != k->root.n)
-        vwn_bug(k->ctx, "kernel: %zu stores for %zu roots", stored, k->root.n);
-}
-
-/* ---- dump ---- */
-
-void kernel_dump(Buf *out, const Kernel *k)
-{
-    static const char *const names[KS_COUNT] = {
-        "var", "let", "parts", "rows", "loop", "end", "acc", "acc+=", "array", "fill",
-        "put", "array+=", "get", "batch in", "batch", "batch out", "store", "sink"};
-    int depth = 1;
-    buf_puts(out, "kernel rows ");
-    dim_print(out, k->rows);
-    buf_printf(out, ", %zu buffers, %zu expressions\n", k->buffer.n, k->ex.n - 1);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        depth -= s->kind == KS_END;
-        buf_printf(out, "%*s%s", depth * 2, "", names[s->kind]);
-        if (s->ex)
-            buf_printf(out, " x%u", s->ex);
-        if (s->kind == KS_LET && kx(k, s->ex)->kind == KX_OP)
-            buf_printf(out, " %s", op_info((Op)kx(k, s->ex)->op)->name);
-        for (int j = 0; s->kind == KS_LET && j < 3; j++)
-            if (kx(k, s->ex)->in[j])
-                buf_printf(out, " x%u", kx(k, s->ex)->in[j]);
-        if (s->var)
-            buf_printf(out, " i%u%s", s->var, s->simd ? " simd" : "");
-        if (s->kind == KS_STORE || s->kind == KS_SINK)
-            buf_printf(out, " %u of x%u", k->root.v[s->root].buffer, k->root.v[s->root].value);
-        buf_putc(out, '\n');
-        depth += s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
-    }
 }

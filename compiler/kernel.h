@@ -59,6 +59,7 @@ typedef struct KBuffer {
     DType dtype;
     bool read, written;
     int64_t elements;
+    Name name;        /* of the value, for people; may be NULL */
 } KBuffer;
 
 typedef enum KRootKind { KR_STORE, KR_SINK } KRootKind;
@@ -115,6 +116,7 @@ typedef struct KScalar {
     int32_t host; /* index in Graph.host, or -1 */
     double value;
     Val origin;   /* the node it comes from: equal numbers of two nodes mean nothing */
+    Name name;    /* of that node, for people; may be NULL */
 } KScalar;
 
 typedef struct Kernel {
@@ -159,7 +161,12 @@ uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elem
 
 /* ---- statements ---- */
 void kernel_schedule(Kernel *k); /* schedule.c */
-void kernel_verify(Kernel *k);   /* order, types and bounds; vwn_bug() when broken */
-void kernel_dump(Buf *out, const Kernel *k);
+/* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
+ * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
+const char *kernel_check(const Kernel *k, size_t *at);
+void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
+/* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
+ * (kernel_bounds.c). */
+bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 
 #endif

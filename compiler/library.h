@@ -32,6 +32,8 @@ typedef struct AttentionClass {
 } AttentionClass;
 enum { ATTENTION_BLOCK_Q = 32, ATTENTION_BLOCK_K = 64, TABLE_PART = 64, PARTS_AXES = 6 };
 
+const char *library_name(LibraryKernel which);  /* "sum_parts" */
+bool library_has_class(LibraryKernel which); /* attention */
 const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
                       size_t *length);
 

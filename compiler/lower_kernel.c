@@ -468,9 +468,8 @@ static bool always_inside(const Lower *l, Val v, const Ix *c)
     const Shape *s = shape_of(l->g, v);
     for (int i = 0; i < s->rank; i++) {
         const IxForm *f = ix_form(&l->k->ix, c[i]);
-        for (uint32_t j = 0; j < f->n; j++)
-            if (ix_info(&l->k->ix, f->t[j].var)->kind == IV_VALUE)
-                return false;
+        if (ix_reads_value(&l->k->ix, c[i]))
+            return false;
         if (f->lo < 0 || f->hi >= ix_dim_at(&l->k->ix, s->d[i]))
             return false;
     }
@@ -886,6 +885,15 @@ static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Va
     return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena};
 }
 
+/* what a dump calls them */
+static void name_arguments(Lower *l)
+{
+    for (size_t i = 0; i < l->k->buffer.n; i++)
+        l->k->buffer.v[i].name = node_at(l->g, l->k->buffer.v[i].value)->name;
+    for (size_t i = 0; i < l->k->scalar.n; i++)
+        l->k->scalar.v[i].name = node_at(l->g, l->k->scalar.v[i].origin)->name;
+}
+
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
@@ -904,6 +912,7 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
     out->kernel = l.k;
+    name_arguments(&l);
     kernel_schedule(l.k);
     kernel_verify(l.k);
 }

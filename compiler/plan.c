@@ -38,7 +38,34 @@ static const char *about(Build *b, const Group *gr, const Kernel *k)
     return text.s;
 }
 
-static void kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of, uint32_t *parts)
+/* "layer[1].norm gpt.vwn:7:5" */
+static const char *comment(const Build *b, const Launch *x)
+{
+    Buf text = buf_new(b->f->tmp);
+    buf_puts(&text, x->name ? x->name : "");
+    if (x->span.file) {
+        LineCol at = source_position(b->ctx, x->span.file, x->span.lo);
+        buf_printf(&text, "%s%s:%u:%u", text.n ? " " : "", source_path(b->ctx, x->span.file),
+                   (unsigned)at.line, (unsigned)at.column);
+    }
+    for (size_t i = 0; i < text.n; i++)
+        if ((unsigned char)text.s[i] < 0x20)
+            text.s[i] = '?';
+    return text.s;
+}
+
+static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x)
+{
+    KernelText program = {.kernel = (Kernel *)k, .about = above, .comment = comment(b, x)};
+    Buf text = buf_new(b->arena);
+    kernels_put(&text, &program);
+    x->program = text.s;
+    if (!b->kernel.v[x->kernel].program)
+        b->kernel.v[x->kernel].program = text.s;
+}
+
+static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
+                             uint32_t *parts)
 {
     const Kernel *k = l->kernel;
     uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, p->buffer.n, p->ints.n,
@@ -82,6 +109,7 @@ static void kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of, 
     int64_t work = l->rows ? (int64_t)(x->bytes / 4) / l->rows : 1;
     x->grain = work > 0 ? 16384 / work : 4096;
     x->grain = x->grain < 1 || (k->part && !k->flat) ? 1 : x->grain > 4096 ? 4096 : x->grain;
+    return x;
 }
 
 /* The second stage of a sum over rows. */
@@ -119,9 +147,13 @@ static void plan_rows(Build *b, uint32_t group)
     Lowered low = {0};
     Printed printed;
     lower_group(&low, b->f->tmp, b->f, group, b->same);
-    emit_kernel(&printed, low.kernel, &dialect_c, about(b, gr, low.kernel));
+    const char *above = about(b, gr, low.kernel);
+    emit_kernel(&printed, low.kernel, &dialect_c, above);
     uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, low.sink.n + 1);
-    kernel_launch(b, &low, &printed, gr->store.v[gr->store.n - 1], parts);
+    Val last = gr->store.v[gr->store.n - 1];
+    Launch *x = kernel_launch(b, &low, &printed, last, parts);
+    if (b->programs)
+        keep_program(b, low.kernel, above, x);
     for (size_t i = 0; i < low.sink.n; i++)
         sum_parts(b, &low.sink.v[i], low.kernel->partitions, parts[i]);
     arena_reset(b->f->tmp, mark);
@@ -132,7 +164,8 @@ static void plan_rows(Build *b, uint32_t group)
 static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
                   const PlanOptions *how)
 {
-    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T};
+    *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
+                 .programs = how->programs};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -378,6 +411,13 @@ void plan_dump(Buf *out, const Plan *p)
     }
     for (size_t i = 0; i < p->n_result; i++)
         buf_printf(out, "result %s b%u\n", p->result[i].name, p->result[i].buffer);
+}
+
+void plan_dump_programs(Buf *out, const Plan *p)
+{
+    kernels_begin(out, p->B, p->T);
+    for (size_t i = 0; i < p->n_kernel; i++)
+        buf_puts(out, p->kernel[i].program);
 }
 
 void plan_dump_kernels(Buf *out, const Plan *p)

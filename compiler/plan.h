@@ -20,6 +20,7 @@ typedef struct PlanKernel {
     const char *text; /* the function; begins with a comment naming what it computes, from where */
     size_t length;
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
+    const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
 } PlanKernel;
 
 typedef struct PlanBuffer {
@@ -73,6 +74,7 @@ typedef struct Launch {
     Name name;               /* path of the module it computes for */
     Span span;
     double flops, bytes;     /* work and compulsory traffic */
+    const char *program;     /* PlanOptions.programs: its own kernel program; NULL: a library's */
 } Launch;
 
 typedef struct PlanResult { /* host-read outputs, in graph order */
@@ -104,12 +106,14 @@ typedef struct Plan {
 typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
+    bool programs;  /* keep the text of the kernel programs: for dumps and tests */
 } PlanOptions;
 
 /* Everything lives in `arena`. Symbols that the graph does not use may be 1. */
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
 void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
-void plan_dump_kernels(Buf *out, const Plan *p); /* `--stage kernel`: the text as it is compiled */
+void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
+void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 
 #endif

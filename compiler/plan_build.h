@@ -4,7 +4,7 @@
 
 #include "emit.h"
 #include "fuse.h"
-#include "library.h"
+#include "kernel_text.h"
 #include "lower_kernel.h"
 #include "plan.h"
 
@@ -15,6 +15,7 @@ typedef struct Build {
     Fusion *f;
     Plan *plan;
     int64_t B, T;
+    bool programs;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */

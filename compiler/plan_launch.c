@@ -58,6 +58,13 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
     l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
     l->n_scalar = (uint32_t)n_scalar;
     arena_reset(b->f->tmp, mark);
+    PlanKernel *k = &b->kernel.v[l->kernel];
+    if (b->programs && !k->program) {
+        KernelText x = {.library = which, .attention = a ? *a : (AttentionClass){0}};
+        Buf program = buf_new(b->arena);
+        kernels_put(&program, &x);
+        k->program = program.s;
+    }
 }
 
 static int64_t grain_for(int64_t work_per_row)

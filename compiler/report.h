@@ -7,6 +7,7 @@
 #ifndef VWN_REPORT_H
 #define VWN_REPORT_H
 
+#include "kernel_text.h"
 #include "model.h"
 
 typedef enum ReportBy { BY_SUMMARY, BY_LAYER, BY_NODE, BY_GROUP, BY_TENSOR } ReportBy;
@@ -32,12 +33,15 @@ typedef enum Stage {
     STAGE_SIMPLE,
     STAGE_FUSE,
     STAGE_KERNEL,
+    STAGE_C,
     STAGE_PLAN
 } Stage;
 /* `program` is train, update, eval or predict; NULL: train if the file trains, else predict. */
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T);
+/* Stages KERNEL and C of kernels that were read. */
+void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage);
 /* Differentiates the output STEP_OBJECTIVE for the EXT_GRAD tensors that the graph declares and nothing
  * stores or reads; without such tensors there is nothing to do. */
 void report_add_gradient(Graph *g);

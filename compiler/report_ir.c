@@ -5,8 +5,8 @@
  * sequences and positions, so a graph read from text takes the same way as one built from a
  * file.
  */
+#include "emit.h"
 #include "fuse.h"
-#include "plan.h"
 #include "report.h"
 
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
@@ -21,7 +21,7 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t
         graph_dump(out, g);
         return;
     }
-    PlanOptions how = {.B = B, .T = T};
+    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL};
     if (stage == STAGE_FUSE) {
         bool *copied;
         Graph *small = decompose(ctx, arena, g, B, T, false, &copied);
@@ -30,9 +30,54 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t
     }
     Plan *plan = plan_build(ctx, arena, g, &how);
     if (stage == STAGE_KERNEL)
+        plan_dump_programs(out, plan);
+    else if (stage == STAGE_C)
         plan_dump_kernels(out, plan);
     else
         plan_dump(out, plan);
+}
+
+/* The text of one kernel as it is compiled; NULL when it stands above already. */
+static const char *kernel_c(Ctx *ctx, const KernelText *x, Map *seen, size_t *length)
+{
+    Arena *arena = ctx->scratch;
+    const char *text;
+    Name name;
+    if (x->kernel) {
+        Printed p;
+        emit_kernel(&p, x->kernel, &dialect_c, x->about);
+        name = p.name;
+        text = p.text;
+        *length = p.length;
+    } else {
+        text = library_c(arena, x->library, &x->attention, length);
+        name = emit_name(ctx, arena, &text, length);
+    }
+    void **slot = map_at(seen, (uintptr_t)name);
+    bool again = *slot;
+    *slot = (void *)(uintptr_t)name;
+    return again ? NULL : text;
+}
+
+void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage)
+{
+    Map seen;
+    size_t n;
+    map_init(&seen, ctx->scratch);
+    if (stage == STAGE_KERNEL)
+        kernels_begin(out, kernels->B, kernels->T);
+    else
+        buf_puts(out, prelude_c(ctx->scratch, &n));
+    for (size_t i = 0; i < kernels->kernel.n; i++) {
+        const KernelText *x = &kernels->kernel.v[i];
+        const char *text = stage == STAGE_C ? kernel_c(ctx, x, &seen, &n) : NULL;
+        if (stage == STAGE_KERNEL)
+            kernels_put(out, x);
+        else if (text) {
+            buf_putc(out, '\n');
+            buf_put(out, text, n);
+        }
+    }
 }
 
 /* The graph of a program of this unit, before simplification: that of training with or

@@ -371,6 +371,7 @@ static Status report_body(void *user)
     case VWN_REPORT_SIMPLE:
     case VWN_REPORT_FUSE:
     case VWN_REPORT_KERNEL:
+    case VWN_REPORT_C:
     case VWN_REPORT_PLAN:
         report_stage(&b, u, (Stage)(c->what - VWN_REPORT_AST), c->how->program,
                      c->how->batch_seqs);
@@ -451,13 +452,34 @@ vwn_status vwn_format_file(vwn_context *context, const vwn_file_options *file,
     return run(context, format_body, &c);
 }
 
+static Status kernels_body(FileCall *c, uint32_t source)
+{
+    Ctx *ctx = c->context->ctx;
+    if (c->what != VWN_REPORT_KERNEL && c->what != VWN_REPORT_C)
+        ctx_raise(ctx, ST_USAGE, "%s holds kernels: `--stage` can be kernel or c",
+                  c->file->path);
+    if (c->how->batch_seqs > 0 || c->how->positions > 0)
+        ctx_raise(ctx, ST_USAGE, "the kernels of %s have their sizes: give neither `--batch` "
+                  "nor `--positions`", c->file->path);
+    const KernelTexts *kernels = kernels_read(ctx, ctx->scratch, source);
+    if (!kernels)
+        return ST_INPUT;
+    Buf b = buf_new(ctx->scratch);
+    report_kernels_stage(&b, ctx, kernels, (Stage)(c->what - VWN_REPORT_AST));
+    put(c->out, &b);
+    return ST_OK;
+}
+
 static Status graph_body(void *user)
 {
     FileCall *c = user;
     Ctx *ctx = c->context->ctx;
     if (c->what < VWN_REPORT_TENSOR)
         ctx_raise(ctx, ST_USAGE, "a graph has no such stage");
-    Graph *g = graph_read(ctx, ctx->scratch, open_source(ctx, c->file));
+    uint32_t source = open_source(ctx, c->file);
+    if (kernels_are(ctx, source))
+        return kernels_body(c, source);
+    Graph *g = graph_read(ctx, ctx->scratch, source);
     if (!g)
         return ST_INPUT;
     graph_verify(g);

@@ -78,7 +78,7 @@ typedef enum vwn_report {
     VWN_REPORT_RESOLVED, /* the file with every default and override written out */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
-    VWN_REPORT_KERNEL, VWN_REPORT_PLAN /* `vwn ir --stage` */
+    VWN_REPORT_KERNEL, VWN_REPORT_C, VWN_REPORT_PLAN /* `vwn ir --stage` */
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;
@@ -89,7 +89,8 @@ typedef struct vwn_report_options {
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
                             const vwn_writer *out);
 /* The stages of `vwn ir` (TENSOR to PLAN) from a graph's text, as TENSOR, GRADIENT and SIMPLE print
- * it. GRADIENT adds what the output "loss" gives for every parameter. */
+ * it. GRADIENT adds what the output "loss" gives for every parameter. From the text of kernels, as
+ * KERNEL prints it, the stages KERNEL and C. */
 vwn_status vwn_graph_report(vwn_context *ctx, const vwn_file_options *graph, vwn_report what,
                             const vwn_report_options *how, const vwn_writer *out);
 /* The text of the unit's own file with every certain fix of its diagnostics applied; to be called

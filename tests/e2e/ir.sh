@@ -9,7 +9,7 @@ for stage in ast resolved tensor; do
     filled out
 done
 for program in train update eval predict; do
-    for stage in gradient simple fuse kernel plan; do
+    for stage in gradient simple fuse kernel c plan; do
         expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'
         filled out
         empty err
@@ -27,9 +27,26 @@ for program in train update eval predict; do
     cp out twice
     expect 0 "$VWN" ir --from twice --stage simple
     cmp -s out twice || fail "$program: simplifying twice changes the graph"
+    # kernels read back: the same lines, and the same C
+    for stage in kernel c; do
+        expect 0 "$VWN" ir --from $program.kernel --stage $stage
+        cmp -s out $program.$stage || fail "$program: other bytes of $stage from its kernels"
+    done
 done
 expect 0 "$VWN" ir --json $file --stage kernel
 json out
+
+# kernels: what is wrong has a place; sizes and stages that they do not have are refused
+sed 's/store 0 b[0-9]*\[/&1 + /' train.kernel > bad.kernel
+expect 1 "$VWN" ir --from bad.kernel --stage c
+has err 'error[E0904]'
+has err ' bad.kernel:'
+has err '    store 0 b'
+awk '!/^ *end$/ || done++' train.kernel > cut.kernel
+expect 1 "$VWN" ir --from cut.kernel --stage kernel
+expect 2 "$VWN" ir --from train.kernel --stage plan
+has err 'kernel or c'
+expect 2 "$VWN" ir --from train.kernel --stage kernel --batch '4 seqs'
 
 # without `train` the program is predict
 sed '/^train {/,/^}/d' $file > plain.vwn

@@ -37,8 +37,15 @@ double dice_real(Dice *d, double lo, double hi)
     return (double)(float)(lo + (hi - lo) * dice(d, 1u << 24) * 0x1p-24);
 }
 
+static void print_bug(Ctx *ctx, const char *text)
+{
+    (void)ctx;
+    printf("%s\n", text);
+}
+
 Cases *cases_new(Ctx *ctx)
 {
+    ctx->on_bug = print_bug;
     Cases *c = NEW(ctx->program, Cases);
     *c = (Cases){.ctx = ctx, .arena = ctx->program, .dice = {12345}, .host = host_new(NULL)};
     return c;

@@ -1,0 +1,424 @@
+/* kernel_text.c - kernel programs as lines; kernel_read.c reads them back.
+ *
+ * In:  scheduled kernels.     Out: for each its tables and its statements:
+ *     vwn kernels 1 B=2 T=128
+ *     kernel "rows: mul, sum"  # layer[1].norm gpt.vwn:7:5
+ *     rows B*T
+ *     buffer 0 read real 49152 "embed"
+ *     buffer 1 write real 49152 "layer[1].norm"
+ *     scalar 0 = 0.125 "layer[1].norm"
+ *     var i2 loop 192
+ *     root 0 store b1 over i2
+ *     begin
+ *       rows
+ *         acc x1 real = sum over i2
+ *         loop i2 simd x1
+ *           x2 real = load b0[{192}*r + i2]
+ *           add x1 x2
+ *         end
+ *         loop i2 simd
+ *           x3 real = load b0[{192}*r + i2]
+ *           x4 real = mul x3 x1
+ *           store 0 b1[{192}*r + i2] = x4
+ *         end
+ *       end
+ * The one idea: expressions are numbered as they appear, index variables in their own order
+ * without those that nothing uses; both are the same again for what was read. {192} is an
+ * extent, which the emitted text takes as an argument; a plain factor is part of it.
+ */
+#include "kernel_text.h"
+
+typedef struct Printer {
+    Buf *out;
+    const Kernel *k;
+    uint32_t *ex, next; /* number of an expression, 0: none yet */
+    bool *used;         /* variables */
+    uint32_t *var;
+} Printer;
+
+static const char *const type_names[] = {
+    [KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
+
+/* ---- which variables there are ---- */
+
+static void use_ix(Printer *p, Ix ix);
+
+static void use_var(Printer *p, IVar v)
+{
+    const IVarInfo *info = ix_info(&p->k->ix, v);
+    if (p->used[v])
+        return;
+    p->used[v] = true;
+    if (info->kind == IV_DIV || info->kind == IV_MOD)
+        use_ix(p, info->base);
+}
+
+static void use_ix(Printer *p, Ix ix)
+{
+    const IxForm *f = ix_form(&p->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++)
+        use_var(p, f->t[i].var);
+}
+
+static void use_nest(Printer *p, const KNest *n)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        use_var(p, n->var[i]);
+}
+
+static void use_all(Printer *p)
+{
+    const Kernel *k = p->k;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        use_var(p, k->stmt.v[i].var);
+        use_ix(p, kx(k, k->stmt.v[i].ex)->ix);
+        use_nest(p, &kx(k, k->stmt.v[i].ex)->over);
+    }
+    for (size_t i = 0; i < k->array.n; i++)
+        use_nest(p, &k->array.v[i].nest);
+    for (size_t i = 0; i < k->root.n; i++) {
+        use_ix(p, k->root.v[i].at);
+        use_nest(p, &k->root.v[i].nest);
+    }
+    p->used[0] = false;
+    p->used[k->row] = true;
+    if (k->part)
+        p->used[k->part] = true;
+    for (size_t v = 1, n = 0; v < k->ix.var.n; v++)
+        p->var[v] = p->used[v] ? (uint32_t)++n : 0;
+}
+
+/* ---- parts of lines ---- */
+
+static void put_var(Printer *p, IVar v)
+{
+    if (v == p->k->row)
+        buf_putc(p->out, 'r');
+    else if (v == p->k->part)
+        buf_puts(p->out, "part");
+    else
+        buf_printf(p->out, "i%u", p->var[v]);
+}
+
+static void put_dim(Printer *p, Dim d)
+{
+    buf_putc(p->out, '{');
+    dim_print(p->out, d);
+    buf_putc(p->out, '}');
+}
+
+static void put_term(Printer *p, const IxTerm *t, bool first)
+{
+    bool extent = !dim_eq(t->coef, DIM(1));
+    uint64_t m = t->mult < 0 ? 0 - (uint64_t)t->mult : (uint64_t)t->mult;
+    const char *times = "";
+    buf_puts(p->out, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
+    if (m != 1 || (t->var == 0 && !extent)) {
+        buf_printf(p->out, "%llu", (unsigned long long)m);
+        times = "*";
+    }
+    if (extent) {
+        buf_puts(p->out, times);
+        put_dim(p, t->coef);
+        times = "*";
+    }
+    if (t->var) {
+        buf_puts(p->out, times);
+        put_var(p, t->var);
+    }
+}
+
+static void put_ix(Printer *p, Ix ix)
+{
+    const IxForm *f = ix_form(&p->k->ix, ix);
+    buf_putc(p->out, '[');
+    for (uint32_t i = 0; i < f->n; i++)
+        put_term(p, &f->t[i], i == 0);
+    buf_puts(p->out, f->n ? "]" : "0]");
+}
+
+static void put_ex(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    if (x->kind == KX_CONST) {
+        host_print_number(p->out, x->value);
+        buf_puts(p->out, x->type == KT_INT ? "i" : x->type == KT_BOOL ? "b" : "");
+        return;
+    }
+    if (!p->ex[e])
+        p->ex[e] = ++p->next;
+    buf_printf(p->out, "x%u", p->ex[e]);
+}
+
+static void put_over(Printer *p, const KNest *n)
+{
+    for (uint32_t i = 0; i < n->n; i++) {
+        buf_puts(p->out, i ? ", " : " over ");
+        put_var(p, n->var[i]);
+    }
+}
+
+static void put_name(Printer *p, const char *name)
+{
+    if (!name || !*name)
+        return;
+    buf_putc(p->out, ' ');
+    buf_json_string(p->out, name, strlen(name));
+}
+
+/* ---- tables ---- */
+
+static void put_var_line(Printer *p, IVar v)
+{
+    const IVarInfo *info = ix_info(&p->k->ix, v);
+    if (v == p->k->row)
+        return;
+    buf_puts(p->out, "var ");
+    put_var(p, v);
+    if (info->kind == IV_LOOP) {
+        buf_puts(p->out, " loop ");
+        dim_print(p->out, info->extent);
+    } else if (info->kind == IV_VALUE) {
+        buf_puts(p->out, " value ");
+        put_ex(p, info->value);
+        buf_puts(p->out, " below ");
+        dim_print(p->out, info->extent);
+    } else if (info->kind == IV_DIV || info->kind == IV_MOD) {
+        buf_puts(p->out, " = ");
+        put_ix(p, info->base);
+        buf_puts(p->out, info->kind == IV_DIV ? " / " : " % ");
+        dim_print(p->out, info->by);
+    }
+    buf_putc(p->out, '\n');
+}
+
+static void put_tables(Printer *p)
+{
+    const Kernel *k = p->k;
+    buf_puts(p->out, "rows ");
+    dim_print(p->out, k->rows);
+    if (k->part)
+        buf_printf(p->out, " parts %lld of %lld", (long long)k->partitions, (long long)k->chunk);
+    buf_puts(p->out, k->flat ? " flat\n" : "\n");
+    for (size_t i = 0; i < k->buffer.n; i++) {
+        const KBuffer *b = &k->buffer.v[i];
+        buf_printf(p->out, "buffer %zu%s%s%s %s %lld", i, b->read ? " read" : "",
+                   b->written ? " write" : "", b->part >= 0 ? " part" : "",
+                   b->dtype == DT_INT ? "int" : "real", (long long)b->elements);
+        put_name(p, b->name);
+        buf_putc(p->out, '\n');
+    }
+    for (size_t i = 0; i < k->scalar.n; i++) {
+        const KScalar *s = &k->scalar.v[i];
+        buf_printf(p->out, "scalar %zu = ", i);
+        if (s->host >= 0)
+            buf_printf(p->out, "host %d", (int)s->host);
+        else
+            host_print_number(p->out, s->value);
+        put_name(p, s->name);
+        buf_putc(p->out, '\n');
+    }
+    for (size_t i = 0; i < k->seed.n; i++) {
+        buf_printf(p->out, "seed %zu ", i);
+        buf_json_string(p->out, k->seed.v[i], strlen(k->seed.v[i]));
+        buf_putc(p->out, '\n');
+    }
+    for (size_t v = 1; v < k->ix.var.n; v++)
+        if (p->used[v])
+            put_var_line(p, (IVar)v);
+    for (size_t i = 0; i < k->root.n; i++) {
+        const KRoot *r = &k->root.v[i];
+        buf_printf(p->out, "root %zu %s b%u", i,
+                   r->kind == KR_STORE ? "store" : op_info(r->op)->name, r->buffer);
+        put_over(p, &r->nest);
+        buf_putc(p->out, '\n');
+    }
+}
+
+/* ---- statements ---- */
+
+static const char *kind_name(const KEx *x)
+{
+    switch ((KKind)x->kind) {
+    case KX_SCALAR: return "scalar";
+    case KX_INDEX: return "index";
+    case KX_LOAD: return "load";
+    case KX_INSIDE: return "inside";
+    case KX_AND: return "and";
+    case KX_SELECT: return "select";
+    default: return op_info((Op)x->op)->name; /* OP, RAND, REDUCE */
+    }
+}
+
+/* "x3 real = mul x1 x2" */
+static void put_definition(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    put_ex(p, e);
+    buf_printf(p->out, " %s = %s", type_names[x->type], kind_name(x));
+    if (x->kind == KX_REDUCE) {
+        put_over(p, &x->over);
+        return;
+    }
+    if (x->kind == KX_SCALAR)
+        buf_printf(p->out, " s%u", x->slot);
+    if (x->kind == KX_LOAD)
+        buf_printf(p->out, " b%u", x->slot);
+    if (x->kind == KX_RAND)
+        buf_printf(p->out, " n%u", x->slot);
+    if (x->kind == KX_INDEX || x->kind == KX_INSIDE)
+        buf_putc(p->out, ' ');
+    if (x->kind == KX_INDEX || x->kind == KX_INSIDE || x->kind == KX_LOAD || x->kind == KX_RAND)
+        put_ix(p, x->ix);
+    if (x->kind == KX_INSIDE) {
+        buf_puts(p->out, " below ");
+        dim_print(p->out, x->extent);
+    }
+    if (x->kind == KX_LOAD && x->in[0])
+        buf_puts(p->out, " if");
+    for (int i = 0; i < 3; i++)
+        if (x->in[i]) {
+            buf_putc(p->out, ' ');
+            put_ex(p, x->in[i]);
+        }
+    if (x->kind == KX_OP && x->i)
+        buf_printf(p->out, " i=%lld", (long long)x->i);
+}
+
+static void put_array(Printer *p, const KStmt *s)
+{
+    const KArray *a = &p->k->array.v[s->array];
+    switch (s->kind) {
+    case KS_ARRAY:
+        buf_printf(p->out, "array t%d %s", s->array, a->dtype == DT_INT ? "int" : "real");
+        put_over(p, &a->nest);
+        break;
+    case KS_ARRAY_FILL:
+        buf_printf(p->out, "fill t%d ", s->array);
+        put_definition(p, s->ex);
+        break;
+    case KS_ARRAY_ADD:
+        buf_printf(p->out, "add t%d ", s->array);
+        put_ex(p, s->ex);
+        buf_putc(p->out, ' ');
+        put_ex(p, kx(p->k, s->ex)->in[0]);
+        break;
+    default:
+        buf_printf(p->out, "%s t%d ", s->kind == KS_ARRAY_PUT ? "put" : "get", s->array);
+        put_ex(p, s->ex);
+        break;
+    }
+}
+
+static void put_batch(Printer *p, const KStmt *s)
+{
+    const char *word = s->kind == KS_BATCH_IN ? "give" : s->kind == KS_BATCH_RUN ? "run" : "take";
+    buf_printf(p->out, "%s v%d", word, s->array);
+    if (s->kind != KS_BATCH_RUN)
+        buf_printf(p->out, "[%u]", s->at);
+    if (s->kind != KS_BATCH_OUT)
+        buf_printf(p->out, " of %u", s->n_acc);
+    buf_putc(p->out, ' ');
+    if (s->kind == KS_BATCH_IN)
+        put_definition(p, s->ex);
+    else
+        put_ex(p, s->ex);
+}
+
+static void put_store(Printer *p, const KStmt *s)
+{
+    const KRoot *r = &p->k->root.v[s->root];
+    buf_printf(p->out, "%s %u b%u", s->kind == KS_STORE ? "store" : "sink", s->root, r->buffer);
+    put_ix(p, r->at);
+    buf_puts(p->out, " = ");
+    put_ex(p, r->value);
+}
+
+static void put_loop(Printer *p, const KStmt *s)
+{
+    buf_puts(p->out, s->kind == KS_ROWS ? "rows" : "loop ");
+    if (s->kind == KS_LOOP)
+        put_var(p, s->var);
+    buf_puts(p->out, s->simd ? " simd" : "");
+    for (uint32_t i = 0; i < s->n_acc; i++) {
+        buf_putc(p->out, ' ');
+        put_ex(p, p->k->acc.v[s->acc + i]);
+    }
+}
+
+static void put_stmt(Printer *p, const KStmt *s)
+{
+    switch (s->kind) {
+    case KS_VAR:
+        buf_puts(p->out, "let ");
+        put_var(p, s->var);
+        break;
+    case KS_LET: put_definition(p, s->ex); break;
+    case KS_PART: buf_puts(p->out, "parts"); break;
+    case KS_ROWS: case KS_LOOP: put_loop(p, s); break;
+    case KS_END: buf_puts(p->out, "end"); break;
+    case KS_ACC:
+        buf_puts(p->out, "acc ");
+        put_definition(p, s->ex);
+        break;
+    case KS_ACC_ADD:
+        buf_puts(p->out, "add ");
+        put_ex(p, s->ex);
+        buf_putc(p->out, ' ');
+        put_ex(p, kx(p->k, s->ex)->in[0]);
+        break;
+    case KS_ARRAY: case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET:
+        put_array(p, s);
+        break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: put_batch(p, s); break;
+    case KS_STORE: case KS_SINK: put_store(p, s); break;
+    default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
+    }
+}
+
+void kernel_print(Buf *out, const Kernel *k)
+{
+    Printer p = {.out = out, .k = k};
+    int depth = 1;
+    p.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
+    p.used = NEW_ARRAY(k->arena, bool, k->ix.var.n);
+    p.var = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n);
+    use_all(&p);
+    put_tables(&p);
+    buf_puts(out, "begin\n");
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        depth -= s->kind == KS_END;
+        buf_printf(out, "%*s", depth > 0 ? depth * 2 : 0, "");
+        put_stmt(&p, s);
+        buf_putc(out, '\n');
+        depth += s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
+    }
+}
+
+/* ---- lists of kernels ---- */
+
+void kernels_begin(Buf *out, int64_t B, int64_t T)
+{
+    buf_printf(out, "vwn kernels 1 B=%lld T=%lld\n", (long long)B, (long long)T);
+}
+
+void kernels_put(Buf *out, const KernelText *x)
+{
+    buf_putc(out, '\n');
+    if (x->kernel) {
+        buf_puts(out, "kernel ");
+        buf_json_string(out, x->about, strlen(x->about));
+        if (x->comment && *x->comment)
+            buf_printf(out, "  # %s", x->comment);
+        buf_putc(out, '\n');
+        kernel_print(out, x->kernel);
+        return;
+    }
+    buf_printf(out, "library %s", library_name(x->library));
+    if (library_has_class(x->library))
+        buf_printf(out, " d=%lld dv=%lld%s%s", (long long)x->attention.d,
+                   (long long)x->attention.dv, x->attention.capped ? " capped" : "",
+                   x->attention.dropped ? " dropped" : "");
+    buf_putc(out, '\n');
+}
