@@ -89,6 +89,16 @@ for kind in nano wide moe; do
     near theirs ours 1e-4
 done
 
+if command -v clang > /dev/null; then
+    expect 0 make -s -C nano.c clean
+    expect 0 make -s -C nano.c CC=clang CFLAGS='-O2 -Wall -Werror'
+    expect 0 nano.c/model eval small.txt --weights nano.safetensors
+    results out > ours
+    expect 0 "$VWN" eval runs/nano --data small.txt
+    results out > theirs
+    near theirs ours 1e-4
+fi
+
 # strict C17 for what is not a kernel; addresses and sizes are watched over
 for file in main compute files order threads plan; do
     expect 0 $cc -std=c17 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only moe.c/$file.c
