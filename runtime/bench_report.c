@@ -198,6 +198,10 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "mean_ms", 1e3 * b->step.mean);
     put(t, "spread", b->step.spread);
     put(t, "outside_ms", 1e3 * b->outside.median);
+    json_open(t, "times_ms", '[');
+    for (int64_t i = 0; i < b->steps; i++)
+        put(t, NULL, 1e3 * b->step.step[i]);
+    json_close(t, ']');
     json_close(t, '}');
     json_open(t, "tokens_s", '{');
     put(t, "best", (double)tokens(b) / b->step.best);

@@ -161,7 +161,8 @@ typedef struct vwn_bench_options {
  *   schema, v, vwn, build, file, model, weights, batch, micro_batch, context, tokens_per_step,
  *   precision (as written), data ("file" or "synthetic"), threads, cpu, backend
  *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s}
- *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel)}
+ *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel),
+ *            times_ms [each]}
  *   tokens_s {best, median}
  *   roofline {bound_ms, share_best, share_median}: bound = sum over launches of
  *            max(compulsory bytes / copy_gb_s, flops / fma_gflop_s); share = bound / step

@@ -118,6 +118,10 @@ static void check_head(Tally *t, const Json *j)
     CHECK(t, at(j, "step", "timed") == 5);
     double best = at(j, "step", "best_ms"), median = at(j, "step", "median_ms");
     CHECK(t, best > 0 && best <= median);
+    const Json *times = json_get(json_get(j, "step"), "times_ms");
+    CHECK(t, times && times->n == 5);
+    for (const Json *x = times ? times->first : NULL; x; x = x->next)
+        CHECK(t, x->number >= best);
     CHECK(t, close_to(at(j, "tokens_s", "best"), 64e3 / best));
     CHECK(t, close_to(at(j, "tokens_s", "median"), 64e3 / median));
     CHECK(t, close_to(at(j, "roofline", "share_best"), at(j, "roofline", "bound_ms") / best));
