@@ -98,7 +98,7 @@ const Verb verb_ir = {
     .text = "The program is train when the file trains, else predict, unless --program says it.\n"
             "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
             "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
-            "go on as the file would; kernel reads back too, for stages kernel and c.\n",
+            "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n",
     .flag = flags,
     .n_flags = 5,
     .takes = TAKES_SET | TAKES_JSON,

@@ -651,7 +651,9 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
         diag_note(ev->ctx, d, "compute may be bf16, fp16 or fp32");
         return;
     }
-    t->wants_low_precision = strcmp(c->word, "fp32") != 0;
+    t->compute = !strcmp(c->word, "bf16")   ? COMPUTE_BF16
+                 : !strcmp(c->word, "fp16") ? COMPUTE_FP16
+                                            : COMPUTE_FP32;
 }
 
 static void train_seed(Attrs *a, const TrainAttr *seed, Train *t)

@@ -100,10 +100,10 @@ static bool empty(const Shape *s, int64_t B, int64_t T)
     return false;
 }
 
-static Product product_of(const Graph *from, const Graph *g, Val v, const Val *map)
+/* The product n, whose operands are a and b in g. */
+static Product product_of(const Graph *g, const Node *n, Val a, Val b)
 {
-    const Node *n = node_at(from, v);
-    Product p = {.a = map[n->in[0]], .b = map[n->in[1]]};
+    Product p = {.a = a, .b = b};
     p.ta = n->a.i & 1;
     p.tb = n->a.i >> 1 & 1;
     const Shape *sa = shape_of(g, p.a), *sb = shape_of(g, p.b);
@@ -120,7 +120,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, int64_t B
                    bool **copied, size_t cap)
 {
     const Node *n = node_at(from, v);
-    Product p = product_of(from, g, v, map);
+    Product p = product_of(g, n, map[n->in[0]], map[n->in[1]]);
     if (empty(&n->shape, B, T) || dim_at(p.K, B, T) == 0)
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
@@ -129,6 +129,13 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, int64_t B
     bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
     Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, *copied, cap);
     return ir_reshape(g, x, &n->shape);
+}
+
+bool product_is_library(const Graph *g, Val v, int64_t B, int64_t T)
+{
+    const Node *n = node_at(g, v);
+    Product p = product_of(g, n, n->in[0], n->in[1]);
+    return !empty(&n->shape, B, T) && dim_at(p.K, B, T) != 0 && !is_small(&p, B, T);
 }
 
 static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
@@ -160,7 +167,8 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, int64_t B, int64_t T
         g->name = n->name;
         if (n->op == OP_MATMUL && !apart)
             map[v] = product(g, from, v, map, B, T, copied, cap);
-        else if (n->op == OP_MATMUL && dim_at(product_of(from, g, v, map).K, B, T) == 0)
+        else if (n->op == OP_MATMUL &&
+                 dim_at(product_of(from, n, n->in[0], n->in[1]).K, B, T) == 0)
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
         else
             map[v] = copy_node(g, from, v, map);

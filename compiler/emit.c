@@ -532,11 +532,14 @@ static void put_stmt(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
-    case KS_STORE:
+    case KS_STORE: {
+        const KRoot *r = &p->k->root.v[s->root];
+        bool bf16 = p->k->buffer.v[r->buffer].bf16;
         line(p);
-        buf_printf(&p->body, "%s = %s;\n", root_element(p, &p->k->root.v[s->root]),
-                   ex_text(p, p->k->root.v[s->root].value));
+        buf_printf(&p->body, "%s = %s%s%s;\n", root_element(p, r), bf16 ? "vwn_bf16(" : "",
+                   ex_text(p, r->value), bf16 ? ")" : "");
         break;
+    }
     case KS_SINK: {
         const KRoot *r = &p->k->root.v[s->root];
         put_fold(p, r->op, root_element(p, r), r->value);
@@ -556,7 +559,8 @@ static void put_header(Printer *p, Buf *out, const char *about)
     for (size_t i = 0; i < p->out->buffer.n; i++) {
         const KBuffer *b = &p->k->buffer.v[p->out->buffer.v[i]];
         buf_printf(out, "    %s%s *const restrict p%zu = p[%zu];\n", b->written ? "" : "const ",
-                   b->dtype == DT_INT ? p->d->integer : p->d->real, i, i);
+                   b->dtype == DT_INT ? p->d->integer : b->bf16 ? p->d->bf16 : p->d->real, i,
+                   i);
     }
     for (size_t i = 0; i < p->out->ints.n; i++)
         buf_printf(out, "    const int64_t n%zu = n[%zu];\n", i, i);

@@ -14,6 +14,7 @@
 typedef struct Dialect {
     const char *name;
     const char *real, *integer; /* types */
+    const char *bf16;           /* type of two bytes; vwn_bf16() makes it of a rounded real */
     const char *header;         /* format: kernel name */
     const char *row_loop;       /* format: row variable */
     const char *simd;           /* line before a loop whose iterations may be vectors */

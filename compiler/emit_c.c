@@ -36,6 +36,7 @@ const Dialect dialect_c = {
     .name = "C",
     .real = "real",
     .integer = "integer",
+    .bf16 = "bf16",
     .header = "KERNEL %s(void *const *p, const int64_t *n, const double *s, int64_t lo, "
               "int64_t hi)",
     .row_loop = "for (int64_t %1$s = lo; %1$s < hi; %1$s++) {",

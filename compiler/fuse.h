@@ -41,6 +41,7 @@ typedef struct Fusion {
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
+    bool *bf16;        /* kept in two bytes each, or NULL: nothing is */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     VEC(uint32_t) order; /* of launch */
@@ -72,6 +73,10 @@ bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
+/* precision.c: what only products read is kept in two bytes; is v a product of two such? */
+void fuse_choose_bf16(Fusion *f);
+bool fuse_bf16_product(const Fusion *f, Val v);
+
 /* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
  * of its first element there and its strides. False when it is no such view. */
 typedef struct Operand {
@@ -95,6 +100,7 @@ bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
 /* decompose.c: small matrix products become products and sums; what must be transposed once and
  * kept is marked in *copied (indexed by the new graph's nodes). */
+bool product_is_library(const Graph *g, Val v, int64_t B, int64_t T); /* a MATMUL that stays */
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
                  bool **copied);
 

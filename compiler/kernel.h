@@ -58,6 +58,7 @@ typedef struct KBuffer {
     int part;         /* sums of this root per partition, or -1 */
     DType dtype;
     bool read, written;
+    bool bf16;        /* two bytes each; only stored, never loaded */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
 } KBuffer;

@@ -336,7 +336,9 @@ static void read_rows(KernelReader *r)
 
 static void read_buffer(KernelReader *r)
 {
-    static const char *const types[] = {[DT_REAL] = "real", [DT_INT] = "int"};
+    enum { DT_BF16 = DT_INT + 1 };
+    static const char *const types[] = {
+        [DT_REAL] = "real", [DT_INT] = "int", [DT_BF16] = "bf16"};
     Kernel *k = r->k;
     KBuffer b = {.value = (Val)k->buffer.n + 1, .part = -1};
     reader_number(&r->t, k->buffer.n);
@@ -344,7 +346,9 @@ static void read_buffer(KernelReader *r)
     b.read = reader_accept(&r->t, "read");
     b.written = reader_accept(&r->t, "write");
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
-    b.dtype = (DType)reader_choice(&r->t, types, COUNT_OF(types), "type");
+    int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
+    b.bf16 = type == DT_BF16;
+    b.dtype = b.bf16 ? DT_REAL : (DType)type;
     b.elements = read_size(r);
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);

@@ -241,6 +241,8 @@ static void check_load(Check *c, const KEx *x)
         fault(c, "a load from a buffer that is not said to be read");
     if (b->part >= 0)
         fault(c, "a load from a partition's part");
+    if (b->bf16)
+        fault(c, "a load of what only products read");
     if (c->why)
         return;
     if (!kernel_in_bounds(k, x->ix, x->in[0], b->elements))
@@ -661,7 +663,8 @@ static void check_store(Check *c, const KStmt *s)
     if (c->stored[s->root])
         fault(c, "a result is stored twice");
     c->stored[s->root] = true;
-    if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written)
+    if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written ||
+        (sink && b->bf16))
         fault(c, "a result is stored in the wrong way");
     if (!c->in_rows || (sink && !c->in_part) || !loops_are(c, 0, &r->nest, NULL))
         fault(c, "a result is not stored in its own loops");

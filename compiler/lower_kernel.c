@@ -554,6 +554,7 @@ static void add_store(Lower *l, Val v)
     uint64_t row = ix_bit(&l->k->ix, l->k->row);
     Insts in = instances(l, v, 200, inner, row);
     uint32_t b = memory_of(l, v);
+    l->k->buffer.v[b].bf16 = l->f->bf16 && l->f->bf16[v];
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);

@@ -102,6 +102,9 @@ typedef struct Optimizer {
     Span span;
 } Optimizer;
 
+/* What matrix products are computed in; weights and all else are fp32. */
+typedef enum Compute { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP16 } Compute;
+
 typedef struct Train {
     DataSpec data;
     TokenizerSpec tokenizer;
@@ -112,7 +115,7 @@ typedef struct Train {
     int64_t context;      /* T of training; model.context unless overridden */
     uint64_t seed;
     const char *precision; /* "fp32", "mixed(compute = bf16, master = fp32)": as written */
-    bool wants_low_precision;
+    Compute compute;
     double clip;          /* global gradient norm; 0 = none */
     Optimizer optimizer;
     int64_t eval_every, eval_batches; /* 0 = no eval node */

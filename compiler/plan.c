@@ -253,6 +253,8 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Build b;
     const Graph *g = decompose(ctx, arena, from, how->B, how->T, how->no_fusion, &copied);
     Fusion *f = fuse_graph(ctx, arena, g, how->B, how->T, how->no_fusion, copied);
+    if (how->bf16)
+        fuse_choose_bf16(f);
     start(&b, ctx, arena, g, f, how);
     plan_choose_direct(&b);
     save_overwritten(&b);
@@ -351,8 +353,8 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
 {
     if (l->kind == LAUNCH_MATMUL) {
         const PlanMatmul *m = &l->matmul;
-        buf_printf(out, "matmul%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
-                   m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
+        buf_printf(out, "matmul%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
+                   m->bf16 ? " bf16" : "", m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
                    m->batch);
         buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64
                    " %" PRId64 "%s", m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c,
@@ -397,7 +399,7 @@ void plan_dump(Buf *out, const Plan *p)
                "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
-        const char *type = x->dtype == DT_INT ? "int" : "real";
+        const char *type = x->dtype == DT_INT ? "int" : x->bf16 ? "bf16" : "real";
         buf_printf(out, "buffer %zu %s %" PRIu64, i, type, x->bytes);
         if (x->ext >= 0)
             buf_printf(out, " ext %s", p->ext[x->ext].ext.name);

@@ -27,6 +27,7 @@ typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
+    bool bf16;              /* DT_REAL in two bytes: operands of products */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
@@ -47,6 +48,7 @@ typedef struct LaunchScalar {
  * buffers: A, B, C. */
 typedef struct PlanMatmul {
     bool transpose_a, transpose_b, accumulate;
+    bool bf16; /* A and B are; their products are added in float32, C is float32 */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc, step_a, step_b, step_c;
 } PlanMatmul;
@@ -107,9 +109,14 @@ typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
+    bool bf16;      /* operands of large products are rounded to bf16 and kept so */
 } PlanOptions;
 
-/* Everything lives in `arena`. Symbols that the graph does not use may be 1. */
+/* The graph that is planned, and that the reference evaluator compares it with: simplified, and
+ * with the rounding that `how` asks for. */
+Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how);
+
+/* g: of plan_graph(). Everything lives in `arena`. Symbols that the graph does not use may be 1. */
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
 void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */

@@ -50,6 +50,10 @@ uint32_t plan_temporary(Build *b, Val v)
     *shape = n->shape;
     uint32_t x = plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
     b->buffer.v[x].shape = shape;
+    if (b->f->bf16 && b->f->bf16[v]) {
+        b->buffer.v[x].bf16 = true;
+        b->buffer.v[x].bytes /= 2;
+    }
     return x;
 }
 

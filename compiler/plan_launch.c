@@ -90,8 +90,11 @@ static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
     }
     if (!fuse_operand(b->f, v, o))
         vwn_bug(b->ctx, "%%%u is not a view of memory", (unsigned)v);
-    *shift = (uint64_t)o->offset * (node_at(b->g, v)->dtype == DT_INT ? 8 : 4);
-    return plan_buffer(b, o->base);
+    uint32_t at = plan_buffer(b, o->base);
+    *shift = (uint64_t)o->offset * (node_at(b->g, v)->dtype == DT_INT ? 8
+                                    : b->buffer.v[at].bf16            ? 2
+                                                                      : 4);
+    return at;
 }
 
 static void read_operand(Build *b, Launch *l, size_t i, Val v, Operand *o)
@@ -117,6 +120,7 @@ static void launch_matmul(Build *b, Val v)
     if (!operand_matrix(&oa, shared && !ta, &x) || !operand_matrix(&ob, false, &y))
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
     PlanMatmul *m = &l->matmul;
+    m->bf16 = fuse_bf16_product(b->f, v);
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
     m->m = ta ? x.columns : x.rows;

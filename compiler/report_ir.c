@@ -9,26 +9,26 @@
 #include "fuse.h"
 #include "report.h"
 
-void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
+static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
+                        const PlanOptions *how)
 {
     Arena *arena = ctx->scratch;
     if (stage <= STAGE_GRADIENT) {
         graph_dump(out, g);
         return;
     }
-    g = graph_simplify(g, arena);
     if (stage == STAGE_SIMPLE) {
-        graph_dump(out, g);
+        graph_dump(out, graph_simplify(g, arena));
         return;
     }
-    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL};
+    g = plan_graph(g, arena, how);
     if (stage == STAGE_FUSE) {
         bool *copied;
-        Graph *small = decompose(ctx, arena, g, B, T, false, &copied);
-        fuse_dump(out, fuse_graph(ctx, arena, small, B, T, false, copied));
+        Graph *small = decompose(ctx, arena, g, how->B, how->T, false, &copied);
+        fuse_dump(out, fuse_graph(ctx, arena, small, how->B, how->T, false, copied));
         return;
     }
-    Plan *plan = plan_build(ctx, arena, g, &how);
+    Plan *plan = plan_build(ctx, arena, g, how);
     if (stage == STAGE_KERNEL)
         plan_dump_programs(out, plan);
     else if (stage == STAGE_C)
@@ -80,6 +80,12 @@ void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage 
     }
 }
 
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
+{
+    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL};
+    graph_stage(out, ctx, g, stage, &how);
+}
+
 /* The graph of a program of this unit, before simplification: that of training with or
  * without its gradients. */
 static Graph *program_graph(Unit *u, const char *program, bool differentiate)
@@ -114,7 +120,10 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_
     const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
     int64_t B = batch_seqs > 0 ? batch_seqs : unit->train ? unit->train->micro_seqs : 1;
     int64_t T = unit->train ? unit->train->context : m->context;
-    report_graph_stage(out, unit->ctx, g, stage, B, T);
+    bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
+    bool bf16 = unit->train && unit->train->compute == COMPUTE_BF16 && !predicts;
+    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL, .bf16 = bf16};
+    graph_stage(out, unit->ctx, g, stage, &how);
 }
 
 /* The gradients that a graph declares and neither stores nor reads: those that are wanted. */

@@ -128,7 +128,7 @@ static bool same_train(Arena *arena, const Train *a, const Train *b, size_t para
            same_text(a->tokenizer.path, b->tokenizer.path) && a->batch_seqs == b->batch_seqs &&
            a->micro_seqs == b->micro_seqs && a->length_steps == b->length_steps &&
            a->length_epochs == b->length_epochs && a->context == b->context &&
-           a->seed == b->seed && a->wants_low_precision == b->wants_low_precision &&
+           a->seed == b->seed && a->compute == b->compute &&
            a->clip == b->clip && a->eval_every == b->eval_every &&
            a->eval_batches == b->eval_batches && a->checkpoint_every == b->checkpoint_every &&
            a->checkpoint_keep == b->checkpoint_keep && a->log_every == b->log_every &&

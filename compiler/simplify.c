@@ -106,7 +106,7 @@ static bool *live_nodes(const Graph *g, Arena *memory)
     return live;
 }
 
-static Graph *empty_copy(const Graph *g, Arena *arena)
+Graph *graph_like(const Graph *g, Arena *arena)
 {
     Graph *copy = graph_new(g->ctx, arena);
     copy->differentiated = g->differentiated;
@@ -143,7 +143,7 @@ static const Shape *given_shape(const Node *n)
 static Graph *rebuild(const Graph *g, Arena *memory)
 {
     Simplifier s = {
-        .g = empty_copy(g, memory), .drop_stop = g->differentiated, .memory = memory};
+        .g = graph_like(g, memory), .drop_stop = g->differentiated, .memory = memory};
     table_grow(&s);
     const bool *live = live_nodes(g, memory);
     Val *map = NEW_ARRAY(memory, Val, g->node.n);
@@ -161,7 +161,7 @@ static Graph *rebuild(const Graph *g, Arena *memory)
 
 static Graph *compact(const Graph *g, Arena *arena, Arena *memory)
 {
-    Graph *out = empty_copy(g, arena);
+    Graph *out = graph_like(g, arena);
     const bool *live = live_nodes(g, memory);
     Val *map = NEW_ARRAY(memory, Val, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {

@@ -29,7 +29,7 @@ typedef struct BackendOps {
     void (*drop)(Backend *b, Module *module);
     Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
                      const double *s, int64_t rows, int64_t grain);
-    Status (*matmul)(Backend *b, const PlanMatmul *how, const float *x, const float *y, float *z);
+    Status (*matmul)(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z);
     Status (*expert)(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
                      const int64_t *index, float *out);
     Status (*sync)(Backend *b);
@@ -41,6 +41,8 @@ struct Backend {
     Ctx *ctx;
     int threads;
     char why[512]; /* sentence of the first failure since the last sync */
+    bool bf16;     /* takes plans with PlanOptions.bf16 */
+    char no_bf16[512]; /* else: why it does not */
 };
 
 typedef struct CpuOptions {

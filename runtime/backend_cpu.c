@@ -152,11 +152,13 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     return ST_OK;
 }
 
-static Status cpu_matmul(Backend *b, const PlanMatmul *how, const float *x, const float *y,
+static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
                          float *z)
 {
-    blas_matmul(&cpu_of(b)->blas, cpu_of(b)->pool, how, x, y, z);
-    return ST_OK;
+    CpuBackend *cpu = cpu_of(b);
+    if (blas_matmul(&cpu->blas, cpu->pool, how, x, y, z))
+        return ST_OK;
+    return cpu_fail(b, ST_BUG, "a product of bf16 operands failed or no build prepared it");
 }
 
 static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
@@ -195,6 +197,7 @@ static void cpu_close(Backend *b)
     cpu_free(b, cpu->blas.scratch, BLAS_SCRATCH * sizeof(float));
     ctx_release(ctx, (void *)cpu->identity);
     pool_close(cpu->pool);
+    bf16_close(cpu->blas.bf16);
     blas_close(&cpu->blas);
     cache_close(&cpu->cache);
     ctx_release(ctx, cpu);
@@ -274,6 +277,8 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         cpu_close(&cpu->base);
         return status;
     }
+    cpu->base.bf16 =
+        bf16_open(&cpu->blas, ctx, cpu->base.threads, cpu->base.no_bf16);
     cache_open(&cpu->cache, how->cache_dir);
     *out = &cpu->base;
     return ST_OK;

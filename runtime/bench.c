@@ -88,6 +88,8 @@ static const char *product_name(Arena *a, const Launch *l)
                                      : "both");
     if (m->accumulate)
         buf_puts(&b, ", added");
+    if (m->bf16)
+        buf_puts(&b, ", bf16");
     return b.s;
 }
 

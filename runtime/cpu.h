@@ -1,7 +1,7 @@
 /* cpu.h - what the parts of the CPU backend know of each other. Nothing outside runtime/
  * includes it.
  *
- * cpu_blas.c products, cpu_expert.c products by expert, cpu_compile.c the C compiler, cache.c
+ * cpu_blas.c products, cpu_bf16.c their tiles of bf16 operands, cpu_expert.c products by expert, cpu_compile.c the C compiler, cache.c
  * compiled kernels on disk, cpu_kernels.c and backend_cpu.c the vtable over them.
  */
 #ifndef VWN_CPU_H
@@ -9,6 +9,26 @@
 
 #include "backend.h"
 #include "threads.h"
+
+/* ---- tiles of bf16 operands (cpu_bf16.c) ---- */
+typedef struct Bf16 Bf16;
+typedef struct Bf16Tile Bf16Tile;
+/* C[m, n] = op(A) op(B), row-major with leading extents. */
+typedef struct TileShape {
+    bool ta, tb;
+    int64_t m, n, k, lda, ldb, ldc;
+} TileShape;
+struct Blas;
+/* Sets blas->bf16, to be closed before the library; false with `why` when there are none here:
+ * no such processor, no such library. */
+bool bf16_open(struct Blas *blas, Ctx *ctx, int workers, char why[512]);
+void bf16_close(Bf16 *x);
+/* Makes the code for a shape, unless it is there; false when it cannot be made. */
+bool bf16_make(Bf16 *x, const TileShape *shape);
+const Bf16Tile *bf16_find(const Bf16 *x, const TileShape *shape); /* NULL: was not made */
+/* One tile on the calling thread, which alone is `worker`. false: the library has failed. */
+bool bf16_run(const Bf16Tile *t, int worker, const uint16_t *a, const uint16_t *b, float *c);
+const char *bf16_implementation(const Bf16 *x); /* as the library calls it */
 
 /* ---- products (cpu_blas.c) ---- */
 typedef enum BlasKind { BLAS_PLAIN, BLAS_ONEDNN, BLAS_OPENBLAS } BlasKind;
@@ -18,6 +38,7 @@ typedef struct Blas {
     void (*sgemm)(void);      /* cast to the library's type where it is called */
     void (*set_threads)(int); /* of the OpenMP that it uses, or NULL */
     int (*get_threads)(void);
+    Bf16 *bf16;     /* NULL: no products of bf16 operands */
     float *scratch; /* BLAS_SCRATCH floats for products with a long k and a small result */
     char name[160]; /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
 } Blas;
@@ -40,10 +61,15 @@ void blas_end(const Blas *blas, int outer);
 void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
                float *c, int64_t ldc);
+/* Makes the tiles that a product of bf16 operands is cut into; true for any other. */
+bool blas_prepare(const Blas *blas, const PlanMatmul *how);
 /* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.
- */
-void blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const float *a,
-                 const float *b, float *c);
+ * a, b: float, or uint16_t when how->bf16. false for a product of these that was not prepared or
+ * that the library failed at. */
+bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a,
+                 const void *b, float *c);
+/* dlsym for functions; false when it is not there. `function`: where the pointer goes. */
+bool blas_symbol(void *library, const char *name, void *function);
 
 /* ---- products by expert (cpu_expert.c) ---- */
 /* Scratch bytes that expert_run needs for this product with so many threads; -1 on overflow. */

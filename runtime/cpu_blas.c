@@ -1,6 +1,6 @@
 /* cpu_blas.c - matrix products of the CPU backend.
  *
- * In:  a PlanMatmul and three float arrays.
+ * In:  a PlanMatmul and three arrays.
  * Out: C, the same bits for every number of threads.
  * The one idea: libraries may sum in another order when they use more threads. So the product
  * is cut into tiles here, by a rule that knows the shape and nothing else, and the library
@@ -27,6 +27,7 @@
 #include "cpu.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 typedef int (*OneDnnSgemm)(char ta, char tb, int64_t m, int64_t n, int64_t k, float alpha,
@@ -49,7 +50,7 @@ enum { ONEDNN_SEQUENTIAL = 1, ONEDNN_OPENMP = 2 };
 
 /* dlsym gives an object pointer; C has no conversion to a function pointer but by way of bytes.
  */
-static bool symbol(void *library, const char *name, void *function)
+bool blas_symbol(void *library, const char *name, void *function)
 {
     void *p = dlsym(library, name);
     memcpy(function, &p, sizeof p);
@@ -62,8 +63,8 @@ static void find_openmp(Blas *blas)
 {
     void *const places[] = {RTLD_DEFAULT, blas->library};
     for (size_t i = 0; i < COUNT_OF(places); i++)
-        if (symbol(places[i], "omp_set_num_threads", &blas->set_threads) &&
-            symbol(places[i], "omp_get_max_threads", &blas->get_threads))
+        if (blas_symbol(places[i], "omp_set_num_threads", &blas->set_threads) &&
+            blas_symbol(places[i], "omp_get_max_threads", &blas->get_threads))
             return;
     blas->set_threads = NULL;
     blas->get_threads = NULL;
@@ -88,8 +89,8 @@ static bool open_onednn(Blas *blas)
         if (!library)
             continue;
         const OneDnnVersion *(*version)(void);
-        if (symbol(library, "dnnl_sgemm", &blas->sgemm) &&
-            symbol(library, "dnnl_version", &version)) {
+        if (blas_symbol(library, "dnnl_sgemm", &blas->sgemm) &&
+            blas_symbol(library, "dnnl_version", &version)) {
             const OneDnnVersion *v = version();
             /* Another runtime would bring its own threads. */
             if (v->cpu_runtime == ONEDNN_SEQUENTIAL || v->cpu_runtime == ONEDNN_OPENMP) {
@@ -112,7 +113,7 @@ static void single_openblas(const Blas *blas)
     void (*set_threads)(int);
     float a[64 * 64] = {0}, c[64 * 64];
     int outer = blas_begin(blas); /* some builds change it */
-    if (symbol(blas->library, "openblas_set_num_threads", &set_threads))
+    if (blas_symbol(blas->library, "openblas_set_num_threads", &set_threads))
         set_threads(1);
     blas_tile(blas, false, false, 64, 64, 64, a, 64, a, 64, false, c, 64);
     blas_end(blas, outer);
@@ -125,14 +126,14 @@ static bool open_openblas(Blas *blas)
         void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
         if (!library)
             continue;
-        if (symbol(library, "cblas_sgemm", &blas->sgemm)) {
+        if (blas_symbol(library, "cblas_sgemm", &blas->sgemm)) {
             char *(*config)(void);
             blas->kind = BLAS_OPENBLAS;
             blas->library = library;
             find_openmp(blas);
             single_openblas(blas);
             snprintf(blas->name, sizeof blas->name, "%.100s (%s)",
-                     symbol(library, "openblas_get_config", &config) ? config() : "OpenBLAS",
+                     blas_symbol(library, "openblas_get_config", &config) ? config() : "OpenBLAS",
                      names[i]);
             return true;
         }
@@ -281,10 +282,14 @@ enum {
 typedef struct Cut {
     const Blas *blas;
     const PlanMatmul *how;
-    const float *a, *b;
+    const char *a, *b; /* items of `item` bytes */
     float *c;
+    size_t item;
     int64_t tile_m, tile_n, tiles_m, tiles_n;
     int64_t parts, depth; /* of k */
+    const Bf16Tile *bf16[2][2]; /* by whether it is the last in its column, its row; of parts:
+                                   whether it is the last */
+    atomic_bool failed;
 } Cut;
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -326,35 +331,64 @@ static void choose_tiles(Cut *cut)
     }
 }
 
+/* Rows, columns and depth of a tile or part. */
+static TileShape shape_of_tile(const Cut *cut, bool last_m, bool last_n, bool last_k)
+{
+    const PlanMatmul *how = cut->how;
+    return (TileShape){
+        how->transpose_a,
+        how->transpose_b,
+        last_m ? how->m - (cut->tiles_m - 1) * cut->tile_m : cut->tile_m,
+        last_n ? how->n - (cut->tiles_n - 1) * cut->tile_n : cut->tile_n,
+        last_k ? how->k - (cut->parts - 1) * cut->depth : cut->depth,
+        how->lda,
+        how->ldb,
+        cut->parts > 1 ? how->n : how->ldc};
+}
+
+static void run_tile(Cut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t a, int64_t b,
+                     float *c, int worker)
+{
+    const char *at = cut->a + (size_t)a * cut->item, *bt = cut->b + (size_t)b * cut->item;
+    if (!cut->how->bf16)
+        blas_tile(cut->blas, s->ta, s->tb, s->m, s->n, s->k, (const float *)at, s->lda,
+                  (const float *)bt, s->ldb, cut->parts == 1 && cut->how->accumulate, c, s->ldc);
+    else if (!bf16_run(bf16, worker, (const uint16_t *)at, (const uint16_t *)bt, c))
+        atomic_store(&cut->failed, true);
+}
+
 static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
 {
-    const Cut *cut = user;
+    Cut *cut = user;
     const PlanMatmul *how = cut->how;
-    (void)worker;
+    if (how->bf16 && cut->blas->set_threads)
+        cut->blas->set_threads(1); /* of this thread */
     for (int64_t t = lo; t < hi; t++) {
         int64_t column = t % cut->tiles_n, row = t / cut->tiles_n % cut->tiles_m;
         int64_t batch = t / cut->tiles_n / cut->tiles_m;
         int64_t i = row * cut->tile_m, j = column * cut->tile_n;
-        blas_tile(
-            cut->blas, how->transpose_a, how->transpose_b, least(how->m - i, cut->tile_m),
-            least(how->n - j, cut->tile_n), how->k,
-            cut->a + batch * how->step_a + (how->transpose_a ? i : i * how->lda), how->lda,
-            cut->b + batch * how->step_b + (how->transpose_b ? j * how->ldb : j), how->ldb,
-            how->accumulate, cut->c + batch * how->step_c + i * how->ldc + j, how->ldc);
+        bool last_m = row == cut->tiles_m - 1, last_n = column == cut->tiles_n - 1;
+        TileShape s = shape_of_tile(cut, last_m, last_n, true);
+        run_tile(cut, &s, cut->bf16[last_m][last_n],
+                 batch * how->step_a + (how->transpose_a ? i : i * how->lda),
+                 batch * how->step_b + (how->transpose_b ? j * how->ldb : j),
+                 cut->c + batch * how->step_c + i * how->ldc + j, worker);
     }
 }
 
 static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
 {
-    const Cut *cut = user;
+    Cut *cut = user;
     const PlanMatmul *how = cut->how;
-    (void)worker;
+    if (how->bf16 && cut->blas->set_threads)
+        cut->blas->set_threads(1);
     for (int64_t part = lo; part < hi; part++) {
         int64_t l = part * cut->depth;
-        blas_tile(cut->blas, how->transpose_a, how->transpose_b, how->m, how->n,
-                  least(how->k - l, cut->depth), cut->a + (how->transpose_a ? l * how->lda : l),
-                  how->lda, cut->b + (how->transpose_b ? l : l * how->ldb), how->ldb, false,
-                  cut->blas->scratch + part * how->m * how->n, how->n);
+        bool last = part == cut->parts - 1;
+        TileShape s = shape_of_tile(cut, true, true, last);
+        run_tile(cut, &s, cut->bf16[last][last], how->transpose_a ? l * how->lda : l,
+                 how->transpose_b ? l : l * how->ldb,
+                 cut->blas->scratch + part * how->m * how->n, worker);
     }
 }
 
@@ -372,23 +406,60 @@ static void add_parts(const Cut *cut)
         }
 }
 
-void blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const float *a,
-                 const float *b, float *c)
+/* The shape of the tile that stands at [y][x] of Cut.bf16. */
+static TileShape corner(const Cut *cut, int y, int x)
+{
+    return cut->parts > 1 ? shape_of_tile(cut, true, true, y) : shape_of_tile(cut, y, x, true);
+}
+
+bool blas_prepare(const Blas *blas, const PlanMatmul *how)
+{
+    if (!how->bf16 || how->m <= 0 || how->n <= 0 || how->batch <= 0)
+        return true;
+    Cut cut = {.blas = blas, .how = how};
+    choose_tiles(&cut);
+    int outer = blas_begin(blas);
+    if (blas->set_threads)
+        blas->set_threads(1);
+    bool good = how->k > 0 && !how->accumulate;
+    for (int i = 0; good && i < 4; i++) {
+        TileShape s = corner(&cut, i / 2, i % 2);
+        good = bf16_make(blas->bf16, &s);
+    }
+    blas_end(blas, outer);
+    return good;
+}
+
+static bool find_tiles(Cut *cut)
+{
+    for (int i = 0; i < 4; i++) {
+        TileShape s = corner(cut, i / 2, i % 2);
+        if (!(cut->bf16[i / 2][i % 2] = bf16_find(cut->blas->bf16, &s)))
+            return false;
+    }
+    return true;
+}
+
+bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a,
+                 const void *b, float *c)
 {
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
-        return;
+        return true;
     Cut cut = {.blas = blas, .how = how, .a = a, .b = b, .c = c};
+    cut.item = how->bf16 ? sizeof(uint16_t) : sizeof(float);
     choose_tiles(&cut);
+    if (how->bf16 && !find_tiles(&cut))
+        return false;
     int outer = blas_begin(blas);
     if (cut.parts > 1) {
         parallel_for(pool, cut.parts, 1, run_parts, &cut);
         add_parts(&cut);
-        blas_end(blas, outer);
-        return;
+    } else {
+        int64_t tiles = cut.tiles_m * cut.tiles_n * how->batch;
+        double work = (double)cut.tile_m * (double)cut.tile_n * (double)how->k;
+        int64_t grain = work >= CHUNK_WORK ? 1 : (int64_t)(CHUNK_WORK / (work < 1 ? 1 : work));
+        parallel_for(pool, tiles, grain, run_tiles, &cut);
     }
-    int64_t tiles = cut.tiles_m * cut.tiles_n * how->batch;
-    double work = (double)cut.tile_m * (double)cut.tile_n * (double)how->k;
-    int64_t grain = work >= CHUNK_WORK ? 1 : (int64_t)(CHUNK_WORK / (work < 1 ? 1 : work));
-    parallel_for(pool, tiles, grain, run_tiles, &cut);
     blas_end(blas, outer);
+    return !atomic_load(&cut.failed);
 }

@@ -127,7 +127,6 @@ void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
     char why[512];
     Blas blas;
     Compiler compiler;
-    (void)ctx;
     if (compiler_find(&compiler, how->compiler, why)) {
         buf_puts(out, "C compiler:");
         for (char *const *w = compiler.word; *w; w++)
@@ -138,6 +137,11 @@ void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
     }
     if (blas_open(&blas, how->products, why)) {
         buf_printf(out, "products: %s\n", blas.name);
+        if (bf16_open(&blas, ctx, 1, why))
+            buf_printf(out, "bf16 products: %s\n", bf16_implementation(blas.bf16));
+        else
+            buf_printf(out, "bf16 products: none, float32 instead: %s\n", why);
+        bf16_close(blas.bf16);
         blas_close(&blas);
     } else {
         buf_printf(out, "products: %s\n", why);

@@ -408,6 +408,22 @@ static bool reserve_expert(Build *b)
     return true;
 }
 
+/* The code of all products of bf16 operands. */
+static bool prepare_products(Build *b)
+{
+    CpuBackend *cpu = b->cpu;
+    for (size_t i = 0; i < b->plan->n_launch; i++) {
+        const PlanMatmul *m = &b->plan->launch[i].matmul;
+        if (b->plan->launch[i].kind != LAUNCH_MATMUL || blas_prepare(&cpu->blas, m))
+            continue;
+        cpu_fail(&cpu->base, ST_ENVIRONMENT,
+                 "%s cannot make a bf16 product of %lld x %lld x %lld", cpu->blas.name,
+                 (long long)m->m, (long long)m->n, (long long)m->k);
+        return false;
+    }
+    return true;
+}
+
 /* The part that may leave when memory runs out; the Build belongs to the caller. */
 static Status build_guarded(Build *b)
 {
@@ -423,7 +439,8 @@ static Status build_guarded(Build *b)
     b->missing = ctx_alloc(ctx, n * sizeof *b->missing);
     hash_keys(b);
     find_kernels(b);
-    bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b);
+    bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) &&
+                prepare_products(b);
     ctx_leave(ctx, &guard);
     return good ? ST_OK : ST_ENVIRONMENT;
 }

@@ -122,7 +122,8 @@ static Status eval_body(void *user)
     session_warn(s, s->note);
     session_add_params(s, m);
     int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true};
+    ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true,
+                          .bf16 = session_bf16(s, t)};
     BuildReport built = {0};
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
     session_warn(s, built.note);

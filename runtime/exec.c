@@ -191,7 +191,8 @@ static void bind_reference(Program *p)
 }
 
 /* The part that may leave when memory runs out or a stage finds a broken invariant. */
-static Status build_guarded(Program *p, const Graph *g, bool no_fusion, BuildReport *report)
+static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
+                            BuildReport *report)
 {
     Ctx *ctx = p->store->ctx;
     CtxGuard guard;
@@ -199,11 +200,12 @@ static Status build_guarded(Program *p, const Graph *g, bool no_fusion, BuildRep
         return fail(p, ctx->raised, "%s", ctx->message);
     p->arena = arena_new(ctx);
     double began = clock_seconds();
-    p->graph = graph_simplify(g, p->arena);
+    const PlanOptions how = {
+        .B = p->B, .T = p->T, .no_fusion = o->no_fusion, .bf16 = o->bf16};
+    p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);
     Status status = bind_exts(p);
     if (status == ST_OK && p->store->backend) {
-        const PlanOptions how = {.B = p->B, .T = p->T, .no_fusion = no_fusion};
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
         prepare_calls(p);
@@ -243,7 +245,7 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
     }
     *p = (Program){
         .store = s, .B = how->B, .T = how->T, .shared = how->share_arena && s->backend};
-    Status status = build_guarded(p, g, how->no_fusion, report);
+    Status status = build_guarded(p, g, how, report);
     if (status != ST_OK) {
         snprintf(report->why, sizeof report->why, "%s", p->why);
         program_free(p);

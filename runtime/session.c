@@ -119,6 +119,11 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     return *slot;
 }
 
+bool session_bf16(const Session *s, const Train *t)
+{
+    return t->compute == COMPUTE_BF16 && (!s->backend || s->backend->bf16);
+}
+
 void session_run(Session *s, Program *p, const RunArgs *args)
 {
     Status st = program_run(p, args);
@@ -187,7 +192,8 @@ static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, in
                : which == 3 ? step_evaluate(m, a)
                             : step_predict(m, a);
     PlanOptions how = {.B = batch, .T = t ? t->context : m->context};
-    uint64_t bytes = plan_build(ctx, a, graph_simplify(g, a), &how)->arena_bytes;
+    how.bf16 = t && t->compute == COMPUTE_BF16;
+    uint64_t bytes = plan_build(ctx, a, plan_graph(g, a, &how), &how)->arena_bytes;
     *program += ctx->bytes - before;
     arena_free(a);
     return bytes;

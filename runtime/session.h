@@ -83,13 +83,17 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
 void session_run(Session *s, Program *p, const RunArgs *args);
 double session_scalar(Session *s, Program *p, Name result);
 
+/* Are the products of `t` computed in bf16 here? The evaluator rounds their operands too. */
+bool session_bf16(const Session *s, const Train *t);
+
 /* Puts parameters and buffers of the model into the store, without values. */
 void session_add_params(Session *s, const Model *m);
 /* Draws every initial value under `seed`. Buffers too. */
 void session_init_params(Session *s, const Model *m, uint64_t seed);
 
 /* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per
- * micro-batch (0: as the file says), as planned for float32: what `vwn cost` prints. `arena` is
+ * micro-batch (0: as the file says), as planned for the
+ * precision that `train` asks for: what `vwn cost` prints. `arena` is
  * the largest arena of the programs, which share one; `program` what the compiler keeps and the
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {

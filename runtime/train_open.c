@@ -381,7 +381,8 @@ static void compare_run(Trainer *tr)
 static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
                       BuildReport *total)
 {
-    ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true};
+    ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
+                          .bf16 = session_bf16(&tr->session, tr->train)};
     return session_program(&tr->session, g, &how, total);
 }
 
@@ -494,7 +495,10 @@ static void check_memory(Trainer *tr)
     int64_t total, left = memory_available(&total);
     if (!tr->session.backend || left < 0)
         return;
-    MemoryNeed n = session_memory(tr->ctx, tr->model, tr->train, 0);
+    Train t = *tr->train;
+    if (!session_bf16(&tr->session, &t))
+        t.compute = COMPUTE_FP32;
+    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0);
     if (n.total <= (uint64_t)left)
         return;
     const char *advice = memory_advice(tr, &n, (uint64_t)left);
@@ -539,6 +543,22 @@ static void begin_run(Trainer *tr)
 
 /* ---- all of it ---- */
 
+/* What the file asks for and this machine does not do. */
+static void say_precision(Trainer *tr)
+{
+    const Train *t = tr->train;
+    const Backend *b = tr->session.backend;
+    if (t->compute == COMPUTE_FP16)
+        train_event(tr, VWN_EVENT_NOTE,
+                    "the file asks for `%s`; products are computed in %s: vwn has fp16 products "
+                    "on no device",
+                    t->precision, b ? "float32" : "float64");
+    else if (t->compute == COMPUTE_BF16 && b && !b->bf16)
+        train_event(tr, VWN_EVENT_NOTE,
+                    "the file asks for `%s`; products are computed in float32: %s",
+                    t->precision, b->no_bf16);
+}
+
 static void say_start(Trainer *tr)
 {
     const Train *t = tr->train;
@@ -560,9 +580,7 @@ static void say_start(Trainer *tr)
     train_event(tr, VWN_EVENT_START, "%s", b.s);
     if (tr->session.note[0])
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.note);
-    if (t->wants_low_precision)
-        train_event(tr, VWN_EVENT_NOTE, "the file asks for `%s`; this backend computes in %s",
-                    t->precision, tr->session.backend ? "float32" : "float64");
+    say_precision(tr);
     if (tr->data->train.unused)
         train_event(tr, VWN_EVENT_NOTE,
                     "%zu data files are shorter than the context of %lld and give "

@@ -3,6 +3,7 @@
  * In:  nothing.
  * Out: `N passed, N failed`. Each product is computed with 1, 2 and 4 threads: the results
  * must be near the float64 ones, equal to each other bit for bit, and stay in their place.
+ * Products of bf16 operands, where there are any, are of whole numbers and must be exact.
  */
 #include "../../runtime/cpu.h"
 #include "harness.h"
@@ -112,6 +113,88 @@ static void test_products(Harness *h, Blas *blas, Pool *const *pools)
             test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0],
                          shapes[s][1], shapes[s][2], shapes[s][3],
                          flags == 5 || flags == 2 ? 3 : 0);
+}
+
+/* ---- operands in bf16 ---- */
+
+/* Small whole numbers, as float and as bf16: every sum below is exact. */
+static void whole_numbers(float *real, uint16_t *bf16, int64_t n, uint64_t seed)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        real[i] = (float)(int)(8 * harness_random(&seed));
+        memcpy(&bits, &real[i], sizeof bits);
+        bf16[i] = (uint16_t)(bits >> 16);
+    }
+}
+
+static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool ta, bool tb,
+                              const int64_t shape[4], int64_t pad)
+{
+    int64_t m = shape[0], n = shape[1], k = shape[2], batch = shape[3];
+    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .bf16 = true,
+                      .m = m, .n = n, .k = k, .batch = batch};
+    how.lda = (ta ? m : k) + pad;
+    how.ldb = (tb ? k : n) + pad;
+    how.ldc = n + pad;
+    how.step_a = how.lda * (ta ? k : m);
+    how.step_b = how.ldb * (tb ? n : k);
+    how.step_c = how.ldc * m;
+    char text[200];
+    snprintf(text, sizeof text, "bf16 %lld x %lld x %lld, %d%d, batch %lld, pad %lld",
+             (long long)m, (long long)n, (long long)k, ta, tb, (long long)batch, (long long)pad);
+    int64_t na = how.step_a * batch, nb = how.step_b * batch, room = how.step_c * batch;
+    float *a = random_floats(na, 1), *b = random_floats(nb, 2), *c = random_floats(room, 3);
+    uint16_t *ha = malloc((size_t)na * 2 + 2), *hb = malloc((size_t)nb * 2 + 2);
+    whole_numbers(a, ha, na, 4);
+    whole_numbers(b, hb, nb, 5);
+    CHECK_CASE(h, blas_prepare(blas, &how), text);
+    for (size_t t = 0; t < POOLS; t++) {
+        bool good = true;
+        for (int64_t i = 0; i < room; i++)
+            c[i] = canary;
+        CHECK_CASE(h, blas_matmul(blas, pools[t], &how, ha, hb, c), text);
+        for (int64_t q = 0; q < batch; q++)
+            for (int64_t i = 0; i < m; i++)
+                for (int64_t j = 0; j < how.ldc; j += m > 300 && j < n - 9 ? 7 : 1) {
+                    double sum = canary, size;
+                    if (j < n)
+                        naive(&how, a, b, q, i, j, &sum, &size);
+                    good &= (double)c[q * how.step_c + i * how.ldc + j] == sum;
+                }
+        CHECK_CASE(h, good, text);
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(ha);
+    free(hb);
+}
+
+static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
+{
+    static const int64_t shapes[][4] = {{64, 64, 64, 1},    {97, 101, 103, 2}, {1, 65, 70, 1},
+                                        {193, 389, 61, 1},  {513, 65, 129, 1}, {80, 70, 5003, 1},
+                                        {192, 96, 2048, 1}, {31, 33, 37, 3}};
+    Ctx *ctx = ctx_new(NULL);
+    char why[512] = "";
+    if (!bf16_open(blas, ctx, thread_counts[POOLS - 1], why)) {
+        CHECK(h, why[0] && !blas->bf16);
+        printf("no products of bf16 operands: %s\n", why);
+        ctx_free(ctx);
+        return;
+    }
+    for (size_t s = 0; s < COUNT_OF(shapes); s++)
+        for (int flags = 0; flags < 4; flags++)
+            test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
+    PlanMatmul unknown = {.bf16 = true, .m = 77, .n = 78, .k = 79, .batch = 1,
+                          .lda = 79, .ldb = 78, .ldc = 78};
+    CHECK(h, !blas_matmul(blas, pools[0], &unknown, NULL, NULL, NULL)); /* nobody prepared it */
+    unknown.accumulate = true;
+    CHECK(h, !blas_prepare(blas, &unknown));
+    bf16_close(blas->bf16);
+    blas->bf16 = NULL;
+    ctx_free(ctx);
 }
 
 /* ---- by expert ---- */
@@ -306,6 +389,7 @@ int main(void)
         blas.scratch = malloc(BLAS_SCRATCH * sizeof *blas.scratch);
         test_products(&h, &blas, pools);
         test_experts(&h, &blas, pools);
+        test_bf16(&h, &blas, pools);
         free(blas.scratch);
         blas_close(&blas);
     }
