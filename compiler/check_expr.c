@@ -150,15 +150,9 @@ static bool flatten(const Value *v, Shape *shape, int depth, double *out, size_t
     return true;
 }
 
-Value to_tensor(Eval *ev, Value v, Span at)
+static Value made_tensor(Eval *ev, Value v, Span at)
 {
-    Graph *g = ev->build ? ev->build->g : NULL;
-    if (v.kind == V_POISON || v.kind == V_TENSOR)
-        return v;
-    if (!g) {
-        err(ev, "E0206", at, "", "a tensor exists only inside a model");
-        return v_poison();
-    }
+    Graph *g = ev->build->g;
     if (v.kind == V_NUM || v.kind == V_BOOL)
         return v_tensor(ir_fill(g, v.num));
     if (v.kind == V_HOST)
@@ -183,6 +177,23 @@ Value to_tensor(Eval *ev, Value v, Span at)
     }
     err(ev, "E0206", at, "", "expected a tensor, got %s", value_kind_name(&v));
     return v_poison();
+}
+
+/* The node of a number says where the number was written, not what was built before it. */
+Value to_tensor(Eval *ev, Value v, Span at)
+{
+    Graph *g = ev->build ? ev->build->g : NULL;
+    if (v.kind == V_POISON || v.kind == V_TENSOR)
+        return v;
+    if (!g) {
+        err(ev, "E0206", at, "", "a tensor exists only inside a model");
+        return v_poison();
+    }
+    Span before = g->span;
+    g->span = at;
+    v = made_tensor(ev, v, at);
+    g->span = before;
+    return v;
 }
 
 /* Nodes of the expression as a tree, up to `most`. */

@@ -85,4 +85,27 @@ small=$(sed 's/.*"bytes_arena":\([0-9]*\).*/\1/' out)
 expect 0 "$VWN" cost $file --json --batch '16 seqs'
 large=$(sed 's/.*"bytes_arena":\([0-9]*\).*/\1/' out)
 [ "$large" -gt "$small" ] || fail "16 sequences take no more memory than 1"
+# the node of a run-time number says where the number stands
+cat > scaled.vwn << 'END'
+edition = 1
+import "std/transformer"
+import "std/connections"
+block scaled(by: float)(x: [.., D]) -> [.., D] {
+  let up = linear(out = D)
+  return up(x) * by
+}
+model scalars {
+  context    = 8
+  width      = 16
+  init       = normal(std = 0.02)
+  out_init   = normal(std = 0.02)
+  pre_norm   = none
+  connection = residual(branch_scale = 1)
+  embed tokens { vocab = 12 }
+  scaled { by = 2 * progress }
+  head lm { norm = none }
+}
+END
+expect 0 "$VWN" ir scaled.vwn
+grep -q '= host i=0 : real \[\]  # scaled.* scaled.vwn:6:18$' out || fail "the number is at another place"
 finish
