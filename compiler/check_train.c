@@ -489,23 +489,6 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     out->val_path = vp && vp->kind == V_STR ? vp->word : NULL;
 }
 
-static void check_vocabulary(Eval *ev, const Model *m, int64_t entries, Span tokenizer)
-{
-    long long last = (long long)entries - 1, rows = (long long)m->table_rows, columns = (long long)m->vocab;
-    Diag *d = NULL;
-    if (rows && rows < entries) {
-        d = err(ev, "E0601", m->table_at, "", "the tokenizer produces ids up to %lld but the embedding has %lld rows", last, rows);
-        d->labels.v[0].text = arena_printf(ev->arena, "ids %lld to %lld have no row", rows, last);
-    } else if (columns && columns < entries) {
-        d = err(ev, "E0601", m->vocab_at, "", "the tokenizer produces ids up to %lld but the head has %lld columns", last, columns);
-        d->labels.v[0].text = arena_printf(ev->arena, "ids %lld to %lld are never predicted", columns, last);
-    }
-    if (!d)
-        return;
-    diag_label(ev->ctx, d, tokenizer, "%lld entries", (long long)entries);
-    diag_help(ev->ctx, d, "write `vocab = %lld`", (long long)entries);
-}
-
 static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Train *t)
 {
     static const struct { const char *name; TokenizerKind kind; } rows[] = {
@@ -522,7 +505,7 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
     if (t->tokenizer.kind == TOKENIZER_FILE)
         t->tokenizer.path = record_field(v->record, "path")->word;
     if (t->tokenizer.kind == TOKENIZER_BYTES)
-        check_vocabulary(ev, m, 256, at);
+        model_check_vocabulary(ev->ctx, m, 256, at);
 }
 
 static void check_dtype(Eval *ev, const Model *m, const Train *t)

@@ -190,6 +190,11 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how);
  * backend (source of randomness: philox_key(seed, path)). */
 void param_init(const Param *p, uint64_t seed, double *out); /* p->elements numbers */
 
+/* How many ids the model can look up and predict; 0: any. */
+int64_t model_ids(const Model *m);
+/* Files E0601, at the table or the head, when a tokenizer of so many entries has more; true: it has not. */
+bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer);
+
 /* ---- cost.c, dead.c: exact counts over Model.graph ---- */
 typedef struct ModelCount {
     int64_t stored, live, dead, active; /* learnable weights; live = stored - dead = `params` */

@@ -229,7 +229,7 @@ static void open_data(Bench *b)
     if (!m || !t || data_is_there(&tr->session, &t->data))
         return; /* train_open says what is missing, or opens the data */
     DataOptions how = {
-        .spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .vocab = m->vocab};
+        .spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = m};
     tr->data = data_synthetic(&tr->session, &how);
     b->synthetic = true;
 }

@@ -295,21 +295,6 @@ static void add_range(Split *s, const Shard *x, int64_t first, int64_t count)
     s->windows += windows;
 }
 
-static void check_vocab(Session *s, const DataOptions *how, const Tokenizer *t)
-{
-    if (!how->vocab || t->size <= how->vocab)
-        return;
-    Span at = how->tokenizer ? how->tokenizer->span : NO_SPAN;
-    Diag *d = diag_error(s->ctx, "E0601", at,
-                         arena_printf(s->arena, "%lld entries", (long long)t->size),
-                         "the tokenizer produces ids up to %lld but the "
-                         "embedding has %lld rows",
-                         (long long)t->size - 1, (long long)how->vocab);
-    int64_t round = t->size > 1024 ? (t->size + 127) / 128 * 128 : t->size;
-    diag_help(s->ctx, d, "write `vocab = %lld`", (long long)round);
-    ctx_raise(s->ctx, ST_INPUT, NULL);
-}
-
 /* Shards of `val_path` are for evaluation; without them the last `val` of all tokens is. */
 static void divide(Data *d, size_t n_train, const DataSpec *spec)
 {
@@ -335,7 +320,7 @@ static void open_splits(Session *s, Data *d, const DataOptions *how)
     Split *both[2] = {&d->train, &d->val};
     for (int i = 0; i < 2; i++) {
         both[i]->context = how->context;
-        both[i]->vocab = how->vocab;
+        both[i]->vocab = model_ids(how->model);
         both[i]->range = NEW_ARRAY(s->arena, Stretch, d->n);
         both[i]->shard = NEW_ARRAY(s->arena, const Shard *, d->n);
         both[i]->name = i ? "validation text" : "training text";
@@ -352,7 +337,9 @@ Data *data_open(Session *s, const DataOptions *how)
         open_tokens(s, d, how, &n_train);
     else
         ctx_raise(s->ctx, ST_INPUT, "the file names no `data`");
-    check_vocab(s, how, d->tokenizer);
+    Span tokenizer = how->tokenizer ? how->tokenizer->span : NO_SPAN;
+    if (!model_check_vocabulary(s->ctx, how->model, d->tokenizer->size, tokenizer))
+        ctx_raise(s->ctx, ST_INPUT, NULL);
     open_splits(s, d, how);
     divide(d, n_train, how->spec);
     return d;
@@ -380,7 +367,8 @@ Data *data_synthetic(Session *s, const DataOptions *how)
     x->path = "synthetic tokens";
     x->tokens = WINDOWS * how->context;
     x->ids = NEW_ARRAY(s->arena, uint32_t, (size_t)x->tokens);
-    uint64_t below = how->vocab > 0 ? (uint64_t)how->vocab : 256;
+    int64_t ids = model_ids(how->model);
+    uint64_t below = ids > 0 ? (uint64_t)ids : 256;
     for (int64_t i = 0; i < x->tokens; i++)
         x->ids[i] = (uint32_t)(mix64((uint64_t)i) % below);
     open_splits(s, d, how);

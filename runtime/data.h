@@ -32,17 +32,18 @@ typedef struct Data {
 
 /* Opens and maps the files; they are closed with the session. Raises ST_ENVIRONMENT with the
  * file and byte offset of what is wrong with them, or files E0601 and raises ST_INPUT when the
- * tokenizer has more ids than `vocab`. `known`: the tokenizer of a checkpoint, or NULL. */
+ * tokenizer has more ids than the model. `known`: the tokenizer of a checkpoint, or NULL. */
 typedef struct DataOptions {
     const DataSpec *spec;
     const TokenizerSpec *tokenizer;
     Tokenizer *known;
-    int64_t context, vocab;
+    const Model *model;
+    int64_t context;
 } DataOptions;
 Data *data_open(Session *s, const DataOptions *how);
 /* Whether the files that `spec` names exist at all. */
 bool data_is_there(Session *s, const DataSpec *spec);
-/* Tokens drawn at random, below `how->vocab`, instead of files: what a step costs does not depend on
+/* Tokens drawn at random, that the model knows, instead of files: what a step costs does not depend on
  * them. They are the same in every run. */
 Data *data_synthetic(Session *s, const DataOptions *how);
 /* Raises ST_ENVIRONMENT when a split has no window. */

@@ -40,7 +40,7 @@ static void take_symbols(Emission *e, ExportOptions *x)
     DataOptions how = {.spec = &t->data,
                        .tokenizer = &t->tokenizer,
                        .context = t->context,
-                       .vocab = e->unit->model->vocab};
+                       .model = e->unit->model};
     Data *d = data_open(&e->session, &how);
     x->symbol = d->tokenizer->code;
     x->n_symbols = d->tokenizer->size;

@@ -39,7 +39,7 @@ static const Split *choose_text(Evaluation *e)
                        .tokenizer = &t->tokenizer,
                        .known = (Tokenizer *)e->source.checkpoint->meta.tokenizer,
                        .context = t->context,
-                       .vocab = e->source.unit->model->vocab};
+                       .model = e->source.unit->model};
     Data *d = data_open(s, &how);
     bool whole = other || e->how->data;
     if (!whole && !d->val.n && !d->val.tokens)

@@ -23,7 +23,7 @@ static Data *open_data(Trainer *tr, const DataSpec *spec, Tokenizer *known)
                        .tokenizer = &t->tokenizer,
                        .known = known,
                        .context = t->context,
-                       .vocab = tr->model->vocab};
+                       .model = tr->model};
     return data_open(&tr->session, &how);
 }
 

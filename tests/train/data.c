@@ -10,7 +10,8 @@ typedef struct Opening {
     DataSpec spec;
     TokenizerSpec tokenizer;
     Tokenizer *known;
-    int64_t context, vocab;
+    Model model;
+    int64_t context;
     Data *data;
     vwn_context *owner;
 } Opening;
@@ -19,7 +20,7 @@ static Status open_body(void *user)
 {
     Opening *o = user;
     session_open(&o->s, o->owner);
-    DataOptions how = {&o->spec, &o->tokenizer, o->known, o->context, o->vocab};
+    DataOptions how = {&o->spec, &o->tokenizer, o->known, &o->model, o->context};
     o->data = data_open(&o->s, &how);
     split_need_window(&o->s, &o->data->train);
     return ST_OK;
@@ -74,7 +75,7 @@ static void order(Tally *t, vwn_context *v, const char *folder)
     const char *path = arena_printf(v->ctx->program, "%s/order.txt", folder);
     write_file(path, text, N);
     Opening o = opening(v, DATA_TEXT_FILE, path, C);
-    o.vocab = 256;
+    o.model.vocab = 256;
     o.spec.val = 0.1;
     CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
     const Split *s = &o.data->train;
@@ -166,7 +167,7 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     write_file(path, text, sizeof text - 1);
     Opening o = opening(v, DATA_TEXT_FILE, path, 4);
     o.tokenizer.kind = TOKENIZER_CHARS;
-    o.vocab = 32;
+    o.model.vocab = 32;
     CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
     Tokenizer *k = o.data->tokenizer;
     CHECK(t, k->size == 12 && o.data->train.tokens == 25);
@@ -196,10 +197,10 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     CHECK(t, split_read(&o.data->train, w, token, label, why) && token[1] == label[0]);
     CHECK(t, token[0] == ids[w.first]);
 
-    o.vocab = 11;
+    o.model.vocab = 11;
     CHECK(t, reopen(&o) == ST_INPUT && diag_errors(v->ctx) == 1);
     CHECK(t, !strcmp(diag_get(v->ctx, 0)->code, "E0601"));
-    o.vocab = 32;
+    o.model.vocab = 32;
     o.known = again;
     write_file(path, "abc abc abz abc", 15);
     CHECK(t, reopen(&o) == ST_ENVIRONMENT && strstr(v->ctx->message, "byte 10"));
@@ -261,7 +262,7 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             o.spec.bits = bits;
             o.spec.llmc_header = header > 0;
             o.spec.val_path = "s_1.bin";
-            o.vocab = 1000;
+            o.model.vocab = 1000;
             CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
             const Split *s = &o.data->train;
             CHECK(t,
@@ -321,7 +322,7 @@ static void bad_shards(Tally *t, vwn_context *v, const char *folder)
 {
     const char *p = arena_printf(v->ctx->program, "%s/one.bin", folder);
     Opening o = opening(v, DATA_TOKEN_FILES, p, 16);
-    o.vocab = 1000;
+    o.model.vocab = 1000;
     o.spec.llmc_header = true;
     put_shard(p, 1024, 16, 100, 101, -1);
     CHECKF(t,
