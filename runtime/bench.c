@@ -117,6 +117,7 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
     k.what = printed                    ? about(a, &plan->kernel[l->kernel])
              : l->kind == LAUNCH_MATMUL ? "matrix product"
                                         : "matrix products by expert";
+    k.bf16 = l->kind == LAUNCH_MATMUL && l->matmul.bf16;
     k.path = l->name ? l->name : "";
     k.source = place(b, l->span);
     k.time.step = NEW_ARRAY(a, double, (size_t)b->steps);
@@ -147,8 +148,9 @@ static void find_bounds(Bench *b, const Watched *w)
     const Plan *plan = program_plan(w->program);
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
-        double bound = fmax(l->bytes / b->peak.copy, l->flops / b->peak.fma);
-        b->kernel.v[w->kernel[i]].bound += (double)w->runs * bound;
+        BenchKernel *k = &b->kernel.v[w->kernel[i]];
+        double bound = fmax(l->bytes / b->peak.copy, l->flops / bench_peak(b, k->bf16));
+        k->bound += (double)w->runs * bound;
         b->bound += (double)w->runs * bound;
     }
 }
@@ -208,7 +210,10 @@ static void measure(Bench *b)
     getrusage(RUSAGE_SELF, &use); /* before the yardsticks take memory of their own */
     b->resident_peak = (uint64_t)use.ru_maxrss << 10;
     char why[512];
-    if (!peak_measure(tr->session.backend, a, &b->peak, why))
+    bool bf16 = false;
+    for (size_t i = 0; i < b->kernel.n; i++)
+        bf16 = bf16 || b->kernel.v[i].bf16;
+    if (!peak_measure(tr->session.backend, a, bf16, &b->peak, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s", why);
     for (size_t i = 0; i < n; i++)
         find_bounds(b, &w[i]);

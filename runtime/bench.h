@@ -25,6 +25,7 @@ typedef struct BenchKernel {
     const char *what;   /* what it computes */
     const char *path;   /* the module of its first launch */
     const char *source; /* "gpt.vwn:25:5", or "" */
+    bool bf16;          /* its operands are */
     int64_t launches;
     double bytes, flops, bound;
     Samples time;
@@ -43,6 +44,12 @@ typedef struct Bench {
     uint64_t arena_bytes, resident_peak;
     double check, plan, kernels, open, first; /* start-up */
 } Bench;
+
+/* What the machine can do of a kernel's operations. */
+static inline double bench_peak(const Bench *b, bool bf16)
+{
+    return bf16 ? b->peak.bf16 : b->peak.fma;
+}
 
 /* ---- bench_compare.c: an earlier object ---- */
 typedef struct Change {

@@ -56,12 +56,14 @@ static void step_lines(Buf *out, const Bench *b)
     buf_count(out, (int64_t)median);
     buf_printf(out,
                "\n  roofline   bound %.2f ms, %.0f %% of the best, %.0f %% of the median\n"
-               "             copy %.1f GB/s over %s%s, multiply-add %.1f GFLOP/s\n",
+               "             copy %.1f GB/s over %s%s, multiply-add %.1f GFLOP/s",
                1e3 * b->bound, 100 * b->bound / b->step.best, 100 * b->bound / b->step.median,
                1e-9 * b->peak.copy, bytes_text(a, (double)b->peak.copy_bytes),
                b->peak.cut ? " (less than four times the cache, for want of memory)" : "",
                1e-9 * b->peak.fma);
-    buf_printf(out, "  memory     arena %s, with all tensors %s; resident at most %s\n",
+    if (b->peak.bf16 > 0)
+        buf_printf(out, ", in bf16 %.1f", 1e-9 * b->peak.bf16);
+    buf_printf(out, "\n  memory     arena %s, with all tensors %s; resident at most %s\n",
                bytes_text(a, (double)b->arena_bytes), bytes_text(a, (double)tr->bytes),
                bytes_text(a, (double)b->resident_peak));
     buf_printf(out,
@@ -98,7 +100,7 @@ static void kernel_row(Table *t, const Bench *b, size_t i, const Comparison *c)
     right(t, "%.0f %%", 100 * bytes / b->peak.copy);
     if (k->flops > 0) {
         right(t, "%.1f", 1e-9 * flops);
-        right(t, "%.0f %%", 100 * flops / b->peak.fma);
+        right(t, "%.0f %%", 100 * flops / bench_peak(b, k->bf16));
     } else {
         right(t, "-");
         right(t, "-");
@@ -189,6 +191,8 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "copy_gb_s", 1e-9 * b->peak.copy);
     json_put_integer(t, "copy_bytes", (int64_t)b->peak.copy_bytes);
     put(t, "fma_gflop_s", 1e-9 * b->peak.fma);
+    if (b->peak.bf16 > 0)
+        put(t, "bf16_gflop_s", 1e-9 * b->peak.bf16);
     json_close(t, '}');
     json_open(t, "step", '{');
     json_put_integer(t, "timed", b->steps);

@@ -82,7 +82,47 @@ static const char fma_text[] =
     "#undef STEP\n"
     "#undef ADD\n";
 
-enum { COPY, FMA };
+/* As above with two multiply-adds a lane: of pairs in bf16 where the processor has them, else
+ * one after the other in float32. Matrix units beside the vectors can be faster still. */
+static const char bf16_text[] =
+    "/* multiplies pairs in bf16 and adds them in float32 */\n"
+    "#ifdef __AVX512F__\n"
+    "#define LANES 16\n"
+    "#elif defined __AVX__\n"
+    "#define LANES 8\n"
+    "#else\n"
+    "#define LANES 4\n"
+    "#endif\n"
+    "typedef float bf16_vec __attribute__((vector_size(4 * LANES)));\n"
+    "#define EACH(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7) f(8) f(9) f(10) f(11)\n"
+    "#define BEGIN(i) bf16_vec x##i = b + i;\n"
+    "#ifdef __AVX512BF16__\n"
+    "#define STEP(i) __asm__(\"vdpbf16ps %2, %1, %0\" : \"+v\"(x##i) : \"v\"(a), \"v\"(b));\n"
+    "#else\n"
+    "#define STEP(i) x##i = x##i * a + b; x##i = x##i * a + b;\n"
+    "#endif\n"
+    "#define ADD(i) sum += x##i;\n"
+    "void vwn_peak_bf16(void *const *p, const __INT64_TYPE__ *n, const double *s,\n"
+    "                   __INT64_TYPE__ lo, __INT64_TYPE__ hi)\n"
+    "{\n"
+    "    bf16_vec a = (bf16_vec){} + (float)s[0], b = (bf16_vec){} + (float)s[1];\n"
+    "    for (__INT64_TYPE__ row = lo; row < hi; row++) {\n"
+    "        EACH(BEGIN)\n"
+    "        for (__INT64_TYPE__ i = 0; i < n[0] / LANES; i++) {\n"
+    "            EACH(STEP)\n"
+    "        }\n"
+    "        bf16_vec sum = (bf16_vec){};\n"
+    "        EACH(ADD)\n"
+    "        ((float *)p[0])[row] = sum[0] + sum[LANES - 1];\n"
+    "    }\n"
+    "}\n"
+    "#undef LANES\n"
+    "#undef EACH\n"
+    "#undef BEGIN\n"
+    "#undef STEP\n"
+    "#undef ADD\n";
+
+enum { COPY, FMA, BF16, YARDSTICKS };
 enum { COPY_ROW = 1 << 16 };                             /* floats: 256 KiB */
 enum { FMA_ROWS = 256, FMA_ROW = 1 << 14, CHAINS = 12 }; /* FMA_ROW floats a chain */
 static const double LONG_ENOUGH = 0.25;                  /* seconds of each measurement */
@@ -211,9 +251,11 @@ static bool measure_copy(Yardstick y, Peak *out)
     return ok;
 }
 
-static bool measure_fma(Yardstick y, Peak *out)
+/* Operations per second of a kernel that does `each` of them for every float of n[0] in a
+ * chain. */
+static bool measure_chains(Yardstick y, uint32_t kernel, double each, double *out)
 {
-    y.kernel = FMA;
+    y.kernel = kernel;
     y.rows = FMA_ROWS;
     y.n[0] = FMA_ROW;
     y.s[0] = 0.5;
@@ -221,24 +263,30 @@ static bool measure_fma(Yardstick y, Peak *out)
     uint64_t bytes = FMA_ROWS * sizeof(float);
     bool ok = y.b->ops->alloc(y.b, bytes, &y.p[0]) == ST_OK;
     double t = ok ? fastest(&y) : -1;
-    out->fma = 2.0 * CHAINS * FMA_ROW * FMA_ROWS / t;
+    *out = each * CHAINS * FMA_ROW * FMA_ROWS / t;
     y.b->ops->free(y.b, y.p[0], bytes);
     return ok && t > 0;
 }
 
-bool peak_measure(Backend *b, Arena *arena, Peak *out, char why[512])
+bool peak_measure(Backend *b, Arena *arena, bool bf16, Peak *out, char why[512])
 {
+    static const struct {
+        const char *name, *text;
+        size_t length;
+    } kernels[YARDSTICKS] = {
+        [COPY] = {"vwn_peak_copy", copy_text, sizeof copy_text - 1},
+        [FMA] = {"vwn_peak_fma", fma_text, sizeof fma_text - 1},
+        [BF16] = {"vwn_peak_bf16", bf16_text, sizeof bf16_text - 1},
+    };
     *out = (Peak){0};
     Plan *plan = NEW(arena, Plan);
     plan->prelude = "";
-    plan->n_kernel = 2;
-    plan->kernel = NEW_ARRAY(arena, PlanKernel, 2);
-    plan->kernel[COPY] = (PlanKernel){.name = name_str(b->ctx, "vwn_peak_copy"),
-                                      .text = copy_text,
-                                      .length = sizeof copy_text - 1};
-    plan->kernel[FMA] = (PlanKernel){.name = name_str(b->ctx, "vwn_peak_fma"),
-                                     .text = fma_text,
-                                     .length = sizeof fma_text - 1};
+    plan->n_kernel = bf16 ? YARDSTICKS : BF16;
+    plan->kernel = NEW_ARRAY(arena, PlanKernel, YARDSTICKS);
+    for (size_t i = 0; i < plan->n_kernel; i++)
+        plan->kernel[i] = (PlanKernel){.name = name_str(b->ctx, kernels[i].name),
+                                       .text = kernels[i].text,
+                                       .length = kernels[i].length};
     BuildReport report = {0};
     Yardstick y = {.b = b};
     b->why[0] = 0;
@@ -246,7 +294,8 @@ bool peak_measure(Backend *b, Arena *arena, Peak *out, char why[512])
         snprintf(why, 512, "%s", report.why);
         return false;
     }
-    bool ok = measure_copy(y, out) && measure_fma(y, out);
+    bool ok = measure_copy(y, out) && measure_chains(y, FMA, 2, &out->fma) &&
+              (!bf16 || measure_chains(y, BF16, 4, &out->bf16));
     b->ops->drop(b, y.module);
     if (!ok)
         snprintf(why, 512, "%s", b->why);

@@ -160,12 +160,14 @@ typedef struct vwn_bench_options {
  * the lower quartile of the steps lies above the best, as a share):
  *   schema, v, vwn, build, file, model, weights, batch, micro_batch, context, tokens_per_step,
  *   precision (as written), data ("file" or "synthetic"), threads, cpu, backend
- *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s}
+ *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s,
+ *            bf16_gflop_s (where a product has bf16 operands)}
  *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel),
  *            times_ms [each]}
  *   tokens_s {best, median}
  *   roofline {bound_ms, share_best, share_median}: bound = sum over launches of
- *            max(compulsory bytes / copy_gb_s, flops / fma_gflop_s); share = bound / step
+ *            max(compulsory bytes / copy_gb_s, flops / fma_gflop_s or bf16_gflop_s);
+ *            share = bound / step
  *   memory   {arena_bytes, tensor_bytes, resident_peak_bytes}
  *   startup  {check_ms, plan_ms, kernels_ms, open_ms (data, device, weights), first_step_ms,
  *            total_ms, kernels, cached, compiled}

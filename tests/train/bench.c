@@ -214,6 +214,32 @@ static void check_against(Tally *t, Arena *a, const char *old, Result *r)
     CHECK(t, strstr(r->s, "against    old.json: best step was") != NULL);
 }
 
+/* A wider model in bf16: products of bf16 operands are held against a yardstick of their own.
+ */
+static void check_bf16(Tally *t, Arena *a, Result *r)
+{
+    char why[512];
+    const char *text = with(a, model_text, "context = 16", "context = 64");
+    text = with(a, text, "width = 32\n", "width = 64\n");
+    text = with(a, text, "width = 32 }", "width = 64 }");
+    text = with(a, text, "hidden = 48", "hidden = 64");
+    const char *set = "train.precision=mixed(compute = bf16, master = fp32)";
+    CHECKF(t, measure(text, set, true, NULL, r, why) == VWN_OK, "%s%s", why, r->s);
+    const Json *j = parsed(a, r), *list = j ? json_get(j, "kernels") : NULL;
+    size_t products = 0;
+    double bf16 = at(j, "machine", "bf16_gflop_s");
+    for (const Json *k = list ? list->first : NULL; k; k = k->next) {
+        if (!strstr(json_string(k, "name"), ", bf16"))
+            continue;
+        products++;
+        CHECK(t, at(k, "", "bound_ms") >= 1e-6 * (1 - 1e-4) * at(k, "", "flops") / bf16);
+    }
+    /* r->notes: the random tokens, and what this machine does instead of bf16 */
+    CHECKF(t, r->notes == (products ? 1 : 2), "%zu products in bf16, %d notes", products,
+           r->notes);
+    CHECK(t, (products > 0) == (bf16 > 0));
+}
+
 static void check_refusals(Tally *t, Arena *a, const char *old, Result *r)
 {
     const struct {
@@ -261,6 +287,7 @@ int main(void)
         check_head(&t, j);
         check_kernels(&t, j);
         check_against(&t, ctx->program, old, r);
+        check_bf16(&t, ctx->program, r);
         check_refusals(&t, ctx->program, old, r);
     }
     CHECK(&t, !file_exists("runs"));
