@@ -7,8 +7,10 @@
 static int run_eval(Call *call)
 {
     int status;
-    vwn_eval_options how = {
-        .source = call->operand[0], .data = call_flag(call, "--data"), .json = call->json};
+    vwn_eval_options how = {.source = call->operand[0],
+                            .data = call_flag(call, "--data"),
+                            .last = call_flag(call, "--last") != NULL,
+                            .json = call->json};
     if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches))
         return VWN_USAGE;
     if (!call_open(call, &status))
@@ -35,6 +37,7 @@ static int run_sample(Call *call)
                               .tokens = 200,
                               .temperature = 0.8,
                               .top_p = 0.95,
+                              .last = call_flag(call, "--last") != NULL,
                               .json = call->json};
     int64_t seed = 1;
     if (!how.prompt)
@@ -60,6 +63,7 @@ static int run_sample(Call *call)
 static const Flag eval_flags[] = {
     {"--data", "PATH", "other data of the same kind (else the run's validation split)"},
     {"--batches", "N", "how many batches (else as the file says)"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
 const Verb verb_eval = {
     .name = "eval",
@@ -68,7 +72,7 @@ const Verb verb_eval = {
     .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
                 {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
     .flag = eval_flags,
-    .n_flags = 2,
+    .n_flags = 3,
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,
@@ -80,6 +84,7 @@ static const Flag sample_flags[] = {
     {"--temperature", "X", "0 takes the most likely token; above 1 is wilder (else 0.8)"},
     {"--top-p", "X", "choose among the likeliest tokens that hold this share (else 0.95)"},
     {"--seed", "N", "of the random choices (else 1)"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
 const Verb verb_sample = {
     .name = "sample",
@@ -88,7 +93,7 @@ const Verb verb_sample = {
     .example = {{"vwn sample runs/nano --prompt 'In the beginning'", "200 tokens"},
                 {"vwn sample runs/nano --temperature 0 --tokens 50", "the likeliest text"}},
     .flag = sample_flags,
-    .n_flags = 5,
+    .n_flags = 6,
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,

@@ -109,7 +109,7 @@ static void inner_nodes(Eval *ev, const Ast *items)
         {"fill", "entry, exit, inner, norms, layers"},
         {"old", "lr_scale, warmup"},
         {"new", "lr_scale, warmup"},
-        {"train", "data, tokenizer, batch, length, seed, precision, clip, micro_batch, recompute, optimizer, eval, checkpoint, log"}};
+        {"train", "data, tokenizer, batch, length, seed, precision, clip, average, micro_batch, recompute, optimizer, eval, checkpoint, log"}};
     for (uint32_t i = 0; items && i < items->n; i++)
         for (size_t k = 0; items->kid[i]->kind == AST_NODE && k < COUNT_OF(rows); k++)
             if (!strcmp(items->kid[i]->kid[0]->name, rows[k].node))

@@ -617,6 +617,7 @@ static const Prim general[] = {
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
     {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},
     {"mixed", "compute: word, master: word", prim_spec, "precision: products in `compute`, weights in `master`", 0, false},
+    {"ema", "decay: any", prim_spec, "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
     {"cosine", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec, "schedule: linear warm-up, then half a cosine to floor", 0, false},
     {"power", "peak: any, exponent: float, scale: any = none, warmup: any = 0", prim_spec, "schedule: min(peak, scale * tokens^exponent) after warm-up", 0, false},
     {"wsd", "peak: any, warmup: any = 0, decay: any, floor: any = 0, total: any = none", prim_spec, "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},

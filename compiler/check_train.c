@@ -639,6 +639,27 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
                                             : COMPUTE_FP32;
 }
 
+/* `average = ema(decay = 0.999)`: the decay may be an expression of the run. */
+static void train_average(Eval *ev, const Value *v, Span at, Train *t)
+{
+    double x;
+    if (v->kind == V_NONE || v->kind == V_POISON)
+        return;
+    if (v->kind != V_SPEC || strcmp(v->record->name, "ema")) {
+        Diag *d = err(ev, "E0206", at, "", "`average` must be ema(...) or none");
+        diag_help(ev->ctx, d, "for example `average = ema(decay = 0.999)`");
+        return;
+    }
+    const Field *f = &v->record->field[0];
+    const HostExpr *e = f->value->kind == V_POISON ? NULL : to_host(ev, f->value);
+    if (!e && f->value->kind != V_POISON)
+        err(ev, "E0206", f->span, "", "`decay` must be a number");
+    else if (e && host_is_const(e, &x) && !(x >= 0 && x < 1))
+        err(ev, "E0208", f->span, "", "`decay` must be in [0, 1): the share of the average that stays");
+    t->average = e;
+    t->average_span = f->span;
+}
+
 static void train_seed(Attrs *a, const TrainAttr *seed, Train *t)
 {
     double x = 0;
@@ -705,12 +726,16 @@ Train *build_train(Eval *ev, File *f, Model *m)
         train_precision(ev, &v, precision->expr->span, t);
     }
     t->clip = attr_number(&a, "clip", 0);
+    const TrainAttr *average = attrs_get(&a, "average");
+    v = attr_value(&a, average);
+    if (average)
+        train_average(ev, &v, average->expr->span, t);
     const TrainAttr *re = attrs_get(&a, "recompute");
     if (re && !lint_allowed(f, "recompute_unused")) {
         Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
         diag_help(ev->ctx, d, "results are the same; `vwn cost` shows the memory it takes");
     }
-    attrs_close(&a, "data, tokenizer, batch, length, seed, precision, clip, micro_batch, recompute");
+    attrs_close(&a, "data, tokenizer, batch, length, seed, precision, clip, average, micro_batch, recompute");
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);
     check_eval_data(ev, it->kid[2], t);

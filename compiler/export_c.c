@@ -84,7 +84,8 @@ static void add_programs(Export *x)
     const Model *m = x->how->unit->model;
     const Train *t = x->how->train;
     Arena *a = x->arena;
-    add_program(x, "eval", "the losses of a batch", step_evaluate(m, a));
+    add_program(x, "eval", "the losses of a batch",
+                step_held_out(m, x->how->unit->train, a));
     if (!t)
         return;
     add_program(x, "train", "losses, and their gradients written",
@@ -193,6 +194,8 @@ static void write_training(Buf *b, const Export *x)
     if (program_named(x, "accumulate"))
         buf_puts(b, "    .accumulate = &accumulate_program,\n");
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
+    if (t->average)
+        buf_puts(b, "    .decay = decay_of_average,\n");
     buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n",
                own ? 0 : t->eval_every, t->length_steps < 0 ? -1 : t->length_steps);
     buf_puts(b, "    .epochs = ");
@@ -255,6 +258,10 @@ static void write_plan(Buf *b, const Export *x)
     buf_puts(b, "/* ---- the model ---- */\n\n");
     if (x->how->train) {
         export_formula(b, x, "learning_rate", x->how->train->optimizer.lr);
+        buf_putc(b, '\n');
+    }
+    if (x->how->train && x->how->train->average) {
+        export_formula(b, x, "decay_of_average", x->how->train->average);
         buf_putc(b, '\n');
     }
     write_model(b, x);

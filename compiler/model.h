@@ -118,6 +118,8 @@ typedef struct Train {
     Compute compute;
     double clip;          /* global gradient norm; 0 = none */
     Optimizer optimizer;
+    const HostExpr *average; /* decay of the average of the weights; NULL: no average */
+    Span average_span;
     int64_t eval_every, eval_batches; /* 0 = no eval node */
     DataSpec eval_data;   /* kind DATA_NONE: the validation split of `data` */
     int64_t checkpoint_every, checkpoint_keep;
@@ -220,12 +222,16 @@ Graph *step_forward(const Model *m, const Train *t, Arena *arena);
 void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fresh);
 /* Clipping and optimizer: reads EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE.
  * Host results: "grad_norm" (before clipping). The learning rate is a host scalar. State tensors are
- * "<path>:m", "<path>:v" (adamw, zeros at first) and a step count HV_STEP-based bias correction. */
+ * "<path>:m", "<path>:v" (adamw, zeros at first) and a step count HV_STEP-based bias correction; with
+ * Train.average also "<path>:average", at first the initial weights. */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
 /* Losses without gradients and without dropout: "loss", "loss.NAME". */
 Graph *step_evaluate(const Model *m, Arena *arena);
+/* What evaluations of a run measure: step_evaluate, of the averages of the weights where `t` (NULL: no
+ * training) keeps them. */
+Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
 /* Output "logits" only, without dropout. */
 Graph *step_predict(const Model *m, Arena *arena);
 

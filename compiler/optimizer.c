@@ -1,4 +1,4 @@
-/* optimizer.c - clipping, AdamW and SGD as graph nodes.
+/* optimizer.c - clipping, AdamW, SGD and the average of the weights as graph nodes.
  *
  * In:  gradients, weights and moments as external tensors.   Out: the new ones, stored.
  * The one idea: an optimizer is arithmetic like any other. The learning rate and the bias
@@ -30,6 +30,11 @@ int optimizer_states(const Optimizer *o)
     return constant_of(o, "momentum", 0) != 0 ? 1 : 0;
 }
 
+Name average_name(Ctx *ctx, const Param *p)
+{
+    return name_printf(ctx, "%s:average", p->path);
+}
+
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
@@ -38,6 +43,7 @@ typedef struct Update {
     Val factor;           /* of clipping, 0 = none */
     Val finite;           /* mask: the gradient's norm is a number */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
+    Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
 } Update;
 
 typedef struct Slot { /* one parameter */
@@ -61,9 +67,25 @@ static Val state(const Update *u, const Slot *s, const char *which, Name *name)
     return ir_ext(u->g, EXT_STATE, *name, DT_REAL, &s->p->shape);
 }
 
-static void store(const Update *u, Val now, Val old, ExtKind kind, Name name)
+static Val store(const Update *u, Val now, Val old, ExtKind kind, Name name)
 {
-    ir_store(u->g, ir_where(u->g, u->finite, now, old), kind, name);
+    Val kept = ir_where(u->g, u->finite, now, old);
+    ir_store(u->g, kept, kind, name);
+    return kept;
+}
+
+/* The new weight, and its average: a <- decay a + (1 - decay) w. */
+static void store_weight(const Update *u, const Slot *s, Val now)
+{
+    Graph *g = u->g;
+    Val w = store(u, now, s->w, EXT_PARAM, s->p->path);
+    if (!u->fresh)
+        return;
+    Name name = average_name(g->ctx, s->p);
+    Val before = ir_ext(g, EXT_STATE, name, DT_REAL, &s->p->shape);
+    Val kept = mul(g, before, u->old), added = mul(g, w, u->fresh);
+    Val average = add(g, kept, added);
+    store(u, average, before, EXT_STATE, name);
 }
 
 /* AdamW: decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2):
@@ -82,7 +104,7 @@ static void update_adamw(const Update *u, const Slot *s)
     Val step = ir_binary(g, OP_DIV, mul(g, m1, u->unbias1), add(g, root, ir_fill(g, eps)));
     if (s->decay != 0)
         step = add(g, step, ir_scale(g, s->w, s->decay));
-    store(u, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)), s->w, EXT_PARAM, s->p->path);
+    store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
     store(u, m1, m0, EXT_STATE, m_name);
     store(u, v1, v0, EXT_STATE, v_name);
 }
@@ -105,7 +127,7 @@ static void update_sgd(const Update *u, const Slot *s)
                                                      : b1;
         store(u, b1, b0, EXT_STATE, name);
     }
-    store(u, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)), s->w, EXT_PARAM, s->p->path);
+    store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
 }
 
 /* ---- what all parameters share ---- */
@@ -163,6 +185,11 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
     u.rate = ir_host(g, o->lr);
+    if (t->average) {
+        const HostExpr *one = host_const(g->arena, 1);
+        u.old = ir_host(g, t->average);
+        u.fresh = ir_host(g, host_op(g->arena, HO_SUB, one, t->average, NULL));
+    }
     if (adamw) {
         u.unbias1 = unbias(g, constant_of(o, "beta1", 0.9));
         u.unbias2 = unbias(g, constant_of(o, "beta2", 0.999));

@@ -14,5 +14,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t);
 
 /* The optimizer states of one parameter, for memory counts: 0, 1 or 2 tensors of its shape. */
 int optimizer_states(const Optimizer *o);
+/* The EXT_STATE tensor that holds the average of a trained parameter. */
+Name average_name(Ctx *ctx, const Param *p);
 
 #endif

@@ -15,7 +15,7 @@ typedef enum ReportBy { BY_SUMMARY, BY_LAYER, BY_NODE, BY_GROUP, BY_TENSOR } Rep
 /* Bytes that training needs as planned; the runtime knows them. */
 typedef struct ReportMemory {
     int64_t batch_seqs;
-    uint64_t weights, buffers, gradients, optimizer, inputs, arena, program, total;
+    uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
     bool training; /* false: the file does not train; one forward pass was planned */
 } ReportMemory;
 

@@ -90,6 +90,9 @@ static void add_memory(Lines *l, const ReportMemory *b)
             "4 x stored, without frozen tensors");
         add(l, "bytes_optimizer", "optimizer", (double)b->optimizer, IN_BYTES,
             "its state tensors: two moments per weight for adamw");
+        if (b->average)
+            add(l, "bytes_average", "average", (double)b->average, IN_BYTES,
+                "4 x stored, without frozen tensors: `average` of `train`");
     }
     add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES, "tokens and labels");
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,

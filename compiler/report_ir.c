@@ -95,7 +95,7 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
     if (!program)
         program = u->train ? "train" : "predict";
     if (strcmp(program, "eval") == 0)
-        return step_evaluate(m, arena);
+        return step_held_out(m, u->train, arena);
     if (strcmp(program, "predict") == 0)
         return step_predict(m, arena);
     if (!u->train)

@@ -322,6 +322,8 @@ static void put_train_defaults(Printer *p, Buf *out, const Ast *it)
                     arena_printf(p->arena, "%lld seqs", (long long)t->micro_seqs), from);
         if (!is_given_here(p, items, "clip"))
             put_set(out, "clip", clip.s, from);
+        if (!is_given_here(p, items, "average"))
+            put_set(out, "average", "none", from);
         if (!holds(items, "log"))
             buf_printf(out, "log { every = %lld steps }  # %s\n", (long long)t->log_every,
                        from);

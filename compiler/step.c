@@ -20,9 +20,18 @@ static bool is_dropout_mask(const Node *n)
     return n->op == OP_STOP && n->a.site && !strcmp(n->a.site, "dropout");
 }
 
-static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool dropout)
+/* How a copy differs from the model: without dropout; with other tensors for its parameters. */
+typedef struct Change {
+    bool dropout;
+    const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
+} Change;
+
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const Change *change)
 {
     const Node *n = node_at(from, v);
+    bool dropout = change->dropout;
+    if (change->state && change->state[v])
+        return ir_ext(g, EXT_STATE, change->state[v], DT_REAL, &n->shape);
     if (!dropout && is_dropout_mask(n))
         return ir_broadcast(g, ir_fill(g, 1.0), &n->shape);
     Val copy = ir_copy(g, from, v, map);
@@ -46,8 +55,8 @@ static bool *needed_by(const Model *m, Arena *arena, const Val *root, size_t n)
 
 /* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and
  * names are kept. */
-static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val *root,
-                           size_t n, Val **map)
+static Graph *copy_forward(const Model *m, Arena *arena, const Change *change,
+                           const Val *root, size_t n, Val **map)
 {
     const Graph *from = m->graph;
     Graph *g = graph_new(from->ctx, arena);
@@ -59,7 +68,7 @@ static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val
         const Node *node = node_at(from, v);
         g->span = node->span;
         g->name = node->name;
-        (*map)[v] = copy_node(g, from, v, *map, dropout);
+        (*map)[v] = copy_node(g, from, v, *map, change);
     }
     g->span = NO_SPAN;
     g->name = NULL;
@@ -67,12 +76,12 @@ static Graph *copy_forward(const Model *m, Arena *arena, bool dropout, const Val
 }
 
 /* The part of the model that its losses and metrics need. */
-static Graph *copy_losses(const Model *m, Arena *arena, bool dropout, Val **map)
+static Graph *copy_losses(const Model *m, Arena *arena, const Change *change, Val **map)
 {
     Val *root = NEW_ARRAY(arena, Val, m->loss.n + 1);
     for (size_t i = 0; i < m->loss.n; i++)
         root[i] = m->loss.v[i].value;
-    return copy_forward(m, arena, dropout, root, m->loss.n, map);
+    return copy_forward(m, arena, change, root, m->loss.n, map);
 }
 
 /* ---- losses ---- */
@@ -181,7 +190,7 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
 static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, true, &map);
+    Graph *g = copy_losses(m, arena, &(Change){.dropout = true}, &map);
     Val loss = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
@@ -221,13 +230,29 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
     return g;
 }
 
-Graph *step_evaluate(const Model *m, Arena *arena)
+static Graph *evaluate_with(const Model *m, const Name *state, Arena *arena)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, false, &map);
+    Graph *g = copy_losses(m, arena, &(Change){.state = state}, &map);
     if (!emit_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
+}
+
+Graph *step_evaluate(const Model *m, Arena *arena)
+{
+    return evaluate_with(m, NULL, arena);
+}
+
+Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
+{
+    if (!t || !t->average)
+        return step_evaluate(m, arena);
+    Name *state = NEW_ARRAY(arena, Name, m->graph->node.n + 1);
+    for (size_t i = 0; i < m->param.n; i++)
+        if (param_is_trained(m, t, i))
+            state[m->param.v[i].value] = average_name(m->graph->ctx, &m->param.v[i]);
+    return evaluate_with(m, state, arena);
 }
 
 Graph *step_predict(const Model *m, Arena *arena)
@@ -237,7 +262,7 @@ Graph *step_predict(const Model *m, Arena *arena)
         if (strcmp(out->name, "logits"))
             continue;
         Val *map;
-        Graph *g = copy_forward(m, arena, false, &out->value, 1, &map);
+        Graph *g = copy_forward(m, arena, &(Change){0}, &out->value, 1, &map);
         ir_output(g, out->name, map[out->value]);
         return g;
     }

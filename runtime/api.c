@@ -340,6 +340,7 @@ static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
                            .buffers = n.buffers,
                            .gradients = n.gradients,
                            .optimizer = n.optimizer,
+                           .average = n.average,
                            .inputs = n.inputs,
                            .arena = n.arena,
                            .program = n.program,

@@ -33,7 +33,7 @@ static StoreEntry *entry_of(const Session *s, const Param *p)
     return store_find(s->store, p->buffer ? EXT_BUFFER : EXT_PARAM, p->path);
 }
 
-static const char *const state_names[] = {"m", "v"};
+static const char *const state_names[] = {"m", "v", "average"};
 
 static StoreEntry *state_of(const Session *s, const Param *p, size_t which)
 {
@@ -299,13 +299,14 @@ static void print_extents(char *out, size_t cap, uint8_t rank, const int64_t *d)
         snprintf(out + n, cap - n, "]");
 }
 
-static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *piece,
-                        char why[WHY])
+/* Copies the tensor `name` of the file into `e`. */
+static bool load_tensor(Session *s, const Checkpoint *c, Name name, StoreEntry *e,
+                        double *piece, char why[WHY])
 {
-    const SafeTensor *t = safe_find(&c->file, e->name);
+    const SafeTensor *t = safe_find(&c->file, name);
     if (!t) {
         snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path,
-                 e->name);
+                 name);
         return false;
     }
     if (t->rank != e->rank || memcmp(t->d, e->d, e->rank * sizeof *e->d)) {
@@ -314,7 +315,7 @@ static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *
         print_extents(here, sizeof here, e->rank, e->d);
         snprintf(why, WHY,
                  "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s",
-                 c->file.path, (unsigned long long)t->begin, e->name, there, here);
+                 c->file.path, (unsigned long long)t->begin, name, there, here);
         return false;
     }
     for (int64_t at = 0; at < e->elements; at += PIECE) {
@@ -331,13 +332,34 @@ static bool load_tensor(Session *s, const Checkpoint *c, StoreEntry *e, double *
 
 static bool is_state(const char *name)
 {
-    size_t n = strlen(name);
-    return n > 2 && name[n - 2] == ':' && (name[n - 1] == 'm' || name[n - 1] == 'v');
+    const char *which = strrchr(name, ':');
+    for (size_t k = 0; which && k < COUNT_OF(state_names); k++)
+        if (!strcmp(which + 1, state_names[k]))
+            return true;
+    return false;
 }
 
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states,
+/* The tensor of the file that a parameter gets: its average where that is wanted and there. */
+static Name source_of(Session *s, const Checkpoint *c, const StoreEntry *e, CheckpointPart part)
+{
+    Name average = name_printf(s->ctx, "%s:average", e->name);
+    return part == CHECKPOINT_AVERAGE && safe_find(&c->file, average) ? average : e->name;
+}
+
+bool checkpoint_has_average(const Checkpoint *c)
+{
+    for (size_t i = 0; i < c->file.n; i++) {
+        const char *which = strrchr(c->file.tensor[i].name, ':');
+        if (which && !strcmp(which, ":average"))
+            return true;
+    }
+    return false;
+}
+
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
                      char why[WHY])
 {
+    bool states = part == CHECKPOINT_ALL;
     ArenaMark mark = arena_mark(s->arena);
     double *piece = NEW_ARRAY(s->arena, double, PIECE);
     Entries entries = {0};
@@ -357,7 +379,7 @@ bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool state
     }
     for (size_t i = 0; ok && i < entries.n; i++)
         if (states || entries.v[i]->kind != EXT_STATE)
-            ok = load_tensor(s, c, entries.v[i], piece, why);
+            ok = load_tensor(s, c, source_of(s, c, entries.v[i], part), entries.v[i], piece, why);
     arena_reset(s->arena, mark);
     return ok;
 }

@@ -47,10 +47,17 @@ typedef struct Checkpoint {
     RunMeta meta;
 } Checkpoint;
 bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY]);
-/* Copies weights and buffers, and optimizer states if wanted, into the store, where they must
- * have their place. False with `why` when a tensor is missing, unknown or of another shape. */
-bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, bool states,
+typedef enum CheckpointPart {
+    CHECKPOINT_ALL,     /* weights, buffers and states: to go on with training */
+    CHECKPOINT_WEIGHTS, /* weights of the last step, and buffers */
+    CHECKPOINT_AVERAGE  /* the same, but averages in the place of weights that have one */
+} CheckpointPart;
+/* Copies a part into the store, where it must have its place. False with `why` when a tensor is
+ * missing, unknown or of another shape. */
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
                      char why[WHY]);
+/* Whether the run kept averages of its weights. */
+bool checkpoint_has_average(const Checkpoint *c);
 /* Whether its numbers are of the type that this session computes in (else resuming is not
  * exact). */
 bool checkpoint_is_exact(const Session *s, const Checkpoint *c);

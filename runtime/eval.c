@@ -18,6 +18,7 @@ typedef struct Evaluation {
     Program *program;
     double *mean;
     int64_t windows, tokens;
+    bool averaged; /* the weights are averages over steps */
     int64_t epoch; /* windows of an epoch of the training data; 0: that data is not open */
 } Evaluation;
 
@@ -93,6 +94,7 @@ static void report(Evaluation *e)
     }
     json_put_integer(&t, "windows", e->windows);
     json_put_integer(&t, "tokens", e->tokens);
+    json_put_string(&t, "weights", e->averaged ? "average" : "last");
     json_close(&t, '}');
     if (e->how->json && !t.full) {
         memory[t.n] = '\n';
@@ -101,8 +103,9 @@ static void report(Evaluation *e)
     }
     buf_puts(&b, "on               ");
     buf_count(&b, e->tokens);
-    buf_printf(&b, " tokens, after step %lld\n",
-               (long long)e->source.checkpoint->progress.step);
+    buf_printf(&b, " tokens, after step %lld%s\n",
+               (long long)e->source.checkpoint->progress.step,
+               e->averaged ? ", with the average of the weights" : "");
     write_text(e->out, b.s, b.n);
 }
 
@@ -128,7 +131,7 @@ static Status eval_body(void *user)
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
     session_warn(s, built.note);
     Feed feed = feed_open(s, batch, t->context);
-    source_load(s, &e->source);
+    e->averaged = source_load(s, &e->source, e->how->last);
     const Progress *p = &e->source.checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
     if (t->length_steps < 0 && e->epoch)

@@ -135,7 +135,7 @@ static void open_program(Sampling *x)
     BuildReport built = {0};
     x->program = session_program(s, predict_one(x), &how, &built);
     session_warn(s, built.note);
-    source_load(s, &x->source);
+    source_load(s, &x->source, x->how->last);
     x->tokens = input(x, "tokens");
     x->position = input(x, "position");
     for (size_t i = 0; i < store_count(s->store); i++) {

@@ -168,10 +168,13 @@ void session_init_params(Session *s, const Model *m, uint64_t seed)
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
         StoreEntry *e = store_find(s->store, kind_of(p), p->path);
+        StoreEntry *average = store_find(s->store, EXT_STATE, average_name(s->ctx, p));
         for (int64_t at = 0; at < p->elements; at += PIECE) {
             int64_t n = p->elements - at < PIECE ? p->elements - at : PIECE;
             param_init_range(p, seed, at, n, v);
             session_store_ok(s, store_put_f64(s->store, e, at, n, v));
+            if (average)
+                session_store_ok(s, store_put_f64(s->store, average, at, n, v));
         }
     }
     arena_reset(s->arena, mark);
@@ -189,7 +192,7 @@ static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, in
     Graph *g = which == 0   ? step_gradient(m, t, true, a)
                : which == 1 ? step_gradient(m, t, false, a)
                : which == 2 ? step_update(m, t, a)
-               : which == 3 ? step_evaluate(m, a)
+               : which == 3 ? step_held_out(m, t, a)
                             : step_predict(m, a);
     PlanOptions how = {.B = batch, .T = t ? t->context : m->context};
     how.bf16 = t && t->compute == COMPUTE_BF16;
@@ -220,6 +223,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
         if (train && param_is_trained(m, train, i)) {
             n.gradients += bytes;
             n.optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer);
+            n.average += train->average ? bytes : 0;
         }
     }
     n.inputs = (train ? 2 : 1) * 8 * (uint64_t)batch * (uint64_t)t.context;
@@ -235,7 +239,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     }
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
     n.program += ctx->bytes + LIBRARIES;
-    n.total =
-        n.weights + n.buffers + n.gradients + n.optimizer + n.inputs + n.arena + n.program;
+    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
+              n.arena + n.program;
     return n;
 }

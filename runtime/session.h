@@ -88,7 +88,7 @@ bool session_bf16(const Session *s, const Train *t);
 
 /* Puts parameters and buffers of the model into the store, without values. */
 void session_add_params(Session *s, const Model *m);
-/* Draws every initial value under `seed`. Buffers too. */
+/* Draws every initial value under `seed`. Buffers too; averages of weights begin with the same. */
 void session_init_params(Session *s, const Model *m, uint64_t seed);
 
 /* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per
@@ -97,7 +97,7 @@ void session_init_params(Session *s, const Model *m, uint64_t seed);
  * the largest arena of the programs, which share one; `program` what the compiler keeps and the
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {
-    uint64_t weights, buffers, gradients, optimizer, inputs, arena, program, total;
+    uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
 } MemoryNeed;
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 

@@ -86,11 +86,13 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
     return source;
 }
 
-void source_load(Session *s, const Source *source)
+bool source_load(Session *s, const Source *source, bool last)
 {
     char why[WHY];
-    if (!checkpoint_load(s, source->unit->model, source->checkpoint, false, why))
+    CheckpointPart part = last ? CHECKPOINT_WEIGHTS : CHECKPOINT_AVERAGE;
+    if (!checkpoint_load(s, source->unit->model, source->checkpoint, part, why))
         ctx_raise(s->ctx, ST_INPUT, "%s", why);
+    return !last && checkpoint_has_average(source->checkpoint);
 }
 
 void write_text(const vwn_writer *out, const char *text, size_t n)

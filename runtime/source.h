@@ -14,8 +14,9 @@ typedef struct Source {
  * file. Raises ST_USAGE or ST_ENVIRONMENT when there is none, ST_INPUT when its text does not
  * check. */
 Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks);
-/* Copies weights and buffers into the store, after the programs were built. */
-void source_load(Session *s, const Source *source);
+/* Copies weights and buffers into the store, after the programs were built: the averages of
+ * weights that the run kept, unless `last`. Whether they are averages. */
+bool source_load(Session *s, const Source *source, bool last);
 
 /* A dry line of text through a writer. */
 void write_text(const vwn_writer *out, const char *s, size_t n);

@@ -101,45 +101,71 @@ static void list_values(Buf *out, const HostExpr *e, const double *vars, bool se
     list_values(out, e->c, vars, seen);
 }
 
-/* The learning rate of a step under tr->vars. One that is no rate is said at its place in the file,
- * before anything is applied. */
-double train_rate(Trainer *tr, int64_t step)
+/* A number that the file gives as an expression of the run. */
+typedef struct Running {
+    const HostExpr *e;
+    Span span;
+    const char *what, *range;
+    double most;
+} Running;
+
+/* Its value in a step under tr->vars. One out of range is said at its place in the file, before
+ * anything is applied. */
+static double value_of(Trainer *tr, const Running *r, int64_t step)
 {
-    const Optimizer *o = &tr->train->optimizer;
     Arena *a = tr->session.arena;
-    double rate = host_eval(o->lr, tr->vars);
-    if (isfinite(rate) && rate >= 0)
-        return rate;
+    double x = host_eval(r->e, tr->vars);
+    if (isfinite(x) && x >= 0 && x <= r->most)
+        return x;
     Buf value = buf_new(a), text = buf_new(a), read = buf_new(a);
-    host_print_number(&value, rate);
-    list_values(&read, o->lr, tr->vars, (bool[HV_COUNT]){false});
-    if (o->lr_span.file) {
+    host_print_number(&value, x);
+    list_values(&read, r->e, tr->vars, (bool[HV_COUNT]){false});
+    if (r->span.file) {
         size_t n;
-        const char *file = source_text(tr->ctx, o->lr_span.file, &n);
-        buf_put(&text, file + o->lr_span.lo, o->lr_span.hi - o->lr_span.lo);
+        const char *file = source_text(tr->ctx, r->span.file, &n);
+        buf_put(&text, file + r->span.lo, r->span.hi - r->span.lo);
     } else {
-        host_print(&text, o->lr);
+        host_print(&text, r->e);
     }
-    Diag *d = diag_error(tr->ctx, "E0208", o->lr_span, value.s,
-                         "step %lld: the learning rate `%s` is %s", (long long)step + 1,
-                         text.s, value.s);
+    Diag *d = diag_error(tr->ctx, "E0208", r->span, value.s, "step %lld: the %s `%s` is %s",
+                         (long long)step + 1, r->what, text.s, value.s);
     if (read.n)
         diag_note(tr->ctx, d, "with %s", read.s);
-    diag_note(tr->ctx, d, "a rate is a finite number from 0 on; the weights were not changed");
+    diag_note(tr->ctx, d, "%s; the weights were not changed", r->range);
     ctx_raise(tr->ctx, ST_INPUT, NULL);
 }
 
-/* A rate that no loss decides is known for every step: a bad one is said before the first. */
-static void refuse_rates(Trainer *tr)
+static Running rate_of(const Train *t)
+{
+    return (Running){t->optimizer.lr, t->optimizer.lr_span, "learning rate",
+                     "a rate is a finite number from 0 on", INFINITY};
+}
+
+static Running decay_of(const Train *t)
+{
+    return (Running){t->average, t->average_span, "decay of the average",
+                     "a decay is a number from 0 to 1", 1};
+}
+
+double train_rate(Trainer *tr, int64_t step)
+{
+    const Running rate = rate_of(tr->train), decay = decay_of(tr->train);
+    if (decay.e)
+        value_of(tr, &decay, step);
+    return value_of(tr, &rate, step);
+}
+
+/* What no loss decides is known for every step: a bad rate is said before the first. */
+static void refuse_values(Trainer *tr, const Running *r)
 {
     enum { MOST = 10000000 }; /* steps looked at; train_rate() is asked in every step anyway */
     int64_t per_step = tr->train->batch_seqs * tr->train->context;
     Progress at = tr->now;
-    if (reads_losses(tr->train->optimizer.lr))
+    if (!r->e || reads_losses(r->e))
         return;
     for (; at.step < tr->stop_at && at.step < tr->now.step + MOST; at.step++) {
         set_vars(tr, &at);
-        train_rate(tr, at.step);
+        value_of(tr, r, at.step);
         at.tokens += per_step;
     }
 }
@@ -399,7 +425,7 @@ static void build_programs(Trainer *tr)
             build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
     tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
     if (tr->eval_split)
-        tr->eval = build(tr, step_evaluate(m, s->arena), "eval", tr->micro, total);
+        tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
     tr->feed = feed_open(s, tr->micro, t->context);
     tr->part = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
     tr->mean = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
@@ -506,7 +532,7 @@ static void check_memory(Trainer *tr)
               "training needs %.2f GiB and %.2f are available: weights %.2f, gradients %.2f, "
               "optimizer %.2f, activations of %lld sequences %.2f; %s",
               (double)n.total / GIB, (double)left / GIB, (double)(n.weights + n.buffers) / GIB,
-              (double)n.gradients / GIB, (double)n.optimizer / GIB, (long long)tr->micro,
+              (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
               (double)n.arena / GIB, advice);
 }
 
@@ -522,7 +548,7 @@ static void load_state(Trainer *tr)
                     "%s holds numbers of another precision than this run computes "
                     "in: going on from it is not exact",
                     tr->from->file.path);
-    if (!checkpoint_load(&tr->session, tr->model, tr->from, true, why))
+    if (!checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
     tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
@@ -580,6 +606,8 @@ static void say_start(Trainer *tr)
     train_event(tr, VWN_EVENT_START, "%s", b.s);
     if (tr->session.note[0])
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.note);
+    if (t->average && tr->eval_split)
+        train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
     say_precision(tr);
     if (tr->data->train.unused)
         train_event(tr, VWN_EVENT_NOTE,
@@ -606,7 +634,9 @@ void train_open(Trainer *tr)
         compare_run(tr);
         tr->now = tr->from->progress;
     }
-    refuse_rates(tr);
+    const Running rate = rate_of(tr->train), decay = decay_of(tr->train);
+    refuse_values(tr, &rate);
+    refuse_values(tr, &decay);
     session_open_backend(&tr->session);
     say_start(tr);
     check_memory(tr);

@@ -48,7 +48,8 @@ typedef struct Trainer {
 /* train_open.c: everything up to the first step. Raises. */
 void train_open(Trainer *tr);
 void train_set_vars(Trainer *tr);
-/* The learning rate of step `step` (from 0) under tr->vars; files E0208 and raises when it is none. */
+/* The learning rate of step `step` (from 0) under tr->vars; files E0208 and raises when it, or the
+ * decay of the average, is none. */
 double train_rate(Trainer *tr, int64_t step);
 
 /* train.c: one optimizer step, and nothing of what happens between steps. Raises. */

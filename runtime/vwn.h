@@ -185,6 +185,7 @@ typedef struct vwn_eval_options {
     const char *source;  /* run directory or checkpoint file */
     const char *data;    /* path replacing the file's data; NULL = the validation split */
     int64_t batches;     /* 0 = as the file says */
+    bool last;           /* the weights of the last step, also where the run kept their average */
     bool json;
 } vwn_eval_options;
 vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_writer *out);
@@ -196,6 +197,7 @@ typedef struct vwn_sample_options {
     double temperature;  /* 0 = always the most likely */
     double top_p;        /* 1 = all */
     uint64_t seed;
+    bool last;           /* as above */
     bool json;
 } vwn_sample_options;
 /* Text is written as it is made. */

@@ -76,6 +76,7 @@ typedef struct Model {
     const Program *accumulate; /* the same; gradients are added; NULL: one part is a step */
     const Program *update;     /* clipping and optimizer */
     double (*rate)(const double *vars);
+    double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
     int64_t batch;        /* sequences of one step */
     int64_t eval_batches; /* batches of an evaluation; 0: all windows */
     int64_t eval_every;   /* steps; 0: no evaluation during training */

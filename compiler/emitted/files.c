@@ -291,11 +291,27 @@ static void read_metadata(Json *j, Progress *p)
     must(j, '}');
 }
 
+/* The weight whose average over steps tensor i is, or -1. */
+static int averaged_by(int i)
+{
+    const char *name = model.tensor[i].name, *which = strrchr(name, ':');
+    size_t n = which ? (size_t)(which - name) : 0;
+    if (model.tensor[i].kind != STATE || !which || strcmp(which, ":average"))
+        return -1;
+    for (int k = 0; k < model.n_tensors; k++) {
+        const Tensor *t = &model.tensor[k];
+        if (t->kind == WEIGHT && strlen(t->name) == n && !memcmp(t->name, name, n))
+            return k;
+    }
+    return -1;
+}
+
 static int tensor_named(const char *name, bool states)
 {
     for (int i = 0; i < model.n_tensors; i++) {
         TensorKind kind = model.tensor[i].kind;
-        bool kept = kind == WEIGHT || kind == CONSTANT || (states && kind == STATE);
+        bool kept = kind == WEIGHT || kind == CONSTANT ||
+                    (kind == STATE && (states || averaged_by(i) >= 0));
         if (kept && !strcmp(model.tensor[i].name, name))
             return i;
     }
@@ -357,8 +373,15 @@ void read_weights(const char *path, Run *run, Progress *progress, bool states)
     } while (take(&j, ','));
     for (int i = 0; i < model.n_tensors; i++) {
         TensorKind kind = model.tensor[i].kind;
+        const Tensor *to = &model.tensor[i];
+        int weight = averaged_by(i);
+        if (weight >= 0 && !seen[i] && progress->step == 0) { /* it begins as the weight */
+            memcpy(run->tensors + to->offset, run->tensors + model.tensor[weight].offset,
+                   (size_t)to->elements * sizeof(real));
+            continue;
+        }
         bool needed = kind == WEIGHT || kind == CONSTANT ||
-                      (kind == STATE && states && progress->step > 0);
+                      (kind == STATE && (states || weight >= 0) && progress->step > 0);
         if (needed && !seen[i])
             stop("%s: there is no `%s` in it", path, model.tensor[i].name);
     }

@@ -216,6 +216,9 @@ static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
         double rate = model.rate(run->vars);
         if (!isfinite(rate) || rate < 0)
             stop("step %" PRId64 ": the learning rate is %g", p->step + 1, rate);
+        double decay = model.decay ? model.decay(run->vars) : 0;
+        if (!(decay >= 0 && decay <= 1))
+            stop("step %" PRId64 ": the decay of the average is %g", p->step + 1, decay);
         one_step(run, &train, p);
         printf("step %" PRId64 "/%" PRId64 " loss %.6f lr %.3e grad_norm %.4f\n", p->step,
                length, p->train_loss, rate, p->grad_norm);

@@ -31,13 +31,13 @@ for kind in nano wide; do
         $kind/model.vwn
 done
 
-# routed experts, dropout, characters, two parts to a step, a rate that reads a loss
+# routed experts, dropout, characters, two parts to a step, an average of the weights
 mkdir moe
 cp small.txt moe/text.txt
 sed -e 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }/' \
     -e 's/heads = 4,/heads = 2, dropout = 0.2,/' -e 's/model nano/model moe/' \
     -e 's/bytes()/chars()/' -e 's/vocab = 256/vocab = 32/' \
-    -e 's/8 seqs/8 seqs\n  micro_batch = 4 seqs/' \
+    -e 's/8 seqs/8 seqs\n  micro_batch = 4 seqs\n  average = ema(decay = 0.5)/' \
     -e 's/group vector { weight_decay = 0 }/group vector { weight_decay = 0 }\n    group router { weight_decay = 0 }/' \
     nano/model.vwn > moe/model.vwn
 

@@ -6,7 +6,7 @@
 enum { N = 12, PARAMS = 4, STEPS = 7 };
 
 typedef struct Plain { /* one parameter, as the papers write it */
-    double w[N], m[N], v[N], lr_scale, decay;
+    double w[N], m[N], v[N], average[N], lr_scale, decay;
     int n;
     bool frozen;
 } Plain;
@@ -15,7 +15,14 @@ typedef struct Setting {
     const char *kind;
     double beta1, beta2, eps, momentum, clip, lr;
     bool nesterov;
+    double average; /* largest decay of the average of the weights, 0 = none */
 } Setting;
+
+/* min(largest, (step + 1) / (step + 10)), from step 0 */
+static double decay_at(const Setting *o, int step)
+{
+    return fmin(o->average, (step + 1.0) / (step + 10.0));
+}
 
 static double noise(uint64_t *state)
 {
@@ -68,7 +75,7 @@ static Model *four_params(Ctx *ctx, Plain *plain)
                                              : 0,
                            .frozen = i == 3};
         for (int k = 0; k < plain[i].n; k++)
-            plain[i].w[k] = noise(&state);
+            plain[i].w[k] = plain[i].average[k] = noise(&state);
         p.value = ir_ext(m->graph, EXT_PARAM, p.path, DT_REAL, &p.shape);
         vec_push(a, &m->param, p);
     }
@@ -84,6 +91,12 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
     t->optimizer.kind = name_str(ctx, o->kind);
     const HostExpr *step = host_op(a, HO_ADD, host_var(a, HV_STEP), host_const(a, 1), NULL);
     t->optimizer.lr = host_op(a, HO_DIV, host_const(a, o->lr), step, NULL);
+    if (o->average) {
+        const HostExpr *ten = host_const(a, 10), *most = host_const(a, o->average);
+        const HostExpr *later = host_op(a, HO_ADD, host_var(a, HV_STEP), ten, NULL);
+        const HostExpr *early = host_op(a, HO_DIV, step, later, NULL);
+        t->average = host_op(a, HO_MIN, most, early, NULL);
+    }
     const struct {
         const char *name;
         double value;
@@ -120,6 +133,9 @@ static RefBinding *bind(Ctx *ctx, const Graph *g, const Plain *plain)
             (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
         for (int k = 0; x->kind == EXT_PARAM && k < PARAMS; k++)
             if (!strcmp(x->name, k == 0 ? "W" : k == 1 ? "b" : k == 2 ? "s" : "f"))
+                memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
+        for (int k = 0; x->kind == EXT_STATE && strstr(x->name, ":average") && k < PARAMS; k++)
+            if (x->name[0] == "Wbsf"[k])
                 memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
     }
     return b;
@@ -177,9 +193,19 @@ static void compare(Tally *t, const Setting *o, const char *what)
                 plain_sgd(o, &plain[i], grad[i], lr);
             else
                 plain_adamw(o, &plain[i], grad[i], step + 1, lr);
-            for (int k = 0; k < plain[i].n; k++)
+            char name[12];
+            snprintf(name, sizeof name, "%s:average", names[i]);
+            const Tensor *average = bound(g, b, EXT_STATE, name);
+            CHECKF(t, (average != NULL) == (o->average > 0), "%s: `%s`", what, name);
+            double decay = decay_at(o, step);
+            for (int k = 0; k < plain[i].n; k++) {
+                double *mean = &plain[i].average[k];
+                *mean = decay * *mean + (1 - decay) * plain[i].w[k];
                 worst =
                     fmax(worst, near(plain[i].w[k], bound(g, b, EXT_PARAM, names[i])->real[k]));
+                if (average)
+                    worst = fmax(worst, near(*mean, average->real[k]));
+            }
         }
         CHECKF(t, worst < 1e-12, "%s: step %d: relative difference %g", what, step, worst);
     }
@@ -191,7 +217,7 @@ static void not_finite(Tally *t, const char *kind, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false};
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false, 0.5};
     Model *m = four_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
@@ -262,12 +288,14 @@ static void initial_values(Tally *t)
 int main(void)
 {
     Tally t = {0};
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false}, "adamw");
-    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false}, "adamw, clipped");
-    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false}, "adamw without memory");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false}, "sgd");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false}, "sgd, momentum");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true}, "sgd, nesterov");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0}, "adamw");
+    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0}, "adamw, clipped");
+    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0}, "adamw without memory");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0}, "sgd");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0}, "sgd, momentum");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0}, "sgd, nesterov");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3}, "averaged");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999}, "sgd, averaged");
     not_finite(&t, "adamw", NAN);
     not_finite(&t, "adamw", INFINITY);
     not_finite(&t, "sgd", -INFINITY);

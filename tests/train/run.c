@@ -247,6 +247,12 @@ static void resumes(Tally *t, bool reference, const Log *whole)
     CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 0 && same_checkpoint(run, first, 30));
 }
 
+static void keep_average(Unit *u)
+{
+    Train *t = u->train;
+    t->average = host_const(u->ctx->program, 0.75);
+}
+
 /* What a process of its own does, which may be killed: begins the run, or goes on with it. */
 static int child_main(char **arg)
 {
@@ -256,6 +262,8 @@ static int child_main(char **arg)
     c.tiny.text = text_path;
     c.kill_at = atoi(arg[5]);
     c.how.resume = file_exists(arg[3]);
+    if (strstr(arg[3], "average"))
+        c.change = keep_average;
     Status st = go(&c, &log, why);
     if (st == ST_USAGE && c.how.resume) { /* it was killed before anything was written */
         c.how.resume = false;
@@ -311,6 +319,66 @@ static void killed(Tally *t, bool reference)
     c.how.resume = true;
     CHECK(t, go(&c, &log, why) == ST_OK && log.steps == 20);
     CHECK(t, same_checkpoint(run, first, 30) && events_whole(run, 30));
+}
+
+/* With averages: steps are the same, evaluations are others; a run that was interrupted and
+ * one that was killed end with the same bytes. */
+static void averages(Tally *t, bool reference, const Log *without)
+{
+    const char *run = in(reference ? "average_ref" : "average_cpu");
+    const char *pieces = in(reference ? "average_pieces_ref" : "average_pieces_cpu");
+    const char *dead = in(reference ? "average_killed_ref" : "average_killed_cpu");
+    Log log;
+    int status = 0;
+    Case c = plain(reference, run);
+    c.change = keep_average;
+    CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
+    /* up to the first evaluation, which the learning rate of tiny_unit reads */
+    CHECK(t, !memcmp(log.loss, without->loss, 11 * sizeof *log.loss));
+    CHECK(t, log.eval[10] > without->eval[10] && log.eval[30] != without->eval[30]);
+    CHECKF(t, fabs(log.eval[30] - without->eval[30]) < 0.2, "%g and %g", log.eval[30],
+           without->eval[30]);
+    CHECK(t, strstr(log.note, "average of the weights"));
+    c.how.run = pieces;
+    c.interrupt_at = 13;
+    CHECK(t, go(&c, &log, why) == ST_INTERRUPTED);
+    c.interrupt_at = 0;
+    c.how.resume = true;
+    CHECKF(t, go(&c, &log, why) == ST_OK, "%s", why);
+    CHECK(t, same_checkpoint(run, pieces, 30) && same_checkpoint(run, pieces, 20));
+    waitpid(start_child(reference, dead, 17), &status, 0);
+    CHECK(t, WIFSIGNALED(status) && checkpoints_in(dead) == 1);
+    c.how.run = dead;
+    CHECKF(t, go(&c, &log, why) == ST_OK && log.steps == 20, "%s", why);
+    CHECK(t, same_checkpoint(run, dead, 30));
+    vwn_context *v = tiny_context(reference, 1);
+    Unit *u = tiny_unit(v->ctx, &c.tiny);
+    MemoryNeed before = session_memory(v->ctx, u->model, u->train, 0);
+    keep_average(u);
+    MemoryNeed after = session_memory(v->ctx, u->model, u->train, 0);
+    CHECK(t, !before.average && after.average == after.weights &&
+                 after.total >= before.total + after.average);
+    tiny_close(v);
+    c.change = NULL; /* the checkpoint has tensors that this run does not know */
+    CHECK(t, go(&c, &log, why) == ST_INPUT && strstr(why, ":average"));
+}
+
+static void decay_too_large(Unit *u)
+{
+    Arena *a = u->ctx->program;
+    const HostExpr *late = host_op(a, HO_LT, host_const(a, 7), host_var(a, HV_STEP), NULL);
+    keep_average(u);
+    u->train->average = host_op(a, HO_IF, late, host_const(a, 1.5), host_const(a, 0.5));
+}
+
+static void bad_decay(Tally *t)
+{
+    Log log;
+    Case c = plain(true, in("average_bad"));
+    c.change = decay_too_large;
+    CHECK(t, go(&c, &log, why) == ST_INPUT && log.steps == 0);
+    CHECKF(t, strstr(why, "step 9: the decay of the average") && strstr(why, "is 1.5"), "%s",
+           why);
 }
 
 static void refusals(Tally *t)
@@ -776,6 +844,8 @@ int main(int n_arg, char **arg)
     learns(&t, true, &ref);
     resumes(&t, true, &ref);
     killed(&t, true);
+    averages(&t, true, &ref);
+    bad_decay(&t);
     refusals(&t);
     other_data(&t);
     damaged_checkpoint(&t);
@@ -792,6 +862,7 @@ int main(int n_arg, char **arg)
         agreement(&t, &ref, &cpu);
         resumes(&t, false, &cpu);
         killed(&t, false);
+        averages(&t, false, &cpu);
         disk_full(&t, false);
         diverges(&t, false);
         rates(&t, false);

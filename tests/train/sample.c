@@ -169,6 +169,51 @@ static void evaluations(Tally *t, Ctx *ctx, const char *run, const char *text)
     CHECK(t, eval(&o, &x, why) == ST_ENVIRONMENT && strstr(why, "absent.txt") && !x.n);
 }
 
+/* A run with a constant rate (that of tiny_unit reads evaluations), with averages or without. */
+static void train_at(Tally *t, const char *run, const char *text, double decay)
+{
+    vwn_context *v = tiny_context(reference, 2);
+    TinyOptions o = {
+        .vocab = 9, .width = 16, .context = 16, .batch = 4, .steps = 100, .text = text};
+    Unit *u = tiny_unit(v->ctx, &o);
+    u->train->optimizer.lr = host_const(v->ctx->program, 0.03);
+    u->train->average = decay > 0 ? host_const(v->ctx->program, decay) : NULL;
+    vwn_train_options how = {.run = run, .event = on_event};
+    CHECKF(t, train_unit(v, u, &how, &tiny_hooks) == ST_OK, "%s", v->ctx->message);
+    tiny_close(v);
+}
+
+/* A run that keeps averages is evaluated and sampled from with them, or with its last weights. */
+static void averaged(Tally *t, Ctx *ctx, const char *folder, const char *text)
+{
+    const char *run = arena_printf(ctx->program, "%s/avg%d", folder, reference);
+    const char *last = arena_printf(ctx->program, "%s/last%d", folder, reference);
+    train_at(t, last, text, 0);
+    train_at(t, run, text, 0.9);
+    Text x;
+    char why[512];
+    vwn_eval_options e = {.source = run, .json = true};
+    CHECKF(t, eval(&e, &x, why) == ST_OK && field(ctx, &x, "loss") == last_eval,
+           "%s: %.17g, in training %.17g", why, field(ctx, &x, "loss"), last_eval);
+    CHECK(t, strstr(x.s, "\"weights\":\"average\""));
+    double mean = field(ctx, &x, "loss");
+    e.last = true;
+    CHECK(t, eval(&e, &x, why) == ST_OK && strstr(x.s, "\"weights\":\"last\""));
+    double now = field(ctx, &x, "loss");
+    e.source = last; /* the same training without averages */
+    Status st = eval(&e, &x, why);
+    /* another kernel updates the weights then, which may round otherwise */
+    double room = reference ? 0 : 1e-6;
+    CHECKF(t, st == ST_OK && fabs(field(ctx, &x, "loss") - now) <= room && now != mean,
+           "%.17g with averages beside, %.17g without, average %.17g", now,
+           field(ctx, &x, "loss"), mean);
+    Text y;
+    vwn_sample_options s = {.source = run, .tokens = 40, .temperature = 1, .top_p = 1, .last = true};
+    CHECKF(t, sample(&s, &x, why) == ST_OK, "%s", why);
+    s.source = last;
+    CHECK(t, sample(&s, &y, why) == ST_OK && (!reference || !strcmp(x.s, y.s)));
+}
+
 static void both(Tally *t, Ctx *ctx, const char *folder, const char *text)
 {
     const char *run = arena_printf(ctx->program, "%s/%s", folder, reference ? "ref" : "cpu");
@@ -186,6 +231,7 @@ static void both(Tally *t, Ctx *ctx, const char *folder, const char *text)
     tiny_close(v);
     samples(t, ctx, run);
     evaluations(t, ctx, run, text);
+    averaged(t, ctx, folder, text);
 }
 
 int main(void)
