@@ -242,6 +242,8 @@ static void check_load(Check *c, const KEx *x)
     if (b->part >= 0)
         fault(c, "a load from a partition's part");
     if (b->bf16)
+        fault(c, "a load from a buffer of bf16, which is only stored");
+    if (b->bf16)
         fault(c, "a load of what only products read");
     if (c->why)
         return;

@@ -71,8 +71,9 @@ static void compare(Ctx *ctx, void *arg)
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     RefBinding *bind = bind_all(ctx->program, g, u->model, c->at.B, c->at.T, 0.3);
     double **one = NEW_ARRAY(ctx->program, double *, g->ext.n + 1), **two = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
-    double loss, again;
+    double loss, again, twice, **half = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
     run_cpu(ctx, g, c, bind, 1, one, &loss);
+    run_cpu(ctx, g, c, bind, 2, half, &twice);
     run_cpu(ctx, g, c, bind, 4, two, &again);
     double vars[HV_COUNT] = {0};
     RefRun run = {.B = c->at.B, .T = c->at.T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
@@ -84,7 +85,7 @@ static void compare(Ctx *ctx, void *arg)
             want = r[i]->real[0];
     c->worst = fabs(loss - want) / fabs(want);
     c->name = "loss";
-    c->same_bits = loss == again;
+    c->same_bits = loss == again && loss == twice;
     /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
      * tenth of the largest gradient of the model. */
     double largest = 0;
@@ -101,7 +102,8 @@ static void compare(Ctx *ctx, void *arg)
             worst = fmax(worst, fabs(one[i][k] - t->real[k]));
             worst = isnan(one[i][k]) ? INFINITY : worst;
         }
-        c->same_bits &= !memcmp(one[i], two[i], (size_t)t->size * sizeof(double));
+        c->same_bits &= !memcmp(one[i], two[i], (size_t)t->size * sizeof(double)) &&
+                        !memcmp(one[i], half[i], (size_t)t->size * sizeof(double));
         c->compared++;
         if (worst / size > c->worst) {
             c->worst = worst / size;

@@ -1,9 +1,12 @@
 /* cases.c - see cases.h.
  *
- * The one idea: one graph, seven runs: reference; fused and unfused; buffers apart and in one arena;
- * rows all at once and in uneven ranges. All must agree, the last ones bit for bit.
+ * The one idea: one graph, many runs: reference; fused and unfused; the kernel programs interpreted in
+ * float64 and float32; buffers apart and in one arena; rows all at once and in uneven ranges. All must
+ * agree, the last ones bit for bit.
  */
 #include "cases.h"
+
+#include "interpret.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -75,7 +78,7 @@ void cases_add(Cases *c, const char *name, const Graph *g, int64_t B, int64_t T,
         x.bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name,
                                  random_tensor(c, &g->ext.v[i], B, T, int_limit)};
     for (int k = 0; k < 2; k++) {
-        PlanOptions how = {.B = B, .T = T, .no_fusion = k == 1};
+        PlanOptions how = {.B = B, .T = T, .no_fusion = k == 1, .programs = true};
         x.plan[k] = plan_build(c->ctx, c->arena, g, &how);
         plan_verify(c->ctx, x.plan[k]);
         host_add(c->host, x.plan[k]);
@@ -183,6 +186,29 @@ static int differences(const Case *x, const Outcome *got, const Outcome *want, s
     return bad;
 }
 
+enum { INTERPRETED_MAX = 1 << 20 }; /* elements of all buffers: what is done in reasonable time */
+
+static int interpreted(Cases *c, const Case *x, const double *vars, bool fused, const Outcome *want)
+{
+    const Plan *p = x->plan[!fused];
+    Case exact = *x;
+    int bad = 0;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->n_buffer; i++)
+        bytes += p->buffer[i].bytes;
+    exact.tolerance = 1e-10;
+    HostRun how = {.B = x->B, .T = x->T, .seed = 7, .step = 3, .host_vars = vars, .bind = x->bind,
+                   .n_bind = x->n_bind};
+    for (int single = 0; single < 2 && bytes < 4 * INTERPRETED_MAX; single++) {
+        Outcome o = {NEW_ARRAY(c->arena, Tensor *, p->n_result + 1),
+                     NEW_ARRAY(c->arena, Tensor *, x->n_bind + 1)};
+        interpret_plan(c->ctx, p, &how, single, o.results, o.stored);
+        bad += differences(single ? x : &exact, &o, want, p->n_result, false,
+                           single ? "interpreted in float32" : "interpreted");
+    }
+    return bad;
+}
+
 static int run_case(Cases *c, const Case *x)
 {
     double vars[HV_COUNT] = {0};
@@ -194,6 +220,7 @@ static int run_case(Cases *c, const Case *x)
         size_t n = x->plan[!fused]->n_result;
         first[fused] = run(c, x, vars, fused, HOST_APART, 0);
         bad += differences(x, &first[fused], &want, n, false, fused ? "fused" : "unfused");
+        bad += interpreted(c, x, vars, fused, &want);
         Outcome o = run(c, x, vars, fused, HOST_ARENA, 0);
         bad += differences(x, &o, &first[fused], n, true, "one arena");
         o = run(c, x, vars, fused, HOST_APART, 3);

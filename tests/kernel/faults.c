@@ -1,0 +1,294 @@
+/* faults.c - broken kernel programs and damaged texts of them.
+ *
+ * In:  kernels of a small model and one written here, each with one planted fault.
+ * Out: the verifier finds every one, with the dump given to on_bug first; a text that is damaged
+ *      anywhere gives a diagnostic with a place, or kernels that are sound.
+ * The one idea: a fault is one changed line; whatever accepts it must be able to say why.
+ */
+#include "../models.h"
+
+#include "compiler/kernel_text.h"
+#include "compiler/plan.h"
+
+static int bad;
+
+static void expect(bool ok, const char *what, const char *got)
+{
+    if (!ok) {
+        printf("FAIL %s: %s\n", what, got);
+        bad++;
+    }
+}
+
+/* every kind of statement: a sum into a scalar and into an array, a batch, a guard, a value that is
+ * read, a place that is overwritten, a sum over rows */
+static const char sound[] =
+    "vwn kernels 1 B=2 T=3\n"
+    "kernel \"rows: test\"  # test\n"
+    "rows B*T parts 2 of 3\n"
+    "buffer 0 read real 120 \"x\"\n"
+    "buffer 1 read write real 120 \"y\"\n"
+    "buffer 2 write part real 20 \"sum\"\n"
+    "buffer 3 read int 6 \"index\"\n"
+    "buffer 4 write int 6 \"out\"\n"
+    "scalar 0 = 0.25 \"s\"\n"
+    "seed 0 \"site\"\n"
+    "var i2 loop 20\n"
+    "var i3 loop 5\n"
+    "var i4 value x1 below B*T\n"
+    "var i5 = [r] % T\n"
+    "var part\n"
+    "root 0 store b1 over i2\n"
+    "root 1 sum b2 over i2\n"
+    "root 2 store b4\n"
+    "begin\n"
+    "  x2 real = scalar s0\n"
+    "  array t0 real over i2\n"
+    "  parts\n"
+    "    rows\n"
+    "      x1 int = load b3[r]\n"
+    "      x3 bool = inside [i4] below B*T\n"
+    "      let i5\n"
+    "      x4 bool = inside [1 + i5] below T\n"
+    "      acc x5 real = sum over i2\n"
+    "      loop i2 simd x5\n"
+    "        x6 real = load b0[{20}*r + i2]\n"
+    "        x7 real = load b0[i2 + {20}*i4] if x3\n"
+    "        x8 real = mul x6 x7\n"
+    "        add x5 x8\n"
+    "      end\n"
+    "      x9 real = load b0[{20} + {20}*r] if x4\n"
+    "      give v0[0] of 2 x10 real = exp x5\n"
+    "      give v0[1] of 2 x11 real = exp x9\n"
+    "      run v0 of 2 x10\n"
+    "      take v0[0] x10\n"
+    "      take v0[1] x11\n"
+    "      fill t0 x12 real = sum over i3\n"
+    "      loop i3\n"
+    "        loop i2 simd\n"
+    "          x13 real = rand n0[i2 + 20*i3]\n"
+    "          add t0 x12 x13\n"
+    "        end\n"
+    "      end\n"
+    "      loop i2 simd\n"
+    "        x14 real = load b1[{20}*r + i2]\n"
+    "        x15 real = mul x14 x10\n"
+    "        get t0 x12\n"
+    "        x16 real = add x15 x12\n"
+    "        x17 real = mul x16 x2\n"
+    "        store 0 b1[{20}*r + i2] = x17\n"
+    "        sink 1 b2[i2] = x16\n"
+    "      end\n"
+    "      store 2 b4[r] = x1\n"
+    "    end\n"
+    "  end\n";
+
+typedef struct Fault {
+    const char *from, *to; /* the first place is changed */
+    const char *why;       /* part of what is said */
+} Fault;
+
+static const Fault faults[] = {
+    {"x8 real = mul x6 x7", "x8 real = mul x6 x9", "used before it is computed"},
+    {"add x5 x8", "add x5 x6\n        add x5 x6", "no open accumulator"},
+    {"loop i2 simd x5", "loop i2 simd", "does not carry"},
+    {"loop i2 simd x5", "loop i3", "outside its loop"},
+    {"acc x5 real = sum over i2", "acc x5 real = sum over i3", "its own loops"},
+    {"b0[{20}*r + i2]", "b0[1 + {20}*r + i2]", "may leave its buffer"},
+    {"b0[{20}*r + i2]", "b0[{21}*r + i2]", "may leave its buffer"},
+    {"b0[{20}*r + i2]", "b0[{20}*r + i2 - 1]", "may leave its buffer"},
+    {"b0[i2 + {20}*i4] if x3", "b0[i2 + {20}*i4]", "may leave its buffer"},
+    {"b0[i2 + {20}*i4] if x3", "b0[i2 + {20}*i4] if x4", "may leave its buffer"},
+    {"[i4] below B*T", "[1 + i4] below B*T", "may leave its buffer"},
+    {"b0[{20} + {20}*r] if x4", "b0[{20} + {20}*r]", "may leave its buffer"},
+    {"[1 + i5] below T", "[i5] below T", "may leave its buffer"},
+    {"x9 real = load b0[{20} + {20}*r] if x4", "x9 real = load b0[{20} + {20}*r] if x5",
+     "not a truth value"},
+    {"x9 real = load", "x9 int = load", "wrong type"},
+    {"x8 real = mul x6 x7", "x8 real = mul x6", "number of inputs"},
+    {"x8 real = mul x6 x7", "x8 real = mul x6 x1", "wrong types"},
+    {"x8 real = mul x6 x7", "x8 real = select x6 x7 x7", "truth value"},
+    {"x13 real = rand n0", "x13 int = rand n0", "could be one"},
+    {"let i5\n", "\n", "outside its loop"},
+    {"      let i5\n", "      let i5\n      let i5\n", "twice"},
+    {"run v0 of 2 x10\n", "\n", "before it has run"},
+    {"give v0[1] of 2 x11 real = exp x9\n", "\n", "never computed"},
+    {"give v0[1]", "give v0[0]", "in order"},
+    {"x11 real = exp x9", "x11 real = log x9", "in order"},
+    {"fill t0 x12 real = sum over i3\n", "acc x12 real = sum over i3\n", "not set to begin with"},
+    {"fill t0 x12 real = sum over i3", "fill t0 x12 real = sum over i2", "its own loops"},
+    {"        get t0 x12\n", "", "used before"},
+    {"get t0 x12\n", "get t0 x13\n", "before it holds"},
+    {"array t0 real over i2", "array t0 real over i3", "its own loops"},
+    {"array t0 real", "array t0 int", "another type"},
+    {"x14 real = load b1[{20}*r + i2]", "x14 real = load b1[{20}*r]", "another row or element"},
+    {"        store 0 b1[{20}*r + i2] = x17\n",
+     "        store 0 b1[{20}*r + i2] = x17\n        x18 real = load b1[{20}*r + i2]\n", "overwritten"},
+    {"store 0 b1[{20}*r + i2]", "store 0 b1[r + 6*i2]", "another row or element"},
+    {"store 2 b4[r]", "store 2 b4[0]", "in one place"},
+    {"store 2 b4[r]", "store 2 b4[1 + r]", "may leave"},
+    {"store 2 b4[r] = x1", "store 2 b4[r] = x9", "wrong type"},
+    {"      store 2 b4[r] = x1\n", "", "never stored"},
+    {"sink 1 b2[i2]", "sink 1 b2[0]", "in one place"},
+    {"root 1 sum b2 over i2", "root 1 sum b2", "its own loops"},
+    {"buffer 4 write int 6", "buffer 4 write int 7", "are stored"},
+    {"buffer 4 write int 6", "buffer 4 int 6", "wrong way"},
+    {"buffer 0 read real", "buffer 0 real", "not said to be read"},
+    {"buffer 2 write part real", "buffer 2 write real", "wrong way"},
+    {"parts 2 of 3", "parts 3 of 3", "partitions"},
+    {"  parts\n    rows\n", "  rows\n    parts\n", "outside of all others"},
+    {"      loop i3\n", "      loop i3 simd\n", "inside a loop of vectors"},
+    {"    end\n  end\n", "    end\n", "does not end"},
+    {"    end\n  end\n", "    end\n  end\n  end\n", "without its loop"},
+};
+
+static const char *with(Ctx *ctx, const char *text, const Fault *f)
+{
+    const char *at = strstr(text, f->from);
+    if (!at)
+        return NULL;
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->to,
+                        at + strlen(f->from));
+}
+
+static KernelTexts *read(Ctx *ctx, const char *text)
+{
+    return kernels_read(ctx, ctx->program, source_add(ctx, "test", text, strlen(text)));
+}
+
+static const char *said(Ctx *ctx)
+{
+    Buf b = buf_new(ctx->program);
+    if (diag_count(ctx))
+        diag_render(ctx, &b, diag_get(ctx, 0), false);
+    return b.s;
+}
+
+static void planted(Ctx *ctx, void *arg)
+{
+    const Fault *f = arg;
+    const char *text = with(ctx, sound, f);
+    if (!text) {
+        expect(!f->why, f->from, "not in the text");
+        return;
+    }
+    KernelTexts *k = read(ctx, text);
+    const char *why = said(ctx);
+    expect(!k, f->to, "was accepted");
+    expect(strstr(why, "E090") && strstr(why, "test:") && strstr(why, "^"), f->to, why);
+    expect(strstr(why, f->why) != NULL, f->to, why);
+}
+
+/* The same from within: vwn_bug, and the dump first. */
+static char heard[2][200];
+static int times;
+static void listen(Ctx *ctx, const char *text)
+{
+    (void)ctx;
+    snprintf(heard[times++ & 1], sizeof heard[0], "%s", text);
+}
+
+static void inside(Ctx *ctx, void *arg)
+{
+    KernelTexts *k = read(ctx, sound);
+    expect(k != NULL, "the sound kernel", said(ctx));
+    if (!k)
+        return;
+    Buf again = buf_new(ctx->program);
+    kernels_begin(&again, k->B, k->T);
+    kernels_put(&again, &k->kernel.v[0]);
+    expect(strlen(again.s) == strlen(sound) + 1, "the sound kernel prints as it was read", again.s);
+    Kernel *kernel = k->kernel.v[0].kernel;
+    kernel_verify(kernel);
+    kernel->buffer.v[0].elements--;
+    *(bool *)arg = true;
+    kernel_verify(kernel);
+    *(bool *)arg = false;
+}
+
+static void verifier(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    bool raised = false;
+    ctx->on_bug = listen;
+    bool fine = guarded(ctx, inside, &raised);
+    expect(!fine && raised && ctx->raised == ST_BUG, "a broken kernel", "no bug is raised");
+    expect(times == 2 && strncmp(heard[0], "rows B*T", 8) == 0, "the dump", heard[0]);
+    expect(strstr(heard[1], "may leave") != NULL, "the bug", heard[1]);
+    ctx_free(ctx);
+}
+
+/* ---- damage ---- */
+
+typedef struct Damage {
+    const char *text;
+    uint64_t seed;
+    size_t *still;
+} Damage;
+
+static void damaged(Ctx *ctx, void *arg)
+{
+    Damage *d = arg;
+    size_t n = strlen(d->text);
+    char *text = arena_copy(ctx->program, d->text, n);
+    uint64_t state = d->seed;
+    int changes = 1 + (int)(d->seed % 3);
+    while (changes-- > 0) {
+        size_t at = (size_t)((noise(&state) + 1) / 2 * (double)n);
+        size_t from = (size_t)((noise(&state) + 1) / 2 * (double)n);
+        size_t len = (size_t)((noise(&state) + 1) * 9);
+        if (at + len < n && from + len < n)
+            memmove(text + at, text + from, len + 1);
+    }
+    KernelTexts *k = read(ctx, text);
+    if (k)
+        for (size_t i = 0; i < k->kernel.n; i++) {
+            Buf b = buf_new(ctx->program);
+            kernels_put(&b, &k->kernel.v[i]);
+            ++*d->still;
+        }
+    else
+        expect(strchr(said(ctx), '^') != NULL, "a damaged text", said(ctx));
+}
+
+static void programs_of(Ctx *ctx, void *arg)
+{
+    Unit *u = load_text(ctx, model_text, variants[7].set);
+    PlanOptions how = {.B = 2, .T = 7, .programs = true};
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    Plan *p = plan_build(ctx, ctx->program, graph_simplify(g, ctx->program), &how);
+    Buf out = buf_new(ctx->program);
+    plan_dump_programs(&out, p);
+    *(char **)arg = strdup(out.s);
+}
+
+static void damage(const char *text, int count)
+{
+    size_t still = 0;
+    for (int i = 0; i < count; i++) {
+        Damage d = {text, (uint64_t)i * 7919 + 1, &still};
+        Ctx *ctx = ctx_new(NULL);
+        expect(guarded(ctx, damaged, &d), "a damaged text", "raises");
+        ctx_free(ctx);
+    }
+    printf("%d damaged texts, %zu kernels still read\n", count, still);
+}
+
+int main(void)
+{
+    verifier();
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        expect(guarded(ctx, planted, (void *)&faults[i]), faults[i].to, "raises");
+        ctx_free(ctx);
+    }
+    damage(sound, 4000);
+    char *whole = NULL;
+    Ctx *ctx = ctx_new(NULL);
+    guarded(ctx, programs_of, &whole);
+    ctx_free(ctx);
+    damage(whole, 60);
+    free(whole);
+    printf("%zu faults, %d failures\n", COUNT_OF(faults), bad);
+    return bad != 0;
+}

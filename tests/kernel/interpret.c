@@ -1,0 +1,327 @@
+/* interpret.c - see interpret.h: the statements of one kernel. interpret_plan.c runs the launches. */
+#include "interpret.h"
+
+#include "../../compiler/op.h"
+
+#include <math.h>
+
+typedef struct Number {
+    double real;
+    int64_t integer; /* KT_INT and KT_BOOL */
+} Number;
+
+typedef struct Run {
+    const KernelCall *call;
+    const Kernel *k;
+    Arena *arena;
+    Number *value;    /* by expression */
+    int64_t *var;     /* by index variable */
+    const int64_t **coef; /* by form: of each of its terms */
+    size_t *end;      /* by statement that opens a scope: its end */
+    Number **array;
+    Number *batch[64];
+    int64_t part, lo, hi;
+} Run;
+
+static Number get(Run *r, Ex e)
+{
+    const KEx *x = kx(r->k, e);
+    if (x->kind != KX_CONST)
+        return r->value[e];
+    return (Number){x->value, x->type == KT_REAL ? 0 : (int64_t)x->value};
+}
+
+static void set(Run *r, Ex e, Number x)
+{
+    if (r->call->single)
+        x.real = (double)(float)x.real;
+    r->value[e] = x;
+}
+
+static int64_t at(Run *r, Ix ix)
+{
+    const IxForm *f = ix_form(&r->k->ix, ix);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&r->k->ix, f->t[i].var);
+        int64_t n = v->kind == IV_VALUE ? r->value[v->value].integer : r->var[f->t[i].var];
+        sum += r->coef[ix][i] * n;
+    }
+    return sum;
+}
+
+/* ---- expressions ---- */
+
+static Number apply(Run *r, const KEx *x)
+{
+    double real[4] = {0};
+    int64_t integer[4] = {0};
+    Tensor t[4], *in[3] = {&t[0], &t[1], &t[2]};
+    int n = op_info((Op)x->op)->n_in;
+    for (int i = 0; i < 4; i++)
+        t[i] = (Tensor){.size = 1, .real = &real[i], .integer = &integer[i]};
+    for (int i = 0; i < n; i++) {
+        Number y = get(r, x->in[i]);
+        real[i] = y.real;
+        integer[i] = y.integer;
+        t[i].dtype = kx(r->k, x->in[i])->type == KT_INT ? DT_INT : DT_REAL;
+    }
+    t[3].dtype = x->type == KT_INT ? DT_INT : DT_REAL;
+    Node node = {.op = (uint8_t)x->op, .dtype = (uint8_t)t[3].dtype, .n_in = (uint16_t)n,
+                 .a = {.i = x->i}};
+    Eval e = {.ctx = r->k->ctx, .n = &node, .in = in, .out = &t[3]};
+    op_rules[x->op].eval(&e);
+    return (Number){real[3], integer[3]};
+}
+
+static Cells *cells(Run *r, uint32_t buffer, int64_t *i)
+{
+    const KBuffer *b = &r->k->buffer.v[buffer];
+    Cells *c = r->call->buffer[buffer];
+    if (*i < 0 || *i >= b->elements)
+        vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer,
+                (long long)b->elements);
+    *i += b->part >= 0 ? r->part * b->elements : 0;
+    if (*i >= c->n)
+        vwn_bug(r->k->ctx, "buffer %u is smaller than its kernel says", buffer);
+    return c;
+}
+
+static Number load(Run *r, const KEx *x)
+{
+    if (x->in[0] && !get(r, x->in[0]).integer)
+        return (Number){0};
+    int64_t i = at(r, x->ix);
+    Cells *c = cells(r, x->slot, &i);
+    if (c->stores && c->stores[i])
+        vwn_bug(r->k->ctx, "a load of what the launch has stored");
+    return c->dtype == DT_INT ? (Number){.integer = c->integer[i]} : (Number){.real = c->real[i]};
+}
+
+static Number random_number(Run *r, const KEx *x)
+{
+    uint64_t key = philox_key(r->call->seed, r->k->seed.v[x->slot]);
+    uint64_t i = (uint64_t)at(r, x->ix);
+    return (Number){.real = x->op == OP_RAND ? philox_uniform(key, r->call->step, i)
+                                             : philox_normal(key, r->call->step, i)};
+}
+
+static Number compute(Run *r, const KEx *x)
+{
+    int64_t i;
+    switch ((KKind)x->kind) {
+    case KX_SCALAR: return (Number){.real = r->call->scalar[x->slot]};
+    case KX_INDEX: return (Number){.integer = at(r, x->ix)};
+    case KX_LOAD: return load(r, x);
+    case KX_OP: return apply(r, x);
+    case KX_INSIDE:
+        i = at(r, x->ix);
+        return (Number){.integer = i >= 0 && i < ix_dim_at(&r->k->ix, x->extent)};
+    case KX_AND: return (Number){.integer = get(r, x->in[0]).integer & get(r, x->in[1]).integer};
+    case KX_SELECT: return get(r, x->in[get(r, x->in[0]).integer ? 1 : 2]);
+    case KX_RAND: return random_number(r, x);
+    default: vwn_bug(r->k->ctx, "an expression of kind %d cannot be run", x->kind);
+    }
+}
+
+/* ---- sums ---- */
+
+static Number neutral(Op op)
+{
+    return op == OP_SUM ? (Number){0} : (Number){-INFINITY, INT64_MIN};
+}
+
+static void fold(Run *r, Op op, Number *to, Number x)
+{
+    if (op == OP_SUM) {
+        to->real += x.real;
+        to->integer += x.integer;
+    } else {
+        to->real = x.real > to->real ? x.real : to->real;
+        to->integer = x.integer > to->integer ? x.integer : to->integer;
+    }
+    if (r->call->single)
+        to->real = (double)(float)to->real;
+}
+
+static Number *array_element(Run *r, int array)
+{
+    const KArray *a = &r->k->array.v[array];
+    int64_t i = 0;
+    for (uint32_t j = 0; j < a->nest.n; j++)
+        i = i * ix_dim_at(&r->k->ix, ix_info(&r->k->ix, a->nest.var[j])->extent) +
+            r->var[a->nest.var[j]];
+    if (i < 0 || i >= a->elements)
+        vwn_bug(r->k->ctx, "element %lld of scratch array %d", (long long)i, array);
+    return &r->array[array][i];
+}
+
+static void begin_part(Run *r, int64_t part)
+{
+    const Kernel *k = r->k;
+    int64_t rows = ix_dim_at(&k->ix, k->rows);
+    r->part = part;
+    r->lo = part * k->chunk;
+    r->hi = r->lo + k->chunk < rows ? r->lo + k->chunk : rows;
+    for (uint32_t b = 0; b < k->buffer.n; b++) {
+        Op op = OP_SUM;
+        for (size_t i = 0; i < k->root.n; i++)
+            op = k->root.v[i].buffer == b ? k->root.v[i].op : op;
+        for (int64_t i = 0; k->buffer.v[b].part >= 0 && i < k->buffer.v[b].elements; i++) {
+            int64_t to = i;
+            Cells *c = cells(r, b, &to);
+            c->real[to] = neutral(op).real;
+        }
+    }
+}
+
+static void store(Run *r, const KStmt *s)
+{
+    const KRoot *root = &r->k->root.v[s->root];
+    int64_t i = at(r, root->at);
+    Cells *c = cells(r, root->buffer, &i);
+    Number x = get(r, root->value);
+    if (s->kind == KS_SINK) {
+        Number sum = {.real = c->real[i]};
+        fold(r, root->op, &sum, x);
+        c->real[i] = sum.real;
+        return;
+    }
+    if (c->dtype == DT_INT)
+        c->integer[i] = x.integer;
+    else
+        c->real[i] = x.real;
+    if (c->stores && c->stores[i]++)
+        vwn_bug(r->k->ctx, "element %lld of buffer %u is stored twice", (long long)i,
+                root->buffer);
+}
+
+/* ---- statements ---- */
+
+static void run_block(Run *r, size_t from, size_t to);
+
+static void run_loop(Run *r, size_t i)
+{
+    const KStmt *s = &r->k->stmt.v[i];
+    IVar v = s->kind == KS_PART ? r->k->part : s->kind == KS_ROWS ? r->k->row : s->var;
+    int64_t lo = 0, hi = 0;
+    if (s->kind == KS_LOOP)
+        hi = ix_dim_at(&r->k->ix, ix_info(&r->k->ix, v)->extent);
+    else
+        lo = r->lo, hi = r->hi;
+    for (int64_t n = lo; n < hi; n++) {
+        r->var[v] = n;
+        if (s->kind == KS_PART)
+            begin_part(r, n);
+        run_block(r, i + 1, r->end[i]);
+    }
+}
+
+static void run_var(Run *r, IVar v)
+{
+    const IVarInfo *info = ix_info(&r->k->ix, v);
+    int64_t base = at(r, info->base), by = ix_dim_at(&r->k->ix, info->by);
+    if (base < 0)
+        vwn_bug(r->k->ctx, "a quotient of a negative number");
+    r->var[v] = info->kind == IV_DIV ? base / by : base % by;
+}
+
+/* The operator of one of the expressions, at the inputs of all. */
+static void run_batch(Run *r, const KStmt *s)
+{
+    const KEx *x = kx(r->k, s->ex);
+    Number own = r->value[x->in[0]];
+    for (uint32_t i = 0; i < s->n_acc; i++) {
+        r->value[x->in[0]] = r->batch[s->array][i];
+        set(r, s->ex, apply(r, x));
+        r->batch[s->array][i] = r->value[s->ex];
+    }
+    r->value[x->in[0]] = own;
+}
+
+static void run_stmt(Run *r, const KStmt *s)
+{
+    const KEx *x = kx(r->k, s->ex);
+    Op op = (Op)x->op;
+    switch (s->kind) {
+    case KS_VAR: run_var(r, s->var); break;
+    case KS_LET: set(r, s->ex, compute(r, x)); break;
+    case KS_ACC: r->value[s->ex] = neutral(op); break;
+    case KS_ACC_ADD: fold(r, op, &r->value[s->ex], get(r, x->in[0])); break;
+    case KS_ARRAY: break;
+    case KS_ARRAY_FILL:
+        for (int64_t i = 0; i < r->k->array.v[s->array].elements; i++)
+            r->array[s->array][i] = neutral(op);
+        break;
+    case KS_ARRAY_PUT: *array_element(r, s->array) = get(r, s->ex); break;
+    case KS_ARRAY_ADD: fold(r, op, array_element(r, s->array), get(r, x->in[0])); break;
+    case KS_ARRAY_GET: r->value[s->ex] = *array_element(r, s->array); break;
+    case KS_BATCH_IN:
+        if (s->array >= 64)
+            vwn_bug(r->k->ctx, "too many batches");
+        if (s->at == 0)
+            r->batch[s->array] = NEW_ARRAY(r->arena, Number, s->n_acc);
+        r->batch[s->array][s->at] = get(r, x->in[0]);
+        break;
+    case KS_BATCH_RUN: run_batch(r, s); break;
+    case KS_BATCH_OUT: r->value[s->ex] = r->batch[s->array][s->at]; break;
+    case KS_STORE: case KS_SINK: store(r, s); break;
+    default: vwn_bug(r->k->ctx, "a statement of kind %d cannot be run", (int)s->kind);
+    }
+}
+
+static bool opens(const KStmt *s)
+{
+    return s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
+}
+
+static void run_block(Run *r, size_t from, size_t to)
+{
+    for (size_t i = from; i < to; i++) {
+        if (!opens(&r->k->stmt.v[i])) {
+            run_stmt(r, &r->k->stmt.v[i]);
+            continue;
+        }
+        ArenaMark mark = arena_mark(r->arena);
+        run_loop(r, i);
+        arena_reset(r->arena, mark);
+        i = r->end[i];
+    }
+}
+
+static void find_ends(Run *r)
+{
+    size_t open[NEST_MAX + 3], n = 0;
+    r->end = NEW_ARRAY(r->arena, size_t, r->k->stmt.n + 1);
+    for (size_t i = 0; i < r->k->stmt.n; i++) {
+        if (opens(&r->k->stmt.v[i]))
+            open[n++] = i;
+        else if (r->k->stmt.v[i].kind == KS_END)
+            r->end[open[--n]] = i;
+    }
+}
+
+void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
+{
+    const Kernel *k = call->k;
+    Arena *arena = k->ctx->scratch;
+    ArenaMark mark = arena_mark(arena);
+    Run r = {.call = call, .k = k, .arena = arena, .lo = lo, .hi = hi};
+    r.value = NEW_ARRAY(arena, Number, k->ex.n);
+    r.var = NEW_ARRAY(arena, int64_t, k->ix.var.n);
+    r.var[0] = 1;
+    r.coef = NEW_ARRAY(arena, const int64_t *, k->ix.form.n);
+    for (Ix i = 0; i < k->ix.form.n; i++) {
+        const IxForm *f = ix_form(&k->ix, i);
+        int64_t *coef = NEW_ARRAY(arena, int64_t, f->n + 1);
+        for (uint32_t j = 0; j < f->n; j++)
+            coef[j] = f->t[j].mult * ix_dim_at(&k->ix, f->t[j].coef);
+        r.coef[i] = coef;
+    }
+    r.array = NEW_ARRAY(arena, Number *, k->array.n + 1);
+    for (size_t a = 0; a < k->array.n; a++)
+        r.array[a] = NEW_ARRAY(arena, Number, (size_t)k->array.v[a].elements);
+    find_ends(&r);
+    run_block(&r, 0, k->stmt.n);
+    arena_reset(arena, mark);
+}
