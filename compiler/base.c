@@ -294,14 +294,25 @@ char *arena_printf(Arena *a, const char *fmt, ...)
 
 /* ---- names ---- */
 
+/* Words of 8 bytes, the last one filled with zeros; the length tells such words apart. */
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 {
     const unsigned char *s = p;
-    uint64_t h = seed ^ 0xcbf29ce484222325u;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ s[i]) * 0x100000001b3u;
-    h ^= h >> 32;
-    return h * 0x9e3779b97f4a7c15u;
+    uint64_t h = seed ^ 0xcbf29ce484222325u ^ (uint64_t)n << 56;
+    for (; n >= 8; n -= 8, s += 8) {
+        uint64_t word;
+        memcpy(&word, s, 8);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    if (n) {
+        uint64_t word = 0;
+        memcpy(&word, s, n);
+        h = (h ^ word) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    h *= 0xbf58476d1ce4e5b9u;
+    return h ^ h >> 32;
 }
 
 static void names_rehash(Ctx *ctx, NameTable *t)

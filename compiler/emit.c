@@ -13,12 +13,20 @@ typedef struct Printer {
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
-    bool *array_seen;
+    bool lanes;    /* what is printed stands for a vector of numbers */
+    uint64_t lane; /* the bit of the loop they run over */
 } Printer;
 
 static void line(Printer *p)
 {
     buf_printf(&p->body, "%*s", p->depth * 4, "");
+}
+
+static void close_brace(Printer *p)
+{
+    p->depth--;
+    line(p);
+    buf_puts(&p->body, "}\n");
 }
 
 /* ---- arguments ---- */
@@ -49,12 +57,24 @@ static size_t slot_of(Printer *p, uint32_t want, bool scalar)
     return n;
 }
 
+static size_t dim_slot(Printer *p, Dim d)
+{
+    return int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d});
+}
+
 static void put_dim(Printer *p, Dim d)
 {
     if (dim_literal(d))
         buf_printf(&p->body, "%" PRId64, d.n);
     else
-        buf_printf(&p->body, "n%zu", int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d}));
+        buf_printf(&p->body, "n%zu", dim_slot(p, d));
+}
+
+/* The text relies on d being a whole number of vectors. */
+static void assume_whole(Printer *p, Dim d)
+{
+    if (!dim_literal(d))
+        p->out->ints.v[dim_slot(p, d)].whole = true;
 }
 
 /* A number that is the plan's, not the structure's. */
@@ -186,7 +206,9 @@ static void put_op(Printer *p, const KEx *x)
 {
     Op op = (Op)x->op;
     bool integer = kx(p->k, x->in[op == OP_WHERE ? 1 : 0])->type == KT_INT;
-    const char *pattern = integer ? p->d->int_op[op] : p->d->op[op];
+    const char *pattern = integer    ? p->d->int_op[op]
+                          : p->lanes ? p->d->vector_op[op]
+                                     : p->d->op[op];
     if (!pattern)
         pattern = op_info(op)->c_expr;
     if (!pattern)
@@ -202,6 +224,26 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
     buf_putc(&p->body, ']');
 }
 
+static char *element_text(Printer *p, uint32_t buffer, Ix ix)
+{
+    Buf save = p->body;
+    p->body = buf_new(p->k->arena);
+    put_element(p, buffer, ix);
+    char *text = p->body.s;
+    p->body = save;
+    return text;
+}
+
+/* An element, or where its neighbours stand for it, all of them. */
+static char *in_lanes(Printer *p, char *element)
+{
+    if (!p->lanes)
+        return element;
+    Buf b = buf_new(p->k->arena);
+    buf_printf(&b, p->d->at, element);
+    return b.s;
+}
+
 static void put_value_of(Printer *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
@@ -215,7 +257,7 @@ static void put_value_of(Printer *p, Ex e)
             put_ex(p, x->in[0]);
             buf_puts(&p->body, " ? ");
         }
-        put_element(p, x->slot, x->ix);
+        buf_puts(&p->body, in_lanes(p, element_text(p, x->slot, x->ix)));
         if (x->in[0])
             buf_puts(&p->body, x->type == KT_INT ? " : 0" : " : 0.0f");
         break;
@@ -241,6 +283,8 @@ static void put_value_of(Printer *p, Ex e)
 
 static const char *type_name(const Printer *p, const KEx *x)
 {
+    if (p->lanes)
+        return p->d->vector;
     return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
 }
 
@@ -277,17 +321,6 @@ static void put_fold(Printer *p, Op op, const char *target, Ex value)
 
 /* ---- statements ---- */
 
-static Ix array_at(const Printer *p, const KArray *a)
-{
-    /* the table only grows: printing may intern one more form */
-    IxTable *t = (IxTable *)&p->k->ix;
-    Ix at = 0;
-    for (uint32_t i = 0; i < a->nest.n; i++)
-        at = ix_add(t, ix_scale(t, at, ix_info(t, a->nest.var[i])->extent),
-                    ix_var(t, a->nest.var[i]));
-    return at;
-}
-
 static Dim array_size(const Printer *p, const KArray *a)
 {
     Dim n = DIM(1);
@@ -302,11 +335,12 @@ static char *array_element(Printer *p, int array)
     Buf save = p->body;
     p->body = buf_new(p->k->arena);
     buf_printf(&p->body, "t%d[", array);
-    put_ix(p, array_at(p, &p->k->array.v[array]));
+    /* the table only grows: printing may intern one more form */
+    put_ix(p, kernel_array_at((Kernel *)p->k, array));
     buf_putc(&p->body, ']');
     char *text = p->body.s;
     p->body = save;
-    return text;
+    return in_lanes(p, text);
 }
 
 static void stmt_array(Printer *p, const KStmt *s)
@@ -437,16 +471,6 @@ static void stmt_var(Printer *p, IVar v)
     buf_puts(&p->body, ";\n");
 }
 
-static char *root_element(Printer *p, const KRoot *r)
-{
-    Buf save = p->body;
-    p->body = buf_new(p->k->arena);
-    put_element(p, r->buffer, r->at);
-    char *text = p->body.s;
-    p->body = save;
-    return text;
-}
-
 static char *ex_text(Printer *p, Ex e)
 {
     Buf save = p->body;
@@ -457,13 +481,45 @@ static char *ex_text(Printer *p, Ex e)
     return text;
 }
 
-enum { BATCH_LANES = 16 };
+/* An accumulator of a vector loop: one sum per lane. */
+static char *lanes_name(Printer *p, Ex e)
+{
+    Buf b = buf_new(p->k->arena);
+    buf_printf(&b, "w%u", p->number[e]);
+    return b.s;
+}
+
+/* A value to be stored; a number that is the same in all lanes becomes a vector. */
+static char *stored_text(Printer *p, Ex e)
+{
+    char *text = ex_text(p, e);
+    if (!p->lanes || (kx(p->k, e)->deps & p->lane))
+        return text;
+    Buf b = buf_new(p->k->arena);
+    buf_printf(&b, p->d->all, text);
+    return b.s;
+}
+
+static void stmt_store(Printer *p, const KRoot *r)
+{
+    char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
+    bool bf16 = p->k->buffer.v[r->buffer].bf16;
+    line(p);
+    if (p->lanes && bf16)
+        buf_printf(&p->body, "vwn_put_bf16(&%s, %s)", to, value);
+    else if (p->lanes)
+        buf_printf(&p->body, p->d->put, to, value,
+                   int_slot(p, (PrintedInt){.kind = PI_STREAM}));
+    else
+        buf_printf(&p->body, bf16 ? "%s = vwn_bf16(%s)" : "%s = %s", to, value);
+    buf_puts(&p->body, ";\n");
+}
 
 /* The array is a multiple of a vector long, so that nothing is left over. */
 static void stmt_batch(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
-    uint32_t size = (s->n_acc + BATCH_LANES - 1) / BATCH_LANES * BATCH_LANES;
+    uint32_t size = (s->n_acc + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
     if (s->kind == KS_BATCH_IN && s->at == 0) {
         line(p);
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
@@ -508,11 +564,7 @@ static void put_stmt(Printer *p, const KStmt *s)
         break;
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
-    case KS_END:
-        p->depth--;
-        line(p);
-        buf_puts(&p->body, "}\n");
-        break;
+    case KS_END: close_brace(p); break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
@@ -520,11 +572,14 @@ static void put_stmt(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s %s = %s;\n", type_name(p, x), ex_text(p, s->ex),
                    neutral(p, (Op)x->op));
         break;
-    case KS_ACC_ADD: put_fold(p, (Op)x->op, ex_text(p, s->ex), x->in[0]); break;
+    case KS_ACC_ADD:
+        put_fold(p, (Op)x->op, p->lanes ? lanes_name(p, s->ex) : ex_text(p, s->ex), x->in[0]);
+        break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
         line(p);
-        buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array), ex_text(p, s->ex));
+        buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
+                   stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD: put_fold(p, (Op)x->op, array_element(p, s->array), x->in[0]); break;
     case KS_ARRAY_GET:
@@ -532,20 +587,67 @@ static void put_stmt(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
-    case KS_STORE: {
-        const KRoot *r = &p->k->root.v[s->root];
-        bool bf16 = p->k->buffer.v[r->buffer].bf16;
-        line(p);
-        buf_printf(&p->body, "%s = %s%s%s;\n", root_element(p, r), bf16 ? "vwn_bf16(" : "",
-                   ex_text(p, r->value), bf16 ? ")" : "");
-        break;
-    }
+    case KS_STORE: stmt_store(p, &p->k->root.v[s->root]); break;
     case KS_SINK: {
         const KRoot *r = &p->k->root.v[s->root];
-        put_fold(p, r->op, root_element(p, r), r->value);
+        put_fold(p, r->op, in_lanes(p, element_text(p, r->buffer, r->at)), r->value);
         break;
     }
     default: break;
+    }
+}
+
+/* ---- loops of explicit vectors ---- */
+
+/* for (i = from; i + lanes <= extent; i += lanes), or single steps from where that ended */
+static void open_steps(Printer *p, const KStmt *s, bool vectors)
+{
+    Buf *b = &p->body;
+    const char *lanes = vectors ? "VWN_LANES" : "1";
+    line(p);
+    buf_puts(b, "for (; ");
+    put_var(p, s->var);
+    buf_printf(b, vectors ? " + %s <= " : " < ", lanes);
+    put_dim(p, ix_info(&p->k->ix, s->var)->extent);
+    buf_puts(b, "; ");
+    put_var(p, s->var);
+    buf_printf(b, " += %s) {\n", lanes);
+    p->depth++;
+}
+
+static void put_vector_loop(Printer *p, size_t loop, size_t end)
+{
+    const Kernel *k = p->k;
+    const KStmt *s = &k->stmt.v[loop];
+    for (uint32_t i = 0; i < s->n_acc; i++) {
+        line(p);
+        buf_printf(&p->body, "%s %s = {0};\n", p->d->vector, lanes_name(p, k->acc.v[s->acc + i]));
+    }
+    line(p);
+    buf_puts(&p->body, "{\n");
+    p->depth++;
+    line(p);
+    buf_puts(&p->body, "int64_t ");
+    put_var(p, s->var);
+    buf_puts(&p->body, " = 0;\n");
+    for (int vectors = 1; vectors >= (k->whole ? 1 : 0); vectors--) {
+        open_steps(p, s, vectors);
+        p->lanes = vectors;
+        p->lane = ix_bit(&k->ix, s->var);
+        for (size_t i = loop + 1; i < end; i++)
+            put_stmt(p, &k->stmt.v[i]);
+        p->lanes = false;
+        close_brace(p);
+    }
+    close_brace(p);
+    if (k->whole)
+        assume_whole(p, ix_info(&k->ix, s->var)->extent);
+    for (uint32_t i = 0; i < s->n_acc; i++) {
+        Ex e = k->acc.v[s->acc + i];
+        line(p);
+        buf_printf(&p->body, "%s += ", ex_text(p, e));
+        buf_printf(&p->body, p->d->lanes_sum, lanes_name(p, e));
+        buf_puts(&p->body, ";\n");
     }
 }
 
@@ -591,8 +693,15 @@ void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *ab
     Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
-    for (size_t i = 0; i < k->stmt.n; i++)
-        put_stmt(&p, &k->stmt.v[i]);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        if (!k->stmt.v[i].vector || !d->vector) {
+            put_stmt(&p, &k->stmt.v[i]);
+            continue;
+        }
+        size_t end = kernel_loop_end(k, i);
+        put_vector_loop(&p, i, end);
+        i = end;
+    }
     Buf text = buf_new(k->arena);
     put_header(&p, &text, about);
     buf_put(&text, p.body.s, p.body.n);

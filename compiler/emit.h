@@ -18,20 +18,25 @@ typedef struct Dialect {
     const char *header;         /* format: kernel name */
     const char *row_loop;       /* format: row variable */
     const char *simd;           /* line before a loop whose iterations may be vectors */
+    /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
+     * cache; the sum of the lanes; one number in all lanes. */
+    const char *vector, *at, *put, *lanes_sum, *all;
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
+    const char *const *vector_op; /* and for vectors */
 } Dialect;
 extern const Dialect dialect_c;
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {
-    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP } kind;
+    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_STREAM } kind;
     Dim dim;
     int64_t value;
     uint32_t buffer; /* PI_PART: whose part's size; equal sizes of two buffers mean nothing */
     Name site;
+    bool whole; /* the text holds only for multiples of VECTOR_LANES */
 } PrintedInt;
 
 typedef struct Printed {

@@ -32,6 +32,11 @@ static const char *const integer_op[OP_COUNT] = {
     [OP_WHERE] = "vwn_iwhere($a, $b, $c)",
 };
 
+static const char *const vector_op[OP_COUNT] = {
+    [OP_STOP] = "$a",
+    [OP_ROUND_TO] = "vwn_round_lanes($a)",
+};
+
 const Dialect dialect_c = {
     .name = "C",
     .real = "real",
@@ -41,11 +46,17 @@ const Dialect dialect_c = {
               "int64_t hi)",
     .row_loop = "for (int64_t %1$s = lo; %1$s < hi; %1$s++) {",
     .simd = "#pragma omp simd",
+    .vector = "vec",
+    .at = "VWN_AT(&%s)",
+    .put = "VWN_PUT(&%s, %s, n%zu)",
+    .lanes_sum = "vwn_lanes_sum(%s)",
+    .all = "%s - (vec){0}",
     .zero = "0",
     .lowest = "-INFINITE",
     .array = "%s %s[%s];",
     .op = real_op,
     .int_op = integer_op,
+    .vector_op = vector_op,
 };
 
 const char *prelude_c(Arena *arena, size_t *length)

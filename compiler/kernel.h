@@ -103,6 +103,7 @@ typedef struct KStmt {
     uint32_t root;
     int array;
     bool simd;
+    bool vector;         /* LOOP: printed as explicit vectors */
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
@@ -128,6 +129,8 @@ typedef struct Kernel {
     Dim rows;
     int64_t partitions, chunk; /* rows per partition */
     bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
+    bool whole;  /* every vector loop runs over whole vectors */
+    bool lines;  /* and every vector that is stored begins at one: at a cache line */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;
@@ -169,5 +172,9 @@ void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to 
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
+void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
+size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
+Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
 
 #endif

@@ -637,6 +637,8 @@ static void finish_kernel(KernelReader *r)
     if (why) {
         diag_error(r->t.ctx, "E0904", where, why, "this kernel is no program");
         r->t.failed = true;
+    } else {
+        kernel_find_vectors(k);
     }
     r->k = NULL;
 }

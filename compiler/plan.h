@@ -10,7 +10,7 @@
 
 #include "ir.h"
 
-/* A kernel is one C function over a range of rows, whatever it computes:
+/* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
  *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
  * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
  * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
@@ -21,6 +21,7 @@ typedef struct PlanKernel {
     size_t length;
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
+    const uint8_t *multiple; /* what each of n[] must be a multiple of; NULL: all may be anything */
 } PlanKernel;
 
 typedef struct PlanBuffer {

@@ -517,4 +517,5 @@ void kernel_schedule(Kernel *k)
     close_scope(&s);
     if (k->part)
         close_scope(&s);
+    kernel_find_vectors(k);
 }

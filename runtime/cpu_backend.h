@@ -38,6 +38,7 @@ typedef struct CpuBackend {
 } CpuBackend;
 
 struct Module {
+    const PlanKernel *plan; /* of the plan that it was built from, which outlives it */
     KernelFn *kernel;
     size_t n;
 };

@@ -207,10 +207,10 @@ bool compiler_find(Compiler *out, const char *asked, char why[512])
 
 /* ---- compiling ---- */
 
-/* -O3 with explicit vectors; arithmetic as written: no -ffast-math, which would also switch the
- * whole process to flush denormals when the object is loaded. */
+/* -O2: vectors are printed, or asked for by a line. Arithmetic as written: no -ffast-math, which
+ * would also switch the whole process to flush denormals when the object is loaded. */
 static const char *const options[] = {"-std=gnu17",
-                                      "-O3",
+                                      "-O2",
 #if defined __x86_64__ || defined __i386__
                                       "-march=native",
 #else
@@ -229,7 +229,7 @@ static const char *const options[] = {"-std=gnu17",
 
 const char *compiler_options(void)
 {
-    return "-std=gnu17 -O3 native -fno-math-errno -fno-trapping-math "
+    return "-std=gnu17 -O2 native -fno-math-errno -fno-trapping-math "
            "-fno-semantic-interposition "
            "-fopenmp-simd -fvisibility=hidden -fPIC -shared -s -w";
 }

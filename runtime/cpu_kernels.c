@@ -435,6 +435,7 @@ static Status build_guarded(Build *b)
     b->module = ctx_alloc(ctx, sizeof *b->module);
     b->module->kernel = ctx_alloc(ctx, n * sizeof *b->module->kernel);
     b->module->n = n;
+    b->module->plan = b->plan->kernel;
     b->key = ctx_alloc(ctx, n * sizeof *b->key);
     b->missing = ctx_alloc(ctx, n * sizeof *b->missing);
     hash_keys(b);

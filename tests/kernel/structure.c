@@ -64,10 +64,10 @@ static void check_all(Ctx *ctx, void *arg)
     Plan *deep = plan_of(ctx, (const char *const[]){"L=7", NULL}, 16, 128);
     expect(deep->n_kernel == base->n_kernel && missing(base, deep) == 0, "more layers, no more kernels");
     expect(missing(base, plan_of(ctx, NULL, 5, 96)) == 0, "another batch and length, the same kernels");
-    /* six heads: 48 and 64 wide */
+    /* six heads, 48 and 64 wide: half a head is a whole vector or not */
     Plan *narrow = plan_of(ctx, (const char *const[]){"D=288", NULL}, 16, 128);
     Plan *wide = plan_of(ctx, (const char *const[]){"D=384", NULL}, 16, 128);
-    expect(missing(narrow, wide) <= 3, "another width, only the attention of its head size");
+    expect(missing(narrow, wide) <= 5, "another width, only what depends on the head size");
     bool named = true;
     for (size_t i = 0; i < base->n_kernel; i++)
         named = named && strstr(base->kernel[i].text, base->kernel[i].name) &&

@@ -70,6 +70,13 @@ static void test_kernels(Harness *h)
         CHECK(h, run_both(b, m, 100003, 1000));
         CHECK(h, run_both(b, m, 1 << 20, 4096)); /* large blocks */
         CHECK(h, b->ops->launch(b, m, 2, NULL, NULL, NULL, 1, 1) == ST_BUG);
+        b->why[0] = 0;
+        /* A kernel that was compiled for other sizes refuses. */
+        int64_t wrong = 24;
+        plan.kernel[0].multiple = (const uint8_t[]){16};
+        CHECK(h, b->ops->launch(b, m, 0, NULL, &wrong, NULL, 1, 1) == ST_BUG);
+        CHECK(h, strstr(b->why, "multiples of 16, not for 24"));
+        plan.kernel[0].multiple = NULL;
         /* A second plan of the same backend shares the code, without a cache too. */
         CHECK(h, b->ops->build(b, &plan.plan, &again, &r) == ST_OK);
         CHECK(h, r.cached == 2 && r.compiled == 0);
