@@ -4,6 +4,10 @@
  */
 #include "cli.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 static int run_eval(Call *call)
 {
     int status;
@@ -29,19 +33,77 @@ static void put_now(void *user, const char *text, size_t n)
     ui_flush(user);
 }
 
-static int run_sample(Call *call)
+/* Adds the lines of `text` behind the prompts that are there; cuts the text into them. */
+static bool add_lines(const char ***prompts, size_t *n, Text *text)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < text->n; i++)
+        lines += text->s[i] == '\n';
+    const char **all = realloc(*prompts, (*n + lines) * sizeof *all);
+    if (!all)
+        return false;
+    *prompts = all;
+    for (char *s = text->s, *end = s + text->n; s < end;) {
+        char *line = memchr(s, '\n', (size_t)(end - s));
+        all[(*n)++] = s;
+        if (!line)
+            break; /* what text_put wrote ends with a 0 */
+        *line = 0;
+        if (line > s && line[-1] == '\r')
+            line[-1] = 0;
+        s = line + 1;
+    }
+    return true;
+}
+
+/* Every --prompt, then the lines of --prompts, else a line break. The caller frees both. */
+static bool read_prompts(Call *call, const char ***prompts, size_t *n, Text *text, int *status)
+{
+    const char *path = call_flag(call, "--prompts");
+    *prompts = call_flags(call, "--prompt", n);
+    if (path && !read_whole_file(path, text)) {
+        ui_error(&call->ui, "cannot read %s: %s", path, strerror(errno));
+        *status = VWN_ENVIRONMENT;
+        return false;
+    }
+    if (path && (!text->n || memchr(text->s, 0, text->n))) {
+        *status = usage_error(call, text->n ? "%s holds a byte 0" : "%s holds no prompt", path);
+        return false;
+    }
+    if (!*prompts || (path && !add_lines(prompts, n, text))) {
+        ui_error(&call->ui, "there is no memory for the prompts");
+        *status = VWN_ENVIRONMENT;
+        return false;
+    }
+    if (!*n)
+        (*prompts)[(*n)++] = "\n"; /* call_flags leaves room for one more */
+    return true;
+}
+
+static int sample_prompts(Call *call, vwn_sample_options *how)
 {
     int status;
+    if (!call_open(call, &status))
+        return status;
+    interrupt_start(call);
+    call->ui.running = call->ctx;
+    vwn_writer out = {put_now, &call->ui};
+    vwn_status st = vwn_sample(call->ctx, how, &out);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+static int run_sample(Call *call)
+{
+    int status = 0;
     vwn_sample_options how = {.source = call->operand[0],
-                              .prompt = call_flag(call, "--prompt"),
                               .tokens = 200,
                               .temperature = 0.8,
                               .top_p = 0.95,
                               .last = call_flag(call, "--last") != NULL,
-                              .json = call->json};
+                              .json = call->json,
+                              .recompute = call_flag(call, "--recompute") != NULL};
     int64_t seed = 1;
-    if (!how.prompt)
-        how.prompt = "\n";
     if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) ||
         !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
         !call_real(call, "--temperature", 0, 100, &how.temperature) ||
@@ -50,14 +112,15 @@ static int run_sample(Call *call)
     if (how.top_p == 0)
         return usage_error(call, "`--top-p 0` leaves no token to choose");
     how.seed = (uint64_t)seed;
-    if (!call_open(call, &status))
-        return status;
-    interrupt_start(call);
-    call->ui.running = call->ctx;
-    vwn_writer out = {put_now, &call->ui};
-    vwn_status st = vwn_sample(call->ctx, &how, &out);
-    call_diagnostics(call, false, NULL);
-    return call_failed(call, st);
+    Text text = {0};
+    const char **prompts;
+    if (read_prompts(call, &prompts, &how.n_prompts, &text, &status)) {
+        how.prompts = prompts;
+        status = sample_prompts(call, &how);
+    }
+    free(prompts);
+    text_free(&text);
+    return status;
 }
 
 static const Flag eval_flags[] = {
@@ -79,12 +142,14 @@ const Verb verb_eval = {
     .run = run_eval};
 
 static const Flag sample_flags[] = {
-    {"--prompt", "TEXT", "what the text begins with (else a newline)"},
-    {"--tokens", "N", "how many tokens to add (else 200)"},
+    {"--prompt", "TEXT", "what the text begins with (else a newline); repeatable"},
+    {"--prompts", "FILE", "more prompts, one on each line; - is the standard input"},
+    {"--tokens", "N", "how many tokens to add to each prompt (else 200)"},
     {"--temperature", "X", "0 takes the most likely token; above 1 is wilder (else 0.8)"},
     {"--top-p", "X", "choose among the likeliest tokens that hold this share (else 0.95)"},
-    {"--seed", "N", "of the random choices (else 1)"},
+    {"--seed", "N", "of the random choices (else 1); each prompt has its own"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
+    {"--recompute", NULL, "predict each token from the whole context, keeping nothing"},
 };
 const Verb verb_sample = {
     .name = "sample",
@@ -92,8 +157,12 @@ const Verb verb_sample = {
     .summary = "Writes text with a trained model",
     .example = {{"vwn sample runs/nano --prompt 'In the beginning'", "200 tokens"},
                 {"vwn sample runs/nano --temperature 0 --tokens 50", "the likeliest text"}},
+    .text = "A text that outgrows the model's context is continued from its last part: the part\n"
+            "begins at the text's start, then moves on by half a context at a time. Several texts\n"
+            "are made together, are written in order with a blank line between, and do not depend\n"
+            "on each other.\n",
     .flag = sample_flags,
-    .n_flags = 6,
+    .n_flags = 8,
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,

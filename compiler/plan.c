@@ -195,7 +195,7 @@ static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
                   const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs};
+                 .programs = how->programs, .rows_apart = how->rows_apart};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;

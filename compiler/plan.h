@@ -57,6 +57,7 @@ typedef struct PlanMatmul {
 typedef struct PlanExpert {
     enum { EXPERT_Y, EXPERT_DW } what;
     bool transpose_w;
+    bool apart;                  /* one row at a time: its bits do not depend on the others */
     bool x_per_pair;             /* x has one row per (token, choice), else one per token */
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
@@ -111,6 +112,9 @@ typedef struct PlanOptions {
     bool no_fusion; /* every node its own kernel: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     bool bf16;      /* operands of large products are rounded to bf16 and kept so */
+    /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
+     * an expert has depends on what is in them, so each row is multiplied alone. */
+    bool rows_apart;
 } PlanOptions;
 
 /* The graph that is planned, and that the reference evaluator compares it with: simplified, and

@@ -17,6 +17,7 @@ typedef struct Build {
     int64_t B, T;
     bool programs;
     bool stream; /* kernels store past the cache */
+    bool rows_apart;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */

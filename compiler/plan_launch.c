@@ -151,6 +151,7 @@ static void launch_expert(Build *b, Val v)
     PlanExpert *e = &l->expert;
     e->what = dw ? EXPERT_DW : EXPERT_Y;
     e->transpose_w = !dw && (n->a.i & 1);
+    e->apart = b->rows_apart && !dw;
     e->x_per_pair = shape_of(b->g, x)->rank == ri + 1;
     e->choices = extent(b, index, ri - 1);
     e->tokens = e->choices ? plan_elements(b, index) / e->choices : 0;

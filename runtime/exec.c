@@ -200,8 +200,11 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
         return fail(p, ctx->raised, "%s", ctx->message);
     p->arena = arena_new(ctx);
     double began = clock_seconds();
-    const PlanOptions how = {
-        .B = p->B, .T = p->T, .no_fusion = o->no_fusion, .bf16 = o->bf16};
+    const PlanOptions how = {.B = p->B,
+                             .T = p->T,
+                             .no_fusion = o->no_fusion,
+                             .rows_apart = o->rows_apart,
+                             .bf16 = o->bf16};
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);
     Status status = bind_exts(p);

@@ -43,6 +43,7 @@ typedef struct ProgramOptions {
     const char *name; /* "train", "update", "eval", for messages */
     int64_t B, T;
     bool no_fusion;
+    bool rows_apart; /* see PlanOptions */
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     bool bf16;        /* see PlanOptions: on a backend that has it, or in the evaluator */
 } ProgramOptions;

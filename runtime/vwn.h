@@ -192,15 +192,20 @@ vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_wri
 
 typedef struct vwn_sample_options {
     const char *source;  /* run directory or checkpoint file */
-    const char *prompt;
-    int64_t tokens;
+    const char *const *prompts;
+    size_t n_prompts;    /* 0: one that is empty */
+    int64_t tokens;      /* added to each */
     double temperature;  /* 0 = always the most likely */
     double top_p;        /* 1 = all */
-    uint64_t seed;
+    uint64_t seed;       /* with the prompt's place in the list it gives the random choices */
     bool last;           /* as above */
-    bool json;
+    bool json;           /* one object a line: v, event, prompt, text, tokens, step, index */
+    bool recompute;      /* predict each token from the whole context, keeping nothing */
 } vwn_sample_options;
-/* Text is written as it is made. */
+/* Each prompt and its text, a blank line between two, written as they are made. A text does not
+ * depend on the other prompts. What is behind token n of a text is predicted from tokens
+ * [s, n): s is 0 up to the model's context, then it moves on by half a context at a time. Models
+ * whose positions need later ones are predicted as with `recompute`, and vwn_warning says why. */
 vwn_status vwn_sample(vwn_context *ctx, const vwn_sample_options *how, const vwn_writer *out);
 
 #endif

@@ -70,6 +70,22 @@ has err 'train it with `vwn train nano/model.vwn`'
 expect 0 "$VWN" sample runs/line --tokens 2 --json
 has out '{"v":1,"event":"sample","prompt":'
 
+# several prompts: from flags, from a file, one on each line
+printf '1 + 1\n2 + 2\r\n3' > prompts
+expect 0 "$VWN" sample runs/line --tokens 2 --json --prompts prompts --prompt 4
+[ "$(wc -l < out)" -eq 4 ] || fail "four prompts give $(wc -l < out) lines"
+for prompt in '4' '1 + 1' '2 + 2' '3'; do has out "\"prompt\":\"$prompt\""; done
+has out '"index":3}'
+expect 0 "$VWN" sample runs/line --tokens 5 --temperature 0 --prompt 1 --prompt 2
+cp out kept
+expect 0 "$VWN" sample runs/line --tokens 5 --temperature 0 --prompt 1 --prompt 2 --recompute
+cmp -s out kept || fail "what is kept changes the likeliest text"
+expect 5 "$VWN" sample runs/line --prompts nowhere
+has err 'cannot read nowhere'
+: > prompts
+expect 2 "$VWN" sample runs/line --prompts prompts
+has err 'holds no prompt'
+
 # evaluation without data is found before training
 sed 's/, val = [0-9.]*%//' nano/model.vwn > nano/no_val.vwn
 expect 1 "$VWN" check nano/no_val.vwn

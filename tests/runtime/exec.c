@@ -136,7 +136,8 @@ static Status open_bench(Bench *m, Ctx *ctx, const Way *way)
     }
     m->store = store_new(ctx, m->backend);
     Arena *arena = m->arena = arena_new(ctx);
-    ProgramOptions o = {"train", B, T, way->no_fusion, way->share, false};
+    ProgramOptions o = {.name = "train", .B = B, .T = T, .no_fusion = way->no_fusion,
+                        .share_arena = way->share};
     Status status =
         program_build(m->store, make_graph(ctx, arena, true), &o, &m->train, &m->report);
     o.name = "eval";
@@ -521,13 +522,13 @@ static void test_usage(Harness *h)
     CHECK(h, store_add(s, EXT_PARAM, name_str(ctx, "up"), DT_REAL, 2, other, &e) == ST_OK);
     Arena *arena = arena_new(ctx);
     CHECK(h, program_build(s, make_graph(ctx, arena, true),
-                           &(ProgramOptions){"train", B, T, 0, 0, 0}, &p, &r) == ST_USAGE &&
+                           &(ProgramOptions){.name = "train", .B = B, .T = T}, &p, &r) == ST_USAGE &&
                  !p);
     CHECK(h, strstr(r.why, "up"));
     /* A batch for which there is no memory. */
     ctx->byte_limit = ctx->bytes + (64 << 20);
     CHECK(h, program_build(m->store, make_graph(ctx, arena, true),
-                           &(ProgramOptions){"train", 1 << 20, 1 << 10, 0, 0, 0}, &p,
+                           &(ProgramOptions){.name = "train", .B = 1 << 20, .T = 1 << 10}, &p,
                            &r) == ST_ENVIRONMENT &&
                  !p);
     CHECK(h, strstr(r.why, "memory"));

@@ -68,8 +68,10 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
 {
     Text a, b;
     char why[512];
+    const char *prompt = "abc";
     vwn_sample_options o = {.source = run,
-                            .prompt = "abc",
+                            .prompts = &prompt,
+                            .n_prompts = 1,
                             .tokens = 40,
                             .temperature = 0.8,
                             .top_p = 0.9,
@@ -103,10 +105,10 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
             orderly[warm] += (b.s[i] - 'a') == (b.s[i - 1] - 'a' + 3) % 7;
     }
     CHECKF(t, orderly[0] > 35 && orderly[1] < 25, "%d and %d of 40", orderly[0], orderly[1]);
-    o.prompt = "";
+    prompt = "";
     o.source = arena_printf(ctx->program, "%s@300", run);
     CHECK(t, sample(&o, &b, why) == ST_OK && b.n == 41 && letters(b.s, 40));
-    o.prompt = "abcabcabcabcabcabcabcabcabcabc"; /* longer than the context */
+    prompt = "abcabcabcabcabcabcabcabcabcabc"; /* longer than the context */
     o.tokens = 0;
     CHECK(t, sample(&o, &b, why) == ST_OK && b.n == 31);
     o.json = true;
@@ -117,9 +119,9 @@ static void samples(Tally *t, Ctx *ctx, const char *run)
     CHECKF(t, j && strlen(json_string(j, "text")) == 5 && json_get(j, "step")->integer == 300,
            "%s", b.s);
     o.json = false;
-    o.prompt = "abz";
+    prompt = "abz";
     CHECK(t, sample(&o, &b, why) == ST_USAGE && strstr(why, "`z`") && !b.n);
-    o.prompt = "abc";
+    prompt = "abc";
     o.temperature = -1;
     CHECK(t, sample(&o, &b, why) == ST_USAGE);
     o.temperature = 1;
