@@ -157,10 +157,10 @@ const Verb verb_sample = {
     .summary = "Writes text with a trained model",
     .example = {{"vwn sample runs/nano --prompt 'In the beginning'", "200 tokens"},
                 {"vwn sample runs/nano --temperature 0 --tokens 50", "the likeliest text"}},
-    .text = "A text that outgrows the model's context is continued from its last part: the part\n"
-            "begins at the text's start, then moves on by half a context at a time. Several texts\n"
-            "are made together, are written in order with a blank line between, and do not depend\n"
-            "on each other.\n",
+    .text = "A text that outgrows the model's context is continued from its last part, which\n"
+            "begins at the text's start, then moves on by half a context at a time. Several\n"
+            "texts are made together, are written in order with a blank line between, and do\n"
+            "not depend on each other.\n",
     .flag = sample_flags,
     .n_flags = 8,
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,

@@ -1,12 +1,12 @@
 /* decode.c - see decode.h: a prediction graph that goes on where an earlier run stopped.
  *
  * In:  a graph over T positions.   Out: the same outputs over T new positions, or a refusal.
- * The one idea: in the new graph T counts new positions, so every node that treats each position
- * by itself is copied as it is. For each value it is known where in the row-major order the
- * positions (and the sequences) lie; what an operator does to that axis says whether it is such
- * a node. Only those that look back or at the number of a position are built anew: attention and
- * shifts read tables of all positions so far, running sums a kept sum, indices begin at
- * DECODE_AT.
+ * The one idea: in the new graph T counts new positions, so every node that treats each
+ * position by itself is copied as it is. For each value it is known where in the row-major
+ * order the positions (and the sequences) lie; what an operator does to that axis says whether
+ * it is such a node. Only those that look back or at the number of a position are built anew:
+ * attention and shifts read tables of all positions so far, running sums a kept sum, indices
+ * begin at DECODE_AT.
  */
 #include "decode.h"
 #include "op.h"
@@ -236,7 +236,7 @@ static bool decode_cumsum(Decode *d, Val v)
         return refuse(d, v, "sums later positions");
     if (!is_symbol(n->shape.d[axis], POSITIONS) || first < 0 ||
         !is_symbol(n->shape.d[first], SEQUENCES))
-        return refuse(d, v, "runs over positions that are not an axis beside that of sequences");
+        return refuse(d, v, "runs over positions that are no axis beside that of sequences");
     Graph *g = d->g;
     Shape one = n->shape, marks = {.rank = n->shape.rank};
     one.d[axis] = DIM(1);

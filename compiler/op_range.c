@@ -2,8 +2,8 @@
  *
  * In:  a table [b, s, ..], the row `start` [], rows x [b, n, ..], marks on [b].
  * Out: PUT: the table with x over its rows start, start + 1, ..; TAKE: those rows.
- * The one idea: what came before stays in tables that live outside the graph; a plan writes them
- * in place. Rows outside the table are not written and read as the fill. Neither is ever
+ * The one idea: what came before stays in tables that live outside the graph; a plan writes
+ * them in place. Rows outside the table are not written and read as the fill. Neither is ever
  * differentiated.
  */
 #include "op.h"

@@ -209,8 +209,8 @@ static void launch_scatter_add(Build *b, Val v)
     l->grain = (rows + 31) / 32; /* every chunk reads all indices */
 }
 
-/* The start is a number that the plan does not know. The table's rows that x does not cover must
- * be there already: they are when the table is written in place. */
+/* The start is a number that the plan does not know. The table's rows that x does not cover
+ * must be there already: they are when the table is written in place. */
 static void launch_put(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);

@@ -2,8 +2,8 @@
  *
  * In:  a run or a checkpoint, prompts.   Out: each prompt and what follows, written as it is
  * made.
- * The one idea: predict.c says what may come next, here it is drawn and written. Draws come from
- * the counter-based generator, keyed by the seed, the place of the prompt in the list and the
+ * The one idea: predict.c says what may come next, here it is drawn and written. Draws come
+ * from the counter-based generator, keyed by the seed, the place of the prompt in the list and the
  * place of the token, so that a seed gives the same text everywhere. Texts are written in the
  * order of their prompts; one that is made ahead of its turn waits.
  */
@@ -197,7 +197,7 @@ static void write_on(Sampling *x)
     char one[24];
     for (; x->turn < x->n; x->turn++, x->written = 0) {
         const GrowingText *t = &x->text[x->turn];
-        bool silent = !x->prompt[x->turn][0]; /* the line break that came first is not its own */
+        bool silent = !x->prompt[x->turn][0]; /* the token that came first is not its own */
         for (; !x->how->json && x->written < t->n; x->written++)
             if (x->written >= t->n_prompt || !silent)
                 write_text(x->out, one, token_text(x, t->id[x->written], one));
