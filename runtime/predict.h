@@ -3,8 +3,8 @@
  * In:  a trained model, a few texts as token ids.   Out: logits behind each text, one after the
  * other.
  * The one idea: what earlier tokens left is kept (decode.h), so that a token costs one
- * position. A model whose positions cannot be computed in this order is run over its whole context for
- * each token; predictor_open says so.
+ * position. A model whose positions cannot be computed in this order is run over its whole
+ * context for each token; predictor_open says so.
  *
  * A text longer than the context is seen from a window on: token n - 1 is followed by what the
  * model says of tokens [window_start(n), n). Windows move on by half a context, so that what is

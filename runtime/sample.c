@@ -3,8 +3,8 @@
  * In:  a run or a checkpoint, prompts.   Out: each prompt and what follows, written as it is
  * made.
  * The one idea: predict.c says what may come next, here it is drawn and written. Draws come
- * from the counter-based generator, keyed by the seed, the place of the prompt in the list and the
- * place of the token, so that a seed gives the same text everywhere. Texts are written in the
+ * from the counter-based generator, keyed by the seed, the place of the prompt in the list and
+ * the place of the token, so that a seed gives the same text everywhere. Texts are written in the
  * order of their prompts; one that is made ahead of its turn waits.
  */
 #include <math.h>
