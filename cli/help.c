@@ -64,9 +64,9 @@ const Verb verb_explain = {
 const Verb verb_doc = {.name = "doc",
                        .operands = "[NAME]",
                        .summary =
-                           "Shows a library block or a primitive; without NAME, lists all",
+                           "Shows a block, a primitive, a node or an attribute; without NAME, lists all",
                        .example = {{"vwn doc attention", "the block's text in the library"},
-                                   {"vwn doc", "every name there is"}},
+                                   {"vwn doc train", "what `train` takes, with its defaults"}},
                        .takes = TAKES_JSON,
                        .most = 1,
                        .run = run_doc};

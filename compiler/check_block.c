@@ -5,6 +5,7 @@
  * path; configuration is evaluated lazily in the scope of that instance, so `scope.X` in a default means
  * the place where the block ended up.
  */
+#include "attribute.h"
 #include "check.h"
 
 #include <math.h>
@@ -441,16 +442,15 @@ static void param_options(Body *b, const Ast *it, Param *p)
             Value v = eval_as(b->ev, s->kid[1], b->env, b->scope, &bool_type, key);
             p->frozen = v.kind == V_BOOL && v.num != 0;
         } else {
-            static const char *const known[] = {"group", "lr_scale", "decay", "frozen"};
             Span at = key ? s->kid[0]->span : s->span;
             Diag *d = key ? err(b->ev, "E0101", at, "unknown attribute", "a `param` has no attribute `%s`", key)
                           : err(b->ev, "E0110", at, "", "a `param` cannot hold this item");
-            diag_note(b->ev->ctx, d, "its attributes are group, lr_scale, decay, frozen");
-            Name names[COUNT_OF(known)];
-            for (size_t k = 0; k < COUNT_OF(known); k++)
-                names[k] = name_str(b->ev->ctx, known[k]);
+            const char *known;
+            size_t n;
+            Name *names = attribute_names(b->ev->ctx, b->ev->arena, "param", false, &n, &known);
+            diag_note(b->ev->ctx, d, "its attributes are %s", known);
             if (key)
-                suggest(b->ev, d, key, names, COUNT_OF(known), at);
+                suggest(b->ev, d, key, names, n, at);
         }
     }
 }

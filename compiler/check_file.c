@@ -4,6 +4,7 @@
  * The one idea: a file is a function of its lets. Importing with arguments, `--set` and growth are the
  * same thing: evaluating the same tree again with some lets (or arguments of calls) replaced.
  */
+#include "attribute.h"
 #include "check.h"
 
 #include "cost.h"
@@ -276,7 +277,6 @@ static void own_and_imported(Eval *ev, File *f)
 
 static void do_top_node(Eval *ev, File *f, const Ast *it)
 {
-    static const char *const known[] = {"model", "train", "grow", "sweep", "names"};
     Name kind = it->kid[0]->name;
     if (!strcmp(kind, "model") || !strcmp(kind, "train")) {
         const Ast **slot = kind[0] == 'm' ? &f->model_ast : &f->train_ast;
@@ -295,7 +295,10 @@ static void do_top_node(Eval *ev, File *f, const Ast *it)
     } else if (strcmp(kind, "names")) {
         Diag *d = err(ev, "E0110", it->kid[0]->span, "", "no node `%s` at the top of a file", kind);
         diag_note(ev->ctx, d, "a file holds import, let, block, check, model, train, grow, sweep and names");
-        suggest(ev, d, kind, known, COUNT_OF(known), it->kid[0]->span);
+        const char *text;
+        size_t n;
+        Name *known = attribute_names(ev->ctx, ev->arena, "file", true, &n, &text);
+        suggest(ev, d, kind, known, n, it->kid[0]->span);
     }
 }
 

@@ -71,16 +71,15 @@ static const HostExpr *trigger(Eval *ev, File *f, const Ast *items, Span at, con
         return NULL;
     }
     Diag *d = err(ev, "E0104", at, "missing `when`", "`grow %s` needs `when`", name);
-    diag_help(ev->ctx, d, "for example `when = step >= 10k`");
+    diag_help(ev->ctx, d, "for example `%s`", attribute_find("grow", "when")->example);
     return NULL;
 }
 
-static void unknown_items(Eval *ev, const Ast *items, const char *what, const char *known)
+static void unknown_items(Eval *ev, const Ast *items, const char *what)
 {
-    VEC(Name) names = {0};
-    char *copy = arena_copy(ev->arena, known, strlen(known)), *save;
-    for (char *p = strtok_r(copy, ", ", &save); p; p = strtok_r(NULL, ", ", &save))
-        vec_push(ev->arena, &names, name_str(ev->ctx, p));
+    const char *known;
+    size_t n;
+    Name *names = attribute_names(ev->ctx, ev->arena, what, true, &n, &known);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_LET || it->kind == AST_CHECK || it->kind == AST_OFF)
@@ -93,27 +92,24 @@ static void unknown_items(Eval *ev, const Ast *items, const char *what, const ch
             continue; /* a selector: layer[*].ffn.up */
         Name key = it->kid[0]->name;
         bool ok = false;
-        for (size_t k = 0; k < names.n; k++)
-            ok |= names.v[k] == key;
+        for (size_t k = 0; k < n; k++)
+            ok |= names[k] == key;
         if (ok)
             continue;
         Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "`%s` has no attribute `%s`", what, key);
         diag_note(ev->ctx, d, "it holds let, check and %s", known);
-        suggest(ev, d, key, names.v, names.n, it->kid[0]->span);
+        suggest(ev, d, key, names, n, it->kid[0]->span);
     }
 }
 
 static void inner_nodes(Eval *ev, const Ast *items)
 {
-    static const struct { const char *node, *known; } rows[] = {
-        {"fill", "entry, exit, inner, norms, layers"},
-        {"old", "lr_scale, warmup"},
-        {"new", "lr_scale, warmup"},
-        {"train", "data, tokenizer, batch, length, seed, precision, clip, average, micro_batch, recompute, optimizer, eval, checkpoint, log"}};
-    for (uint32_t i = 0; items && i < items->n; i++)
-        for (size_t k = 0; items->kid[i]->kind == AST_NODE && k < COUNT_OF(rows); k++)
-            if (!strcmp(items->kid[i]->kid[0]->name, rows[k].node))
-                unknown_items(ev, items->kid[i]->kid[2], rows[k].node, rows[k].known);
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        const NodeDoc *node = it->kind == AST_NODE ? node_doc_find(it->kid[0]->name) : NULL;
+        if (node && node_stands_in(node, "grow"))
+            unknown_items(ev, it->kid[2], node->name);
+    }
 }
 
 /* A let that is given twice in one step or sweep. */
@@ -196,7 +192,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     const Ast *items = it->kid[2];
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
     GrowStep g = {.name = name, .before = before, .span = it->kid[0]->span};
-    unknown_items(ev, items, "grow", "when, of, from, fill, moments, old, new, train");
+    unknown_items(ev, items, "grow");
     inner_nodes(ev, items);
     g.when = trigger(ev, f, items, it->kid[0]->span, name);
     Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
@@ -360,7 +356,7 @@ static void sweep_one(Eval *ev, File *f, const Ast *it)
     const Ast *items = it->kid[2];
     SweepPlan plan = {.name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "sweep"), .span = it->kid[0]->span};
     Sweep s = {.ev = ev, .file = f, .at = plan.span};
-    unknown_items(ev, items, "sweep", "of, vary, skip, seeds, zip, random, order, report");
+    unknown_items(ev, items, "sweep");
     s.target = target_of(ev, f, items, plan.span, "sweep", true);
     if (!s.target)
         return;

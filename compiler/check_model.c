@@ -5,19 +5,14 @@
  * else; what an embedding, a sublayer, a connection or a head computes is a block of the language.
  * `embed LABEL` and `head LABEL` are the blocks `embed_LABEL` and `head_LABEL`.
  */
+#include "attribute.h"
 #include "check.h"
 
 #include <math.h>
 
-static const char *const scope_names[] = {"width", "init", "out_init", "mask", "connection", "pre_norm", "out_norm",
-                                          "context", "allow"};
-
 bool is_scope_name(Name name)
 {
-    for (size_t i = 0; i < COUNT_OF(scope_names); i++)
-        if (!strcmp(scope_names[i], name))
-            return true;
-    return false;
+    return attribute_find("model", name) != NULL;
 }
 
 typedef struct Walk {
@@ -602,11 +597,11 @@ static void do_attribute(Walk *w, const Ast *it)
         return;
     }
     Diag *d = err(ev, "E0101", it->kid[0]->span, "unknown attribute", "a model has no attribute `%s`", key);
-    Name names[COUNT_OF(scope_names)];
-    for (size_t i = 0; i < COUNT_OF(scope_names); i++)
-        names[i] = scope_names[i];
-    diag_note(ev->ctx, d, "its attributes are width, context, mask, init, out_init, connection, pre_norm, out_norm, allow");
-    suggest(ev, d, key, names, COUNT_OF(scope_names), it->kid[0]->span);
+    const char *known;
+    size_t n;
+    Name *names = attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
+    diag_note(ev->ctx, d, "its attributes are %s", known);
+    suggest(ev, d, key, names, n, it->kid[0]->span);
 }
 
 /* `for layer in 1..L` with L = 0 is a model without layers, with L below 0 a mistake. */
@@ -800,7 +795,8 @@ static void finish(Eval *ev, Builder *b, Span at)
         m->context = (int64_t)c.num;
     } else if (!found) {
         Diag *d = err(ev, "E0104", at, "", "the model needs `context`");
-        diag_help(ev->ctx, d, "write the number of positions it is trained on, for example `context = 1024`");
+        diag_help(ev->ctx, d, "write the number of positions it is trained on, for example `%s`",
+                  attribute_find("model", "context")->example);
     } else if (c.kind != V_POISON) {
         err(ev, "E0206", scope_find(b->root, name_str(ev->ctx, "context"), NULL)->span, "",
             "`context` must be a whole number of positions, got %s", value_text(ev, &c));

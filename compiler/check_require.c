@@ -5,6 +5,7 @@
  * So names are followed outwards: a parameter to its argument, a part of a list to the literal it stands
  * in, a dimension to the name that the caller gave it.
  */
+#include "attribute.h"
 #include "check.h"
 
 /* ---- from names to the user's text ---- */
@@ -166,18 +167,20 @@ static void label_origin(Eval *ev, const Site *s, Diag *d, const Ast *e)
 
 static void attributes_known(Eval *ev, const Ast *items)
 {
-    static const char *const texts[] = {"code", "label", "also", "note", "help"};
+    const char *known;
+    size_t n;
+    Name *names = attribute_names(ev->ctx, ev->arena, "check", false, &n, &known);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *s = items->kid[i];
-        bool ok = s->kind == AST_OFF || (s->kind == AST_SET && !s->kid[0]->n && !strcmp(s->kid[0]->name, "at") &&
-                                         (s->kid[1]->kind == AST_ID || s->kid[1]->kind == AST_INDEX));
-        for (size_t k = 0; s->kind == AST_SET && !s->kid[0]->n && k < COUNT_OF(texts); k++)
-            ok |= !strcmp(s->kid[0]->name, texts[k]) && s->kid[1]->kind == AST_STR;
-        if (ok)
+        Name key = s->kind == AST_SET && !s->kid[0]->n ? s->kid[0]->name : NULL;
+        bool at = key && !strcmp(key, "at");
+        bool fits = at ? s->kid[1]->kind == AST_ID || s->kid[1]->kind == AST_INDEX : key && s->kid[1]->kind == AST_STR;
+        if (s->kind == AST_OFF || (fits && attribute_find("check", key)))
             continue;
         Diag *d = err(ev, "E0101", s->span, "unknown attribute", "a `check` has no such attribute");
-        diag_note(ev->ctx, d, "it takes strings named code, label, also, note and help, and `at`: caller, a parameter or"
-                              " an entry of one");
+        diag_note(ev->ctx, d, "its attributes are %s: strings, and `at`: caller, a parameter or an entry of one", known);
+        if (key && !attribute_find("check", key))
+            suggest(ev, d, key, names, n, s->kid[0]->span);
     }
 }
 

@@ -44,8 +44,18 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
     }
 }
 
+/* Only what the table has can be asked for. */
+static const AttributeRow *attrs_row(Attrs *a, const char *name)
+{
+    const AttributeRow *row = attribute_find(a->what, name);
+    if (!row)
+        vwn_bug(a->ev->ctx, "`%s` of `%s` is not in attributes.def", name, a->what);
+    return row;
+}
+
 const TrainAttr *attrs_get(Attrs *a, const char *name)
 {
+    attrs_row(a, name);
     for (size_t i = 0; i < a->n; i++)
         if (!strcmp(a->v[i].name, name)) {
             a->v[i].used = true;
@@ -54,7 +64,7 @@ const TrainAttr *attrs_get(Attrs *a, const char *name)
     return NULL;
 }
 
-const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help)
+const TrainAttr *attrs_need(Attrs *a, const char *name)
 {
     const TrainAttr *t = attrs_get(a, name);
     if (t)
@@ -65,23 +75,22 @@ const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help)
     Diag *d = err(a->ev, "E0104", a->at, "", "`%s` needs `%s`", a->what, name);
     if (d->labels.n)
         d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", name);
-    diag_help(a->ev->ctx, d, "%s", help);
+    diag_help(a->ev->ctx, d, "for example `%s`", attrs_row(a, name)->example);
     return NULL;
 }
 
-void attrs_close(Attrs *a, const char *known)
+void attrs_close(Attrs *a)
 {
-    VEC(Name) names = {0};
-    char *copy = arena_copy(a->ev->arena, known, strlen(known)), *save;
-    for (char *p = strtok_r(copy, ", ", &save); p; p = strtok_r(NULL, ", ", &save))
-        vec_push(a->ev->arena, &names, name_str(a->ev->ctx, p));
+    const char *known;
+    size_t n;
+    Name *names = attribute_names(a->ev->ctx, a->ev->arena, a->what, false, &n, &known);
     for (size_t i = 0; i < a->n; i++) {
         if (a->v[i].used)
             continue;
         Span at = a->v[i].name_span;
         Diag *d = err(a->ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", a->what, a->v[i].name);
         diag_note(a->ev->ctx, d, "its attributes are %s", known);
-        suggest(a->ev, d, a->v[i].name, names.v, names.n, at);
+        suggest(a->ev, d, a->v[i].name, names, n, at);
     }
 }
 
@@ -90,10 +99,11 @@ Value attr_value(Attrs *a, const TrainAttr *t)
     return t ? eval(a->ev, t->expr, t->env, NULL) : v_none();
 }
 
-static double attr_number(Attrs *a, const char *name, double fallback)
+/* NaN when there is neither a value nor a default. */
+static double attr_number(Attrs *a, const char *name)
 {
     const TrainAttr *t = attrs_get(a, name);
-    double x = fallback;
+    double x = attribute_number(attrs_row(a, name));
     if (t && !eval_number(a->ev, t->expr, t->env, NULL, name, &x))
         return 1; /* the error is filed, nothing shall follow from it */
     if (t && x < 0) {
@@ -103,20 +113,28 @@ static double attr_number(Attrs *a, const char *name, double fallback)
     return x;
 }
 
-static int64_t attr_count(Attrs *a, const char *name, int64_t fallback)
+static int64_t attr_count(Attrs *a, const char *name)
 {
     const TrainAttr *t = attrs_get(a, name);
-    double x = attr_number(a, name, (double)fallback);
+    double x = attr_number(a, name);
     if (is_whole(x) && x >= 1)
         return (int64_t)rint(x);
     err(a->ev, "E0206", t->expr->span, "", "`%s` must be a whole number from 1, got %.6g", name, x);
-    return fallback;
+    return 1;
 }
 
-static Value attr_bool(Attrs *a, const TrainAttr *t)
+/* The value, or the default; *given may be NULL. */
+static bool attr_bool(Attrs *a, const char *name, bool *given)
 {
     static const Ast type = {.kind = AST_ID, .name = "bool"};
-    return t ? eval_as(a->ev, t->expr, t->env, NULL, &type, t->name) : v_none();
+    const TrainAttr *t = attrs_get(a, name);
+    const char *fallback = attrs_row(a, name)->fallback;
+    if (given)
+        *given = t != NULL;
+    if (!t)
+        return fallback && !strcmp(fallback, "true");
+    Value v = eval_as(a->ev, t->expr, t->env, NULL, &type, t->name);
+    return v.kind == V_BOOL && v.num != 0;
 }
 
 /* ---- quantities ---- */
@@ -302,10 +320,9 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
     bool by_path = strpbrk(label, ".*[") != NULL;
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
-    double decay = attr_number(&a, "weight_decay", NAN), scale = attr_number(&a, "lr_scale", 1);
-    const TrainAttr *fr = attrs_get(&a, "frozen");
-    Value frozen = attr_bool(&a, fr);
-    attrs_close(&a, "weight_decay, lr_scale, frozen");
+    double decay = attr_number(&a, "weight_decay"), scale = attr_number(&a, "lr_scale");
+    bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
+    attrs_close(&a);
     size_t hits = 0;
     VEC(Name) groups = {0};
     for (size_t i = 0; i < m->param.n; i++) {
@@ -317,8 +334,8 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
         if (!isnan(decay))
             o->decay[i] = decay;
         o->lr_scale[i] *= scale;
-        if (fr)
-            o->frozen[i] = frozen.kind == V_BOOL && frozen.num != 0;
+        if (freezes)
+            o->frozen[i] = frozen;
     }
     Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
     if (!hits && (by_path || !group_known(ev, label))) {
@@ -372,8 +389,8 @@ static void add_constant(Eval *ev, Optimizer *o, const char *name, double x)
 
 static void adamw_constants(Attrs *a, Optimizer *o)
 {
-    const TrainAttr *betas = attrs_need(a, "betas", "write `betas = [0.9, 0.95]`");
-    const TrainAttr *eps = attrs_need(a, "eps", "write `eps = 1e-8`");
+    const TrainAttr *betas = attrs_need(a, "betas");
+    const TrainAttr *eps = attrs_need(a, "eps");
     Value b = attr_value(a, betas);
     if (betas && (b.kind != V_LIST || b.list->n != 2 || b.list->v[0].kind != V_NUM || b.list->v[1].kind != V_NUM)) {
         if (b.kind != V_POISON)
@@ -386,20 +403,18 @@ static void adamw_constants(Attrs *a, Optimizer *o)
         add_constant(a->ev, o, "beta2", b.list->v[1].num);
     }
     if (eps)
-        add_constant(a->ev, o, "eps", attr_number(a, "eps", 0));
+        add_constant(a->ev, o, "eps", attr_number(a, "eps"));
 }
 
 static void sgd_constants(Attrs *a, Optimizer *o)
 {
     size_t errors = diag_errors(a->ev->ctx);
-    const TrainAttr *m = attrs_need(a, "momentum", "write `momentum = 0.9`, or 0 for none");
-    double x = m ? attr_number(a, "momentum", 0) : 0;
+    const TrainAttr *m = attrs_need(a, "momentum");
+    double x = m ? attr_number(a, "momentum") : 0;
     if (m && x >= 1 && diag_errors(a->ev->ctx) == errors)
         err(a->ev, "E0208", m->expr->span, "", "`momentum` must be in [0, 1)");
     add_constant(a->ev, o, "momentum", x);
-    const TrainAttr *n = attrs_get(a, "nesterov");
-    Value v = attr_bool(a, n);
-    add_constant(a->ev, o, "nesterov", v.kind == V_BOOL ? v.num : 0);
+    add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
 }
 
 static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
@@ -422,12 +437,12 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
     o->frozen = NEW_ARRAY(ev->arena, bool, n + 1);
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
-    const TrainAttr *lr = attrs_need(&a, "lr", "for example `lr = cosine(peak = 3e-4, floor = 3e-5, warmup = 1%)`");
+    const TrainAttr *lr = attrs_need(&a, "lr");
     if (lr) {
         o->lr = schedule_of(&a, f, lr, t);
         o->lr_span = lr->expr->span;
     }
-    double decay = attr_number(&a, "weight_decay", NAN);
+    double decay = attr_number(&a, "weight_decay");
     for (size_t i = 0; i < n; i++) {
         o->lr_scale[i] = m->param.v[i].lr_scale;
         o->decay[i] = isnan(m->param.v[i].decay) ? decay : m->param.v[i].decay;
@@ -437,7 +452,7 @@ static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t
         adamw_constants(&a, o);
     else
         sgd_constants(&a, o);
-    attrs_close(&a, adamw ? "lr, betas, eps, weight_decay" : "lr, momentum, nesterov, weight_decay");
+    attrs_close(&a);
     for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
         const Ast *k = it->kid[2]->kid[i];
         if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "group"))
@@ -548,7 +563,7 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
         for (uint32_t k = 0; k < i; k++)
             if (items->kid[k]->kind == AST_NODE && items->kid[k]->kid[0]->name == it->kid[0]->name)
                 err(ev, "E0112", at, "", "a second `%s`", kind);
-        const TrainAttr *every = attrs_need(&a, "every", "for example `every = 250 steps`");
+        const TrainAttr *every = attrs_need(&a, "every");
         int64_t *slot = kind[0] == 'e' ? &t->eval_every : kind[0] == 'c' ? &t->checkpoint_every : &t->log_every;
         if (every)
             to_count(&a, every, t, slot);
@@ -558,15 +573,15 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
             diag_note(ev->ctx, d, "it has %lld steps, `every` is %lld", (long long)t->length_steps, (long long)*slot);
         }
         if (kind[0] == 'e') {
-            t->eval_batches = attr_count(&a, "batches", 10);
+            t->eval_batches = attr_count(&a, "batches");
             const TrainAttr *d = attrs_get(&a, "data");
             Value v = attr_value(&a, d);
             if (d)
                 data_spec(ev, f, &v, d->expr->span, &t->eval_data);
         } else if (kind[0] == 'c') {
-            t->checkpoint_keep = attr_count(&a, "keep", 3);
+            t->checkpoint_keep = attr_count(&a, "keep");
         }
-        attrs_close(&a, kind[0] == 'e' ? "every, batches, data" : kind[0] == 'c' ? "every, keep" : "every");
+        attrs_close(&a);
     }
     if (!optimizer && !strange) {
         Diag *d = err(ev, "E0104", t->span, "missing `optimizer`", "`train` needs an `optimizer`");
@@ -673,7 +688,7 @@ static void train_seed(Attrs *a, const TrainAttr *seed, Train *t)
 
 static void train_batch(Attrs *a, Train *t)
 {
-    const TrainAttr *batch = attrs_need(a, "batch", "for example `batch = 64 seqs`");
+    const TrainAttr *batch = attrs_need(a, "batch");
     Value v = attr_value(a, batch);
     t->batch_seqs = 1;
     if (batch)
@@ -695,8 +710,8 @@ Train *build_train(Eval *ev, File *f, Model *m)
     Train *t = NEW(ev->arena, Train);
     size_t errors = diag_errors(ev->ctx);
     t->span = it->kid[0]->span;
-    t->log_every = 1;
-    t->checkpoint_keep = 3;
+    t->log_every = (int64_t)attribute_number(attribute_find("log", "every"));
+    t->checkpoint_keep = (int64_t)attribute_number(attribute_find("checkpoint", "keep"));
     if (!m) {
         err(ev, "E0111", t->span, "", "`train` without a `model`");
         return NULL;
@@ -704,28 +719,28 @@ Train *build_train(Eval *ev, File *f, Model *m)
     t->context = m->context;
     Attrs a;
     attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train"), "train", t->span);
-    const TrainAttr *data = attrs_need(&a, "data", "for example `data = text_file(\"corpus.txt\", val = 5%)`");
+    const TrainAttr *data = attrs_need(&a, "data");
     Value v = attr_value(&a, data);
     if (data)
         data_spec(ev, f, &v, data->expr->span, &t->data);
-    const TrainAttr *tok = t->data.kind == DATA_TEXT_FILE ? attrs_need(&a, "tokenizer", "for example `tokenizer = bytes()`")
+    const TrainAttr *tok = t->data.kind == DATA_TEXT_FILE ? attrs_need(&a, "tokenizer")
                                                           : attrs_get(&a, "tokenizer");
     v = attr_value(&a, tok);
     if (tok)
         tokenizer_spec(ev, &v, tok->expr->span, m, t);
     train_batch(&a, t);
-    const TrainAttr *length = attrs_need(&a, "length", "for example `length = 5000 steps`");
+    const TrainAttr *length = attrs_need(&a, "length");
     v = attr_value(&a, length);
     if (length)
         train_length(ev, &v, length->expr->span, t);
-    train_seed(&a, attrs_need(&a, "seed", "for example `seed = 1`"), t);
-    const TrainAttr *precision = attrs_need(&a, "precision", "for example `precision = fp32`");
+    train_seed(&a, attrs_need(&a, "seed"), t);
+    const TrainAttr *precision = attrs_need(&a, "precision");
     if (precision) {
         bool word = precision->expr->kind == AST_ID;
         v = word ? eval_word(ev, precision->expr, precision->env, NULL) : attr_value(&a, precision);
         train_precision(ev, &v, precision->expr->span, t);
     }
-    t->clip = attr_number(&a, "clip", 0);
+    t->clip = attr_number(&a, "clip");
     const TrainAttr *average = attrs_get(&a, "average");
     v = attr_value(&a, average);
     if (average)
@@ -735,7 +750,7 @@ Train *build_train(Eval *ev, File *f, Model *m)
         Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
         diag_help(ev->ctx, d, "results are the same; `vwn cost` shows the memory it takes");
     }
-    attrs_close(&a, "data, tokenizer, batch, length, seed, precision, clip, average, micro_batch, recompute");
+    attrs_close(&a);
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);
     check_eval_data(ev, it->kid[2], t);

@@ -2,6 +2,7 @@
 #ifndef VWN_CHECK_TRAIN_H
 #define VWN_CHECK_TRAIN_H
 
+#include "attribute.h"
 #include "check_prim.h"
 
 typedef struct TrainAttr {
@@ -13,7 +14,7 @@ typedef struct TrainAttr {
 } TrainAttr;
 typedef struct Attrs {
     Eval *ev;
-    const char *what; /* "train", for messages */
+    const char *what; /* "train": the node in attributes.def, and in messages */
     Span at;
     TrainAttr *v;
     size_t n;
@@ -22,9 +23,9 @@ typedef struct Attrs {
 /* Collects `name = expr` items and the overrides of `path`. */
 void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at);
 const TrainAttr *attrs_get(Attrs *a, const char *name);
-const TrainAttr *attrs_need(Attrs *a, const char *name, const char *help); /* files E0104 */
+const TrainAttr *attrs_need(Attrs *a, const char *name); /* files E0104 */
 Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
-void attrs_close(Attrs *a, const char *known); /* files E0101 for what nothing asked for */
+void attrs_close(Attrs *a); /* files E0101 for what nothing asked for */
 
 /* E0201: a number where a quantity is needed. */
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);

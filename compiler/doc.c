@@ -1,9 +1,12 @@
-/* doc.c - `vwn doc`: the library and the primitives, by name.
+/* doc.c - `vwn doc`: everything that can be written in a file, by name.
  *
- * In:  a name.   Out: the text of a library block or file as it is compiled in, or the line of
- * a primitive. The one idea: the library is text, so its documentation is that text.
+ * In:  a name.   Out: the text of a library block or file as it is compiled in, the line of a
+ * primitive or a schedule, the attributes of a node, what an attribute means in each node that
+ * has it. The one idea: nothing is written twice: the library is text, so its documentation is
+ * that text, and nodes are documented by the table that they are checked with.
  */
-#include "check.h"
+#include "attribute.h"
+#include "check_train.h"
 #include "report.h"
 
 /* Visits every block of the library; stops when `visit` returns true. */
@@ -71,6 +74,100 @@ static void put_prim(Buf *out, const Prim *p)
     buf_printf(out, "%s(%s)\n%s\n", p->name, p->params, p->doc);
 }
 
+/* ---- nodes, attributes and what a run knows ---- */
+
+/* "file grow": "at the top of a file, in grow" */
+static void put_places(Buf *out, const char *where)
+{
+    for (const char *p = where; *p; p += *p == ' ') {
+        size_t n = strcspn(p, " ");
+        bool file = n == 4 && !strncmp(p, "file", n);
+        buf_printf(out, "%s%s%.*s", p > where ? ", " : "", file ? "at the top of a file" : "in ",
+                   file ? 0 : (int)n, p);
+        p += n;
+    }
+}
+
+static const char *default_of(Arena *arena, const AttributeRow *a)
+{
+    if (a->fallback && a->example) /* of the node: it can be left out as a whole */
+        return arena_printf(arena, "without `%s`: %s", a->node, a->fallback);
+    return a->fallback ? a->fallback : a->example ? "required" : "optional";
+}
+
+static bool put_node(Ctx *ctx, Buf *out, const char *name)
+{
+    const NodeDoc *node = node_doc_find(name);
+    if (!node)
+        return false;
+    buf_printf(out, "%s: ", node->name);
+    put_places(out, node->where);
+    buf_printf(out, "\n%s\n", node->text);
+    Table t = {.arena = ctx->scratch, .columns = 4};
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (strcmp(a->node, name) != 0)
+            continue;
+        table_text(&t, a->name);
+        table_text(&t, a->values);
+        table_text(&t, default_of(ctx->scratch, a));
+        table_text(&t, a->text);
+    }
+    if (t.cell.n)
+        table_print(out, &t);
+    for (size_t i = 0, n = 0; i < node_doc_count(); i++)
+        if (node_stands_in(node_doc_at(i), name))
+            buf_printf(out, "%s%s", n++ ? ", " : "it holds ", node_doc_at(i)->name);
+    if (out->s[out->n - 1] != '\n')
+        buf_putc(out, '\n');
+    return true;
+}
+
+/* What the name means as an attribute, in every node that has it. */
+static bool put_attribute(Ctx *ctx, Buf *out, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (strcmp(a->name, name) != 0)
+            continue;
+        found = true;
+        buf_printf(out, "%s of %s: %s; %s\n%s\n", a->name, a->node, a->values,
+                   default_of(ctx->scratch, a), a->text);
+        if (a->example)
+            buf_printf(out, "for example `%s`\n", a->example);
+    }
+    return found;
+}
+
+static bool put_run_value(Buf *out, const char *name)
+{
+    if (is_file_field(name)) {
+        buf_printf(out, "%s: of a file with a model; in its checks, and as `m.%s` of an import\n", name, name);
+        return true;
+    }
+    for (int v = 0; v < HV_COUNT; v++)
+        if (!strcmp(host_var_name((HostVar)v), name)) {
+            buf_printf(out, "%s: known while training; stands in learning rates, losses and `when`\n", name);
+            return true;
+        }
+    return false;
+}
+
+static void list_nodes(Ctx *ctx, Buf *out)
+{
+    Table t = {.arena = ctx->scratch, .columns = 2};
+    buf_puts(out, "nodes, statements and attributes\n");
+    for (size_t i = 0; i < node_doc_count(); i++) {
+        const char *names;
+        size_t n;
+        attribute_names(ctx, ctx->scratch, node_doc_at(i)->name, false, &n, &names);
+        table_text(&t, node_doc_at(i)->name);
+        table_text(&t, n && strcmp(names, node_doc_at(i)->name) ? names : first_sentence(ctx->scratch, node_doc_at(i)->text));
+    }
+    table_print(out, &t);
+}
+
 /* ---- the list ---- */
 
 typedef struct Listing {
@@ -104,9 +201,12 @@ static void list_all(Ctx *ctx, Buf *out)
     Listing l = {.table = {.arena = ctx->scratch, .columns = 2}, .out = out};
     each_block(ctx, list_block, &l);
     flush_blocks(&l);
+    list_nodes(ctx, out);
     Table prims = {.arena = ctx->scratch, .columns = 2};
     buf_puts(out, "primitives\n");
     for (size_t i = 0; i < prim_count(); i++) {
+        if (!prim_find(prim_at(i)->name))
+            continue; /* of the graph, not of the language */
         table_text(&prims, prim_at(i)->name);
         table_text(&prims, prim_at(i)->doc);
     }
@@ -127,16 +227,28 @@ bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
         return true;
     }
     Search s = {.name = name, .out = out};
-    bool found = each_block(ctx, show_block, &s);
-    const Prim *prim = prim_find(name);
-    if (prim) /* a block and a primitive may share a name */
+    bool found = each_block(ctx, show_block, &s); /* a name may have several meanings: all are shown */
+    const Prim *prim = prim_find(name), *schedule = schedule_prim(name);
+    if (prim)
         put_prim(out, prim);
-    if (found || prim)
+    if (schedule)
+        put_prim(out, schedule);
+    found |= put_node(ctx, out, name);
+    found |= put_attribute(ctx, out, name);
+    found |= put_run_value(out, name);
+    if (found || prim || schedule)
         return true;
     for (size_t i = 0; i < prim_count(); i++)
-        vec_push(ctx->scratch, &s.names, name_str(ctx, prim_at(i)->name));
+        if (prim_find(prim_at(i)->name))
+            vec_push(ctx->scratch, &s.names, name_str(ctx, prim_at(i)->name));
     for (size_t i = 0; i < std_count(); i++)
         vec_push(ctx->scratch, &s.names, name_str(ctx, std_path(i)));
+    for (size_t i = 0; i < node_doc_count(); i++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, node_doc_at(i)->name));
+    for (size_t i = 0; i < attribute_count(); i++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, attribute_at(i)->name));
+    for (int v = 0; v < HV_COUNT; v++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, host_var_name((HostVar)v)));
     *near = nearest_name(name_str(ctx, name), s.names.v, s.names.n);
     return false;
 }

@@ -47,8 +47,8 @@ void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage 
 void report_add_gradient(Graph *g);
 
 /* ---- texts about the language (doc.c) ---- */
-/* What `vwn doc NAME` prints: a block or file of the library, a primitive; name NULL: the list
- * of all. False: there is no such name, and *near is the nearest one or NULL. */
+/* What `vwn doc NAME` prints: a block or file of the library, a primitive, a node or statement, an
+ * attribute, a quantity of the run; name NULL: the list of all. False: there is no such name, and *near is the nearest one or NULL. */
 bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near);
 
 /* ---- shared by the reports ---- */

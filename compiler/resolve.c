@@ -9,6 +9,7 @@
  */
 #include "resolve.h"
 
+#include "attribute.h"
 #include "check_train.h"
 #include "resolve_expr.h"
 
@@ -305,39 +306,29 @@ static void put_node_defaults(Printer *p, Buf *out, const BlockDef *def, const A
     }
 }
 
-/* Defaults of `train` and of the nodes in it, from what they became. */
+/* Defaults of `train` and of the nodes in it. A part of the step is the whole step by default, and a
+ * node that is left out (`log`) has defaults too. */
 static void put_train_defaults(Printer *p, Buf *out, const Ast *it)
 {
-    static const char *const from = "default";
-    const Train *t = p->train;
     const Ast *items = it->kid[2];
     Name kind = it->kid[0]->name;
-    if (!t)
+    if (!p->train)
         return;
-    if (!strcmp(kind, "train")) {
-        Buf clip = buf_new(p->arena);
-        buf_number(&clip, t->clip);
-        if (!is_given_here(p, items, "micro_batch"))
-            put_set(out, "micro_batch",
-                    arena_printf(p->arena, "%lld seqs", (long long)t->micro_seqs), from);
-        if (!is_given_here(p, items, "clip"))
-            put_set(out, "clip", clip.s, from);
-        if (!is_given_here(p, items, "average"))
-            put_set(out, "average", "none", from);
-        if (!holds(items, "log"))
-            buf_printf(out, "log { every = %lld steps }  # %s\n", (long long)t->log_every,
-                       from);
-    } else if (!strcmp(kind, "eval") && !is_given_here(p, items, "batches")) {
-        put_set(out, "batches", arena_printf(p->arena, "%lld", (long long)t->eval_batches),
-                from);
-    } else if (!strcmp(kind, "checkpoint") && !is_given_here(p, items, "keep")) {
-        put_set(out, "keep", arena_printf(p->arena, "%lld", (long long)t->checkpoint_keep),
-                from);
-    } else if (!strcmp(kind, "optimizer") && !is_given_here(p, items, "nesterov")) {
-        for (size_t i = 0; i < t->optimizer.constant.n; i++)
-            if (!strcmp(t->optimizer.constant.v[i].name, "nesterov"))
-                put_set(out, "nesterov", t->optimizer.constant.v[i].value != 0 ? "true" : "false",
-                        from);
+    if (!strcmp(kind, "optimizer") && it->kid[1])
+        kind = it->kid[1]->name;
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (!a->fallback)
+            continue;
+        const NodeDoc *node = node_doc_find(a->node);
+        if (!strcmp(a->node, kind) && !a->example && !is_given_here(p, items, a->name))
+            put_set(out, a->name,
+                    strcmp(a->fallback, "batch")
+                        ? a->fallback
+                        : arena_printf(p->arena, "%lld seqs", (long long)p->train->micro_seqs),
+                    "default");
+        else if (a->example && node_stands_in(node, kind) && !holds(items, a->node))
+            buf_printf(out, "%s { %s = %s }  # default\n", a->node, a->name, a->fallback);
     }
 }
 

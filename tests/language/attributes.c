@@ -1,0 +1,129 @@
+/* attributes.c - the table of attributes: what the checker takes is what is documented. */
+#include "compiler/attribute.h"
+#include "compiler/check.h"
+#include "compiler/report.h"
+#include "support.h"
+
+static const char model[] = "import \"std/transformer\"\nimport \"std/connections\"\n"
+                            "model m {\n  context = 8\n  width = 8\n  mask = causal\n"
+                            "  init = normal(std = 0.02)\n  out_init = normal(std = 0.02)\n  pre_norm = none\n"
+                            "  connection = residual()\n  embed tokens { vocab = 12 }\n"
+                            "  ffn { hidden = 8, activation = gelu }\n  head lm { norm = none }\n%s}\n%s";
+
+static const char train[] = "train {\n  data = text_file(\"x.txt\", val = 5%%)\n  tokenizer = bytes()\n  batch = 2 seqs\n"
+                            "  length = 10 steps\n  seed = 1\n  precision = fp32\n%s\n"
+                            "  optimizer %s { lr = 0.1, %s, weight_decay = 0%s }\n%s}\n";
+
+/* A file with one attribute more in `node`; "" when the node stands in no file of this kind. */
+static void write_file(char *out, size_t cap, const char *node, const char *item)
+{
+    char rest[2000] = "", line[200];
+    bool sgd = !strcmp(node, "sgd");
+    const char *constants = sgd ? "momentum = 0" : "betas = [0.9, 0.95], eps = 1e-8";
+    const char *kind = sgd ? "sgd" : "adamw";
+    bool every = !strcmp(node, "eval") || !strcmp(node, "checkpoint") || !strcmp(node, "log");
+    snprintf(line, sizeof line, ", %s", item);
+    if (!strcmp(node, "train"))
+        snprintf(rest, sizeof rest, train, item, kind, constants, "", "");
+    else if (sgd || !strcmp(node, "adamw"))
+        snprintf(rest, sizeof rest, train, "", kind, constants, line, "");
+    else if (!strcmp(node, "group")) {
+        snprintf(line, sizeof line, "\n group matrix { %s }", item);
+        snprintf(rest, sizeof rest, train, "", kind, constants, line, "");
+    } else if (every) {
+        snprintf(line, sizeof line, "  %s { every = 2 steps, %s }\n", node, item);
+        snprintf(rest, sizeof rest, train, "", kind, constants, "", line);
+    } else if (!strcmp(node, "grow"))
+        snprintf(rest, sizeof rest, "grow g { when = step >= 5, %s }\n", item);
+    else if (!strcmp(node, "old") || !strcmp(node, "new") || !strcmp(node, "fill"))
+        snprintf(rest, sizeof rest, "grow g { when = step >= 5, %s { %s } }\n", node, item);
+    else if (!strcmp(node, "param"))
+        snprintf(rest, sizeof rest, "block b(x: int)(y: [.., D]) -> [.., D] {\n param W : [D] = ones { %s }\n return y * W\n}\n", item);
+    else if (!strcmp(node, "check"))
+        snprintf(rest, sizeof rest, "block b(x: int)(y: [.., D]) -> [.., D] {\n check x > 2 \"t\" { %s }\n return y\n}\n", item);
+    bool block = !strcmp(node, "param") || !strcmp(node, "check");
+    snprintf(out, cap, model, !strcmp(node, "model") ? item : block ? "  b { x = 1 }\n" : "", rest);
+}
+
+/* The message about an attribute that is not there lists those that are, in the order of the table. */
+static void unknown_is_told(Test *t, const char *node)
+{
+    char text[4000];
+    write_file(text, sizeof text, node, "zzz = \"1\"");
+    Checked c = check_text("a.vwn", text, NULL);
+    const char *known = "";
+    size_t n;
+    attribute_names(c.ctx, c.ctx->program, node, !strcmp(node, "grow"), &n, &known);
+    bool told = false;
+    for (size_t i = 0; i < diag_count(c.ctx); i++) {
+        const Diag *d = diag_get(c.ctx, i);
+        for (size_t k = 0; !strcmp(d->code, "E0101") && k < d->notes.n; k++)
+            told |= strstr(d->notes.v[k], known) != NULL;
+    }
+    EXPECT(t, node, n > 0 && told);
+    ctx_free(c.ctx);
+}
+
+/* What the table has, the checker takes: no E0101 for it, whatever else is wrong with the value. */
+static void known_is_taken(Test *t, const AttributeRow *a)
+{
+    char text[4000], item[100];
+    snprintf(item, sizeof item, "%s = \"1\"", a->name);
+    write_file(text, sizeof text, a->node, item);
+    Checked c = check_text("a.vwn", text, NULL);
+    bool refused = false;
+    for (size_t i = 0; i < diag_count(c.ctx); i++)
+        refused |= !strcmp(diag_get(c.ctx, i)->code, "E0101") && strcmp(a->name, "at") != 0;
+    EXPECT(t, a->name, !refused);
+    ctx_free(c.ctx);
+}
+
+static bool documented(Ctx *ctx, const char *name, const char *sentence)
+{
+    Buf b = buf_new(ctx->program);
+    Name near;
+    return doc_write(ctx, name, &b, &near) && strstr(b.s, sentence);
+}
+
+static void everything_is_documented(Test *t)
+{
+    Ctx *ctx = ctx_new(NULL);
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        abort();
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        EXPECT(t, a->name, documented(ctx, a->name, a->text) && documented(ctx, a->node, a->text));
+        EXPECT(t, a->name, node_doc_find(a->node) != NULL);
+    }
+    for (size_t i = 0; i < node_doc_count(); i++)
+        EXPECT(t, node_doc_at(i)->name, documented(ctx, node_doc_at(i)->name, node_doc_at(i)->text));
+    for (size_t i = 0; i < prim_count(); i++)
+        if (prim_find(prim_at(i)->name))
+            EXPECT(t, prim_at(i)->name, documented(ctx, prim_at(i)->name, prim_at(i)->doc));
+    static const char *const more[] = {"linear", "cosine", "power", "wsd", "constant", "step", "grad_norm", "params", "ema"};
+    for (size_t i = 0; i < COUNT_OF(more); i++)
+        EXPECT(t, more[i], documented(ctx, more[i], more[i]));
+    EXPECT(t, "a schedule", documented(ctx, "linear", "straight line") && documented(ctx, "linear", "block linear"));
+    Buf b = buf_new(ctx->program);
+    Name near;
+    EXPECT(t, "near", !doc_write(ctx, "optimiser", &b, &near) && near && !strcmp(near, "optimizer"));
+    EXPECT(t, "near", !doc_write(ctx, "tokeniser", &b, &near) && near && !strcmp(near, "tokenizer"));
+    ctx_leave(ctx, &guard);
+    ctx_free(ctx);
+}
+
+int main(void)
+{
+    Test t = {0};
+    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "group", "eval", "checkpoint", "log",
+                                        "grow", "old", "new", "fill", "param", "check"};
+    for (size_t i = 0; i < COUNT_OF(nodes); i++)
+        unknown_is_told(&t, nodes[i]);
+    for (size_t i = 0; i < attribute_count(); i++)
+        for (size_t k = 0; k < COUNT_OF(nodes); k++)
+            if (!strcmp(attribute_at(i)->node, nodes[k]))
+                known_is_taken(&t, attribute_at(i));
+    everything_is_documented(&t);
+    return test_end(&t);
+}
