@@ -514,11 +514,11 @@ static Ex memo_get(const Lower *l, const Memo *m)
     return 0;
 }
 
-static bool is_loaded(const Lower *l, Val v)
+bool lower_loads(const Fusion *f, uint32_t group, Val v)
 {
-    if (node_at(l->g, v)->op == OP_EXT)
+    if (node_at(f->g, v)->op == OP_EXT)
         return true;
-    return l->f->stored[v] && l->f->home[v] != (int32_t)l->group;
+    return f->stored[v] && f->home[v] != (int32_t)group;
 }
 
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
@@ -530,7 +530,7 @@ static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
         return m.value;
     if (++l->depth > 4000)
         vwn_bug(l->f->ctx, "a kernel is too deep");
-    m.value = is_loaded(l, v) ? load_at(l, v, m.c, m.guard) : compute_at(l, v, m.c, m.guard);
+    m.value = lower_loads(l->f, l->group, v) ? load_at(l, v, m.c, m.guard) : compute_at(l, v, m.c, m.guard);
     l->depth--;
     memo_put(l, &m);
     return m.value;

@@ -29,6 +29,8 @@ typedef struct Lowered {
 
 /* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* Does a kernel of the group load v rather than compute it? */
+bool lower_loads(const Fusion *f, uint32_t group, Val v);
 /* Would one flat loop over all elements do, without a division or a test in it? */
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows);
 

@@ -22,14 +22,14 @@ static void add_op_name(Buf *about, const char *name, const char **seen, size_t 
 }
 
 /* What it computes, in terms that every layer shares. */
-static const char *about(Build *b, const Group *gr, const Kernel *k)
+static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena)
 {
-    Buf text = buf_new(b->f->tmp);
+    Buf text = buf_new(arena);
     const char *seen[64];
     size_t n = 0, line = 0;
     buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
     for (size_t m = 0; m < gr->member.n; m++) {
-        add_op_name(&text, op_info((Op)node_at(b->g, gr->member.v[m])->op)->name, seen, &n);
+        add_op_name(&text, op_info((Op)node_at(f->g, gr->member.v[m])->op)->name, seen, &n);
         if (text.n - line > 80) {
             buf_puts(&text, "\n  ");
             line = text.n;
@@ -157,18 +157,16 @@ static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
-    Lowered low = {0};
-    Printed printed;
-    lower_group(&low, b->f->tmp, b->f, group, b->same);
-    const char *above = about(b, gr, low.kernel);
-    emit_kernel(&printed, low.kernel, &dialect_c, above);
-    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, low.sink.n + 1);
+    Made made;
+    alike_make(b->alike, &made, b->f, group, b->same, &dialect_c, about);
+    const Kernel *k = made.low.kernel;
+    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, made.low.sink.n + 1);
     Val last = gr->store.v[gr->store.n - 1];
-    Launch *x = kernel_launch(b, &low, &printed, last, parts);
+    Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
     if (b->programs)
-        keep_program(b, low.kernel, above, x);
-    for (size_t i = 0; i < low.sink.n; i++)
-        sum_parts(b, &low.sink.v[i], low.kernel->partitions, parts[i]);
+        keep_program(b, k, about(b->f, gr, k, b->f->tmp), x);
+    for (size_t i = 0; i < made.low.sink.n; i++)
+        sum_parts(b, &made.low.sink.v[i], k->partitions, parts[i]);
     arena_reset(b->f->tmp, mark);
 }
 
@@ -287,6 +285,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         fuse_choose_bf16(f);
     start(&b, ctx, arena, g, f, how);
     b.stream = written_bytes(f) >= STREAM_BYTES;
+    b.alike = alike_new(ctx, arena);
     plan_choose_direct(&b);
     save_overwritten(&b);
     for (size_t i = 0; i < f->order.n; i++) {
@@ -306,6 +305,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->launch = b.launch.v;
     p->n_launch = b.launch.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
+    alike_free(b.alike);
     fuse_free(f);
     return p;
 }

@@ -71,6 +71,8 @@ uint32_t plan_buffer(Build *b, Val v)
 
 /* ---- results that go straight into an external tensor ---- */
 
+typedef VEC(uint32_t) Readers; /* groups */
+
 Val plan_strip(const Build *b, Val v)
 {
     while (node_at(b->g, v)->op == OP_RESHAPE && !b->f->copied[v])
@@ -121,12 +123,33 @@ static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t siz
     return true;
 }
 
-static bool group_reads(Build *b, const Group *group, Val leaf)
+/* Which groups read an external tensor, through what is computed where it is wanted. */
+static void note_reads(Build *b, Readers *of, uint32_t group, Val v)
 {
-    for (size_t m = 0; !group->dead && m < group->member.n; m++)
-        if (reads(b, group->member.v[m], leaf))
-            return true;
-    return false;
+    Fusion *f = b->f;
+    const Node *n = node_at(b->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (f->seen[u] == f->stamp)
+            continue;
+        f->seen[u] = f->stamp;
+        if (node_at(b->g, u)->op == OP_EXT)
+            vec_push(f->arena, &of[node_at(b->g, u)->a.i], group);
+        else if (f->home[u] < 0)
+            note_reads(b, of, group, u);
+    }
+}
+
+static Readers *find_readers(Build *b)
+{
+    Fusion *f = b->f;
+    Readers *of = NEW_ARRAY(f->arena, Readers, b->g->ext.n + 1);
+    for (uint32_t i = 0; i < f->group.n; i++) {
+        f->stamp++;
+        for (size_t m = 0; !f->group.v[i].dead && m < f->group.v[i].member.n; m++)
+            note_reads(b, of, i, f->group.v[i].member.v[m]);
+    }
+    return of;
 }
 
 /* Does v replace rows of `leaf`, and read it for nothing else? */
@@ -141,16 +164,14 @@ static bool puts_into(const Build *b, Val v, Val leaf)
     return true;
 }
 
-static bool may_overwrite(Build *b, Val v, Val leaf)
+static bool may_overwrite(Build *b, Val v, Val leaf, const Readers *readers)
 {
     Fusion *f = b->f;
     int32_t home = f->home[v];
-    for (uint32_t i = 0; i < f->group.n; i++) {
-        const Group *gr = &f->group.v[i];
-        if (!group_reads(b, gr, leaf))
-            continue;
-        if ((int32_t)i != home) {
-            if (fuse_reaches(f, (uint32_t)home, i))
+    for (size_t i = 0; i < readers->n; i++) {
+        const Group *gr = &f->group.v[readers->v[i]];
+        if ((int32_t)readers->v[i] != home) {
+            if (fuse_reaches(f, (uint32_t)home, readers->v[i]))
                 return false;
             continue;
         }
@@ -168,20 +189,10 @@ static bool may_overwrite(Build *b, Val v, Val leaf)
     return true;
 }
 
-/* Every other reader of the tensor runs first. */
-static void wait_for_readers(Build *b, Val v, Val leaf)
-{
-    Fusion *f = b->f;
-    int32_t home = f->home[v];
-    for (uint32_t i = 0; i < f->group.n; i++) {
-        if ((int32_t)i != home && group_reads(b, &f->group.v[i], leaf))
-            vec_push(f->arena, &f->group.v[home].pred, i);
-    }
-}
-
 void plan_choose_direct(Build *b)
 {
     const Graph *g = b->g;
+    const Readers *readers = find_readers(b);
     for (size_t i = 0; i < g->out.n; i++) {
         const Output *o = &g->out.v[i];
         if (o->ext < 0)
@@ -189,12 +200,13 @@ void plan_choose_direct(Build *b)
         Val v = plan_strip(b, o->value), leaf = b->leaf[o->ext];
         if (b->f->home[v] < 0 || !b->f->stored[v] || b->direct[v] >= 0)
             continue;
-        if (leaf && !may_overwrite(b, v, leaf))
+        if (leaf && !may_overwrite(b, v, leaf, &readers[o->ext]))
             continue;
         b->direct[v] = o->ext;
         if (leaf) {
             b->same[v] = leaf;
-            wait_for_readers(b, v, leaf);
+            for (size_t k = 0; k < readers[o->ext].n; k++) /* every other reader runs first */
+                fuse_add_pred(b->f, (uint32_t)b->f->home[v], (int32_t)readers[o->ext].v[k]);
         }
     }
     fuse_order(b->f);

@@ -2,6 +2,7 @@
 #ifndef VWN_PLAN_BUILD_H
 #define VWN_PLAN_BUILD_H
 
+#include "alike.h"
 #include "emit.h"
 #include "fuse.h"
 #include "kernel_text.h"
@@ -13,6 +14,7 @@ typedef struct Build {
     Arena *arena;
     const Graph *g;
     Fusion *f;
+    Alike *alike;
     Plan *plan;
     int64_t B, T;
     bool programs;

@@ -202,6 +202,27 @@ static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, in
     return bytes;
 }
 
+/* More than a run can need, without a plan: an arena in which nothing is ever used again, with
+ * up to five values of its backward pass beside each value that the model computes. */
+uint64_t session_memory_most(const Model *m, const Train *t)
+{
+    enum { VALUES = 6, COPIES = 5, REST = 256 << 20 };
+    const Graph *g = m->graph;
+    double bytes = REST;
+    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    for (Val v = 1; v < g->node.n; v++) {
+        Dim n;
+        if (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+            continue;
+        if (!shape_size(shape_of(g, v), &n))
+            return UINT64_MAX;
+        bytes += (double)dim_at(n, batch, t->context) * 8 * VALUES;
+    }
+    for (size_t i = 0; i < m->param.n; i++)
+        bytes += 4.0 * COPIES * (double)m->param.v[i].elements;
+    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
+}
+
 static uint64_t larger(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;

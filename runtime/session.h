@@ -99,6 +99,7 @@ void session_init_params(Session *s, const Model *m, uint64_t seed);
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
 } MemoryNeed;
+uint64_t session_memory_most(const Model *m, const Train *t); /* bytes, far above the need */
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 
 /* ---- the work behind vwn_train, vwn_emit, vwn_eval, vwn_bench, vwn_sample; they raise ---- */

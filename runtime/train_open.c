@@ -524,6 +524,8 @@ static void check_memory(Trainer *tr)
     Train t = *tr->train;
     if (!session_bf16(&tr->session, &t))
         t.compute = COMPUTE_FP32;
+    if (session_memory_most(tr->model, &t) <= (uint64_t)left)
+        return;
     MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0);
     if (n.total <= (uint64_t)left)
         return;

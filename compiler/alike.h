@@ -1,0 +1,28 @@
+/* alike.h - groups of one structure are lowered and printed once.
+ *
+ * In:  a group of Fusion.     Out: its kernel, made anew or that of an earlier group with other
+ *      values in its place.
+ */
+#ifndef VWN_ALIKE_H
+#define VWN_ALIKE_H
+
+#include "emit.h"
+#include "lower_kernel.h"
+
+typedef struct Alike Alike;
+
+/* What lower_group() and emit_kernel() make of a group. */
+typedef struct Made {
+    Lowered low;
+    Printed printed;
+} Made;
+
+Alike *alike_new(Ctx *ctx, Arena *arena);
+void alike_free(Alike *a);
+/* about: the sentence above the text. What `out` points to lives until alike_free(); what it
+ * says of one group until the next call. */
+void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
+                const Dialect *d, const char *(*about)(const Fusion *f, const Group *gr,
+                                                       const Kernel *k, Arena *arena));
+
+#endif
