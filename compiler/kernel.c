@@ -63,6 +63,22 @@ static void ix_needs(const Kernel *k, Ix ix, uint64_t *deps, int *stage)
     }
 }
 
+void kx_find_needs(const Kernel *k, KEx *e)
+{
+    for (int i = 0; i < 3; i++) {
+        e->deps |= kx(k, e->in[i])->deps;
+        if (e->stage < kx(k, e->in[i])->stage)
+            e->stage = kx(k, e->in[i])->stage;
+    }
+    ix_needs(k, e->ix, &e->deps, &e->stage);
+    if (e->kind == KX_REDUCE) {
+        for (uint32_t i = 0; i < e->over.n; i++)
+            e->deps &= ~ix_bit(&k->ix, e->over.var[i]);
+        e->deps |= ix_bit(&k->ix, k->row);
+        e->stage++;
+    }
+}
+
 static Ex intern(Kernel *k, KEx e)
 {
     size_t at = ex_hash(&e) & (k->slots - 1);
@@ -70,18 +86,7 @@ static Ex intern(Kernel *k, KEx e)
         if (ex_equal(&k->ex.v[k->slot[at]], &e))
             return k->slot[at];
     e.array = e.home = -1;
-    for (int i = 0; i < 3; i++) {
-        e.deps |= kx(k, e.in[i])->deps;
-        if (e.stage < kx(k, e.in[i])->stage)
-            e.stage = kx(k, e.in[i])->stage;
-    }
-    ix_needs(k, e.ix, &e.deps, &e.stage);
-    if (e.kind == KX_REDUCE) {
-        for (uint32_t i = 0; i < e.over.n; i++)
-            e.deps &= ~ix_bit(&k->ix, e.over.var[i]);
-        e.deps |= ix_bit(&k->ix, k->row);
-        e.stage++;
-    }
+    kx_find_needs(k, &e);
     vec_push(k->arena, &k->ex, e);
     k->slot[at] = (uint32_t)(k->ex.n - 1);
     Ex made = k->slot[at];

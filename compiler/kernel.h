@@ -158,6 +158,7 @@ Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b);
 Ex kx_rand(Kernel *k, Op op, Name site, Ix ix);
 Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
 Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
+void kx_find_needs(const Kernel *k, KEx *e); /* deps and stage, from what it is made of */
 bool kx_is_number(const Kernel *k, Ex e, double *value);
 int kernel_op_cost(Op op);  /* of one element, in simple operations */
 int kx_cost(const KEx *e);  /* of this operation alone */

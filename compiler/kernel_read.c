@@ -304,6 +304,7 @@ static Ex read_definition(KernelReader *r)
         return 0;
     KEx *have = &r->k->ex.v[e];
     if (have->kind == KX_NONE) {
+        kx_find_needs(r->k, &x);
         *have = x;
         return e;
     }
@@ -499,6 +500,7 @@ static void read_add(KernelReader *r)
     if (x->kind != KX_REDUCE || (x->in[0] && x->in[0] != body))
         wrong(r, at, "expected a sum or maximum that has no other body");
     x->in[0] = body;
+    kx_find_needs(r->k, x);
     put(r, s);
 }
 
