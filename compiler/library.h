@@ -21,8 +21,7 @@ typedef enum LibraryKernel {
     LIB_TAKE,         /* table, start, out; n: rows out and of the table, words, fill */
     LIB_SDPA_AT,      /* q, k, v, first, out, lse; n, s: as LIB_SDPA */
     LIB_SDPA,         /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
-    LIB_SDPA_DQ,      /* q, k, v, out, lse, dout, dq */
-    LIB_SDPA_DKV,     /* q, k, v, out, lse, dout, dk, dv */
+    LIB_SDPA_GRAD,    /* q, k, v, out, lse, dout, dq, dk, dv; n: .., which gradients */
     LIB_COUNT
 } LibraryKernel;
 
@@ -30,7 +29,20 @@ typedef struct AttentionClass {
     int64_t d, dv; /* padded to multiples of 16 */
     bool capped, dropped;
 } AttentionClass;
-enum { ATTENTION_BLOCK_Q = 32, ATTENTION_BLOCK_K = 64, TABLE_PART = 64, PARTS_AXES = 6 };
+enum { TABLE_PART = 64, PARTS_AXES = 6 };
+/* Attention. A row of the forward kernel is ATTENTION_BLOCK_Q queries of a head. A row of the
+ * backward kernel is a head of the keys with all its queries, or one of these for one gradient
+ * alone: ATTENTION_RANGE queries of a head (dq), ATTENTION_SLICE keys of a head (dk, dv). */
+enum {
+    ATTENTION_BLOCK_Q = 64,
+    ATTENTION_BLOCK_K = 32,
+    BACK_BLOCK_Q = 32,
+    BACK_BLOCK_K = 64,
+    ATTENTION_RANGE = 64,
+    ATTENTION_SLICE = 64,
+    GRAD_OF_Q = 1, /* the last integer of LIB_SDPA_GRAD */
+    GRAD_OF_K = 2,
+};
 
 const char *library_name(LibraryKernel which);  /* "sum_parts" */
 bool library_has_class(LibraryKernel which); /* attention */

@@ -3,11 +3,18 @@
 
 #include "library_text_c.h"
 
+/* Some lines stand for lists of lines that two kernels share or that would nest too deeply. */
 static void put_lines(Buf *b, const char *const *line)
 {
+    static const struct { const char *mark; const char *const *lines; } part[] = {
+        {"@COLUMNS@", ATTENTION_COLUMNS}, {"@BLOCK@", ATTENTION_BACK_BLOCK}};
     for (; *line; line++) {
-        if (strcmp(*line, "@WEIGHTS@") == 0) {
-            put_lines(b, ATTENTION_WEIGHTS);
+        const char *const *inner = NULL;
+        for (size_t i = 0; i < COUNT_OF(part); i++)
+            if (strcmp(*line, part[i].mark) == 0)
+                inner = part[i].lines;
+        if (inner) {
+            put_lines(b, inner);
             continue;
         }
         buf_puts(b, *line);
@@ -31,8 +38,7 @@ const char *library_name(LibraryKernel which)
     case LIB_TAKE: return "take";
     case LIB_SDPA: return "sdpa";
     case LIB_SDPA_AT: return "sdpa_at";
-    case LIB_SDPA_DQ: return "sdpa_dq";
-    case LIB_SDPA_DKV: return "sdpa_dkv";
+    case LIB_SDPA_GRAD: return "sdpa_grad";
     case LIB_COUNT: break;
     }
     return "";
@@ -40,8 +46,7 @@ const char *library_name(LibraryKernel which)
 
 bool library_has_class(LibraryKernel which)
 {
-    return which == LIB_SDPA || which == LIB_SDPA_AT || which == LIB_SDPA_DQ ||
-           which == LIB_SDPA_DKV;
+    return which == LIB_SDPA || which == LIB_SDPA_AT || which == LIB_SDPA_GRAD;
 }
 
 static const char *attention_about(LibraryKernel which)
@@ -49,9 +54,15 @@ static const char *attention_about(LibraryKernel which)
     switch (which) {
     case LIB_SDPA_AT: return "attention: a query at a time from a position on, running softmax";
     case LIB_SDPA: return "attention: blocks of queries over blocks of keys, running softmax";
-    case LIB_SDPA_DQ: return "attention: gradient of the queries, one block of them per row";
-    default: return "attention: gradient of keys and values, one block of them per row";
+    default: return "attention: gradients, blocks of queries over parts of the keys";
     }
+}
+
+/* The keys whose packed rows and gradients stay in the second cache: 128 kB to 256 kB. */
+static int part_of(const AttentionClass *a)
+{
+    int64_t width = a->d + a->dv;
+    return width <= 128 ? 256 : width <= 256 ? 128 : 64;
 }
 
 static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
@@ -59,14 +70,17 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
     buf_printf(b, "/* %s */\n", attention_about(which));
     buf_puts(b, "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, "
                 "int64_t hi)\n{\n");
-    buf_printf(b, "    enum { DQ = %d, DV = %d, BQ = %d, BK = %d };\n", (int)a->d, (int)a->dv,
-               ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
+    buf_printf(b, "    enum { DQ = %d, DV = %d, ", (int)a->d, (int)a->dv);
+    if (which == LIB_SDPA_GRAD)
+        buf_printf(b, "BQ = %d, BK = %d, PART = %d, SLICE = %d, RANGE = %d };\n", BACK_BLOCK_Q,
+                   BACK_BLOCK_K, part_of(a), ATTENTION_SLICE, ATTENTION_RANGE);
+    else
+        buf_printf(b, "BQ = %d, BK = %d };\n", ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
     buf_printf(b, "    enum { CAPPED = %d, DROPPED = %d };\n", a->capped, a->dropped);
     put_lines(b, ATTENTION_HEAD);
-    put_lines(b, which == LIB_SDPA_AT   ? ATTENTION_AT
-                 : which == LIB_SDPA    ? ATTENTION_FORWARD
-                 : which == LIB_SDPA_DQ ? ATTENTION_DQ
-                                        : ATTENTION_DKV);
+    put_lines(b, which == LIB_SDPA_AT ? ATTENTION_AT
+                 : which == LIB_SDPA  ? ATTENTION_FORWARD
+                                      : ATTENTION_BACK);
     buf_puts(b, "}\n");
 }
 

@@ -303,10 +303,11 @@ static uint32_t aux_buffer(Build *b, Val v, int64_t which, int64_t elements)
     return u ? plan_buffer(b, u) : plan_scratch(b, DT_REAL, elements, node_at(b->g, v)->name);
 }
 
-static void attention_args(Build *b, Launch *l, Val v, const Operand o[3])
+/* grad: which gradients, GRAD_OF_*; 0 forward */
+static void attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad)
 {
     const Node *n = node_at(b->g, v);
-    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 19);
+    LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 20);
     int64_t value[17] = {extent(b, n->in[0], 1), extent(b, n->in[1], 1), extent(b, n->in[0], 2),
                          extent(b, n->in[1], 2), extent(b, n->in[0], 3), extent(b, n->in[2], 3),
                          n->a.i & 1, n->a.j};
@@ -319,16 +320,31 @@ static void attention_args(Build *b, Launch *l, Val v, const Operand o[3])
         x[17] = (LaunchInt){INT_SEED, 0, n->a.site};
         x[18] = (LaunchInt){INT_STEP, 0, NULL};
     }
+    x[19].value = grad;
     LaunchScalar *s = NEW_ARRAY(b->arena, LaunchScalar, 3);
     s[0] = (LaunchScalar){-1, n->a.x};
     s[1] = (LaunchScalar){-1, n->a.y};
     s[2] = (LaunchScalar){-1, n->a.z};
     l->ints = x;
-    l->n_int = 19;
+    l->n_int = grad ? 20 : 19;
     l->scalars = s;
 }
 
-static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_t *out,
+static int64_t blocks_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+
+static int64_t attention_rows(const Build *b, const Node *n, LibraryKernel which, int grad)
+{
+    int64_t B = extent(b, n->in[0], 0), T = extent(b, n->in[0], 1), S = extent(b, n->in[1], 1);
+    int64_t H = extent(b, n->in[0], 2), K = extent(b, n->in[1], 2);
+    switch (grad) {
+    case GRAD_OF_Q: return B * H * blocks_of(T, ATTENTION_RANGE);
+    case GRAD_OF_K: return B * K * blocks_of(S, ATTENTION_SLICE);
+    case GRAD_OF_Q | GRAD_OF_K: return B * K;
+    default: return B * H * (which == LIB_SDPA_AT ? T : blocks_of(T, ATTENTION_BLOCK_Q));
+    }
+}
+
+static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, const uint32_t *out,
                              size_t n_out)
 {
     const Node *n = node_at(b->g, v);
@@ -337,39 +353,53 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, const uint32_
     Operand o[6];
     for (size_t i = 0; i < n_in; i++)
         read_operand(b, l, i, n->in[i], &o[i]);
-    for (size_t i = 0; i < n_out; i++)
+    for (size_t i = 0; i < n_out; i++) {
         plan_argument(b, l, n_in + i, out[i], 0, true);
-    attention_args(b, l, v, o);
+        if (i && out[i] == out[i - 1])
+            l->bytes -= (double)b->buffer.v[out[i]].bytes;
+    }
+    attention_args(b, l, v, o, grad);
     int64_t d = extent(b, n->in[0], 3), dv = extent(b, n->in[2], 3);
     AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0};
     plan_library_kernel(b, l, which, &a, 3);
-    bool keys = which == LIB_SDPA_DKV, at = which == LIB_SDPA_AT;
-    int64_t B = extent(b, n->in[0], 0), T = extent(b, n->in[0], 1), S = extent(b, n->in[1], 1);
-    int64_t H = extent(b, n->in[0], 2), K = extent(b, n->in[1], 2);
-    int64_t bq = at ? 1 : ATTENTION_BLOCK_Q, bk = ATTENTION_BLOCK_K;
-    l->rows = B * (keys ? K * ((S + bk - 1) / bk) : H * ((T + bq - 1) / bq));
-    double full = 2.0 * (double)(B * H) * (double)T * (double)S;
-    l->flops = full * (double)(at || which == LIB_SDPA ? d + dv
-                               : which == LIB_SDPA_DQ ? 2 * d + dv
-                                                      : 2 * d + 2 * dv);
+    l->rows = attention_rows(b, n, which, grad);
+    double products = (double)(d + dv); /* scores, and values or their gradient */
+    products += grad & GRAD_OF_Q ? (double)d : 0;
+    products += grad & GRAD_OF_K ? (double)(d + dv) : 0;
+    l->flops = 2.0 * (double)extent(b, n->in[0], 0) * (double)extent(b, n->in[0], 2) *
+               (double)extent(b, n->in[0], 1) * (double)extent(b, n->in[1], 1) * products;
+}
+
+/* One kernel for all gradients needs the scores once; with few heads it would leave threads idle,
+ * so the gradients of queries and of keys are launched apart. Of the sizes alone, so that results
+ * do not change with the machine. */
+static void launch_sdpa_grad(Build *b, Val v)
+{
+    enum { ROWS_ENOUGH = 32 };
+    const Node *n = node_at(b->g, v);
+    /* a launch for one gradient names its own buffer where the others would stand */
+    uint32_t dq = plan_buffer(b, v);
+    if (fuse_empty(b->f, n->in[1])) {
+        attention_launch(b, v, LIB_SDPA_GRAD, GRAD_OF_Q, (uint32_t[]){dq, dq, dq}, 3);
+        return;
+    }
+    uint32_t dk = aux_buffer(b, v, 0, plan_elements(b, n->in[1]));
+    uint32_t dv = aux_buffer(b, v, 1, plan_elements(b, n->in[2]));
+    int all = GRAD_OF_Q | GRAD_OF_K;
+    if (attention_rows(b, n, LIB_SDPA_GRAD, all) >= ROWS_ENOUGH) {
+        attention_launch(b, v, LIB_SDPA_GRAD, all, (uint32_t[]){dq, dk, dv}, 3);
+    } else {
+        attention_launch(b, v, LIB_SDPA_GRAD, GRAD_OF_Q, (uint32_t[]){dq, dq, dq}, 3);
+        attention_launch(b, v, LIB_SDPA_GRAD, GRAD_OF_K, (uint32_t[]){dk, dk, dv}, 3);
+    }
 }
 
 static void launch_sdpa(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    if (n->op == OP_SDPA) {
-        int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
-        uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
-        attention_launch(b, v, n->n_in > 3 ? LIB_SDPA_AT : LIB_SDPA, out, 2);
-        return;
-    }
-    uint32_t dq = plan_buffer(b, v);
-    attention_launch(b, v, LIB_SDPA_DQ, &dq, 1);
-    if (fuse_empty(b->f, n->in[1]))
-        return;
-    uint32_t out[2] = {aux_buffer(b, v, 0, plan_elements(b, n->in[1])),
-                       aux_buffer(b, v, 1, plan_elements(b, n->in[2]))};
-    attention_launch(b, v, LIB_SDPA_DKV, out, 2);
+    int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
+    uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
+    attention_launch(b, v, n->n_in > 3 ? LIB_SDPA_AT : LIB_SDPA, 0, out, 2);
 }
 
 void plan_library(Build *b, Val v)
@@ -382,7 +412,8 @@ void plan_library(Build *b, Val v)
     case OP_SCATTER_ADD: launch_scatter_add(b, v); break;
     case OP_PUT: launch_put(b, v); break;
     case OP_TAKE: launch_take(b, v); break;
-    case OP_SDPA: case OP_SDPA_GRAD: launch_sdpa(b, v); break;
+    case OP_SDPA: launch_sdpa(b, v); break;
+    case OP_SDPA_GRAD: launch_sdpa_grad(b, v); break;
     case OP_CONST: launch_table(b, v); break;
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
     }

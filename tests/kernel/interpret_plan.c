@@ -223,15 +223,28 @@ static Tensor *dense(PlanRun *r, int64_t b, int64_t t, int64_t h, int64_t d, con
     return x;
 }
 
-/* q, k, v, perhaps first, out, lse; gradients: q, k, v, out, lse, dout, then dq or dk, dv. */
+static int64_t attention_batch(const Launch *l, LibraryKernel which)
+{
+    const LaunchInt *n = l->ints;
+    int64_t T = n[0].value, S = n[1].value, H = n[2].value, K = n[3].value;
+    int64_t range = ATTENTION_RANGE, slice = ATTENTION_SLICE, block = ATTENTION_BLOCK_Q;
+    if (which == LIB_SDPA_AT)
+        return l->rows / (H * T);
+    if (which == LIB_SDPA)
+        return l->rows / (H * ((T + block - 1) / block));
+    return l->rows / (n[19].value == GRAD_OF_Q   ? H * ((T + range - 1) / range)
+                      : n[19].value == GRAD_OF_K ? K * ((S + slice - 1) / slice)
+                                                 : K);
+}
+
+/* q, k, v, perhaps first, out, lse; gradients: q, k, v, out, lse, dout, dq, dk, dv, of which
+ * n[19] says which are meant. */
 static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double **m)
 {
     const LaunchInt *n = l->ints;
     int64_t T = n[0].value, S = n[1].value, H = n[2].value, K = n[3].value, d = n[4].value,
-            dv = n[5].value, bq = which == LIB_SDPA_AT ? 1 : ATTENTION_BLOCK_Q, bk = ATTENTION_BLOCK_K;
-    int64_t B = which == LIB_SDPA_DKV ? l->rows / (K * ((S + bk - 1) / bk))
-                                      : l->rows / (H * ((T + bq - 1) / bq));
-    bool back = which == LIB_SDPA_DQ || which == LIB_SDPA_DKV, at = which == LIB_SDPA_AT;
+            dv = n[5].value, B = attention_batch(l, which);
+    bool back = which == LIB_SDPA_GRAD, at = which == LIB_SDPA_AT;
     Tensor *in[6] = {dense(r, B, T, H, d, m[0], n + 8), dense(r, B, S, K, d, m[1], n + 11),
                      dense(r, B, S, K, dv, m[2], n + 14)};
     Tensor *lse = tensor_new(r->arena, DT_REAL, 3, (int64_t[]){B, T, H});
@@ -255,10 +268,11 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
     RefRun run = {.B = r->p->B, .T = r->p->T, .seed = r->how->seed, .step = r->how->step};
     Eval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux};
     op_rules[node.op].eval(&e);
-    Tensor *result[2] = {which == LIB_SDPA_DKV ? aux[0] : out, which == LIB_SDPA_DKV ? aux[1] : lse};
-    int first = back ? 6 : at ? 4 : 3, count = which == LIB_SDPA_DQ ? 1 : 2;
-    for (int i = 0; i < count; i++)
-        memcpy(m[first + i], result[i]->real, (size_t)result[i]->size * sizeof(double));
+    const Tensor *result[3] = {out, back ? aux[0] : lse, aux[1]};
+    for (int i = 0; i < (back ? 3 : 2); i++)
+        if (!back || n[19].value & (i ? GRAD_OF_K : GRAD_OF_Q))
+            memcpy(m[(back ? 6 : at ? 4 : 3) + i], result[i]->real,
+                   (size_t)result[i]->size * sizeof(double));
 }
 
 static void run_library(PlanRun *r, const Launch *l, double **m)
@@ -277,7 +291,7 @@ static void run_library(PlanRun *r, const Launch *l, double **m)
     case LIB_SCATTER_ADD: scatter_add(l, m[0], (int64_t *)(void *)m[1], m[2]); break;
     case LIB_PUT: put(r, l, m); break;
     case LIB_TAKE: take(r, l, m); break;
-    case LIB_SDPA: case LIB_SDPA_AT: case LIB_SDPA_DQ: case LIB_SDPA_DKV: attention(r, l, which, m); break;
+    case LIB_SDPA: case LIB_SDPA_AT: case LIB_SDPA_GRAD: attention(r, l, which, m); break;
     default: vwn_bug(r->ctx, "the library's %s is not interpreted", library_name(which));
     }
 }

@@ -34,6 +34,7 @@ static double three_to(double x) { return pow(3, x); }
 static const Function functions[] = {
     {"exp", "vwn_exp(x)", exp, -87.3, 88.7, 1.5},
     {"exp, small results", "vwn_exp(x)", exp, -103.9, -87.3, 1.5},
+    {"exp of vectors", "vwn_exp_v(vwn_all(x))[0]", exp, -87, 88, 1.5},
     {"log", "vwn_log(x)", log, 1e-37, 10, 1},
     {"log, near 1", "vwn_log(x)", log, 0.5, 2, 1},
     {"log, large", "vwn_log(x)", log, 1, 3e38, 1},
@@ -60,6 +61,10 @@ static const Function functions[] = {
 /* What must come out exactly, as text on both sides. */
 static const char *const exact[][2] = {
     {"vwn_exp(0.0f)", "1.0f"}, {"vwn_exp(-INFINITE)", "0.0f"}, {"vwn_exp(INFINITE)", "INFINITE"},
+    {"vwn_exp_v(vwn_all(0))[1]", "1.0f"}, {"vwn_exp_v(vwn_all(-INFINITE))[2]", "0.0f"},
+    {"vwn_exp_v(vwn_all(-1e30f))[3]", "0.0f"}, {"vwn_exp_v(vwn_all(-87.1f))[4]", "0.0f"},
+    {"vwn_exp_v(vwn_all(NOT_A_NUMBER))[5]", "NOT_A_NUMBER"},
+    {"vwn_larger(vwn_all(1), vwn_all(2))[0]", "2.0f"}, {"vwn_larger(vwn_all(2), vwn_all(1))[7]", "2.0f"},
     {"vwn_exp(1e30f)", "INFINITE"}, {"vwn_exp(-1e30f)", "0.0f"}, {"vwn_exp(NOT_A_NUMBER)", "NOT_A_NUMBER"},
     {"vwn_log(1.0f)", "0.0f"}, {"vwn_log(0.0f)", "-INFINITE"}, {"vwn_log(-1.0f)", "NOT_A_NUMBER"},
     {"vwn_log(INFINITE)", "INFINITE"}, {"vwn_log(NOT_A_NUMBER)", "NOT_A_NUMBER"},
