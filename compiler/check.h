@@ -411,6 +411,7 @@ void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where)
 
 /* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
 Train *build_train(Eval *ev, File *file, Model *model);
+void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias from the `names` tables */
 void build_grow(Eval *ev, File *file);
 void build_sweep(Eval *ev, File *file);
 #endif

@@ -748,6 +748,8 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     if (diag_errors(ctx))
         return u;
     u->model = build_model(ev, f);
+    if (u->model)
+        build_aliases(ev, f, u->model);
     if (!how->model_only) {
         if (f->train_ast && (u->model || !f->model_ast) && !diag_errors(ctx))
             u->train = build_train(ev, f, u->model);

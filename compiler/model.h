@@ -52,6 +52,14 @@ typedef struct ModelOutput {
     Val value;
 } ModelOutput;
 
+/* What a parameter is called elsewhere, by a `names` table. */
+typedef struct ModelAlias {
+    Name other;
+    size_t param;
+    bool transposed; /* a matrix that has its axes swapped there */
+    Span span;
+} ModelAlias;
+
 typedef struct Model {
     Name name;
     Graph *graph;           /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
@@ -59,6 +67,7 @@ typedef struct Model {
     VEC(Param) param;       /* learnable ones and buffers, in order of declaration */
     VEC(ModelLoss) loss;
     VEC(ModelOutput) output;
+    VEC(ModelAlias) alias;
     int64_t context;        /* largest T */
     int64_t width;          /* of the outermost scope; 0 when it varies */
     int64_t state_width;    /* coordinates per position in the state that travels through the layers */

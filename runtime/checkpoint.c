@@ -299,33 +299,87 @@ static void print_extents(char *out, size_t cap, uint8_t rank, const int64_t *d)
         snprintf(out + n, cap - n, "]");
 }
 
-/* Copies the tensor `name` of the file into `e`. */
-static bool load_tensor(Session *s, const Checkpoint *c, Name name, StoreEntry *e,
-                        double *piece, char why[WHY])
+typedef struct Stored { /* where a tensor of the model lies in the file */
+    const SafeTensor *tensor;
+    bool transposed;
+} Stored;
+
+/* `name` is a path, or a path with ":m": under that name, or under another that a `names` table has. */
+static Stored find_stored(Session *s, const Model *m, const Checkpoint *c, Name name)
 {
     const SafeTensor *t = safe_find(&c->file, name);
+    const char *which = strrchr(name, ':');
+    size_t n = which ? (size_t)(which - name) : strlen(name);
+    for (size_t i = 0; !t && i < m->alias.n; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        Name path = m->param.v[a->param].path;
+        if (strncmp(path, name, n) || path[n])
+            continue;
+        t = safe_find(&c->file, name_printf(s->ctx, "%s%s", a->other, name + n));
+        if (t)
+            return (Stored){t, a->transposed};
+    }
+    return (Stored){t, false};
+}
+
+static bool same_extents(const SafeTensor *t, const StoreEntry *e, bool transposed)
+{
+    if (transposed && t->rank == 2 && e->rank == 2)
+        return t->d[0] == e->d[1] && t->d[1] == e->d[0];
+    return t->rank == e->rank && !memcmp(t->d, e->d, e->rank * sizeof *e->d);
+}
+
+static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const double *v,
+                        char why[WHY])
+{
+    if (store_put_f64(s->store, e, at, n, v) == ST_OK)
+        return true;
+    snprintf(why, WHY, "%.400s", store_why(s->store));
+    return false;
+}
+
+static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t, StoreEntry *e,
+                            char why[WHY])
+{
+    int64_t rows = e->d[0], columns = e->d[1];
+    double *all = NEW_ARRAY(s->arena, double, e->elements + 1);
+    double *row = NEW_ARRAY(s->arena, double, columns + 1);
+    bool ok = safe_read(&c->file, t, 0, e->elements, all, why);
+    for (int64_t i = 0; ok && i < rows; i++) {
+        for (int64_t k = 0; k < columns; k++)
+            row[k] = all[k * rows + i];
+        ok = put_numbers(s, e, i * columns, columns, row, why);
+    }
+    return ok;
+}
+
+/* Copies a tensor of the file into `e`. */
+static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry *e,
+                        double *piece, char why[WHY])
+{
+    const SafeTensor *t = from.tensor;
     if (!t) {
         snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path,
-                 name);
+                 e->name);
         return false;
     }
-    if (t->rank != e->rank || memcmp(t->d, e->d, e->rank * sizeof *e->d)) {
+    if (!same_extents(t, e, from.transposed)) {
         char there[100], here[100];
         print_extents(there, sizeof there, t->rank, t->d);
         print_extents(here, sizeof here, e->rank, e->d);
         snprintf(why, WHY,
-                 "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s",
-                 c->file.path, (unsigned long long)t->begin, name, there, here);
+                 "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s%s",
+                 c->file.path, (unsigned long long)t->begin, t->name, there, here,
+                 from.transposed ? " with its axes swapped" : "");
         return false;
     }
+    if (from.transposed)
+        return load_transposed(s, c, t, e, why);
     for (int64_t at = 0; at < e->elements; at += PIECE) {
         int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
-        if (!safe_read(&c->file, t, at, n, piece, why))
+        if (!safe_read(&c->file, t, at, n, piece, why) ||
+            !put_numbers(s, e, at, n, piece, why))
             return false;
-        if (store_put_f64(s->store, e, at, n, piece) != ST_OK) {
-            snprintf(why, WHY, "%.400s", store_why(s->store));
-            return false;
-        }
     }
     return true;
 }
@@ -340,10 +394,13 @@ static bool is_state(const char *name)
 }
 
 /* The tensor of the file that a parameter gets: its average where that is wanted and there. */
-static Name source_of(Session *s, const Checkpoint *c, const StoreEntry *e, CheckpointPart part)
+static Stored source_of(Session *s, const Model *m, const Checkpoint *c, const StoreEntry *e,
+                        CheckpointPart part)
 {
-    Name average = name_printf(s->ctx, "%s:average", e->name);
-    return part == CHECKPOINT_AVERAGE && safe_find(&c->file, average) ? average : e->name;
+    Stored average = {0};
+    if (part == CHECKPOINT_AVERAGE)
+        average = find_stored(s, m, c, name_printf(s->ctx, "%s:average", e->name));
+    return average.tensor ? average : find_stored(s, m, c, e->name);
 }
 
 bool checkpoint_has_average(const Checkpoint *c)
@@ -356,30 +413,50 @@ bool checkpoint_has_average(const Checkpoint *c)
     return false;
 }
 
+/* A tensor that the model does not have; if one that it misses is like it, that may be its new name. */
+static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries,
+                        const Stored *from, char why[WHY])
+{
+    int n = snprintf(why, WHY, "%.150s: byte %llu: the model has no tensor `%.80s`", c->file.path,
+                     (unsigned long long)t->begin, t->name);
+    for (size_t i = 0; i < entries->n; i++)
+        if (!from[i].tensor && entries->v[i]->kind != EXT_STATE &&
+            same_extents(t, entries->v[i], false)) {
+            snprintf(why + n, WHY - (size_t)n,
+                     "; it needs `%.60s` of the same shape: if a loop or a let was renamed, say "
+                     "so with `names old { \"%.60s\" = %.60s }`",
+                     entries->v[i]->name, t->name, entries->v[i]->name);
+            return;
+        }
+}
+
 bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
                      char why[WHY])
 {
-    bool states = part == CHECKPOINT_ALL;
+    bool states = part == CHECKPOINT_ALL, ok = true;
     ArenaMark mark = arena_mark(s->arena);
     double *piece = NEW_ARRAY(s->arena, double, PIECE);
     Entries entries = {0};
     list_entries(s, m, s->arena, &entries);
-    Map wanted;
-    map_init(&wanted, s->arena);
-    bool ok = true;
-    for (size_t i = 0; i < entries.n; i++)
-        *map_at(&wanted, (uintptr_t)entries.v[i]->name) = entries.v[i];
+    Stored *from = NEW_ARRAY(s->arena, Stored, entries.n + 1);
+    Map used; /* tensors of the file under their present names: also those that stand behind an average */
+    map_init(&used, s->arena);
+    for (size_t i = 0; i < entries.n; i++) {
+        from[i] = source_of(s, m, c, entries.v[i], part);
+        const SafeTensor *plain = find_stored(s, m, c, entries.v[i]->name).tensor;
+        if (plain)
+            *map_at(&used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
+    }
     for (size_t i = 0; ok && i < c->file.n; i++) {
-        const char *name = c->file.tensor[i].name;
-        if (map_get(&wanted, (uintptr_t)name_str(s->ctx, name)) || (!states && is_state(name)))
+        const SafeTensor *t = &c->file.tensor[i];
+        if (map_get(&used, (uintptr_t)t) || (!states && is_state(t->name)))
             continue;
-        snprintf(why, WHY, "%.150s: byte %llu: the model has no tensor `%.150s`", c->file.path,
-                 (unsigned long long)c->file.tensor[i].begin, name);
+        say_unknown(c, t, &entries, from, why);
         ok = false;
     }
     for (size_t i = 0; ok && i < entries.n; i++)
         if (states || entries.v[i]->kind != EXT_STATE)
-            ok = load_tensor(s, c, source_of(s, c, entries.v[i], part), entries.v[i], piece, why);
+            ok = load_tensor(s, c, from[i], entries.v[i], piece, why);
     arena_reset(s->arena, mark);
     return ok;
 }

@@ -1,0 +1,188 @@
+/* check_alias.c - `names` tables: what the weights of the model are called elsewhere.
+ *
+ * In:  the tables of a file and its model.   Out: Model.alias.
+ * The one idea: an entry is a pattern over the paths of the model; what a `[*]` stands for is bound to
+ * the loop variable before it, so the other name may be made of it.
+ */
+#include "check.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+/* "layer[*].ffn.up.W"; false when the expression is no path. */
+static bool put_path(Buf *out, const Ast *e)
+{
+    if (e->kind == AST_ID) {
+        buf_puts(out, e->name);
+        return true;
+    }
+    if (e->kind != AST_FIELD && e->kind != AST_INDEX)
+        return false;
+    if (!put_path(out, e->kid[0]))
+        return false;
+    if (e->kind == AST_FIELD) {
+        buf_printf(out, ".%s", e->name);
+        return true;
+    }
+    const Ast *index = e->kid[1];
+    if (index->n != 1)
+        return false;
+    buf_putc(out, '[');
+    if (index->kid[0]->kind == AST_STAR)
+        buf_putc(out, '*');
+    else
+        ast_print_expr(out, index->kid[0]);
+    buf_putc(out, ']');
+    return true;
+}
+
+/* "3" is a number, "\"a\"" and "a" are text. */
+static Value index_value(Eval *ev, const char *text, size_t n)
+{
+    if (isdigit((unsigned char)*text) || *text == '-')
+        return v_num(strtod(text, NULL));
+    bool quoted = n >= 2 && *text == '"';
+    return (Value){.kind = V_STR, .word = name_of(ev->ctx, text + quoted, n - 2 * (size_t)quoted)};
+}
+
+/* Whether the path fits the pattern; *env gets the loop variables before each `[*]`. */
+static bool fits(Eval *ev, const char *pattern, const char *path, Env **env)
+{
+    const char *part = path;
+    for (; *pattern && *path; pattern++, path++) {
+        if (*path == '.')
+            part = path + 1;
+        if (*pattern != *path)
+            return false;
+        if (*path != '[' || pattern[1] != '*')
+            continue;
+        const char *end = strchr(path, ']');
+        if (!end)
+            return false;
+        Value v = index_value(ev, path + 1, (size_t)(end - path) - 1);
+        *env = env_bind(ev, *env, name_of(ev->ctx, part, (size_t)(path - part)), v, NO_SPAN);
+        pattern += 2;
+        path = end;
+    }
+    return !*pattern && !*path;
+}
+
+typedef struct Tables {
+    Eval *ev;
+    File *file;
+    Model *model;
+    Map paths;  /* of parameters: index + 1 */
+    Map others; /* names of tables: alias index + 1 */
+    size_t first; /* alias of the table at hand */
+} Tables;
+
+static void collides(Tables *t, const Ast *it, Name other, const char *with, Span first)
+{
+    Diag *d = err(t->ev, "E0107", it->name_span, "", "`%s` would be two weights", other);
+    diag_note(t->ev->ctx, d, "it is the name of `%s` too", with);
+    if (first.file)
+        diag_label(t->ev->ctx, d, first, "here");
+    diag_help(t->ev->ctx, d, "a name that stands for many weights is made of what `[*]` is: `\"stage[{layer}].W\" = layer[*].W`");
+}
+
+/* Gives the parameter its other name; false after a message. */
+static bool add_alias(Tables *t, const Ast *it, size_t param, Name other, bool transposed)
+{
+    Model *m = t->model;
+    size_t path = (size_t)(uintptr_t)map_get(&t->paths, (uintptr_t)other);
+    size_t had = (size_t)(uintptr_t)map_get(&t->others, (uintptr_t)other);
+    if (path && path - 1 != param) {
+        collides(t, it, other, m->param.v[path - 1].path, NO_SPAN);
+        return false;
+    }
+    if (had && m->alias.v[had - 1].param != param) {
+        collides(t, it, other, m->param.v[m->alias.v[had - 1].param].path, m->alias.v[had - 1].span);
+        return false;
+    }
+    for (size_t i = t->first; i < m->alias.n; i++)
+        if (m->alias.v[i].param == param) {
+            Diag *d = err(t->ev, "E0107", it->name_span, "", "`%s` has two names in one table", m->param.v[param].path);
+            diag_label(t->ev->ctx, d, m->alias.v[i].span, "the other one");
+            return false;
+        }
+    vec_push(t->ev->arena, &m->alias, ((ModelAlias){other, param, transposed, it->name_span}));
+    *map_at(&t->others, (uintptr_t)other) = (void *)(uintptr_t)m->alias.n;
+    return true;
+}
+
+/* Every parameter that fits; false after a message. *hits counts them. */
+static bool add_matching(Tables *t, const Ast *it, const char *pattern, bool transposed, size_t *hits)
+{
+    Eval *ev = t->ev;
+    for (size_t i = 0; i < t->model->param.n; i++) {
+        const Param *p = &t->model->param.v[i];
+        Env *env = t->file->env;
+        if (!fits(ev, pattern, p->path, &env))
+            continue;
+        spend(ev, it->span, 1);
+        size_t errors = diag_errors(ev->ctx);
+        ++*hits;
+        if (transposed && p->shape.rank != 2) {
+            err(ev, "E0301", it->kid[0]->span, "", "`.T` swaps the axes of a matrix, and `%s` is none", p->path);
+            return false;
+        }
+        const char *other = interpolate(ev, it->name, env, NULL, it->name_span);
+        if (diag_errors(ev->ctx) > errors || !add_alias(t, it, i, name_str(ev->ctx, other), transposed))
+            return false;
+    }
+    return true;
+}
+
+static bool add_entry(Tables *t, const Ast *it)
+{
+    Eval *ev = t->ev;
+    const Ast *value = it->kid[0];
+    size_t hits = 0;
+    Buf pattern = buf_new(ev->arena), inner = buf_new(ev->arena);
+    if (!put_path(&pattern, value)) {
+        Diag *d = err(ev, "E0110", value->span, "", "the right side of a name is the path of a weight");
+        diag_help(ev->ctx, d, "for example `\"stage[{layer}].up\" = layer[*].ffn.up.W`; `.T` behind it swaps its axes");
+        return false;
+    }
+    if (!add_matching(t, it, pattern.s, false, &hits))
+        return false;
+    bool last_t = value->kind == AST_FIELD && !strcmp(value->name, "T");
+    if (!hits && last_t && put_path(&inner, value->kid[0]) && !add_matching(t, it, inner.s, true, &hits))
+        return false;
+    if (hits)
+        return true;
+    Diag *d = err(ev, "E0102", value->span, "", "no weight has the path `%s`", pattern.s);
+    VEC(Name) paths = {0};
+    for (size_t i = 0; i < t->model->param.n; i++)
+        vec_push(ev->arena, &paths, t->model->param.v[i].path);
+    Name near = nearest_name(name_str(ev->ctx, pattern.s), paths.v, paths.n);
+    if (near)
+        diag_help(ev->ctx, d, "did you mean `%s`?", near);
+    else if (paths.n)
+        diag_note(ev->ctx, d, "paths look like `%s`; `[*]` stands for any index", paths.v[0]);
+    return false;
+}
+
+void build_aliases(Eval *ev, File *f, Model *m)
+{
+    Tables t = {.ev = ev, .file = f, .model = m};
+    map_init(&t.paths, ev->arena);
+    map_init(&t.others, ev->arena);
+    for (size_t i = 0; i < m->param.n; i++)
+        *map_at(&t.paths, (uintptr_t)m->param.v[i].path) = (void *)(uintptr_t)(i + 1);
+    for (uint32_t i = 0; i < f->ast->n; i++) {
+        const Ast *it = f->ast->kid[i];
+        if (it->kind != AST_NODE || strcmp(it->kid[0]->name, "names"))
+            continue;
+        t.first = m->alias.n;
+        for (uint32_t k = 0; it->kid[2] && k < it->kid[2]->n; k++) {
+            const Ast *entry = it->kid[2]->kid[k];
+            if (entry->kind == AST_OFF)
+                continue;
+            if (entry->kind != AST_ENTRY)
+                err(ev, "E0110", entry->span, "", "`names` holds `\"other name\" = path`");
+            else
+                add_entry(&t, entry);
+        }
+    }
+}
