@@ -6,6 +6,7 @@
 
 #include "../compiler/init.h"
 #include "../compiler/optimizer.h"
+#include "threads.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
 {
@@ -160,23 +161,42 @@ void session_add_params(Session *s, const Model *m)
     }
 }
 
+/* Consecutive elements of one parameter, drawn by several threads. */
+typedef struct Draw {
+    const Param *param;
+    uint64_t seed;
+    int64_t from, n;
+    double *v;
+} Draw;
+enum { PIECE = 1 << 13, PIECES = 16 };
+
+static void draw_pieces(void *user, int64_t lo, int64_t hi, int worker)
+{
+    const Draw *d = user;
+    (void)worker;
+    int64_t from = lo * PIECE, to = hi * PIECE < d->n ? hi * PIECE : d->n;
+    param_init_range(d->param, d->seed, d->from + from, to - from, d->v + from);
+}
+
 void session_init_params(Session *s, const Model *m, uint64_t seed)
 {
-    enum { PIECE = 1 << 14 };
     ArenaMark mark = arena_mark(s->arena);
-    double *v = NEW_ARRAY(s->arena, double, PIECE);
+    Draw d = {.seed = seed, .v = NEW_ARRAY(s->arena, double, PIECE * PIECES)};
+    Pool *pool = pool_open(s->backend ? s->backend->threads : 1); /* NULL draws all the same */
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
         StoreEntry *e = store_find(s->store, kind_of(p), p->path);
         StoreEntry *average = store_find(s->store, EXT_STATE, average_name(s->ctx, p));
-        for (int64_t at = 0; at < p->elements; at += PIECE) {
-            int64_t n = p->elements - at < PIECE ? p->elements - at : PIECE;
-            param_init_range(p, seed, at, n, v);
-            session_store_ok(s, store_put_f64(s->store, e, at, n, v));
+        d.param = p;
+        for (d.from = 0; d.from < p->elements; d.from += d.n) {
+            d.n = p->elements - d.from < PIECE * PIECES ? p->elements - d.from : PIECE * PIECES;
+            parallel_for(pool, (d.n + PIECE - 1) / PIECE, 1, draw_pieces, &d);
+            session_store_ok(s, store_put_f64(s->store, e, d.from, d.n, d.v));
             if (average)
-                session_store_ok(s, store_put_f64(s->store, average, at, n, v));
+                session_store_ok(s, store_put_f64(s->store, average, d.from, d.n, d.v));
         }
     }
+    pool_close(pool);
     arena_reset(s->arena, mark);
 }
 
