@@ -15,6 +15,8 @@ typedef struct Printer {
     uint32_t next, next_var;
     bool lanes;    /* what is printed stands for a vector of numbers */
     uint64_t lane; /* the bit of the loop they run over */
+    bool next_row; /* indices are those of the row after */
+    bool *fetched; /* by expression: the load of the next row has been announced */
 } Printer;
 
 static void line(Printer *p)
@@ -106,7 +108,7 @@ static void put_var(Printer *p, IVar v)
         return;
     }
     if (v == p->k->row) {
-        buf_puts(&p->body, "r");
+        buf_puts(&p->body, p->next_row ? "(r + 1)" : "r");
         return;
     }
     if (!p->var_number[v])
@@ -552,12 +554,29 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
+/* What a row loads the next one will load a row further on: a sweep is too short for the
+ * processor to find that out by itself. */
+static void announce(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    if (x->kind != KX_LOAD || p->fetched[e] || !(x->deps & ix_bit(&p->k->ix, p->k->row)))
+        return;
+    p->fetched[e] = true;
+    p->next_row = true;
+    line(p);
+    buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
+    buf_puts(&p->body, ";\n");
+    p->next_row = false;
+}
+
 static void put_stmt(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
+        if (p->lanes)
+            announce(p, s->ex);
         define(p, s->ex);
         put_value_of(p, s->ex);
         buf_puts(&p->body, ";\n");
@@ -692,6 +711,7 @@ void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *ab
     *out = (Printed){0};
     Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
+    p.fetched = NEW_ARRAY(k->arena, bool, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {

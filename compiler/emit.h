@@ -21,6 +21,7 @@ typedef struct Dialect {
     /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
      * cache; the sum of the lanes; one number in all lanes. */
     const char *vector, *at, *put, *lanes_sum, *all;
+    const char *fetch;          /* format: an element that will be loaded soon */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */

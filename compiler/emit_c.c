@@ -50,6 +50,7 @@ const Dialect dialect_c = {
     .at = "VWN_AT(&%s)",
     .put = "VWN_PUT(&%s, %s, n%zu)",
     .lanes_sum = "vwn_lanes_sum(%s)",
+    .fetch = "__builtin_prefetch(&%s)",
     .all = "%s - (vec){0}",
     .zero = "0",
     .lowest = "-INFINITE",
