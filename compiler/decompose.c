@@ -9,7 +9,10 @@
 #include "fuse.h"
 #include "op.h"
 
-enum { SMALL_PRODUCT = 96 };
+enum {
+    SMALL_PRODUCT = 96,
+    FEW = 32 /* columns of a matrix for all rows that are not worth a launch of a library */
+};
 
 typedef struct Product {
     Val a, b; /* inputs in the new graph */
@@ -19,6 +22,7 @@ typedef struct Product {
 } Product;
 
 static bool small(Dim d) { return dim_literal(d); }
+static bool few(Dim d) { return dim_static(d) && d.n <= FEW; }
 
 /* Is it worth a loop of our own? */
 static bool is_small(const Product *p, int64_t B, int64_t T)
@@ -30,7 +34,7 @@ static bool is_small(const Product *p, int64_t B, int64_t T)
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
-        return n || k;
+        return few(p->N) || few(p->K);
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
         int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
         return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;

@@ -11,10 +11,13 @@
 
 /* ---- who reads what ---- */
 
+/* Once for each node and stamp: what is computed where it is wanted may be wanted along many
+ * ways. */
 static void mark_read(Fusion *f, int32_t reader, Val u)
 {
-    if (fuse_empty(f, u))
+    if (f->seen[u] == f->stamp || fuse_empty(f, u))
         return;
+    f->seen[u] = f->stamp;
     int32_t home = f->home[u];
     if (home >= 0) {
         if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
@@ -33,16 +36,17 @@ static void mark_stored(Fusion *f)
 {
     const Graph *g = f->g;
     memset(f->stored, 0, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        if (f->home[v] < 0)
-            continue;
-        const Group *gr = &f->group.v[f->home[v]];
-        if (gr->kind != GROUP_ROWS)
+    for (Val v = 1; v < g->node.n; v++)
+        if (f->home[v] >= 0 && f->group.v[f->home[v]].kind != GROUP_ROWS)
             f->stored[v] = true;
-        if (node_at(g, v)->op != OP_AUX)
-            for (size_t k = 0; k < node_at(g, v)->n_in; k++)
-                mark_read(f, f->home[v], node_at(g, v)->in[k]);
+    for (uint32_t i = 0; i < f->group.n; i++) {
+        const Group *gr = &f->group.v[i];
+        f->stamp++;
+        for (size_t m = 0; m < gr->member.n; m++)
+            for (size_t k = 0; k < node_at(g, gr->member.v[m])->n_in; k++)
+                mark_read(f, (int32_t)i, node_at(g, gr->member.v[m])->in[k]);
     }
+    f->stamp++;
     for (size_t i = 0; i < g->out.n; i++)
         mark_read(f, -1, g->out.v[i].value);
 }

@@ -133,10 +133,12 @@ static bool run_case(const Variant *v, Sizes at, bool no_fusion)
     return ok;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(variants); i++) {
+        if (argc > 1 && strcmp(argv[1], variants[i].name)) /* an argument names the only one */
+            continue;
         for (size_t k = 0; k < COUNT_OF(sizes); k++)
             run_case(&variants[i], sizes[k], false) ? passed++ : failed++;
         if (listed(variants[i].name))

@@ -1,0 +1,193 @@
+/* boundaries.c - kernels between sublayers, for the connections of the library.
+ *
+ * In:  a transformer with each connection, 2 or 6 layers, two widths of one alignment class.
+ * Out: one forward kernel between a product that ends a sublayer and those that begin the next,
+ *      in the training and in the prediction program; a stated number of backward kernels; the
+ *      same distinct kernels for more layers and for the other width.
+ */
+#include "../models.h"
+
+#include "boundary.h"
+
+static const char text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "let D    = 192\n"
+    "let L    = 2\n"
+    "let wide = 1\n"
+    "let conn = residual()\n"
+    "block mhc(n: int, iterations: int = 20, gate: float = 0.01) {\n"
+    "  block open()(x: [.., D]) -> [.., n, D] { return repeat(x, n) }\n"
+    "  block step(k: int)(H: [.., n, D], f: block) -> [.., n, D] {\n"
+    "    param read  : [n, 1] = fill(logit(1 / n)) { group = static }\n"
+    "    param write : [1, n] = zeros { group = static }\n"
+    "    param carry : [n, n] = eye(n) { group = static }\n"
+    "    param W     : [n * D, 2 * n + n * n] = zeros\n"
+    "    param s     : [] = fill(gate) { group = static }\n"
+    "    let rms   = rms_norm(eps = 1e-6, gain = false)\n"
+    "    let parts = split(rms(reshape(H, [.., n * D])) @ W, [n, n, n * n])\n"
+    "    r = sigmoid(read + s * reshape(parts[1], [.., n, 1]))\n"
+    "    w = 2 * sigmoid(write + s * reshape(parts[2], [.., 1, n]))\n"
+    "    P = exp(carry + s * reshape(parts[3], [.., n, n]))\n"
+    "    for i in 1..iterations {\n"
+    "      P = P / sum(P, over = -1, keep = true)\n"
+    "      P = P / sum(P, over = -2, keep = true)\n"
+    "    }\n"
+    "    h = reshape(r.T @ H, [.., D])\n"
+    "    return w.T @ reshape(f(h), [.., 1, D]) + P.T @ H\n"
+    "  }\n"
+    "  block close()(H: [.., n, D]) -> [.., D] { return mean(H, over = -2) }\n"
+    "}\n"
+    "model small {\n"
+    "  context = 16, width = D, mask = causal, connection = conn\n"
+    "  pre_norm = rms_norm(eps = 1e-6), init = normal(std = 0.02), out_init = normal(std = "
+    "0.02)\n"
+    "  embed tokens { vocab = 64, width = wide * D }\n"
+    "  for layer in 1..L {\n"
+    "    attention { heads = 4, head_dim = 48, position = rope(base = 100) }\n"
+    "    ffn { hidden = 2 * D, activation = silu, gated = true }\n"
+    "  }\n"
+    "  head lm { norm = rms_norm(eps = 1e-6) }\n"
+    "}\n"
+    "train {\n"
+    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, "
+    "seed = 1\n"
+    "  precision = fp32, clip = 1\n"
+    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
+    "}\n";
+
+typedef struct Connection {
+    const char *name, *conn, *wide;
+    size_t backward; /* kernels per boundary, at most */
+} Connection;
+static const Connection connections[] = {
+    {"residual", "conn=residual()", "wide=1", 1},
+    {"ghc (2,3)", "conn=ghc(m=2,n=3,dynamic=true,reduce=linear(out=D))", "wide=3/2", 1},
+    {"ghc (2,3) static", "conn=ghc(m=2,n=3,dynamic=false,reduce=linear(out=D))", "wide=3/2", 1},
+    {"ghc (4,8)", "conn=ghc(m=4,n=8,dynamic=true,reduce=linear(out=D))", "wide=2", 1},
+    {"ghc (1,4)", "conn=ghc(m=1,n=4,dynamic=true,reduce=linear(out=D))", "wide=4", 1},
+    {"hyper 2 static", "conn=hyper(n=2,dynamic=false)", "wide=1", 1},
+    {"hyper 2 dynamic", "conn=hyper(n=2,dynamic=true)", "wide=1", 1},
+    {"hyper 4 static", "conn=hyper(n=4,dynamic=false)", "wide=1", 1},
+    {"hyper 4 dynamic", "conn=hyper(n=4,dynamic=true)", "wide=1", 1},
+    {"frac 2", "conn=frac(m=2,dynamic=true)", "wide=1", 1},
+    {"frac 4", "conn=frac(m=4,dynamic=true)", "wide=1", 1},
+    {"mhc 2", "conn=mhc(n=2)", "wide=1", 1},
+    {"mhc 3", "conn=mhc(n=3)", "wide=1", 1},
+    {"mhc 4", "conn=mhc(n=4)", "wide=1", 1},
+};
+
+typedef struct Job {
+    const Connection *c;
+    int bad;
+} Job;
+
+static Plan *plan_of(Ctx *ctx, const Connection *c, const char *L, const char *D, bool train)
+{
+    const char *set[] = {c->conn, c->wide, L, D, NULL};
+    Unit *u = load_text(ctx, text, set);
+    Graph *g = train ? step_gradient(u->model, u->train, true, ctx->program)
+                     : step_predict(u->model, ctx->program);
+    PlanOptions how = {.B = 4, .T = 16};
+    Plan *p = plan_build(ctx, ctx->program, graph_simplify(g, ctx->program), &how);
+    plan_verify(ctx, p);
+    return p;
+}
+
+static size_t missing(const Plan *in, const Plan *of)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < of->n_kernel; i++) {
+        bool have = false;
+        for (size_t k = 0; k < in->n_kernel && !have; k++)
+            have = in->kernel[k].name == of->kernel[i].name;
+        n += !have;
+    }
+    return n;
+}
+
+static void expect(Job *job, bool ok, const Plan *p, const Boundary *b, const char *what,
+                   const char *end)
+{
+    if (ok)
+        return;
+    job->bad++;
+    printf("FAIL %s, %s, %s: %zu kernels, %zu of a library\n", job->c->name, what, end, b->rows,
+           b->library);
+    boundary_print(p, b);
+}
+
+#define ATTENTION(layer)                                                                       \
+    {                                                                                          \
+        layer ".q_proj.W", layer ".k_proj.W", layer ".v_proj.W"                                \
+    }
+#define FFN(layer)                                                                             \
+    {                                                                                          \
+        layer ".up.W", layer ".gate.W"                                                         \
+    }
+static const BoundaryWeights between[] = {
+    {"layer[1].attention.o_proj.W", FFN("layer[1].ffn")},
+    {"layer[1].ffn.down.W", ATTENTION("layer[2].attention")},
+    {"layer[2].attention.o_proj.W", FFN("layer[2].ffn")},
+};
+static const BoundaryWeights to_head = {"layer[2].ffn.down.W", {"head.lm.W"}};
+static const BoundaryWeights to_reduce = {"layer[2].ffn.down.W",
+                                          {"head.lm.connection.close.reduce.W"}};
+
+static void check_forward(Job *job, Ctx *ctx, const Plan *p, const char *what)
+{
+    Arena *arena = ctx->program;
+    for (size_t i = 0; i < COUNT_OF(between); i++) {
+        Boundary b = boundary_forward(arena, p, &between[i]);
+        expect(job, b.rows == 1 && b.n == 1, p, &b, what, between[i].end);
+    }
+    const BoundaryWeights *last = strstr(job->c->conn, "reduce") ? &to_reduce : &to_head;
+    Boundary b = boundary_forward(arena, p, last);
+    expect(job, b.rows == 1 && b.n == 1, p, &b, what, last->end);
+}
+
+static size_t check_backward(Job *job, Ctx *ctx, const Plan *p)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < COUNT_OF(between); i++) {
+        Boundary b = boundary_backward(ctx->program, p, &between[i]);
+        expect(job, b.rows >= 1 && b.rows <= job->c->backward && b.library == 0, p, &b,
+               "backward", between[i].end);
+        most = b.rows > most ? b.rows : most;
+    }
+    return most;
+}
+
+static void check_one(Ctx *ctx, void *arg)
+{
+    Job *job = arg;
+    Plan *two = plan_of(ctx, job->c, "L=2", "D=192", true);
+    check_forward(job, ctx, two, "training");
+    size_t back = check_backward(job, ctx, two);
+    check_forward(job, ctx, plan_of(ctx, job->c, "L=2", "D=192", false), "prediction");
+    Plan *three = plan_of(ctx, job->c, "L=3", "D=192", true);
+    Plan *six = plan_of(ctx, job->c, "L=6", "D=192", true);
+    Plan *wide = plan_of(ctx, job->c, "L=2", "D=320", true);
+    /* The boundaries next to the embedding and to the head are kernels of their own; the one in
+     * the middle that no layer of two has is the one more. */
+    size_t more = missing(two, six), late = missing(three, six), other = missing(two, wide);
+    printf(
+        "%-18s backward kernels %zu, all kernels %zu, with 6 layers %zu more, 320 wide %zu\n",
+        job->c->name, back, two->n_kernel, more, other);
+    job->bad += more > 1 || late != 0 || other != 0;
+}
+
+int main(void)
+{
+    int bad = 0;
+    for (size_t i = 0; i < COUNT_OF(connections); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        Job job = {.c = &connections[i]};
+        bad += !guarded(ctx, check_one, &job) || job.bad;
+        ctx_free(ctx);
+        fflush(stdout);
+    }
+    printf("%zu connections, %d failures\n", COUNT_OF(connections), bad);
+    return bad != 0;
+}
