@@ -244,7 +244,8 @@ static bool room_for_one(Bf16 *x)
     Bf16Tile **tile = cpu_small_block(x->ctx, room * sizeof *tile);
     if (!tile)
         return false;
-    memcpy(tile, x->tile, x->n_tile * sizeof *tile);
+    if (x->n_tile)
+        memcpy(tile, x->tile, x->n_tile * sizeof *tile);
     ctx_release(x->ctx, x->tile);
     x->tile = tile;
     x->room = room;
