@@ -659,9 +659,9 @@ static Value input_field(Eval *ev, const Ast *e)
         err(ev, "E0206", e->span, "", "`input.%s` exists only inside a model", e->name);
         return v_poison();
     }
-    if (strcmp(e->name, "tokens") && strcmp(e->name, "labels")) {
+    if (strcmp(e->name, "tokens") && strcmp(e->name, "labels") && strcmp(e->name, "document")) {
         Diag *d = err(ev, "E0102", e->name_span, "", "no input `%s`", e->name);
-        diag_help(ev->ctx, d, "inputs are `input.tokens` and `input.labels` ([B, T] integers); others are"
+        diag_help(ev->ctx, d, "inputs are `input.tokens`, `input.labels` and `input.document` ([B, T] integers); others are"
                               " declared with `input(name, [shape])`");
         return v_poison();
     }

@@ -353,9 +353,12 @@ static Value p_sdpa(PrimArgs *a)
         return prim_fail(a, "E0323", 0, "`sdpa` takes q [B, T, heads, d], k [B, S, kv, d], v [B, S, kv, e] with kv dividing heads; got %s, %s and %s",
                          prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
     Value m = a->v[3];
-    bool causal = m.kind == V_WORD && !strcmp(m.word, "causal");
+    bool document = m.kind == V_WORD && !strcmp(m.word, "document");
+    bool causal = document || (m.kind == V_WORD && !strcmp(m.word, "causal"));
     if (!causal && !(m.kind == V_WORD && !strcmp(m.word, "full")))
-        return prim_fail(a, "E0205", 3, "`mask` must be `causal` or `full`");
+        return prim_fail(a, "E0205", 3, "`mask` must be `causal`, `document` or `full`");
+    if (document && (!dim_eq(q->d[0], DIM_B) || !dim_eq(q->d[1], DIM_T)))
+        return prim_fail(a, "E0323", 0, "`mask = document` needs the positions of the text, [B, T, ..], got %s", prim_shape_text(a, 0));
     if (causal && !dim_eq(q->d[1], k->d[1]))
         return prim_fail(a, "E0323", 1, "a causal mask needs as many keys as queries");
     if (a->v[7].num < 0 || a->v[7].num >= 1)
@@ -366,6 +369,9 @@ static Value p_sdpa(PrimArgs *a)
         return prim_fail(a, "E0208", 6, "`softcap` must not be negative");
     Sdpa how = {.causal = causal, .scale = a->v[4].num, .window = (int64_t)a->v[5].num, .softcap = a->v[6].num,
                 .dropout = a->v[7].num, .site = random_site(a)};
+    if (document)
+        how.oldest = ir_ext(prim_graph(a), EXT_INPUT, name_str(a->ev->ctx, "document"), DT_INT,
+                            &(Shape){.rank = 2, .d = {DIM_B, DIM_T}});
     return v_tensor(ir_sdpa(prim_graph(a), a->v[0].val, a->v[1].val, a->v[2].val, &how));
 }
 

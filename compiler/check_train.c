@@ -473,6 +473,38 @@ static const Value *record_field(const Record *r, const char *name)
     return NULL;
 }
 
+/* Files are UTF-8, so the bytes that go on with a character are known. */
+static bool one_character(const char *s)
+{
+    size_t n = 0;
+    for (; *s; s++)
+        n += (*s & 0xc0) != 0x80;
+    return n == 1;
+}
+
+/* The token that documents begin with: a character of a text, an id of token files. */
+static void separator_of(Eval *ev, const Record *r, bool text, DataSpec *out)
+{
+    const Value *v = record_field(r, "separator");
+    Span at = r->span;
+    for (size_t i = 0; i < r->n; i++)
+        if (!strcmp(r->field[i].name, "separator"))
+            at = r->field[i].span;
+    if (!v || v->kind == V_NONE || v->kind == V_POISON)
+        return;
+    bool one = v->kind == V_STR && one_character(v->word);
+    bool id = v->kind == V_NUM && is_whole(v->num) && v->num >= 0 && v->num <= UINT32_MAX;
+    if (text ? !one : !id) {
+        Diag *d = err(ev, "E0206", at, "", text ? "the `separator` of a text is one character" : "the `separator` of token files is a token id");
+        diag_help(ev->ctx, d, text ? "for example `separator = \"\\n\"`" : "for example `separator = 50_256`");
+        return;
+    }
+    out->separated = true;
+    out->separator_text = text ? v->word : NULL;
+    out->separator = text ? 0 : (int64_t)v->num;
+    out->separator_span = at;
+}
+
 static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
 {
     const Record *r = v->kind == V_SPEC ? v->record : NULL;
@@ -492,6 +524,7 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     out->val = val ? val->num : 0;
     if (out->val < 0 || out->val >= 1)
         err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%");
+    separator_of(ev, r, text, out);
     if (text)
         return;
     const Value *dtype = record_field(r, "dtype"), *header = record_field(r, "header"), *vp = record_field(r, "val_path");
@@ -603,6 +636,31 @@ static void check_eval_data(Eval *ev, const Ast *items, const Train *t)
     diag_label(ev->ctx, d, t->data.span, "all of it is trained on");
     diag_help(ev->ctx, d, "hold a part of the data out: `val = 5%%`");
     diag_help(ev->ctx, d, "or give `eval` its own: `data = text_file(\"other.txt\")`");
+}
+
+/* Documents are separated where the model looks at them, and only there. */
+static void check_documents(Eval *ev, const Model *m, const Train *t, const DataSpec *data)
+{
+    bool reads = model_reads(m, "document");
+    bool letters = t->tokenizer.kind == TOKENIZER_BYTES && data->kind == DATA_TEXT_FILE;
+    if (data->kind == DATA_NONE)
+        return;
+    if (reads && !data->separated) {
+        Diag *d = err(ev, "E0610", data->span, "no `separator`", "the model looks at documents, which the data does not separate");
+        diag_note(ev->ctx, d, "attention with `mask = document` sees its own document only");
+        diag_help(ev->ctx, d, data->kind == DATA_TEXT_FILE ? "name the character that documents begin with: `separator = \"\\n\"`"
+                                                           : "name the token that documents begin with: `separator = 50_256`");
+    } else if (!reads && data->separated) {
+        Diag *d = err(ev, "E0610", data->separator_span, "nothing reads it", "the data separates documents, which the model does not look at");
+        diag_help(ev->ctx, d, "keep attention within a document: `mask = document`");
+    } else if (data->separated && letters && strlen(data->separator_text) != 1) {
+        err(ev, "E0206", data->separator_span, "", "with `tokenizer = bytes()` the separator is one byte, `%s` has %zu", data->separator_text,
+            strlen(data->separator_text));
+    } else if (data->separated && m->table_rows && data->kind == DATA_TOKEN_FILES && data->separator >= m->table_rows) {
+        Diag *d = err(ev, "E0601", data->separator_span, "", "the separator %lld is not a token: the embedding has %lld rows",
+                      (long long)data->separator, (long long)m->table_rows);
+        diag_label(ev->ctx, d, m->table_at, "ids from 0 to %lld", (long long)m->table_rows - 1);
+    }
 }
 
 static void train_length(Eval *ev, const Value *v, Span at, Train *t)
@@ -754,5 +812,9 @@ Train *build_train(Eval *ev, File *f, Model *m)
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);
     check_eval_data(ev, it->kid[2], t);
+    if (diag_errors(ev->ctx) == errors) {
+        check_documents(ev, m, t, &t->data);
+        check_documents(ev, m, t, &t->eval_data);
+    }
     return diag_errors(ev->ctx) == errors ? t : NULL;
 }

@@ -264,6 +264,8 @@ static bool decode_attention(Decode *d, Val v)
         if (axis != (k == 0 || over ? 1 : -1) || (axis == 1 && !in_rows(d, n->in[k])))
             return refuse(d, v, "has positions in other axes than [B, T, heads, ..]");
     }
+    if (sdpa_has_oldest(d->from, n))
+        return refuse(d, v, "sees a part of the positions that an input decides");
     if (over && !(n->a.i & 1))
         return refuse(d, v, "reads later positions (its mask is not causal)");
     Val in[4] = {d->map[n->in[0]], d->map[n->in[1]], d->map[n->in[2]], d->at};

@@ -20,6 +20,7 @@ typedef struct ExportOptions {
     const uint32_t
         *symbol; /* the characters of a chars() tokenizer, ascending; NULL: bytes or ids */
     int64_t n_symbols;
+    int64_t separator; /* the token that documents begin with, -1: none */
     uint64_t seed; /* of the order of the data and of dropout */
 } ExportOptions;
 

@@ -58,7 +58,8 @@ static void list_tensors(Export *x)
         map_init(&x->tensor_at[k], x->arena);
     add_tensors_of_kind(x, EXT_INPUT);
     for (size_t i = 0; i < x->tensor.n; i++)
-        if (strcmp(x->tensor.v[i].name, "tokens") && strcmp(x->tensor.v[i].name, "labels"))
+        if (strcmp(x->tensor.v[i].name, "tokens") && strcmp(x->tensor.v[i].name, "labels") &&
+            strcmp(x->tensor.v[i].name, "document"))
             ctx_raise(x->ctx, ST_INPUT,
                       "the model reads the input `%s`, which text does not give",
                       x->tensor.v[i].name);
@@ -224,6 +225,8 @@ static void write_model(Buf *b, const Export *x)
     bool ids = data && data->kind == DATA_TOKEN_FILES;
     buf_printf(b, "    .id_bits = %d,\n    .id_header = %d,\n", ids ? data->bits : 8,
                ids && data->llmc_header ? 1024 : 0);
+    if (model_reads(m, "document"))
+        buf_printf(b, "    .separator = %" PRId64 ",\n", how->separator);
     if (how->symbol)
         buf_printf(b, "    .symbol = symbol,\n    .n_symbols = %" PRId64 ",\n", how->n_symbols);
     buf_printf(b,

@@ -461,8 +461,8 @@ Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how)
 {
     Attr a = {.x = how->scale, .y = how->softcap, .z = how->dropout, .i = how->causal,
               .j = how->window, .site = how->site};
-    Val in[4] = {q, k, v, how->first};
-    return ir_node(g, OP_SDPA, in, how->first ? 4 : 3, &a, NULL);
+    Val in[4] = {q, k, v, how->first ? how->first : how->oldest};
+    return ir_node(g, OP_SDPA, in, in[3] ? 4 : 3, &a, NULL);
 }
 
 Val ir_stop(Graph *g, Val x)

@@ -168,6 +168,7 @@ typedef struct Sdpa {
     int64_t window;
     Name site;
     Val first; /* 0, or an integer []: the position of the first query; then no gradient */
+    Val oldest; /* 0, or an integer [B, T]: the first key that a query sees; not with `first` */
 } Sdpa;
 /* q [B, T, H, d], k v [B, S, K, d or dv] */
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how);

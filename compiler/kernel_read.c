@@ -700,6 +700,7 @@ static void read_library(KernelReader *r)
         x.attention.dv = read_size(r);
         x.attention.capped = reader_accept(&r->t, "capped");
         x.attention.dropped = reader_accept(&r->t, "dropped");
+        x.attention.oldest = reader_accept(&r->t, "oldest");
         bool fits = x.attention.d % 16 == 0 && x.attention.dv % 16 == 0 &&
                     x.attention.d <= 4096 && x.attention.dv <= 4096;
         if (!r->t.failed && !fits)

@@ -418,8 +418,9 @@ void kernels_put(Buf *out, const KernelText *x)
     }
     buf_printf(out, "library %s", library_name(x->library));
     if (library_has_class(x->library))
-        buf_printf(out, " d=%lld dv=%lld%s%s", (long long)x->attention.d,
+        buf_printf(out, " d=%lld dv=%lld%s%s%s", (long long)x->attention.d,
                    (long long)x->attention.dv, x->attention.capped ? " capped" : "",
-                   x->attention.dropped ? " dropped" : "");
+                   x->attention.dropped ? " dropped" : "",
+                   x->attention.oldest ? " oldest" : "");
     buf_putc(out, '\n');
 }

@@ -28,6 +28,7 @@ typedef enum LibraryKernel {
 typedef struct AttentionClass {
     int64_t d, dv; /* padded to multiples of 16 */
     bool capped, dropped;
+    bool oldest; /* a further argument, behind the others: the first key of each query */
 } AttentionClass;
 enum { TABLE_PART = 64, PARTS_AXES = 6 };
 /* Attention. A row of the forward kernel is ATTENTION_BLOCK_Q queries of a head. A row of the

@@ -3,21 +3,35 @@
 
 #include "library_text_c.h"
 
-/* Some lines stand for lists of lines that two kernels share or that would nest too deeply. */
 static void put_lines(Buf *b, const char *const *line)
+{
+    for (; *line; line++) {
+        buf_puts(b, *line);
+        buf_putc(b, '\n');
+    }
+}
+
+/* Some lines stand for lists of lines that two kernels share or that would nest too deeply. A line
+ * after "@OLDEST " is for attention with first keys, one after "@PLAIN " for the other. */
+static void put_attention_lines(Buf *b, const char *const *line, const AttentionClass *a)
 {
     static const struct { const char *mark; const char *const *lines; } part[] = {
         {"@COLUMNS@", ATTENTION_COLUMNS}, {"@BLOCK@", ATTENTION_BACK_BLOCK}};
+    static const char *const mark[] = {"@PLAIN ", "@OLDEST "};
     for (; *line; line++) {
-        const char *const *inner = NULL;
+        const char *const *inner = NULL, *text = *line;
         for (size_t i = 0; i < COUNT_OF(part); i++)
-            if (strcmp(*line, part[i].mark) == 0)
+            if (strcmp(text, part[i].mark) == 0)
                 inner = part[i].lines;
         if (inner) {
-            put_lines(b, inner);
+            put_attention_lines(b, inner, a);
             continue;
         }
-        buf_puts(b, *line);
+        if (strncmp(text, mark[!a->oldest], strlen(mark[!a->oldest])) == 0)
+            continue;
+        if (strncmp(text, mark[a->oldest], strlen(mark[a->oldest])) == 0)
+            text += strlen(mark[a->oldest]);
+        buf_puts(b, text);
         buf_putc(b, '\n');
     }
 }
@@ -77,10 +91,11 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
     else
         buf_printf(b, "BQ = %d, BK = %d };\n", ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
     buf_printf(b, "    enum { CAPPED = %d, DROPPED = %d };\n", a->capped, a->dropped);
-    put_lines(b, ATTENTION_HEAD);
-    put_lines(b, which == LIB_SDPA_AT ? ATTENTION_AT
-                 : which == LIB_SDPA  ? ATTENTION_FORWARD
-                                      : ATTENTION_BACK);
+    put_attention_lines(b, ATTENTION_HEAD, a);
+    const char *const *body = which == LIB_SDPA_AT ? ATTENTION_AT
+                              : which == LIB_SDPA  ? ATTENTION_FORWARD
+                                                   : ATTENTION_BACK;
+    put_attention_lines(b, body, a);
     buf_puts(b, "}\n");
 }
 

@@ -63,7 +63,8 @@ typedef struct ModelAlias {
 typedef struct Model {
     Name name;
     Graph *graph;           /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
-                               < 0: position without a target), or "image", "time", ... */
+                               < 0: position without a target), "document" (DT_INT, [B, T]: the position
+                               at which the document of a position begins), or "image", "time", ... */
     VEC(Param) param;       /* learnable ones and buffers, in order of declaration */
     VEC(ModelLoss) loss;
     VEC(ModelOutput) output;
@@ -87,6 +88,10 @@ typedef struct DataSpec {
     const char *val_path; /* token_files: separate validation shards, or NULL */
     int bits;            /* token_files: 16 or 32 */
     bool llmc_header;    /* token_files: 1,024-byte header of llm.c */
+    bool separated;      /* documents begin with a token: */
+    int64_t separator;   /* token_files: its id */
+    const char *separator_text; /* text_file: the character, UTF-8 */
+    Span separator_span;
     Span span;
 } DataSpec;
 typedef enum TokenizerKind { TOKENIZER_NONE, TOKENIZER_BYTES, TOKENIZER_CHARS, TOKENIZER_FILE } TokenizerKind;
@@ -241,7 +246,9 @@ Graph *step_evaluate(const Model *m, Arena *arena);
 /* What evaluations of a run measure: step_evaluate, of the averages of the weights where `t` (NULL: no
  * training) keeps them. */
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
-/* Output "logits" only, without dropout. */
+/* Whether the model reads an input: "tokens", "labels", "document", .. */
+bool model_reads(const Model *m, const char *input);
+/* Output "logits" only, without dropout; all positions are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);
 
 #endif

@@ -27,6 +27,9 @@ static inline DType ask_dtype(const Ask *q, size_t k)
     return (DType)node_at(q->g, q->in[k])->dtype;
 }
 
+/* Whether this attention, or gradient of one, has for each query the first key that it sees. */
+bool sdpa_has_oldest(const Graph *g, const Node *n);
+
 /* Fills *out and *dtype. Returns NULL, or a sentence that says what does not fit. */
 typedef const char *ShapeRule(const Ask *q, Shape *out, DType *dtype);
 

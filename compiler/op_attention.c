@@ -4,7 +4,7 @@
  * k, v.
  * Out: [B, T, H, dv]; aux: the log-sum-exp of each query's scores, [B, T, H].
  * A fourth input, an integer, is the position of the first query among the keys; without it that
- * is 0.
+ * is 0. Or it is an integer per query, [B, T]: the first key that the query sees.
  * The one idea: score = scale q.k, then softcap * tanh(score / softcap), then the mask, then
  * softmax, then dropout of the probabilities; a query without any key gives 0. The gradient
  * computes the probabilities again from the log-sum-exp, and the dropped ones again from the
@@ -22,7 +22,7 @@ static const char *heads_fit(const Ask *q)
     if (sq->rank != 4 || sk->rank != 4 || sv->rank != 4)
         return "q, k and v have four axes";
     for (size_t k = 0; k < q->n_in; k++)
-        if (ask_dtype(q, k) != DT_REAL && !(q->op == OP_SDPA && k == 3))
+        if (ask_dtype(q, k) != DT_REAL && k != (q->op == OP_SDPA ? 3 : 6))
             return "the inputs are not real";
     if (!dim_eq(sq->d[0], sk->d[0]) || !dim_eq(sq->d[0], sv->d[0]) ||
         !dim_eq(sk->d[1], sv->d[1]) || !dim_eq(sk->d[2], sv->d[2]))
@@ -53,15 +53,30 @@ static Shape lse_shape(const Shape *q)
     return s;
 }
 
+/* An integer per query, [B, T]. */
+static bool is_oldest(const Ask *q, size_t k)
+{
+    const Shape *s = ask_shape(q, k), *sq = ask_shape(q, 0);
+    return ask_dtype(q, k) == DT_INT && s->rank == 2 && dim_eq(s->d[0], sq->d[0]) &&
+           dim_eq(s->d[1], sq->d[1]);
+}
+
+bool sdpa_has_oldest(const Graph *g, const Node *n)
+{
+    size_t k = n->op == OP_SDPA ? 3 : 6;
+    return n->n_in > k && shape_of(g, n->in[k])->rank == 2;
+}
+
 const char *shape_SDPA(const Ask *q, Shape *out, DType *dtype)
 {
     const char *wrong = q->n_in == 3 || q->n_in == 4 ? NULL : "the number of inputs is wrong";
     *dtype = DT_REAL;
     if (!wrong)
         wrong = heads_fit(q);
-    if (!wrong && q->n_in == 4 && (ask_dtype(q, 3) != DT_INT || ask_shape(q, 3)->rank))
-        wrong = "the position of the first query is not one integer";
-    if (!wrong && q->n_in == 4 && q->a->z > 0)
+    bool first = !wrong && q->n_in == 4 && !is_oldest(q, 3);
+    if (first && (ask_dtype(q, 3) != DT_INT || ask_shape(q, 3)->rank))
+        wrong = "the fourth input is neither one integer nor one per query";
+    if (!wrong && first && q->a->z > 0)
         wrong = "attention at a position has no dropout";
     if (!wrong)
         *out = output_shape(ask_shape(q, 0), ask_shape(q, 2));
@@ -70,10 +85,14 @@ const char *shape_SDPA(const Ask *q, Shape *out, DType *dtype)
 
 const char *shape_SDPA_GRAD(const Ask *q, Shape *out, DType *dtype)
 {
-    const char *wrong = heads_fit(q);
+    const char *wrong = q->n_in == 6 || q->n_in == 7 ? NULL : "the number of inputs is wrong";
     *dtype = DT_REAL;
+    if (!wrong)
+        wrong = heads_fit(q);
     if (wrong)
         return wrong;
+    if (q->n_in == 7 && !is_oldest(q, 6))
+        return "the first keys are not one integer per query";
     Shape result = output_shape(ask_shape(q, 0), ask_shape(q, 2)),
           lse = lse_shape(ask_shape(q, 0));
     if (!shape_eq(ask_shape(q, 3), &result) || !shape_eq(ask_shape(q, 5), &result) ||
@@ -106,12 +125,13 @@ const char *shape_AUX(const Ask *q, Shape *out, DType *dtype)
 void grad_SDPA(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     const Node *n = node_at(g, v);
-    if (n->n_in > 3)
+    bool oldest = sdpa_has_oldest(g, n);
+    if (n->n_in > 3 && !oldest)
         vwn_bug(g->ctx, "%%%u: attention at a position has no gradient", (unsigned)v);
     Attr a = n->a;
-    Val in[6] = {n->in[0], n->in[1], n->in[2], v, 0, d};
+    Val in[7] = {n->in[0], n->in[1], n->in[2], v, 0, d, oldest ? n->in[3] : 0};
     in[4] = ir_op(g, OP_AUX, v, 0, 0, (Attr){.i = 0}, NULL);
-    Val dq = ir_node(g, OP_SDPA_GRAD, in, 6, &a, NULL);
+    Val dq = ir_node(g, OP_SDPA_GRAD, in, oldest ? 7 : 6, &a, NULL);
     if (want[0])
         din[0] = dq;
     for (int k = 1; k <= 2; k++)
@@ -138,14 +158,18 @@ typedef struct Attention {
     const Attr *a;
     uint64_t key, step; /* dropout */
     int64_t first;      /* position of query 0 among the keys */
+    const int64_t *oldest; /* [B, T], the first key that a query sees, or NULL */
 } Attention;
 
 static Attention attention_of(const Eval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
     Attention at = {q->d[0], q->d[1], q->d[2], k->d[1], k->d[2], q->d[3], v->d[3], &e->n->a, 0,
-                    e->run->step, 0};
-    if (e->n->op == OP_SDPA && e->n->n_in > 3)
+                    e->run->step, 0, NULL};
+    size_t more = e->n->op == OP_SDPA ? 3 : 6; /* a further input stands there */
+    if (e->n->n_in > more && e->in[more]->rank == 2)
+        at.oldest = e->in[more]->integer;
+    else if (e->n->n_in > more)
         at.first = e->in[3]->integer[0];
     if (at.a->z > 0)
         at.key = philox_key(e->run->seed, at.a->site);
@@ -159,10 +183,12 @@ static int64_t row_at(int64_t b, int64_t row, int64_t head, int64_t rows, int64_
     return ((b * rows + row) * heads + head) * size;
 }
 
-static bool visible(const Attention *at, int64_t t, int64_t u)
+static bool visible(const Attention *at, int64_t b, int64_t t, int64_t u)
 {
     bool causal = at->a->i & 1;
     int64_t window = at->a->j;
+    if (at->oldest && u < at->oldest[b * at->T + t])
+        return false;
     t += at->first;
     if (causal && u > t)
         return false;
@@ -201,17 +227,17 @@ static double attend(const Attention *at, const Eval *e, int64_t b, int64_t t, i
     const double *q = e->in[0]->real + row_at(b, t, h, at->T, at->H, at->d);
     double top = -INFINITY, sum = 0;
     for (int64_t u = 0; u < at->S; u++) {
-        if (!visible(at, t, u))
+        if (!visible(at, b, t, u))
             continue;
         s[u] = score_of(at, q, e->in[1]->real + row_at(b, u, hk, at->S, at->K, at->d));
         if (s[u] > top || isnan(s[u]))
             top = s[u];
     }
     for (int64_t u = 0; u < at->S; u++)
-        if (visible(at, t, u))
+        if (visible(at, b, t, u))
             sum += s[u] = exp(s[u] - top);
     for (int64_t u = 0; u < at->S; u++) {
-        double p = visible(at, t, u) ? s[u] / sum * kept(at, b, h, t, u) : 0;
+        double p = visible(at, b, t, u) ? s[u] / sum * kept(at, b, h, t, u) : 0;
         const double *v = e->in[2]->real + row_at(b, u, hk, at->S, at->K, at->dv);
         for (int64_t c = 0; c < at->dv && p != 0; c++)
             out[c] += p * v[c];
@@ -242,7 +268,7 @@ static void attend_back(const Attention *at, const Eval *e, int64_t b, int64_t t
     double *dq = e->out->real + row * at->d, lse = e->in[4]->real[row];
     double mean = dot(dout, e->in[3]->real + row * at->dv, at->dv);
     for (int64_t u = 0; u < at->S; u++) {
-        if (!visible(at, t, u))
+        if (!visible(at, b, t, u))
             continue;
         int64_t key = row_at(b, u, hk, at->S, at->K, 1);
         const double *k = e->in[1]->real + key * at->d, *v = e->in[2]->real + key * at->dv;

@@ -3,6 +3,7 @@
  * In:  a node of the library's.     Out: its launch.
  * The one idea: operands are taken as they lie; fuse.c has seen to it that they can be.
  */
+#include "op.h"
 #include "plan_build.h"
 
 uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
@@ -348,9 +349,10 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
                              size_t n_out)
 {
     const Node *n = node_at(b->g, v);
-    size_t n_in = n->n_in;
-    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out, v);
-    Operand o[6];
+    bool oldest = sdpa_has_oldest(b->g, n);
+    size_t n_in = n->n_in - (size_t)oldest; /* the first keys stand behind the results */
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + (size_t)oldest, v);
+    Operand o[7];
     for (size_t i = 0; i < n_in; i++)
         read_operand(b, l, i, n->in[i], &o[i]);
     for (size_t i = 0; i < n_out; i++) {
@@ -358,9 +360,12 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
         if (i && out[i] == out[i - 1])
             l->bytes -= (double)b->buffer.v[out[i]].bytes;
     }
+    if (oldest)
+        read_operand(b, l, n_in + n_out, n->in[n_in], &o[n_in]);
     attention_args(b, l, v, o, grad);
     int64_t d = extent(b, n->in[0], 3), dv = extent(b, n->in[2], 3);
-    AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0};
+    AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0,
+                        oldest};
     plan_library_kernel(b, l, which, &a, 3);
     l->rows = attention_rows(b, n, which, grad);
     double products = (double)(d + dv); /* scores, and values or their gradient */
@@ -399,7 +404,8 @@ static void launch_sdpa(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
     uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
-    attention_launch(b, v, n->n_in > 3 ? LIB_SDPA_AT : LIB_SDPA, 0, out, 2);
+    bool at = n->n_in > 3 && !sdpa_has_oldest(b->g, n);
+    attention_launch(b, v, at ? LIB_SDPA_AT : LIB_SDPA, 0, out, 2);
 }
 
 void plan_library(Build *b, Val v)

@@ -94,7 +94,8 @@ static void add_memory(Lines *l, const ReportMemory *b)
             add(l, "bytes_average", "average", (double)b->average, IN_BYTES,
                 "4 x stored, without frozen tensors: `average` of `train`");
     }
-    add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES, "tokens and labels");
+    add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES,
+        "tokens, labels, and where documents begin: integers of 8 bytes");
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
         "the largest arena of the programs, as planned: values share places once they are "
         "dead");

@@ -20,9 +20,10 @@ static bool is_dropout_mask(const Node *n)
     return n->op == OP_STOP && n->a.site && !strcmp(n->a.site, "dropout");
 }
 
-/* How a copy differs from the model: without dropout; with other tensors for its parameters. */
+/* How a copy differs from the model: without dropout; with other tensors for its parameters; with
+ * attention over everything before. */
 typedef struct Change {
-    bool dropout;
+    bool dropout, one_document;
     const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
 } Change;
 
@@ -37,19 +38,25 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const C
     Val copy = ir_copy(g, from, v, map);
     if (!dropout && n->op == OP_SDPA)
         node_at(g, copy)->a.z = 0;
+    if (change->one_document && n->op == OP_SDPA && sdpa_has_oldest(from, n))
+        node_at(g, copy)->n_in = 3;
     return copy;
 }
 
 /* The nodes that the roots need. */
-static bool *needed_by(const Model *m, Arena *arena, const Val *root, size_t n)
+static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Val *root,
+                       size_t n)
 {
     const Graph *g = m->graph;
     bool *needed = NEW_ARRAY(arena, bool, g->node.n);
     for (size_t i = 0; i < n; i++)
         needed[root[i]] = true;
-    for (Val v = (Val)g->node.n; v-- > 1;)
-        for (size_t i = 0; needed[v] && i < node_at(g, v)->n_in; i++)
-            needed[node_at(g, v)->in[i]] = true;
+    for (Val v = (Val)g->node.n; v-- > 1;) {
+        const Node *node = node_at(g, v);
+        bool short_of = one_document && node->op == OP_SDPA && sdpa_has_oldest(g, node);
+        for (size_t i = 0; needed[v] && i < (short_of ? 3u : node->n_in); i++)
+            needed[node->in[i]] = true;
+    }
     return needed;
 }
 
@@ -60,7 +67,7 @@ static Graph *copy_forward(const Model *m, Arena *arena, const Change *change,
 {
     const Graph *from = m->graph;
     Graph *g = graph_new(from->ctx, arena);
-    const bool *needed = needed_by(m, arena, root, n);
+    const bool *needed = needed_by(m, arena, change->one_document, root, n);
     *map = NEW_ARRAY(arena, Val, from->node.n);
     for (Val v = 1; v < from->node.n; v++) {
         if (!needed[v])
@@ -255,6 +262,16 @@ Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
     return evaluate_with(m, state, arena);
 }
 
+bool model_reads(const Model *m, const char *input)
+{
+    for (size_t i = 0; i < m->graph->ext.n; i++) {
+        const Ext *e = &m->graph->ext.v[i];
+        if (e->kind == EXT_INPUT && !strcmp(e->name, input))
+            return true;
+    }
+    return false;
+}
+
 Graph *step_predict(const Model *m, Arena *arena)
 {
     for (size_t i = 0; i < m->output.n; i++) {
@@ -262,7 +279,7 @@ Graph *step_predict(const Model *m, Arena *arena)
         if (strcmp(out->name, "logits"))
             continue;
         Val *map;
-        Graph *g = copy_forward(m, arena, &(Change){0}, &out->value, 1, &map);
+        Graph *g = copy_forward(m, arena, &(Change){.one_document = true}, &out->value, 1, &map);
         ir_output(g, out->name, map[out->value]);
         return g;
     }

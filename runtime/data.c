@@ -315,11 +315,29 @@ static void divide(Data *d, size_t n_train, const DataSpec *spec)
     }
 }
 
+int64_t data_separator(Session *s, const DataSpec *spec, const Tokenizer *t)
+{
+    uint32_t c;
+    if (!spec || !spec->separated || !spec->separator_text)
+        return spec && spec->separated ? spec->separator : -1;
+    const char *text = spec->separator_text;
+    if (t->kind != TOKENIZER_CHARS)
+        return (unsigned char)text[0];
+    int64_t id = utf8_read(text, strlen(text), &c) ? tokenizer_id(t, c) : -1;
+    if (id >= 0)
+        return id;
+    diag_error(s->ctx, "E0610", spec->separator_span, "not in the text",
+               "the separator does not occur in the training text, so no token stands for it");
+    ctx_raise(s->ctx, ST_INPUT, NULL);
+}
+
 static void open_splits(Session *s, Data *d, const DataOptions *how)
 {
     Split *both[2] = {&d->train, &d->val};
+    int64_t separator = data_separator(s, how->spec, d->tokenizer);
     for (int i = 0; i < 2; i++) {
         both[i]->context = how->context;
+        both[i]->separator = separator;
         both[i]->vocab = model_ids(how->model);
         both[i]->range = NEW_ARRAY(s->arena, Stretch, d->n);
         both[i]->shard = NEW_ARRAY(s->arena, const Shard *, d->n);

@@ -18,6 +18,7 @@ typedef struct Split {
     const Shard **shard; /* and the shard that each is of */
     size_t n;
     int64_t context, vocab; /* vocab 0: not checked */
+    int64_t separator;      /* the token that documents begin with, -1: there is none */
     int64_t tokens, windows;
     size_t unused;    /* ranges that are shorter than a window */
     const char *name; /* "training text", "validation text", for messages */
@@ -41,6 +42,9 @@ typedef struct DataOptions {
     int64_t context;
 } DataOptions;
 Data *data_open(Session *s, const DataOptions *how);
+/* The id of the token that documents begin with, -1 where the file names none. Raises ST_INPUT
+ * when the tokenizer does not know the character. */
+int64_t data_separator(Session *s, const DataSpec *spec, const Tokenizer *t);
 /* Whether the files that `spec` names exist at all. */
 bool data_is_there(Session *s, const DataSpec *spec);
 /* Tokens drawn at random, that the model knows, instead of files: what a step costs does not depend on

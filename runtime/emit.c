@@ -44,6 +44,7 @@ static void take_symbols(Emission *e, ExportOptions *x)
     Data *d = data_open(&e->session, &how);
     x->symbol = d->tokenizer->code;
     x->n_symbols = d->tokenizer->size;
+    x->separator = d->train.separator;
 }
 
 static void choose_batch(const Emission *e, ExportOptions *x, Train *t)
@@ -88,6 +89,9 @@ static void print_folder(Emission *e, ExportOptions *x)
             "emit with --infer, or switch the step off with `/-`",
             u->grow.v[0].name);
     choose_batch(e, x, t);
+    x->separator = -1;
+    if (from && from->tokenizer.kind != TOKENIZER_CHARS)
+        x->separator = data_separator(s, &from->data, tokenizer_plain(s->arena, TOKENIZER_BYTES));
     if (from && from->data.kind == DATA_TEXT_FILE && from->tokenizer.kind != TOKENIZER_BYTES)
         take_symbols(e, x);
     export_c(&e->folder, s->ctx, s->arena, x);

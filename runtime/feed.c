@@ -12,6 +12,8 @@ Feed feed_open(Session *s, int64_t B, int64_t T)
             f.tokens = e;
         else if (!strcmp(e->name, "labels"))
             f.labels = e;
+        else if (!strcmp(e->name, "document"))
+            f.document = e;
         else
             ctx_raise(s->ctx, ST_INPUT,
                       "the model reads the input `%s`, which text does not give", e->name);
@@ -20,6 +22,7 @@ Feed feed_open(Session *s, int64_t B, int64_t T)
     }
     f.token = NEW_ARRAY(s->arena, int64_t, (size_t)(B * T));
     f.label = NEW_ARRAY(s->arena, int64_t, (size_t)(B * T));
+    f.begin = NEW_ARRAY(s->arena, int64_t, (size_t)(B * T));
     return f;
 }
 
@@ -28,6 +31,12 @@ static void read_row(Feed *f, const Split *split, Window w, int64_t row)
     char why[WHY];
     if (!split_read(split, w, f->token + row * f->T, f->label + row * f->T, why))
         ctx_raise(f->session->ctx, ST_ENVIRONMENT, "%s", why);
+    /* a separator begins the document that follows it */
+    int64_t begin = 0;
+    for (int64_t i = 0; i < f->T; i++) {
+        begin = f->token[row * f->T + i] == split->separator ? i : begin;
+        f->begin[row * f->T + i] = begin;
+    }
 }
 
 static void upload(Feed *f)
@@ -37,6 +46,8 @@ static void upload(Feed *f)
         session_store_ok(s, store_put_i64(s->store, f->tokens, 0, f->B * f->T, f->token));
     if (f->labels)
         session_store_ok(s, store_put_i64(s->store, f->labels, 0, f->B * f->T, f->label));
+    if (f->document)
+        session_store_ok(s, store_put_i64(s->store, f->document, 0, f->B * f->T, f->begin));
 }
 
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first)

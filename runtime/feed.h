@@ -8,8 +8,8 @@
 /* The inputs of programs built for B sequences of T positions. */
 typedef struct Feed {
     Session *session;
-    StoreEntry *tokens, *labels; /* NULL: the model does not read it */
-    int64_t *token, *label;      /* B * T each, on the host */
+    StoreEntry *tokens, *labels, *document; /* NULL: the model does not read it */
+    int64_t *token, *label, *begin;         /* B * T each, on the host */
     int64_t B, T;
 } Feed;
 /* After the programs were built on the session's store. Raises ST_INPUT when the model reads an

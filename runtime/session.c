@@ -267,7 +267,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
             n.average += train->average ? bytes : 0;
         }
     }
-    n.inputs = (train ? 2 : 1) * 8 * (uint64_t)batch * (uint64_t)t.context;
+    n.inputs = (train ? 2u + model_reads(m, "document") : 1u) * 8 * (uint64_t)batch * (uint64_t)t.context;
     if (train) {
         n.arena = arena_of(ctx, m, &t, 0, batch, &n.program);
         n.arena = larger(n.arena, arena_of(ctx, m, &t, 2, batch, &n.program));

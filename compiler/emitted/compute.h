@@ -69,6 +69,7 @@ typedef struct Model {
     const uint32_t
         *symbol; /* the characters that ids stand for, ascending; NULL: ids as they are */
     int64_t n_symbols;
+    int64_t separator; /* the token that documents begin with, where the model looks at them */
     const Program *eval;
 
     /* training; `train` is NULL in a folder without it */

@@ -84,16 +84,21 @@ static integer *input(Run *run, const char *name)
 }
 
 /* Tokens of the window as sequence `row` of the inputs; a label is the token that follows, -1
- * where there is none or `labelled` is false. */
+ * where there is none or `labelled` is false; the document of a position begins at the last
+ * separator. */
 static void feed(Run *run, const Split *s, Window w, int64_t row, bool labelled)
 {
     integer *tokens = input(run, "tokens"), *labels = input(run, "labels");
+    integer *document = input(run, "document"), begin = 0;
     const Text *text = s->text[w.range];
     int64_t end = s->range[w.range].first + s->range[w.range].count;
     for (int64_t i = 0; i <= model.context; i++) {
         int64_t at = w.first + i, token = at < end ? (int64_t)text->id[at] : -1;
         if (tokens && i < model.context)
             tokens[row * model.context + i] = token < 0 ? 0 : token;
+        begin = token == model.separator ? i : begin;
+        if (document && i < model.context)
+            document[row * model.context + i] = begin;
         if (labels && i > 0)
             labels[row * model.context + i - 1] = labelled ? token : -1;
     }

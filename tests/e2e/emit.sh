@@ -36,7 +36,7 @@ mkdir moe
 cp small.txt moe/text.txt
 sed -e 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }/' \
     -e 's/heads = 4,/heads = 2, dropout = 0.2,/' -e 's/model nano/model moe/' \
-    -e 's/bytes()/chars()/' -e 's/vocab = 256/vocab = 32/' \
+    -e 's/bytes()/chars()/' -e 's/causal/document/' -e 's/val = 5%/val = 5%, separator = "\\n"/' -e 's/vocab = 256/vocab = 32/' \
     -e 's/8 seqs/8 seqs\n  micro_batch = 4 seqs\n  average = ema(decay = 0.5)/' \
     -e 's/group vector { weight_decay = 0 }/group vector { weight_decay = 0 }\n    group router { weight_decay = 0 }/' \
     nano/model.vwn > moe/model.vwn

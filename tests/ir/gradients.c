@@ -397,8 +397,17 @@ static Val case_SDPA(Case *c)
         {.causal = false, .scale = 0.5, .softcap = 2, .dropout = 0.3, .window = 2,
          .site = bench_name(c->b, "drop")},
     };
-    if (c->variant >= 3 * (int)COUNT_OF(list))
+    if (c->variant >= 3 * (int)COUNT_OF(list) + 3)
         return 0;
+    if (c->variant >= 3 * (int)COUNT_OF(list)) { /* a first key for each query, perhaps none */
+        Shape rows = SHAPE(2, DIM_B, DIM_T), x = SHAPE(4, DIM_B, DIM_T, DIM(2), DIM(3));
+        int kind = c->variant % 3;
+        Val number = ir_iota(c->g, &rows, 1);
+        Val odd = ir_binary(c->g, OP_MOD, number, ir_int(c->g, 2));
+        Sdpa how = {.causal = kind != 1, .scale = 0.6, .window = kind == 2 ? 3 : 0};
+        how.oldest = ir_binary(c->g, kind ? OP_MUL : OP_SUB, number, kind ? number : odd);
+        return ir_sdpa(c->g, P(x), P(x), P(x), &how);
+    }
     int heads = c->variant / (int)COUNT_OF(list); /* 4 over 2, 2 over 2, 3 over 1 */
     Dim h = DIM(heads == 0 ? 4 : heads == 1 ? 2 : 3), kv = DIM(heads == 2 ? 1 : 2);
     Dim s = heads == 1 ? DIM(5) : DIM_T; /* other keys than queries */

@@ -238,14 +238,16 @@ static int64_t attention_batch(const Launch *l, LibraryKernel which)
 }
 
 /* q, k, v, perhaps first, out, lse; gradients: q, k, v, out, lse, dout, dq, dk, dv, of which
- * n[19] says which are meant. */
+ * n[19] says which are meant. Behind them perhaps the first key of each query. */
 static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double **m)
 {
     const LaunchInt *n = l->ints;
     int64_t T = n[0].value, S = n[1].value, H = n[2].value, K = n[3].value, d = n[4].value,
             dv = n[5].value, B = attention_batch(l, which);
     bool back = which == LIB_SDPA_GRAD, at = which == LIB_SDPA_AT;
-    Tensor *in[6] = {dense(r, B, T, H, d, m[0], n + 8), dense(r, B, S, K, d, m[1], n + 11),
+    int n_in = back ? 6 : at ? 4 : 3, n_all = n_in + (back ? 3 : 2);
+    bool oldest = (int)l->n_buffer > n_all;
+    Tensor *in[7] = {dense(r, B, T, H, d, m[0], n + 8), dense(r, B, S, K, d, m[1], n + 11),
                      dense(r, B, S, K, dv, m[2], n + 14)};
     Tensor *lse = tensor_new(r->arena, DT_REAL, 3, (int64_t[]){B, T, H});
     if (back) {
@@ -258,10 +260,14 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
         in[3] = tensor_new(r->arena, DT_INT, 0, NULL);
         memcpy(in[3]->integer, m[3], sizeof(int64_t));
     }
+    if (oldest) {
+        in[n_in] = tensor_new(r->arena, DT_INT, 2, (int64_t[]){B, T});
+        memcpy(in[n_in]->integer, m[n_all], (size_t)(B * T) * sizeof(int64_t));
+    }
     Tensor *out = dense(r, B, T, H, back ? d : dv, NULL, NULL);
     Tensor *aux[2] = {back ? dense(r, B, S, K, d, NULL, NULL) : lse,
                       back ? dense(r, B, S, K, dv, NULL, NULL) : NULL};
-    Node node = {.op = back ? OP_SDPA_GRAD : OP_SDPA, .n_in = (uint16_t)(back ? 6 : at ? 4 : 3)};
+    Node node = {.op = back ? OP_SDPA_GRAD : OP_SDPA, .n_in = (uint16_t)(n_in + oldest)};
     node.a = (Attr){.i = n[6].value, .j = n[7].value, .x = scalar(r, &l->scalars[0]),
                     .y = scalar(r, &l->scalars[1]), .z = scalar(r, &l->scalars[2]),
                     .site = n[17].kind == INT_SEED ? n[17].site : NULL};
@@ -271,7 +277,7 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
     const Tensor *result[3] = {out, back ? aux[0] : lse, aux[1]};
     for (int i = 0; i < (back ? 3 : 2); i++)
         if (!back || n[19].value & (i ? GRAD_OF_K : GRAD_OF_Q))
-            memcpy(m[(back ? 6 : at ? 4 : 3) + i], result[i]->real,
+            memcpy(m[n_in + i], result[i]->real,
                    (size_t)result[i]->size * sizeof(double));
 }
 

@@ -259,10 +259,11 @@ static void by_index(Suite *s)
 
 static void attention(Suite *s)
 {
-    static const struct { int H, K, d, dv; bool causal; int window; double cap, drop; } way[] = {
-        {2, 2, 8, 8, true, 0, 0, 0},   {4, 2, 24, 40, true, 0, 0, 0},   {3, 1, 16, 16, false, 0, 0, 0},
-        {2, 1, 33, 5, true, 7, 0, 0},  {2, 2, 16, 16, false, 5, 3, 0},  {2, 1, 8, 8, true, 0, 2, 0.3},
-        {1, 1, 64, 128, true, 0, 0, 0.1}};
+    static const struct { int H, K, d, dv; bool causal; int window; double cap, drop; bool oldest; } way[] = {
+        {2, 2, 8, 8, true, 0, 0, 0, true}, {4, 2, 16, 24, false, 9, 2, 0.2, true}, {3, 1, 20, 8, true, 6, 0, 0, true},
+        {2, 2, 8, 8, true, 0, 0, 0, false},   {4, 2, 24, 40, true, 0, 0, 0, false},   {3, 1, 16, 16, false, 0, 0, 0, false},
+        {2, 1, 33, 5, true, 7, 0, 0, false},  {2, 2, 16, 16, false, 5, 3, 0, false},  {2, 1, 8, 8, true, 0, 2, 0.3, false},
+        {1, 1, 64, 128, true, 0, 0, 0.1, false}};
     for (size_t i = 0; i < COUNT_OF(way); i++) {
         begin(s, "attention");
         Graph *g = s->g;
@@ -275,13 +276,16 @@ static void attention(Suite *s)
         Val v = ir_reshape(g, ir_slice(g, kv, 2, kn, vn), &vs);
         Sdpa how = {.causal = way[i].causal, .scale = 0.6, .softcap = way[i].cap, .dropout = way[i].drop,
                     .window = way[i].window, .site = name_str(s->ctx, "drop")};
+        if (way[i].oldest) /* where runs of some numbers begin, and some that no key reaches */
+            how.oldest = ir_binary(g, OP_MUL, index_input(s, "old", shape(2, DIM_B, DIM_T, DIM(1), DIM(1))),
+                                   ir_int(g, 3));
         Val y = ir_sdpa(g, q, k, v, &how);
         out(s, y);
         Val dy = ir_unary(g, OP_COS, ir_scale(g, y, 3));
-        Val in[6] = {q, k, v, y, ir_node(g, OP_AUX, &y, 1, &(Attr){0}, NULL), dy};
+        Val in[7] = {q, k, v, y, ir_node(g, OP_AUX, &y, 1, &(Attr){0}, NULL), dy, how.oldest};
         out(s, in[4]);
         Attr a = node_at(g, y)->a;
-        Val dq = ir_node(g, OP_SDPA_GRAD, in, 6, &a, NULL);
+        Val dq = ir_node(g, OP_SDPA_GRAD, in, how.oldest ? 7 : 6, &a, NULL);
         out(s, dq);
         out(s, ir_node(g, OP_AUX, &dq, 1, &(Attr){.i = 0}, NULL));
         out(s, ir_node(g, OP_AUX, &dq, 1, &(Attr){.i = 1}, NULL));

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../runtime/data.h"
+#include "../../runtime/feed.h"
 #include "support.h"
 
 typedef struct Opening {
@@ -388,6 +388,41 @@ static void fingerprints(Tally *t, vwn_context *v, const char *folder)
     session_close(&o.s);
 }
 
+/* Where documents begin, as the model is told: at the last separator, and at the window's start. */
+static void documents(Tally *t, vwn_context *v, const char *folder)
+{
+    static const char text[] = "ab\ncd\n\nefghi\njklmnop";
+    enum { T = 8 };
+    const char *path = arena_printf(v->ctx->program, "%s/documents.txt", folder);
+    write_file(path, text, sizeof text - 1);
+    for (int chars = 0; chars < 2; chars++) {
+        Opening o = opening(v, DATA_TEXT_FILE, path, T);
+        o.tokenizer.kind = chars ? TOKENIZER_CHARS : TOKENIZER_BYTES;
+        o.spec.separated = true;
+        o.spec.separator_text = "\n";
+        CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
+        CHECK(t, o.data->train.separator == (chars ? 0 : '\n'));
+        o.s.store = store_new(v->ctx, NULL);
+        StoreEntry *e;
+        CHECK(t, store_add(o.s.store, EXT_INPUT, name_str(v->ctx, "document"), DT_INT, 2,
+                           (int64_t[]){2, T}, &e) == ST_OK);
+        Feed f = feed_open(&o.s, 2, T);
+        CHECK(t, feed_fixed(&f, &o.data->train, 0, 2) == 2); /* windows at 0 and at 8 */
+        static const int64_t want[2 * T] = {0, 0, 2, 2, 2, 5, 6, 6, 0, 0, 0, 0, 4, 4, 4, 4};
+        int64_t second = split_fixed(&o.data->train, 1, 2).first;
+        CHECKF(t, second == 8, "the second window begins at %lld", (long long)second);
+        for (int i = 0; i < 2 * T; i++) {
+            double got;
+            CHECK(t, store_get_f64(o.s.store, e, i, 1, &got) == ST_OK);
+            CHECKF(t, got == (double)want[i], "position %d: %g", i, got);
+        }
+        o.spec.separator_text = "?"; /* no token of the characters */
+        CHECK(t, reopen(&o) == (chars ? ST_INPUT : ST_OK));
+        session_close(&o.s);
+    }
+    diag_truncate(v->ctx, 0);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -400,6 +435,7 @@ int main(void)
     shards(&t, v, folder);
     bad_shards(&t, v, folder);
     fingerprints(&t, v, folder);
+    documents(&t, v, folder);
     scratch_remove(folder);
     tiny_close(v);
     return tally_end(&t, "data");
