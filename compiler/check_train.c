@@ -5,6 +5,7 @@
  * the batch are known; lengths that depend on the data stay expressions of the run's length.
  */
 #include "check_train.h"
+#include "recompute.h"
 
 #include <math.h>
 
@@ -712,6 +713,38 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
                                             : COMPUTE_FP32;
 }
 
+/* `recompute = [ffn, connection]`: segments of paths in this model. */
+static void train_recompute(Eval *ev, const TrainAttr *at, const Model *m, Train *t)
+{
+    VEC(Name) words = {0};
+    if (!at)
+        return;
+    if (at->expr->kind != AST_LIST) {
+        Diag *d = err(ev, "E0206", at->expr->span, "", "`recompute` must be a list of names of modules");
+        diag_help(ev->ctx, d, "for example `recompute = [ffn]`");
+        return;
+    }
+    for (uint32_t i = 0; i < at->expr->n; i++) {
+        const Ast *word = at->expr->kid[i];
+        bool is_name = word->kind == AST_ID || word->kind == AST_STR;
+        /* places that every model has, with or without values of their own */
+        bool place = is_name && (!strcmp(word->name, "connection") || !strcmp(word->name, "pre_norm") ||
+                                 !strcmp(word->name, "out_norm"));
+        if (place || (is_name && recompute_names(m->graph, word->name))) {
+            vec_push(ev->arena, &words, word->name);
+            continue;
+        }
+        size_t n;
+        const Name *known = recompute_words(m->graph, ev->arena, &n);
+        Diag *d = err(ev, "E0611", word->span, "", "`recompute` names `%s`, and no module of the model is called so", expr_text(ev, word));
+        diag_note(ev->ctx, d, "names are segments of paths: `layer[1].ffn.up` is in layer, in ffn and in up");
+        if (is_name)
+            suggest(ev, d, word->name, known, n, word->span);
+    }
+    t->recompute = words.v;
+    t->n_recompute = words.n;
+}
+
 /* `average = ema(decay = 0.999)`: the decay may be an expression of the run. */
 static void train_average(Eval *ev, const Value *v, Span at, Train *t)
 {
@@ -803,11 +836,7 @@ Train *build_train(Eval *ev, File *f, Model *m)
     v = attr_value(&a, average);
     if (average)
         train_average(ev, &v, average->expr->span, t);
-    const TrainAttr *re = attrs_get(&a, "recompute");
-    if (re && !lint_allowed(f, "recompute_unused")) {
-        Diag *d = diag_warning(ev->ctx, "W0602", "recompute_unused", re->span, "", "`recompute` is not acted on: every activation is kept");
-        diag_help(ev->ctx, d, "results are the same; `vwn cost` shows the memory it takes");
-    }
+    train_recompute(ev, attrs_get(&a, "recompute"), m, t);
     attrs_close(&a);
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);

@@ -73,7 +73,7 @@ static void list_tensors(Export *x)
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context};
-    Plan *plan = plan_build(x->ctx, x->arena, graph_simplify(g, x->arena), &how);
+    Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     x->program[x->n_programs++] = (ExportProgram){name, about, plan};
     if (plan->arena_bytes > x->arena_bytes)

@@ -4,6 +4,7 @@
  * same rows, row by row, and no group would have to wait for itself; groups that then have a
  * common member become one.
  */
+#include "recompute.h"
 #include "fuse.h"
 
 enum { MEMBERS_MAX = 400, WEIGHT_MAX = 6000 };
@@ -399,11 +400,19 @@ static Dims joint(Fusion *f, Val v, uint32_t group)
 }
 
 /* Merges b into a, which is older or equal in order, if they may run as one. */
+/* A kernel of the forward pass does not compute what shall be computed again later. */
+static bool too_early(const Fusion *f, Val group, Val v)
+{
+    return f->again && group < f->again && v >= f->again &&
+           (recompute_is_copy(node_at(f->g, v)) || v == f->again);
+}
+
 static bool merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
-        x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX)
+        x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX ||
+        too_early(f, x->first, y->first) || too_early(f, y->first, x->first))
         return false;
     f->stamp++;
     for (size_t i = 0; i < y->pred.n; i++)
@@ -490,7 +499,7 @@ static void place_compute(Fusion *f, Val v)
     for (size_t i = 0; i < a.met.n && !f->apart; i++) {
         Group *gr = &f->group.v[a.met.v[i]];
         if (gr->kind != GROUP_ROWS || a.met.v[i] < best || gr->member.n >= MEMBERS_MAX ||
-            gr->weight + weight > WEIGHT_MAX ||
+            gr->weight + weight > WEIGHT_MAX || too_early(f, gr->first, v) ||
             waits(f, (uint32_t)a.met.v[i], a.met.v, a.met.n))
             continue;
         Dims d = joint(f, v, (uint32_t)a.met.v[i]);
@@ -651,6 +660,8 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
                   .apart = apart};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n && !f->again; v++)
+        f->again = recompute_is_copy(node_at(g, v)) ? v : 0;
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     for (Val v = 0; v < g->node.n; v++) {

@@ -39,6 +39,7 @@ typedef struct Fusion {
     int64_t B, T;
     bool apart;        /* every node its own kernel */
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
+    Val again;         /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *bf16;        /* kept in two bytes each, or NULL: nothing is */

@@ -132,6 +132,8 @@ typedef struct Train {
     Compute compute;
     double clip;          /* global gradient norm; 0 = none */
     Optimizer optimizer;
+    const Name *recompute; /* names of modules that are computed again in the backward pass */
+    size_t n_recompute;
     const HostExpr *average; /* decay of the average of the weights; NULL: no average */
     Span average_span;
     int64_t eval_every, eval_batches; /* 0 = no eval node */

@@ -10,6 +10,7 @@
 #include "fuse.h"
 #include "op.h"
 #include "plan.h"
+#include "recompute.h"
 #include "simplify.h"
 
 /* Extents from which on a product gains by bf16 even when it must have its left operand rounded
@@ -129,7 +130,7 @@ static Graph *round_products(const Graph *from, Arena *arena, int64_t B, int64_t
 
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
-    Graph *simple = graph_simplify(g, arena);
+    Graph *simple = graph_release(graph_simplify(g, arena), arena);
     return how->bf16 ? round_products(simple, arena, how->B, how->T) : simple;
 }
 

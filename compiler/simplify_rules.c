@@ -5,6 +5,7 @@
  * often (a sum of equal terms becomes one product). A division by a constant stays one unless
  * the constant is a power of two.
  */
+#include "recompute.h"
 #include "simplify.h"
 
 #include <math.h>
@@ -204,7 +205,7 @@ static Val arithmetic(Simplifier *s, const Draft *d)
     case OP_NEG:
         return is_op(s, x, OP_NEG) ? input_of(s, x) : 0;
     case OP_STOP:
-        return s->drop_stop ? x : 0;
+        return s->drop_stop && !recompute_is_guard(d->op, &d->a) ? x : 0;
     case OP_ROUND_TO:
         return is_op(s, x, OP_ROUND_TO) && made(s, x)->a.i == d->a.i ? x : 0;
     case OP_MIN:

@@ -11,6 +11,7 @@
 #include "model.h"
 #include "op.h"
 #include "optimizer.h"
+#include "recompute.h"
 
 /* ---- copying the forward graph ---- */
 
@@ -225,8 +226,11 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
     size_t n;
     Graph *g = forward(m, t, arena, &objective);
     const Ext *want = wanted_gradients(m, t, arena, &n);
+    Val last = (Val)g->node.n - 1;
     step_store_gradients(g, objective, want, n, fresh);
-    return g;
+    if (!t->n_recompute)
+        return g;
+    return graph_recompute(g, last, t->recompute, t->n_recompute, arena);
 }
 
 Graph *step_update(const Model *m, const Train *t, Arena *arena)

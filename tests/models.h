@@ -68,6 +68,7 @@ typedef struct Variant {
 static const Variant variants[] = {
     {"gpt", {NULL}},
     {"documents", {"model.mask=document", "train.data=text_file(\"none.txt\", separator = \"x\")", NULL}},
+    {"recompute", {"train.recompute=[layer]", "conn=hyper(n = 2, dynamic = true)", NULL}},
     {"layer norm, gelu", {"norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 9, activation = gelu, bias = true)", NULL}},
     {"post norm", {"conn=post_norm(norm = layer_norm(eps = 1e-5))", NULL}},
     {"hyper 4 static", {"conn=hyper(n = 4, dynamic = false)", NULL}},

@@ -1,0 +1,22 @@
+/* recompute.h - modules whose inner values are computed again in the backward pass. */
+#ifndef VWN_RECOMPUTE_H
+#define VWN_RECOMPUTE_H
+
+#include "ir.h"
+
+/* Whether a node of the graph lies in a module of that name: whether a segment of its path is it. */
+bool recompute_names(const Graph *g, Name word);
+/* All such names, each once. */
+const Name *recompute_words(const Graph *g, Arena *arena, size_t *n);
+
+/* g after graph_gradient(); nodes up to `last` are the forward pass. The same graph, in which what
+ * is behind `last` reads no inner value of a module that `word` names, but a copy that is computed
+ * from what the module reads. Copies begin at guards, so that graph_simplify() keeps them apart. */
+Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word, Arena *arena);
+/* Whether it is one of those copies. */
+bool recompute_is_copy(const Node *n);
+bool recompute_is_guard(Op op, const Attr *a);
+/* A simplified graph without the guards; g itself when it has none. */
+Graph *graph_release(const Graph *g, Arena *arena);
+
+#endif
