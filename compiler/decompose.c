@@ -11,7 +11,9 @@
 
 enum {
     SMALL_PRODUCT = 96,
-    FEW = 32 /* columns of a matrix for all rows that are not worth a launch of a library */
+    FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
+    FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
+    FEW_ELEMENTS = 1 << 17 /* and the matrix stays in the second-level cache */
 };
 
 typedef struct Product {
@@ -22,7 +24,13 @@ typedef struct Product {
 } Product;
 
 static bool small(Dim d) { return dim_literal(d); }
-static bool few(Dim d) { return dim_static(d) && d.n <= FEW; }
+
+static bool few(const Product *p)
+{
+    int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, more = p->N.n + p->K.n - less;
+    return dim_static(p->N) && dim_static(p->K) && less <= FEW && more >= FEW_DEPTH * less &&
+           less * more <= FEW_ELEMENTS;
+}
 
 /* Is it worth a loop of our own? */
 static bool is_small(const Product *p, int64_t B, int64_t T)
@@ -34,7 +42,7 @@ static bool is_small(const Product *p, int64_t B, int64_t T)
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
-        return few(p->N) || few(p->K);
+        return n || k || few(p);
     if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
         int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
         return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
