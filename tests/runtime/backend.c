@@ -73,6 +73,7 @@ static void test_kernels(Harness *h)
         b->why[0] = 0;
         /* A kernel that was compiled for other sizes refuses. */
         int64_t wrong = 24;
+        plan.kernel[0].n_int = 1;
         plan.kernel[0].multiple = (const uint8_t[]){16};
         CHECK(h, b->ops->launch(b, m, 0, NULL, &wrong, NULL, 1, 1) == ST_BUG);
         CHECK(h, strstr(b->why, "multiples of 16, not for 24"));
