@@ -22,9 +22,9 @@ for file in "$VWN_SOURCE"/examples/*.vwn; do
     01_nano | quickstart) few= ;;
     *) few='s/^let L *= .*/let L = 3/; s/^  for layer in 1\.\.8 {/  for layer in 1..4 {/' ;;
     esac
-    # without checks of the numbers of weights; a graph has no precision of its own
-    sed -e "$few" -e '/^ \{0,2\}check .*[^{]$/d' -e 's/^  precision *=.*/  precision = fp32/' \
-        "$file" > "$name.vwn"
+    # without checks of the numbers of weights; a graph has no precision and no recompute of its own
+    sed -e "$few" -e '/^ \{0,2\}check .*[^{]$/d' -e '/^  recompute *=/d' \
+        -e 's/^  precision *=.*/  precision = fp32/' "$file" > "$name.vwn"
     programs="predict eval"
     if grep -q '^train ' "$file"; then programs="train update eval predict"; fi
     case ${VWN_BUILD_TYPE:-} in
