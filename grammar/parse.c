@@ -310,6 +310,8 @@ static bool missing_value(Parser *p, Expected e)
         name = lx->item[1].span;
         whole.lo = name.lo;
     }
+    if (name.lo >= name.hi) /* not the beginning of its item */
+        return false;
     const char *text = name_of(p->ctx, lx->text + name.lo, name.hi - name.lo);
     Diag *d = diag_error(p->ctx, "E0001", whole, "expected an expression after `=`",
                          "`%s` has no value", text);
