@@ -31,6 +31,21 @@ static void close_brace(Printer *p)
     buf_puts(&p->body, "}\n");
 }
 
+/* What is printed from here on is a text of its own, until put_back() returns it. */
+static Buf aside(Printer *p)
+{
+    Buf before = p->body;
+    p->body = buf_new(p->k->arena);
+    return before;
+}
+
+static char *put_back(Printer *p, Buf before)
+{
+    char *text = p->body.s;
+    p->body = before;
+    return text;
+}
+
 /* ---- arguments ---- */
 
 static size_t int_slot(Printer *p, PrintedInt want)
@@ -228,12 +243,9 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
 
 static char *element_text(Printer *p, uint32_t buffer, Ix ix)
 {
-    Buf save = p->body;
-    p->body = buf_new(p->k->arena);
+    Buf before = aside(p);
     put_element(p, buffer, ix);
-    char *text = p->body.s;
-    p->body = save;
-    return text;
+    return put_back(p, before);
 }
 
 /* An element, or where its neighbours stand for it, all of them. */
@@ -334,15 +346,12 @@ static Dim array_size(const Printer *p, const KArray *a)
 
 static char *array_element(Printer *p, int array)
 {
-    Buf save = p->body;
-    p->body = buf_new(p->k->arena);
+    Buf before = aside(p);
     buf_printf(&p->body, "t%d[", array);
     /* the table only grows: printing may intern one more form */
     put_ix(p, kernel_array_at((Kernel *)p->k, array));
     buf_putc(&p->body, ']');
-    char *text = p->body.s;
-    p->body = save;
-    return in_lanes(p, text);
+    return in_lanes(p, put_back(p, before));
 }
 
 static void stmt_array(Printer *p, const KStmt *s)
@@ -350,11 +359,9 @@ static void stmt_array(Printer *p, const KStmt *s)
     const KArray *a = &p->k->array.v[s->array];
     line(p);
     if (s->kind == KS_ARRAY) {
-        Buf save = p->body;
-        p->body = buf_new(p->k->arena);
+        Buf before = aside(p);
         put_dim(p, array_size(p, a));
-        char *size = p->body.s, name[24];
-        p->body = save;
+        char *size = put_back(p, before), name[24];
         snprintf(name, sizeof name, "t%d", s->array);
         buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
                    size);
@@ -475,12 +482,9 @@ static void stmt_var(Printer *p, IVar v)
 
 static char *ex_text(Printer *p, Ex e)
 {
-    Buf save = p->body;
-    p->body = buf_new(p->k->arena);
+    Buf before = aside(p);
     put_ex(p, e);
-    char *text = p->body.s;
-    p->body = save;
-    return text;
+    return put_back(p, before);
 }
 
 /* An accumulator of a vector loop: one sum per lane. */

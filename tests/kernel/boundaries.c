@@ -95,18 +95,6 @@ static Plan *plan_of(Ctx *ctx, const Connection *c, const char *L, const char *D
     return p;
 }
 
-static size_t missing(const Plan *in, const Plan *of)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < of->n_kernel; i++) {
-        bool have = false;
-        for (size_t k = 0; k < in->n_kernel && !have; k++)
-            have = in->kernel[k].name == of->kernel[i].name;
-        n += !have;
-    }
-    return n;
-}
-
 static void expect(Job *job, bool ok, const Plan *p, const Boundary *b, const char *what,
                    const char *end)
 {
@@ -171,7 +159,7 @@ static void check_one(Ctx *ctx, void *arg)
     Plan *wide = plan_of(ctx, job->c, "L=2", "D=320", true);
     /* The boundaries next to the embedding and to the head are kernels of their own; the one in
      * the middle that no layer of two has is the one more. */
-    size_t more = missing(two, six), late = missing(three, six), other = missing(two, wide);
+    size_t more = plan_missing(two, six), late = plan_missing(three, six), other = plan_missing(two, wide);
     printf(
         "%-18s backward kernels %zu, all kernels %zu, with 6 layers %zu more, 320 wide %zu\n",
         job->c->name, back, two->n_kernel, more, other);

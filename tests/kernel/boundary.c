@@ -108,3 +108,15 @@ void boundary_print(const Plan *p, const Boundary *b)
                (int)strcspn(s, "\n*"), s);
     }
 }
+
+size_t plan_missing(const Plan *in, const Plan *of)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < of->n_kernel; i++) {
+        bool have = false;
+        for (size_t k = 0; k < in->n_kernel && !have; k++)
+            have = in->kernel[k].name == of->kernel[i].name;
+        n += !have;
+    }
+    return n;
+}

@@ -29,4 +29,7 @@ Boundary boundary_backward(Arena *arena, const Plan *p, const BoundaryWeights *w
 bool boundary_is_rows(const Plan *p, const Launch *l);
 void boundary_print(const Plan *p, const Boundary *b);
 
+/* How many kernels of `of` are none of `in`: by name, which is made of the text. */
+size_t plan_missing(const Plan *in, const Plan *of);
+
 #endif

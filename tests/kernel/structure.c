@@ -6,6 +6,8 @@
  */
 #include "../models.h"
 
+#include "boundary.h"
+
 #include "compiler/plan.h"
 
 static int bad;
@@ -34,18 +36,6 @@ static Plan *plan_of(Ctx *ctx, const char *const *set, int64_t B, int64_t T)
     return p;
 }
 
-static size_t missing(const Plan *in, const Plan *of)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < of->n_kernel; i++) {
-        bool have = false;
-        for (size_t k = 0; k < in->n_kernel && !have; k++)
-            have = in->kernel[k].name == of->kernel[i].name;
-        n += !have;
-    }
-    return n;
-}
-
 static bool same_dump(Ctx *ctx, const Plan *a, const Plan *b)
 {
     Buf x = buf_new(ctx->program), y = buf_new(ctx->program);
@@ -62,12 +52,12 @@ static void check_all(Ctx *ctx, void *arg)
     Plan *base = plan_of(ctx, NULL, 16, 128), *again = plan_of(ctx, NULL, 16, 128);
     expect(same_dump(ctx, base, again), "planning twice gives the same bytes");
     Plan *deep = plan_of(ctx, (const char *const[]){"L=7", NULL}, 16, 128);
-    expect(deep->n_kernel == base->n_kernel && missing(base, deep) == 0, "more layers, no more kernels");
-    expect(missing(base, plan_of(ctx, NULL, 5, 96)) == 0, "another batch and length, the same kernels");
+    expect(deep->n_kernel == base->n_kernel && plan_missing(base, deep) == 0, "more layers, no more kernels");
+    expect(plan_missing(base, plan_of(ctx, NULL, 5, 96)) == 0, "another batch and length, the same kernels");
     /* six heads, 48 and 64 wide: half a head is a whole vector or not */
     Plan *narrow = plan_of(ctx, (const char *const[]){"D=288", NULL}, 16, 128);
     Plan *wide = plan_of(ctx, (const char *const[]){"D=384", NULL}, 16, 128);
-    expect(missing(narrow, wide) <= 5, "another width, only what depends on the head size");
+    expect(plan_missing(narrow, wide) <= 5, "another width, only what depends on the head size");
     bool named = true;
     for (size_t i = 0; i < base->n_kernel; i++)
         named = named && strstr(base->kernel[i].text, base->kernel[i].name) &&
