@@ -1,0 +1,116 @@
+/* gradients.h - the compiled gradient program of a model against the float64 reference evaluator.
+ *
+ * In:  a checked unit with `train`, sizes B and T.   Out: the largest difference of a loss or a gradient tensor.
+ * Parameters are randomised (bind_all); the program runs with 1, 2 and 4 threads, which must give the same bits.
+ */
+#ifndef TEST_GRADIENTS_H
+#define TEST_GRADIENTS_H
+
+#include "models.h"
+
+#include "runtime/exec.h"
+
+typedef struct Agreement {
+    int64_t B, T;
+    bool no_fusion;
+    double worst;     /* of all results, relative to the largest entry of the tensor */
+    const char *name; /* where */
+    size_t compared;  /* gradient tensors */
+    bool same_bits;   /* for every number of threads */
+    const char *dead; /* a gradient tensor that is zero everywhere, or NULL */
+} Agreement;
+
+static inline void fill_store(Ctx *ctx, Store *s, const Graph *g, RefBinding *bind)
+{
+    for (size_t i = 0; i < g->ext.n; i++) {
+        StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
+        Status st = !e ? ST_BUG
+                    : e->dtype == DT_INT ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
+                                         : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
+        if (st != ST_OK)
+            vwn_bug(ctx, "store of %s: %s", bind[i].name, store_why(s));
+    }
+}
+
+/* Runs the gradient program with `threads`; out[i] is what ends in ext tensor i, for those of kind EXT_GRAD. */
+static inline void run_cpu(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, int threads, double **out, double *loss)
+{
+    char why[512];
+    Backend *b;
+    if (backend_cpu_open(ctx, &(CpuOptions){.threads = threads}, &b, why) != ST_OK)
+        vwn_bug(ctx, "no backend: %s", why);
+    Store *s = store_new(ctx, b);
+    Program *p;
+    BuildReport report;
+    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion};
+    if (program_build(s, g, &how, &p, &report) != ST_OK)
+        vwn_bug(ctx, "build: %s", report.why);
+    fill_store(ctx, s, g, bind);
+    double vars[HV_COUNT] = {0};
+    if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK || program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
+        vwn_bug(ctx, "run: %s", program_why(p));
+    for (size_t i = 0; i < g->ext.n; i++) {
+        StoreEntry *e = store_find(s, g->ext.v[i].kind, g->ext.v[i].name);
+        out[i] = NEW_ARRAY(ctx->program, double, e->elements + 1);
+        if (g->ext.v[i].kind == EXT_GRAD)
+            store_get_f64(s, e, 0, e->elements, out[i]);
+    }
+    program_free(p);
+    store_free(s);
+    b->ops->close(b);
+}
+
+/* Compares gradient tensor t (named `name`) with the results of three thread counts. */
+static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const got[3])
+{
+    /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
+     * tenth of the largest gradient of the model. */
+    double size = 0, worst = 0;
+    for (int64_t k = 0; k < t->size; k++) {
+        size = fmax(size, fabs(t->real[k]));
+        worst = fmax(worst, isnan(got[0][k]) ? INFINITY : fabs(got[0][k] - t->real[k]));
+    }
+    if (size == 0)
+        c->dead = name;
+    worst /= fmax(size, largest / 10);
+    for (int k = 1; k < 3; k++)
+        c->same_bits &= !memcmp(got[0], got[k], (size_t)t->size * sizeof(double));
+    c->compared++;
+    if (worst > c->worst) {
+        c->worst = worst;
+        c->name = name;
+    }
+}
+
+/* Fills what follows `no_fusion` in *c. */
+static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
+{
+    static const int threads[3] = {1, 2, 4};
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, c->B, c->T, 0.3);
+    double **got[3], loss[3];
+    for (int k = 0; k < 3; k++) {
+        got[k] = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
+        run_cpu(ctx, g, c, bind, threads[k], got[k], &loss[k]);
+    }
+    double vars[HV_COUNT] = {0};
+    RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
+    Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
+    ref_evaluate(g, ctx->program, &run, r);
+    double want = NAN, largest = 0;
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, "loss") && r[i])
+            want = r[i]->real[0];
+    for (size_t i = 0; i < g->ext.n; i++)
+        for (int64_t k = 0; g->ext.v[i].kind == EXT_GRAD && k < bind[i].tensor->size; k++)
+            largest = fmax(largest, fabs(bind[i].tensor->real[k]));
+    c->worst = fabs(loss[0] - want) / fabs(want);
+    c->name = "loss";
+    c->same_bits = loss[0] == loss[1] && loss[0] == loss[2];
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_GRAD)
+            gradient_compare(c, g->ext.v[i].name, bind[i].tensor, largest,
+                             (double *[3]){got[0][i], got[1][i], got[2][i]});
+}
+
+#endif
