@@ -100,8 +100,7 @@ Value attr_value(Attrs *a, const TrainAttr *t)
     return t ? eval(a->ev, t->expr, t->env, NULL) : v_none();
 }
 
-/* NaN when there is neither a value nor a default. */
-static double attr_number(Attrs *a, const char *name)
+double attr_number(Attrs *a, const char *name)
 {
     const TrainAttr *t = attrs_get(a, name);
     double x = attribute_number(attrs_row(a, name));
@@ -114,7 +113,7 @@ static double attr_number(Attrs *a, const char *name)
     return x;
 }
 
-static int64_t attr_count(Attrs *a, const char *name)
+int64_t attr_count(Attrs *a, const char *name)
 {
     const TrainAttr *t = attrs_get(a, name);
     double x = attr_number(a, name);
@@ -124,8 +123,7 @@ static int64_t attr_count(Attrs *a, const char *name)
     return 1;
 }
 
-/* The value, or the default; *given may be NULL. */
-static bool attr_bool(Attrs *a, const char *name, bool *given)
+bool attr_bool(Attrs *a, const char *name, bool *given)
 {
     static const Ast type = {.kind = AST_ID, .name = "bool"};
     const TrainAttr *t = attrs_get(a, name);
@@ -266,202 +264,6 @@ static bool to_count(Attrs *a, const TrainAttr *at, const Train *t, int64_t *ste
     }
     *steps = (int64_t)fmax(1, rint(x));
     return true;
-}
-
-/* ---- optimizer ---- */
-
-static bool glob(const char *p, const char *s)
-{
-    for (; *p; p++, s++) {
-        if (*p == '*') {
-            for (;; s++) {
-                if (glob(p + 1, s))
-                    return true;
-                if (!*s)
-                    return false;
-            }
-        }
-        if (*p != *s)
-            return false;
-    }
-    return !*s;
-}
-
-/* Whether some file puts weights into a group of that name: `group = NAME` or `group : name = NAME`. */
-static bool names_group(const Ast *e, Name label)
-{
-    bool here = (e->kind == AST_SET && !strcmp(e->kid[0]->name, "group")) ||
-                ((e->kind == AST_NAMED || e->kind == AST_PAR) && !strcmp(e->name, "group"));
-    const Ast *value = here && e->n ? e->kid[e->n - 1] : NULL;
-    if (value && (value->kind == AST_ID || value->kind == AST_STR) && value->name == label)
-        return true;
-    for (uint32_t i = 0; i < e->n; i++)
-        if (e->kid[i] && names_group(e->kid[i], label))
-            return true;
-    return false;
-}
-
-static bool group_known(Eval *ev, Name label)
-{
-    if (!strcmp(label, "matrix") || !strcmp(label, "vector"))
-        return true;
-    for (size_t i = 0; i < ev->files.n; i++)
-        if (ev->files.v[i]->ast && names_group(ev->files.v[i]->ast, label))
-            return true;
-    return false;
-}
-
-static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
-{
-    if (!it->kid[1]) {
-        err(ev, "E0110", it->span, "", "`group` needs a name or a path in quotes");
-        return;
-    }
-    Name label = it->kid[1]->name;
-    bool by_path = strpbrk(label, ".*[") != NULL;
-    Attrs a;
-    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
-    double decay = attr_number(&a, "weight_decay"), scale = attr_number(&a, "lr_scale");
-    bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
-    attrs_close(&a);
-    size_t hits = 0;
-    VEC(Name) groups = {0};
-    for (size_t i = 0; i < m->param.n; i++) {
-        const Param *p = &m->param.v[i];
-        vec_push(ev->arena, &groups, p->group);
-        if (by_path ? !glob(label, p->path) : p->group != label)
-            continue;
-        hits++;
-        if (!isnan(decay))
-            o->decay[i] = decay;
-        o->lr_scale[i] *= scale;
-        if (freezes)
-            o->frozen[i] = frozen;
-    }
-    Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
-    if (!hits && (by_path || !group_known(ev, label))) {
-        Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
-        if (by_path && m->param.n)
-            diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
-        if (near)
-            diag_fix(ev->ctx, d, it->kid[1]->span, near, FIX_MAYBE, "did you mean `%s`?", near);
-    }
-}
-
-static void missing_decay(Eval *ev, const Model *m, const Optimizer *o, Span at)
-{
-    VEC(Name) done = {0};
-    Buf all = buf_new(ev->arena);
-    for (size_t i = 0; i < m->param.n; i++) {
-        bool seen = m->param.v[i].buffer;
-        for (size_t k = 0; k < done.n; k++)
-            seen |= done.v[k] == m->param.v[i].group;
-        if (seen)
-            continue;
-        vec_push(ev->arena, &done, m->param.v[i].group);
-        buf_printf(&all, "%s%s", all.n ? ", " : "", m->param.v[i].group);
-    }
-    for (size_t k = 0; k < done.n; k++) {
-        int64_t weights = 0, tensors = 0;
-        for (size_t i = 0; i < m->param.n; i++) {
-            const Param *p = &m->param.v[i];
-            if (p->buffer || p->group != done.v[k] || !isnan(o->decay[i]))
-                continue;
-            weights += p->elements;
-            tensors++;
-        }
-        if (!tensors)
-            continue;
-        Buf n = buf_new(ev->arena);
-        buf_count(&n, weights);
-        Diag *d = err(ev, "E0602", at, "", "no weight decay given for group `%s`", done.v[k]);
-        if (d->labels.n)
-            d->labels.v[0].text = arena_printf(ev->arena, "groups in this model: %s", all.s);
-        diag_note(ev->ctx, d, "group `%s` holds %s weights in %lld tensors", done.v[k], n.s, (long long)tensors);
-        diag_help(ev->ctx, d, "give it a value: `group %s { weight_decay = 0 }`", done.v[k]);
-        diag_help(ev->ctx, d, "or give one value for every group: `weight_decay = 0.1`");
-    }
-}
-
-static void add_constant(Eval *ev, Optimizer *o, const char *name, double x)
-{
-    vec_push(ev->arena, &o->constant, (OptimizerConstant){name_str(ev->ctx, name), x});
-}
-
-static void adamw_constants(Attrs *a, Optimizer *o)
-{
-    const TrainAttr *betas = attrs_need(a, "betas");
-    const TrainAttr *eps = attrs_need(a, "eps");
-    Value b = attr_value(a, betas);
-    if (betas && (b.kind != V_LIST || b.list->n != 2 || b.list->v[0].kind != V_NUM || b.list->v[1].kind != V_NUM)) {
-        if (b.kind != V_POISON)
-            err(a->ev, "E0206", betas->expr->span, "", "`betas` is a list of two numbers");
-    } else if (betas) {
-        for (size_t i = 0; i < 2; i++)
-            if (b.list->v[i].num < 0 || b.list->v[i].num >= 1)
-                err(a->ev, "E0208", betas->expr->span, "", "`betas` must be in [0, 1)");
-        add_constant(a->ev, o, "beta1", b.list->v[0].num);
-        add_constant(a->ev, o, "beta2", b.list->v[1].num);
-    }
-    if (eps)
-        add_constant(a->ev, o, "eps", attr_number(a, "eps"));
-}
-
-static void sgd_constants(Attrs *a, Optimizer *o)
-{
-    size_t errors = diag_errors(a->ev->ctx);
-    const TrainAttr *m = attrs_need(a, "momentum");
-    double x = m ? attr_number(a, "momentum") : 0;
-    if (m && x >= 1 && diag_errors(a->ev->ctx) == errors)
-        err(a->ev, "E0208", m->expr->span, "", "`momentum` must be in [0, 1)");
-    add_constant(a->ev, o, "momentum", x);
-    add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
-}
-
-static void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
-{
-    Optimizer *o = &t->optimizer;
-    static const char *const kinds[] = {"adamw", "sgd"};
-    o->span = it->kid[1] ? span_join(it->kid[0]->span, it->kid[1]->span) : it->kid[0]->span;
-    o->kind = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "");
-    bool adamw = !strcmp(o->kind, "adamw"), sgd = !strcmp(o->kind, "sgd");
-    if (!adamw && !sgd) {
-        Diag *d = it->kid[1] ? err(ev, "E0102", o->span, "", "no optimizer `%s`", o->kind)
-                             : err(ev, "E0110", o->span, "", "`optimizer` needs a kind");
-        diag_note(ev->ctx, d, "optimizers are adamw and sgd");
-        suggest(ev, d, o->kind, kinds, COUNT_OF(kinds), it->kid[1] ? it->kid[1]->span : o->span);
-        return;
-    }
-    size_t n = m->param.n;
-    o->lr_scale = NEW_ARRAY(ev->arena, double, n + 1);
-    o->decay = NEW_ARRAY(ev->arena, double, n + 1);
-    o->frozen = NEW_ARRAY(ev->arena, bool, n + 1);
-    Attrs a;
-    attrs_open(&a, ev, f, it->kid[2], name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
-    const TrainAttr *lr = attrs_need(&a, "lr");
-    if (lr) {
-        o->lr = schedule_of(&a, f, lr, t);
-        o->lr_span = lr->expr->span;
-    }
-    double decay = attr_number(&a, "weight_decay");
-    for (size_t i = 0; i < n; i++) {
-        o->lr_scale[i] = m->param.v[i].lr_scale;
-        o->decay[i] = isnan(m->param.v[i].decay) ? decay : m->param.v[i].decay;
-        o->frozen[i] = m->param.v[i].frozen || m->param.v[i].buffer;
-    }
-    if (adamw)
-        adamw_constants(&a, o);
-    else
-        sgd_constants(&a, o);
-    attrs_close(&a);
-    for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
-        const Ast *k = it->kid[2]->kid[i];
-        if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "group"))
-            group_rule(ev, f, k, m, o);
-        else if (k->kind != AST_SET && k->kind != AST_OFF)
-            err(ev, "E0110", k->span, "", "`optimizer` holds attributes and `group` nodes");
-    }
-    missing_decay(ev, m, o, o->span);
 }
 
 /* ---- data ---- */

@@ -26,6 +26,13 @@ const TrainAttr *attrs_get(Attrs *a, const char *name);
 const TrainAttr *attrs_need(Attrs *a, const char *name); /* files E0104 */
 Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
 void attrs_close(Attrs *a); /* files E0101 for what nothing asked for */
+/* The value or the default. NaN when there is neither; 1, and a message, when it is not a number from 0. */
+double attr_number(Attrs *a, const char *name);
+int64_t attr_count(Attrs *a, const char *name);            /* a whole number from 1 */
+bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL */
+
+/* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
+void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
 
 /* E0201: a number where a quantity is needed. */
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);

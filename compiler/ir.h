@@ -111,6 +111,7 @@ typedef struct Graph {
     Span span; /* stamped on new nodes; the evaluator sets them */
     Name name;
     bool differentiated; /* graph_gradient has run: STOP has done its work and may be dropped */
+    bool exact;          /* no product of it is rounded to bf16, whatever training asks for */
     Map leaf;            /* private: (kind, name) -> the leaf of an external tensor */
 } Graph;
 

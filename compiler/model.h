@@ -102,19 +102,27 @@ typedef struct TokenizerSpec {
 } TokenizerSpec;
 
 typedef struct OptimizerConstant {
-    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov" */
+    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "steps", "a", "b", "c", "rms" of muon */
     double value;
 } OptimizerConstant;
 typedef struct Optimizer {
-    Name kind; /* "adamw", "sgd" */
+    Name kind; /* "adamw", "sgd", "lion", "muon" */
     const HostExpr *lr;
     Span lr_span; /* of its expression; NO_SPAN when it has no text */
     VEC(OptimizerConstant) constant;
     /* per Model.param: */
     double *lr_scale, *decay;
     bool *frozen;
+    /* Some kinds are made for matrices alone; the rest of the weights has another: its kind, lr and
+     * constants. Both NULL: one optimizer for all. */
+    struct Optimizer *second;
+    bool *by_second; /* per Model.param */
     Span span;
 } Optimizer;
+/* Newton-Schulz coefficients of muon unless a file has others (Jordan et al. 2024). */
+#define MUON_A 3.4445
+#define MUON_B -4.7750
+#define MUON_C 2.0315
 
 /* What matrix products are computed in; weights and all else are fp32. */
 typedef enum Compute { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP16 } Compute;

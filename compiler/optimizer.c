@@ -1,4 +1,4 @@
-/* optimizer.c - clipping, AdamW, SGD and the average of the weights as graph nodes.
+/* optimizer.c - clipping, AdamW, SGD, Lion, Muon and the average of the weights as graph nodes.
  *
  * In:  gradients, weights and moments as external tensors.   Out: the new ones, stored.
  * The one idea: an optimizer is arithmetic like any other. The learning rate and the bias
@@ -23,12 +23,6 @@ static double constant_of(const Optimizer *o, const char *name, double otherwise
     return otherwise;
 }
 
-int optimizer_states(const Optimizer *o)
-{
-    if (!strcmp(o->kind, "adamw"))
-        return 2;
-    return constant_of(o, "momentum", 0) != 0 ? 1 : 0;
-}
 
 Name average_name(Ctx *ctx, const Param *p)
 {
@@ -38,8 +32,6 @@ Name average_name(Ctx *ctx, const Param *p)
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
-    const Optimizer *o;
-    Val rate;             /* the learning rate of this step */
     Val factor;           /* of clipping, 0 = none */
     Val finite;           /* mask: the gradient's norm is a number */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
@@ -48,6 +40,7 @@ typedef struct Update {
 
 typedef struct Slot { /* one parameter */
     const Param *p;
+    const Optimizer *o; /* its own: the constants */
     Val w, grad, rate;
     double decay;
 } Slot;
@@ -88,46 +81,153 @@ static void store_weight(const Update *u, const Slot *s, Val now)
     store(u, average, before, EXT_STATE, name);
 }
 
+/* w <- w - rate (step + decay w) */
+static void store_decayed(const Update *u, const Slot *s, Val step)
+{
+    Graph *g = u->g;
+    if (s->decay != 0)
+        step = add(g, step, ir_scale(g, s->w, s->decay));
+    store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
+}
+
 /* AdamW: decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2):
  *   m <- b1 m + (1 - b1) g      v <- b2 v + (1 - b2) g g
  *   w <- w - rate (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay w) */
 static void update_adamw(const Update *u, const Slot *s)
 {
     Graph *g = u->g;
-    double b1 = constant_of(u->o, "beta1", 0.9), b2 = constant_of(u->o, "beta2", 0.999);
-    double eps = constant_of(u->o, "eps", 1e-8);
+    double b1 = constant_of(s->o, "beta1", 0.9), b2 = constant_of(s->o, "beta2", 0.999);
+    double eps = constant_of(s->o, "eps", 1e-8);
     Name m_name, v_name;
     Val m0 = state(u, s, "m", &m_name), v0 = state(u, s, "v", &v_name);
     Val m1 = add(g, ir_scale(g, m0, b1), ir_scale(g, s->grad, 1 - b1));
     Val v1 = add(g, ir_scale(g, v0, b2), ir_scale(g, mul(g, s->grad, s->grad), 1 - b2));
     Val root = ir_unary(g, OP_SQRT, mul(g, v1, u->unbias2));
     Val step = ir_binary(g, OP_DIV, mul(g, m1, u->unbias1), add(g, root, ir_fill(g, eps)));
-    if (s->decay != 0)
-        step = add(g, step, ir_scale(g, s->w, s->decay));
-    store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
+    store_decayed(u, s, step);
     store(u, m1, m0, EXT_STATE, m_name);
     store(u, v1, v0, EXT_STATE, v_name);
 }
 
+/* b <- momentum b + g, stored; gives nesterov ? g + momentum b : b. Without momentum g itself. */
+static Val momentum_of(const Update *u, const Slot *s, Val grad)
+{
+    Graph *g = u->g;
+    double momentum = constant_of(s->o, "momentum", 0);
+    if (momentum == 0)
+        return grad;
+    Name name;
+    Val b0 = state(u, s, "m", &name);
+    Val b1 = add(g, ir_scale(g, b0, momentum), grad);
+    store(u, b1, b0, EXT_STATE, name);
+    return constant_of(s->o, "nesterov", 0) != 0 ? add(g, grad, ir_scale(g, b1, momentum)) : b1;
+}
+
 /* SGD with (Nesterov) momentum as Sutskever et al. 2013 give it in the form that applies the
- * rate last: g <- g + decay w      b <- momentum b + g      w <- w - rate (nesterov ? g +
- * momentum b : b) */
+ * rate last: g <- g + decay w      w <- w - rate momentum_of(g) */
 static void update_sgd(const Update *u, const Slot *s)
 {
     Graph *g = u->g;
-    double momentum = constant_of(u->o, "momentum", 0);
-    Val step = s->grad;
+    Val grad = s->grad;
     if (s->decay != 0)
-        step = add(g, step, ir_scale(g, s->w, s->decay));
-    if (momentum != 0) {
-        Name name;
-        Val b0 = state(u, s, "m", &name);
-        Val b1 = add(g, ir_scale(g, b0, momentum), step);
-        step = constant_of(u->o, "nesterov", 0) != 0 ? add(g, step, ir_scale(g, b1, momentum))
-                                                     : b1;
-        store(u, b1, b0, EXT_STATE, name);
-    }
+        grad = add(g, grad, ir_scale(g, s->w, s->decay));
+    Val step = momentum_of(u, s, grad);
     store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
+}
+
+/* Lion (Chen et al., arXiv 2302.06675, Algorithm 2):
+ *   w <- w - rate (sign(b1 m + (1 - b1) g) + decay w)      m <- b2 m + (1 - b2) g */
+static void update_lion(const Update *u, const Slot *s)
+{
+    Graph *g = u->g;
+    double b1 = constant_of(s->o, "beta1", 0.9), b2 = constant_of(s->o, "beta2", 0.99);
+    Name name;
+    Val m0 = state(u, s, "m", &name);
+    Val kept = ir_scale(g, m0, b1), fresh = ir_scale(g, s->grad, 1 - b1);
+    Val mixed = add(g, kept, fresh);
+    kept = ir_scale(g, m0, b2);
+    fresh = ir_scale(g, s->grad, 1 - b2);
+    Val m1 = add(g, kept, fresh);
+    store_decayed(u, s, ir_unary(g, OP_SIGN, mixed));
+    store(u, m1, m0, EXT_STATE, name);
+}
+
+/* X or its transpose times X, on the shorter side: [.., r, r], r = min(rows, columns). */
+static Val gram(Graph *g, Val x, bool tall)
+{
+    Val other = ir_transpose(g, x);
+    return tall ? ir_matmul(g, other, x) : ir_matmul(g, x, other);
+}
+
+/* Singular values of [.., rows, columns] towards 1, by iterations of an odd polynomial
+ * (Jordan et al. 2024): X <- X / (|X| + 1e-7); X <- a X + (b A + c A A) X with A = X X^T. A tall
+ * X is multiplied from the right by the same of X^T X. Leading axes are a batch of matrices. */
+static Val orthogonal(Graph *g, const Optimizer *o, Val x)
+{
+    const Shape *s = shape_of(g, x);
+    bool tall = s->d[s->rank - 2].n > s->d[s->rank - 1].n;
+    const uint32_t both = 3u << (s->rank - 2);
+    int steps = (int)constant_of(o, "steps", 5);
+    double a = constant_of(o, "a", MUON_A), b = constant_of(o, "b", MUON_B);
+    double c = constant_of(o, "c", MUON_C);
+    Val squares = ir_sum(g, mul(g, x, x), both, true);
+    Val length = add(g, ir_unary(g, OP_SQRT, squares), ir_fill(g, 1e-7));
+    x = ir_binary(g, OP_DIV, x, length);
+    for (int i = 0; i < steps; i++) {
+        Val side = gram(g, x, tall), square = ir_matmul(g, side, side);
+        Val first = ir_scale(g, side, b), second = ir_scale(g, square, c);
+        Val poly = add(g, first, second);
+        Val turned = tall ? ir_matmul(g, x, poly) : ir_matmul(g, poly, x);
+        x = add(g, ir_scale(g, x, a), turned);
+    }
+    return x;
+}
+
+/* Muon: w <- w - rate (scale orthogonal(momentum_of(g)) + decay w), with weights [.., fan_in,
+ * fan_out]. Jordan's momentum b + (1 - momentum) g differs by a factor that dividing by |X| takes
+ * out. The scale is sqrt(max(1, fan_out / fan_in)) as Jordan has it, or makes entries of the step
+ * as large as AdamW's (Liu et al., arXiv 2502.16982, rms = 0.2). */
+static void update_muon(const Update *u, const Slot *s)
+{
+    Graph *g = u->g;
+    const Shape *shape = &s->p->shape;
+    double in = (double)shape->d[shape->rank - 2].n, out = (double)shape->d[shape->rank - 1].n;
+    double rms = constant_of(s->o, "rms", NAN);
+    double scale = isnan(rms) ? sqrt(fmax(1, out / fmax(in, 1))) : rms * sqrt(fmax(in, out));
+    Val step = orthogonal(g, s->o, momentum_of(u, s, s->grad));
+    store_decayed(u, s, ir_scale(g, step, scale));
+}
+
+/* ---- kinds ---- */
+
+static const struct {
+    const char *name;
+    void (*update)(const Update *u, const Slot *s);
+    int states; /* besides the one of a momentum that is not 0 */
+} kinds[] = {{"adamw", update_adamw, 2},
+             {"sgd", update_sgd, 0},
+             {"lion", update_lion, 1},
+             {"muon", update_muon, 0}};
+
+/* COUNT_OF(kinds) when there is none of that name. */
+static size_t kind_of(const Optimizer *o)
+{
+    size_t k = 0;
+    while (k < COUNT_OF(kinds) && strcmp(kinds[k].name, o->kind) != 0)
+        k++;
+    return k;
+}
+
+/* The optimizer of one parameter. */
+static const Optimizer *optimizer_for(const Optimizer *o, size_t i)
+{
+    return o->second && o->by_second[i] ? o->second : o;
+}
+
+int optimizer_states(const Optimizer *o, size_t i)
+{
+    const Optimizer *own = optimizer_for(o, i);
+    return kinds[kind_of(own)].states + (constant_of(own, "momentum", 0) != 0);
 }
 
 /* ---- what all parameters share ---- */
@@ -175,24 +275,23 @@ static Val clip_factor(Graph *g, Val norm, double clip)
 Val optimizer_update(Graph *g, const Model *m, const Train *t)
 {
     const Optimizer *o = &t->optimizer;
-    bool adamw = !strcmp(o->kind, "adamw");
-    if (!adamw && strcmp(o->kind, "sgd"))
-        ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known; there are adamw and sgd",
-                  o->kind);
+    if (kind_of(o) == COUNT_OF(kinds))
+        ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
     Val norm = gradient_norm(g, m, t);
-    Update u = {.g = g, .o = o};
+    Update u = {.g = g};
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
-    u.rate = ir_host(g, o->lr);
+    Val rate = ir_host(g, o->lr), second = o->second ? ir_host(g, o->second->lr) : 0;
     if (t->average) {
         const HostExpr *one = host_const(g->arena, 1);
         u.old = ir_host(g, t->average);
         u.fresh = ir_host(g, host_op(g->arena, HO_SUB, one, t->average, NULL));
     }
-    if (adamw) {
-        u.unbias1 = unbias(g, constant_of(o, "beta1", 0.9));
-        u.unbias2 = unbias(g, constant_of(o, "beta2", 0.999));
+    const Optimizer *biased = o->second ? o->second : o;
+    if (!strcmp(biased->kind, "adamw")) {
+        u.unbias1 = unbias(g, constant_of(biased, "beta1", 0.9));
+        u.unbias2 = unbias(g, constant_of(biased, "beta2", 0.999));
     }
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
@@ -200,14 +299,16 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
             continue;
         g->name = p->path;
         g->span = p->declared;
-        Slot s = {.p = p, .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
+        Slot s = {.p = p, .o = optimizer_for(o, i), .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
         double scale = o->lr_scale ? o->lr_scale[i] : 1;
         s.w = ir_ext(g, EXT_PARAM, p->path, DT_REAL, &p->shape);
         s.grad = ir_ext(g, EXT_GRAD, p->path, DT_REAL, &p->shape);
         if (u.factor)
             s.grad = mul(g, s.grad, u.factor);
-        s.rate = scale == 1 ? u.rate : ir_scale(g, u.rate, scale);
-        (adamw ? update_adamw : update_sgd)(&u, &s);
+        s.rate = s.o == o ? rate : second;
+        if (scale != 1)
+            s.rate = ir_scale(g, s.rate, scale);
+        kinds[kind_of(s.o)].update(&u, &s);
     }
     return norm;
 }

@@ -12,8 +12,8 @@ bool param_is_trained(const Model *m, const Train *t, size_t i);
  * norm before clipping, a scalar. When that norm is a NaN or an infinity nothing changes. */
 Val optimizer_update(Graph *g, const Model *m, const Train *t);
 
-/* The optimizer states of one parameter, for memory counts: 0, 1 or 2 tensors of its shape. */
-int optimizer_states(const Optimizer *o);
+/* The optimizer states of Model.param[i], for memory counts: 0, 1 or 2 tensors of its shape. */
+int optimizer_states(const Optimizer *o, size_t i);
 /* The EXT_STATE tensor that holds the average of a trained parameter. */
 Name average_name(Ctx *ctx, const Param *p);
 

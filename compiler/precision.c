@@ -131,7 +131,7 @@ static Graph *round_products(const Graph *from, Arena *arena, int64_t B, int64_t
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    return how->bf16 ? round_products(simple, arena, how->B, how->T) : simple;
+    return how->bf16 && !g->exact ? round_products(simple, arena, how->B, how->T) : simple;
 }
 
 /* ---- what is kept in two bytes ---- */

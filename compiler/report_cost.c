@@ -89,7 +89,7 @@ static void add_memory(Lines *l, const ReportMemory *b)
         add(l, "bytes_gradients", "gradients", (double)b->gradients, IN_BYTES,
             "4 x stored, without frozen tensors");
         add(l, "bytes_optimizer", "optimizer", (double)b->optimizer, IN_BYTES,
-            "its state tensors: two moments per weight for adamw");
+            "its states: 2 per weight for adamw, 1 for lion, muon and sgd with momentum");
         if (b->average)
             add(l, "bytes_average", "average", (double)b->average, IN_BYTES,
                 "4 x stored, without frozen tensors: `average` of `train`");

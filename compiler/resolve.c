@@ -173,7 +173,7 @@ static bool override_hits(Printer *p, const Override *o, Name attr, Buf *conditi
 /* Whether the attribute is a learning rate, whose calls are schedules. */
 static bool is_rate(const Printer *p, Name attr)
 {
-    return p->training && p->depth == 2 && strcmp(attr, "lr") == 0 &&
+    return p->training && (p->depth == 2 || p->depth == 3) && strcmp(attr, "lr") == 0 &&
            strcmp(p->part[1].name, "optimizer") == 0;
 }
 

@@ -236,6 +236,7 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
 Graph *step_update(const Model *m, const Train *t, Arena *arena)
 {
     Graph *g = graph_new(m->graph->ctx, arena);
+    g->exact = true;
     Val norm = optimizer_update(g, m, t);
     ir_output(g, name_str(g->ctx, "grad_norm"), norm);
     return g;

@@ -263,7 +263,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
         *(m->param.v[i].buffer ? &n.buffers : &n.weights) += bytes;
         if (train && param_is_trained(m, train, i)) {
             n.gradients += bytes;
-            n.optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer);
+            n.optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
             n.average += train->average ? bytes : 0;
         }
     }

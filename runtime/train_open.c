@@ -135,10 +135,10 @@ static double value_of(Trainer *tr, const Running *r, int64_t step)
     ctx_raise(tr->ctx, ST_INPUT, NULL);
 }
 
-static Running rate_of(const Train *t)
+static Running rate_of(const Optimizer *o)
 {
-    return (Running){t->optimizer.lr, t->optimizer.lr_span, "learning rate",
-                     "a rate is a finite number from 0 on", INFINITY};
+    return (Running){o->lr, o->lr_span, "learning rate", "a rate is a finite number from 0 on",
+                     INFINITY};
 }
 
 static Running decay_of(const Train *t)
@@ -149,7 +149,12 @@ static Running decay_of(const Train *t)
 
 double train_rate(Trainer *tr, int64_t step)
 {
-    const Running rate = rate_of(tr->train), decay = decay_of(tr->train);
+    const Optimizer *o = &tr->train->optimizer;
+    const Running rate = rate_of(o), decay = decay_of(tr->train);
+    if (o->second) {
+        const Running second = rate_of(o->second);
+        value_of(tr, &second, step);
+    }
     if (decay.e)
         value_of(tr, &decay, step);
     return value_of(tr, &rate, step);
@@ -636,8 +641,11 @@ void train_open(Trainer *tr)
         compare_run(tr);
         tr->now = tr->from->progress;
     }
-    const Running rate = rate_of(tr->train), decay = decay_of(tr->train);
+    const Optimizer *o = &tr->train->optimizer;
+    const Running rate = rate_of(o), decay = decay_of(tr->train);
+    const Running second = rate_of(o->second ? o->second : o);
     refuse_values(tr, &rate);
+    refuse_values(tr, &second);
     refuse_values(tr, &decay);
     session_open_backend(&tr->session);
     say_start(tr);

@@ -18,14 +18,19 @@ static const char train[] = "train {\n  data = text_file(\"x.txt\", val = 5%%)\n
 static void write_file(char *out, size_t cap, const char *node, const char *item)
 {
     char rest[2000] = "", line[200];
-    bool sgd = !strcmp(node, "sgd");
-    const char *constants = sgd ? "momentum = 0" : "betas = [0.9, 0.95], eps = 1e-8";
-    const char *kind = sgd ? "sgd" : "adamw";
+    static const char *const kinds[][2] = {{"adamw", "betas = [0.9, 0.95], eps = 1e-8"},
+                                           {"sgd", "momentum = 0"},
+                                           {"lion", "betas = [0.9, 0.99]"},
+                                           {"muon", "momentum = 0, adamw { betas = [0, 0], eps = 1 }"}};
+    size_t k = COUNT_OF(kinds);
+    while (--k > 0 && strcmp(node, kinds[k][0]) != 0)
+        ;
+    const char *kind = kinds[k][0], *constants = kinds[k][1];
     bool every = !strcmp(node, "eval") || !strcmp(node, "checkpoint") || !strcmp(node, "log");
     snprintf(line, sizeof line, ", %s", item);
     if (!strcmp(node, "train"))
         snprintf(rest, sizeof rest, train, item, kind, constants, "", "");
-    else if (sgd || !strcmp(node, "adamw"))
+    else if (!strcmp(node, kind))
         snprintf(rest, sizeof rest, train, "", kind, constants, line, "");
     else if (!strcmp(node, "group")) {
         snprintf(line, sizeof line, "\n group matrix { %s }", item);
@@ -116,7 +121,7 @@ static void everything_is_documented(Test *t)
 int main(void)
 {
     Test t = {0};
-    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "group", "eval", "checkpoint", "log",
+    static const char *const nodes[] = {"model", "train", "adamw", "sgd", "lion", "muon", "group", "eval", "checkpoint", "log",
                                         "grow", "old", "new", "fill", "param", "check"};
     for (size_t i = 0; i < COUNT_OF(nodes); i++)
         unknown_is_told(&t, nodes[i]);

@@ -1,9 +1,12 @@
 /* optimizer.c - the update graph against the formulas written out in plain float64. */
 #include <math.h>
 
+#include "../../compiler/optimizer.h"
 #include "support.h"
 
-enum { N = 12, PARAMS = 4, STEPS = 7 };
+/* W is a matrix, X two tall ones, the last parameter is frozen. */
+enum { N = 24, PARAMS = 5, TRAINED = 4, STEPS = 7 };
+static const char *const names[PARAMS] = {"W", "b", "s", "X", "f"};
 
 typedef struct Plain { /* one parameter, as the papers write it */
     double w[N], m[N], v[N], average[N], lr_scale, decay;
@@ -16,7 +19,16 @@ typedef struct Setting {
     double beta1, beta2, eps, momentum, clip, lr;
     bool nesterov;
     double average; /* largest decay of the average of the weights, 0 = none */
+    double rms;     /* of muon, 0 = none */
+    int rounds;     /* of muon, 0 = the default */
 } Setting;
+
+static bool is_muon(const Setting *o)
+{
+    return !strcmp(o->kind, "muon");
+}
+
+enum { SECOND = 3 }; /* the rate of muon's adamw is so many times that of muon */
 
 /* min(largest, (step + 1) / (step + 10)), from step 0 */
 static double decay_at(const Setting *o, int step)
@@ -52,28 +64,108 @@ static void plain_sgd(const Setting *o, Plain *p, const double *grad, double lr)
     }
 }
 
-static Model *four_params(Ctx *ctx, Plain *plain)
+/* Chen et al. 2023, Algorithm 2. */
+static void plain_lion(const Setting *o, Plain *p, const double *g, double lr)
+{
+    for (int i = 0; i < p->n; i++) {
+        double c = o->beta1 * p->m[i] + (1 - o->beta1) * g[i];
+        double sign = c > 0 ? 1 : c < 0 ? -1 : 0;
+        p->w[i] -= lr * p->lr_scale * (sign + p->decay * p->w[i]);
+        p->m[i] = o->beta2 * p->m[i] + (1 - o->beta2) * g[i];
+    }
+}
+
+/* out [a, c] = x [a, b] y [b, c]; y is [c, b] when turned */
+static void plain_product(int a, int b, int c, const double *x, const double *y, bool turned,
+                          double *out)
+{
+    for (int i = 0; i < a; i++)
+        for (int j = 0; j < c; j++) {
+            out[i * c + j] = 0;
+            for (int k = 0; k < b; k++)
+                out[i * c + j] += x[i * b + k] * (turned ? y[j * b + k] : y[k * c + j]);
+        }
+}
+
+/* As Jordan's code has it: a tall matrix is turned first. x is [rows, columns]. */
+static void plain_newton_schulz(int rows, int columns, double *x, int rounds)
+{
+    double t[N], A[N], AA[N], B[N], BX[N], sum = 0;
+    bool tall = rows > columns;
+    int r = tall ? columns : rows, c = tall ? rows : columns;
+    for (int i = 0; i < r * c; i++)
+        sum += x[i] * x[i];
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            t[tall ? j * rows + i : i * columns + j] = x[i * columns + j] / (sqrt(sum) + 1e-7);
+    for (int round = 0; round < rounds; round++) {
+        plain_product(r, c, r, t, t, true, A);
+        plain_product(r, r, r, A, A, false, AA);
+        for (int i = 0; i < r * r; i++)
+            B[i] = -4.7750 * A[i] + 2.0315 * AA[i];
+        plain_product(r, r, c, B, t, false, BX);
+        for (int i = 0; i < r * c; i++)
+            t[i] = 3.4445 * t[i] + BX[i];
+    }
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            x[i * columns + j] = t[tall ? j * rows + i : i * columns + j];
+}
+
+/* A batch of matrices [in, out]; decay is decoupled. */
+static void plain_muon(const Setting *o, Plain *p, const double *g, int in, int out, double lr)
+{
+    double scale = o->rms > 0 ? o->rms * sqrt(in > out ? in : out)
+                   : out > in ? sqrt((double)out / in)
+                              : 1;
+    double step[N];
+    for (int i = 0; i < p->n; i++) {
+        p->m[i] = o->momentum * p->m[i] + g[i];
+        step[i] = o->momentum == 0 ? g[i] : o->nesterov ? g[i] + o->momentum * p->m[i] : p->m[i];
+    }
+    for (int i = 0; i < p->n; i += in * out)
+        plain_newton_schulz(in, out, step + i, o->rounds ? o->rounds : 5);
+    for (int i = 0; i < p->n; i++)
+        p->w[i] -= lr * p->lr_scale * (scale * step[i] + p->decay * p->w[i]);
+}
+
+/* One step of parameter i, t steps with this one. */
+static void plain_step(const Setting *o, Plain *p, int i, const double *g, int t, double lr)
+{
+    if (is_muon(o) && (i == 0 || i == 3))
+        plain_muon(o, p, g, i == 0 ? 3 : 4, i == 0 ? 4 : 3, lr);
+    else if (is_muon(o))
+        plain_adamw(o, p, g, t, SECOND * lr);
+    else if (!strcmp(o->kind, "adamw"))
+        plain_adamw(o, p, g, t, lr);
+    else if (!strcmp(o->kind, "lion"))
+        plain_lion(o, p, g, lr);
+    else
+        plain_sgd(o, p, g, lr);
+}
+
+static Model *all_params(Ctx *ctx, Plain *plain)
 {
     static const struct {
-        const char *path;
-        int rank, a, b;
-    } shapes[PARAMS] = {{"W", 2, 3, 4}, {"b", 1, 5, 0}, {"s", 0, 0, 0}, {"f", 1, 2, 0}};
+        int rank, a, b, c;
+    } shapes[PARAMS] = {{2, 3, 4, 1}, {1, 5, 1, 1}, {0, 1, 1, 1}, {3, 2, 4, 3}, {1, 2, 1, 1}};
     Arena *a = ctx->program;
     Model *m = NEW(a, Model);
     m->graph = graph_new(ctx, a);
     uint64_t state = 3;
     for (int i = 0; i < PARAMS; i++) {
-        Param p = {.path = name_str(ctx, shapes[i].path), .lr_scale = 1, .decay = NAN};
+        Param p = {.path = name_str(ctx, names[i]), .lr_scale = 1, .decay = NAN};
         p.shape.rank = (uint8_t)shapes[i].rank;
         p.shape.d[0] = DIM(shapes[i].a);
         p.shape.d[1] = DIM(shapes[i].b);
-        p.elements = i == 0 ? 12 : i == 1 ? 5 : i == 2 ? 1 : 2;
+        p.shape.d[2] = DIM(shapes[i].c);
+        p.elements = shapes[i].a * shapes[i].b * shapes[i].c;
         plain[i] = (Plain){.n = (int)p.elements,
                            .lr_scale = i == 1 ? 0.25 : 1,
                            .decay = i == 0   ? 0.1
                                     : i == 2 ? 0.03
                                              : 0,
-                           .frozen = i == 3};
+                           .frozen = i == TRAINED};
         for (int k = 0; k < plain[i].n; k++)
             plain[i].w[k] = plain[i].average[k] = noise(&state);
         p.value = ir_ext(m->graph, EXT_PARAM, p.path, DT_REAL, &p.shape);
@@ -91,6 +183,11 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
     t->optimizer.kind = name_str(ctx, o->kind);
     const HostExpr *step = host_op(a, HO_ADD, host_var(a, HV_STEP), host_const(a, 1), NULL);
     t->optimizer.lr = host_op(a, HO_DIV, host_const(a, o->lr), step, NULL);
+    Optimizer *second = NEW(a, Optimizer);
+    second->kind = name_str(ctx, "adamw");
+    second->lr = host_op(a, HO_MUL, t->optimizer.lr, host_const(a, SECOND), NULL);
+    t->optimizer.by_second = NEW_ARRAY(a, bool, PARAMS);
+    t->optimizer.second = is_muon(o) ? second : NULL;
     if (o->average) {
         const HostExpr *ten = host_const(a, 10), *most = host_const(a, o->average);
         const HostExpr *later = host_op(a, HO_ADD, host_var(a, HV_STEP), ten, NULL);
@@ -104,10 +201,14 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
                {"beta2", o->beta2},
                {"eps", o->eps},
                {"momentum", o->momentum},
-               {"nesterov", o->nesterov}};
+               {"nesterov", o->nesterov},
+               {"steps", o->rounds ? o->rounds : 5},
+               {"rms", o->rms}};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         OptimizerConstant c = {name_str(ctx, all[i].name), all[i].value};
-        vec_push(a, &t->optimizer.constant, c);
+        bool of_second = is_muon(o) && i < 3;
+        if (strcmp(all[i].name, "rms") || o->rms > 0)
+            vec_push(a, of_second ? &second->constant : &t->optimizer.constant, c);
     }
     t->optimizer.lr_scale = NEW_ARRAY(a, double, PARAMS);
     t->optimizer.decay = NEW_ARRAY(a, double, PARAMS);
@@ -116,6 +217,7 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
         t->optimizer.lr_scale[i] = plain[i].lr_scale;
         t->optimizer.decay[i] = plain[i].decay;
         t->optimizer.frozen[i] = plain[i].frozen;
+        t->optimizer.by_second[i] = i != 0 && i != 3;
     }
     return t;
 }
@@ -132,10 +234,10 @@ static RefBinding *bind(Ctx *ctx, const Graph *g, const Plain *plain)
         b[i] =
             (RefBinding){x->kind, x->name, tensor_new(ctx->program, DT_REAL, x->shape.rank, d)};
         for (int k = 0; x->kind == EXT_PARAM && k < PARAMS; k++)
-            if (!strcmp(x->name, k == 0 ? "W" : k == 1 ? "b" : k == 2 ? "s" : "f"))
+            if (!strcmp(x->name, names[k]))
                 memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
         for (int k = 0; x->kind == EXT_STATE && strstr(x->name, ":average") && k < PARAMS; k++)
-            if (x->name[0] == "Wbsf"[k])
+            if (x->name[0] == names[k][0])
                 memcpy(b[i].tensor->real, plain[k].w, sizeof(double) * (size_t)plain[k].n);
     }
     return b;
@@ -149,29 +251,46 @@ static Tensor *bound(const Graph *g, const RefBinding *b, ExtKind kind, const ch
     return NULL;
 }
 
-static const char *const names[PARAMS] = {"W", "b", "s", "f"};
-
 static double near(double a, double b)
 {
     double d = fabs(a - b) / (1e-12 + fabs(a) + fabs(b));
     return d <= 1 ? d : 1; /* NaN is far */
 }
 
+/* The states of the graph are those that memory is counted with. */
+static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *train,
+                   const char *what)
+{
+    static const char *const which[] = {"m", "v"};
+    for (size_t i = 0; i < TRAINED; i++) {
+        int there = 0;
+        for (size_t k = 0; k < COUNT_OF(which); k++) {
+            char name[12];
+            snprintf(name, sizeof name, "%s:%s", names[i], which[k]);
+            there += bound(g, b, EXT_STATE, name) != NULL;
+        }
+        int counted = optimizer_states(&train->optimizer, i);
+        CHECKF(t, there == counted, "%s: `%s` has %d states, not %d", what, names[i], there,
+               counted);
+    }
+}
+
 static void compare(Tally *t, const Setting *o, const char *what)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Model *m = four_params(ctx, plain);
+    Model *m = all_params(ctx, plain);
     Train *train = train_of(ctx, o, plain);
     Graph *g = graph_simplify(step_update(m, train, ctx->program), ctx->program);
     graph_verify(g);
     RefBinding *b = bind(ctx, g, plain);
     CHECKF(t, !bound(g, b, EXT_PARAM, "f") && !bound(g, b, EXT_GRAD, "f"), "%s: frozen", what);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:v") == (strcmp(o->kind, "adamw") != 0), "%s: v", what);
+    states(t, g, b, train, what);
     uint64_t state = 17;
     for (int step = 0; step < STEPS; step++) {
         double grad[PARAMS][N], sum = 0, worst = 0;
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < TRAINED; i++)
             for (int k = 0; k < plain[i].n; k++) {
                 grad[i][k] = noise(&state) * (step == 3 ? 0.01 : 1);
                 sum += grad[i][k] * grad[i][k];
@@ -186,13 +305,10 @@ static void compare(Tally *t, const Setting *o, const char *what)
             if (g->out.v[i].ext < 0)
                 CHECKF(t, near(result[i]->real[0], norm) < 1e-12, "%s: norm %g, not %g", what,
                        result[i]->real[0], norm);
-        for (int i = 0; i < 3; i++) {
+        for (int i = 0; i < TRAINED; i++) {
             for (int k = 0; k < plain[i].n; k++)
                 grad[i][k] *= factor;
-            if (strcmp(o->kind, "adamw"))
-                plain_sgd(o, &plain[i], grad[i], lr);
-            else
-                plain_adamw(o, &plain[i], grad[i], step + 1, lr);
+            plain_step(o, &plain[i], i, grad[i], step + 1, lr);
             char name[12];
             snprintf(name, sizeof name, "%s:average", names[i]);
             const Tensor *average = bound(g, b, EXT_STATE, name);
@@ -217,8 +333,8 @@ static void not_finite(Tally *t, const char *kind, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false, 0.5};
-    Model *m = four_params(ctx, plain);
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false, 0.5, 0, 0};
+    Model *m = all_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
     RefBinding *b = bind(ctx, g, plain);
@@ -230,7 +346,7 @@ static void not_finite(Tally *t, const char *kind, double poison)
     RefRun run = {.B = 1, .T = 1, .host_vars = vars, .bind = b, .n_bind = g->ext.n};
     Tensor *result[64];
     ref_evaluate(g, ctx->program, &run, result);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < TRAINED; i++)
         CHECKF(t,
                !memcmp(bound(g, b, EXT_PARAM, names[i])->real, plain[i].w,
                        sizeof(double) * (size_t)plain[i].n),
@@ -288,14 +404,25 @@ static void initial_values(Tally *t)
 int main(void)
 {
     Tally t = {0};
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0}, "adamw");
-    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0}, "adamw, clipped");
-    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0}, "adamw without memory");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0}, "sgd");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0}, "sgd, momentum");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0}, "sgd, nesterov");
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3}, "averaged");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999}, "sgd, averaged");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0}, "adamw");
+    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0}, "adamw, clipped");
+    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0}, "adamw without memory");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0}, "sgd");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0}, "sgd, momentum");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0}, "sgd, nesterov");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0}, "averaged");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0}, "sgd, averaged");
+    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0}, "lion");
+    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0},
+            "lion, clipped, averaged");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0}, "muon");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3},
+            "muon by rms, clipped, averaged");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1},
+            "muon without momentum");
+    not_finite(&t, "lion", NAN);
+    not_finite(&t, "muon", NAN);
+    not_finite(&t, "muon", INFINITY);
     not_finite(&t, "adamw", NAN);
     not_finite(&t, "adamw", INFINITY);
     not_finite(&t, "sgd", -INFINITY);

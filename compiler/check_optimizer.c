@@ -1,0 +1,356 @@
+/* check_optimizer.c - the `optimizer` node of `train`: its kind, its constants, its groups.
+ *
+ * In:  the node and a checked model.   Out: an Optimizer with a rate, a decay and a rule for every weight.
+ * The one idea: a group chooses weights by their group or by path, and rules apply in order; what a kind of
+ * optimizer wants beside that is one function that reads its constants.
+ */
+#include "check_train.h"
+
+#include <math.h>
+
+static bool glob(const char *p, const char *s)
+{
+    for (; *p; p++, s++) {
+        if (*p == '*') {
+            for (;; s++) {
+                if (glob(p + 1, s))
+                    return true;
+                if (!*s)
+                    return false;
+            }
+        }
+        if (*p != *s)
+            return false;
+    }
+    return !*s;
+}
+
+/* Whether some file puts weights into a group of that name: `group = NAME` or `group : name = NAME`. */
+static bool names_group(const Ast *e, Name label)
+{
+    bool here = (e->kind == AST_SET && !strcmp(e->kid[0]->name, "group")) ||
+                ((e->kind == AST_NAMED || e->kind == AST_PAR) && !strcmp(e->name, "group"));
+    const Ast *value = here && e->n ? e->kid[e->n - 1] : NULL;
+    if (value && (value->kind == AST_ID || value->kind == AST_STR) && value->name == label)
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && names_group(e->kid[i], label))
+            return true;
+    return false;
+}
+
+static bool group_known(Eval *ev, Name label)
+{
+    if (!strcmp(label, "matrix") || !strcmp(label, "vector"))
+        return true;
+    for (size_t i = 0; i < ev->files.n; i++)
+        if (ev->files.v[i]->ast && names_group(ev->files.v[i]->ast, label))
+            return true;
+    return false;
+}
+
+/* `update = adamw` in a group: which of two optimizers its weights have; NULL: as it was. */
+static Name update_of(Attrs *a, const Optimizer *o)
+{
+    const TrainAttr *t = attrs_get(a, "update");
+    if (!t)
+        return NULL;
+    Name word = t->expr->kind == AST_ID ? t->expr->name : "";
+    if (!strcmp(word, o->kind) || (o->by_second && !strcmp(word, "adamw")))
+        return word;
+    Diag *d = err(a->ev, "E0205", t->expr->span, "", o->by_second ? "`update` must be `%s` or `adamw`" : "`update` can only be `%s` here",
+                  o->kind);
+    if (!o->by_second)
+        diag_note(a->ev->ctx, d, "two optimizers in one run: `optimizer muon { ..., adamw { ... } }`");
+    return NULL;
+}
+
+/* False when the rule asks an optimizer of matrices for something else, which is said. */
+static bool choose_update(Eval *ev, Optimizer *o, const Param *p, size_t i, Name update, Span at)
+{
+    if (!update || !o->by_second)
+        return true;
+    o->by_second[i] = update != o->kind;
+    if (o->by_second[i] || p->shape.rank >= 2)
+        return true;
+    Buf shape = buf_new(ev->arena);
+    shape_print(&shape, &p->shape);
+    err(ev, "E0206", at, "", "`%s` updates matrices, and `%s` is %s", o->kind, p->path, shape.s);
+    return false;
+}
+
+static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
+{
+    if (!it->kid[1]) {
+        err(ev, "E0110", it->span, "", "`group` needs a name or a path in quotes");
+        return;
+    }
+    Name label = it->kid[1]->name;
+    bool by_path = strpbrk(label, ".*[") != NULL;
+    Attrs a;
+    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.group.%s", label), "group", it->kid[0]->span);
+    double decay = attr_number(&a, "weight_decay"), scale = attr_number(&a, "lr_scale");
+    bool freezes, frozen = attr_bool(&a, "frozen", &freezes);
+    Name update = update_of(&a, o);
+    attrs_close(&a);
+    size_t hits = 0;
+    bool fits = true;
+    VEC(Name) groups = {0};
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        vec_push(ev->arena, &groups, p->group);
+        if (by_path ? !glob(label, p->path) : p->group != label)
+            continue;
+        hits++;
+        if (!isnan(decay))
+            o->decay[i] = decay;
+        o->lr_scale[i] *= scale;
+        if (freezes)
+            o->frozen[i] = frozen;
+        fits = fits && choose_update(ev, o, p, i, update, it->kid[1]->span);
+    }
+    Name near = hits ? NULL : nearest_name(label, groups.v, groups.n);
+    if (!hits && (by_path || !group_known(ev, label))) {
+        Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
+        if (by_path && m->param.n)
+            diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
+        if (near)
+            diag_fix(ev->ctx, d, it->kid[1]->span, near, FIX_MAYBE, "did you mean `%s`?", near);
+    }
+}
+
+static void missing_decay(Eval *ev, const Model *m, const Optimizer *o, Span at)
+{
+    VEC(Name) done = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < m->param.n; i++) {
+        bool seen = m->param.v[i].buffer;
+        for (size_t k = 0; k < done.n; k++)
+            seen |= done.v[k] == m->param.v[i].group;
+        if (seen)
+            continue;
+        vec_push(ev->arena, &done, m->param.v[i].group);
+        buf_printf(&all, "%s%s", all.n ? ", " : "", m->param.v[i].group);
+    }
+    for (size_t k = 0; k < done.n; k++) {
+        int64_t weights = 0, tensors = 0;
+        for (size_t i = 0; i < m->param.n; i++) {
+            const Param *p = &m->param.v[i];
+            if (p->buffer || p->group != done.v[k] || !isnan(o->decay[i]))
+                continue;
+            weights += p->elements;
+            tensors++;
+        }
+        if (!tensors)
+            continue;
+        Buf n = buf_new(ev->arena);
+        buf_count(&n, weights);
+        Diag *d = err(ev, "E0602", at, "", "no weight decay given for group `%s`", done.v[k]);
+        if (d->labels.n)
+            d->labels.v[0].text = arena_printf(ev->arena, "groups in this model: %s", all.s);
+        diag_note(ev->ctx, d, "group `%s` holds %s weights in %lld tensors", done.v[k], n.s, (long long)tensors);
+        diag_help(ev->ctx, d, "give it a value: `group %s { weight_decay = 0 }`", done.v[k]);
+        diag_help(ev->ctx, d, "or give one value for every group: `weight_decay = 0.1`");
+    }
+}
+
+/* ---- kinds ---- */
+
+static void add_constant(Eval *ev, Optimizer *o, const char *name, double x)
+{
+    vec_push(ev->arena, &o->constant, (OptimizerConstant){name_str(ev->ctx, name), x});
+}
+
+/* The `n` numbers of a list; false when it is something else, which is said. */
+static bool list_of(Attrs *a, const TrainAttr *t, size_t n, double *out)
+{
+    static const char *const count[] = {"no", "one", "two", "three"};
+    Value v = attr_value(a, t);
+    bool good = v.kind == V_LIST && v.list->n == n;
+    for (size_t i = 0; good && i < n; i++)
+        good = v.list->v[i].kind == V_NUM;
+    if (!good && v.kind != V_POISON)
+        err(a->ev, "E0206", t->expr->span, "", "`%s` is a list of %s numbers", t->name, count[n]);
+    for (size_t i = 0; good && i < n; i++)
+        out[i] = v.list->v[i].num;
+    return good;
+}
+
+static void read_betas(Attrs *a, Optimizer *o)
+{
+    const TrainAttr *betas = attrs_need(a, "betas");
+    double b[2];
+    if (!betas || !list_of(a, betas, 2, b))
+        return;
+    for (size_t i = 0; i < 2; i++)
+        if (b[i] < 0 || b[i] >= 1)
+            err(a->ev, "E0208", betas->expr->span, "", "`betas` must be in [0, 1)");
+    add_constant(a->ev, o, "beta1", b[0]);
+    add_constant(a->ev, o, "beta2", b[1]);
+}
+
+static void read_momentum(Attrs *a, Optimizer *o)
+{
+    size_t errors = diag_errors(a->ev->ctx);
+    const TrainAttr *m = attrs_need(a, "momentum");
+    double x = m ? attr_number(a, "momentum") : 0;
+    if (m && x >= 1 && diag_errors(a->ev->ctx) == errors)
+        err(a->ev, "E0208", m->expr->span, "", "`momentum` must be in [0, 1)");
+    add_constant(a->ev, o, "momentum", x);
+    add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
+}
+
+static void adamw_constants(Attrs *a, Optimizer *o)
+{
+    read_betas(a, o);
+    if (attrs_need(a, "eps"))
+        add_constant(a->ev, o, "eps", attr_number(a, "eps"));
+}
+
+static void muon_constants(Attrs *a, Optimizer *o)
+{
+    enum { MOST_ROUNDS = 50 };
+    const TrainAttr *steps = attrs_get(a, "steps"), *c = attrs_get(a, "coefficients");
+    double k[3] = {MUON_A, MUON_B, MUON_C};
+    read_momentum(a, o);
+    int64_t rounds = attr_count(a, "steps");
+    if (rounds > MOST_ROUNDS)
+        err(a->ev, "E0208", steps->expr->span, "", "`steps` must be at most %d", MOST_ROUNDS);
+    if (c)
+        list_of(a, c, 3, k);
+    add_constant(a->ev, o, "steps", (double)rounds);
+    add_constant(a->ev, o, "a", k[0]);
+    add_constant(a->ev, o, "b", k[1]);
+    add_constant(a->ev, o, "c", k[2]);
+    if (attrs_get(a, "rms"))
+        add_constant(a->ev, o, "rms", attr_number(a, "rms"));
+}
+
+static const struct {
+    const char *name;
+    void (*constants)(Attrs *a, Optimizer *o);
+    bool matrices; /* made for matrices alone: the rest has a second optimizer */
+} kinds[] = {{"adamw", adamw_constants, false},
+             {"sgd", read_momentum, false},
+             {"lion", read_betas, false},
+             {"muon", muon_constants, true}};
+
+/* COUNT_OF(kinds) when there is none of that name. */
+static size_t kind_of(const char *name)
+{
+    size_t k = 0;
+    while (k < COUNT_OF(kinds) && strcmp(kinds[k].name, name) != 0)
+        k++;
+    return k;
+}
+
+static void read_rate(Attrs *a, File *f, const TrainAttr *lr, const Train *t, Optimizer *o)
+{
+    if (!lr)
+        return;
+    o->lr = schedule_of(a, f, lr, t);
+    o->lr_span = lr->expr->span;
+}
+
+/* `adamw { ... }` in an optimizer of matrices: what updates the rest. */
+static void second_optimizer(Eval *ev, File *f, const Ast *it, const Model *m, const Train *t, Optimizer *o)
+{
+    Optimizer *second = NEW(ev->arena, Optimizer);
+    *second = (Optimizer){.kind = it->kid[0]->name, .lr = o->lr, .lr_span = o->lr_span, .span = it->kid[0]->span};
+    if (o->second)
+        err(ev, "E0112", second->span, "", "a second `%s`", second->kind);
+    Attrs a;
+    attrs_open(&a, ev, f, it->kid[2], name_printf(ev->ctx, "train.optimizer.%s", second->kind), second->kind,
+               second->span);
+    read_rate(&a, f, attrs_get(&a, "lr"), t, second);
+    double decay = attr_number(&a, "weight_decay");
+    for (size_t i = 0; !isnan(decay) && i < m->param.n; i++)
+        if (o->by_second[i] && isnan(m->param.v[i].decay))
+            o->decay[i] = decay;
+    adamw_constants(&a, second);
+    attrs_close(&a);
+    o->second = second;
+}
+
+/* Matrices of the group `matrix` are updated as the optimizer's name says, the rest by the second one. */
+static void choose_second(Eval *ev, File *f, const Ast *items, const Model *m, const Train *t, Optimizer *o)
+{
+    o->by_second = NEW_ARRAY(ev->arena, bool, m->param.n + 1);
+    for (size_t i = 0; i < m->param.n; i++)
+        o->by_second[i] = m->param.v[i].shape.rank < 2 || strcmp(m->param.v[i].group, "matrix") != 0;
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_NODE && !strcmp(items->kid[i]->kid[0]->name, "adamw"))
+            second_optimizer(ev, f, items->kid[i], m, t, o);
+}
+
+static void missing_second(Eval *ev, const Model *m, const Optimizer *o)
+{
+    for (size_t i = 0; !o->second && i < m->param.n; i++) {
+        if (!o->by_second[i] || o->frozen[i])
+            continue;
+        const Param *p = &m->param.v[i];
+        Buf shape = buf_new(ev->arena);
+        shape_print(&shape, &p->shape);
+        Diag *d = err(ev, "E0104", o->span, "missing `adamw`", "`%s` needs an `adamw` node for what it does not update", o->kind);
+        diag_note(ev->ctx, d, "it updates matrices of the group `matrix`; `%s`, %s, is of group `%s`", p->path, shape.s,
+                  p->group);
+        diag_help(ev->ctx, d, "for example `adamw { lr = 3e-4, betas = [0.9, 0.95], eps = 1e-8 }`");
+        return;
+    }
+}
+
+static bool kind_is_known(Eval *ev, const Ast *it, const Optimizer *o)
+{
+    const char *names[COUNT_OF(kinds)];
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        names[k] = kinds[k].name;
+    if (kind_of(o->kind) < COUNT_OF(kinds))
+        return true;
+    Diag *d = it->kid[1] ? err(ev, "E0102", o->span, "", "no optimizer `%s`", o->kind)
+                         : err(ev, "E0110", o->span, "", "`optimizer` needs a kind");
+    Buf all = buf_new(ev->arena);
+    for (size_t k = 0; k < COUNT_OF(kinds); k++)
+        buf_printf(&all, "%s%s", !k ? "" : k + 1 < COUNT_OF(kinds) ? ", " : " and ", names[k]);
+    diag_note(ev->ctx, d, "optimizers are %s", all.s);
+    suggest(ev, d, o->kind, names, COUNT_OF(kinds), it->kid[1] ? it->kid[1]->span : o->span);
+    return false;
+}
+
+void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t)
+{
+    Optimizer *o = &t->optimizer;
+    const Ast *items = it->kid[2];
+    o->span = it->kid[1] ? span_join(it->kid[0]->span, it->kid[1]->span) : it->kid[0]->span;
+    o->kind = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "");
+    if (!kind_is_known(ev, it, o))
+        return;
+    size_t n = m->param.n, kind = kind_of(o->kind), errors = diag_errors(ev->ctx);
+    o->lr_scale = NEW_ARRAY(ev->arena, double, n + 1);
+    o->decay = NEW_ARRAY(ev->arena, double, n + 1);
+    o->frozen = NEW_ARRAY(ev->arena, bool, n + 1);
+    Attrs a;
+    attrs_open(&a, ev, f, items, name_str(ev->ctx, "train.optimizer"), o->kind, o->span);
+    read_rate(&a, f, attrs_need(&a, "lr"), t, o);
+    double decay = attr_number(&a, "weight_decay");
+    for (size_t i = 0; i < n; i++) {
+        o->lr_scale[i] = m->param.v[i].lr_scale;
+        o->decay[i] = isnan(m->param.v[i].decay) ? decay : m->param.v[i].decay;
+        o->frozen[i] = m->param.v[i].frozen || m->param.v[i].buffer;
+    }
+    kinds[kind].constants(&a, o);
+    attrs_close(&a);
+    if (kinds[kind].matrices)
+        choose_second(ev, f, items, m, t, o);
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *k = items->kid[i];
+        Name node = k->kind == AST_NODE ? k->kid[0]->name : "";
+        if (!strcmp(node, "group"))
+            group_rule(ev, f, k, m, o);
+        else if (k->kind != AST_SET && k->kind != AST_OFF && !(o->by_second && !strcmp(node, "adamw")))
+            err(ev, "E0110", k->span, "", o->by_second ? "`%s` holds attributes, `group` nodes and one `adamw`"
+                                                       : "`optimizer` holds attributes and `group` nodes", o->kind);
+    }
+    missing_decay(ev, m, o, o->span);
+    if (o->by_second && diag_errors(ev->ctx) == errors)
+        missing_second(ev, m, o);
+}

@@ -1,0 +1,102 @@
+# optimizers.sh - lion and muon train a model with experts; a resumed run is the same run; the count of states is what a
+# checkpoint holds; kernels compute what the reference evaluator does.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+i=0
+while [ $i -lt 400 ]; do
+    echo "line $i says that $((i * i)) is the square of $i"
+    i=$((i + 1))
+done > text.txt
+
+model() { # kind, its settings
+    cat > "$1.vwn" <<EOF
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+model $1 {
+  context    = 16
+  width      = 16
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  connection = residual()
+  pre_norm   = rms_norm(eps = 1e-6)
+
+  embed tokens { vocab = 256, width = 16 }
+  for layer in 1..2 {
+    attention { heads = 2, position = none }
+    moe       { experts = 4, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }
+  }
+  head lm { norm = rms_norm(eps = 1e-6) }
+}
+
+train {
+  data      = text_file("text.txt", val = 5%)
+  tokenizer = bytes()
+  batch     = 4 seqs
+  length    = 6 steps
+  seed      = 1
+  precision = fp32
+  clip      = 1.0
+  average   = ema(decay = 0.9)
+  optimizer $1 $2
+  log        { every = 1 steps }
+  checkpoint { every = 3 steps }
+}
+EOF
+}
+
+model lion '{ 
+    lr = linear(peak = 1e-3, floor = 0), betas = [0.9, 0.99], weight_decay = 0.1
+    group "layer[2].*" { lr_scale = 0.5 }
+  }'
+model muon '{
+    lr = linear(peak = 0.02, floor = 0), momentum = 0.95, weight_decay = 0.1
+    adamw { lr = 1e-3, betas = [0.9, 0.95], eps = 1e-8 }
+    group "head.*" { update = adamw }
+    group "layer[2].*" { lr_scale = 0.5, weight_decay = 0 }
+  }'
+
+losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1"; }
+
+for kind in lion muon; do
+    expect 0 "$VWN" train $kind.vwn --run $kind --json
+    losses out > losses
+    expect 0 "$VWN" train $kind.vwn --run $kind-two --until '3 steps' --json
+    expect 0 "$VWN" train $kind.vwn --run $kind-two --resume --json
+    a=runs/$kind/ckpt/step_00000006.safetensors
+    cmp -s $a runs/$kind-two/ckpt/step_00000006.safetensors || fail "$kind: a resumed run is another run"
+
+    # eight bytes of length, then the header: "PATH:m":{"dtype":"F32","shape":[..],"data_offsets":[from,to]}
+    expect 0 "$VWN" cost $kind.vwn --json
+    json out
+    counted=$(sed -n 's/.*"bytes_optimizer":\([0-9]*\).*/\1/p' out)
+    stored=$(head -c 100000 $a | tr -d '\000' | tr '{' '\n' | tr '}' '\n' |
+        awk '/:[mv]":$/ { state = 1; next }
+             state && match($0, /data_offsets":\[[0-9]+,[0-9]+/) {
+                 split(substr($0, RSTART + 15, RLENGTH - 15), at, ",")
+                 sum += at[2] - at[1]
+             }
+             { state = 0 }
+             END { print sum + 0 }')
+    [ "$counted" = "$stored" ] || fail "$kind: $counted bytes of states counted, $stored stored"
+
+    expect 0 "$VWN" train $kind.vwn --run $kind-slow --device reference --json
+    losses out | paste losses - > both
+    awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 2e-4 * $2) bad = 1; n++ }
+         END { exit !(n == 6 && !bad) }' both || fail "$kind: kernels and reference differ: $(cat both)"
+done
+
+# A rate of the second optimizer is asked for in every step, too
+expect 0 "$VWN" check muon.vwn --set 'train.optimizer.adamw.lr=cosine(peak = 1e-3, floor = 0)'
+expect 1 "$VWN" train muon.vwn --run bad --set 'train.optimizer.adamw.lr=2 - step'
+has err 'step 4: the learning rate'
+expect 0 "$VWN" resolve muon.vwn --set 'train.optimizer.adamw.lr=cosine(peak = 1e-3, floor = 0)'
+has out 'lr    = cosine(peak = 1e-3, floor = 0, warmup = 0'
+
+# The update of a mixed run stays in float32
+expect 0 "$VWN" ir muon.vwn --stage plan --program update --set 'train.precision=mixed(compute = bf16, master = fp32)'
+has out matmul
+lacks out bf16
+finish
