@@ -163,6 +163,31 @@ static void label_origin(Eval *ev, const Site *s, Diag *d, const Ast *e)
             label_origin(ev, s, d, e->kid[i]);
 }
 
+static bool asks_divisibility(const Ast *e)
+{
+    if (e->kind == AST_OP && !strcmp(e->name, "mod"))
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && asks_divisibility(e->kid[i]))
+            return true;
+    return false;
+}
+
+/* A label at the argument `round` of the width solver that the layer's width comes from, when the check asks for
+ * a width that something divides. */
+static void label_rounding(Eval *ev, const Site *s, Diag *d, const Ast *condition)
+{
+    Attribute *width = scope_find(s->scope, name_str(ev->ctx, "width"), NULL);
+    if (!width || !asks_divisibility(condition))
+        return;
+    const Ast *made = follow(ev, width->expr, width->env, s->scope, 0).ast;
+    for (uint32_t i = 0; made->kind == AST_CALL && i < made->kid[1]->n; i++) {
+        const Ast *arg = made->kid[1]->kid[i];
+        if (arg->kind == AST_NAMED && !strcmp(arg->name, "round"))
+            diag_label(ev->ctx, d, arg->span, "widths are rounded to multiples of this");
+    }
+}
+
 /* ---- the check ---- */
 
 static void attributes_known(Eval *ev, const Ast *items)
@@ -193,6 +218,7 @@ static void fails(Eval *ev, const Site *s, const Ast *it)
     if (also && s->configured.file && !in_library(ev, s->configured))
         diag_label(ev->ctx, d, s->configured, "%s", also);
     label_origin(ev, s, d, it->kid[0]);
+    label_rounding(ev, s, d, it->kid[0]);
     for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
         const Ast *a = it->kid[2]->kid[i];
         bool note = a->kind == AST_SET && !strcmp(a->kid[0]->name, "note");

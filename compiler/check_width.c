@@ -62,10 +62,11 @@ static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
     Diag *d = err(a->ev, "E0401", at, "", "no width schedule satisfies these constraints");
     if (d->labels.n)
         d->labels.v[0].text = arena_copy(a->ev->arena, w->why, strlen(w->why));
-    if (p->match != MATCH_NONE && a->ast[4]) {
+    bool budget = !strcmp(w->what, "bottleneck") || !strcmp(w->what, "first");
+    if (budget && p->match != MATCH_NONE && a->ast[4]) {
         diag_label(a->ev->ctx, d, a->span[4], "the parameter budget fixes the mean square width at %.6g", p->base);
         diag_help(a->ev->ctx, d, "for an x shape choose a bottleneck below 1.0d");
-        diag_help(a->ev->ctx, d, "for a diamond drop `match` and give `first` and `bottleneck`");
+        diag_help(a->ev->ctx, d, "for a diamond give the most that layer 1 may have, `first = 1.0d`");
     }
     return v_poison();
 }
@@ -86,7 +87,10 @@ static Value p_widths(PrimArgs *a)
         return v_poison();
     if (p.match == MATCH_NONE && a->v[6].kind == V_NONE)
         return prim_fail(a, "E0104", 2, "give `match` (a parameter budget) or `first` (the width of layer 1)");
-    p.round_early = a->v[7].kind == V_WORD && !strcmp(a->v[7].word, "early");
+    Name order = a->v[7].kind == V_WORD ? a->v[7].word : "";
+    p.round_early = !strcmp(order, "early");
+    if (!p.round_early && strcmp(order, "late"))
+        return prim_fail(a, "E0205", 7, "`order` must be `late` or `early`");
     WidthAnswer w = solve_widths(a->ev->arena, &p);
     if (w.why)
         return unsolved(a, &w, &p);

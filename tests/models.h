@@ -19,6 +19,7 @@ static const char model_text[] =
     "import \"std/growable\"\n"
     "let D    = 12\n"
     "let wide = D\n"
+    "let widths = [D, D]\n"
     "let conn = residual()\n"
     "let map  = linear()\n"
     "let norm = rms_norm(eps = 1e-6)\n"
@@ -49,7 +50,8 @@ static const char model_text[] =
     "  context = 8, width = D, mask = causal, connection = conn, pre_norm = norm\n"
     "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
     "  embed tokens { vocab = 17, width = wide }\n"
-    "  for layer in 1..2 {\n"
+    "  for layer in 1..size(widths) {\n"
+    "    width = widths[layer]\n"
     "    attention { heads = 2, q_proj = map, position = rope(base = 100) }\n"
     "    sub\n"
     "  }\n"
@@ -80,7 +82,14 @@ static const Variant variants[] = {
     {"ghc (1,4)", {"conn=ghc(m = 1, n = 4, dynamic = true, reduce = linear(out = D))", "wide=48", NULL}},
     {"mhc 3", {"conn=mhc(n = 3)", NULL}},
     {"nexus", {"map=nexus_rank(M = 13, A = 14)", NULL}},
+    {"nexus, released", {"map=nexus_rank(M = 13, A = 14, pre_norm = l2)",
+                         "sub=nexus_rank(M = 13, A = 10, out = D, pre_norm = l2)", NULL}},
     {"pattention", {"map=pattention(slots = 7)", NULL}},
+    {"pattention, others", {"map=pattention(slots = 7, normalise = gelu_l2)",
+                            "sub=pattention(slots = 5, normalise = softmax)", NULL}},
+    {"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
+    {"carried, missing", {"widths=[16, 8]", "conn=carried(widths = widths, head = D, expand = missing, final = after_slice)",
+                          NULL}},
     {"moe", {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
              "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}},
 };
