@@ -24,28 +24,6 @@ static const char model_text[] =
     "let map  = linear()\n"
     "let norm = rms_norm(eps = 1e-6)\n"
     "let sub  = ffn(hidden = 10, activation = silu, gated = true)\n"
-    "block mhc(n: int, iterations: int = 4, gate: float = 0.01) {\n"
-    "  block open()(x: [.., D]) -> [.., n, D] { return repeat(x, n) }\n"
-    "  block step(k: int)(H: [.., n, D], f: block) -> [.., n, D] {\n"
-    "    param read  : [n, 1] = fill(logit(1 / n)) { group = static }\n"
-    "    param write : [1, n] = zeros { group = static }\n"
-    "    param carry : [n, n] = [[if i == j then 0 else -8 for j in 1..n] for i in 1..n] { group = static }\n"
-    "    param W     : [n * D, 2 * n + n * n] = zeros\n"
-    "    param s     : [] = fill(gate) { group = static }\n"
-    "    let rms   = rms_norm(eps = 1e-6)\n"
-    "    let parts = split(rms(reshape(H, [.., n * D])) @ W, [n, n, n * n])\n"
-    "    r = sigmoid(read + s * reshape(parts[1], [.., n, 1]))\n"
-    "    w = 2 * sigmoid(write + s * reshape(parts[2], [.., 1, n]))\n"
-    "    P = exp(carry + s * reshape(parts[3], [.., n, n]))\n"
-    "    for i in 1..iterations {\n"
-    "      P = P / sum(P, over = -1, keep = true)\n"
-    "      P = P / sum(P, over = -2, keep = true)\n"
-    "    }\n"
-    "    h = reshape(r.T @ H, [.., D])\n"
-    "    return w.T @ reshape(f(h), [.., 1, D]) + P.T @ H\n"
-    "  }\n"
-    "  block close()(H: [.., n, D]) -> [.., D] { return mean(H, over = -2) }\n"
-    "}\n"
     "model small {\n"
     "  context = 8, width = D, mask = causal, connection = conn, pre_norm = norm\n"
     "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
@@ -80,7 +58,7 @@ static const Variant variants[] = {
     {"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}},
     {"ghc (4,8)", {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = group_reduce(size = D, out = D))", "wide=24", NULL}},
     {"ghc (1,4)", {"conn=ghc(m = 1, n = 4, dynamic = true, reduce = linear(out = D))", "wide=48", NULL}},
-    {"mhc 3", {"conn=mhc(n = 3)", NULL}},
+    {"mhc 3", {"conn=mhc(n = 3, iterations = 4)", NULL}},
     {"nexus", {"map=nexus_rank(M = 13, A = 14)", NULL}},
     {"nexus, released", {"map=nexus_rank(M = 13, A = 14, pre_norm = l2)",
                          "sub=nexus_rank(M = 13, A = 10, out = D, pre_norm = l2)", NULL}},

@@ -21,7 +21,7 @@ static const struct Want {
     {"11_residual_to_hyper.vwn", 0, 0, 0, 0},
     {"12_sweep.vwn", 0, 0, 0, 0},
     {"13_vit_hyper.vwn", 304523720, 304523720, 2048, 0},
-    {"14_own_connection.vwn", 79709104, 79709104, 2048, 60834736},
+    {"14_own_connection.vwn", 78922256, 78922256, 1024, 60047888},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 
