@@ -75,7 +75,7 @@ const Verb verb_doctor = {
     .name = "doctor",
     .operands = "",
     .summary =
-        "Shows what this machine offers: compiler, matrix products, threads, memory, cache",
+        "Shows what this machine offers: compiler, matrix products, threads, memory, cache, CUDA",
     .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
     .takes = TAKES_JSON | TAKES_THREADS,
     .run = run_doctor};

@@ -11,6 +11,7 @@
 
 #include "../compiler/report.h"
 #include "../compiler/resolve.h"
+#include "cuda_open.h"
 #include "run_dir.h"
 #include "session.h"
 
@@ -607,6 +608,7 @@ static Status doctor_body(void *user)
     Buf lines = buf_new(ctx->scratch), json = buf_new(ctx->scratch);
     buf_printf(&lines, "vwn: %s (%s)\n", vwn_version(), vwn_build_id());
     backend_cpu_describe(ctx, &cpu, &lines);
+    cuda_describe(ctx, &lines);
     buf_printf(&lines, "library: %zu files\n", std_count());
     if (c->json)
         json_of_lines(&json, lines.s);

@@ -57,7 +57,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
 /* Why the kernel cache of a CPU backend is not used, or NULL; "": none was wanted. */
 const char *cpu_cache_trouble(const Backend *b);
 
-/* What `vwn doctor` shows, one "key: value" line each. Libraries that it finds stay mapped. */
+/* What `vwn doctor` shows of the CPU, one "key: value" line each. Libraries that it finds stay mapped. */
 void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out);
 
 #endif

@@ -284,7 +284,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     }
     cpu->base.bf16 =
         bf16_open(&cpu->blas, ctx, cpu->base.threads, cpu->base.no_bf16);
-    cache_open(&cpu->cache, how->cache_dir);
+    cache_open(&cpu->cache, CACHE_SHARED_OBJECTS, how->cache_dir);
     *out = &cpu->base;
     return ST_OK;
 }

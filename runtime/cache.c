@@ -16,8 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CACHE_FORMAT "vwn-cpu-1"
-#define TEMPORARY    ".tmp-"
+#define TEMPORARY ".tmp-"
+
+static const struct {
+    const char *format, *ending;
+} kinds[] = {[CACHE_SHARED_OBJECTS] = {"vwn-cpu-1", ".so"},
+             [CACHE_CUBINS] = {"vwn-cuda-1", ".cubin"}};
 
 /* ---- the folder ---- */
 
@@ -82,9 +86,9 @@ static bool folder_is_private(Cache *c)
     return true;
 }
 
-void cache_open(Cache *c, const char *asked)
+void cache_open(Cache *c, CacheKind kind, const char *asked)
 {
-    *c = (Cache){.fd = -1, .limit = (uint64_t)512 << 20};
+    *c = (Cache){.kind = kind, .fd = -1, .limit = (uint64_t)512 << 20};
     if (asked && !*asked)
         return;
     if (asked ? (size_t)snprintf(c->dir, sizeof c->dir, "%s", asked) >= sizeof c->dir
@@ -164,10 +168,11 @@ static bool hex_field(const char *text, const char *field, char hex[65])
 
 bool cache_find(Cache *c, const char key[65], char object[65])
 {
-    char name[80], text[2048], again[65];
+    char name[80], text[2048], format[64], again[65];
     off_t size;
     if (!c->readable)
         return false;
+    snprintf(format, sizeof format, "\"format\": \"%s\"", kinds[c->kind].format);
     snprintf(name, sizeof name, "%.64s.json", key);
     int fd = open_own(c, name, &size);
     if (fd < 0)
@@ -177,20 +182,29 @@ bool cache_find(Cache *c, const char key[65], char object[65])
     if (n <= 0 || n != size)
         return false;
     text[n] = 0;
-    return text[n - 1] == '\n' && strstr(text, "\"format\": \"" CACHE_FORMAT "\"") &&
+    return text[n - 1] == '\n' && strstr(text, format) &&
            hex_field(text, "\"key\": \"", again) && !memcmp(again, key, 64) &&
            hex_field(text, "\"object\": \"", object);
 }
 
+/* The file of an object, opened; -1 is a miss. */
+static int open_object(const Cache *c, const char object[65], off_t *bytes)
+{
+    char name[80];
+    if (!c->readable)
+        return -1;
+    snprintf(name, sizeof name, "%.64s%s", object, kinds[c->kind].ending);
+    return open_own(c, name, bytes);
+}
+
 bool cache_verify(Cache *c, const char object[65], char *path, size_t size)
 {
-    char name[80], hex[65];
+    char hex[65];
     unsigned char block[16384];
     off_t bytes;
-    if (!c->readable || (size_t)snprintf(path, size, "%s/%.64s.so", c->dir, object) >= size)
+    if ((size_t)snprintf(path, size, "%s/%.64s%s", c->dir, object, kinds[c->kind].ending) >= size)
         return false;
-    snprintf(name, sizeof name, "%.64s.so", object);
-    int fd = open_own(c, name, &bytes);
+    int fd = open_object(c, object, &bytes);
     if (fd < 0)
         return false;
     Sha256 hash;
@@ -202,6 +216,35 @@ bool cache_verify(Cache *c, const char object[65], char *path, size_t size)
     close(fd);
     sha256_hex(&hash, hex);
     return n == 0 && !memcmp(hex, object, 64);
+}
+
+void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size)
+{
+    off_t bytes;
+    int fd = open_object(c, object, &bytes);
+    if (fd < 0)
+        return NULL;
+    char *block = NULL, hex[65];
+    size_t got = 0;
+    Sha256 hash;
+    CtxGuard guard;
+    /* The descriptor must not be lost where memory runs out: that is a miss, too. */
+    if (bytes > 0 && bytes <= (off_t)c->limit && CTX_TRY(ctx, &guard)) {
+        block = ctx_alloc(ctx, (size_t)bytes);
+        ctx_leave(ctx, &guard);
+    }
+    for (ssize_t n = 1; block && got < (size_t)bytes && n > 0; got += (size_t)(n > 0 ? n : 0))
+        n = read_some(fd, block + got, (size_t)bytes - got);
+    futimens(fd, NULL);
+    close(fd);
+    sha256_start(&hash);
+    sha256_add(&hash, block, block ? got : 0);
+    sha256_hex(&hash, hex);
+    *size = got;
+    if (block && got == (size_t)bytes && !memcmp(hex, object, 64))
+        return block;
+    ctx_release(ctx, block);
+    return NULL;
 }
 
 /* ---- writing ---- */
@@ -263,7 +306,7 @@ bool cache_put_object(Cache *c, const void *bytes, size_t n, char object[65])
     sha256_start(&hash);
     sha256_add(&hash, bytes, n);
     sha256_hex(&hash, object);
-    snprintf(name, sizeof name, "%.64s.so", object);
+    snprintf(name, sizeof name, "%.64s%s", object, kinds[c->kind].ending);
     return put_file(c, name, bytes, n);
 }
 
@@ -279,22 +322,30 @@ static void plain_text(char *to, size_t size, const char *from)
 }
 
 bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel,
-                     const char *compiler, const char *options)
+                     const char *compiler, const char *options, const char *facts)
 {
     char name[80], text[2048], words[3][400];
     plain_text(words[0], sizeof words[0], kernel);
     plain_text(words[1], sizeof words[1], compiler);
     plain_text(words[2], sizeof words[2], options);
     int n = snprintf(text, sizeof text,
-                     "{\"format\": \"" CACHE_FORMAT
-                     "\", \"key\": \"%.64s\", \"object\": \"%.64s\", "
-                     "\"kernel\": \"%s\", \"compiler\": \"%s\", \"options\": \"%s\"}\n",
-                     key, object, words[0], words[1], words[2]);
+                     "{\"format\": \"%s\", \"key\": \"%.64s\", \"object\": \"%.64s\", "
+                     "\"kernel\": \"%s\", %.300s\"compiler\": \"%s\", \"options\": \"%s\"}\n",
+                     kinds[c->kind].format, key, object, words[0], facts, words[1], words[2]);
     snprintf(name, sizeof name, "%.64s.json", key);
     return put_file(c, name, text, (size_t)n);
 }
 
 /* ---- keeping it small ---- */
+
+static bool is_object(const char *name)
+{
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending && i < COUNT_OF(kinds); i++)
+        if (!strcmp(ending, kinds[i].ending))
+            return true;
+    return false;
+}
 
 /* Visits the files: sums them, and finds the one used least recently. */
 static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
@@ -316,7 +367,7 @@ static int64_t survey(const Cache *c, int64_t *files, char oldest[256])
         }
         ++*files;
         bytes += st.st_size;
-        if (strstr(entry->d_name, ".so") && st.st_mtime < oldest_time) {
+        if (is_object(entry->d_name) && st.st_mtime < oldest_time) {
             oldest_time = st.st_mtime;
             snprintf(oldest, 256, "%s", entry->d_name);
         }

@@ -1,8 +1,8 @@
 /* cache.h - compiled kernels on disk.
  *
- * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of a shared
- * object.
- * Out: the path of a verified object, or a miss.
+ * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of an object: a
+ * shared object of the CPU backend or a cubin.
+ * Out: the path or the bytes of a verified object, or a miss.
  * The one idea: an object is named by the hash of its bytes, and a small JSON file named by
  * the key says which object holds the kernel. Both are written under another name and
  * renamed, so a reader sees all or nothing; whatever does not verify is a miss and is written
@@ -14,12 +14,12 @@
 #ifndef VWN_CACHE_H
 #define VWN_CACHE_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "../compiler/base.h"
 
 enum { CACHE_PATH = 1024 };
+typedef enum CacheKind { CACHE_SHARED_OBJECTS, CACHE_CUBINS } CacheKind;
 typedef struct Cache {
+    CacheKind kind;       /* what it is opened for; the folder holds all kinds */
     char dir[CACHE_PATH]; /* "" when there is none */
     int fd;               /* of the folder, or -1 */
     bool readable, writable;
@@ -30,7 +30,7 @@ typedef struct Cache {
 
 /* asked NULL: $XDG_CACHE_HOME/vwn, else ~/.cache/vwn; "": none. Never fails: an unusable cache
  * has readable false and a note. Close it in any case. */
-void cache_open(Cache *c, const char *asked);
+void cache_open(Cache *c, CacheKind kind, const char *asked);
 void cache_close(Cache *c);
 
 /* The object that holds the kernel of `key`; false is a miss. Keys and objects are 64 hex
@@ -38,11 +38,14 @@ void cache_close(Cache *c);
 bool cache_find(Cache *c, const char key[65], char object[65]);
 /* Checks the object's bytes against its name; `path` gets where it lies. */
 bool cache_verify(Cache *c, const char object[65], char *path, size_t size);
+/* The object's bytes, checked against its name, in a block of the context; NULL is a miss. */
+void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size);
 /* Stores an object and says its name. On failure the cache is no longer written, and note says
  * why. */
 bool cache_put_object(Cache *c, const void *bytes, size_t n, char object[65]);
+/* `facts`: members of a JSON object, for people; "" or ending with a comma. */
 bool cache_put_entry(Cache *c, const char key[65], const char object[65], const char *kernel,
-                     const char *compiler, const char *options);
+                     const char *compiler, const char *options, const char *facts);
 /* Removes the oldest files beyond the limit, and old temporary files. */
 void cache_prune(Cache *c);
 /* Files and bytes in it, for people. */

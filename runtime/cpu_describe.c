@@ -8,7 +8,6 @@
 #include "cache.h"
 #include "cpu.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -76,7 +75,7 @@ static void describe_processor(Buf *out)
 static void describe_cache(Buf *out, const CpuOptions *how)
 {
     Cache cache;
-    cache_open(&cache, how->cache_dir);
+    cache_open(&cache, CACHE_SHARED_OBJECTS, how->cache_dir);
     int64_t files, bytes;
     cache_size(&cache, &files, &bytes);
     if (cache.readable && cache.writable)
@@ -85,38 +84,6 @@ static void describe_cache(Buf *out, const CpuOptions *how)
     else
         buf_printf(out, "kernel cache: %s\n", cache.note[0] ? cache.note : "none");
     cache_close(&cache);
-}
-
-/* True when one of the libraries can be loaded; says which. */
-static bool describe_library(Buf *out, const char *what, const char *const *names)
-{
-    for (; *names; names++) {
-        void *library = dlopen(*names, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
-        if (!library)
-            continue;
-        buf_printf(out, "%s: %s\n", what, *names);
-        dlclose(library);
-        return true;
-    }
-    buf_printf(out, "%s: not found\n", what);
-    return false;
-}
-
-static void describe_gpu(Buf *out)
-{
-    static const char *const driver[] = {"libcuda.so.1", NULL};
-    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
-                                        NULL};
-    static const char *const lt[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
-                                     NULL};
-    bool has_driver = describe_library(out, "CUDA driver", driver);
-    bool has_nvrtc = describe_library(out, "CUDA compiler (NVRTC)", nvrtc);
-    bool has_lt = describe_library(out, "CUDA products (cuBLASLt)", lt);
-    buf_printf(out, "training runs on: the CPU%s\n",
-               has_driver && has_nvrtc && has_lt
-                   ? " (a GPU was found; this version does not use it)"
-               : has_driver ? " (a CUDA driver was found, without its libraries)"
-                            : "");
 }
 
 void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
@@ -151,5 +118,4 @@ void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
     describe_processor(out);
     describe_memory(out);
     describe_cache(out, how);
-    describe_gpu(out);
 }

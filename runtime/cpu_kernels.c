@@ -346,7 +346,7 @@ static bool keep_unit(Build *b, int u)
         }
         if (stored)
             cache_put_entry(&cpu->cache, b->key[k], name, b->plan->kernel[k].name,
-                            cpu->compiler.version, compiler_options());
+                            cpu->compiler.version, compiler_options(), "");
     }
     return true;
 }

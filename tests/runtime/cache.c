@@ -9,6 +9,7 @@
 
 #include "../../runtime/cache.h"
 #include "../../runtime/sha256.h"
+#include "children.h"
 #include "harness.h"
 
 #include <errno.h>
@@ -112,37 +113,6 @@ static void test_hits(Harness *h, const char *cache)
     CHECK(h, count_files(cache, ".tmp-") == 0);
 }
 
-/* Applies a damage to every file whose name ends so: 0 flips a byte, 1 cuts, 2 empties, 3
- * removes, 4 lets others write it. */
-static void damage(const char *folder, const char *ending, int how)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *e;
-    while (dir && (e = readdir(dir))) {
-        char path[700], byte;
-        struct stat st;
-        int n = snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-        if (n < 0 || (size_t)n >= sizeof path || !strstr(e->d_name, ending) ||
-            stat(path, &st) != 0)
-            continue;
-        int fd = open(path, O_RDWR);
-        if (how == 0 && pread(fd, &byte, 1, st.st_size / 4) == 1) {
-            byte ^= 4;
-            if (pwrite(fd, &byte, 1, st.st_size / 4) != 1)
-                perror(path);
-        }
-        if ((how == 1 || how == 2) && ftruncate(fd, how == 1 ? st.st_size / 2 : 0) != 0)
-            perror(path);
-        if (how == 3)
-            unlink(path);
-        if (how == 4)
-            fchmod(fd, 0666);
-        close(fd);
-    }
-    if (dir)
-        closedir(dir);
-}
-
 static void test_damage(Harness *h, const char *cache)
 {
     CHECK(h, counts(cache, both, 0, 2));
@@ -208,17 +178,17 @@ static void test_places(Harness *h, const char *folder)
     char *saved_home = home ? strdup(home) : NULL, *saved_xdg = xdg ? strdup(xdg) : NULL;
     Cache c;
     setenv("XDG_CACHE_HOME", folder, 1);
-    cache_open(&c, NULL);
+    cache_open(&c, CACHE_SHARED_OBJECTS, NULL);
     snprintf(path, sizeof path, "%s/vwn", folder);
     CHECK(h, c.readable && c.writable && !strcmp(c.dir, path));
     cache_close(&c);
     setenv("XDG_CACHE_HOME", "relative", 1); /* not absolute: not meant */
     setenv("HOME", folder, 1);
-    cache_open(&c, NULL);
+    cache_open(&c, CACHE_SHARED_OBJECTS, NULL);
     snprintf(path, sizeof path, "%s/.cache/vwn", folder);
     CHECK(h, c.readable && !strcmp(c.dir, path));
     cache_close(&c);
-    cache_open(&c, "");
+    cache_open(&c, CACHE_SHARED_OBJECTS, "");
     CHECK(h, !c.readable && !c.note[0]);
     cache_close(&c);
     unsetenv("HOME");
@@ -238,7 +208,7 @@ static void test_prune(Harness *h, const char *dir)
     Cache c;
     char object[12][65], path[CACHE_PATH + 80];
     char bytes[1000];
-    cache_open(&c, dir);
+    cache_open(&c, CACHE_SHARED_OBJECTS, dir);
     c.limit = 5000;
     for (int i = 0; i < 12; i++) {
         memset(bytes, i, sizeof bytes);
@@ -272,43 +242,6 @@ static void test_prune(Harness *h, const char *dir)
 
 /* ---- children: several at once, other users, other file systems ---- */
 
-typedef bool (*ChildFn)(const char *folder);
-enum { CHILD_SKIPPED = 77 };
-
-static pid_t start_child(ChildFn fn, const char *folder)
-{
-    fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0) {
-        alarm(120);
-        _exit(fn(folder) ? 0 : errno == CHILD_SKIPPED ? CHILD_SKIPPED : 1);
-    }
-    return pid;
-}
-
-static int end_child(pid_t pid)
-{
-    int status = -1;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static void check_child(Harness *h, ChildFn fn, const char *folder, const char *what)
-{
-    int code = end_child(start_child(fn, folder));
-    if (code == CHILD_SKIPPED)
-        printf("skipped: %s\n", what);
-    else
-        CHECK_CASE(h, code == 0, what);
-}
-
-static bool skip_case(void)
-{
-    errno = CHILD_SKIPPED;
-    return false;
-}
-
 static bool builds_well(const char *folder)
 {
     BuildReport r = {0};
@@ -329,8 +262,6 @@ static void test_at_once(Harness *h, const char *cache)
     }
     CHECK(h, count_files(cache, ".tmp-") == 0);
 }
-
-enum { NOBODY = 65534 };
 
 static bool foreign_owner(const char *folder)
 {
@@ -378,13 +309,6 @@ static bool read_only(const char *folder)
               r.compiled == 1 && strstr(r.note, "read-only");
     chmod(folder, 0700);
     return ok;
-}
-
-static bool mounted(const char *folder, unsigned long flags, const char *data)
-{
-    return unshare(CLONE_NEWNS) == 0 &&
-           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("tmpfs", folder, "tmpfs", flags, data) == 0 && chmod(folder, 0700) == 0;
 }
 
 /* Kernels in a folder that forbids execution are loaded from memory, now and from then on. */

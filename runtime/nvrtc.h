@@ -1,0 +1,62 @@
+/* nvrtc.h - from CUDA text to cubins, with or without a GPU.
+ *
+ * In:  kernels as text, the architecture they are for.
+ * Out: machine code (cubins) and what it uses of a multiprocessor.
+ * The one idea: NVRTC is a library that is opened at run time and needs no device; each kernel
+ * is a program of its own, so a changed kernel leaves the others in the cache, and several
+ * threads compile at once.
+ */
+#ifndef VWN_NVRTC_H
+#define VWN_NVRTC_H
+
+#include "cache.h"
+#include "cubin.h"
+#include "cuda_open.h"
+
+enum { NVRTC_ARCHS = 64 };
+typedef struct Nvrtc {
+    int major, minor;
+    char path[CUDA_PATH_SIZE];
+    char build_id[72];     /* of the library's file: its version alone is coarse */
+    int arch[NVRTC_ARCHS]; /* that it can make code for: 80, 90, 100, ... */
+    int n_arch;
+    const struct NvrtcTable *call;
+} Nvrtc;
+
+/* Finds the library. false with `why`; nothing has to be closed. */
+bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512]);
+bool nvrtc_can(const Nvrtc *n, const char *arch); /* "sm_90a" */
+
+typedef struct CudaText {
+    const char *name; /* of the kernel, extern "C" in its text */
+    const char *text; /* without the prelude */
+    size_t length;
+    const char *place; /* for messages: "layer[2].attn at gpt.vwn:12:5"; may be "" */
+} CudaText;
+typedef struct CudaCode {
+    const void *cubin; /* in the arena */
+    size_t size;
+    CubinKernel facts;
+    const char *log; /* what the compiler said; "" from the cache */
+    bool cached;
+} CudaCode;
+typedef struct CudaBuild {
+    const char *arch;    /* "sm_80", "sm_90a" */
+    const char *prelude; /* before each text */
+    size_t prelude_length;
+    const CudaText *kernel;
+    size_t n;
+    const char *const *option; /* beside the usual ones, a few */
+    size_t n_option;
+    int jobs;       /* threads; 0: as many as the process may use */
+    Cache *cache;   /* NULL: none */
+    Arena *arena;   /* for the cubins; its context pays for the rest */
+    CudaCode *code; /* [n], to be filled */
+    size_t compiled;
+    double seconds;
+    char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
+} CudaBuild;
+/* ST_OK, or ST_ENVIRONMENT with `why`. Kernels of equal name and text may occur repeatedly. */
+Status nvrtc_build(const Nvrtc *n, CudaBuild *b);
+
+#endif
