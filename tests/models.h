@@ -43,7 +43,7 @@ static const char model_text[] =
 
 typedef struct Variant {
     const char *name;
-    const char *set[4]; /* overrides of model_text; NULL at the end */
+    const char *set[8]; /* overrides of model_text; NULL at the end */
 } Variant;
 static const Variant variants[] = {
     {"gpt", {NULL}},

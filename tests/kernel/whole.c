@@ -45,6 +45,10 @@ static const Source sources[] = {
     {"10_tokenformer_growth.vwn", {"tokenformer", {"D=32", "slots=9", "ffn_slots=11", NULL}}},
     {"13_vit_hyper.vwn", {"vit", {"D=16", "L=1", NULL}}},
     {"14_own_connection.vwn", {"own connection", {"D=16", NULL}}},
+    {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", NULL}}},
+    {"16_transformer_pp.vwn", {"altup", {"D=24", "L=1", "F=20", "V=23", "head_dim=6", "conn=altup(n = 3)", NULL}}},
+    {"16_transformer_pp.vwn", {"mhc", {"D=16", "L=1", "F=20", "V=23", "head_dim=4",
+                                       "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
 };
 

@@ -22,6 +22,10 @@ static const struct Want {
     {"12_sweep.vwn", 0, 0, 0, 0},
     {"13_vit_hyper.vwn", 304523720, 304523720, 2048, 0},
     {"14_own_connection.vwn", 78922256, 78922256, 1024, 60047888},
+    {"15_olmoe_1b_7b.vwn", 6919161856, 6919161856, 2048, 1282017280},
+    {"16_transformer_pp.vwn", 83112448, 83112448, 512, 0},
+    {"17_published_counts.vwn", 0, 0, 0, 0},
+    {"18_wirings.vwn", 0, 0, 0, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 
