@@ -9,11 +9,11 @@
 #include <string.h>
 
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
-                                     "fuse", "kernel",   "c",      "plan",     NULL};
+                                     "fuse", "kernel",   "c",      "cuda",     "plan", NULL};
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
     VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_C,
-    VWN_REPORT_PLAN};
+    VWN_REPORT_CUDA,   VWN_REPORT_PLAN};
 static const char *const programs[] = {"train", "update", "eval", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
@@ -81,7 +81,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel c plan (else tensor)"},
+    {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel c cuda plan (else tensor)"},
     {"--program", "NAME",
      "whose graph: train update eval predict"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},

@@ -201,6 +201,31 @@ static void put_ix(Printer *p, Ix ix)
 
 /* ---- expressions ---- */
 
+const char *const emit_real_op[OP_COUNT] = {
+    [OP_TO_INT] = "vwn_to_int($a)",
+    [OP_TO_REAL] = "$a",
+    [OP_STOP] = "$a",
+};
+
+const char *const emit_integer_op[OP_COUNT] = {
+    [OP_NEG] = "vwn_ineg($a)",
+    [OP_ABS] = "$a < 0 ? vwn_ineg($a) : $a",
+    [OP_SIGN] = "($a > 0) - ($a < 0)",
+    [OP_TO_REAL] = "(real)$a",
+    [OP_TO_INT] = "$a",
+    [OP_STOP] = "$a",
+    [OP_ADD] = "vwn_iadd($a, $b)",
+    [OP_SUB] = "vwn_isub($a, $b)",
+    [OP_MUL] = "vwn_imul($a, $b)",
+    [OP_MIN] = "vwn_imin($a, $b)",
+    [OP_MAX] = "vwn_imax($a, $b)",
+    [OP_MOD] = "vwn_imod($a, $b)",
+    [OP_LT] = "vwn_ilt($a, $b)",
+    [OP_LE] = "vwn_ile($a, $b)",
+    [OP_EQ] = "vwn_ieq($a, $b)",
+    [OP_WHERE] = "vwn_iwhere($a, $b, $c)",
+};
+
 static void put_pattern(Printer *p, const KEx *x, const char *pattern)
 {
     for (; *pattern; pattern++) {
@@ -263,7 +288,7 @@ static void put_value_of(Printer *p, Ex e)
     const KEx *x = kx(p->k, e);
     switch ((KKind)x->kind) {
     case KX_SCALAR:
-        buf_printf(&p->body, "(%s)s[%zu]", p->d->real, slot_of(p, x->slot, true));
+        buf_printf(&p->body, p->d->scalar, p->d->real, slot_of(p, x->slot, true));
         break;
     case KX_INDEX: put_ix(p, x->ix); break;
     case KX_LOAD:
@@ -316,10 +341,13 @@ static const char *neutral(const Printer *p, Op op)
     return op == OP_SUM ? p->d->zero : p->d->lowest;
 }
 
-/* target (op)= value, both as text in the body from `from` on */
-static void put_fold(Printer *p, Op op, const char *target, Ex value)
+static void by_one(Printer *p, bool one) { buf_puts(&p->body, one ? "if (lane == 0) " : ""); }
+
+/* target (op)= value */
+static void put_fold(Printer *p, Op op, const char *target, Ex value, bool one)
 {
     line(p);
+    by_one(p, one);
     if (op == OP_SUM) {
         buf_printf(&p->body, "%s += ", target);
         put_ex(p, value);
@@ -354,27 +382,41 @@ static char *array_element(Printer *p, int array)
     return in_lanes(p, put_back(p, before));
 }
 
-static void stmt_array(Printer *p, const KStmt *s)
+/* The head of a loop from 0, by one thread or by all threads of the row. */
+static void put_for(Printer *p, const char *name, const char *extent, bool spread)
 {
-    const KArray *a = &p->k->array.v[s->array];
+    buf_printf(&p->body, "for (int64_t %s = %s; %s < %s; %s", name, spread ? "lane" : "0", name,
+               extent, name);
+    buf_puts(&p->body, spread ? " += LANES)" : "++)");
+}
+
+/* name[z] = the neutral element, for all z below the extent */
+static void put_fill(Printer *p, const char *name, const char *extent, Op op)
+{
     line(p);
-    if (s->kind == KS_ARRAY) {
-        Buf before = aside(p);
-        put_dim(p, array_size(p, a));
-        char *size = put_back(p, before), name[24];
-        snprintf(name, sizeof name, "t%d", s->array);
-        buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
-                   size);
-        buf_puts(&p->body, "\n");
-        return;
-    }
-    buf_puts(&p->body, "for (int64_t z = 0; z < ");
-    put_dim(p, array_size(p, a));
-    buf_puts(&p->body, "; z++)\n");
+    put_for(p, "z", extent, p->d->threads);
+    buf_putc(&p->body, '\n');
     p->depth++;
     line(p);
     p->depth--;
-    buf_printf(&p->body, "t%d[z] = %s;\n", s->array, neutral(p, (Op)kx(p->k, s->ex)->op));
+    buf_printf(&p->body, "%s[z] = %s;\n", name, neutral(p, op));
+}
+
+static void stmt_array(Printer *p, const KStmt *s)
+{
+    const KArray *a = &p->k->array.v[s->array];
+    Buf before = aside(p);
+    put_dim(p, array_size(p, a));
+    char *size = put_back(p, before), name[24];
+    snprintf(name, sizeof name, "t%d", s->array);
+    if (s->kind == KS_ARRAY_FILL) {
+        put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
+        return;
+    }
+    line(p);
+    buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
+               size);
+    buf_puts(&p->body, "\n");
 }
 
 static void simd_line(Printer *p, const KStmt *s)
@@ -398,24 +440,23 @@ static void simd_line(Printer *p, const KStmt *s)
 
 static void open_loop(Printer *p, const KStmt *s)
 {
-    if (s->simd)
+    if (s->simd && p->d->simd)
         simd_line(p, s);
     line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r");
+    } else if (s->kind == KS_ROWS && s->spread) {
+        buf_puts(&p->body, "for (int64_t r = first + lane; r < last; r += LANES) {");
     } else if (s->kind == KS_ROWS) {
         buf_puts(&p->body, "for (int64_t r = first; r < last; r++) {");
     } else {
-        Buf *b = &p->body;
-        buf_puts(b, "for (int64_t ");
+        Buf before = aside(p);
         put_var(p, s->var);
-        buf_puts(b, " = 0; ");
-        put_var(p, s->var);
-        buf_puts(b, " < ");
+        char *name = put_back(p, before);
+        before = aside(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
-        buf_puts(b, "; ");
-        put_var(p, s->var);
-        buf_puts(b, "++) {");
+        put_for(p, name, put_back(p, before), s->spread);
+        buf_puts(&p->body, " {");
     }
     buf_putc(&p->body, '\n');
     p->depth++;
@@ -456,14 +497,13 @@ static void open_parts(Printer *p)
                    x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
         put_part_size(p, (uint32_t)b);
         buf_puts(&p->body, ";\n");
-        line(p);
-        buf_puts(&p->body, "for (int64_t z = 0; z < ");
+        if (p->k->spread.by_row)
+            continue; /* kept in registers */
+        Buf before = aside(p);
         put_part_size(p, (uint32_t)b);
-        buf_puts(&p->body, "; z++)\n");
-        p->depth++;
-        line(p);
-        p->depth--;
-        buf_printf(&p->body, "q%zu[z] = %s;\n", slot, neutral(p, op));
+        char *size = put_back(p, before), name[24];
+        snprintf(name, sizeof name, "q%zu", slot);
+        put_fill(p, name, size, op);
     }
 }
 
@@ -506,11 +546,12 @@ static char *stored_text(Printer *p, Ex e)
     return b.s;
 }
 
-static void stmt_store(Printer *p, const KRoot *r)
+static void stmt_store(Printer *p, const KRoot *r, bool one)
 {
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
     bool bf16 = p->k->buffer.v[r->buffer].bf16;
     line(p);
+    by_one(p, one);
     if (p->lanes && bf16)
         buf_printf(&p->body, "vwn_put_bf16(&%s, %s)", to, value);
     else if (p->lanes)
@@ -521,28 +562,34 @@ static void stmt_store(Printer *p, const KRoot *r)
     buf_puts(&p->body, ";\n");
 }
 
-/* The array is a multiple of a vector long, so that nothing is left over. */
+/* The array is a multiple of a vector long, so that nothing is left over. Threads that share a row
+ * take an element each: then there is one number of the array for every 32 elements. */
 static void stmt_batch(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
-    uint32_t size = (s->n_acc + VECTOR_LANES - 1) / VECTOR_LANES * VECTOR_LANES;
+    uint32_t lanes = s->spread ? 32 : VECTOR_LANES, number = s->spread ? s->at / 32 : s->at;
+    uint32_t size = (s->n_acc + lanes - 1) / lanes * (s->spread ? 1 : lanes);
     if (s->kind == KS_BATCH_IN && s->at == 0) {
         line(p);
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
     }
     if (s->kind == KS_BATCH_OUT) {
         define(p, s->ex);
-        buf_printf(&p->body, "v%d[%u];\n", s->array, s->at);
+        buf_printf(&p->body, s->spread ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array,
+                   number, s->at % 32);
         return;
     }
+    line(p);
     if (s->kind == KS_BATCH_IN) {
-        line(p);
-        buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, s->at, ex_text(p, x->in[0]));
+        if (s->spread)
+            buf_printf(&p->body, "if (lane %% 32 == %u) ", s->at % 32);
+        buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, number, ex_text(p, x->in[0]));
         return;
     }
-    line(p);
-    buf_printf(&p->body, "%s\n", p->d->simd);
-    line(p);
+    if (p->d->simd) {
+        buf_printf(&p->body, "%s\n", p->d->simd);
+        line(p);
+    }
     buf_printf(&p->body, "for (int64_t z = 0; z < %u; z++)\n", size);
     p->depth++;
     line(p);
@@ -563,7 +610,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
 static void announce(Printer *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
-    if (x->kind != KX_LOAD || p->fetched[e] || !(x->deps & ix_bit(&p->k->ix, p->k->row)))
+    if (!p->d->fetch || x->kind != KX_LOAD || p->fetched[e] || !(x->deps & ix_bit(&p->k->ix, p->k->row)))
         return;
     p->fetched[e] = true;
     p->next_row = true;
@@ -571,6 +618,51 @@ static void announce(Printer *p, Ex e)
     buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
     buf_puts(&p->body, ";\n");
     p->next_row = false;
+}
+
+/* ---- threads that share a row ---- */
+
+/* What a thread holds of a sum over rows, or of a sum over a row. */
+static char *share_name(Printer *p, const KStmt *s)
+{
+    if (s->ex)
+        return ex_text(p, s->ex);
+    Buf b = buf_new(p->k->arena);
+    buf_printf(&b, "a%u", s->root);
+    return b.s;
+}
+
+static void stmt_sink(Printer *p, const KStmt *s)
+{
+    const KRoot *r = &p->k->root.v[s->root];
+    char *to = p->k->spread.by_row ? share_name(p, s)
+                                   : in_lanes(p, element_text(p, r->buffer, r->at));
+    put_fold(p, r->op, to, r->value, s->one);
+}
+
+static void stmt_thread(Printer *p, const KStmt *s)
+{
+    const KRoot *r = s->ex ? NULL : &p->k->root.v[s->root];
+    bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
+    line(p);
+    if (s->kind == KS_BARRIER) {
+        buf_printf(&p->body, "%s;\n", p->k->spread.lanes > 32 ? "__syncthreads()" : "__syncwarp()");
+        return;
+    }
+    const char *share = share_name(p, s), *what = max ? "max" : "sum";
+    if (s->kind == KS_SUM_NEW)
+        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share,
+                   neutral(p, r->op));
+    else if (s->kind == KS_WARP)
+        buf_printf(&p->body, "%s = vwn_warp_%s(%s)", share, what, share);
+    else if (s->kind == KS_WARP_PUT)
+        buf_printf(&p->body, "vwn_warp_put(warps + %u * WARPS, %s)", s->at, share);
+    else if (s->kind == KS_WARP_TAKE)
+        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
+                   share);
+    else
+        buf_printf(&p->body, "if (lane == 0) %s = %s", element_text(p, r->buffer, r->at), share);
+    buf_puts(&p->body, ";\n");
 }
 
 static void put_stmt(Printer *p, const KStmt *s)
@@ -596,26 +688,28 @@ static void put_stmt(Printer *p, const KStmt *s)
                    neutral(p, (Op)x->op));
         break;
     case KS_ACC_ADD:
-        put_fold(p, (Op)x->op, p->lanes ? lanes_name(p, s->ex) : ex_text(p, s->ex), x->in[0]);
+        put_fold(p, (Op)x->op, p->lanes ? lanes_name(p, s->ex) : ex_text(p, s->ex), x->in[0],
+                 false);
         break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
         line(p);
+        by_one(p, s->one);
         buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
                    stored_text(p, s->ex));
         break;
-    case KS_ARRAY_ADD: put_fold(p, (Op)x->op, array_element(p, s->array), x->in[0]); break;
+    case KS_ARRAY_ADD:
+        put_fold(p, (Op)x->op, array_element(p, s->array), x->in[0], false);
+        break;
     case KS_ARRAY_GET:
         define(p, s->ex);
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
-    case KS_STORE: stmt_store(p, &p->k->root.v[s->root]); break;
-    case KS_SINK: {
-        const KRoot *r = &p->k->root.v[s->root];
-        put_fold(p, r->op, in_lanes(p, element_text(p, r->buffer, r->at)), r->value);
-        break;
-    }
+    case KS_STORE: stmt_store(p, &p->k->root.v[s->root], s->one); break;
+    case KS_SINK: stmt_sink(p, s); break;
+    case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
+    case KS_SUM_PUT: stmt_thread(p, s); break;
     default: break;
     }
 }
@@ -676,23 +770,12 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
 
 /* ---- the function ---- */
 
-static void put_header(Printer *p, Buf *out, const char *about)
+void emit_lines(Buf *out, const char *const *line, size_t n)
 {
-    buf_printf(out, "/* %s */\n", about);
-    buf_printf(out, p->d->header, "@NAME@");
-    buf_puts(out, "\n{\n");
-    for (size_t i = 0; i < p->out->buffer.n; i++) {
-        const KBuffer *b = &p->k->buffer.v[p->out->buffer.v[i]];
-        buf_printf(out, "    %s%s *const restrict p%zu = p[%zu];\n", b->written ? "" : "const ",
-                   b->dtype == DT_INT ? p->d->integer : b->bf16 ? p->d->bf16 : p->d->real, i,
-                   i);
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(out, line[i]);
+        buf_putc(out, '\n');
     }
-    for (size_t i = 0; i < p->out->ints.n; i++)
-        buf_printf(out, "    const int64_t n%zu = n[%zu];\n", i, i);
-    if (p->out->ints.n == 0)
-        buf_puts(out, "    (void)n;\n");
-    if (p->out->scalar.n == 0)
-        buf_puts(out, "    (void)s;\n");
 }
 
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
@@ -710,9 +793,35 @@ Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
     return name;
 }
 
-void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
+/* Shared memory of the arrays of all rows in flight. */
+static void put_grid(Printer *p)
+{
+    const Kernel *k = p->k;
+    PlanGrid *g = &p->out->grid;
+    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, k->array.n + 1);
+    g->units = k->spread.units;
+    g->threads = g->units * k->spread.lanes;
+    g->term = term;
+    for (size_t i = 0; i < k->array.n; i++) {
+        const KArray *a = &k->array.v[i];
+        Dim size = array_size(p, a);
+        uint32_t bytes = g->units * (a->dtype == DT_INT ? 8 : 4);
+        if (dim_literal(size))
+            g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
+        else
+            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
+    }
+}
+
+void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char *about)
 {
     *out = (Printed){0};
+    const Kernel *k = from;
+    Kernel spread;
+    if (d->threads) {
+        kernel_spread(&spread, from);
+        k = &spread;
+    }
     Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.fetched = NEW_ARRAY(k->arena, bool, k->ex.n);
@@ -727,10 +836,14 @@ void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *ab
         i = end;
     }
     Buf text = buf_new(k->arena);
-    put_header(&p, &text, about);
+    if (d->threads)
+        put_grid(&p);
+    d->put_header(&text, k, out, about);
     buf_put(&text, p.body.s, p.body.n);
     buf_puts(&text, "}\n");
     out->text = text.s;
     out->length = text.n;
     out->name = emit_name(k->ctx, k->arena, &out->text, &out->length);
+    if (d->threads)
+        ((Kernel *)from)->ix = k->ix; /* the forms that printing has added */
 }

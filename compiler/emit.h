@@ -11,24 +11,29 @@
 #include "kernel.h"
 #include "plan.h"
 
+struct Printed;
 typedef struct Dialect {
     const char *name;
-    const char *real, *integer; /* types */
-    const char *bf16;           /* type of two bytes; vwn_bf16() makes it of a rounded real */
-    const char *header;         /* format: kernel name */
+    const char *real, *integer; /* types; bf16 and vwn_bf16() are those of two bytes */
     const char *row_loop;       /* format: row variable */
-    const char *simd;           /* line before a loop whose iterations may be vectors */
+    const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
+    const char *scalar;         /* format: type, number of a run-time scalar */
     /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
      * cache; the sum of the lanes; one number in all lanes. */
     const char *vector, *at, *put, *lanes_sum, *all;
-    const char *fetch;          /* format: an element that will be loaded soon */
+    const char *fetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
+    bool threads; /* a device's: kernels are spread over threads (spread.c) */
+    /* What stands before the body: the comment, the function's head, its arguments. */
+    void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
-extern const Dialect dialect_c;
+extern const Dialect dialect_c, dialect_cuda;
+/* C of operators that ops.def has in another way or not at all: of reals, of integers. */
+extern const char *const emit_real_op[OP_COUNT], *const emit_integer_op[OP_COUNT];
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {
@@ -47,10 +52,13 @@ typedef struct Printed {
     VEC(uint32_t) buffer; /* numbers of Kernel.buffer in the order of p[] */
     VEC(PrintedInt) ints;
     VEC(uint32_t) scalar; /* numbers of Kernel.scalar in the order of s[] */
+    PlanGrid grid;        /* of a device */
 } Printed;
 
 void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about);
 const char *prelude_c(Arena *arena, size_t *length);
+const char *prelude_cuda(Arena *arena, size_t *length);
+void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */
 /* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length);
 

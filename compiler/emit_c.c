@@ -6,46 +6,38 @@
  */
 #include "emit.h"
 #include "prelude_c.h"
-
-static const char *const real_op[OP_COUNT] = {
-    [OP_TO_INT] = "vwn_to_int($a)",
-    [OP_TO_REAL] = "$a",
-    [OP_STOP] = "$a",
-};
-
-static const char *const integer_op[OP_COUNT] = {
-    [OP_NEG] = "vwn_ineg($a)",
-    [OP_ABS] = "$a < 0 ? vwn_ineg($a) : $a",
-    [OP_SIGN] = "($a > 0) - ($a < 0)",
-    [OP_TO_REAL] = "(real)$a",
-    [OP_TO_INT] = "$a",
-    [OP_STOP] = "$a",
-    [OP_ADD] = "vwn_iadd($a, $b)",
-    [OP_SUB] = "vwn_isub($a, $b)",
-    [OP_MUL] = "vwn_imul($a, $b)",
-    [OP_MIN] = "vwn_imin($a, $b)",
-    [OP_MAX] = "vwn_imax($a, $b)",
-    [OP_MOD] = "vwn_imod($a, $b)",
-    [OP_LT] = "vwn_ilt($a, $b)",
-    [OP_LE] = "vwn_ile($a, $b)",
-    [OP_EQ] = "vwn_ieq($a, $b)",
-    [OP_WHERE] = "vwn_iwhere($a, $b, $c)",
-};
+#include "prelude_math.h"
 
 static const char *const vector_op[OP_COUNT] = {
     [OP_STOP] = "$a",
     [OP_ROUND_TO] = "vwn_round_lanes($a)",
 };
 
+static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
+{
+    buf_printf(out, "/* %s */\n", about);
+    buf_puts(out, "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, "
+                  "int64_t hi)\n{\n");
+    for (size_t i = 0; i < p->buffer.n; i++) {
+        const KBuffer *b = &k->buffer.v[p->buffer.v[i]];
+        buf_printf(out, "    %s%s *const restrict p%zu = p[%zu];\n", b->written ? "" : "const ",
+                   b->dtype == DT_INT ? "integer" : b->bf16 ? "bf16" : "real", i, i);
+    }
+    for (size_t i = 0; i < p->ints.n; i++)
+        buf_printf(out, "    const int64_t n%zu = n[%zu];\n", i, i);
+    if (p->ints.n == 0)
+        buf_puts(out, "    (void)n;\n");
+    if (p->scalar.n == 0)
+        buf_puts(out, "    (void)s;\n");
+}
+
 const Dialect dialect_c = {
     .name = "C",
     .real = "real",
     .integer = "integer",
-    .bf16 = "bf16",
-    .header = "KERNEL %s(void *const *p, const int64_t *n, const double *s, int64_t lo, "
-              "int64_t hi)",
     .row_loop = "for (int64_t %1$s = lo; %1$s < hi; %1$s++) {",
     .simd = "#pragma omp simd",
+    .scalar = "(%s)s[%zu]",
     .vector = "vec",
     .at = "VWN_AT(&%s)",
     .put = "VWN_PUT(&%s, %s, n%zu)",
@@ -55,18 +47,18 @@ const Dialect dialect_c = {
     .zero = "0",
     .lowest = "-INFINITE",
     .array = "%s %s[%s];",
-    .op = real_op,
-    .int_op = integer_op,
+    .op = emit_real_op,
+    .int_op = emit_integer_op,
     .vector_op = vector_op,
+    .put_header = put_header,
 };
 
 const char *prelude_c(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    for (size_t i = 0; i < COUNT_OF(PRELUDE_C); i++) {
-        buf_puts(&b, PRELUDE_C[i]);
-        buf_putc(&b, '\n');
-    }
+    emit_lines(&b, PRELUDE_C, COUNT_OF(PRELUDE_C));
+    emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
+    emit_lines(&b, PRELUDE_C_VECTORS, COUNT_OF(PRELUDE_C_VECTORS));
     *length = b.n;
     return b.s;
 }

@@ -43,6 +43,7 @@ typedef struct Fusion {
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *bf16;        /* kept in two bytes each, or NULL: nothing is */
+    bool device;       /* kernels are for the threads of a device: sums over rows have more parts */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     VEC(uint32_t) order; /* of launch */

@@ -93,6 +93,13 @@ typedef enum KStmtKind {
     KS_BATCH_OUT,  /* ex = element `at` */
     KS_STORE,      /* root */
     KS_SINK,       /* root */
+    /* only where many threads share a row (spread.c) */
+    KS_BARRIER,    /* of all threads of the row */
+    KS_SUM_NEW,    /* declare the accumulator of root, a sum over rows */
+    KS_WARP,       /* the accumulator (of ex, or of root) = its total over 32 threads */
+    KS_WARP_PUT,   /* this total to slot `at` of the block */
+    KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
+    KS_SUM_PUT,    /* the accumulator of root to its place in the partition's part */
     KS_COUNT
 } KStmtKind;
 
@@ -104,6 +111,8 @@ typedef struct KStmt {
     int array;
     bool simd;
     bool vector;         /* LOOP: printed as explicit vectors */
+    bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
+    bool one;            /* STORE, SINK, ARRAY_PUT: done by one thread of the row */
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
@@ -121,6 +130,14 @@ typedef struct KScalar {
     Name name;    /* of that node, for people; may be NULL */
 } KScalar;
 
+/* How the threads of a device share the work. */
+typedef struct KSpread {
+    uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
+    uint32_t units;  /* rows or partitions that a block has in flight */
+    bool by_row;     /* the threads of a partition do a row each */
+    uint32_t slots;  /* totals of warps that are kept at one time */
+} KSpread;
+
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
@@ -131,6 +148,7 @@ typedef struct Kernel {
     bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
+    KSpread spread;
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;
@@ -173,6 +191,9 @@ void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to 
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+/* spread.c: `to` is the scheduled kernel `from` for the threads of a device */
+void kernel_spread(Kernel *to, const Kernel *from);
+int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
 enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
 void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */

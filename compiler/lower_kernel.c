@@ -840,10 +840,12 @@ enum { FLAT_ELEMENTS = 1024, FLAT_ROWS_MIN = 64 };
 
 /* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
  * so that the same elements are always done as vectors and as the remainder of one. */
-static void set_partitions(Kernel *k)
+static void set_partitions(Kernel *k, bool device)
 {
     int64_t rows = ix_dim_at(&k->ix, k->rows);
     int64_t want = rows >= 1024 ? 32 : rows / 32 + 1;
+    if (device)
+        want = kernel_partitions(k, rows);
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
@@ -911,7 +913,7 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     out->rows = ix_dim_at(&l.k->ix, l.k->rows);
     l.k->flat = l.sink.n == 0 && !has_loops(l.k);
     if (l.sink.n || l.k->flat) {
-        set_partitions(l.k);
+        set_partitions(l.k, f->device);
         out->rows = l.k->partitions;
     }
     for (size_t i = 0; i < l.sink.n; i++)

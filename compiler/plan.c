@@ -73,6 +73,35 @@ static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x
         b->kernel.v[x->kernel].program = text.s;
 }
 
+/* What a kernel for a device was first printed for: where that stands, what its buffers are. Each line is
+ * short: a text has one argument a line. */
+static const char *where(const Build *b, const Kernel *k, const Printed *p, const Launch *x)
+{
+    Buf text = buf_new(b->arena);
+    buf_printf(&text, "/* %s\n", comment(b, x));
+    for (size_t i = 0; i < p->buffer.n; i++) {
+        const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
+        buf_printf(&text, " *     p%zu ", i);
+        if (kb->part >= 0)
+            buf_printf(&text, "[%lld, %lld]", (long long)k->partitions, (long long)kb->elements);
+        else
+            shape_print(&text, shape_of(b->g, kb->value));
+        buf_printf(&text, " %s\n", kb->name ? kb->name : "");
+    }
+    buf_puts(&text, " */\n");
+    return text.s;
+}
+
+/* The grid outlives what it was printed with. */
+static PlanGrid keep_grid(const Build *b, const PlanGrid *g)
+{
+    PlanGrid kept = *g;
+    PlanShared *term = NEW_ARRAY(b->arena, PlanShared, g->n_term + 1);
+    memcpy(term, g->term, g->n_term * sizeof *term);
+    kept.term = term;
+    return kept;
+}
+
 static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
                              uint32_t *parts)
 {
@@ -83,6 +112,10 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         b->kernel.v[kernel].multiple = multiples(b, p);
     Launch *x = plan_launch(b, LAUNCH_KERNEL, p->buffer.n, of);
     x->kernel = kernel;
+    if (b->cuda && !b->kernel.v[kernel].where) {
+        b->kernel.v[kernel].grid = keep_grid(b, &p->grid);
+        b->kernel.v[kernel].where = where(b, k, p, x);
+    }
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
         uint32_t at;
@@ -158,7 +191,8 @@ static void plan_rows(Build *b, uint32_t group)
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
     Made made;
-    alike_make(b->alike, &made, b->f, group, b->same, &dialect_c, about);
+    alike_make(b->alike, &made, b->f, group, b->same, b->cuda ? &dialect_cuda : &dialect_c,
+               about);
     const Kernel *k = made.low.kernel;
     uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, made.low.sink.n + 1);
     Val last = gr->store.v[gr->store.n - 1];
@@ -193,7 +227,7 @@ static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
                   const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs, .rows_apart = how->rows_apart};
+                 .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -284,6 +318,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     if (how->bf16)
         fuse_choose_bf16(f);
     start(&b, ctx, arena, g, f, how);
+    f->device = how->cuda;
     b.stream = written_bytes(f) >= STREAM_BYTES;
     b.alike = alike_new(ctx, arena);
     plan_choose_direct(&b);
@@ -305,6 +340,8 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->launch = b.launch.v;
     p->n_launch = b.launch.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
+    if (how->cuda)
+        p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
     alike_free(b.alike);
     fuse_free(f);
     return p;
@@ -463,4 +500,23 @@ void plan_dump_kernels(Buf *out, const Plan *p)
         buf_putc(out, '\n');
         buf_put(out, p->kernel[i].text, p->kernel[i].length);
     }
+}
+
+void plan_dump_device(Buf *out, const Plan *p)
+{
+    buf_put(out, p->device_prelude, p->device_prelude_length);
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        if (!p->kernel[i].grid.threads)
+            continue;
+        buf_printf(out, "\n%s", p->kernel[i].where);
+        buf_put(out, p->kernel[i].text, p->kernel[i].length);
+    }
+}
+
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n)
+{
+    uint64_t bytes = g->shared;
+    for (uint32_t i = 0; i < g->n_term; i++)
+        bytes += ((uint64_t)n[g->term[i].n] * g->term[i].bytes + 15) / 16 * 16;
+    return bytes;
 }

@@ -15,6 +15,19 @@
  * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
  * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
  * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
+/* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
+ * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting. */
+typedef struct PlanShared {
+    uint32_t n;     /* which of n[] */
+    uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
+} PlanShared;
+typedef struct PlanGrid {
+    uint32_t threads, units; /* threads 0: not a device's */
+    uint32_t shared;         /* bytes of dynamic shared memory whatever the sizes */
+    uint32_t n_term;         /* and more for each of these */
+    const PlanShared *term;
+} PlanGrid;
+
 typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
     const char *text; /* the function; begins with a comment naming what it computes, from where */
@@ -22,6 +35,8 @@ typedef struct PlanKernel {
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
     const uint8_t *multiple; /* what each of n[] must be a multiple of; NULL: all may be anything */
+    PlanGrid grid;           /* of a kernel for a device */
+    const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
 
 typedef struct PlanBuffer {
@@ -105,6 +120,8 @@ typedef struct Plan {
     uint64_t arena_bytes;
     const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
     size_t prelude_length;
+    const char *device_prelude; /* of the kernels that have a grid; NULL: there are none */
+    size_t device_prelude_length;
 } Plan;
 
 typedef struct PlanOptions {
@@ -112,6 +129,7 @@ typedef struct PlanOptions {
     bool no_fusion; /* every node its own kernel: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     bool bf16;      /* operands of large products are rounded to bf16 and kept so */
+    bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool rows_apart;
@@ -127,5 +145,8 @@ void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers,
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
+void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
+/* Bytes of dynamic shared memory of a launch. */
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
 
 #endif

@@ -17,7 +17,7 @@ typedef struct Build {
     Alike *alike;
     Plan *plan;
     int64_t B, T;
-    bool programs;
+    bool programs, cuda;
     bool stream; /* kernels store past the cache */
     bool rows_apart;
     int32_t *buffer_of;  /* by Val, -1 = none yet */

@@ -34,6 +34,7 @@ typedef enum Stage {
     STAGE_FUSE,
     STAGE_KERNEL,
     STAGE_C,
+    STAGE_CUDA,
     STAGE_PLAN
 } Stage;
 /* `program` is train, update, eval or predict; NULL: train if the file trains, else predict. */

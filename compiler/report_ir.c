@@ -28,11 +28,15 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         fuse_dump(out, fuse_graph(ctx, arena, small, how->B, how->T, false, copied));
         return;
     }
-    Plan *plan = plan_build(ctx, arena, g, how);
+    PlanOptions own = *how;
+    own.cuda = stage == STAGE_CUDA;
+    Plan *plan = plan_build(ctx, arena, g, &own);
     if (stage == STAGE_KERNEL)
         plan_dump_programs(out, plan);
     else if (stage == STAGE_C)
         plan_dump_kernels(out, plan);
+    else if (stage == STAGE_CUDA)
+        plan_dump_device(out, plan);
     else
         plan_dump(out, plan);
 }

@@ -374,6 +374,7 @@ static Status report_body(void *user)
     case VWN_REPORT_FUSE:
     case VWN_REPORT_KERNEL:
     case VWN_REPORT_C:
+    case VWN_REPORT_CUDA:
     case VWN_REPORT_PLAN:
         report_stage(&b, u, (Stage)(c->what - VWN_REPORT_AST), c->how->program,
                      c->how->batch_seqs);

@@ -9,7 +9,7 @@ for stage in ast resolved tensor; do
     filled out
 done
 for program in train update eval predict; do
-    for stage in gradient simple fuse kernel c plan; do
+    for stage in gradient simple fuse kernel c cuda plan; do
         expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'
         filled out
         empty err

@@ -1,0 +1,93 @@
+/* prelude_cuda.h - the CUDA C text that stands before every kernel of a device, line by line.
+ *
+ * In:  nothing.     Out: PRELUDE_CUDA, PRELUDE_CUDA_THREADS: arrays of lines without their newlines;
+ *      PRELUDE_MATH stands between them.
+ * The one idea: kernels say only what threads do together by these few names, so that whatever
+ * stands behind them (shuffles, assembly, an emulator on the CPU) can change without them.
+ */
+#ifndef VWN_PRELUDE_CUDA_H
+#define VWN_PRELUDE_CUDA_H
+
+static const char *const PRELUDE_CUDA[] = {
+"/* Types and functions that the kernels below use. CUDA C that needs no header. \"ulp\" is the",
+" * unit in the last place of a float result. */",
+"#ifdef __CUDACC_RTC__",
+"typedef long long int64_t;",
+"typedef unsigned long long uint64_t;",
+"typedef int int32_t;",
+"typedef unsigned int uint32_t;",
+"typedef unsigned short uint16_t;",
+"#else",
+"typedef __INT64_TYPE__ int64_t;",
+"typedef __UINT64_TYPE__ uint64_t;",
+"typedef __INT32_TYPE__ int32_t;",
+"typedef __UINT32_TYPE__ uint32_t;",
+"typedef __UINT16_TYPE__ uint16_t;",
+"#endif",
+"typedef float real;",
+"typedef int64_t integer;",
+"typedef uint16_t bf16;",
+"#define FN [[maybe_unused]] static __device__ __forceinline__",
+"#define KERNEL(threads) extern \"C\" __global__ void __launch_bounds__(threads)",
+"#ifndef DYN_SMEM /* shared memory whose size the launch says */",
+"#define DYN_SMEM(name) extern __shared__ __align__(16) unsigned char name[]",
+"#endif",
+"#define INFINITE __uint_as_float(0x7f800000u)",
+"#define NOT_A_NUMBER __uint_as_float(0x7fc00000u)",
+"#define __builtin_sqrtf(x) sqrtf(x)",
+"",
+"FN uint32_t vwn_bits(real x) { return __float_as_uint(x); }",
+"FN real vwn_real(uint32_t u) { return __uint_as_float(u); }",
+};
+
+static const char *const PRELUDE_CUDA_THREADS[] = {
+"/* What the threads of a warp do together: all 32 of them, at one place. Every thread has the",
+" * same bits of a result: the sums are trees of commutative steps, a maximum comes from lane 0. */",
+"template <class T> FN T vwn_from_lane(T x, int lane)",
+"{",
+"    return __shfl_sync(0xffffffffu, x, lane);",
+"}",
+"template <class T> FN T vwn_warp_sum(T x)",
+"{",
+"    for (int k = 16; k; k /= 2)",
+"        x += __shfl_xor_sync(0xffffffffu, x, k);",
+"    return x;",
+"}",
+"template <class T> FN T vwn_warp_max(T x)",
+"{",
+"    for (int k = 16; k; k /= 2) {",
+"        const T y = __shfl_xor_sync(0xffffffffu, x, k);",
+"        x = y > x ? y : x;",
+"    }",
+"    return vwn_from_lane(x, 0);",
+"}",
+"/* The totals of the warps of a block: each puts its own, after a barrier each adds all. */",
+"template <class T> FN void vwn_warp_put(integer *at, T x)",
+"{",
+"    if (threadIdx.x % 32 == 0)",
+"        *(T *)(at + threadIdx.x / 32) = x;",
+"}",
+"template <int N, class T> FN T vwn_warps_sum(const integer *at, T)",
+"{",
+"    T x = *(const T *)at;",
+"    for (int i = 1; i < N; i++)",
+"        x += *(const T *)(at + i);",
+"    return x;",
+"}",
+"template <int N, class T> FN T vwn_warps_max(const integer *at, T)",
+"{",
+"    T x = *(const T *)at;",
+"    for (int i = 1; i < N; i++)",
+"        x = *(const T *)(at + i) > x ? *(const T *)(at + i) : x;",
+"    return x;",
+"}",
+"/* An array of n numbers for each of the rows that a block has in flight: that of row `unit`. */",
+"template <class T> FN T *vwn_array(unsigned char *&shared, int64_t n, int units, int unit)",
+"{",
+"    T *const x = (T *)shared + unit * n;",
+"    shared += (units * n * (int64_t)sizeof(T) + 15) / 16 * 16;",
+"    return x;",
+"}",
+};
+
+#endif

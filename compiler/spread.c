@@ -1,0 +1,310 @@
+/* spread.c - how the threads of a device share the rows of a scheduled kernel.
+ *
+ * In:  a Kernel whose statements are for one thread.     Out: the same for `lanes` threads of a row:
+ *      its innermost loops are spread over them, what stands outside is computed by all of them and
+ *      stored by one, and totals and barriers stand where threads need what others have.
+ * The one idea: all decisions are functions of the kernel and its sizes, never of a device, so
+ * that texts, results and sums over rows are the same on all of them.
+ */
+#include "kernel.h"
+
+typedef struct Spreading {
+    const Kernel *from;
+    Kernel *k;
+    int depth, row_depth;
+    bool in_spread;       /* inside a loop that is spread */
+    bool nest_touches;    /* the loops of the row that are open touch arrays of others */
+    VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
+    VEC(int) waiting_depth; /* and where they were declared */
+    bool *own;            /* by array: every element is touched by one thread alone */
+    bool touched;         /* since the last barrier some thread has touched an array of others */
+    uint32_t exchanges;   /* between warps in a row, outside loops */
+    bool flip;            /* half of the totals that the next exchange uses */
+    uint32_t width;       /* totals of the largest exchange */
+} Spreading;
+
+enum {
+    WARP = 32,
+    WARP_ROW_MAX = 512,     /* longer loops take a block */
+    BLOCK_LANES = 128,
+    FLAT_LANES = 256,
+    WARPS_PER_BLOCK = 4,
+    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
+    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
+};
+
+/* ---- which threads ---- */
+
+static int64_t longest_loop(const Kernel *k)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP && s->simd && ix_info(&k->ix, s->var)->hi + 1 > most)
+            most = ix_info(&k->ix, s->var)->hi + 1;
+    }
+    return most;
+}
+
+static int64_t array_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < k->array.n; i++)
+        bytes += k->array.v[i].elements * (k->array.v[i].dtype == DT_INT ? 8 : 4);
+    return bytes;
+}
+
+static bool has_loops(const Kernel *k)
+{
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP)
+            return true;
+    return false;
+}
+
+static KSpread choose(const Kernel *k)
+{
+    size_t sinks = 0;
+    for (size_t r = 0; r < k->root.n; r++)
+        sinks += k->root.v[r].kind == KR_SINK;
+    if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
+        return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
+    bool short_rows = longest_loop(k) <= WARP_ROW_MAX && array_bytes(k) <= WARP_ARRAYS_MAX;
+    if (!has_loops(k) || (!k->part && short_rows))
+        return (KSpread){.lanes = WARP, .units = WARPS_PER_BLOCK};
+    return (KSpread){.lanes = BLOCK_LANES, .units = 1};
+}
+
+/* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
+ * without loops are one for each thread of a block. */
+int64_t kernel_partitions(const Kernel *k, int64_t rows)
+{
+    enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
+    bool loops = false;
+    for (size_t e = 1; e < k->ex.n; e++)
+        loops = loops || k->ex.v[e].kind == KX_REDUCE;
+    for (size_t r = 0; r < k->root.n; r++)
+        loops = loops || k->root.v[r].nest.n;
+    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each;
+    return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
+}
+
+/* ---- statements ---- */
+
+static void put(Spreading *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
+
+static void barrier(Spreading *s)
+{
+    put(s, (KStmt){.kind = KS_BARRIER});
+    s->touched = false;
+}
+
+/* Totals of the accumulators from `first` on. A block exchanges them between its warps through
+ * three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one
+ * ends the reading of the one before; those inside loops take the third and wait again. */
+static void put_totals(Spreading *s, const KStmt *share, uint32_t n)
+{
+    bool block = s->k->spread.lanes > WARP, inside = s->depth > s->row_depth;
+    for (uint32_t i = 0; i < n; i++) {
+        KStmt st = share[i];
+        st.kind = KS_WARP;
+        put(s, st);
+    }
+    if (!block || n == 0)
+        return;
+    uint32_t set = inside ? 2 : s->flip;
+    for (int take = 0; take < 2; take++) {
+        for (uint32_t i = 0; i < n; i++) {
+            KStmt st = share[i];
+            st.kind = take ? KS_WARP_TAKE : KS_WARP_PUT;
+            st.at = 3 * i + set; /* the width is not known yet */
+            put(s, st);
+        }
+        if (!take || inside)
+            barrier(s);
+    }
+    s->width = s->width > n ? s->width : n;
+    if (!inside) {
+        s->flip = !s->flip;
+        s->exchanges++;
+    }
+}
+
+/* The loop that has just ended completes the accumulators declared before it. */
+static void finish_accs(Spreading *s)
+{
+    size_t n = s->waiting.n;
+    VEC(KStmt) share = {0};
+    while (n > 0 && s->waiting_depth.v[n - 1] == s->depth)
+        n--;
+    for (size_t i = n; i < s->waiting.n; i++)
+        vec_push(s->k->arena, &share, (KStmt){.ex = s->waiting.v[i]});
+    s->waiting.n = s->waiting_depth.n = n;
+    put_totals(s, share.v, (uint32_t)share.n);
+}
+
+/* ---- who touches which element of an array ---- */
+
+static bool of_array(const KStmt *s)
+{
+    return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET ||
+           s->kind == KS_ARRAY_FILL;
+}
+
+/* An array is the threads' own when every element is touched inside spread loops over its last
+ * axis alone: then the same thread comes by each time. */
+static void find_own(Spreading *s)
+{
+    const Kernel *k = s->from;
+    IVar lane = 0;
+    s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
+    memset(s->own, 1, k->array.n);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *st = &k->stmt.v[i];
+        if (st->kind == KS_LOOP)
+            lane = st->simd ? st->var : 0;
+        else if (st->kind == KS_END)
+            lane = 0;
+        if (!of_array(st))
+            continue;
+        const KNest *nest = &k->array.v[st->array].nest;
+        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : lane == nest->var[nest->n - 1];
+        s->own[st->array] = s->own[st->array] && own;
+    }
+}
+
+/* Does the part of a row that begins at statement i touch an array that is not its threads'
+ * own? */
+static bool touches(const Spreading *s, size_t i)
+{
+    size_t end = s->from->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(s->from, i) : i;
+    for (; i <= end; i++)
+        if (of_array(&s->from->stmt.v[i]) && !s->own[s->from->stmt.v[i].array])
+            return true;
+    return false;
+}
+
+/* Does it store what other threads may still have to load? */
+static bool overwrites(const Spreading *s, size_t i)
+{
+    const Kernel *k = s->from;
+    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
+    for (; i <= end; i++)
+        if (k->stmt.v[i].kind == KS_STORE && k->buffer.v[k->root.v[k->stmt.v[i].root].buffer].read)
+            return true;
+    return false;
+}
+
+/* ---- the walk ---- */
+
+static bool opens(const KStmt *st)
+{
+    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
+}
+
+static void end_row(Spreading *s)
+{
+    if (s->exchanges % 2)
+        barrier(s);
+}
+
+static void share_statement(Spreading *s, size_t i)
+{
+    KStmt st = s->from->stmt.v[i];
+    if (s->row_depth && s->depth == s->row_depth) {
+        bool here = touches(s, i);
+        if (st.kind == KS_END)
+            end_row(s);
+        else if (overwrites(s, i) || (here && s->touched))
+            barrier(s);
+        s->nest_touches = st.kind == KS_LOOP && here;
+        s->touched = s->touched || here;
+    }
+    switch (st.kind) {
+    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT: st.one = !s->in_spread; break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
+    case KS_LOOP:
+        s->in_spread = st.spread = st.simd;
+        st.simd = st.vector = false;
+        break;
+    case KS_ACC:
+        vec_push(s->k->arena, &s->waiting, st.ex);
+        vec_push(s->k->arena, &s->waiting_depth, s->depth);
+        break;
+    default: break;
+    }
+    put(s, st);
+    s->depth += opens(&st);
+    if (st.kind == KS_PART) {
+        barrier(s); /* others have filled what this thread adds to */
+    } else if (st.kind == KS_ROWS) {
+        s->row_depth = s->depth;
+        s->touched = true; /* by the row before */
+    } else if (st.kind == KS_END) {
+        s->depth--;
+        s->in_spread = false;
+        if (s->depth == s->row_depth)
+            s->touched = s->touched || s->nest_touches;
+        if (s->depth >= s->row_depth)
+            finish_accs(s);
+    }
+}
+
+/* ---- a row for each thread ---- */
+
+static uint32_t sink_shares(const Kernel *k, KStmt *share)
+{
+    uint32_t n = 0;
+    for (size_t r = 0; r < k->root.n; r++)
+        if (k->root.v[r].kind == KR_SINK)
+            share[n++] = (KStmt){.root = (uint32_t)r};
+    return n;
+}
+
+static void put_sums(Spreading *s, KStmtKind kind)
+{
+    KStmt share[ROW_SUMS_MAX];
+    uint32_t n = sink_shares(s->from, share);
+    for (uint32_t i = 0; i < n; i++) {
+        share[i].kind = kind;
+        put(s, share[i]);
+    }
+}
+
+static void share_rows(Spreading *s)
+{
+    KStmt share[ROW_SUMS_MAX];
+    for (size_t i = 0; i < s->from->stmt.n; i++) {
+        KStmt st = s->from->stmt.v[i];
+        st.simd = false;
+        st.spread = st.kind == KS_ROWS;
+        if (st.kind == KS_ROWS)
+            put_sums(s, KS_SUM_NEW);
+        s->depth += opens(&st);
+        s->depth -= st.kind == KS_END;
+        put(s, st);
+        if (st.kind == KS_END && s->depth == 1) {
+            put_totals(s, share, sink_shares(s->from, share));
+            put_sums(s, KS_SUM_PUT);
+            end_row(s);
+        }
+    }
+}
+
+void kernel_spread(Kernel *to, const Kernel *from)
+{
+    *to = *from;
+    to->stmt.v = NULL;
+    to->stmt.n = to->stmt.cap = 0;
+    to->spread = choose(from);
+    Spreading s = {.from = from, .k = to};
+    find_own(&s);
+    if (to->spread.by_row) {
+        s.row_depth = 1; /* what a partition does when its rows are over */
+        share_rows(&s);
+    } else {
+        for (size_t i = 0; i < from->stmt.n; i++)
+            share_statement(&s, i);
+    }
+    to->spread.slots = 3 * s.width;
+}
