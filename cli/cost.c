@@ -22,7 +22,7 @@ static const Flag flags[] = {
 const Verb verb_cost = {
     .name = "cost",
     .operands = "FILE",
-    .summary = "Counts FLOPs per token, and the bytes that training needs, as planned",
+    .summary = "Counts FLOPs per token and of the run, and the bytes that training needs, as planned",
     .example = {{"vwn cost model.vwn", "as the file says"},
                 {"vwn cost model.vwn --batch '8 seqs'", "with 8 sequences in memory at once"}},
     .flag = flags,

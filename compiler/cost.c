@@ -233,6 +233,36 @@ Work model_work(const Model *m)
     return w;
 }
 
+double model_dead_flops(const Model *m)
+{
+    Arena *scratch = m->graph->ctx->scratch;
+    ArenaMark mark = arena_mark(scratch);
+    const Graph *g = m->graph;
+    size_t n_roots;
+    const Val *root = model_roots(m, ROOTS_ALL, scratch, &n_roots);
+    const bool *reached = graph_reached(g, root, n_roots, scratch);
+    const Param **of = NEW_ARRAY(scratch, const Param *, g->node.n); /* of views of it, too */
+    for (size_t i = 0; i < m->param.n; i++)
+        of[m->param.v[i].value] = &m->param.v[i];
+    of[0] = NULL;
+    double flops = 0;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (is_view(n))
+            of[v] = of[n->in[0]];
+        const Param *w = NULL;
+        for (size_t k = 0; k < n->n_in && !w; k++)
+            w = of[n->in[k]];
+        bool product = n->op == OP_MATMUL || n->op == OP_EXPERT_MATMUL;
+        if (!reached[v] || !product || !w || !w->elements)
+            continue;
+        double share = (double)w->dead / (double)w->elements; /* every element costs the same */
+        flops += share * per_token(op_flops(g, v), tokens_of(m));
+    }
+    arena_reset(scratch, mark);
+    return flops;
+}
+
 double model_flops_per_token(const Model *m)
 {
     Work w = model_work(m);

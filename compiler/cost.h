@@ -17,6 +17,8 @@ typedef struct Work {
     double elementwise;   /* one per element of elementwise results and of reductions' inputs */
 } Work;
 Work model_work(const Model *m);
+/* The part of Work.products that weights which can never learn take part in. */
+double model_dead_flops(const Model *m);
 
 /* Keys and values that generation has to keep for one sequence. Attention that is not causal
  * keeps nothing. Keys and values used by several attentions are kept once. */

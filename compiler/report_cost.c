@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES } LineUnit;
+typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES, IN_DAYS } LineUnit;
 typedef struct Line {
     const char *key;  /* of the JSON */
     const char *name; /* for people; NULL: a heading is `how` */
@@ -62,8 +62,31 @@ static void add_work(Lines *l, const Model *m)
         "the part of attention that masks and windows make unnecessary; not subtracted above");
     add(l, "flop_elementwise", "elementwise", w.elementwise, IN_FLOP,
         "one per element of an elementwise result or of a reduction's input; not added above");
+    double dead = model_dead_flops(m);
+    if (dead > 0)
+        add(l, "flop_dead", "dead weights", dead, IN_FLOP,
+            "the part of the products with weights that can never learn; not subtracted above");
     add(l, "flop_training", "training", 3 * model_flops_per_token(m), IN_FLOP,
         "3 x flops_per_token: each product has two more in the backward pass");
+}
+
+/* A petaflop day is 1e15 FLOP in each second of a day. */
+static void add_run(Lines *l, const Model *m, const Train *t)
+{
+    static const double PF_DAY = 8.64e19;
+    if (!t || t->length_steps <= 0)
+        return;
+    double tokens = (double)t->length_steps * (double)t->batch_seqs * (double)t->context;
+    double flops = model_flops_per_token(m), dead = model_dead_flops(m);
+    heading(l, arena_printf(l->arena, "the whole run: %lld steps of %lld x %lld positions",
+                            (long long)t->length_steps, (long long)t->batch_seqs,
+                            (long long)t->context));
+    add(l, "run_tokens", "tokens", tokens, IN_COUNT, "steps x sequences x positions");
+    add(l, "run_pf_days", "training", 3 * flops * tokens / PF_DAY, IN_DAYS,
+        "petaflop days: 3 x flops_per_token x tokens / 8.64e19");
+    if (dead > 0)
+        add(l, "run_pf_days_live", "without dead weights", 3 * (flops - dead) * tokens / PF_DAY,
+            IN_DAYS, "petaflop days: 3 x (flops_per_token - dead weights) x tokens / 8.64e19");
 }
 
 static void add_cache(Lines *l, const Model *m)
@@ -109,7 +132,10 @@ static void add_memory(Lines *l, const ReportMemory *b)
 static void put_value(Table *t, const Line *line)
 {
     Buf b = buf_new(t->arena);
-    buf_count(&b, (int64_t)llround(line->value));
+    if (line->unit == IN_DAYS)
+        buf_printf(&b, "%.4g PF-days", line->value);
+    else
+        buf_count(&b, (int64_t)llround(line->value));
     buf_puts(&b, line->unit == IN_FLOP ? " FLOP" : line->unit == IN_BYTES ? " B" : "");
     vec_push(t->arena, &t->cell, (Cell){b.s, true});
     const char *round = line->unit == IN_BYTES ? bytes_text(t->arena, line->value) : "";
@@ -207,6 +233,7 @@ void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json)
     Lines lines = {.arena = unit->ctx->scratch};
     add_weights(&lines, m);
     add_work(&lines, m);
+    add_run(&lines, m, unit->train);
     add_cache(&lines, m);
     add_memory(&lines, memory);
     if (json) {

@@ -1,35 +1,12 @@
 /* widths.c - the published width schedules of Variable-Width Transformers, number by number.
  *
  * In:  the settings of table 2 and figure 2 (500M shapes).   Out: claims about solve_widths.
- * The one idea: the lists are written out here, so that a solver that is off by one step of
+ * The one idea: the lists are written out (tests/widths.h), so that a solver that is off by one step of
  * rounding in one layer fails; budgets are recomputed by their definition, not by the solver's.
  */
 #include "../../compiler/solve.h"
+#include "../widths.h"
 #include "harness.h"
-
-typedef struct Published {
-    const char *name;
-    int64_t layers;
-    double base;
-    double alpha_down, alpha_up, first, average, flops_percent;
-    double width[40];
-} Published;
-
-static const Published models[] = {
-    {"200M", 16, 640, .850037, 1.563315, 1146.799, 576.00, -3.20,
-     {1152, 960, 832, 704, 608, 512, 448, 352, 320, 256, 224, 192, 288, 480, 736, 1152}},
-    {"500M", 24, 960, .898557, 1.354004, 1774.651, 854.67, -3.73,
-     {1760, 1600, 1440, 1280, 1152, 1024, 928, 832, 768, 672, 608, 544,
-      480,  448,  384,  352,  320,  288,  384, 512, 704, 960, 1312, 1760}},
-    {"1B", 32, 1280, .923371, 1.257602, 2402.569, 1145.00, -2.60,
-     {2400, 2208, 2048, 1888, 1760, 1600, 1504, 1376, 1280, 1184, 1088,
-      992,  928,  864,  800,  736,  672,  608,  576,  544,  480,  448,
-      416,  384,  480,  608,  768,  960,  1216, 1504, 1920, 2400}},
-    {"2B", 40, 1600, .938437, 1.202336, 3030.392, 1425.60, -2.50,
-     {3040, 2848, 2656, 2496, 2336, 2208, 2080, 1952, 1824, 1696, 1600, 1504, 1408, 1312,
-      1248, 1184, 1088, 1024, 960,  896,  864,  800,  736,  704,  672,  608,  576,  544,
-      512,  480,  576,  704,  832,  992,  1216, 1440, 1728, 2112, 2528, 3040}},
-};
 
 /* 0.3 d at 0.75 L, matched to a dense model with three projections of expansion 4. */
 static WidthProblem problem(int64_t layers, double base)
@@ -76,8 +53,8 @@ static double flops_percent(const double *w, int64_t n, double d)
 
 static void check_published(Tally *t, Arena *arena)
 {
-    for (size_t k = 0; k < COUNT_OF(models); k++) {
-        const Published *p = &models[k];
+    for (size_t k = 0; k < COUNT_OF(published); k++) {
+        const Published *p = &published[k];
         WidthProblem ask = problem(p->layers, p->base);
         WidthAnswer a = solve_widths(arena, &ask);
         CHECK(t, !a.why, "%s: %s", p->name, a.why ? a.why : "");
@@ -107,8 +84,8 @@ static void check_early_rounding(Tally *t, Arena *arena)
 {
     static const double average[] = {576.0, 856.0, 1145.0, 1424.8};
     static const double percent[] = {-3.20, -3.60, -2.60, -2.61};
-    for (size_t k = 0; k < COUNT_OF(models); k++) {
-        const Published *p = &models[k];
+    for (size_t k = 0; k < COUNT_OF(published); k++) {
+        const Published *p = &published[k];
         WidthProblem ask = problem(p->layers, p->base);
         ask.round_early = true;
         WidthAnswer a = solve_widths(arena, &ask);

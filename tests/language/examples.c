@@ -26,6 +26,8 @@ static const struct Want {
     {"16_transformer_pp.vwn", 83112448, 83112448, 512, 0},
     {"17_published_counts.vwn", 0, 0, 0, 0},
     {"18_wirings.vwn", 0, 0, 0, 0},
+    {"23_xformer_200m.vwn", 0, 0, 0, 0},
+    {"24_xformer_moe.vwn", 2892229792, 2936188672, 3040, 1020743776},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 

@@ -1,0 +1,44 @@
+# learning.sh - small models of the examples learn a text by heart; PF-days of a run in `vwn cost`.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+big="$VWN_SOURCE/examples/08_xformer_500m.vwn"
+expect 0 "$VWN" cost "$big"
+has out 'the whole run: 23844 steps of 256 x 4096 positions'
+has out '25,002,246,144'
+has out '1.085 PF-days'
+has out '1.068 PF-days'
+expect 0 "$VWN" cost "$big" --json
+has out '"run_pf_days":1.085'
+has out '"run_pf_days_live":1.06'
+has out '"flop_dead":19712000,'
+expect 0 "$VWN" cost "$VWN_SOURCE/examples/14_own_connection.vwn"
+lacks out 'PF-days'
+lacks out 'dead weights'
+
+i=0
+while [ $i -lt 300 ]; do
+    echo "line $((i % 7)) of $((i * i % 11)) says abc $((i % 5))"
+    i=$((i + 1))
+done > text.txt
+
+# learns FILE SETTINGS: 30 steps of the example bring the loss down by a fifth.
+learns() {
+    file=$1
+    shift
+    sed "/^check/d" "$VWN_SOURCE/examples/$file.vwn" > "$file.vwn" # they speak of the large model
+    expect 0 "$VWN" train "$file.vwn" --run "$file" --json --set V=256 \
+        --set model.context=32 --set "train.data=text_file(\"text.txt\")" \
+        --set 'train.tokenizer=bytes()' --set 'train.batch=4 seqs' --set 'train.length=30 steps' \
+        --set train.precision=fp32 \
+        --set 'train.optimizer.lr=constant(1e-2)' "$@"
+    first=$(sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' out | head -n 1)
+    last_loss=$(sed -n 's/.*"event":"step".*"loss":\([0-9.]*\).*/\1/p' out | tail -n 1)
+    awk -v a="$first" -v b="$last_loss" 'BEGIN { exit !(a > 0 && b < 0.8 * a) }' ||
+        fail "$file $*: the loss goes from $first to $last_loss"
+    rm -rf "runs/$file"
+}
+learns 08_xformer_500m --set d=64 --set 'width=[96, 32, 96]' --set L=3
+learns 08_xformer_500m --set d=64 --set 'width=[64, 32, 64]' --set L=3 --set last_norm=none \
+    --set 'conn=carried(head = d, widths = width, norm = norm, expand = missing)'
+learns 24_xformer_moe --set d=64 --set 'width=[96, 32, 96]' --set L=3 --set experts=4 --set active=2
+finish
