@@ -28,6 +28,8 @@ static const struct Want {
     {"18_wirings.vwn", 0, 0, 0, 0},
     {"23_xformer_200m.vwn", 0, 0, 0, 0},
     {"24_xformer_moe.vwn", 2892229792, 2936188672, 3040, 1020743776},
+    {"25_nexus_released.vwn", 194489088, 194489088, 768, 0},
+    {"26_width_shapes.vwn", 25124032, 25812352, 512, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 

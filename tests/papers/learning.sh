@@ -25,7 +25,8 @@ done > text.txt
 learns() {
     file=$1
     shift
-    sed "/^check/d" "$VWN_SOURCE/examples/$file.vwn" > "$file.vwn" # they speak of the large model
+    # checks and growth speak of the large model
+    sed "/^ *check/d; s|^grow |/- &|" "$VWN_SOURCE/examples/$file.vwn" > "$file.vwn"
     expect 0 "$VWN" train "$file.vwn" --run "$file" --json --set V=256 \
         --set model.context=32 --set "train.data=text_file(\"text.txt\")" \
         --set 'train.tokenizer=bytes()' --set 'train.batch=4 seqs' --set 'train.length=30 steps' \
@@ -41,4 +42,8 @@ learns 08_xformer_500m --set d=64 --set 'width=[96, 32, 96]' --set L=3
 learns 08_xformer_500m --set d=64 --set 'width=[64, 32, 64]' --set L=3 --set last_norm=none \
     --set 'conn=carried(head = d, widths = width, norm = norm, expand = missing)'
 learns 24_xformer_moe --set d=64 --set 'width=[96, 32, 96]' --set L=3 --set experts=4 --set active=2
+learns 09_nexus_growth --set D=64 --set M=68 --set A=72 --set L=2 --set heads=1 \
+    --set 'layer[*].ffn.hidden=96'
+learns 25_nexus_released --set D=64 --set M=68 --set A=72 --set L=2 --set heads=2 --set F=96
+learns 10_tokenformer_growth --set D=64 --set L=2 --set heads=2 --set slots=24 --set ffn_slots=64
 finish
