@@ -559,6 +559,34 @@ static Span last_extent_at(const Body *b)
     return bd && bd->arg_span.file && !in_library(b->ev, bd->arg_span) ? bd->arg_span : b->at;
 }
 
+/* A number of the model: `metric.load = x` with x [n] is kept apart for every module, under its path. */
+static void record_number(Body *b, const Ast *it, const char *kind, Name name, Val v)
+{
+    Ctx *ctx = b->ev->ctx;
+    const Graph *g = b->ev->build->g;
+    const Shape *s = shape_of(g, v);
+    Model *m = b->ev->build->model;
+    bool trained = !strcmp(kind, "loss"), vector = !trained && s->rank == 1 && dim_static(s->d[0]);
+    Buf got = buf_new(b->ev->arena);
+    shape_print(&got, s);
+    if (s->rank != 0 && !vector) {
+        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` must be one number, got %s", kind, name, got.s);
+        diag_help(ctx, d, "take the mean: `%s.%s = mean(...)`", kind, name);
+        return;
+    }
+    if (vector)
+        name = name_printf(ctx, "%s.%s", b->inst->path, name);
+    for (size_t i = 0; i < m->loss.n; i++) {
+        const ModelLoss *l = &m->loss.v[i];
+        if (l->name != name || l->trained != trained || shape_eq(shape_of(g, l->value), s))
+            continue;
+        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` is %s here and something else before", kind, name, got.s);
+        diag_related(ctx, d, l->span, "the first one");
+        return;
+    }
+    vec_push(b->ev->arena, &m->loss, (ModelLoss){name, v, trained, it->span});
+}
+
 static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
 {
     Value v = to_tensor(b->ev, eval(b->ev, it->kid[1], b->env, b->scope), it->kid[1]->span);
@@ -576,19 +604,24 @@ static void exec_record(Body *b, const Ast *it, const char *kind, Name name)
             m->vocab_at = last_extent_at(b);
         return;
     }
-    const Shape *s = shape_of(b->ev->build->g, v.val);
-    if (node_at(b->ev->build->g, v.val)->dtype == DT_INT) {
+    if (node_at(b->ev->build->g, v.val)->dtype == DT_INT)
         err(b->ev, "E0310", it->kid[1]->span, "", "`%s.%s` must be a real number; convert with cast(x, real)", kind, name);
-        return;
-    }
-    if (s->rank != 0) {
-        Buf got = buf_new(b->ev->arena);
-        shape_print(&got, s);
-        Diag *d = err(b->ev, "E0317", it->kid[1]->span, "", "`%s.%s` must be one number, got %s", kind, name, got.s);
-        diag_help(b->ev->ctx, d, "take the mean: `%s.%s = mean(...)`", kind, name);
-        return;
-    }
-    vec_push(b->ev->arena, &m->loss, (ModelLoss){name, v.val, !strcmp(kind, "loss"), it->span});
+    else
+        record_number(b, it, kind, name, v.val);
+}
+
+/* The NAME of `metric.NAME`, or NAME_i of `metric.NAME[i]`; NULL when the path is neither. */
+static Name record_name(Body *b, const Ast *path)
+{
+    if (path->n < 1 || path->n > 2 || path->kid[0]->kind != AST_DOT)
+        return NULL;
+    if (path->n == 1)
+        return path->kid[0]->name;
+    double i;
+    if (path->kid[1]->kind == AST_DOT || path->kid[1]->kid[0]->kind == AST_STAR ||
+        !eval_number(b->ev, path->kid[1]->kid[0], b->env, b->scope, "index", &i) || !is_whole(i))
+        return NULL;
+    return name_printf(b->ev->ctx, "%s_%.0f", path->kid[0]->name, i);
 }
 
 static void exec_set(Body *b, const Ast *it)
@@ -600,10 +633,12 @@ static void exec_set(Body *b, const Ast *it)
         return;
     }
     bool known = !strcmp(path->name, "loss") || !strcmp(path->name, "metric") || !strcmp(path->name, "output");
-    if (path->n == 1 && path->kid[0]->kind == AST_DOT && known) {
-        exec_record(b, it, path->name, path->kid[0]->name);
+    size_t errors = diag_errors(b->ev->ctx);
+    Name name = known ? record_name(b, path) : NULL;
+    if (name)
+        exec_record(b, it, path->name, name);
+    if (name || diag_errors(b->ev->ctx) > errors)
         return;
-    }
     Diag *d = err(b->ev, "E0110", path->span, "", "a block cannot set this");
     diag_note(b->ev->ctx, d, "a body binds plain names, `loss.NAME`, `metric.NAME` and `output.NAME`");
 }

@@ -511,6 +511,29 @@ static Value p_input(PrimArgs *a)
     return graph_input(a->ev, a->v[0].word, integer ? DT_INT : DT_REAL, &s, a->call->span);
 }
 
+/* A module that a node has applied: whoever applies it again shares its weights. */
+typedef struct Lent {
+    const BlockValue *block;
+    Binding *via;
+    Name name;
+    Scope *scope; /* of the node */
+} Lent;
+
+static Value apply_lent(Eval *ev, void *self, Value x, Span at)
+{
+    const Lent *l = self;
+    return block_apply(ev, l->block, &x, 1, l->name, l->via, l->scope, at);
+}
+
+static Value module_of(PrimArgs *a, Name node, Name name, Binding *via, const BlockValue *block)
+{
+    Lent *l = NEW(a->ev->arena, Lent);
+    *l = (Lent){block, via, name, scope_new(a->ev, a->scope, node, a->call->span)};
+    Sub *sub = NEW(a->ev->arena, Sub);
+    *sub = (Sub){apply_lent, l};
+    return (Value){.kind = V_SUB, .sub = sub};
+}
+
 static Value p_weight(PrimArgs *a)
 {
     Builder *b = a->ev->build;
@@ -522,17 +545,18 @@ static Value p_weight(PrimArgs *a)
     Binding *bd = env ? env_find_local(env, want) : NULL;
     if (!bd)
         return prim_fail(a, "E0102", 1, env ? "`%s` has nothing named `%s`" : "no node `%s` before this one%.0s", path, want);
-    return binding_get(a->ev, bd, a->scope);
+    Value v = binding_get(a->ev, bd, a->scope);
+    return v.kind == V_BLOCK ? module_of(a, path, want, bd, v.block) : v;
 }
 
 /* The connection of the place: its open and close, for heads that travel through layers of their own. */
-static Value connection_method(PrimArgs *a, const char *method)
+static Value connection_method(PrimArgs *a, const char *method, Name node)
 {
     bool found;
     Value c = scope_value(a->ev, a->scope, name_str(a->ev->ctx, "connection"), &found);
     if (!found || c.kind != V_BLOCK)
         return found && c.kind == V_POISON ? c : prim_fail(a, "E0203", 0, "no `connection` in scope");
-    Name path = name_printf(a->ev->ctx, "%s.connection.%s", a->scope->path, method);
+    Name path = name_printf(a->ev->ctx, "%s.connection.%s", node, method);
     return block_method(a->ev, c.block, name_str(a->ev->ctx, method), NULL, 0, a->v, 1, path, a->scope, a->call->span);
 }
 
@@ -564,8 +588,18 @@ static Value p_flatten(PrimArgs *a)
     return v_tensor(ir_reshape(prim_graph(a), a->v[0].val, &s));
 }
 
-static Value p_open_state(PrimArgs *a) { return connection_method(a, "open"); }
-static Value p_close_state(PrimArgs *a) { return connection_method(a, "close"); }
+static Value p_open_state(PrimArgs *a) { return connection_method(a, "open", a->scope->path); }
+
+/* With `of = lm` by the modules that closed the state for `head lm`. */
+static Value p_close_state(PrimArgs *a)
+{
+    if (a->v[1].kind != V_WORD)
+        return connection_method(a, "close", a->scope->path);
+    Name node = name_printf(a->ev->ctx, "head.%s", a->v[1].word);
+    if (!map_get(&a->ev->build->exports, (uintptr_t)node))
+        return prim_fail(a, "E0102", 1, "no node `%s` before this one", node);
+    return connection_method(a, "close", node);
+}
 
 const Prim tensor_prims[] = {
     {"reshape", "x: tensor, to: shape", p_reshape, "the same elements, row by row, in another shape", 0, false},
@@ -598,11 +632,11 @@ const Prim tensor_prims[] = {
     {"where", "mask: tensor, a: tensor, b: tensor", p_where, "a where the mask is not 0, else b", 0, false},
     {"clamp", "x: tensor, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0, false},
-    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight of an embed or head node, shared with it", 0, false},
+    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight or a module of an embed or head node, shared with it", 0, false},
     {"embedding", "", p_embedding, "what the embed nodes made: [B, T, E]", 0, false},
     {"extent", "x: tensor, axis: int", p_extent, "the extent of an axis, as a dimension", 0, false},
     {"flatten", "x: tensor", p_flatten, "[B, T, ...] with all axes after the second merged into one", 0, false},
     {"open_state", "e: tensor", p_open_state, "`open` of the connection in scope", 0, false},
-    {"close_state", "state: tensor", p_close_state, "`close` of the connection in scope", 0, false},
+    {"close_state", "state: tensor, of: word = none", p_close_state, "`close` of the connection in scope; `of = lm`: with the weights of that head", 0, false},
 };
 const size_t tensor_prim_count = COUNT_OF(tensor_prims);

@@ -20,7 +20,7 @@ typedef struct ExportProgram {
     const Plan *plan;
 } ExportProgram;
 
-enum { EXPORT_PROGRAMS = 4, EXPORT_RESULTS = 64 };
+enum { EXPORT_PROGRAMS = 4, EXPORT_RESULTS = 4096 };
 
 typedef struct Export {
     Ctx *ctx;

@@ -429,38 +429,55 @@ static void put_run(Printer *q)
     buf_puts(b, "}\n\n");
 }
 
+/* A tensor, such as logits, is read where it lies. */
+static int64_t numbers_of(const PlanResult *r)
+{
+    return r->rank == 1 ? r->d[0] : 1;
+}
+
+/* Every number is a result of its own; those of a vector are called NAME[1], NAME[2], ... */
 static void put_results(Printer *q)
 {
     Buf *b = q->b;
     const Plan *plan = q->plan;
-    if (plan->n_result > EXPORT_RESULTS)
+    int64_t all = 0, at = 0;
+    for (size_t i = 0; i < plan->n_result; i++)
+        all += numbers_of(&plan->result[i]);
+    if (all > EXPORT_RESULTS)
         ctx_raise(q->x->ctx, ST_INPUT,
-                  "the %s program has %zu results, more than the %d that an "
+                  "the %s program has %lld results, more than the %d that an "
                   "emitted program takes",
-                  q->p->name, plan->n_result, (int)EXPORT_RESULTS);
+                  q->p->name, (long long)all, (int)EXPORT_RESULTS);
     buf_printf(b, "static void %s_results(const Run *run, double *out)\n{\n", q->p->name);
     if (q->n_places)
         buf_printf(b, "    const uint64_t *const place = %s_place;\n    (void)place;\n",
                    q->p->name);
     for (size_t i = 0; i < plan->n_result; i++) {
         const PlanResult *r = &plan->result[i];
-        buf_printf(b, "    out[%zu] = *(const %s *)(", i,
-                   r->dtype == DT_INT ? "integer" : "real");
-        put_buffer(q, r->buffer, 0);
-        buf_puts(b, "); /* ");
-        export_comment(b, r->name);
-        buf_puts(b, " */\n");
+        for (int64_t k = 0; k < numbers_of(r); k++) {
+            buf_printf(b, "    out[%lld] = ((const %s *)(", (long long)at++,
+                       r->dtype == DT_INT ? "integer" : "real");
+            put_buffer(q, r->buffer, 0);
+            buf_printf(b, "))[%lld]; /* ", (long long)k);
+            export_comment(b, r->name);
+            buf_puts(b, " */\n");
+        }
     }
     buf_printf(b, "}\n\nstatic const char *const %s_names[] = {", q->p->name);
+    at = 0;
     for (size_t i = 0; i < plan->n_result; i++) {
-        buf_puts(b, i ? ", " : "");
-        export_string(b, plan->result[i].name);
+        const PlanResult *r = &plan->result[i];
+        for (int64_t k = 0; k < numbers_of(r); k++) {
+            buf_puts(b, at++ ? ", " : "");
+            export_string(b, numbers_of(r) == 1 ? r->name
+                                                : name_printf(q->x->ctx, "%s[%lld]", r->name, (long long)k + 1));
+        }
     }
     buf_printf(
         b,
         "};\nstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n"
-        "    .results = %s_results,\n    .result = %s_names,\n    .n_results = %zu};\n\n",
-        q->p->name, q->p->name, q->p->name, q->p->name, q->p->name, plan->n_result);
+        "    .results = %s_results,\n    .result = %s_names,\n    .n_results = %lld};\n\n",
+        q->p->name, q->p->name, q->p->name, q->p->name, q->p->name, (long long)all);
 }
 
 void export_program(Buf *b, const Export *x, const ExportProgram *p)

@@ -43,8 +43,8 @@ typedef struct Param {
 
 typedef struct ModelLoss {
     Name name;  /* "next", "balance"; instances of one name are averaged */
-    Val value;  /* scalar; the training loss is the sum of all */
-    bool trained; /* false for `metric.NAME = scalar`: logged only */
+    Val value;  /* scalar, or [n] of a metric; the training loss is the sum of all */
+    bool trained; /* false for `metric.NAME`: logged only */
     Span span;
 } ModelLoss;
 typedef struct ModelOutput {

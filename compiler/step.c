@@ -94,12 +94,6 @@ static Graph *copy_losses(const Model *m, Arena *arena, const Change *change, Va
 
 /* ---- losses ---- */
 
-static Val as_scalar(Graph *g, Val v)
-{
-    Shape scalar = {0};
-    return ir_reshape(g, v, &scalar);
-}
-
 /* The mean over the instances of loss `first` that follow it under the same name. */
 static Val mean_of_instances(Graph *g, const Model *m, const Val *map, size_t first)
 {
@@ -110,7 +104,7 @@ static Val mean_of_instances(Graph *g, const Model *m, const Val *map, size_t fi
         const ModelLoss *k = &m->loss.v[i];
         if (k->name != l->name || k->trained != l->trained)
             continue;
-        Val v = as_scalar(g, map[k->value]);
+        Val v = map[k->value];
         sum = sum ? ir_binary(g, OP_ADD, sum, v) : v;
         count++;
     }

@@ -16,7 +16,7 @@ typedef struct Evaluation {
     const Hooks *hooks;
     Source source;
     Program *program;
-    double *mean;
+    double *mean; /* of all numbers of the results */
     int64_t windows, tokens;
     bool averaged; /* the weights are averages over steps */
     int64_t epoch; /* windows of an epoch of the training data; 0: that data is not open */
@@ -58,11 +58,13 @@ static double token_loss(const Evaluation *e)
     int next = result_index(e->program, "metric.next"), only = -1, trained = 0;
     if (next < 0)
         next = result_index(e->program, "loss.next");
-    for (size_t i = 0; i < program_results(e->program); i++)
-        if (!strncmp(program_result_name(e->program, i), "loss.", 5)) {
-            only = (int)i;
+    for (size_t i = 0; i < program_results(e->program); i++) {
+        const char *name = program_result_name(e->program, i);
+        if (!strncmp(name, "loss.", 5)) {
+            only = result_index(e->program, name);
             trained++;
         }
+    }
     if (next < 0)
         next = trained == 1 ? only : result_index(e->program, "loss");
     return e->mean[next];
@@ -74,17 +76,26 @@ static void report(Evaluation *e)
     size_t n = program_results(e->program);
     double loss = token_loss(e), bits = loss / log(2);
     bool bytes = e->source.checkpoint->meta.tokenizer->kind == TOKENIZER_BYTES;
-    char memory[8192];
+    size_t room = 8192 + 64 * n + 32 * results_size(e->program);
+    for (size_t i = 0; i < n; i++)
+        room += strlen(program_result_name(e->program, i));
+    char *memory = NEW_ARRAY(e->session.arena, char, room);
+    const double *mean = e->mean;
     JsonText t;
-    json_begin(&t, memory, sizeof memory - 1);
+    json_begin(&t, memory, room - 1);
     json_open(&t, NULL, '{');
     json_put_integer(&t, "v", 1);
     json_put_string(&t, "event", "eval");
     json_put_integer(&t, "step", e->source.checkpoint->progress.step);
     for (size_t i = 0; i < n; i++) {
         const char *name = program_result_name(e->program, i);
-        json_put_number(&t, name, e->mean[i]);
-        buf_printf(&b, "%-16s %.6f\n", name, e->mean[i]);
+        size_t size = program_result_size(e->program, i);
+        result_put(&t, name, mean, size);
+        buf_printf(&b, "%-16s", name);
+        for (size_t k = 0; k < size; k++)
+            buf_printf(&b, size == 1 ? " %.6f" : " %.3f", mean[k]);
+        buf_putc(&b, '\n');
+        mean += size;
     }
     json_put_number(&t, "perplexity", exp(loss));
     buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
@@ -139,9 +150,11 @@ static Status eval_body(void *user)
     double vars[HV_COUNT];
     progress_vars(p, length, (double)e->epoch * (double)t->context, vars);
     RunArgs args = {vars, t->seed, (uint64_t)p->step};
-    e->mean = NEW_ARRAY(s->arena, double, program_results(e->program) + 1);
+    size_t numbers = results_size(e->program);
+    double *part = NEW_ARRAY(s->arena, double, numbers + 1);
+    e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
-    e->windows = evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, e->mean);
+    e->windows = evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, part, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;

@@ -404,6 +404,20 @@ Name program_result_name(const Program *p, size_t i)
     return p->plan ? p->plan->result[i].name : p->graph->out.v[p->output[i]].name;
 }
 
+size_t program_result_size(const Program *p, size_t i)
+{
+    int64_t n = 1;
+    if (p->plan) {
+        for (int k = 0; k < p->plan->result[i].rank; k++)
+            n *= p->plan->result[i].d[k];
+    } else {
+        const Shape *s = shape_of(p->graph, p->graph->out.v[p->output[i]].value);
+        for (int k = 0; k < s->rank; k++)
+            n *= dim_at(s->d[k], p->B, p->T);
+    }
+    return (size_t)n;
+}
+
 /* A result as the backend or the evaluator left it. */
 typedef struct View {
     DType dtype;

@@ -64,6 +64,7 @@ double clock_seconds(void); /* monotonic */
 /* Host-read outputs of the last run. */
 size_t program_results(const Program *p);
 Name program_result_name(const Program *p, size_t i);
+size_t program_result_size(const Program *p, size_t i); /* its numbers */
 Status program_scalar(Program *p, Name result, double *v);
 /* Copies the tensor as float64; d and rank are set; `v` holds at most `capacity` numbers. */
 Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,

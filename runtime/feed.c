@@ -70,19 +70,55 @@ int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of)
     return rows;
 }
 
+size_t results_size(const Program *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < program_results(p); i++)
+        n += program_result_size(p, i);
+    return n;
+}
+
+void results_read(Session *s, Program *p, double *v)
+{
+    for (size_t i = 0; i < program_results(p); i++) {
+        uint8_t rank;
+        int64_t d[MAX_RANK];
+        size_t n = program_result_size(p, i);
+        Status st = program_tensor(p, program_result_name(p, i), &rank, d, v, n);
+        if (st != ST_OK)
+            ctx_raise(s->ctx, st, "%s", program_why(p));
+        v += n;
+    }
+}
+
 int result_index(const Program *p, const char *name)
 {
-    for (size_t i = 0; i < program_results(p); i++)
+    size_t at = 0;
+    for (size_t i = 0; i < program_results(p); i++) {
         if (!strcmp(program_result_name(p, i), name))
-            return (int)i;
+            return (int)at;
+        at += program_result_size(p, i);
+    }
     return -1;
 }
 
+void result_put(JsonText *t, const char *key, const double *v, size_t n)
+{
+    if (n == 1) {
+        json_put_number(t, key, v[0]);
+        return;
+    }
+    json_open(t, key, '[');
+    for (size_t i = 0; i < n; i++)
+        json_put_number(t, NULL, v[i]);
+    json_close(t, ']');
+}
+
 int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
-                 const RunArgs *args, double *mean)
+                 const RunArgs *args, double *part, double *mean)
 {
     Session *s = f->session;
-    size_t n = program_results(eval);
+    size_t n = results_size(eval);
     int64_t of = split_fixed_windows(split);
     if (batches > 0 && batches <= of / batch)
         of = batches * batch;
@@ -91,8 +127,9 @@ int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, in
     for (int64_t first = 0; first < of; first += f->B) {
         double rows = (double)feed_fixed(f, split, first, of);
         session_run(s, eval, args);
+        results_read(s, eval, part);
         for (size_t i = 0; i < n; i++)
-            mean[i] += rows * session_scalar(s, eval, program_result_name(eval, i));
+            mean[i] += rows * part[i];
     }
     for (size_t i = 0; i < n; i++)
         mean[i] /= (double)of;

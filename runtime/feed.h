@@ -4,6 +4,7 @@
 #define VWN_FEED_H
 
 #include "data.h"
+#include "json.h"
 
 /* The inputs of programs built for B sequences of T positions. */
 typedef struct Feed {
@@ -21,12 +22,18 @@ void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
  * labels). */
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of);
 
-/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always the
- * same ones, however many the program takes at a time. mean[i] is result i of the program averaged
- * over the windows, whose number is returned. */
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
-                 const RunArgs *args, double *mean);
-/* The place of a result among a program's, or -1. */
+/* Numbers of all results of a program, one result after the other. */
+size_t results_size(const Program *p);
+/* Copies them from the last run; raises ST_ENVIRONMENT. */
+void results_read(Session *s, Program *p, double *v);
+/* Where the numbers of a result begin among them, or -1. */
 int result_index(const Program *p, const char *name);
+/* Puts a result as one number or as an array of them. */
+void result_put(JsonText *t, const char *key, const double *v, size_t n);
+/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always the
+ * same ones, however many the program takes at a time. mean[i] is number i of its results averaged
+ * over the windows, whose number is returned; `part` is room for as many. */
+int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
+                 const RunArgs *args, double *part, double *mean);
 
 #endif

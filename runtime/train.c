@@ -108,7 +108,7 @@ static void remember(Progress *p, double loss)
 /* Forward and backward over all micro-batches; tr->mean holds the results' means. */
 static void run_gradient(Trainer *tr)
 {
-    size_t n = program_results(tr->fresh);
+    size_t n = results_size(tr->fresh);
     for (size_t i = 0; i < n; i++)
         tr->mean[i] = 0;
     for (int64_t k = 0; k < tr->parts; k++) {
@@ -117,10 +117,9 @@ static void run_gradient(Trainer *tr)
         feed_train(&tr->feed, &tr->data->train, tr->train->seed,
                    tr->now.sequences + k * tr->micro);
         session_run(&tr->session, p, &args);
-        for (size_t i = 0; i < n; i++) {
-            double v = session_scalar(&tr->session, p, program_result_name(p, i));
-            tr->mean[i] += v / (double)tr->parts;
-        }
+        results_read(&tr->session, p, tr->part);
+        for (size_t i = 0; i < n; i++)
+            tr->mean[i] += tr->part[i] / (double)tr->parts;
     }
 }
 
@@ -170,7 +169,7 @@ static void run_eval(Trainer *tr)
     train_set_vars(tr);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
     evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches,
-             tr->train->batch_seqs, &args, tr->eval_mean);
+             tr->train->batch_seqs, &args, tr->eval_part, tr->eval_mean);
     p->eval_loss = tr->eval_mean[tr->eval_loss];
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;

@@ -17,15 +17,32 @@ static void put_losses(JsonText *t, const Program *p, const double *mean, const 
 {
     for (size_t i = 0; p && i < program_results(p); i++) {
         const char *name = program_result_name(p, i);
-        json_put_number(t, strcmp(name, "loss") ? name : loss, mean[i]);
+        size_t n = program_result_size(p, i);
+        result_put(t, strcmp(name, "loss") ? name : loss, mean, n);
+        mean += n;
     }
 }
 
-/* The line without its newline; 0 when it does not fit, which a thousand losses would need. */
+static size_t losses_room(const Program *p)
+{
+    size_t room = 0;
+    for (size_t i = 0; p && i < program_results(p); i++)
+        room += 8 + strlen(program_result_name(p, i)) + 32 * program_result_size(p, i);
+    return room;
+}
+
+void train_event_room(Trainer *tr)
+{
+    size_t fresh = tr->fresh ? losses_room(tr->fresh) : 0, eval = losses_room(tr->eval);
+    tr->json_room = 8192 + (fresh > eval ? fresh : eval);
+    tr->json = NEW_ARRAY(tr->session.arena, char, tr->json_room);
+}
+
+/* The line without its newline; 0 when it does not fit. */
 static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
 {
     JsonText t;
-    json_begin(&t, tr->json, sizeof tr->json - 1);
+    json_begin(&t, tr->json, tr->json_room - 1);
     json_open(&t, NULL, '{');
     json_put_integer(&t, "v", 1);
     json_put_string(&t, "event", kind_names[e->kind]);

@@ -432,11 +432,14 @@ static void build_programs(Trainer *tr)
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
     tr->feed = feed_open(s, tr->micro, t->context);
-    tr->part = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
-    tr->mean = NEW_ARRAY(s->arena, double, program_results(tr->fresh) + 1);
+    train_event_room(tr);
+    size_t n = results_size(tr->fresh), n_eval = tr->eval ? results_size(tr->eval) : 0;
+    tr->part = NEW_ARRAY(s->arena, double, n + 1);
+    tr->mean = NEW_ARRAY(s->arena, double, n + 1);
     tr->loss = result_index(tr->fresh, "loss");
     if (tr->eval) {
-        tr->eval_mean = NEW_ARRAY(s->arena, double, program_results(tr->eval) + 1);
+        tr->eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
+        tr->eval_mean = NEW_ARRAY(s->arena, double, n_eval + 1);
         tr->eval_loss = result_index(tr->eval, "loss");
     }
     if (total->note[0])
@@ -628,6 +631,7 @@ void train_open(Trainer *tr)
     Unit *u = tr->unit;
     tr->model = u->model;
     tr->train = u->train;
+    train_event_room(tr);
     if (!tr->model)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `model` to train");
     if (!tr->train)

@@ -32,8 +32,8 @@ typedef struct Trainer {
     Progress now;
     double vars[HV_COUNT];
     double lr;
-    double *part, *mean,
-        *eval_mean;                 /* results of fresh: of a micro-batch, of a step; of eval */
+    double *part, *mean;            /* results of fresh: of a micro-batch, of a step */
+    double *eval_part, *eval_mean;  /* results of eval: of some windows, of all */
     int loss, eval_loss;            /* where "loss" stands among them */
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
 
@@ -42,7 +42,8 @@ typedef struct Trainer {
     double rate;             /* tokens per second, smoothed over some seconds */
     bool started;            /* the start event is out */
     VEC(const char *) early; /* events before events.jsonl is open */
-    char json[8192], text[1024];
+    char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
+    size_t json_room;
 } Trainer;
 
 /* train_open.c: everything up to the first step. Raises. */
@@ -58,6 +59,7 @@ void train_step(Trainer *tr);
 /* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
 void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void train_event_room(Trainer *tr); /* before the first event, and when the programs are known */
 void train_end_event(Trainer *tr, Status status); /* never raises */
 void train_flush_early(Trainer *tr);              /* events.jsonl is open now */
 

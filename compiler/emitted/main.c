@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_RESULTS = 64 };
+enum { MOST_RESULTS = 4096 };
 
 typedef struct Options {
     bool train;
