@@ -54,6 +54,10 @@ static const Connection connections[] = {
     {"mhc 2", "conn=mhc(n=2)", "wide=1", 1},
     {"mhc 3", "conn=mhc(n=3)", "wide=1", 1},
     {"mhc 4", "conn=mhc(n=4)", "wide=1", 1},
+    {"mhc 2 otherwise", "conn=mhc(n=2,start=softmax,eps=1e-6,transposed=true,collapse=predicted)", "wide=1", 1},
+    {"hyper 2 otherwise", "conn=hyper(n=2,dynamic=true,norm=none,squash=none,read=[1],collapse=learned)", "wide=1", 1},
+    {"given matrices", "conn=hyper_fixed(n=2,matrices=wiring(kind=parallel))", "wide=1", 1},
+    {"altup 2", "conn=altup(n=2)", "wide=1", 1},
 };
 
 typedef struct Job {

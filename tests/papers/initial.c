@@ -1,8 +1,9 @@
 /* initial.c - at initialisation the connections are the residual model, exactly.
  *
  * In:  the small models of models.h at their initial values.   Out: `N passed, N failed`.
- * Hyper-connections closed by their mean, frac-connections, and the first D coordinates of generalized
- * hyper-connections (arXiv 2409.19606 section 2.3; 2503.14125; Virtual Width Networks section 3.2).
+ * Hyper-connections (also manifold-constrained) closed by their mean, frac-connections, and the first D
+ * coordinates of generalized hyper-connections (arXiv 2409.19606 section 2.3; 2503.14125; Virtual Width
+ * Networks section 3.2).
  */
 #include "models.h"
 
@@ -65,6 +66,12 @@ int main(void)
         {"ghc (4,8)", {"conn=ghc(m = 4, n = 8, dynamic = true)", "wide=24"}, 0},
         {"ghc (1,4)", {"conn=ghc(m = 1, n = 4, dynamic = true)", "wide=48"}, 0},
         {"ghc (3,3)", {"conn=ghc(m = 3, n = 3, dynamic = true)"}, 0},
+        /* Equal streams stay equal when what goes into each sums to 1: Sinkhorn's last step. */
+        {"mhc 2, mean", {"conn=mhc(n = 2, collapse = mean)"}, 1e-14},
+        {"mhc 4, mean", {"conn=mhc(n = 4, collapse = mean)"}, 1e-14},
+        {"mhc 4 transposed, mean", {"conn=mhc(n = 4, collapse = mean, transposed = true)"}, 1e-14},
+        {"mhc 3, predicted", {"conn=mhc(n = 3, collapse = predicted, start = softmax)"}, 1e-14},
+        {"altup 1", {"conn=altup(n = 1)"}, 0},
     };
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
