@@ -41,6 +41,7 @@ struct Backend {
     Ctx *ctx;
     int threads;
     char why[512]; /* sentence of the first failure since the last sync */
+    bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
     bool bf16;     /* takes plans with PlanOptions.bf16 */
     char no_bf16[512]; /* else: why it does not */
 };

@@ -204,7 +204,8 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
                              .T = p->T,
                              .no_fusion = o->no_fusion,
                              .rows_apart = o->rows_apart,
-                             .bf16 = o->bf16};
+                             .bf16 = o->bf16,
+                             .cuda = p->store->backend && p->store->backend->cuda};
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);
     Status status = bind_exts(p);

@@ -1,7 +1,8 @@
 /* gradients.h - the compiled gradient program of a model against the float64 reference evaluator.
  *
  * In:  a checked unit with `train`, sizes B and T.   Out: the largest difference of a loss or a gradient tensor.
- * Parameters are randomised (bind_all); the program runs with 1, 2 and 4 threads, which must give the same bits.
+ * Parameters are randomised (bind_all); the program runs three times, with 1, 2 and 4 threads or on three other
+ * backends, which must give the same bits.
  */
 #ifndef TEST_GRADIENTS_H
 #define TEST_GRADIENTS_H
@@ -13,6 +14,7 @@
 typedef struct Agreement {
     int64_t B, T;
     bool no_fusion;
+    Status (*open)(Ctx *ctx, int run, Backend **b, char why[512]); /* runs 0, 1, 2; NULL: the CPU */
     double worst;     /* of all results, relative to the largest entry of the tensor */
     const char *name; /* where */
     size_t compared;  /* gradient tensors */
@@ -32,12 +34,17 @@ static inline void fill_store(Ctx *ctx, Store *s, const Graph *g, RefBinding *bi
     }
 }
 
-/* Runs the gradient program with `threads`; out[i] is what ends in ext tensor i, for those of kind EXT_GRAD. */
-static inline void run_cpu(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, int threads, double **out, double *loss)
+static inline Status open_cpu(Ctx *ctx, int run, Backend **b, char why[512])
+{
+    return backend_cpu_open(ctx, &(CpuOptions){.threads = 1 << run}, b, why);
+}
+
+/* Runs the gradient program; out[i] is what ends in ext tensor i, for those of kind EXT_GRAD. */
+static inline void run_once(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, int run, double **out, double *loss)
 {
     char why[512];
     Backend *b;
-    if (backend_cpu_open(ctx, &(CpuOptions){.threads = threads}, &b, why) != ST_OK)
+    if ((c->open ? c->open : open_cpu)(ctx, run, &b, why) != ST_OK)
         vwn_bug(ctx, "no backend: %s", why);
     Store *s = store_new(ctx, b);
     Program *p;
@@ -60,7 +67,7 @@ static inline void run_cpu(Ctx *ctx, const Graph *g, const Agreement *c, RefBind
     b->ops->close(b);
 }
 
-/* Compares gradient tensor t (named `name`) with the results of three thread counts. */
+/* Compares gradient tensor t (named `name`) with the results of three runs. */
 static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const got[3])
 {
     /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
@@ -85,13 +92,12 @@ static inline void gradient_compare(Agreement *c, const char *name, const Tensor
 /* Fills what follows `no_fusion` in *c. */
 static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
 {
-    static const int threads[3] = {1, 2, 4};
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     RefBinding *bind = bind_all(ctx->program, g, u->model, c->B, c->T, 0.3);
     double **got[3], loss[3];
     for (int k = 0; k < 3; k++) {
         got[k] = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
-        run_cpu(ctx, g, c, bind, threads[k], got[k], &loss[k]);
+        run_once(ctx, g, c, bind, k, got[k], &loss[k]);
     }
     double vars[HV_COUNT] = {0};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};

@@ -1,0 +1,214 @@
+/* backend_emu.c - see backend_emu.h. */
+#include "backend_emu.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { GUARD = 64, ARGUMENTS_MAX = 2048 };
+
+typedef struct EmuBackend {
+    Backend base;
+    Backend *cpu;
+    EmuOptions how;
+    void *last; /* what was given out last */
+    uint64_t last_bytes;
+} EmuBackend;
+
+struct Module {
+    const Plan *plan;
+    Plan host;          /* the same with the kernels that are the host's */
+    Module *on_host;
+    uint32_t *number;   /* of a kernel in `host` */
+    EmuKernel *kernel;
+};
+
+static EmuBackend *emu_of(Backend *b) { return (EmuBackend *)b; }
+
+static Status failed(Backend *b, Status status, const char *what)
+{
+    if (status != ST_OK && !b->why[0])
+        snprintf(b->why, sizeof b->why, "%.500s", what);
+    return status;
+}
+
+/* ---- memory, with marks around it that are no numbers ---- */
+
+static uint64_t whole(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+static Status emu_alloc(Backend *b, uint64_t bytes, void **memory)
+{
+    char *m = aligned_alloc(64, whole(bytes) + 2 * GUARD);
+    if (!m)
+        return failed(b, ST_ENVIRONMENT, "out of memory");
+    memset(m, 0xff, whole(bytes) + 2 * GUARD);
+    memset(m + GUARD, 0, bytes);
+    *memory = emu_of(b)->last = m + GUARD;
+    emu_of(b)->last_bytes = bytes;
+    return ST_OK;
+}
+
+static void emu_free(Backend *b, void *memory, uint64_t bytes)
+{
+    const unsigned char *m = memory;
+    if (!memory)
+        return;
+    for (uint64_t i = 0; i < GUARD; i++)
+        if (m[-1 - (int64_t)i] != 0xff || m[whole(bytes) + i] != 0xff)
+            vwn_bug(b->ctx, "a kernel wrote outside of a buffer of %llu bytes", (unsigned long long)bytes);
+    free((char *)memory - GUARD);
+}
+
+static Status emu_copy(Backend *b, void *to, const void *from, uint64_t bytes)
+{
+    (void)b;
+    if (bytes)
+        memcpy(to, from, bytes);
+    return ST_OK;
+}
+
+/* ---- kernels ---- */
+
+static void split_plan(Module *m, Arena *arena, const Plan *plan)
+{
+    PlanKernel *kernel = NEW_ARRAY(arena, PlanKernel, plan->n_kernel + 1);
+    m->plan = plan;
+    m->host = *plan;
+    m->host.kernel = kernel;
+    m->host.n_kernel = 0;
+    m->number = NEW_ARRAY(arena, uint32_t, plan->n_kernel + 1);
+    for (size_t i = 0; i < plan->n_kernel; i++)
+        if (!plan->kernel[i].grid.threads) {
+            m->number[i] = (uint32_t)m->host.n_kernel;
+            kernel[m->host.n_kernel++] = plan->kernel[i];
+        }
+}
+
+static bool compile(Module *m, Arena *arena, char why[512])
+{
+    const Plan *p = m->plan;
+    EmuText *text = NEW_ARRAY(arena, EmuText, p->n_kernel + 1);
+    EmuKernel *made = NEW_ARRAY(arena, EmuKernel, p->n_kernel + 1);
+    m->kernel = NEW_ARRAY(arena, EmuKernel, p->n_kernel + 1);
+    size_t n = 0;
+    for (size_t i = 0; i < p->n_kernel; i++)
+        if (p->kernel[i].grid.threads)
+            text[n++] = (EmuText){p->kernel[i].name, p->kernel[i].text, p->kernel[i].length};
+    if (!emu_compile(p->device_prelude, p->device_prelude_length, text, n, made, why))
+        return false;
+    n = 0;
+    for (size_t i = 0; i < p->n_kernel; i++)
+        if (p->kernel[i].grid.threads)
+            m->kernel[i] = made[n++];
+    return true;
+}
+
+static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
+{
+    EmuBackend *e = emu_of(b);
+    Arena *arena = b->ctx->program;
+    Module *m = NEW(arena, Module);
+    split_plan(m, arena, plan);
+    if (e->last_bytes == plan->arena_bytes) /* what no kernel has written is no number */
+        memset(e->last, 0xff, e->last_bytes);
+    Status status = e->cpu->ops->build(e->cpu, &m->host, &m->on_host, report);
+    report->kernels = (int)plan->n_kernel;
+    if (status == ST_OK && !compile(m, arena, report->why))
+        status = ST_BUG;
+    *module = m;
+    return failed(b, status, report->why);
+}
+
+static void emu_drop(Backend *b, Module *m)
+{
+    if (m)
+        emu_of(b)->cpu->ops->drop(emu_of(b)->cpu, m->on_host);
+}
+
+static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p,
+                              const int64_t *n, const double *s, int64_t rows, int64_t grain)
+{
+    EmuBackend *e = emu_of(b);
+    const PlanKernel *k = &m->plan->kernel[kernel];
+    if (!k->grid.threads)
+        return failed(b, e->cpu->ops->launch(e->cpu, m->on_host, m->number[kernel], p, n, s, rows, grain),
+                      e->cpu->why);
+    void *argument[ARGUMENTS_MAX];
+    size_t count = 0;
+    if (k->n_buffer + k->n_int + k->n_scalar + 1 > ARGUMENTS_MAX)
+        return failed(b, ST_BUG, "too many arguments");
+    for (uint32_t i = 0; i < k->n_buffer; i++)
+        argument[count++] = (void *)&p[i];
+    for (uint32_t i = 0; i < k->n_int; i++)
+        argument[count++] = (void *)&n[i];
+    for (uint32_t i = 0; i < k->n_scalar; i++)
+        argument[count++] = (void *)&s[i];
+    argument[count] = &rows;
+    if (rows == 0)
+        return ST_OK;
+    uint32_t blocks = (uint32_t)((rows + k->grid.units - 1) / k->grid.units);
+    const char *trouble = emu_launch(&m->kernel[kernel], argument, &e->how, blocks, k->grid.threads,
+                                     plan_shared_bytes(&k->grid, n));
+    if (!trouble)
+        return ST_OK;
+    char text[512];
+    snprintf(text, sizeof text, "%s: %s", k->name, trouble);
+    return failed(b, ST_BUG, text);
+}
+
+/* ---- what the host does ---- */
+
+static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
+{
+    Backend *cpu = emu_of(b)->cpu;
+    return failed(b, cpu->ops->matmul(cpu, how, x, y, z), cpu->why);
+}
+
+static Status emu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+                         const int64_t *index, float *out)
+{
+    Backend *cpu = emu_of(b)->cpu;
+    return failed(b, cpu->ops->expert(cpu, how, x, w_or_dy, index, out), cpu->why);
+}
+
+static Status emu_sync(Backend *b)
+{
+    b->why[0] = 0;
+    return emu_of(b)->cpu->ops->sync(emu_of(b)->cpu);
+}
+
+static void emu_close(Backend *b)
+{
+    emu_of(b)->cpu->ops->close(emu_of(b)->cpu);
+    free(b);
+}
+
+static const BackendOps emu_ops = {
+    .name = "emu",
+    .alloc = emu_alloc,
+    .free = emu_free,
+    .upload = emu_copy,
+    .download = emu_copy,
+    .build = emu_build,
+    .drop = emu_drop,
+    .launch = emu_launch_rows,
+    .matmul = emu_matmul,
+    .expert = emu_expert,
+    .sync = emu_sync,
+    .close = emu_close,
+};
+
+Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why[512])
+{
+    if (!emu_possible(why))
+        return ST_ENVIRONMENT;
+    EmuBackend *e = calloc(1, sizeof *e);
+    Status status = backend_cpu_open(ctx, &(CpuOptions){.threads = 1}, &e->cpu, why);
+    if (status != ST_OK) {
+        free(e);
+        return status;
+    }
+    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .cuda = true, .bf16 = e->cpu->bf16};
+    e->how = *how;
+    *out = &e->base;
+    return ST_OK;
+}

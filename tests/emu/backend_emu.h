@@ -1,0 +1,37 @@
+/* backend_emu.h - a backend whose device is emulated: kernels over rows run as CUDA text (cuemu.h).
+ *
+ * In:  plans made with PlanOptions.cuda.     Out: numbers, or what a kernel does wrong, in `why`.
+ * The one idea: what a device's library would do (products, attention, by index) is left to the CPU's
+ * backend, so that a whole training step runs through the text of the kernels.
+ */
+#ifndef VWN_BACKEND_EMU_H
+#define VWN_BACKEND_EMU_H
+
+#include "runtime/backend.h"
+
+typedef struct EmuOptions {
+    bool descending;     /* blocks, warps and lanes from the last to the first */
+    bool lazy;           /* copies arrive only when they are waited for */
+    uint32_t blocks_max; /* 0 = as many as there are rows for */
+} EmuOptions;
+/* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. */
+Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why[512]);
+
+/* CUDA texts as functions: compiled once, kept until the process ends. */
+typedef struct EmuText {
+    const char *name, *text;
+    size_t length;
+} EmuText;
+typedef struct EmuKernel {
+    void (*call)(void **arguments);
+    const void *object;
+} EmuKernel;
+bool emu_possible(char why[512]);
+/* False with the compiler's words in `why`. */
+bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
+                 char why[512]);
+/* NULL, or what is wrong. `shared`: bytes of dynamic shared memory. */
+const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
+                       uint32_t threads, uint64_t shared);
+
+#endif

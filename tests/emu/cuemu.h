@@ -1,0 +1,494 @@
+/* cuemu.h - runs the text of CUDA kernels on the CPU.
+ *
+ * In:  included before a text that needs no other header; EMU_EXPORT(name) behind each kernel.
+ * Out: functions emu_run(): a launch; what a device would have done in silence is a sentence.
+ * The one idea: the threads of a block are fibers, which change places only where threads meet (a barrier,
+ * a shuffle). Who runs first is a choice: a kernel that forgets a barrier gives other results in
+ * another order. Copies in flight arrive at once or as late as they may; all shared memory of a block
+ * begins as NaN and ends at a mark; threads that meet at different places stop the launch. What it does not
+ * show: a shuffle orders memory here, a device promises that only of barriers.
+ *
+ * C++17, x86-64, one thread of the system at a time.
+ */
+#ifndef CUEMU_H
+#define CUEMU_H
+
+#define VWN_EMU 1 /* a prelude takes the twins of its assembly */
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <utility>
+
+#if !defined(__x86_64__)
+#error "the emulator switches fibers on x86-64"
+#endif
+
+#define __global__
+#define __device__
+#define __forceinline__ inline __attribute__((always_inline)) /* so that a call has a place of its own */
+#define __launch_bounds__(threads)
+#define __align__(n) __attribute__((aligned(n)))
+#define __restrict__ __restrict
+#define __shared__ static __attribute__((section("emu_shared"), used))
+#define DYN_SMEM(name) unsigned char *const name = emu::dynamic
+
+struct emu_index {
+    unsigned x, y, z;
+};
+static emu_index threadIdx, blockIdx, blockDim, gridDim;
+
+/* Static shared memory of all kernels of this object: the linker marks where it begins and ends. */
+extern "C" unsigned char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
+extern "C" unsigned char __stop_emu_shared[] __attribute__((weak, visibility("hidden")));
+
+namespace emu {
+
+enum {
+    THREADS_MAX = 1024,
+    STACK = 256 * 1024,
+    SHARED_MAX = 232448, /* of a block on sm_90 */
+    MARK = 256,          /* bytes behind dynamic shared memory */
+    COPIES_MAX = 256     /* of a thread, in flight */
+};
+
+enum State { READY, AT_WARP, AT_BLOCK, DONE };
+
+struct Copy {
+    void *to;
+    const void *from;
+    int bytes, used, group;
+};
+
+struct Fiber {
+    void *stack_top;
+    State state;
+    const void *place; /* where it waits */
+    Copy copy[COPIES_MAX];
+    int copies, group;
+};
+
+struct Warp {
+    int arrived, lanes;
+    unsigned turn; /* the slots of an exchange are used by turns */
+    unsigned char slot[2][32][64];
+};
+
+static Fiber *fiber;
+static Warp warp[THREADS_MAX / 32];
+static char *stacks;
+static unsigned char *dynamic;
+static int current, threads, waiting, done;
+static bool descending, lazy;
+static void *main_stack;
+static void (*body)(void **arguments);
+static void **arguments;
+static char trouble[256];
+
+/* ---- changing places ---- */
+
+extern "C" void emu_switch(void **from, void *to);
+asm(".text\n"
+    ".type emu_switch, @function\n"
+    "emu_switch:\n"
+    "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
+    "    movq %rsp, (%rdi)\n"
+    "    movq %rsi, %rsp\n"
+    "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
+    "    ret\n"
+    ".size emu_switch, .-emu_switch\n");
+
+static void go_to(int next)
+{
+    int from = current;
+    current = next;
+    threadIdx = {(unsigned)next, 0, 0};
+    emu_switch(&fiber[from].stack_top, fiber[next].stack_top);
+}
+
+[[noreturn]] static void leave_block()
+{
+    emu_switch(&fiber[current].stack_top, main_stack);
+    __builtin_unreachable();
+}
+
+/* The launch ends here; what it has written is of no use. */
+[[noreturn]] static void stop(const char *what)
+{
+    if (!trouble[0])
+        snprintf(trouble, sizeof trouble, "%s (block %u, thread %u)", what, blockIdx.x, threadIdx.x);
+    leave_block();
+}
+
+/* The next thread that can go on: first of the same warp. */
+static int next_ready()
+{
+    int first = current / 32 * 32, lanes = warp[current / 32].lanes;
+    for (int k = 1; k <= lanes; k++) {
+        int step = descending ? lanes - k : k, i = first + (current - first + step) % lanes;
+        if (fiber[i].state == READY)
+            return i;
+    }
+    for (int k = 0; k < threads; k++) {
+        int i = descending ? threads - 1 - k : k;
+        if (fiber[i].state == READY)
+            return i;
+    }
+    return -1;
+}
+
+static void yield()
+{
+    int next = next_ready();
+    if (next < 0)
+        stop("threads wait for each other: some are at a barrier, others at a shuffle or at the end");
+    if (next != current)
+        go_to(next);
+}
+
+static void begin_again(int next)
+{
+    if (next != current)
+        go_to(next);
+}
+
+/* ---- meeting ---- */
+
+static void meet_warp(const void *place, unsigned mask)
+{
+    Warp &w = warp[current / 32];
+    int first = current / 32 * 32;
+    if (mask != 0xffffffffu)
+        stop("a collective of part of a warp");
+    if (w.lanes < 32)
+        stop("a collective of a warp that is not whole");
+    for (int i = first; i < first + w.lanes; i++) {
+        if (fiber[i].state == DONE)
+            stop("a collective of a warp with a thread that has ended");
+        if (fiber[i].state == AT_WARP && fiber[i].place != place)
+            stop("threads of a warp are at different collectives");
+    }
+    if (++w.arrived < w.lanes) {
+        fiber[current].state = AT_WARP;
+        fiber[current].place = place;
+        yield();
+        return;
+    }
+    w.arrived = 0;
+    w.turn++;
+    for (int i = first; i < first + w.lanes; i++)
+        fiber[i].state = READY;
+    begin_again(descending ? first + w.lanes - 1 : first);
+}
+
+static void meet_block(const void *place)
+{
+    if (done)
+        stop("a barrier that a thread which has ended does not reach");
+    for (int i = 0; i < threads; i++)
+        if (fiber[i].state == AT_BLOCK && fiber[i].place != place)
+            stop("threads of a block are at different barriers");
+    if (++waiting < threads) {
+        fiber[current].state = AT_BLOCK;
+        fiber[current].place = place;
+        yield();
+        return;
+    }
+    waiting = 0;
+    for (int i = 0; i < threads; i++)
+        fiber[i].state = READY;
+    begin_again(descending ? threads - 1 : 0);
+}
+
+static void finish()
+{
+    if (waiting)
+        stop("a thread ends while others wait at a barrier");
+    if (fiber[current].copies)
+        stop("a thread ends with copies in flight");
+    fiber[current].state = DONE;
+    if (++done == threads)
+        leave_block();
+    yield();
+}
+
+static void entry()
+{
+    body(arguments);
+    finish();
+}
+
+/* What every thread of the warp gives, by lane. One meeting is enough: the next exchange uses the
+ * other slots. */
+template <class T> static const unsigned char (*exchange(const T &x, const void *place, unsigned mask))[64]
+{
+    static_assert(sizeof(T) <= 64, "an exchange of at most 64 bytes");
+    Warp &w = warp[current / 32];
+    unsigned turn = w.turn & 1;
+    memcpy(w.slot[turn][current % 32], &x, sizeof x);
+    meet_warp(place, mask);
+    return w.slot[turn];
+}
+
+template <class T> static T of_lane(const unsigned char (*slot)[64], int lane)
+{
+    T x;
+    memcpy(&x, slot[lane & 31], sizeof x);
+    return x;
+}
+
+/* ---- copies that go on while the thread does other things ---- */
+
+static void copy_now(const Copy &c)
+{
+    memcpy(c.to, c.from, c.used);
+    memset((char *)c.to + c.used, 0, c.bytes - c.used);
+}
+
+/* bytes of shared memory, of which `used` come from memory and the others are 0 */
+static void copy_async(void *to, const void *from, int bytes, int used)
+{
+    Fiber &f = fiber[current];
+    if ((uintptr_t)to % bytes || (used && (uintptr_t)from % bytes))
+        stop("an asynchronous copy from or to a place that is no multiple of its size");
+    Copy c = {to, from, bytes, used, f.group};
+    if (!lazy) {
+        copy_now(c);
+        c.bytes = c.used = 0;
+    }
+    if (f.copies == COPIES_MAX)
+        stop("too many copies in flight");
+    f.copy[f.copies++] = c;
+}
+
+static void copy_commit() { fiber[current].group++; }
+
+/* All but the `left` youngest groups have arrived. */
+static void copy_wait(int left)
+{
+    Fiber &f = fiber[current];
+    int kept = 0;
+    for (int i = 0; i < f.copies; i++)
+        if (f.copy[i].group < f.group - left)
+            copy_now(f.copy[i]);
+        else
+            f.copy[kept++] = f.copy[i];
+    f.copies = kept;
+}
+
+/* A place of `bytes` that is read or written at once. */
+template <class T> static T *aligned(T *p, int bytes)
+{
+    if ((uintptr_t)p % bytes)
+        stop("an access to a place that is no multiple of its size");
+    return p;
+}
+
+/* ---- a launch ---- */
+
+static void start_fibers()
+{
+    waiting = done = 0;
+    for (int i = 0; i < threads; i++) {
+        void **top = (void **)(stacks + (size_t)(i + 1) * STACK) - 8 - i % 8 * 8;
+        *--top = nullptr; /* entry() has no caller */
+        *--top = (void *)entry;
+        for (int k = 0; k < 6; k++)
+            *--top = nullptr;
+        fiber[i].stack_top = top;
+        fiber[i].state = READY;
+        fiber[i].copies = fiber[i].group = 0;
+    }
+    for (int w = 0; w * 32 < threads; w++) {
+        warp[w].arrived = 0;
+        warp[w].lanes = threads - w * 32 < 32 ? threads - w * 32 : 32;
+    }
+}
+
+static bool mark_is_whole(uint64_t bytes)
+{
+    for (int i = 0; i < MARK; i++)
+        if (dynamic[bytes + i] != 0xa5)
+            return false;
+    return true;
+}
+
+static void run_block(uint64_t shared)
+{
+    static int at;
+    memset(dynamic, 0xff, shared);
+    memset(dynamic + shared, 0xa5, MARK);
+    if (__start_emu_shared)
+        memset(__start_emu_shared, 0xff, __stop_emu_shared - __start_emu_shared);
+    start_fibers();
+    at = descending ? threads - 1 : 0;
+    current = at;
+    threadIdx = {(unsigned)at, 0, 0};
+    emu_switch(&main_stack, fiber[at].stack_top);
+    if (!trouble[0] && !mark_is_whole(shared))
+        snprintf(trouble, sizeof trouble, "something wrote behind dynamic shared memory (block %u)",
+                 blockIdx.x);
+}
+
+template <class... A, size_t... I>
+static void call(void (*kernel)(A...), void **p, std::index_sequence<I...>)
+{
+    kernel(*(A *)p[I]...);
+}
+
+template <class... A> static void call_with(void (*kernel)(A...), void **p)
+{
+    call(kernel, p, std::index_sequence_for<A...>{});
+}
+
+} // namespace emu
+
+struct EmuLaunch {
+    void (*kernel)(void **arguments); /* emu_call_NAME */
+    void **arguments;                 /* of each argument its address, as a driver takes them */
+    unsigned blocks, threads;
+    uint64_t shared; /* bytes of dynamic shared memory */
+    int descending;  /* blocks, warps and lanes come from the last to the first */
+    int lazy;        /* copies arrive only when they are waited for */
+};
+
+/* NULL, or what is wrong with the kernel or the launch. */
+extern "C" const char *emu_run(const EmuLaunch *l)
+{
+    using namespace emu;
+    trouble[0] = 0;
+    if (l->threads == 0 || l->threads > THREADS_MAX || l->shared > SHARED_MAX || l->blocks == 0)
+        return "a launch of more threads or more shared memory than a block can have, or of nothing";
+    if (!stacks) {
+        void *m = mmap(nullptr, (size_t)THREADS_MAX * STACK + sizeof(Fiber) * THREADS_MAX + SHARED_MAX + MARK,
+                       PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (m == MAP_FAILED)
+            return "no memory for the threads of a block";
+        stacks = (char *)m;
+        dynamic = (unsigned char *)m + (size_t)THREADS_MAX * STACK;
+        fiber = (Fiber *)(dynamic + SHARED_MAX + MARK);
+    }
+    threads = (int)l->threads;
+    descending = l->descending;
+    lazy = l->lazy;
+    body = l->kernel;
+    arguments = l->arguments;
+    gridDim = {l->blocks, 1, 1};
+    blockDim = {l->threads, 1, 1};
+    for (unsigned k = 0; k < l->blocks && !trouble[0]; k++) {
+        blockIdx = {descending ? l->blocks - 1 - k : k, 0, 0};
+        run_block(l->shared);
+    }
+    return trouble[0] ? trouble : nullptr;
+}
+
+#define EMU_EXPORT(name) \
+    extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); }
+
+/* ---- what CUDA C has built in ---- */
+
+/* Threads meet where the caller's call stands. */
+#define EMU_MEETS static __attribute__((noinline))
+#define EMU_PLACE __builtin_return_address(0)
+
+EMU_MEETS void __syncthreads() { emu::meet_block(EMU_PLACE); }
+EMU_MEETS void __syncwarp(unsigned mask = 0xffffffffu) { emu::meet_warp(EMU_PLACE, mask); }
+template <class T> EMU_MEETS T __shfl_sync(unsigned mask, T x, int lane)
+{
+    return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), lane);
+}
+template <class T> EMU_MEETS T __shfl_xor_sync(unsigned mask, T x, int with)
+{
+    int me = emu::current % 32;
+    return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me ^ with);
+}
+template <class T> EMU_MEETS T __shfl_down_sync(unsigned mask, T x, int by)
+{
+    int me = emu::current % 32;
+    return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me + by < 32 ? me + by : me);
+}
+template <class T> EMU_MEETS T __shfl_up_sync(unsigned mask, T x, int by)
+{
+    int me = emu::current % 32;
+    return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me >= by ? me - by : me);
+}
+EMU_MEETS unsigned __ballot_sync(unsigned mask, int x)
+{
+    const unsigned char(*slot)[64] = emu::exchange(x, EMU_PLACE, mask);
+    unsigned all = 0;
+    for (int i = 0; i < 32; i++)
+        all |= (unsigned)(emu::of_lane<int>(slot, i) != 0) << i;
+    return all;
+}
+EMU_MEETS int __any_sync(unsigned mask, int x)
+{
+    const unsigned char(*slot)[64] = emu::exchange(x, EMU_PLACE, mask);
+    for (int i = 0; i < 32; i++)
+        if (emu::of_lane<int>(slot, i))
+            return 1;
+    return 0;
+}
+
+static inline float __uint_as_float(unsigned u)
+{
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+static inline unsigned __float_as_uint(float x)
+{
+    unsigned u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+/* ---- twins of instructions that only assembly has: a prelude calls them where VWN_EMU is defined ---- */
+
+/* Four matrices of 8 x 8 numbers of 16 bits; lane 8 j + i gives the address of row i of matrix j. r[j]: of matrix j
+ * row lane / 4, columns 2 (lane % 4) and the next; transposed: the column and the rows of these numbers. */
+EMU_MEETS void emu_load_matrix(unsigned r[4], const void *row, bool transposed)
+{
+    const unsigned char(*slot)[64] = emu::exchange(row, EMU_PLACE, 0xffffffffu);
+    int me = emu::current % 32;
+    for (int j = 0; j < 4; j++) {
+        const uint16_t *at[8];
+        for (int i = 0; i < 8; i++)
+            at[i] = emu::aligned(emu::of_lane<const uint16_t *>(slot, 8 * j + i), 16);
+        int a = me / 4, b = me % 4 * 2;
+        r[j] = transposed ? at[b][a] | (unsigned)at[b + 1][a] << 16 : at[a][b] | (unsigned)at[a][b + 1] << 16;
+    }
+}
+
+/* c (16 x 8) += a (16 x 16) b (16 x 8), operands bf16, sums float32 in the order of k: fragments of mma.m16n8k16. */
+EMU_MEETS void emu_mma_bf16(float c[4], const unsigned a[4], const unsigned b[2])
+{
+    struct Given {
+        unsigned a[4], b[2];
+    } given = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
+    const unsigned char(*slot)[64] = emu::exchange(given, EMU_PLACE, 0xffffffffu);
+    int me = emu::current % 32;
+    for (int i = 0; i < 4; i++) {
+        int row = me / 4 + i / 2 * 8, column = me % 4 * 2 + i % 2;
+        for (int k = 0; k < 16; k++) {
+            Given x = emu::of_lane<Given>(slot, row % 8 * 4 + k % 8 / 2);
+            Given y = emu::of_lane<Given>(slot, column * 4 + k % 8 / 2);
+            unsigned u = x.a[row / 8 + k / 8 * 2] >> k % 2 * 16, v = y.b[k / 8] >> k % 2 * 16;
+            c[i] += __uint_as_float(u << 16) * __uint_as_float(v << 16);
+        }
+    }
+}
+
+/* Asynchronous copies of 4, 8 or 16 bytes to shared memory, of which `used` come from memory and the others are 0;
+ * what has been copied since the last group becomes one; all but the `left` youngest groups have arrived. */
+static inline void emu_copy_async(void *to, const void *from, int bytes, int used)
+{
+    emu::copy_async(to, from, bytes, used);
+}
+static inline void emu_copy_commit() { emu::copy_commit(); }
+static inline void emu_copy_wait(int left) { emu::copy_wait(left); }
+
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+
+#endif

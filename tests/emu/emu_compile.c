@@ -1,0 +1,154 @@
+/* emu_compile.c - see backend_emu.h: CUDA texts as C++ in shared objects, and their launches. */
+#include "backend_emu.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef struct EmuRun { /* EmuLaunch of cuemu.h */
+    void (*kernel)(void **arguments);
+    void **arguments;
+    unsigned blocks, threads;
+    uint64_t shared;
+    int descending, lazy;
+} EmuRun;
+
+typedef struct Known {
+    char name[64];
+    EmuKernel kernel;
+} Known;
+
+static Known *known;
+static size_t n_known, room;
+
+static const char *compiler(void)
+{
+    static const char *const names[] = {"g++", "clang++"};
+    static char found[256];
+    const char *asked = getenv("CXX");
+    for (size_t i = 0; !found[0] && i <= COUNT_OF(names); i++) {
+        const char *name = i ? names[i - 1] : asked;
+        char command[320];
+        if (!name || !name[0])
+            continue;
+        snprintf(command, sizeof command, "command -v %.200s > /dev/null 2>&1", name);
+        if (system(command) == 0)
+            snprintf(found, sizeof found, "%.200s", name);
+    }
+    return found[0] ? found : NULL;
+}
+
+bool emu_possible(char why[512])
+{
+#if !defined(__x86_64__)
+    snprintf(why, 512, "the emulator runs on x86-64 only");
+    return false;
+#else
+    if (!compiler())
+        snprintf(why, 512, "no C++ compiler: set CXX, or install g++");
+    return compiler() != NULL;
+#endif
+}
+
+static const EmuKernel *find(const char *name)
+{
+    for (size_t i = 0; i < n_known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return &known[i].kernel;
+    return NULL;
+}
+
+static void remember(const char *name, EmuKernel kernel)
+{
+    if (n_known == room) {
+        room = room * 2 + 64;
+        known = realloc(known, room * sizeof *known);
+    }
+    snprintf(known[n_known].name, sizeof known[n_known].name, "%s", name);
+    known[n_known++].kernel = kernel;
+}
+
+static bool write_source(const char *path, const char *prelude, size_t length, const EmuText *text,
+                         size_t n)
+{
+    FILE *f = fopen(path, "w");
+    if (!f)
+        return false;
+    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n", VWN_SOURCE_DIR);
+    fwrite(prelude, 1, length, f);
+    for (size_t i = 0; i < n; i++)
+        if (!find(text[i].name)) {
+            fwrite(text[i].text, 1, text[i].length, f);
+            fprintf(f, "EMU_EXPORT(%s)\n", text[i].name);
+        }
+    return fclose(f) == 0;
+}
+
+static void first_error(const char *path, char why[512])
+{
+    FILE *f = fopen(path, "r");
+    char line[400] = "";
+    while (f && fgets(line, sizeof line, f) && !strstr(line, "error"))
+        ;
+    snprintf(why, 512, "%.400s", line);
+    if (f)
+        fclose(f);
+}
+
+static void *build(const char *prelude, size_t length, const EmuText *text, size_t n, char why[512])
+{
+    static int number;
+    char path[64], source[80], object[80], log[80], command[1024];
+    snprintf(path, sizeof path, "/tmp/vwn_emu_%ld_%d", (long)getpid(), number++);
+    snprintf(source, sizeof source, "%s.cc", path);
+    snprintf(object, sizeof object, "%s.so", path);
+    snprintf(log, sizeof log, "%s.log", path);
+    void *handle = NULL;
+    snprintf(command, sizeof command, "%s -std=gnu++17 -O0 -w -ffp-contract=off -fno-strict-aliasing "
+             "-fPIC -shared -o %s %s > %s 2>&1", compiler(), object, source, log);
+    if (!write_source(source, prelude, length, text, n))
+        snprintf(why, 512, "cannot write %s", source);
+    else if (system(command) != 0)
+        first_error(log, why);
+    else if (!(handle = dlopen(object, RTLD_NOW | RTLD_LOCAL)))
+        snprintf(why, 512, "%.400s", dlerror());
+    if (!getenv("VWN_TEST_KEEP"))
+        unlink(source);
+    unlink(object);
+    unlink(log);
+    return handle;
+}
+
+bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
+                 char why[512])
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++)
+        all = all && find(text[i].name);
+    void *handle = all ? NULL : build(prelude, length, text, n, why);
+    if (!all && !handle)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!find(text[i].name)) {
+            char name[128];
+            EmuKernel k = {NULL, dlsym(handle, "emu_run")};
+            snprintf(name, sizeof name, "emu_call_%s", text[i].name);
+            *(void **)&k.call = dlsym(handle, name);
+            remember(text[i].name, k);
+        }
+        out[i] = *find(text[i].name);
+    }
+    return true;
+}
+
+const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
+                       uint32_t threads, uint64_t shared)
+{
+    const char *(*run)(const EmuRun *);
+    EmuRun launch = {.kernel = k->call, .arguments = arguments, .threads = threads,
+                     .shared = shared, .descending = how->descending, .lazy = how->lazy};
+    launch.blocks = how->blocks_max && blocks > how->blocks_max ? how->blocks_max : blocks;
+    memcpy(&run, &k->object, sizeof run);
+    return run(&launch);
+}
