@@ -5,6 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 
+/* A load of the next row, announced in a sweep of this one. */
+typedef struct Fetch {
+    Ex load;
+    uint32_t sweep; /* number of its statement */
+    IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
+} Fetch;
+
 typedef struct Printer {
     const Kernel *k;
     const Dialect *d;
@@ -16,7 +23,7 @@ typedef struct Printer {
     bool lanes;    /* what is printed stands for a vector of numbers */
     uint64_t lane; /* the bit of the loop they run over */
     bool next_row; /* indices are those of the row after */
-    bool *fetched; /* by expression: the load of the next row has been announced */
+    VEC(Fetch) fetch;
 } Printer;
 
 static void line(Printer *p)
@@ -605,21 +612,6 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
-/* What a row loads the next one will load a row further on: a sweep is too short for the
- * processor to find that out by itself. */
-static void announce(Printer *p, Ex e)
-{
-    const KEx *x = kx(p->k, e);
-    if (!p->d->fetch || x->kind != KX_LOAD || p->fetched[e] || !(x->deps & ix_bit(&p->k->ix, p->k->row)))
-        return;
-    p->fetched[e] = true;
-    p->next_row = true;
-    line(p);
-    buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
-    buf_puts(&p->body, ";\n");
-    p->next_row = false;
-}
-
 /* ---- threads that share a row ---- */
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */
@@ -671,8 +663,6 @@ static void put_stmt(Printer *p, const KStmt *s)
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
-        if (p->lanes)
-            announce(p, s->ex);
         define(p, s->ex);
         put_value_of(p, s->ex);
         buf_puts(&p->body, ";\n");
@@ -714,6 +704,99 @@ static void put_stmt(Printer *p, const KStmt *s)
     }
 }
 
+/* ---- memory: what the next row will load ---- */
+
+/* What a row loads the next one will load a row further on: a sweep is too short for the
+ * processor to find that out by itself. */
+static void find_fetches_of(Printer *p, uint32_t sweep, size_t end, bool *seen, bool direct)
+{
+    const Kernel *k = p->k;
+    IVar var = k->stmt.v[sweep].var;
+    uint64_t row = ix_bit(&k->ix, k->row), plain = row | ix_bit(&k->ix, var);
+    for (size_t i = sweep + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row))
+            continue;
+        seen[s->ex] = true;
+        bool moves = direct && !(x->deps & ~plain);
+        vec_push(k->arena, &p->fetch, (Fetch){s->ex, sweep, moves ? var : -1});
+    }
+}
+
+static size_t sweep_size(const Kernel *k, uint32_t sweep)
+{
+    return kernel_loop_end(k, sweep) - sweep;
+}
+
+/* Memory answers so many requests at a time: all sweeps of a row over one extent share in
+ * announcing, each by its length. */
+static void spread_fetches(Printer *p, const uint32_t *sweep, size_t n, IVar var)
+{
+    size_t all = 0, count = 0, j = 0, at = 0, passed = 0;
+    for (size_t i = 0; i < n; i++)
+        all += p->k->stmt.v[sweep[i]].var == var ? sweep_size(p->k, sweep[i]) : 0;
+    for (size_t i = 0; i < p->fetch.n; i++)
+        count += p->fetch.v[i].var == var;
+    for (size_t i = 0; i < p->fetch.n; i++) {
+        if (p->fetch.v[i].var != var)
+            continue;
+        size_t place = (2 * j++ + 1) * all / (2 * count);
+        for (;; at++) {
+            if (p->k->stmt.v[sweep[at]].var != var)
+                continue;
+            size_t size = sweep_size(p->k, sweep[at]);
+            if (passed + size > place)
+                break;
+            passed += size;
+        }
+        p->fetch.v[i].sweep = sweep[at];
+    }
+}
+
+static void find_fetches(Printer *p)
+{
+    const Kernel *k = p->k;
+    VEC(uint32_t) sweep = {0};
+    bool *seen = NEW_ARRAY(k->arena, bool, k->ex.n);
+    int inside = 0; /* loops within the row */
+    for (uint32_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_ROWS)
+            inside = 0;
+        inside += s->kind == KS_LOOP && !s->vector ? 1 : s->kind == KS_END ? -1 : 0;
+        if (s->kind != KS_LOOP || !s->vector)
+            continue;
+        size_t end = kernel_loop_end(k, i);
+        if (inside == 0)
+            vec_push(k->arena, &sweep, i);
+        find_fetches_of(p, i, end, seen, inside == 0);
+        i = (uint32_t)end;
+    }
+    for (size_t i = 0; i < sweep.n; i++) {
+        IVar var = k->stmt.v[sweep.v[i]].var;
+        bool first = true;
+        for (size_t b = 0; b < i; b++)
+            first = first && k->stmt.v[sweep.v[b]].var != var;
+        if (first)
+            spread_fetches(p, sweep.v, sweep.n, var);
+    }
+}
+
+static void put_fetches(Printer *p, size_t sweep)
+{
+    p->next_row = true;
+    for (size_t i = 0; i < p->fetch.n; i++) {
+        const KEx *x = kx(p->k, p->fetch.v[i].load);
+        if (p->fetch.v[i].sweep != sweep)
+            continue;
+        line(p);
+        buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
+        buf_puts(&p->body, ";\n");
+    }
+    p->next_row = false;
+}
+
 /* ---- loops of explicit vectors ---- */
 
 /* for (i = from; i + lanes <= extent; i += lanes), or single steps from where that ended */
@@ -751,6 +834,8 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         open_steps(p, s, vectors);
         p->lanes = vectors;
         p->lane = ix_bit(&k->ix, s->var);
+        if (vectors)
+            put_fetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
             put_stmt(p, &k->stmt.v[i]);
         p->lanes = false;
@@ -824,8 +909,9 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
     }
     Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
-    p.fetched = NEW_ARRAY(k->arena, bool, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
+    if (d->vector && d->fetch)
+        find_fetches(&p);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);

@@ -50,6 +50,18 @@ bool fuse_empty(const Fusion *f, Val v)
     return false;
 }
 
+static bool is_view(const Fusion *f, Val v)
+{
+    return op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !f->copied[v];
+}
+
+Val fuse_base(const Fusion *f, Val v)
+{
+    while (is_view(f, v))
+        v = node_at(f->g, v)->in[0];
+    return v;
+}
+
 static Dim size_of(const Graph *g, Val v)
 {
     Dim n;
@@ -399,7 +411,6 @@ static Dims joint(Fusion *f, Val v, uint32_t group)
     return out;
 }
 
-/* Merges b into a, which is older or equal in order, if they may run as one. */
 /* A kernel of the forward pass does not compute what shall be computed again later. */
 static bool too_early(const Fusion *f, Val group, Val v)
 {
@@ -407,6 +418,7 @@ static bool too_early(const Fusion *f, Val group, Val v)
            (recompute_is_copy(node_at(f->g, v)) || v == f->again);
 }
 
+/* Merges b into a, which is older or equal in order, if they may run as one. */
 static bool merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
@@ -549,6 +561,30 @@ static void place_node(Fusion *f, Val v)
     }
 }
 
+/* Does v, of a group that may merge, read a result that another group read before? */
+static void meet_siblings(Fusion *f, Val v, Val *reader)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = fuse_base(f, n->in[k]);
+        if (!fuse_is_library(f->g, u))
+            continue;
+        int32_t mine = f->home[v], other = f->home[reader[u]];
+        if (!reader[u] || (other != mine && !merge(f, (uint32_t)other, (uint32_t)mine)))
+            reader[u] = v;
+    }
+}
+
+/* Groups that read one result of a library and nothing of each other: together they read it
+ * once. */
+static void merge_siblings(Fusion *f)
+{
+    Val *reader = NEW_ARRAY(f->tmp, Val, f->g->node.n); /* the last one, 0 = none */
+    for (Val v = 1; v < f->g->node.n; v++)
+        if (f->home[v] >= 0 && f->group.v[f->home[v]].kind == GROUP_ROWS)
+            meet_siblings(f, v, reader);
+}
+
 /* ---- what libraries and readers want in memory ---- */
 
 /* A value that is read as it lies must be one that some launch writes. */
@@ -565,11 +601,6 @@ static Val strip_reshapes(const Fusion *f, Val v)
     while (node_at(f->g, v)->op == OP_RESHAPE && !f->copied[v])
         v = node_at(f->g, v)->in[0];
     return v;
-}
-
-static bool is_view(const Fusion *f, Val v)
-{
-    return op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !f->copied[v];
 }
 
 static bool operand_fits(const Fusion *f, Val v, size_t k)
@@ -592,10 +623,7 @@ static void want_operands(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     for (size_t k = 0; k < n->n_in; k++) {
-        Val base = n->in[k];
-        while (is_view(f, base))
-            base = node_at(f->g, base)->in[0];
-        want_stored(f, base);
+        want_stored(f, fuse_base(f, n->in[k]));
         if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
             f->copied[n->in[k]] = true;
     }
@@ -671,6 +699,8 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
     find_wanted(f);
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
+    if (!apart)
+        merge_siblings(f);
     fuse_choose_stores(f);
     collect_stores(f);
     fuse_choose_rows(f);

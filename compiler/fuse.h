@@ -58,6 +58,7 @@ void fuse_order(Fusion *f);             /* after edges were added to pred: sorts
 void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
 void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */
+Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 

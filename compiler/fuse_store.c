@@ -132,13 +132,16 @@ enum {
     NODES_MAX = 400  /* looked at for one group */
 };
 
+typedef VEC(Val) Loads;
+
 typedef struct Choice {
     Fusion *f;
     uint32_t group;
     int64_t rows;
     bool *fixed;       /* stored whatever is chosen */
     uint32_t *loads;   /* groups that chose to load a value */
-    bool first_round;
+    bool shared;       /* they share the cost of storing it; else only the first one pays */
+    Loads *of;         /* what each group chose to load */
     Flow flow;
     uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
     VEC(Val) seen;
@@ -165,8 +168,10 @@ static int64_t load_cost(const Choice *c, Val v)
     const Node *n = node_at(c->f->g, v);
     if (n->op == OP_EXT || c->fixed[v] || c->f->group.v[c->f->home[v]].kind != GROUP_ROWS)
         return cost;
-    uint32_t share = c->loads[v] ? c->loads[v] : 1;
-    return cost + bytes * WRITE_COST / 2 / share;
+    int64_t store = bytes * WRITE_COST / 2;
+    if (c->shared)
+        return cost + store / (c->loads[v] ? c->loads[v] : 1);
+    return c->loads[v] ? cost : cost + store;
 }
 
 static int64_t group_rows(const Fusion *f, const Group *gr)
@@ -274,8 +279,8 @@ static void add_wanted(Choice *c, Val u)
         add_wanted(c, n->in[k]);
 }
 
-/* Counts in `now` what this group would load. */
-static void choose_for(Choice *c, uint32_t group, uint32_t *now)
+/* Leaves in c->of[group] what this group would load. */
+static void choose_for(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
     const Group *gr = &f->group.v[group];
@@ -293,9 +298,11 @@ static void choose_for(Choice *c, uint32_t group, uint32_t *now)
         for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
             add_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
     flow_run(&c->flow);
+    c->of[group].n = 0;
     for (size_t i = 0; i < c->seen.n; i++) {
         uint32_t in = c->in_of[c->seen.v[i]];
-        now[c->seen.v[i]] += c->flow.way[in] && !c->flow.way[in + 1];
+        if (c->flow.way[in] && !c->flow.way[in + 1])
+            vec_push(f->arena, &c->of[group], c->seen.v[i]);
         c->in_of[c->seen.v[i]] = 0;
     }
     arena_reset(f->tmp, mark);
@@ -303,23 +310,16 @@ static void choose_for(Choice *c, uint32_t group, uint32_t *now)
 
 /* ---- all groups ---- */
 
-static Val base_of(const Fusion *f, Val v)
-{
-    while (f->home[v] < 0 && op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW)
-        v = node_at(f->g, v)->in[0];
-    return v;
-}
-
 /* Results of the graph and operands of libraries lie in memory. */
 static bool *find_fixed(const Fusion *f)
 {
     const Graph *g = f->g;
     bool *fixed = NEW_ARRAY(f->arena, bool, g->node.n);
     for (size_t i = 0; i < g->out.n; i++)
-        fixed[base_of(f, g->out.v[i].value)] = true;
+        fixed[fuse_base(f, g->out.v[i].value)] = true;
     for (Val v = 1; v < g->node.n; v++)
         for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
-            fixed[base_of(f, node_at(g, v)->in[k])] = true;
+            fixed[fuse_base(f, node_at(g, v)->in[k])] = true;
     return fixed;
 }
 
@@ -334,7 +334,42 @@ static void leave_home(Fusion *f, Val v)
     f->home[v] = -1;
 }
 
+/* Adds to c->loads what a group chose, or takes it away. */
+static void count_loads(Choice *c, uint32_t group, int32_t by)
+{
+    for (size_t i = 0; i < c->of[group].n; i++)
+        c->loads[c->of[group].v[i]] += (uint32_t)by;
+}
+
+static bool chooses(const Fusion *f, uint32_t group)
+{
+    return !f->group.v[group].dead && f->group.v[group].kind == GROUP_ROWS;
+}
+
 enum { ROUNDS = 2 };
+
+/* At first all choose at once and share the cost of a store; then one after the other, knowing
+ * what the others load: what is stored anyway costs a load only. */
+static void choose_all(Choice *c)
+{
+    uint32_t n = (uint32_t)c->f->group.n;
+    c->shared = true;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (uint32_t i = 0; i < n; i++)
+            if (chooses(c->f, i))
+                choose_for(c, i);
+        memset(c->loads, 0, c->f->g->node.n * sizeof *c->loads);
+        for (uint32_t i = 0; i < n; i++)
+            count_loads(c, i, 1);
+    }
+    c->shared = false;
+    for (uint32_t i = 0; i < n; i++)
+        if (chooses(c->f, i)) {
+            count_loads(c, i, -1);
+            choose_for(c, i);
+            count_loads(c, i, 1);
+        }
+}
 
 void fuse_choose_stores(Fusion *f)
 {
@@ -346,14 +381,8 @@ void fuse_choose_stores(Fusion *f)
     c.fixed = find_fixed(f);
     c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
     c.loads = NEW_ARRAY(f->arena, uint32_t, n);
-    uint32_t *now = NEW_ARRAY(f->arena, uint32_t, n);
-    for (int round = 0; round < ROUNDS; round++) {
-        memset(now, 0, n * sizeof *now);
-        for (uint32_t i = 0; i < f->group.n; i++)
-            if (!f->group.v[i].dead && f->group.v[i].kind == GROUP_ROWS)
-                choose_for(&c, i, now);
-        memcpy(c.loads, now, n * sizeof *now);
-    }
+    c.of = NEW_ARRAY(f->arena, Loads, f->group.n);
+    choose_all(&c);
     /* From the last to the first: what a value without a home comes from is wanted in its
      * place. */
     for (bool again = true; again;) {

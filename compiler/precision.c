@@ -136,23 +136,16 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 
 /* ---- what is kept in two bytes ---- */
 
-static Val base_of(const Fusion *f, Val v)
-{
-    while (op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !f->copied[v])
-        v = node_at(f->g, v)->in[0];
-    return v;
-}
-
 static bool is_plain_view(const Fusion *f, Val v)
 {
-    return base_of(f, v) != v;
+    return fuse_base(f, v) != v;
 }
 
 bool fuse_bf16_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    return f->bf16 && n->op == OP_MATMUL && f->bf16[base_of(f, n->in[0])] &&
-           f->bf16[base_of(f, n->in[1])];
+    return f->bf16 && n->op == OP_MATMUL && f->bf16[fuse_base(f, n->in[0])] &&
+           f->bf16[fuse_base(f, n->in[1])];
 }
 
 void fuse_choose_bf16(Fusion *f)
@@ -164,11 +157,11 @@ void fuse_choose_bf16(Fusion *f)
         f->bf16[v] = n->op == OP_ROUND_TO && n->a.i == BF16 && f->stored[v] && f->home[v] >= 0;
     }
     for (size_t i = 0; i < g->out.n; i++)
-        f->bf16[base_of(f, g->out.v[i].value)] = false;
+        f->bf16[fuse_base(f, g->out.v[i].value)] = false;
     for (Val v = 1; v < g->node.n; v++)
         for (size_t k = 0; k < node_at(g, v)->n_in; k++)
             if (node_at(g, v)->op != OP_MATMUL && !is_plain_view(f, v))
-                f->bf16[base_of(f, node_at(g, v)->in[k])] = false;
+                f->bf16[fuse_base(f, node_at(g, v)->in[k])] = false;
     for (bool changed = true; changed;) { /* a product takes both operands so, or neither */
         changed = false;
         for (Val v = 1; v < g->node.n; v++) {
@@ -176,7 +169,7 @@ void fuse_choose_bf16(Fusion *f)
             if (n->op != OP_MATMUL || fuse_bf16_product(f, v))
                 continue;
             for (int k = 0; k < 2; k++) {
-                bool *x = &f->bf16[base_of(f, n->in[k])];
+                bool *x = &f->bf16[fuse_base(f, n->in[k])];
                 changed = changed || *x;
                 *x = false;
             }

@@ -55,13 +55,10 @@ static void compare(Ctx *ctx, void *arg)
     }
 }
 
-static uint64_t arena_bytes(Ctx *ctx, int layers, const char *recompute, int64_t B, int64_t T)
+static uint64_t arena_bytes(Ctx *ctx, const char *layers, const char *recompute, int64_t B, int64_t T)
 {
-    const char *text = arena_printf(ctx->program, "%s", model_text);
-    char *at = strstr(text, "1..2");
-    at[3] = (char)('0' + layers);
-    const char *set[3] = {recompute, NULL};
-    Unit *u = load_text(ctx, text, set);
+    const char *set[3] = {layers, recompute, NULL};
+    Unit *u = load_text(ctx, model_text, set);
     PlanOptions how = {.B = B, .T = T};
     Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
     return plan_build(ctx, ctx->program, g, &how)->arena_bytes;
@@ -75,10 +72,11 @@ enum { MB = 4, MT = 512, WIDTH = 12 };
 static void measure(Ctx *ctx, void *arg)
 {
     Memory *m = arg;
-    m->four = arena_bytes(ctx, 4, "train.recompute=[layer]", MB, MT);
-    m->eight = arena_bytes(ctx, 8, "train.recompute=[layer]", MB, MT);
-    m->kept_four = arena_bytes(ctx, 4, NULL, MB, MT);
-    m->kept_eight = arena_bytes(ctx, 8, NULL, MB, MT);
+    const char *four = "widths=[D, D, D, D]", *eight = "widths=[D, D, D, D, D, D, D, D]";
+    m->four = arena_bytes(ctx, four, "train.recompute=[layer]", MB, MT);
+    m->eight = arena_bytes(ctx, eight, "train.recompute=[layer]", MB, MT);
+    m->kept_four = arena_bytes(ctx, four, NULL, MB, MT);
+    m->kept_eight = arena_bytes(ctx, eight, NULL, MB, MT);
 }
 
 int main(void)
