@@ -820,7 +820,7 @@ Model *build_model(Eval *ev, File *file)
         return NULL;
     }
     file->model_state = 1;
-    size_t errors = diag_errors(ev->ctx);
+    size_t mistakes = diag_mistakes(ev->ctx);
     Builder *outer = ev->build, *b = NEW(ev->arena, Builder);
     Frame *outer_frame = ev->frame;
     ev->build = b;
@@ -838,7 +838,7 @@ Model *build_model(Eval *ev, File *file)
     b->root = scope_new(ev, NULL, name_str(ev->ctx, ""), it->span);
     Walk w = {.ev = ev, .env = file->env, .scope = b->root, .state = &b->state};
     walk(&w, it->kid[2]);
-    if (diag_errors(ev->ctx) == errors) {
+    if (diag_mistakes(ev->ctx) == mistakes) {
         if (!b->opened)
             err(ev, "E0111", node_span(it), "", "the model has no sublayers and no head");
         else if (!b->model->loss.n && !b->model->output.n && b->state.kind == V_TENSOR)
@@ -849,6 +849,6 @@ Model *build_model(Eval *ev, File *file)
     ev->build = outer;
     ev->frame = outer_frame;
     file->model_state = 2;
-    file->model = diag_errors(ev->ctx) == errors ? b->model : NULL;
+    file->model = diag_mistakes(ev->ctx) == mistakes ? b->model : NULL;
     return file->model;
 }

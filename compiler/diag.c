@@ -26,6 +26,7 @@ struct Sources {
 struct Diags {
     VEC(Diag *) list;
     size_t errors, warnings;
+    size_t mistakes; /* errors, with the duplicates that were not filed */
 };
 
 /* ---- sources ---- */
@@ -210,6 +211,7 @@ static Diag *file_diag(Ctx *ctx, Level level, const char *code, const char *lint
     d->owner = all;
     DiagLabel first = {at, label ? arena_copy(ctx->program, label, strlen(label)) : "", true};
     vec_push(ctx->program, &d->labels, first);
+    all->mistakes += level == LEVEL_ERROR;
     /* a duplicate is handed out all the same, so that the caller can decorate it, but not filed
      */
     if (already_filed(all, d->code, at, d->message))
@@ -296,6 +298,11 @@ void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
 size_t diag_errors(const Ctx *ctx)
 {
     return ctx->diags ? ctx->diags->errors : 0;
+}
+
+size_t diag_mistakes(const Ctx *ctx)
+{
+    return ctx->diags ? ctx->diags->mistakes : 0;
 }
 
 bool diag_only_checks(const Ctx *ctx, size_t from)

@@ -77,6 +77,7 @@ void diag_related(Ctx *ctx, Diag *d, Span at, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
 size_t diag_errors(const Ctx *ctx);
+size_t diag_mistakes(const Ctx *ctx); /* the same, each time one was found: duplicates count */
 size_t diag_warnings(const Ctx *ctx);
 /* Whether every error from the `from`-th diagnostic on is a false check. */
 bool diag_only_checks(const Ctx *ctx, size_t from);

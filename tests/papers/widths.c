@@ -5,7 +5,7 @@
  * the paper and its code differ, both numbers stand here.
  */
 #include "../language/support.h"
-#include "../models.h"
+#include "../gradients.h"
 #include "../widths.h"
 
 #include "compiler/cost.h"
@@ -136,6 +136,9 @@ static void experts(Test *t)
     EXPECT(t, "moe", is_near(x.mean, 1424, 1e-9) && x.width[0] == 3040 && x.width[29] == 480);
     EXPECT(t, "moe", is_near((base.params - base.gains) / 1e6, 2894.5, 0.05));
     EXPECT(t, "moe", is_near(100 * (x.live_flops / base.flops - 1), -4.59, 0.0051));
+    const char *const rounded[] = {early, NULL}; /* the released order changes no layer of this one */
+    Row y = row_of(file, rounded);
+    EXPECT(t, "moe", !memcmp(y.width, x.width, sizeof x.width));
     EXPECT(t, "moe", is_near(base.days, 10.125, 0.0015) && is_near(x.live_days, 9.661, 0.0015));
     Checked cx = check_text(file, NULL, none), cb = check_text(file, NULL, constant);
     ModelCount nx = model_count(cx.unit->model), nb = model_count(cb.unit->model);
@@ -376,9 +379,82 @@ static void last_norm(Test *t)
     seen(t, "narrow end, mapped", &s, (double[]){a, b, a * s.W3[0][0] + b * s.W3[1][0], a * s.W3[0][1] + b * s.W3[1][1]});
 }
 
+/* ---- compiled, and what cannot learn ---- */
+
+/* The embedding and the head are 12 wide. */
+static const Variant ways[] = {
+    {"carry", {"widths=[16, 4, 16]", "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
+    {"before slice", {"widths=[16, 4]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
+    {"zero", {"widths=[4, 16]", "conn=carried(widths = widths, head = D, final = after_slice, expand = zero)", NULL}},
+    {"full", {"widths=[4, 16]", "conn=carried(widths = widths, head = D, final = after_slice, expand = full)", NULL}},
+};
+
+typedef struct Compiled {
+    const Variant *v;
+    Agreement is;
+} Compiled;
+
+static void compile(Ctx *ctx, void *arg)
+{
+    Compiled *c = arg;
+    gradients_compare(ctx, load_text(ctx, model_text, c->v->set), &c->is);
+}
+
+typedef struct Dead {
+    const Variant *v;
+    int64_t counted, zero; /* weights dead by shape; gradients that are exactly 0 on random weights */
+    bool same;             /* for every parameter */
+} Dead;
+
+static void count_zeros(Ctx *ctx, void *arg)
+{
+    Dead *d = arg;
+    Unit *u = load_text(ctx, model_text, d->v->set);
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, 4, 8, 0.3);
+    double vars[HV_COUNT] = {0};
+    RefRun run = {.B = 4, .T = 8, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
+    Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
+    ref_evaluate(g, ctx->program, &run, r);
+    d->same = true;
+    for (size_t i = 0; i < u->model->param.n; i++) {
+        const Param *p = &u->model->param.v[i];
+        const Tensor *x = bound(bind, g, EXT_GRAD, p->path);
+        if (!strcmp(p->group, "embedding"))
+            continue; /* words that did not occur have no gradient, either */
+        int64_t zero = 0;
+        for (int64_t k = 0; k < x->size; k++)
+            zero += x->real[k] == 0;
+        d->same &= zero == p->dead;
+        d->counted += p->dead;
+        d->zero += zero;
+    }
+}
+
+static void compiled(Test *t)
+{
+    /* A first layer of 16 reads 4 zeros: 4 gains, 4 x 16 in each of q, k, v. Of the last 10 x 16 or, where layer 1 is
+     * the last of that width, of its 10 x 16, nothing reads 4 columns. Behind a layer of 4, zeros are 12. */
+    static const int64_t dead[] = {4 + 3 * 64 + 40, 4 + 3 * 64 + 40, 12 + 3 * 192 + 40, 40};
+    for (size_t k = 0; k < COUNT_OF(ways); k++) {
+        Ctx *a = ctx_new(NULL), *b = ctx_new(NULL);
+        Compiled c = {&ways[k], {.B = 2, .T = 5, .worst = INFINITY, .name = ""}};
+        Dead d = {.v = &ways[k]};
+        if (k >= 2) /* the others are compiled in tests/equal */
+            EXPECT(t, ways[k].name, guarded(a, compile, &c) && c.is.worst < 2e-5 && c.is.compared > 20 && c.is.same_bits);
+        EXPECT(t, ways[k].name, guarded(b, count_zeros, &d) && d.same && d.counted == d.zero);
+        EXPECT(t, ways[k].name, d.counted == dead[k]);
+        if (d.counted != dead[k] || d.zero != dead[k])
+            printf("  %lld counted, %lld zero, %lld expected\n", (long long)d.counted, (long long)d.zero, (long long)dead[k]);
+        ctx_free(a);
+        ctx_free(b);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
+    compiled(&t);
     table_2(&t);
     released_rounding(&t);
     experts(&t);
