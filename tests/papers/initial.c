@@ -60,6 +60,10 @@ int main(void)
         {"hyper 4, mean", {"conn=hyper(n = 4, dynamic = true, collapse = mean)"}, 0},
         {"hyper 4 static, mean", {"conn=hyper(n = 4, dynamic = false, collapse = mean)"}, 0},
         {"hyper 3, mean", {"conn=hyper(n = 3, dynamic = true, collapse = mean)"}, 1e-15}, /* x + x + x, then / 3 */
+        {"hyper 5, mean", {"conn=hyper(n = 5, dynamic = true, collapse = mean)"}, 2e-15},
+        {"hyper 6, mean", {"conn=hyper(n = 6, dynamic = true, collapse = mean)"}, 2e-15},
+        {"hyper 7, mean", {"conn=hyper(n = 7, dynamic = true, collapse = mean)"}, 2e-15},
+        {"hyper 8, mean", {"conn=hyper(n = 8, dynamic = true, collapse = mean)"}, 2e-15},
         {"frac 4", {"conn=frac(m = 4, dynamic = true)"}, 0},
         {"frac 3 static", {"conn=frac(m = 3, dynamic = false)"}, 0},
         {"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true)", "wide=18"}, 0},
