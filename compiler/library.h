@@ -41,6 +41,8 @@ enum {
     BACK_BLOCK_K = 64,
     ATTENTION_RANGE = 64,
     ATTENTION_SLICE = 64,
+    ATTENTION_D = 4,  /* places in n[] of the sizes of a head: queries and keys, values */
+    ATTENTION_DV = 5,
     GRAD_OF_Q = 1, /* the last integer of LIB_SDPA_GRAD */
     GRAD_OF_K = 2,
 };

@@ -39,12 +39,12 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 }
 
 /* What the text takes for granted about sizes. */
-static const uint8_t *multiples(Build *b, const Printed *p)
+static const PlanSize *sizes(Build *b, const Printed *p)
 {
-    uint8_t *multiple = NEW_ARRAY(b->arena, uint8_t, p->ints.n + 1);
+    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, p->ints.n + 1);
     for (size_t i = 0; i < p->ints.n; i++)
-        multiple[i] = p->ints.v[i].whole ? VECTOR_LANES : 1;
-    return multiple;
+        size[i].multiple = p->ints.v[i].whole ? VECTOR_LANES : 1;
+    return size;
 }
 
 /* "layer[1].norm gpt.vwn:7:5" */
@@ -108,8 +108,8 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     const Kernel *k = l->kernel;
     uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, p->buffer.n, p->ints.n,
                                   p->scalar.n);
-    if (!b->kernel.v[kernel].multiple)
-        b->kernel.v[kernel].multiple = multiples(b, p);
+    if (!b->kernel.v[kernel].size)
+        b->kernel.v[kernel].size = sizes(b, p);
     Launch *x = plan_launch(b, LAUNCH_KERNEL, p->buffer.n, of);
     x->kernel = kernel;
     if (b->cuda && !b->kernel.v[kernel].where) {
@@ -372,8 +372,8 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     const PlanKernel *q = &p->kernel[l->kernel];
     if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
         vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
-    for (uint32_t k = 0; q->multiple && k < q->n_int; k++)
-        if (l->ints[k].kind == INT_CONST && l->ints[k].value % q->multiple[k])
+    for (uint32_t k = 0; q->size && k < q->n_int; k++)
+        if (l->ints[k].kind == INT_CONST && !plan_size_fits(q->size[k], l->ints[k].value))
             vwn_bug(ctx, "plan: launch %zu has a size that %s is not for", i, q->name);
     for (uint32_t k = 0; k < l->n_scalar; k++)
         if (l->scalars[k].host >= (int32_t)p->n_host)

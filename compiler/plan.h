@@ -28,13 +28,22 @@ typedef struct PlanGrid {
     const PlanShared *term;
 } PlanGrid;
 
+/* What a text takes for granted about a size. */
+typedef struct PlanSize {
+    int64_t multiple, most; /* most 0: any */
+} PlanSize;
+static inline bool plan_size_fits(PlanSize s, int64_t n)
+{
+    return n % s.multiple == 0 && (!s.most || n <= s.most);
+}
+
 typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
     const char *text; /* the function; begins with a comment naming what it computes, from where */
     size_t length;
     uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
-    const uint8_t *multiple; /* what each of n[] must be a multiple of; NULL: all may be anything */
+    const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
     const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;

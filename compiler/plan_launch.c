@@ -49,6 +49,17 @@ void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n)
     l->n_int = (uint32_t)n;
 }
 
+/* Heads are padded: wider ones than the text has room for would run over its arrays. */
+static const PlanSize *attention_sizes(Build *b, const AttentionClass *a, uint32_t n)
+{
+    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        size[i].multiple = 1;
+    size[ATTENTION_D].most = a->d;
+    size[ATTENTION_DV].most = a->dv;
+    return size;
+}
+
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar)
 {
@@ -60,6 +71,8 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
     l->n_scalar = (uint32_t)n_scalar;
     arena_reset(b->f->tmp, mark);
     PlanKernel *k = &b->kernel.v[l->kernel];
+    if (a && !k->size)
+        k->size = attention_sizes(b, a, l->n_int);
     if (b->programs && !k->program) {
         KernelText x = {.library = which, .attention = a ? *a : (AttentionClass){0}};
         Buf program = buf_new(b->arena);

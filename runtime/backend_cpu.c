@@ -148,10 +148,12 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     if (kernel >= m->n || !m->kernel[kernel])
         return cpu_fail(b, ST_BUG, "launch of kernel %u of %zu", kernel, m->n);
     const PlanKernel *facts = &m->plan[kernel];
-    for (uint32_t i = 0; facts->multiple && i < facts->n_int; i++)
-        if (n[i] % facts->multiple[i])
-            return cpu_fail(b, ST_BUG, "%s was compiled for multiples of %d, not for %lld",
-                            facts->name, facts->multiple[i], (long long)n[i]);
+    for (uint32_t i = 0; facts->size && i < facts->n_int; i++)
+        if (!plan_size_fits(facts->size[i], n[i]))
+            return cpu_fail(b, ST_BUG,
+                            "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
+                            facts->name, (long long)facts->size[i].multiple,
+                            (long long)facts->size[i].most, (long long)n[i]);
     RowLoop loop = {m->kernel[kernel], p, n, s};
     parallel_for(cpu_of(b)->pool, rows, grain, run_rows, &loop);
     return ST_OK;

@@ -72,12 +72,15 @@ static void test_kernels(Harness *h)
         CHECK(h, b->ops->launch(b, m, 2, NULL, NULL, NULL, 1, 1) == ST_BUG);
         b->why[0] = 0;
         /* A kernel that was compiled for other sizes refuses. */
-        int64_t wrong = 24;
+        int64_t odd = 24, large = 64;
         plan.kernel[0].n_int = 1;
-        plan.kernel[0].multiple = (const uint8_t[]){16};
-        CHECK(h, b->ops->launch(b, m, 0, NULL, &wrong, NULL, 1, 1) == ST_BUG);
-        CHECK(h, strstr(b->why, "multiples of 16, not for 24"));
-        plan.kernel[0].multiple = NULL;
+        plan.kernel[0].size = (const PlanSize[]){{.multiple = 16, .most = 48}};
+        CHECK(h, b->ops->launch(b, m, 0, NULL, &odd, NULL, 1, 1) == ST_BUG);
+        CHECK(h, strstr(b->why, "multiples of 16 up to 48 (0: any), not for 24"));
+        b->why[0] = 0;
+        CHECK(h, b->ops->launch(b, m, 0, NULL, &large, NULL, 1, 1) == ST_BUG);
+        CHECK(h, strstr(b->why, "not for 64"));
+        plan.kernel[0].size = NULL;
         /* A second plan of the same backend shares the code, without a cache too. */
         CHECK(h, b->ops->build(b, &plan.plan, &again, &r) == ST_OK);
         CHECK(h, r.cached == 2 && r.compiled == 0);
