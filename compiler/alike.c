@@ -11,6 +11,7 @@ typedef struct Known {
     const char *walk;
     size_t length;
     const Val *met; /* values of the group that it was made from, as the walk met them */
+    const Name *site; /* their random streams; the graph they are of may be gone */
     size_t n_met;
     Made made;
 } Known;
@@ -146,11 +147,9 @@ static void rename_kernel(const Renaming *r, const Kernel *from, Kernel *to)
 /* The site of the value that takes the place of the one whose site it was. */
 static Name renamed_site(const Renaming *r, const Known *k, Name site)
 {
-    for (size_t i = 0; i < k->n_met; i++) {
-        const Node *n = node_at(r->g, k->met[i]);
-        if ((n->op == OP_RAND || n->op == OP_RANDN) && n->a.site == site)
+    for (size_t i = 0; i < k->n_met; i++)
+        if (k->site[i] == site)
             return node_at(r->g, renamed(r, k->met[i]))->a.site;
-    }
     vwn_bug(r->g->ctx, "a random number of no value of its kernel");
 }
 
@@ -213,7 +212,13 @@ void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val 
     Known k = {.hash = hash, .walk = arena_copy(a->arena, w.text.s, w.text.n),
                .length = w.text.n, .n_met = w.met.n, .made = *out};
     Val *met = NEW_ARRAY(a->arena, Val, w.met.n + 1);
-    memcpy(met, w.met.v, w.met.n * sizeof *met);
+    Name *site = NEW_ARRAY(a->arena, Name, w.met.n + 1);
+    for (size_t i = 0; i < w.met.n; i++) {
+        const Node *n = node_at(f->g, w.met.v[i]);
+        met[i] = w.met.v[i];
+        site[i] = n->op == OP_RAND || n->op == OP_RANDN ? n->a.site : NULL;
+    }
     k.met = met;
+    k.site = site;
     vec_push(a->arena, &a->known, k);
 }

@@ -17,6 +17,7 @@ typedef struct Made {
     Printed printed;
 } Made;
 
+/* It serves any number of fusions, of any graphs, at one B and T and in one dialect. */
 Alike *alike_new(Ctx *ctx, Arena *arena);
 void alike_free(Alike *a);
 /* about: the sentence above the text. What `out` points to lives until alike_free(); what it

@@ -66,6 +66,7 @@ void ctx_free(Ctx *ctx)
 {
     if (!ctx)
         return;
+    ctx_keep_spare(ctx, 0);
     while (ctx->blocks) {
         Block *b = ctx->blocks;
         ctx->blocks = b->next;
@@ -146,15 +147,68 @@ static void block_unlink(Ctx *ctx, Block *b)
         ctx->blocks = b->next;
 }
 
-void *ctx_alloc(Ctx *ctx, size_t size)
+/* ---- blocks that are kept ---- */
+
+enum { SPARE_LEAST = 1 << 16 }; /* smaller blocks are cheap to get */
+
+void ctx_keep_spare(Ctx *ctx, size_t most)
+{
+    ctx->spare_most = most;
+    while (!most && ctx->spare) {
+        Block *b = ctx->spare;
+        ctx->spare = b->next;
+        ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
+    }
+    if (!most)
+        ctx->spare_bytes = 0;
+}
+
+static bool keep(Ctx *ctx, Block *b)
+{
+    if (b->size < SPARE_LEAST || ctx->spare_bytes + b->size > ctx->spare_most)
+        return false;
+    ctx->spare_bytes += b->size;
+    b->next = ctx->spare;
+    ctx->spare = b;
+    return true;
+}
+
+/* A kept block of this very size, or NULL. */
+static Block *take_kept(Ctx *ctx, size_t size)
+{
+    size_t all = sizeof(Block) + size;
+    if (!ctx->spare || (ctx->byte_limit && ctx->bytes + all > ctx->byte_limit))
+        return NULL;
+    for (Block **at = &ctx->spare; *at; at = &(*at)->next) {
+        Block *b = *at;
+        if (b->size != size)
+            continue;
+        *at = b->next;
+        ctx->spare_bytes -= size;
+        ctx->bytes += all;
+        if (ctx->bytes > ctx->peak_bytes)
+            ctx->peak_bytes = ctx->bytes;
+        return b;
+    }
+    return NULL;
+}
+
+/* Bytes of any value. */
+static void *ctx_take(Ctx *ctx, size_t size)
 {
     if (size > SIZE_MAX / 2)
         ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
-    Block *b = raw_resize(ctx, NULL, 0, sizeof *b + size);
-    memset(b, 0, sizeof *b + size);
+    Block *b = take_kept(ctx, size);
+    if (!b)
+        b = raw_resize(ctx, NULL, 0, sizeof *b + size);
     b->size = size;
     block_link(ctx, b);
     return b + 1;
+}
+
+void *ctx_alloc(Ctx *ctx, size_t size)
+{
+    return memset(ctx_take(ctx, size), 0, size);
 }
 
 void *ctx_resize(Ctx *ctx, void *p, size_t size)
@@ -182,7 +236,8 @@ void ctx_release(Ctx *ctx, void *p)
     Block *b = (Block *)p - 1;
     block_unlink(ctx, b);
     ctx->bytes -= sizeof *b + b->size;
-    ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
+    if (!keep(ctx, b))
+        ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
 }
 
 /* ---- arenas ---- */
@@ -216,14 +271,13 @@ void *arena_alloc(Arena *a, size_t size)
             want = LARGEST_CHUNK;
         if (want < size)
             want = size;
-        c = ctx_alloc(a->ctx, sizeof *c + want);
-        c->prev = a->chunk;
-        c->size = want;
+        c = ctx_take(a->ctx, sizeof *c + want);
+        *c = (Chunk){.prev = a->chunk, .size = want};
         a->chunk = c;
     }
     void *p = (char *)(c + 1) + c->used;
     c->used += size;
-    return p;
+    return memset(p, 0, size); /* here, so that pages nobody uses are never touched */
 }
 
 void *arena_alloc_array(Arena *a, size_t count, size_t size)
@@ -238,6 +292,14 @@ ArenaMark arena_mark(const Arena *a)
     return (ArenaMark){a->chunk, a->chunk ? a->chunk->used : 0};
 }
 
+size_t arena_size(const Arena *a)
+{
+    size_t bytes = 0;
+    for (const Chunk *c = a->chunk; c; c = c->prev)
+        bytes += sizeof *c + c->size;
+    return bytes;
+}
+
 void arena_reset(Arena *a, ArenaMark m)
 {
     while (a->chunk != m.chunk) {
@@ -245,10 +307,8 @@ void arena_reset(Arena *a, ArenaMark m)
         a->chunk = c->prev;
         ctx_release(a->ctx, c);
     }
-    if (a->chunk) {
-        memset((char *)(a->chunk + 1) + m.used, 0, a->chunk->used - m.used);
+    if (a->chunk)
         a->chunk->used = m.used;
-    }
 }
 
 Ctx *arena_ctx(const Arena *a)

@@ -49,6 +49,8 @@ struct Ctx {
     Arena *scratch;           /* a stage may use it between arena_mark and arena_reset */
     struct NameTable *names;
     struct Block *blocks; /* list of everything ctx_alloc gave out */
+    struct Block *spare;  /* released blocks that are kept, not counted in `bytes` */
+    size_t spare_bytes, spare_most;
     Sources *sources;
     Diags *diags;
     jmp_buf *unwind; /* set by CTX_TRY */
@@ -60,6 +62,10 @@ struct Ctx {
 /* A new context, or NULL when not even that much memory is to be had. `mem` may be NULL. */
 Ctx *ctx_new(const Allocator *mem);
 void ctx_free(Ctx *ctx); /* NULL is fine */
+/* While stages follow one another that use and release much: keep up to `most` bytes of large
+ * released blocks for the next ones of their size, whose pages then need not be asked for again.
+ * 0: keep none, and give back what was kept. */
+void ctx_keep_spare(Ctx *ctx, size_t most);
 
 /* Run a body with a landing place for ctx_raise, nestable:
  *     CtxGuard guard;
@@ -95,6 +101,7 @@ Arena *arena_new(Ctx *ctx);
 void arena_free(Arena *a);
 void *arena_alloc(Arena *a, size_t size);
 ArenaMark arena_mark(const Arena *a);
+size_t arena_size(const Arena *a); /* of its chunks, used or not */
 void arena_reset(Arena *a, ArenaMark m); /* frees what was allocated after the mark */
 Ctx *arena_ctx(const Arena *a);
 char *arena_copy(Arena *a, const char *s, size_t n); /* n bytes and a NUL */

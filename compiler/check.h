@@ -247,6 +247,7 @@ typedef struct Builder {
     Value head_state;       /* what the last head that travels on returned; V_NONE before */
     bool opened;
     int64_t sublayers;
+    int64_t reads, widest_read; /* coordinates that sublayers of this step read: of all, at most */
     Scope *root;
     Map sites;              /* scope path -> number of random streams so far */
 } Builder;

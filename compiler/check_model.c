@@ -318,6 +318,17 @@ static bool reads_width(Node1 *n, const Value *h)
     return false;
 }
 
+/* Coordinates per position of [B, T, ..]. */
+static int64_t coordinates(const Graph *g, Val v)
+{
+    const Shape *s = shape_of(g, v);
+    int64_t n = 1;
+    for (int k = 2; k < s->rank; k++)
+        if (dim_static(s->d[k]))
+            n *= s->d[k].n;
+    return n;
+}
+
 static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
 {
     Node1 *n = self;
@@ -325,6 +336,10 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
     ev->build->applied++;
     if (!reads_width(n, &h))
         return v_poison();
+    int64_t reads = coordinates(ev->build->g, h.val);
+    ev->build->reads += reads;
+    if (reads > ev->build->widest_read)
+        ev->build->widest_read = reads;
     Value x = scope_norm(n, "pre_norm", h);
     if (x.kind == V_POISON)
         return x;
@@ -390,11 +405,7 @@ static bool open_state(Walk *w, Scope *scope, Span at)
                             b->root, b->embed_span);
     if (b->state.kind != V_TENSOR)
         return false;
-    const Shape *s = shape_of(b->g, b->state.val);
-    b->model->state_width = 1;
-    for (int k = 0; k < s->rank; k++)
-        if (dim_static(s->d[k]) && k >= 2)
-            b->model->state_width *= s->d[k].n;
+    b->model->state_width = coordinates(b->g, b->state.val);
     return true;
 }
 
@@ -416,6 +427,7 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     *sub = (Sub){fn, self};
     Value x[2] = {*w->state, {.kind = V_SUB, .sub = sub}};
     int64_t applied = b->applied;
+    b->reads = b->widest_read = 0;
     Arg k = {.name = name_str(ev->ctx, "k"), .value = v_num((double)++b->sublayers), .span = at};
     Value out = block_method(ev, c, name_str(ev->ctx, "step"), &k, 1, x, 2,
                              name_printf(ev->ctx, "%s.connection", scope->path), scope, at);
@@ -429,6 +441,12 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     }
     if (out.kind == V_TENSOR && b->applied == applied && !b->unapplied.file)
         b->unapplied = at;
+    if (!w->in_layer) {
+        b->model->steps_of_state++;
+        b->model->reads += b->reads;
+        if (b->widest_read > b->model->widest_read)
+            b->model->widest_read = b->widest_read;
+    }
     *w->state = out.kind == V_TENSOR ? out : v_poison();
 }
 

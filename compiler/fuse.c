@@ -295,11 +295,34 @@ static void meet(Aligned *a, Val u, const Ix *c)
     a->depth--;
 }
 
+/* Does v read a member of the group, behind views? Said yes to when the way is too long to tell.
+ * Most pairs are answered here, without indices. */
+static bool reads_group(const Fusion *f, Val v, int32_t group, int depth)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (fuse_empty(f, u))
+            continue;
+        if (f->home[u] >= 0 ? f->home[u] == group
+                            : depth > 100 || reads_group(f, u, group, depth + 1))
+            return true;
+    }
+    return false;
+}
+
 /* Is every member of `group` that v reads read at v's own row? */
 static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
+    Dim size, inner;
+    if (!shape_size(s, &size) || !dim_div(size, rows, &inner) || inner.n == 0)
+        return false;
+    if (!reads_group(f, v, group, 0))
+        return true;
     ArenaMark mark = arena_mark(f->tmp);
     Aligned a = {.f = f, .arena = f->tmp, .rows = rows, .ok = true, .group = group,
                  .check = true};
@@ -307,24 +330,17 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
     a.t.loose = true;
     IVar row = ix_row(&a.t, rows);
     a.row = ix_var(&a.t, row);
-    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
-    Dim size, inner;
     Ix c[MAX_RANK] = {0};
-    if (!shape_size(s, &size) || !dim_div(size, rows, &inner) || inner.n == 0) {
-        a.ok = false;
-    } else {
-        Ix inside = ix_var(&a.t, ix_loop(&a.t, inner, 0));
-        Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), inside);
-        ix_unlinear(&a.t, s, lin, c);
-        for (size_t k = 0; k < n->n_in && a.ok; k++) {
-            Ix in[MAX_RANK] = {0};
-            if (reduce)
-                memcpy(in, c, sizeof in);
-            else if (!fuse_input_coords(&a.t, g, v, c, k, 2, in))
-                continue;
-            meet(&a, n->in[k], in);
-        }
+    Ix inside = ix_var(&a.t, ix_loop(&a.t, inner, 0));
+    Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), inside);
+    ix_unlinear(&a.t, s, lin, c);
+    for (size_t k = 0; k < n->n_in && a.ok; k++) {
+        Ix in[MAX_RANK] = {0};
+        if (reduce)
+            memcpy(in, c, sizeof in);
+        else if (!fuse_input_coords(&a.t, g, v, c, k, 2, in))
+            continue;
+        meet(&a, n->in[k], in);
     }
     arena_reset(f->tmp, mark);
     return a.ok;

@@ -72,6 +72,8 @@ typedef struct Model {
     int64_t context;        /* largest T */
     int64_t width;          /* of the outermost scope; 0 when it varies */
     int64_t state_width;    /* coordinates per position in the state that travels through the layers */
+    int64_t steps_of_state; /* how often the state travels through a sublayer, heads' own aside */
+    int64_t reads, widest_read; /* coordinates per position that those sublayers read: of all, at most */
     int64_t vocab;          /* last extent of output "logits"; 0 without one */
     int64_t table_rows;     /* of the smallest table that input "tokens" is looked up in; 0 without one */
     Span vocab_at, table_at; /* where these two were written */

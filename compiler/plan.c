@@ -320,7 +320,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     start(&b, ctx, arena, g, f, how);
     f->device = how->cuda;
     b.stream = written_bytes(f) >= STREAM_BYTES;
-    b.alike = alike_new(ctx, arena);
+    b.alike = how->alike ? how->alike : alike_new(ctx, arena);
     plan_choose_direct(&b);
     save_overwritten(&b);
     for (size_t i = 0; i < f->order.n; i++) {
@@ -342,7 +342,8 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->prelude = prelude_c(arena, &p->prelude_length);
     if (how->cuda)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
-    alike_free(b.alike);
+    if (!how->alike)
+        alike_free(b.alike);
     fuse_free(f);
     return p;
 }

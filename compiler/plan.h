@@ -142,6 +142,7 @@ typedef struct PlanOptions {
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool rows_apart;
+    struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 
 /* The graph that is planned, and that the reference evaluator compares it with: simplified, and

@@ -82,6 +82,26 @@ const Name *recompute_words(const Graph *g, Arena *arena, size_t *n)
     return list.v;
 }
 
+const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n)
+{
+    VEC(Name) list = {0};
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *node = node_at(g, v);
+        const char *path = node->op == OP_EXT || !node->name ? "" : node->name;
+        const char *open = strchr(path, '['), *word = open;
+        while (word && word > path && word[-1] != '.')
+            word--;
+        Name name = word ? name_of(g->ctx, word, (size_t)(open - word)) : NULL;
+        bool known = !name;
+        for (size_t i = 0; i < list.n; i++)
+            known = known || list.v[i] == name;
+        if (!known)
+            vec_push(arena, &list, name);
+    }
+    *n = list.n;
+    return list.v;
+}
+
 /* ---- the second computation ---- */
 
 typedef struct Recompute {

@@ -8,6 +8,8 @@
 bool recompute_names(const Graph *g, Name word);
 /* All such names, each once. */
 const Name *recompute_words(const Graph *g, Arena *arena, size_t *n);
+/* The outermost modules that a model has several of: `layer` of layer[1].ffn.up. */
+const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n);
 
 /* g after graph_gradient(); nodes up to `last` are the forward pass. The same graph, in which what
  * is behind `last` reads no inner value of a module that `word` names, but a copy that is computed

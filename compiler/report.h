@@ -16,6 +16,10 @@ typedef enum ReportBy { BY_SUMMARY, BY_LAYER, BY_NODE, BY_GROUP, BY_TENSOR } Rep
 typedef struct ReportMemory {
     int64_t batch_seqs;
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
+    uint64_t arena_kept, arena_recomputed; /* without `recompute`; with it for these modules */
+    const Name *recompute;
+    size_t n_recompute;    /* 0: no module is there to be computed again */
+    bool asked;            /* the file asks for it */
     bool training; /* false: the file does not train; one forward pass was planned */
 } ReportMemory;
 

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES, IN_DAYS } LineUnit;
+typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES, IN_DAYS, IN_PERCENT } LineUnit;
 typedef struct Line {
     const char *key;  /* of the JSON */
     const char *name; /* for people; NULL: a heading is `how` */
@@ -99,6 +99,20 @@ static void add_cache(Lines *l, const Model *m)
         "windowed attention keeps its window");
 }
 
+/* The two figures that `recompute` chooses between. */
+static void add_recompute(Lines *l, const ReportMemory *b)
+{
+    Buf words = buf_new(l->arena);
+    for (size_t i = 0; i < b->n_recompute; i++)
+        buf_printf(&words, "%s%s", i ? ", " : "", b->recompute[i]);
+    add(l, "bytes_arena_kept", "  nothing recomputed", (double)b->arena_kept, IN_BYTES,
+        "the same without `recompute`");
+    add(l, "bytes_arena_recomputed", "  recomputed", (double)b->arena_recomputed, IN_BYTES,
+        arena_printf(l->arena, b->asked ? "with `recompute = [%s]` of the file"
+                                        : "what `recompute = [%s]` would need",
+                     words.s));
+}
+
 static void add_memory(Lines *l, const ReportMemory *b)
 {
     heading(l, arena_printf(l->arena, "memory of %s, float32, %lld %s at once",
@@ -122,9 +136,39 @@ static void add_memory(Lines *l, const ReportMemory *b)
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
         "the largest arena of the programs, as planned: values share places once they are "
         "dead");
+    if (b->n_recompute)
+        add_recompute(l, b);
     add(l, "bytes_program", "program", (double)b->program, IN_BYTES,
         "graphs and plans that the compiler keeps, and 20 MiB of libraries");
     add(l, "bytes_total", "peak", (double)b->total, IN_BYTES, "the sum");
+}
+
+/* What the papers say of memory: 34 D bytes a block of two sublayers (Korthikanti et al.,
+ * arXiv 2205.05198, without the scores), and on top of it what a state wider than that keeps for
+ * the backward pass, 2 bytes a value (VWN, arXiv 2511.11238). */
+static void add_paper(Lines *l, const Model *m)
+{
+    const double half = 0.5;
+    double plain = 17 * (double)m->reads;
+    double state = (double)m->steps_of_state * (double)m->state_width;
+    if (!m->steps_of_state || plain <= 0)
+        return;
+    heading(l, "activations per token as papers count them, 2 bytes a value");
+    add(l, "paper_sublayers", "sublayers", plain, IN_BYTES,
+        "17 x coordinates that sublayers read: 34 D for a block of two, attention scores not kept");
+    if (m->state_width <= m->widest_read) {
+        add(l, "paper_state", "state between them", 0, IN_BYTES,
+            "as wide as what they read, so it is part of the 34 D");
+        return;
+    }
+    add(l, "paper_state", "half of the states", 2 * half * state, IN_BYTES,
+        arena_printf(l->arena,
+                     "2 x eta x %lld coordinates x %lld sublayers, eta = 0.5: 4 eta (n/m) D a block",
+                     (long long)m->state_width, (long long)m->steps_of_state));
+    add(l, "paper_percent", "on top", 100 * 2 * half * state / plain, IN_PERCENT,
+        "half of the states / sublayers");
+    add(l, "paper_state_all", "states and results", 2 * (state + (double)m->reads), IN_BYTES,
+        "all states and all that sublayers return kept: 4 (n/m + 1) D a block");
 }
 
 /* ---- printing ---- */
@@ -134,6 +178,8 @@ static void put_value(Table *t, const Line *line)
     Buf b = buf_new(t->arena);
     if (line->unit == IN_DAYS)
         buf_printf(&b, "%.4g PF-days", line->value);
+    else if (line->unit == IN_PERCENT)
+        buf_printf(&b, "%.2f %%", line->value);
     else
         buf_count(&b, (int64_t)llround(line->value));
     buf_puts(&b, line->unit == IN_FLOP ? " FLOP" : line->unit == IN_BYTES ? " B" : "");
@@ -236,6 +282,7 @@ void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json)
     add_run(&lines, m, unit->train);
     add_cache(&lines, m);
     add_memory(&lines, memory);
+    add_paper(&lines, m);
     if (json) {
         print_json(out, m, &lines, memory);
         return;

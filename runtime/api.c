@@ -334,7 +334,8 @@ typedef struct ReportCall {
 static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
 {
     const Model *m = report_model(u);
-    MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs);
+    MemoryAsk ask = {.both = u->ctx->scratch};
+    MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
     ReportMemory memory = {.batch_seqs = batch,
                            .weights = n.weights,
@@ -346,6 +347,11 @@ static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
                            .arena = n.arena,
                            .program = n.program,
                            .total = n.total,
+                           .arena_kept = n.arena_kept,
+                           .arena_recomputed = n.arena_recomputed,
+                           .recompute = n.recompute,
+                           .n_recompute = n.n_recompute,
+                           .asked = u->train && u->train->n_recompute,
                            .training = u->train != NULL};
     report_cost(b, u, &memory, how->json);
 }

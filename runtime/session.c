@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "../compiler/init.h"
-#include "../compiler/optimizer.h"
+#include "../compiler/optimizer.h" /* average_name */
 #include "threads.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
@@ -198,89 +198,4 @@ void session_init_params(Session *s, const Model *m, uint64_t seed)
     }
     pool_close(pool);
     arena_reset(s->arena, mark);
-}
-
-/* ---- memory ---- */
-
-/* The arena that one graph needs; what was built for the answer is freed, and counted in
- * `program`: a run keeps it. */
-static uint64_t arena_of(Ctx *ctx, const Model *m, const Train *t, int which, int64_t batch,
-                         uint64_t *program)
-{
-    size_t before = ctx->bytes;
-    Arena *a = arena_new(ctx);
-    Graph *g = which == 0   ? step_gradient(m, t, true, a)
-               : which == 1 ? step_gradient(m, t, false, a)
-               : which == 2 ? step_update(m, t, a)
-               : which == 3 ? step_held_out(m, t, a)
-                            : step_predict(m, a);
-    PlanOptions how = {.B = batch, .T = t ? t->context : m->context};
-    how.bf16 = t && t->compute == COMPUTE_BF16;
-    uint64_t bytes = plan_build(ctx, a, plan_graph(g, a, &how), &how)->arena_bytes;
-    *program += ctx->bytes - before;
-    arena_free(a);
-    return bytes;
-}
-
-/* More than a run can need, without a plan: an arena in which nothing is ever used again, with
- * up to five values of its backward pass beside each value that the model computes. */
-uint64_t session_memory_most(const Model *m, const Train *t)
-{
-    enum { VALUES = 6, COPIES = 5, REST = 256 << 20 };
-    const Graph *g = m->graph;
-    double bytes = REST;
-    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    for (Val v = 1; v < g->node.n; v++) {
-        Dim n;
-        if (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
-            continue;
-        if (!shape_size(shape_of(g, v), &n))
-            return UINT64_MAX;
-        bytes += (double)dim_at(n, batch, t->context) * 8 * VALUES;
-    }
-    for (size_t i = 0; i < m->param.n; i++)
-        bytes += 4.0 * COPIES * (double)m->param.v[i].elements;
-    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b)
-{
-    return a > b ? a : b;
-}
-
-MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch)
-{
-    MemoryNeed n = {0};
-    Train t = train ? *train : (Train){.context = m->context};
-    if (batch > 0) {
-        t.micro_seqs = batch;
-        t.batch_seqs =
-            t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
-    }
-    batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
-    for (size_t i = 0; i < m->param.n; i++) {
-        uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
-        *(m->param.v[i].buffer ? &n.buffers : &n.weights) += bytes;
-        if (train && param_is_trained(m, train, i)) {
-            n.gradients += bytes;
-            n.optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
-            n.average += train->average ? bytes : 0;
-        }
-    }
-    n.inputs = (train ? 2u + model_reads(m, "document") : 1u) * 8 * (uint64_t)batch * (uint64_t)t.context;
-    if (train) {
-        n.arena = arena_of(ctx, m, &t, 0, batch, &n.program);
-        n.arena = larger(n.arena, arena_of(ctx, m, &t, 2, batch, &n.program));
-        if (t.batch_seqs > batch)
-            n.arena = larger(n.arena, arena_of(ctx, m, &t, 1, batch, &n.program));
-        if (t.eval_every > 0)
-            n.arena = larger(n.arena, arena_of(ctx, m, &t, 3, batch, &n.program));
-    } else {
-        n.arena = arena_of(ctx, m, NULL, 4, batch, &n.program);
-    }
-    enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
-    n.program += ctx->bytes + LIBRARIES;
-    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
-              n.arena + n.program;
-    return n;
 }

@@ -98,9 +98,24 @@ void session_init_params(Session *s, const Model *m, uint64_t seed);
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
+    /* MemoryAsk.both: the arena without `recompute`, and with the file's, or with that of the
+     * modules that repeat when the file has none */
+    uint64_t arena_kept, arena_recomputed;
+    const Name *recompute;
+    size_t n_recompute;
 } MemoryNeed;
+/* Is shown the programs of a training step, and how often the step runs them. */
+typedef struct PlanWatch {
+    void (*seen)(void *user, const Plan *plan, int64_t runs);
+    void *user;
+} PlanWatch;
+typedef struct MemoryAsk {
+    Arena *both; /* where the names go; NULL: one arena will do */
+    const PlanWatch *watch;
+} MemoryAsk;
 uint64_t session_memory_most(const Model *m, const Train *t); /* bytes, far above the need */
-MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
+                          const MemoryAsk *ask); /* NULL: the need alone */
 
 /* ---- the work behind vwn_train, vwn_emit, vwn_eval, vwn_bench, vwn_sample; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,

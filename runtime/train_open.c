@@ -501,7 +501,7 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
     Arena *a = tr->session.arena;
     if (tr->micro == 1)
         return "a smaller model or `context` needs less";
-    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1);
+    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1, NULL);
     if (least.total > left)
         return arena_printf(a,
                             "even `micro_batch = 1 seqs` would need %.2f GiB: a smaller model "
@@ -513,7 +513,7 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
     MemoryNeed need = least;
     do {
         fit = divisor_below(tr->train->batch_seqs, fit);
-        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit) : least;
+        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, NULL) : least;
     } while (fit > 1 && need.total > left);
     return arena_printf(a,
                         "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld%s",
@@ -534,7 +534,7 @@ static void check_memory(Trainer *tr)
         t.compute = COMPUTE_FP32;
     if (session_memory_most(tr->model, &t) <= (uint64_t)left)
         return;
-    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0);
+    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, NULL);
     if (n.total <= (uint64_t)left)
         return;
     const char *advice = memory_advice(tr, &n, (uint64_t)left);

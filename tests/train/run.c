@@ -353,9 +353,9 @@ static void averages(Tally *t, bool reference, const Log *without)
     CHECK(t, same_checkpoint(run, dead, 30));
     vwn_context *v = tiny_context(reference, 1);
     Unit *u = tiny_unit(v->ctx, &c.tiny);
-    MemoryNeed before = session_memory(v->ctx, u->model, u->train, 0);
+    MemoryNeed before = session_memory(v->ctx, u->model, u->train, 0, NULL);
     keep_average(u);
-    MemoryNeed after = session_memory(v->ctx, u->model, u->train, 0);
+    MemoryNeed after = session_memory(v->ctx, u->model, u->train, 0, NULL);
     CHECK(t, !before.average && after.average == after.weights &&
                  after.total >= before.total + after.average);
     tiny_close(v);
@@ -795,7 +795,7 @@ static void memory(Tally *t)
     Case c = plain(false, in("memory"));
     c.tiny.width = 64;
     Unit *u = tiny_unit(v->ctx, &c.tiny);
-    MemoryNeed n = session_memory(v->ctx, u->model, u->train, 0);
+    MemoryNeed n = session_memory(v->ctx, u->model, u->train, 0, NULL);
     Log log = {.v = v};
     vwn_train_options how = {
         .run = in("memory"), .until_steps = 1, .event = on_event, .user = &log};

@@ -1,0 +1,159 @@
+/* memory.c - the bytes that training needs, as planned, before anything is allocated.
+ *
+ * In:  a checked model, its Train, sequences at once.   Out: a MemoryNeed (session.h).
+ * The one idea: it plans the very programs that a run would run, one after the other, and keeps
+ * of each what its arena takes; groups that programs have in common are lowered once.
+ */
+#include "session.h"
+
+#include "../compiler/alike.h"
+#include "../compiler/optimizer.h"
+#include "../compiler/recompute.h"
+
+typedef enum Which { FRESH, MORE, UPDATE, HELD_OUT, PREDICT } Which;
+
+typedef struct Planning {
+    Ctx *ctx;
+    const Model *m;
+    int64_t batch;
+    Alike *alike;
+    const PlanWatch *watch;
+} Planning;
+
+static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
+{
+    switch (which) {
+    case FRESH: return step_gradient(p->m, t, true, a);
+    case MORE: return step_gradient(p->m, t, false, a);
+    case UPDATE: return step_update(p->m, t, a);
+    case HELD_OUT: return step_held_out(p->m, t, a);
+    case PREDICT: break;
+    }
+    return step_predict(p->m, a);
+}
+
+/* The arena that one program needs; what was built for the answer is freed, and counted in
+ * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. */
+static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t runs,
+                         uint64_t *program)
+{
+    Arena *a = arena_new(p->ctx);
+    Graph *g = graph_of(p, t, which, a);
+    PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
+    how.bf16 = t && t->compute == COMPUTE_BF16;
+    const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
+    uint64_t bytes = plan->arena_bytes;
+    if (program && runs > 0 && p->watch)
+        p->watch->seen(p->watch->user, plan, runs);
+    if (program)
+        *program += arena_size(a);
+    arena_free(a);
+    return bytes;
+}
+
+/* More than a run can need, without a plan: an arena in which nothing is ever used again, with
+ * up to five values of its backward pass beside each value that the model computes. */
+uint64_t session_memory_most(const Model *m, const Train *t)
+{
+    enum { VALUES = 6, COPIES = 5, REST = 256 << 20 };
+    const Graph *g = m->graph;
+    double bytes = REST;
+    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    for (Val v = 1; v < g->node.n; v++) {
+        Dim n;
+        if (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+            continue;
+        if (!shape_size(shape_of(g, v), &n))
+            return UINT64_MAX;
+        bytes += (double)dim_at(n, batch, t->context) * 8 * VALUES;
+    }
+    for (size_t i = 0; i < m->param.n; i++)
+        bytes += 4.0 * COPIES * (double)m->param.v[i].elements;
+    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
+        *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
+        if (train && param_is_trained(m, train, i)) {
+            n->gradients += bytes;
+            n->optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
+            n->average += train->average ? bytes : 0;
+        }
+    }
+}
+
+/* The arena of the programs of the gradient, which `recompute` changes. */
+static uint64_t gradient_arena(const Planning *p, const Train *t, uint64_t *program)
+{
+    int64_t parts = (t->batch_seqs + p->batch - 1) / p->batch;
+    uint64_t bytes = arena_of(p, t, FRESH, 1, program);
+    return parts > 1 ? larger(bytes, arena_of(p, t, MORE, parts - 1, program)) : bytes;
+}
+
+/* What the arena would be with and without `recompute`. */
+static void both_arenas(const Planning *p, const Train *t, uint64_t gradient, uint64_t others,
+                        Arena *arena, MemoryNeed *n)
+{
+    Train other = *t;
+    n->recompute = t->recompute;
+    n->n_recompute = t->n_recompute;
+    if (t->n_recompute)
+        other.n_recompute = 0;
+    else
+        n->recompute = other.recompute =
+            recompute_repeated(p->m->graph, arena, &other.n_recompute);
+    if (!t->n_recompute)
+        n->n_recompute = other.n_recompute;
+    uint64_t changed = n->n_recompute ? gradient_arena(p, &other, NULL) : gradient;
+    n->arena_kept = larger(others, t->n_recompute ? changed : gradient);
+    n->arena_recomputed = larger(others, t->n_recompute ? gradient : changed);
+}
+
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
+                          const MemoryAsk *ask)
+{
+    enum { SPARE = 64 << 20 };
+    static const MemoryAsk nothing = {0};
+    ask = ask ? ask : &nothing;
+    MemoryNeed n = {0};
+    Train t = train ? *train : (Train){.context = m->context};
+    if (batch > 0) {
+        t.micro_seqs = batch;
+        t.batch_seqs =
+            t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
+    }
+    batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
+    count_tensors(&n, m, train);
+    n.inputs = (train ? 2u + model_reads(m, "document") : 1u) * 8 * (uint64_t)batch *
+               (uint64_t)t.context;
+    enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
+    n.program = ctx->bytes + LIBRARIES;
+    ctx_keep_spare(ctx, SPARE);
+    Arena *own = arena_new(ctx);
+    Planning p = {ctx, m, batch, alike_new(ctx, own), ask->watch};
+    if (train) {
+        uint64_t gradient = gradient_arena(&p, &t, &n.program);
+        uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);
+        if (t.eval_every > 0)
+            others = larger(others, arena_of(&p, &t, HELD_OUT, 0, &n.program));
+        n.arena = larger(gradient, others);
+        if (ask->both)
+            both_arenas(&p, &t, gradient, others, ask->both, &n);
+    } else {
+        n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
+    }
+    alike_free(p.alike);
+    arena_free(own);
+    ctx_keep_spare(ctx, 0);
+    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
+              n.arena + n.program;
+    return n;
+}

@@ -1,0 +1,44 @@
+# cost.sh - `vwn cost`: its figures are those of the plan, and the largest examples are counted and planned in a moment,
+# without a tensor of theirs.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+examples=$VWN_SOURCE/examples
+
+# number KEY: a figure of the JSON in out
+number() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" out; }
+
+# Both figures of recompute are what the plan says when it is asked for
+quick() { expect 0 "$VWN" cost "$examples/quickstart.vwn" --json "$@"; json out; }
+quick
+kept=$(number bytes_arena_kept)
+again=$(number bytes_arena_recomputed)
+[ "$kept" = "$(number bytes_arena)" ] || fail "without recompute: $kept, planned $(number bytes_arena)"
+quick --set 'train.recompute=[layer]'
+[ "$again" = "$(number bytes_arena)" ] || fail "with recompute: $again, planned $(number bytes_arena)"
+[ "$kept" = "$(number bytes_arena_kept)" ] || fail "the file asks for recompute: $(number bytes_arena_kept) without, not $kept"
+[ "$again" = "$(number bytes_arena_recomputed)" ] || fail "the file asks for recompute: $(number bytes_arena_recomputed), not $again"
+[ "$again" -lt "$kept" ] || fail "recompute saves nothing"
+
+# 34 D bytes a block; a (2,3) state on top, half of it kept: 3 D, 8.82 %
+quick
+[ "$(number paper_sublayers)" = $((4 * 34 * 192)) ] || fail "34 D: $(number paper_sublayers)"
+[ "$(number paper_state)" = $((4 * 3 * 192)) ] || fail "3 D: $(number paper_state)"
+case $(number paper_percent) in 8.8235*) ;; *) fail "8.82 %: $(number paper_percent)" ;; esac
+expect 0 "$VWN" cost "$examples/quickstart.vwn"
+has out '8.82 %'
+expect 0 "$VWN" cost "$examples/01_nano.vwn"
+has out 'part of the 34 D'
+
+# Processor seconds, and no memory for tensors: sanitizers need more of both
+seconds=2
+memory=1500000
+(ulimit -v $memory; "$VWN" --version) > /dev/null 2>&1 || { seconds=40; memory=unlimited; }
+for file in "$examples"/*.vwn; do
+    for verb in check params cost; do
+        (ulimit -t $seconds; ulimit -v $memory; exec "$VWN" $verb "$file") > out 2> err < /dev/null
+        got=$?
+        last="$verb $file"
+        case $got in 0 | 1 | 3) ;; *) fail "$last: status $got within $seconds s and $memory KiB" ;; esac
+        [ $verb != check ] || [ $got -eq 0 ] || fail "$last: status $got"
+    done
+done
+finish
