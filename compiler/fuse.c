@@ -356,12 +356,14 @@ static void producers(Fusion *f, Val v, Aligned *a)
         meet(a, n->in[k], (Ix[MAX_RANK]){0});
 }
 
+/* A group with early nodes alone may wait for one that has late ones beside early ones, so no
+ * way is cut short by the order of nodes. */
 static bool reaches(Fusion *f, uint32_t from, uint32_t to)
 {
     Group *x = &f->group.v[to];
     if (from == to)
         return true;
-    if (x->stamp == f->stamp || x->last < f->group.v[from].first)
+    if (x->stamp == f->stamp)
         return false;
     x->stamp = f->stamp;
     for (size_t i = 0; i < f->group.v[to].pred.n; i++)

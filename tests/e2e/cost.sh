@@ -29,7 +29,7 @@ expect 0 "$VWN" cost "$examples/01_nano.vwn"
 has out 'part of the 34 D'
 
 # Processor seconds, and no memory for tensors: sanitizers need more of both
-seconds=2
+seconds=6
 memory=1500000
 (ulimit -v $memory; "$VWN" --version) > /dev/null 2>&1 || { seconds=40; memory=unlimited; }
 for file in "$examples"/*.vwn; do
