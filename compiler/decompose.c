@@ -8,12 +8,17 @@
  */
 #include "fuse.h"
 #include "op.h"
+#include "plan.h"
 
 enum {
     SMALL_PRODUCT = 96,
     FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
     FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
-    FEW_ELEMENTS = 1 << 17 /* and the matrix stays in the second-level cache */
+    FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache */
+    TILE = 8,               /* extents of a row's products are multiples of it, */
+    ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
+    ROW_WORK = 1024,        /* there is as much to do, */
+    ROW_ELEMENTS = 1 << 15  /* and no more to keep for each matrix */
 };
 
 typedef struct Product {
@@ -104,6 +109,28 @@ static Val as_row_sum(Graph *g, const Product *p)
     return ir_sum(g, x, 1, false);
 }
 
+static bool is_tile(Dim x, Dim y)
+{
+    return dim_static(x) && dim_static(y) && x.n * y.n <= ROW_ELEMENTS;
+}
+
+/* Is it one small matrix by another for each row, or the sum of such over rows? */
+static bool is_of_row(const Product *p, const PlanOptions *how)
+{
+    Dim K = p->K;
+    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t);
+    for (int i = 0; i < p->lead.rank; i++)
+        rows = rows || !dim_static(p->lead.d[i]);
+    if (summed)
+        K = DIM(K.n);
+    if (how->cuda || !(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
+        p->M.n % TILE || p->N.n % TILE || p->M.n * p->N.n * K.n < ROW_WORK)
+        return false;
+    if (summed)
+        return K.n >= ROW_TERMS && p->M.n * p->N.n * 4 <= 64 * 1024;
+    return p->shared ? p->M.n >= ROW_TERMS : !is_small(p, how->B, how->T);
+}
+
 static bool empty(const Shape *s, int64_t B, int64_t T)
 {
     for (int i = 0; i < s->rank; i++)
@@ -128,26 +155,46 @@ static Product product_of(const Graph *g, const Node *n, Val a, Val b)
     return p;
 }
 
-static Val product(Graph *g, const Graph *from, Val v, const Val *map, int64_t B, int64_t T,
+/* The product as it is, marked. A shared matrix lies with its columns next to each other, once for
+ * all rows. */
+static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
+{
+    Val in[2] = {p->a, p->b};
+    Attr a = {.i = p->ta | p->tb << 1 | PRODUCT_OF_ROW};
+    if (p->shared && p->tb) {
+        in[1] = ir_transpose(g, p->b);
+        a.i &= ~(int64_t)2;
+    }
+    if (p->shared && in[1] < cap && node_at(g, in[1])->op == OP_PERMUTE)
+        copied[in[1]] = true;
+    return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
+}
+
+static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
                    bool **copied, size_t cap)
 {
     const Node *n = node_at(from, v);
     Product p = product_of(g, n, map[n->in[0]], map[n->in[1]]);
-    if (empty(&n->shape, B, T) || dim_at(p.K, B, T) == 0)
+    if (empty(&n->shape, how->B, how->T) || dim_at(p.K, how->B, how->T) == 0)
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
-    if (!is_small(&p, B, T))
-        return ir_node(g, OP_MATMUL, in, 2, &n->a, NULL);
+    if (is_of_row(&p, how))
+        return of_row(g, &p, *copied, cap);
+    if (!is_small(&p, how->B, how->T)) {
+        Attr a = {.i = n->a.i & 3};
+        return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
+    }
     bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
     Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, *copied, cap);
     return ir_reshape(g, x, &n->shape);
 }
 
-bool product_is_library(const Graph *g, Val v, int64_t B, int64_t T)
+bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
     Product p = product_of(g, n, n->in[0], n->in[1]);
-    return !empty(&n->shape, B, T) && dim_at(p.K, B, T) != 0 && !is_small(&p, B, T);
+    return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
+           !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
 }
 
 static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
@@ -166,7 +213,7 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
     return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
 }
 
-Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, int64_t B, int64_t T, bool apart,
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
                  bool **copied)
 {
     Graph *g = graph_new(ctx, arena);
@@ -177,10 +224,10 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, int64_t B, int64_t T
         const Node *n = node_at(from, v);
         g->span = n->span;
         g->name = n->name;
-        if (n->op == OP_MATMUL && !apart)
-            map[v] = product(g, from, v, map, B, T, copied, cap);
+        if (n->op == OP_MATMUL && !how->no_fusion)
+            map[v] = product(g, from, v, map, how, copied, cap);
         else if (n->op == OP_MATMUL &&
-                 dim_at(product_of(from, n, n->in[0], n->in[1]).K, B, T) == 0)
+                 dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
         else
             map[v] = copy_node(g, from, v, map);

@@ -5,13 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 
-/* A load of the next row, announced in a sweep of this one. */
-typedef struct Fetch {
-    Ex load;
-    uint32_t sweep; /* number of its statement */
-    IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
-} Fetch;
-
 typedef struct Printer {
     const Kernel *k;
     const Dialect *d;
@@ -23,7 +16,8 @@ typedef struct Printer {
     bool lanes;    /* what is printed stands for a vector of numbers */
     uint64_t lane; /* the bit of the loop they run over */
     bool next_row; /* indices are those of the row after */
-    VEC(Fetch) fetch;
+    Fetches fetch;
+    VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 
 static void line(Printer *p)
@@ -94,11 +88,13 @@ static void put_dim(Printer *p, Dim d)
         buf_printf(&p->body, "n%zu", dim_slot(p, d));
 }
 
-/* The text relies on d being a whole number of vectors. */
-static void assume_whole(Printer *p, Dim d)
+/* The text relies on d being a multiple of a power of two. */
+static void assume_multiple(Printer *p, Dim d, uint8_t of)
 {
-    if (!dim_literal(d))
-        p->out->ints.v[dim_slot(p, d)].whole = true;
+    if (dim_literal(d))
+        return;
+    PrintedInt *x = &p->out->ints.v[dim_slot(p, d)];
+    x->multiple = x->multiple > of ? x->multiple : of;
 }
 
 /* A number that is the plan's, not the structure's. */
@@ -265,10 +261,22 @@ static void put_op(Printer *p, const KEx *x)
     put_pattern(p, x, pattern);
 }
 
+static size_t tile_slot(Printer *p, uint32_t buffer)
+{
+    for (size_t i = 0; i < p->tile.n; i++)
+        if (p->tile.v[i] == buffer)
+            return i;
+    vec_push(p->k->arena, &p->tile, buffer);
+    return p->tile.n - 1;
+}
+
 static void put_element(Printer *p, uint32_t buffer, Ix ix)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
-    buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
+    if (b->tile)
+        buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
+    else
+        buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
     put_ix(p, ix);
     buf_putc(&p->body, ']');
 }
@@ -559,7 +567,9 @@ static void stmt_store(Printer *p, const KRoot *r, bool one)
     bool bf16 = p->k->buffer.v[r->buffer].bf16;
     line(p);
     by_one(p, one);
-    if (p->lanes && bf16)
+    if (p->k->buffer.v[r->buffer].tile)
+        buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
+    else if (p->lanes && bf16)
         buf_printf(&p->body, "vwn_put_bf16(&%s, %s)", to, value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
@@ -610,6 +620,66 @@ static void stmt_batch(Printer *p, const KStmt *s)
             buf_putc(&p->body, *pattern);
     }
     buf_puts(&p->body, ";\n");
+}
+
+/* ---- products ---- */
+
+/* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
+static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
+{
+    const IxForm *f = ix_form(&p->k->ix, ix);
+    IxTerm t[TERMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        IVar of = f->t[i].var;
+        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
+            t[n] = f->t[i];
+            t[n++].var = v ? 0 : of;
+        }
+    }
+    return ix_of_terms(&((Kernel *)p->k)->ix, t, n); /* the table only grows */
+}
+
+static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
+{
+    buf_printf(&p->body, ", &%s", element_text(p, buffer, terms_of(p, x, at, 0)));
+}
+
+static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
+{
+    buf_puts(&p->body, ", ");
+    put_ix(p, terms_of(p, x, at, v));
+}
+
+/* Where c lies transposed it is the product of the transposed factors in the other order. */
+static void stmt_product(Printer *p, const KProduct *x)
+{
+    const IxTable *t = &p->k->ix;
+    ProductSteps s;
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    bool along_n = product_along_n(&s);
+    IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
+    uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
+    Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
+    bool turned = (along_n ? s.bn : s.am) != 1;
+    line(p);
+    buf_printf(&p->body, "%s(", turned ? p->d->turned : p->d->product);
+    put_dim(p, ix_info(t, m)->extent);
+    buf_puts(&p->body, ", ");
+    put_dim(p, ix_info(t, n)->extent);
+    buf_puts(&p->body, ", ");
+    put_dim(p, ix_info(t, x->k)->extent);
+    put_factor_of(p, x, a, a_at);
+    put_step(p, x, a_at, m);
+    put_step(p, x, a_at, x->k);
+    put_factor_of(p, x, b, b_at);
+    put_step(p, x, b_at, turned ? n : x->k);
+    put_factor_of(p, x, x->c, x->c_at);
+    put_step(p, x, x->c_at, m);
+    buf_printf(&p->body, ", %d);\n", x->add);
+    assume_multiple(p, ix_info(t, m)->extent, PRODUCT_LANES);
+    assume_multiple(p, ix_info(t, n)->extent, PRODUCT_LANES);
 }
 
 /* ---- threads that share a row ---- */
@@ -700,89 +770,12 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: stmt_thread(p, s); break;
+    case KS_PRODUCT: stmt_product(p, &p->k->product.v[s->root]); break;
     default: break;
     }
 }
 
-/* ---- memory: what the next row will load ---- */
-
-/* What a row loads the next one will load a row further on: a sweep is too short for the
- * processor to find that out by itself. */
-static void find_fetches_of(Printer *p, uint32_t sweep, size_t end, bool *seen, bool direct)
-{
-    const Kernel *k = p->k;
-    IVar var = k->stmt.v[sweep].var;
-    uint64_t row = ix_bit(&k->ix, k->row), plain = row | ix_bit(&k->ix, var);
-    for (size_t i = sweep + 1; i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        const KEx *x = kx(k, s->ex);
-        if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row))
-            continue;
-        seen[s->ex] = true;
-        bool moves = direct && !(x->deps & ~plain);
-        vec_push(k->arena, &p->fetch, (Fetch){s->ex, sweep, moves ? var : -1});
-    }
-}
-
-static size_t sweep_size(const Kernel *k, uint32_t sweep)
-{
-    return kernel_loop_end(k, sweep) - sweep;
-}
-
-/* Memory answers so many requests at a time: all sweeps of a row over one extent share in
- * announcing, each by its length. */
-static void spread_fetches(Printer *p, const uint32_t *sweep, size_t n, IVar var)
-{
-    size_t all = 0, count = 0, j = 0, at = 0, passed = 0;
-    for (size_t i = 0; i < n; i++)
-        all += p->k->stmt.v[sweep[i]].var == var ? sweep_size(p->k, sweep[i]) : 0;
-    for (size_t i = 0; i < p->fetch.n; i++)
-        count += p->fetch.v[i].var == var;
-    for (size_t i = 0; i < p->fetch.n; i++) {
-        if (p->fetch.v[i].var != var)
-            continue;
-        size_t place = (2 * j++ + 1) * all / (2 * count);
-        for (;; at++) {
-            if (p->k->stmt.v[sweep[at]].var != var)
-                continue;
-            size_t size = sweep_size(p->k, sweep[at]);
-            if (passed + size > place)
-                break;
-            passed += size;
-        }
-        p->fetch.v[i].sweep = sweep[at];
-    }
-}
-
-static void find_fetches(Printer *p)
-{
-    const Kernel *k = p->k;
-    VEC(uint32_t) sweep = {0};
-    bool *seen = NEW_ARRAY(k->arena, bool, k->ex.n);
-    int inside = 0; /* loops within the row */
-    for (uint32_t i = 0; i < k->stmt.n; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_ROWS)
-            inside = 0;
-        inside += s->kind == KS_LOOP && !s->vector ? 1 : s->kind == KS_END ? -1 : 0;
-        if (s->kind != KS_LOOP || !s->vector)
-            continue;
-        size_t end = kernel_loop_end(k, i);
-        if (inside == 0)
-            vec_push(k->arena, &sweep, i);
-        find_fetches_of(p, i, end, seen, inside == 0);
-        i = (uint32_t)end;
-    }
-    for (size_t i = 0; i < sweep.n; i++) {
-        IVar var = k->stmt.v[sweep.v[i]].var;
-        bool first = true;
-        for (size_t b = 0; b < i; b++)
-            first = first && k->stmt.v[sweep.v[b]].var != var;
-        if (first)
-            spread_fetches(p, sweep.v, sweep.n, var);
-    }
-}
-
+/* What the next row will load: fetch.c says where that is announced. */
 static void put_fetches(Printer *p, size_t sweep)
 {
     p->next_row = true;
@@ -843,7 +836,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     }
     close_brace(p);
     if (k->whole)
-        assume_whole(p, ix_info(&k->ix, s->var)->extent);
+        assume_multiple(p, ix_info(&k->ix, s->var)->extent, VECTOR_LANES);
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = k->acc.v[s->acc + i];
         line(p);
@@ -861,6 +854,17 @@ void emit_lines(Buf *out, const char *const *line, size_t n)
         buf_puts(out, line[i]);
         buf_putc(out, '\n');
     }
+}
+
+static void put_tile(Printer *p, Buf *out, size_t i)
+{
+    Buf before = aside(p);
+    put_dim(p, DIM(p->k->buffer.v[p->tile.v[i]].elements));
+    char *size = put_back(p, before), name[24];
+    snprintf(name, sizeof name, "u%zu", i);
+    buf_puts(out, "    ");
+    buf_printf(out, p->d->tile, p->d->real, name, size);
+    buf_putc(out, '\n');
 }
 
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
@@ -911,7 +915,7 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
     if (d->vector && d->fetch)
-        find_fetches(&p);
+        kernel_find_fetches(k, &p.fetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);
@@ -921,10 +925,13 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
         put_vector_loop(&p, i, end);
         i = end;
     }
-    Buf text = buf_new(k->arena);
+    Buf text = buf_new(k->arena), tiles = buf_new(k->arena);
+    for (size_t i = 0; i < p.tile.n; i++)
+        put_tile(&p, &tiles, i);
     if (d->threads)
         put_grid(&p);
     d->put_header(&text, k, out, about);
+    buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);
     buf_puts(&text, "}\n");
     out->text = text.s;

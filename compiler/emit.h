@@ -24,6 +24,10 @@ typedef struct Dialect {
     const char *fetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
+    const char *tile;           /* the same, so aligned that vectors are whole lines */
+    /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
+     * step down, whether it adds. `turned`: b's columns are what is contiguous. */
+    const char *product, *turned;
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
@@ -42,7 +46,7 @@ typedef struct PrintedInt {
     int64_t value;
     uint32_t buffer; /* PI_PART: whose part's size; equal sizes of two buffers mean nothing */
     Name site;
-    bool whole; /* the text holds only for multiples of VECTOR_LANES */
+    uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
 } PrintedInt;
 
 typedef struct Printed {

@@ -7,14 +7,19 @@
 #include "recompute.h"
 #include "fuse.h"
 
-enum { MEMBERS_MAX = 400, WEIGHT_MAX = 6000 };
+enum {
+    MEMBERS_MAX = 400,
+    WEIGHT_MAX = 6000,
+    SCRATCH_MAX = 96 * 1024 /* elements of products that one row keeps, in the second-level cache */
+};
 
 /* ---- what a node is ---- */
 
 bool fuse_is_library(const Graph *g, Val v)
 {
     switch ((Op)node_at(g, v)->op) {
-    case OP_MATMUL: case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
+    case OP_MATMUL: return !product_is_of_row(g, v);
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
     case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
         return true;
     default: return false;
@@ -27,7 +32,7 @@ bool fuse_is_compute(const Graph *g, Val v)
     switch (op_info((Op)n->op)->class) {
     case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: return true;
     case CLASS_REDUCE: return n->op != OP_CUMSUM;
-    default: return n->op == OP_RAND || n->op == OP_RANDN;
+    default: return n->op == OP_RAND || n->op == OP_RANDN || product_is_of_row(g, v);
     }
 }
 
@@ -122,6 +127,14 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
     case OP_PLACE:
         in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
         return true;
+    case OP_MATMUL: {
+        bool inner_last = (k == 0) != (n->a.i >> k & 1);
+        Dim depth = s->d[s->rank - (inner_last ? 1 : 2)];
+        Ix own = c[n->shape.rank - (k == 0 ? 2 : 1)], inner = ix_var(t, ix_loop(t, depth, ordinal));
+        in[s->rank - 2] = inner_last ? own : inner;
+        in[s->rank - 1] = inner_last ? inner : own;
+        return true;
+    }
     case OP_GATHER: return k == 1;
     case OP_PICK:
         if (k == 0)
@@ -152,11 +165,27 @@ static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
     return dim_eq(rest, DIM(1));
 }
 
+/* The only row count of a product of one row each, or of one that is summed over rows. */
+static Dim product_rows(const Graph *g, Val v, RowPart *part)
+{
+    const Shape *s = &node_at(g, v)->shape;
+    Dim rows = DIM(1), K = product_depth(g, v);
+    *part = s->rank > 2 ? ROWS_KEPT : ROWS_SUMMED;
+    for (int i = 0; i < s->rank - 2; i++)
+        if (!dim_mul(rows, s->d[i], &rows))
+            vwn_bug(g->ctx, "the size of a tensor overflows");
+    return s->rank > 2 ? rows : (Dim){1, K.b, K.t};
+}
+
 RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 {
     const Node *n = node_at(g, v);
     int axis;
     bool cut;
+    if (n->op == OP_MATMUL) {
+        RowPart part;
+        return dim_eq(product_rows(g, v, &part), rows) ? part : ROWS_BAD;
+    }
     if (op_info((Op)n->op)->class != CLASS_REDUCE)
         return rows_fit(&n->shape, rows, &axis, &cut) ? ROWS_KEPT : ROWS_BAD;
     const Shape *s = shape_of(g, n->in[0]);
@@ -211,6 +240,11 @@ static void own_choices(const Fusion *f, Val v, Dims *out)
     bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
     Dim prod = DIM(1);
+    RowPart part;
+    if (n->op == OP_MATMUL) {
+        add_choice(out, f->arena, product_rows(f->g, v, &part));
+        return;
+    }
     if (single(f->g, v))
         add_choice(out, f->arena, DIM(1));
     for (int i = 0; i < s->rank; i++) {
@@ -311,15 +345,55 @@ static bool reads_group(const Fusion *f, Val v, int32_t group, int depth)
     return false;
 }
 
+/* The factors of a product that is summed over rows, at the terms of one row. */
+static void meet_summed(Aligned *a, Val v, Dim inner)
+{
+    const Node *n = node_at(a->f->g, v);
+    Ix k = ix_add(&a->t, ix_scale(&a->t, a->row, inner), ix_var(&a->t, ix_loop(&a->t, inner, 0)));
+    for (int i = 0; i < 2; i++) {
+        bool first = (i == 0) == (n->a.i >> i & 1); /* is K the first axis? */
+        Dim other = shape_of(a->f->g, n->in[i])->d[first];
+        Ix in[MAX_RANK] = {0};
+        in[!first] = k;
+        in[first] = ix_var(&a->t, ix_loop(&a->t, other, 1));
+        meet(a, n->in[i], in);
+    }
+}
+
+/* The inputs of v at all elements of a row of v or, when v is a sum, of what it sums. */
+static void meet_inputs(Aligned *a, Val v, Dim inner)
+{
+    const Graph *g = a->f->g;
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
+    Ix c[MAX_RANK] = {0};
+    Ix inside = ix_var(&a->t, ix_loop(&a->t, inner, 0));
+    Ix lin = ix_add(&a->t, ix_scale(&a->t, a->row, inner), inside);
+    ix_unlinear(&a->t, s, lin, c);
+    for (size_t k = 0; k < n->n_in && a->ok; k++) {
+        Ix in[MAX_RANK] = {0};
+        if (reduce)
+            memcpy(in, c, sizeof in);
+        else if (!fuse_input_coords(&a->t, g, v, c, k, 2, in))
+            continue;
+        meet(a, n->in[k], in);
+    }
+}
+
 /* Is every member of `group` that v reads read at v's own row? */
 static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
+    bool summed = n->op == OP_MATMUL && fuse_rows(g, v, rows) == ROWS_SUMMED;
     bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
-    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
     Dim size, inner;
-    if (!shape_size(s, &size) || !dim_div(size, rows, &inner) || inner.n == 0)
+    if (summed)
+        size = product_depth(g, v);
+    else if (!shape_size(reduce ? shape_of(g, n->in[0]) : &n->shape, &size))
+        return false;
+    if (!dim_div(size, rows, &inner) || inner.n == 0)
         return false;
     if (!reads_group(f, v, group, 0))
         return true;
@@ -328,20 +402,11 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
                  .check = true};
     ix_init(&a.t, f->ctx, a.arena, f->B, f->T);
     a.t.loose = true;
-    IVar row = ix_row(&a.t, rows);
-    a.row = ix_var(&a.t, row);
-    Ix c[MAX_RANK] = {0};
-    Ix inside = ix_var(&a.t, ix_loop(&a.t, inner, 0));
-    Ix lin = ix_add(&a.t, ix_scale(&a.t, a.row, inner), inside);
-    ix_unlinear(&a.t, s, lin, c);
-    for (size_t k = 0; k < n->n_in && a.ok; k++) {
-        Ix in[MAX_RANK] = {0};
-        if (reduce)
-            memcpy(in, c, sizeof in);
-        else if (!fuse_input_coords(&a.t, g, v, c, k, 2, in))
-            continue;
-        meet(&a, n->in[k], in);
-    }
+    a.row = ix_var(&a.t, ix_row(&a.t, rows));
+    if (summed)
+        meet_summed(&a, v, inner);
+    else
+        meet_inputs(&a, v, inner);
     arena_reset(f->tmp, mark);
     return a.ok;
 }
@@ -442,6 +507,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
         x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX ||
+        x->scratch + y->scratch > SCRATCH_MAX ||
         too_early(f, x->first, y->first) || too_early(f, y->first, x->first))
         return false;
     f->stamp++;
@@ -487,6 +553,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
             x->member.v[k - 1] = t;
         }
     x->weight += y->weight;
+    x->scratch += y->scratch;
     x->first = x->first < y->first ? x->first : y->first;
     x->last = x->last > y->last ? x->last : y->last;
     for (size_t i = 0; i < y->pred.n; i++)
@@ -506,6 +573,13 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     return true;
 }
 
+/* elements of scratch that a row needs for v */
+static int64_t scratch_of(const Graph *g, Val v)
+{
+    const Shape *s = &node_at(g, v)->shape;
+    return node_at(g, v)->op == OP_MATMUL ? s->d[s->rank - 2].n * s->d[s->rank - 1].n : 0;
+}
+
 /* how many copies of an operation small literal axes may make */
 static int64_t unroll_weight(const Graph *g, Val v)
 {
@@ -513,7 +587,7 @@ static int64_t unroll_weight(const Graph *g, Val v)
     bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
     const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
     int64_t w = 1;
-    for (int i = 0; i < s->rank; i++)
+    for (int i = 0; i < s->rank && n->op != OP_MATMUL; i++)
         if (dim_literal(s->d[i]) && s->d[i].n > 0 && w * s->d[i].n <= 256)
             w *= s->d[i].n;
     return w;
@@ -524,12 +598,13 @@ static void place_compute(Fusion *f, Val v)
     Aligned a;
     producers(f, v, &a);
     int32_t best = -1;
-    int64_t weight = unroll_weight(f->g, v);
+    int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
     Dims choice = {0};
     for (size_t i = 0; i < a.met.n && !f->apart; i++) {
         Group *gr = &f->group.v[a.met.v[i]];
         if (gr->kind != GROUP_ROWS || a.met.v[i] < best || gr->member.n >= MEMBERS_MAX ||
-            gr->weight + weight > WEIGHT_MAX || too_early(f, gr->first, v) ||
+            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
+            too_early(f, gr->first, v) ||
             waits(f, (uint32_t)a.met.v[i], a.met.v, a.met.n))
             continue;
         Dims d = joint(f, v, (uint32_t)a.met.v[i]);
@@ -545,6 +620,7 @@ static void place_compute(Fusion *f, Val v)
         memcpy(&f->group.v[best].choice, &d, sizeof d);
         f->group.v[best].alone = d.n == 0;
         f->group.v[best].weight = weight;
+        f->group.v[best].scratch = scratch;
     } else {
         Group *gr = &f->group.v[best];
         memcpy(&gr->choice, &choice, sizeof choice);
@@ -552,6 +628,7 @@ static void place_compute(Fusion *f, Val v)
         gr->last = v;
         gr->alone = false;
         gr->weight += weight;
+        gr->scratch += scratch;
         f->home[v] = best;
     }
     for (size_t i = 0; i < a.met.n; i++)

@@ -25,6 +25,7 @@ typedef struct Group {
     Dim rows;          /* ROWS: the one taken */
     bool alone;        /* a reduction over rows of its result: fits no other */
     int64_t weight;    /* unrolled operations */
+    int64_t scratch;   /* elements of the results of a row's products */
     VEC(uint32_t) pred; /* groups that must run before; may repeat */
     Val first, last;   /* smallest and largest member */
     bool dead;         /* merged into another */
@@ -103,8 +104,21 @@ bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
 /* decompose.c: small matrix products become products and sums; what must be transposed once and
  * kept is marked in *copied (indexed by the new graph's nodes). */
-bool product_is_library(const Graph *g, Val v, int64_t B, int64_t T); /* a MATMUL that stays */
-Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+struct PlanOptions;
+bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
+/* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
+ * rows, that kernels compute. */
+enum { PRODUCT_OF_ROW = 4 }; /* a bit of Attr.i, which decompose() alone sets */
+static inline bool product_is_of_row(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_MATMUL && (node_at(g, v)->a.i & PRODUCT_OF_ROW);
+}
+static inline Dim product_depth(const Graph *g, Val v) /* K */
+{
+    const Shape *a = shape_of(g, node_at(g, v)->in[0]);
+    return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
+}
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
                  bool **copied);
 
 #endif

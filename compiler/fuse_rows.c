@@ -36,7 +36,7 @@ static int64_t group_extent(const Fusion *f, const Group *gr)
 static bool only_maps(const Fusion *f, const Group *gr)
 {
     for (size_t m = 0; m < gr->member.n; m++)
-        if (is_reduce(f, gr->member.v[m]))
+        if (is_reduce(f, gr->member.v[m]) || node_at(f->g, gr->member.v[m])->op == OP_MATMUL)
             return false;
     for (size_t i = 1; i < gr->store.n; i++)
         if (size_at(f, gr->store.v[i]) != size_at(f, gr->store.v[0]))

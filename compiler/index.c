@@ -310,14 +310,18 @@ static IVar new_derived(IxTable *t, IVarKind kind, Ix base, Dim by)
     return new_var(t, v);
 }
 
+/* Never a constant, though it may be one at these sizes: only so a quotient and its remainder are
+ * put together again. */
 static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 {
-    for (size_t k = 1; k < t->var.n; k++) {
+    IxTerm x = {0, 1, DIM(1)};
+    for (size_t k = 1; k < t->var.n && !x.var; k++) {
         const IVarInfo *v = &t->var.v[k];
         if (v->kind == kind && v->base == base && dim_eq(v->by, by))
-            return ix_var(t, (IVar)k);
+            x.var = (IVar)k;
     }
-    IxTerm x = {new_derived(t, kind, base, by), 1, DIM(1)};
+    if (!x.var)
+        x.var = new_derived(t, kind, base, by);
     return intern(t, &x, 1);
 }
 

@@ -71,6 +71,11 @@ void kx_find_needs(const Kernel *k, KEx *e)
             e->stage = kx(k, e->in[i])->stage;
     }
     ix_needs(k, e->ix, &e->deps, &e->stage);
+    if (e->kind == KX_LOAD && k->buffer.v[e->slot].tile) { /* what it holds changes with the row */
+        e->deps |= ix_bit(&k->ix, k->row);
+        if (e->stage < k->buffer.v[e->slot].stage)
+            e->stage = k->buffer.v[e->slot].stage;
+    }
     if (e->kind == KX_REDUCE) {
         for (uint32_t i = 0; i < e->over.n; i++)
             e->deps &= ~ix_bit(&k->ix, e->over.var[i]);
@@ -258,9 +263,24 @@ int kx_cost(const KEx *e)
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].value == value && k->buffer.v[b].part == part)
+        if (k->buffer.v[b].value == value && k->buffer.v[b].part == part && !k->buffer.v[b].tile)
             return (uint32_t)b;
     vec_push(k->arena, &k->buffer,
              (KBuffer){.value = value, .part = part, .dtype = dtype, .elements = elements});
     return (uint32_t)(k->buffer.n - 1);
+}
+
+uint32_t kernel_tile(Kernel *k, Val value, int64_t elements)
+{
+    vec_push(k->arena, &k->buffer,
+             (KBuffer){.value = value, .part = -1, .dtype = DT_REAL, .tile = true,
+                       .elements = elements, .read = true, .written = true});
+    return (uint32_t)(k->buffer.n - 1);
+}
+
+bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s)
+{
+    return ix_slope(&k->ix, p->a_at, p->m, &s->am) && ix_slope(&k->ix, p->a_at, p->k, &s->ak) &&
+           ix_slope(&k->ix, p->b_at, p->k, &s->bk) && ix_slope(&k->ix, p->b_at, p->n, &s->bn) &&
+           ix_slope(&k->ix, p->c_at, p->m, &s->cm) && ix_slope(&k->ix, p->c_at, p->n, &s->cn);
 }

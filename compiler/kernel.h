@@ -59,6 +59,8 @@ typedef struct KBuffer {
     DType dtype;
     bool read, written;
     bool bf16;        /* two bytes each; only stored, never loaded */
+    bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
+    int stage;        /* TILE: sweeps that must be over before it can be loaded */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
 } KBuffer;
@@ -73,6 +75,19 @@ typedef struct KRoot {
     KNest nest;
     int stage;
 } KRoot;
+
+/* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
+ * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
+ * tile, or a partition's part. So that every dialect has vectors to take, m and n are multiples of
+ * PRODUCT_LANES, and in c one of them steps by one element. */
+typedef struct KProduct {
+    IVar m, n, k;
+    uint32_t a, b, c;
+    Ix a_at, b_at, c_at;
+    bool add;
+    int stage; /* sweeps that must be over before it */
+} KProduct;
+enum { PRODUCT_LANES = 8 };
 
 typedef enum KStmtKind {
     KS_VAR,        /* a quotient or remainder: var */
@@ -93,6 +108,7 @@ typedef enum KStmtKind {
     KS_BATCH_OUT,  /* ex = element `at` */
     KS_STORE,      /* root */
     KS_SINK,       /* root */
+    KS_PRODUCT,    /* number `root` */
     /* only where many threads share a row (spread.c) */
     KS_BARRIER,    /* of all threads of the row */
     KS_SUM_NEW,    /* declare the accumulator of root, a sum over rows */
@@ -154,6 +170,7 @@ typedef struct Kernel {
     VEC(KScalar) scalar;
     VEC(Name) seed;
     VEC(KRoot) root;
+    VEC(KProduct) product; /* in an order in which they can run */
     VEC(KStmt) stmt;
     VEC(KArray) array;
     VEC(Ex) acc;
@@ -181,6 +198,7 @@ bool kx_is_number(const Kernel *k, Ex e, double *value);
 int kernel_op_cost(Op op);  /* of one element, in simple operations */
 int kx_cost(const KEx *e);  /* of this operation alone */
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
+uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */
 
 /* ---- statements ---- */
 void kernel_schedule(Kernel *k); /* schedule.c */
@@ -194,8 +212,24 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 /* spread.c: `to` is the scheduled kernel `from` for the threads of a device */
 void kernel_spread(Kernel *to, const Kernel *from);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
+/* By how many elements each operand steps with each loop. */
+typedef struct ProductSteps {
+    int64_t am, ak, bk, bn, cm, cn;
+} ProductSteps;
+/* False when one of them is no fixed number. */
+bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
+/* Which loop the vectors of a product run over: n, or m where c lies transposed. */
+static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
 enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
 void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
+/* A load of the next row, announced in a sweep of this one. */
+typedef struct Fetch {
+    Ex load;
+    uint32_t sweep; /* number of its statement */
+    IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
+} Fetch;
+typedef VEC(Fetch) Fetches;
+void kernel_find_fetches(const Kernel *k, Fetches *out); /* fetch.c */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
 Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
 

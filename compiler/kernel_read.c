@@ -347,13 +347,15 @@ static void read_buffer(KernelReader *r)
     b.read = reader_accept(&r->t, "read");
     b.written = reader_accept(&r->t, "write");
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
+    b.tile = b.part < 0 && reader_accept(&r->t, "tile");
     int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
     b.bf16 = type == DT_BF16;
     b.dtype = b.bf16 ? DT_REAL : (DType)type;
     b.elements = read_size(r);
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);
-    if (!r->t.failed && (k->buffer.n == BUFFERS_MAX || (b.part >= 0 && !k->partitions)))
+    if (!r->t.failed && (k->buffer.n == BUFFERS_MAX || (b.part >= 0 && !k->partitions) ||
+                         (b.tile && b.elements >> 30)))
         wrong(r, at, "this kernel cannot have such a buffer");
     vec_push(k->arena, &k->buffer, b);
 }
@@ -552,6 +554,35 @@ static void read_store(KernelReader *r, KStmtKind kind)
     put(r, s);
 }
 
+static uint32_t read_place(KernelReader *r, Ix *at)
+{
+    reader_expect(&r->t, "b");
+    uint32_t buffer = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
+    *at = read_ix(r);
+    return buffer;
+}
+
+static void read_product(KernelReader *r)
+{
+    KProduct x = {0};
+    const char *at = r->t.p;
+    x.c = read_place(r, &x.c_at);
+    x.add = reader_accept(&r->t, "+=");
+    if (!x.add)
+        reader_expect(&r->t, "=");
+    x.a = read_place(r, &x.a_at);
+    reader_expect(&r->t, "*");
+    x.b = read_place(r, &x.b_at);
+    KNest over = read_over(r, "over");
+    if (!r->t.failed && over.n != 3)
+        wrong(r, at, "a product runs over three loops");
+    x.m = over.var[0];
+    x.n = over.var[1];
+    x.k = over.var[2];
+    put(r, (KStmt){.kind = KS_PRODUCT, .root = (uint32_t)r->k->product.n});
+    vec_push(r->k->arena, &r->k->product, x);
+}
+
 static void read_loop(KernelReader *r)
 {
     Kernel *k = r->k;
@@ -603,6 +634,8 @@ static void read_statement(KernelReader *r)
         read_store(r, KS_STORE);
     else if (reader_accept(t, "sink "))
         read_store(r, KS_SINK);
+    else if (reader_accept(t, "product "))
+        read_product(r);
     else
         reader_expected(t, "a statement of a kernel");
 }

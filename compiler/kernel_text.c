@@ -80,6 +80,13 @@ static void use_all(Printer *p)
         use_ix(p, k->root.v[i].at);
         use_nest(p, &k->root.v[i].nest);
     }
+    for (size_t i = 0; i < k->product.n; i++) {
+        const KProduct *x = &k->product.v[i];
+        use_nest(p, &(KNest){3, {x->m, x->n, x->k}});
+        use_ix(p, x->a_at);
+        use_ix(p, x->b_at);
+        use_ix(p, x->c_at);
+    }
     p->used[0] = false;
     p->used[k->row] = true;
     if (k->part)
@@ -203,7 +210,7 @@ static void put_tables(Printer *p)
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];
         buf_printf(p->out, "buffer %zu%s%s%s %s %lld", i, b->read ? " read" : "",
-                   b->written ? " write" : "", b->part >= 0 ? " part" : "",
+                   b->written ? " write" : "", b->part >= 0 ? " part" : b->tile ? " tile" : "",
                    b->dtype == DT_INT ? "int" : b->bf16 ? "bf16" : "real",
                    (long long)b->elements);
         put_name(p, b->name);
@@ -335,6 +342,18 @@ static void put_store(Printer *p, const KStmt *s)
     put_ex(p, r->value);
 }
 
+/* "product b7[{128}*i2 + i3] = b2[{64}*i2 + i4] * b5[{128}*i4 + i3] over i2, i3, i4" */
+static void put_product(Printer *p, const KProduct *x)
+{
+    buf_printf(p->out, "product b%u", x->c);
+    put_ix(p, x->c_at);
+    buf_printf(p->out, " %s b%u", x->add ? "+=" : "=", x->a);
+    put_ix(p, x->a_at);
+    buf_printf(p->out, " * b%u", x->b);
+    put_ix(p, x->b_at);
+    put_over(p, &(KNest){3, {x->m, x->n, x->k}});
+}
+
 static void put_loop(Printer *p, const KStmt *s)
 {
     buf_puts(p->out, s->kind == KS_ROWS ? "rows" : "loop ");
@@ -373,6 +392,7 @@ static void put_stmt(Printer *p, const KStmt *s)
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: put_batch(p, s); break;
     case KS_STORE: case KS_SINK: put_store(p, s); break;
+    case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
     default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
     }
 }

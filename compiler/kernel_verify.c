@@ -36,7 +36,8 @@ typedef struct Check {
     const Kernel *k;
     Arena *arena;
     const char *why; /* the first fault */
-    bool *have, *have_var, *stored;
+    bool *have, *have_var, *stored, *multiplied;
+    bool *filling;    /* by buffer: a tile that the open loops store into */
     uint64_t *varies; /* by expression: bits of the loops that it changes with */
     Acc *acc;
     ArrayState *array;
@@ -227,6 +228,19 @@ static void check_in_place(Check *c, uint32_t buffer, Ix ix)
     fault(c, "a load of what another row or element stores");
 }
 
+/* Is all of a tile there? */
+static bool tile_ready(const Check *c, uint32_t buffer, bool but_additions)
+{
+    const Kernel *k = c->k;
+    bool ready = !c->filling[buffer];
+    for (size_t r = 0; r < k->root.n; r++)
+        ready = ready && (k->root.v[r].buffer != buffer || c->stored[r]);
+    for (size_t i = 0; i < k->product.n; i++)
+        if (k->product.v[i].c == buffer && !(but_additions && k->product.v[i].add))
+            ready = ready && c->multiplied[i];
+    return ready;
+}
+
 static void check_load(Check *c, const KEx *x)
 {
     const Kernel *k = c->k;
@@ -249,7 +263,9 @@ static void check_load(Check *c, const KEx *x)
         return;
     if (!kernel_in_bounds(k, x->ix, x->in[0], b->elements))
         fault(c, "an index may leave its buffer of %lld elements", (long long)b->elements);
-    if (b->written)
+    if (b->tile && !tile_ready(c, x->slot, false))
+        fault(c, "a tile is read before all of it is there");
+    if (b->written && !b->tile)
         check_in_place(c, x->slot, x->ix);
 }
 
@@ -315,6 +331,8 @@ static void end_loop(Check *c)
         ArrayState *a = &c->array[i];
         a->whole = a->whole || (a->writes && a->depth >= c->loop.n);
     }
+    if (c->loop.n == 0)
+        memset(c->filling, 0, c->k->buffer.n);
 }
 
 static void close_scope(Check *c)
@@ -643,7 +661,7 @@ static void root_places(Check *c, const KRoot *r)
     uint32_t n = 0;
     for (; n < r->nest.n; n++)
         v[n] = r->nest.var[n];
-    if (r->kind == KR_STORE)
+    if (r->kind == KR_STORE && !k->buffer.v[r->buffer].tile)
         v[n++] = k->row;
     if (!injective(k, r->at, v, n))
         fault(c, "two elements are stored in one place");
@@ -678,7 +696,102 @@ static void check_store(Check *c, const KStmt *s)
         fault(c, "a result of the wrong type");
     if (sink && r->op != OP_SUM && r->op != OP_AMAX)
         fault(c, "a sum over rows of no operator");
+    c->filling[r->buffer] = c->loop.n > 0;
     root_places(c, r);
+}
+
+/* ---- products ---- */
+
+/* A place of the row and of two loops, one step of which is known to be one element. */
+static bool form_is_of(const Check *c, Ix ix, bool row, IVar v, IVar w)
+{
+    if (ix >= c->k->ix.form.n)
+        return false;
+    const IxForm *f = ix_form(&c->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        IVar x = f->t[i].var;
+        if (x && x != v && x != w && !(row && x == c->k->row))
+            return false;
+    }
+    return true;
+}
+
+static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
+{
+    if (buffer >= c->k->buffer.n) {
+        fault(c, "a buffer that does not exist");
+        return;
+    }
+    const KBuffer *b = &c->k->buffer.v[buffer];
+    if (b->dtype != DT_REAL || b->bf16 || b->part >= 0 || !b->read)
+        fault(c, "a product of what it cannot read");
+    else if (b->tile ? !tile_ready(c, buffer, false) : b->written)
+        fault(c, b->tile ? "a product of a tile before all of it is there"
+                         : "a product of what the kernel stores");
+    else if (!form_is_of(c, at, true, v, w))
+        fault(c, "a factor is not placed by the row and its own two loops");
+    else if (!kernel_in_bounds(c->k, at, 0, b->elements))
+        fault(c, "a factor may leave its buffer of %lld elements", (long long)b->elements);
+}
+
+static void check_result(Check *c, const KProduct *x)
+{
+    const Kernel *k = c->k;
+    if (x->c >= k->buffer.n) {
+        fault(c, "a buffer that does not exist");
+        return;
+    }
+    const KBuffer *b = &k->buffer.v[x->c];
+    IVar v[2] = {x->m, x->n};
+    if (b->dtype != DT_REAL || !b->written || !(b->tile || (b->part >= 0 && x->add)))
+        fault(c, "a product is stored in the wrong way");
+    else if (x->add && b->tile && !tile_ready(c, x->c, true))
+        fault(c, "a product is added to a tile before all of it is there");
+    else if (!form_is_of(c, x->c_at, false, x->m, x->n) || !injective(k, x->c_at, v, 2))
+        fault(c, "two elements are stored in one place");
+    else if (!kernel_in_bounds(k, x->c_at, 0, b->elements))
+        fault(c, "a product may leave its buffer of %lld elements", (long long)b->elements);
+}
+
+/* Along the loop of c's neighbours one factor must have neighbours too, or the terms of the sum
+ * must be: then it is transposed first. */
+static void check_layout(Check *c, const KProduct *x)
+{
+    const Kernel *k = c->k;
+    ProductSteps s;
+    bool steps = product_steps(k, x, &s);
+    bool along_n = steps && product_along_n(&s) && (s.bn == 1 || s.bk == 1);
+    bool along_m = steps && s.cm == 1 && (s.am == 1 || s.ak == 1);
+    if (!(steps && product_along_n(&s) ? along_n : along_m))
+        fault(c, "a product without neighbours to make vectors of");
+    if ((ix_info(&k->ix, x->m)->hi + 1) % PRODUCT_LANES ||
+        (ix_info(&k->ix, x->n)->hi + 1) % PRODUCT_LANES)
+        fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
+}
+
+static void check_product(Check *c, const KStmt *s)
+{
+    const Kernel *k = c->k;
+    if (s->root >= k->product.n) {
+        fault(c, "a product that does not exist");
+        return;
+    }
+    const KProduct *x = &k->product.v[s->root];
+    if (!c->in_rows || c->loop.n || c->multiplied[s->root]) {
+        fault(c, "a product is not computed once for each row");
+        return;
+    }
+    if (!is_loop(c, x->m) || !is_loop(c, x->n) || !is_loop(c, x->k) || x->m == x->n ||
+        x->m == x->k || x->n == x->k) {
+        fault(c, "a product that is not over three loops");
+        return;
+    }
+    check_factor(c, x->a, x->a_at, x->m, x->k);
+    check_factor(c, x->b, x->b_at, x->k, x->n);
+    check_result(c, x);
+    if (!c->why)
+        check_layout(c, x);
+    c->multiplied[s->root] = true;
 }
 
 /* All of a buffer is stored: as many elements as it has, each root's in places of their own. */
@@ -688,7 +801,8 @@ static void check_whole(Check *c)
     double *n = NEW_ARRAY(c->arena, double, k->buffer.n + 1);
     for (size_t i = 0; i < k->root.n; i++) {
         const KRoot *r = &k->root.v[i];
-        double count = r->kind == KR_STORE ? (double)ix_dim_at(&k->ix, k->rows) : 1;
+        bool each_row = r->kind == KR_STORE && !k->buffer.v[r->buffer].tile;
+        double count = each_row ? (double)ix_dim_at(&k->ix, k->rows) : 1;
         if (!c->stored[i]) {
             fault(c, "result %zu is never stored", i);
             return;
@@ -696,6 +810,14 @@ static void check_whole(Check *c)
         for (uint32_t j = 0; j < r->nest.n; j++)
             count *= (double)ix_info(&k->ix, r->nest.var[j])->hi + 1;
         n[r->buffer] += count;
+    }
+    for (size_t i = 0; i < k->product.n; i++) {
+        const KProduct *x = &k->product.v[i];
+        if (!c->multiplied[i])
+            fault(c, "a product is never computed");
+        else if (!x->add || k->buffer.v[x->c].part >= 0)
+            n[x->c] += ((double)ix_info(&k->ix, x->m)->hi + 1) *
+                       ((double)ix_info(&k->ix, x->n)->hi + 1);
     }
     for (size_t b = 0; b < k->buffer.n; b++)
         if (k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
@@ -738,6 +860,7 @@ static void check_stmt(Check *c, const KStmt *s)
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: check_batch(c, s); break;
     case KS_STORE: case KS_SINK: check_store(c, s); break;
+    case KS_PRODUCT: check_product(c, s); break;
     default: fault(c, "a statement of no kind"); break;
     }
 }
@@ -759,6 +882,8 @@ const char *kernel_check(const Kernel *k, size_t *at)
     c.have_var = NEW_ARRAY(arena, bool, k->ix.var.n);
     c.varies = NEW_ARRAY(arena, uint64_t, k->ex.n);
     c.stored = NEW_ARRAY(arena, bool, k->root.n + 1);
+    c.multiplied = NEW_ARRAY(arena, bool, k->product.n + 1);
+    c.filling = NEW_ARRAY(arena, bool, k->buffer.n + 1);
     c.acc = NEW_ARRAY(arena, Acc, k->ex.n);
     c.array = NEW_ARRAY(arena, ArrayState, k->array.n + 1);
     *at = SIZE_MAX;

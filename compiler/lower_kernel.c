@@ -5,53 +5,7 @@
  * memory. When an answer needs a quotient or a test of a loop variable, that loop is cut in two
  * and all is asked again.
  */
-#include "lower_kernel.h"
-
-typedef struct Cut {
-    Dim extent, inner; /* a loop of this extent becomes extent / inner loops of inner */
-} Cut;
-typedef struct Segment {
-    Dim extent;
-    int64_t at; /* a loop of this extent is done in two pieces */
-} Segment;
-
-/* One axis, or run of neighbouring axes, that something walks through: its own cuts. */
-typedef struct Site {
-    Val v;
-    int run;
-    VEC(Cut) cut;
-    VEC(Segment) segment;
-} Site;
-
-typedef struct Memo {
-    Val v;
-    Ex guard, value;
-    Ix c[MAX_RANK];
-} Memo;
-
-typedef struct Lower {
-    const Fusion *f;
-    const Graph *g;
-    uint32_t group;
-    const Val *same;
-    Kernel *k;
-    Arena *arena;
-    VEC(Site) site;
-    int64_t budget; /* how many copies of a site may be unrolled */
-    bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
-    VEC(Memo) memo;
-    uint32_t *slot;
-    size_t slots;
-    VEC(Sink) sink;
-    int depth;
-} Lower;
-
-/* One piece of an axis: where it is, and the loops that walk through it. */
-typedef struct Inst {
-    Ix at;
-    KNest nest;
-} Inst;
-typedef VEC(Inst) Insts;
+#include "lower_build.h"
 
 typedef struct Factors {
     int n;
@@ -172,8 +126,7 @@ static void walk_factor(Walk *w, int i, Inst so_far)
     }
 }
 
-/* All pieces of an axis of this extent; `used`: loops that are in use already. */
-static Insts instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
+Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 {
     uint32_t site = site_of(l, of, run);
     Factors f = {0};
@@ -202,7 +155,7 @@ static uint64_t deps_of(const Lower *l, const Ix *c, int n)
     return deps;
 }
 
-static Dim size_of(const Lower *l, Val v)
+Dim lower_size_of(const Lower *l, Val v)
 {
     Dim n;
     if (!shape_size(shape_of(l->g, v), &n))
@@ -210,16 +163,16 @@ static Dim size_of(const Lower *l, Val v)
     return n;
 }
 
-static uint32_t memory_of(Lower *l, Val v)
+uint32_t lower_memory_of(Lower *l, Val v)
 {
     return kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
-                         ix_dim_at(&l->k->ix, size_of(l, v)));
+                         ix_dim_at(&l->k->ix, lower_size_of(l, v)));
 }
 
-static Ex load_at(Lower *l, Val v, const Ix *c, Ex guard)
+Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
-    uint32_t b = memory_of(l, v);
+    uint32_t b = lower_memory_of(l, v);
     return kx_load(l->k, b, ix_linear(&l->k->ix, &n->shape, c), guard);
 }
 
@@ -272,7 +225,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
         if (!dim_mul(extent, s->view->d[end], &extent))
             vwn_bug(l->f->ctx, "the size of a reduction overflows");
     }
-    Insts in = instances(l, s->v, axis, extent, s->used | nest_mask(&l->k->ix, nest));
+    Insts in = lower_instances(l, s->v, axis, extent, s->used | nest_mask(&l->k->ix, nest));
     for (size_t i = 0; i < in.n; i++) {
         KNest next = *nest;
         for (uint32_t j = 0; j < in.v[i].nest.n; j++) {
@@ -351,7 +304,7 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     int last = n->shape.rank - 1;
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);
-    Insts in = instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last],
+    Insts in = lower_instances(l, n->in[0], 100, shape_of(l->g, n->in[0])->d[last],
                          deps_of(l, c, n->shape.rank));
     Ex total = 0, zero = kx_number(l->k, KT_REAL, 0, 0);
     for (size_t i = 0; i < in.n; i++) {
@@ -432,7 +385,7 @@ static Ex leaf_at(Lower *l, Val v, const Ix *c)
     }
 }
 
-static Ex compute_at(Lower *l, Val v, const Ix *c, Ex guard)
+Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
     Ix at[MAX_RANK];
@@ -524,13 +477,16 @@ bool lower_loads(const Fusion *f, uint32_t group, Val v)
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
+    Ex held = lower_held_at(l, v, c, m.guard);
+    if (held)
+        return held;
     memcpy(m.c, c, shape_of(l->g, v)->rank * sizeof *c);
     m.value = memo_get(l, &m);
     if (m.value)
         return m.value;
     if (++l->depth > 4000)
         vwn_bug(l->f->ctx, "a kernel is too deep");
-    m.value = lower_loads(l->f, l->group, v) ? load_at(l, v, m.c, m.guard) : compute_at(l, v, m.c, m.guard);
+    m.value = lower_loads(l->f, l->group, v) ? lower_load_at(l, v, m.c, m.guard) : lower_compute_at(l, v, m.c, m.guard);
     l->depth--;
     memo_put(l, &m);
     return m.value;
@@ -541,7 +497,7 @@ static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
 static Dim inner_size(Lower *l, Val v)
 {
     Dim inner;
-    if (!dim_div(size_of(l, v), l->k->rows, &inner))
+    if (!dim_div(lower_size_of(l, v), l->k->rows, &inner))
         vwn_bug(l->f->ctx, "%%%u does not consist of the kernel's rows", (unsigned)v);
     return inner;
 }
@@ -552,14 +508,16 @@ static void add_store(Lower *l, Val v)
     const Node *n = node_at(l->g, v);
     Dim inner = inner_size(l, v);
     uint64_t row = ix_bit(&l->k->ix, l->k->row);
-    Insts in = instances(l, v, 200, inner, row);
-    uint32_t b = memory_of(l, v);
+    const Held *held = lower_held(l, v);
+    bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
+    Insts in = lower_instances(l, v, RUN_OF_ROW, inner, row);
+    uint32_t b = lower_memory_of(l, v);
     l->k->buffer.v[b].bf16 = l->f->bf16 && l->f->bf16[v];
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
         ix_unlinear(t, &n->shape, at, c);
-        Ex x = value_at(l, v, c, 0);
+        Ex x = again ? lower_compute_at(l, v, c, 0) : value_at(l, v, c, 0);
         KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = x};
         root.nest = in.v[i].nest;
         vec_push(l->arena, &l->k->root, root);
@@ -809,17 +767,17 @@ static void build(Lower *l, Dim rows)
     l->k = NEW(l->arena, Kernel);
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
     l->k->ix.loose = l->searching;
-    l->memo.n = l->slots = l->sink.n = 0;
+    l->memo.n = l->slots = l->sink.n = l->held.n = 0;
     l->slot = NULL;
+    lower_products(l);
     for (size_t i = 0; i < gr->store.n; i++) {
         Val v = gr->store.v[i];
         if (fuse_empty(l->f, v))
             continue;
-        bool reduce = op_info((Op)node_at(l->g, v)->op)->class == CLASS_REDUCE;
-        if (reduce && fuse_rows(l->g, v, rows) == ROWS_SUMMED)
-            add_sink(l, v);
-        else
+        if (fuse_rows(l->g, v, rows) != ROWS_SUMMED)
             add_store(l, v);
+        else if (node_at(l->g, v)->op != OP_MATMUL) /* its sink is the product's */
+            add_sink(l, v);
     }
 }
 

@@ -43,7 +43,7 @@ static const PlanSize *sizes(Build *b, const Printed *p)
 {
     PlanSize *size = NEW_ARRAY(b->arena, PlanSize, p->ints.n + 1);
     for (size_t i = 0; i < p->ints.n; i++)
-        size[i].multiple = p->ints.v[i].whole ? VECTOR_LANES : 1;
+        size[i].multiple = p->ints.v[i].multiple ? p->ints.v[i].multiple : 1;
     return size;
 }
 
@@ -313,7 +313,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
 {
     bool *copied;
     Build b;
-    const Graph *g = decompose(ctx, arena, from, how->B, how->T, how->no_fusion, &copied);
+    const Graph *g = decompose(ctx, arena, from, how, &copied);
     Fusion *f = fuse_graph(ctx, arena, g, how->B, how->T, how->no_fusion, copied);
     if (how->bf16)
         fuse_choose_bf16(f);

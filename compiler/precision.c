@@ -26,13 +26,13 @@ enum { BF16 = 16, EXTENT_LEAST = 64 };
 /* ---- which products ---- */
 
 /* By the shape alone: the same on every machine. */
-static bool takes_bf16(const Graph *g, Val v, int64_t B, int64_t T)
+static bool takes_bf16(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
-    if (n->op != OP_MATMUL || !product_is_library(g, v, B, T))
+    if (n->op != OP_MATMUL || !product_is_library(g, v, how))
         return false;
     const Shape *a = shape_of(g, n->in[0]), *y = &n->shape;
-    int64_t k = dim_at(a->d[a->rank - (n->a.i & 1 ? 2 : 1)], B, T);
+    int64_t B = how->B, T = how->T, k = dim_at(a->d[a->rank - (n->a.i & 1 ? 2 : 1)], B, T);
     int64_t m = dim_at(y->d[y->rank - 2], B, T), c = dim_at(y->d[y->rank - 1], B, T);
     if (shape_of(g, n->in[1])->rank == 2)
         for (int i = 0; i < y->rank - 2; i++)
@@ -94,14 +94,14 @@ static Val rounded_view(Rounding *r, Val v)
     return r->rounded[v];
 }
 
-static Graph *round_products(const Graph *from, Arena *arena, int64_t B, int64_t T)
+static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n),
                   NEW_ARRAY(arena, Val, n)};
     bool *wanted = NEW_ARRAY(arena, bool, n), *product = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
-        product[v] = takes_bf16(from, v, B, T);
+        product[v] = takes_bf16(from, v, how);
         for (int k = 0; k < 2 && product[v]; k++)
             wanted[behind(from, node_at(from, v)->in[k])] = true;
     }
@@ -131,7 +131,7 @@ static Graph *round_products(const Graph *from, Arena *arena, int64_t B, int64_t
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    return how->bf16 && !g->exact ? round_products(simple, arena, how->B, how->T) : simple;
+    return how->bf16 && !g->exact ? round_products(simple, arena, how) : simple;
 }
 
 /* ---- what is kept in two bytes ---- */
@@ -144,8 +144,8 @@ static bool is_plain_view(const Fusion *f, Val v)
 bool fuse_bf16_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    return f->bf16 && n->op == OP_MATMUL && f->bf16[fuse_base(f, n->in[0])] &&
-           f->bf16[fuse_base(f, n->in[1])];
+    return f->bf16 && fuse_is_library(f->g, v) && n->op == OP_MATMUL &&
+           f->bf16[fuse_base(f, n->in[0])] && f->bf16[fuse_base(f, n->in[1])];
 }
 
 void fuse_choose_bf16(Fusion *f)

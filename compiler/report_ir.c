@@ -24,7 +24,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
     g = plan_graph(g, arena, how);
     if (stage == STAGE_FUSE) {
         bool *copied;
-        Graph *small = decompose(ctx, arena, g, how->B, how->T, false, &copied);
+        Graph *small = decompose(ctx, arena, g, how, &copied);
         fuse_dump(out, fuse_graph(ctx, arena, small, how->B, how->T, false, copied));
         return;
     }

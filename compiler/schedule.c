@@ -4,9 +4,11 @@
  * The one idea: a reduction over a loop ends a sweep; everything that waits for the same number
  * of sweeps and runs over the same loops shares one. An expression stands in the outermost
  * scope that knows all it changes with. What is costly and wanted by two sweeps is kept in a
- * scratch array.
+ * scratch array. A product stands between two sweeps, as soon as its operands are there.
  */
 #include "kernel.h"
+
+#include <limits.h>
 
 typedef struct Unit {
     Ex reduce; /* or 0: the root */
@@ -25,6 +27,7 @@ typedef struct Sched {
     VEC(Loop) loop;
     bool *seen, *have, *have_var, *needed;
     int batches;
+    bool *multiplied;   /* products that are put */
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
@@ -154,15 +157,25 @@ static void collect(Sched *s, Ex e)
         add_reduce(s, e);
 }
 
+static bool is_tile(const Kernel *k, const KRoot *r) { return k->buffer.v[r->buffer].tile; }
+
 /* Roots join the first sweep over their loops that can hold them; where there is none, all
- * roots over the same loops share one of their own, after the last of them is ready. */
+ * roots over the same loops share one of their own, after the last of them is ready. A tile is
+ * filled as soon as it can be. */
 static void place_roots(Sched *s)
 {
     Kernel *k = s->k;
     for (size_t r = 0; r < k->root.n; r++) {
         KRoot *root = &k->root.v[r];
         root->stage = kx(k, root->value)->stage;
+        if (is_tile(k, root))
+            add_unit(s, root->stage, &root->nest, 0, (Unit){.root = (uint32_t)r});
+    }
+    for (size_t r = 0; r < k->root.n; r++) {
+        KRoot *root = &k->root.v[r];
         int best = -1;
+        if (is_tile(k, root))
+            continue;
         for (size_t i = 0; i < s->loop.n; i++)
             if (nest_equal(&s->loop.v[i].nest, &root->nest) && s->loop.v[i].carry == 0 &&
                 s->loop.v[i].stage >= root->stage && (best < 0 || s->loop.v[i].stage < best))
@@ -177,7 +190,8 @@ static void place_roots(Sched *s)
         root->stage = best;
     }
     for (size_t r = 0; r < k->root.n; r++)
-        add_unit(s, k->root.v[r].stage, &k->root.v[r].nest, 0, (Unit){.root = (uint32_t)r});
+        if (!is_tile(k, &k->root.v[r]))
+            add_unit(s, k->root.v[r].stage, &k->root.v[r].nest, 0, (Unit){.root = (uint32_t)r});
 }
 
 /* ---- scopes ---- */
@@ -465,6 +479,16 @@ static void emit_loop(Sched *s, int index)
     s->now = -1;
 }
 
+/* The products that need no more than the sweeps before this stage. */
+static void put_products(Sched *s, int stage)
+{
+    for (uint32_t i = 0; i < s->k->product.n; i++)
+        if (!s->multiplied[i] && s->k->product.v[i].stage <= stage) {
+            s->multiplied[i] = true;
+            put(s, (KStmt){.kind = KS_PRODUCT, .root = i});
+        }
+}
+
 /* by stage, then as they were found */
 static int *loop_order(Sched *s)
 {
@@ -485,6 +509,7 @@ void kernel_schedule(Kernel *k)
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
+    s.multiplied = NEW_ARRAY(k->arena, bool, k->product.n + 1);
     s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
     s.base = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
     for (size_t r = 0; r < k->root.n; r++) {
@@ -509,11 +534,13 @@ void kernel_schedule(Kernel *k)
     open_scope(&s, (KStmt){.kind = KS_ROWS, .simd = k->flat}, k->row);
     for (size_t i = 0; i < s.loop.n; i++) {
         int stage = s.loop.v[order[i]].stage;
+        put_products(&s, stage);
         if (!k->flat && (i == 0 || s.loop.v[order[i - 1]].stage != stage))
             for (int past = i ? s.loop.v[order[i - 1]].stage + 1 : 0; past <= stage; past++)
                 batch_stage(&s, past);
         emit_loop(&s, order[i]);
     }
+    put_products(&s, INT_MAX);
     close_scope(&s);
     if (k->part)
         close_scope(&s);

@@ -95,6 +95,11 @@ size_t kernel_loop_end(const Kernel *k, size_t loop)
     }
 }
 
+static bool is_tile(const Kernel *k, const KStmt *s)
+{
+    return k->buffer.v[k->root.v[s->root].buffer].tile;
+}
+
 void kernel_find_vectors(Kernel *k)
 {
     k->whole = k->lines = true;
@@ -111,7 +116,7 @@ void kernel_find_vectors(Kernel *k)
         const IVarInfo *v = ix_info(&k->ix, s->var);
         k->whole = k->whole && (v->hi + 1) % VECTOR_LANES == 0;
         for (size_t j = i + 1; j < end; j++)
-            if (k->stmt.v[j].kind == KS_STORE)
+            if (k->stmt.v[j].kind == KS_STORE && !is_tile(k, &k->stmt.v[j]))
                 k->lines = k->lines && on_lines(k, k->root.v[k->stmt.v[j].root].at);
     }
     k->lines = k->lines && k->whole;

@@ -142,6 +142,67 @@ static const Fault faults[] = {
     {"    end\n  end\n", "    end\n  end\n  end\n", "without its loop"},
 };
 
+/* products of a row: into a tile, of a tile that a loop fills, into a sum over rows */
+static const char products[] =
+    "vwn kernels 1 B=2 T=3\n"
+    "kernel \"rows: products\"  # test\n"
+    "rows B*T parts 2 of 3\n"
+    "buffer 0 read real 768 \"a\"\n"
+    "buffer 1 read real 128 \"w\"\n"
+    "buffer 2 read write tile real 64 \"aw\"\n"
+    "buffer 3 read write tile real 64 \"square\"\n"
+    "buffer 4 write part real 128 \"dw\"\n"
+    "buffer 5 write real 384 \"y\"\n"
+    "var i2 loop 8\n"
+    "var i3 loop 8\n"
+    "var i4 loop 16\n"
+    "var i5 loop 64\n"
+    "var part\n"
+    "root 0 store b3 over i5\n"
+    "root 1 store b5 over i5\n"
+    "begin\n"
+    "  parts\n"
+    "    rows\n"
+    "      product b2[8*i2 + i3] = b0[128*r + 16*i2 + i4] * b1[8*i4 + i3] over i2, i3, i4\n"
+    "      loop i5 simd\n"
+    "        x1 real = load b2[i5]\n"
+    "        x2 real = mul x1 x1\n"
+    "        store 0 b3[i5] = x2\n"
+    "      end\n"
+    "      product b4[8*i4 + i3] += b0[128*r + 16*i2 + i4] * b3[8*i2 + i3] over i4, i3, i2\n"
+    "      loop i5 simd\n"
+    "        x3 real = load b3[i5]\n"
+    "        store 1 b5[64*r + i5] = x3\n"
+    "      end\n"
+    "    end\n"
+    "  end\n";
+
+static const Fault product_faults[] = {
+    {"b0[128*r + 16*i2 + i4]", "b0[1 + 128*r + 16*i2 + i4]", "may leave its buffer"},
+    {"b1[8*i4 + i3]", "b1[9*i4 + i3]", "may leave its buffer"},
+    {"b2[8*i2 + i3]", "b2[9*i2 + i3]", "may leave its buffer"},
+    {"over i2, i3, i4", "over i3, i2, i4", "its own two loops"},
+    {"over i2, i3, i4", "over i2, i3, i5", "its own two loops"},
+    {"over i2, i3, i4", "over i2, i3", "three loops"},
+    {"over i2, i3, i4", "over i2, i2, i4", "different loops"},
+    {"= b0", "+= b0", "0 of the 64 elements"},
+    {"      product b2[", "      loop i5\n      product b2[", "once for each row"},
+    {"b2[8*i2 + i3] = b0", "b2[8*i2] = b0", "in one place"},
+    {"b4[8*i4 + i3] +=", "b4[i4 + i3] +=", "in one place"},
+    {"b4[8*i4 + i3] +=", "b4[8*i4 + i3] =", "in the wrong way"},
+    {"* b3[8*i2 + i3]", "* b5[64*r + 8*i2 + i3]", "what it cannot read"},
+    {"* b1[8*i4 + i3]", "* b3[4*i4 + i3]", "tile before all of it is there"},
+    {"* b1[8*i4 + i3]", "* b1[2*i4 + 4*i3]", "without neighbours"},
+    {"var i3 loop 8", "var i3 loop 4", "multiples of 8"},
+    {"        store 0 b3[i5] = x2\n",
+     "        store 0 b3[i5] = x2\n        x3 real = load b3[i5]\n", "read before all of it"},
+    {"        x1 real = load b2[i5]\n", "        x1 real = load b3[i5]\n", "read before all of it"},
+    {"tile real 64 \"aw\"", "tile real 65 \"aw\"", "are stored"},
+    {"tile real 64 \"square\"", "real 64 \"square\"", "in one place"},
+    {"      loop i5 simd\n        x3", "      loop i2\n      loop i5 simd\n        x3",
+     "own loops"},
+};
+
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
 {
     const char *at = strstr(text, f->from);
@@ -164,10 +225,16 @@ static const char *said(Ctx *ctx)
     return b.s;
 }
 
+typedef struct Planted {
+    const char *in;
+    const Fault *fault;
+} Planted;
+
 static void planted(Ctx *ctx, void *arg)
 {
-    const Fault *f = arg;
-    const char *text = with(ctx, sound, f);
+    const Planted *p = arg;
+    const Fault *f = p->fault;
+    const char *text = with(ctx, p->in, f);
     if (!text) {
         expect(!f->why, f->from, "not in the text");
         return;
@@ -188,16 +255,24 @@ static void listen(Ctx *ctx, const char *text)
     snprintf(heard[times++ & 1], sizeof heard[0], "%s", text);
 }
 
-static void inside(Ctx *ctx, void *arg)
+static KernelTexts *read_again(Ctx *ctx, const char *text)
 {
-    KernelTexts *k = read(ctx, sound);
+    KernelTexts *k = read(ctx, text);
     expect(k != NULL, "the sound kernel", said(ctx));
     if (!k)
-        return;
+        return NULL;
     Buf again = buf_new(ctx->program);
     kernels_begin(&again, k->B, k->T);
     kernels_put(&again, &k->kernel.v[0]);
-    expect(strlen(again.s) == strlen(sound) + 1, "the sound kernel prints as it was read", again.s);
+    expect(strlen(again.s) == strlen(text) + 1, "the sound kernel prints as it was read", again.s);
+    return k;
+}
+
+static void inside(Ctx *ctx, void *arg)
+{
+    KernelTexts *k = read_again(ctx, products) ? read_again(ctx, sound) : NULL;
+    if (!k)
+        return;
     Kernel *kernel = k->kernel.v[0].kernel;
     kernel_verify(kernel);
     kernel->buffer.v[0].elements--;
@@ -274,21 +349,29 @@ static void damage(const char *text, int count)
     printf("%d damaged texts, %zu kernels still read\n", count, still);
 }
 
+static void plant_all(const char *in, const Fault *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        Planted p = {in, &list[i]};
+        Ctx *ctx = ctx_new(NULL);
+        expect(guarded(ctx, planted, &p), list[i].to, "raises");
+        ctx_free(ctx);
+    }
+}
+
 int main(void)
 {
     verifier();
-    for (size_t i = 0; i < COUNT_OF(faults); i++) {
-        Ctx *ctx = ctx_new(NULL);
-        expect(guarded(ctx, planted, (void *)&faults[i]), faults[i].to, "raises");
-        ctx_free(ctx);
-    }
+    plant_all(sound, faults, COUNT_OF(faults));
+    plant_all(products, product_faults, COUNT_OF(product_faults));
     damage(sound, 4000);
+    damage(products, 2000);
     char *whole = NULL;
     Ctx *ctx = ctx_new(NULL);
     guarded(ctx, programs_of, &whole);
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);
-    printf("%zu faults, %d failures\n", COUNT_OF(faults), bad);
+    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults), bad);
     return bad != 0;
 }

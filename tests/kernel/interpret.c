@@ -20,6 +20,7 @@ typedef struct Run {
     size_t *end;      /* by statement that opens a scope: its end */
     Number **array;
     Number *batch[64];
+    Cells **tile;     /* by buffer: memory of the row */
     int64_t part, lo, hi;
 } Run;
 
@@ -77,7 +78,7 @@ static Number apply(Run *r, const KEx *x)
 static Cells *cells(Run *r, uint32_t buffer, int64_t *i)
 {
     const KBuffer *b = &r->k->buffer.v[buffer];
-    Cells *c = r->call->buffer[buffer];
+    Cells *c = b->tile ? r->tile[buffer] : r->call->buffer[buffer];
     if (*i < 0 || *i >= b->elements)
         vwn_bug(r->k->ctx, "element %lld of buffer %u with %lld", (long long)*i, buffer,
                 (long long)b->elements);
@@ -270,6 +271,31 @@ static void run_stmt(Run *r, const KStmt *s)
     }
 }
 
+static double element(Run *r, uint32_t buffer, Ix ix)
+{
+    int64_t i = at(r, ix);
+    return cells(r, buffer, &i)->real[i];
+}
+
+static void run_product(Run *r, const KProduct *x)
+{
+    int64_t end[3], *v[3] = {&r->var[x->m], &r->var[x->n], &r->var[x->k]};
+    IVar var[3] = {x->m, x->n, x->k};
+    for (int i = 0; i < 3; i++)
+        end[i] = ix_dim_at(&r->k->ix, ix_info(&r->k->ix, var[i])->extent);
+    for (*v[0] = 0; *v[0] < end[0]; ++*v[0])
+        for (*v[1] = 0; *v[1] < end[1]; ++*v[1]) {
+            *v[2] = 0;
+            int64_t to = at(r, x->c_at);
+            Cells *c = cells(r, x->c, &to);
+            Number sum = {.real = x->add ? c->real[to] : 0};
+            for (; *v[2] < end[2]; ++*v[2])
+                fold(r, OP_SUM, &sum, (Number){.real = element(r, x->a, x->a_at) *
+                                                       element(r, x->b, x->b_at)});
+            c->real[to] = sum.real;
+        }
+}
+
 static bool opens(const KStmt *s)
 {
     return s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP;
@@ -279,7 +305,10 @@ static void run_block(Run *r, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
         if (!opens(&r->k->stmt.v[i])) {
-            run_stmt(r, &r->k->stmt.v[i]);
+            if (r->k->stmt.v[i].kind == KS_PRODUCT)
+                run_product(r, &r->k->product.v[r->k->stmt.v[i].root]);
+            else
+                run_stmt(r, &r->k->stmt.v[i]);
             continue;
         }
         ArenaMark mark = arena_mark(r->arena);
@@ -321,6 +350,13 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
     r.array = NEW_ARRAY(arena, Number *, k->array.n + 1);
     for (size_t a = 0; a < k->array.n; a++)
         r.array[a] = NEW_ARRAY(arena, Number, (size_t)k->array.v[a].elements);
+    r.tile = NEW_ARRAY(r.arena, Cells *, k->buffer.n + 1);
+    for (size_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].tile) {
+            r.tile[b] = NEW(r.arena, Cells);
+            *r.tile[b] = (Cells){.n = k->buffer.v[b].elements};
+            r.tile[b]->real = NEW_ARRAY(r.arena, double, (size_t)r.tile[b]->n + 1);
+        }
     find_ends(&r);
     run_block(&r, 0, k->stmt.n);
     arena_reset(arena, mark);

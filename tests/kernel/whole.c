@@ -52,6 +52,11 @@ static const Source sources[] = {
     {"16_transformer_pp.vwn", {"mhc", {"D=16", "L=1", "F=20", "V=23", "head_dim=4",
                                        "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
+    /* products of matrices of one row */
+    {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
+                           "D=128", "wide=256", NULL}}},
+    {NULL, {"ghc (8,32)", {"conn=ghc(m = 8, n = 32, dynamic = true, reduce = linear(out = D))",
+                           "D=64", "wide=256", NULL}}},
 };
 
 static const char train_text[] =

@@ -1,0 +1,78 @@
+/* lower_build.h - private to lower_kernel.c and lower_product.c: a kernel that is being made.
+ *
+ * In:  a group.     Out: expressions, roots and products of its kernel.
+ */
+#ifndef VWN_LOWER_BUILD_H
+#define VWN_LOWER_BUILD_H
+
+#include "lower_kernel.h"
+
+typedef struct Cut {
+    Dim extent, inner; /* a loop of this extent becomes extent / inner loops of inner */
+} Cut;
+typedef struct Segment {
+    Dim extent;
+    int64_t at; /* a loop of this extent is done in two pieces */
+} Segment;
+
+/* One axis, or run of neighbouring axes, that something walks through: its own cuts. */
+typedef struct Site {
+    Val v;
+    int run;
+    VEC(Cut) cut;
+    VEC(Segment) segment;
+} Site;
+
+typedef struct Memo {
+    Val v;
+    Ex guard, value;
+    Ix c[MAX_RANK];
+} Memo;
+
+/* A value whose elements at one row lie in a tile. */
+typedef struct Held {
+    Val v;
+    uint32_t buffer;
+    bool rows;     /* of the kernel's rows; else the same for all */
+    bool turned;   /* a product whose columns lie one after the other */
+} Held;
+
+typedef struct Lower {
+    const Fusion *f;
+    const Graph *g;
+    uint32_t group;
+    const Val *same;
+    Kernel *k;
+    Arena *arena;
+    VEC(Site) site;
+    int64_t budget; /* how many copies of a site may be unrolled */
+    bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
+    VEC(Memo) memo;
+    uint32_t *slot;
+    size_t slots;
+    VEC(Sink) sink;
+    VEC(Held) held;
+    int depth;
+} Lower;
+
+/* One piece of an axis: where it is, and the loops that walk through it. */
+typedef struct Inst {
+    Ix at;
+    KNest nest;
+} Inst;
+typedef VEC(Inst) Insts;
+
+/* lower_kernel.c: all pieces of an axis of this extent; `used`: loops that are in use already. */
+Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used);
+enum { RUN_OF_ROW = 200 }; /* the run that is all of a value's row */
+Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard);
+Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard);
+uint32_t lower_memory_of(Lower *l, Val v);
+Dim lower_size_of(const Lower *l, Val v);
+
+/* lower_product.c */
+void lower_products(Lower *l); /* all of the group's, and the tiles they read */
+const Held *lower_held(const Lower *l, Val v);
+Ex lower_held_at(Lower *l, Val v, const Ix *c, Ex guard); /* from its tile; 0: it is not there */
+
+#endif
