@@ -6,7 +6,7 @@
  * in, a dimension to the name that the caller gave it.
  */
 #include "attribute.h"
-#include "check.h"
+#include "check_prim.h"
 
 /* ---- from names to the user's text ---- */
 
@@ -163,29 +163,47 @@ static void label_origin(Eval *ev, const Site *s, Diag *d, const Ast *e)
             label_origin(ev, s, d, e->kid[i]);
 }
 
-static bool asks_divisibility(const Ast *e)
+/* Whether an expression is made of an extent of a tensor or of the width in scope. */
+static bool speaks_of_extent(const Ast *e, Env *env)
 {
-    if (e->kind == AST_OP && !strcmp(e->name, "mod"))
+    Binding *b = e->kind == AST_ID ? env_find_local(env, e->name) : NULL;
+    if ((b && b->is_dim) || (e->kind == AST_FIELD && !strcmp(e->name, "width")))
         return true;
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->kid[i] && asks_divisibility(e->kid[i]))
+        if (e->kid[i] && speaks_of_extent(e->kid[i], env))
             return true;
     return false;
 }
 
-/* A label at the argument `round` of the width solver that the layer's width comes from, when the check asks for
- * a width that something divides. */
-static void label_rounding(Eval *ev, const Site *s, Diag *d, const Ast *condition)
+static bool asks_divisibility(const Ast *e, Env *env)
+{
+    if (e->kind == AST_OP && !strcmp(e->name, "mod") && speaks_of_extent(e->kid[0], env))
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && asks_divisibility(e->kid[i], env))
+            return true;
+    return false;
+}
+
+/* The argument `round` of the width solver that the layer's width comes from, or the call when it has none, for a
+ * check that asks for a width that something divides; else NO_SPAN. */
+static Span rounding(Eval *ev, const Site *s, const Ast *condition)
 {
     Attribute *width = scope_find(s->scope, name_str(ev->ctx, "width"), NULL);
-    if (!width || !asks_divisibility(condition))
-        return;
-    const Ast *made = follow(ev, width->expr, width->env, s->scope, 0).ast;
-    for (uint32_t i = 0; made->kind == AST_CALL && i < made->kid[1]->n; i++) {
-        const Ast *arg = made->kid[1]->kid[i];
-        if (arg->kind == AST_NAMED && !strcmp(arg->name, "round"))
-            diag_label(ev->ctx, d, arg->span, "widths are rounded to multiples of this");
-    }
+    if (!width || !asks_divisibility(condition, s->env))
+        return NO_SPAN;
+    Source made = follow(ev, width->expr, width->env, s->scope, 0);
+    const Ast *callee = made.ast->kind == AST_CALL ? made.ast->kid[0] : NULL;
+    if (!callee || callee->kind != AST_ID || env_find(made.env, callee->name))
+        return NO_SPAN;
+    Name round = name_str(ev->ctx, "round");
+    const Prim *solver = prim_find(callee->name);
+    if (!solver || !prim_has_argument(solver, round))
+        return NO_SPAN;
+    for (uint32_t i = 0; i < made.ast->kid[1]->n; i++)
+        if (made.ast->kid[1]->kid[i]->kind == AST_NAMED && made.ast->kid[1]->kid[i]->name == round)
+            return made.ast->kid[1]->kid[i]->span;
+    return made.ast->span;
 }
 
 /* ---- the check ---- */
@@ -214,11 +232,14 @@ static void fails(Eval *ev, const Site *s, const Ast *it)
     const char *code = text_of(ev, s, it, "code"), *label = text_of(ev, s, it, "label"), *also = text_of(ev, s, it, "also");
     const char *text = it->kid[1] ? interpolate(ev, it->kid[1]->name, s->env, s->scope, it->kid[1]->span)
                                   : arena_printf(ev->arena, "`%s` needs %s", s->def->ast->name, expr_text(ev, it->kid[0]));
+    Span round = rounding(ev, s, it->kid[0]);
+    if (round.file)
+        code = "E0403";
     Diag *d = err(ev, code ? code : "E0802", place_of_check(ev, s, it), label ? label : "", "%s", text);
     if (also && s->configured.file && !in_library(ev, s->configured))
         diag_label(ev->ctx, d, s->configured, "%s", also);
     label_origin(ev, s, d, it->kid[0]);
-    label_rounding(ev, s, d, it->kid[0]);
+    diag_label(ev->ctx, d, round, "the schedule rounds its widths here");
     for (uint32_t i = 0; it->kid[2] && i < it->kid[2]->n; i++) {
         const Ast *a = it->kid[2]->kid[i];
         bool note = a->kind == AST_SET && !strcmp(a->kid[0]->name, "note");
