@@ -1,0 +1,431 @@
+/* attention.c - the CUDA text of attention, emulated, against the reference evaluator's in
+ * float64.
+ *
+ * In:  nothing (skipped where there is no C++ compiler).
+ * Out: `N passed, N failed`. Every case runs under both orders of threads, with copies that
+ * come at once and as late as they may; results begin as NaN, and memory around them is
+ * watched.
+ */
+#include "backend_emu.h"
+
+#include "compiler/cuda_attention.h"
+#include "compiler/emit.h"
+#include "compiler/op.h"
+#include "runtime/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct Case {
+    int B, T, S, H, K, d, dv;
+    int causal, window;
+    double cap, rate;
+    bool oldest, bf16, packed; /* packed: q, k and v are columns of one tensor */
+} Case;
+
+static const Case cases[] = {
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, true, true},
+    {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, true, false},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 30, 0, false, true, true},
+    {1, 67, 67, 3, 1, 64, 64, 1, 17, 0, 0.2, false, true, false},
+    {2, 31, 31, 2, 2, 6, 6, 1, 0, 0, 0, false, true, true},
+    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, true, false},
+    {1, 31, 67, 2, 1, 32, 64, 0, 9, 0, 0, false, true, false},
+    {2, 1, 1, 2, 1, 32, 32, 1, 0, 0, 0, false, true, false},
+    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, true, false},
+    {1, 67, 67, 2, 1, 64, 64, 1, 0, 0, 0, false, false, true},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 0, 0.1, false, false, false},
+    {2, 67, 67, 2, 1, 6, 6, 1, 20, 4, 0, true, false, true},
+    {1, 31, 31, 2, 2, 80, 80, 0, 5, 0, 0, false, false, false},
+    {1, 67, 33, 1, 1, 31, 17, 1, 0, 0, 0, false, false, false},
+    {1, 35, 35, 1, 1, 130, 132, 1, 0, 20, 0.1, true, false, false},
+    {3, 1, 1, 4, 2, 32, 32, 1, 3, 0, 0, false, false, false},
+};
+enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
+
+/* ---- numbers ---- */
+
+static uint16_t to_bf16(double x)
+{
+    float y = (float)x;
+    uint32_t u;
+    memcpy(&u, &y, 4);
+    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+static double of_bf16(uint16_t h)
+{
+    uint32_t u = (uint32_t)h << 16;
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+
+/* An array of a device, with a mark before and behind it. */
+typedef struct Array {
+    bool bf16;
+    int64_t n;
+    unsigned char *block;
+    void *at;
+} Array;
+
+static Array array_new(bool bf16, int64_t n)
+{
+    size_t bytes = (size_t)n * (bf16 ? 2 : 4);
+    Array a = {bf16, n, aligned_alloc(64, (bytes + 3 * GUARD) / 64 * 64), NULL};
+    memset(a.block, 0xff, (bytes + 3 * GUARD) / 64 * 64); /* NaN */
+    memset(a.block, 0xa5, GUARD);
+    memset(a.block + GUARD + bytes, 0xa5, GUARD);
+    a.at = a.block + GUARD;
+    return a;
+}
+
+static bool array_end(Array *a)
+{
+    bool whole = true;
+    const unsigned char *behind = (unsigned char *)a->at + a->n * (a->bf16 ? 2 : 4);
+    for (int i = 0; i < GUARD; i++)
+        whole &= a->block[i] == 0xa5 && behind[i] == 0xa5;
+    free(a->block);
+    return whole;
+}
+
+static double array_get(const Array *a, int64_t i)
+{
+    return a->bf16 ? of_bf16(((uint16_t *)a->at)[i]) : (double)((float *)a->at)[i];
+}
+
+/* Stores a number and gives what it has become. */
+static double array_put(Array *a, int64_t i, double x)
+{
+    if (a->bf16)
+        ((uint16_t *)a->at)[i] = to_bf16(x);
+    else
+        ((float *)a->at)[i] = (float)x;
+    return array_get(a, i);
+}
+
+/* ---- one case ---- */
+
+typedef struct Work {
+    Ctx *ctx;
+    const Case *c;
+    const EmuKernel *kernel; /* [CUDA_SDPA_COUNT] */
+    CudaAttentionClass class;
+    int64_t stride[9];
+    Array in[3], dout, out, lse, mean, dq, dk, dv;
+    int64_t offset[3], *oldest;
+    Tensor *t_in[7], *t_out, *t_lse, *t_dq, *t_dk, *t_dv;
+} Work;
+
+static CudaAttentionClass class_of(const Case *c)
+{
+    int64_t row = c->packed ? c->H * c->d + c->K * (c->d + c->dv) : 0;
+    int64_t sizes[] = {c->d, c->dv, row};
+    return (CudaAttentionClass){.d = (c->d + 15) / 16 * 16,
+                                .dv = (c->dv + 15) / 16 * 16,
+                                .bf16 = c->bf16,
+                                .capped = c->cap > 0,
+                                .dropped = c->rate > 0,
+                                .oldest = c->oldest,
+                                .width = cuda_attention_width(c->bf16, sizes, 3)};
+}
+
+/* Values in [-1, 1) on both sides: as the device has them, and in float64. */
+static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
+                    const int64_t d[4], uint64_t *random)
+{
+    Tensor *t = tensor_new(w->ctx->program, DT_REAL, 4, d);
+    int64_t i = 0;
+    for (int64_t b = 0; b < d[0]; b++)
+        for (int64_t s = 0; s < d[1]; s++)
+            for (int64_t h = 0; h < d[2]; h++)
+                for (int64_t j = 0; j < d[3]; j++, i++)
+                    t->real[i] =
+                        array_put(a, offset + b * stride[0] + s * stride[1] + h * stride[2] + j,
+                                  1.5 * harness_random(random));
+    return t;
+}
+
+static void make_inputs(Work *w)
+{
+    const Case *c = w->c;
+    uint64_t random = 7;
+    int64_t d[3][4] = {
+        {c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
+    int64_t row = c->H * c->d + c->K * (c->d + c->dv), columns = 0;
+    if (c->packed)
+        w->in[0] = w->in[1] = w->in[2] = array_new(c->bf16, c->B * c->T * row);
+    for (int i = 0; i < 3; i++) {
+        int64_t width = d[i][2] * d[i][3], *stride = w->stride + 3 * i;
+        stride[2] = d[i][3];
+        stride[1] = c->packed ? row : width;
+        stride[0] = stride[1] * d[i][1];
+        w->offset[i] = columns;
+        columns += c->packed ? width : 0;
+        if (!c->packed)
+            w->in[i] = array_new(c->bf16, c->B * d[i][1] * width);
+        w->t_in[i] = fill(w, &w->in[i], w->offset[i], stride, d[i], &random);
+    }
+    int64_t of_out[4] = {c->B, c->T, c->H, c->dv}, n = c->B * c->T * c->H;
+    int64_t plain[3] = {c->T * c->H * c->dv, c->H * c->dv, c->dv};
+    w->dout = array_new(c->bf16, n * c->dv);
+    w->t_in[5] = fill(w, &w->dout, 0, plain, of_out, &random);
+    w->oldest = ctx_alloc(w->ctx, (size_t)(c->B * c->T) * sizeof *w->oldest);
+    for (int64_t i = 0; i < c->B * c->T;
+         i++) /* documents of 13 positions; once nothing is seen */
+        w->oldest[i] = i == 5 ? c->S + 3 : i % c->T / 13 * 13;
+    w->out = array_new(c->bf16, n * c->dv);
+    w->lse = array_new(false, n);
+    w->mean = array_new(false, n);
+    w->dq = array_new(c->bf16, n * c->d);
+    w->dk = array_new(c->bf16, c->B * c->S * c->K * c->d);
+    w->dv = array_new(c->bf16, c->B * c->S * c->K * c->dv);
+}
+
+static void reference(Work *w)
+{
+    const Case *c = w->c;
+    Arena *arena = w->ctx->program;
+    Node n = {
+        .op = OP_SDPA,
+        .n_in = 3,
+        .a = {
+            .x = 0.3, .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
+    RefRun run = {.seed = SEED, .step = STEP};
+    int64_t of_lse[3] = {c->B, c->T, c->H}, of_oldest[2] = {c->B, c->T};
+    w->t_out = w->t_in[3] = tensor_new(arena, DT_REAL, 4, w->t_in[5]->d);
+    w->t_lse = w->t_in[4] = tensor_new(arena, DT_REAL, 3, of_lse);
+    w->t_dq = tensor_new(arena, DT_REAL, 4, w->t_in[0]->d);
+    w->t_dk = tensor_new(arena, DT_REAL, 4, w->t_in[1]->d);
+    w->t_dv = tensor_new(arena, DT_REAL, 4, w->t_in[2]->d);
+    Tensor *oldest = tensor_new(arena, DT_INT, 2, of_oldest);
+    memcpy(oldest->integer, w->oldest, (size_t)oldest->size * sizeof(int64_t));
+    Tensor *in[4] = {w->t_in[0], w->t_in[1], w->t_in[2], oldest}, *aux[2] = {w->t_lse, NULL};
+    n.n_in = (uint16_t)(3 + c->oldest);
+    eval_SDPA(&(Eval){w->ctx, NULL, &run, &n, in, w->t_out, aux});
+    n.op = OP_SDPA_GRAD;
+    n.n_in = (uint16_t)(6 + c->oldest);
+    w->t_in[6] = oldest;
+    aux[0] = w->t_dk;
+    aux[1] = w->t_dv;
+    eval_SDPA_GRAD(&(Eval){w->ctx, NULL, &run, &n, w->t_in, w->t_dq, aux});
+}
+
+static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *how)
+{
+    const Case *c = w->c;
+    CudaAttentionLaunch l = cuda_attention_launch(which, &w->class);
+    bool of_k = which == CUDA_SDPA_GRAD_K;
+    int64_t blocks = cuda_attention_blocks(&l, c->B, of_k ? c->S : c->T, of_k ? c->K : c->H);
+    void *p[10], *q[3];
+    int n = 0;
+    for (int i = 0; i < 3; i++)
+        q[i] = (char *)w->in[i].at + w->offset[i] * (c->bf16 ? 2 : 4);
+    void *const of_forward[] = {q[0], q[1], q[2], w->out.at, w->lse.at};
+    void *const of_q[] = {q[0],      q[1],       q[2],     w->out.at,
+                          w->lse.at, w->dout.at, w->dq.at, w->mean.at};
+    void *const of_keys[] = {q[0],      q[1],       q[2],     w->mean.at,
+                             w->lse.at, w->dout.at, w->dk.at, w->dv.at};
+    void *const *const all[] = {of_forward, of_q, of_keys};
+    for (int count = which == CUDA_SDPA ? 5 : 8; n < count; n++)
+        p[n] = all[which][n];
+    if (c->oldest)
+        p[n++] = w->oldest;
+    int64_t ints[19] = {c->T, c->S, c->H, c->K, c->d, c->dv, c->causal, c->window};
+    memcpy(ints + 8, w->stride, sizeof w->stride);
+    ints[17] = (int64_t)philox_key(SEED, "at");
+    ints[18] = STEP;
+    double scalars[3] = {0.3, c->cap, c->rate};
+    void *arguments[40];
+    int at = 0;
+    for (int i = 0; i < n; i++)
+        arguments[at++] = &p[i];
+    for (int i = 0; i < 19; i++)
+        arguments[at++] = &ints[i];
+    for (int i = 0; i < 3; i++)
+        arguments[at++] = &scalars[i];
+    arguments[at] = &blocks;
+    return emu_launch(&w->kernel[which], arguments, how, (uint32_t)blocks, (uint32_t)l.threads,
+                      (uint64_t)l.shared);
+}
+
+/* The largest difference, relative to the largest number; NaN counts as infinite. Where all
+ * numbers are small, they are differences of numbers that are not. */
+static double difference(const Array *a, const Tensor *t)
+{
+    double most = 0, scale = 0.1;
+    for (int64_t i = 0; i < t->size; i++) {
+        double x = array_get(a, i), y = t->real[i];
+        if (x == y) /* infinities, too */
+            continue;
+        if (!(fabs(x - y) <= most))
+            most = isnan(x - y) ? INFINITY : fabs(x - y);
+        scale = fmax(scale, fabs(y));
+    }
+    return most / scale;
+}
+
+/* What a result may be off: float32 by its order of sums, bf16 by rounding of probabilities, of
+ * gradients of scores and of the result. */
+static void compare(Harness *h, const Work *w, const char *name, const Array *a,
+                    const Tensor *t)
+{
+    double allowed = a->bf16 ? 1.2e-2 : w->c->bf16 ? 1e-4 : 1e-5, is = difference(a, t);
+    if (getenv("VWN_TEST_VERBOSE"))
+        printf("%s %.1e  ", name, is);
+    if (!CHECK_CASE(h, is <= allowed, name))
+        fprintf(stderr, "    case %d: %s is off by %.2e, %.0e is allowed\n",
+                (int)(w->c - cases), name, is, allowed);
+}
+
+static void forget(Array *a)
+{
+    memset(a->at, 0xff, (size_t)a->n * (a->bf16 ? 2 : 4));
+}
+
+static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
+{
+    Work w = {.ctx = ctx_new(NULL), .c = c, .kernel = kernel, .class = class_of(c)};
+    make_inputs(&w);
+    reference(&w);
+    for (int run = 0; run < 2; run++) {
+        EmuOptions how = {.descending = run == 1, .lazy = run == 1};
+        Array *const results[] = {&w.out, &w.lse, &w.mean, &w.dq, &w.dk, &w.dv};
+        for (size_t i = 0; i < COUNT_OF(results); i++)
+            forget(results[i]);
+        for (int which = 0; which < CUDA_SDPA_COUNT; which++) {
+            const char *wrong = launch(&w, (CudaAttentionKernel)which, &how);
+            if (!CHECK(h, !wrong))
+                fprintf(stderr, "    case %d, kernel %d: %s\n", (int)(c - cases), which, wrong);
+        }
+        compare(h, &w, "lse", &w.lse, w.t_lse);
+        compare(h, &w, "out", &w.out, w.t_out);
+        compare(h, &w, "dq", &w.dq, w.t_dq);
+        compare(h, &w, "dk", &w.dk, w.t_dk);
+        compare(h, &w, "dv", &w.dv, w.t_dv);
+        if (getenv("VWN_TEST_VERBOSE"))
+            printf("case %d\n", (int)(c - cases));
+    }
+    Array *const all[] = {&w.in[0], &w.in[1], &w.in[2], &w.dout, &w.out,
+                          &w.lse,   &w.mean,  &w.dq,    &w.dk,   &w.dv};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (!c->packed || i == 0 || i > 2)
+            CHECK(h, array_end(all[i]));
+    ctx_free(w.ctx);
+}
+
+/* ---- all of them ---- */
+
+/* Faults to plant in the forward kernel of the first case: the n-th place of a text gets
+ * another. */
+static const struct Fault {
+    const char *what, *text, *instead;
+    int place;
+} faults[] = {
+    {"a missing barrier before a tile is read", "        __syncthreads();\n", "", 0},
+    {"a missing barrier after a tile was read", "        __syncthreads();\n", "", 1},
+    {"a missing wait", "vwn_copies_wait<1>", "vwn_copies_wait<2>", 0},
+    {"one buffer for two stages", "begin(u1, stage ^ 1)", "begin(u1, stage)", 0},
+    {"a mask that is late by one", "(back + e / 2 * 8 - j,", "(back + e / 2 * 8 - j + 1,", 0},
+    {"sums that do not shrink", "O[i][e] *= shrink;", ";", 0},
+    {"a row behind the last one", "if (row + 8 * r >= there)", "if (row + 8 * r > there)", 0},
+    {"another head of the keys", "k += b * kb + g * kh;", "k += b * kb + g * kh * 2;", 0},
+    {"columns of another thread", "i * 8 + column < dv)", "i * 8 + column + 2 < dv)", 0},
+    {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0},
+};
+enum { FAULTS = sizeof faults / sizeof faults[0], KERNELS = CASES * CUDA_SDPA_COUNT };
+
+typedef struct Texts {
+    EmuText text[KERNELS + FAULTS];
+    size_t n, at[KERNELS + FAULTS]; /* where the text of a kernel is: equal ones stand once */
+} Texts;
+
+static void add_text(Ctx *ctx, Texts *t, size_t kernel, const char *text, size_t length)
+{
+    EmuText *new = &t->text[t->n];
+    *new = (EmuText){.text = text, .length = length};
+    new->name = emit_name(ctx, ctx->program, &new->text, &new->length);
+    t->at[kernel] = 0;
+    while (t->text[t->at[kernel]].name != new->name)
+        t->at[kernel]++;
+    t->n += t->at[kernel] == t->n;
+}
+
+static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
+{
+    const char *at = strstr(text, f->text);
+    for (int i = 0; at && i < f->place; i++)
+        at = strstr(at + 1, f->text);
+    if (!at)
+        vwn_bug(ctx, "there is no place for the fault: %s", f->what);
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead,
+                        at + strlen(f->text));
+}
+
+/* The kernels of all cases, then those with faults, in one object. */
+static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
+{
+    Texts *t = NEW(ctx->program, Texts);
+    EmuKernel *made = NEW_ARRAY(ctx->program, EmuKernel, KERNELS + FAULTS);
+    size_t length, more, n;
+    const char *common = prelude_cuda(ctx->program, &length);
+    const char *own = cuda_attention_prelude(ctx->program, &more);
+    const char *prelude = arena_printf(ctx->program, "%s%s", common, own);
+    for (size_t i = 0; i < KERNELS; i++) {
+        CudaAttentionClass class = class_of(&cases[i / CUDA_SDPA_COUNT]);
+        const char *text = cuda_attention(
+            ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT), &class, &n);
+        add_text(ctx, t, i, text, n);
+        for (size_t k = 0; i == 0 && k < FAULTS; k++) {
+            const char *bad = plant(ctx, text, &faults[k]);
+            add_text(ctx, t, KERNELS + k, bad, strlen(bad));
+        }
+    }
+    bool good = emu_compile(prelude, length + more, t->text, t->n, made, why);
+    for (size_t i = 0; i < KERNELS + FAULTS && good; i++)
+        kernel[i] = made[t->at[i]];
+    return good;
+}
+
+/* Every fault is seen in one of the runs: by the emulator, in a result or in its bits. */
+static void run_faults(Harness *h, const EmuKernel *kernel)
+{
+    Work w = {.ctx = ctx_new(NULL), .c = &cases[0], .class = class_of(&cases[0])};
+    make_inputs(&w);
+    reference(&w);
+    for (size_t i = 0; i < FAULTS; i++) {
+        bool seen = false;
+        w.kernel = kernel + i;
+        for (int run = 0; run < 4 && !seen; run++) {
+            EmuOptions how = {.descending = run & 1, .lazy = run >> 1};
+            forget(&w.out);
+            forget(&w.lse);
+            seen = launch(&w, CUDA_SDPA, &how) || !(difference(&w.out, w.t_out) <= 1.2e-2) ||
+                   !(difference(&w.lse, w.t_lse) <= 1e-4);
+        }
+        CHECK_CASE(h, seen, faults[i].what);
+    }
+    ctx_free(w.ctx);
+}
+
+int main(void)
+{
+    Harness h = {0};
+    char why[512];
+    static EmuKernel kernel[KERNELS + FAULTS];
+    Ctx *ctx = ctx_new(NULL);
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        ctx_free(ctx);
+        return 77;
+    }
+    if (!CHECK(&h, compile_all(ctx, kernel, why)))
+        fprintf(stderr, "    %s\n", why);
+    for (size_t i = 0; i < CASES && !h.failed; i++)
+        run_case(&h, &cases[i], kernel + i * CUDA_SDPA_COUNT);
+    if (!h.failed)
+        run_faults(&h, kernel + KERNELS);
+    ctx_free(ctx);
+    return harness_end(&h);
+}
