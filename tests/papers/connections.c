@@ -88,6 +88,52 @@ static bool check_size(const struct Size *s)
     return ok;
 }
 
+/* ---- the scale of output projections ---- */
+
+/* Weights by path, born in OLMo-1B made small. */
+typedef struct Births {
+    const char *gain;
+    double o[64 * 64], down[8192 * 64], q[64 * 64];
+} Births;
+
+static void give_birth(Ctx *ctx, void *arg)
+{
+    Births *b = arg;
+    const char *set[] = {"D=64", "L=1", "conn=hyper(n = 4, dynamic = true)", b->gain};
+    const char *path = arena_printf(ctx->program, "%s/examples/" OLMO, VWN_SOURCE_DIR);
+    CheckOptions how = {.path = path, .set = set, .n_set = COUNT_OF(set), .model_only = true};
+    Unit *u = check_file(ctx, &how);
+    for (size_t i = 0; u->model && i < u->model->param.n; i++) {
+        const Param *p = &u->model->param.v[i];
+        double *to = !strcmp(p->path, "layer[1].attention.o_proj.W")   ? b->o
+                     : !strcmp(p->path, "layer[1].attention.q_proj.W") ? b->q
+                     : !strcmp(p->path, "layer[1].ffn.down.W")         ? b->down
+                                                                       : NULL;
+        if (to)
+            param_init(p, 1, to);
+    }
+}
+
+/* The "factor of sqrt(n)" on the output projections, read both ways: the same draws, twice as large or half. */
+static bool check_scales(void)
+{
+    static Births at[] = {{.gain = "out_gain=1"}, {.gain = "out_gain=1/sqrt(4)"}, {.gain = "out_gain=sqrt(4)"}};
+    bool ok = true;
+    for (size_t i = 0; i < COUNT_OF(at); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        ok &= guarded(ctx, give_birth, &at[i]);
+        ctx_free(ctx);
+    }
+    for (size_t i = 0; i < COUNT_OF(at[0].o); i++) {
+        ok &= at[0].o[i] != 0 && fabs(2 * at[1].o[i] - at[0].o[i]) < 1e-15 && fabs(at[2].o[i] - 2 * at[0].o[i]) < 1e-15;
+        ok &= at[0].q[i] != 0 && at[1].q[i] == at[0].q[i];
+    }
+    for (size_t i = 0; i < COUNT_OF(at[0].down); i++)
+        ok &= at[0].down[i] != 0 && fabs(2 * at[1].down[i] - at[0].down[i]) < 1e-15;
+    printf("scales of output projections%s\n", ok ? "" : "  FAILED");
+    return ok;
+}
+
 /* ---- systems ---- */
 
 static const char text[] =
@@ -254,6 +300,7 @@ int main(int argc, char **argv)
         return 1;
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         check_size(&sizes[i]) ? passed++ : failed++;
+    check_scales() ? passed++ : failed++;
     for (size_t i = 0; i < COUNT_OF(systems); i++) {
         if (argc > 1 && strcmp(argv[1], systems[i].name) != 0) /* an argument names the only one */
             continue;
