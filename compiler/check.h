@@ -116,6 +116,8 @@ typedef struct Attribute {
     Env *env;
     Span span; /* the whole item */
     bool used;
+    bool making, made; /* `cond`: its tensor */
+    Value tensor;      /* once it is made */
 } Attribute;
 struct Scope {
     Scope *up;
@@ -388,6 +390,8 @@ bool block_require(Eval *ev, const Site *s, const Ast *check);
 /* ---- models (check_model.c) ---- */
 Model *build_model(Eval *ev, File *file); /* NULL when it could not be built */
 bool is_scope_name(Name name); /* width, init, ... */
+/* The tensor that the block of `cond = ...` in the scope `where` makes; the block is applied once. */
+Value scope_tensor(Eval *ev, Attribute *a, Scope *where);
 /* A --set whose path is `node_path`.`attr`; NULL when there is none. Several: the last wins. */
 Override *override_for(File *f, Name node_path, Name attr);
 void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n);

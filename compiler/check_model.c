@@ -92,6 +92,49 @@ void override_attrs(Eval *ev, File *f, Name node_path, Name **attrs, size_t *n)
     *n = v.n;
 }
 
+/* ---- tensors of a scope ---- */
+
+static Value apply_cond(Eval *ev, const BlockValue *b, const Attribute *a, Scope *where)
+{
+    Graph *g = ev->build->g;
+    Frame *frame = ev->frame;
+    Fan *fan = ev->fan;
+    Span span = g->span;
+    Name name = g->name;
+    ev->frame = NULL; /* it belongs to its scope, not to the block that asks first */
+    ev->fan = NULL;
+    Value v = block_apply_path(ev, b, NULL, 0, name_printf(ev->ctx, "%s%scond", where->path, *where->path ? "." : ""), where,
+                               a->span);
+    v = v.kind == V_POISON ? v : to_tensor(ev, v, a->span);
+    ev->frame = frame;
+    ev->fan = fan;
+    g->span = span;
+    g->name = name;
+    return v;
+}
+
+Value scope_tensor(Eval *ev, Attribute *a, Scope *where)
+{
+    static const Ast type = {.kind = AST_ID, .name = "block"};
+    if (a->made)
+        return a->tensor;
+    if (a->making) {
+        err(ev, "E0109", a->span, "needs its own value", "`cond` is defined by itself");
+        return v_poison();
+    }
+    a->making = true;
+    Value v = eval_as(ev, a->expr, a->env, where->up, &type, "cond");
+    if (v.kind == V_BLOCK && ev->build) {
+        v = apply_cond(ev, v.block, a, where);
+    } else if (v.kind != V_NONE && v.kind != V_POISON) {
+        Diag *d = err(ev, "E0206", a->expr->span, "", "`cond` must be a block without tensors, got %s", value_kind_name(&v));
+        diag_help(ev->ctx, d, "what it returns is `scope.cond` for everything inside");
+        v = v_poison();
+    }
+    a->made = true;
+    return a->tensor = v;
+}
+
 /* ---- nodes ---- */
 
 typedef struct Node1 { /* a node with its block, configured */

@@ -453,8 +453,10 @@ static Value p_random(PrimArgs *a)
     if (!eval_shape(a->ev, a->ast[0], a->env, a->scope, &s, "shape"))
         return v_poison();
     Graph *g = prim_graph(a);
-    if (!strcmp(a->prim->name, "randn"))
-        return v_tensor(ir_random(g, OP_RANDN, &s, random_site(a)));
+    if (strcmp(a->prim->name, "bernoulli")) {
+        Op op = !strcmp(a->prim->name, "randn") ? OP_RANDN : OP_RAND;
+        return v_tensor(ir_random(g, op, &s, random_site(a)));
+    }
     if (a->v[1].num < 0 || a->v[1].num > 1)
         return prim_fail(a, "E0208", 1, "a probability must be in [0, 1]");
     Val u = ir_random(g, OP_RAND, &s, random_site(a));
@@ -627,6 +629,7 @@ const Prim tensor_prims[] = {
     {"cross_entropy", "logits: tensor, labels: tensor, ignore: int = -1, smoothing: float = 0", p_cross_entropy, "per position; 0 where the label is negative or ignored", 0, false},
     {"drop", "x: tensor, p: float", p_drop, "dropout: zero with probability p, else divided by 1 - p", 0, false},
     {"randn", "shape: shape", p_random, "standard normal numbers, new in every step", 0, false},
+    {"rand", "shape: shape", p_random, "uniform numbers in [0, 1), new in every step", 0, false},
     {"bernoulli", "shape: shape, p: float", p_random, "1 with probability p, else 0, new in every step", 0, false},
     {"cast", "x: tensor, to: word", p_cast, "real, int, or rounded to bf16 or fp16", 0, false},
     {"where", "mask: tensor, a: tensor, b: tensor", p_where, "a where the mask is not 0, else b", 0, false},

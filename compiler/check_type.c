@@ -119,6 +119,8 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         return v.kind == V_BLOCK || v.kind == V_SUB || v.kind == V_FN
                    ? v
                    : type_error(ev, v, "a block such as `linear()`", at, what);
+    if (!strcmp(t, "tensor"))
+        return v.kind == V_TENSOR ? v : ev->build ? to_tensor(ev, v, at) : type_error(ev, v, "a tensor", at, what);
     if (!strcmp(t, "name"))
         return v.kind == V_WORD ? v : type_error(ev, v, "a name", at, what);
     err(ev, "E0102", at, "", "there is no type `%s` for `%s`", t, what);
@@ -291,7 +293,7 @@ bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, cons
 static bool known_type(const Ast *type)
 {
     static const char *const names[] = {"dim", "int", "float", "rel", "bool", "string", "name", "fn", "init", "list",
-                                        "block"};
+                                        "block", "tensor"};
     if (type->kind == AST_CALL && type->kid[0]->kind == AST_ID && !strcmp(type->kid[0]->name, "one_of")) {
         bool words = type->kid[1]->n > 0;
         for (uint32_t i = 0; i < type->kid[1]->n; i++)

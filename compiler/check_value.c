@@ -420,7 +420,7 @@ void scope_set(Eval *ev, Scope *s, Name name, const Ast *expr, Env *env, Span sp
     for (size_t i = 0; i < s->n_attr; i++)
         if (s->attr[i].name != name)
             grown[n++] = s->attr[i];
-    grown[n++] = (Attribute){name, expr, env, span, false};
+    grown[n++] = (Attribute){.name = name, .expr = expr, .env = env, .span = span};
     s->attr = grown;
     s->n_attr = n;
 }
@@ -449,6 +449,8 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
     static const struct { const char *name, *type; } types[] = {
         {"mask", "name"}, {"width", "dim"}, {"context", "int"}, {"connection", "block"}, {"pre_norm", "block"},
         {"out_norm", "block"}, {"init", "init"}, {"out_init", "init"}};
+    if (!strcmp(name, "cond"))
+        return scope_tensor(ev, a, where);
     for (size_t i = 0; i < COUNT_OF(types); i++)
         if (!strcmp(name, types[i].name)) {
             Ast type = {.kind = AST_ID, .name = types[i].type};

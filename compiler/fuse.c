@@ -213,10 +213,34 @@ static bool single(const Graph *g, Val v)
     return dim_eq(size_of(g, reduce ? n->in[0] : v), DIM(1));
 }
 
+enum { ROW_ELEMENTS_MAX = 512, LANES_WANTED = 16 };
+
+/* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel would
+ * have to keep all of it, or compute it again for every sum of it. */
+static bool whole_sequence(const Fusion *f, Val v, Dim rows)
+{
+    const Node *n = node_at(f->g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
+    Dim size, finer = DIM(1), left;
+    if (!dim_eq(rows, DIM_B) || !shape_size(s, &size) || !dim_div(size, rows, &left) ||
+        dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
+        return false;
+    for (int i = 0; i < s->rank; i++) {
+        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
+            continue;
+        if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
+            return true;
+    }
+    return false;
+}
+
 static bool rows_ok(const Fusion *f, Val v, Dim rows)
 {
     if (dim_eq(rows, DIM(1)))
         return single(f->g, v);
+    if (whole_sequence(f, v, rows))
+        return false;
     RowPart p = fuse_rows(f->g, v, rows);
     if (p == ROWS_SUMMED)
         return dim_at(size_of(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;

@@ -260,7 +260,8 @@ Graph *step_evaluate(const Model *m, Arena *arena);
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
 /* Whether the model reads an input: "tokens", "labels", "document", .. */
 bool model_reads(const Model *m, const char *input);
-/* Output "logits" only, without dropout; all positions are of one document. */
+/* Output "logits" only, or the first where there is none of this name, without dropout; all positions
+ * are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);
 
 #endif

@@ -273,15 +273,14 @@ bool model_reads(const Model *m, const char *input)
 
 Graph *step_predict(const Model *m, Arena *arena)
 {
-    for (size_t i = 0; i < m->output.n; i++) {
-        const ModelOutput *out = &m->output.v[i];
-        if (strcmp(out->name, "logits"))
-            continue;
-        Val *map;
-        Graph *g = copy_forward(m, arena, &(Change){.one_document = true}, &out->value, 1, &map);
-        ir_output(g, out->name, map[out->value]);
-        return g;
-    }
-    ctx_raise(m->graph->ctx, ST_INPUT, "model `%s` has no output `logits` to predict with",
-              m->name);
+    if (!m->output.n)
+        ctx_raise(m->graph->ctx, ST_INPUT, "model `%s` has no output to predict", m->name);
+    const ModelOutput *out = &m->output.v[0];
+    for (size_t i = 0; i < m->output.n; i++)
+        if (!strcmp(m->output.v[i].name, "logits"))
+            out = &m->output.v[i];
+    Val *map;
+    Graph *g = copy_forward(m, arena, &(Change){.one_document = true}, &out->value, 1, &map);
+    ir_output(g, out->name, map[out->value]);
+    return g;
 }

@@ -41,9 +41,59 @@ static const char model_text[] =
     "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
     "}\n";
 
+/* Images instead of text, attention over all positions, one label per image. */
+static const char classify_text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "let D    = 24\n"
+    "let conn = residual()\n"
+    "model small {\n"
+    "  context = 37, width = D, mask = full, connection = conn, pre_norm = layer_norm(eps = 1e-6)\n"
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  embed patches { image = 12, patch = 2, channels = 3, scale = 2, shift = -0.5 }\n"
+    "  embed class { }\n"
+    "  embed position { size = 37 }\n"
+    "  for layer in 1..2 {\n"
+    "    attention { heads = 2, q_proj = linear(bias = true), k_proj = linear(bias = true), v_proj = linear(bias = true),\n"
+    "                o_proj = linear(bias = true, init = scope.out_init) }\n"
+    "    ffn { hidden = 40, activation = gelu, bias = true }\n"
+    "  }\n"
+    "  head classify { norm = layer_norm(eps = 1e-6), pool = first, classes = 17, bias = true, smoothing = 0.1 }\n"
+    "}\n";
+
+/* Noise in images is predicted, given a time and a class, by sublayers that these modulate. */
+static const char denoise_text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "import \"std/vision\"\n"
+    "let D    = 24\n"
+    "let conn = residual()\n"
+    "let free = layer_norm(eps = 1e-6, gain = false, bias = false)\n"
+    "model small {\n"
+    "  context = 36, width = D, mask = full, connection = conn, pre_norm = free\n"
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  cond = time_and_class(classes = 16, drop_class = 0.3, features = 6)\n"
+    "  embed noised { image = 12, patch = 2, channels = 3, steps = 40 }\n"
+    "  embed grid { side = 6 }\n"
+    "  for layer in 1..2 {\n"
+    "    adaptive attention { f = attention(heads = 2, qk_norm = rms_norm(eps = 1e-6)) }\n"
+    "    adaptive ffn { f = ffn(hidden = 40, activation = gelu_tanh, bias = true) }\n"
+    "  }\n"
+    "  head noise { norm = free, variance = fixed }\n"
+    "}\n";
+
+static const char train_images[] =
+    "train {\n"
+    "  data = token_files(\"none.bin\", dtype = u16), batch = 4 images, length = 10 steps, seed = 1\n"
+    "  precision = fp32, clip = 1\n"
+    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
+    "}\n";
+
 typedef struct Variant {
     const char *name;
-    const char *set[8]; /* overrides of model_text; NULL at the end */
+    const char *set[8]; /* overrides of the text; NULL at the end */
 } Variant;
 static const Variant variants[] = {
     {"gpt", {NULL}},
@@ -71,6 +121,37 @@ static const Variant variants[] = {
     {"moe", {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "
              "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}},
 };
+
+static const struct ImageVariant {
+    Variant v;
+    const char *text;
+    bool constants; /* something that moves is a constant in the backward pass */
+} image_variants[] = {
+    {{"images", {NULL}}, classify_text, false},
+    {{"images, hyper 2", {"conn=hyper(n = 2, dynamic = true)", NULL}}, classify_text, false},
+    {{"noise", {NULL}}, denoise_text, false},
+    {{"noise, hyper 2", {"conn=hyper(n = 2, dynamic = true)", NULL}}, denoise_text, false},
+    {{"noise, bound", {"head.noise.variance=learned", NULL}}, denoise_text, true},
+};
+
+enum {
+    TEXT_MODELS = sizeof variants / sizeof *variants,
+    MODELS = TEXT_MODELS + sizeof image_variants / sizeof *image_variants
+};
+
+/* Those of text come first. */
+static inline const Variant *model_variant(size_t i)
+{
+    return i < TEXT_MODELS ? &variants[i] : &image_variants[i - TEXT_MODELS].v;
+}
+
+static inline const char *variant_text(Ctx *ctx, const Variant *v)
+{
+    for (size_t i = 0; i < MODELS - TEXT_MODELS; i++)
+        if (image_variants[i].v.name == v->name)
+            return arena_printf(ctx->program, "%s%s", image_variants[i].text, train_images);
+    return model_text;
+}
 
 /* Runs fn(ctx, arg); false, with the reason on stderr, when it raised. */
 static inline bool guarded(Ctx *ctx, void (*fn)(Ctx *ctx, void *arg), void *arg)

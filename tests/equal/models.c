@@ -20,7 +20,7 @@ typedef struct Case {
 static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
-    gradients_compare(ctx, load_text(ctx, model_text, c->v->set), &c->is);
+    gradients_compare(ctx, load_text(ctx, variant_text(ctx, c->v), c->v->set), &c->is);
 }
 
 static bool listed(const char *name)
@@ -48,13 +48,14 @@ static bool run_case(const Variant *v, Sizes at, bool no_fusion)
 int main(int argc, char **argv)
 {
     int passed = 0, failed = 0;
-    for (size_t i = 0; i < COUNT_OF(variants); i++) {
-        if (argc > 1 && strcmp(argv[1], variants[i].name)) /* an argument names the only one */
+    for (size_t i = 0; i < MODELS; i++) {
+        const Variant *v = model_variant(i);
+        if (argc > 1 && strcmp(argv[1], v->name)) /* an argument names the only one */
             continue;
-        for (size_t k = 0; k < COUNT_OF(sizes); k++)
-            run_case(&variants[i], sizes[k], false) ? passed++ : failed++;
-        if (listed(variants[i].name))
-            run_case(&variants[i], sizes[1], true) ? passed++ : failed++;
+        for (size_t k = i < TEXT_MODELS ? 0 : 1; k < COUNT_OF(sizes); k++) /* images have no T */
+            run_case(v, sizes[k], false) ? passed++ : failed++;
+        if (listed(v->name))
+            run_case(v, sizes[1], true) ? passed++ : failed++;
     }
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;

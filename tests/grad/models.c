@@ -29,8 +29,8 @@ static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
     const Variant *v = c->v;
-    Unit *u = load_text(ctx, model_text, v->set);
-    Graph *loss = step_evaluate(u->model, ctx->program), *grad = step_gradient(u->model, u->train, true, ctx->program);
+    Unit *u = load_text(ctx, variant_text(ctx, v), v->set);
+    Graph *loss = step_forward(u->model, u->train, ctx->program), *grad = step_gradient(u->model, u->train, true, ctx->program);
     RefBinding *lb = bind_all(ctx->program, loss, u->model, 2, 5, 0.3), *gb = bind_all(ctx->program, grad, u->model, 2, 5, 0.3);
     RefRun run = {.B = 2, .T = 5, .seed = 1, .bind = gb, .n_bind = grad->ext.n};
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, grad->out.n + 1);
@@ -72,12 +72,15 @@ static void compare(Ctx *ctx, void *arg)
 int main(void)
 {
     int passed = 0, failed = 0;
-    for (size_t i = 0; i < COUNT_OF(variants); i++) {
+    for (size_t i = 0; i < MODELS; i++) {
+        const Variant *v = model_variant(i);
+        if (i >= TEXT_MODELS && image_variants[i - TEXT_MODELS].constants) /* differences see what the gradient leaves out */
+            continue;
         Ctx *ctx = ctx_new(NULL);
-        Case c = {.v = &variants[i], .name = "", .worst = INFINITY};
+        Case c = {.v = v, .name = "", .worst = INFINITY};
         guarded(ctx, compare, &c);
         bool ok = c.worst < 1e-6 && c.tensors > 0;
-        printf("%-18s %3zu tensors, worst relative error %.1e at %s%s\n", variants[i].name, c.tensors, c.worst, c.name, ok ? "" : "  FAILED");
+        printf("%-18s %3zu tensors, worst relative error %.1e at %s%s\n", v->name, c.tensors, c.worst, c.name, ok ? "" : "  FAILED");
         ok ? passed++ : failed++;
         ctx_free(ctx);
     }

@@ -197,7 +197,7 @@ static bool same_texts(Ctx *ctx, const Plan *a, const Plan *b)
 static void run(Ctx *ctx, void *arg)
 {
     Case *c = arg;
-    const char *text = c->source->file ? small_text(ctx, c->source) : model_text;
+    const char *text = c->source->file ? small_text(ctx, c->source) : variant_text(ctx, &c->source->v);
     Unit *u = load_text(ctx, text, c->source->v.set);
     Graph *g = program_of(ctx, u, c->program);
     c->skipped = !g;
@@ -259,8 +259,8 @@ int main(int argc, char **argv)
 {
     static const char *const programs[] = {"train", "update", "eval"};
     int passed = 0, failed = 0;
-    for (size_t i = 0; i < COUNT_OF(sources) + COUNT_OF(variants); i++) {
-        Source own = i < COUNT_OF(sources) ? sources[i] : (Source){NULL, variants[i - COUNT_OF(sources)]};
+    for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
+        Source own = i < COUNT_OF(sources) ? sources[i] : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
         if (argc > 1 && strcmp(argv[1], own.v.name) != 0)
             continue;
         Sizes other = sizes[1 + i % 3], third = sizes[1 + (i + 1) % 3];
