@@ -5,6 +5,19 @@
  */
 #include "kernel.h"
 
+/* Does an index hold a quotient or a remainder of the row? Most often the next row loads the same
+ * then, and where it is announced the quotient may not be there yet. */
+static bool shared_by_rows(const Kernel *k, Ix ix)
+{
+    const IxForm *f = ix_form(&k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        if ((v->kind == IV_DIV || v->kind == IV_MOD) && v->deps & ix_bit(&k->ix, k->row))
+            return true;
+    }
+    return false;
+}
+
 /* What a row loads the next one will load a row further on: a sweep is too short for the
  * processor to find that out by itself. */
 static void find_fetches_of(const Kernel *k, Fetches *out, uint32_t sweep, size_t end, bool *seen,
@@ -16,7 +29,7 @@ static void find_fetches_of(const Kernel *k, Fetches *out, uint32_t sweep, size_
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
         if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row) ||
-            k->buffer.v[x->slot].tile)
+            k->buffer.v[x->slot].tile || shared_by_rows(k, x->ix))
             continue;
         seen[s->ex] = true;
         bool moves = direct && !(x->deps & ~plain);
