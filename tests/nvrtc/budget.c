@@ -8,6 +8,7 @@
 #include "cuda_texts.h"
 
 #include "compiler/cuda_attention.h"
+#include "compiler/cuda_scatter.h"
 #include "compiler/emit.h"
 #include "compiler/plan.h"
 #include "models.h"
@@ -203,6 +204,21 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, L
     }
 }
 
+static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Limit *limit,
+                         size_t n_limit)
+{
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    CudaText text = {.place = ""};
+    text.text = cuda_scatter(ctx->program, &text.length);
+    text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
+    for (int a = 0; a < ARCH_COUNT; a++) {
+        Use use = {0};
+        compile(h, ctx, n, ARCHS[a], prelude, &text, 1, cache, &use);
+        check_use(h, limit, n_limit, "scatter_add", ARCHS[a], &use, CUDA_SCATTER_SHARED);
+    }
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -218,6 +234,7 @@ int main(void)
     size_t n_limit = read_limits(limit);
     test_rows(&h, &n, &cache, limit, n_limit);
     test_attention(&h, ctx, &n, &cache, limit, n_limit);
+    test_scatter(&h, ctx, &n, &cache, limit, n_limit);
     for (size_t i = 0; i < n_limit; i++)
         CHECK_CASE(&h, limit[i].used, limit[i].what); /* a line that limits nothing */
     cache_close(&cache);

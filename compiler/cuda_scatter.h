@@ -1,0 +1,20 @@
+/* cuda_scatter.h - the gradient of a table that was read by index, as CUDA text.
+ *
+ * In:  nothing.     Out: the text of a kernel with @NAME@ for its name, and how it is launched.
+ * The one idea: a block owns a piece of the table and looks through all indices for those of
+ * its rows. So every sum is added up by one thread in the order of the indices: deterministic,
+ * the bits of the CPU's kernel, and without sorting or memory of its own.
+ *
+ * Arguments: dy (count, width), index (count), out (rows, width); count, width; rows. Indices
+ * outside of the table are passed over.
+ */
+#ifndef VWN_CUDA_SCATTER_H
+#define VWN_CUDA_SCATTER_H
+
+#include "base.h"
+
+enum { CUDA_SCATTER_THREADS = 128, CUDA_SCATTER_SHARED = 64 * 256 * 4 };
+int64_t cuda_scatter_blocks(int64_t rows, int64_t width);
+const char *cuda_scatter(Arena *arena, size_t *length);
+
+#endif

@@ -1,0 +1,87 @@
+/* scatter.c - the CUDA text of a table's gradient, emulated: the bits of sums in the order of
+ * the indices, for tables and gradients of odd sizes, under both orders of threads.
+ *
+ * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
+ */
+#include "backend_emu.h"
+
+#include "compiler/cuda_scatter.h"
+#include "compiler/emit.h"
+#include "runtime/harness.h"
+
+#include <stdlib.h>
+
+static const struct {
+    int64_t count, width, rows;
+} cases[] = {{1, 1, 1}, {31, 33, 7}, {400, 5, 67}, {131, 300, 130}, {67, 257, 64}, {0, 9, 3}};
+
+/* Whether both orders of threads give the bits of plain loops, and nothing is written behind.
+ */
+static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int64_t rows)
+{
+    bool right = true;
+    uint64_t random = 3;
+    int64_t n = rows * width;
+    float *dy = malloc((size_t)(count * width + 1) * sizeof *dy),
+          *out = malloc((size_t)(n + 1) * 4);
+    float *want = calloc((size_t)n, sizeof *want);
+    int64_t *index = malloc((size_t)(count + 1) * sizeof *index);
+    for (int64_t i = 0; i < count * width; i++)
+        dy[i] = (float)harness_random(&random);
+    for (int64_t i = 0; i < count; i++) {
+        double x = (harness_random(&random) + 1) / 2;
+        index[i] =
+            i % 3 == 0 ? rows / 2 : (int64_t)(x * (double)(rows + 2)) - 1; /* some outside */
+        for (int64_t c = 0; index[i] >= 0 && index[i] < rows && c < width; c++)
+            want[index[i] * width + c] += dy[i * width + c];
+    }
+    for (int run = 0; run < 2; run++) {
+        memset(out, 0xff, (size_t)(n + 1) * 4);
+        void *p[] = {dy, index, out},
+             *arguments[] = {&p[0], &p[1], &p[2], &count, &width, &rows};
+        const char *wrong = emu_launch(kernel, arguments, &(EmuOptions){.descending = run == 1},
+                                       (uint32_t)cuda_scatter_blocks(rows, width),
+                                       CUDA_SCATTER_THREADS, CUDA_SCATTER_SHARED);
+        right &= !wrong && memcmp(out, want, (size_t)n * 4) == 0 && out[n] != out[n];
+    }
+    free(dy);
+    free(out);
+    free(want);
+    free(index);
+    return right;
+}
+
+int main(void)
+{
+    Harness h = {0};
+    char why[512];
+    Ctx *ctx = ctx_new(NULL);
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        ctx_free(ctx);
+        return 77;
+    }
+    /* the kernel, and one without the barrier: it must differ in an order */
+    static const char barrier[] = "        __syncthreads();";
+    size_t length, more;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    EmuText text[2];
+    EmuKernel kernel[2];
+    text[0].text = cuda_scatter(ctx->program, &more);
+    text[0].length = more;
+    const char *at = strstr(text[0].text, barrier);
+    text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,
+                                at + strlen(barrier));
+    text[1].length = strlen(text[1].text);
+    for (int i = 0; i < 2; i++)
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+    if (CHECK(&h, emu_compile(prelude, length, text, 2, kernel, why))) {
+        for (size_t i = 0; i < COUNT_OF(cases); i++)
+            CHECK(&h, is_right(&kernel[0], cases[i].count, cases[i].width, cases[i].rows));
+        CHECK(&h, !is_right(&kernel[1], 400, 5, 67));
+    } else {
+        fprintf(stderr, "    %s\n", why);
+    }
+    ctx_free(ctx);
+    return harness_end(&h);
+}
