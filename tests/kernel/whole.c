@@ -47,7 +47,7 @@ static const Source sources[] = {
     {"25_nexus_released.vwn", {"nexus, all maps", {"D=24", "M=26", "A=30", "F=40", "L=1", "V=23", NULL}}},
     {"13_vit_hyper.vwn", {"vit", {"D=16", "L=1", NULL}}},
     {"14_own_connection.vwn", {"own connection", {"D=16", NULL}}},
-    {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", NULL}}},
+    {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", "E=9", "H=4", NULL}}},
     {"16_transformer_pp.vwn", {"altup", {"D=24", "L=1", "F=20", "V=23", "head_dim=6", "conn=altup(n = 3)", NULL}}},
     {"16_transformer_pp.vwn", {"mhc", {"D=16", "L=1", "F=20", "V=23", "head_dim=4",
                                        "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)", NULL}}},
