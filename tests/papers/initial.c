@@ -76,6 +76,8 @@ int main(void)
         {"mhc 4 transposed, mean", {"conn=mhc(n = 4, collapse = mean, transposed = true)"}, 1e-14},
         {"mhc 3, predicted", {"conn=mhc(n = 3, collapse = predicted, start = softmax)"}, 1e-14},
         {"altup 1", {"conn=altup(n = 1)"}, 0},
+        {"ghc (2,3), reduce [I; 0]", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))", "wide=18"}, 0},
+        {"ghc (4,8), reduce [I; 0]", {"conn=ghc(m = 4, n = 8, dynamic = true, reduce = linear(out = D, init = eye))", "wide=24"}, 0},
     };
     int passed = 0, failed = 0;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {

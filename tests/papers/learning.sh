@@ -46,4 +46,23 @@ learns 09_nexus_growth --set D=64 --set M=68 --set A=72 --set L=2 --set heads=1 
     --set 'layer[*].ffn.hidden=96'
 learns 25_nexus_released --set D=64 --set M=68 --set A=72 --set L=2 --set heads=2 --set F=96
 learns 10_tokenformer_growth --set D=64 --set L=2 --set heads=2 --set slots=24 --set ffn_slots=64
+learns 19_over_encoding --set D=64 --set L=1 --set rows=100
+
+# the losses of a chain by depth, and their weight, which falls after 21 of 30 steps
+learns 20_mtp_chain --set D=64 --set L=1 --set depths=2 --set m=2 --set n=4
+sed -n 's/.*"event":"step","step":\([0-9]*\),.*"loss.mtp":\([0-9.]*\),"metric.next_2":\([0-9.]*\),"metric.next_3":\([0-9.]*\),.*/\1 \2 \3 \4/p' out > mtp
+awk '{ r = 2 * $2 / ($3 + $4) - ($1 <= 21 ? 0.3 : 0.1); if (r * r > 1e-10) bad = 1 }
+     END { exit bad || NR != 30 }' mtp || fail "the weight of loss.mtp: $(cat mtp)"
+learns 21_deepseek_mtp --set D=128 --set L=1 --set F=64
+
+# every expert's share of the assignments, layer by layer
+learns 24_xformer_moe --set d=64 --set 'width=[64, 64]' --set L=2 --set experts=4 --set active=2 \
+    --set 'layer[*].moe.capacity=1.25' --set 'layer[*].moe.shared=1' --set 'layer[*].moe.scale=2' \
+    --set 'layer[*].moe.router_bias=zeros'
+has out '"metric.dropped":0'
+for layer in 1 2; do
+    sed -n 's/.*"event":"step".*"metric.layer\['$layer'\].moe.load":\[\([0-9.,e-]*\)\].*/\1/p' out > load
+    awk -F, '{ r = $1 + $2 + $3 + $4 - 1; if (NF != 4 || r * r > 1e-12) bad = 1 }
+             END { exit bad || NR != 30 }' load || fail "load of layer $layer: $(head -n 2 load)"
+done
 finish

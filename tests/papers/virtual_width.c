@@ -304,7 +304,7 @@ static const char chain[] =
     "edition = 1\n"
     "import \"std/transformer\"\n"
     "import \"std/connections\"\n"
-    "let D = 8\nlet wide = D\nlet conn = residual()\nlet depths = 4\nlet dynamic = false\n"
+    "let D = 8\nlet wide = D\nlet conn = residual()\nlet depths = 4\n"
     "let sub = scaled()\n"
     "block scaled()(x: [.., D]) -> [.., D] {\n"
     "  param s : [D] = normal(std = 0.5)\n"
@@ -333,20 +333,24 @@ static const char chain[] =
 typedef struct Head {
     const char *name;
     int m, n; /* 1, 1: a residual stream */
-    bool embedding_first, whole, shared, reduce;
+    bool embedding_first, whole, shared;
+    enum { LINEAR, CENTRED, RMS } reduce;
+    double tau; /* of a dynamic connection, else 0 */
     double worst;
 } Head;
 
 static const Head heads[] = {
-    {"DeepSeek, [hidden; embedding]", 1, 1, false, false, false, false, 0},
-    {"DeepSeek, [embedding; hidden]", 1, 1, true, false, false, false, 0},
-    {"DeepSeek, the head's own norm", 1, 1, false, true, true, false, 0},
-    {"(2,4) by segments", 2, 4, false, false, false, true, 0},
-    {"(2,3) by segments, shared reduce and norm", 2, 3, true, false, true, true, 0},
-    {"(2,4) as a whole", 2, 4, false, true, false, true, 0},
+    {"DeepSeek, [hidden; embedding]", 1, 1, .whole = false},
+    {"DeepSeek, [embedding; hidden]", 1, 1, .embedding_first = true},
+    {"DeepSeek, the head's own norm", 1, 1, .whole = true, .shared = true},
+    {"(2,4) by segments, centred group norm", 2, 4, .reduce = CENTRED},
+    {"(2,3) by segments, shared reduce and norm", 2, 3, .embedding_first = true, .shared = true},
+    {"(2,4) as a whole, RMS groups, dynamic", 2, 4, .whole = true, .reduce = RMS, .tau = 2},
+    {"(1,3) dynamic, another tau", 1, 3, .reduce = LINEAR, .tau = 0.7},
 };
+static const char *const reduces[] = {"linear(out = D)", "group_reduce(size = D, out = D)", "group_reduce(size = D, out = D, kind = rms)"};
 
-/* Groups of `size` of x [n], divided by their root mean square, times g [size]. */
+/* Groups of `size` of x [n], divided by their root mean square, times g [size]; y may be x. */
 static void rms(const double *x, int n, int size, const double *g, double *y)
 {
     for (int i = 0; i < n; i += size) {
@@ -358,16 +362,41 @@ static void rms(const double *x, int n, int size, const double *g, double *y)
     }
 }
 
+/* The static coefficients plus, for a dynamic connection, scale * tanh(norm(x) W / tau): B transposed is [n, m]. */
+static void coefficients(const Trial *t, const Head *h, const char *path, const double *x, double B[32], double A[32], double C[32])
+{
+    int m = h->m, n = h->n, w = 8 / m;
+    if (n == 1) {
+        B[0] = A[0] = C[0] = 1;
+        return;
+    }
+    memcpy(B, weight(t, "%s.connection.B", path), (size_t)(m * n) * sizeof *B);
+    memcpy(A, weight(t, "%s.connection.A_in", path), (size_t)(n * m) * sizeof *A);
+    memcpy(C, weight(t, "%s.connection.A_carry", path), (size_t)(n * n) * sizeof *C);
+    if (h->tau == 0)
+        return;
+    double z[32];
+    const double *W[] = {weight(t, "%s.connection.W_b", path), weight(t, "%s.connection.W_ai", path), weight(t, "%s.connection.W_ac", path)};
+    const double *S[] = {weight(t, "%s.connection.S_b", path), weight(t, "%s.connection.S_ai", path), weight(t, "%s.connection.S_ac", path)};
+    rms(x, n * w, w, weight(t, "%s.connection.norm.g", path), z);
+    for (int which = 0; which < 3; which++)
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < (which == 2 ? n : m); i++) {
+                int columns = which == 2 ? n : m, at = which == 0 ? i * n + j : j * columns + i;
+                double u = 0;
+                for (int k = 0; k < w; k++)
+                    u += z[j * w + k] * W[which][k * columns + i];
+                (which == 0 ? B : which == 1 ? A : C)[at] += S[which][at] * tanh(u / h->tau);
+            }
+}
+
 /* One sublayer on the state x [n, w]: what it reads, scaled, written back. */
 static void sublayer(const Trial *t, const Head *h, const char *path, double *x)
 {
     int m = h->m, n = h->n, w = 8 / m;
-    const double *s = weight(t, "%s.s", path), *B = NULL, *A = NULL, *C = NULL, one[] = {1};
-    bool wide = n > 1;
-    B = wide ? weight(t, "%s.connection.B", path) : one;
-    A = wide ? weight(t, "%s.connection.A_in", path) : one;
-    C = wide ? weight(t, "%s.connection.A_carry", path) : one;
-    double read[8] = {0};
+    double read[8] = {0}, B[32], A[32], C[32];
+    const double *s = weight(t, "%s.s", path);
+    coefficients(t, h, path, x, B, A, C);
     for (int k = 0; k < m * w; k++)
         for (int j = 0; j < n; j++)
             read[k] += A[j * m + k / w] * x[j * w + k % w];
@@ -377,16 +406,34 @@ static void sublayer(const Trial *t, const Head *h, const char *path, double *x)
             x[j] += B[i * n + j / w] * read[i * w + j % w] * s[i * w + j % w];
 }
 
+/* Groups of the backbone width: without their mean unless `rms`, a gain and, with the mean, a bias for each coordinate. */
+static void group_norm(const Trial *t, const Head *h, const char *close, double *z)
+{
+    for (int i = 0; h->reduce && i < 8 * h->n / h->m; i += 8) {
+        const double *g = weight(t, "%s.connection.close.reduce.norm.g", close);
+        const double *b = h->reduce == CENTRED ? weight(t, "%s.connection.close.reduce.norm.b", close) : NULL;
+        double mean = 0, square = 0;
+        for (int k = i; b && k < i + 8; k++)
+            mean += z[k] / 8;
+        for (int k = i; k < i + 8; k++)
+            square += (z[k] - mean) * (z[k] - mean) / 8;
+        for (int k = i; k < i + 8; k++)
+            z[k] = (z[k] - mean) / sqrt(square + 1e-5) * g[k] + (b ? b[k] : 0);
+    }
+}
+
 /* The cross-entropy of label `want` after closing x and a norm with gain g. */
 static double loss_at(const Trial *t, const Head *h, const char *close, const double *g, const double *x, int64_t want)
 {
     int total = 8 * h->n / h->m;
-    double y[8] = {0}, sum = 0, logit[CLASSES];
-    const double *R = h->reduce ? weight(t, "%s.connection.close.reduce.W", close) : NULL, *W = weight(t, "%s", "head.lm.W");
-    for (int k = 0; k < 8; k++)
-        for (int j = 0; R && j < total; j++)
-            y[k] += x[j] * R[j * 8 + k];
-    rms(R ? y : x, 8, 8, g, y);
+    double y[8] = {0}, z[32], sum = 0, logit[CLASSES];
+    const double *W = weight(t, "%s", "head.lm.W");
+    memcpy(z, x, (size_t)total * sizeof *z);
+    group_norm(t, h, close, z);
+    for (int k = 0; h->n > 1 && k < 8; k++)
+        for (int j = 0; j < total; j++)
+            y[k] += z[j] * weight(t, h->reduce ? "%s.connection.close.reduce.proj.W" : "%s.connection.close.reduce.W", close)[j * 8 + k];
+    rms(h->n > 1 ? y : x, 8, 8, g, y);
     for (int c = 0; c < CLASSES; c++) {
         logit[c] = 0;
         for (int k = 0; k < 8; k++)
@@ -429,7 +476,8 @@ static double depth_loss(const Trial *t, const Head *h, int depth, double *state
 static Unit *chain_unit(Ctx *ctx, const Head *h, const char *more)
 {
     char conn[200], wide[40];
-    snprintf(conn, sizeof conn, "conn=ghc(m = %d, n = %d, dynamic = dynamic, reduce = linear(out = D))", h->m, h->n);
+    snprintf(conn, sizeof conn, "conn=ghc(m = %d, n = %d, dynamic = %s, tau = %g, factor = 0.5, reduce = %s)", h->m, h->n,
+             h->tau > 0 ? "true" : "false", h->tau > 0 ? h->tau : 1, reduces[h->reduce]);
     snprintf(wide, sizeof wide, "wide=%d", 8 * h->n / h->m);
     const char *set[8] = {wide};
     size_t n = 1;
