@@ -93,7 +93,7 @@ static const char train_images[] =
 
 typedef struct Variant {
     const char *name;
-    const char *set[8]; /* overrides of the text; NULL at the end */
+    const char *set[9]; /* overrides of the text; NULL at the end */
 } Variant;
 static const Variant variants[] = {
     {"gpt", {NULL}},

@@ -33,6 +33,7 @@ static const char *const smaller[][2] = {
     {"let L         = 24", "let L = 1"},
 };
 
+#define PLUS(width, head) "D=" width, "L=1", "F=20", "V=23", "head_dim=" head
 static const Source sources[] = {
     {"01_nano.vwn", {"nano", {"D=24", "L=2", NULL}}},
     {"02_olmo_1b.vwn", {"olmo", {"D=24", "L=2", NULL}}},
@@ -48,9 +49,20 @@ static const Source sources[] = {
     {"13_vit_hyper.vwn", {"vit", {"D=16", "L=1", NULL}}},
     {"14_own_connection.vwn", {"own connection", {"D=16", NULL}}},
     {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", "E=9", "H=4", NULL}}},
-    {"16_transformer_pp.vwn", {"altup", {"D=24", "L=1", "F=20", "V=23", "head_dim=6", "conn=altup(n = 3)", NULL}}},
-    {"16_transformer_pp.vwn", {"mhc", {"D=16", "L=1", "F=20", "V=23", "head_dim=4",
-                                       "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)", NULL}}},
+    {"16_transformer_pp.vwn", {"altup", {PLUS("24", "6"), "conn=altup(n = 3)", NULL}}},
+    {"16_transformer_pp.vwn", {"mhc", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)",
+                                       NULL}}},
+    {"16_transformer_pp.vwn", {"mhc, otherwise", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 2, start = sigmoid, "
+                                                                   "transposed = true, collapse = predicted)", NULL}}},
+    {"16_transformer_pp.vwn", {"hyper, linear", {PLUS("24", "6"), "conn=hyper(n = 3, dynamic = true, squash = none, "
+                                                  "norm = none, factor = none, replicate = [1, 0, 2], collapse = learned)",
+                                                 NULL}}},
+    {"16_transformer_pp.vwn", {"frac, linear", {PLUS("24", "6"), "conn=frac(m = 3, dynamic = true, norm = none, "
+                                                                 "squash = none, factor = none)", NULL}}},
+    {"16_transformer_pp.vwn", {"two-hop", {PLUS("24", "6"), "conn=hyper_fixed(n = 2, matrices = wiring(kind = two_hop))",
+                                           "before=none", "behind=norm", NULL}}},
+    {"16_transformer_pp.vwn", {"residual_dual", {PLUS("24", "6"), "conn=residual_dual(norm = norm)", "before=none",
+                                                 "abreast=true", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
     /* products of matrices of one row */
     {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",

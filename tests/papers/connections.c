@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. Sizes are those that the papers print or that follow from their formulas; the CPU's
  *      loss and gradients agree with the float64 reference, no weight is without one; ten steps lower the loss.
  *      Compiling is what takes time here: what differs from another system by a plain operator is trained by the
- *      reference.
+ *      reference, and its kernels are interpreted in tests/kernel/whole.c.
  */
 #include "gradients.h"
 
