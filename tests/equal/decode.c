@@ -110,6 +110,7 @@ static const char ahead_text[] =
     "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
     "  connection = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))\n"
     "  embed tokens { vocab = 17, width = 18 }\n"
+    "  embed ngrams { vocab = 17, order = 3, rows = 9, tables = 2, width = 5, combine = sum }\n"
     "  for layer in 1..2 {\n"
     "    attn\n"
     "    mlp\n"
@@ -313,6 +314,9 @@ static bool run_case(const char *text, const Variant *v)
 typedef struct Refused {
     const char *set, *op, *why, *source; /* source: what the place begins with */
 } Refused;
+#define SEATS                                                                                                   \
+    "look=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, balance = 0, " \
+    "capacity = 1, priority = "
 static const Refused refused[] = {
     {"look=pooled()", "sum", "mixes the positions", "sum(x"},
     {"look=around()", "roll", "mixes the positions", "roll(x"},
@@ -322,6 +326,8 @@ static const Refused refused[] = {
     {"look=noisy()", "randn", "draws for each position", "randn("},
     {"look=squares()", "matmul", "each pair of positions", "x @ x.T"},
     {"look=batch()", "sum", "mixes the sequences of a batch", "sum(x, over = 1"},
+    {SEATS "choice)", "eq", "takes the positions in two orders", ""},
+    {SEATS "token)", "sum", "mixes the positions", ""},
     {"attn=attention(heads = 2, mask = full)", "sdpa", "its mask is not causal", "sdpa("},
 };
 
@@ -342,7 +348,7 @@ static void refuse_one(Ctx *ctx, void *arg)
 int main(void)
 {
     int passed = 0, failed = 0;
-    static const Variant wide = {"carried widths", {NULL}}, ahead = {"mtp", {NULL}};
+    static const Variant wide = {"carried widths", {NULL}}, ahead = {"mtp, n-grams", {NULL}};
     for (size_t i = 0; i < COUNT_OF(variants); i++)
         run_case(model_text, &variants[i]) ? passed++ : failed++;
     for (size_t i = 0; i < COUNT_OF(others); i++)

@@ -304,7 +304,7 @@ static const char chain[] =
     "edition = 1\n"
     "import \"std/transformer\"\n"
     "import \"std/connections\"\n"
-    "let D = 8\nlet wide = D\nlet conn = residual()\nlet depths = 4\n"
+    "let D = 8\nlet wide = D\nlet conn = residual()\nlet depths = 4\nlet grams = false\n"
     "let sub = scaled()\n"
     "block scaled()(x: [.., D]) -> [.., D] {\n"
     "  param s : [D] = normal(std = 0.5)\n"
@@ -314,6 +314,9 @@ static const char chain[] =
     "  context = 8, width = D, mask = causal, pre_norm = none, connection = conn\n"
     "  init = normal(std = 0.4), out_init = normal(std = 0.4)\n"
     "  embed tokens { vocab = 17, width = wide }\n"
+    "  if grams {\n"
+    "    embed ngrams { vocab = 17, order = 3, rows = 20, width = 6 }\n"
+    "  }\n"
     "  sub\n"
     "  head lm { norm = rms_norm(eps = 1e-6) }\n"
     "  for depth in 1..depths {\n"
@@ -559,7 +562,7 @@ static void compiled(Ctx *ctx, void *arg)
     Agreement *c = arg;
     Unit *u = load_text(ctx, chain,
                         (const char *const[]){"wide=12", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = group_reduce(size = 6, out = D))",
-                                              "depths=1", "sub=ffn(hidden = 10, activation = gelu)", NULL});
+                                              "depths=1", "grams=true", "sub=ffn(hidden = 10, activation = gelu)", NULL});
     gradients_compare(ctx, u, c);
 }
 
