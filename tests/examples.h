@@ -1,0 +1,122 @@
+/* examples.h - the examples, each made small enough to be computed in float64.
+ *
+ * In:  the number of a Source.   Out: its text, without what it claims about its own size and without
+ *      growth; the overrides that make it small.
+ */
+#ifndef VWN_TEST_EXAMPLES_H
+#define VWN_TEST_EXAMPLES_H
+
+#include "models.h"
+
+typedef struct Source {
+    const char *file; /* of examples/; NULL: the text of models.h */
+    Variant v;
+} Source;
+
+/* What stands in an example, and what stands there instead. */
+static const char *const smaller[][2] = {
+    {"vocab = 151_936", "vocab = 23"}, {"vocab = 50_304", "vocab = 23"},
+    {"vocab = 32_000", "vocab = 23"},  {"vocab = 65", "vocab = 23"},
+    {"hidden = 8192", "hidden = 20"},  {"hidden = 3072", "hidden = 20"},
+    {"hidden = 2048", "hidden = 20"},  {"hidden     = 1024", "hidden     = 7"},
+    {"head_dim = 128", "head_dim = 4"}, {"head_dim = 64", "head_dim = 6"},
+    {"layer in 1..8", "layer in 1..4"}, {"experts    = 64", "experts    = 9"},
+    {"active     = 8", "active     = 2"}, {"heads = 16", "heads = 4"},
+    {"heads    = 16", "heads    = 4"}, {"kv_heads = 8", "kv_heads = 2"},
+    {"patch = 16", "patch = 112"},     {"image = 224", "image = 336"},
+    {"context    = 197", "context    = 10"}, {"size = 197", "size = 10"},
+    {"heads  = 16", "heads  = 4"},     {"classes = 1000", "classes = 11"},
+    {"round      = 32", "round      = 8"}, {"let V       = 32_000", "let V = 23"},
+    {"let L         = 24", "let L = 1"},
+};
+
+#define PLUS(width, head) "D=" width, "L=1", "F=20", "V=23", "head_dim=" head
+static const Source sources[] = {
+    {"01_nano.vwn", {"nano", {"D=24", "L=2", NULL}}},
+    {"02_olmo_1b.vwn", {"olmo", {"D=24", "L=2", NULL}}},
+    {"02_olmo_1b.vwn", {"olmo hyper", {"D=24", "L=2", "conn=hyper(n = 4, dynamic = true)", NULL}}},
+    {"03_qwen3_0_6b.vwn", {"qwen3", {"D=24", "L=2", NULL}}},
+    {"06_vwn_1_5x_mtp.vwn", {"vwn 1.5x, mtp", {"D=24", "L=1", NULL}}},
+    {"07_vwn_x8_moe.vwn", {"vwn x8, moe", {"D=16", "L=1", "V=23", NULL}}},
+    {"08_xformer_500m.vwn", {"xformer", {"d=48", "L=4", "V=23", NULL}}},
+    {"09_nexus_growth.vwn", {"nexus", {"D=24", "M=26", "L=1", NULL}}},
+    {"10_tokenformer_growth.vwn", {"tokenformer", {"D=32", "slots=9", "ffn_slots=11", "V=23", "heads=4", NULL}}},
+    {"24_xformer_moe.vwn", {"xformer moe", {"d=48", "L=3", "V=23", "experts=5", NULL}}},
+    {"25_nexus_released.vwn", {"nexus, all maps", {"D=24", "M=26", "A=30", "F=40", "L=1", "V=23", NULL}}},
+    {"13_vit_hyper.vwn", {"vit", {"D=16", "L=1", NULL}}},
+    {"14_own_connection.vwn", {"own connection", {"D=16", NULL}}},
+    {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", "E=9", "H=4", NULL}}},
+    {"16_transformer_pp.vwn", {"altup", {PLUS("24", "6"), "conn=altup(n = 3)", NULL}}},
+    {"16_transformer_pp.vwn", {"mhc", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)",
+                                       NULL}}},
+    {"16_transformer_pp.vwn", {"mhc, otherwise", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 2, start = sigmoid, "
+                                                                   "transposed = true, collapse = predicted)", NULL}}},
+    {"16_transformer_pp.vwn", {"hyper, linear", {PLUS("24", "6"), "conn=hyper(n = 3, dynamic = true, squash = none, "
+                                                  "norm = none, factor = none, replicate = [1, 0, 2], collapse = learned)",
+                                                 NULL}}},
+    {"16_transformer_pp.vwn", {"frac, linear", {PLUS("24", "6"), "conn=frac(m = 3, dynamic = true, norm = none, "
+                                                                 "squash = none, factor = none)", NULL}}},
+    {"16_transformer_pp.vwn", {"two-hop", {PLUS("24", "6"), "conn=hyper_fixed(n = 2, matrices = wiring(kind = two_hop))",
+                                           "before=none", "behind=norm", NULL}}},
+    {"16_transformer_pp.vwn", {"residual_dual", {PLUS("24", "6"), "conn=residual_dual(norm = norm)", "before=none",
+                                                 "abreast=true", NULL}}},
+    {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
+    /* products of matrices of one row */
+    {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
+                           "D=128", "wide=256", NULL}}},
+    {NULL, {"ghc (8,32)", {"conn=ghc(m = 8, n = 32, dynamic = true, reduce = linear(out = D))",
+                           "D=64", "wide=256", NULL}}},
+};
+
+static const char train_text[] =
+    "\ntrain {\n"
+    "  data = text_file(\"none.txt\"), tokenizer = chars(), batch = 4 seqs, length = 10 steps, seed = 1\n"
+    "  precision = fp32, clip = 1\n"
+    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
+    "}\n";
+
+static inline void replace_all(Buf *out, const char *text)
+{
+    while (*text) {
+        size_t i = 0;
+        while (i < COUNT_OF(smaller) && strncmp(text, smaller[i][0], strlen(smaller[i][0])) != 0)
+            i++;
+        if (i == COUNT_OF(smaller)) {
+            buf_putc(out, *text++);
+        } else {
+            buf_puts(out, smaller[i][1]);
+            text += strlen(smaller[i][0]);
+        }
+    }
+}
+
+/* The example without what it claims about its own size and without its growth steps. */
+static inline const char *small_text(Ctx *ctx, const Source *s)
+{
+    char path[512], line[1024];
+    Buf text = buf_new(ctx->program), out = buf_new(ctx->program);
+    snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, s->file);
+    FILE *f = fopen(path, "r");
+    bool train = false, grow = false;
+    while (f && fgets(line, sizeof line, f)) {
+        train = train || strncmp(line, "train {", 7) == 0;
+        grow = grow || strncmp(line, "grow ", 5) == 0;
+        if (!grow && strncmp(line, "check ", 6) != 0 && !strstr(line, "recompute"))
+            buf_puts(&text, line);
+        grow = grow && line[0] != '}';
+    }
+    if (!f)
+        vwn_bug(ctx, "no %s", path);
+    fclose(f);
+    replace_all(&out, text.s);
+    if (!train && !strstr(text.s, "head classify"))
+        buf_puts(&out, train_text);
+    return out.s;
+}
+
+static inline const char *example_text(Ctx *ctx, const Source *s)
+{
+    return s->file ? small_text(ctx, s) : variant_text(ctx, &s->v);
+}
+
+#endif
