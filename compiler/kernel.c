@@ -156,9 +156,15 @@ static bool is_const(const Kernel *k, Ex e, double want)
     return e && kx_is_number(k, e, &x) && x == want && !(want == 0 && signbit(x));
 }
 
-static bool in_loops(const Kernel *k, Ex e)
+static uint64_t loops_of(const Kernel *k, Ex e)
 {
     return kx(k, e)->deps & ~ix_bit(&k->ix, k->row);
+}
+
+/* Does b change with fewer loops than a? */
+static bool changes_less(const Kernel *k, Ex a, Ex b)
+{
+    return kx(k, b)->deps && (loops_of(k, a) & ~loops_of(k, b)) && !(loops_of(k, b) & ~loops_of(k, a));
 }
 
 Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
@@ -174,8 +180,8 @@ Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
         return in[0];
     if (op == OP_ADD && is_const(k, in[0], 0))
         return in[1];
-    if (op == OP_DIV && in_loops(k, in[0]) && !in_loops(k, in[1]) && kx(k, in[1])->deps) {
-        Ex one[2] = {kx_number(k, KT_REAL, 1, 0), in[1]}; /* one division per row */
+    if (op == OP_DIV && changes_less(k, in[0], in[1])) {
+        Ex one[2] = {kx_number(k, KT_REAL, 1, 0), in[1]}; /* one division where in[1] is computed */
         return kx_op(k, OP_MUL, type, (Ex[]){in[0], kx_op(k, OP_DIV, type, one, 2, 0)}, 2, 0);
     }
     KEx e = {.kind = KX_OP, .type = (uint8_t)type, .op = (uint16_t)op, .i = i};

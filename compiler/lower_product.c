@@ -204,6 +204,25 @@ static void find_steps(const Lower *l, Making *p)
         vwn_bug(l->f->ctx, "a factor without steps");
 }
 
+/* Do all who want v, in this kernel, want it transposed? */
+static bool wanted_turned(const Lower *l, Val v)
+{
+    const Group *gr = &l->f->group.v[l->group];
+    bool any = false;
+    for (Val u = v + 1; u <= gr->last; u++) {
+        const Node *n = node_at(l->g, u);
+        for (size_t k = 0; k < n->n_in; k++) {
+            if (n->in[k] != v)
+                continue;
+            int r = n->shape.rank;
+            if (n->op != OP_PERMUTE || n->a.data[r - 1] != r - 2 || n->a.data[r - 2] != r - 1)
+                return false;
+            any = true;
+        }
+    }
+    return any;
+}
+
 /* Vectors run along N or, turned, along M: where a factor is contiguous, whole vectors first. */
 static bool choose_layout(Lower *l, Making *p)
 {
@@ -215,6 +234,8 @@ static bool choose_layout(Lower *l, Making *p)
     if (p->s.bn == 1 && (whole_n || !whole_m || p->s.am != 1))
         return false;
     if (p->s.am == 1)
+        return true;
+    if (p->s.bn != 1 && p->s.bk == 1 && p->s.ak == 1 && wanted_turned(l, p->v))
         return true;
     if (p->s.bn != 1 && p->s.bk != 1) {
         p->fb = factor_at(l, n->in[1], p->b, p->k, p->n, true);

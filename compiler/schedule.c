@@ -93,6 +93,36 @@ static bool unit_stride(Sched *s, Ex e, IVar v)
     return false;
 }
 
+/* How many loads under e lie apart where v has neighbours? */
+static int loads_apart(Sched *s, Ex e, IVar v)
+{
+    const KEx *x = kx(s->k, e);
+    int64_t slope;
+    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(&s->k->ix, v)) ||
+        x->kind == KX_REDUCE)
+        return 0;
+    s->tried[e] = s->round;
+    int n = x->kind == KX_LOAD && !(ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1);
+    for (int i = 0; i < 3; i++)
+        n += loads_apart(s, x->in[i], v);
+    return n;
+}
+
+/* Is the reduction better done along `inner`, its own innermost loop, than beside `lane`? */
+static bool runs_along(Sched *s, Ex body, IVar inner, IVar lane)
+{
+    s->round++;
+    bool along = unit_stride(s, body, inner);
+    s->round++;
+    bool beside = unit_stride(s, body, lane);
+    if (!along || !beside)
+        return along || !beside;
+    s->round++;
+    int apart = loads_apart(s, body, inner);
+    s->round++;
+    return apart <= loads_apart(s, body, lane);
+}
+
 static int new_array(Sched *s, const KNest *nest, DType dtype)
 {
     int64_t n = 1;
@@ -104,8 +134,8 @@ static int new_array(Sched *s, const KNest *nest, DType dtype)
 }
 
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
- * is held in an array. The rest runs outside when memory is contiguous along the reduced
- * axis. */
+ * is held in an array. The rest runs outside when memory is contiguous along the reduced axis,
+ * more of it than along the rest. */
 static void add_reduce(Sched *s, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -113,10 +143,7 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        s->round++;
-        bool along = unit_stride(s, x->in[0], inner);
-        s->round++;
-        if (along || !unit_stride(s, x->in[0], lane))
+        if (runs_along(s, x->in[0], inner, lane))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
