@@ -51,6 +51,7 @@ static const Source sources[] = {
                                        NULL}}},
     {"16_transformer_pp.vwn", {"mhc, otherwise", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 2, start = sigmoid, "
                                                                    "transposed = true, collapse = predicted)", NULL}}},
+    {"16_transformer_pp.vwn", {"hyper 8", {PLUS("16", "4"), "conn=hyper(n = 8, dynamic = true, collapse = mean)", NULL}}},
     {"16_transformer_pp.vwn", {"hyper, linear", {PLUS("24", "6"), "conn=hyper(n = 3, dynamic = true, squash = none, "
                                                   "norm = none, factor = none, replicate = [1, 0, 2], collapse = learned)",
                                                  NULL}}},
