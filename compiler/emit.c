@@ -14,6 +14,7 @@ typedef struct Printer {
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
     bool lanes;    /* what is printed stands for a vector of numbers */
+    uint32_t width; /* of a device's vectors */
     uint64_t lane; /* the bit of the loop they run over */
     bool next_row; /* indices are those of the row after */
     Fetches fetch;
@@ -186,6 +187,8 @@ static void put_term(Printer *p, const IxTerm *t, bool first)
     if (!one) {
         buf_puts(&p->body, any ? " * " : "");
         put_dim(p, t->coef);
+        if (p->lanes && p->d->threads && ix_dim_at(&p->k->ix, t->coef) % p->width == 0)
+            assume_multiple(p, t->coef, (uint8_t)p->width);
     }
 }
 
@@ -294,7 +297,7 @@ static char *in_lanes(Printer *p, char *element)
     if (!p->lanes)
         return element;
     Buf b = buf_new(p->k->arena);
-    buf_printf(&b, p->d->at, element);
+    buf_printf(&b, p->d->at, element, p->width);
     return b.s;
 }
 
@@ -338,7 +341,7 @@ static void put_value_of(Printer *p, Ex e)
 static const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes)
-        return p->d->vector;
+        return p->d->threads ? p->width == 4 ? "vec<4>" : "vec<2>" : p->d->vector;
     return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
 }
 
@@ -358,20 +361,22 @@ static const char *neutral(const Printer *p, Op op)
 
 static void by_one(Printer *p, bool one) { buf_puts(&p->body, one ? "if (lane == 0) " : ""); }
 
+static char *ex_text(Printer *p, Ex e)
+{
+    Buf before = aside(p);
+    put_ex(p, e);
+    return put_back(p, before);
+}
+
 /* target (op)= value */
-static void put_fold(Printer *p, Op op, const char *target, Ex value, bool one)
+static void put_fold(Printer *p, Op op, const char *target, const char *value, bool one)
 {
     line(p);
     by_one(p, one);
     if (op == OP_SUM) {
-        buf_printf(&p->body, "%s += ", target);
-        put_ex(p, value);
+        buf_printf(&p->body, "%s += %s", target, value);
     } else {
-        buf_printf(&p->body, "%s = ", target);
-        put_ex(p, value);
-        buf_printf(&p->body, " > %s ? ", target);
-        put_ex(p, value);
-        buf_printf(&p->body, " : %s", target);
+        buf_printf(&p->body, "%s = %s > %s ? %s : %s", target, value, target, value, target);
     }
     buf_puts(&p->body, ";\n");
 }
@@ -398,18 +403,22 @@ static char *array_element(Printer *p, int array)
 }
 
 /* The head of a loop from 0, by one thread or by all threads of the row. */
-static void put_for(Printer *p, const char *name, const char *extent, bool spread)
+static void put_for(Printer *p, const char *name, const char *extent, bool spread, uint32_t width)
 {
-    buf_printf(&p->body, "for (int64_t %s = %s; %s < %s; %s", name, spread ? "lane" : "0", name,
-               extent, name);
-    buf_puts(&p->body, spread ? " += LANES)" : "++)");
+    buf_printf(&p->body, "for (int64_t %s = %s", name, spread ? "lane" : "0");
+    if (width > 1)
+        buf_printf(&p->body, " * %u", width);
+    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, spread ? " += LANES" : "++");
+    if (width > 1)
+        buf_printf(&p->body, " * %u", width);
+    buf_putc(&p->body, ')');
 }
 
 /* name[z] = the neutral element, for all z below the extent */
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     line(p);
-    put_for(p, "z", extent, p->d->threads);
+    put_for(p, "z", extent, p->d->threads, 1);
     buf_putc(&p->body, '\n');
     p->depth++;
     line(p);
@@ -457,6 +466,10 @@ static void open_loop(Printer *p, const KStmt *s)
 {
     if (s->simd && p->d->simd)
         simd_line(p, s);
+    if (s->unroll) {
+        line(p);
+        buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
+    }
     line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r");
@@ -470,8 +483,14 @@ static void open_loop(Printer *p, const KStmt *s)
         char *name = put_back(p, before);
         before = aside(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
-        put_for(p, name, put_back(p, before), s->spread);
+        put_for(p, name, put_back(p, before), s->spread, s->width);
         buf_puts(&p->body, " {");
+    }
+    if (s->width) {
+        p->lanes = true;
+        p->lane = ix_bit(&p->k->ix, s->var);
+        p->width = s->width;
+        assume_multiple(p, ix_info(&p->k->ix, s->var)->extent, s->width);
     }
     buf_putc(&p->body, '\n');
     p->depth++;
@@ -535,19 +554,27 @@ static void stmt_var(Printer *p, IVar v)
     buf_puts(&p->body, ";\n");
 }
 
-static char *ex_text(Printer *p, Ex e)
-{
-    Buf before = aside(p);
-    put_ex(p, e);
-    return put_back(p, before);
-}
-
 /* An accumulator of a vector loop: one sum per lane. */
 static char *lanes_name(Printer *p, Ex e)
 {
     Buf b = buf_new(p->k->arena);
     buf_printf(&b, "w%u", p->number[e]);
     return b.s;
+}
+
+/* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, its lanes to
+ * the one number. */
+static void stmt_add(Printer *p, Ex e)
+{
+    const KEx *x = kx(p->k, e);
+    char *value = ex_text(p, x->in[0]);
+    bool short_vector = p->lanes && p->d->threads;
+    if (short_vector) {
+        Buf b = buf_new(p->k->arena);
+        buf_printf(&b, x->op == OP_SUM ? p->d->lanes_sum : p->d->lanes_max, value);
+        value = b.s;
+    }
+    put_fold(p, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value, false);
 }
 
 /* A value to be stored; a number that is the same in all lanes becomes a vector. */
@@ -557,7 +584,7 @@ static char *stored_text(Printer *p, Ex e)
     if (!p->lanes || (kx(p->k, e)->deps & p->lane))
         return text;
     Buf b = buf_new(p->k->arena);
-    buf_printf(&b, p->d->all, text);
+    buf_printf(&b, p->d->all, text, p->width);
     return b.s;
 }
 
@@ -571,6 +598,8 @@ static void stmt_store(Printer *p, const KRoot *r, bool one)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes && bf16)
         buf_printf(&p->body, "vwn_put_bf16(&%s, %s)", to, value);
+    else if (p->lanes && p->d->threads)
+        buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
                    int_slot(p, (PrintedInt){.kind = PI_STREAM}));
@@ -699,7 +728,7 @@ static void stmt_sink(Printer *p, const KStmt *s)
     const KRoot *r = &p->k->root.v[s->root];
     char *to = p->k->spread.by_row ? share_name(p, s)
                                    : in_lanes(p, element_text(p, r->buffer, r->at));
-    put_fold(p, r->op, to, r->value, s->one);
+    put_fold(p, r->op, to, ex_text(p, r->value), s->one);
 }
 
 static void stmt_thread(Printer *p, const KStmt *s)
@@ -739,7 +768,11 @@ static void put_stmt(Printer *p, const KStmt *s)
         break;
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
-    case KS_END: close_brace(p); break;
+    case KS_END:
+        if (p->d->threads)
+            p->lanes = false;
+        close_brace(p);
+        break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
@@ -748,8 +781,7 @@ static void put_stmt(Printer *p, const KStmt *s)
                    neutral(p, (Op)x->op));
         break;
     case KS_ACC_ADD:
-        put_fold(p, (Op)x->op, p->lanes ? lanes_name(p, s->ex) : ex_text(p, s->ex), x->in[0],
-                 false);
+        stmt_add(p, s->ex);
         break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
@@ -759,7 +791,7 @@ static void put_stmt(Printer *p, const KStmt *s)
                    stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD:
-        put_fold(p, (Op)x->op, array_element(p, s->array), x->in[0], false);
+        put_fold(p, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]), false);
         break;
     case KS_ARRAY_GET:
         define(p, s->ex);

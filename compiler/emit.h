@@ -19,8 +19,9 @@ typedef struct Dialect {
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *scalar;         /* format: type, number of a run-time scalar */
     /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
-     * cache; the sum of the lanes; one number in all lanes. */
-    const char *vector, *at, *put, *lanes_sum, *all;
+     * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the
+     * number of lanes as last argument. */
+    const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
     const char *fetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */

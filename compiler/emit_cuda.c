@@ -36,7 +36,8 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     else
         buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
                    k->part ? "partition" : "row", s->units);
-    buf_printf(out, "KERNEL(%u) @NAME@(\n", p->grid.threads);
+    /* one block of a multiprocessor will do: fewer registers would spill */
+    buf_printf(out, "KERNEL(%u, 1) @NAME@(\n", p->grid.threads);
     put_parameters(out, k, p);
     buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
                s->lanes / 32);
@@ -56,11 +57,16 @@ const Dialect dialect_cuda = {
     .integer = "integer",
     .row_loop = "for (int64_t %1$s = first_row; %1$s < rows; %1$s += next_row) {",
     .scalar = "(%s)s%zu",
+    .at = "vwn_at<%2$u>(&%1$s)",
+    .lanes_sum = "vwn_lanes_sum(%s)",
+    .lanes_max = "vwn_lanes_max(%s)",
+    .all = "vwn_all<%2$u>(%1$s)",
     .zero = "0",
     .lowest = "-INFINITE",
     .array = "%1$s *const %2$s = vwn_array<%1$s>(shared, %3$s, UNITS, unit);",
     .op = emit_real_op,
     .int_op = emit_integer_op,
+    .vector_op = emit_real_op,
     .threads = true,
     .put_header = put_header,
 };
@@ -70,6 +76,7 @@ const char *prelude_cuda(Arena *arena, size_t *length)
     Buf b = buf_new(arena);
     emit_lines(&b, PRELUDE_CUDA, COUNT_OF(PRELUDE_CUDA));
     emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
+    emit_lines(&b, PRELUDE_CUDA_VECTORS, COUNT_OF(PRELUDE_CUDA_VECTORS));
     emit_lines(&b, PRELUDE_CUDA_THREADS, COUNT_OF(PRELUDE_CUDA_THREADS));
     *length = b.n;
     return b.s;

@@ -129,6 +129,8 @@ typedef struct KStmt {
     bool vector;         /* LOOP: printed as explicit vectors */
     bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
     bool one;            /* STORE, SINK, ARRAY_PUT: done by one thread of the row */
+    uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2 or 4; else 0 */
+    uint8_t unroll;      /* and how many times it does, so that loads are under way together; 0: once */
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
@@ -151,6 +153,7 @@ typedef struct KSpread {
     uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
+    uint32_t width;  /* numbers of the widest access: 1, 2 or 4 */
     uint32_t slots;  /* totals of warps that are kept at one time */
 } KSpread;
 

@@ -17,10 +17,11 @@ typedef struct Spreading {
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
     bool *own;            /* by array: every element is touched by one thread alone */
+    uint8_t *width;       /* by statement, of loops: neighbours at once, or 1 */
     bool touched;         /* since the last barrier some thread has touched an array of others */
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
-    uint32_t width;       /* totals of the largest exchange */
+    uint32_t exchanged;   /* totals of the largest exchange */
 } Spreading;
 
 enum {
@@ -89,6 +90,111 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
     return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
 }
 
+/* ---- wide accesses ---- */
+
+enum { WIDEST = 4 }; /* 16 bytes */
+
+/* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
+static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
+{
+    const IxForm *f = ix_form(&k->ix, at);
+    int64_t slope;
+    if (!ix_slope(&k->ix, at, lane, &slope) || slope != 1)
+        return 1;
+    for (uint32_t i = 0; i < f->n; i++)
+        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(&k->ix, f->t[i].coef) % w)
+            w /= 2;
+    return w;
+}
+
+static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, e);
+    if (x->type != KT_REAL || !(x->deps & ix_bit(&k->ix, lane)))
+        return 1;
+    if (x->kind == KX_LOAD)
+        return x->in[0] ? 1 : width_at(k, x->ix, lane, w);
+    for (int i = 0; i < 3; i++)
+        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
+            return 1;
+    return x->kind == KX_OP ? w : 1;
+}
+
+static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w)
+{
+    const KBuffer *b = &k->buffer.v[r->buffer];
+    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
+        (r->kind == KR_SINK && r->op != OP_SUM))
+        return 1;
+    while (b->part >= 0 && b->elements % w)
+        w /= 2;
+    return width_at(k, r->at, lane, w);
+}
+
+/* Like vector.c, but for what a thread does with a few neighbours: any function of reals may stand
+ * between, and every access must lie at a multiple of its size. */
+static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, s->ex);
+    switch (s->kind) {
+    case KS_LET: return width_of_value(k, s->ex, lane, w);
+    case KS_ACC_ADD:
+        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(&k->ix, lane)) ? w : 1;
+    case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
+            return 1;
+        return width_at(k, kernel_array_at(k, s->array), lane, w);
+    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w);
+    default: return 1;
+    }
+}
+
+static uint32_t width_of_loop(Kernel *k, size_t loop)
+{
+    enum { LONG = 64 }; /* statements; wider ones would hold more than there are registers for */
+    IVar lane = k->stmt.v[loop].var;
+    uint32_t w = kernel_loop_end(k, loop) - loop > LONG ? WIDEST / 2 : WIDEST;
+    while ((ix_info(&k->ix, lane)->hi + 1) % w)
+        w /= 2;
+    for (size_t i = loop + 1; w > 1 && i < kernel_loop_end(k, loop); i++)
+        w = width_of_statement(k, &k->stmt.v[i], lane, w);
+    return w;
+}
+
+/* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
+static void find_widths(Spreading *s)
+{
+    Kernel k = *s->from; /* asking may add forms of indices */
+    uint32_t all = WIDEST;
+    s->width = NEW_ARRAY(k.arena, uint8_t, k.stmt.n + 1);
+    for (size_t i = 0; i < k.stmt.n; i++) {
+        bool loop = k.stmt.v[i].kind == KS_LOOP && k.stmt.v[i].simd;
+        s->width[i] = loop ? (uint8_t)width_of_loop(&k, i) : 1;
+        if (s->width[i] > 1 && s->width[i] < all)
+            all = s->width[i];
+    }
+    for (size_t i = 0; i < k.stmt.n; i++)
+        s->width[i] = s->width[i] > 1 ? (uint8_t)all : 1;
+    s->k->ix = k.ix;
+    s->k->spread.width = all;
+}
+
+/* How often a loop is unrolled so that 64 bytes of each thread are under way. */
+static uint8_t in_flight(const Spreading *s, size_t loop)
+{
+    const Kernel *k = s->from;
+    int64_t at_once = (int64_t)s->k->spread.lanes * s->width[loop], bytes = 0, times;
+    if (!k->stmt.v[loop].simd || s->width[loop] < 2)
+        return 0;
+    for (size_t i = loop; i < kernel_loop_end(k, loop); i++)
+        if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
+            bytes += 4 * s->width[loop];
+    times = bytes ? 64 / bytes : 0;
+    if (ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+        return 0;
+    return times < 2 ? 0 : times < 4 ? (uint8_t)times : 4;
+}
+
 /* ---- statements ---- */
 
 static void put(Spreading *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
@@ -117,13 +223,13 @@ static void put_totals(Spreading *s, const KStmt *share, uint32_t n)
         for (uint32_t i = 0; i < n; i++) {
             KStmt st = share[i];
             st.kind = take ? KS_WARP_TAKE : KS_WARP_PUT;
-            st.at = 3 * i + set; /* the width is not known yet */
+            st.at = 3 * i + set; /* how many there will be is not known yet */
             put(s, st);
         }
         if (!take || inside)
             barrier(s);
     }
-    s->width = s->width > n ? s->width : n;
+    s->exchanged = s->exchanged > n ? s->exchanged : n;
     if (!inside) {
         s->flip = !s->flip;
         s->exchanges++;
@@ -152,24 +258,27 @@ static bool of_array(const KStmt *s)
 }
 
 /* An array is the threads' own when every element is touched inside spread loops over its last
- * axis alone: then the same thread comes by each time. */
+ * axis alone, of one width: then the same thread comes by each time. */
 static void find_own(Spreading *s)
 {
     const Kernel *k = s->from;
     IVar lane = 0;
+    uint8_t width = 1, *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
     s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
     memset(s->own, 1, k->array.n);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         if (st->kind == KS_LOOP)
-            lane = st->simd ? st->var : 0;
+            lane = st->simd ? st->var : 0, width = s->width[i];
         else if (st->kind == KS_END)
-            lane = 0;
+            lane = 0, width = 1;
         if (!of_array(st))
             continue;
+        if (!first[st->array])
+            first[st->array] = width;
         const KNest *nest = &k->array.v[st->array].nest;
         bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : lane == nest->var[nest->n - 1];
-        s->own[st->array] = s->own[st->array] && own;
+        s->own[st->array] = s->own[st->array] && own && width == first[st->array];
     }
 }
 
@@ -177,9 +286,10 @@ static void find_own(Spreading *s)
  * own? */
 static bool touches(const Spreading *s, size_t i)
 {
-    size_t end = s->from->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(s->from, i) : i;
+    const Kernel *k = s->from;
+    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
     for (; i <= end; i++)
-        if (of_array(&s->from->stmt.v[i]) && !s->own[s->from->stmt.v[i].array])
+        if (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array])
             return true;
     return false;
 }
@@ -226,6 +336,8 @@ static void share_statement(Spreading *s, size_t i)
     case KS_LOOP:
         s->in_spread = st.spread = st.simd;
         st.simd = st.vector = false;
+        st.width = s->width[i] > 1 ? s->width[i] : 0;
+        st.unroll = in_flight(s, i);
         break;
     case KS_ACC:
         vec_push(s->k->arena, &s->waiting, st.ex);
@@ -293,11 +405,14 @@ static void share_rows(Spreading *s)
 
 void kernel_spread(Kernel *to, const Kernel *from)
 {
+    if (from->product.n)
+        vwn_bug(from->ctx, "a product of a row has no threads: a device leaves it to its library");
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;
     to->spread = choose(from);
     Spreading s = {.from = from, .k = to};
+    find_widths(&s);
     find_own(&s);
     if (to->spread.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */
@@ -306,5 +421,5 @@ void kernel_spread(Kernel *to, const Kernel *from)
         for (size_t i = 0; i < from->stmt.n; i++)
             share_statement(&s, i);
     }
-    to->spread.slots = 3 * s.width;
+    to->spread.slots = 3 * s.exchanged;
 }

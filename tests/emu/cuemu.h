@@ -29,7 +29,7 @@
 #define __global__
 #define __device__
 #define __forceinline__ inline __attribute__((always_inline)) /* so that a call has a place of its own */
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
 #define __shared__ static __attribute__((section("emu_shared"), used))
