@@ -38,6 +38,8 @@ static const struct Want {
     {"28_vit_sizes.vwn", 0, 0, 0, 0},
     {"29_dit.vwn", 674834720, 674834720, 1152, 0},
     {"30_dit_hyper.vwn", 0, 0, 0, 0},
+    {"31_xformer_tables.vwn", 0, 0, 0, 0},
+    {"32_nexus_sizes.vwn", 0, 0, 0, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 
