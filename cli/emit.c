@@ -1,4 +1,4 @@
-/* emit.c - `vwn emit`: a model as a folder of C that builds without vwn.
+/* emit.c - `vwn emit`: a model as a folder of C or CUDA C that builds without vwn.
  *
  * In:  a file.   Out: the folder; the names of its files on stdout.
  */
@@ -9,14 +9,16 @@
 static int run(Call *call)
 {
     int status;
+    const char *language = call->operand[0];
     vwn_emit_options how = {.folder = call_flag(call, "-o"),
                             .force = call_flag(call, "--force") != NULL,
+                            .cuda = !strcmp(language, "cuda"),
                             .train = call_flag(call, "--train") != NULL,
                             .infer = call_flag(call, "--infer") != NULL,
                             .json = call->json};
-    if (strcmp(call->operand[0], "c") != 0)
-        return usage_error(call, "`vwn emit` writes c, not `%s`: vwn emit c FILE -o DIR",
-                           call->operand[0]);
+    if (!how.cuda && strcmp(language, "c") != 0)
+        return usage_error(call, "`vwn emit` writes c or cuda, not `%s`: vwn emit c FILE -o DIR",
+                           language);
     if (!how.folder || !*how.folder)
         return usage_error(call, "`vwn emit` needs `-o DIR`, the folder to write");
     if (how.train && how.infer)
@@ -30,7 +32,10 @@ static int run(Call *call)
     vwn_status st = vwn_emit(unit, &how, &out);
     call_diagnostics(call, false, NULL);
     if (st == VWN_OK && !call->json && !call->ui.quiet)
-        ui_print(&call->ui, "\nnext: make -C %s\nthen: cd %s && ./model eval TEXT\n",
+        ui_print(&call->ui,
+                 how.cuda ? "\nnext: cd %s && cmake -S . -B build && cmake --build build && cp "
+                            "build/model .\nthen: cd %s && ./model eval TEXT\n"
+                          : "\nnext: make -C %s\nthen: cd %s && ./model eval TEXT\n",
                  how.folder, how.folder);
     return call_failed(call, st);
 }
@@ -44,12 +49,13 @@ static const Flag flags[] = {
 };
 const Verb verb_emit = {
     .name = "emit",
-    .operands = "c FILE",
-    .summary = "Writes a folder of C that evaluates and trains the model without vwn",
+    .operands = "c|cuda FILE",
+    .summary = "Writes a folder of C or CUDA C that evaluates and trains the model without vwn",
     .example = {{"vwn emit c model.vwn -o model_c", "then: make -C model_c"},
-                {"vwn emit c model.vwn -o model_c --infer", "without training"}},
-    .text = "The folder has a README.md that tells what each file is. Equal input gives equal "
-            "bytes.\n",
+                {"vwn emit cuda model.vwn -o model_cuda", "for a GPU of NVIDIA's"}},
+    .text = "The folder has a README.md that tells what each file is and how it is built. Equal "
+            "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
+            "yet is refused.\n",
     .flag = flags,
     .n_flags = 5,
     .takes = TAKES_SET | TAKES_JSON,

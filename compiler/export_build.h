@@ -28,10 +28,15 @@ typedef struct Export {
     const ExportOptions *how;
     VEC(ExportTensor) tensor;
     Map tensor_at[EXT_STATE + 1]; /* by kind: name -> number + 1 */
-    uint64_t tensor_bytes, arena_bytes;
+    uint64_t input_bytes, tensor_bytes, arena_bytes;
     ExportProgram program[EXPORT_PROGRAMS];
     size_t n_programs;
 } Export;
+
+typedef struct ExportKernels { /* every kernel once, in the order in which programs name them */
+    const PlanKernel *const *kernel;
+    size_t n;
+} ExportKernels;
 
 size_t export_tensor(const Export *x, ExtKind kind, Name name); /* its number */
 
@@ -40,6 +45,20 @@ size_t export_tensor(const Export *x, ExtKind kind, Name name); /* its number */
 void export_program(Buf *b, const Export *x, const ExportProgram *p);
 /* `static double NAME(const double *v)`: the value of a formula. */
 void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e);
+
+/* ---- export_c.c: what is of the CPU; export_cuda.c: of a GPU ---- */
+typedef struct ExportTarget {
+    const char *calls, *kernels; /* the header of the calls; the file of kernels */
+    const char *const *without;  /* of the shared files those that are another target's */
+    const char *title, *files;   /* of README.md */
+    void (*put_call)(Buf *b, const PlanKernel *k, const Launch *l); /* up to the arguments */
+    void (*put_kernels)(Buf *b, const Export *x, const ExportKernels *k);
+    void (*put_names)(Buf *b, const ExportKernels *k); /* for plan.h */
+    void (*put_use)(Buf *b, const Export *x);          /* how it is built, for README.md */
+    void (*check)(const Export *x, const Plan *plan);
+} ExportTarget;
+extern const ExportTarget export_cpu, export_gpu;
+const ExportTarget *export_target(const Export *x);
 
 /* ---- text that is safe where it stands ---- */
 void export_comment(Buf *b, const char *text); /* within a comment */

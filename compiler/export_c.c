@@ -1,4 +1,4 @@
-/* export_c.c - see export.h: the tensors, the model's facts, kernels, README; the folder.
+/* export_c.c - see export.h: the tensors, the model's facts, README, the folder; the CPU's kernels.
  *
  * The one idea: programs are planned as the runtime plans them, then everything they share
  * (kernels of one name, tensors of one kind and name) is written once.
@@ -6,6 +6,11 @@
 #include <inttypes.h>
 
 #include "export_build.h"
+
+const ExportTarget *export_target(const Export *x)
+{
+    return x->how->cuda ? &export_gpu : &export_cpu;
+}
 
 /* ---- programs and tensors ---- */
 
@@ -63,6 +68,7 @@ static void list_tensors(Export *x)
             ctx_raise(x->ctx, ST_INPUT,
                       "the model reads the input `%s`, which text does not give",
                       x->tensor.v[i].name);
+    x->input_bytes = x->tensor_bytes;
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
@@ -70,11 +76,20 @@ static void list_tensors(Export *x)
         add_tensors_of_kind(x, (ExtKind)k);
 }
 
+/* Operands of large products are rounded as training asks for, where the products can take them. */
+static bool has_bf16(const Export *x)
+{
+    const Train *t = x->how->unit->train;
+    return x->how->cuda && t && t->compute == COMPUTE_BF16;
+}
+
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
-    PlanOptions how = {.B = x->how->batch, .T = x->how->context};
+    PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
+                       .bf16 = has_bf16(x)};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
+    export_target(x)->check(x, plan);
     x->program[x->n_programs++] = (ExportProgram){name, about, plan};
     if (plan->arena_bytes > x->arena_bytes)
         x->arena_bytes = plan->arena_bytes;
@@ -107,24 +122,36 @@ static const ExportProgram *program_named(const Export *x, const char *name)
 
 /* ---- kernels.c and plan.h ---- */
 
-/* Every kernel once, in the order in which programs name them. */
-static void list_kernels(const Export *x, Map *seen, const PlanKernel ***out, size_t *n)
+static ExportKernels list_kernels(const Export *x)
 {
     VEC(const PlanKernel *) list = {0};
-    map_init(seen, x->arena);
+    Map seen;
+    map_init(&seen, x->arena);
     for (size_t i = 0; i < x->n_programs; i++)
         for (size_t k = 0; k < x->program[i].plan->n_kernel; k++) {
             const PlanKernel *kernel = &x->program[i].plan->kernel[k];
-            void **slot = map_at(seen, (uintptr_t)kernel->name);
+            void **slot = map_at(&seen, (uintptr_t)kernel->name);
             if (!*slot)
                 vec_push(x->arena, &list, kernel);
             *slot = (void *)kernel;
         }
-    *out = list.v;
-    *n = list.n;
+    return (ExportKernels){list.v, list.n};
 }
 
-static void write_kernels(Buf *b, const Export *x, const PlanKernel *const *kernel, size_t n)
+static void write_plan_header(Buf *b, const Export *x, const ExportKernels *k)
+{
+    const ExportTarget *target = export_target(x);
+    buf_printf(b,
+               "/* plan.h - the kernels that plan.c calls; see %s. */\n"
+               "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"compute.h\"\n#include \"%s\"\n\n",
+               target->kernels, target->calls);
+    target->put_names(b, k);
+    buf_puts(b, "\n#endif\n");
+}
+
+/* ---- what is of the CPU ---- */
+
+static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
 {
     const Plan *any = x->program[0].plan;
     buf_printf(
@@ -134,22 +161,54 @@ static void write_kernels(Buf *b, const Export *x, const PlanKernel *const *kern
         " * In:  buffers p, sizes n, numbers s, a range of rows lo <= row < hi.\n"
         " * Out: these rows computed. A kernel's name is a hash of its text. No header is\n"
         " * needed; plan.c calls them. */\n\n",
-        n, x->how->unit->model->name);
+        k->n, x->how->unit->model->name);
     buf_put(b, any->prelude, any->prelude_length);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < k->n; i++) {
         buf_putc(b, '\n');
-        buf_put(b, kernel[i]->text, kernel[i]->length);
+        buf_put(b, k->kernel[i]->text, k->kernel[i]->length);
     }
 }
 
-static void write_plan_header(Buf *b, const PlanKernel *const *kernel, size_t n)
+static void put_names(Buf *b, const ExportKernels *k)
 {
-    buf_puts(b, "/* plan.h - the kernels that plan.c calls; see kernels.c. */\n"
-                "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"compute.h\"\n\n");
-    for (size_t i = 0; i < n; i++)
-        buf_printf(b, "extern Kernel %s;\n", kernel[i]->name);
-    buf_puts(b, "\n#endif\n");
+    for (size_t i = 0; i < k->n; i++)
+        buf_printf(b, "extern Kernel %s;\n", k->kernel[i]->name);
 }
+
+static void put_call(Buf *b, const PlanKernel *k, const Launch *l)
+{
+    buf_printf(b, "rows(run, %s, %" PRId64 ", %" PRId64, k->name, l->rows, l->grain);
+}
+
+static void put_use(Buf *b, const Export *x)
+{
+    (void)x;
+    buf_puts(b, "    make                                   # a C compiler, libm and threads\n"
+                "    make clean && make BLAS=openblas       # products by OpenBLAS\n");
+}
+
+static void check_plan(const Export *x, const Plan *plan)
+{
+    if (plan->device_prelude)
+        vwn_bug(x->ctx, "export: a plan for a GPU in a folder for the CPU");
+}
+
+static const char *const gpu_files[] = {"CMakeLists.txt", "blocks.h", "compute_cuda.c", NULL};
+const ExportTarget export_cpu = {
+    .calls = "rows.h",
+    .kernels = "kernels.c",
+    .without = gpu_files,
+    .title = "C",
+    .files = "| `compute.c`, `compute.h`, `rows.h` | the calls: kernels over all rows, products of "
+             "matrices, products by expert |\n"
+             "| `threads.c`, `threads.h` | the parallel loop |\n"
+             "| `Makefile` | how it is built |\n",
+    .put_call = put_call,
+    .put_kernels = put_kernels,
+    .put_names = put_names,
+    .put_use = put_use,
+    .check = check_plan,
+};
 
 /* ---- plan.c ---- */
 
@@ -215,9 +274,9 @@ static void write_model(Buf *b, const Export *x)
     buf_puts(b, "const Model model = {\n    .name = ");
     export_string(b, m->name);
     buf_printf(b,
-               ",\n    .tensor = tensor,\n    .n_tensors = %zu,\n    .tensor_bytes = %" PRIu64
-               ",\n    .arena_bytes = %" PRIu64 ",\n",
-               x->tensor.n, x->tensor_bytes, x->arena_bytes);
+               ",\n    .tensor = tensor,\n    .n_tensors = %zu,\n    .input_bytes = %" PRIu64
+               ",\n    .tensor_bytes = %" PRIu64 ",\n    .arena_bytes = %" PRIu64 ",\n",
+               x->tensor.n, x->input_bytes, x->tensor_bytes, x->arena_bytes);
     buf_printf(b,
                "    .context = %" PRId64 ",\n    .micro = %" PRId64 ",\n    .batch = %" PRId64
                ",\n    .vocab = %" PRId64 ",\n",
@@ -286,10 +345,9 @@ static void write_data_words(Buf *b, const ExportOptions *how)
 static void write_use(Buf *b, const Export *x)
 {
     const Train *t = x->how->train;
-    buf_puts(b, "## Use\n\n"
-                "    make                                   # a C compiler, libm and threads\n"
-                "    make clean && make BLAS=openblas       # products by OpenBLAS\n"
-                "    ./model eval TEXT                      # losses on a text\n");
+    buf_puts(b, "## Use\n\n");
+    export_target(x)->put_use(b, x);
+    buf_puts(b, "    ./model eval TEXT                      # losses on a text\n");
     if (t)
         buf_puts(b, "    ./model train TEXT --steps 100 --out trained.safetensors\n"
                     "    ./model eval TEXT --weights trained.safetensors\n");
@@ -307,15 +365,18 @@ static void write_use(Buf *b, const Export *x)
         buf_number(b, 100 * t->data.val);
         buf_puts(b, " % of the text are kept for evaluation");
     }
-    buf_puts(b, ". From a checkpoint it goes\non at its step. Set OPENBLAS_NUM_THREADS=1 with "
-                "OpenBLAS: the threads are the program's.\n");
+    buf_puts(b, ". From a checkpoint it goes\non at its step.");
+    buf_puts(b, x->how->cuda ? "\n"
+                             : " Set OPENBLAS_NUM_THREADS=1 with OpenBLAS: the threads are the "
+                               "program's.\n");
 }
 
 static void write_readme(Buf *b, const Export *x, size_t n_kernels)
 {
+    const ExportTarget *target = export_target(x);
     const Model *m = x->how->unit->model;
     ModelCount count = model_count(m);
-    buf_printf(b, "# The model `%s` as C\n\n", m->name);
+    buf_printf(b, "# The model `%s` as %s\n\n", m->name, target->title);
     buf_printf(b, "Written by `vwn emit` from %s: ", export_base_name(x->how->unit->path));
     buf_count(b, count.stored);
     buf_puts(b, " weights, for ");
@@ -324,7 +385,9 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
     buf_count(b, x->how->context);
     buf_puts(b, " tokens at a\ntime. It needs ");
     buf_count(b, (int64_t)(x->tensor_bytes + x->arena_bytes));
-    buf_puts(b, " bytes of memory, and nothing of vwn. Numbers are float32.\n\n");
+    buf_printf(b, " bytes of memory%s, and nothing of vwn. Numbers are float32%s.\n\n",
+               x->how->cuda ? " on the GPU" : "",
+               has_bf16(x) ? ", but operands of large products bf16" : "");
     write_use(b, x);
     buf_printf(
         b,
@@ -333,16 +396,15 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
         "| `plan.c` | the model: tensors, where values lie in memory, one commented call "
         "per computation, in order |\n"
         "| `plan.h` | the names of the kernels |\n"
-        "| `kernels.c` | %zu kernels, generated: functions over rows |\n"
-        "| `compute.c`, `compute.h` | the calls: kernels over all rows, products of matrices, "
-        "products by expert |\n"
+        "| `%s` | %zu kernels, generated: functions over rows |\n%s"
         "| `main.c` | reads texts and weights, evaluates%s |\n"
+        "| `common.c` | memory, the end of the program, small functions |\n"
         "| `files.c`, `files.h` | texts and safetensors |\n"
         "| `order.c`, `order.h` | which part of a text comes when |\n"
-        "| `threads.c`, `threads.h` | the parallel loop |\n"
         "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"
-        "| `Makefile` | how it is built |\n\nPrograms in `plan.c`:\n\n",
-        n_kernels, x->how->train ? ", trains" : "", x->how->seed);
+        "\nPrograms in `plan.c`:\n\n",
+        target->kernels, n_kernels, target->files, x->how->train ? ", trains" : "",
+        x->how->seed);
     for (size_t i = 0; i < x->n_programs; i++)
         buf_printf(b, "- `%s`: %s (%zu calls)\n", x->program[i].name, x->program[i].about,
                    x->program[i].plan->n_launch);
@@ -355,28 +417,35 @@ static void add_file(Export *x, ExportFolder *out, const char *name, const Buf *
     vec_push(x->arena, out, (ExportFile){name, b->s, b->n});
 }
 
-void export_c(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOptions *how)
+static bool belongs(const ExportTarget *target, const char *file)
+{
+    for (const char *const *other = target->without; *other; other++)
+        if (!strcmp(*other, file))
+            return false;
+    return true;
+}
+
+void export_folder(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOptions *how)
 {
     Export x = {.ctx = ctx, .arena = arena, .how = how};
-    const PlanKernel **kernel;
-    size_t n;
-    Map seen;
+    const ExportTarget *target = export_target(&x);
     add_programs(&x);
     list_tensors(&x);
-    list_kernels(&x, &seen, &kernel, &n);
+    ExportKernels k = list_kernels(&x);
     Buf plan = buf_new(arena), header = buf_new(arena), kernels = buf_new(arena),
         readme = buf_new(arena);
     write_plan(&plan, &x);
-    write_plan_header(&header, kernel, n);
-    write_kernels(&kernels, &x, kernel, n);
-    write_readme(&readme, &x, n);
+    write_plan_header(&header, &x, &k);
+    target->put_kernels(&kernels, &x, &k);
+    write_readme(&readme, &x, k.n);
     add_file(&x, out, "plan.c", &plan);
     add_file(&x, out, "plan.h", &header);
-    add_file(&x, out, "kernels.c", &kernels);
+    add_file(&x, out, target->kernels, &kernels);
     add_file(&x, out, "README.md", &readme);
     for (size_t i = 0; i < emitted_count(); i++) {
         ExportFile f = {.name = emitted_path(i)};
         f.text = emitted_text(f.name, &f.length);
-        vec_push(arena, out, f);
+        if (belongs(target, f.name))
+            vec_push(arena, out, f);
     }
 }

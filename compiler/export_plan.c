@@ -322,9 +322,10 @@ static void put_kernel(Printer *q, const Launch *l)
     }
     put_ints(q, l);
     put_scalars(q, l);
-    buf_printf(q->b, "        rows(run, %s, %" PRId64 ", %" PRId64 ", %s, %s, %s);\n",
-               q->plan->kernel[l->kernel].name, l->rows, l->grain, l->n_buffer ? "p" : "NULL",
-               l->n_int ? "n" : "NULL", l->n_scalar ? "s" : "NULL");
+    buf_puts(q->b, "        ");
+    export_target(q->x)->put_call(q->b, &q->plan->kernel[l->kernel], l);
+    buf_printf(q->b, ", %s, %s, %s);\n", l->n_buffer ? "p" : "NULL", l->n_int ? "n" : "NULL",
+               l->n_scalar ? "s" : "NULL");
 }
 
 static void put_flag(Printer *q, const char *name, bool set)
@@ -340,6 +341,7 @@ static void put_matmul(Printer *q, const Launch *l)
     put_flag(q, "transpose_a", m->transpose_a);
     put_flag(q, "transpose_b", m->transpose_b);
     put_flag(q, "accumulate", m->accumulate);
+    put_flag(q, "bf16", m->bf16);
     buf_printf(q->b, ".m = %" PRId64 ", .n = %" PRId64 ", .k = %" PRId64 ",", m->m, m->n, m->k);
     buf_printf(q->b,
                "\n                             .lda = %" PRId64 ", .ldb = %" PRId64
@@ -455,10 +457,10 @@ static void put_results(Printer *q)
     for (size_t i = 0; i < plan->n_result; i++) {
         const PlanResult *r = &plan->result[i];
         for (int64_t k = 0; k < numbers_of(r); k++) {
-            buf_printf(b, "    out[%lld] = ((const %s *)(", (long long)at++,
+            buf_printf(b, "    out[%lld] = %s_at(run, ", (long long)at++,
                        r->dtype == DT_INT ? "integer" : "real");
             put_buffer(q, r->buffer, 0);
-            buf_printf(b, "))[%lld]; /* ", (long long)k);
+            buf_printf(b, ", %lld); /* ", (long long)k);
             export_comment(b, r->name);
             buf_puts(b, " */\n");
         }

@@ -1,4 +1,4 @@
-/* emit.c - `vwn_emit`: a folder with the model as C, and its initial weights.
+/* emit.c - `vwn_emit`: a folder with the model as C or CUDA C, and its initial weights.
  *
  * In:  a checked file.   Out: files; the compiler prints them, this file only puts them there.
  * The one idea: nothing is written before everything has been printed, and a folder that holds
@@ -81,7 +81,8 @@ static void print_folder(Emission *e, ExportOptions *x)
                          .train = from && !e->how->infer ? t : NULL,
                          .context = from ? from->context : u->model->context,
                          .data = from ? &from->data : NULL,
-                         .seed = from ? from->seed : DEFAULT_SEED};
+                         .seed = from ? from->seed : DEFAULT_SEED,
+                         .cuda = e->how->cuda};
     if (x->train && u->grow.n)
         ctx_raise(
             s->ctx, ST_INPUT,
@@ -94,7 +95,7 @@ static void print_folder(Emission *e, ExportOptions *x)
         x->separator = data_separator(s, &from->data, tokenizer_plain(s->arena, TOKENIZER_BYTES));
     if (from && from->data.kind == DATA_TEXT_FILE && from->tokenizer.kind != TOKENIZER_BYTES)
         take_symbols(e, x);
-    export_c(&e->folder, s->ctx, s->arena, x);
+    export_folder(&e->folder, s->ctx, s->arena, x);
 }
 
 /* ---- the folder ---- */

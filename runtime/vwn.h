@@ -103,10 +103,11 @@ vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
 vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);
 
-/* ---- a model as C ---- */
+/* ---- a model as C or CUDA C ---- */
 typedef struct vwn_emit_options {
     const char *folder; /* made when it is not there */
     bool force;         /* also into a folder that holds files of others */
+    bool cuda;          /* CUDA C for a GPU instead of C for the CPU */
     bool train, infer;  /* training must be there; is left out. Neither: if the file has it */
     bool json;
     int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */

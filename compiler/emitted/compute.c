@@ -1,13 +1,11 @@
-/* compute.c - see compute.h: kernels on ranges of rows, and products of matrices.
+/* compute.c - see compute.h and rows.h: threads, kernels on ranges of rows, products of matrices.
  *
  * Products are plain loops, or calls of a BLAS when this is compiled with -DUSE_CBLAS (see the
  * Makefile). What is computed never depends on the number of threads.
  */
-#include "compute.h"
+#include "rows.h"
+#include "threads.h"
 
-#include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,45 +13,51 @@
 #include <cblas.h>
 #endif
 
-void stop(const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    fputs("error: ", stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
-    va_end(args);
-    exit(1);
-}
-
-void *room(uint64_t bytes)
-{
-    uint64_t size = (bytes + 63) / 64 * 64 + 64;
-    void *p = size < bytes || size > SIZE_MAX ? NULL : aligned_alloc(64, (size_t)size);
-    if (!p)
-        stop("no memory for %.1f MiB", (double)bytes / 1048576);
-    memset(p, 0, (size_t)size);
-    return p;
-}
-
-double modulo(double a, double b)
-{
-    return a - b * floor(a / b);
-}
-
-double smaller(double a, double b)
-{
-    return b < a || isnan(b) ? b : a;
-}
-
-double larger(double a, double b)
-{
-    return b > a || isnan(b) ? b : a;
-}
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+/* ---- threads, and memory that is theirs ---- */
+
+struct Device {
+    Pool *pool;
+};
+const bool device_has_threads = true;
+
+void device_open(Run *run, int64_t threads)
+{
+    int n = threads_available();
+    if (threads > 0)
+        n = threads < 1024 ? (int)threads : 1024;
+    run->inputs = room(model.input_bytes);
+    run->tensors = room(model.tensor_bytes);
+    run->arena = room(model.arena_bytes);
+    run->device = room(sizeof *run->device);
+    run->device->pool = pool_open(n);
+    if (!run->device->pool)
+        stop("no memory for threads");
+}
+
+void device_close(Run *run)
+{
+    pool_close(run->device->pool);
+    free(run->device);
+    free(run->arena);
+    free(run->tensors);
+    free(run->inputs);
+}
+
+void device_put(Run *run, void *to, const void *from, uint64_t bytes)
+{
+    (void)run;
+    memcpy(to, from, (size_t)bytes);
+}
+
+void device_get(const Run *run, void *to, const void *from, uint64_t bytes)
+{
+    (void)run;
+    memcpy(to, from, (size_t)bytes);
 }
 
 /* ---- kernels ---- */
@@ -77,7 +81,7 @@ void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p,
 {
     RowLoop loop = {kernel, p, n, s};
     if (rows > 0)
-        parallel_for(run->pool, rows, grain, some_rows, &loop);
+        parallel_for(run->device->pool, rows, grain, some_rows, &loop);
 }
 
 /* ---- one product ---- */
@@ -168,7 +172,7 @@ void product(Run *run, const Product *how, const void *a, const void *b, void *c
     if (how->m <= 0 || how->n <= 0)
         return;
     if (how->k > 0) {
-        parallel_for(run->pool, all.parts * how->batch, 1, some_products, &all);
+        parallel_for(run->device->pool, all.parts * how->batch, 1, some_products, &all);
         return;
     }
     for (int64_t i = 0; i < how->batch * how->m && !how->accumulate; i++) /* empty sums */
@@ -264,5 +268,5 @@ void expert_product(Run *run, const ExpertProduct *how, const void *x, const voi
         if (how->in <= 0 || all.index[i] < 0 || all.index[i] >= how->experts)
             memset(all.y + i * how->out, 0, (size_t)how->out * sizeof *all.y);
     if (how->in > 0 && how->out > 0)
-        parallel_for(run->pool, how->experts, 1, some_experts, &all);
+        parallel_for(run->device->pool, how->experts, 1, some_experts, &all);
 }

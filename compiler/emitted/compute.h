@@ -1,6 +1,7 @@
-/* compute.h - what plan.c is written in: tensors, a run, and the three kinds of calls.
+/* compute.h - what plan.c is written in: tensors, a run, memory, products of matrices.
  *
- * In:  nothing.     Out: the types of plan.c and the functions it calls.
+ * In:  nothing.     Out: the types of plan.c and the functions it calls; those that call kernels
+ *      stand in a header of their own.
  * The one idea: a program is a list of calls with fixed places in memory. Everything that can
  * be known before the first run is a number in plan.c; what changes is in a Run.
  */
@@ -10,8 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "threads.h"
 
 typedef float real;
 typedef int64_t integer;
@@ -39,10 +38,13 @@ typedef struct Tensor {
 /* What the formulas of the file can read, in Run.vars. */
 enum { STEP, TOKENS, EPOCH, PROGRESS, LENGTH, TRAIN_LOSS, EVAL_LOSS, GRAD_NORM, VARS };
 
+typedef struct Device Device; /* what computes: threads, or a GPU */
+
 typedef struct Run {
-    Pool *pool;        /* threads */
-    char *tensors;     /* memory of all tensors */
-    char *arena;       /* memory that programs use while they run */
+    Device *device;
+    char *inputs;      /* the program's own memory: what the next run is given */
+    char *tensors;     /* the device's memory of all tensors, inputs first */
+    char *arena;       /* the device's memory that programs use while they run */
     int64_t step;      /* of random numbers */
     double vars[VARS]; /* before this step */
 } Run;
@@ -60,7 +62,7 @@ typedef struct Model {
     const char *name;
     const Tensor *tensor;
     int n_tensors;
-    uint64_t tensor_bytes, arena_bytes;
+    uint64_t input_bytes, tensor_bytes, arena_bytes;
     int64_t context;   /* positions of a sequence */
     int64_t micro;     /* sequences of one run of a program */
     int64_t vocab;     /* ids are below it; 0: unknown */
@@ -88,36 +90,32 @@ typedef struct Model {
 } Model;
 extern const Model model;
 
+/* ---- a device and its memory ---- */
+
+/* Opens the device and gives memory for inputs, tensors and the arena, all zero; `threads` only
+ * where device_has_threads, 0: as many as there are. */
+void device_open(Run *run, int64_t threads);
+void device_close(Run *run);
+extern const bool device_has_threads;
+/* From the program's memory to the device's, and back when all calls so far are done. */
+void device_put(Run *run, void *to, const void *from, uint64_t bytes);
+void device_get(const Run *run, void *to, const void *from, uint64_t bytes);
+/* A number of the device's memory. */
+double real_at(const Run *run, const char *numbers, int64_t i);
+double integer_at(const Run *run, const char *numbers, int64_t i);
+
 /* ---- calls ---- */
-
-/* One function of kernels.c: rows lo <= row < hi; p: buffers, n: sizes and keys, s: numbers. */
-typedef void Kernel(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi);
-
-/* The kernel on rows 0 .. rows - 1, `grain` of them at a time, by all threads. */
-void rows(Run *run, Kernel *kernel, int64_t rows, int64_t grain, void *const *p,
-          const int64_t *n, const double *s);
 
 /* C[i] = op(A[i]) op(B[i]) for each i of the batch, row-major; A is m x k, B is k x n. */
 typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
+    bool bf16;                     /* A and B have elements of two bytes; only on a GPU */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */
     int64_t step_a, step_b, step_c; /* elements from one product of the batch to the next */
 } Product;
 void product(Run *run, const Product *how, const void *a, const void *b, void *c);
-
-/* Rows of x are multiplied by the matrix of their expert. A pair is a token and one of its
- * choices, index[pair] its expert; an index that is no expert gives zeros.
- *     weights = false: y[pair] = x[pair] W[index[pair]]         (W transposed if asked for)
- *     weights = true:  y[e] = sum over the pairs of expert e of x[pair]^T w[pair] */
-typedef struct ExpertProduct {
-    bool weights, transpose_w;
-    bool x_per_pair; /* x has a row for each pair, else for each token */
-    int64_t tokens, choices, experts, in, out;
-} ExpertProduct;
-void expert_product(Run *run, const ExpertProduct *how, const void *x, const void *w,
-                    const void *index, void *y);
 
 /* ---- small things ---- */
 double modulo(double a, double b);  /* with the sign of b */

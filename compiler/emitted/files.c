@@ -332,7 +332,8 @@ static void load_entry(const Json *j, const Entry *e, const unsigned char *data,
     if (e->place[0] > e->place[1] || e->place[1] > bytes ||
         e->place[1] - e->place[0] != t->elements * size)
         damaged(j);
-    real *to = (real *)(run->tensors + t->offset);
+    uint64_t room_for = (uint64_t)t->elements * sizeof(real);
+    real *to = room(room_for);
     for (int64_t i = 0; i < t->elements; i++) {
         double wide;
         const unsigned char *from = data + e->place[0] + i * size;
@@ -341,6 +342,18 @@ static void load_entry(const Json *j, const Entry *e, const unsigned char *data,
         else
             memcpy(&to[i], from, 4);
     }
+    device_put(run, run->tensors + t->offset, to, room_for);
+    free(to);
+}
+
+/* An average of the weights begins as they are. */
+static void copy_tensor(Run *run, const Tensor *to, const Tensor *from)
+{
+    uint64_t bytes = (uint64_t)to->elements * sizeof(real);
+    char *between = room(bytes);
+    device_get(run, between, run->tensors + from->offset, bytes);
+    device_put(run, run->tensors + to->offset, between, bytes);
+    free(between);
 }
 
 void read_weights(const char *path, Run *run, Progress *progress, bool states)
@@ -375,9 +388,8 @@ void read_weights(const char *path, Run *run, Progress *progress, bool states)
         TensorKind kind = model.tensor[i].kind;
         const Tensor *to = &model.tensor[i];
         int weight = averaged_by(i);
-        if (weight >= 0 && !seen[i] && progress->step == 0) { /* it begins as the weight */
-            memcpy(run->tensors + to->offset, run->tensors + model.tensor[weight].offset,
-                   (size_t)to->elements * sizeof(real));
+        if (weight >= 0 && !seen[i] && progress->step == 0) {
+            copy_tensor(run, to, &model.tensor[weight]);
             continue;
         }
         bool needed = kind == WEIGHT || kind == CONSTANT ||
@@ -437,6 +449,15 @@ static void put_header(FILE *f, const Progress *p)
         fputc(' ', f);
 }
 
+static void put_tensor(FILE *f, const Run *run, const Tensor *t)
+{
+    size_t n = (size_t)t->elements;
+    real *numbers = room(n * sizeof *numbers);
+    device_get(run, numbers, run->tensors + t->offset, n * sizeof *numbers);
+    fwrite(numbers, sizeof *numbers, n, f);
+    free(numbers);
+}
+
 void write_weights(const char *path, const Run *run, const Progress *progress)
 {
     char other[4096];
@@ -449,8 +470,7 @@ void write_weights(const char *path, const Run *run, const Progress *progress)
     long end = ftell(f);
     for (int i = 0; i < model.n_tensors; i++)
         if (is_kept(&model.tensor[i]))
-            fwrite(run->tensors + model.tensor[i].offset, sizeof(real),
-                   (size_t)model.tensor[i].elements, f);
+            put_tensor(f, run, &model.tensor[i]);
     for (int i = 0; i < 8 && end > 0; i++)
         length[i] = (unsigned char)((uint64_t)(end - 8) >> 8 * i);
     bool fine = end > 0 && fseek(f, 0, SEEK_SET) == 0 && fwrite(length, 1, 8, f) == 8;

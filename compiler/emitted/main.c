@@ -1,10 +1,11 @@
 /* main.c - runs the programs of plan.c: evaluation on a text, and training where there is a
  * program for it.
  *
- *     ./model eval  TEXT... [--weights FILE] [--batches N] [--threads N]
- *     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE] [--threads N]
+ *     ./model eval  TEXT... [--weights FILE] [--batches N]
+ *     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE]
  *
- * In:  texts as the model's data says (bytes, characters or token ids), weights.
+ * In:  texts as the model's data says (bytes, characters or token ids), weights; on a CPU also
+ *      `--threads N`.
  * Out: losses on stdout; with --out the weights and the optimizer's state.
  */
 #include "files.h"
@@ -79,7 +80,7 @@ static integer *input(Run *run, const char *name)
 {
     for (int i = 0; i < model.n_tensors; i++)
         if (model.tensor[i].kind == INPUT && !strcmp(model.tensor[i].name, name))
-            return (integer *)(run->tensors + model.tensor[i].offset);
+            return (integer *)(run->inputs + model.tensor[i].offset);
     return NULL;
 }
 
@@ -104,6 +105,14 @@ static void feed(Run *run, const Split *s, Window w, int64_t row, bool labelled)
     }
 }
 
+/* A run of the program on what was fed. */
+static void run_program(Run *run, const Program *program, double *out)
+{
+    device_put(run, run->tensors, run->inputs, model.input_bytes);
+    program->run(run);
+    program->results(run, out);
+}
+
 /* ---- evaluation ---- */
 
 /* Results of the eval program, averaged over windows; how many. */
@@ -121,8 +130,7 @@ static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *mean)
             int64_t i = row < rows ? first + row : 0;
             feed(run, s, order_fixed(s->range, s->n, model.context, i, of), row, row < rows);
         }
-        model.eval->run(run);
-        model.eval->results(run, out);
+        run_program(run, model.eval, out);
         for (int i = 0; i < model.eval->n_results; i++)
             mean[i] += (double)rows * out[i] / (double)of;
     }
@@ -184,16 +192,14 @@ static void one_step(Run *run, const Split *s, Progress *p)
                  row, true);
         }
         run->step = p->step * parts + k;
-        program->run(run);
-        program->results(run, out);
+        run_program(run, program, out);
         loss += result("loss", program, out) / (double)parts;
     }
     if (!isfinite(loss))
         stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1,
              loss);
     run->step = p->step;
-    model.update->run(run);
-    model.update->results(run, out);
+    run_program(run, model.update, out);
     p->grad_norm = result("grad_norm", model.update, out);
     if (!isfinite(p->grad_norm))
         stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed",
@@ -248,10 +254,11 @@ static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
 
 static _Noreturn void usage(void)
 {
-    fprintf(
-        stderr,
-        "use: ./model eval  TEXT... [--weights FILE] [--batches N] [--threads N]\n"
-        "     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE] [--threads N]\n");
+    const char *threads = device_has_threads ? " [--threads N]" : "";
+    fprintf(stderr,
+            "use: ./model eval  TEXT... [--weights FILE] [--batches N]%s\n"
+            "     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE]%s\n",
+            threads, threads);
     exit(2);
 }
 
@@ -281,7 +288,7 @@ static Options read_options(int argc, char **argv)
             usage();
         if (!strcmp(argv[i], "--weights"))
             o.weights = value;
-        else if (!strcmp(argv[i], "--threads"))
+        else if (!strcmp(argv[i], "--threads") && device_has_threads)
             o.threads = count_from(value);
         else if (!strcmp(argv[i], "--batches") && !o.train)
             o.batches = count_from(value);
@@ -306,26 +313,19 @@ int main(int argc, char **argv)
     Text *text = room((uint64_t)o.n_paths * sizeof *text);
     for (int i = 0; i < o.n_paths; i++)
         text[i] = read_text(o.path[i]);
-    Run run = {.tensors = room(model.tensor_bytes), .arena = room(model.arena_bytes)};
-    int threads = threads_available();
-    if (o.threads)
-        threads = o.threads < 1024 ? (int)o.threads : 1024;
-    run.pool = pool_open(threads);
-    if (!run.pool)
-        stop("no memory for threads");
+    Run run = {0};
     Progress progress;
+    device_open(&run, o.threads);
     read_weights(o.weights, &run, &progress, o.train);
     if (o.train)
         run_train(&run, &o, text, &progress);
     else
         run_eval(&run, &o, text, &progress);
-    pool_close(run.pool);
+    device_close(&run);
     for (int i = 0; i < o.n_paths; i++)
         free(text[i].id);
     free(text);
     free(o.path);
-    free(run.tensors);
-    free(run.arena);
     if (fflush(stdout) != 0 || ferror(stdout))
         stop("the results could not be written");
     return 0;

@@ -100,7 +100,7 @@ if command -v clang > /dev/null; then
 fi
 
 # strict C17 for what is not a kernel; addresses and sizes are watched over
-for file in main compute files order threads plan; do
+for file in main common compute files order threads plan; do
     expect 0 $cc -std=c17 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only moe.c/$file.c
 done
 if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -o watched - 2> err; then
@@ -141,9 +141,9 @@ has err 'without training'
 # what it refuses
 expect 2 "$VWN" emit c nano/model.vwn
 has err 'needs `-o DIR`'
-expect 2 "$VWN" emit cuda nano/model.vwn -o cuda
-has err 'writes c, not `cuda`'
-[ ! -e cuda ] || fail "a folder for nothing"
+expect 2 "$VWN" emit fortran nano/model.vwn -o fortran
+has err 'writes c or cuda, not `fortran`'
+[ ! -e fortran ] || fail "a folder for nothing"
 expect 2 "$VWN" emit c nano/model.vwn -o wide
 has err 'has not written'
 has err '--force'

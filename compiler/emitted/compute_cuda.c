@@ -1,0 +1,153 @@
+/* compute_cuda.c - see compute.h and blocks.h: a GPU, its memory, kernels, products of matrices.
+ *
+ * Kernels and products follow each other in one stream; copies wait for what stands before them.
+ * Products are those of cuBLAS, in float32 unless their operands are bf16.
+ */
+#include "blocks.h"
+#include "compute.h"
+
+#include <cublas_v2.h>
+#include <cuda_runtime_api.h>
+#include <stdlib.h>
+
+struct Device {
+    cublasHandle_t blas;
+};
+const bool device_has_threads = false;
+
+static void must(cudaError_t error, const char *what)
+{
+    if (error != cudaSuccess)
+        stop("%s: %s", what, cudaGetErrorString(error));
+}
+
+static void must_multiply(cublasStatus_t status, const char *what)
+{
+    if (status != CUBLAS_STATUS_SUCCESS)
+        stop("%s: cuBLAS answers with status %d", what, (int)status);
+}
+
+/* ---- the device and its memory ---- */
+
+static char *device_room(uint64_t bytes)
+{
+    void *memory;
+    cudaError_t error = cudaMalloc(&memory, (size_t)bytes + 64);
+    if (error != cudaSuccess)
+        stop("%.1f MiB of the GPU's memory: %s", (double)bytes / 1048576,
+             cudaGetErrorString(error));
+    must(cudaMemset(memory, 0, (size_t)bytes + 64), "zeroing memory");
+    return memory;
+}
+
+void device_open(Run *run, int64_t threads)
+{
+    int devices = 0, major = 0;
+    (void)threads;
+    cudaError_t error = cudaGetDeviceCount(&devices);
+    if (error != cudaSuccess || devices < 1)
+        stop("no GPU can be used: %s",
+             error == cudaSuccess ? "there is none" : cudaGetErrorString(error));
+    must(cudaSetDevice(0), "opening the GPU");
+    must(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0), "the GPU");
+    if (major < 8)
+        stop("the GPU is of compute capability %d; the kernels need 8.0 or more", major);
+    run->device = room(sizeof *run->device);
+    must_multiply(cublasCreate(&run->device->blas), "opening cuBLAS");
+    run->inputs = room(model.input_bytes);
+    run->tensors = device_room(model.tensor_bytes);
+    run->arena = device_room(model.arena_bytes);
+}
+
+void device_close(Run *run)
+{
+    must_multiply(cublasDestroy(run->device->blas), "closing cuBLAS");
+    must(cudaFree(run->arena), "freeing memory");
+    must(cudaFree(run->tensors), "freeing memory");
+    free(run->inputs);
+    free(run->device);
+}
+
+void device_put(Run *run, void *to, const void *from, uint64_t bytes)
+{
+    (void)run;
+    if (bytes)
+        must(cudaMemcpy(to, from, (size_t)bytes, cudaMemcpyHostToDevice), "copying to the GPU");
+}
+
+void device_get(const Run *run, void *to, const void *from, uint64_t bytes)
+{
+    (void)run;
+    if (bytes)
+        must(cudaMemcpy(to, from, (size_t)bytes, cudaMemcpyDeviceToHost),
+             "copying from the GPU");
+}
+
+/* ---- kernels ---- */
+
+enum {
+    MOST_ARGUMENTS = 4096,
+    SHARED_UNASKED = 48 * 1024 /* more dynamic shared memory is asked for first */
+};
+
+void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, void *const *p,
+            const int64_t *n, const double *s)
+{
+    const Kernel *k = &kernel[which];
+    void *argument[MOST_ARGUMENTS];
+    int count = 0;
+    (void)run;
+    if (rows <= 0)
+        return;
+    if (k->buffers + k->integers + k->numbers + 1 > MOST_ARGUMENTS)
+        stop("%s: too many arguments", k->name);
+    for (int i = 0; i < k->buffers; i++) /* the driver reads what they point to */
+        argument[count++] = (void *)(uintptr_t)&p[i];
+    for (int i = 0; i < k->integers; i++)
+        argument[count++] = (void *)(uintptr_t)&n[i];
+    for (int i = 0; i < k->numbers; i++)
+        argument[count++] = (void *)(uintptr_t)&s[i];
+    argument[count] = &rows;
+    if (shared > SHARED_UNASKED)
+        must(cudaFuncSetAttribute(k->code, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  (int)shared),
+             k->name);
+    struct dim3 grid = {blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX, 1, 1};
+    struct dim3 block = {k->threads, 1, 1};
+    must(cudaLaunchKernel(k->code, grid, block, argument, (size_t)shared, NULL), k->name);
+}
+
+/* ---- products ---- */
+
+static void empty_sums(const Product *how, real *c)
+{
+    for (int64_t i = 0; i < how->batch; i++)
+        must(cudaMemset2D(c + i * how->step_c, (size_t)how->ldc * sizeof *c, 0,
+                          (size_t)how->n * sizeof *c, (size_t)how->m),
+             "zeroing a product");
+}
+
+/* cuBLAS counts by columns: what it takes for the transpose of C is B times A, transposed. */
+void product(Run *run, const Product *how, const void *a, const void *b, void *c)
+{
+    const float one = 1, beta = how->accumulate ? 1 : 0;
+    const cudaDataType type = how->bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
+        return;
+    if (how->k <= 0) {
+        if (!how->accumulate)
+            empty_sums(how, c);
+        return;
+    }
+    if (((how->m | how->n | how->k | how->lda | how->ldb | how->ldc | how->batch) >> 31) != 0)
+        stop("a product of %lld x %lld x %lld is too large for cuBLAS", (long long)how->m,
+             (long long)how->n, (long long)how->k);
+    must_multiply(
+        cublasGemmStridedBatchedEx(
+            run->device->blas, how->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
+            how->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)how->n, (int)how->m, (int)how->k,
+            &one, b, type, (int)how->ldb, how->step_b, a, type, (int)how->lda, how->step_a,
+            &beta, c, CUDA_R_32F, (int)how->ldc, how->step_c, (int)how->batch,
+            CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "a product of matrices");
+}
