@@ -41,8 +41,11 @@ typedef enum Stage {
     STAGE_CUDA,
     STAGE_PLAN
 } Stage;
-/* `program` is train, update, eval or predict; NULL: train if the file trains, else predict. */
+/* `program` is train, accumulate (train, adding to gradients), update, eval or predict; NULL: train if
+ * the file trains, else predict. */
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
+/* The plan of a program whose kernels are a device's, in the scratch arena. */
+struct Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T);
 /* Stages KERNEL and C of kernels that were read. */

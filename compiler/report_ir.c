@@ -108,10 +108,22 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
     if (strcmp(program, "train") == 0)
         return differentiate ? step_gradient(m, u->train, true, arena)
                              : step_forward(m, u->train, arena);
+    if (strcmp(program, "accumulate") == 0)
+        return differentiate ? step_gradient(m, u->train, false, arena)
+                             : step_forward(m, u->train, arena);
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
-    ctx_raise(u->ctx, ST_USAGE, "there is no program `%s`: train, update, eval, predict",
-              program);
+    ctx_raise(u->ctx, ST_USAGE,
+              "there is no program `%s`: train, accumulate, update, eval, predict", program);
+}
+
+static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)
+{
+    const Train *t = unit->train;
+    bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
+    return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs : t ? t->micro_seqs : 1,
+                         .T = t ? t->context : report_model(unit)->context,
+                         .bf16 = t && t->compute == COMPUTE_BF16 && !predicts};
 }
 
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs)
@@ -120,14 +132,19 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_
         ast_dump(out, unit->ast, false);
         return;
     }
-    const Model *m = report_model(unit);
     const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
-    int64_t B = batch_seqs > 0 ? batch_seqs : unit->train ? unit->train->micro_seqs : 1;
-    int64_t T = unit->train ? unit->train->context : m->context;
-    bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
-    bool bf16 = unit->train && unit->train->compute == COMPUTE_BF16 && !predicts;
-    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL, .bf16 = bf16};
+    PlanOptions how = plan_options(unit, program, batch_seqs);
+    how.programs = stage == STAGE_KERNEL;
     graph_stage(out, unit->ctx, g, stage, &how);
+}
+
+Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs)
+{
+    Arena *arena = unit->ctx->scratch;
+    const Graph *g = program_graph(unit, program, true);
+    PlanOptions how = plan_options(unit, program, batch_seqs);
+    how.cuda = true;
+    return plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
 }
 
 /* The gradients that a graph declares and neither stores nor reads: those that are wanted. */

@@ -657,6 +657,14 @@ static Status emit_body(void *user)
     return emit_unit(c->context, c->unit->unit, c->how, c->out);
 }
 
+static Status cubins_body(void *user)
+{
+    RunCall *c = user;
+    if (!c->unit->unit)
+        return ST_INPUT;
+    return cubins_unit(c->context, c->unit->unit, c->how, c->out);
+}
+
 static Status bench_body(void *user)
 {
     RunCall *c = user;
@@ -688,6 +696,16 @@ vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_write
 {
     RunCall c = {.context = unit->context, .unit = unit, .how = how, .out = out};
     return run(unit->context, emit_body, &c);
+}
+
+vwn_status vwn_cubins(vwn_unit *unit, const vwn_cubin_options *how, const vwn_writer *out)
+{
+    vwn_cubin_options plain = {0};
+    RunCall c = {.context = unit->context,
+                 .unit = unit,
+                 .how = how ? how : &plain,
+                 .out = out};
+    return run(unit->context, cubins_body, &c);
 }
 
 vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out)

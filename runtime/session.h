@@ -117,11 +117,13 @@ uint64_t session_memory_most(const Model *m, const Train *t); /* bytes, far abov
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
                           const MemoryAsk *ask); /* NULL: the need alone */
 
-/* ---- the work behind vwn_train, vwn_emit, vwn_eval, vwn_bench, vwn_sample; they raise ---- */
+/* ---- the work behind vwn_train, vwn_emit, vwn_cubins, vwn_eval, ...; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks);
 Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
                  const vwn_writer *out);
+Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,
+                   const vwn_writer *out);
 Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_writer *out,
                    const Hooks *hooks);
 Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,

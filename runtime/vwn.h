@@ -143,6 +143,21 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
  * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
 
+/* ---- kernels as machine code of GPUs ---- */
+typedef struct vwn_cubin_options {
+    const char *arch;    /* "sm_90a"; NULL = that of the first GPU here, else sm_80 */
+    const char *program; /* "train", ...; NULL = all that a run needs, or predict without `train` */
+    int64_t batch_seqs;  /* 0 = the file's micro batch */
+    bool json;           /* an object a line: v, event "cubin", arch, kernel, registers, frame, spilled,
+                            shared, threads, code (bytes), path */
+    void (*event)(void *user, const vwn_event *e); /* COMPILE, WARNING */
+    void *user;
+} vwn_cubin_options;
+/* Compiles the kernels with NVRTC, or finds them in the kernel cache, and says what they use: registers,
+ * stack and spills of a thread in bytes, shared memory of a block. Needs no GPU; VWN_ENVIRONMENT where
+ * the CUDA compiler is not there. */
+vwn_status vwn_cubins(vwn_unit *unit, const vwn_cubin_options *how, const vwn_writer *out);
+
 /* ---- measuring ---- */
 typedef struct vwn_bench_options {
     int64_t steps;        /* timed, after the first and two to warm up; 0 = 10 */
