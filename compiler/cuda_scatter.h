@@ -5,8 +5,8 @@
  * its rows. So every sum is added up by one thread in the order of the indices: deterministic,
  * the bits of the CPU's kernel, and without sorting or memory of its own.
  *
- * Arguments: dy (count, width), index (count), out (rows, width); count, width; rows. Indices
- * outside of the table are passed over.
+ * Arguments: dy (count, width), index (count), out (rows, width); count, width, rows; how many
+ * blocks there are. Indices outside of the table are passed over.
  */
 #ifndef VWN_CUDA_SCATTER_H
 #define VWN_CUDA_SCATTER_H
@@ -15,6 +15,7 @@
 
 enum { CUDA_SCATTER_THREADS = 128, CUDA_SCATTER_SHARED = 64 * 256 * 4 };
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width);
-const char *cuda_scatter(Arena *arena, size_t *length);
+/* bf16: what dy is; sums are float32. */
+const char *cuda_scatter(Arena *arena, bool bf16, size_t *length);
 
 #endif

@@ -6,6 +6,7 @@
  * text is compiled for a device and run by an emulator.
  */
 #include "emit.h"
+#include "cuda_attention.h"
 #include "prelude_cuda.h"
 #include "prelude_math.h"
 
@@ -78,6 +79,8 @@ const char *prelude_cuda(Arena *arena, size_t *length)
     emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
     emit_lines(&b, PRELUDE_CUDA_VECTORS, COUNT_OF(PRELUDE_CUDA_VECTORS));
     emit_lines(&b, PRELUDE_CUDA_THREADS, COUNT_OF(PRELUDE_CUDA_THREADS));
+    size_t tiles;
+    buf_puts(&b, cuda_attention_prelude(arena, &tiles));
     *length = b.n;
     return b.s;
 }

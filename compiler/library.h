@@ -43,6 +43,7 @@ enum {
     ATTENTION_SLICE = 64,
     ATTENTION_D = 4,  /* places in n[] of the sizes of a head: queries and keys, values */
     ATTENTION_DV = 5,
+    ATTENTION_STRIDE = 8, /* and of the nine strides of q, k and v */
     GRAD_OF_Q = 1, /* the last integer of LIB_SDPA_GRAD */
     GRAD_OF_K = 2,
 };

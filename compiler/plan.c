@@ -47,8 +47,7 @@ static const PlanSize *sizes(Build *b, const Printed *p)
     return size;
 }
 
-/* "layer[1].norm gpt.vwn:7:5" */
-static const char *comment(const Build *b, const Launch *x)
+const char *plan_comment(const Build *b, const Launch *x)
 {
     Buf text = buf_new(b->f->tmp);
     buf_puts(&text, x->name ? x->name : "");
@@ -65,7 +64,7 @@ static const char *comment(const Build *b, const Launch *x)
 
 static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x)
 {
-    KernelText program = {.kernel = (Kernel *)k, .about = above, .comment = comment(b, x)};
+    KernelText program = {.kernel = (Kernel *)k, .about = above, .comment = plan_comment(b, x)};
     Buf text = buf_new(b->arena);
     kernels_put(&text, &program);
     x->program = text.s;
@@ -78,7 +77,7 @@ static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x
 static const char *where(const Build *b, const Kernel *k, const Printed *p, const Launch *x)
 {
     Buf text = buf_new(b->arena);
-    buf_printf(&text, "/* %s\n", comment(b, x));
+    buf_printf(&text, "/* %s\n", plan_comment(b, x));
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
         buf_printf(&text, " *     p%zu ", i);

@@ -16,7 +16,8 @@
  * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
  * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
 /* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
- * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting. */
+ * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
+ * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
 typedef struct PlanShared {
     uint32_t n;     /* which of n[] */
     uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
@@ -26,6 +27,7 @@ typedef struct PlanGrid {
     uint32_t shared;         /* bytes of dynamic shared memory whatever the sizes */
     uint32_t n_term;         /* and more for each of these */
     const PlanShared *term;
+    bool whole;
 } PlanGrid;
 
 /* What a text takes for granted about a size. */
@@ -45,6 +47,7 @@ typedef struct PlanKernel {
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
     const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
+    const char *library;     /* and its name in the library; NULL: derived from the graph */
     const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
 

@@ -53,8 +53,20 @@ void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar);
 void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
+int64_t plan_extent(const Build *b, Val v, int axis);
+void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o); /* argument i, as it lies */
+uint32_t plan_aux_buffer(Build *b, Val v, int64_t which, int64_t elements);
+void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad);
 /* shift: bytes into `from` */
 void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements,
                DType dtype, Val of);
+
+/* ---- plan_device.c: those of a device ---- */
+const char *plan_comment(const Build *b, const Launch *x); /* "layer[1].norm gpt.vwn:7:5" */
+void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,
+                        size_t length, const PlanGrid *grid, size_t n_scalar);
+void plan_device_sdpa(Build *b, Val v);
+void plan_device_sdpa_grad(Build *b, Val v);
+void plan_device_scatter(Build *b, Val v);
 
 #endif

@@ -3,6 +3,7 @@
  * In:  a node of the library's.     Out: its launch.
  * The one idea: operands are taken as they lie; fuse.c has seen to it that they can be.
  */
+#include "library_cuda.h"
 #include "op.h"
 #include "plan_build.h"
 
@@ -65,6 +66,14 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
 {
     size_t length;
     ArenaMark mark = arena_mark(b->f->tmp);
+    if (b->cuda) {
+        PlanGrid grid;
+        bool bf16 = b->buffer.v[l->buffer[0]].bf16;
+        const char *text = library_cuda(b->f->tmp, which, a, bf16, &grid, &length);
+        plan_device_kernel(b, l, library_name(which), text, length, &grid, n_scalar);
+        arena_reset(b->f->tmp, mark);
+        return;
+    }
     const char *text = library_c(b->f->tmp, which, a, &length);
     Name name = emit_name(b->ctx, b->f->tmp, &text, &length);
     l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
@@ -87,7 +96,7 @@ static int64_t grain_for(int64_t work_per_row)
     return grain > 0 ? grain : 1;
 }
 
-static int64_t extent(const Build *b, Val v, int axis)
+int64_t plan_extent(const Build *b, Val v, int axis)
 {
     return dim_at(shape_of(b->g, v)->d[axis], b->B, b->T);
 }
@@ -99,7 +108,7 @@ static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
     if (fuse_empty(b->f, v)) {
         *o = (Operand){.base = v, .rank = shape_of(b->g, v)->rank};
         for (int i = 0; i < o->rank; i++)
-            o->extent[i] = extent(b, v, i);
+            o->extent[i] = plan_extent(b, v, i);
         return plan_scratch(b, (DType)node_at(b->g, v)->dtype, 0, node_at(b->g, v)->name);
     }
     if (!fuse_operand(b->f, v, o))
@@ -111,7 +120,7 @@ static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
     return at;
 }
 
-static void read_operand(Build *b, Launch *l, size_t i, Val v, Operand *o)
+void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o)
 {
     uint64_t shift;
     uint32_t buffer = operand(b, v, o, &shift);
@@ -128,8 +137,8 @@ static void launch_matmul(Build *b, Val v)
     Launch *l = plan_launch(b, LAUNCH_MATMUL, 3, v);
     Operand oa, ob;
     MatrixView x, y;
-    read_operand(b, l, 0, n->in[0], &oa);
-    read_operand(b, l, 1, n->in[1], &ob);
+    plan_read(b, l, 0, n->in[0], &oa);
+    plan_read(b, l, 1, n->in[1], &ob);
     plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
     if (!operand_matrix(&oa, shared && !ta, &x) || !operand_matrix(&ob, false, &y))
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
@@ -160,18 +169,18 @@ static void launch_expert(Build *b, Val v)
     Launch *l = plan_launch(b, LAUNCH_EXPERT, 4, v);
     Operand o;
     for (size_t i = 0; i < 3; i++)
-        read_operand(b, l, i, n->in[i], &o);
+        plan_read(b, l, i, n->in[i], &o);
     plan_argument(b, l, 3, plan_buffer(b, v), 0, true);
     PlanExpert *e = &l->expert;
     e->what = dw ? EXPERT_DW : EXPERT_Y;
     e->transpose_w = !dw && (n->a.i & 1);
     e->apart = b->rows_apart && !dw;
     e->x_per_pair = shape_of(b->g, x)->rank == ri + 1;
-    e->choices = extent(b, index, ri - 1);
+    e->choices = plan_extent(b, index, ri - 1);
     e->tokens = e->choices ? plan_elements(b, index) / e->choices : 0;
-    e->experts = extent(b, dw ? v : n->in[1], 0);
-    e->in = extent(b, x, shape_of(b->g, x)->rank - 1);
-    e->out = dw ? extent(b, v, 2) : extent(b, v, n->shape.rank - 1);
+    e->experts = plan_extent(b, dw ? v : n->in[1], 0);
+    e->in = plan_extent(b, x, shape_of(b->g, x)->rank - 1);
+    e->out = dw ? plan_extent(b, v, 2) : plan_extent(b, v, n->shape.rank - 1);
     l->rows = e->tokens;
     l->flops = 2.0 * (double)(e->tokens * e->choices) * (double)e->in * (double)e->out;
 }
@@ -183,14 +192,14 @@ static void launch_cumsum(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     Operand o;
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
-    read_operand(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 0, n->in[0], &o);
     plan_argument(b, l, 1, plan_buffer(b, v), 0, true);
-    int64_t count = extent(b, v, (int)n->a.i), inner = 1;
+    int64_t count = plan_extent(b, v, (int)n->a.i), inner = 1;
     for (int i = (int)n->a.i + 1; i < n->shape.rank; i++)
-        inner *= extent(b, v, i);
+        inner *= plan_extent(b, v, i);
     plan_ints(b, l, (int64_t[]){count, inner, n->a.j}, 3);
     plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
-    l->rows = plan_elements(b, v) / (count * inner);
+    l->rows = plan_elements(b, v) / (count * inner) * (b->cuda ? inner : 1);
     l->grain = grain_for(count * inner);
 }
 
@@ -199,9 +208,9 @@ static void launch_top_k(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     Operand o;
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
-    read_operand(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 0, n->in[0], &o);
     plan_argument(b, l, 1, plan_buffer(b, v), 0, true);
-    int64_t count = extent(b, n->in[0], n->shape.rank - 1);
+    int64_t count = plan_extent(b, n->in[0], n->shape.rank - 1);
     plan_ints(b, l, (int64_t[]){count, n->a.j}, 2);
     plan_library_kernel(b, l, LIB_TOP_K, NULL, 0);
     l->rows = plan_elements(b, v) / n->a.j;
@@ -213,10 +222,10 @@ static void launch_scatter_add(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     Operand o;
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
-    read_operand(b, l, 0, n->in[0], &o);
-    read_operand(b, l, 1, n->in[1], &o);
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
     plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
-    int64_t rows = extent(b, v, 0);
+    int64_t rows = plan_extent(b, v, 0);
     plan_ints(b, l, (int64_t[]){plan_elements(b, n->in[1]), plan_elements(b, v) / rows}, 2);
     plan_library_kernel(b, l, LIB_SCATTER_ADD, NULL, 0);
     l->rows = rows;
@@ -237,11 +246,11 @@ static void launch_put(Build *b, Val v)
         vwn_bug(b->ctx, "%%%u: a part of a table is written in place", (unsigned)v);
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 4, v);
     for (size_t i = 0; i < 3; i++)
-        read_operand(b, l, i, n->in[i + 1], &o);
+        plan_read(b, l, i, n->in[i + 1], &o);
     plan_argument(b, l, 3, out, 0, true);
-    int64_t rows = extent(b, v, 0) * extent(b, n->in[1], 1), words = n->dtype == DT_INT ? 2 : 1;
+    int64_t rows = plan_extent(b, v, 0) * plan_extent(b, n->in[1], 1), words = n->dtype == DT_INT ? 2 : 1;
     words *= plan_elements(b, n->in[1]) / rows;
-    plan_ints(b, l, (int64_t[]){extent(b, n->in[1], 1), extent(b, v, 1), words}, 3);
+    plan_ints(b, l, (int64_t[]){plan_extent(b, n->in[1], 1), plan_extent(b, v, 1), words}, 3);
     plan_library_kernel(b, l, LIB_PUT, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
@@ -252,16 +261,16 @@ static void launch_take(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     Operand o;
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
-    read_operand(b, l, 0, n->in[0], &o);
-    read_operand(b, l, 1, n->in[1], &o);
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
     plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
     bool integer = n->dtype == DT_INT;
-    int64_t rows = extent(b, v, 0) * extent(b, v, 1), whole = (int64_t)n->a.x;
+    int64_t rows = plan_extent(b, v, 0) * plan_extent(b, v, 1), whole = (int64_t)n->a.x;
     int64_t words = plan_elements(b, v) / rows * (integer ? 2 : 1);
     float real = (float)n->a.x;
     int32_t fill[2];
     memcpy(fill, integer ? (void *)&whole : (void *)&real, integer ? 8 : 4);
-    plan_ints(b, l, (int64_t[]){extent(b, v, 1), extent(b, n->in[0], 1), words, fill[0],
+    plan_ints(b, l, (int64_t[]){plan_extent(b, v, 1), plan_extent(b, n->in[0], 1), words, fill[0],
                                 integer ? fill[1] : 0, integer}, 6);
     plan_library_kernel(b, l, LIB_TAKE, NULL, 0);
     l->rows = rows;
@@ -311,19 +320,19 @@ static Val aux_of(const Build *b, Val v, int64_t which)
 }
 
 /* The memory of a further result, which nobody may want. */
-static uint32_t aux_buffer(Build *b, Val v, int64_t which, int64_t elements)
+uint32_t plan_aux_buffer(Build *b, Val v, int64_t which, int64_t elements)
 {
     Val u = aux_of(b, v, which);
     return u ? plan_buffer(b, u) : plan_scratch(b, DT_REAL, elements, node_at(b->g, v)->name);
 }
 
 /* grad: which gradients, GRAD_OF_*; 0 forward */
-static void attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad)
+void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad)
 {
     const Node *n = node_at(b->g, v);
     LaunchInt *x = NEW_ARRAY(b->arena, LaunchInt, 20);
-    int64_t value[17] = {extent(b, n->in[0], 1), extent(b, n->in[1], 1), extent(b, n->in[0], 2),
-                         extent(b, n->in[1], 2), extent(b, n->in[0], 3), extent(b, n->in[2], 3),
+    int64_t value[17] = {plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1), plan_extent(b, n->in[0], 2),
+                         plan_extent(b, n->in[1], 2), plan_extent(b, n->in[0], 3), plan_extent(b, n->in[2], 3),
                          n->a.i & 1, n->a.j};
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < 3; k++)
@@ -348,8 +357,8 @@ static int64_t blocks_of(int64_t n, int64_t size) { return (n + size - 1) / size
 
 static int64_t attention_rows(const Build *b, const Node *n, LibraryKernel which, int grad)
 {
-    int64_t B = extent(b, n->in[0], 0), T = extent(b, n->in[0], 1), S = extent(b, n->in[1], 1);
-    int64_t H = extent(b, n->in[0], 2), K = extent(b, n->in[1], 2);
+    int64_t B = plan_extent(b, n->in[0], 0), T = plan_extent(b, n->in[0], 1), S = plan_extent(b, n->in[1], 1);
+    int64_t H = plan_extent(b, n->in[0], 2), K = plan_extent(b, n->in[1], 2);
     switch (grad) {
     case GRAD_OF_Q: return B * H * blocks_of(T, ATTENTION_RANGE);
     case GRAD_OF_K: return B * K * blocks_of(S, ATTENTION_SLICE);
@@ -367,16 +376,16 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
     Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + (size_t)oldest, v);
     Operand o[7];
     for (size_t i = 0; i < n_in; i++)
-        read_operand(b, l, i, n->in[i], &o[i]);
+        plan_read(b, l, i, n->in[i], &o[i]);
     for (size_t i = 0; i < n_out; i++) {
         plan_argument(b, l, n_in + i, out[i], 0, true);
         if (i && out[i] == out[i - 1])
             l->bytes -= (double)b->buffer.v[out[i]].bytes;
     }
     if (oldest)
-        read_operand(b, l, n_in + n_out, n->in[n_in], &o[n_in]);
-    attention_args(b, l, v, o, grad);
-    int64_t d = extent(b, n->in[0], 3), dv = extent(b, n->in[2], 3);
+        plan_read(b, l, n_in + n_out, n->in[n_in], &o[n_in]);
+    plan_attention_args(b, l, v, o, grad);
+    int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
     AttentionClass a = {(d + 15) / 16 * 16, (dv + 15) / 16 * 16, n->a.y > 0, n->a.z > 0,
                         oldest};
     plan_library_kernel(b, l, which, &a, 3);
@@ -384,8 +393,8 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
     double products = (double)(d + dv); /* scores, and values or their gradient */
     products += grad & GRAD_OF_Q ? (double)d : 0;
     products += grad & GRAD_OF_K ? (double)(d + dv) : 0;
-    l->flops = 2.0 * (double)extent(b, n->in[0], 0) * (double)extent(b, n->in[0], 2) *
-               (double)extent(b, n->in[0], 1) * (double)extent(b, n->in[1], 1) * products;
+    l->flops = 2.0 * (double)plan_extent(b, n->in[0], 0) * (double)plan_extent(b, n->in[0], 2) *
+               (double)plan_extent(b, n->in[0], 1) * (double)plan_extent(b, n->in[1], 1) * products;
 }
 
 /* One kernel for all gradients needs the scores once; with few heads it would leave threads idle,
@@ -401,8 +410,8 @@ static void launch_sdpa_grad(Build *b, Val v)
         attention_launch(b, v, LIB_SDPA_GRAD, GRAD_OF_Q, (uint32_t[]){dq, dq, dq}, 3);
         return;
     }
-    uint32_t dk = aux_buffer(b, v, 0, plan_elements(b, n->in[1]));
-    uint32_t dv = aux_buffer(b, v, 1, plan_elements(b, n->in[2]));
+    uint32_t dk = plan_aux_buffer(b, v, 0, plan_elements(b, n->in[1]));
+    uint32_t dv = plan_aux_buffer(b, v, 1, plan_elements(b, n->in[2]));
     int all = GRAD_OF_Q | GRAD_OF_K;
     if (attention_rows(b, n, LIB_SDPA_GRAD, all) >= ROWS_ENOUGH) {
         attention_launch(b, v, LIB_SDPA_GRAD, all, (uint32_t[]){dq, dk, dv}, 3);
@@ -415,9 +424,13 @@ static void launch_sdpa_grad(Build *b, Val v)
 static void launch_sdpa(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    int64_t rows = extent(b, v, 0) * extent(b, v, 1) * extent(b, v, 2);
-    uint32_t out[2] = {plan_buffer(b, v), aux_buffer(b, v, 0, rows)};
+    int64_t rows = plan_extent(b, v, 0) * plan_extent(b, v, 1) * plan_extent(b, v, 2);
+    uint32_t out[2] = {plan_buffer(b, v), plan_aux_buffer(b, v, 0, rows)};
     bool at = n->n_in > 3 && !sdpa_has_oldest(b->g, n);
+    if (b->cuda && !at) {
+        plan_device_sdpa(b, v);
+        return;
+    }
     attention_launch(b, v, at ? LIB_SDPA_AT : LIB_SDPA, 0, out, 2);
 }
 
@@ -428,11 +441,15 @@ void plan_library(Build *b, Val v)
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: launch_expert(b, v); break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
-    case OP_SCATTER_ADD: launch_scatter_add(b, v); break;
+    case OP_SCATTER_ADD:
+        b->cuda ? plan_device_scatter(b, v) : launch_scatter_add(b, v);
+        break;
     case OP_PUT: launch_put(b, v); break;
     case OP_TAKE: launch_take(b, v); break;
     case OP_SDPA: launch_sdpa(b, v); break;
-    case OP_SDPA_GRAD: launch_sdpa_grad(b, v); break;
+    case OP_SDPA_GRAD:
+        b->cuda ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v);
+        break;
     case OP_CONST: launch_table(b, v); break;
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
     }

@@ -368,10 +368,8 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
 {
     Texts *t = NEW(ctx->program, Texts);
     EmuKernel *made = NEW_ARRAY(ctx->program, EmuKernel, KERNELS + FAULTS);
-    size_t length, more, n;
-    const char *common = prelude_cuda(ctx->program, &length);
-    const char *own = cuda_attention_prelude(ctx->program, &more);
-    const char *prelude = arena_printf(ctx->program, "%s%s", common, own);
+    size_t length, n;
+    const char *prelude = prelude_cuda(ctx->program, &length);
     for (size_t i = 0; i < KERNELS; i++) {
         CudaAttentionClass class = class_of(&cases[i / CUDA_SDPA_COUNT]);
         const char *text = cuda_attention(
@@ -382,7 +380,7 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
             add_text(ctx, t, KERNELS + k, bad, strlen(bad));
         }
     }
-    bool good = emu_compile(prelude, length + more, t->text, t->n, made, why);
+    bool good = emu_compile(prelude, length, t->text, t->n, made, why);
     for (size_t i = 0; i < KERNELS + FAULTS && good; i++)
         kernel[i] = made[t->at[i]];
     return good;

@@ -16,9 +16,8 @@ typedef struct EmuBackend {
 
 struct Module {
     const Plan *plan;
-    Plan host;          /* the same with the kernels that are the host's */
+    Plan host; /* the same without kernels: products by expert are the host's */
     Module *on_host;
-    uint32_t *number;   /* of a kernel in `host` */
     EmuKernel *kernel;
 };
 
@@ -68,38 +67,20 @@ static Status emu_copy(Backend *b, void *to, const void *from, uint64_t bytes)
 
 /* ---- kernels ---- */
 
-static void split_plan(Module *m, Arena *arena, const Plan *plan)
-{
-    PlanKernel *kernel = NEW_ARRAY(arena, PlanKernel, plan->n_kernel + 1);
-    m->plan = plan;
-    m->host = *plan;
-    m->host.kernel = kernel;
-    m->host.n_kernel = 0;
-    m->number = NEW_ARRAY(arena, uint32_t, plan->n_kernel + 1);
-    for (size_t i = 0; i < plan->n_kernel; i++)
-        if (!plan->kernel[i].grid.threads) {
-            m->number[i] = (uint32_t)m->host.n_kernel;
-            kernel[m->host.n_kernel++] = plan->kernel[i];
-        }
-}
-
 static bool compile(Module *m, Arena *arena, char why[512])
 {
     const Plan *p = m->plan;
     EmuText *text = NEW_ARRAY(arena, EmuText, p->n_kernel + 1);
-    EmuKernel *made = NEW_ARRAY(arena, EmuKernel, p->n_kernel + 1);
     m->kernel = NEW_ARRAY(arena, EmuKernel, p->n_kernel + 1);
-    size_t n = 0;
-    for (size_t i = 0; i < p->n_kernel; i++)
-        if (p->kernel[i].grid.threads)
-            text[n++] = (EmuText){p->kernel[i].name, p->kernel[i].text, p->kernel[i].length};
-    if (!emu_compile(p->device_prelude, p->device_prelude_length, text, n, made, why))
-        return false;
-    n = 0;
-    for (size_t i = 0; i < p->n_kernel; i++)
-        if (p->kernel[i].grid.threads)
-            m->kernel[i] = made[n++];
-    return true;
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        const PlanKernel *k = &p->kernel[i];
+        text[i] = (EmuText){k->name, k->text, k->length};
+        if (!k->grid.threads) {
+            snprintf(why, 512, "%s has no text for a device", k->name);
+            return false;
+        }
+    }
+    return emu_compile(p->device_prelude, p->device_prelude_length, text, p->n_kernel, m->kernel, why);
 }
 
 static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
@@ -107,7 +88,9 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     EmuBackend *e = emu_of(b);
     Arena *arena = b->ctx->program;
     Module *m = NEW(arena, Module);
-    split_plan(m, arena, plan);
+    m->plan = plan;
+    m->host = *plan;
+    m->host.n_kernel = 0;
     if (e->last_bytes == plan->arena_bytes) /* what no kernel has written is no number */
         memset(e->last, 0xff, e->last_bytes);
     Status status = e->cpu->ops->build(e->cpu, &m->host, &m->on_host, report);
@@ -129,9 +112,8 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
 {
     EmuBackend *e = emu_of(b);
     const PlanKernel *k = &m->plan->kernel[kernel];
-    if (!k->grid.threads)
-        return failed(b, e->cpu->ops->launch(e->cpu, m->on_host, m->number[kernel], p, n, s, rows, grain),
-                      e->cpu->why);
+    EmuOptions how = e->how;
+    (void)grain;
     void *argument[ARGUMENTS_MAX];
     size_t count = 0;
     if (k->n_buffer + k->n_int + k->n_scalar + 1 > ARGUMENTS_MAX)
@@ -146,7 +128,9 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
     if (rows == 0)
         return ST_OK;
     uint32_t blocks = (uint32_t)((rows + k->grid.units - 1) / k->grid.units);
-    const char *trouble = emu_launch(&m->kernel[kernel], argument, &e->how, blocks, k->grid.threads,
+    if (k->grid.whole)
+        how.blocks_max = 0;
+    const char *trouble = emu_launch(&m->kernel[kernel], argument, &how, blocks, k->grid.threads,
                                      plan_shared_bytes(&k->grid, n));
     if (!trouble)
         return ST_OK;

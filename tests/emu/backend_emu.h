@@ -1,8 +1,8 @@
-/* backend_emu.h - a backend whose device is emulated: kernels over rows run as CUDA text (cuemu.h).
+/* backend_emu.h - a backend whose device is emulated: kernels run as CUDA text (cuemu.h).
  *
  * In:  plans made with PlanOptions.cuda.     Out: numbers, or what a kernel does wrong, in `why`.
- * The one idea: what a device's library would do (products, attention, by index) is left to the CPU's
- * backend, so that a whole training step runs through the text of the kernels.
+ * The one idea: large matrix products, which a device leaves to its library, are left to the CPU's; all
+ * else of a training step runs through the text of the kernels.
  */
 #ifndef VWN_BACKEND_EMU_H
 #define VWN_BACKEND_EMU_H

@@ -28,7 +28,7 @@ static Status open_emu(Ctx *ctx, int run, Backend **b, char why[512])
  * 36 and 520 are read four numbers at once, 18 two, 37 one. */
 static Case cases[] = {
     {{"gpt", {NULL}}, {.B = 1, .T = 1}},
-    {{"gpt, 520 wide", {"D=520", "sub=ffn(hidden = 33, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 3}},
+    {{"gpt, 520 wide", {"D=520", "parts=4", "sub=ffn(hidden = 33, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 3}},
     {{"layer norm, gelu", {"D=36", "norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 37, activation = gelu, bias = true)", NULL}}, {.B = 1, .T = 37}},
     {{"hyper 4 dynamic", {"D=36", "conn=hyper(n = 4, dynamic = true)", NULL}}, {.B = 1, .T = 13}},
     {{"frac 4", {"D=36", "conn=frac(m = 4, dynamic = true)", NULL}}, {.B = 1, .T = 5}},

@@ -37,10 +37,11 @@ static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int6
     }
     for (int run = 0; run < 2; run++) {
         memset(out, 0xff, (size_t)(n + 1) * 4);
-        void *p[] = {dy, index, out},
-             *arguments[] = {&p[0], &p[1], &p[2], &count, &width, &rows};
+        int64_t blocks = cuda_scatter_blocks(rows, width);
+        void *p[] = {dy, index, out};
+        void *arguments[] = {&p[0], &p[1], &p[2], &count, &width, &rows, &blocks};
         const char *wrong = emu_launch(kernel, arguments, &(EmuOptions){.descending = run == 1},
-                                       (uint32_t)cuda_scatter_blocks(rows, width),
+                                       (uint32_t)blocks,
                                        CUDA_SCATTER_THREADS, CUDA_SCATTER_SHARED);
         right &= !wrong && memcmp(out, want, (size_t)n * 4) == 0 && out[n] != out[n];
     }
@@ -67,7 +68,7 @@ int main(void)
     const char *prelude = prelude_cuda(ctx->program, &length);
     EmuText text[2];
     EmuKernel kernel[2];
-    text[0].text = cuda_scatter(ctx->program, &more);
+    text[0].text = cuda_scatter(ctx->program, false, &more);
     text[0].length = more;
     const char *at = strstr(text[0].text, barrier);
     text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,

@@ -123,7 +123,7 @@ static void compile_rows(Ctx *ctx, void *arg)
         CudaText *text = NEW_ARRAY(ctx->program, CudaText, p->n_kernel + 1);
         size_t n = 0;
         for (size_t i = 0; i < p->n_kernel; i++)
-            if (p->kernel[i].grid.threads)
+            if (p->kernel[i].grid.threads && !p->kernel[i].library)
                 text[n++] =
                     (CudaText){p->kernel[i].name, p->kernel[i].text, p->kernel[i].length, ""};
         CHECK(r->h, n > 0);
@@ -167,9 +167,7 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, L
     static const char *const names[] = {"attention", "attention_q", "attention_kv"};
     enum { TEXTS = sizeof classes / sizeof classes[0] * CUDA_SDPA_COUNT };
     size_t length;
-    const char *common = prelude_cuda(ctx->program, &length);
-    const char *own = cuda_attention_prelude(ctx->program, &length);
-    const char *prelude = arena_printf(ctx->program, "%s%s", common, own);
+    const char *prelude = prelude_cuda(ctx->program, &length);
     for (int a = 0; a < ARCH_COUNT; a++) {
         CudaText text[TEXTS];
         size_t count = 0, which[TEXTS];
@@ -210,7 +208,7 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Lim
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text = {.place = ""};
-    text.text = cuda_scatter(ctx->program, &text.length);
+    text.text = cuda_scatter(ctx->program, false, &text.length);
     text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
     for (int a = 0; a < ARCH_COUNT; a++) {
         Use use = {0};

@@ -1,0 +1,183 @@
+/* plan_device.c - launches of a device that are not printed from expressions.
+ *
+ * In:  a node of the library's, or a launch with its arguments.     Out: kernels with CUDA text.
+ * The one idea: a device's kernel takes the arguments of the CPU's, each by itself; where one
+ * launch of the CPU is several of a device, these are ordinary launches with scratch between.
+ */
+#include "cuda_attention.h"
+#include "cuda_scatter.h"
+#include "library_cuda.h"
+#include "op.h"
+#include "plan_build.h"
+
+/* What it was first printed for: where that stands, what its buffers are. */
+static const char *where(const Build *b, const Launch *l)
+{
+    Buf text = buf_new(b->arena);
+    buf_printf(&text, "/* %s\n", plan_comment(b, l));
+    for (uint32_t i = 0; i < l->n_buffer; i++) {
+        const PlanBuffer *x = &b->buffer.v[l->buffer[i]];
+        buf_printf(&text, " *     p%u ", (unsigned)i);
+        if (x->shape)
+            shape_print(&text, x->shape);
+        buf_printf(&text, " %s\n", x->name ? x->name : "");
+    }
+    buf_puts(&text, " */\n");
+    return text.s;
+}
+
+void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,
+                        size_t length, const PlanGrid *grid, size_t n_scalar)
+{
+    Name name = emit_name(b->ctx, b->f->tmp, &text, &length);
+    l->kernel = plan_kernel(b, name, text, length, l->n_buffer, l->n_int, n_scalar);
+    l->n_scalar = (uint32_t)n_scalar;
+    PlanKernel *k = &b->kernel.v[l->kernel];
+    if (!k->where) {
+        k->grid = *grid;
+        k->library = library;
+        k->where = where(b, l);
+    }
+}
+
+/* ---- attention ---- */
+
+typedef struct Attention {
+    Build *b;
+    Val of;
+    bool oldest, bf16;
+    int64_t B, T, S, H, K;
+    CudaAttentionClass class;
+} Attention;
+
+static Attention attention_of(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Attention a = {b, v, sdpa_has_oldest(b->g, n), false, plan_extent(b, n->in[0], 0),
+                   plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1),
+                   plan_extent(b, n->in[0], 2), plan_extent(b, n->in[1], 2), {0}};
+    int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
+    if (d > CUDA_HEAD_MOST || dv > CUDA_HEAD_MOST)
+        ctx_raise(b->ctx, ST_ENVIRONMENT,
+                  "attention of %s has heads of %lld numbers; a CUDA kernel has room for %d",
+                  n->name ? n->name : "", (long long)(d > dv ? d : dv), CUDA_HEAD_MOST);
+    a.class = (CudaAttentionClass){.d = (int)(d + 15) / 16 * 16, .dv = (int)(dv + 15) / 16 * 16,
+                                   .capped = n->a.y > 0, .dropped = n->a.z > 0,
+                                   .oldest = a.oldest};
+    return a;
+}
+
+/* The widest access that sizes, strides and places of q, k and v allow. */
+static int width_of(const Attention *a, const Launch *l, const Operand o[3], bool bf16)
+{
+    const Node *n = node_at(a->b->g, a->of);
+    int64_t size[14] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
+    for (int i = 0; i < 3; i++) {
+        size[2 + i] = (int64_t)l->shift[i] / (bf16 ? 2 : 4);
+        for (int k = 0; k < 3; k++)
+            size[5 + 3 * i + k] = o[i].stride[k];
+    }
+    int width = cuda_attention_width(bf16, size, COUNT_OF(size));
+    if (!width)
+        ctx_raise(a->b->ctx, ST_ENVIRONMENT,
+                  "attention of %s has heads of an odd number of bf16; a CUDA kernel takes pairs",
+                  n->name ? n->name : "");
+    return width;
+}
+
+static const PlanSize *attention_sizes(Build *b, const CudaAttentionClass *c, uint32_t n)
+{
+    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        size[i].multiple = i >= ATTENTION_D && i <= ATTENTION_DV ? c->width
+                           : i >= ATTENTION_STRIDE && i < ATTENTION_STRIDE + 9 ? c->width
+                                                                               : 1;
+    size[ATTENTION_D].most = c->d;
+    size[ATTENTION_DV].most = c->dv;
+    return size;
+}
+
+/* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
+static void attention_launch(Attention *a, CudaAttentionKernel which, const Val *in, size_t n_in,
+                             uint32_t mean, const uint32_t *out, size_t n_out)
+{
+    static const char *const names[] = {"sdpa", "sdpa_grad_q", "sdpa_grad_k"};
+    Build *b = a->b;
+    const Node *n = node_at(b->g, a->of);
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + a->oldest, a->of);
+    Operand o[7];
+    for (size_t i = 0; i < n_in; i++)
+        if (in[i])
+            plan_read(b, l, i, in[i], &o[i]);
+        else
+            plan_argument(b, l, i, mean, 0, false);
+    for (size_t i = 0; i < n_out; i++)
+        plan_argument(b, l, n_in + i, out[i], 0, true);
+    if (a->oldest)
+        plan_read(b, l, n_in + n_out, n->in[n->n_in - 1], &o[6]);
+    plan_attention_args(b, l, a->of, o, 0);
+    a->class.bf16 = b->buffer.v[l->buffer[0]].bf16;
+    a->class.width = width_of(a, l, o, a->class.bf16);
+    CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
+    PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
+                     .whole = true};
+    size_t length;
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = cuda_attention(b->f->tmp, which, &a->class, &length);
+    plan_device_kernel(b, l, names[which], text, length, &grid, 3);
+    arena_reset(b->f->tmp, mark);
+    PlanKernel *k = &b->kernel.v[l->kernel];
+    if (!k->size)
+        k->size = attention_sizes(b, &a->class, l->n_int);
+    bool of_k = which == CUDA_SDPA_GRAD_K;
+    l->rows = cuda_attention_blocks(&how, a->B, of_k ? a->S : a->T, of_k ? a->K : a->H);
+    int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
+    double products = (double)(d + dv + (which == CUDA_SDPA ? 0 : of_k ? d + dv : d));
+    l->flops = 2.0 * (double)(a->B * a->H) * (double)(a->T * a->S) * products;
+}
+
+void plan_device_sdpa(Build *b, Val v)
+{
+    Attention a = attention_of(b, v);
+    uint32_t out[2] = {plan_buffer(b, v), plan_aux_buffer(b, v, 0, a.B * a.T * a.H)};
+    attention_launch(&a, CUDA_SDPA, node_at(b->g, v)->in, 3, 0, out, 2);
+}
+
+/* The sums of dout out are one launch's result and the other's operand. */
+void plan_device_sdpa_grad(Build *b, Val v)
+{
+    Attention a = attention_of(b, v);
+    const Node *n = node_at(b->g, v);
+    uint32_t mean = plan_scratch(b, DT_REAL, a.B * a.T * a.H, n->name);
+    attention_launch(&a, CUDA_SDPA_GRAD_Q, n->in, 6, 0, (uint32_t[]){plan_buffer(b, v), mean}, 2);
+    if (fuse_empty(b->f, n->in[1]))
+        return;
+    uint32_t out[2] = {plan_aux_buffer(b, v, 0, plan_elements(b, n->in[1])),
+                       plan_aux_buffer(b, v, 1, plan_elements(b, n->in[2]))};
+    Val in[6];
+    memcpy(in, n->in, sizeof in);
+    in[3] = 0; /* the sums instead of the result */
+    attention_launch(&a, CUDA_SDPA_GRAD_K, in, 6, mean, out, 2);
+}
+
+/* ---- by index ---- */
+
+void plan_device_scatter(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
+    int64_t rows = plan_extent(b, v, 0), width = plan_elements(b, v) / rows;
+    plan_ints(b, l, (int64_t[]){plan_elements(b, n->in[1]), width, rows}, 3);
+    PlanGrid grid = {.threads = CUDA_SCATTER_THREADS, .units = 1, .shared = CUDA_SCATTER_SHARED,
+                     .whole = true};
+    size_t length;
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = cuda_scatter(b->f->tmp, b->buffer.v[l->buffer[0]].bf16, &length);
+    plan_device_kernel(b, l, library_name(LIB_SCATTER_ADD), text, length, &grid, 0);
+    arena_reset(b->f->tmp, mark);
+    l->rows = cuda_scatter_blocks(rows, width);
+}
