@@ -58,6 +58,9 @@ typedef struct ExportTarget {
     void (*check)(const Export *x, const Plan *plan);
 } ExportTarget;
 extern const ExportTarget export_cpu, export_gpu;
+/* The kernels behind a prelude and a table of them behind the kernels: what a kernels.cu is below
+ * its first comment. */
+void export_cuda_kernels(Buf *b, const char *prelude, size_t length, const ExportKernels *k);
 const ExportTarget *export_target(const Export *x);
 
 /* ---- text that is safe where it stands ---- */

@@ -44,7 +44,7 @@ static void check_plan(const Export *x, const Plan *plan)
 /* ---- kernels.cu ---- */
 
 /* The programs' preludes begin alike. */
-static void put_prelude(Buf *b, const Export *x)
+static const Plan *prelude_of(const Export *x)
 {
     const Plan *most = x->program[0].plan;
     for (size_t i = 1; i < x->n_programs; i++)
@@ -55,20 +55,12 @@ static void put_prelude(Buf *b, const Export *x)
         if (memcmp(p->device_prelude, most->device_prelude, p->device_prelude_length) != 0)
             vwn_bug(x->ctx, "export: two programs have different preludes");
     }
-    buf_put(b, most->device_prelude, most->device_prelude_length);
+    return most;
 }
 
-static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
+void export_cuda_kernels(Buf *b, const char *prelude, size_t length, const ExportKernels *k)
 {
-    buf_printf(b,
-               "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
-               " *\n"
-               " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
-               " * Out: these rows computed, by any number of blocks. A kernel's name is a hash of\n"
-               " * its text. Kernels need no header; the table behind them is what launches "
-               "read. */\n\n",
-               k->n, x->how->unit->model->name);
-    put_prelude(b, x);
+    buf_put(b, prelude, length);
     for (size_t i = 0; i < k->n; i++) {
         buf_printf(b, "\n%s", k->kernel[i]->where ? k->kernel[i]->where : "");
         buf_put(b, k->kernel[i]->text, k->kernel[i]->length);
@@ -83,7 +75,21 @@ static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
                    (unsigned)e->grid.threads, (unsigned)e->n_buffer, (unsigned)e->n_int,
                    (unsigned)e->n_scalar);
     }
-    buf_puts(b, "};\n");
+    buf_puts(b, "    {0, 0, 0, 0, 0, 0}};\n");
+}
+
+static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
+{
+    buf_printf(b,
+               "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
+               " *\n"
+               " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
+               " * Out: these rows computed, by any number of blocks. A kernel's name is a hash of\n"
+               " * its text. Kernels need no header; the table behind them is what launches "
+               "read. */\n\n",
+               k->n, x->how->unit->model->name);
+    const Plan *most = prelude_of(x);
+    export_cuda_kernels(b, most->device_prelude, most->device_prelude_length, k);
 }
 
 static void put_names(Buf *b, const ExportKernels *k)

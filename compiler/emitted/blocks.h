@@ -18,7 +18,7 @@ typedef struct Kernel {
     unsigned threads; /* of a block */
     int buffers, integers, numbers;
 } Kernel;
-extern const Kernel kernel[];
+extern const Kernel kernel[]; /* behind the last stands one without a name */
 
 /* The kernel on rows 0 .. rows - 1 by so many blocks, each with `shared` bytes of dynamic shared
  * memory; p: buffers, n: sizes and keys, s: numbers. The call returns before it is done. */

@@ -97,6 +97,8 @@ extern const Model model;
 void device_open(Run *run, int64_t threads);
 void device_close(Run *run);
 extern const bool device_has_threads;
+char *device_room(Run *run, uint64_t bytes); /* more of its memory, zero */
+void device_free(Run *run, char *memory);
 /* From the program's memory to the device's, and back when all calls so far are done. */
 void device_put(Run *run, void *to, const void *from, uint64_t bytes);
 void device_get(const Run *run, void *to, const void *from, uint64_t bytes);

@@ -29,15 +29,22 @@ static void must_multiply(cublasStatus_t status, const char *what)
 
 /* ---- the device and its memory ---- */
 
-static char *device_room(uint64_t bytes)
+char *device_room(Run *run, uint64_t bytes)
 {
     void *memory;
-    cudaError_t error = cudaMalloc(&memory, (size_t)bytes + 64);
+    (void)run;
+    cudaError_t error = cudaMalloc(&memory, bytes ? (size_t)bytes : 1);
     if (error != cudaSuccess)
         stop("%.1f MiB of the GPU's memory: %s", (double)bytes / 1048576,
              cudaGetErrorString(error));
-    must(cudaMemset(memory, 0, (size_t)bytes + 64), "zeroing memory");
+    must(cudaMemset(memory, 0, (size_t)bytes), "zeroing memory");
     return memory;
+}
+
+void device_free(Run *run, char *memory)
+{
+    (void)run;
+    must(cudaFree(memory), "freeing memory");
 }
 
 void device_open(Run *run, int64_t threads)
@@ -55,15 +62,15 @@ void device_open(Run *run, int64_t threads)
     run->device = room(sizeof *run->device);
     must_multiply(cublasCreate(&run->device->blas), "opening cuBLAS");
     run->inputs = room(model.input_bytes);
-    run->tensors = device_room(model.tensor_bytes);
-    run->arena = device_room(model.arena_bytes);
+    run->tensors = device_room(run, model.tensor_bytes);
+    run->arena = device_room(run, model.arena_bytes);
 }
 
 void device_close(Run *run)
 {
     must_multiply(cublasDestroy(run->device->blas), "closing cuBLAS");
-    must(cudaFree(run->arena), "freeing memory");
-    must(cudaFree(run->tensors), "freeing memory");
+    device_free(run, run->arena);
+    device_free(run, run->tensors);
     free(run->inputs);
     free(run->device);
 }

@@ -1,0 +1,74 @@
+# emit_cuda.sh - a folder written by `vwn emit cuda` builds with nvcc, where there is one, and without
+# a GPU its program says so; run by the emulator of tests/gpu/emulated, host program and kernels as
+# they are, it evaluates and trains as `vwn train` does: to 1e-4 of the loss.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+emulated="$VWN_SOURCE/tests/gpu/emulated"
+[ "$(uname -m)" = x86_64 ] && command -v g++ cc make > /dev/null || exit 77
+
+# near FILE FILE TOLERANCE: equal lists of numbers to a share of the first
+near() {
+    filled "$1"
+    paste "$1" "$2" | awk -v share="$3" '
+        { d = $1 - $2; if (d < 0) d = -d; if (NF != 2 || !(d <= share * $1)) bad = 1 }
+        END { exit bad }' || fail "$last: $(tr '\n' ' ' < "$1") and $(tr '\n' ' ' < "$2") differ"
+}
+steps() { sed -n 's/^step.* loss \([0-9.]*\) .* grad_norm \([0-9.]*\)$/\1\n\2/p' "$1"; }
+events() {
+    sed -n 's/.*"event":"step".*"loss":\([0-9.]*\),.*"grad_norm":\([0-9.]*\),.*/\1\n\2/p' "$1"
+}
+
+expect 0 "$VWN" new nano
+expect 0 "$VWN" new wide --from vwn
+sed -i 's/model vwn/model wide/' wide/model.vwn
+head -c 4000 nano/text.txt > small.txt
+for kind in nano wide; do
+    cp small.txt $kind/text.txt
+    sed -i 's/let D = 96/let D = 16/; s/let L = 3/let L = 1/; s/context *= 64/context = 12/
+        s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/600 steps/3 steps/; s/heads = [0-9]*/heads = 2/
+        s/every = 100 steps, batches = 4/every = 2 steps, batches = 1/' $kind/model.vwn
+    expect 0 "$VWN" emit cuda $kind/model.vwn -o $kind.cuda
+    for file in README.md CMakeLists.txt plan.c plan.h kernels.cu compute_cuda.c weights.safetensors; do
+        has out "$kind.cuda/$file"
+        filled $kind.cuda/$file
+    done
+    lacks out Makefile
+    expect 0 "$VWN" emit cuda "$PWD/$kind/model.vwn" -o "$PWD/$kind.again" -q
+    diff -r $kind.cuda $kind.again > out || fail "$kind: the bytes differ"
+    lacks $kind.cuda/plan.c 'rows(run'
+    has $kind.cuda/kernels.cu '__global__'
+
+    expect 0 make -C $kind.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE" \
+        CFLAGS='-O1 -g -Wall -Wextra -Wpedantic -Wshadow -Werror'
+    expect 0 "$VWN" train $kind/model.vwn --set 'train.log.every=1 steps'
+    events runs/$kind/events.jsonl > theirs
+    expect 0 $kind.cuda/model train small.txt --weights $kind.cuda/weights.safetensors \
+        --out $kind.safetensors
+    empty err
+    steps out > ours
+    near theirs ours 1e-4
+    [ "$(wc -l < ours)" -eq 6 ] || fail "$kind: not three steps"
+    # what it wrote is read again
+    expect 0 $kind.cuda/model eval small.txt --weights $kind.safetensors
+    has out 'after step 3'
+    sed -n 's/^loss  *//p' out > ours
+    expect 0 "$VWN" eval runs/$kind --data small.txt
+    sed -n 's/^loss *\([0-9.]*\)$/\1/p' out > theirs
+    near theirs ours 1e-4
+done
+expect 2 nano.cuda/model eval small.txt --threads 2
+
+# for real GPUs; one architecture, to be quick
+nvcc=$(command -v nvcc || ls "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" 2> /dev/null)
+if [ -n "$nvcc" ] && command -v cmake > /dev/null; then
+    expect 0 cmake -S nano.cuda -B nano.build -DCMAKE_CUDA_ARCHITECTURES=80 \
+        -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_FLAGS=-Werror=all-warnings \
+        -DCMAKE_C_FLAGS='-Wall -Wextra -Werror'
+    expect 0 cmake --build nano.build
+    if [ ! -e /dev/nvidia0 ]; then
+        expect 1 nano.build/model eval small.txt --weights nano.safetensors
+        has err 'error: no GPU can be used: '
+    fi
+else
+    echo "without nvcc or cmake: not compiled for GPUs"
+fi
+finish

@@ -1,0 +1,34 @@
+/* cases.h - launches of kernels, each with what it reads and what it must write, as a file.
+ *
+ * In:  nothing.     Out: the parts of a case. Behind CASES_MARK a file is cases, one after the other:
+ *      a CaseHead, its regions, its buffers, the integers, the numbers; then the bytes of every
+ *      region before the launch, and of the written ones after it.
+ * The one idea: memory is kept by region, not by argument, so arguments that share memory share it
+ * when they are launched again. Numbers lie as x86-64 has them.
+ */
+#ifndef VWN_TEST_CASES_H
+#define VWN_TEST_CASES_H
+
+#include <stdint.h>
+
+#define CASES_MARK "vwn cases 1\n"
+
+typedef struct CaseHead {
+    char kernel[64], where[128]; /* its name; the program and module that it was launched for */
+    int64_t rows, blocks;
+    uint64_t shared; /* bytes */
+    uint32_t n_region, n_buffer, n_int, n_number;
+} CaseHead;
+
+typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16 } CaseType;
+typedef struct CaseRegion {
+    uint64_t bytes;
+    uint32_t type; /* CaseType */
+    uint32_t written;
+} CaseRegion;
+
+typedef struct CaseBuffer { /* an argument: bytes into a region */
+    uint64_t region, shift;
+} CaseBuffer;
+
+#endif

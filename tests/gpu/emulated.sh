@@ -1,0 +1,39 @@
+# emulated.sh - launches written by make_cases are launched again by run_kernels, emulated, and give
+# the same numbers; a kernel that computes something else is found.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+[ "$(uname -m)" = x86_64 ] && command -v g++ cc make > /dev/null || exit 77
+
+build() {
+    expect 0 make -B -f "$VWN_SOURCE/tests/gpu/emulated/Makefile" SOURCE="$VWN_SOURCE" OUT=run_kernels \
+        MAIN='run_kernels.c compute_cuda.c common.c' CFLAGS='-O1 -g -Wall -Wextra -Wshadow -Werror'
+}
+
+expect 0 "$MAKE_CASES" cases gpt 'ghc (2,3)'
+has out '2 made, 0 failed'
+folders=$(ls -d cases/*)
+for folder in $folders; do
+    cp "$VWN_SOURCE"/compiler/emitted/blocks.h "$VWN_SOURCE"/compiler/emitted/comp*[ea].[ch] \
+        "$VWN_SOURCE"/compiler/emitted/common.c "$VWN_SOURCE"/tests/gpu/run_kernels.c \
+        "$VWN_SOURCE"/tests/gpu/cases.h $folder
+    cd $folder || exit 1
+    build
+    expect 0 ./run_kernels cases.bin --worst 1e-9
+    [ "$(grep -c '"good":true' out)" -ge 3 ] || fail "$folder: few kernels"
+    "$JSON_LINES" - < out > verdict || fail "$folder: $(cat verdict)"
+    cd ../..
+done
+
+# another sign in every sum of a row
+cd "${folders%%
+*}" || exit 1
+sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' kernels.cu
+build
+expect 1 ./run_kernels cases.bin
+has out '"good":false'
+head -c 3000 cases.bin > cut.bin
+expect 1 ./run_kernels cut.bin
+has err 'cut off'
+expect 1 ./run_kernels kernels.cu
+has err 'no file of cases'
+cd ../..
+finish

@@ -1,0 +1,303 @@
+/* runtime.c - CUDA's runtime and cuBLAS on the CPU, for host programs of kernels.
+ *
+ * In:  calls of cuda_runtime_api.h and cublas_v2.h.
+ * Out: what a GPU would have done; a mistake is an error and a sentence on stderr.
+ * The one idea: memory of the device can be touched only during a call, so a host program that
+ * reads a device's pointer crashes here as it would there.
+ */
+#define _GNU_SOURCE
+#include "cublas_v2.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 48 * 1024 };
+
+typedef struct Area {
+    char *at;
+    size_t bytes, mapped;
+} Area;
+static Area area[AREAS];
+static size_t n_area;
+
+static struct {
+    const void *code;
+    int shared;
+} allowed[FUNCTIONS];
+static size_t n_allowed;
+
+struct CUevent_st {
+    struct timespec at;
+};
+
+/* ---- errors ---- */
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess: return "no error";
+    case cudaErrorInvalidValue: return "invalid argument";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    default: return "unspecified launch failure";
+    }
+}
+
+static cudaError_t wrong(const char *what)
+{
+    fprintf(stderr, "emulated CUDA: %s\n", what);
+    return cudaErrorInvalidValue;
+}
+
+/* ---- memory ---- */
+
+static void protect(int how)
+{
+    for (size_t i = 0; i < n_area; i++)
+        if (area[i].at)
+            mprotect(area[i].at, area[i].mapped, how);
+}
+
+static void begin_call(void) { protect(PROT_READ | PROT_WRITE); }
+static void end_call(void) { protect(PROT_NONE); }
+
+/* Bytes that lie in memory of the device. */
+static int on_device(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < n_area; i++)
+        if (area[i].at && (const char *)at >= area[i].at &&
+            (const char *)at + bytes <= area[i].at + area[i].bytes)
+            return 1;
+    return 0;
+}
+
+cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    size_t mapped = (bytes + 8191) / 4096 * 4096;
+    void *m = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED || n_area == AREAS)
+        return cudaErrorMemoryAllocation;
+    memset(m, 0xff, mapped); /* what nobody has written is no number */
+    mprotect(m, mapped, PROT_NONE);
+    area[n_area++] = (Area){m, bytes, mapped};
+    *memory = m;
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *memory)
+{
+    for (size_t i = 0; i < n_area; i++)
+        if (memory && area[i].at == memory) {
+            munmap(memory, area[i].mapped);
+            area[i] = area[--n_area];
+            return cudaSuccess;
+        }
+    return memory ? wrong("memory is freed that was not given") : cudaSuccess;
+}
+
+cudaError_t cudaMemset2D(void *memory, size_t pitch, int value, size_t width, size_t height)
+{
+    if (height && !on_device(memory, (height - 1) * pitch + width))
+        return wrong("memory is set that is not the device's");
+    begin_call();
+    for (size_t i = 0; i < height; i++)
+        memset((char *)memory + i * pitch, value, width);
+    end_call();
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemset(void *memory, int value, size_t bytes)
+{
+    return cudaMemset2D(memory, bytes, value, bytes, 1);
+}
+
+cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+{
+    int to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
+    if (on_device(to, bytes) != to_device || on_device(from, bytes) != from_device)
+        return wrong("a copy of another direction than it says, or out of bounds");
+    begin_call();
+    memcpy(to, from, bytes);
+    end_call();
+    return cudaSuccess;
+}
+
+/* ---- the device ---- */
+
+cudaError_t cudaGetDeviceCount(int *n)
+{
+    *n = 1;
+    return cudaSuccess;
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    return device ? wrong("there is one device") : cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
+{
+    *value = what == cudaDevAttrComputeCapabilityMajor ? 8 : 0;
+    return cudaSetDevice(device);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *out, int device)
+{
+    *out = (struct cudaDeviceProp){.name = "emulated", .major = 8};
+    return cudaSetDevice(device);
+}
+
+cudaError_t cudaDriverGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaRuntimeGetVersion(int *version)
+{
+    *version = 0;
+    return cudaSuccess;
+}
+
+/* ---- kernels ---- */
+
+cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value)
+{
+    size_t i = 0;
+    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 232448 - 1024)
+        return wrong("an attribute of a function that is not known, or too much shared memory");
+    while (i < n_allowed && allowed[i].code != code)
+        i++;
+    if (i == FUNCTIONS)
+        return cudaErrorMemoryAllocation;
+    n_allowed += i == n_allowed;
+    allowed[i].code = code;
+    allowed[i].shared = value;
+    return cudaSuccess;
+}
+
+static size_t shared_of(const void *code)
+{
+    for (size_t i = 0; i < n_allowed; i++)
+        if (allowed[i].code == code)
+            return (size_t)allowed[i].shared;
+    return SHARED_UNASKED;
+}
+
+typedef struct EmuLaunch { /* of cuemu.h */
+    void (*kernel)(void **arguments);
+    void **arguments;
+    unsigned blocks, threads;
+    uint64_t shared;
+    int descending, lazy;
+} EmuLaunch;
+const char *emu_run(const EmuLaunch *l);
+
+cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block, void **arguments,
+                             size_t shared, cudaStream_t stream)
+{
+    EmuLaunch l = {NULL, arguments, grid.x, block.x, shared, 0, 0};
+    (void)stream;
+    memcpy(&l.kernel, &code, sizeof code);
+    if (grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1)
+        return wrong("a grid of more than one dimension");
+    if (shared > SHARED_UNASKED && shared > shared_of(code))
+        return wrong("more shared memory than was asked for");
+    begin_call();
+    const char *trouble = emu_run(&l);
+    end_call();
+    if (!trouble)
+        return cudaSuccess;
+    fprintf(stderr, "emulated CUDA: %s\n", trouble);
+    return cudaErrorLaunchFailure;
+}
+
+cudaError_t cudaDeviceSynchronize(void)
+{
+    return cudaSuccess;
+}
+
+/* ---- time ---- */
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    *event = calloc(1, sizeof **event);
+    return *event ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    free(event);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    (void)stream;
+    clock_gettime(CLOCK_MONOTONIC, &event->at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to)
+{
+    *milliseconds = (float)(1e3 * (double)(to->at.tv_sec - from->at.tv_sec) +
+                            1e-6 * (double)(to->at.tv_nsec - from->at.tv_nsec));
+    return cudaSuccess;
+}
+
+/* ---- cuBLAS ---- */
+
+cublasStatus_t cublasCreate(cublasHandle_t *handle)
+{
+    static char it;
+    *handle = (cublasHandle_t)(void *)&it;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle)
+{
+    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+static float element(const void *matrix, cudaDataType type, long long i)
+{
+    uint32_t bits;
+    float x;
+    if (type == CUDA_R_32F)
+        return ((const float *)matrix)[i];
+    bits = (uint32_t)((const uint16_t *)matrix)[i] << 16;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
+                                          long long step_a, const void *b, cudaDataType b_type, int ldb,
+                                          long long step_b, const void *beta, void *c, cudaDataType c_type,
+                                          int ldc, long long step_c, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+{
+    int ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
+    if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type || c_type != CUDA_R_32F ||
+        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || compute != CUBLAS_COMPUTE_32F ||
+        algorithm != CUBLAS_GEMM_DEFAULT)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    begin_call();
+    for (int at = 0; at < batch; at++)
+        for (int j = 0; j < n; j++)
+            for (int i = 0; i < m; i++) {
+                float sum = 0, *to = (float *)c + at * step_c + (long long)j * ldc + i;
+                for (int l = 0; l < k; l++)
+                    sum += element(a, a_type, at * step_a + (ta ? (long long)i * lda + l
+                                                                : (long long)l * lda + i)) *
+                           element(b, b_type, at * step_b + (tb ? (long long)l * ldb + j
+                                                                : (long long)j * ldb + l));
+                *to = *(const float *)alpha * sum + (*(const float *)beta != 0 ? *(const float *)beta * *to : 0);
+            }
+    end_call();
+    return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,379 @@
+/* make_cases.c - every kernel of the examples, launched by the emulator, as files for run_kernels.c.
+ *
+ *     make_cases FOLDER [NAME...]
+ *
+ * In:  sources of tests/examples.h and models of tests/models.h, all or those named; parameters,
+ *      gradients and moments at random.
+ * Out: FOLDER/NN/cases.bin and FOLDER/NN/kernels.cu for each source that has a kernel which those
+ *      before it have not; a line for each.
+ * The one idea: the emulator is a backend; one that stands before it writes down what it is given
+ * and what comes of it.
+ */
+#include "../examples.h"
+
+#include <sys/stat.h>
+
+#include "cases.h"
+#include "compiler/export_build.h"
+#include "emu/backend_emu.h"
+#include "runtime/exec.h"
+
+enum { ROWS_B = 3, ROWS_T = 11, PLANS = 8, SEEN = 8192 };
+
+typedef struct Recorder {
+    Backend base;
+    Backend *emu;
+    Ctx *ctx;
+    const char *program, *folder;
+    FILE *out; /* NULL: no case yet */
+    struct {
+        const Module *module;
+        const Plan *plan;
+        size_t next; /* the launch that comes next */
+    } known[PLANS];
+    size_t n_known;
+    VEC(const PlanKernel *) kernel; /* of this source */
+    const char *prelude;
+    size_t prelude_length;
+} Recorder;
+
+/* The names of all kernels that have a case. */
+static char seen[SEEN][64];
+static size_t n_seen;
+
+static Recorder *recorder_of(Backend *b)
+{
+    return (Recorder *)b;
+}
+
+static Status passed_on(Backend *b, Status status)
+{
+    memcpy(b->why, recorder_of(b)->emu->why, sizeof b->why);
+    return status;
+}
+
+/* ---- a case ---- */
+
+typedef struct Region {
+    uint32_t buffer; /* of the plan */
+    const char *at;
+    CaseRegion is;
+} Region;
+
+static bool is_new(const char *name)
+{
+    for (size_t i = 0; i < n_seen; i++)
+        if (!strcmp(seen[i], name))
+            return false;
+    return true;
+}
+
+static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at, Region *region, size_t *n)
+{
+    const PlanBuffer *x = &plan->buffer[l->buffer[k]];
+    size_t i = 0;
+    while (i < *n && region[i].buffer != l->buffer[k])
+        i++;
+    if (i == *n)
+        region[(*n)++] = (Region){.buffer = l->buffer[k],
+                                  .at = (const char *)at - l->shift[k],
+                                  .is = {.bytes = x->bytes,
+                                         .type = x->dtype == DT_INT ? CASE_INTEGER
+                                                 : x->bf16          ? CASE_BF16
+                                                                    : CASE_REAL}};
+    region[i].is.written |= l->writes[k];
+    return i;
+}
+
+static void put(Recorder *r, const void *bytes, size_t n)
+{
+    if (n && fwrite(bytes, 1, n, r->out) != n)
+        vwn_bug(r->ctx, "a case could not be written");
+}
+
+static void open_file(Recorder *r)
+{
+    const char *path = arena_printf(r->ctx->program, "%s/cases.bin", r->folder);
+    mkdir(r->folder, 0777);
+    r->out = fopen(path, "wb");
+    if (!r->out)
+        vwn_bug(r->ctx, "%s could not be written", path);
+    put(r, CASES_MARK, strlen(CASES_MARK));
+}
+
+static void put_before(Recorder *r, const Plan *plan, const Launch *l, void *const *p, const int64_t *n,
+                       const double *s, Region *region, size_t *n_region)
+{
+    const PlanKernel *k = &plan->kernel[l->kernel];
+    CaseBuffer *buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
+    CaseHead head = {.rows = l->rows,
+                     .blocks = (l->rows + k->grid.units - 1) / k->grid.units,
+                     .shared = plan_shared_bytes(&k->grid, n),
+                     .n_buffer = l->n_buffer,
+                     .n_int = l->n_int,
+                     .n_number = l->n_scalar};
+    for (uint32_t i = 0; i < l->n_buffer; i++)
+        buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], region, n_region), l->shift[i]};
+    head.n_region = (uint32_t)*n_region;
+    snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
+    snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
+    put(r, &head, sizeof head);
+    for (size_t i = 0; i < *n_region; i++)
+        put(r, &region[i].is, sizeof region[i].is);
+    put(r, buffer, l->n_buffer * sizeof *buffer);
+    put(r, n, l->n_int * sizeof *n);
+    put(r, s, l->n_scalar * sizeof *s);
+    for (size_t i = 0; i < *n_region; i++)
+        put(r, region[i].at, region[i].is.bytes);
+}
+
+/* The plan does not outlive its program. */
+static void keep_kernel(Recorder *r, const Plan *plan, const PlanKernel *k)
+{
+    Arena *a = r->ctx->program;
+    PlanKernel *mine = NEW(a, PlanKernel);
+    *mine = *k;
+    mine->text = arena_copy(a, k->text, k->length);
+    mine->where = k->where ? arena_copy(a, k->where, strlen(k->where)) : NULL;
+    vec_push(a, &r->kernel, mine);
+    r->prelude = arena_copy(a, plan->device_prelude, plan->device_prelude_length);
+    r->prelude_length = plan->device_prelude_length;
+}
+
+static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, void *const *p,
+                     const int64_t *n, const double *s)
+{
+    Recorder *r = recorder_of(b);
+    const PlanKernel *k = &plan->kernel[l->kernel];
+    Region *region = NEW_ARRAY(r->ctx->program, Region, l->n_buffer + 1);
+    size_t n_region = 0;
+    if (n_seen == SEEN)
+        vwn_bug(r->ctx, "more kernels than there is room for");
+    if (!r->out)
+        open_file(r);
+    put_before(r, plan, l, p, n, s, region, &n_region);
+    Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->rows, l->grain);
+    for (size_t i = 0; i < n_region; i++)
+        if (region[i].is.written)
+            put(r, region[i].at, region[i].is.bytes);
+    snprintf(seen[n_seen++], sizeof seen[0], "%s", k->name);
+    keep_kernel(r, plan, k);
+    return status;
+}
+
+/* ---- the backend before the emulator ---- */
+
+static Status rec_alloc(Backend *b, uint64_t bytes, void **memory)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->alloc(recorder_of(b)->emu, bytes, memory));
+}
+
+static void rec_free(Backend *b, void *memory, uint64_t bytes)
+{
+    recorder_of(b)->emu->ops->free(recorder_of(b)->emu, memory, bytes);
+}
+
+static Status rec_upload(Backend *b, void *to, const void *from, uint64_t bytes)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->upload(recorder_of(b)->emu, to, from, bytes));
+}
+
+static Status rec_download(Backend *b, void *to, const void *from, uint64_t bytes)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
+}
+
+static Status rec_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
+{
+    Recorder *r = recorder_of(b);
+    Status status = r->emu->ops->build(r->emu, plan, module, report);
+    if (r->n_known == PLANS)
+        vwn_bug(r->ctx, "more plans than there is room for");
+    r->known[r->n_known].module = *module;
+    r->known[r->n_known++].plan = plan;
+    return passed_on(b, status);
+}
+
+static void rec_drop(Backend *b, Module *m)
+{
+    recorder_of(b)->emu->ops->drop(recorder_of(b)->emu, m);
+}
+
+static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
+                         const double *s, int64_t rows, int64_t grain)
+{
+    Recorder *r = recorder_of(b);
+    size_t i = 0;
+    while (i < r->n_known && r->known[i].module != m)
+        i++;
+    if (i == r->n_known)
+        vwn_bug(r->ctx, "a launch of a plan that was not built");
+    const Plan *plan = r->known[i].plan;
+    size_t *at = &r->known[i].next;
+    while (*at < plan->n_launch && (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
+        ++*at;
+    const Launch *l = *at < plan->n_launch ? &plan->launch[(*at)++] : NULL;
+    if (!l || l->kernel != kernel || l->rows != rows)
+        vwn_bug(r->ctx, "a launch that is not the next of its plan");
+    const PlanKernel *k = &plan->kernel[kernel];
+    if (k->grid.threads && is_new(k->name))
+        return passed_on(b, record(b, m, plan, l, p, n, s));
+    return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, rows, grain));
+}
+
+static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
+}
+
+static Status rec_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+                         const int64_t *index, float *out)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
+}
+
+static Status rec_sync(Backend *b)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->sync(recorder_of(b)->emu));
+}
+
+static void rec_close(Backend *b)
+{
+    recorder_of(b)->emu->ops->close(recorder_of(b)->emu);
+}
+
+static const BackendOps rec_ops = {.name = "recorder",
+                                   .alloc = rec_alloc,
+                                   .free = rec_free,
+                                   .upload = rec_upload,
+                                   .download = rec_download,
+                                   .build = rec_build,
+                                   .drop = rec_drop,
+                                   .launch = rec_launch,
+                                   .matmul = rec_matmul,
+                                   .expert = rec_expert,
+                                   .sync = rec_sync,
+                                   .close = rec_close};
+
+/* ---- a source ---- */
+
+typedef struct Case {
+    const Source *source;
+    const char *folder;
+    size_t kernels;
+} Case;
+
+static void fill_random(RefBinding *bind, const Graph *g)
+{
+    uint64_t state = 5;
+    for (size_t i = 0; i < g->ext.n; i++)
+        for (int64_t k = 0; (bind[i].kind == EXT_GRAD || bind[i].kind == EXT_STATE) && k < bind[i].tensor->size;
+             k++) {
+            double x = noise(&state); /* moments: some must not be negative */
+            if (bind[i].tensor->dtype == DT_REAL)
+                bind[i].tensor->real[k] = bind[i].kind == EXT_STATE ? 0.1 + fabs(x) : x;
+        }
+}
+
+static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
+{
+    Ctx *ctx = r->ctx;
+    RefBinding *bind = bind_all(ctx->program, g, u->model, ROWS_B, ROWS_T, 0.3);
+    double vars[HV_COUNT];
+    for (int i = 0; i < HV_COUNT; i++)
+        vars[i] = i + 1;
+    Program *p;
+    BuildReport report;
+    ProgramOptions how = {.name = r->program, .B = ROWS_B, .T = ROWS_T, .bf16 = bf16};
+    Store *s = store_new(ctx, &r->base);
+    fill_random(bind, g);
+    if (program_build(s, g, &how, &p, &report) != ST_OK)
+        vwn_bug(ctx, "build: %s", report.why);
+    for (size_t i = 0; i < g->ext.n; i++) {
+        StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
+        Status st = !e                     ? ST_BUG
+                    : e->dtype == DT_INT ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
+                                         : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
+        if (st != ST_OK)
+            vwn_bug(ctx, "store of %s: %s", bind[i].name, store_why(s));
+    }
+    if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 7, .step = 3}) != ST_OK)
+        vwn_bug(ctx, "run: %s", program_why(p));
+    program_free(p);
+    store_free(s);
+}
+
+static void put_kernels(const Recorder *r)
+{
+    Buf b = buf_new(r->ctx->program);
+    ExportKernels k = {r->kernel.v, r->kernel.n};
+    FILE *f = fopen(arena_printf(r->ctx->program, "%s/kernels.cu", r->folder), "wb");
+    export_cuda_kernels(&b, r->prelude, r->prelude_length, &k);
+    if (!f || fwrite(b.s, 1, b.n, f) != b.n || fclose(f) != 0)
+        vwn_bug(r->ctx, "%s/kernels.cu could not be written", r->folder);
+}
+
+static void run_source(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    Recorder r = {.ctx = ctx, .folder = c->folder};
+    Unit *u = load_text(ctx, example_text(ctx, c->source), c->source->v.set);
+    char why[512];
+    if (backend_emu_open(ctx, &(EmuOptions){0}, &r.emu, why) != ST_OK)
+        vwn_bug(ctx, "no emulator: %s", why);
+    r.base = *r.emu;
+    r.base.ops = &rec_ops;
+    struct {
+        const char *name;
+        Graph *g;
+    } program[] = {{"train", u->train ? step_gradient(u->model, u->train, true, ctx->program) : NULL},
+                   {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL},
+                   {"eval", step_evaluate(u->model, ctx->program)}};
+    for (size_t i = 0; i < COUNT_OF(program); i++) {
+        r.program = program[i].name;
+        if (program[i].g)
+            run_program(&r, u, program[i].g, false);
+    }
+    r.base.ops->close(&r.base);
+    if (!r.out)
+        return;
+    if (fclose(r.out) != 0)
+        vwn_bug(ctx, "a case could not be written");
+    put_kernels(&r);
+    c->kernels = r.kernel.n;
+}
+
+static bool wanted(const char *name, int n, char **names)
+{
+    for (int i = 0; i < n; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return n == 0;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0, made = 0;
+    char why[512];
+    if (argc < 2 || !emu_possible(why)) {
+        printf("%s\n", argc < 2 ? "use: make_cases FOLDER [NAME...]" : why);
+        return argc < 2 ? 2 : 77;
+    }
+    mkdir(argv[1], 0777);
+    for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
+        Source own = i < COUNT_OF(sources) ? sources[i] : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
+        char folder[512];
+        if (!wanted(own.v.name, argc - 2, argv + 2))
+            continue;
+        snprintf(folder, sizeof folder, "%s/%02zu", argv[1], i);
+        Case c = {.source = &own, .folder = folder};
+        Ctx *ctx = ctx_new(NULL);
+        bool ok = guarded(ctx, run_source, &c);
+        printf("%02zu %-24s %3zu kernels%s\n", i, own.v.name, c.kernels, ok ? "" : "  FAILED");
+        fflush(stdout);
+        ok ? made++ : failed++;
+        ctx_free(ctx);
+    }
+    printf("%d made, %d failed, %zu kernels\n", made, failed, n_seen);
+    return failed != 0 || made == 0;
+}

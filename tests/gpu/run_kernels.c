@@ -1,0 +1,186 @@
+/* run_kernels.c - kernels launched again with what they once read, compared with what they once wrote.
+ *
+ *     run_kernels CASES [--worst SHARE]
+ *
+ * In:  a file of cases.h; linked with the kernels.cu beside it and the calls of emitted folders
+ *      (compute_cuda.c), so on a GPU or emulated.
+ * Out: a line of JSON for each case: kernel, where, the largest difference as a share of the largest
+ *      number of the region, integers that differ. Status 1 when one is beyond SHARE (1e-4) or an
+ *      integer differs.
+ */
+#include "blocks.h"
+#include "cases.h"
+#include "compute.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const Program no_program = {.name = "none"};
+const Model model = {.name = "kernels", .eval = &no_program}; /* memory is given by case */
+
+typedef struct Case {
+    CaseHead head;
+    CaseRegion *region;
+    CaseBuffer *buffer;
+    int64_t *n;
+    double *s;
+    char **before, **after; /* by region */
+} Case;
+
+static void *read_some(FILE *f, uint64_t bytes)
+{
+    void *p = room(bytes);
+    if (bytes && fread(p, 1, (size_t)bytes, f) != bytes)
+        stop("the file of cases is cut off");
+    return p;
+}
+
+static bool read_case(FILE *f, Case *c)
+{
+    if (fread(&c->head, sizeof c->head, 1, f) != 1)
+        return false;
+    const CaseHead *h = &c->head;
+    c->region = read_some(f, h->n_region * sizeof *c->region);
+    c->buffer = read_some(f, h->n_buffer * sizeof *c->buffer);
+    c->n = read_some(f, h->n_int * sizeof *c->n);
+    c->s = read_some(f, h->n_number * sizeof *c->s);
+    c->before = room(h->n_region * sizeof *c->before);
+    c->after = room(h->n_region * sizeof *c->after);
+    for (uint32_t i = 0; i < h->n_region; i++)
+        c->before[i] = read_some(f, c->region[i].bytes);
+    for (uint32_t i = 0; i < h->n_region; i++)
+        c->after[i] = c->region[i].written ? read_some(f, c->region[i].bytes) : NULL;
+    return true;
+}
+
+static void forget(Case *c)
+{
+    for (uint32_t i = 0; i < c->head.n_region; i++) {
+        free(c->before[i]);
+        free(c->after[i]);
+    }
+    free(c->region);
+    free(c->buffer);
+    free(c->n);
+    free(c->s);
+    free(c->before);
+    free(c->after);
+}
+
+/* ---- comparing ---- */
+
+typedef struct Difference {
+    double worst;
+    int64_t integers, numbers; /* that differ; that were compared */
+} Difference;
+
+static double number(const char *p, uint32_t type, uint64_t i)
+{
+    uint32_t bits = 0;
+    float x;
+    memcpy(&bits, p + i * (type == CASE_BF16 ? 2 : 4), type == CASE_BF16 ? 2 : 4);
+    bits = type == CASE_BF16 ? bits << 16 : bits;
+    memcpy(&x, &bits, sizeof x);
+    return (double)x;
+}
+
+static void compare(Difference *d, const CaseRegion *r, const char *got, const char *want)
+{
+    double size = 0, worst = 0;
+    uint64_t n = r->bytes / (r->type == CASE_INTEGER ? 8 : r->type == CASE_BF16 ? 2 : 4);
+    d->numbers += (int64_t)n;
+    if (r->type == CASE_INTEGER) {
+        for (uint64_t i = 0; i < n; i++)
+            d->integers += memcmp(got + 8 * i, want + 8 * i, 8) != 0;
+        return;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        double x = number(got, r->type, i), y = number(want, r->type, i);
+        double e = x == y || (isnan(x) && isnan(y)) ? 0 : fabs(x - y);
+        size = isfinite(y) ? fmax(size, fabs(y)) : size;
+        worst = e >= 0 ? fmax(worst, e) : INFINITY; /* one is a number and the other none */
+    }
+    if (worst > 0)
+        d->worst = fmax(d->worst, worst / fmax(size, 1e-30));
+}
+
+/* ---- a launch ---- */
+
+static int kernel_named(const char *name)
+{
+    for (int i = 0; kernel[i].name; i++)
+        if (!strcmp(kernel[i].name, name))
+            return i;
+    stop("there is no kernel %s", name);
+}
+
+static Difference run_case(Run *run, const Case *c)
+{
+    const CaseHead *h = &c->head;
+    int which = kernel_named(h->kernel);
+    const Kernel *k = &kernel[which];
+    if (k->buffers != (int)h->n_buffer || k->integers != (int)h->n_int || k->numbers != (int)h->n_number)
+        stop("%s has other arguments than the case", h->kernel);
+    void **p = room(h->n_buffer * sizeof *p);
+    char **memory = room(h->n_region * sizeof *memory);
+    for (uint32_t i = 0; i < h->n_region; i++) { /* apart, so that a checker sees their bounds */
+        memory[i] = device_room(run, c->region[i].bytes);
+        device_put(run, memory[i], c->before[i], c->region[i].bytes);
+    }
+    for (uint32_t i = 0; i < h->n_buffer; i++)
+        p[i] = memory[c->buffer[i].region] + c->buffer[i].shift;
+    blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);
+    Difference d = {0};
+    for (uint32_t i = 0; i < h->n_region; i++) {
+        char *got = room(c->region[i].bytes);
+        device_get(run, got, memory[i], c->region[i].bytes);
+        if (c->region[i].written)
+            compare(&d, &c->region[i], got, c->after[i]);
+        else if (memcmp(got, c->before[i], (size_t)c->region[i].bytes) != 0)
+            stop("%s wrote what it only reads", h->kernel);
+        free(got);
+        device_free(run, memory[i]);
+    }
+    free(memory);
+    free(p);
+    return d;
+}
+
+static FILE *open_cases(const char *path)
+{
+    char mark[sizeof CASES_MARK] = "";
+    FILE *f = fopen(path, "rb");
+    if (!f || fread(mark, 1, sizeof mark - 1, f) != sizeof mark - 1 || strcmp(mark, CASES_MARK) != 0)
+        stop("%s is no file of cases", path);
+    return f;
+}
+
+int main(int argc, char **argv)
+{
+    double most = argc == 4 && !strcmp(argv[2], "--worst") ? strtod(argv[3], NULL) : 1e-4;
+    int failed = 0, done = 0;
+    Run run = {0};
+    Case c;
+    if (argc != 2 && argc != 4)
+        stop("use: run_kernels CASES [--worst SHARE]");
+    FILE *f = open_cases(argv[1]);
+    device_open(&run, 0);
+    while (read_case(f, &c)) {
+        Difference d = run_case(&run, &c);
+        bool good = d.worst <= most && d.integers == 0;
+        printf("{\"kernel\":\"%s\",\"where\":\"%s\",\"numbers\":%lld,\"worst\":%.3g,\"integers\":%lld,"
+               "\"good\":%s}\n",
+               c.head.kernel, c.head.where, (long long)d.numbers, isfinite(d.worst) ? d.worst : 1e30,
+               (long long)d.integers, good ? "true" : "false");
+        done++;
+        failed += !good;
+        forget(&c);
+    }
+    fclose(f);
+    device_close(&run);
+    if (!done)
+        stop("%s has no case", argv[1]);
+    return failed != 0;
+}
