@@ -15,7 +15,7 @@ install_packages() {
     }
     missing=
     for package in "$@"; do
-        state=$(dpkg-query -W -f '${Status}' "$package" 2> /dev/null)
+        state=$(dpkg-query -W -f '${Status}' "$package" 2> /dev/null) || state=unknown
         [ "$state" = "install ok installed" ] || missing="$missing $package"
     done
     [ -n "$missing" ] || return 0
