@@ -214,7 +214,7 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
 }
 
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
-                 bool **copied)
+                 bool **copied, Val **became)
 {
     Graph *g = graph_new(ctx, arena);
     size_t cap = from->node.n * 12 + 64;
@@ -241,5 +241,7 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         else
             ir_store(g, map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
     }
+    if (became)
+        *became = map;
     return g;
 }

@@ -301,6 +301,17 @@ static char *in_lanes(Printer *p, char *element)
     return b.s;
 }
 
+static void put_load(Printer *p, const KEx *x)
+{
+    char *element = element_text(p, x->slot, x->ix);
+    if (!p->k->buffer.v[x->slot].bf16)
+        buf_puts(&p->body, in_lanes(p, element));
+    else if (p->lanes)
+        buf_printf(&p->body, "vwn_get_bf16<%u>(&%s)", p->width, element);
+    else
+        buf_printf(&p->body, "vwn_of_bf16(%s)", element);
+}
+
 static void put_value_of(Printer *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
@@ -314,7 +325,7 @@ static void put_value_of(Printer *p, Ex e)
             put_ex(p, x->in[0]);
             buf_puts(&p->body, " ? ");
         }
-        buf_puts(&p->body, in_lanes(p, element_text(p, x->slot, x->ix)));
+        put_load(p, x);
         if (x->in[0])
             buf_puts(&p->body, x->type == KT_INT ? " : 0" : " : 0.0f");
         break;
@@ -341,7 +352,7 @@ static void put_value_of(Printer *p, Ex e)
 static const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes)
-        return p->d->threads ? p->width == 4 ? "vec<4>" : "vec<2>" : p->d->vector;
+        return !p->d->threads ? p->d->vector : p->width == 8 ? "vec<8>" : p->width == 4 ? "vec<4>" : "vec<2>";
     return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
 }
 

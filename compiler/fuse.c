@@ -4,8 +4,9 @@
  * same rows, row by row, and no group would have to wait for itself; groups that then have a
  * common member become one.
  */
-#include "recompute.h"
 #include "fuse.h"
+#include "plan.h"
+#include "recompute.h"
 
 enum {
     MEMBERS_MAX = 400,
@@ -799,12 +800,12 @@ static void collect_stores(Fusion *f)
     }
 }
 
-Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
                    const bool *copied)
 {
     Fusion *f = NEW(arena, Fusion);
-    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = B, .T = T,
-                  .apart = apart};
+    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T,
+                  .apart = how->no_fusion, .device = how->cuda};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->again; v++)
@@ -818,7 +819,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T,
     find_wanted(f);
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
-    if (!apart)
+    if (!how->no_fusion)
         merge_siblings(f);
     fuse_choose_stores(f);
     collect_stores(f);

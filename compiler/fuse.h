@@ -44,7 +44,8 @@ typedef struct Fusion {
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *bf16;        /* kept in two bytes each, or NULL: nothing is */
-    bool device;       /* kernels are for the threads of a device: sums over rows have more parts */
+    bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
+                          what they load may lie in two bytes */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     VEC(uint32_t) order; /* of launch */
@@ -52,7 +53,8 @@ typedef struct Fusion {
 } Fusion;
 
 /* copied: views that must be stored (by decompose), or NULL. */
-Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, int64_t B, int64_t T, bool apart,
+struct PlanOptions;
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
                    const bool *copied);
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
@@ -77,7 +79,8 @@ bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
-/* precision.c: what only products read is kept in two bytes; is v a product of two such? */
+/* precision.c: may v lie in two bytes? What does, by its readers; is v a product of two such? */
+bool fuse_may_be_bf16(const Fusion *f, Val v);
 void fuse_choose_bf16(Fusion *f);
 bool fuse_bf16_product(const Fusion *f, Val v);
 
@@ -103,8 +106,8 @@ typedef struct MatrixView {
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
 /* decompose.c: small matrix products become products and sums; what must be transposed once and
- * kept is marked in *copied (indexed by the new graph's nodes). */
-struct PlanOptions;
+ * kept is marked in *copied (indexed by the new graph's nodes). *became: by node of g, what it is
+ * there; NULL when nobody asks. */
 bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
 /* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
  * rows, that kernels compute. */
@@ -119,6 +122,6 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
     return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
 }
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
-                 bool **copied);
+                 bool **copied, Val **became);
 
 #endif

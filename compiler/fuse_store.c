@@ -157,7 +157,7 @@ static int64_t elements(const Fusion *f, Val v)
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->device && fuse_may_be_bf16(f, v) ? 2 : 4;
 }
 
 /* To load v, with a share in storing it. */

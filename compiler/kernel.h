@@ -58,7 +58,7 @@ typedef struct KBuffer {
     int part;         /* sums of this root per partition, or -1 */
     DType dtype;
     bool read, written;
-    bool bf16;        /* two bytes each; only stored, never loaded */
+    bool bf16;        /* two bytes each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
     int64_t elements;
@@ -129,7 +129,7 @@ typedef struct KStmt {
     bool vector;         /* LOOP: printed as explicit vectors */
     bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
     bool one;            /* STORE, SINK, ARRAY_PUT: done by one thread of the row */
-    uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2 or 4; else 0 */
+    uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2, 4 or 8; else 0 */
     uint8_t unroll;      /* and how many times it does, so that loads are under way together; 0: once */
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
@@ -153,7 +153,7 @@ typedef struct KSpread {
     uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
-    uint32_t width;  /* numbers of the widest access: 1, 2 or 4 */
+    uint32_t width;  /* numbers of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
 } KSpread;
 

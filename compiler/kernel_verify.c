@@ -255,10 +255,6 @@ static void check_load(Check *c, const KEx *x)
         fault(c, "a load from a buffer that is not said to be read");
     if (b->part >= 0)
         fault(c, "a load from a partition's part");
-    if (b->bf16)
-        fault(c, "a load from a buffer of bf16, which is only stored");
-    if (b->bf16)
-        fault(c, "a load of what only products read");
     if (c->why)
         return;
     if (!kernel_in_bounds(k, x->ix, x->in[0], b->elements))

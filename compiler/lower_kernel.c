@@ -165,8 +165,10 @@ Dim lower_size_of(const Lower *l, Val v)
 
 uint32_t lower_memory_of(Lower *l, Val v)
 {
-    return kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
-                         ix_dim_at(&l->k->ix, lower_size_of(l, v)));
+    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
+                               ix_dim_at(&l->k->ix, lower_size_of(l, v)));
+    l->k->buffer.v[b].bf16 = l->f->bf16 && l->f->bf16[v];
+    return b;
 }
 
 Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard)
@@ -512,7 +514,6 @@ static void add_store(Lower *l, Val v)
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
     Insts in = lower_instances(l, v, RUN_OF_ROW, inner, row);
     uint32_t b = lower_memory_of(l, v);
-    l->k->buffer.v[b].bf16 = l->f->bf16 && l->f->bf16[v];
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);

@@ -322,12 +322,11 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
 {
     bool *copied;
     Build b;
-    const Graph *g = decompose(ctx, arena, from, how, &copied);
-    Fusion *f = fuse_graph(ctx, arena, g, how->B, how->T, how->no_fusion, copied);
+    const Graph *g = decompose(ctx, arena, from, how, &copied, NULL);
+    Fusion *f = fuse_graph(ctx, arena, g, how, copied);
     if (how->bf16)
         fuse_choose_bf16(f);
     start(&b, ctx, arena, g, f, how);
-    f->device = how->cuda;
     b.stream = written_bytes(f) >= STREAM_BYTES;
     b.alike = how->alike ? how->alike : alike_new(ctx, arena);
     plan_choose_direct(&b);

@@ -55,10 +55,16 @@ typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
-    bool bf16;              /* DT_REAL in two bytes: operands of products */
+    bool bf16;              /* DT_REAL in two bytes */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
+
+/* Bytes of an element. */
+static inline uint64_t plan_item_bytes(const PlanBuffer *b)
+{
+    return b->dtype == DT_INT ? 8 : b->bf16 ? 2 : 4;
+}
 
 typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT } LaunchKind;
 typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP } IntKind;
@@ -140,7 +146,8 @@ typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
-    bool bf16;      /* operands of large products are rounded to bf16 and kept so */
+    bool bf16;      /* operands of large products are rounded to bf16 and kept so; with `cuda` what
+                       lies between kernels too */
     bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */

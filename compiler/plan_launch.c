@@ -114,9 +114,7 @@ static uint32_t operand(Build *b, Val v, Operand *o, uint64_t *shift)
     if (!fuse_operand(b->f, v, o))
         vwn_bug(b->ctx, "%%%u is not a view of memory", (unsigned)v);
     uint32_t at = plan_buffer(b, o->base);
-    *shift = (uint64_t)o->offset * (node_at(b->g, v)->dtype == DT_INT ? 8
-                                    : b->buffer.v[at].bf16            ? 2
-                                                                      : 4);
+    *shift = (uint64_t)o->offset * plan_item_bytes(&b->buffer.v[at]);
     return at;
 }
 

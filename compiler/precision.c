@@ -1,11 +1,13 @@
-/* precision.c - matrix products with operands in bfloat16.
+/* precision.c - what is computed with and stored in bfloat16.
  *
- * In:  a simplified graph.     Out: an equal graph in which the operands of large products are
- *      rounded to bf16; then, of its groups, which values are kept in two bytes.
+ * In:  a simplified graph.     Out: an equal graph in which the operands of large products, and for a device
+ *      what lies between kernels, are rounded to bf16; then, of its groups, which values are kept in two bytes.
  * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
  * products read is stored as bf16 by the kernel that computes it; a product both of whose
- * operands lie so is one of bf16. Sums, norms, coefficients and attention stay as they are.
+ * operands lie so is one of bf16. Kernels of a device read such values too: for them whatever
+ * wide rows of numbers lie between kernels are rounded as well, for all who read them. Sums, norms,
+ * statistics, coefficients and everything of the size of a weight stay as they are.
  */
 #include "fuse.h"
 #include "op.h"
@@ -22,6 +24,8 @@
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
 enum { BF16 = 16, EXTENT_LEAST = 64 };
+/* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
+enum { VECTOR_LEAST = 16 };
 
 /* ---- which products ---- */
 
@@ -62,9 +66,16 @@ static Val behind(const Graph *g, Val v)
     return v;
 }
 
+static bool is_rounded(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == BF16;
+}
+
 static Val copy_node(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
+    if (is_rounded(r->from, v) && is_rounded(r->g, r->map[n->in[0]]))
+        return r->map[n->in[0]];
     Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
         in[k] = r->map[n->in[k]];
@@ -78,7 +89,7 @@ static Val copy_node(Rounding *r, Val v)
 static Val round_copy(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (n->op == OP_ROUND_TO && n->a.i == BF16)
+    if (is_rounded(r->from, v))
         return r->map[v];
     if (n->op == OP_EXT)
         r->g->name = r->from->ext.v[n->a.i].name;
@@ -94,14 +105,15 @@ static Val rounded_view(Rounding *r, Val v)
     return r->rounded[v];
 }
 
-static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
+/* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. */
+static Graph *round_values(const Graph *from, Arena *arena, const bool *product, const bool *shared)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n),
                   NEW_ARRAY(arena, Val, n)};
-    bool *wanted = NEW_ARRAY(arena, bool, n), *product = NEW_ARRAY(arena, bool, n);
+    bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
-        product[v] = takes_bf16(from, v, how);
+        wanted[v] = shared[v];
         for (int k = 0; k < 2 && product[v]; k++)
             wanted[behind(from, node_at(from, v)->in[k])] = true;
     }
@@ -117,6 +129,8 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
         }
         if (wanted[v])
             r.rounded[v] = round_copy(&r, v);
+        if (shared[v])
+            r.map[v] = r.rounded[v];
     }
     for (size_t i = 0; i < from->out.n; i++) {
         Output o = from->out.v[i];
@@ -128,10 +142,116 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
     return r.g;
 }
 
+static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
+{
+    size_t n = from->node.n;
+    bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
+    for (Val v = 1; v < n; v++)
+        product[v] = takes_bf16(from, v, how);
+    return round_values(from, arena, product, shared);
+}
+
+/* ---- what lies between kernels ---- */
+
+/* A vector of some length for each position of each sequence: no statistics, nor what sequences share, nor
+ * what has the size of a weight. */
+static bool is_wide(const Graph *g, Val v)
+{
+    const Shape *s = shape_of(g, v);
+    Dim size, last = s->rank ? s->d[s->rank - 1] : DIM(1);
+    return node_at(g, v)->dtype == DT_REAL && shape_size(s, &size) && size.b && dim_static(last) &&
+           last.n >= VECTOR_LEAST && size.n >= EXTENT_LEAST;
+}
+
+static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
+{
+    Dim size;
+    return shape_size(shape_of(g, v), &size) ? dim_at(size, how->B, how->T) : INT64_MAX;
+}
+
+/* Of a product of each position: the factor that is smaller than the other and the result, or the result that
+ * is smaller than both factors. */
+static void mark_coefficients(const Graph *g, Val v, const PlanOptions *how, bool *is)
+{
+    const Node *n = node_at(g, v);
+    int64_t y = size_at(g, v, how), a = size_at(g, n->in[0], how), b = size_at(g, n->in[1], how);
+    if (a < b && a < y)
+        is[n->in[0]] = true;
+    else if (b < a && b < y)
+        is[n->in[1]] = true;
+    else if (y < a && y < b)
+        is[v] = true;
+}
+
+/* Coefficients of what positions hold, and what they are computed from, or their gradients, element by
+ * element. */
+static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *how)
+{
+    bool *is = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++)
+        if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
+            mark_coefficients(g, v, how, is);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (Val v = 1; v < g->node.n; v++) {
+            const Node *n = node_at(g, v);
+            OpClass c = op_info((Op)n->op)->class;
+            bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+            for (size_t k = 0; map && k < n->n_in; k++)
+                if (is[v] != is[n->in[k]] && size_at(g, v, how) == size_at(g, n->in[k], how))
+                    is[v] = is[n->in[k]] = changed = true;
+        }
+    }
+    return is;
+}
+
+/* Values that no library but a product of bf16 reads, by their bases. */
+static bool *find_free(const Fusion *f, Arena *arena)
+{
+    const Graph *g = f->g;
+    bool *is = NEW_ARRAY(arena, bool, g->node.n);
+    memset(is, 1, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        is[fuse_base(f, g->out.v[i].value)] = false;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+            is[fuse_base(f, node_at(g, v)->in[k])] = false;
+    return is;
+}
+
+/* Fusion decides what kernels hand to each other; it is asked once without these nodes, and with them when
+ * the plan is made. */
+static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
+{
+    Arena *tmp = arena_new(from->ctx);
+    bool *copied, *shared = NEW_ARRAY(arena, bool, from->node.n);
+    bool *none = NEW_ARRAY(arena, bool, from->node.n);
+    Val *became;
+    const Graph *g = decompose(from->ctx, tmp, from, how, &copied, &became);
+    Fusion *f = fuse_graph(from->ctx, tmp, g, how, copied);
+    const bool *coefficient = find_coefficients(from, tmp, how), *is_free = find_free(f, tmp);
+    for (Val v = 1; v < from->node.n; v++) {
+        const Node *n = node_at(from, v);
+        bool view = op_info((Op)n->op)->class == CLASS_VIEW, softmax = n->op == OP_EXP;
+        if (view || softmax || coefficient[v] || !is_wide(from, v))
+            continue;
+        Val x = fuse_base(f, became[v]);
+        shared[v] = f->stored[x] && f->home[x] >= 0 && is_free[x] &&
+                    f->group.v[f->home[x]].kind == GROUP_ROWS;
+    }
+    fuse_free(f);
+    Graph *g2 = round_values(from, arena, none, shared);
+    arena_free(tmp);
+    return g2;
+}
+
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    return how->bf16 && !g->exact ? round_products(simple, arena, how) : simple;
+    if (!how->bf16 || g->exact)
+        return simple;
+    Graph *rounded = round_products(simple, arena, how);
+    return how->cuda ? round_between(rounded, arena, how) : rounded;
 }
 
 /* ---- what is kept in two bytes ---- */
@@ -148,19 +268,21 @@ bool fuse_bf16_product(const Fusion *f, Val v)
            f->bf16[fuse_base(f, n->in[0])] && f->bf16[fuse_base(f, n->in[1])];
 }
 
+bool fuse_may_be_bf16(const Fusion *f, Val v) { return is_rounded(f->g, v); }
+
+/* What is stored rounded, and read in two bytes by all who read it: products, and kernels of a device. */
 void fuse_choose_bf16(Fusion *f)
 {
     const Graph *g = f->g;
     f->bf16 = NEW_ARRAY(f->arena, bool, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        const Node *n = node_at(g, v);
-        f->bf16[v] = n->op == OP_ROUND_TO && n->a.i == BF16 && f->stored[v] && f->home[v] >= 0;
-    }
+    for (Val v = 1; v < g->node.n; v++)
+        f->bf16[v] = fuse_may_be_bf16(f, v) && f->stored[v] && f->home[v] >= 0;
     for (size_t i = 0; i < g->out.n; i++)
         f->bf16[fuse_base(f, g->out.v[i].value)] = false;
     for (Val v = 1; v < g->node.n; v++)
         for (size_t k = 0; k < node_at(g, v)->n_in; k++)
-            if (node_at(g, v)->op != OP_MATMUL && !is_plain_view(f, v))
+            if (node_at(g, v)->op != OP_MATMUL && !is_plain_view(f, v) &&
+                (!f->device || fuse_is_library(g, v)))
                 f->bf16[fuse_base(f, node_at(g, v)->in[k])] = false;
     for (bool changed = true; changed;) { /* a product takes both operands so, or neither */
         changed = false;

@@ -299,6 +299,7 @@ static const char *const PRELUDE_MATH[] = {
 "",
 "/* the two bytes of a number that vwn_round_to() made; arithmetic's NaN stays one */",
 "FN bf16 vwn_bf16(real x) { return (bf16)(vwn_bits(x) >> 16); }",
+"FN real vwn_of_bf16(bf16 x) { return vwn_real((uint32_t)x << 16); }",
 "",
 "/* Philox4x32-10: words 0 and 1 of the block (index, step) under key */",
 "FN void vwn_philox(uint64_t key, uint64_t step, uint64_t index, uint32_t *w0, uint32_t *w1)",

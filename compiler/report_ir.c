@@ -21,15 +21,15 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         graph_dump(out, graph_simplify(g, arena));
         return;
     }
-    g = plan_graph(g, arena, how);
-    if (stage == STAGE_FUSE) {
-        bool *copied;
-        Graph *small = decompose(ctx, arena, g, how, &copied);
-        fuse_dump(out, fuse_graph(ctx, arena, small, how->B, how->T, false, copied));
-        return;
-    }
     PlanOptions own = *how;
     own.cuda = stage == STAGE_CUDA;
+    g = plan_graph(g, arena, &own);
+    if (stage == STAGE_FUSE) {
+        bool *copied;
+        Graph *small = decompose(ctx, arena, g, how, &copied, NULL);
+        fuse_dump(out, fuse_graph(ctx, arena, small, how, copied));
+        return;
+    }
     Plan *plan = plan_build(ctx, arena, g, &own);
     if (stage == STAGE_KERNEL)
         plan_dump_programs(out, plan);

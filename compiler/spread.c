@@ -92,7 +92,14 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
 
 /* ---- wide accesses ---- */
 
-enum { WIDEST = 4 }; /* 16 bytes */
+/* 16 bytes of the narrowest numbers that lie in memory. */
+static uint32_t widest(const Kernel *k)
+{
+    bool bf16 = false;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        bf16 = bf16 || k->buffer.v[b].bf16;
+    return bf16 ? 8 : 4;
+}
 
 /* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
 static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
@@ -149,11 +156,15 @@ static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_
     }
 }
 
-static uint32_t width_of_loop(Kernel *k, size_t loop)
+static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
 {
-    enum { LONG = 64 }; /* statements; wider ones would hold more than there are registers for */
+    enum { LONG = 256 }; /* numbers of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
-    uint32_t w = kernel_loop_end(k, loop) - loop > LONG ? WIDEST / 2 : WIDEST;
+    uint32_t w = widest(k);
+    while (w > 4 && ix_info(&k->ix, lane)->hi + 1 < (int64_t)(w * lanes)) /* no thread is idle for it */
+        w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
+        w /= 2;
     while ((ix_info(&k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1; w > 1 && i < kernel_loop_end(k, loop); i++)
@@ -165,11 +176,11 @@ static uint32_t width_of_loop(Kernel *k, size_t loop)
 static void find_widths(Spreading *s)
 {
     Kernel k = *s->from; /* asking may add forms of indices */
-    uint32_t all = WIDEST;
+    uint32_t all = widest(&k);
     s->width = NEW_ARRAY(k.arena, uint8_t, k.stmt.n + 1);
     for (size_t i = 0; i < k.stmt.n; i++) {
         bool loop = k.stmt.v[i].kind == KS_LOOP && k.stmt.v[i].simd;
-        s->width[i] = loop ? (uint8_t)width_of_loop(&k, i) : 1;
+        s->width[i] = loop ? (uint8_t)width_of_loop(&k, i, s->k->spread.lanes) : 1;
         if (s->width[i] > 1 && s->width[i] < all)
             all = s->width[i];
     }
@@ -188,7 +199,7 @@ static uint8_t in_flight(const Spreading *s, size_t loop)
         return 0;
     for (size_t i = loop; i < kernel_loop_end(k, loop); i++)
         if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
-            bytes += 4 * s->width[loop];
+            bytes += (k->buffer.v[kx(k, k->stmt.v[i].ex)->slot].bf16 ? 2 : 4) * s->width[loop];
     times = bytes ? 64 / bytes : 0;
     if (ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 0;

@@ -36,7 +36,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
     if (x->type != KT_REAL)
         return false;
     if (x->kind == KX_LOAD)
-        return !x->in[0] && neighbours(k, x->ix, v);
+        return !x->in[0] && !k->buffer.v[x->slot].bf16 && neighbours(k, x->ix, v);
     if (x->kind != KX_OP)
         return false;
     for (int i = 0; i < 3; i++)

@@ -14,6 +14,10 @@
 typedef struct Agreement {
     int64_t B, T;
     bool no_fusion;
+    bool bf16;        /* the program rounds */
+    bool bf16_wanted; /* the evaluator does */
+    bool cuda;        /* what a device's plan rounds */
+    double noise;     /* of parameters; 0: 0.3 */
     Status (*open)(Ctx *ctx, int run, Backend **b, char why[512]); /* runs 0, 1, 2; NULL: the CPU */
     double worst;     /* of all results, relative to the largest entry of the tensor */
     const char *name; /* where */
@@ -49,7 +53,7 @@ static inline void run_once(Ctx *ctx, const Graph *g, const Agreement *c, RefBin
     Store *s = store_new(ctx, b);
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion};
+    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .bf16 = c->bf16};
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
     fill_store(ctx, s, g, bind);
@@ -93,7 +97,7 @@ static inline void gradient_compare(Agreement *c, const char *name, const Tensor
 static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
 {
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
-    RefBinding *bind = bind_all(ctx->program, g, u->model, c->B, c->T, 0.3);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, c->B, c->T, c->noise > 0 ? c->noise : 0.3);
     double **got[3], loss[3];
     for (int k = 0; k < 3; k++) {
         got[k] = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
@@ -101,6 +105,8 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
     }
     double vars[HV_COUNT] = {0};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
+    if (c->bf16_wanted)
+        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .bf16 = true, .cuda = c->cuda});
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
     ref_evaluate(g, ctx->program, &run, r);
     double want = NAN, largest = 0;

@@ -91,6 +91,12 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     m->plan = plan;
     m->host = *plan;
     m->host.n_kernel = 0;
+    Launch *launch = NEW_ARRAY(arena, Launch, plan->n_launch + 1);
+    for (size_t i = 0; i < plan->n_launch; i++) {
+        launch[i] = plan->launch[i];
+        launch[i].matmul.bf16 = false; /* emu_matmul() widens the operands */
+    }
+    m->host.launch = launch;
     if (e->last_bytes == plan->arena_bytes) /* what no kernel has written is no number */
         memset(e->last, 0xff, e->last_bytes);
     Status status = e->cpu->ops->build(e->cpu, &m->host, &m->on_host, report);
@@ -141,10 +147,33 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
 
 /* ---- what the host does ---- */
 
+/* Numbers of bf16 in four bytes each. */
+static float *widened(const void *from, int64_t n)
+{
+    float *to = calloc((size_t)n + 1, sizeof *to);
+    for (int64_t i = 0; to && i < n; i++) {
+        uint32_t u = (uint32_t)((const uint16_t *)from)[i] << 16;
+        memcpy(&to[i], &u, sizeof u);
+    }
+    return to;
+}
+
+/* Products of bf16 are exact in float32, and their sums are its. */
 static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
 {
     Backend *cpu = emu_of(b)->cpu;
-    return failed(b, cpu->ops->matmul(cpu, how, x, y, z), cpu->why);
+    if (!how->bf16)
+        return failed(b, cpu->ops->matmul(cpu, how, x, y, z), cpu->why);
+    PlanMatmul wide = *how;
+    int64_t rows[2] = {how->transpose_a ? how->k : how->m, how->transpose_b ? how->n : how->k};
+    int64_t columns[2] = {how->transpose_a ? how->m : how->k, how->transpose_b ? how->k : how->n};
+    float *a = widened(x, how->step_a * (how->batch - 1) + how->lda * (rows[0] - 1) + columns[0]);
+    float *c = widened(y, how->step_b * (how->batch - 1) + how->ldb * (rows[1] - 1) + columns[1]);
+    wide.bf16 = false;
+    Status status = a && c ? cpu->ops->matmul(cpu, &wide, a, c, z) : ST_ENVIRONMENT;
+    free(a);
+    free(c);
+    return failed(b, status, cpu->why);
 }
 
 static Status emu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
@@ -191,7 +220,7 @@ Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why
         free(e);
         return status;
     }
-    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .cuda = true, .bf16 = e->cpu->bf16};
+    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .cuda = true, .bf16 = true};
     e->how = *how;
     *out = &e->base;
     return ST_OK;

@@ -354,7 +354,7 @@ static void run_launch(PlanRun *r, const Launch *l)
     double **m = NEW_ARRAY(r->arena, double *, l->n_buffer + 1);
     for (uint32_t i = 0; i < l->n_buffer; i++) {
         const PlanBuffer *b = &r->p->buffer[l->buffer[i]];
-        m[i] = r->cells[l->buffer[i]].real + l->shift[i] / (b->dtype == DT_INT ? 8 : 4);
+        m[i] = r->cells[l->buffer[i]].real + l->shift[i] / plan_item_bytes(b);
     }
     if (l->kind == LAUNCH_MATMUL)
         matmul(&l->matmul, m[0], m[1], m[2]);
@@ -398,7 +398,7 @@ void interpret_plan(Ctx *ctx, const Plan *p, const HostRun *how, bool single, Te
     r.cells = NEW_ARRAY(r.arena, Cells, p->n_buffer + 1);
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *b = &p->buffer[i];
-        r.cells[i] = cells_new(r.arena, b->dtype, (int64_t)(b->bytes / (b->dtype == DT_INT ? 8 : 4)));
+        r.cells[i] = cells_new(r.arena, b->dtype, (int64_t)(b->bytes / plan_item_bytes(b)));
         const RefBinding *t = b->ext >= 0 ? binding(how, &p->ext[b->ext].ext) : NULL;
         if (t)
             copy_in(&r.cells[i], t->tensor);
