@@ -59,11 +59,9 @@ const Verb verb_bench = {
     .example = {{"vwn bench model.vwn --kernels", "where the time of a step goes"},
                 {"vwn bench model.vwn --against old.json", "what has become slower"}},
     .text =
-        "Nothing is written. Where the file's data is missing, tokens are random. `of copy` "
-        "and\n"
+        "Nothing is written. Where the file's data is missing, it is drawn at random. `of copy` and\n"
         "`of peak` are shares of a non-temporal copy and of multiply-adds in registers, both\n"
-        "measured in the same run with all threads. Times are the best of all steps. The "
-        "fields\n"
+        "measured in the same run with all threads. Times are the best of all steps. The fields\n"
         "of --json are described in runtime/vwn.h.\n",
     .flag = flags,
     .n_flags = 3,

@@ -341,10 +341,11 @@ typedef struct PrimArgs {
     size_t n;           /* parameters of the signature */
     Value *rest;        /* further positional arguments */
     size_t n_rest;
+    VEC(Field) open;    /* those of any name, where the signature has "*" */
 } PrimArgs;
 struct Prim {
     const char *name;
-    const char *params; /* "x: tensor, to: shape, over: int = -1" */
+    const char *params; /* "x: tensor, to: shape, over: int = -1"; "*: text" at the end: any name */
     Value (*run)(PrimArgs *a);
     const char *doc;
     int op;             /* elementwise Op, else 0 */

@@ -125,7 +125,7 @@ static bool call_takes(Eval *ev, File *f, const Ast *call, Name arg, const char 
         for (bool first = true; *p; first = false) {
             size_t n = strcspn(p, ":");
             buf_printf(&b, "%s%.*s", first ? "" : ", ", (int)n, p);
-            found |= strlen(arg) == n && !strncmp(p, arg, n);
+            found |= (strlen(arg) == n && !strncmp(p, arg, n)) || *p == '*';
             p += strcspn(p, ",");
             p += strspn(p, ", ");
         }

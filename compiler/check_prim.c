@@ -17,6 +17,7 @@
 typedef struct Param1 {
     char name[24], type[12], def[16];
     bool variadic, required;
+    bool open; /* "*: text", at the end: further arguments of any name */
 } Param1;
 
 static const char *next_param(const char *s, Param1 *p)
@@ -29,6 +30,7 @@ static const char *next_param(const char *s, Param1 *p)
     size_t n = strcspn(s, ":.,");
     snprintf(p->name, sizeof p->name, "%.*s", (int)n, s);
     s += n;
+    p->open = !strcmp(p->name, "*");
     if (!strncmp(s, "...", 3)) {
         p->variadic = true;
         s += 3;
@@ -38,7 +40,7 @@ static const char *next_param(const char *s, Param1 *p)
     snprintf(p->type, sizeof p->type, "%.*s", (int)n, s);
     s += n;
     s += strspn(s, " ");
-    p->required = *s != '=';
+    p->required = *s != '=' && !p->open;
     if (*s == '=') {
         s += strspn(s, "= ");
         n = strcspn(s, ",");
@@ -91,7 +93,7 @@ bool prim_takes_word(const Prim *prim, Name name, size_t position)
     Param1 p;
     size_t i = 0;
     for (const char *s = next_param(prim->params, &p); s; s = next_param(s, &p), i++)
-        if (name ? !strcmp(p.name, name) : i == position || p.variadic)
+        if (name ? !strcmp(p.name, name) || p.open : i == position || p.variadic)
             return !strcmp(p.type, "word");
     return true; /* no such argument: that is said elsewhere */
 }
@@ -100,7 +102,7 @@ bool prim_has_argument(const Prim *prim, Name name)
 {
     Param1 p;
     for (const char *s = next_param(prim->params, &p); s; s = next_param(s, &p))
-        if (!strcmp(p.name, name))
+        if (!strcmp(p.name, name) || p.open)
             return true;
     return false;
 }
@@ -116,17 +118,37 @@ void prim_unknown_argument(Eval *ev, const Prim *prim, const Ast *arg)
     suggest(ev, d, arg->name, names.v, names.n, arg->name_span);
 }
 
+static bool given_twice(PrimArgs *a, const Ast *arg)
+{
+    err(a->ev, "E0108", arg->span, "given twice", "`%s` is given twice", arg->name);
+    return false;
+}
+
+static bool bind_open(PrimArgs *a, const Ast *arg, const Param1 *p)
+{
+    Eval *ev = a->ev;
+    Param1 named = *p;
+    for (size_t i = 0; i < a->open.n; i++)
+        if (a->open.v[i].name == arg->name)
+            return given_twice(a, arg);
+    snprintf(named.name, sizeof named.name, "%s", arg->name);
+    Value *v = NEW(ev->arena, Value);
+    *v = arg_value(a, arg->kid[0], &named);
+    vec_push(ev->arena, &a->open, (Field){arg->name, v, arg->span});
+    return v->kind != V_POISON;
+}
+
 static bool bind_named(PrimArgs *a, const Ast *arg)
 {
     Param1 p;
     size_t i = 0;
     for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++) {
+        if (p.open)
+            return bind_open(a, arg, &p);
         if (strcmp(p.name, arg->name))
             continue;
-        if (a->ast[i]) {
-            err(a->ev, "E0108", arg->span, "given twice", "`%s` is given twice", arg->name);
-            return false;
-        }
+        if (a->ast[i])
+            return given_twice(a, arg);
         a->ast[i] = arg->kid[0];
         a->span[i] = arg->span;
         a->v[i] = arg_value(a, arg->kid[0], &p);
@@ -146,7 +168,7 @@ static bool bind_positional(PrimArgs *a, const Ast *e, size_t *at)
             a->rest[a->n_rest++] = v;
             return v.kind != V_POISON;
         }
-        if (i < *at || a->ast[i])
+        if (i < *at || a->ast[i] || p.open)
             continue;
         *at = i + 1;
         a->ast[i] = e;
@@ -165,7 +187,7 @@ static bool fill_defaults(PrimArgs *a)
     size_t i = 0;
     for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++) {
         a->n = i + 1;
-        if (a->ast[i] || p.variadic)
+        if (a->ast[i] || p.variadic || p.open)
             continue;
         if (p.required) {
             Diag *d = err(a->ev, "E0104", a->call->span, "", "`%s` needs `%s`", a->prim->name, p.name);
@@ -558,12 +580,14 @@ Value prim_spec(PrimArgs *a)
     Param1 p;
     size_t i = 0;
     for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++) {
-        if (p.variadic || !a->ast[i])
+        if (p.variadic || p.open || !a->ast[i])
             continue;
         Value *v = NEW(a->ev->arena, Value);
         *v = a->v[i];
         vec_push(a->ev->arena, &f, (Field){name_str(a->ev->ctx, p.name), v, a->span[i]});
     }
+    for (i = 0; i < a->open.n; i++)
+        vec_push(a->ev->arena, &f, a->open.v[i]);
     Value v = v_record(a->ev, a->prim->name, f.v, f.n);
     ((Record *)v.record)->span = a->call->span;
     v.kind = V_SPEC;
@@ -613,6 +637,7 @@ static const Prim general[] = {
     {"matrix", "rows: list", p_matrix, "a constant tensor from a nested list", 0, false},
     {"text_file", "path: text, val: float = 0, separator: any = none", prim_spec, "data: one text file; the last share `val` is held out; documents begin with the character `separator`", 0, false},
     {"token_files", "path: text, dtype: word, header: word = none, val: float = 0, val_path: text = none, separator: any = none", prim_spec, "data: shards of token ids, u16 or u32, header none or llm_c; documents begin with the id `separator`", 0, false},
+    {"arrays", "val: float = 0, *: text", prim_spec, "data: .npy files by the names of the model's inputs, an example a row; the share `val` of them, drawn once, is held out", 0, false},
     {"bytes", "", prim_spec, "tokenizer: one token per byte, 256 of them", 0, false},
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
     {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},

@@ -156,6 +156,12 @@ void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, cons
         diag_help(ev->ctx, d, "write %s", example);
 }
 
+/* An image is a sequence of the batch. */
+static bool is_seq(const char *unit)
+{
+    return !strcmp(unit, "seq") || !strcmp(unit, "image");
+}
+
 /* seqs, images or tokens as whole sequences. */
 static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const Train *t, int64_t *out)
 {
@@ -169,7 +175,7 @@ static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const T
             err(ev, "E0206", at, "", "`%s` must be a quantity such as `64 seqs`, got %s", what, value_kind_name(v));
         return false;
     }
-    if (!strcmp(v->word, "seq") || !strcmp(v->word, "image")) {
+    if (is_seq(v->word)) {
         seqs = v->num;
     } else if (!strcmp(v->word, "token")) {
         seqs = v->num / (double)t->context;
@@ -230,7 +236,7 @@ const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, co
         return host_const(a, v->num);
     if (v->kind == V_QTY && !strcmp(v->word, "token"))
         return host_const(a, v->num / per_step);
-    if (v->kind == V_QTY && !strcmp(v->word, "seq"))
+    if (v->kind == V_QTY && is_seq(v->word))
         return host_const(a, v->num / (double)t->batch_seqs);
     if (v->kind == V_QTY && !strcmp(v->word, "epoch"))
         return host_op(a, HO_MUL, host_const(a, v->num / t->length_epochs), host_var(a, HV_LENGTH), NULL);
@@ -312,21 +318,26 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
 {
     const Record *r = v->kind == V_SPEC ? v->record : NULL;
     bool text = r && !strcmp(r->name, "text_file"), tokens = r && !strcmp(r->name, "token_files");
+    bool arrays = r && !strcmp(r->name, "arrays");
     out->span = at;
     out->folder = f->folder;
-    if (!text && !tokens) {
+    if (!text && !tokens && !arrays) {
         if (v->kind != V_POISON) {
-            Diag *d = err(ev, "E0206", at, "", "`data` must be text_file(...) or token_files(...)");
+            Diag *d = err(ev, "E0206", at, "", "`data` must be text_file(...), token_files(...) or arrays(...)");
             diag_help(ev->ctx, d, "for example `data = text_file(\"corpus.txt\", val = 5%%)`");
         }
         return;
     }
-    out->kind = text ? DATA_TEXT_FILE : DATA_TOKEN_FILES;
-    out->path = record_field(r, "path")->word;
+    out->kind = text ? DATA_TEXT_FILE : arrays ? DATA_ARRAYS : DATA_TOKEN_FILES;
     const Value *val = record_field(r, "val");
     out->val = val ? val->num : 0;
     if (out->val < 0 || out->val >= 1)
         err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%");
+    if (arrays) {
+        array_specs(ev, r, out);
+        return;
+    }
+    out->path = record_field(r, "path")->word;
     separator_of(ev, r, text, out);
     if (text)
         return;
@@ -345,6 +356,11 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
     static const struct { const char *name; TokenizerKind kind; } rows[] = {
         {"bytes", TOKENIZER_BYTES}, {"chars", TOKENIZER_CHARS}, {"file", TOKENIZER_FILE}};
     t->tokenizer.span = at;
+    if (t->data.kind == DATA_ARRAYS) {
+        Diag *d = err(ev, "E0612", at, "nothing to do", "arrays hold numbers, which no tokenizer makes");
+        diag_help(ev->ctx, d, "leave `tokenizer` out");
+        return;
+    }
     for (size_t i = 0; v->kind == V_SPEC && i < COUNT_OF(rows); i++)
         if (!strcmp(v->record->name, rows[i].name))
             t->tokenizer.kind = rows[i].kind;
@@ -355,7 +371,7 @@ static void tokenizer_spec(Eval *ev, const Value *v, Span at, const Model *m, Tr
     }
     if (t->tokenizer.kind == TOKENIZER_FILE)
         t->tokenizer.path = record_field(v->record, "path")->word;
-    if (t->tokenizer.kind == TOKENIZER_BYTES)
+    if (t->tokenizer.kind == TOKENIZER_BYTES && model_reads(m, "tokens"))
         model_check_vocabulary(ev->ctx, m, 256, at);
 }
 
@@ -426,7 +442,7 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
 }
 
 /* `eval` reads the held-out part of the data, or data of its own. */
-static void check_eval_data(Eval *ev, const Ast *items, const Train *t)
+static void check_eval_data(Eval *ev, const Ast *items, const Model *m, const Train *t)
 {
     if (t->eval_every <= 0 || t->eval_data.kind != DATA_NONE || t->data.kind == DATA_NONE ||
         t->data.val > 0 || t->data.val_path)
@@ -438,7 +454,8 @@ static void check_eval_data(Eval *ev, const Ast *items, const Train *t)
     Diag *d = err(ev, "E0604", at, "", "`eval` has nothing to evaluate on");
     diag_label(ev->ctx, d, t->data.span, "all of it is trained on");
     diag_help(ev->ctx, d, "hold a part of the data out: `val = 5%%`");
-    diag_help(ev->ctx, d, "or give `eval` its own: `data = text_file(\"other.txt\")`");
+    diag_help(ev->ctx, d, "or give `eval` its own: `data = %s`",
+              t->data.kind == DATA_ARRAYS ? arrays_example(ev, m) : "text_file(\"other.txt\")");
 }
 
 /* Documents are separated where the model looks at them, and only there. */
@@ -446,7 +463,7 @@ static void check_documents(Eval *ev, const Model *m, const Train *t, const Data
 {
     bool reads = model_reads(m, "document");
     bool letters = t->tokenizer.kind == TOKENIZER_BYTES && data->kind == DATA_TEXT_FILE;
-    if (data->kind == DATA_NONE)
+    if (data->kind == DATA_NONE || data->kind == DATA_ARRAYS)
         return;
     if (reads && !data->separated) {
         Diag *d = err(ev, "E0610", data->span, "no `separator`", "the model looks at documents, which the data does not separate");
@@ -481,12 +498,12 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
     if (!strcmp(v->word, "epoch")) {
         t->length_epochs = v->num;
         t->length_steps = -1;
-    } else if (!strcmp(v->word, "step") || !strcmp(v->word, "token") || !strcmp(v->word, "seq")) {
+    } else if (!strcmp(v->word, "step") || !strcmp(v->word, "token") || is_seq(v->word)) {
         if (v->num > MOST_STEPS) {
             err(ev, "E0208", at, "", "`length` is too large");
             return;
         }
-        double steps = v->word[0] == 't' ? v->num / per_step : v->word[1] == 'e' ? v->num / (double)t->batch_seqs : v->num;
+        double steps = v->word[0] == 't' ? v->num / per_step : is_seq(v->word) ? v->num / (double)t->batch_seqs : v->num;
         t->length_steps = (int64_t)ceil(steps - 1e-9);
     } else {
         err(ev, "E0201", at, "", "`length` is counted in steps, tokens, seqs or epochs, not in %s", v->word);
@@ -642,7 +659,11 @@ Train *build_train(Eval *ev, File *f, Model *m)
     attrs_close(&a);
     check_dtype(ev, m, t);
     sub_nodes(ev, f, it->kid[2], m, t);
-    check_eval_data(ev, it->kid[2], t);
+    check_eval_data(ev, it->kid[2], m, t);
+    if (diag_errors(ev->ctx) == errors) {
+        check_inputs(ev, m, &t->data);
+        check_inputs(ev, m, &t->eval_data);
+    }
     if (diag_errors(ev->ctx) == errors) {
         check_documents(ev, m, t, &t->data);
         check_documents(ev, m, t, &t->eval_data);

@@ -34,6 +34,11 @@ bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL
 /* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
 void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
 
+/* check_inputs.c: the arrays that `r` names, and whether data gives what the model reads. */
+void array_specs(Eval *ev, const Record *r, DataSpec *out);
+void check_inputs(Eval *ev, const Model *m, const DataSpec *data);
+const char *arrays_example(Eval *ev, const Model *m); /* "arrays(image = \"image.npy\", ...)" */
+
 /* E0201: a number where a quantity is needed. */
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);
 /* A length of training in steps; NULL when a message was filed. */

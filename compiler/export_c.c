@@ -61,13 +61,13 @@ static void list_tensors(Export *x)
     const Model *m = x->how->unit->model;
     for (size_t k = 0; k < COUNT_OF(x->tensor_at); k++)
         map_init(&x->tensor_at[k], x->arena);
-    add_tensors_of_kind(x, EXT_INPUT);
-    for (size_t i = 0; i < x->tensor.n; i++)
-        if (strcmp(x->tensor.v[i].name, "tokens") && strcmp(x->tensor.v[i].name, "labels") &&
-            strcmp(x->tensor.v[i].name, "document"))
+    for (size_t i = 0; i < m->graph->ext.n; i++)
+        if (m->graph->ext.v[i].kind == EXT_INPUT && !input_is_text(&m->graph->ext.v[i]))
             ctx_raise(x->ctx, ST_INPUT,
-                      "the model reads the input `%s`, which text does not give",
-                      x->tensor.v[i].name);
+                      "the program that `vwn emit` writes reads text, and the model reads the "
+                      "input `%s`, which a text does not give",
+                      m->graph->ext.v[i].name);
+    add_tensors_of_kind(x, EXT_INPUT);
     x->input_bytes = x->tensor_bytes;
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,

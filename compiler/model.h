@@ -81,7 +81,12 @@ typedef struct Model {
 } Model;
 
 /* ---- training ---- */
-typedef enum DataKind { DATA_NONE, DATA_TEXT_FILE, DATA_TOKEN_FILES } DataKind;
+typedef enum DataKind { DATA_NONE, DATA_TEXT_FILE, DATA_TOKEN_FILES, DATA_ARRAYS } DataKind;
+typedef struct ArraySpec {
+    Name input;       /* of the model */
+    const char *path; /* as written, of a .npy file */
+    Span span;
+} ArraySpec;
 typedef struct DataSpec {
     DataKind kind;
     const char *path;    /* as written; relative to the folder of the file */
@@ -94,6 +99,8 @@ typedef struct DataSpec {
     int64_t separator;   /* token_files: its id */
     const char *separator_text; /* text_file: the character, UTF-8 */
     Span separator_span;
+    const ArraySpec *array; /* arrays: one for each input */
+    size_t n_array;
     Span span;
 } DataSpec;
 typedef enum TokenizerKind { TOKENIZER_NONE, TOKENIZER_BYTES, TOKENIZER_CHARS, TOKENIZER_FILE } TokenizerKind;
@@ -222,6 +229,17 @@ void param_init(const Param *p, uint64_t seed, double *out); /* p->elements numb
 int64_t model_ids(const Model *m);
 /* Files E0601, at the table or the head, when a tokenizer of so many entries has more; true: it has not. */
 bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span tokenizer);
+
+/* ---- inputs.c: what a model reads besides its weights ---- */
+/* What an integer input is an index of: values from 0 to below - 1 (0: it is none); `spared`: negative
+ * ones are left out, as labels of a loss are. */
+typedef struct InputRange {
+    int64_t below;
+    bool spared;
+} InputRange;
+InputRange model_input_range(const Model *m, Name input);
+/* Does a text give this input: an integer for each position? */
+bool input_is_text(const Ext *input);
 
 /* ---- cost.c, dead.c: exact counts over Model.graph ---- */
 typedef struct ModelCount {

@@ -99,6 +99,12 @@ static bool same_model(const Model *a, const Model *b)
 static bool same_data(const DataSpec *a,
                       const DataSpec *b) /* not the folder: that of the file */
 {
+    if (a->n_array != b->n_array)
+        return false;
+    for (size_t i = 0; i < a->n_array; i++)
+        if (a->array[i].input != b->array[i].input ||
+            !same_text(a->array[i].path, b->array[i].path))
+            return false;
     return a->kind == b->kind && same_text(a->path, b->path) && a->val == b->val &&
            same_text(a->val_path, b->val_path) && a->bits == b->bits &&
            a->llmc_header == b->llmc_header;

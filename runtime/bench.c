@@ -252,7 +252,7 @@ static void open_run(Bench *b)
     train_open(tr);
     if (b->synthetic)
         train_event(tr, VWN_EVENT_NOTE,
-                    "the data of the file is not there: measuring with random tokens");
+                    "the data of the file is not there: measuring with random data");
     if (!tr->session.backend)
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
                   "there is nothing to measure without compiled kernels: %s", tr->session.note);

@@ -47,7 +47,7 @@ static void step_lines(Buf *out, const Bench *b)
     if (tr->parts > 1)
         buf_printf(out, " in %lld parts", (long long)tr->parts);
     buf_printf(out, ", %s, %d threads%s\n\n", tr->train->precision,
-               tr->session.backend->threads, b->synthetic ? ", random tokens" : "");
+               tr->session.backend->threads, b->synthetic ? ", random data" : "");
     buf_printf(out, "  step       best %.2f ms, median %.2f ms of %lld\n", 1e3 * b->step.best,
                1e3 * b->step.median, (long long)b->steps);
     buf_puts(out, "  tokens/s   best ");

@@ -1,100 +1,33 @@
 /* data.c - see data.h. */
 #define _DEFAULT_SOURCE
 #include "data.h"
+#include "mapped.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct Shard {
-    const char *path;
-    const unsigned char *map;
-    size_t map_bytes, header; /* bytes before the first token */
-    int width;                /* bytes per token in the file: 1, 2, 4 */
+    Mapped file;
+    size_t header; /* bytes before the first token */
+    int width;     /* bytes per token in the file: 1, 2, 4 */
     int64_t tokens;
     const Tokenizer *chars; /* width 1: the ids of ASCII text, NULL: the bytes themselves */
     uint32_t *ids;          /* text that is not ASCII: the ids, in memory of its own */
     size_t ids_bytes;
-    uint64_t content; /* hash of the first and the last block */
-    dev_t device;
-    ino_t inode;
 };
 
-enum { BLOCK = 1 << 16, LLMC_HEADER = 1024 };
+enum { LLMC_HEADER = 1024 };
 
 /* ---- files ---- */
 
-static void unmap_shard(void *what)
+static void free_ids(void *what)
 {
     Shard *s = what;
-    if (s->map)
-        munmap((void *)s->map, s->map_bytes);
     if (s->ids)
         munmap(s->ids, s->ids_bytes);
-    s->map = NULL;
     s->ids = NULL;
-}
-
-static _Noreturn void file_error(Session *s, const char *path, const char *what)
-{
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s", path, what);
-}
-
-static const char *join(Arena *a, const char *folder, const char *path)
-{
-    if (path[0] == '/' || !folder || !folder[0])
-        return path;
-    return arena_printf(a, "%s/%s", folder, path);
-}
-
-static void map_shard(Session *s, Shard *x, const char *path)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        file_error(s, path, strerror(errno));
-    int bad = fstat(fd, &st);
-    void *map = MAP_FAILED;
-    if (!bad && S_ISREG(st.st_mode) && st.st_size > 0)
-        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-    int error = errno;
-    close(fd);
-    if (!bad && !S_ISREG(st.st_mode))
-        file_error(s, path, "is not a file");
-    if (!bad && st.st_size == 0)
-        file_error(s, path, "byte 0: the file is empty");
-    if (bad || map == MAP_FAILED)
-        file_error(s, path, strerror(error));
-    x->path = path;
-    x->map = map;
-    x->map_bytes = (size_t)st.st_size;
-    x->device = st.st_dev;
-    x->inode = st.st_ino;
-    size_t block = x->map_bytes < BLOCK ? x->map_bytes : BLOCK;
-    x->content = hash_bytes(x->map + x->map_bytes - block, block, hash_bytes(x->map, block, 0));
-}
-
-/* The map stays valid when a file is replaced, but not when it is cut: look before every
- * window. */
-static bool shard_unchanged(const Shard *x, char why[WHY])
-{
-    struct stat st;
-    if (!x->map)
-        return true; /* drawn, not read */
-    if (stat(x->path, &st)) {
-        snprintf(why, WHY, "%.300s: %s", x->path, strerror(errno));
-        return false;
-    }
-    if (st.st_dev == x->device && st.st_ino == x->inode && (uint64_t)st.st_size == x->map_bytes)
-        return true;
-    snprintf(why, WHY,
-             "%.300s: byte %lld: the file changed while it was read; it had %zu bytes", x->path,
-             (long long)st.st_size, x->map_bytes);
-    return false;
 }
 
 /* ---- text_file ---- */
@@ -110,24 +43,24 @@ static bool is_ascii(const unsigned char *p, size_t n)
 /* Characters and bytes differ: keep the ids. */
 static void decode_text(Session *s, Shard *x, const Tokenizer *t)
 {
-    const char *text = (const char *)x->map;
-    x->ids_bytes = x->map_bytes * sizeof *x->ids;
+    const char *text = (const char *)x->file.map;
+    x->ids_bytes = x->file.bytes * sizeof *x->ids;
     void *ids =
         mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ids == MAP_FAILED)
-        file_error(s, x->path, "no memory for its characters");
+        mapped_wrong(s, x->file.path, "no memory for its characters");
     x->ids = ids;
     x->tokens = 0;
     char why[WHY];
-    for (size_t i = 0; i < x->map_bytes;) {
+    for (size_t i = 0; i < x->file.bytes;) {
         uint32_t c;
-        size_t len = utf8_read(text + i, x->map_bytes - i, &c);
+        size_t len = utf8_read(text + i, x->file.bytes - i, &c);
         int64_t id = len ? tokenizer_id(t, c) : -1;
         if (id < 0) {
             snprintf(why, sizeof why, "byte %zu: %s", i,
                      len ? "a character that the training text of this model did not have"
                          : "not UTF-8; chars() needs UTF-8 text");
-            file_error(s, x->path, why);
+            mapped_wrong(s, x->file.path, "%s", why);
         }
         x->ids[x->tokens++] = (uint32_t)id;
         i += len;
@@ -139,13 +72,13 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
     char why[WHY];
     Shard *x = d->shard = NEW(s->arena, Shard);
     d->n = 1;
-    session_defer(s, unmap_shard, x);
-    map_shard(s, x, join(s->arena, how->spec->folder, how->spec->path));
+    session_defer(s, free_ids, x);
+    mapped_open(s, &x->file, mapped_path(s->arena, how->spec->folder, how->spec->path));
     TokenizerKind kind = how->known ? how->known->kind : how->tokenizer->kind;
     d->tokenizer = how->known;
     if (kind == TOKENIZER_CHARS && !d->tokenizer)
-        d->tokenizer =
-            tokenizer_chars(s->arena, x->path, (const char *)x->map, x->map_bytes, why);
+        d->tokenizer = tokenizer_chars(s->arena, x->file.path, (const char *)x->file.map,
+                                       x->file.bytes, why);
     else if (kind == TOKENIZER_BYTES && !d->tokenizer)
         d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_BYTES);
     else if (kind == TOKENIZER_FILE || kind == TOKENIZER_NONE)
@@ -155,13 +88,13 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
     if (!d->tokenizer)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     x->width = 1;
-    x->tokens = (int64_t)x->map_bytes;
+    x->tokens = (int64_t)x->file.bytes;
     if (kind != TOKENIZER_CHARS)
         return;
     /* with a vocabulary of another text an ASCII byte may have no id: decode_text says where */
-    bool all = is_ascii(x->map, x->map_bytes);
-    for (size_t i = 0; all && how->known && i < x->map_bytes; i++)
-        all = d->tokenizer->ascii[x->map[i]] >= 0;
+    bool all = is_ascii(x->file.map, x->file.bytes);
+    for (size_t i = 0; all && how->known && i < x->file.bytes; i++)
+        all = d->tokenizer->ascii[x->file.map[i]] >= 0;
     if (all)
         x->chars = d->tokenizer;
     else
@@ -180,54 +113,47 @@ static int64_t read_i32(const unsigned char *p)
 /* The header of llm.c: 256 int32: magic, version, count. */
 static void check_llmc(Session *s, Shard *x)
 {
-    char what[160];
-    if (x->map_bytes < LLMC_HEADER) {
-        snprintf(what, sizeof what, "byte %zu: the file ends within its 1,024-byte header",
-                 x->map_bytes);
-        file_error(s, x->path, what);
+    if (x->file.bytes < LLMC_HEADER) {
+        mapped_wrong(s, x->file.path, "byte %zu: the file ends within its 1,024-byte header",
+                     x->file.bytes);
     }
-    int64_t magic = read_i32(x->map), version = read_i32(x->map + 4),
-            count = read_i32(x->map + 8);
+    int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4),
+            count = read_i32(x->file.map + 8);
     bool known = (magic == 20240520 && version == 1) ||
                  (x->width == 4 && magic == 20240801 && version == 7);
     if (!known) {
-        snprintf(what, sizeof what,
-                 "byte 0: magic %lld, version %lld: not a token file of llm.c",
-                 (long long)magic, (long long)version);
-        file_error(s, x->path, what);
+        mapped_wrong(s, x->file.path,
+                     "byte 0: magic %lld, version %lld: not a token file of llm.c",
+                     (long long)magic, (long long)version);
     }
-    int64_t have = (int64_t)(x->map_bytes - LLMC_HEADER), want = count * x->width;
+    int64_t have = (int64_t)(x->file.bytes - LLMC_HEADER), want = count * x->width;
     if (count < 0 || have != want) {
-        snprintf(what, sizeof what,
-                 "byte %zu: the header says %lld tokens, which are %lld bytes; the "
-                 "file has %lld",
-                 have < want ? x->map_bytes : (size_t)(LLMC_HEADER + want), (long long)count,
-                 (long long)want, (long long)have);
-        file_error(s, x->path, what);
+        mapped_wrong(s, x->file.path,
+                     "byte %zu: the header says %lld tokens, which are %lld bytes; the "
+                     "file has %lld",
+                     have < want ? x->file.bytes : (size_t)(LLMC_HEADER + want),
+                     (long long)count, (long long)want, (long long)have);
     }
     x->header = LLMC_HEADER;
 }
 
 static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *spec)
 {
-    char what[160];
-    session_defer(s, unmap_shard, x);
-    map_shard(s, x, path);
+    session_defer(s, free_ids, x);
+    mapped_open(s, &x->file, path);
     x->width = spec->bits / 8;
     if (spec->llmc_header)
         check_llmc(s, x);
-    size_t bytes = x->map_bytes - x->header, odd = bytes % (size_t)x->width;
+    size_t bytes = x->file.bytes - x->header, odd = bytes % (size_t)x->width;
     if (odd) {
-        snprintf(what, sizeof what,
-                 "byte %zu: the last token is cut: %zu bytes are left where %d are "
-                 "needed",
-                 x->map_bytes - odd, odd, x->width);
-        file_error(s, path, what);
+        mapped_wrong(s, path,
+                     "byte %zu: the last token is cut: %zu bytes are left where %d are "
+                     "needed",
+                     x->file.bytes - odd, odd, x->width);
     }
     x->tokens = (int64_t)(bytes / (size_t)x->width);
     if (!x->tokens) {
-        snprintf(what, sizeof what, "byte %zu: the file has no tokens", x->map_bytes);
-        file_error(s, path, what);
+        mapped_wrong(s, path, "byte %zu: the file has no tokens", x->file.bytes);
     }
 }
 
@@ -345,10 +271,31 @@ static void open_splits(Session *s, Data *d, const DataOptions *how)
     }
 }
 
+/* The last share `val` of an order that is drawn once is held out: arrays are often sorted. */
+static void divide_rows(Session *s, Data *d, const DataOptions *how, double val)
+{
+    int64_t rows = d->arrays->rows, keep = rows - (int64_t)((double)rows * val);
+    d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_NONE);
+    d->train = (Split){.windows = keep, .name = "training part"};
+    d->val = (Split){.first = keep, .windows = rows - keep, .name = "part held out"};
+    for (Split *x = &d->train;; x = &d->val) {
+        x->arrays = d->arrays;
+        x->context = how->context;
+        x->tokens = x->windows * how->context;
+        if (x == &d->val)
+            break;
+    }
+}
+
 Data *data_open(Session *s, const DataOptions *how)
 {
     Data *d = NEW(s->arena, Data);
     size_t n_train = 1;
+    if (how->spec->kind == DATA_ARRAYS) {
+        d->arrays = arrays_open(s, how->spec, how->model, how->context);
+        divide_rows(s, d, how, how->spec->val);
+        return d;
+    }
     if (how->spec->kind == DATA_TEXT_FILE)
         open_text(s, d, how);
     else if (how->spec->kind == DATA_TOKEN_FILES)
@@ -366,9 +313,13 @@ Data *data_open(Session *s, const DataOptions *how)
 bool data_is_there(Session *s, const DataSpec *spec)
 {
     if (spec->kind == DATA_TEXT_FILE)
-        return access(join(s->arena, spec->folder, spec->path), F_OK) == 0;
+        return access(mapped_path(s->arena, spec->folder, spec->path), F_OK) == 0;
+    bool all = spec->kind == DATA_ARRAYS;
+    for (size_t i = 0; i < spec->n_array; i++)
+        all =
+            all && access(mapped_path(s->arena, spec->folder, spec->array[i].path), F_OK) == 0;
     if (spec->kind != DATA_TOKEN_FILES)
-        return false;
+        return all;
     glob_t found = {0};
     int failed = glob(pattern_of(s->arena, spec->folder, spec->path), 0, NULL, &found);
     globfree(&found);
@@ -379,10 +330,15 @@ Data *data_synthetic(Session *s, const DataOptions *how)
 {
     enum { WINDOWS = 256 };
     Data *d = NEW(s->arena, Data);
+    if (how->spec->kind == DATA_ARRAYS) {
+        d->arrays = arrays_drawn(s, how->spec, how->model, how->context);
+        divide_rows(s, d, how, 0);
+        return d;
+    }
     Shard *x = d->shard = NEW(s->arena, Shard);
     d->n = 1;
     d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_FILE);
-    x->path = "synthetic tokens";
+    x->file.path = "synthetic tokens";
     x->tokens = WINDOWS * how->context;
     x->ids = NEW_ARRAY(s->arena, uint32_t, (size_t)x->tokens);
     int64_t ids = model_ids(how->model);
@@ -396,7 +352,11 @@ Data *data_synthetic(Session *s, const DataOptions *how)
 
 void split_need_window(Session *s, const Split *split)
 {
-    if (!split->windows)
+    if (split->windows)
+        return;
+    if (split->arrays)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s of the arrays has no row", split->name);
+    else
         ctx_raise(s->ctx, ST_ENVIRONMENT,
                   "the %s has %lld tokens%s, fewer than the context of %lld", split->name,
                   (long long)split->tokens, split->unused > 1 ? " and no file" : "",
@@ -405,18 +365,30 @@ void split_need_window(Session *s, const Split *split)
 
 /* ---- order ---- */
 
+static int64_t row_of(const Split *s, int64_t i)
+{
+    enum { KEY = 1 }; /* of no run: every seed holds the same rows out */
+    return (int64_t)permute_index(KEY, (uint64_t)s->arrays->rows, (uint64_t)(s->first + i));
+}
+
 Window split_window(const Split *s, uint64_t seed, int64_t ordinal)
 {
+    if (s->arrays)
+        return (Window){0, row_of(s, order_row(s->windows, seed, ordinal))};
     return order_window(s->range, s->n, s->windows, s->context, seed, ordinal);
 }
 
 int64_t split_fixed_windows(const Split *s)
 {
+    if (s->arrays)
+        return s->windows;
     return order_fixed_windows(s->range, s->n, s->context);
 }
 
 Window split_fixed(const Split *s, int64_t i, int64_t of)
 {
+    if (s->arrays)
+        return (Window){0, row_of(s, order_spread(s->windows, i, of))};
     return order_fixed(s->range, s->n, s->context, i, of);
 }
 
@@ -426,18 +398,13 @@ static int64_t token_at(const Shard *x, int64_t i)
 {
     if (x->ids)
         return x->ids[i];
-    const unsigned char *p = x->map + x->header + (size_t)i * (size_t)x->width;
+    const unsigned char *p = x->file.map + x->header + (size_t)i * (size_t)x->width;
     uint16_t half;
     uint32_t full;
     switch (x->width) {
-    case 1:
-        return x->chars ? x->chars->ascii[*p] : *p;
-    case 2:
-        memcpy(&half, p, sizeof half);
-        return half;
-    default:
-        memcpy(&full, p, sizeof full);
-        return full;
+    case 1: return x->chars ? x->chars->ascii[*p] : *p;
+    case 2: memcpy(&half, p, sizeof half); return half;
+    default: memcpy(&full, p, sizeof full); return full;
     }
 }
 
@@ -445,7 +412,7 @@ bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char
 {
     const Stretch *r = &s->range[w.range];
     const Shard *x = s->shard[w.range];
-    if (!shard_unchanged(x, why))
+    if (!mapped_unchanged(&x->file, why))
         return false;
     int64_t end = r->first + r->count;
     for (int64_t i = 0; i <= s->context; i++) {
@@ -453,7 +420,7 @@ bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char
         if (s->vocab && token >= s->vocab) {
             snprintf(why, WHY,
                      "%.300s: byte %zu: token %lld is not below the vocabulary of %lld",
-                     x->path, x->header + (size_t)at * (size_t)x->width, (long long)token,
+                     x->file.path, x->header + (size_t)at * (size_t)x->width, (long long)token,
                      (long long)s->vocab);
             return false;
         }
@@ -476,16 +443,18 @@ static const char *base_name(const char *path)
 void data_fingerprint(const Data *d, Buf *out)
 {
     buf_puts(out, "[");
-    for (size_t i = 0; i < d->n; i++) {
-        const char *name = base_name(d->shard[i].path);
+    size_t n = d->arrays ? d->arrays->n : d->n;
+    for (size_t i = 0; i < n; i++) {
+        const Mapped *x = d->arrays ? &d->arrays->v[i].file : &d->shard[i].file;
+        const char *name = base_name(x->path);
         size_t cap = 6 * strlen(name) + 200;
         char *memory = arena_alloc(out->arena, cap), content[24];
-        snprintf(content, sizeof content, "%016llx", (unsigned long long)d->shard[i].content);
+        snprintf(content, sizeof content, "%016llx", (unsigned long long)x->content);
         JsonText t;
         json_begin(&t, memory, cap);
         json_open(&t, NULL, '{');
         json_put_string(&t, "name", name);
-        json_put_integer(&t, "bytes", (int64_t)d->shard[i].map_bytes);
+        json_put_integer(&t, "bytes", (int64_t)x->bytes);
         json_put_string(&t, "content", content);
         json_close(&t, '}');
         buf_printf(out, "%s%s", i ? "," : "", t.s);

@@ -1,12 +1,13 @@
-/* data.h - training and evaluation text as windows of token ids.
+/* data.h - training and evaluation text as windows of token ids, arrays as rows.
  *
- * In:  a `data` of the file (text_file, token_files).   Out: batches of tokens and labels.
- * The one idea: the order is a pure function of (seed, position in the run), see order.h; so
- * nothing has to be stored to resume.
+ * In:  a `data` of the file (text_file, token_files, arrays).   Out: batches of tokens and
+ * labels, or of what the arrays hold. The one idea: the order is a pure function of (seed,
+ * position in the run), see order.h; so nothing has to be stored to resume.
  */
 #ifndef VWN_DATA_H
 #define VWN_DATA_H
 
+#include "arrays.h"
 #include "order.h"
 #include "session.h"
 #include "tokenizer.h"
@@ -20,6 +21,9 @@ typedef struct Split {
     int64_t context, vocab; /* vocab 0: not checked */
     int64_t separator;      /* the token that documents begin with, -1: there is none */
     int64_t tokens, windows;
+    const Arrays *
+        arrays; /* not NULL: a window is a row, and of all that precedes only context counts; */
+    int64_t first;    /* where the rows begin in an order that is drawn once */
     size_t unused;    /* ranges that are shorter than a window */
     const char *name; /* "training text", "validation text", for messages */
 } Split;
@@ -27,6 +31,7 @@ typedef struct Split {
 typedef struct Data {
     Shard *shard;
     size_t n;
+    Arrays *arrays; /* instead of shards */
     Tokenizer *tokenizer;
     Split train, val; /* val.n == 0: there is none */
 } Data;
@@ -47,8 +52,8 @@ Data *data_open(Session *s, const DataOptions *how);
 int64_t data_separator(Session *s, const DataSpec *spec, const Tokenizer *t);
 /* Whether the files that `spec` names exist at all. */
 bool data_is_there(Session *s, const DataSpec *spec);
-/* Tokens drawn at random, that the model knows, instead of files: what a step costs does not depend on
- * them. They are the same in every run. */
+/* Tokens, or rows, drawn at random, that the model knows, instead of files: what a step costs
+ * does not depend on them. They are the same in every run. */
 Data *data_synthetic(Session *s, const DataOptions *how);
 /* Raises ST_ENVIRONMENT when a split has no window. */
 void split_need_window(Session *s, const Split *split);

@@ -18,18 +18,24 @@ typedef struct Evaluation {
     Program *program;
     double *mean; /* of all numbers of the results */
     int64_t windows, tokens;
+    bool text;     /* it has tokens, so perplexity means something */
     bool averaged; /* the weights are averages over steps */
     int64_t epoch; /* windows of an epoch of the training data; 0: that data is not open */
 } Evaluation;
 
-/* The text to evaluate on: `--data`, `eval { data }`, or the validation part. */
-static const Split *choose_text(Evaluation *e)
+/* The data to evaluate on: `--data`, `eval { data }`, or the validation part. */
+static const Split *choose_data(Evaluation *e)
 {
     Session *s = &e->session;
     const Train *t = e->source.unit->train;
     bool other = t->eval_data.kind != DATA_NONE;
     DataSpec spec = other ? t->eval_data : t->data;
     spec.folder = e->source.checkpoint->meta.folder;
+    e->text = spec.kind != DATA_ARRAYS;
+    if (e->how->data && !e->text)
+        ctx_raise(s->ctx, ST_USAGE,
+                  "--data names a text, and this model reads arrays: those held out, or "
+                  "`eval { data = arrays(...) }` of the file");
     if (e->how->data) {
         spec.path = e->how->data;
         spec.folder = "";
@@ -44,7 +50,9 @@ static const Split *choose_text(Evaluation *e)
     Data *d = data_open(s, &how);
     bool whole = other || e->how->data;
     if (!whole && !d->val.n && !d->val.tokens)
-        ctx_raise(s->ctx, ST_USAGE, "the file keeps no validation text; name some with --data");
+        ctx_raise(s->ctx, ST_USAGE,
+                  e->text ? "the file keeps no validation text; name some with --data"
+                          : "the file holds no part of its arrays out");
     const Split *split = whole ? &d->train : &d->val;
     e->epoch = whole ? 0 : d->train.windows;
     split_need_window(s, split);
@@ -97,8 +105,10 @@ static void report(Evaluation *e)
         buf_putc(&b, '\n');
         mean += size;
     }
-    json_put_number(&t, "perplexity", exp(loss));
-    buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
+    if (e->text) {
+        json_put_number(&t, "perplexity", exp(loss));
+        buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
+    }
     if (bytes) {
         json_put_number(&t, "bits_per_byte", bits);
         buf_printf(&b, "%-16s %.4f\n", "bits per byte", bits);
@@ -113,8 +123,8 @@ static void report(Evaluation *e)
         return;
     }
     buf_puts(&b, "on               ");
-    buf_count(&b, e->tokens);
-    buf_printf(&b, " tokens, after step %lld%s\n",
+    buf_count(&b, e->text ? e->tokens : e->windows);
+    buf_printf(&b, " %s, after step %lld%s\n", e->text ? "tokens" : "examples",
                (long long)e->source.checkpoint->progress.step,
                e->averaged ? ", with the average of the weights" : "");
     write_text(e->out, b.s, b.n);
@@ -131,17 +141,20 @@ static Status eval_body(void *user)
     if (!t)
         ctx_raise(s->ctx, ST_INPUT,
                   "the text in the checkpoint has no `train`: it names the data");
-    const Split *split = choose_text(e);
+    const Split *split = choose_data(e);
     session_open_backend(s);
     session_warn(s, s->note);
     session_add_params(s, m);
     int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true,
+    ProgramOptions how = {.name = "eval",
+                          .B = batch,
+                          .T = t->context,
+                          .share_arena = true,
                           .bf16 = session_bf16(s, t)};
     BuildReport built = {0};
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
     session_warn(s, built.note);
-    Feed feed = feed_open(s, batch, t->context);
+    Feed feed = feed_open(s, split, batch, t->context);
     e->averaged = source_load(s, &e->source, e->how->last);
     const Progress *p = &e->source.checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
@@ -154,7 +167,8 @@ static Status eval_body(void *user)
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
     e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
-    e->windows = evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, part, e->mean);
+    e->windows =
+        evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, part, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;

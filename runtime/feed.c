@@ -1,7 +1,26 @@
 /* feed.c - see feed.h. */
 #include "feed.h"
 
-Feed feed_open(Session *s, int64_t B, int64_t T)
+/* The inputs of the programs are among those that the arrays were checked against. */
+static Feed open_arrays(Session *s, int64_t B, int64_t T)
+{
+    Feed f = {.session = s, .B = B, .T = T};
+    f.input = NEW_ARRAY(s->arena, FeedInput, store_count(s->store) + 1);
+    for (size_t i = 0; i < store_count(s->store); i++) {
+        StoreEntry *e = store_at(s->store, i);
+        if (e->kind != EXT_INPUT)
+            continue;
+        FeedInput *x = &f.input[f.n_input++];
+        *x = (FeedInput){.entry = e, .numbers = e->elements / B};
+        if (e->dtype == DT_INT)
+            x->integer = NEW_ARRAY(s->arena, int64_t, (size_t)e->elements);
+        else
+            x->real = NEW_ARRAY(s->arena, float, (size_t)e->elements);
+    }
+    return f;
+}
+
+static Feed open_text(Session *s, int64_t B, int64_t T)
 {
     Feed f = {.session = s, .B = B, .T = T};
     for (size_t i = 0; i < store_count(s->store); i++) {
@@ -15,8 +34,7 @@ Feed feed_open(Session *s, int64_t B, int64_t T)
         else if (!strcmp(e->name, "document"))
             f.document = e;
         else
-            ctx_raise(s->ctx, ST_INPUT,
-                      "the model reads the input `%s`, which text does not give", e->name);
+            vwn_bug(s->ctx, "the input `%s` of a model of text", e->name);
         if (e->elements != B * T || e->dtype != DT_INT)
             vwn_bug(s->ctx, "the input `%s` is not one integer per position", e->name);
     }
@@ -26,9 +44,54 @@ Feed feed_open(Session *s, int64_t B, int64_t T)
     return f;
 }
 
+Feed feed_open(Session *s, const Split *of, int64_t B, int64_t T)
+{
+    return of->arrays ? open_arrays(s, B, T) : open_text(s, B, T);
+}
+
+static const Array *array_of(Feed *f, const Split *split, const FeedInput *x)
+{
+    for (size_t i = 0; i < split->arrays->n; i++)
+        if (split->arrays->v[i].input == x->entry->name)
+            return &split->arrays->v[i];
+    vwn_bug(f->session->ctx, "no array for the input `%s`", x->entry->name);
+}
+
+static void read_example(Feed *f, const Split *split, int64_t from, int64_t row)
+{
+    char why[WHY];
+    for (size_t i = 0; i < f->n_input; i++) {
+        const FeedInput *x = &f->input[i];
+        const Array *a = array_of(f, split, x);
+        bool read = x->real ? array_reals(a, from, x->real + row * x->numbers, why)
+                            : array_integers(a, from, x->integer + row * x->numbers, why);
+        if (!read)
+            ctx_raise(f->session->ctx, ST_ENVIRONMENT, "%s", why);
+    }
+}
+
+/* Leaves an example out of every loss; false where no label can be missing. */
+static bool spare_example(Feed *f, const Split *split, int64_t row)
+{
+    bool spared = false;
+    for (size_t i = 0; i < f->n_input; i++) {
+        const FeedInput *x = &f->input[i];
+        if (!x->integer || !array_of(f, split, x)->spared)
+            continue;
+        for (int64_t k = 0; k < x->numbers; k++)
+            x->integer[row * x->numbers + k] = -1;
+        spared = true;
+    }
+    return spared;
+}
+
 static void read_row(Feed *f, const Split *split, Window w, int64_t row)
 {
     char why[WHY];
+    if (split->arrays) {
+        read_example(f, split, w.first, row);
+        return;
+    }
     if (!split_read(split, w, f->token + row * f->T, f->label + row * f->T, why))
         ctx_raise(f->session->ctx, ST_ENVIRONMENT, "%s", why);
     /* a separator begins the document that follows it */
@@ -48,6 +111,12 @@ static void upload(Feed *f)
         session_store_ok(s, store_put_i64(s->store, f->labels, 0, f->B * f->T, f->label));
     if (f->document)
         session_store_ok(s, store_put_i64(s->store, f->document, 0, f->B * f->T, f->begin));
+    for (size_t i = 0; i < f->n_input; i++) {
+        const FeedInput *x = &f->input[i];
+        int64_t n = x->entry->elements;
+        session_store_ok(s, x->real ? store_put_f32(s->store, x->entry, 0, n, x->real)
+                                    : store_put_i64(s->store, x->entry, 0, n, x->integer));
+    }
 }
 
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first)
@@ -63,8 +132,12 @@ int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of)
     for (int64_t row = 0; row < f->B; row++) {
         bool real = row < rows;
         read_row(f, split, split_fixed(split, real ? first + row : 0, of), row);
-        for (int64_t i = 0; !real && i < f->T; i++)
+        if (real)
+            continue;
+        for (int64_t i = 0; f->label && i < f->T; i++)
             f->label[row * f->T + i] = -1;
+        if (split->arrays && !spare_example(f, split, row))
+            read_row(f, split, split_fixed(split, (first + row) % of, of), row);
     }
     upload(f);
     return rows;

@@ -1,25 +1,33 @@
-/* feed.h - from windows of text to the input tensors of a program, and evaluation over fixed
- * windows. */
+/* feed.h - from windows of text, or rows of arrays, to the input tensors of a program, and
+ * evaluation over fixed windows. */
 #ifndef VWN_FEED_H
 #define VWN_FEED_H
 
 #include "data.h"
 #include "json.h"
 
+/* An input that arrays give, and its numbers on the host: of one dtype, the other is NULL. */
+typedef struct FeedInput {
+    StoreEntry *entry;
+    int64_t *integer;
+    float *real;
+    int64_t numbers; /* of a row */
+} FeedInput;
 /* The inputs of programs built for B sequences of T positions. */
 typedef struct Feed {
     Session *session;
     StoreEntry *tokens, *labels, *document; /* NULL: the model does not read it */
     int64_t *token, *label, *begin;         /* B * T each, on the host */
+    FeedInput *input;                       /* instead of text */
+    size_t n_input;
     int64_t B, T;
 } Feed;
-/* After the programs were built on the session's store. Raises ST_INPUT when the model reads an
- * input that text does not give (image, time). */
-Feed feed_open(Session *s, int64_t B, int64_t T);
+/* After the programs were built on the session's store, for data of the kind that `of` is. */
+Feed feed_open(Session *s, const Split *of, int64_t B, int64_t T);
 /* Uploads windows first .. first + B - 1 of a run under `seed`. Raises ST_ENVIRONMENT. */
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
-/* Uploads evaluation windows first .. of `of`; the number of real ones (the rest has no
- * labels). */
+/* Uploads evaluation windows first .. of `of`; the number of real ones. The rest has no labels;
+ * where labels of arrays cannot be missing, windows come a second time. */
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of);
 
 /* Numbers of all results of a program, one result after the other. */
@@ -30,9 +38,9 @@ void results_read(Session *s, Program *p, double *v);
 int result_index(const Program *p, const char *name);
 /* Puts a result as one number or as an array of them. */
 void result_put(JsonText *t, const char *key, const double *v, size_t n);
-/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always the
- * same ones, however many the program takes at a time. mean[i] is number i of its results averaged
- * over the windows, whose number is returned; `part` is room for as many. */
+/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always
+ * the same ones, however many the program takes at a time. mean[i] is number i of its results
+ * averaged over the windows, whose number is returned; `part` is room for as many. */
 int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
                  const RunArgs *args, double *part, double *mean);
 

@@ -117,6 +117,21 @@ static void both_arenas(const Planning *p, const Train *t, uint64_t gradient, ui
     n->arena_recomputed = larger(others, t->n_recompute ? gradient : changed);
 }
 
+/* Without training nothing reads labels, and a text is one document. */
+static uint64_t input_bytes(const Model *m, bool train, int64_t batch, int64_t context)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->graph->ext.n; i++) {
+        const Ext *e = &m->graph->ext.v[i];
+        bool read = train || (strcmp(e->name, "labels") && strcmp(e->name, "document"));
+        uint64_t size = e->dtype == DT_INT ? 8 : 4;
+        for (int k = 0; k < e->shape.rank; k++)
+            size *= (uint64_t)dim_at(e->shape.d[k], batch, context);
+        bytes += e->kind == EXT_INPUT && read ? size : 0;
+    }
+    return bytes;
+}
+
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
                           const MemoryAsk *ask)
 {
@@ -132,8 +147,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     }
     batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
     count_tensors(&n, m, train);
-    n.inputs = (train ? 2u + model_reads(m, "document") : 1u) * 8 * (uint64_t)batch *
-               (uint64_t)t.context;
+    n.inputs = input_bytes(m, train != NULL, batch, t.context);
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
     n.program = ctx->bytes + LIBRARIES;
     ctx_keep_spare(ctx, SPARE);

@@ -55,11 +55,27 @@ static size_t range_of(const Stretch *range, size_t n, int64_t window)
     return lo;
 }
 
+static uint64_t key_of(uint64_t seed, uint64_t epoch)
+{
+    return mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u));
+}
+
+int64_t order_row(int64_t rows, uint64_t seed, int64_t ordinal)
+{
+    uint64_t key = key_of(seed, (uint64_t)(ordinal / rows));
+    return (int64_t)permute_index(key, (uint64_t)rows, (uint64_t)(ordinal % rows));
+}
+
+int64_t order_spread(int64_t all, int64_t i, int64_t of)
+{
+    return i * (all / of) + i * (all % of) / of; /* i * all / of without overflow */
+}
+
 Window order_window(const Stretch *range, size_t n, int64_t windows, int64_t context,
                     uint64_t seed, int64_t ordinal)
 {
     uint64_t epoch = (uint64_t)(ordinal / windows), i = (uint64_t)(ordinal % windows);
-    uint64_t key = mix64(seed ^ mix64(epoch + 0x9e3779b97f4a7c15u));
+    uint64_t key = key_of(seed, epoch);
     int64_t w = (int64_t)permute_index(key, (uint64_t)windows, i);
     size_t r = range_of(range, n, w);
     uint64_t offsets = (uint64_t)offsets_of(range[r].count, context);
@@ -77,9 +93,7 @@ int64_t order_fixed_windows(const Stretch *range, size_t n, int64_t context)
 
 Window order_fixed(const Stretch *range, size_t n, int64_t context, int64_t i, int64_t of)
 {
-    int64_t all = order_fixed_windows(range, n, context);
-    /* i * all / of without overflow */
-    int64_t w = i * (all / of) + i * (all % of) / of;
+    int64_t w = order_spread(order_fixed_windows(range, n, context), i, of);
     for (size_t r = 0; r < n; r++) {
         int64_t here = range[r].count / context;
         if (w < here)

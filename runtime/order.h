@@ -32,6 +32,11 @@ Window order_window(const Stretch *range, size_t n, int64_t windows, int64_t con
 Window order_fixed(const Stretch *range, size_t n, int64_t context, int64_t i, int64_t of);
 int64_t order_fixed_windows(const Stretch *range, size_t n, int64_t context);
 
+/* The same of `rows` (at least 1) that are not cut: per epoch each comes once. */
+int64_t order_row(int64_t rows, uint64_t seed, int64_t ordinal);
+/* Number i of `of` that are spread evenly over `all`. */
+int64_t order_spread(int64_t all, int64_t i, int64_t of);
+
 /* Spreads the bits of x: near numbers give far ones. */
 uint64_t mix64(uint64_t x);
 /* A permutation of 0..n-1 drawn by `key`. */

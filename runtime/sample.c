@@ -229,6 +229,13 @@ static Status sample_body(void *user)
         ctx_raise(s->ctx, ST_USAGE, "the temperature is 0 or more, top_p between 0 and 1");
     x->source = source_open(s, x->how->source, true, x->hooks);
     x->tokenizer = x->source.checkpoint->meta.tokenizer;
+    const Graph *g = x->source.unit->model->graph;
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_INPUT && !input_is_text(&g->ext.v[i]))
+            ctx_raise(s->ctx, ST_INPUT,
+                      "`vwn sample` continues texts, and the model reads the input `%s`, which a "
+                      "text does not give",
+                      g->ext.v[i].name);
     x->vocab = x->source.unit->model->vocab;
     if (x->vocab <= 0)
         ctx_raise(s->ctx, ST_INPUT, "the model has no output `logits` to sample from");

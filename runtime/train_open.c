@@ -37,7 +37,7 @@ static void open_all_data(Trainer *tr)
         return;
     if (t->eval_data.kind != DATA_NONE) {
         tr->eval_data = open_data(tr, &t->eval_data, tr->data->tokenizer);
-        tr->eval_data->train.name = "evaluation text";
+        tr->eval_data->train.name = tr->eval_data->arrays ? "evaluation part" : "evaluation text";
         tr->eval_split = &tr->eval_data->train;
     } else if (tr->data->val.n || tr->data->val.tokens) {
         tr->eval_split = &tr->data->val;
@@ -431,7 +431,7 @@ static void build_programs(Trainer *tr)
     tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
-    tr->feed = feed_open(s, tr->micro, t->context);
+    tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
     size_t n = results_size(tr->fresh), n_eval = tr->eval ? results_size(tr->eval) : 0;
     tr->part = NEW_ARRAY(s->arena, double, n + 1);
@@ -607,9 +607,10 @@ static void say_start(Trainer *tr)
     buf_puts(&b, " weights, ");
     buf_count(&b, tr->steps);
     buf_puts(&b, " steps of ");
-    buf_count(&b, t->batch_seqs * t->context);
-    buf_puts(&b, " tokens from ");
-    buf_count(&b, tr->data->train.tokens);
+    bool rows = tr->data->arrays;
+    buf_count(&b, rows ? t->batch_seqs : t->batch_seqs * t->context);
+    buf_puts(&b, rows ? " examples from " : " tokens from ");
+    buf_count(&b, rows ? tr->data->train.windows : tr->data->train.tokens);
     if (tr->from)
         buf_printf(&b, ", from step %lld", (long long)tr->from->progress.step);
     buf_printf(&b, " (%s)", tr->session.backend ? tr->session.backend->ops->name : "reference");

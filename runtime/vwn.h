@@ -170,7 +170,7 @@ typedef struct vwn_bench_options {
     void *user;
 } vwn_bench_options;
 /* Takes training steps that leave nothing behind and measures them: the step, its kernels, and in the
- * same call what the machine can do. Where the file's data is missing, tokens are drawn at random.
+ * same call what the machine can do. Where the file's data is missing, it is drawn at random.
  *
  * The object (schema "vwn.bench", v 1; names stay, others may be added; times in ms, spread is how far
  * the lower quartile of the steps lies above the best, as a share):

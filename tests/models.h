@@ -87,7 +87,7 @@ static const char denoise_text[] =
 
 static const char train_images[] =
     "train {\n"
-    "  data = token_files(\"none.bin\", dtype = u16), batch = 4 images, length = 10 steps, seed = 1\n"
+    "  data = arrays(image = \"none.npy\", labels = \"none.npy\"), batch = 4 images, length = 10 steps, seed = 1\n"
     "  precision = fp32, clip = 1\n"
     "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-8, weight_decay = 0.1 }\n"
     "}\n";

@@ -5,12 +5,12 @@ nano="$VWN_SOURCE/examples/quickstart.vwn"
 # the text of the example is not beside it
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1
 has out 'quickstart: '
-has out ', random tokens'
+has out ', random data'
 has out '  tokens/s   best '
 has out '  roofline   bound '
 has out '  start-up   check '
 lacks out 'launches'
-has err 'random tokens'
+has err 'random data'
 
 expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --kernels --threads 1
 has out 'launches'
@@ -39,7 +39,7 @@ for i in 1 2 3; do cat kjv.txt kjv.txt > more && mv more kjv.txt; done
 cp "$nano" here.vwn
 expect 0 "$VWN" bench here.vwn --steps 1 --set D=48 --set L=1 --json
 has out '"data":"file"'
-lacks err 'random tokens'
+lacks err 'random data'
 
 expect 2 "$VWN" bench "$nano" --set D=96 --set L=1 --against old.json
 has err 'old.json cannot be compared with: it has '

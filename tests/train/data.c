@@ -406,7 +406,7 @@ static void documents(Tally *t, vwn_context *v, const char *folder)
         StoreEntry *e;
         CHECK(t, store_add(o.s.store, EXT_INPUT, name_str(v->ctx, "document"), DT_INT, 2,
                            (int64_t[]){2, T}, &e) == ST_OK);
-        Feed f = feed_open(&o.s, 2, T);
+        Feed f = feed_open(&o.s, &o.data->train, 2, T);
         CHECK(t, feed_fixed(&f, &o.data->train, 0, 2) == 2); /* windows at 0 and at 8 */
         static const int64_t want[2 * T] = {0, 0, 2, 2, 2, 5, 6, 6, 0, 0, 0, 0, 4, 4, 4, 4};
         int64_t second = split_fixed(&o.data->train, 1, 2).first;
