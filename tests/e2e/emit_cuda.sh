@@ -57,6 +57,18 @@ for kind in nano wide; do
 done
 expect 2 nano.cuda/model eval small.txt --threads 2
 
+# values between kernels in two bytes: near the losses of float32
+sed 's/precision = fp32/precision = mixed(compute = bf16, master = fp32)/' wide/model.vwn > wide/bf16.vwn
+expect 0 "$VWN" emit cuda wide/bf16.vwn -o bf16.cuda
+has bf16.cuda/kernels.cu 'bf16 *__restrict__'
+has bf16.cuda/README.md bf16
+expect 0 make -C bf16.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE"
+expect 0 bf16.cuda/model train small.txt --weights bf16.cuda/weights.safetensors
+steps out > ours
+events runs/wide/events.jsonl > theirs
+near theirs ours 2e-2
+cmp -s theirs ours && fail "bf16: the losses of float32"
+
 # for real GPUs; one architecture, to be quick
 nvcc=$(command -v nvcc || ls "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" 2> /dev/null)
 if [ -n "$nvcc" ] && command -v cmake > /dev/null; then

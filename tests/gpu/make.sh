@@ -1,0 +1,51 @@
+#!/bin/sh
+# make.sh - a folder for kernels.sh, to be carried to a machine with a GPU.
+#
+#     sh tests/gpu/make.sh BUILD FOLDER [--tiny] [NAME...]
+#
+# In:  a build folder with test_gpu_make_cases and test_gpu_make_model; names of sources of
+#      tests/examples.h and models.h (none: all). --tiny: one small model is measured.
+# Out: FOLDER/cases, FOLDER/models, FOLDER/src, FOLDER/kernels.sh. Less than 64 MiB.
+set -eu
+build=$(cd "$1" && pwd)
+folder=$2
+shift 2
+tiny=
+if [ "${1:-}" = --tiny ]; then
+    tiny=1
+    shift
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+root=$here/../..
+rm -rf "$folder"
+mkdir -p "$folder/src" "$folder/models"
+cp "$here"/run_kernels.c "$here"/cases.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
+    "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
+    "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$folder/src"
+cp "$here"/kernels.sh "$folder"
+
+"$build/tests/gpu/test_gpu_make_cases" "$folder/cases" "$@"
+
+# model NAME FILE SEQUENCES PATH=EXPR...: left out, with the reason, when a kernel is not there yet
+model() {
+    name=$1
+    shift
+    "$build/tests/gpu/test_gpu_make_model" "$folder/models/$name" "$@" 2> "$folder/reason" ||
+        echo "left out: $name: $(sed -n '1s,^raised [0-9]*: ,,p' "$folder/reason")"
+    rm -f "$folder/reason"
+}
+if [ "$tiny" ]; then
+    model gpt "$root/tests/bench/gpt.vwn" 2 D=16 L=1 model.context=8
+else
+    model gpt "$root/tests/bench/gpt.vwn" 32 D=768
+    model gpt_bf16 "$root/tests/bench/gpt.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
+    model vwn23 "$root/tests/bench/vwn23.vwn" 32 D=768
+    model vwn23_bf16 "$root/tests/bench/vwn23.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
+    model olmo "$root/examples/02_olmo_1b.vwn" 4 L=4
+    model olmo_hyper "$root/examples/02_olmo_1b.vwn" 4 L=4 'conn=hyper(n = 4, dynamic = true)'
+    model vwn_x8 "$root/examples/07_vwn_x8_moe.vwn" 2 L=2
+    model xformer "$root/examples/08_xformer_500m.vwn" 2
+    model nexus "$root/examples/09_nexus_growth.vwn" 4 L=4
+    model olmoe "$root/examples/15_olmoe_1b_7b.vwn" 2 L=2
+fi
+du -sh "$folder"
