@@ -9,6 +9,12 @@
 #include "lower_kernel.h"
 #include "plan.h"
 
+typedef struct PlanSorted {
+    Val index;
+    int64_t experts;
+    uint32_t start, order; /* buffers */
+} PlanSorted;
+
 typedef struct Build {
     Ctx *ctx;
     Arena *arena;
@@ -29,6 +35,7 @@ typedef struct Build {
     VEC(PlanKernel) kernel;
     VEC(Launch) launch;
     Map kernel_at; /* name -> number + 1 */
+    VEC(PlanSorted) sorted; /* of a device: pairs by expert */
 } Build;
 
 /* ---- plan_buffer.c: memory ---- */
@@ -55,6 +62,7 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
 void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
 int64_t plan_extent(const Build *b, Val v, int axis);
 void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o); /* argument i, as it lies */
+PlanExpert plan_expert(const Build *b, Val v); /* a product's sizes */
 uint32_t plan_aux_buffer(Build *b, Val v, int64_t which, int64_t elements);
 void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad);
 /* shift: bytes into `from` */
@@ -68,5 +76,6 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
 void plan_device_sdpa(Build *b, Val v);
 void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
+void plan_device_expert(Build *b, Val v);
 
 #endif

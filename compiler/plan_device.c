@@ -5,6 +5,7 @@
  * launch of the CPU is several of a device, these are ordinary launches with scratch between.
  */
 #include "cuda_attention.h"
+#include "cuda_expert.h"
 #include "cuda_scatter.h"
 #include "library_cuda.h"
 #include "op.h"
@@ -180,4 +181,80 @@ void plan_device_scatter(Build *b, Val v)
     plan_device_kernel(b, l, library_name(LIB_SCATTER_ADD), text, length, &grid, 0);
     arena_reset(b->f->tmp, mark);
     l->rows = cuda_scatter_blocks(rows, width);
+}
+
+/* ---- products by expert ---- */
+
+/* The pairs of an index sorted, once for all products that use it. */
+static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
+{
+    Val base = plan_strip(b, index);
+    for (size_t i = 0; i < b->sorted.n; i++)
+        if (b->sorted.v[i].index == base && b->sorted.v[i].experts == experts)
+            return b->sorted.v[i];
+    int64_t pairs = plan_elements(b, index);
+    Name name = node_at(b->g, index)->name;
+    PlanSorted s = {base, experts, plan_scratch(b, DT_INT, experts + 2, name),
+                    plan_scratch(b, DT_INT, pairs, name)};
+    vec_push(b->arena, &b->sorted, s);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
+    plan_read(b, l, 0, index, &o);
+    plan_argument(b, l, 1, s.start, 0, true);
+    plan_argument(b, l, 2, s.order, 0, true);
+    plan_ints(b, l, (int64_t[]){pairs, experts}, 2);
+    PlanGrid grid = {.threads = CUDA_EXPERT_SORT_THREADS, .units = 1};
+    size_t length;
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = cuda_expert_sort(b->f->tmp, &length);
+    plan_device_kernel(b, l, "expert_sort", text, length, &grid, 0);
+    arena_reset(b->f->tmp, mark);
+    l->rows = experts + 1;
+    return s;
+}
+
+static const PlanSize *expert_sizes(Build *b, const CudaExpertClass *c)
+{
+    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, 4);
+    bool along_in = c->transposed;
+    for (int i = 0; i < 4; i++)
+        size[i].multiple = 1;
+    size[2].multiple = along_in && c->w_width > c->x_width ? c->w_width : c->x_width;
+    size[3].multiple = along_in ? 1 : c->w_width;
+    return size;
+}
+
+void plan_device_expert(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    PlanExpert e = plan_expert(b, v);
+    int64_t pairs = e.tokens * e.choices;
+    PlanSorted s = sorted(b, v, n->in[2], e.experts);
+    CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w};
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
+    Operand o;
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, s.start, 0, false);
+    plan_argument(b, l, 3, s.order, 0, false);
+    plan_argument(b, l, 4, plan_buffer(b, v), 0, true);
+    c.x_bf16 = b->buffer.v[l->buffer[0]].bf16;
+    c.w_bf16 = b->buffer.v[l->buffer[1]].bf16;
+    c.y_bf16 = b->buffer.v[l->buffer[4]].bf16;
+    c.bf16 = c.x_bf16 && c.w_bf16;
+    c.x_width = cuda_expert_width(c.x_bf16, e.in, (int64_t)l->shift[0] / (c.x_bf16 ? 2 : 4));
+    c.w_width = cuda_expert_width(c.w_bf16, c.transposed ? e.in : e.out,
+                                  (int64_t)l->shift[1] / (c.w_bf16 ? 2 : 4));
+    plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out}, 4);
+    PlanGrid grid = {.threads = CUDA_EXPERT_THREADS, .units = 1};
+    size_t length;
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = cuda_expert(b->f->tmp, &c, &length);
+    plan_device_kernel(b, l, c.dw ? "expert_dw" : "expert", text, length, &grid, 0);
+    arena_reset(b->f->tmp, mark);
+    PlanKernel *k = &b->kernel.v[l->kernel];
+    if (!k->size)
+        k->size = expert_sizes(b, &c);
+    l->rows = cuda_expert_blocks(&c, pairs, e.experts, e.in, e.out);
+    l->flops = 2.0 * (double)pairs * (double)e.in * (double)e.out;
 }

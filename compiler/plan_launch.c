@@ -158,27 +158,33 @@ static void launch_matmul(Build *b, Val v)
     l->flops = 2.0 * (double)m->batch * (double)m->m * (double)m->n * (double)m->k;
 }
 
-static void launch_expert(Build *b, Val v)
+PlanExpert plan_expert(const Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     bool dw = n->op == OP_EXPERT_MATMUL_DW;
     Val index = n->in[2], x = n->in[0];
     int ri = shape_of(b->g, index)->rank;
+    PlanExpert e = {.what = dw ? EXPERT_DW : EXPERT_Y};
+    e.transpose_w = !dw && (n->a.i & 1);
+    e.apart = b->rows_apart && !dw;
+    e.x_per_pair = shape_of(b->g, x)->rank == ri + 1;
+    e.choices = plan_extent(b, index, ri - 1);
+    e.tokens = e.choices ? plan_elements(b, index) / e.choices : 0;
+    e.experts = plan_extent(b, dw ? v : n->in[1], 0);
+    e.in = plan_extent(b, x, shape_of(b->g, x)->rank - 1);
+    e.out = dw ? plan_extent(b, v, 2) : plan_extent(b, v, n->shape.rank - 1);
+    return e;
+}
+
+static void launch_expert(Build *b, Val v)
+{
     Launch *l = plan_launch(b, LAUNCH_EXPERT, 4, v);
     Operand o;
     for (size_t i = 0; i < 3; i++)
-        plan_read(b, l, i, n->in[i], &o);
+        plan_read(b, l, i, node_at(b->g, v)->in[i], &o);
     plan_argument(b, l, 3, plan_buffer(b, v), 0, true);
-    PlanExpert *e = &l->expert;
-    e->what = dw ? EXPERT_DW : EXPERT_Y;
-    e->transpose_w = !dw && (n->a.i & 1);
-    e->apart = b->rows_apart && !dw;
-    e->x_per_pair = shape_of(b->g, x)->rank == ri + 1;
-    e->choices = plan_extent(b, index, ri - 1);
-    e->tokens = e->choices ? plan_elements(b, index) / e->choices : 0;
-    e->experts = plan_extent(b, dw ? v : n->in[1], 0);
-    e->in = plan_extent(b, x, shape_of(b->g, x)->rank - 1);
-    e->out = dw ? plan_extent(b, v, 2) : plan_extent(b, v, n->shape.rank - 1);
+    const PlanExpert *e = &l->expert;
+    l->expert = plan_expert(b, v);
     l->rows = e->tokens;
     l->flops = 2.0 * (double)(e->tokens * e->choices) * (double)e->in * (double)e->out;
 }
@@ -436,7 +442,9 @@ void plan_library(Build *b, Val v)
 {
     switch ((Op)node_at(b->g, v)->op) {
     case OP_MATMUL: launch_matmul(b, v); break;
-    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: launch_expert(b, v); break;
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW:
+        b->cuda ? plan_device_expert(b, v) : launch_expert(b, v);
+        break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
     case OP_SCATTER_ADD:

@@ -16,8 +16,6 @@ typedef struct EmuBackend {
 
 struct Module {
     const Plan *plan;
-    Plan host; /* the same without kernels: products by expert are the host's */
-    Module *on_host;
     EmuKernel *kernel;
 };
 
@@ -89,28 +87,17 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     Arena *arena = b->ctx->program;
     Module *m = NEW(arena, Module);
     m->plan = plan;
-    m->host = *plan;
-    m->host.n_kernel = 0;
-    Launch *launch = NEW_ARRAY(arena, Launch, plan->n_launch + 1);
-    for (size_t i = 0; i < plan->n_launch; i++) {
-        launch[i] = plan->launch[i];
-        launch[i].matmul.bf16 = false; /* emu_matmul() widens the operands */
-    }
-    m->host.launch = launch;
     if (e->last_bytes == plan->arena_bytes) /* what no kernel has written is no number */
         memset(e->last, 0xff, e->last_bytes);
-    Status status = e->cpu->ops->build(e->cpu, &m->host, &m->on_host, report);
     report->kernels = (int)plan->n_kernel;
-    if (status == ST_OK && !compile(m, arena, report->why))
-        status = ST_BUG;
+    Status status = compile(m, arena, report->why) ? ST_OK : ST_BUG;
     *module = m;
     return failed(b, status, report->why);
 }
 
 static void emu_drop(Backend *b, Module *m)
 {
-    if (m)
-        emu_of(b)->cpu->ops->drop(emu_of(b)->cpu, m->on_host);
+    (void)b, (void)m; /* texts are kept for other plans */
 }
 
 static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p,
@@ -179,8 +166,8 @@ static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
 static Status emu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
                          const int64_t *index, float *out)
 {
-    Backend *cpu = emu_of(b)->cpu;
-    return failed(b, cpu->ops->expert(cpu, how, x, w_or_dy, index, out), cpu->why);
+    (void)how, (void)x, (void)w_or_dy, (void)index, (void)out;
+    return failed(b, ST_BUG, "a device has kernels for products by expert");
 }
 
 static Status emu_sync(Backend *b)

@@ -1,0 +1,290 @@
+/* expert.c - the CUDA text of products by expert, emulated, against plain loops in float64.
+ *
+ * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
+ * Odd widths, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16 and
+ * float32, both orders of threads; results begin as NaN, and memory behind them is watched.
+ */
+#include "backend_emu.h"
+
+#include "compiler/cuda_expert.h"
+#include "compiler/emit.h"
+#include "runtime/harness.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct Case {
+    int64_t tokens, choices, experts, in, out;
+    bool dw, transposed, x_bf16, w_bf16, y_bf16, per_pair;
+} Case;
+
+static const Case cases[] = {
+    {33, 2, 5, 36, 7, false, false, false, false, false, false},
+    {67, 3, 4, 40, 72, false, true, false, false, false, true},
+    {131, 2, 3, 72, 68, true, false, false, false, false, false},
+    {31, 1, 2, 37, 65, true, false, false, false, false, true},
+    {97, 2, 5, 72, 80, false, false, true, true, true, false},
+    {97, 2, 5, 72, 80, false, true, true, true, false, true},
+    {131, 2, 3, 80, 72, true, false, true, true, false, false},
+    {67, 2, 3, 37, 35, false, false, true, true, true, false},
+    {67, 2, 3, 35, 37, true, false, true, true, true, true},
+    {31, 2, 2, 36, 34, false, true, true, false, false, false},
+    {1, 1, 1, 1, 1, false, false, false, false, false, false},
+    {0, 2, 3, 9, 5, true, false, false, false, false, false},
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+/* ---- numbers ---- */
+
+typedef struct Array {
+    bool bf16;
+    int64_t n;
+    char *at;
+} Array;
+
+static double array_get(const Array *a, int64_t i)
+{
+    uint32_t u;
+    float x;
+    memcpy(&x, a->at + 4 * i * !a->bf16, 4 * !a->bf16);
+    if (!a->bf16)
+        return (double)x;
+    u = (uint32_t)((uint16_t *)a->at)[i] << 16;
+    memcpy(&x, &u, 4);
+    return (double)x;
+}
+
+static void array_put(Array *a, int64_t i, double value)
+{
+    float x = (float)value;
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    if (a->bf16)
+        ((uint16_t *)a->at)[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    else
+        memcpy(a->at + 4 * i, &x, 4);
+}
+
+/* With 64 bytes behind it that nobody writes. */
+static void forget(Array *a)
+{
+    memset(a->at, 0xff, (size_t)a->n * (a->bf16 ? 2 : 4) + 64);
+}
+
+static bool is_whole(const Array *a)
+{
+    bool whole = true;
+    for (size_t i = 0, bytes = (size_t)a->n * (a->bf16 ? 2 : 4); i < 64; i++)
+        whole &= (unsigned char)a->at[bytes + i] == 0xff;
+    return whole;
+}
+
+static Array array_new(bool bf16, int64_t n, uint64_t *random)
+{
+    size_t bytes = (size_t)n * (bf16 ? 2 : 4) + 64;
+    Array a = {bf16, n, aligned_alloc(64, (bytes + 63) / 64 * 64)};
+    forget(&a);
+    for (int64_t i = 0; random && i < n; i++)
+        array_put(&a, i, harness_random(random));
+    return a;
+}
+
+/* ---- one case ---- */
+
+typedef struct Work {
+    const Case *c;
+    Array x, w, y; /* w: w or dy; y: y or dw */
+    int64_t pairs, *index, *start, *order;
+    double *want;
+} Work;
+
+static Work work_new(const Case *c)
+{
+    uint64_t random = 5;
+    Work w = {.c = c, .pairs = c->tokens * c->choices};
+    int64_t matrices = c->experts * c->in * c->out, rows = w.pairs * c->out;
+    w.x = array_new(c->x_bf16, (c->per_pair ? w.pairs : c->tokens) * c->in, &random);
+    w.w = array_new(c->w_bf16, c->dw ? rows : matrices, &random);
+    w.y = array_new(c->y_bf16, c->dw ? matrices : rows, NULL);
+    w.index = malloc((size_t)(w.pairs + 1) * sizeof *w.index);
+    w.start = malloc((size_t)(c->experts + 2) * sizeof *w.start);
+    w.order = malloc((size_t)(w.pairs + 1) * sizeof *w.order);
+    w.want = calloc((size_t)w.y.n + 1, sizeof *w.want);
+    for (int64_t i = 0; i < w.pairs; i++) /* the second expert has none, some pairs have none */
+        w.index[i] = i % 7 == 3 ? (i % 2 ? -1 : c->experts) : i % 3 && c->experts > 2 ? 2 : 0;
+    for (int64_t p = 0; p < w.pairs; p++) {
+        int64_t e = w.index[p], row = c->per_pair ? p : p / c->choices;
+        for (int64_t j = 0; e >= 0 && e < c->experts && j < c->out; j++)
+            for (int64_t i = 0; i < c->in; i++) {
+                int64_t at = c->transposed ? (e * c->out + j) * c->in + i
+                                           : (e * c->in + i) * c->out + j;
+                double x = array_get(&w.x, row * c->in + i);
+                if (c->dw)
+                    w.want[at] += x * array_get(&w.w, p * c->out + j);
+                else
+                    w.want[p * c->out + j] += x * array_get(&w.w, at);
+            }
+    }
+    return w;
+}
+
+static void work_end(Work *w)
+{
+    void *all[] = {w->x.at, w->w.at, w->y.at, w->index, w->start, w->order, w->want};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        free(all[i]);
+}
+
+static CudaExpertClass class_of(const Case *c)
+{
+    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .bf16 = c->x_bf16 && c->w_bf16,
+                             .x_bf16 = c->x_bf16, .w_bf16 = c->w_bf16, .y_bf16 = c->y_bf16};
+    class.x_width = cuda_expert_width(c->x_bf16, c->in, 0);
+    class.w_width = cuda_expert_width(c->w_bf16, c->transposed ? c->in : c->out, 0);
+    return class;
+}
+
+static const char *launch_sort(Work *w, const EmuKernel *k, const EmuOptions *how)
+{
+    int64_t experts = w->c->experts, rows = experts + 1;
+    void *p[] = {w->index, w->start, w->order};
+    void *arguments[] = {&p[0], &p[1], &p[2], &w->pairs, &experts, &rows};
+    memset(w->order, 0xff, (size_t)(w->pairs + 1) * sizeof *w->order);
+    return emu_launch(k, arguments, how, (uint32_t)rows, CUDA_EXPERT_SORT_THREADS, 0);
+}
+
+static const char *launch_product(Work *w, const EmuKernel *k, const EmuOptions *how)
+{
+    const Case *c = w->c;
+    CudaExpertClass class = class_of(c);
+    int64_t n[] = {c->per_pair ? 1 : c->choices, c->experts, c->in, c->out};
+    int64_t rows = cuda_expert_blocks(&class, w->pairs, c->experts, c->in, c->out);
+    void *p[] = {w->x.at, w->w.at, w->start, w->order, w->y.at};
+    void *arguments[] = {&p[0], &p[1], &p[2], &p[3], &p[4], &n[0], &n[1], &n[2], &n[3], &rows};
+    forget(&w->y);
+    return rows ? emu_launch(k, arguments, how, (uint32_t)rows, CUDA_EXPERT_THREADS, 0) : NULL;
+}
+
+/* Each expert's pairs, from the first to the last; behind them those of none. */
+static bool is_sorted(const Work *w)
+{
+    int64_t at = 0, experts = w->c->experts;
+    bool right = w->start[experts + 1] == w->pairs;
+    for (int64_t e = 0; e <= experts; e++) {
+        right &= w->start[e] == at;
+        for (int64_t i = 0; i < w->pairs; i++) {
+            bool none = w->index[i] < 0 || w->index[i] >= experts;
+            if (none ? e == experts : w->index[i] == e)
+                right &= w->order[at++] == i;
+        }
+    }
+    return right;
+}
+
+static bool is_product(const Work *w)
+{
+    double worst = 0, size = 1e-3;
+    for (int64_t i = 0; i < w->y.n; i++) {
+        double is = array_get(&w->y, i);
+        worst = fmax(worst, isnan(is) ? INFINITY : fabs(is - w->want[i]));
+        size = fmax(size, fabs(w->want[i]));
+    }
+    return worst <= size * (w->c->y_bf16 ? 4e-3 : 2e-6) && is_whole(&w->y);
+}
+
+/* kernel: the sort, then the product. Which of the two it is not, if any. */
+static const char *trouble_of(const Case *c, const EmuKernel *sort, const EmuKernel *product)
+{
+    const char *wrong = NULL;
+    Work w = work_new(c);
+    for (int run = 0; run < 4 && !wrong; run++) {
+        EmuOptions how = {.descending = run & 1, .blocks_max = run > 1 ? 3 : 0};
+        wrong = launch_sort(&w, sort, &how);
+        if (!wrong && !is_sorted(&w))
+            wrong = "pairs are not sorted";
+        if (!wrong)
+            wrong = launch_product(&w, product, &how);
+        if (!wrong && !is_product(&w))
+            wrong = "a product is another";
+    }
+    work_end(&w);
+    return wrong;
+}
+
+/* ---- all of them ---- */
+
+/* Faults to plant: in the sort, or in the product of a case. */
+static const struct Fault {
+    int of; /* -1: the sort */
+    const char *text, *instead;
+} faults[] = {
+    {-1, "            __syncthreads(); /*", "            /*"},
+    {-1, "place += w < warp", "place += w <= warp"},
+    {0, "            __syncthreads();\n            vwn_mul", "            vwn_mul"},
+    {0, "            __syncthreads();\n        }\n        for (int r", "        }\n        for (int r"},
+    {1, "            tile -= (count + ROWS - 1) / ROWS;", "            ;"},
+    {4, "if (row + 8 * r < there)", "if (row < there)"},
+    {4, "pair[row + 8 * r] * out", "pair[row] * out"},
+    {2, "            __syncthreads();\n            vwn_mul", "            vwn_mul"},
+    {6, "k0 + r < count ? x", "k0 + r < count - 1 ? x"},
+    {6, "first = start[e], count", "first = start[e] + 1, count"},
+};
+enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
+
+static const char *plant(Ctx *ctx, const char *text, const struct Fault *f)
+{
+    const char *at = strstr(text, f->text);
+    if (!at)
+        vwn_bug(ctx, "there is no place for the fault: %s", f->instead);
+    return arena_printf(ctx->program, "%.*s%s%s", (int)(at - text), text, f->instead,
+                        at + strlen(f->text));
+}
+
+int main(void)
+{
+    Harness h = {0};
+    char why[512];
+    Ctx *ctx = ctx_new(NULL);
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        ctx_free(ctx);
+        return 77;
+    }
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    EmuText text[TEXTS], compiled[TEXTS];
+    EmuKernel made[TEXTS], kernel[TEXTS] = {{0}};
+    size_t at[TEXTS], n = 0;
+    text[0].text = cuda_expert_sort(ctx->program, &text[0].length);
+    for (size_t i = 0; i < CASES; i++) {
+        CudaExpertClass class = class_of(&cases[i]);
+        text[1 + i].text = cuda_expert(ctx->program, &class, &text[1 + i].length);
+    }
+    for (size_t i = 0; i < FAULTS; i++)
+        text[1 + CASES + i].text = plant(ctx, text[1 + faults[i].of].text, &faults[i]);
+    for (size_t i = 0; i < TEXTS; i++) { /* equal texts stand once */
+        text[i].length = strlen(text[i].text);
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+        for (at[i] = 0; at[i] < n && compiled[at[i]].name != text[i].name; at[i]++)
+            ;
+        if (at[i] == n)
+            compiled[n++] = text[i];
+    }
+    if (!CHECK(&h, emu_compile(prelude, length, compiled, n, made, why)))
+        fprintf(stderr, "    %s\n", why);
+    for (size_t i = 0; i < TEXTS && !h.failed; i++)
+        kernel[i] = made[at[i]];
+    for (size_t i = 0; i < CASES && kernel[0].call; i++) {
+        const char *wrong = trouble_of(&cases[i], &kernel[0], &kernel[1 + i]);
+        if (!CHECK(&h, !wrong))
+            fprintf(stderr, "    case %d: %s\n", (int)i, wrong);
+    }
+    for (size_t i = 0; i < FAULTS && !h.failed; i++) {
+        int of = faults[i].of < 0 ? 0 : faults[i].of;
+        const EmuKernel *bad = &kernel[1 + CASES + i];
+        CHECK_CASE(&h, trouble_of(&cases[of], faults[i].of < 0 ? bad : &kernel[0],
+                                  faults[i].of < 0 ? &kernel[1 + of] : bad), faults[i].instead);
+    }
+    ctx_free(ctx);
+    return harness_end(&h);
+}
