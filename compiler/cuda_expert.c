@@ -190,7 +190,7 @@ const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
                c->dw ? "gradients of experts' matrices: y[e] = sum over pairs of e of x[token]^T w[pair];"
                      : "products by expert: y[pair] = x[token] w[expert of the pair];",
                c->bf16 ? "bf16 on tensor cores" : "float32", CUDA_EXPERT_THREADS, TILE);
-    buf_printf(&b, "KERNEL(%d) @NAME@(\n", CUDA_EXPERT_THREADS);
+    buf_printf(&b, "KERNEL(%d, 1) @NAME@(\n", CUDA_EXPERT_THREADS);
     buf_printf(&b, "    const %s *__restrict__ x, const %s *__restrict__ w,\n", type_of(c->x_bf16),
                type_of(c->w_bf16));
     const char *const *line = ARGUMENTS;

@@ -58,7 +58,7 @@ static void add_program(Cubins *c, const char *program)
             continue;
         DeviceKernel *k = find(c, &p->kernel[l->kernel]);
         uint64_t shared = shared_bytes(c, p, l);
-        k->name = k->name ? k->name : l->name;
+        k->name = k->name && *k->name ? k->name : l->name ? l->name : ""; /* of no module */
         k->shared = shared > k->shared ? shared : k->shared;
     }
     if (p->device_prelude) { /* of all programs the same */
