@@ -1,17 +1,24 @@
 /* cases.h - launches of kernels, each with what it reads and what it must write, as a file.
  *
- * In:  nothing.     Out: the parts of a case. Behind CASES_MARK a file is cases, one after the other:
- *      a CaseHead, its regions, its buffers, the integers, the numbers; then the bytes of every
- *      region before the launch, and of the written ones after it.
+ * In:  nothing.     Out: the parts of a case. Behind CASES_MARK a file is entries, each behind its
+ *      length: some bytes (CASE_BYTES), or a CaseHead (CASE_LAUNCH) with its regions, its buffers, the
+ *      integers, the numbers. A region says where in the file its bytes lie, before the launch and,
+ *      when it is written, after it.
  * The one idea: memory is kept by region, not by argument, so arguments that share memory share it
- * when they are launched again. Numbers lie as x86-64 has them.
+ * when they are launched again; and what one launch writes and another reads is kept once. Numbers
+ * lie as x86-64 has them.
  */
 #ifndef VWN_TEST_CASES_H
 #define VWN_TEST_CASES_H
 
 #include <stdint.h>
 
-#define CASES_MARK "vwn cases 1\n"
+#define CASES_MARK "vwn cases 2\n"
+
+typedef enum CaseKind { CASE_BYTES = 1, CASE_LAUNCH = 2 } CaseKind;
+typedef struct CaseEntry {
+    uint64_t kind, bytes; /* that follow */
+} CaseEntry;
 
 typedef struct CaseHead {
     char kernel[64], where[128]; /* its name; the program and module that it was launched for */
@@ -22,8 +29,8 @@ typedef struct CaseHead {
 
 typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16 } CaseType;
 typedef struct CaseRegion {
-    uint64_t bytes;
-    uint32_t type; /* CaseType */
+    uint64_t bytes, before, after; /* places in the file; after: of a written one */
+    uint32_t type;                 /* CaseType */
     uint32_t written;
 } CaseRegion;
 

@@ -29,7 +29,8 @@ if [ -z "$emulated" ]; then
     arch=sm_${capability/./}
     [ "$arch" = sm_90 ] && arch=sm_90a
     export arch
-    nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader
+    nvidia-smi --query-gpu=name,driver_version,compute_cap,memory.total --format=csv,noheader |
+        tee "$results/gpu.txt"
 fi
 
 # build FOLDER PROGRAM FILE...: the program from C files and kernels.cu

@@ -25,7 +25,9 @@ typedef struct Recorder {
     Backend *emu;
     Ctx *ctx;
     const char *program, *folder;
-    FILE *out; /* NULL: no case yet */
+    FILE *out;   /* NULL: no case yet */
+    uint64_t at; /* bytes written */
+    Map blob;    /* hash of bytes -> where they lie */
     struct {
         const Module *module;
         const Plan *plan;
@@ -89,6 +91,22 @@ static void put(Recorder *r, const void *bytes, size_t n)
 {
     if (n && fwrite(bytes, 1, n, r->out) != n)
         vwn_bug(r->ctx, "a case could not be written");
+    r->at += n;
+}
+
+/* Where these bytes lie in the file: once. */
+static uint64_t put_bytes(Recorder *r, const char *bytes, uint64_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u ^ n;
+    for (uint64_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)bytes[i]) * 0x100000001b3u;
+    void **slot = map_at(&r->blob, (uintptr_t)h);
+    if (*slot)
+        return (uint64_t)(uintptr_t)*slot;
+    put(r, &(CaseEntry){CASE_BYTES, n}, sizeof(CaseEntry));
+    *slot = (void *)(uintptr_t)r->at;
+    put(r, bytes, n);
+    return (uint64_t)(uintptr_t)*slot;
 }
 
 static void open_file(Recorder *r)
@@ -98,33 +116,32 @@ static void open_file(Recorder *r)
     r->out = fopen(path, "wb");
     if (!r->out)
         vwn_bug(r->ctx, "%s could not be written", path);
+    map_init(&r->blob, r->ctx->program);
     put(r, CASES_MARK, strlen(CASES_MARK));
 }
 
-static void put_before(Recorder *r, const Plan *plan, const Launch *l, void *const *p, const int64_t *n,
-                       const double *s, Region *region, size_t *n_region)
+static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int64_t *n, const double *s,
+                       const CaseBuffer *buffer, const Region *region, size_t n_region)
 {
     const PlanKernel *k = &plan->kernel[l->kernel];
-    CaseBuffer *buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
     CaseHead head = {.rows = l->rows,
                      .blocks = (l->rows + k->grid.units - 1) / k->grid.units,
                      .shared = plan_shared_bytes(&k->grid, n),
+                     .n_region = (uint32_t)n_region,
                      .n_buffer = l->n_buffer,
                      .n_int = l->n_int,
                      .n_number = l->n_scalar};
-    for (uint32_t i = 0; i < l->n_buffer; i++)
-        buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], region, n_region), l->shift[i]};
-    head.n_region = (uint32_t)*n_region;
+    CaseEntry entry = {CASE_LAUNCH, sizeof head + n_region * sizeof region->is + l->n_buffer * sizeof *buffer +
+                                        l->n_int * sizeof *n + l->n_scalar * sizeof *s};
     snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
     snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
+    put(r, &entry, sizeof entry);
     put(r, &head, sizeof head);
-    for (size_t i = 0; i < *n_region; i++)
+    for (size_t i = 0; i < n_region; i++)
         put(r, &region[i].is, sizeof region[i].is);
     put(r, buffer, l->n_buffer * sizeof *buffer);
     put(r, n, l->n_int * sizeof *n);
     put(r, s, l->n_scalar * sizeof *s);
-    for (size_t i = 0; i < *n_region; i++)
-        put(r, region[i].at, region[i].is.bytes);
 }
 
 /* The plan does not outlive its program. */
@@ -151,11 +168,16 @@ static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, v
         vwn_bug(r->ctx, "more kernels than there is room for");
     if (!r->out)
         open_file(r);
-    put_before(r, plan, l, p, n, s, region, &n_region);
+    CaseBuffer *buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
+    for (uint32_t i = 0; i < l->n_buffer; i++)
+        buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], region, &n_region), l->shift[i]};
+    for (size_t i = 0; i < n_region; i++)
+        region[i].is.before = put_bytes(r, region[i].at, region[i].is.bytes);
     Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->rows, l->grain);
     for (size_t i = 0; i < n_region; i++)
         if (region[i].is.written)
-            put(r, region[i].at, region[i].is.bytes);
+            region[i].is.after = put_bytes(r, region[i].at, region[i].is.bytes);
+    put_launch(r, plan, l, n, s, buffer, region, n_region);
     snprintf(seen[n_seen++], sizeof seen[0], "%s", k->name);
     keep_kernel(r, plan, k);
     return status;
@@ -275,16 +297,26 @@ static void fill_random(RefBinding *bind, const Graph *g)
         }
 }
 
+/* Pictures are large: one of them has rows enough. */
+static bool reads_pictures(const Graph *g)
+{
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_INPUT && g->ext.v[i].dtype == DT_REAL)
+            return true;
+    return false;
+}
+
 static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
 {
     Ctx *ctx = r->ctx;
-    RefBinding *bind = bind_all(ctx->program, g, u->model, ROWS_B, ROWS_T, 0.3);
+    int64_t B = reads_pictures(g) ? 1 : ROWS_B;
+    RefBinding *bind = bind_all(ctx->program, g, u->model, B, ROWS_T, 0.3);
     double vars[HV_COUNT];
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = i + 1;
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = r->program, .B = ROWS_B, .T = ROWS_T, .bf16 = bf16};
+    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .bf16 = bf16};
     Store *s = store_new(ctx, &r->base);
     fill_random(bind, g);
     if (program_build(s, g, &how, &p, &report) != ST_OK)
@@ -323,16 +355,19 @@ static void run_source(Ctx *ctx, void *arg)
         vwn_bug(ctx, "no emulator: %s", why);
     r.base = *r.emu;
     r.base.ops = &rec_ops;
+    Graph *train = u->train ? step_gradient(u->model, u->train, true, ctx->program) : NULL;
     struct {
         const char *name;
         Graph *g;
-    } program[] = {{"train", u->train ? step_gradient(u->model, u->train, true, ctx->program) : NULL},
-                   {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL},
-                   {"eval", step_evaluate(u->model, ctx->program)}};
+        bool bf16;
+    } program[] = {{"train", train, false},
+                   {"train in bf16", train, true},
+                   {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, false},
+                   {"eval", step_evaluate(u->model, ctx->program), false}};
     for (size_t i = 0; i < COUNT_OF(program); i++) {
         r.program = program[i].name;
         if (program[i].g)
-            run_program(&r, u, program[i].g, false);
+            run_program(&r, u, program[i].g, program[i].bf16);
     }
     r.base.ops->close(&r.base);
     if (!r.out)

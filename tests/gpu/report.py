@@ -5,6 +5,7 @@
 # Out: FOLDER's report on stdout. Status 1 when a kernel is wrong, a tool complains or nothing was seen.
 # The one idea: a call's share is the time that its bytes take in a copy, or its operations in a
 # product at their best, whichever is longer, by the time that it took.
+import datetime
 import glob
 import json
 import os
@@ -63,10 +64,12 @@ def main():
     cases = compared(folder)
     complaints = tools(folder)
     models = [measured(folder, p) for p in sorted(glob.glob(f"{folder}/results/*.json"))]
+    gpu = f"{folder}/results/gpu.txt"
     wrong = [c for c in cases if not c["good"]]
     bad = {t: [c for c, status in r.items() if status] for t, r in complaints.items()}
     print(json.dumps({
-        "v": 1, "kernels": len(cases), "wrong": len(wrong),
+        "v": 1, "gpu": open(gpu).read().strip() if os.path.exists(gpu) else "emulated",
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "kernels": len(cases), "wrong": len(wrong),
         "worst": max((c["worst"] for c in cases), default=None),
         "sanitizer": {t: {"cases": len(r), "complaints": bad[t]} for t, r in complaints.items()},
         "models": models, "cases": cases}, indent=1))

@@ -37,10 +37,34 @@ static void *read_some(FILE *f, uint64_t bytes)
     return p;
 }
 
+static char *read_at(FILE *f, uint64_t place, uint64_t bytes)
+{
+    if (fseek(f, (long)place, SEEK_SET) != 0)
+        stop("the file of cases is cut off");
+    return read_some(f, bytes);
+}
+
+static bool at_end(FILE *f)
+{
+    long at = ftell(f);
+    bool end = fseek(f, 0, SEEK_END) == 0 && at == ftell(f);
+    return fseek(f, at, SEEK_SET) == 0 && end;
+}
+
+/* The next launch; false behind the last. */
 static bool read_case(FILE *f, Case *c)
 {
-    if (fread(&c->head, sizeof c->head, 1, f) != 1)
-        return false;
+    CaseEntry entry;
+    do {
+        if (at_end(f))
+            return false;
+        if (fread(&entry, sizeof entry, 1, f) != 1)
+            stop("the file of cases is cut off");
+        if (entry.kind == CASE_BYTES && fseek(f, (long)entry.bytes, SEEK_CUR) != 0)
+            stop("the file of cases is cut off");
+    } while (entry.kind == CASE_BYTES);
+    if (entry.kind != CASE_LAUNCH || fread(&c->head, sizeof c->head, 1, f) != 1)
+        stop("the file of cases is cut off");
     const CaseHead *h = &c->head;
     c->region = read_some(f, h->n_region * sizeof *c->region);
     c->buffer = read_some(f, h->n_buffer * sizeof *c->buffer);
@@ -48,11 +72,13 @@ static bool read_case(FILE *f, Case *c)
     c->s = read_some(f, h->n_number * sizeof *c->s);
     c->before = room(h->n_region * sizeof *c->before);
     c->after = room(h->n_region * sizeof *c->after);
-    for (uint32_t i = 0; i < h->n_region; i++)
-        c->before[i] = read_some(f, c->region[i].bytes);
-    for (uint32_t i = 0; i < h->n_region; i++)
-        c->after[i] = c->region[i].written ? read_some(f, c->region[i].bytes) : NULL;
-    return true;
+    long next = ftell(f);
+    for (uint32_t i = 0; i < h->n_region; i++) {
+        const CaseRegion *r = &c->region[i];
+        c->before[i] = read_at(f, r->before, r->bytes);
+        c->after[i] = r->written ? read_at(f, r->after, r->bytes) : NULL;
+    }
+    return fseek(f, next, SEEK_SET) == 0;
 }
 
 static void forget(Case *c)
