@@ -20,6 +20,10 @@ events() {
 expect 0 "$VWN" new nano
 expect 0 "$VWN" new wide --from vwn
 sed -i 's/model vwn/model wide/' wide/model.vwn
+# routed experts, dropout
+sed -i 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }/
+    s/group vector { weight_decay = 0 }/&\n    group router { weight_decay = 0 }/
+    s/attention  *{ heads = 4/attention { heads = 2, dropout = 0.2/' nano/model.vwn
 head -c 4000 nano/text.txt > small.txt
 for kind in nano wide; do
     cp small.txt $kind/text.txt
