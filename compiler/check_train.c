@@ -428,7 +428,7 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
             t->eval_batches = attr_count(&a, "batches");
             const TrainAttr *d = attrs_get(&a, "data");
             Value v = attr_value(&a, d);
-            if (d)
+            if (v.kind != V_NONE)
                 data_spec(ev, f, &v, d->expr->span, &t->eval_data);
         } else if (kind[0] == 'c') {
             t->checkpoint_keep = attr_count(&a, "keep");
