@@ -48,7 +48,7 @@ static int run_doctor(Call *call)
     if (!call_open(call, &status))
         return status;
     vwn_writer out = ui_stdout(&call->ui);
-    return call_failed(call, vwn_doctor(call->ctx, call->json, &out));
+    return call_failed(call, vwn_doctor(call->ctx, call->json, call_flag(call, "--measure") != NULL, &out));
 }
 
 const Verb verb_explain = {
@@ -71,11 +71,16 @@ const Verb verb_doc = {.name = "doc",
                        .most = 1,
                        .run = run_doc};
 
+static const Flag doctor_flags[] = {
+    {"--measure", NULL, "measure how fast it is, for `vwn cost`; kept in the cache folder"},
+};
 const Verb verb_doctor = {
     .name = "doctor",
     .operands = "",
     .summary =
         "Shows what this machine offers: compiler, matrix products, threads, memory, cache, CUDA",
     .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
+    .flag = doctor_flags,
+    .n_flags = 1,
     .takes = TAKES_JSON | TAKES_THREADS,
     .run = run_doctor};

@@ -881,6 +881,7 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     name_arguments(&l);
     kernel_schedule(l.k);
     kernel_verify(l.k);
+    out->work = kernel_work(l.k);
 }
 
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)

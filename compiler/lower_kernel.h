@@ -7,6 +7,7 @@
 
 #include "fuse.h"
 #include "kernel.h"
+#include "plan.h"
 
 enum { FACTORS_MAX = 12 };
 
@@ -24,11 +25,14 @@ typedef struct Sink {
 typedef struct Lowered {
     Kernel *kernel;
     VEC(Sink) sink;
-    int64_t rows; /* of the launch */
+    int64_t rows;  /* of the launch */
+    PlanWork work; /* of the launch */
 } Lowered;
 
 /* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* What the statements of a scheduled kernel compute over all rows (work.c). */
+PlanWork kernel_work(const Kernel *k);
 /* Does a kernel of the group load v rather than compute it? */
 bool lower_loads(const Fusion *f, uint32_t group, Val v);
 /* Would one flat loop over all elements do, without a division or a test in it? */

@@ -163,6 +163,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     x->scalars = scalars;
     x->n_scalar = (uint32_t)p->scalar.n;
     x->rows = l->rows;
+    x->work = l->work;
     x->grain = k->part && !k->flat ? 1 : rows_per_chunk(l->rows, x->bytes);
     return x;
 }

@@ -95,6 +95,17 @@ typedef struct PlanExpert {
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
 
+/* What a kernel computes, by how fast a processor does it. */
+typedef struct PlanWork {
+    double lane, single; /* simple operations: of neighbours together, one by one */
+    double call;         /* functions such as exp(), of neighbours */
+    double random;       /* random numbers */
+    double product;      /* additions and multiplications of products of a row */
+    double attention;    /* the same of attention, within its mask and window, */
+    double scores;       /* and its scores */
+    bool backward;       /* of attention */
+} PlanWork;
+
 typedef struct Launch {
     LaunchKind kind;
     uint32_t kernel; /* LAUNCH_KERNEL */
@@ -110,7 +121,8 @@ typedef struct Launch {
     PlanExpert expert;
     Name name;               /* path of the module it computes for */
     Span span;
-    double flops, bytes;     /* work and compulsory traffic */
+    double flops, bytes;     /* of products and attention; compulsory traffic */
+    PlanWork work;           /* of LAUNCH_KERNEL */
     const char *program;     /* PlanOptions.programs: its own kernel program; NULL: a library's */
 } Launch;
 

@@ -218,6 +218,7 @@ static void launch_top_k(Build *b, Val v)
     plan_ints(b, l, (int64_t[]){count, n->a.j}, 2);
     plan_library_kernel(b, l, LIB_TOP_K, NULL, 0);
     l->rows = plan_elements(b, v) / n->a.j;
+    l->work.single = 2 * (double)l->rows * (double)count * (double)n->a.j;
     l->grain = grain_for(count * n->a.j);
 }
 
@@ -234,6 +235,9 @@ static void launch_scatter_add(Build *b, Val v)
     plan_library_kernel(b, l, LIB_SCATTER_ADD, NULL, 0);
     l->rows = rows;
     l->grain = (rows + 31) / 32; /* every chunk reads all indices */
+    double indices = (double)plan_elements(b, n->in[1]);
+    l->work.single = 2 * 32 * indices;
+    l->work.lane = 3 * indices * (double)plan_elements(b, v) / (double)rows;
 }
 
 /* The start is a number that the plan does not know. The table's rows that x does not cover
@@ -371,6 +375,17 @@ static int64_t attention_rows(const Build *b, const Node *n, LibraryKernel which
     }
 }
 
+/* Scores of a head that its mask and window leave, in whole blocks of keys. */
+static double seen_scores(const Build *b, const Node *n)
+{
+    double T = (double)plan_extent(b, n->in[0], 1), S = (double)plan_extent(b, n->in[1], 1);
+    bool causal = n->a.i & 1;
+    double past = n->a.j > 0 && (double)n->a.j < S ? (double)n->a.j : S;
+    double keys = causal ? past * (1 - past / (2 * S)) : past == S ? S : 2 * past;
+    keys += causal || past < S ? ATTENTION_BLOCK_K : 0;
+    return T * (keys < S ? keys : S);
+}
+
 static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, const uint32_t *out,
                              size_t n_out)
 {
@@ -397,8 +412,13 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
     double products = (double)(d + dv); /* scores, and values or their gradient */
     products += grad & GRAD_OF_Q ? (double)d : 0;
     products += grad & GRAD_OF_K ? (double)(d + dv) : 0;
-    l->flops = 2.0 * (double)plan_extent(b, n->in[0], 0) * (double)plan_extent(b, n->in[0], 2) *
-               (double)plan_extent(b, n->in[0], 1) * (double)plan_extent(b, n->in[1], 1) * products;
+    double heads = (double)plan_extent(b, n->in[0], 0) * (double)plan_extent(b, n->in[0], 2);
+    double all = (double)plan_extent(b, n->in[0], 1) * (double)plan_extent(b, n->in[1], 1);
+    l->flops = 2 * heads * all * products;
+    l->work.scores = heads * seen_scores(b, n);
+    l->work.attention = 2 * l->work.scores * products;
+    l->work.random = n->a.z > 0 ? l->work.scores : 0;
+    l->work.backward = grad != 0;
 }
 
 /* One kernel for all gradients needs the scores once; with few heads it would leave threads idle,

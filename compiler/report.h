@@ -23,10 +23,20 @@ typedef struct ReportMemory {
     bool training; /* false: the file does not train; one forward pass was planned */
 } ReportMemory;
 
+/* How long training should take here; the runtime estimates it. */
+typedef struct ReportTime {
+    const char *why; /* there is no estimate; NULL: there is */
+    int threads;
+    double products, experts, attention, kernels; /* seconds of a step */
+    int64_t launches;                             /* of a step */
+} ReportTime;
+
 void report_check(Buf *out, const Unit *unit, bool json);
 void report_params(Buf *out, Unit *unit, ReportBy by, bool json);
 void report_losses(Buf *out, const Unit *unit, bool json);
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json);
+/* `time`: NULL when the file does not train. */
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
+                 bool json);
 void report_origins(Buf *out, const Unit *unit, bool json);
 
 /* ---- the stages of `vwn ir`, in the order in which data flows ---- */

@@ -9,7 +9,14 @@
 
 #include <math.h>
 
-typedef enum LineUnit { IN_COUNT, IN_FLOP, IN_BYTES, IN_DAYS, IN_PERCENT } LineUnit;
+typedef enum LineUnit {
+    IN_COUNT,
+    IN_FLOP,
+    IN_BYTES,
+    IN_DAYS,
+    IN_PERCENT,
+    IN_SECONDS
+} LineUnit;
 typedef struct Line {
     const char *key;  /* of the JSON */
     const char *name; /* for people; NULL: a heading is `how` */
@@ -143,6 +150,38 @@ static void add_memory(Lines *l, const ReportMemory *b)
     add(l, "bytes_total", "peak", (double)b->total, IN_BYTES, "the sum");
 }
 
+/* The estimate: the sum over the launches that were planned. */
+static void add_time(Lines *l, const Train *t, const ReportTime *s)
+{
+    static const char *const HEAD = "time of training on this processor";
+    if (!s)
+        return;
+    if (s->why) {
+        heading(l, arena_printf(l->arena, "%s: no estimate; %s", HEAD, s->why));
+        return;
+    }
+    double step = s->products + s->experts + s->attention + s->kernels;
+    double tokens = (double)t->batch_seqs * (double)t->context;
+    heading(l, arena_printf(l->arena, "%s, %d thread%s, estimated from its measured rates", HEAD,
+                            s->threads, s->threads == 1 ? "" : "s"));
+    add(l, "time_products", "products", s->products, IN_SECONDS,
+        "2 m n k / rate of what is transposed + numbers of operands and result / theirs");
+    if (s->experts > 0)
+        add(l, "time_experts", "by expert", s->experts, IN_SECONDS, "the same by expert");
+    if (s->attention > 0)
+        add(l, "time_attention", "attention", s->attention, IN_SECONDS,
+            "operations within mask and window / rate + scores / theirs");
+    add(l, "time_kernels", "other kernels", s->kernels, IN_SECONDS,
+        "each the larger of bytes / rate of moving and operations / theirs, by kind");
+    add(l, "time_step", "step", step, IN_SECONDS,
+        arena_printf(l->arena, "the sum over its %lld launches", (long long)s->launches));
+    add(l, "tokens_per_second", "tokens per second", tokens / step, IN_COUNT,
+        "sequences x positions / step");
+    if (t->length_steps > 0)
+        add(l, "time_run", "run", step * (double)t->length_steps, IN_SECONDS,
+            "steps x step, without evaluation and checkpoints");
+}
+
 /* What the papers say of memory: 34 D bytes a block of two sublayers (Korthikanti et al.,
  * arXiv 2205.05198, without the scores), and on top of it what a state wider than that keeps for
  * the backward pass, 2 bytes a value (VWN, arXiv 2511.11238). */
@@ -163,7 +202,8 @@ static void add_paper(Lines *l, const Model *m)
     }
     add(l, "paper_state", "half of the states", 2 * half * state, IN_BYTES,
         arena_printf(l->arena,
-                     "2 x eta x %lld coordinates x %lld sublayers, eta = 0.5: 4 eta (n/m) D a block",
+                     "2 x eta x %lld coordinates x %lld sublayers, eta = 0.5: 4 eta (n/m) D a "
+                     "block",
                      (long long)m->state_width, (long long)m->steps_of_state));
     add(l, "paper_percent", "on top", 100 * 2 * half * state / plain, IN_PERCENT,
         "half of the states / sublayers");
@@ -173,10 +213,24 @@ static void add_paper(Lines *l, const Model *m)
 
 /* ---- printing ---- */
 
+static void buf_seconds(Buf *b, double s)
+{
+    if (s < 10)
+        buf_printf(b, "%.2f ms", 1e3 * s);
+    else if (s < 600)
+        buf_printf(b, "%.1f s", s);
+    else if (s < 2 * 86400)
+        buf_printf(b, "%.1f h", s / 3600);
+    else
+        buf_printf(b, "%.1f days", s / 86400);
+}
+
 static void put_value(Table *t, const Line *line)
 {
     Buf b = buf_new(t->arena);
-    if (line->unit == IN_DAYS)
+    if (line->unit == IN_SECONDS)
+        buf_seconds(&b, line->value);
+    else if (line->unit == IN_DAYS)
         buf_printf(&b, "%.4g PF-days", line->value);
     else if (line->unit == IN_PERCENT)
         buf_printf(&b, "%.2f %%", line->value);
@@ -273,7 +327,8 @@ static void print_json(Buf *out, const Model *m, const Lines *l, const ReportMem
     buf_puts(out, "]}\n");
 }
 
-void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json)
+void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
+                 bool json)
 {
     const Model *m = report_model(unit);
     Lines lines = {.arena = unit->ctx->scratch};
@@ -282,6 +337,7 @@ void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, bool json)
     add_run(&lines, m, unit->train);
     add_cache(&lines, m);
     add_memory(&lines, memory);
+    add_time(&lines, unit->train, time);
     add_paper(&lines, m);
     if (json) {
         print_json(out, m, &lines, memory);

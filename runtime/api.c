@@ -12,6 +12,7 @@
 #include "../compiler/report.h"
 #include "../compiler/resolve.h"
 #include "cuda_open.h"
+#include "rates.h"
 #include "run_dir.h"
 #include "session.h"
 
@@ -331,10 +332,36 @@ typedef struct ReportCall {
     const vwn_writer *out;
 } ReportCall;
 
-static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
+typedef struct Estimating {
+    Rates rates;
+    Estimate sum;
+} Estimating;
+
+static void estimate_plan(void *user, const Plan *plan, int64_t runs)
+{
+    Estimating *e = user;
+    estimate_add(&e->sum, &e->rates, plan, runs);
+}
+
+static ReportTime time_of(const Estimating *e, const char *why)
+{
+    return (ReportTime){.why = why,
+                        .threads = e->rates.threads,
+                        .products = e->sum.products,
+                        .experts = e->sum.experts,
+                        .attention = e->sum.attention,
+                        .kernels = e->sum.kernels,
+                        .launches = e->sum.launches};
+}
+
+static void cost_body(Buf *b, vwn_context *context, Unit *u, const vwn_report_options *how)
 {
     const Model *m = report_model(u);
-    MemoryAsk ask = {.both = u->ctx->scratch};
+    char why[512];
+    Estimating estimating = {.sum = {0}};
+    PlanWatch watch = {estimate_plan, &estimating};
+    bool known = u->train && rates_find(context, &estimating.rates, why);
+    MemoryAsk ask = {.both = u->ctx->scratch, .watch = known ? &watch : NULL};
     MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
     ReportMemory memory = {.batch_seqs = batch,
@@ -353,7 +380,8 @@ static void cost_body(Buf *b, Unit *u, const vwn_report_options *how)
                            .n_recompute = n.n_recompute,
                            .asked = u->train && u->train->n_recompute,
                            .training = u->train != NULL};
-    report_cost(b, u, &memory, how->json);
+    ReportTime time = time_of(&estimating, known ? NULL : why);
+    report_cost(b, u, &memory, u->train ? &time : NULL, how->json);
 }
 
 static Status report_body(void *user)
@@ -370,7 +398,7 @@ static Status report_body(void *user)
     case VWN_REPORT_PARAMS_BY_GROUP: report_params(&b, u, BY_GROUP, json); break;
     case VWN_REPORT_PARAMS_BY_TENSOR: report_params(&b, u, BY_TENSOR, json); break;
     case VWN_REPORT_LOSSES: report_losses(&b, u, json); break;
-    case VWN_REPORT_COST: cost_body(&b, u, c->how); break;
+    case VWN_REPORT_COST: cost_body(&b, c->unit->context, u, c->how); break;
     case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_file(u, u->ctx->scratch)); break;
     case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
     case VWN_REPORT_AST:
@@ -517,7 +545,7 @@ vwn_status vwn_graph_report(vwn_context *context, const vwn_file_options *graph,
 typedef struct TextCall {
     vwn_context *context;
     const char *name;
-    bool json;
+    bool json, measure;
     const vwn_writer *out;
 } TextCall;
 
@@ -605,6 +633,21 @@ static void json_of_lines(Buf *out, const char *lines)
     buf_puts(out, "}\n");
 }
 
+static void describe_rates(const TextCall *c, Buf *out)
+{
+    char why[512];
+    Rates r;
+    if (c->measure) {
+        rates_measure(c->context, &r);
+        if (!rates_keep(c->context, &r, why))
+            ctx_raise(c->context->ctx, ST_ENVIRONMENT, "the rates could not be kept: %s", why);
+    }
+    if (rates_find(c->context, &r, why))
+        rates_describe(&r, out);
+    else
+        buf_printf(out, "rates: %s\n", why);
+}
+
 static Status doctor_body(void *user)
 {
     TextCall *c = user;
@@ -617,15 +660,16 @@ static Status doctor_body(void *user)
     backend_cpu_describe(ctx, &cpu, &lines);
     cuda_describe(ctx, &lines);
     buf_printf(&lines, "library: %zu files\n", std_count());
+    describe_rates(c, &lines);
     if (c->json)
         json_of_lines(&json, lines.s);
     put(c->out, c->json ? &json : &lines);
     return ST_OK;
 }
 
-vwn_status vwn_doctor(vwn_context *context, bool json, const vwn_writer *out)
+vwn_status vwn_doctor(vwn_context *context, bool json, bool measure, const vwn_writer *out)
 {
-    TextCall c = {.context = context, .json = json, .out = out};
+    TextCall c = {.context = context, .json = json, .measure = measure, .out = out};
     return run(context, doctor_body, &c);
 }
 

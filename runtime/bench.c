@@ -7,6 +7,8 @@
  */
 #include "bench.h"
 
+#include "rates.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +46,7 @@ static void summarise(Samples *s, int64_t n, Arena *arena)
 typedef struct Watched {
     Program *program;
     int64_t runs;
-    double *seconds;
+    double *seconds, *best; /* best: a run of each launch */
     size_t *kernel; /* of each launch: its place in Bench.kernel */
 } Watched;
 
@@ -130,6 +132,7 @@ static void watch(Bench *b, Watched *w)
     Arena *a = b->tr->session.arena;
     const Plan *plan = program_plan(w->program);
     w->seconds = NEW_ARRAY(a, double, plan->n_launch + 1);
+    w->best = NEW_ARRAY(a, double, plan->n_launch + 1);
     w->kernel = NEW_ARRAY(a, size_t, plan->n_launch + 1);
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
@@ -155,6 +158,29 @@ static void find_bounds(Bench *b, const Watched *w)
     }
 }
 
+/* What a step takes when each launch is at its best, and what it should take. */
+static void find_estimate(Bench *b, const Watched *w, size_t n)
+{
+    Estimate sum = {0};
+    Rates rates;
+    char why[512];
+    b->estimated = rates_find(b->tr->session.owner, &rates, why);
+    for (size_t i = 0; i < n; i++) {
+        const Plan *plan = program_plan(w[i].program);
+        for (size_t k = 0; k < plan->n_launch; k++)
+            b->kernel.v[w[i].kernel[k]].floor += (double)w[i].runs * w[i].best[k];
+        for (size_t k = 0; b->estimated && k < plan->n_launch; k++)
+            b->kernel.v[w[i].kernel[k]].estimate +=
+                (double)w[i].runs *
+                estimate_launch(&rates, &plan->launch[k], estimate_plan_bytes(plan));
+        if (b->estimated)
+            estimate_add(&sum, &rates, plan, w[i].runs);
+    }
+    for (size_t i = 0; i < b->kernel.n; i++)
+        b->launches += b->kernel.v[i].floor;
+    b->estimate = estimate_seconds(&sum);
+}
+
 /* ---- the steps ---- */
 
 /* Not further than the file trains: rates and weights are those of its steps. */
@@ -175,6 +201,8 @@ static void timed_step(Bench *b, Watched *w, size_t n, int64_t at)
     b->step.step[at] = b->outside.step[at] = took;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < program_plan(w[i].program)->n_launch; k++) {
+            double each = w[i].seconds[k] / (double)w[i].runs;
+            w[i].best[k] = at && w[i].best[k] < each ? w[i].best[k] : each;
             b->kernel.v[w[i].kernel[k]].time.step[at] += w[i].seconds[k];
             b->outside.step[at] -= w[i].seconds[k];
         }
@@ -217,6 +245,7 @@ static void measure(Bench *b)
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s", why);
     for (size_t i = 0; i < n; i++)
         find_bounds(b, &w[i]);
+    find_estimate(b, w, n);
     summarise(&b->step, b->steps, a);
     summarise(&b->outside, b->steps, a);
     for (size_t i = 0; i < b->kernel.n; i++)

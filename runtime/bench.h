@@ -28,6 +28,7 @@ typedef struct BenchKernel {
     bool bf16;          /* its operands are */
     int64_t launches;
     double bytes, flops, bound;
+    double floor, estimate; /* of all launches at their best, and estimated */
     Samples time;
 } BenchKernel;
 
@@ -40,6 +41,9 @@ typedef struct Bench {
     Peak peak;
     Samples step, outside; /* of a step; of what no launch took */
     double bound;
+    double launches; /* of a step that nothing disturbs: each launch at its best */
+    bool estimated;
+    double estimate; /* of a step, at the rates of this machine */
     VEC(BenchKernel) kernel; /* the costliest first */
     uint64_t arena_bytes, resident_peak;
     double check, plan, kernels, open, first; /* start-up */

@@ -50,6 +50,11 @@ static void step_lines(Buf *out, const Bench *b)
                tr->session.backend->threads, b->synthetic ? ", random data" : "");
     buf_printf(out, "  step       best %.2f ms, median %.2f ms of %lld\n", 1e3 * b->step.best,
                1e3 * b->step.median, (long long)b->steps);
+    buf_printf(out, "  floor      %.2f ms, each kernel and product at its best", 1e3 * b->launches);
+    if (b->estimated)
+        buf_printf(out, "; estimated %.2f ms, %.2f of that", 1e3 * b->estimate,
+                   b->estimate / b->launches);
+    buf_puts(out, "\n");
     buf_puts(out, "  tokens/s   best ");
     buf_count(out, (int64_t)best);
     buf_puts(out, ", median ");
@@ -202,6 +207,9 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "mean_ms", 1e3 * b->step.mean);
     put(t, "spread", b->step.spread);
     put(t, "outside_ms", 1e3 * b->outside.median);
+    put(t, "launches_ms", 1e3 * b->launches);
+    if (b->estimated)
+        put(t, "estimate_ms", 1e3 * b->estimate);
     json_open(t, "times_ms", '[');
     for (int64_t i = 0; i < b->steps; i++)
         put(t, NULL, 1e3 * b->step.step[i]);
@@ -258,6 +266,9 @@ static void put_kernels(JsonText *t, const Bench *b)
         json_put_number(t, "bytes", k->bytes);
         json_put_number(t, "flops", k->flops);
         put(t, "bound_ms", 1e3 * k->bound);
+        put(t, "launches_ms", 1e3 * k->floor);
+        if (b->estimated)
+            put(t, "estimate_ms", 1e3 * k->estimate);
         json_close(t, '}');
     }
     json_close(t, ']');

@@ -166,23 +166,27 @@ static bool hex_field(const char *text, const char *field, char hex[65])
     return true;
 }
 
+size_t cache_get_text(const Cache *c, const char *name, char *text, size_t size)
+{
+    off_t bytes;
+    int fd = c->readable ? open_own(c, name, &bytes) : -1;
+    if (fd < 0)
+        return 0;
+    ssize_t n = read_some(fd, text, size - 1);
+    close(fd);
+    if (n <= 0 || n != bytes)
+        return 0;
+    text[n] = 0;
+    return (size_t)n;
+}
+
 bool cache_find(Cache *c, const char key[65], char object[65])
 {
     char name[80], text[2048], format[64], again[65];
-    off_t size;
-    if (!c->readable)
-        return false;
     snprintf(format, sizeof format, "\"format\": \"%s\"", kinds[c->kind].format);
     snprintf(name, sizeof name, "%.64s.json", key);
-    int fd = open_own(c, name, &size);
-    if (fd < 0)
-        return false;
-    ssize_t n = read_some(fd, text, sizeof text - 1);
-    close(fd);
-    if (n <= 0 || n != size)
-        return false;
-    text[n] = 0;
-    return text[n - 1] == '\n' && strstr(text, format) &&
+    size_t n = cache_get_text(c, name, text, sizeof text);
+    return n && text[n - 1] == '\n' && strstr(text, format) &&
            hex_field(text, "\"key\": \"", again) && !memcmp(again, key, 64) &&
            hex_field(text, "\"object\": \"", object);
 }
@@ -334,6 +338,11 @@ bool cache_put_entry(Cache *c, const char key[65], const char object[65], const 
                      kinds[c->kind].format, key, object, words[0], facts, words[1], words[2]);
     snprintf(name, sizeof name, "%.64s.json", key);
     return put_file(c, name, text, (size_t)n);
+}
+
+bool cache_put_text(Cache *c, const char *name, const char *text, size_t n)
+{
+    return put_file(c, name, text, n);
 }
 
 /* ---- keeping it small ---- */

@@ -101,7 +101,9 @@ vwn_status vwn_format_file(vwn_context *ctx, const vwn_file_options *file, const
 /* NULL: the list of codes. */
 vwn_status vwn_explain(vwn_context *ctx, const char *code, const vwn_writer *out);
 vwn_status vwn_doc(vwn_context *ctx, const char *name, const vwn_writer *out); /* NULL: index */
-vwn_status vwn_doctor(vwn_context *ctx, bool json, const vwn_writer *out);
+/* `measure`: also what the machine does a second of all that plans are made of, in about a second; it is
+ * kept in the cache folder, and VWN_REPORT_COST says from then on how long a step should take. */
+vwn_status vwn_doctor(vwn_context *ctx, bool json, bool measure, const vwn_writer *out);
 
 /* ---- a model as C or CUDA C ---- */
 typedef struct vwn_emit_options {
@@ -179,6 +181,7 @@ typedef struct vwn_bench_options {
  *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s,
  *            bf16_gflop_s (where a product has bf16 operands)}
  *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel),
+ *            launches_ms (each launch at its best), estimate_ms (of a step, where rates are kept),
  *            times_ms [each]}
  *   tokens_s {best, median}
  *   roofline {bound_ms, share_best, share_median}: bound = sum over launches of

@@ -1,0 +1,107 @@
+/* work.c - how much a scheduled kernel computes.
+ *
+ * In:  statements of a Kernel, its rows.     Out: operations of one launch, by how fast a
+ * processor does them. The one idea: the statements are what is printed, each of them one
+ * operation, so walking them with the lengths of the open loops counts what will run; nothing
+ * is guessed from the graph.
+ */
+#include "lower_kernel.h"
+
+enum { CALL = 16 }; /* kx_cost() from which on an operation is a function */
+
+typedef struct Count {
+    const Kernel *k;
+    PlanWork work;
+    double times[NEST_MAX + 3]; /* how often the body of each open loop runs */
+    IVar lane[NEST_MAX + 3];    /* 0, or the loop whose neighbours it computes together */
+    int depth;
+} Count;
+
+static double length(const Kernel *k, IVar v)
+{
+    return (double)ix_dim_at(&k->ix, ix_info(&k->ix, v)->extent);
+}
+
+static void open_loop(Count *c, const KStmt *s, double rows)
+{
+    const Kernel *k = c->k;
+    double n = s->kind == KS_LOOP   ? length(k, s->var)
+               : s->kind == KS_PART ? (double)k->partitions
+               : k->part            ? rows / (double)k->partitions
+                                    : rows;
+    c->times[c->depth + 1] = c->times[c->depth] * n;
+    c->lane[c->depth + 1] = !s->simd ? 0 : s->kind == KS_ROWS ? k->row : s->var;
+    c->depth++;
+}
+
+/* Do neighbours of the loop lie beside each other, or are they one element? */
+static bool together(const Kernel *k, Ix at, IVar lane)
+{
+    int64_t slope;
+    return ix_slope(&k->ix, at, lane, &slope) && (slope == 0 || slope == 1);
+}
+
+static void add(Count *c, double operations, bool together)
+{
+    double n = c->times[c->depth] * operations;
+    *(c->lane[c->depth] && together ? &c->work.lane : &c->work.single) += n;
+}
+
+static void add_ex(Count *c, const KEx *x)
+{
+    int cost = kx_cost(x);
+    IVar lane = c->lane[c->depth];
+    if (x->kind == KX_RAND)
+        c->work.random += c->times[c->depth];
+    else if (cost >= CALL && lane)
+        c->work.call += c->times[c->depth] * cost / CALL;
+    else
+        add(c, cost, x->kind != KX_LOAD || !lane || together(c->k, x->ix, lane));
+}
+
+static void add_product(Count *c, const KProduct *p)
+{
+    c->work.product +=
+        2 * c->times[c->depth] * length(c->k, p->m) * length(c->k, p->n) * length(c->k, p->k);
+}
+
+static void add_statement(Count *c, const KStmt *s)
+{
+    const Kernel *k = c->k;
+    IVar lane = c->lane[c->depth];
+    switch (s->kind) {
+    case KS_VAR: add(c, 8, false); break;
+    case KS_LET: add_ex(c, kx(k, s->ex)); break;
+    case KS_ACC:
+    case KS_ACC_ADD:
+    case KS_ARRAY_PUT:
+    case KS_ARRAY_GET:
+    case KS_BATCH_IN:
+    case KS_BATCH_OUT: add(c, 1, true); break;
+    case KS_ARRAY_FILL:
+        c->work.lane += c->times[c->depth] * (double)k->array.v[s->array].elements;
+        break;
+    case KS_ARRAY_ADD: add(c, 2, true); break;
+    case KS_BATCH_RUN: c->work.call += c->times[c->depth] * s->n_acc; break;
+    case KS_STORE: add(c, 1, !lane || together(k, k->root.v[s->root].at, lane)); break;
+    case KS_SINK: add(c, 3, !lane || together(k, k->root.v[s->root].at, lane)); break;
+    case KS_PRODUCT: add_product(c, &k->product.v[s->root]); break;
+    default: break;
+    }
+}
+
+PlanWork kernel_work(const Kernel *k)
+{
+    Count c = {.k = k, .times = {1}};
+    double rows = (double)ix_dim_at(&k->ix, k->rows);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP)
+            open_loop(&c, s, rows);
+        else if (s->kind == KS_END)
+            c.depth--;
+        else
+            add_statement(&c, s);
+    }
+    return c.work;
+}

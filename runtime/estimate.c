@@ -1,0 +1,80 @@
+/* estimate.c - what a launch should take at the measured rates.
+ *
+ * In:  a Plan, Rates.   Out: seconds.
+ * The one idea: a launch takes as long as the slower of its two needs, moving its bytes or
+ * doing its operations, and a launch waits for the one before it, so a step is their sum.
+ */
+#include "rates.h"
+
+#include <math.h>
+
+/* Bytes a second where `bytes` are in use, between the sizes that were measured. */
+static double move_rate(const Rates *r, double bytes)
+{
+    const double *rate = r->v + RATE_MOVE, *size = r->v + RATE_MOVE_BYTES;
+    int i = 0;
+    while (i < RATE_MOVES - 1 && size[i + 1] > 0 && size[i + 1] < bytes)
+        i++;
+    if (bytes <= size[i] || i == RATE_MOVES - 1 || size[i + 1] <= 0)
+        return rate[i];
+    double part = log(bytes / size[i]) / log(size[i + 1] / size[i]);
+    return rate[i] * pow(rate[i + 1] / rate[i], part);
+}
+
+static double product_seconds(const Rates *r, bool bf16, ProductKind kind, double flops,
+                              double numbers)
+{
+    const double *rate = r->v + (bf16 && r->v[RATE_BF16] > 0 ? RATE_BF16 : RATE_MATMUL);
+    return flops / rate[kind] + numbers / rate[RATE_MATMUL_NUMBERS - RATE_MATMUL + (int)kind];
+}
+
+static double matmul_seconds(const Rates *r, const Launch *l)
+{
+    const PlanMatmul *m = &l->matmul;
+    return product_seconds(r, m->bf16, product_kind(m->transpose_a, m->transpose_b), l->flops,
+                           product_numbers(m));
+}
+
+static double kernel_seconds(const Rates *r, const Launch *l)
+{
+    const PlanWork *w = &l->work;
+    int back = w->backward;
+    double seconds = w->lane / r->v[RATE_LANE] + w->single / r->v[RATE_SINGLE] +
+                     w->call / r->v[RATE_CALL] + w->product / r->v[RATE_PRODUCT] +
+                     w->random / r->v[RATE_RANDOM];
+    if (w->scores > 0)
+        seconds +=
+            w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
+    return seconds;
+}
+
+double estimate_launch(const Rates *r, const Launch *l, double plan_bytes)
+{
+    double work = l->kind == LAUNCH_MATMUL ? matmul_seconds(r, l)
+                  : l->kind == LAUNCH_EXPERT
+                      ? l->flops / r->v[RATE_EXPERT + (int)expert_kind(&l->expert)]
+                      : kernel_seconds(r, l);
+    return fmax(l->bytes / move_rate(r, plan_bytes), work) + 1 / r->v[RATE_LAUNCHES];
+}
+
+double estimate_plan_bytes(const Plan *plan)
+{
+    double bytes = (double)plan->arena_bytes;
+    for (size_t i = 0; i < plan->n_ext; i++)
+        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : 4);
+    return bytes;
+}
+
+void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
+{
+    double bytes = estimate_plan_bytes(plan);
+    for (size_t i = 0; i < plan->n_launch; i++) {
+        const Launch *l = &plan->launch[i];
+        double seconds = (double)runs * estimate_launch(r, l, bytes);
+        *(l->kind == LAUNCH_MATMUL   ? &e->products
+          : l->kind == LAUNCH_EXPERT ? &e->experts
+          : l->work.scores > 0       ? &e->attention
+                                     : &e->kernels) += seconds;
+        e->launches += runs;
+    }
+}
