@@ -84,7 +84,7 @@ static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
                "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
                " *\n"
                " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
-               " * Out: these rows computed, by any number of blocks. A kernel's name is a hash of\n"
+               " * Out: these rows computed, by the blocks that plan.c says. A kernel's name is a hash of\n"
                " * its text. Kernels need no header; the table behind them is what launches "
                "read. */\n\n",
                k->n, x->how->unit->model->name);

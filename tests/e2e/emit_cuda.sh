@@ -73,6 +73,16 @@ events runs/wide/events.jsonl > theirs
 near theirs ours 2e-2
 cmp -s theirs ours && fail "bf16: the losses of float32"
 
+# without training; what it refuses
+expect 0 "$VWN" emit cuda wide/model.vwn -o infer --infer --batch '3 seqs' --json
+json out
+lacks infer/plan.c update
+expect 1 "$VWN" emit cuda "$VWN_SOURCE/examples/13_vit_hyper.vwn" -o other --infer
+has err 'image'
+expect 2 "$VWN" emit cuda nano/model.vwn -o wide
+has err 'has not written'
+[ ! -e other ] || fail "a folder for nothing"
+
 # for real GPUs; one architecture, to be quick
 nvcc=$(command -v nvcc || ls "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" 2> /dev/null)
 if [ -n "$nvcc" ] && command -v cmake > /dev/null; then
