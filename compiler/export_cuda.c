@@ -80,14 +80,16 @@ void export_cuda_kernels(Buf *b, const char *prelude, size_t length, const Expor
 
 static void put_kernels(Buf *b, const Export *x, const ExportKernels *k)
 {
-    buf_printf(b,
-               "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
-               " *\n"
-               " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
-               " * Out: these rows computed, by the blocks that plan.c says. A kernel's name is a hash of\n"
-               " * its text. Kernels need no header; the table behind them is what launches "
-               "read. */\n\n",
-               k->n, x->how->unit->model->name);
+    buf_printf(
+        b,
+        "/* kernels.cu - the %zu kernels of the model `%s`, each a function over rows.\n"
+        " *\n"
+        " * In:  buffers p0 ..., sizes n0 ..., numbers s0 ..., how many rows there are.\n"
+        " * Out: these rows computed, by the blocks that plan.c says. A kernel's name is a "
+        "hash of\n"
+        " * its text. Kernels need no header; the table behind them is what launches "
+        "read. */\n\n",
+        k->n, x->how->unit->model->name);
     const Plan *most = prelude_of(x);
     export_cuda_kernels(b, most->device_prelude, most->device_prelude_length, k);
 }
@@ -119,8 +121,8 @@ static void put_use(Buf *b, const Export *x)
     buf_puts(b, "    cmake -S . -B build && cmake --build build && cp build/model .\n");
 }
 
-static const char *const cpu_files[] = {"Makefile", "compute.c", "rows.h", "threads.c",
-                                        "threads.h", NULL};
+static const char *const cpu_files[] = {"Makefile",  "compute.c", "rows.h",
+                                        "threads.c", "threads.h", NULL};
 const ExportTarget export_gpu = {
     .calls = "blocks.h",
     .kernels = "kernels.cu",

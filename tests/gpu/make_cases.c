@@ -70,7 +70,8 @@ static bool is_new(const char *name)
     return true;
 }
 
-static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at, Region *region, size_t *n)
+static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
+                        Region *region, size_t *n)
 {
     const PlanBuffer *x = &plan->buffer[l->buffer[k]];
     size_t i = 0;
@@ -120,8 +121,9 @@ static void open_file(Recorder *r)
     put(r, CASES_MARK, strlen(CASES_MARK));
 }
 
-static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int64_t *n, const double *s,
-                       const CaseBuffer *buffer, const Region *region, size_t n_region)
+static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int64_t *n,
+                       const double *s, const CaseBuffer *buffer, const Region *region,
+                       size_t n_region)
 {
     const PlanKernel *k = &plan->kernel[l->kernel];
     CaseHead head = {.rows = l->rows,
@@ -131,8 +133,9 @@ static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int
                      .n_buffer = l->n_buffer,
                      .n_int = l->n_int,
                      .n_number = l->n_scalar};
-    CaseEntry entry = {CASE_LAUNCH, sizeof head + n_region * sizeof region->is + l->n_buffer * sizeof *buffer +
-                                        l->n_int * sizeof *n + l->n_scalar * sizeof *s};
+    CaseEntry entry = {CASE_LAUNCH, sizeof head + n_region * sizeof region->is +
+                                        l->n_buffer * sizeof *buffer + l->n_int * sizeof *n +
+                                        l->n_scalar * sizeof *s};
     snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
     snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
     put(r, &entry, sizeof entry);
@@ -202,7 +205,8 @@ static Status rec_upload(Backend *b, void *to, const void *from, uint64_t bytes)
 
 static Status rec_download(Backend *b, void *to, const void *from, uint64_t bytes)
 {
-    return passed_on(b, recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
+    return passed_on(b,
+                     recorder_of(b)->emu->ops->download(recorder_of(b)->emu, to, from, bytes));
 }
 
 static Status rec_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
@@ -221,8 +225,8 @@ static void rec_drop(Backend *b, Module *m)
     recorder_of(b)->emu->ops->drop(recorder_of(b)->emu, m);
 }
 
-static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
-                         const double *s, int64_t rows, int64_t grain)
+static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
+                         const int64_t *n, const double *s, int64_t rows, int64_t grain)
 {
     Recorder *r = recorder_of(b);
     size_t i = 0;
@@ -232,7 +236,8 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
         vwn_bug(r->ctx, "a launch of a plan that was not built");
     const Plan *plan = r->known[i].plan;
     size_t *at = &r->known[i].next;
-    while (*at < plan->n_launch && (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
+    while (*at < plan->n_launch &&
+           (plan->launch[*at].kind != LAUNCH_KERNEL || plan->launch[*at].rows <= 0))
         ++*at;
     const Launch *l = *at < plan->n_launch ? &plan->launch[(*at)++] : NULL;
     if (!l || l->kernel != kernel || l->rows != rows)
@@ -243,7 +248,8 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
     return passed_on(b, r->emu->ops->launch(r->emu, m, kernel, p, n, s, rows, grain));
 }
 
-static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
+static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
+                         float *z)
 {
     return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
 }
@@ -251,7 +257,8 @@ static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const
 static Status rec_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
                          const int64_t *index, float *out)
 {
-    return passed_on(b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
+    return passed_on(
+        b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
 }
 
 static Status rec_sync(Backend *b)
@@ -289,7 +296,8 @@ static void fill_random(RefBinding *bind, const Graph *g)
 {
     uint64_t state = 5;
     for (size_t i = 0; i < g->ext.n; i++)
-        for (int64_t k = 0; (bind[i].kind == EXT_GRAD || bind[i].kind == EXT_STATE) && k < bind[i].tensor->size;
+        for (int64_t k = 0; (bind[i].kind == EXT_GRAD || bind[i].kind == EXT_STATE) &&
+                            k < bind[i].tensor->size;
              k++) {
             double x = noise(&state); /* moments: some must not be negative */
             if (bind[i].tensor->dtype == DT_REAL)
@@ -323,9 +331,10 @@ static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
         vwn_bug(ctx, "build: %s", report.why);
     for (size_t i = 0; i < g->ext.n; i++) {
         StoreEntry *e = store_find(s, bind[i].kind, bind[i].name);
-        Status st = !e                     ? ST_BUG
-                    : e->dtype == DT_INT ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
-                                         : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
+        Status st = !e ? ST_BUG
+                    : e->dtype == DT_INT
+                        ? store_put_i64(s, e, 0, e->elements, bind[i].tensor->integer)
+                        : store_put_f64(s, e, 0, e->elements, bind[i].tensor->real);
         if (st != ST_OK)
             vwn_bug(ctx, "store of %s: %s", bind[i].name, store_why(s));
     }
@@ -360,10 +369,11 @@ static void run_source(Ctx *ctx, void *arg)
         const char *name;
         Graph *g;
         bool bf16;
-    } program[] = {{"train", train, false},
-                   {"train in bf16", train, true},
-                   {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, false},
-                   {"eval", step_evaluate(u->model, ctx->program), false}};
+    } program[] = {
+        {"train", train, false},
+        {"train in bf16", train, true},
+        {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, false},
+        {"eval", step_evaluate(u->model, ctx->program), false}};
     for (size_t i = 0; i < COUNT_OF(program); i++) {
         r.program = program[i].name;
         if (program[i].g)
@@ -396,7 +406,9 @@ int main(int argc, char **argv)
     }
     mkdir(argv[1], 0777);
     for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
-        Source own = i < COUNT_OF(sources) ? sources[i] : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
+        Source own = i < COUNT_OF(sources)
+                         ? sources[i]
+                         : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
         char folder[512];
         if (!wanted(own.v.name, argc - 2, argv + 2))
             continue;

@@ -21,7 +21,8 @@ typedef struct Wanted {
     size_t n_set;
 } Wanted;
 
-static void write_file(Ctx *ctx, const char *folder, const char *name, const char *text, size_t n)
+static void write_file(Ctx *ctx, const char *folder, const char *name, const char *text,
+                       size_t n)
 {
     const char *path = arena_printf(ctx->program, "%s/%s", folder, name);
     FILE *f = fopen(path, "wb");
@@ -37,7 +38,8 @@ static const char *kind_of(const Plan *p, const Launch *l)
     return bf16 ? "bf16" : "f32";
 }
 
-static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g, const PlanOptions *how)
+static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
+                      const PlanOptions *how)
 {
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, how), how);
     size_t number = 0;
@@ -47,8 +49,9 @@ static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g, con
         const PlanKernel *k = product ? NULL : &p->kernel[l->kernel];
         if (!product && l->rows <= 0)
             continue;
-        buf_printf(b, "%s %zu %s %.0f %.0f %s %s\n", program, number++, product ? "product" : k->name,
-                   l->bytes, l->flops, kind_of(p, l), l->name && *l->name ? l->name : "-");
+        buf_printf(b, "%s %zu %s %.0f %.0f %s %s\n", program, number++,
+                   product ? "product" : k->name, l->bytes, l->flops, kind_of(p, l),
+                   l->name && *l->name ? l->name : "-");
     }
 }
 
@@ -65,15 +68,22 @@ static void make(Ctx *ctx, void *arg)
     *t = *u->train;
     t->batch_seqs = t->micro_seqs = w->sequences;
     u->train = t;
-    ExportOptions x = {.unit = u, .train = t, .batch = w->sequences, .context = t->context,
-                       .data = &t->data, .separator = -1, .seed = 1, .cuda = true};
+    ExportOptions x = {.unit = u,
+                       .train = t,
+                       .batch = w->sequences,
+                       .context = t->context,
+                       .data = &t->data,
+                       .separator = -1,
+                       .seed = 1,
+                       .cuda = true};
     ExportFolder folder = {0};
     export_folder(&folder, ctx, ctx->program, &x);
     mkdir(w->folder, 0777);
     for (size_t i = 0; i < folder.n; i++)
         write_file(ctx, w->folder, folder.v[i].name, folder.v[i].text, folder.v[i].length);
     Buf b = buf_new(ctx->program);
-    PlanOptions plan = {.B = x.batch, .T = x.context, .cuda = true, .bf16 = t->compute == COMPUTE_BF16};
+    PlanOptions plan = {
+        .B = x.batch, .T = x.context, .cuda = true, .bf16 = t->compute == COMPUTE_BF16};
     put_calls(&b, ctx, "train", step_gradient(u->model, t, true, ctx->program), &plan);
     put_calls(&b, ctx, "update", step_update(u->model, t, ctx->program), &plan);
     write_file(ctx, w->folder, "calls.txt", b.s, b.n);
@@ -85,7 +95,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "use: make_model FOLDER FILE SEQUENCES [PATH=EXPR...]\n");
         return 2;
     }
-    Wanted w = {argv[1], argv[2], strtoll(argv[3], NULL, 10), (const char **)argv + 4, (size_t)argc - 4};
+    Wanted w = {argv[1], argv[2], strtoll(argv[3], NULL, 10), (const char **)argv + 4,
+                (size_t)argc - 4};
     Ctx *ctx = ctx_new(NULL);
     bool ok = w.sequences > 0 && guarded(ctx, make, &w);
     ctx_free(ctx);

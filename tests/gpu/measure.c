@@ -68,8 +68,8 @@ static void end(Call *c)
         must(cudaEventRecord(c->to, NULL), "an event");
 }
 
-void measured_blocks(Run *run, int which, int64_t rows, int64_t number, uint64_t shared, void *const *p,
-                     const int64_t *n, const double *s)
+void measured_blocks(Run *run, int which, int64_t rows, int64_t number, uint64_t shared,
+                     void *const *p, const int64_t *n, const double *s)
 {
     if (rows <= 0)
         return;
@@ -121,11 +121,18 @@ static double measure_copy(Run *run, int64_t mib)
 static double measure_product(Run *run, int64_t size, bool bf16)
 {
     cudaEvent_t from, to;
-    const Product how = {.bf16 = bf16, .m = size, .n = size, .k = size, .lda = size, .ldb = size,
-                         .ldc = size, .batch = 1};
+    const Product how = {.bf16 = bf16,
+                         .m = size,
+                         .n = size,
+                         .k = size,
+                         .lda = size,
+                         .ldb = size,
+                         .ldc = size,
+                         .batch = 1};
     uint64_t bytes = (uint64_t)(size * size) * sizeof(real);
     double best = INFINITY;
-    char *a = device_room(run, bytes), *b = device_room(run, bytes), *c = device_room(run, bytes);
+    char *a = device_room(run, bytes), *b = device_room(run, bytes),
+         *c = device_room(run, bytes);
     must(cudaEventCreate(&from), "an event");
     must(cudaEventCreate(&to), "an event");
     for (int i = 0; i < 10; i++) {
@@ -158,14 +165,17 @@ static void fill(Run *run)
         const Tensor *t = &model.tensor[i];
         if (t->kind == INPUT)
             for (int64_t k = 0; k < t->elements; k++) {
-                uint32_t id = random_bits(&state) % (uint32_t)(model.vocab > 0 ? model.vocab : 1);
-                ((integer *)(run->inputs + t->offset))[k] = strcmp(t->name, "document") ? id : 0;
+                uint32_t id =
+                    random_bits(&state) % (uint32_t)(model.vocab > 0 ? model.vocab : 1);
+                ((integer *)(run->inputs + t->offset))[k] =
+                    strcmp(t->name, "document") ? id : 0;
             }
         if (t->kind != WEIGHT && t->kind != CONSTANT)
             continue;
         real *w = room((uint64_t)t->elements * sizeof *w);
         for (int64_t k = 0; k < t->elements; k++)
-            w[k] = (real)((t->rank == 1) + 0.04 * ((double)random_bits(&state) / 2147483648.0 - 0.5));
+            w[k] = (real)((t->rank == 1) +
+                          0.04 * ((double)random_bits(&state) / 2147483648.0 - 0.5));
         device_put(run, run->tensors + t->offset, w, (uint64_t)t->elements * sizeof *w);
         free(w);
     }
@@ -228,7 +238,8 @@ static void print_device(void)
     must(cudaDriverGetVersion(&driver), "the driver");
     must(cudaRuntimeGetVersion(&runtime), "the runtime");
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    printf("{\"device\":\"%s\",\"capability\":\"%d.%d\",\"driver\":%d,\"runtime\":%d,\"date\":\"%s\"",
+    printf("{\"device\":\"%s\",\"capability\":\"%d.%d\",\"driver\":%d,\"runtime\":%d,\"date\":"
+           "\"%s\"",
            is.name, is.major, is.minor, driver, runtime, date);
 }
 
@@ -244,7 +255,8 @@ int main(int argc, char **argv)
 {
     Run run = {0};
     runs = option(argc, argv, "--runs", 5);
-    int64_t mib = option(argc, argv, "--copy", 1024), size = option(argc, argv, "--matrix", 8192);
+    int64_t mib = option(argc, argv, "--copy", 1024),
+            size = option(argc, argv, "--matrix", 8192);
     if (argc % 2 == 0 || runs < 1 || mib < 1 || size < 1 || !model.train)
         stop("use: measure [--runs N] [--copy MIB] [--matrix SIZE], with a model that trains");
     device_open(&run, 0);
@@ -254,12 +266,14 @@ int main(int argc, char **argv)
     one_step(&run); /* code is loaded, libraries choose */
     double loss = loss_of(&run), ms = measure_steps(&run);
     print_device();
-    printf(",\"model\":\"%s\",\"copy\":%.4g,\"f32\":%.4g,\"bf16\":%.4g,\"loss\":%.6g,\"step_ms\":%.4g,"
+    printf(",\"model\":\"%s\",\"copy\":%.4g,\"f32\":%.4g,\"bf16\":%.4g,\"loss\":%.6g,\"step_"
+           "ms\":%.4g,"
            "\"calls\":[",
            model.name, copy, f32, bf16, isfinite(loss) ? loss : -1.0, ms);
     for (int64_t i = 0; i < n_calls; i++) {
         qsort(call[i].ms, (size_t)runs, sizeof *call[i].ms, by_size);
-        printf("%s\n{\"name\":\"%s\",\"ms\":%.4g}", i ? "," : "", call[i].name, call[i].ms[runs / 2]);
+        printf("%s\n{\"name\":\"%s\",\"ms\":%.4g}", i ? "," : "", call[i].name,
+               call[i].ms[runs / 2]);
     }
     printf("]}\n");
     device_close(&run);

@@ -147,11 +147,13 @@ static Difference run_case(Run *run, const Case *c)
     const CaseHead *h = &c->head;
     int which = kernel_named(h->kernel);
     const Kernel *k = &kernel[which];
-    if (k->buffers != (int)h->n_buffer || k->integers != (int)h->n_int || k->numbers != (int)h->n_number)
+    if (k->buffers != (int)h->n_buffer || k->integers != (int)h->n_int ||
+        k->numbers != (int)h->n_number)
         stop("%s has other arguments than the case", h->kernel);
     void **p = room(h->n_buffer * sizeof *p);
     char **memory = room(h->n_region * sizeof *memory);
-    for (uint32_t i = 0; i < h->n_region; i++) { /* apart, so that a checker sees their bounds */
+    for (uint32_t i = 0; i < h->n_region;
+         i++) { /* apart, so that a checker sees their bounds */
         memory[i] = device_room(run, c->region[i].bytes);
         device_put(run, memory[i], c->before[i], c->region[i].bytes);
     }
@@ -178,7 +180,8 @@ static FILE *open_cases(const char *path)
 {
     char mark[sizeof CASES_MARK] = "";
     FILE *f = fopen(path, "rb");
-    if (!f || fread(mark, 1, sizeof mark - 1, f) != sizeof mark - 1 || strcmp(mark, CASES_MARK) != 0)
+    if (!f || fread(mark, 1, sizeof mark - 1, f) != sizeof mark - 1 ||
+        strcmp(mark, CASES_MARK) != 0)
         stop("%s is no file of cases", path);
     return f;
 }
@@ -196,10 +199,12 @@ int main(int argc, char **argv)
     while (read_case(f, &c)) {
         Difference d = run_case(&run, &c);
         bool good = d.worst <= most && d.integers == 0;
-        printf("{\"kernel\":\"%s\",\"where\":\"%s\",\"numbers\":%lld,\"worst\":%.3g,\"integers\":%lld,"
+        printf("{\"kernel\":\"%s\",\"where\":\"%s\",\"numbers\":%lld,\"worst\":%.3g,"
+               "\"integers\":%lld,"
                "\"good\":%s}\n",
-               c.head.kernel, c.head.where, (long long)d.numbers, isfinite(d.worst) ? d.worst : 1e30,
-               (long long)d.integers, good ? "true" : "false");
+               c.head.kernel, c.head.where, (long long)d.numbers,
+               isfinite(d.worst) ? d.worst : 1e30, (long long)d.integers,
+               good ? "true" : "false");
         done++;
         failed += !good;
         forget(&c);

@@ -13,12 +13,11 @@ typedef struct cublasContext *cublasHandle_t;
 cublasStatus_t cublasCreate(cublasHandle_t *handle);
 cublasStatus_t cublasDestroy(cublasHandle_t handle);
 /* Columns are what is contiguous. */
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                          cublasOperation_t transpose_b, int m, int n, int k,
-                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
-                                          long long step_a, const void *b, cudaDataType b_type, int ldb,
-                                          long long step_b, const void *beta, void *c, cudaDataType c_type,
-                                          int ldc, long long step_c, int batch,
-                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
+cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,
+    long long step_a, const void *b, cudaDataType b_type, int ldb, long long step_b,
+    const void *beta, void *c, cudaDataType c_type, int ldc, long long step_c, int batch,
+    cublasComputeType_t compute, cublasGemmAlgo_t algorithm);
 
 #endif

@@ -21,7 +21,10 @@ enum cudaMemcpyKind {
     cudaMemcpyDeviceToHost = 2,
     cudaMemcpyDeviceToDevice = 3
 };
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76 };
+enum cudaDeviceAttr {
+    cudaDevAttrComputeCapabilityMajor = 75,
+    cudaDevAttrComputeCapabilityMinor = 76
+};
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef enum cudaDataType { CUDA_R_32F = 0, CUDA_R_16BF = 14 } cudaDataType;
 typedef struct CUstream_st *cudaStream_t;
@@ -47,8 +50,8 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 cudaError_t cudaMemset2D(void *memory, size_t pitch, int value, size_t width, size_t height);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value);
-cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block, void **arguments,
-                             size_t shared, cudaStream_t stream);
+cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
+                             void **arguments, size_t shared, cudaStream_t stream);
 cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventDestroy(cudaEvent_t event);

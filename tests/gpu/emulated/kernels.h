@@ -5,5 +5,5 @@
  */
 #include "cuemu.h"
 
-#define CODE(name)                                                                                 \
+#define CODE(name)                                                                             \
     reinterpret_cast<const void *>(+[](void **arguments) { emu::call_with(name, arguments); })

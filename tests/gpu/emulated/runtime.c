@@ -61,8 +61,14 @@ static void protect(int how)
             mprotect(area[i].at, area[i].mapped, how);
 }
 
-static void begin_call(void) { protect(PROT_READ | PROT_WRITE); }
-static void end_call(void) { protect(PROT_NONE); }
+static void begin_call(void)
+{
+    protect(PROT_READ | PROT_WRITE);
+}
+static void end_call(void)
+{
+    protect(PROT_NONE);
+}
 
 /* Bytes that lie in memory of the device. */
 static int on_device(const void *at, size_t bytes)
@@ -116,7 +122,8 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
-    int to_device = kind != cudaMemcpyDeviceToHost, from_device = kind != cudaMemcpyHostToDevice;
+    int to_device = kind != cudaMemcpyDeviceToHost,
+        from_device = kind != cudaMemcpyHostToDevice;
     if (on_device(to, bytes) != to_device || on_device(from, bytes) != from_device)
         return wrong("a copy of another direction than it says, or out of bounds");
     begin_call();
@@ -196,8 +203,8 @@ typedef struct EmuLaunch { /* of cuemu.h */
 } EmuLaunch;
 const char *emu_run(const EmuLaunch *l);
 
-cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block, void **arguments,
-                             size_t shared, cudaStream_t stream)
+cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
+                             void **arguments, size_t shared, cudaStream_t stream)
 {
     EmuLaunch l = {NULL, arguments, grid.x, block.x, shared, 0, 0};
     (void)stream;
@@ -273,18 +280,17 @@ static float element(const void *matrix, cudaDataType type, long long i)
     return x;
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
-                                          cublasOperation_t transpose_b, int m, int n, int k,
-                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
-                                          long long step_a, const void *b, cudaDataType b_type, int ldb,
-                                          long long step_b, const void *beta, void *c, cudaDataType c_type,
-                                          int ldc, long long step_c, int batch,
-                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+cublasStatus_t cublasGemmStridedBatchedEx(
+    cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
+    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,
+    long long step_a, const void *b, cudaDataType b_type, int ldb, long long step_b,
+    const void *beta, void *c, cudaDataType c_type, int ldc, long long step_c, int batch,
+    cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
     int ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
-    if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type || c_type != CUDA_R_32F ||
-        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || compute != CUBLAS_COMPUTE_32F ||
-        algorithm != CUBLAS_GEMM_DEFAULT)
+    if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type ||
+        c_type != CUDA_R_32F || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
+        compute != CUBLAS_COMPUTE_32F || algorithm != CUBLAS_GEMM_DEFAULT)
         return CUBLAS_STATUS_INVALID_VALUE;
     begin_call();
     for (int at = 0; at < batch; at++)
@@ -292,11 +298,14 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
             for (int i = 0; i < m; i++) {
                 float sum = 0, *to = (float *)c + at * step_c + (long long)j * ldc + i;
                 for (int l = 0; l < k; l++)
-                    sum += element(a, a_type, at * step_a + (ta ? (long long)i * lda + l
-                                                                : (long long)l * lda + i)) *
-                           element(b, b_type, at * step_b + (tb ? (long long)l * ldb + j
-                                                                : (long long)j * ldb + l));
-                *to = *(const float *)alpha * sum + (*(const float *)beta != 0 ? *(const float *)beta * *to : 0);
+                    sum += element(a, a_type,
+                                   at * step_a +
+                                       (ta ? (long long)i * lda + l : (long long)l * lda + i)) *
+                           element(b, b_type,
+                                   at * step_b +
+                                       (tb ? (long long)l * ldb + j : (long long)j * ldb + l));
+                *to = *(const float *)alpha * sum +
+                      (*(const float *)beta != 0 ? *(const float *)beta * *to : 0);
             }
     end_call();
     return CUBLAS_STATUS_SUCCESS;
