@@ -123,7 +123,7 @@ static bool is_of_row(const Product *p, const PlanOptions *how)
         rows = rows || !dim_static(p->lead.d[i]);
     if (summed)
         K = DIM(K.n);
-    if (how->cuda || !(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
+    if (!(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
         p->M.n % TILE || p->N.n % TILE || p->M.n * p->N.n * K.n < ROW_WORK)
         return false;
     if (summed)
@@ -171,21 +171,21 @@ static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
 }
 
 static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
-                   bool **copied, size_t cap)
+                   const Decomposed *d, size_t cap)
 {
     const Node *n = node_at(from, v);
     Product p = product_of(g, n, map[n->in[0]], map[n->in[1]]);
     if (empty(&n->shape, how->B, how->T) || dim_at(p.K, how->B, how->T) == 0)
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
-    if (is_of_row(&p, how))
-        return of_row(g, &p, *copied, cap);
+    if (is_of_row(&p, how) && !(d->apart && d->apart[v]))
+        return of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
         Attr a = {.i = n->a.i & 3};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
     }
     bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
-    Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, *copied, cap);
+    Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, d->copied, cap);
     return ir_reshape(g, x, &n->shape);
 }
 
@@ -213,19 +213,19 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
     return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
 }
 
-Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
-                 bool **copied, Val **became)
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how, Decomposed *d)
 {
     Graph *g = graph_new(ctx, arena);
     size_t cap = from->node.n * 12 + 64;
     Val *map = NEW_ARRAY(arena, Val, from->node.n);
-    *copied = NEW_ARRAY(arena, bool, cap);
+    d->copied = NEW_ARRAY(arena, bool, cap);
+    d->made = map;
     for (Val v = 1; v < from->node.n; v++) {
         const Node *n = node_at(from, v);
         g->span = n->span;
         g->name = n->name;
         if (n->op == OP_MATMUL && !how->no_fusion)
-            map[v] = product(g, from, v, map, how, copied, cap);
+            map[v] = product(g, from, v, map, how, d, cap);
         else if (n->op == OP_MATMUL &&
                  dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
@@ -241,7 +241,5 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         else
             ir_store(g, map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
     }
-    if (became)
-        *became = map;
     return g;
 }

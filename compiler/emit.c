@@ -1,25 +1,9 @@
 /* emit.c - see emit.h: the printer, for any dialect. */
-#include "emit.h"
+#include "emit_build.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-
-typedef struct Printer {
-    const Kernel *k;
-    const Dialect *d;
-    Printed *out;
-    Buf body;
-    int depth;
-    uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
-    uint32_t next, next_var;
-    bool lanes;    /* what is printed stands for a vector of numbers */
-    uint32_t width; /* of a device's vectors */
-    uint64_t lane; /* the bit of the loop they run over */
-    bool next_row; /* indices are those of the row after */
-    Fetches fetch;
-    VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
-} Printer;
 
 static void line(Printer *p)
 {
@@ -81,7 +65,7 @@ static size_t dim_slot(Printer *p, Dim d)
     return int_slot(p, (PrintedInt){.kind = PI_DIM, .dim = d});
 }
 
-static void put_dim(Printer *p, Dim d)
+void put_dim(Printer *p, Dim d)
 {
     if (dim_literal(d))
         buf_printf(&p->body, "%" PRId64, d.n);
@@ -90,11 +74,12 @@ static void put_dim(Printer *p, Dim d)
 }
 
 /* The text relies on d being a multiple of a power of two. */
-static void assume_multiple(Printer *p, Dim d, uint8_t of)
+void assume_multiple(Printer *p, Dim d, uint8_t of)
 {
     if (dim_literal(d))
         return;
-    PrintedInt *x = &p->out->ints.v[dim_slot(p, d)];
+    size_t slot = dim_slot(p, d);
+    PrintedInt *x = &p->out->ints.v[slot];
     x->multiple = x->multiple > of ? x->multiple : of;
 }
 
@@ -192,7 +177,7 @@ static void put_term(Printer *p, const IxTerm *t, bool first)
     }
 }
 
-static void put_ix(Printer *p, Ix ix)
+void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
     bool first = true;
@@ -276,15 +261,17 @@ static size_t tile_slot(Printer *p, uint32_t buffer)
 static void put_element(Printer *p, uint32_t buffer, Ix ix)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
-    if (b->tile)
+    if (b->tile && p->d->threads)
+        buf_printf(&p->body, "u%d[vwn_bank(", b->slot);
+    else if (b->tile)
         buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
     else
         buf_printf(&p->body, "%c%zu[", b->part >= 0 ? 'q' : 'p', slot_of(p, buffer, false));
     put_ix(p, ix);
-    buf_putc(&p->body, ']');
+    buf_puts(&p->body, b->tile && p->d->threads ? ")]" : "]");
 }
 
-static char *element_text(Printer *p, uint32_t buffer, Ix ix)
+char *element_text(Printer *p, uint32_t buffer, Ix ix)
 {
     Buf before = aside(p);
     put_element(p, buffer, ix);
@@ -662,66 +649,6 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
-/* ---- products ---- */
-
-/* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
-static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
-{
-    const IxForm *f = ix_form(&p->k->ix, ix);
-    IxTerm t[TERMS_MAX];
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->n; i++) {
-        IVar of = f->t[i].var;
-        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
-            t[n] = f->t[i];
-            t[n++].var = v ? 0 : of;
-        }
-    }
-    return ix_of_terms(&((Kernel *)p->k)->ix, t, n); /* the table only grows */
-}
-
-static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
-{
-    buf_printf(&p->body, ", &%s", element_text(p, buffer, terms_of(p, x, at, 0)));
-}
-
-static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
-{
-    buf_puts(&p->body, ", ");
-    put_ix(p, terms_of(p, x, at, v));
-}
-
-/* Where c lies transposed it is the product of the transposed factors in the other order. */
-static void stmt_product(Printer *p, const KProduct *x)
-{
-    const IxTable *t = &p->k->ix;
-    ProductSteps s;
-    if (!product_steps(p->k, x, &s))
-        vwn_bug(p->k->ctx, "a product without steps");
-    bool along_n = product_along_n(&s);
-    IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
-    uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
-    Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
-    bool turned = (along_n ? s.bn : s.am) != 1;
-    line(p);
-    buf_printf(&p->body, "%s(", turned ? p->d->turned : p->d->product);
-    put_dim(p, ix_info(t, m)->extent);
-    buf_puts(&p->body, ", ");
-    put_dim(p, ix_info(t, n)->extent);
-    buf_puts(&p->body, ", ");
-    put_dim(p, ix_info(t, x->k)->extent);
-    put_factor_of(p, x, a, a_at);
-    put_step(p, x, a_at, m);
-    put_step(p, x, a_at, x->k);
-    put_factor_of(p, x, b, b_at);
-    put_step(p, x, b_at, turned ? n : x->k);
-    put_factor_of(p, x, x->c, x->c_at);
-    put_step(p, x, x->c_at, m);
-    buf_printf(&p->body, ", %d);\n", x->add);
-    assume_multiple(p, ix_info(t, m)->extent, PRODUCT_LANES);
-    assume_multiple(p, ix_info(t, n)->extent, PRODUCT_LANES);
-}
-
 /* ---- threads that share a row ---- */
 
 /* What a thread holds of a sum over rows, or of a sum over a row. */
@@ -813,7 +740,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: stmt_thread(p, s); break;
-    case KS_PRODUCT: stmt_product(p, &p->k->product.v[s->root]); break;
+    case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
     default: break;
     }
 }
@@ -899,6 +826,22 @@ void emit_lines(Buf *out, const char *const *line, size_t n)
     }
 }
 
+/* The places of tiles in a device's shared memory. */
+static void put_places(Printer *p, Buf *out)
+{
+    PlanGrid *g = &p->out->grid;
+    PlanShared *term = (PlanShared *)g->term;
+    for (size_t i = 0; i < p->k->tile_slot.n; i++) {
+        Dim size = DIM(p->k->tile_slot.v[i]);
+        Buf before = aside(p);
+        put_dim(p, size);
+        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
+        g->shared += dim_literal(size) ? 256 : 128;
+        if (!dim_literal(size))
+            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), 4};
+    }
+}
+
 static void put_tile(Printer *p, Buf *out, size_t i)
 {
     Buf before = aside(p);
@@ -930,7 +873,7 @@ static void put_grid(Printer *p)
 {
     const Kernel *k = p->k;
     PlanGrid *g = &p->out->grid;
-    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, k->array.n + 1);
+    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, k->array.n + k->tile_slot.n + 1);
     g->units = k->spread.units;
     g->threads = g->units * k->spread.lanes;
     g->term = term;
@@ -971,8 +914,10 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
     Buf text = buf_new(k->arena), tiles = buf_new(k->arena);
     for (size_t i = 0; i < p.tile.n; i++)
         put_tile(&p, &tiles, i);
-    if (d->threads)
+    if (d->threads) {
         put_grid(&p);
+        put_places(&p, &tiles);
+    }
     d->put_header(&text, k, out, about);
     buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);

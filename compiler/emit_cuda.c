@@ -9,6 +9,7 @@
 #include "cuda_attention.h"
 #include "prelude_cuda.h"
 #include "prelude_math.h"
+#include "prelude_product.h"
 
 static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 {
@@ -45,7 +46,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n"
                   "    const int64_t first_row = (int64_t)blockIdx.x * UNITS + unit;\n"
                   "    const int64_t next_row = (int64_t)gridDim.x * UNITS;\n");
-    if (k->array.n)
+    if (k->array.n || k->tile_slot.n)
         buf_puts(out, "    DYN_SMEM(memory);\n"
                       "    unsigned char *shared = memory;\n");
     if (s->slots)
@@ -81,6 +82,7 @@ const char *prelude_cuda(Arena *arena, size_t *length)
     emit_lines(&b, PRELUDE_CUDA_THREADS, COUNT_OF(PRELUDE_CUDA_THREADS));
     size_t tiles;
     buf_puts(&b, cuda_attention_prelude(arena, &tiles));
+    emit_lines(&b, PRELUDE_CUDA_PRODUCTS, COUNT_OF(PRELUDE_CUDA_PRODUCTS));
     *length = b.n;
     return b.s;
 }

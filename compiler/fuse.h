@@ -105,9 +105,12 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-/* decompose.c: small matrix products become products and sums; what must be transposed once and
- * kept is marked in *copied (indexed by the new graph's nodes). *became: by node of g, what it is
- * there; NULL when nobody asks. */
+/* decompose.c: small matrix products become products and sums. */
+typedef struct Decomposed {
+    const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
+    bool *copied;      /* by value of the new graph: must be transposed once and kept */
+    Val *made;         /* by value: what it has become */
+} Decomposed;
 bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
 /* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
  * rows, that kernels compute. */
@@ -122,6 +125,6 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
     return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
 }
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
-                 bool **copied, Val **became);
+                 Decomposed *d);
 
 #endif

@@ -61,6 +61,7 @@ typedef struct KBuffer {
     bool bf16;        /* two bytes each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
+    int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
 } KBuffer;
@@ -167,7 +168,9 @@ typedef struct Kernel {
     bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
+    bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
     KSpread spread;
+    VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;
@@ -214,6 +217,8 @@ void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to 
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 /* spread.c: `to` is the scheduled kernel `from` for the threads of a device */
 void kernel_spread(Kernel *to, const Kernel *from);
+/* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
+void kernel_place_tiles(Kernel *to, const Kernel *from);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
 /* By how many elements each operand steps with each loop. */
 typedef struct ProductSteps {

@@ -879,6 +879,7 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
         vec_push(arena, &out->sink, l.sink.v[i]);
     out->kernel = l.k;
     name_arguments(&l);
+    l.k->apart = f->device;
     kernel_schedule(l.k);
     kernel_verify(l.k);
     out->work = kernel_work(l.k);

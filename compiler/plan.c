@@ -113,6 +113,13 @@ static int64_t rows_per_chunk(int64_t rows, uint64_t bytes)
     return grain > 0 ? grain : 1;
 }
 
+static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
+{
+    return s->kind == PI_DIM      ? dim_at(s->dim, b->B, b->T)
+           : s->kind == PI_STREAM ? b->stream && k->lines
+                                  : s->value;
+}
+
 static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
                              uint32_t *parts)
 {
@@ -147,11 +154,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         ints[i] = (LaunchInt){s->kind == PI_SEED   ? INT_SEED
                               : s->kind == PI_STEP ? INT_STEP
                                                    : INT_CONST,
-                              s->value, s->site};
-        if (s->kind == PI_DIM)
-            ints[i].value = dim_at(s->dim, b->B, b->T);
-        if (s->kind == PI_STREAM)
-            ints[i].value = b->stream && k->lines;
+                              argument(b, k, s), s->site};
     }
     x->ints = ints;
     x->n_int = (uint32_t)p->ints.n;
@@ -233,8 +236,8 @@ static double written_bytes(const Fusion *f)
     return bytes;
 }
 
-static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
-                  const PlanOptions *how)
+static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
+                        const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
                  .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart};
@@ -268,6 +271,61 @@ static void start(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion *f,
     b->plan->host = NEW_ARRAY(arena, const HostExpr *, g->host.n + 1);
     for (size_t i = 0; i < g->host.n; i++)
         b->plan->host[i] = g->host.v[i];
+}
+
+/* More than any device that is compiled for can give two blocks of a multiprocessor. */
+enum { SHARED_MAX = 96 * 1024 };
+
+static bool is_too_large(Build *b, const Made *made)
+{
+    int64_t *n = NEW_ARRAY(b->f->tmp, int64_t, made->printed.ints.n + 1);
+    for (size_t i = 0; i < made->printed.ints.n; i++)
+        n[i] = argument(b, made->low.kernel, &made->printed.ints.v[i]);
+    return plan_shared_bytes(&made->printed.grid, n) > SHARED_MAX;
+}
+
+/* Products of a device's kernels that have not the room for their tiles go to the library. */
+static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart)
+{
+    bool any = false;
+    for (size_t i = 0; i < b->f->order.n; i++) {
+        const Group *gr = &b->f->group.v[b->f->order.v[i]];
+        bool products = false;
+        for (size_t m = 0; gr->kind == GROUP_ROWS && m < gr->member.n; m++)
+            products = products || product_is_of_row(b->g, gr->member.v[m]);
+        if (!products)
+            continue;
+        Made made;
+        ArenaMark mark = arena_mark(b->f->tmp);
+        alike_make(b->alike, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
+        bool large = is_too_large(b, &made);
+        arena_reset(b->f->tmp, mark);
+        for (size_t v = 1; large && v < values; v++)
+            if (made_of[v] && b->f->home[made_of[v]] == (int32_t)b->f->order.v[i] &&
+                product_is_of_row(b->g, made_of[v]))
+                apart[v] = any = true;
+    }
+    return any;
+}
+
+/* Groups, until there is room for the tiles of each. */
+static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
+                     Alike *alike, bool *apart)
+{
+    for (;;) {
+        Decomposed d = {.apart = apart};
+        const Graph *g = decompose(ctx, arena, from, how, &d);
+        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied);
+        if (how->bf16)
+            fuse_choose_bf16(f);
+        start_build(b, ctx, arena, g, f, how);
+        b->stream = written_bytes(f) >= STREAM_BYTES;
+        b->alike = alike;
+        plan_choose_direct(b);
+        if (!how->cuda || !leave_large(b, d.made, from->node.n, apart))
+            return f;
+        fuse_free(f);
+    }
 }
 
 /* An external tensor that is read as a result or stored into another, and overwritten: its old
@@ -321,16 +379,10 @@ static void finish_outputs(Build *b)
 
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how)
 {
-    bool *copied;
     Build b;
-    const Graph *g = decompose(ctx, arena, from, how, &copied, NULL);
-    Fusion *f = fuse_graph(ctx, arena, g, how, copied);
-    if (how->bf16)
-        fuse_choose_bf16(f);
-    start(&b, ctx, arena, g, f, how);
-    b.stream = written_bytes(f) >= STREAM_BYTES;
-    b.alike = how->alike ? how->alike : alike_new(ctx, arena);
-    plan_choose_direct(&b);
+    Alike *alike = how->alike ? how->alike : alike_new(ctx, arena);
+    bool *apart = NEW_ARRAY(arena, bool, from->node.n);
+    Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
     save_overwritten(&b);
     for (size_t i = 0; i < f->order.n; i++) {
         uint32_t id = f->order.v[i];

@@ -224,18 +224,18 @@ static bool *find_free(const Fusion *f, Arena *arena)
 static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
 {
     Arena *tmp = arena_new(from->ctx);
-    bool *copied, *shared = NEW_ARRAY(arena, bool, from->node.n);
+    Decomposed d = {0};
+    bool *shared = NEW_ARRAY(arena, bool, from->node.n);
     bool *none = NEW_ARRAY(arena, bool, from->node.n);
-    Val *became;
-    const Graph *g = decompose(from->ctx, tmp, from, how, &copied, &became);
-    Fusion *f = fuse_graph(from->ctx, tmp, g, how, copied);
+    const Graph *g = decompose(from->ctx, tmp, from, how, &d);
+    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied);
     const bool *coefficient = find_coefficients(from, tmp, how), *is_free = find_free(f, tmp);
     for (Val v = 1; v < from->node.n; v++) {
         const Node *n = node_at(from, v);
         bool view = op_info((Op)n->op)->class == CLASS_VIEW, softmax = n->op == OP_EXP;
         if (view || softmax || coefficient[v] || !is_wide(from, v))
             continue;
-        Val x = fuse_base(f, became[v]);
+        Val x = fuse_base(f, d.made[v]);
         shared[v] = f->stored[x] && f->home[x] >= 0 && is_free[x] &&
                     f->group.v[f->home[x]].kind == GROUP_ROWS;
     }
@@ -288,7 +288,7 @@ void fuse_choose_bf16(Fusion *f)
         changed = false;
         for (Val v = 1; v < g->node.n; v++) {
             const Node *n = node_at(g, v);
-            if (n->op != OP_MATMUL || fuse_bf16_product(f, v))
+            if (n->op != OP_MATMUL || (f->device && !fuse_is_library(g, v)) || fuse_bf16_product(f, v))
                 continue;
             for (int k = 0; k < 2; k++) {
                 bool *x = &f->bf16[fuse_base(f, n->in[k])];

@@ -25,9 +25,9 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
     own.cuda = stage == STAGE_CUDA;
     g = plan_graph(g, arena, &own);
     if (stage == STAGE_FUSE) {
-        bool *copied;
-        Graph *small = decompose(ctx, arena, g, how, &copied, NULL);
-        fuse_dump(out, fuse_graph(ctx, arena, small, how, copied));
+        Decomposed d = {0};
+        Graph *small = decompose(ctx, arena, g, how, &d);
+        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied));
         return;
     }
     Plan *plan = plan_build(ctx, arena, g, &own);

@@ -19,6 +19,7 @@ typedef struct Loop {
     int stage;
     KNest nest;
     uint32_t carry; /* scalar accumulators live inside this many of the loops */
+    uint32_t tile;  /* 1 + the one that it fills, where each has a loop of its own; else 0 */
     VEC(Unit) unit;
 } Loop;
 
@@ -58,21 +59,75 @@ static KNest free_nest(const Sched *s, uint64_t deps)
 
 /* ---- which loops there are ---- */
 
-static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry)
+/* Is e, or a load from its tile, computed under `under`? */
+static bool has_part(Sched *s, Ex under, Ex e)
 {
-    for (size_t i = 0; i < s->loop.n; i++)
-        if (s->loop.v[i].stage == stage && nest_equal(&s->loop.v[i].nest, nest) &&
-            s->loop.v[i].carry == carry)
-            return &s->loop.v[i];
-    return NULL;
+    const KEx *x = kx(s->k, under), *y = kx(s->k, e);
+    if (!under || s->tried[under] == s->round)
+        return false;
+    s->tried[under] = s->round;
+    if (under == e || (x->kind == KX_LOAD && y->kind == KX_LOAD && x->slot == y->slot))
+        return true;
+    for (int i = 0; i < 3 && x->kind != KX_REDUCE; i++)
+        if (has_part(s, x->in[i], e))
+            return true;
+    return false;
+}
+
+/* A load from a tile under e, or e itself. */
+static Ex tile_load(const Sched *s, Ex e)
+{
+    const KEx *x = kx(s->k, e);
+    if (x->kind == KX_LOAD && s->k->buffer.v[x->slot].tile)
+        return e;
+    for (int i = 0; i < 3 && x->kind != KX_REDUCE; i++) {
+        Ex in = x->in[i] ? tile_load(s, x->in[i]) : 0;
+        if (in && kx(s->k, in)->kind == KX_LOAD && s->k->buffer.v[kx(s->k, in)->slot].tile)
+            return in;
+    }
+    return e;
+}
+
+static bool computes(Sched *s, const Loop *l, Ex e)
+{
+    s->round++;
+    for (size_t u = 0; u < l->unit.n; u++) {
+        Ex reduce = l->unit.v[u].reduce;
+        if (has_part(s, reduce ? kx(s->k, reduce)->in[0] : s->k->root.v[l->unit.v[u].root].value, e))
+            return true;
+    }
+    return false;
+}
+
+/* The loop that u can join. Where tiles have loops of their own, another root goes where its value is
+ * computed, or at least the tile loaded that it comes from; so it needs none any longer. */
+static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, Unit u)
+{
+    const KRoot *r = u.reduce || !s->k->apart ? NULL : &s->k->root.v[u.root];
+    uint32_t tile = r && s->k->buffer.v[r->buffer].tile ? r->buffer + 1 : 0;
+    Ex of[2] = {r ? r->value : 0, r ? tile_load(s, r->value) : 0};
+    Loop *found = NULL;
+    int likes = 0; /* 1: any; 2: the tile; 3: the value */
+    for (size_t i = 0; i < s->loop.n; i++) {
+        Loop *l = &s->loop.v[i];
+        if (l->stage != stage || !nest_equal(&l->nest, nest) || l->carry != carry ||
+            (tile && l->tile && l->tile != tile))
+            continue;
+        int like = !r || tile ? 1 : computes(s, l, of[0]) ? 3 : computes(s, l, of[1]) ? 2 : 1;
+        if (like > likes)
+            found = l, likes = like;
+    }
+    if (found && tile)
+        found->tile = tile;
+    return found;
 }
 
 static void add_unit(Sched *s, int stage, const KNest *nest, uint32_t carry, Unit u)
 {
-    Loop *l = find_loop(s, stage, nest, carry);
+    Loop *l = find_loop(s, stage, nest, carry, u);
     if (!l) {
         vec_push(s->k->arena, &s->loop, (Loop){.stage = stage, .nest = *nest, .carry = carry});
-        l = &s->loop.v[s->loop.n - 1];
+        l = find_loop(s, stage, nest, carry, u);
     }
     vec_push(s->k->arena, &l->unit, u);
 }

@@ -25,6 +25,7 @@ typedef struct Spreading {
 } Spreading;
 
 enum {
+    PRODUCT_LANES_ROW = 256, /* of a row with products */
     WARP = 32,
     WARP_ROW_MAX = 512,     /* longer loops take a block */
     BLOCK_LANES = 128,
@@ -70,6 +71,8 @@ static KSpread choose(const Kernel *k)
         sinks += k->root.v[r].kind == KR_SINK;
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
         return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
+    if (k->product.n)
+        return (KSpread){.lanes = PRODUCT_LANES_ROW, .units = 1};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KSpread){.lanes = WARP, .units = WARPS_PER_BLOCK};
@@ -114,13 +117,16 @@ static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
     return w;
 }
 
+/* Of a tile pieces of 16 bytes lie together. */
+static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
+
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
     if (x->type != KT_REAL || !(x->deps & ix_bit(&k->ix, lane)))
         return 1;
     if (x->kind == KX_LOAD)
-        return x->in[0] ? 1 : width_at(k, x->ix, lane, w);
+        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
     for (int i = 0; i < 3; i++)
         if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
             return 1;
@@ -135,7 +141,7 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
         return 1;
     while (b->part >= 0 && b->elements % w)
         w /= 2;
-    return width_at(k, r->at, lane, w);
+    return width_at(k, r->at, lane, width_in(b, w));
 }
 
 /* Like vector.c, but for what a thread does with a few neighbours: any function of reals may stand
@@ -293,6 +299,15 @@ static void find_own(Spreading *s)
     }
 }
 
+/* A tile is never its threads' own. */
+static bool of_tile(const Kernel *k, const KStmt *s)
+{
+    const KEx *x = kx(k, s->ex);
+    return s->kind == KS_PRODUCT ||
+           (s->kind == KS_LET && x->kind == KX_LOAD && k->buffer.v[x->slot].tile) ||
+           (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
+}
+
 /* Does the part of a row that begins at statement i touch an array that is not its threads'
  * own? */
 static bool touches(const Spreading *s, size_t i)
@@ -300,7 +315,8 @@ static bool touches(const Spreading *s, size_t i)
     const Kernel *k = s->from;
     size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
     for (; i <= end; i++)
-        if (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array])
+        if (of_tile(k, &k->stmt.v[i]) ||
+            (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array]))
             return true;
     return false;
 }
@@ -311,7 +327,8 @@ static bool overwrites(const Spreading *s, size_t i)
     const Kernel *k = s->from;
     size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
     for (; i <= end; i++)
-        if (k->stmt.v[i].kind == KS_STORE && k->buffer.v[k->root.v[k->stmt.v[i].root].buffer].read)
+        if (k->stmt.v[i].kind == KS_STORE && !of_tile(k, &k->stmt.v[i]) &&
+            k->buffer.v[k->root.v[k->stmt.v[i].root].buffer].read)
             return true;
     return false;
 }
@@ -416,8 +433,9 @@ static void share_rows(Spreading *s)
 
 void kernel_spread(Kernel *to, const Kernel *from)
 {
-    if (from->product.n)
-        vwn_bug(from->ctx, "a product of a row has no threads: a device leaves it to its library");
+    Kernel tiled;
+    kernel_place_tiles(&tiled, from);
+    from = &tiled;
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;

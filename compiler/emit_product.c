@@ -1,0 +1,144 @@
+/* emit_product.c - products of one row as statements of a text.
+ *
+ * In:  a KProduct with its places.     Out: a call of vwn_product in the printer's body.
+ * The one idea: places are forms of the row and of three loops, so their slopes are the steps; a
+ * device's text also says where fours of an operand begin, and relies on the sizes that make it so.
+ */
+#include "emit_build.h"
+
+/* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
+static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
+{
+    const IxForm *f = ix_form(&p->k->ix, ix);
+    IxTerm t[TERMS_MAX];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        IVar of = f->t[i].var;
+        if (v ? of == v : of != x->m && of != x->n && of != x->k) {
+            t[n] = f->t[i];
+            t[n++].var = v ? 0 : of;
+        }
+    }
+    return ix_of_terms(&((Kernel *)p->k)->ix, t, n); /* the table only grows */
+}
+
+static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
+{
+    buf_printf(&p->body, ", &%s", element_text(p, buffer, terms_of(p, x, at, 0)));
+}
+
+static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
+{
+    buf_puts(&p->body, ", ");
+    put_ix(p, terms_of(p, x, at, v));
+}
+
+/* Does the text count on fours of an operand, which steps with `own` and `deep`? Then it does on the
+ * sizes that let them begin at multiples of four. */
+static bool in_fours(Printer *p, const KProduct *x, Ix at, IVar deep, bool along_sum)
+{
+    const IxForm *f = ix_form(&p->k->ix, at);
+    for (int assume = 0; assume < 2; assume++)
+        for (uint32_t i = 0; i < f->n; i++) {
+            const IxTerm *t = &f->t[i];
+            bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1;
+            if (one && (t->var == x->m || t->var == x->n || t->var == x->k))
+                continue;
+            if (t->mult % 4 && ix_dim_at(&p->k->ix, t->coef) % 4)
+                return false;
+            if (assume && t->mult % 4)
+                assume_multiple(p, t->coef, 4);
+        }
+    if (along_sum && (ix_info(&p->k->ix, deep)->hi + 1) % 4)
+        return false;
+    if (along_sum)
+        assume_multiple(p, ix_info(&p->k->ix, deep)->extent, 4);
+    return true;
+}
+
+/* An operand for threads: what it lies in and where it begins. */
+static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
+{
+    const KBuffer *b = &p->k->buffer.v[buffer];
+    Ix first = terms_of(p, x, at, 0);
+    if (b->tile) {
+        buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->slot);
+        put_ix(p, first);
+        buf_puts(&p->body, ")}");
+    } else {
+        buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
+                   b->bf16 ? "bf16" : "real", element_text(p, buffer, first));
+    }
+}
+
+static const char *neighbours(Printer *p, const KProduct *x, Ix at, IVar deep, int64_t own, int64_t sum)
+{
+    bool along_sum = own != 1;
+    if ((own != 1 && sum != 1) || !in_fours(p, x, at, deep, along_sum))
+        return "VWN_APART";
+    return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
+}
+
+static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
+{
+    const IxTable *t = &p->k->ix;
+    const char *c = s->cn == 1 ? "VWN_ALONG_OWN" : "VWN_APART";
+    const char *a = neighbours(p, x, x->a_at, x->k, s->am, s->ak);
+    const char *b = neighbours(p, x, x->b_at, x->k, s->bn, s->bk);
+    const IVar loop[3] = {x->m, x->n, x->k};
+    if (!in_fours(p, x, x->c_at, x->k, false))
+        vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
+    buf_printf(&p->body, "%*s", p->depth * 4, "");
+    buf_printf(&p->body, "vwn_product<LANES / 32, %s, %s, %s>(", a, b, c);
+    for (int i = 0; i < 3; i++) {
+        buf_puts(&p->body, i ? ", " : "");
+        put_dim(p, ix_info(t, loop[i])->extent);
+    }
+    put_operand(p, x, x->a, x->a_at);
+    put_step(p, x, x->a_at, x->m);
+    put_step(p, x, x->a_at, x->k);
+    put_operand(p, x, x->b, x->b_at);
+    put_step(p, x, x->b_at, x->k);
+    put_step(p, x, x->b_at, x->n);
+    put_operand(p, x, x->c, x->c_at);
+    put_step(p, x, x->c_at, x->m);
+    put_step(p, x, x->c_at, x->n);
+    buf_printf(&p->body, ", %d);\n", x->add);
+    assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
+    assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
+}
+
+/* Where c lies transposed it is the product of the transposed factors in the other order. */
+void emit_product(Printer *p, const KProduct *x)
+{
+    const IxTable *t = &p->k->ix;
+    ProductSteps s;
+    if (!product_steps(p->k, x, &s))
+        vwn_bug(p->k->ctx, "a product without steps");
+    if (p->d->threads) {
+        product_of_threads(p, x, &s);
+        return;
+    }
+    bool along_n = product_along_n(&s);
+    IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
+    uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
+    Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
+    bool turned = (along_n ? s.bn : s.am) != 1;
+    buf_printf(&p->body, "%*s", p->depth * 4, "");
+    buf_printf(&p->body, "%s(", turned ? p->d->turned : p->d->product);
+    put_dim(p, ix_info(t, m)->extent);
+    buf_puts(&p->body, ", ");
+    put_dim(p, ix_info(t, n)->extent);
+    buf_puts(&p->body, ", ");
+    put_dim(p, ix_info(t, x->k)->extent);
+    put_factor_of(p, x, a, a_at);
+    put_step(p, x, a_at, m);
+    put_step(p, x, a_at, x->k);
+    put_factor_of(p, x, b, b_at);
+    put_step(p, x, b_at, turned ? n : x->k);
+    put_factor_of(p, x, x->c, x->c_at);
+    put_step(p, x, x->c_at, m);
+    buf_printf(&p->body, ", %d);\n", x->add);
+    assume_multiple(p, ix_info(t, m)->extent, PRODUCT_LANES);
+    assume_multiple(p, ix_info(t, n)->extent, PRODUCT_LANES);
+}
