@@ -104,7 +104,7 @@ int main(void)
     CtxGuard guard;
     int bad = 1;
     if (CTX_TRY(ctx, &guard)) {
-        Cases *cases = cases_new(ctx);
+        Cases *cases = cases_new(ctx, NULL);
         for (size_t i = 0; i < COUNT_OF(ways); i++)
             add(ctx, cases, &ways[i]);
         bad = count_launches(cases);

@@ -16,6 +16,9 @@ struct Host {
     char **name;
     size_t names, names_cap;
     void *object;
+    const HostDevice *device;
+    const Plan *first;
+    const PlanKernel **kernel; /* of a device, as many as there are names */
 };
 
 static void die(const char *what, const char *which)
@@ -36,6 +39,8 @@ Host *host_new(const char *cc)
     return h;
 }
 
+void host_on_device(Host *h, const HostDevice *device) { h->device = device; }
+
 static void put(Host *h, const char *s, size_t n)
 {
     if (h->n + n + 1 > h->cap) {
@@ -49,6 +54,7 @@ static void put(Host *h, const char *s, size_t n)
 
 void host_add(Host *h, const Plan *p)
 {
+    h->first = h->first ? h->first : p;
     if (h->n == 0)
         put(h, p->prelude, p->prelude_length);
     for (size_t i = 0; i < p->n_kernel; i++) {
@@ -60,7 +66,9 @@ void host_add(Host *h, const Plan *p)
         if (h->names == h->names_cap) {
             h->names_cap = h->names_cap * 2 + 16;
             h->name = realloc(h->name, h->names_cap * sizeof *h->name);
+            h->kernel = realloc(h->kernel, h->names_cap * sizeof *h->kernel);
         }
+        h->kernel[h->names] = &p->kernel[i];
         h->name[h->names++] = strdup(p->kernel[i].name);
         put(h, "\n", 1);
         put(h, p->kernel[i].text, p->kernel[i].length);
@@ -69,7 +77,11 @@ void host_add(Host *h, const Plan *p)
 
 void host_compile(Host *h)
 {
-    char source[128], object[128], command[1024];
+    char source[128], object[128], command[1024], why[512];
+    if (h->device && !h->device->compile(h->first, h->kernel, h->names, why))
+        die("the device's compiler:", why);
+    if (h->device)
+        return;
     snprintf(source, sizeof source, "%s.c", h->path);
     snprintf(object, sizeof object, "%s.so", h->path);
     FILE *f = fopen(source, "w");
@@ -96,6 +108,7 @@ void host_free(Host *h)
     for (size_t i = 0; i < h->names; i++)
         free(h->name[i]);
     free(h->name);
+    free(h->kernel);
     free(h->text);
     free(h->cc);
     free(h->path);
@@ -250,11 +263,34 @@ static void run_expert(const PlanExpert *e, const float *x, const void *w_or_dy,
     }
 }
 
+static void run_on_device(const Host *h, const PlanKernel *k, const Launch *l, void **at, int64_t *n, double *s,
+                          int64_t chunk)
+{
+    void *argument[2048 + 512 + 1];
+    int64_t rows = l->rows;
+    size_t count = 0;
+    for (uint32_t i = 0; i < l->n_buffer; i++)
+        argument[count++] = &at[i];
+    for (uint32_t i = 0; i < l->n_int; i++)
+        argument[count++] = &n[i];
+    for (uint32_t i = 0; i < l->n_scalar; i++)
+        argument[count++] = &s[i];
+    argument[count] = &rows;
+    const char *wrong = rows ? h->device->launch(k, argument, (rows + k->grid.units - 1) / k->grid.units,
+                                                 plan_shared_bytes(&k->grid, n), chunk)
+                             : NULL;
+    if (wrong) {
+        fprintf(stderr, "plan_host: %s%s: %s\n", k->where, k->name, wrong);
+        exit(1);
+    }
+}
+
 static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *how, void **at)
 {
-    Kernel *k;
-    *(void **)&k = dlsym(h->object, p->kernel[l->kernel].name);
-    if (!k)
+    Kernel *k = NULL;
+    if (!h->device)
+        *(void **)&k = dlsym(h->object, p->kernel[l->kernel].name);
+    if (!h->device && !k)
         die("no kernel", p->kernel[l->kernel].name);
     int64_t n[1024];
     double s[1024];
@@ -267,6 +303,10 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     for (uint32_t i = 0; i < l->n_scalar; i++)
         s[i] = l->scalars[i].host < 0 ? l->scalars[i].value
                                       : host_eval(p->host[l->scalars[i].host], how->host_vars);
+    if (h->device) {
+        run_on_device(h, &p->kernel[l->kernel], l, at, n, s, how->chunk);
+        return;
+    }
     int64_t step = how->chunk ? how->chunk : l->rows;
     for (int64_t lo = 0, i = 0; lo < l->rows; i++) {
         int64_t size = how->chunk ? 1 + (step + i * 3) % (2 * step) : step;

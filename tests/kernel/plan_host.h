@@ -23,9 +23,17 @@ typedef struct HostRun {
     int64_t chunk; /* rows of a range: 0 = all at once, k = uneven ranges of about k */
 } HostRun;
 
+/* Plans for a device are run by one: it compiles the kernels of all plans at once; a launch has the addresses
+ * of its arguments, and says what is wrong, or NULL. chunk: of HostRun. */
+typedef struct HostDevice {
+    bool (*compile)(const Plan *first, const PlanKernel *const *kernel, size_t n, char why[512]);
+    const char *(*launch)(const PlanKernel *kernel, void **argument, int64_t blocks, uint64_t shared, int64_t chunk);
+} HostDevice;
+
 /* Kernels of all added plans are compiled together. `cc` may be NULL: $CC or cc, -O2. */
 Host *host_new(const char *cc);
-void host_add(Host *h, const Plan *p);
+void host_on_device(Host *h, const HostDevice *device); /* NULL: on the CPU */
+void host_add(Host *h, const Plan *p); /* lives until host_free() */
 void host_compile(Host *h);
 void host_free(Host *h);
 /* Results in plan order, then stored[i] for every binding (NULL where the plan stores nothing).

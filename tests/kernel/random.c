@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : 60;
     volatile int now = from;
     if (CTX_TRY(ctx, &guard)) {
-        Cases *cases = cases_new(ctx);
+        Cases *cases = cases_new(ctx, NULL);
         for (; now < from + count; now++) {
             Dice d = {(uint64_t)now * 7919 + 13};
             dice(&d, 2);
