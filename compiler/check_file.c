@@ -661,13 +661,30 @@ static void add_set(Eval *ev, File *f, const char *text)
     vec_push(ev->arena, &f->overrides, o);
 }
 
+/* An override without effect: one that comes later has its path. */
+static bool set_twice(Eval *ev, File *f, size_t i)
+{
+    size_t n, m;
+    Span a = f->overrides.v[i].span;
+    const char *path = source_text(ev->ctx, a.file, &n);
+    for (size_t k = i + 1; k < f->overrides.n; k++) {
+        Span b = f->overrides.v[k].span;
+        const char *other = source_text(ev->ctx, b.file, &m);
+        if (a.hi != b.hi || memcmp(path, other, a.hi) != 0)
+            continue;
+        diag_error(ev->ctx, "E0108", a, "given twice", "`--set %.*s` is given twice", (int)a.hi, path);
+        return true;
+    }
+    return false;
+}
+
 /* What nodes have is known only once they were built: without it only lets can be missed. */
 static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
         bool train = !strcmp(o->path->name, "train");
-        if (o->used || (o->path->n && !(train ? trained : built)))
+        if (o->used || (o->path->n && !(train ? trained : built)) || set_twice(ev, f, i))
             continue;
         Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
         VEC(Name) names = {0};
