@@ -427,6 +427,8 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     for (uint32_t k = 0; k < l->n_buffer; k++)
         if (l->writes[k])
             written[l->buffer[k]] = true;
+    if (p->device_prelude && l->kind == LAUNCH_EXPERT)
+        vwn_bug(ctx, "plan: launch %zu is no device's", i);
     if (l->kind != LAUNCH_KERNEL)
         return;
     if (l->kernel >= p->n_kernel)
@@ -434,6 +436,8 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     const PlanKernel *q = &p->kernel[l->kernel];
     if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
         vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
+    if (p->device_prelude && (!q->grid.threads || !q->grid.units))
+        vwn_bug(ctx, "plan: launch %zu has a kernel that is no device's", i);
     for (uint32_t k = 0; q->size && k < q->n_int; k++)
         if (l->ints[k].kind == INT_CONST && !plan_size_fits(q->size[k], l->ints[k].value))
             vwn_bug(ctx, "plan: launch %zu has a size that %s is not for", i, q->name);
