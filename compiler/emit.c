@@ -147,9 +147,12 @@ static void put_ex(Printer *p, Ex e)
         buf_printf(&p->body, "%c%u", type_letter(x), p->number[e]);
 }
 
+/* Places in what is written out are structure; a device has them in its instructions, as arguments they
+ * would take a register each. */
 static void put_factor(Printer *p, int64_t m)
 {
-    if (m > LITERAL_MAX)
+    bool structure = p->d->threads && m < p->k->unrolled;
+    if (m > LITERAL_MAX && !structure)
         put_value(p, m);
     else
         buf_printf(&p->body, "%" PRId64, m);
@@ -177,9 +180,33 @@ static void put_term(Printer *p, const IxTerm *t, bool first)
     }
 }
 
+/* The terms of a form that have 64 bits, or the others. Returns how many there are. */
+static int put_terms(Printer *p, const IxForm *f, bool wide)
+{
+    int n = 0;
+    for (int constants = 0; constants < 2; constants++)
+        for (uint32_t j = 0; j < f->n; j++)
+            if ((f->t[j].var == 0) == constants &&
+                kernel_var_is_wide(p->k, f->t[j].var) == wide)
+                put_term(p, &f->t[j], n++ == 0);
+    return n;
+}
+
+/* Where rows are wide and the rest is not, the rest is added up first. */
 void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
+    if (p->k->spread.index == INDEX_WIDE_ROWS) {
+        int wide = put_terms(p, f, true);
+        Buf before = aside(p);
+        int rest = put_terms(p, f, false);
+        char *text = put_back(p, before);
+        if (wide || rest)
+            buf_printf(&p->body, wide && rest ? " + (%s)" : "%s", text ? text : "");
+        else
+            buf_putc(&p->body, '0');
+        return;
+    }
     bool first = true;
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
@@ -401,9 +428,10 @@ static char *array_element(Printer *p, int array)
 }
 
 /* The head of a loop from 0, by one thread or by all threads of the row. */
-static void put_for(Printer *p, const char *name, const char *extent, bool spread, uint32_t width)
+static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
+                    uint32_t width)
 {
-    buf_printf(&p->body, "for (int64_t %s = %s", name, spread ? "lane" : "0");
+    buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? "lane" : "0");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
     buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, spread ? " += LANES" : "++");
@@ -416,7 +444,8 @@ static void put_for(Printer *p, const char *name, const char *extent, bool sprea
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     line(p);
-    put_for(p, "z", extent, p->d->threads, 1);
+    const char *type = p->k->spread.index == INDEX_WIDE ? "int64_t" : "int32_t";
+    put_for(p, type, "z", extent, p->d->threads, 1);
     buf_putc(&p->body, '\n');
     p->depth++;
     line(p);
@@ -460,8 +489,14 @@ static void simd_line(Printer *p, const KStmt *s)
     buf_putc(&p->body, '\n');
 }
 
+const char *emit_index_type(const Kernel *k, IVar v)
+{
+    return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t";
+}
+
 static void open_loop(Printer *p, const KStmt *s)
 {
+    const char *index = emit_index_type(p->k, p->k->row);
     if (s->simd && p->d->simd)
         simd_line(p, s);
     if (s->unroll) {
@@ -470,18 +505,19 @@ static void open_loop(Printer *p, const KStmt *s)
     }
     line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
-        buf_printf(&p->body, p->d->row_loop, "r");
+        buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->spread) {
-        buf_puts(&p->body, "for (int64_t r = first + lane; r < last; r += LANES) {");
+        buf_printf(&p->body, "for (%s r = first + lane; r < last; r += LANES) {", index);
     } else if (s->kind == KS_ROWS) {
-        buf_puts(&p->body, "for (int64_t r = first; r < last; r++) {");
+        buf_printf(&p->body, "for (%s r = first; r < last; r++) {", index);
     } else {
         Buf before = aside(p);
         put_var(p, s->var);
         char *name = put_back(p, before);
         before = aside(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
-        put_for(p, name, put_back(p, before), s->spread, s->width);
+        const char *type = emit_index_type(p->k, s->var);
+        put_for(p, type, name, put_back(p, before), s->spread, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -498,15 +534,16 @@ static void open_loop(Printer *p, const KStmt *s)
 static void open_parts(Printer *p)
 {
     line(p);
-    buf_printf(&p->body, p->d->row_loop, "part");
+    const char *index = emit_index_type(p->k, p->k->row);
+    buf_printf(&p->body, p->d->row_loop, "part", index);
     buf_putc(&p->body, '\n');
     p->depth++;
     line(p);
-    buf_puts(&p->body, "const int64_t first = part * ");
+    buf_printf(&p->body, "const %s first = part * ", index);
     put_chunk(p);
     buf_puts(&p->body, ";\n");
     line(p);
-    buf_puts(&p->body, "const int64_t last = first + ");
+    buf_printf(&p->body, "const %s last = first + ", index);
     put_chunk(p);
     buf_puts(&p->body, " < ");
     put_dim(p, p->k->rows);
@@ -543,7 +580,7 @@ static void stmt_var(Printer *p, IVar v)
 {
     const IVarInfo *info = ix_info(&p->k->ix, v);
     line(p);
-    buf_puts(&p->body, "const int64_t ");
+    buf_printf(&p->body, "const %s ", emit_index_type(p->k, v));
     put_var(p, v);
     buf_puts(&p->body, " = (");
     put_ix(p, info->base);

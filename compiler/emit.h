@@ -15,7 +15,7 @@ struct Printed;
 typedef struct Dialect {
     const char *name;
     const char *real, *integer; /* types; bf16 and vwn_bf16() are those of two bytes */
-    const char *row_loop;       /* format: row variable */
+    const char *row_loop;       /* format: row variable, type of an index */
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *scalar;         /* format: type, number of a run-time scalar */
     /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
@@ -61,6 +61,7 @@ typedef struct Printed {
 } Printed;
 
 void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about);
+const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
 void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */

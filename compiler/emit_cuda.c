@@ -11,6 +11,12 @@
 #include "prelude_math.h"
 #include "prelude_product.h"
 
+/* An argument has 8 bytes in any case. */
+static const char *size_type(const Kernel *k, KIndex least)
+{
+    return k->spread.index >= least ? "size32" : "int64_t";
+}
+
 static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 {
     for (size_t i = 0; i < p->buffer.n; i++) {
@@ -18,13 +24,24 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
         buf_printf(out, "    %s%s *__restrict__ p%zu,\n", b->written ? "" : "const ",
                    b->dtype == DT_INT ? "integer" : b->bf16 ? "bf16" : "real", i);
     }
-    for (size_t i = 0; i < p->ints.n; i++)
-        buf_printf(out, "%sint64_t n%zu,%s", i % 6 ? " " : "    ", i,
+    for (size_t i = 0; i < p->ints.n; i++) {
+        bool key = p->ints.v[i].kind == PI_SEED || p->ints.v[i].kind == PI_STEP;
+        buf_printf(out, "%s%s n%zu,%s", i % 6 ? " " : "    ", key ? "int64_t" : size_type(k, INDEX_WIDE_ROWS), i,
                    i % 6 == 5 || i + 1 == p->ints.n ? "\n" : "");
+    }
     for (size_t i = 0; i < p->scalar.n; i++)
         buf_printf(out, "%sdouble s%zu,%s", i % 6 ? " " : "    ", i,
                    i % 6 == 5 || i + 1 == p->scalar.n ? "\n" : "");
-    buf_puts(out, "    int64_t rows)\n{\n");
+    buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
+}
+
+/* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way.
+ * What needs more than the 128 registers that each has then would spill. */
+static uint32_t blocks_at_once(const KSpread *s, const Printed *p)
+{
+    enum { THREADS = 512, LIVE_MAX = 64 };
+    uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
+    return live <= LIVE_MAX && p->grid.threads < THREADS ? THREADS / p->grid.threads : 1;
 }
 
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
@@ -38,14 +55,15 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     else
         buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
                    k->part ? "partition" : "row", s->units);
-    /* one block of a multiprocessor will do: fewer registers would spill */
-    buf_printf(out, "KERNEL(%u, 1) @NAME@(\n", p->grid.threads);
+    buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
+               blocks_at_once(s, p));
     put_parameters(out, k, p);
     buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
                s->lanes / 32);
-    buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n"
-                  "    const int64_t first_row = (int64_t)blockIdx.x * UNITS + unit;\n"
-                  "    const int64_t next_row = (int64_t)gridDim.x * UNITS;\n");
+    const char *index = emit_index_type(k, k->row);
+    buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n");
+    buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
+    buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
     if (k->array.n || k->tile_slot.n)
         buf_puts(out, "    DYN_SMEM(memory);\n"
                       "    unsigned char *shared = memory;\n");
@@ -57,7 +75,7 @@ const Dialect dialect_cuda = {
     .name = "CUDA C",
     .real = "real",
     .integer = "integer",
-    .row_loop = "for (int64_t %1$s = first_row; %1$s < rows; %1$s += next_row) {",
+    .row_loop = "for (%2$s %1$s = first_row; %1$s < rows; %1$s += next_row) {",
     .scalar = "(%s)s%zu",
     .at = "vwn_at<%2$u>(&%1$s)",
     .lanes_sum = "vwn_lanes_sum(%s)",

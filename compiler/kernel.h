@@ -131,7 +131,8 @@ typedef struct KStmt {
     bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
     bool one;            /* STORE, SINK, ARRAY_PUT: done by one thread of the row */
     uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2, 4 or 8; else 0 */
-    uint8_t unroll;      /* and how many times it does, so that loads are under way together; 0: once */
+    uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
+                          * under way together; 0: as the compiler likes */
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
@@ -149,6 +150,9 @@ typedef struct KScalar {
     Name name;    /* of that node, for people; may be NULL */
 } KScalar;
 
+/* Which indices have 64 bits: all; rows and what is computed from them; what tensors hold. */
+typedef enum KIndex { INDEX_WIDE, INDEX_WIDE_ROWS, INDEX_NARROW } KIndex;
+
 /* How the threads of a device share the work. */
 typedef struct KSpread {
     uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
@@ -156,6 +160,8 @@ typedef struct KSpread {
     bool by_row;     /* the threads of a partition do a row each */
     uint32_t width;  /* numbers of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
+    KIndex index;
+    uint32_t live;   /* registers that numbers take at one time, about */
 } KSpread;
 
 typedef struct Kernel {
@@ -165,6 +171,7 @@ typedef struct Kernel {
     IVar row, part; /* part: 0 when there are no sums over rows */
     Dim rows;
     int64_t partitions, chunk; /* rows per partition */
+    int64_t unrolled; /* elements of the largest nest that is written out: places in it are in the text */
     bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
@@ -219,6 +226,11 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 void kernel_spread(Kernel *to, const Kernel *from);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
+/* registers.c: registers that its numbers take at one time, at most and about; how narrow its indices can
+ * be; whether the variable has 64 bits. */
+uint32_t kernel_live(const Kernel *k);
+KIndex kernel_index(const Kernel *k);
+bool kernel_var_is_wide(const Kernel *k, IVar v);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
 /* By how many elements each operand steps with each loop. */
 typedef struct ProductSteps {

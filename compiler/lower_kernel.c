@@ -43,13 +43,18 @@ static void factors_of(const Lower *l, uint32_t site, Dim extent, Factors *out)
 }
 
 /* Small static factors are unrolled, the last ones first, as long as the text stays short. */
-static void unrolled(const Factors *f, int64_t budget, bool *literal)
+static void unrolled(Lower *l, const Factors *f, bool *literal)
 {
+    int64_t budget = l->budget, elements = 1;
     for (int i = f->n - 1; i >= 0; i--) {
         literal[i] = dim_literal(f->d[i]) && f->d[i].n <= budget;
-        if (literal[i] && f->d[i].n > 0)
+        if (literal[i] && f->d[i].n > 0) {
             budget /= f->d[i].n;
+            elements *= f->d[i].n;
+        }
     }
+    if (elements > l->k->unrolled)
+        l->k->unrolled = elements;
 }
 
 static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_t used)
@@ -133,7 +138,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
     Insts out = {0};
     factors_of(l, site, extent, &f);
     Walk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
-    unrolled(&f, l->budget, w.literal);
+    unrolled(l, &f, w.literal);
     walk_factor(&w, 0, (Inst){0});
     return out;
 }
@@ -658,7 +663,7 @@ static void add_sink(Lower *l, Val v)
                 place[j] = j - from;
             }
         }
-    unrolled(&f, l->budget, literal);
+    unrolled(l, &f, literal);
     Sink sink = {.v = v, .op = (Op)n->op};
     part_layout(l, &sink, &f, literal);
     sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, sink.size);
@@ -860,27 +865,45 @@ static void name_arguments(Lower *l)
         l->k->scalar.v[i].name = node_at(l->g, l->k->scalar.v[i].origin)->name;
 }
 
+static void schedule(Lower *l)
+{
+    l->k->flat = l->sink.n == 0 && !has_loops(l->k);
+    if (l->sink.n || l->k->flat)
+        set_partitions(l->k, l->f->device);
+    name_arguments(l);
+    l->k->apart = l->f->device;
+    kernel_schedule(l->k);
+}
+
+/* Would a thread of a device hold more numbers than there are registers for? */
+static bool is_crowded(const Lower *l)
+{
+    enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
+    Kernel spread;
+    if (!l->f->device)
+        return false;
+    kernel_spread(&spread, l->k);
+    l->k->ix = spread.ix; /* the forms that this has added */
+    return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
+}
+
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
-    for (l.budget = UNROLL_MAX; l.budget > 0; l.budget /= 6) {
+    for (l.budget = UNROLL_MAX;; l.budget /= 6) {
+        bool last = l.budget / 6 == 0;
         l.site.n = 0;
         build_all(&l, f->group.v[group].rows);
-        if (l.k->ex.n <= (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT))
+        if (!last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT))
+            continue;
+        schedule(&l);
+        if (last || !is_crowded(&l))
             break;
     }
-    out->rows = ix_dim_at(&l.k->ix, l.k->rows);
-    l.k->flat = l.sink.n == 0 && !has_loops(l.k);
-    if (l.sink.n || l.k->flat) {
-        set_partitions(l.k, f->device);
-        out->rows = l.k->partitions;
-    }
+    out->rows = l.k->part ? l.k->partitions : ix_dim_at(&l.k->ix, l.k->rows);
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
     out->kernel = l.k;
-    name_arguments(&l);
-    l.k->apart = f->device;
-    kernel_schedule(l.k);
     kernel_verify(l.k);
     out->work = kernel_work(l.k);
 }

@@ -196,20 +196,22 @@ static void find_widths(Spreading *s)
     s->k->spread.width = all;
 }
 
-/* How often a loop is unrolled so that 64 bytes of each thread are under way. */
+/* How often a loop over elements is written out so that 64 bytes of each thread are under way; others,
+ * and long ones, are not. */
 static uint8_t in_flight(const Spreading *s, size_t loop)
 {
+    enum { BYTES = 64, TIMES = 4, STATEMENTS = 128 };
     const Kernel *k = s->from;
-    int64_t at_once = (int64_t)s->k->spread.lanes * s->width[loop], bytes = 0, times;
-    if (!k->stmt.v[loop].simd || s->width[loop] < 2)
-        return 0;
-    for (size_t i = loop; i < kernel_loop_end(k, loop); i++)
+    size_t end = kernel_loop_end(k, loop);
+    int64_t at_once = (int64_t)s->k->spread.lanes * s->width[loop], bytes = 0;
+    if (!k->stmt.v[loop].simd || ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+        return 1;
+    for (size_t i = loop; i < end; i++)
         if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
             bytes += (k->buffer.v[kx(k, k->stmt.v[i].ex)->slot].bf16 ? 2 : 4) * s->width[loop];
-    times = bytes ? 64 / bytes : 0;
-    if (ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
-        return 0;
-    return times < 2 ? 0 : times < 4 ? (uint8_t)times : 4;
+    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
+    times = times < most ? times : most;
+    return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
 /* ---- statements ---- */
@@ -361,6 +363,7 @@ static void share_statement(Spreading *s, size_t i)
     switch (st.kind) {
     case KS_STORE: case KS_SINK: case KS_ARRAY_PUT: st.one = !s->in_spread; break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
+    case KS_ROWS: st.unroll = 1; break;
     case KS_LOOP:
         s->in_spread = st.spread = st.simd;
         st.simd = st.vector = false;
@@ -418,8 +421,10 @@ static void share_rows(Spreading *s)
         KStmt st = s->from->stmt.v[i];
         st.simd = false;
         st.spread = st.kind == KS_ROWS;
-        if (st.kind == KS_ROWS)
+        if (st.kind == KS_ROWS) {
+            st.unroll = in_flight(s, i);
             put_sums(s, KS_SUM_NEW);
+        }
         s->depth += opens(&st);
         s->depth -= st.kind == KS_END;
         put(s, st);
@@ -451,4 +456,6 @@ void kernel_spread(Kernel *to, const Kernel *from)
             share_statement(&s, i);
     }
     to->spread.slots = 3 * s.exchanged;
+    to->spread.index = kernel_index(to);
+    to->spread.live = kernel_live(to);
 }
