@@ -12,8 +12,9 @@
 #include "rates.h"
 
 /* A yardstick has run often enough when the best two runs of each launch agree, so that one
- * that was disturbed is not taken for the machine; or when patience ends. */
-static const double ENOUGH = 0.05, PATIENCE = 1.0, AGREE = 1.05; /* seconds, seconds, ratio */
+ * that was disturbed is not taken for the machine; or when patience ends. A launch takes a millisecond or
+ * two: on a machine with other work, longer ones are hardly ever left alone. */
+static const double ENOUGH = 0.05, PATIENCE = 3.0, AGREE = 1.05; /* seconds, seconds, ratio */
 
 typedef struct Measure {
     Session session;
@@ -231,7 +232,7 @@ static const Launch *product_launch(const Timed *t, ProductKind kind, double *se
 /* The two rates that explain a product with much to do for each number and one with little. */
 static void measure_products(Measure *m, bool bf16)
 {
-    enum { ROWS = 1024, WIDE = 384, THIN = 128 };
+    enum { ROWS = 512, WIDE = 384, THIN = 128 };
     double *rate = m->rates->v + (bf16 ? RATE_BF16 : RATE_MATMUL);
     Timed wide = time_products(m, ROWS, WIDE, bf16), thin = time_products(m, ROWS, THIN, bf16);
     for (int kind = 0; kind < 3; kind++) {
@@ -285,7 +286,7 @@ static void measure_experts(Measure *m)
 
 static Timed time_attention(Measure *m, int64_t heads, int64_t width)
 {
-    enum { SEQUENCES = 2, POSITIONS = 128 };
+    enum { SEQUENCES = 2, POSITIONS = 64 };
     Graph *g = fresh(m);
     Val x[3], dx[3];
     for (int i = 0; i < 3; i++)
@@ -319,7 +320,7 @@ static void attention_launches(const Timed *t, bool backward, PlanWork *w, doubl
 static void measure_attention(Measure *m)
 {
     double *rate = m->rates->v;
-    Timed wide = time_attention(m, 16, 128), thin = time_attention(m, 16, 32);
+    Timed wide = time_attention(m, 16, 64), thin = time_attention(m, 16, 16);
     for (int back = 0; back < 2; back++) {
         PlanWork w, h;
         double tw, tt;
