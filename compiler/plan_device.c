@@ -98,6 +98,15 @@ static const PlanSize *attention_sizes(Build *b, const CudaAttentionClass *c, ui
     return size;
 }
 
+/* All that heads consist of lies in one type, statistics in float32. */
+static void check_types(const Attention *a, CudaAttentionKernel which, const Launch *l)
+{
+    static const unsigned statistics[] = {1 << 4, 1 << 4 | 1 << 7, 1 << 3 | 1 << 4};
+    for (uint32_t i = 0; i < l->n_buffer - a->oldest; i++)
+        if (a->b->buffer.v[l->buffer[i]].bf16 != (a->class.bf16 && !(statistics[which] >> i & 1)))
+            vwn_bug(a->b->ctx, "%%%u: attention has operands of two types", (unsigned)a->of);
+}
+
 /* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
 static void attention_launch(Attention *a, CudaAttentionKernel which, const Val *in, size_t n_in,
                              uint32_t mean, const uint32_t *out, size_t n_out)
@@ -118,6 +127,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
         plan_read(b, l, n_in + n_out, n->in[n->n_in - 1], &o[6]);
     plan_attention_args(b, l, a->of, o, 0);
     a->class.bf16 = b->buffer.v[l->buffer[0]].bf16;
+    check_types(a, which, l);
     a->class.width = width_of(a, l, o, a->class.bf16);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,

@@ -17,7 +17,7 @@ static const struct {
 
 /* Whether both orders of threads give the bits of plain loops, and nothing is written behind.
  */
-static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int64_t rows)
+static bool is_right(const EmuKernel *kernel, bool bf16, int64_t count, int64_t width, int64_t rows)
 {
     bool right = true;
     uint64_t random = 3;
@@ -26,8 +26,15 @@ static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int6
           *out = malloc((size_t)(n + 1) * 4);
     float *want = calloc((size_t)n, sizeof *want);
     int64_t *index = malloc((size_t)(count + 1) * sizeof *index);
-    for (int64_t i = 0; i < count * width; i++)
+    uint16_t *half = malloc((size_t)(count * width + 1) * sizeof *half);
+    for (int64_t i = 0; i < count * width; i++) {
+        uint32_t u;
         dy[i] = (float)harness_random(&random);
+        memcpy(&u, &dy[i], 4);
+        half[i] = (uint16_t)(u >> 16);
+        u &= bf16 ? 0xffff0000u : 0xffffffffu;
+        memcpy(&dy[i], &u, 4);
+    }
     for (int64_t i = 0; i < count; i++) {
         double x = (harness_random(&random) + 1) / 2;
         index[i] =
@@ -38,7 +45,7 @@ static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int6
     for (int run = 0; run < 2; run++) {
         memset(out, 0xff, (size_t)(n + 1) * 4);
         int64_t blocks = cuda_scatter_blocks(rows, width);
-        void *p[] = {dy, index, out};
+        void *p[] = {bf16 ? (void *)half : dy, index, out};
         void *arguments[] = {&p[0], &p[1], &p[2], &count, &width, &rows, &blocks};
         const char *wrong = emu_launch(kernel, arguments, &(EmuOptions){.descending = run == 1},
                                        (uint32_t)blocks,
@@ -46,6 +53,7 @@ static bool is_right(const EmuKernel *kernel, int64_t count, int64_t width, int6
         right &= !wrong && memcmp(out, want, (size_t)n * 4) == 0 && out[n] != out[n];
     }
     free(dy);
+    free(half);
     free(out);
     free(want);
     free(index);
@@ -66,20 +74,22 @@ int main(void)
     static const char barrier[] = "        __syncthreads();";
     size_t length, more;
     const char *prelude = prelude_cuda(ctx->program, &length);
-    EmuText text[2];
-    EmuKernel kernel[2];
+    EmuText text[3];
+    EmuKernel kernel[3];
     text[0].text = cuda_scatter(ctx->program, false, &more);
     text[0].length = more;
     const char *at = strstr(text[0].text, barrier);
     text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,
                                 at + strlen(barrier));
     text[1].length = strlen(text[1].text);
-    for (int i = 0; i < 2; i++)
+    text[2].text = cuda_scatter(ctx->program, true, &text[2].length);
+    for (int i = 0; i < 3; i++)
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
-    if (CHECK(&h, emu_compile(prelude, length, text, 2, kernel, why))) {
+    if (CHECK(&h, emu_compile(prelude, length, text, 3, kernel, why))) {
         for (size_t i = 0; i < COUNT_OF(cases); i++)
-            CHECK(&h, is_right(&kernel[0], cases[i].count, cases[i].width, cases[i].rows));
-        CHECK(&h, !is_right(&kernel[1], 400, 5, 67));
+            for (int k = 0; k < 3; k += 2) /* float32, bf16 */
+                CHECK(&h, is_right(&kernel[k], k > 0, cases[i].count, cases[i].width, cases[i].rows));
+        CHECK(&h, !is_right(&kernel[1], false, 400, 5, 67));
     } else {
         fprintf(stderr, "    %s\n", why);
     }
