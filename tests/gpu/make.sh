@@ -41,11 +41,18 @@ else
     model gpt_bf16 "$root/tests/bench/gpt.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
     model vwn23 "$root/tests/bench/vwn23.vwn" 32 D=768
     model vwn23_bf16 "$root/tests/bench/vwn23.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
+    model nano "$root/examples/01_nano.vwn" 64
     model olmo "$root/examples/02_olmo_1b.vwn" 4 L=4
     model olmo_hyper "$root/examples/02_olmo_1b.vwn" 4 L=4 'conn=hyper(n = 4, dynamic = true)'
     model vwn_x8 "$root/examples/07_vwn_x8_moe.vwn" 2 L=2
     model xformer "$root/examples/08_xformer_500m.vwn" 2
     model nexus "$root/examples/09_nexus_growth.vwn" 4 L=4
+    model tokenformer "$root/examples/10_tokenformer_growth.vwn" 4
     model olmoe "$root/examples/15_olmoe_1b_7b.vwn" 2 L=2
+    model over_encoding "$root/examples/19_over_encoding.vwn" 2
+    model mtp "$root/examples/20_mtp_chain.vwn" 2
+    model deepseek_mtp "$root/examples/21_deepseek_mtp.vwn" 1
+    model xformer_moe "$root/examples/24_xformer_moe.vwn" 2 experts=8
+    model nexus_released "$root/examples/25_nexus_released.vwn" 4
 fi
 du -sh "$folder"
