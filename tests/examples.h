@@ -23,11 +23,12 @@ static const char *const smaller[][2] = {
     {"layer in 1..8", "layer in 1..4"}, {"experts    = 64", "experts    = 9"},
     {"active     = 8", "active     = 2"}, {"heads = 16", "heads = 4"},
     {"heads    = 16", "heads    = 4"}, {"kv_heads = 8", "kv_heads = 2"},
-    {"patch = 16", "patch = 112"},     {"image = 224", "image = 336"},
+    {"image = 224", "image = 48"},
     {"context    = 197", "context    = 10"}, {"size = 197", "size = 10"},
-    {"heads  = 16", "heads  = 4"},     {"classes = 1000", "classes = 11"},
+    {"heads  = 16", "heads  = 4"},     {"classes = 1000", "classes = 17"},
     {"round      = 32", "round      = 8"}, {"let V       = 32_000", "let V = 23"},
-    {"let L         = 24", "let L = 1"},
+    {"let L         = 24", "let L = 1"}, {"D / 64", "2"}, {"D / 128", "2"},
+    {"vocab = 8192", "vocab = 23"},
 };
 
 #define PLUS(width, head) "D=" width, "L=1", "F=20", "V=23", "head_dim=" head
@@ -35,17 +36,22 @@ static const Source sources[] = {
     {"01_nano.vwn", {"nano", {"D=24", "L=2", NULL}}},
     {"02_olmo_1b.vwn", {"olmo", {"D=24", "L=2", NULL}}},
     {"02_olmo_1b.vwn", {"olmo hyper", {"D=24", "L=2", "conn=hyper(n = 4, dynamic = true)", NULL}}},
+    {"02_olmo_1b.vwn", {"olmo frac", {"D=24", "L=1", "conn=frac(m = 4, dynamic = true, norm = rms_norm(eps = 1e-6, gain = false))",
+                                      NULL}}},
     {"03_qwen3_0_6b.vwn", {"qwen3", {"D=24", "L=2", NULL}}},
     {"06_vwn_1_5x_mtp.vwn", {"vwn 1.5x, mtp", {"D=24", "L=1", NULL}}},
+    {"06_vwn_1_5x_mtp.vwn", {"vwn (4,8)", {"D=32", "L=1", "m=4", "n=8", NULL}}},
     {"07_vwn_x8_moe.vwn", {"vwn x8, moe", {"D=16", "L=1", "V=23", NULL}}},
     {"08_xformer_500m.vwn", {"xformer", {"d=48", "L=4", "V=23", NULL}}},
-    {"09_nexus_growth.vwn", {"nexus", {"D=24", "M=26", "F=20", "L=1", "h=6", NULL}}},
+    {"09_nexus_growth.vwn", {"nexus", {"D=24", "M=26", "F=20", "L=1", "h=6", "heads=4", "V=23", NULL}}},
     {"10_tokenformer_growth.vwn", {"tokenformer", {"D=32", "slots=9", "ffn_slots=11", "V=23", "heads=4", NULL}}},
     {"24_xformer_moe.vwn", {"xformer moe", {"d=48", "L=3", "V=23", "experts=5", NULL}}},
     {"25_nexus_released.vwn", {"nexus, all maps", {"D=24", "M=26", "A=30", "F=40", "L=1", "V=23", NULL}}},
     {"13_vit_hyper.vwn", {"vit", {"D=16", "L=1", NULL}}},
     {"14_own_connection.vwn", {"own connection", {"D=16", NULL}}},
     {"15_olmoe_1b_7b.vwn", {"olmoe", {"D=24", "L=1", "V=23", "F=5", "E=9", "H=4", NULL}}},
+    {"15_olmoe_1b_7b.vwn", {"olmoe hyper", {"D=24", "L=1", "V=23", "F=5", "E=9", "H=4", "gain=false",
+                                            "conn=hyper(n = 4, dynamic = true)", NULL}}},
     {"16_transformer_pp.vwn", {"altup", {PLUS("24", "6"), "conn=altup(n = 3)", NULL}}},
     {"16_transformer_pp.vwn", {"mhc", {PLUS("16", "4"), "conn=mhc(n = 2, iterations = 3, start = softmax, eps = 1e-6)",
                                        NULL}}},
@@ -61,6 +67,18 @@ static const Source sources[] = {
                                            "before=none", "behind=norm", NULL}}},
     {"16_transformer_pp.vwn", {"residual_dual", {PLUS("24", "6"), "conn=residual_dual(norm = norm)", "before=none",
                                                  "abreast=true", NULL}}},
+    {"16_transformer_pp.vwn", {"post norm", {PLUS("24", "6"), "conn=post_norm(norm = norm)", "before=none", NULL}}},
+    {"16_transformer_pp.vwn", {"parallel", {PLUS("24", "6"), "conn=hyper_fixed(n = 2, matrices = wiring(kind = parallel))",
+                                            NULL}}},
+    {"19_over_encoding.vwn", {"over-encoding", {"D=16", "L=1", "V=23", "rows=40", NULL}}},
+    {"20_mtp_chain.vwn", {"mtp chain", {"D=16", "L=1", "V=23", "m=2", "n=4", "depths=2", NULL}}},
+    {"21_deepseek_mtp.vwn", {"deepseek mtp", {"D=24", "L=1", "V=23", "F=20", NULL}}},
+    {"26_width_shapes.vwn", {"width shapes", {"d=64", "L=3", NULL}}},
+    {"27_vit.vwn", {"vit, patches", {"D=24", "L=1", "H=4", "S=48", NULL}}},
+    {"27_vit.vwn", {"vit, hyper", {"D=24", "L=1", "H=4", "S=32", "conn=hyper(n = 2, dynamic = true)", NULL}}},
+    {"29_dit.vwn", {"dit", {"D=24", "L=1", "H=2", "S=8", NULL}}},
+    {"29_dit.vwn", {"dit hyper", {"D=24", "L=1", "H=2", "S=8", "conn=hyper(n = 2, dynamic = true)",
+                                  "qk=rms_norm(eps = 1e-6)", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
     /* products of matrices of one row */
     {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
@@ -110,8 +128,9 @@ static inline const char *small_text(Ctx *ctx, const Source *s)
         vwn_bug(ctx, "no %s", path);
     fclose(f);
     replace_all(&out, text.s);
-    if (!train && !strstr(text.s, "head classify"))
-        buf_puts(&out, train_text);
+    bool images = strstr(text.s, "head classify") || strstr(text.s, "head noise");
+    if (!train)
+        buf_puts(&out, images ? train_images : train_text);
     return out.s;
 }
 

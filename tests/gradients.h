@@ -1,8 +1,8 @@
 /* gradients.h - the compiled gradient program of a model against the float64 reference evaluator.
  *
  * In:  a checked unit with `train`, sizes B and T.   Out: the largest difference of a loss or a gradient tensor.
- * Parameters are randomised (bind_all); the program runs three times, with 1, 2 and 4 threads or on three other
- * backends, which must give the same bits.
+ * Parameters are randomised (bind_all), gradients begin as NaN. The program runs three times, with 1, 2 and 4 threads,
+ * or as often as another backend has ways to run it; all must give the same bits.
  */
 #ifndef TEST_GRADIENTS_H
 #define TEST_GRADIENTS_H
@@ -11,6 +11,8 @@
 
 #include "runtime/exec.h"
 
+enum { CPU_RUNS = 3, RUNS_MAX = 4 };
+
 typedef struct Agreement {
     int64_t B, T;
     bool no_fusion;
@@ -18,7 +20,9 @@ typedef struct Agreement {
     bool bf16_wanted; /* the evaluator does */
     bool cuda;        /* what a device's plan rounds */
     double noise;     /* of parameters; 0: 0.3 */
-    Status (*open)(Ctx *ctx, int run, Backend **b, char why[512]); /* runs 0, 1, 2; NULL: the CPU */
+    Backend *on;      /* NULL: CPUs with 1, 2 and 4 threads */
+    int runs;         /* of `on`, and what is to be done before each */
+    void (*before)(Backend *on, int run);
     double worst;     /* of all results, relative to the largest entry of the tensor */
     const char *name; /* where */
     size_t compared;  /* gradient tensors */
@@ -38,25 +42,25 @@ static inline void fill_store(Ctx *ctx, Store *s, const Graph *g, RefBinding *bi
     }
 }
 
-static inline Status open_cpu(Ctx *ctx, int run, Backend **b, char why[512])
+/* What a gradient was before is no number: what nothing writes is seen. */
+static inline void spoil_gradients(Ctx *ctx, Store *s, const Graph *g)
 {
-    return backend_cpu_open(ctx, &(CpuOptions){.threads = 1 << run}, b, why);
+    for (size_t i = 0; i < g->ext.n; i++) {
+        StoreEntry *e = store_find(s, g->ext.v[i].kind, g->ext.v[i].name);
+        if (g->ext.v[i].kind != EXT_GRAD)
+            continue;
+        double *none = NEW_ARRAY(ctx->program, double, e->elements + 1);
+        for (int64_t k = 0; k < e->elements; k++)
+            none[k] = NAN;
+        store_put_f64(s, e, 0, e->elements, none);
+    }
 }
 
 /* Runs the gradient program; out[i] is what ends in ext tensor i, for those of kind EXT_GRAD. */
-static inline void run_once(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, int run, double **out, double *loss)
+static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefBinding *bind, double **out, double *loss)
 {
-    char why[512];
-    Backend *b;
-    if ((c->open ? c->open : open_cpu)(ctx, run, &b, why) != ST_OK)
-        vwn_bug(ctx, "no backend: %s", why);
-    Store *s = store_new(ctx, b);
-    Program *p;
-    BuildReport report;
-    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .bf16 = c->bf16};
-    if (program_build(s, g, &how, &p, &report) != ST_OK)
-        vwn_bug(ctx, "build: %s", report.why);
     fill_store(ctx, s, g, bind);
+    spoil_gradients(ctx, s, g);
     double vars[HV_COUNT] = {0};
     if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK || program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
         vwn_bug(ctx, "run: %s", program_why(p));
@@ -66,13 +70,41 @@ static inline void run_once(Ctx *ctx, const Graph *g, const Agreement *c, RefBin
         if (g->ext.v[i].kind == EXT_GRAD)
             store_get_f64(s, e, 0, e->elements, out[i]);
     }
-    program_free(p);
-    store_free(s);
-    b->ops->close(b);
 }
 
-/* Compares gradient tensor t (named `name`) with the results of three runs. */
-static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const got[3])
+/* Builds the gradient program on b and runs it `runs` times. */
+static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, const Agreement *c, RefBinding *bind, int runs,
+                          double ***out, double *loss)
+{
+    Store *s = store_new(ctx, b);
+    Program *p;
+    BuildReport report;
+    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .bf16 = c->bf16};
+    if (program_build(s, g, &how, &p, &report) != ST_OK)
+        vwn_bug(ctx, "build: %s", report.why);
+    for (int k = 0; k < runs; k++) {
+        if (c->before)
+            c->before(b, k);
+        run_once(ctx, s, p, g, bind, out[k], &loss[k]);
+    }
+    program_free(p);
+    store_free(s);
+}
+
+static inline void run_on_cpus(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, double ***out, double *loss)
+{
+    for (int k = 0; k < CPU_RUNS; k++) {
+        char why[512];
+        Backend *b;
+        if (backend_cpu_open(ctx, &(CpuOptions){.threads = 1 << k}, &b, why) != ST_OK)
+            vwn_bug(ctx, "no backend: %s", why);
+        run_on(ctx, b, g, c, bind, 1, out + k, loss + k);
+        b->ops->close(b);
+    }
+}
+
+/* Compares gradient tensor t (named `name`) with the results of all runs. */
+static inline void gradient_compare(Agreement *c, const char *name, const Tensor *t, double largest, double *const *got, int runs)
 {
     /* Behind a norm some gradients are what is left when large numbers cancel: they are measured against a
      * tenth of the largest gradient of the model. */
@@ -84,7 +116,7 @@ static inline void gradient_compare(Agreement *c, const char *name, const Tensor
     if (size == 0)
         c->dead = name;
     worst /= fmax(size, largest / 10);
-    for (int k = 1; k < 3; k++)
+    for (int k = 1; k < runs; k++)
         c->same_bits &= !memcmp(got[0], got[k], (size_t)t->size * sizeof(double));
     c->compared++;
     if (worst > c->worst) {
@@ -93,16 +125,19 @@ static inline void gradient_compare(Agreement *c, const char *name, const Tensor
     }
 }
 
-/* Fills what follows `no_fusion` in *c. */
+/* Fills what follows `before` in *c. */
 static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
 {
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     RefBinding *bind = bind_all(ctx->program, g, u->model, c->B, c->T, c->noise > 0 ? c->noise : 0.3);
-    double **got[3], loss[3];
-    for (int k = 0; k < 3; k++) {
+    double **got[RUNS_MAX], loss[RUNS_MAX];
+    int runs = c->on ? c->runs : CPU_RUNS;
+    for (int k = 0; k < runs; k++)
         got[k] = NEW_ARRAY(ctx->program, double *, g->ext.n + 1);
-        run_once(ctx, g, c, bind, k, got[k], &loss[k]);
-    }
+    if (c->on)
+        run_on(ctx, c->on, g, c, bind, runs, got, loss);
+    else
+        run_on_cpus(ctx, g, c, bind, got, loss);
     double vars[HV_COUNT] = {0};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
     if (c->bf16_wanted)
@@ -118,11 +153,16 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
             largest = fmax(largest, fabs(bind[i].tensor->real[k]));
     c->worst = fabs(loss[0] - want) / fabs(want);
     c->name = "loss";
-    c->same_bits = loss[0] == loss[1] && loss[0] == loss[2];
-    for (size_t i = 0; i < g->ext.n; i++)
+    c->same_bits = true;
+    for (int k = 1; k < runs; k++)
+        c->same_bits &= loss[0] == loss[k];
+    for (size_t i = 0; i < g->ext.n; i++) {
+        double *of[RUNS_MAX];
+        for (int k = 0; k < runs; k++)
+            of[k] = got[k][i];
         if (g->ext.v[i].kind == EXT_GRAD)
-            gradient_compare(c, g->ext.v[i].name, bind[i].tensor, largest,
-                             (double *[3]){got[0][i], got[1][i], got[2][i]});
+            gradient_compare(c, g->ext.v[i].name, bind[i].tensor, largest, of, runs);
+    }
 }
 
 #endif

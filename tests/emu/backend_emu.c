@@ -12,6 +12,8 @@ typedef struct EmuBackend {
     EmuOptions how;
     void *last; /* what was given out last */
     uint64_t last_bytes;
+    void *arena; /* of the program that was built last, or NULL */
+    uint64_t arena_bytes;
 } EmuBackend;
 
 struct Module {
@@ -49,6 +51,8 @@ static void emu_free(Backend *b, void *memory, uint64_t bytes)
     const unsigned char *m = memory;
     if (!memory)
         return;
+    if (memory == emu_of(b)->arena)
+        emu_of(b)->arena = NULL;
     for (uint64_t i = 0; i < GUARD; i++)
         if (m[-1 - (int64_t)i] != 0xff || m[whole(bytes) + i] != 0xff)
             vwn_bug(b->ctx, "a kernel wrote outside of a buffer of %llu bytes", (unsigned long long)bytes);
@@ -64,6 +68,21 @@ static Status emu_copy(Backend *b, void *to, const void *from, uint64_t bytes)
 }
 
 /* ---- kernels ---- */
+
+void backend_emu_again(Backend *b, const EmuOptions *how)
+{
+    EmuBackend *e = emu_of(b);
+    e->how = *how;
+    if (e->arena) /* what no kernel has written is no number */
+        memset(e->arena, 0xff, e->arena_bytes);
+}
+
+void backend_emu_way(Backend *b, int run)
+{
+    bool descending = run % 2;
+    EmuOptions how = {.descending = descending, .lazy = run / 2, .blocks_max = descending ? 3 : 0};
+    backend_emu_again(b, &how);
+}
 
 static bool compile(Module *m, Arena *arena, char why[512])
 {
@@ -87,8 +106,9 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     Arena *arena = b->ctx->program;
     Module *m = NEW(arena, Module);
     m->plan = plan;
-    if (e->last_bytes == plan->arena_bytes) /* what no kernel has written is no number */
-        memset(e->last, 0xff, e->last_bytes);
+    e->arena = e->last_bytes == plan->arena_bytes ? e->last : NULL;
+    e->arena_bytes = plan->arena_bytes;
+    backend_emu_again(b, &e->how);
     report->kernels = (int)plan->n_kernel;
     Status status = compile(m, arena, report->why) ? ST_OK : ST_BUG;
     *module = m;
@@ -107,6 +127,9 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
     const PlanKernel *k = &m->plan->kernel[kernel];
     EmuOptions how = e->how;
     (void)grain;
+    for (uint32_t i = 0; k->size && i < k->n_int; i++)
+        if (!plan_size_fits(k->size[i], n[i]))
+            return failed(b, ST_BUG, "a size that a kernel was not printed for");
     void *argument[ARGUMENTS_MAX];
     size_t count = 0;
     if (k->n_buffer + k->n_int + k->n_scalar + 1 > ARGUMENTS_MAX)

@@ -17,6 +17,13 @@ typedef struct EmuOptions {
 /* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. */
 Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why[512]);
 
+/* From now on launches run so; what the program that was built last has computed is no number any more. */
+void backend_emu_again(Backend *b, const EmuOptions *how);
+/* The four ways that results may not depend on, by `run`: from the first to the last thread and block, or
+ * from the last to the first with three blocks for all rows; copies arrive at once, or late. */
+enum { EMU_RUNS = 4 };
+void backend_emu_way(Backend *b, int run);
+
 /* CUDA texts as functions: compiled once, kept until the process ends. */
 typedef struct EmuText {
     const char *name, *text;

@@ -4,11 +4,9 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler.
  * Every loss and gradient agrees to a bound that follows from bf16: a float32 value beside the middle of two
  * bf16 ones may be rounded the other way than its float64 twin. That this means something is seen from the
- * CPU's program in float32, which lies farther off by a factor. Three orders of threads give the same bits.
+ * CPU's program in float32, which lies farther off by a factor. The four ways of backend_emu.h give the same bits.
  */
-#include "gradients.h"
-
-#include "backend_emu.h"
+#include "emulated.h"
 
 static const double WORST = 6e-3, FACTOR = 10;
 
@@ -30,12 +28,6 @@ static Case cases[] = {
     {{"moe", {"D=64", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
               "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, 8, 0, 0},
 };
-
-static Status open_emu(Ctx *ctx, int run, Backend **b, char why[512])
-{
-    EmuOptions how = {.descending = run == 1, .lazy = run == 2, .blocks_max = run == 1 ? 3 : 0};
-    return backend_emu_open(ctx, &how, b, why);
-}
 
 static int count(const char *text, const char *what)
 {
@@ -65,9 +57,8 @@ static void compare(Ctx *ctx, void *arg)
     c->is.noise = 0.1;
     Agreement plain = c->is;
     c->is.bf16 = true;
-    c->is.open = open_emu;
     c->loads = narrow_loads(ctx, u, &c->is);
-    gradients_compare(ctx, u, &c->is);
+    gradients_emulated(ctx, u, &c->is);
     gradients_compare(ctx, u, &plain);
     c->plain = plain.worst;
 }

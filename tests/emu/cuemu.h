@@ -44,6 +44,10 @@ static emu_index threadIdx, blockIdx, blockDim, gridDim;
 extern "C" unsigned char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
 extern "C" unsigned char __stop_emu_shared[] __attribute__((weak, visibility("hidden")));
 
+/* The emulator is compiled to be fast, the texts, much longer, to be compiled fast. */
+#pragma GCC push_options
+#pragma GCC optimize("O2")
+
 namespace emu {
 
 enum {
@@ -54,8 +58,6 @@ enum {
     COPIES_MAX = 256     /* of a thread, in flight */
 };
 
-enum State { READY, AT_WARP, AT_BLOCK, DONE };
-
 struct Copy {
     void *to;
     const void *from;
@@ -64,14 +66,15 @@ struct Copy {
 
 struct Fiber {
     void *stack_top;
-    State state;
-    const void *place; /* where it waits */
     Copy copy[COPIES_MAX];
     int copies, group;
 };
 
 struct Warp {
     int arrived, lanes;
+    bool ended;        /* one of its threads has */
+    unsigned ready;    /* a bit for each thread that can go on */
+    const void *place; /* where those that have arrived wait */
     unsigned turn; /* the slots of an exchange are used by turns */
     unsigned char slot[2][32][64];
 };
@@ -81,6 +84,7 @@ static Warp warp[THREADS_MAX / 32];
 static char *stacks;
 static unsigned char *dynamic;
 static int current, threads, waiting, done;
+static const void *waiting_place;
 static bool descending, lazy;
 static void *main_stack;
 static void (*body)(void **arguments);
@@ -122,22 +126,28 @@ static void go_to(int next)
     leave_block();
 }
 
+static unsigned turned(unsigned x, int by) { return by % 32 ? x << by % 32 | x >> (32 - by % 32) : x; }
+
 /* The next thread that can go on: first of the same warp. */
 static int next_ready()
 {
-    int first = current / 32 * 32, lanes = warp[current / 32].lanes;
-    for (int k = 1; k <= lanes; k++) {
-        int step = descending ? lanes - k : k, i = first + (current - first + step) % lanes;
-        if (fiber[i].state == READY)
-            return i;
-    }
-    for (int k = 0; k < threads; k++) {
-        int i = descending ? threads - 1 - k : k;
-        if (fiber[i].state == READY)
-            return i;
+    int warps = (threads + 31) / 32, lane = current % 32;
+    unsigned here = warp[current / 32].ready;
+    if (here && descending)
+        return current / 32 * 32 + (lane + 31 - __builtin_clz(turned(here, 32 - lane))) % 32;
+    if (here)
+        return current / 32 * 32 + (lane + 1 + __builtin_ctz(turned(here, 31 - lane))) % 32;
+    for (int k = 0; k < warps; k++) {
+        int w = descending ? warps - 1 - k : k;
+        if (warp[w].ready)
+            return w * 32 + (descending ? 31 - __builtin_clz(warp[w].ready) : __builtin_ctz(warp[w].ready));
     }
     return -1;
 }
+
+static void not_ready() { warp[current / 32].ready &= ~(1u << current % 32); }
+
+static void all_ready(Warp &w) { w.ready = w.lanes == 32 ? ~0u : (1u << w.lanes) - 1; }
 
 static void yield()
 {
@@ -164,22 +174,19 @@ static void meet_warp(const void *place, unsigned mask)
         stop("a collective of part of a warp");
     if (w.lanes < 32)
         stop("a collective of a warp that is not whole");
-    for (int i = first; i < first + w.lanes; i++) {
-        if (fiber[i].state == DONE)
-            stop("a collective of a warp with a thread that has ended");
-        if (fiber[i].state == AT_WARP && fiber[i].place != place)
-            stop("threads of a warp are at different collectives");
-    }
+    if (w.ended)
+        stop("a collective of a warp with a thread that has ended");
+    if (w.arrived && w.place != place)
+        stop("threads of a warp are at different collectives");
+    w.place = place;
     if (++w.arrived < w.lanes) {
-        fiber[current].state = AT_WARP;
-        fiber[current].place = place;
+        not_ready();
         yield();
         return;
     }
     w.arrived = 0;
     w.turn++;
-    for (int i = first; i < first + w.lanes; i++)
-        fiber[i].state = READY;
+    all_ready(w);
     begin_again(descending ? first + w.lanes - 1 : first);
 }
 
@@ -187,18 +194,17 @@ static void meet_block(const void *place)
 {
     if (done)
         stop("a barrier that a thread which has ended does not reach");
-    for (int i = 0; i < threads; i++)
-        if (fiber[i].state == AT_BLOCK && fiber[i].place != place)
-            stop("threads of a block are at different barriers");
+    if (waiting && waiting_place != place)
+        stop("threads of a block are at different barriers");
+    waiting_place = place;
     if (++waiting < threads) {
-        fiber[current].state = AT_BLOCK;
-        fiber[current].place = place;
+        not_ready();
         yield();
         return;
     }
     waiting = 0;
-    for (int i = 0; i < threads; i++)
-        fiber[i].state = READY;
+    for (int w = 0; w * 32 < threads; w++)
+        all_ready(warp[w]);
     begin_again(descending ? threads - 1 : 0);
 }
 
@@ -208,7 +214,8 @@ static void finish()
         stop("a thread ends while others wait at a barrier");
     if (fiber[current].copies)
         stop("a thread ends with copies in flight");
-    fiber[current].state = DONE;
+    not_ready();
+    warp[current / 32].ended = true;
     if (++done == threads)
         leave_block();
     yield();
@@ -298,12 +305,13 @@ static void start_fibers()
         for (int k = 0; k < 6; k++)
             *--top = nullptr;
         fiber[i].stack_top = top;
-        fiber[i].state = READY;
         fiber[i].copies = fiber[i].group = 0;
     }
     for (int w = 0; w * 32 < threads; w++) {
         warp[w].arrived = 0;
         warp[w].lanes = threads - w * 32 < 32 ? threads - w * 32 : 32;
+        warp[w].ended = false;
+        all_ready(warp[w]);
     }
 }
 
@@ -383,6 +391,8 @@ extern "C" const char *emu_run(const EmuLaunch *l)
     }
     return trouble[0] ? trouble : nullptr;
 }
+
+#pragma GCC pop_options
 
 #define EMU_EXPORT(name) \
     extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); }

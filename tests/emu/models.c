@@ -2,13 +2,9 @@
  *
  * In:  models of models.h, a few numbers wide (rows without loops) and wider (rows of a warp, of a block), with
  *      randomised parameters, forward and backward.     Out: `N passed, N failed`; 77 without a C++ compiler.
- * Every loss and every gradient agrees to float32 bounds; threads from the first to the last with a block for each
- * row, from the last to the first with three blocks for all rows, and with copies that arrive late give the same
- * bits.
+ * Every loss and every gradient agrees to float32 bounds; the four ways of backend_emu.h give the same bits.
  */
-#include "gradients.h"
-
-#include "backend_emu.h"
+#include "emulated.h"
 
 /* The CPU's kernels differ by up to 7e-5 in these cases, where large numbers cancel. */
 static const double WORST = 1e-4;
@@ -17,12 +13,6 @@ typedef struct Case {
     const Variant v;
     Agreement is;
 } Case;
-
-static Status open_emu(Ctx *ctx, int run, Backend **b, char why[512])
-{
-    EmuOptions how = {.descending = run == 1, .lazy = run == 2, .blocks_max = run == 1 ? 3 : 0};
-    return backend_emu_open(ctx, &how, b, why);
-}
 
 /* Rows: 1, 31, 33, 37 positions. Widths of 12 are unrolled; 36 takes loops of a warp, 520 those of a block;
  * 36 and 520 are read four numbers at once, 18 two, 37 one. */
@@ -45,7 +35,7 @@ static Case cases[] = {
 static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
-    gradients_compare(ctx, load_text(ctx, model_text, c->v.set), &c->is);
+    gradients_emulated(ctx, load_text(ctx, model_text, c->v.set), &c->is);
 }
 
 static bool run_case(Case *c)
@@ -53,7 +43,6 @@ static bool run_case(Case *c)
     Ctx *ctx = ctx_new(NULL);
     c->is.worst = INFINITY;
     c->is.name = "";
-    c->is.open = open_emu;
     guarded(ctx, compare, c);
     bool ok = c->is.worst < WORST && c->is.compared > 20 && c->is.same_bits;
     printf("%-20s B %lld T %-3lld worst %.1e at %s%s%s\n", c->v.name, (long long)c->is.B, (long long)c->is.T,
