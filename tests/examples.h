@@ -43,7 +43,7 @@ static const Source sources[] = {
     {"06_vwn_1_5x_mtp.vwn", {"vwn (4,8)", {"D=32", "L=1", "m=4", "n=8", NULL}}},
     {"07_vwn_x8_moe.vwn", {"vwn x8, moe", {"D=16", "L=1", "V=23", NULL}}},
     {"08_xformer_500m.vwn", {"xformer", {"d=48", "L=4", "V=23", NULL}}},
-    {"09_nexus_growth.vwn", {"nexus", {"D=24", "M=26", "F=20", "L=1", "h=6", "heads=4", "V=23", NULL}}},
+    {"09_nexus_growth.vwn", {"nexus", {"D=24", "M=26", "A=30", "F=20", "L=1", "h=6", "heads=4", "V=23", NULL}}},
     {"10_tokenformer_growth.vwn", {"tokenformer", {"D=32", "slots=9", "ffn_slots=11", "V=23", "heads=4", NULL}}},
     {"24_xformer_moe.vwn", {"xformer moe", {"d=48", "L=3", "V=23", "experts=5", NULL}}},
     {"25_nexus_released.vwn", {"nexus, all maps", {"D=24", "M=26", "A=30", "F=40", "L=1", "V=23", NULL}}},

@@ -113,9 +113,10 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
         first_error(log, why);
     else if (!(handle = dlopen(object, RTLD_NOW | RTLD_LOCAL)))
         snprintf(why, 512, "%.400s", dlerror());
-    if (!getenv("VWN_TEST_KEEP"))
+    if (!getenv("VWN_TEST_KEEP")) {
         unlink(source);
-    unlink(object);
+        unlink(object);
+    }
     unlink(log);
     return handle;
 }
