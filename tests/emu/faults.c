@@ -146,6 +146,10 @@ static const Fault faults[] = {
     {"elements that nothing writes", WARP, "i += LANES)\n            p1", "i += 2 * LANES)\n            p1"},
     {"a sum over half of a warp", WARP, "x2 = vwn_warp_sum(x2);", "x2 += vwn_from_lane(x2, lane ^ 1);"},
     {"a sum without one warp", BLOCK, "vwn_warps_sum<WARPS>(", "vwn_warps_sum<WARPS - 1>("},
+    /* times 0: only a number that is none shows */
+    {"dynamic shared memory that nothing wrote", BLOCK, "(t0[i] - x1) / x2;", "(t0[i] - x1) / x2 + 0 * t0[n0];"},
+    {"static shared memory that nothing wrote", BLOCK, "x1 = vwn_warp_max(x1);",
+     "x1 = vwn_warp_max(x1) + 0 * *(const real *)(warps + 3);"},
     {"totals in the slots of others", BLOCK, "warps + WARPS, x2);\n        __sync", "warps, x2);\n        __sync"},
 };
 

