@@ -56,14 +56,15 @@ bool fuse_empty(const Fusion *f, Val v)
     return false;
 }
 
-static bool is_view(const Fusion *f, Val v)
+bool fuse_is_view(const Fusion *f, Val v)
 {
-    return op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !f->copied[v];
+    bool view = op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW;
+    return (view || (f->as_stored && f->as_stored[v])) && !f->copied[v];
 }
 
 Val fuse_base(const Fusion *f, Val v)
 {
-    while (is_view(f, v))
+    while (fuse_is_view(f, v))
         v = node_at(f->g, v)->in[0];
     return v;
 }
@@ -666,7 +667,7 @@ static void place_compute(Fusion *f, Val v)
 static void place_node(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    if (fuse_empty(f, v))
+    if (fuse_empty(f, v) || (fuse_is_view(f, v) && fuse_is_compute(f->g, v)))
         return;
     if (n->op == OP_AUX) {
         f->home[v] = f->home[n->in[0]];
@@ -816,7 +817,12 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
     }
+    if (how->bf16 && how->cuda) /* what a library stores rounded shapes the groups */
+        fuse_choose_bf16(f);
     find_wanted(f);
+    for (Val v = 1; v < g->node.n && f->bf16; v++)
+        if (f->copied[v] && op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+            f->bf16[v] = f->bf16[fuse_base(f, node_at(g, v)->in[0])];
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
     if (!how->no_fusion)
@@ -825,6 +831,10 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);
+    if (how->bf16 && !how->cuda)
+        fuse_choose_bf16(f);
+    for (Val v = 1; v < g->node.n && f->bf16; v++)
+        f->bf16[v] = f->bf16[v] && f->stored[v] && f->home[v] >= 0;
     return f;
 }
 

@@ -44,6 +44,7 @@ typedef struct Fusion {
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *bf16;        /* kept in two bytes each, or NULL: nothing is */
+    bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
                           what they load may lie in two bytes */
     uint32_t *seen; /* by a walk, when equal to stamp */
@@ -79,8 +80,9 @@ bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
-/* precision.c: may v lie in two bytes? What does, by its readers; is v a product of two such? */
-bool fuse_may_be_bf16(const Fusion *f, Val v);
+/* Does v move no element, and is not copied either? */
+bool fuse_is_view(const Fusion *f, Val v);
+/* precision.c: what is kept in two bytes, by who reads it; is v a product of two such? */
 void fuse_choose_bf16(Fusion *f);
 bool fuse_bf16_product(const Fusion *f, Val v);
 

@@ -157,7 +157,7 @@ static int64_t elements(const Fusion *f, Val v)
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->device && fuse_may_be_bf16(f, v) ? 2 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->bf16 && f->bf16[v] ? 2 : 4;
 }
 
 /* To load v, with a share in storing it. */
@@ -190,7 +190,7 @@ static int64_t work_cost(const Choice *c, Val v)
     const Fusion *f = c->f;
     const Node *n = node_at(f->g, v);
     OpClass class = op_info((Op)n->op)->class;
-    if (class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
+    if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
     int64_t count = elements(f, reduce ? n->in[0] : v);

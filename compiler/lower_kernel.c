@@ -397,6 +397,8 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     const Node *n = node_at(l->g, v);
     Ix at[MAX_RANK];
     Ex in[3];
+    if (fuse_is_view(l->f, v) && n->op == OP_ROUND_TO)
+        return value_at(l, n->in[0], c, guard);
     switch (op_info((Op)n->op)->class) {
     case CLASS_LEAF: return leaf_at(l, v, c);
     case CLASS_REDUCE: return reduce_at(l, v, c, guard);

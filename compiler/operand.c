@@ -22,7 +22,7 @@ bool fuse_operand(const Fusion *f, Val x, Operand *out)
         c[i] = ix_var(&t, var[i]);
     }
     Val u = x;
-    while (op_info((Op)node_at(g, u)->op)->class == CLASS_VIEW && !f->copied[u]) {
+    while (fuse_is_view(f, u)) {
         Ix in[MAX_RANK] = {0};
         fuse_input_coords(&t, g, u, c, 0, 8, in);
         memcpy(c, in, sizeof c);

@@ -316,8 +316,6 @@ static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const 
         Decomposed d = {.apart = apart};
         const Graph *g = decompose(ctx, arena, from, how, &d);
         Fusion *f = fuse_graph(ctx, arena, g, how, d.copied);
-        if (how->bf16)
-            fuse_choose_bf16(f);
         start_build(b, ctx, arena, g, f, how);
         b->stream = written_bytes(f) >= STREAM_BYTES;
         b->alike = alike;
@@ -490,8 +488,8 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
 {
     if (l->kind == LAUNCH_MATMUL) {
         const PlanMatmul *m = &l->matmul;
-        buf_printf(out, "matmul%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
-                   m->bf16 ? " bf16" : "", m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
+        buf_printf(out, "matmul%s%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
+                   m->rounded ? " rounded" : "", m->bf16 ? " bf16" : "", m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
                    m->batch);
         buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64
                    " %" PRId64 "%s", m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c,

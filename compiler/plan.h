@@ -82,7 +82,8 @@ typedef struct LaunchScalar {
  * buffers: A, B, C. */
 typedef struct PlanMatmul {
     bool transpose_a, transpose_b, accumulate;
-    bool bf16; /* A and B are; their products are added in float32, C is float32 */
+    bool bf16;    /* A and B are; their products are added in float32 */
+    bool rounded; /* C is bf16, rounded when all is added; else float32 */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc, step_a, step_b, step_c;
 } PlanMatmul;

@@ -142,6 +142,7 @@ static void launch_matmul(Build *b, Val v)
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
     PlanMatmul *m = &l->matmul;
     m->bf16 = fuse_bf16_product(b->f, v);
+    m->rounded = b->f->bf16 && b->f->bf16[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
     m->m = ta ? x.columns : x.rows;

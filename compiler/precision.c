@@ -49,7 +49,8 @@ static bool takes_bf16(const Graph *g, Val v, const PlanOptions *how)
 typedef struct Rounding {
     const Graph *from;
     Graph *g;
-    Val *map;     /* copies */
+    Val *map;     /* what stands for a node of `from` */
+    Val *copy;    /* the node itself */
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
 } Rounding;
 
@@ -78,7 +79,7 @@ static Val copy_node(Rounding *r, Val v)
         return r->map[n->in[0]];
     Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
-        in[k] = r->map[n->in[k]];
+        in[k] = n->op == OP_AUX ? r->copy[n->in[k]] : r->map[n->in[k]];
     Val copy = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a,
                        op_uses((Op)n->op, 'S') ? &n->shape : NULL);
     if (n->op == OP_EXT)
@@ -109,7 +110,7 @@ static Val rounded_view(Rounding *r, Val v)
 static Graph *round_values(const Graph *from, Arena *arena, const bool *product, const bool *shared)
 {
     size_t n = from->node.n;
-    Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n),
+    Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
                   NEW_ARRAY(arena, Val, n)};
     bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
@@ -127,6 +128,7 @@ static Graph *round_values(const Graph *from, Arena *arena, const bool *product,
         } else {
             r.map[v] = copy_node(&r, v);
         }
+        r.copy[v] = r.map[v];
         if (wanted[v])
             r.rounded[v] = round_copy(&r, v);
         if (shared[v])
@@ -205,44 +207,145 @@ static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *
     return is;
 }
 
-/* Values that no library but a product of bf16 reads, by their bases. */
-static bool *find_free(const Fusion *f, Arena *arena)
+static Val base_of(const Graph *g, Val v)
 {
-    const Graph *g = f->g;
+    while (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+        v = node_at(g, v)->in[0];
+    return v;
+}
+
+/* What a softmax or a choice of the largest sees, back to where it was last multiplied or summed. */
+static bool *find_scores(const Graph *g, Arena *arena, const PlanOptions *how)
+{
     bool *is = NEW_ARRAY(arena, bool, g->node.n);
-    memset(is, 1, g->node.n);
-    for (size_t i = 0; i < g->out.n; i++)
-        is[fuse_base(f, g->out.v[i].value)] = false;
-    for (Val v = 1; v < g->node.n; v++)
-        for (size_t k = 0; fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
-            is[fuse_base(f, node_at(g, v)->in[k])] = false;
+    for (Val v = (Val)g->node.n - 1; v > 0; v--) {
+        const Node *n = node_at(g, v);
+        OpClass c = op_info((Op)n->op)->class;
+        bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+        for (size_t k = 0; k < n->n_in; k++)
+            if (n->op == OP_AMAX || n->op == OP_TOP_K ||
+                (is[v] && map && size_at(g, v, how) == size_at(g, n->in[k], how)))
+                is[n->in[k]] = true;
+    }
     return is;
+}
+
+typedef struct Between {
+    const Graph *g;
+    const PlanOptions *how;
+    bool *bare; /* some library reads it in float32, or it is a result of the graph */
+    bool attention;
+} Between;
+
+static bool is_product(const Between *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    return n->op == OP_MATMUL && product_is_library(b->g, v, b->how) &&
+           is_rounded(b->g, base_of(b->g, n->in[0])) && is_rounded(b->g, base_of(b->g, n->in[1]));
+}
+
+static bool is_attention(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_SDPA || node_at(g, v)->op == OP_SDPA_GRAD;
+}
+
+/* Gradients of queries, keys and values are results of one node. */
+static bool is_attention_result(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    return is_attention(g, v) || (n->op == OP_AUX && node_at(g, n->in[0])->op == OP_SDPA_GRAD);
+}
+
+/* Whole attention is computed in bf16, or none. The operands that are real numbers of heads: all but the
+ * logarithms of sums, and first keys. */
+static bool attention_takes(const Graph *g, Val v, size_t k)
+{
+    return k < 3 || (node_at(g, v)->op == OP_SDPA_GRAD && (k == 3 || k == 5));
+}
+
+static void find_bare(Between *b)
+{
+    const Graph *g = b->g;
+    for (size_t i = 0; i < g->out.n; i++)
+        b->bare[base_of(g, g->out.v[i].value)] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
+            const Node *n = node_at(g, v);
+            bool library = n->op == OP_MATMUL ? product_is_library(g, v, b->how) : fuse_is_library(g, v);
+            if (library && !is_product(b, v) && n->op != OP_SCATTER_ADD &&
+                !(is_attention(g, v) && attention_takes(g, v, k)))
+                b->bare[base_of(g, n->in[k])] = true;
+        }
+}
+
+static bool attention_fits(const Between *b)
+{
+    enum { HEAD_MULTIPLE = 8 }; /* 16 bytes */
+    const Graph *g = b->g;
+    bool fits = true;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++) {
+            const Shape *s = shape_of(g, n->in[k]);
+            if (attention_takes(g, v, k))
+                fits = fits && !b->bare[base_of(g, n->in[k])] && dim_static(s->d[3]) &&
+                       s->d[3].n % HEAD_MULTIPLE == 0;
+        }
+        if (is_attention_result(g, v))
+            fits = fits && !b->bare[v];
+    }
+    return fits;
+}
+
+/* What attention takes and gives, and results of products that are no scores. */
+static void share_with_libraries(const Between *b, const bool *coefficient, const bool *score, bool *shared)
+{
+    const Graph *g = b->g;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (is_product(b, v) && is_wide(g, v) && !coefficient[v] && !score[v] && !b->bare[v])
+            shared[v] = true;
+        if (!b->attention)
+            continue;
+        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++)
+            if (attention_takes(g, v, k))
+                shared[base_of(g, n->in[k])] = true;
+        if (is_attention_result(g, v))
+            shared[v] = true;
+    }
 }
 
 /* Fusion decides what kernels hand to each other; it is asked once without these nodes, and with them when
  * the plan is made. */
 static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
 {
+    size_t n = from->node.n;
     Arena *tmp = arena_new(from->ctx);
+    bool *shared = NEW_ARRAY(tmp, bool, n), *none = NEW_ARRAY(tmp, bool, n);
     Decomposed d = {0};
-    bool *shared = NEW_ARRAY(arena, bool, from->node.n);
-    bool *none = NEW_ARRAY(arena, bool, from->node.n);
     const Graph *g = decompose(from->ctx, tmp, from, how, &d);
     Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied);
-    const bool *coefficient = find_coefficients(from, tmp, how), *is_free = find_free(f, tmp);
-    for (Val v = 1; v < from->node.n; v++) {
-        const Node *n = node_at(from, v);
-        bool view = op_info((Op)n->op)->class == CLASS_VIEW, softmax = n->op == OP_EXP;
-        if (view || softmax || coefficient[v] || !is_wide(from, v))
+    const bool *coefficient = find_coefficients(from, tmp, how), *score = find_scores(from, tmp, how);
+    Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
+    find_bare(&b);
+    b.attention = attention_fits(&b);
+    for (Val v = 1; v < n; v++) {
+        const Node *x = node_at(from, v);
+        bool view = op_info((Op)x->op)->class == CLASS_VIEW, softmax = x->op == OP_EXP || score[v];
+        if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v))
             continue;
-        Val x = fuse_base(f, d.made[v]);
-        shared[v] = f->stored[x] && f->home[x] >= 0 && is_free[x] &&
-                    f->group.v[f->home[x]].kind == GROUP_ROWS;
+        Val at = fuse_base(f, d.made[v]);
+        shared[v] = f->stored[at] && f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
     }
+    share_with_libraries(&b, coefficient, score, shared);
+    if (!b.attention) /* it reads float32 */
+        for (Val v = 1; v < n; v++)
+            for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
+                shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *g2 = round_values(from, arena, none, shared);
+    Graph *rounded = round_values(from, arena, none, shared);
     arena_free(tmp);
-    return g2;
+    return rounded;
 }
 
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
@@ -256,11 +359,6 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 
 /* ---- what is kept in two bytes ---- */
 
-static bool is_plain_view(const Fusion *f, Val v)
-{
-    return fuse_base(f, v) != v;
-}
-
 bool fuse_bf16_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
@@ -268,33 +366,78 @@ bool fuse_bf16_product(const Fusion *f, Val v)
            f->bf16[fuse_base(f, n->in[0])] && f->bf16[fuse_base(f, n->in[1])];
 }
 
-bool fuse_may_be_bf16(const Fusion *f, Val v) { return is_rounded(f->g, v); }
+/* What is rounded, and what a device's library rounds when it stores: all who read that round it. */
+static void find_candidates(Fusion *f)
+{
+    const Graph *g = f->g;
+    bool *read = NEW_ARRAY(f->tmp, bool, g->node.n), *other = NEW_ARRAY(f->tmp, bool, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        other[g->out.v[i].value] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
+            Val u = node_at(g, v)->in[k];
+            read[u] = read[u] || is_rounded(g, v);
+            other[u] = other[u] || (!is_rounded(g, v) && node_at(g, v)->op != OP_AUX);
+        }
+    f->bf16 = NEW_ARRAY(f->arena, bool, g->node.n);
+    f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
+        f->bf16[v] = is_rounded(g, v) || (f->device && library && read[v] && !other[v]);
+        f->as_stored[v] = is_rounded(g, v) && !is_rounded(g, node_at(g, v)->in[0]) &&
+                          f->bf16[node_at(g, v)->in[0]];
+    }
+}
 
-/* What is stored rounded, and read in two bytes by all who read it: products, and kernels of a device. */
+static bool give_up(Fusion *f, Val v)
+{
+    bool was = f->bf16[v];
+    f->bf16[v] = false;
+    return was;
+}
+
+/* Takes or gives node v, of a library, everything that may be bf16 so? Else nothing is. */
+static bool settle(Fusion *f, Val v)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v), all = true;
+    bool changed = false;
+    for (size_t k = 0; (product || attention) && k < n->n_in; k++)
+        if (product || attention_takes(g, v, k))
+            all = all && f->bf16[fuse_base(f, n->in[k])];
+    for (Val u = v; attention && u < g->node.n; u++)
+        if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
+            all = all && f->bf16[u];
+    for (size_t k = 0; k < n->n_in; k++) {
+        bool takes = product || (attention && attention_takes(g, v, k));
+        if (takes ? !all : !(f->device && n->op == OP_SCATTER_ADD))
+            changed |= give_up(f, fuse_base(f, n->in[k]));
+    }
+    for (Val u = v; !all && u < g->node.n; u++)
+        if (u == v || (node_at(g, u)->op == OP_AUX && node_at(g, u)->in[0] == v))
+            changed |= give_up(f, u);
+    return changed;
+}
+
+/* What is stored rounded, and read in two bytes by all who read it: products, and on a device attention and
+ * kernels. */
 void fuse_choose_bf16(Fusion *f)
 {
     const Graph *g = f->g;
-    f->bf16 = NEW_ARRAY(f->arena, bool, g->node.n);
-    for (Val v = 1; v < g->node.n; v++)
-        f->bf16[v] = fuse_may_be_bf16(f, v) && f->stored[v] && f->home[v] >= 0;
-    for (size_t i = 0; i < g->out.n; i++)
-        f->bf16[fuse_base(f, g->out.v[i].value)] = false;
-    for (Val v = 1; v < g->node.n; v++)
-        for (size_t k = 0; k < node_at(g, v)->n_in; k++)
-            if (node_at(g, v)->op != OP_MATMUL && !is_plain_view(f, v) &&
-                (!f->device || fuse_is_library(g, v)))
-                f->bf16[fuse_base(f, node_at(g, v)->in[k])] = false;
-    for (bool changed = true; changed;) { /* a product takes both operands so, or neither */
+    find_candidates(f);
+    for (bool changed = true; changed;) {
         changed = false;
+        for (size_t i = 0; i < g->out.n; i++)
+            changed |= give_up(f, fuse_base(f, g->out.v[i].value));
         for (Val v = 1; v < g->node.n; v++) {
-            const Node *n = node_at(g, v);
-            if (n->op != OP_MATMUL || (f->device && !fuse_is_library(g, v)) || fuse_bf16_product(f, v))
-                continue;
-            for (int k = 0; k < 2; k++) {
-                bool *x = &f->bf16[fuse_base(f, n->in[k])];
-                changed = changed || *x;
-                *x = false;
-            }
+            if (fuse_is_library(g, v))
+                changed |= settle(f, v);
+            for (size_t k = 0; !f->device && !fuse_is_view(f, v) && !fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+                changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
         }
+        for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */
+            if (f->as_stored[v] && !f->bf16[node_at(g, v)->in[0]])
+                f->as_stored[v] = false;
     }
 }

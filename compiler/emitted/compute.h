@@ -113,6 +113,7 @@ typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
     bool bf16;                     /* A and B have elements of two bytes; only on a GPU */
+    bool rounded;                  /* and so has C */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */
     int64_t step_a, step_b, step_c; /* elements from one product of the batch to the next */

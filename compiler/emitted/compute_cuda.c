@@ -1,7 +1,7 @@
 /* compute_cuda.c - see compute.h and blocks.h: a GPU, its memory, kernels, products of matrices.
  *
  * Kernels and products follow each other in one stream; copies wait for what stands before them.
- * Products are those of cuBLAS, in float32 unless their operands are bf16.
+ * Products are those of cuBLAS, in float32 unless operands or results are bf16.
  */
 #include "blocks.h"
 #include "compute.h"
@@ -126,11 +126,12 @@ void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, 
 
 /* ---- products ---- */
 
-static void empty_sums(const Product *how, real *c)
+static void empty_sums(const Product *how, char *c)
 {
+    const size_t item = how->rounded ? 2 : sizeof(real);
     for (int64_t i = 0; i < how->batch; i++)
-        must(cudaMemset2D(c + i * how->step_c, (size_t)how->ldc * sizeof *c, 0,
-                          (size_t)how->n * sizeof *c, (size_t)how->m),
+        must(cudaMemset2D(c + (size_t)(i * how->step_c) * item, (size_t)how->ldc * item, 0,
+                          (size_t)how->n * item, (size_t)how->m),
              "zeroing a product");
 }
 
@@ -139,6 +140,7 @@ void product(Run *run, const Product *how, const void *a, const void *b, void *c
 {
     const float one = 1, beta = how->accumulate ? 1 : 0;
     const cudaDataType type = how->bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType result = how->rounded ? CUDA_R_16BF : CUDA_R_32F;
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return;
     if (how->k <= 0) {
@@ -154,7 +156,7 @@ void product(Run *run, const Product *how, const void *a, const void *b, void *c
             run->device->blas, how->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
             how->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)how->n, (int)how->m, (int)how->k,
             &one, b, type, (int)how->ldb, how->step_b, a, type, (int)how->lda, how->step_a,
-            &beta, c, CUDA_R_32F, (int)how->ldc, how->step_c, (int)how->batch,
+            &beta, c, result, (int)how->ldc, how->step_c, (int)how->batch,
             CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
         "a product of matrices");
 }

@@ -168,6 +168,16 @@ static float *widened(const void *from, int64_t n)
     return to;
 }
 
+/* To the nearest bf16, ties to even. */
+static void narrow(uint16_t *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &from[i], sizeof u);
+        to[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    }
+}
+
 /* Products of bf16 are exact in float32, and their sums are its. */
 static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
 {
@@ -179,8 +189,14 @@ static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     int64_t columns[2] = {how->transpose_a ? how->m : how->k, how->transpose_b ? how->k : how->n};
     float *a = widened(x, how->step_a * (how->batch - 1) + how->lda * (rows[0] - 1) + columns[0]);
     float *c = widened(y, how->step_b * (how->batch - 1) + how->ldb * (rows[1] - 1) + columns[1]);
-    wide.bf16 = false;
-    Status status = a && c ? cpu->ops->matmul(cpu, &wide, a, c, z) : ST_ENVIRONMENT;
+    wide.bf16 = wide.rounded = false;
+    int64_t n = how->step_c * (how->batch - 1) + how->ldc * (how->m - 1) + how->n;
+    float *sum = how->rounded ? calloc((size_t)n + 1, sizeof *sum) : z;
+    Status status = a && c && sum ? cpu->ops->matmul(cpu, &wide, a, c, sum) : ST_ENVIRONMENT;
+    if (how->rounded && status == ST_OK)
+        narrow((uint16_t *)(void *)z, sum, n);
+    if (how->rounded)
+        free(sum);
     free(a);
     free(c);
     return failed(b, status, cpu->why);

@@ -8,25 +8,32 @@
  */
 #include "emulated.h"
 
-static const double WORST = 6e-3, FACTOR = 10;
-
 typedef struct Case {
     const Variant v;
     Agreement is;
-    int narrow; /* parameters of kernels that are bf16 and loaded, at least */
-    int loads;
+    bool attention; /* in bf16, whose rounded probabilities the evaluator does not have */
+    int narrow;     /* parameters of kernels that are bf16 and loaded, at least */
+    int products;   /* with results in bf16, at least */
+    int loads, rounded;
     double plain;
 } Case;
 
-#define WIDE "D=64", "sub=ffn(hidden = 72, activation = silu, gated = true)"
-/* 72 and 66 positions; 256 are read eight numbers at once, 64 four, 67 one. */
+/* Probabilities that are rounded differently move numbers across middles everywhere behind them: what is left
+ * is the size of all rounding, and the float32 program lies no farther off. tests/emu/attention.c looks closer. */
+static double bound_of(const Case *c) { return c->attention ? 5e-2 : 8e-3; }
+static double factor_of(const Case *c) { return c->attention ? 0 : 10; }
+
+#define FFN "sub=ffn(hidden = 72, activation = silu, gated = true)"
+#define GHC "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))"
+/* 72 and 65 positions; 256 are read eight numbers at once, 64 four. Heads of 36 numbers are none for
+ * attention in bf16, heads of 32 are. */
 static Case cases[] = {
-    {{"gpt", {WIDE, NULL}}, {.B = 3, .T = 24}, 8, 0, 0},
-    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 64, activation = silu, gated = true)", NULL}}, {.B = 2, .T = 33}, 6, 0, 0},
-    {{"gelu, layer norm", {"D=80", "norm=layer_norm(eps = 1e-5)", "sub=ffn(hidden = 67, activation = gelu, bias = true)", NULL}}, {.B = 3, .T = 24}, 8, 0, 0},
-    {{"ghc (2,3)", {WIDE, "wide=96", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", NULL}}, {.B = 3, .T = 24}, 12, 0, 0},
-    {{"moe", {"D=64", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
-              "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, 8, 0, 0},
+    {{"gpt", {"D=72", FFN, NULL}}, {.B = 3, .T = 24}, false, 8, 20, 0, 0, 0},
+    {{"gpt, attention", {"D=64", FFN, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, 20, 0, 0, 0},
+    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 65}, true, 6, 10, 0, 0, 0},
+    {{"ghc (2,3), attention", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 12, 20, 0, 0, 0},
+    {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
+              "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, false, 8, 10, 0, 0, 0},
 };
 
 static int count(const char *text, const char *what)
@@ -37,16 +44,16 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* Parameters of kernels that are loaded from bf16. */
-static int narrow_loads(Ctx *ctx, const Unit *u, const Agreement *c)
+/* Parameters of kernels that are loaded from bf16, products with such results. */
+static void count_narrow(Ctx *ctx, const Unit *u, Case *c)
 {
-    PlanOptions how = {.B = c->B, .T = c->T, .bf16 = true, .cuda = true};
+    PlanOptions how = {.B = c->is.B, .T = c->is.T, .bf16 = true, .cuda = true};
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
-    int n = 0;
     for (size_t i = 0; i < p->n_kernel; i++)
-        n += p->kernel[i].grid.threads ? count(p->kernel[i].text, "const bf16 *__restrict__") : 0;
-    return n;
+        c->loads += count(p->kernel[i].text, "const bf16 *__restrict__");
+    for (size_t i = 0; i < p->n_launch; i++)
+        c->rounded += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded;
 }
 
 static void compare(Ctx *ctx, void *arg)
@@ -57,7 +64,7 @@ static void compare(Ctx *ctx, void *arg)
     c->is.noise = 0.1;
     Agreement plain = c->is;
     c->is.bf16 = true;
-    c->loads = narrow_loads(ctx, u, &c->is);
+    count_narrow(ctx, u, c);
     gradients_emulated(ctx, u, &c->is);
     gradients_compare(ctx, u, &plain);
     c->plain = plain.worst;
@@ -69,10 +76,10 @@ static bool run_case(Case *c)
     c->is.worst = INFINITY;
     c->is.name = "";
     guarded(ctx, compare, c);
-    bool ok = c->is.worst < WORST && c->plain > FACTOR * c->is.worst && c->is.compared > 10 &&
-              c->is.same_bits && c->loads >= c->narrow;
-    printf("%-20s %d loaded as bf16, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name, c->loads, c->is.worst,
-           c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
+    bool ok = c->is.worst < bound_of(c) && c->plain > factor_of(c) * c->is.worst && c->is.compared > 10 &&
+              c->is.same_bits && c->loads >= c->narrow && c->rounded >= c->products;
+    printf("%-20s %d loads of bf16, %d products, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name, c->loads,
+           c->rounded, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;

@@ -280,32 +280,45 @@ static float element(const void *matrix, cudaDataType type, long long i)
     return x;
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx(
-    cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b, int m,
-    int n, int k, const void *alpha, const void *a, cudaDataType a_type, int lda,
-    long long step_a, const void *b, cudaDataType b_type, int ldb, long long step_b,
-    const void *beta, void *c, cudaDataType c_type, int ldc, long long step_c, int batch,
-    cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
+/* To the nearest, ties to even. */
+static void put_element(void *matrix, cudaDataType type, long long i, float x)
+{
+    uint32_t bits;
+    if (type == CUDA_R_32F) {
+        ((float *)matrix)[i] = x;
+        return;
+    }
+    memcpy(&bits, &x, sizeof bits);
+    ((uint16_t *)matrix)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,
+                                          cublasOperation_t transpose_b, int m, int n, int k,
+                                          const void *alpha, const void *a, cudaDataType a_type, int lda,
+                                          long long step_a, const void *b, cudaDataType b_type, int ldb,
+                                          long long step_b, const void *beta, void *c, cudaDataType c_type,
+                                          int ldc, long long step_c, int batch,
+                                          cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
     int ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
     if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type ||
-        c_type != CUDA_R_32F || lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m ||
-        compute != CUBLAS_COMPUTE_32F || algorithm != CUBLAS_GEMM_DEFAULT)
+        (c_type != CUDA_R_32F && c_type != a_type) ||
+        lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || compute != CUBLAS_COMPUTE_32F ||
+        algorithm != CUBLAS_GEMM_DEFAULT)
         return CUBLAS_STATUS_INVALID_VALUE;
     begin_call();
     for (int at = 0; at < batch; at++)
         for (int j = 0; j < n; j++)
             for (int i = 0; i < m; i++) {
-                float sum = 0, *to = (float *)c + at * step_c + (long long)j * ldc + i;
+                const long long to = at * step_c + (long long)j * ldc + i;
+                float sum = 0;
                 for (int l = 0; l < k; l++)
-                    sum += element(a, a_type,
-                                   at * step_a +
-                                       (ta ? (long long)i * lda + l : (long long)l * lda + i)) *
-                           element(b, b_type,
-                                   at * step_b +
-                                       (tb ? (long long)l * ldb + j : (long long)j * ldb + l));
-                *to = *(const float *)alpha * sum +
-                      (*(const float *)beta != 0 ? *(const float *)beta * *to : 0);
+                    sum += element(a, a_type, at * step_a + (ta ? (long long)i * lda + l
+                                                                : (long long)l * lda + i)) *
+                           element(b, b_type, at * step_b + (tb ? (long long)l * ldb + j
+                                                                : (long long)j * ldb + l));
+                put_element(c, c_type, to, *(const float *)alpha * sum +
+                                               (*(const float *)beta != 0 ? *(const float *)beta * element(c, c_type, to) : 0));
             }
     end_call();
     return CUBLAS_STATUS_SUCCESS;
