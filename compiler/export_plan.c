@@ -71,7 +71,7 @@ bool export_place(Buf *b, Ctx *ctx, Span at)
 static const char *const host_vars[HV_COUNT] = {
     [HV_STEP] = "STEP",           [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
     [HV_PROGRESS] = "PROGRESS",   [HV_LENGTH] = "LENGTH",       [HV_TRAIN_LOSS] = "TRAIN_LOSS",
-    [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",
+    [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",   [HV_LOSS_SCALE] = "LOSS_SCALE",
 };
 static const char *const host_ops[HO_IF + 1] = {
     [HO_ADD] = "$a + $b",

@@ -13,7 +13,7 @@
 
 static const char *const var_names[HV_COUNT] = {
     [HV_STEP] = "step",       [HV_TOKENS] = "tokens",           [HV_EPOCH] = "epoch",
-    [HV_PROGRESS] = "progress", [HV_LENGTH] = "length",         [HV_TRAIN_LOSS] = "train.loss",
+    [HV_PROGRESS] = "progress", [HV_LENGTH] = "length",         [HV_TRAIN_LOSS] = "train.loss", [HV_LOSS_SCALE] = "loss_scale",
     [HV_EVAL_LOSS] = "eval.loss", [HV_GRAD_NORM] = "grad_norm",
 };
 

@@ -15,6 +15,7 @@ typedef enum HostVar {
     HV_EPOCH,    /* tokens / tokens of the training split */
     HV_PROGRESS, /* step / length, 0..1 */
     HV_LENGTH,   /* the run's length in steps */
+    HV_LOSS_SCALE, /* what the loss is multiplied by before it is differentiated; 1 but in fp16 */
     HV_TRAIN_LOSS, HV_EVAL_LOSS, HV_GRAD_NORM, /* latest values; infinite before the first */
     HV_COUNT
 } HostVar;

@@ -34,6 +34,7 @@ typedef struct Update {
     Graph *g;
     Val factor;           /* of clipping, 0 = none */
     Val finite;           /* mask: the gradient's norm is a number */
+    Val unscale;          /* 1 / the scale of the loss, 0 = none */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
     Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
 } Update;
@@ -250,15 +251,24 @@ static Val sum_of_squares(Graph *g, Val x)
     return all ? ir_sum(g, squares, all, false) : squares;
 }
 
-static Val gradient_norm(Graph *g, const Model *m, const Train *t)
+/* The gradient of the loss itself. Scales are powers of two, so nothing is lost; what has left the range of
+ * float32 stays infinite. */
+static Val gradient_of(const Update *u, const Param *p)
 {
+    Val stored = ir_ext(u->g, EXT_GRAD, p->path, DT_REAL, &p->shape);
+    return u->unscale ? mul(u->g, stored, u->unscale) : stored;
+}
+
+static Val gradient_norm(const Update *u, const Model *m, const Train *t)
+{
+    Graph *g = u->g;
     Val sum = 0;
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
         if (!param_is_trained(m, t, i))
             continue;
         g->name = p->path;
-        Val s = sum_of_squares(g, ir_ext(g, EXT_GRAD, p->path, DT_REAL, &p->shape));
+        Val s = sum_of_squares(g, gradient_of(u, p));
         sum = sum ? add(g, sum, s) : s;
     }
     return sum ? ir_unary(g, OP_SQRT, sum) : ir_fill(g, 0);
@@ -278,8 +288,11 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     if (kind_of(o) == COUNT_OF(kinds))
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
-    Val norm = gradient_norm(g, m, t);
     Update u = {.g = g};
+    if (t->compute == COMPUTE_FP16)
+        u.unscale = ir_host(g, host_op(g->arena, HO_DIV, host_const(g->arena, 1),
+                                       host_var(g->arena, HV_LOSS_SCALE), NULL));
+    Val norm = gradient_norm(&u, m, t);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
     Val rate = ir_host(g, o->lr), second = o->second ? ir_host(g, o->second->lr) : 0;
@@ -302,7 +315,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         Slot s = {.p = p, .o = optimizer_for(o, i), .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
         double scale = o->lr_scale ? o->lr_scale[i] : 1;
         s.w = ir_ext(g, EXT_PARAM, p->path, DT_REAL, &p->shape);
-        s.grad = ir_ext(g, EXT_GRAD, p->path, DT_REAL, &p->shape);
+        s.grad = gradient_of(&u, p);
         if (u.factor)
             s.grad = mul(g, s.grad, u.factor);
         s.rate = s.o == o ? rate : second;

@@ -161,6 +161,7 @@ typedef struct PlanOptions {
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     bool bf16;      /* operands of large products are rounded to bf16 and kept so; with `cuda` what
                        lies between kernels too */
+    bool fp16;      /* operands of large products are rounded to fp16, and multiplied in float32 */
     bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */

@@ -6,7 +6,8 @@
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
  * products read is stored as bf16 by the kernel that computes it; a product both of whose
  * operands lie so is one of bf16. Kernels of a device read such values too: for them whatever
- * wide rows of numbers lie between kernels are rounded as well, for all who read them. Sums, norms,
+ * wide rows of numbers lie between kernels are rounded as well, for all who read them. Of fp16 only the
+ * numbers are: products of them are computed in float32. Sums, norms,
  * statistics, coefficients and everything of the size of a weight stay as they are.
  */
 #include "fuse.h"
@@ -23,7 +24,7 @@
  *     4096 x  64 x 256         184 %  130 %         64 x  64 x 4096 (A^T)    132 %  114 %
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
-enum { BF16 = 16, EXTENT_LEAST = 64 };
+enum { BF16 = 16, FP16 = 17, EXTENT_LEAST = 64 };
 /* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
 
@@ -52,6 +53,7 @@ typedef struct Rounding {
     Val *map;     /* what stands for a node of `from` */
     Val *copy;    /* the node itself */
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
+    int64_t to;   /* BF16 or FP16 */
 } Rounding;
 
 /* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
@@ -90,11 +92,11 @@ static Val copy_node(Rounding *r, Val v)
 static Val round_copy(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (is_rounded(r->from, v))
+    if (n->op == OP_ROUND_TO && n->a.i == r->to)
         return r->map[v];
     if (n->op == OP_EXT)
         r->g->name = r->from->ext.v[n->a.i].name;
-    return ir_op(r->g, OP_ROUND_TO, r->map[v], 0, 0, (Attr){.i = BF16}, NULL);
+    return ir_op(r->g, OP_ROUND_TO, r->map[v], 0, 0, (Attr){.i = r->to}, NULL);
 }
 
 /* The view v of its rounded base. */
@@ -107,11 +109,11 @@ static Val rounded_view(Rounding *r, Val v)
 }
 
 /* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. */
-static Graph *round_values(const Graph *from, Arena *arena, const bool *product, const bool *shared)
+static Graph *round_values(const Graph *from, Arena *arena, int64_t to, const bool *product, const bool *shared)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
-                  NEW_ARRAY(arena, Val, n)};
+                  NEW_ARRAY(arena, Val, n), to};
     bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
         wanted[v] = shared[v];
@@ -150,7 +152,7 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
     bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++)
         product[v] = takes_bf16(from, v, how);
-    return round_values(from, arena, product, shared);
+    return round_values(from, arena, how->bf16 ? BF16 : FP16, product, shared);
 }
 
 /* ---- what lies between kernels ---- */
@@ -343,7 +345,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, none, shared);
+    Graph *rounded = round_values(from, arena, BF16, none, shared);
     arena_free(tmp);
     return rounded;
 }
@@ -351,10 +353,10 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    if (!how->bf16 || g->exact)
+    if (!(how->bf16 || how->fp16) || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
-    return how->cuda ? round_between(rounded, arena, how) : rounded;
+    return how->cuda && how->bf16 ? round_between(rounded, arena, how) : rounded;
 }
 
 /* ---- what is kept in two bytes ---- */

@@ -21,6 +21,7 @@ void progress_vars(const Progress *p, double length, double per_epoch, double va
     vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
     vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
     vars[HV_LENGTH] = length;
+    vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
     vars[HV_TRAIN_LOSS] = measured(p->train_loss);
     vars[HV_EVAL_LOSS] = measured(p->eval_loss);
     vars[HV_GRAD_NORM] = measured(p->grad_norm);
@@ -95,6 +96,11 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
         meta_integer(w, "eval_step", p->eval_step);
     meta_number(w, "best_eval_loss", p->best_eval);
     meta_number(w, "grad_norm", p->grad_norm);
+    if (p->loss_scale > 0) {
+        meta_number(w, "loss_scale", p->loss_scale);
+        meta_integer(w, "good_steps", p->good_steps);
+        meta_integer(w, "skipped_steps", p->skipped);
+    }
     Buf recent = buf_new(a);
     for (int i = 0; i < p->n_recent; i++)
         buf_printf(&recent, "%s%.17g", i ? " " : "", p->recent[i]);
@@ -234,6 +240,18 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
     return c->meta.tokenizer != NULL;
 }
 
+/* A run in fp16 has it. */
+static bool read_scale(Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    if (!json_get(c->file.metadata, "loss_scale"))
+        return true;
+    return need_number(c, "loss_scale", &p->loss_scale, why) &&
+           (p->loss_scale > 0 || bad_value(c, "loss_scale", why)) &&
+           need_count(c, "good_steps", &p->good_steps, why) &&
+           need_count(c, "skipped_steps", &p->skipped, why);
+}
+
 static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
 {
     Progress *p = &c->progress;
@@ -264,7 +282,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
            need_number(c, "eval_loss", &p->eval_loss, why) &&
            need_number(c, "best_eval_loss", &p->best_eval, why) &&
            need_number(c, "grad_norm", &p->grad_norm, why) && read_recent(c, why) &&
-           read_tokenizer(a, c, why);
+           read_scale(c, why) && read_tokenizer(a, c, why);
 }
 
 static void close_file(void *f)

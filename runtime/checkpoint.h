@@ -21,6 +21,9 @@ typedef struct Progress {
     double train_loss, eval_loss, grad_norm, best_eval; /* NaN before the first */
     double recent[RECENT];                              /* the last losses, oldest first */
     int n_recent;
+    double loss_scale;         /* of fp16; 0: there is none */
+    int64_t good_steps;        /* since the scale has changed */
+    int64_t skipped;           /* steps without an update: a gradient was not finite */
 } Progress;
 
 /* What run-time expressions read after this progress. A loss or a norm that has not been measured

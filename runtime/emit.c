@@ -73,6 +73,8 @@ static void print_folder(Emission *e, ExportOptions *x)
         ctx_raise(s->ctx, ST_INPUT, "the file has no `model` to emit");
     if (from)
         *t = *from;
+    if (t->compute == COMPUTE_FP16) /* the folder has no scale of the loss: it computes in float32 */
+        t->compute = COMPUTE_FP32;
     else if (e->how->train)
         ctx_raise(
             s->ctx, ST_INPUT,

@@ -150,7 +150,8 @@ static Status eval_body(void *user)
                           .B = batch,
                           .T = t->context,
                           .share_arena = true,
-                          .bf16 = session_bf16(s, t)};
+                          .bf16 = session_bf16(s, t),
+                          .fp16 = t->compute == COMPUTE_FP16};
     BuildReport built = {0};
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
     session_warn(s, built.note);

@@ -205,6 +205,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
                              .no_fusion = o->no_fusion,
                              .rows_apart = o->rows_apart,
                              .bf16 = o->bf16,
+                             .fp16 = o->fp16,
                              .cuda = p->store->backend && p->store->backend->cuda};
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);
@@ -281,7 +282,7 @@ void program_free(Program *p)
 static void fill_in(Program *p, const RunArgs *args)
 {
     static const double none[HV_COUNT] = {
-        [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN};
+        [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN};
     const double *vars = args->host_vars ? args->host_vars : none;
     for (size_t i = 0; i < p->plan->n_host; i++)
         p->host[i] = host_eval(p->plan->host[i], vars);

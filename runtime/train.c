@@ -123,6 +123,27 @@ static void run_gradient(Trainer *tr)
     }
 }
 
+/* In fp16 a step whose gradient was not finite has changed no weight; the next loss is scaled by half as
+ * much. After many good steps it is scaled by twice as much. */
+static void scale_after(Trainer *tr, bool good)
+{
+    Progress *p = &tr->now;
+    if (p->loss_scale == 0)
+        return;
+    p->good_steps = good ? p->good_steps + 1 : 0;
+    if (!good) {
+        p->skipped++;
+        p->loss_scale /= 2;
+        train_event(tr, VWN_EVENT_NOTE,
+                    "step %lld was skipped: its gradient left the range of fp16; the loss is now "
+                    "scaled by %.17g",
+                    (long long)p->step + 1, p->loss_scale);
+    } else if (p->good_steps == LOSS_SCALE_STEPS) {
+        p->good_steps = 0;
+        p->loss_scale = fmin(2 * p->loss_scale, LOSS_SCALE_MOST);
+    }
+}
+
 void train_step(Trainer *tr)
 {
     Progress *p = &tr->now;
@@ -136,11 +157,16 @@ void train_step(Trainer *tr)
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
     session_run(&tr->session, tr->update, &args);
     double norm = session_scalar(&tr->session, tr->update, name_str(tr->ctx, "grad_norm"));
-    if (!(norm <= 3e38)) /* the bound of optimizer.c, above which it keeps the weights */
+    if (norm <= 3e38) { /* the bound of optimizer.c, above which it keeps the weights */
+        p->grad_norm = norm;
+        scale_after(tr, true);
+    } else if (p->loss_scale >= 2 * LOSS_SCALE_LEAST) {
+        scale_after(tr, false);
+    } else {
         stop_not_finite(tr, "the gradient's norm", norm);
+    }
     remember(p, loss);
     p->train_loss = loss;
-    p->grad_norm = norm;
     p->step++;
     p->sequences += tr->train->batch_seqs;
     p->tokens += tr->train->batch_seqs * tr->train->context;

@@ -53,6 +53,10 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         put_losses(&t, tr->fresh, tr->mean, "loss");
         json_put_number(&t, "lr", e->lr);
         json_put_number(&t, "grad_norm", e->grad_norm);
+        if (tr->now.loss_scale > 0) {
+            json_put_number(&t, "loss_scale", tr->now.loss_scale);
+            json_put_integer(&t, "skipped", tr->now.skipped);
+        }
         json_put_number(&t, "tok_s", floor(e->tokens_per_second));
         json_put_integer(&t, "mem", (int64_t)tr->bytes);
         json_put_number(&t, "eta", round(e->eta_seconds));

@@ -413,7 +413,8 @@ static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
                       BuildReport *total)
 {
     ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
-                          .bf16 = session_bf16(&tr->session, tr->train)};
+                          .bf16 = session_bf16(&tr->session, tr->train),
+                          .fp16 = tr->train->compute == COMPUTE_FP16};
     return session_program(&tr->session, g, &how, total);
 }
 
@@ -530,7 +531,7 @@ static void check_memory(Trainer *tr)
     if (!tr->session.backend || left < 0)
         return;
     Train t = *tr->train;
-    if (!session_bf16(&tr->session, &t))
+    if (t.compute == COMPUTE_BF16 && !session_bf16(&tr->session, &t))
         t.compute = COMPUTE_FP32;
     if (session_memory_most(tr->model, &t) <= (uint64_t)left)
         return;
@@ -586,9 +587,9 @@ static void say_precision(Trainer *tr)
     const Backend *b = tr->session.backend;
     if (t->compute == COMPUTE_FP16)
         train_event(tr, VWN_EVENT_NOTE,
-                    "the file asks for `%s`; products are computed in %s: vwn has fp16 products "
-                    "on no device",
-                    t->precision, b ? "float32" : "float64");
+                    "`%s`: operands of large products are rounded to fp16 and multiplied in %s; "
+                    "the loss is scaled, now by %.17g",
+                    t->precision, b ? "float32" : "float64", tr->now.loss_scale);
     else if (t->compute == COMPUTE_BF16 && b && !b->bf16)
         train_event(tr, VWN_EVENT_NOTE,
                     "the file asks for `%s`; products are computed in float32: %s",
@@ -646,6 +647,10 @@ void train_open(Trainer *tr)
         compare_run(tr);
         tr->now = tr->from->progress;
     }
+    if (tr->train->compute != COMPUTE_FP16)
+        tr->now.loss_scale = 0;
+    else if (tr->now.loss_scale == 0)
+        tr->now.loss_scale = LOSS_SCALE_FIRST;
     const Optimizer *o = &tr->train->optimizer;
     const Running rate = rate_of(o), decay = decay_of(tr->train);
     const Running second = rate_of(o->second ? o->second : o);

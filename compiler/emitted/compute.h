@@ -36,7 +36,7 @@ typedef struct Tensor {
 } Tensor;
 
 /* What the formulas of the file can read, in Run.vars. */
-enum { STEP, TOKENS, EPOCH, PROGRESS, LENGTH, TRAIN_LOSS, EVAL_LOSS, GRAD_NORM, VARS };
+enum { STEP, TOKENS, EPOCH, PROGRESS, LENGTH, LOSS_SCALE, TRAIN_LOSS, EVAL_LOSS, GRAD_NORM, VARS };
 
 typedef struct Device Device; /* what computes: threads, or a GPU */
 

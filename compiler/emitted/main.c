@@ -149,6 +149,7 @@ static void set_vars(Run *run, const Progress *p, double length, double per_epoc
     run->vars[TRAIN_LOSS] = p->train_loss;
     run->vars[EVAL_LOSS] = p->eval_loss;
     run->vars[GRAD_NORM] = p->grad_norm;
+    run->vars[LOSS_SCALE] = 1; /* it computes in float32 or bf16 */
 }
 
 static void run_eval(Run *run, const Options *o, const Text *text, const Progress *p)

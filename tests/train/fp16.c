@@ -1,0 +1,186 @@
+/* fp16.c - operands in fp16 and the scale of the loss: small gradients, steps that are skipped, resuming.
+ *
+ * In:  tiny models, one whose loss becomes a thousand times as large in step 7.   Out: `N passed, N failed`.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "../../compiler/plan.h"
+#include "../../runtime/run_dir.h"
+#include "../../runtime/trainer.h"
+#include "support.h"
+
+enum { SPIKE = 6 }; /* steps before the loss grows */
+
+typedef struct Log {
+    int skipped; /* notes of it */
+    double scale, first_loss, last_loss;
+    int64_t skips; /* as steps report them */
+} Log;
+
+static void on_event(void *user, const vwn_event *e)
+{
+    Log *l = user;
+    if (e->kind == VWN_EVENT_NOTE && strstr(e->text, "was skipped"))
+        l->skipped++;
+    if (e->kind != VWN_EVENT_STEP)
+        return;
+    if (isnan(l->first_loss))
+        l->first_loss = e->loss;
+    l->last_loss = e->loss;
+    const char *scale = strstr(e->json, "\"loss_scale\":"), *skips = strstr(e->json, "\"skipped\":");
+    l->scale = scale ? strtod(scale + 13, NULL) : 0;
+    l->skips = skips ? strtoll(skips + 10, NULL, 10) : -1;
+}
+
+static const char *base, *text_path;
+
+static const char *in(Ctx *ctx, const char *name) { return arena_printf(ctx->program, "%s/%s", base, name); }
+
+static TinyOptions tiny(int64_t steps, double spike_at)
+{
+    return (TinyOptions){.vocab = 64, .width = 64, .context = 32, .batch = 4, .micro = 2, .steps = steps,
+                         .text = text_path, .spike_at = spike_at};
+}
+
+static Status go(const TinyOptions *how, const char *run, bool resume, int64_t until, Log *log, char why[512])
+{
+    *log = (Log){.first_loss = NAN};
+    vwn_context *v = tiny_context(false, 2);
+    Unit *u = tiny_unit(v->ctx, how);
+    u->train->compute = COMPUTE_FP16;
+    u->train->precision = "mixed(compute = fp16, master = fp32)";
+    vwn_train_options options = {.run = run, .resume = resume, .until_steps = until, .event = on_event, .user = log};
+    Status st = train_unit(v, u, &options, &tiny_hooks);
+    snprintf(why, 512, "%s", v->ctx->message);
+    tiny_close(v);
+    return st;
+}
+
+/* The bytes of all tensors of a checkpoint. */
+static char *tensors(Ctx *ctx, const char *run, int64_t step, size_t *n)
+{
+    char *bytes = read_file(ctx, arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step), n);
+    uint64_t header;
+    if (!bytes || *n < sizeof header)
+        return NULL;
+    memcpy(&header, bytes, sizeof header);
+    *n -= 8 + header;
+    return bytes + 8 + header;
+}
+
+static bool same_tensors(Ctx *ctx, const char *a, int64_t at, const char *b, int64_t bt)
+{
+    size_t n = 0, m = 0;
+    const char *x = tensors(ctx, a, at, &n), *y = tensors(ctx, b, bt, &m);
+    return x && y && n == m && n > 1000 && !memcmp(x, y, n);
+}
+
+/* A step that overflows changes no weight and no moment; then the scale is small enough. */
+static void test_skip(Tally *t, Ctx *ctx)
+{
+    char why[512];
+    Log log;
+    TinyOptions how = tiny(16, SPIKE);
+    const char *run = in(ctx, "skip"), *whole = in(ctx, "whole");
+    CHECKF(t, go(&how, run, false, SPIKE, &log, why) == ST_OK, "%s", why);
+    CHECK(t, log.skipped == 0 && log.scale == LOSS_SCALE_FIRST);
+    CHECKF(t, go(&how, run, true, SPIKE + 1, &log, why) == ST_OK, "%s", why);
+    CHECKF(t, log.skipped == 1 && log.skips == 1 && log.scale == LOSS_SCALE_FIRST / 2, "%d skipped, scale %g",
+           log.skipped, log.scale);
+    CHECK(t, same_tensors(ctx, run, SPIKE, run, SPIKE + 1));
+    CHECKF(t, go(&how, run, true, 0, &log, why) == ST_OK, "%s", why);
+    CHECKF(t, log.skips > 1 && log.skips < 10 && log.scale == LOSS_SCALE_FIRST / exp2((double)log.skips),
+           "%lld skipped, scale %g", (long long)log.skips, log.scale);
+    CHECK(t, !same_tensors(ctx, run, SPIKE, run, 16));
+    CHECKF(t, go(&how, whole, false, 0, &log, why) == ST_OK, "%s", why);
+    CHECK(t, same_tensors(ctx, run, 16, whole, 16)); /* resumed twice, and not at all */
+}
+
+/* The scale is doubled after 2,000 good steps. */
+static void test_growth(Tally *t, Ctx *ctx)
+{
+    char why[512];
+    Log log;
+    TinyOptions how = {.vocab = 8, .width = 4, .context = 4, .batch = 1, .micro = 1, .steps = LOSS_SCALE_STEPS + 1,
+                       .text = text_path};
+    CHECKF(t, go(&how, in(ctx, "growth"), false, 0, &log, why) == ST_OK, "%s", why);
+    CHECKF(t, log.scale == 2 * LOSS_SCALE_FIRST && log.skips == 0, "scale %g", log.scale);
+    CHECK(t, log.last_loss < log.first_loss);
+}
+
+/* What the gradient of a weight is when the loss is scaled so, divided by the scale. */
+static const Tensor *gradient(Ctx *ctx, const Unit *u, bool fp16, double scale)
+{
+    enum { B = 4, T = 32 };
+    PlanOptions how = {.B = B, .T = T, .fp16 = fp16};
+    Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
+    RefBinding *bind = NEW_ARRAY(ctx->program, RefBinding, g->ext.n + 1);
+    const Tensor *found = NULL;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *x = &g->ext.v[i];
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < x->shape.rank; k++)
+            d[k] = dim_at(x->shape.d[k], B, T);
+        Tensor *v = tensor_new(ctx->program, x->dtype, x->shape.rank, d);
+        bind[i] = (RefBinding){x->kind, x->name, v};
+        for (int64_t k = 0; k < v->size; k++)
+            if (x->dtype == DT_INT)
+                v->integer[k] = (k * 7 + k / 5) % 64;
+            else
+                v->real[k] = x->kind == EXT_GRAD ? 0 : 0.3 * cos((double)(k * k % 1009 + 3 * k));
+        if (x->kind == EXT_GRAD && !strcmp(x->name, "hidden.W"))
+            found = v;
+    }
+    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = scale};
+    RefRun run = {.B = B, .T = T, .seed = 1, .host_vars = vars, .bind = bind, .n_bind = g->ext.n};
+    ref_evaluate(g, ctx->program, &run, NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1));
+    for (int64_t k = 0; found && k < found->size; k++)
+        found->real[k] /= scale;
+    return found;
+}
+
+static double distance(const Tensor *x, const Tensor *y)
+{
+    double worst = 0, size = 0;
+    for (int64_t k = 0; k < y->size; k++) {
+        worst = isfinite(x->real[k]) ? fmax(worst, fabs(x->real[k] - y->real[k])) : INFINITY;
+        size = fmax(size, fabs(y->real[k]));
+    }
+    return worst / size;
+}
+
+/* A loss that is very small has no gradient in fp16 until it is scaled. */
+static void test_underflow(Tally *t, Ctx *ctx)
+{
+    const double small = 0x1p-20; /* 1e-6: as if the loss were multiplied by it */
+    TinyOptions how = tiny(4, 0);
+    Unit *u = tiny_unit(ctx, &how);
+    u->train->compute = COMPUTE_FP16;
+    const Tensor *exact = gradient(ctx, u, false, small), *none = gradient(ctx, u, true, small);
+    const Tensor *scaled = gradient(ctx, u, true, small * LOSS_SCALE_FIRST);
+    CHECKF(t, distance(none, exact) > 0.5, "off by %g without a scale", distance(none, exact));
+    CHECKF(t, distance(scaled, exact) < 5e-3 && distance(scaled, exact) > 0, "off by %g with it",
+           distance(scaled, exact));
+}
+
+int main(void)
+{
+    Tally t = {0};
+    Ctx *ctx = ctx_new(NULL);
+    base = scratch_folder(ctx);
+    text_path = in(ctx, "text.txt");
+    write_text_file(text_path, 20000);
+    CtxGuard guard;
+    if (CTX_TRY(ctx, &guard)) {
+        test_skip(&t, ctx);
+        test_growth(&t, ctx);
+        test_underflow(&t, ctx);
+        ctx_leave(ctx, &guard);
+    } else {
+        CHECKF(&t, false, "%s", ctx->message);
+    }
+    scratch_remove(base);
+    ctx_free(ctx);
+    return tally_end(&t, "fp16");
+}
