@@ -6,9 +6,8 @@
  *      their shared memory.
  * The one idea: 24, 40 and 8 columns, so that whole pieces of a warp and parts of them occur.
  */
-#include "../gradients.h"
+#include "emulated.h"
 
-#include "backend_emu.h"
 #include "compiler/plan.h"
 
 /* As in models.c: large numbers cancel. */
@@ -20,12 +19,6 @@ typedef struct Case {
     size_t products;
     uint64_t shared; /* bytes of the largest */
 } Case;
-
-static Status open_emu(Ctx *ctx, int run, Backend **b, char why[512])
-{
-    EmuOptions how = {.descending = run == 1, .lazy = run == 2, .blocks_max = run == 1 ? 3 : 0};
-    return backend_emu_open(ctx, &how, b, why);
-}
 
 #define GHC(m, n, dynamic) "conn=ghc(m = " #m ", n = " #n ", dynamic = " #dynamic ", reduce = linear(out = D))"
 
@@ -59,7 +52,7 @@ static void compare(Ctx *ctx, void *arg)
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     PlanOptions how = {.B = c->is.B, .T = c->is.T, .cuda = true};
     count_products(c, plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how));
-    gradients_compare(ctx, u, &c->is);
+    gradients_emulated(ctx, u, &c->is);
 }
 
 static bool run_case(Case *c)
@@ -67,7 +60,6 @@ static bool run_case(Case *c)
     Ctx *ctx = ctx_new(NULL);
     c->is.worst = INFINITY;
     c->is.name = "";
-    c->is.open = open_emu;
     guarded(ctx, compare, c);
     bool ok = c->is.worst < WORST && c->is.compared > 20 && c->is.same_bits && c->products > 3 &&
               c->shared <= 96 * 1024;
