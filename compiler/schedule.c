@@ -74,18 +74,27 @@ static bool has_part(Sched *s, Ex under, Ex e)
     return false;
 }
 
-/* A load from a tile under e, or e itself. */
-static Ex tile_load(const Sched *s, Ex e)
+/* The first load from a tile under e, or 0. */
+static Ex find_tile_load(Sched *s, Ex e)
 {
     const KEx *x = kx(s->k, e);
+    if (!e || s->tried[e] == s->round)
+        return 0;
+    s->tried[e] = s->round;
     if (x->kind == KX_LOAD && s->k->buffer.v[x->slot].tile)
         return e;
-    for (int i = 0; i < 3 && x->kind != KX_REDUCE; i++) {
-        Ex in = x->in[i] ? tile_load(s, x->in[i]) : 0;
-        if (in && kx(s->k, in)->kind == KX_LOAD && s->k->buffer.v[kx(s->k, in)->slot].tile)
-            return in;
-    }
-    return e;
+    Ex in = 0;
+    for (int i = 0; i < 3 && !in && x->kind != KX_REDUCE; i++)
+        in = find_tile_load(s, x->in[i]);
+    return in;
+}
+
+/* A load from a tile under e, or e itself. */
+static Ex tile_load(Sched *s, Ex e)
+{
+    s->round++;
+    Ex found = find_tile_load(s, e);
+    return found ? found : e;
 }
 
 static bool computes(Sched *s, const Loop *l, Ex e)
