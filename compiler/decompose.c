@@ -216,6 +216,7 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how, Decomposed *d)
 {
     Graph *g = graph_new(ctx, arena);
+    graph_reserve(g, from->node.n + from->node.n / 4);
     size_t cap = from->node.n * 12 + 64;
     Val *map = NEW_ARRAY(arena, Val, from->node.n);
     d->copied = NEW_ARRAY(arena, bool, cap);

@@ -355,8 +355,7 @@ static void meet(Aligned *a, Val u, const Ix *c)
     a->depth--;
 }
 
-/* Does v read a member of the group, behind views? Said yes to when the way is too long to tell.
- * Most pairs are answered here, without indices. */
+/* Does v read a member of the group, behind views? Said yes to when the way is too long to tell. */
 static bool reads_group(const Fusion *f, Val v, int32_t group, int depth)
 {
     const Node *n = node_at(f->g, v);
@@ -407,6 +406,28 @@ static void meet_inputs(Aligned *a, Val v, Dim inner)
     }
 }
 
+/* Most pairs are answered here, without indices: v reads no member of the group, or elements of one
+ * of its own shape. */
+static bool plainly_aligned(const Fusion *f, Val v, int32_t group, Dim rows)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    OpClass class = op_info((Op)n->op)->class;
+    bool reduce = class == CLASS_REDUCE;
+    bool map = class == CLASS_UNARY || class == CLASS_BINARY || class == CLASS_TERNARY;
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (fuse_empty(f, u) || (f->home[u] >= 0 && f->home[u] != group))
+            continue;
+        if (f->home[u] < 0 ? reads_group(f, u, group, 1)
+                           : !(map || reduce) ||
+                                 !(reduce || shape_eq(shape_of(g, u), &n->shape)) ||
+                                 fuse_rows(g, u, rows) != ROWS_KEPT)
+            return false;
+    }
+    return true;
+}
+
 /* Is every member of `group` that v reads read at v's own row? */
 static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
 {
@@ -421,7 +442,7 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
         return false;
     if (!dim_div(size, rows, &inner) || inner.n == 0)
         return false;
-    if (!reads_group(f, v, group, 0))
+    if (plainly_aligned(f, v, group, rows))
         return true;
     ArenaMark mark = arena_mark(f->tmp);
     Aligned a = {.f = f, .arena = f->tmp, .rows = rows, .ok = true, .group = group,
@@ -447,47 +468,13 @@ static void producers(Fusion *f, Val v, Aligned *a)
         meet(a, n->in[k], (Ix[MAX_RANK]){0});
 }
 
-/* A group with early nodes alone may wait for one that has late ones beside early ones, so no
- * way is cut short by the order of nodes. */
-static bool reaches(Fusion *f, uint32_t from, uint32_t to)
-{
-    Group *x = &f->group.v[to];
-    if (from == to)
-        return true;
-    if (x->stamp == f->stamp)
-        return false;
-    x->stamp = f->stamp;
-    for (size_t i = 0; i < f->group.v[to].pred.n; i++)
-        if (reaches(f, from, f->group.v[to].pred.v[i]))
-            return true;
-    return false;
-}
-
-bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to)
-{
-    f->stamp++;
-    return reaches(f, from, to);
-}
-
 /* Would `group` wait for itself if v, which reads from `met`, were in it? */
-static bool waits(Fusion *f, uint32_t group, const int32_t *met, size_t n)
+static bool waits(const Fusion *f, uint32_t group, const int32_t *met, size_t n)
 {
-    f->stamp++;
     for (size_t i = 0; i < n; i++)
-        if (met[i] != (int32_t)group && reaches(f, group, (uint32_t)met[i]))
+        if (met[i] != (int32_t)group && fuse_reaches(f, group, (uint32_t)met[i]))
             return true;
     return false;
-}
-
-void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
-{
-    Group *gr = &f->group.v[group];
-    if (pred < 0 || pred == (int32_t)group)
-        return;
-    for (size_t i = 0; i < gr->pred.n; i++)
-        if (gr->pred.v[i] == (uint32_t)pred)
-            return;
-    vec_push(f->arena, &gr->pred, (uint32_t)pred);
 }
 
 static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
@@ -495,6 +482,7 @@ static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
     vec_push(f->arena, &f->group, (Group){.kind = kind, .anchor = v, .first = v, .last = v});
     uint32_t id = (uint32_t)f->group.n - 1;
     vec_push(f->arena, &f->group.v[id].member, v);
+    fuse_new_row(f, id);
     f->home[v] = (int32_t)id;
     return id;
 }
@@ -527,6 +515,55 @@ static bool too_early(const Fusion *f, Val group, Val v)
            (recompute_is_copy(node_at(f->g, v)) || v == f->again);
 }
 
+static bool has_choice(const Group *gr, Dim rows)
+{
+    for (size_t i = 0; i < gr->choice.n; i++)
+        if (dim_eq(gr->choice.v[i], rows))
+            return true;
+    return false;
+}
+
+/* Do the members of a group read those of `other` at their own rows? `new`: that the row count
+ * suits them is not known yet. */
+static bool group_aligned(Fusion *f, uint32_t group, uint32_t other, Dim rows, bool new)
+{
+    const Group *gr = &f->group.v[group];
+    for (size_t m = 0; m < gr->member.n; m++)
+        if ((new && !rows_ok(f, gr->member.v[m], rows)) ||
+            !aligned(f, gr->member.v[m], (int32_t)other, rows))
+            return false;
+    return true;
+}
+
+/* Row counts that suit both groups as one; what is within each has been looked at before. */
+static Dims shared_choices(Fusion *f, uint32_t a, uint32_t b)
+{
+    const Group *x = &f->group.v[a], *y = &f->group.v[b];
+    Dims all = {0}, out = {0};
+    for (size_t i = 0; i < x->choice.n; i++)
+        add_choice(&all, f->arena, x->choice.v[i]);
+    for (size_t i = 0; i < y->choice.n; i++)
+        add_choice(&all, f->arena, y->choice.v[i]);
+    for (size_t i = 0; i < all.n; i++)
+        if ((has_choice(x, all.v[i]) || group_aligned(f, a, a, all.v[i], true)) &&
+            (has_choice(y, all.v[i]) || group_aligned(f, b, b, all.v[i], true)) &&
+            group_aligned(f, a, b, all.v[i], false) && group_aligned(f, b, a, all.v[i], false))
+            vec_push(f->arena, &out, all.v[i]);
+    return out;
+}
+
+/* Members stay in graph order. */
+static void take_members(Fusion *f, Group *x, const Group *y)
+{
+    size_t i = x->member.n, j = y->member.n;
+    for (size_t m = 0; m < j; m++)
+        vec_push(f->arena, &x->member, y->member.v[m]);
+    for (size_t at = i + j; j > 0; at--)
+        x->member.v[at - 1] = i > 0 && x->member.v[i - 1] > y->member.v[j - 1]
+                                  ? x->member.v[--i]
+                                  : y->member.v[--j];
+}
+
 /* Merges b into a, which is older or equal in order, if they may run as one. */
 static bool merge(Fusion *f, uint32_t a, uint32_t b)
 {
@@ -534,68 +571,23 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
         x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX ||
         x->scratch + y->scratch > SCRATCH_MAX ||
-        too_early(f, x->first, y->first) || too_early(f, y->first, x->first))
+        too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
+        !fuse_may_join(f, a, b))
         return false;
-    f->stamp++;
-    for (size_t i = 0; i < y->pred.n; i++)
-        if (y->pred.v[i] != a && reaches(f, a, y->pred.v[i]))
-            return false;
-    f->stamp++;
-    for (size_t i = 0; i < x->pred.n; i++)
-        if (x->pred.v[i] != b && reaches(f, b, x->pred.v[i]))
-            return false;
-    Dims out = {0};
+    Dims out = shared_choices(f, a, b);
+    if (out.n == 0)
+        return false;
     for (size_t m = 0; m < y->member.n; m++)
         f->home[y->member.v[m]] = (int32_t)a;
-    Dims all = {0};
-    for (size_t i = 0; i < x->choice.n; i++)
-        add_choice(&all, f->arena, x->choice.v[i]);
-    for (size_t i = 0; i < y->choice.n; i++)
-        add_choice(&all, f->arena, y->choice.v[i]);
-    for (size_t i = 0; i < all.n; i++) {
-        bool ok = true;
-        for (int side = 0; side < 2; side++) {
-            const Group *z = side ? y : x;
-            for (size_t m = 0; ok && m < z->member.n; m++)
-                ok = rows_ok(f, z->member.v[m], all.v[i]) &&
-                     aligned(f, z->member.v[m], (int32_t)a, all.v[i]);
-        }
-        if (ok)
-            vec_push(f->arena, &out, all.v[i]);
-    }
-    if (out.n == 0) {
-        for (size_t m = 0; m < y->member.n; m++)
-            f->home[y->member.v[m]] = (int32_t)b;
-        return false;
-    }
-    x = &f->group.v[a], y = &f->group.v[b];
     memcpy(&x->choice, &out, sizeof out);
-    for (size_t m = 0; m < y->member.n; m++) /* members stay in graph order */
-        vec_push(f->arena, &x->member, y->member.v[m]);
-    for (size_t i = 1; i < x->member.n; i++)
-        for (size_t k = i; k > 0 && x->member.v[k - 1] > x->member.v[k]; k--) {
-            Val t = x->member.v[k];
-            x->member.v[k] = x->member.v[k - 1];
-            x->member.v[k - 1] = t;
-        }
+    take_members(f, x, y);
     x->weight += y->weight;
     x->scratch += y->scratch;
     x->first = x->first < y->first ? x->first : y->first;
     x->last = x->last > y->last ? x->last : y->last;
-    for (size_t i = 0; i < y->pred.n; i++)
-        fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
-    for (size_t i = 0; i < f->group.n; i++)
-        for (size_t k = 0; k < f->group.v[i].pred.n; k++)
-            if (f->group.v[i].pred.v[k] == b)
-                f->group.v[i].pred.v[k] = a;
-    Group *z = &f->group.v[a];
-    size_t keep = 0;
-    for (size_t i = 0; i < z->pred.n; i++)
-        if (z->pred.v[i] != a)
-            z->pred.v[keep++] = z->pred.v[i];
-    z->pred.n = keep;
+    fuse_join_edges(f, a, b);
     y->dead = true;
-    y->pred.n = y->member.n = 0;
+    y->member.n = 0;
     return true;
 }
 
@@ -619,6 +611,15 @@ static int64_t unroll_weight(const Graph *g, Val v)
     return w;
 }
 
+/* The largest number below `below` among the groups that were met, or -1. */
+static int32_t newest(const Aligned *a, int32_t below)
+{
+    int32_t most = -1;
+    for (size_t i = 0; i < a->met.n; i++)
+        most = a->met.v[i] < below && a->met.v[i] > most ? a->met.v[i] : most;
+    return most;
+}
+
 static void place_compute(Fusion *f, Val v)
 {
     Aligned a;
@@ -626,18 +627,15 @@ static void place_compute(Fusion *f, Val v)
     int32_t best = -1;
     int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
     Dims choice = {0};
-    for (size_t i = 0; i < a.met.n && !f->apart; i++) {
-        Group *gr = &f->group.v[a.met.v[i]];
-        if (gr->kind != GROUP_ROWS || a.met.v[i] < best || gr->member.n >= MEMBERS_MAX ||
+    for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
+         id = newest(&a, id)) {
+        Group *gr = &f->group.v[id];
+        if (gr->kind != GROUP_ROWS || gr->member.n >= MEMBERS_MAX ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
-            too_early(f, gr->first, v) ||
-            waits(f, (uint32_t)a.met.v[i], a.met.v, a.met.n))
+            too_early(f, gr->first, v) || waits(f, (uint32_t)id, a.met.v, a.met.n))
             continue;
-        Dims d = joint(f, v, (uint32_t)a.met.v[i]);
-        if (d.n) {
-            best = a.met.v[i];
-            choice = d;
-        }
+        choice = joint(f, v, (uint32_t)id);
+        best = choice.n ? id : -1;
     }
     if (best < 0) {
         best = (int32_t)new_group(f, GROUP_ROWS, v);
@@ -758,34 +756,6 @@ static void find_wanted(Fusion *f)
     for (Val v = 1; v < g->node.n; v++)
         if (fuse_is_library(g, v))
             want_operands(f, v);
-}
-
-/* ---- order ---- */
-
-void fuse_order(Fusion *f)
-{
-    size_t n = f->group.n;
-    bool *done = NEW_ARRAY(f->arena, bool, n + 1);
-    f->order.n = 0;
-    size_t live = 0;
-    for (size_t i = 0; i < n; i++)
-        live += !f->group.v[i].dead;
-    while (f->order.n < live) {
-        size_t best = n;
-        for (size_t i = 0; i < n; i++) {
-            const Group *gr = &f->group.v[i];
-            bool ready = !done[i] && !gr->dead;
-            for (size_t k = 0; ready && k < gr->pred.n; k++)
-                ready = done[gr->pred.v[k]] || gr->pred.v[k] == i ||
-                        f->group.v[gr->pred.v[k]].dead;
-            if (ready && (best == n || gr->last < f->group.v[best].last))
-                best = i;
-        }
-        if (best == n)
-            vwn_bug(f->ctx, "groups wait for each other");
-        done[best] = true;
-        vec_push(f->arena, &f->order, (uint32_t)best);
-    }
 }
 
 /* ---- rows ---- */

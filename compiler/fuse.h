@@ -29,7 +29,7 @@ typedef struct Group {
     VEC(uint32_t) pred; /* groups that must run before; may repeat */
     Val first, last;   /* smallest and largest member */
     bool dead;         /* merged into another */
-    uint32_t stamp;
+    bool awaited;      /* some group waits for it */
     double bytes;      /* read and written, each once */
 } Group;
 
@@ -49,6 +49,8 @@ typedef struct Fusion {
                           what they load may lie in two bytes */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
+    uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */
+    size_t row_words, rows_most;
     VEC(uint32_t) order; /* of launch */
     uint32_t stamp;
 } Fusion;
@@ -58,12 +60,16 @@ struct PlanOptions;
 Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
                    const bool *copied);
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
-void fuse_order(Fusion *f);             /* after edges were added to pred: sorts again */
 void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
 void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
+/* fuse_order.c */
+void fuse_new_row(Fusion *f, uint32_t group); /* after a group was added */
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */
+bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b); /* would none wait for itself? */
+void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b);     /* b's are a's from now on */
+void fuse_order(Fusion *f);             /* after edges were added: sorts again */
 Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
-bool fuse_reaches(Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
+bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 
 /* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for

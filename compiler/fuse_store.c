@@ -63,7 +63,7 @@ typedef struct Flow {
     Arena *arena;
     VEC(Edge) edge;    /* number 0 is unused */
     VEC(uint32_t) first;
-    uint32_t *way, *queue;
+    uint32_t *level, *queue, *at; /* by node */
 } Flow;
 
 enum { SOURCE = 0, SINK = 1 };
@@ -84,41 +84,57 @@ static void flow_edge(Flow *w, uint32_t from, uint32_t to, int64_t most)
     w->first.v[to] = e + 1;
 }
 
-/* One shortest way from SOURCE to SINK; way[node] is the edge it was reached by. */
-static bool flow_search(Flow *w)
+/* The distance of each node from SOURCE, from 1 on, over edges with something left; 0: there is no way. */
+static bool flow_levels(Flow *w)
 {
     size_t head = 0, tail = 0;
-    memset(w->way, 0, w->first.n * sizeof *w->way);
+    memset(w->level, 0, w->first.n * sizeof *w->level);
+    w->level[SOURCE] = 1;
     w->queue[tail++] = SOURCE;
     while (head < tail) {
         uint32_t at = w->queue[head++];
         for (uint32_t e = w->first.v[at]; e; e = w->edge.v[e].next) {
             uint32_t to = w->edge.v[e].to;
-            if (!w->edge.v[e].left || to == SOURCE || w->way[to])
+            if (!w->edge.v[e].left || w->level[to])
                 continue;
-            w->way[to] = e;
+            w->level[to] = w->level[at] + 1;
             w->queue[tail++] = to;
         }
     }
-    return w->way[SINK] != 0;
+    return w->level[SINK] != 0;
 }
 
-/* Edmonds and Karp. Afterwards way[node] != 0 tells the nodes on the side of SOURCE. */
+/* Up to `most` from a node to SINK, each edge one level down; at[]: the edges not used up. */
+static int64_t flow_push(Flow *w, uint32_t node, int64_t most)
+{
+    int64_t sent = 0;
+    if (node == SINK)
+        return most;
+    for (; w->at[node]; w->at[node] = w->edge.v[w->at[node]].next) {
+        Edge *e = &w->edge.v[w->at[node]];
+        if (!e->left || w->level[e->to] != w->level[node] + 1)
+            continue;
+        int64_t got = flow_push(w, e->to, most - sent < e->left ? most - sent : e->left);
+        e->left -= got;
+        w->edge.v[e->back].left += got;
+        sent += got;
+        if (sent == most)
+            return sent;
+    }
+    return sent;
+}
+
+/* Dinic. Afterwards level[node] != 0 tells the nodes on the side of SOURCE: which they are does
+ * not depend on the way the flow was found. */
 static void flow_run(Flow *w)
 {
-    w->way = NEW_ARRAY(w->arena, uint32_t, w->first.n);
-    w->queue = NEW_ARRAY(w->arena, uint32_t, w->first.n);
-    while (flow_search(w)) {
-        int64_t most = NO_LIMIT;
-        for (uint32_t v = SINK; v != SOURCE; v = w->edge.v[w->edge.v[w->way[v]].back].to)
-            if (w->edge.v[w->way[v]].left < most)
-                most = w->edge.v[w->way[v]].left;
-        for (uint32_t v = SINK; v != SOURCE;) {
-            Edge *e = &w->edge.v[w->way[v]];
-            e->left -= most;
-            w->edge.v[e->back].left += most;
-            v = w->edge.v[e->back].to;
-        }
+    size_t n = w->first.n;
+    w->level = NEW_ARRAY(w->arena, uint32_t, n);
+    w->queue = NEW_ARRAY(w->arena, uint32_t, n);
+    w->at = NEW_ARRAY(w->arena, uint32_t, n);
+    while (flow_levels(w)) {
+        memcpy(w->at, w->first.v, n * sizeof *w->at);
+        flow_push(w, SOURCE, NO_LIMIT);
     }
 }
 
@@ -145,6 +161,7 @@ typedef struct Choice {
     Flow flow;
     uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
     VEC(Val) seen;
+    Loads wanted;      /* what the group reads from others */
 } Choice;
 
 static int64_t elements(const Fusion *f, Val v)
@@ -264,19 +281,40 @@ static uint32_t add_value(Choice *c, Val v, int32_t from)
 }
 
 /* What a member reads from other groups, through what is computed where it is wanted. */
-static void add_wanted(Choice *c, Val u)
+static void find_wanted(Choice *c, Val u)
 {
     Fusion *f = c->f;
     if (fuse_empty(f, u) || f->home[u] == (int32_t)c->group || f->seen[u] == f->stamp)
         return;
     f->seen[u] = f->stamp;
     if (f->home[u] >= 0) {
-        flow_edge(&c->flow, add_value(c, u, f->home[u]), SINK, NO_LIMIT);
+        vec_push(f->tmp, &c->wanted, u);
         return;
     }
     const Node *n = node_at(f->g, u);
     for (size_t k = 0; k < n->n_in; k++)
-        add_wanted(c, n->in[k]);
+        find_wanted(c, n->in[k]);
+}
+
+/* The cut: what is loaded lies between the sides. */
+static void cut(Choice *c, uint32_t group)
+{
+    Fusion *f = c->f;
+    c->flow = (Flow){.arena = f->tmp};
+    vec_push(f->tmp, &c->flow.edge, (Edge){0});
+    flow_node(&c->flow);
+    flow_node(&c->flow);
+    for (size_t i = 0; i < c->wanted.n; i++) {
+        Val v = c->wanted.v[i];
+        flow_edge(&c->flow, add_value(c, v, f->home[v]), SINK, NO_LIMIT);
+    }
+    flow_run(&c->flow);
+    for (size_t i = 0; i < c->seen.n; i++) {
+        uint32_t in = c->in_of[c->seen.v[i]];
+        if (c->flow.level[in] && !c->flow.level[in + 1])
+            vec_push(f->arena, &c->of[group], c->seen.v[i]);
+        c->in_of[c->seen.v[i]] = 0;
+    }
 }
 
 /* Leaves in c->of[group] what this group would load. */
@@ -285,26 +323,22 @@ static void choose_for(Choice *c, uint32_t group)
     Fusion *f = c->f;
     const Group *gr = &f->group.v[group];
     ArenaMark mark = arena_mark(f->tmp);
+    bool choice = false;
     c->group = group;
     c->rows = group_rows(f, gr);
-    c->flow = (Flow){.arena = f->tmp};
-    c->seen.n = c->seen.cap = 0;
-    c->seen.v = NULL;
-    vec_push(f->tmp, &c->flow.edge, (Edge){0});
-    flow_node(&c->flow);
-    flow_node(&c->flow);
+    c->seen.n = c->seen.cap = c->wanted.n = c->wanted.cap = 0;
+    c->seen.v = c->wanted.v = NULL;
     f->stamp++;
     for (size_t m = 0; m < gr->member.n; m++)
         for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
-            add_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
-    flow_run(&c->flow);
+            find_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
+    for (size_t i = 0; i < c->wanted.n && !choice; i++)
+        choice = again_ok(f, c->wanted.v[i]);
     c->of[group].n = 0;
-    for (size_t i = 0; i < c->seen.n; i++) {
-        uint32_t in = c->in_of[c->seen.v[i]];
-        if (c->flow.way[in] && !c->flow.way[in + 1])
-            vec_push(f->arena, &c->of[group], c->seen.v[i]);
-        c->in_of[c->seen.v[i]] = 0;
-    }
+    if (choice)
+        cut(c, group);
+    for (size_t i = 0; i < c->wanted.n && !choice; i++) /* nothing can be computed again */
+        vec_push(f->arena, &c->of[group], c->wanted.v[i]);
     arena_reset(f->tmp, mark);
 }
 

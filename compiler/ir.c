@@ -17,6 +17,16 @@ Graph *graph_new(Ctx *ctx, Arena *arena)
     return g;
 }
 
+void graph_reserve(Graph *g, size_t nodes)
+{
+    if (g->node.cap > nodes)
+        return;
+    Node *node = NEW_ARRAY(g->arena, Node, nodes + 1);
+    memcpy(node, g->node.v, g->node.n * sizeof *node);
+    g->node.v = node;
+    g->node.cap = nodes + 1;
+}
+
 static _Noreturn void misfit(const Ask *q, const char *wrong)
 {
     Buf b = buf_new(q->g->ctx->scratch);

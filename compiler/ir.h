@@ -117,6 +117,7 @@ typedef struct Graph {
 
 /* ---- building; shapes must fit (the evaluator checks first): a misfit is vwn_bug() ---- */
 Graph *graph_new(Ctx *ctx, Arena *arena);
+void graph_reserve(Graph *g, size_t nodes); /* room for so many: a graph that grows is copied */
 static inline Node *node_at(const Graph *g, Val v) { return &g->node.v[v]; }
 static inline const Shape *shape_of(const Graph *g, Val v) { return &g->node.v[v].shape; }
 /* shape: only for operators whose row says "given" in ops.def, else NULL */

@@ -804,14 +804,20 @@ enum { ROUNDS_MAX = 12 };
 
 enum { FLAT_ELEMENTS = 1024, FLAT_ROWS_MIN = 64 };
 
+static int64_t partitions_wanted(int64_t rows) { return rows >= 1024 ? 32 : rows / 32 + 1; }
+
+int64_t lower_partitions(int64_t rows)
+{
+    int64_t want = partitions_wanted(rows), chunk = (rows + want - 1) / want;
+    return (rows + chunk - 1) / chunk;
+}
+
 /* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
  * so that the same elements are always done as vectors and as the remainder of one. */
 static void set_partitions(Kernel *k, bool device)
 {
     int64_t rows = ix_dim_at(&k->ix, k->rows);
-    int64_t want = rows >= 1024 ? 32 : rows / 32 + 1;
-    if (device)
-        want = kernel_partitions(k, rows);
+    int64_t want = device ? kernel_partitions(k, rows) : partitions_wanted(rows);
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;

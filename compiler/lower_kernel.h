@@ -35,6 +35,8 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
 PlanWork kernel_work(const Kernel *k);
 /* Does a kernel of the group load v rather than compute it? */
 bool lower_loads(const Fusion *f, uint32_t group, Val v);
+/* Of a sum over so many rows, on a processor. */
+int64_t lower_partitions(int64_t rows);
 /* Would one flat loop over all elements do, without a division or a test in it? */
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows);
 

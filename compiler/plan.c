@@ -120,8 +120,9 @@ static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
                                   : s->value;
 }
 
+/* parts: by buffer of the kernel, where those of its sums lie. */
 static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
-                             uint32_t *parts)
+                             const uint32_t *parts)
 {
     const Kernel *k = l->kernel;
     uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, p->buffer.n, p->ints.n,
@@ -136,17 +137,8 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     }
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
-        uint32_t at;
-        if (kb->part >= 0) {
-            at = plan_scratch(b, kb->dtype, kb->elements * k->partitions,
-                              node_at(b->g, kb->value)->name);
-            for (size_t s = 0; s < l->sink.n; s++)
-                if (l->sink.v[s].buffer == p->buffer.v[i])
-                    parts[s] = at;
-        } else {
-            at = plan_buffer(b, kb->value);
-        }
-        plan_argument(b, x, i, at, 0, kb->written);
+        plan_argument(b, x, i, kb->part >= 0 ? parts[p->buffer.v[i]] : plan_buffer(b, kb->value), 0,
+                      kb->written);
     }
     LaunchInt *ints = NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1);
     for (size_t i = 0; i < p->ints.n; i++) {
@@ -171,6 +163,14 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     return x;
 }
 
+static Launch *sum_launch(Build *b, Val v, uint32_t parts)
+{
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, 2, v);
+    plan_argument(b, x, 0, parts, 0, false);
+    plan_argument(b, x, 1, plan_buffer(b, v), 0, true);
+    return x;
+}
+
 /* The second stage of a sum over rows. */
 static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t parts)
 {
@@ -180,9 +180,7 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
         plain = plain && (s->extent[i] == 1 || s->stride[i] == stride);
         stride *= s->extent[i];
     }
-    Launch *x = plan_launch(b, LAUNCH_KERNEL, 2, s->v);
-    plan_argument(b, x, 0, parts, 0, false);
-    plan_argument(b, x, 1, plan_buffer(b, s->v), 0, true);
+    Launch *x = sum_launch(b, s->v, parts);
     int64_t v[2 + 2 * PARTS_AXES] = {partitions, s->size};
     for (int i = 0; i < PARTS_AXES; i++)
         v[2 + i] = 1;
@@ -199,6 +197,31 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
     x->grain = 16384 / partitions > 64 ? 16384 / partitions : 64;
 }
 
+/* The buffers of what a group stores, and of the parts of its sums over rows (by place in
+ * `store`), in an order that does not depend on how its kernel is scheduled. */
+static uint32_t *group_buffers(Build *b, const Group *gr, int64_t partitions)
+{
+    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, gr->store.n + 1);
+    for (size_t i = 0; i < gr->store.n; i++) {
+        Val v = gr->store.v[i];
+        if (fuse_empty(b->f, v))
+            continue;
+        plan_buffer(b, v);
+        if (fuse_rows(b->g, v, gr->rows) == ROWS_SUMMED)
+            parts[i] = plan_scratch(b, DT_REAL, plan_elements(b, v) * partitions,
+                                    node_at(b->g, v)->name);
+    }
+    return parts;
+}
+
+static uint32_t parts_of(Build *b, const Group *gr, const uint32_t *parts, Val v)
+{
+    for (size_t i = 0; i < gr->store.n; i++)
+        if (gr->store.v[i] == v)
+            return parts[i];
+    vwn_bug(b->ctx, "%%%u is summed and not stored", (unsigned)v);
+}
+
 static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
@@ -207,13 +230,63 @@ static void plan_rows(Build *b, uint32_t group)
     alike_make(b->alike, &made, b->f, group, b->same, b->cuda ? &dialect_cuda : &dialect_c,
                about);
     const Kernel *k = made.low.kernel;
-    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, made.low.sink.n + 1);
+    const uint32_t *stored = group_buffers(b, gr, k->partitions);
+    uint32_t *parts = NEW_ARRAY(b->f->tmp, uint32_t, k->buffer.n + 1);
+    for (size_t i = 0; i < made.low.sink.n; i++) {
+        const Sink *s = &made.low.sink.v[i];
+        parts[s->buffer] = parts_of(b, gr, stored, s->v);
+        if (b->buffer.v[parts[s->buffer]].bytes != 4 * (uint64_t)(s->size * k->partitions))
+            vwn_bug(b->ctx, "the parts of %%%u are of another size", (unsigned)s->v);
+    }
     Val last = gr->store.v[gr->store.n - 1];
     Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
     if (b->programs)
         keep_program(b, k, about(b->f, gr, k, b->f->tmp), x);
     for (size_t i = 0; i < made.low.sink.n; i++)
-        sum_parts(b, &made.low.sink.v[i], k->partitions, parts[i]);
+        sum_parts(b, &made.low.sink.v[i], k->partitions, parts[made.low.sink.v[i].buffer]);
+    arena_reset(b->f->tmp, mark);
+}
+
+/* ---- memory alone ---- */
+
+typedef VEC(Val) Vals;
+
+/* What a kernel of the group loads for v. */
+static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
+{
+    Fusion *f = b->f;
+    if (f->seen[v] == f->stamp || fuse_empty(f, v))
+        return;
+    f->seen[v] = f->stamp;
+    if (lower_loads(f, group, v)) {
+        vec_push(f->tmp, loads, v);
+        return;
+    }
+    const Node *n = node_at(b->g, v);
+    for (size_t k = 0; k < n->n_in; k++)
+        find_loads(b, group, n->in[k], loads);
+}
+
+/* The launches of a group without its kernel: who is loaded and stored when. */
+static void plan_rows_memory(Build *b, uint32_t group)
+{
+    const Group *gr = &b->f->group.v[group];
+    ArenaMark mark = arena_mark(b->f->tmp);
+    Vals loads = {0};
+    b->f->stamp++;
+    for (size_t i = 0; i < gr->store.n; i++)
+        find_loads(b, group, gr->store.v[i], &loads);
+    const uint32_t *parts =
+        group_buffers(b, gr, lower_partitions(dim_at(gr->rows, b->B, b->T)));
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, loads.n + gr->store.n, gr->store.v[0]);
+    for (size_t i = 0; i < loads.n; i++)
+        plan_argument(b, x, i, plan_buffer(b, loads.v[i]), 0, false);
+    for (size_t i = 0; i < gr->store.n; i++)
+        plan_argument(b, x, loads.n + i, parts[i] ? parts[i] : plan_buffer(b, gr->store.v[i]), 0,
+                      true);
+    for (size_t i = 0; i < gr->store.n; i++)
+        if (parts[i])
+            sum_launch(b, gr->store.v[i], parts[i]);
     arena_reset(b->f->tmp, mark);
 }
 
@@ -240,7 +313,8 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
                         const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart};
+                 .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart,
+                 .arena_only = how->arena_only};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -381,11 +455,12 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Alike *alike = how->alike ? how->alike : alike_new(ctx, arena);
     bool *apart = NEW_ARRAY(arena, bool, from->node.n);
     Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
+    b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
     for (size_t i = 0; i < f->order.n; i++) {
         uint32_t id = f->order.v[i];
         if (f->group.v[id].kind == GROUP_ROWS)
-            plan_rows(&b, id);
+            b.arena_only ? plan_rows_memory(&b, id) : plan_rows(&b, id);
         else
             plan_library(&b, f->group.v[id].anchor);
     }

@@ -149,6 +149,7 @@ typedef struct Plan {
     Launch *launch;          size_t n_launch;
     PlanResult *result;      size_t n_result;
     uint64_t arena_bytes;
+    uint64_t compiler_bytes; /* of the plan's arena: graphs and groups, without texts */
     const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
     size_t prelude_length;
     const char *device_prelude; /* of the kernels that have a grid; NULL: there are none */
@@ -166,6 +167,8 @@ typedef struct PlanOptions {
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool rows_apart;
+    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
+                        with `cuda` */
     struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 

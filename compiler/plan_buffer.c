@@ -214,9 +214,14 @@ void plan_choose_direct(Build *b)
 
 /* ---- offsets ---- */
 
+enum { ALIGN = 64 };
+
+static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
 typedef struct Life {
     uint32_t buffer;
     uint32_t first, last;
+    uint64_t bytes, offset; /* rounded */
 } Life;
 
 static int larger_first(const Build *b, const Life *x, const Life *y)
@@ -239,32 +244,28 @@ static void sort_lives(const Build *b, Life *v, Life *tmp, size_t n)
     memcpy(v, tmp, n * sizeof *v);
 }
 
-enum { ALIGN = 64 };
-
-static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
-
 /* The lowest gap between what is placed, lives at the same time, and lies in order of
  * offset. */
-static uint64_t lowest_gap(const Build *b, const Life *placed, size_t n, const Life *x)
+static uint64_t lowest_gap(const Life *placed, size_t n, const Life *x)
 {
-    uint64_t at = 0, need = rounded(b->buffer.v[x->buffer].bytes);
+    uint64_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        const PlanBuffer *y = &b->buffer.v[placed[i].buffer];
-        if (placed[i].last < x->first || x->last < placed[i].first)
+        const Life *y = &placed[i];
+        if (y->last < x->first || x->last < y->first)
             continue;
-        if (y->offset >= at + need)
+        if (y->offset >= at + x->bytes)
             return at;
-        if (y->offset + rounded(y->bytes) > at)
-            at = y->offset + rounded(y->bytes);
+        if (y->offset + y->bytes > at)
+            at = y->offset + y->bytes;
     }
     return at;
 }
 
 static Life *lives_of(const Build *b)
 {
-    Life *life = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
+    Life *life = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
     for (uint32_t i = 0; i < b->buffer.n; i++)
-        life[i] = (Life){i, UINT32_MAX, 0};
+        life[i] = (Life){i, UINT32_MAX, 0, rounded(b->buffer.v[i].bytes), 0};
     for (uint32_t i = 0; i < b->launch.n; i++)
         for (uint32_t k = 0; k < b->launch.v[i].n_buffer; k++) {
             Life *x = &life[b->launch.v[i].buffer[k]];
@@ -280,20 +281,21 @@ void plan_place(Build *b)
 {
     size_t n = 0, placed = 0;
     Life *all = lives_of(b);
-    Life *life = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
-    Life *order = NEW_ARRAY(b->arena, Life, b->buffer.n + 1);
+    Life *life = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
+    Life *order = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
     for (size_t i = 0; i < b->buffer.n; i++)
         if (b->buffer.v[i].ext < 0 && b->buffer.v[i].bytes)
             life[n++] = all[i];
     sort_lives(b, life, order, n);
     for (size_t i = 0; i < n; i++) {
-        PlanBuffer *x = &b->buffer.v[life[i].buffer];
-        x->offset = lowest_gap(b, order, placed, &life[i]);
+        Life *x = &life[i];
+        x->offset = lowest_gap(order, placed, x);
+        b->buffer.v[x->buffer].offset = x->offset;
         size_t at = placed++;
-        for (; at > 0 && b->buffer.v[order[at - 1].buffer].offset > x->offset; at--)
+        for (; at > 0 && order[at - 1].offset > x->offset; at--)
             order[at] = order[at - 1];
-        order[at] = life[i];
-        if (x->offset + rounded(x->bytes) > b->plan->arena_bytes)
-            b->plan->arena_bytes = x->offset + rounded(x->bytes);
+        order[at] = *x;
+        if (x->offset + x->bytes > b->plan->arena_bytes)
+            b->plan->arena_bytes = x->offset + x->bytes;
     }
 }

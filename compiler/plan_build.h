@@ -23,7 +23,7 @@ typedef struct Build {
     Alike *alike;
     Plan *plan;
     int64_t B, T;
-    bool programs, cuda;
+    bool programs, cuda, arena_only;
     bool stream; /* kernels store past the cache */
     bool rows_apart;
     int32_t *buffer_of;  /* by Val, -1 = none yet */

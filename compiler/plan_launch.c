@@ -65,6 +65,8 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
                          size_t n_scalar)
 {
     size_t length;
+    if (b->arena_only)
+        return;
     ArenaMark mark = arena_mark(b->f->tmp);
     if (b->cuda) {
         PlanGrid grid;

@@ -199,6 +199,7 @@ Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word
     r.map = NEW_ARRAY(arena, Val, n);
     r.again = NEW_ARRAY(arena, Val, n);
     r.guard = NEW_ARRAY(arena, Val, n);
+    graph_reserve(r.g, n + n / 2);
     find_modules(&r, word, n_word);
     for (Val v = 1; v < n; v++) {
         const Node *node = node_at(g, v);
@@ -233,6 +234,7 @@ Graph *graph_release(const Graph *g, Arena *arena)
     if (!any)
         return (Graph *)g;
     Recompute r = {.from = g, .g = graph_like(g, arena)};
+    graph_reserve(r.g, g->node.n);
     r.map = NEW_ARRAY(arena, Val, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);

@@ -144,6 +144,7 @@ static Graph *rebuild(const Graph *g, Arena *memory)
 {
     Simplifier s = {
         .g = graph_like(g, memory), .drop_stop = g->differentiated, .memory = memory};
+    graph_reserve(s.g, g->node.n);
     table_grow(&s);
     const bool *live = live_nodes(g, memory);
     Val *map = NEW_ARRAY(memory, Val, g->node.n);
@@ -163,6 +164,10 @@ static Graph *compact(const Graph *g, Arena *arena, Arena *memory)
 {
     Graph *out = graph_like(g, arena);
     const bool *live = live_nodes(g, memory);
+    size_t count = 0;
+    for (Val v = 1; v < g->node.n; v++)
+        count += live[v];
+    graph_reserve(out, count + 1);
     Val *map = NEW_ARRAY(memory, Val, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);

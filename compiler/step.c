@@ -25,6 +25,7 @@ static bool is_dropout_mask(const Node *n)
  * attention over everything before. */
 typedef struct Change {
     bool dropout, one_document;
+    int times; /* as many nodes as the model has are to come, so many times; 0: as 1 */
     const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
 } Change;
 
@@ -68,6 +69,7 @@ static Graph *copy_forward(const Model *m, Arena *arena, const Change *change,
 {
     const Graph *from = m->graph;
     Graph *g = graph_new(from->ctx, arena);
+    graph_reserve(g, from->node.n * (size_t)(change->times ? change->times : 1));
     const bool *needed = needed_by(m, arena, change->one_document, root, n);
     *map = NEW_ARRAY(arena, Val, from->node.n);
     for (Val v = 1; v < from->node.n; v++) {
@@ -192,7 +194,7 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
 static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, &(Change){.dropout = true}, &map);
+    Graph *g = copy_losses(m, arena, &(Change){.dropout = true, .times = 4}, &map);
     Val loss = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);

@@ -33,7 +33,8 @@ static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
 }
 
 /* The arena that one program needs; what was built for the answer is freed, and counted in
- * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. */
+ * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are made
+ * only where somebody watches: the arena does not depend on them. */
 static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t runs,
                          uint64_t *program)
 {
@@ -42,12 +43,14 @@ static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
     how.bf16 = t && t->compute == COMPUTE_BF16;
     how.fp16 = t && t->compute == COMPUTE_FP16;
+    bool watched = program && runs > 0 && p->watch;
+    how.arena_only = !watched;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
-    if (program && runs > 0 && p->watch)
+    if (watched)
         p->watch->seen(p->watch->user, plan, runs);
     if (program)
-        *program += arena_size(a);
+        *program += plan->compiler_bytes;
     arena_free(a);
     return bytes;
 }
