@@ -452,6 +452,29 @@ static bool open_state(Walk *w, Scope *scope, Span at)
     return true;
 }
 
+/* The path of a sublayer's connection: below the sublayer, or below what the sublayer stands in. */
+static Name connection_path(Eval *ev, Scope *scope)
+{
+    static const char *const words[] = {"sublayer", "layer"};
+    Name attribute = name_str(ev->ctx, "connection_per"), names[COUNT_OF(words)];
+    bool found;
+    Value v = scope_value(ev, scope, attribute, &found);
+    Name own = name_printf(ev->ctx, "%s.connection", scope->path), per = v.kind == V_WORD ? v.word : "";
+    if (!found || v.kind == V_POISON || !strcmp(per, words[0]))
+        return own;
+    if (!strcmp(per, words[1])) {
+        Name around = scope->up->path;
+        return *around ? name_printf(ev->ctx, "%s.connection", around) : name_str(ev->ctx, "connection");
+    }
+    Span at = scope_find(scope, attribute, NULL)->expr->span;
+    Diag *d = err(ev, "E0205", at, "", "`connection_per` must be `sublayer` or `layer`");
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        names[i] = name_str(ev->ctx, words[i]);
+    if (*per)
+        suggest(ev, d, per, names, COUNT_OF(words), at);
+    return own;
+}
+
 static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *self)
 {
     Eval *ev = w->ev;
@@ -472,8 +495,7 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     int64_t applied = b->applied;
     b->reads = b->widest_read = 0;
     Arg k = {.name = name_str(ev->ctx, "k"), .value = v_num((double)++b->sublayers), .span = at};
-    Value out = block_method(ev, c, name_str(ev->ctx, "step"), &k, 1, x, 2,
-                             name_printf(ev->ctx, "%s.connection", scope->path), scope, at);
+    Value out = block_method(ev, c, name_str(ev->ctx, "step"), &k, 1, x, 2, connection_path(ev, scope), scope, at);
     if (out.kind == V_TENSOR && !shape_eq(shape_of(b->g, out.val), shape_of(b->g, x[0].val))) {
         Buf s = buf_new(ev->arena), t = buf_new(ev->arena);
         shape_print(&s, shape_of(b->g, x[0].val));

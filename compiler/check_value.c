@@ -447,8 +447,8 @@ Value scope_value(Eval *ev, Scope *s, Name name, bool *found)
         return v_none();
     a->used = true;
     static const struct { const char *name, *type; } types[] = {
-        {"mask", "name"}, {"width", "dim"}, {"context", "int"}, {"connection", "block"}, {"pre_norm", "block"},
-        {"out_norm", "block"}, {"init", "init"}, {"out_init", "init"}};
+        {"mask", "name"}, {"width", "dim"}, {"context", "int"}, {"connection", "block"}, {"connection_per", "name"},
+        {"pre_norm", "block"}, {"out_norm", "block"}, {"init", "init"}, {"out_init", "init"}};
     if (!strcmp(name, "cond"))
         return scope_tensor(ev, a, where);
     for (size_t i = 0; i < COUNT_OF(types); i++)

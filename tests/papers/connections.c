@@ -43,6 +43,7 @@ static const struct Size {
     {OLMO, {"conn=hyper(n = 2, dynamic = true)"}, OLMO_PARAMS + 262464},
     {OLMO, {"conn=hyper(n = 3, dynamic = true)"}, OLMO_PARAMS + MODULES * (2048 * 5 + 3 * 5 + 2)},
     {OLMO, {"conn=hyper(n = 4, dynamic = true)"}, OLMO_PARAMS + 394048},
+    {OLMO, {"conn=hyper(n = 4, dynamic = true)", "model.connection_per=layer"}, OLMO_PARAMS + 394048 / 2},
     {OLMO, {"conn=hyper(n = 8, dynamic = true)"}, OLMO_PARAMS + 657984},
     {OLMO, {"conn=hyper(n = 8, dynamic = true, squash = none)"}, OLMO_PARAMS + 657984},
     {OLMO, {"conn=hyper(n = 4, dynamic = true, learn_WC = false)"}, OLMO_PARAMS + 394048},
