@@ -3,6 +3,7 @@
  * In:  a KProduct with its places.     Out: a call of vwn_product in the printer's body.
  * The one idea: places are forms of the row and of three loops, so their slopes are the steps; a
  * device's text also says where fours of an operand begin, and relies on the sizes that make it so.
+ * Whether it takes tensor cores is Kernel.tensor.
  */
 #include "emit_build.h"
 
@@ -62,9 +63,11 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
     if (b->tile) {
-        buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->slot);
+        bool rounded = b->rounded && p->k->tensor;
+        buf_printf(&p->body, ", %s{u%d, (uint32_t)(", rounded ? "vwn_rounded{vwn_held" : "vwn_held",
+                   b->slot);
         put_ix(p, first);
-        buf_puts(&p->body, ")}");
+        buf_puts(&p->body, rounded ? ")}}" : ")}");
     } else {
         buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
                    b->bf16 ? "bf16" : "real", element_text(p, buffer, first));
@@ -89,7 +92,8 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     if (!in_fours(p, x, x->c_at, x->k, false))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product<LANES / 32, %s, %s, %s>(", a, b, c);
+    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s>(", p->k->tensor ? "_bf16" : "",
+               a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_dim(p, ix_info(t, loop[i])->extent);

@@ -91,6 +91,7 @@ bool fuse_is_view(const Fusion *f, Val v);
 /* precision.c: what is kept in two bytes, by who reads it; is v a product of two such? */
 void fuse_choose_bf16(Fusion *f);
 bool fuse_bf16_product(const Fusion *f, Val v);
+bool fuse_is_bf16(const Fusion *f, Val v); /* is every element a number of bf16, stored or not? */
 
 /* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
  * of its first element there and its strides. False when it is no such view. */

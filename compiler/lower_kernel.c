@@ -880,6 +880,7 @@ static void schedule(Lower *l)
         set_partitions(l->k, l->f->device);
     name_arguments(l);
     l->k->apart = l->f->device;
+    l->k->tensor = l->f->device && l->f->bf16;
     kernel_schedule(l->k);
 }
 

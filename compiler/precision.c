@@ -368,6 +368,13 @@ bool fuse_bf16_product(const Fusion *f, Val v)
            f->bf16[fuse_base(f, n->in[0])] && f->bf16[fuse_base(f, n->in[1])];
 }
 
+bool fuse_is_bf16(const Fusion *f, Val v)
+{
+    while (op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !(f->bf16 && f->bf16[v]))
+        v = node_at(f->g, v)->in[0];
+    return is_rounded(f->g, v) || (f->bf16 && f->bf16[v]);
+}
+
 /* What is rounded, and what a device's library rounds when it stores: all who read that round it. */
 static void find_candidates(Fusion *f)
 {

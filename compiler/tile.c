@@ -48,7 +48,7 @@ static bool uses(const Kernel *k, const KStmt *s, Ex e)
 }
 
 /* The only statement of the row that loads from the tile, and the only one that wants this. */
-static bool only_stored(const Tiling *t, uint32_t tile, size_t *load, size_t *store)
+static bool only_wanted(const Tiling *t, uint32_t tile, size_t *load, size_t *want)
 {
     const Kernel *k = t->k;
     size_t loads = 0, wants = 0;
@@ -62,8 +62,26 @@ static bool only_stored(const Tiling *t, uint32_t tile, size_t *load, size_t *st
     }
     for (size_t i = t->first; loads == 1 && i < t->end; i++)
         if (uses(k, &k->stmt.v[i], k->stmt.v[*load].ex))
+            wants++, *want = i;
+    return loads == 1 && wants == 1;
+}
+
+/* Behind the load: the statement that stores it, or stores it rounded to what its memory holds. */
+static bool find_store(const Tiling *t, size_t *round, size_t *store)
+{
+    const Kernel *k = t->k;
+    const KStmt *s = &k->stmt.v[*round];
+    size_t wants = 0;
+    if (s->kind == KS_STORE) {
+        *store = *round;
+        return true;
+    }
+    if (s->kind != KS_LET || kx(k, s->ex)->kind != KX_OP || kx(k, s->ex)->op != OP_ROUND_TO)
+        return false;
+    for (size_t i = t->first; i < t->end; i++)
+        if (uses(k, &k->stmt.v[i], s->ex))
             wants++, *store = i;
-    return loads == 1 && wants == 1 && k->stmt.v[*store].kind == KS_STORE;
+    return wants == 1 && k->stmt.v[*store].kind == KS_STORE;
 }
 
 /* Does the form change with the row alone? */
@@ -79,18 +97,20 @@ static bool of_row(const Kernel *k, Ix ix)
 static void store_at_once(Tiling *t, KProduct *p)
 {
     Kernel *k = t->k;
-    size_t load = 0, store = 0;
-    if (p->add || !k->buffer.v[p->c].tile || !only_stored(t, p->c, &load, &store))
+    size_t load = 0, round = 0, store = 0;
+    if (p->add || !k->buffer.v[p->c].tile || !only_wanted(t, p->c, &load, &round) ||
+        !find_store(t, &round, &store))
         return;
     const KRoot *r = &k->root.v[k->stmt.v[store].root];
     const KBuffer *b = &k->buffer.v[r->buffer];
     const KEx *x = kx(k, k->stmt.v[load].ex);
     Ix apart = ix_add(&k->ix, r->at, ix_times(&k->ix, x->ix, -1));
-    if (b->dtype != DT_REAL || b->bf16 || b->tile || b->read || x->in[0] || !of_row(k, apart))
+    if (b->dtype != DT_REAL || b->bf16 != (round != store) || b->tile || b->read || x->in[0] ||
+        !of_row(k, apart))
         return;
     p->c = r->buffer;
     p->c_at = ix_add(&k->ix, p->c_at, apart);
-    t->gone[load] = t->gone[store] = true;
+    t->gone[load] = t->gone[round] = t->gone[store] = true;
 }
 
 /* ---- sums of products in one tile ---- */

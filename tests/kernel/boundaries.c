@@ -3,7 +3,8 @@
  * In:  a transformer with each connection, 2 or 6 layers, two widths of one alignment class.
  * Out: one forward kernel between a product that ends a sublayer and those that begin the next,
  *      in the training and in the prediction program; one backward kernel beside second stages; the
- *      same distinct kernels for more layers and for the other width.
+ *      same distinct kernels for more layers and for the other width. In a plan for a device in
+ *      bf16 too, where the products of these kernels are done on tensor cores.
  */
 #include "../models.h"
 
@@ -83,6 +84,17 @@ static Plan *plan_of(Ctx *ctx, const Connection *c, const char *L, const char *D
     return p;
 }
 
+static Plan *device_plan_of(Ctx *ctx, const Connection *c)
+{
+    const char *set[] = {c->conn, c->wide, "L=2", NULL};
+    Unit *u = load_text(ctx, text, set);
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    PlanOptions how = {.B = 4, .T = 16, .cuda = true, .bf16 = true};
+    Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+    plan_verify(ctx, p);
+    return p;
+}
+
 static void expect(Job *job, bool ok, const Plan *p, const Boundary *b, const char *what,
                    const char *end)
 {
@@ -143,6 +155,31 @@ static void check_backward(Job *job, Ctx *ctx, const Plan *p)
     }
 }
 
+/* Does the one kernel of rows multiply on tensor cores? */
+static bool is_on_tensor_cores(const Plan *p, const Boundary *b)
+{
+    for (size_t i = 0; i < b->n; i++) {
+        const Launch *l = &p->launch[b->launch[i]];
+        if (boundary_is_rows(p, l))
+            return strstr(p->kernel[l->kernel].text, "vwn_product_bf16<") != NULL;
+    }
+    return false;
+}
+
+static void check_device(Job *job, Ctx *ctx)
+{
+    const Plan *p = device_plan_of(ctx, job->c);
+    for (size_t i = 0; i < COUNT_OF(between); i++) {
+        Boundary b = boundary_forward(ctx->program, p, &between[i]);
+        expect(job, b.rows == 1 && b.n == 1 && is_on_tensor_cores(p, &b), p, &b,
+               "forward on a device", between[i].end);
+        b = boundary_backward(ctx->program, p, &between[i]);
+        expect(job, b.rows == 1 && b.library == 0 && is_on_tensor_cores(p, &b), p, &b,
+               "backward on a device", between[i].end);
+    }
+    job->bad += !strstr(p->device_prelude, "mma.sync");
+}
+
 static void check_one(Ctx *ctx, void *arg)
 {
     Job *job = arg;
@@ -160,6 +197,8 @@ static void check_one(Ctx *ctx, void *arg)
         "%-20s kernels %zu, with 6 layers %zu more, 320 wide %zu\n",
         job->c->name, two->n_kernel, more, other);
     job->bad += more > 1 || late != 0 || other != 0;
+    if (strstr(job->c->conn, "n=64"))
+        check_device(job, ctx);
 }
 
 int main(void)

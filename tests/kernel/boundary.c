@@ -55,9 +55,23 @@ static Boundary shadow(Arena *arena, const Plan *p, const bool *source, const bo
     return out;
 }
 
+/* A parameter, or what a kernel has made of it alone: its numbers in bf16. */
 static int32_t weight_of(const Plan *p, const Launch *l)
 {
-    return l->kind == LAUNCH_MATMUL ? p->buffer[l->buffer[1]].ext : -1;
+    int32_t ext = l->kind == LAUNCH_MATMUL ? p->buffer[l->buffer[1]].ext : -1;
+    for (size_t i = 0; l->kind == LAUNCH_MATMUL && ext < 0 && i < p->n_launch; i++) {
+        const Launch *by = &p->launch[i];
+        bool writes = false;
+        int reads = 0;
+        int32_t from = -1;
+        for (uint32_t k = 0; by->kind == LAUNCH_KERNEL && k < by->n_buffer; k++) {
+            writes = writes || (by->writes[k] && by->buffer[k] == l->buffer[1]);
+            reads += !by->writes[k];
+            from = by->writes[k] ? from : p->buffer[by->buffer[k]].ext;
+        }
+        ext = writes && reads == 1 ? from : ext;
+    }
+    return ext;
 }
 
 /* Marks the product number `nth` (from 0) that multiplies with this parameter; false: none. */

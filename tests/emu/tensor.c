@@ -1,0 +1,307 @@
+/* tensor.c - products of one row on tensor cores, alone, in the emulator.
+ *
+ * In:  vwn_product_bf16 of the prelude, for factors and results in memory and in tiles, of
+ * float32 and of bf16, that lie along the sum, along their own loop, or neither; sizes that
+ * fill pieces of a warp and parts of them. Out: `N passed, N failed`; 77 without a C++
+ * compiler. Each number is the float64 sum to the last bits of float32, as near as vwn_product
+ * comes, and the same in the four ways of the emulator; nothing else is written. Faults planted
+ * in the text are seen. The one idea: the text is compiled once for each fault, in a namespace
+ * of its own.
+ */
+#include "backend_emu.h"
+
+#include "compiler/emit.h"
+#include "runtime/harness.h"
+
+#include <math.h>
+
+/* ---- kernels ---- */
+
+typedef enum Kind { THERE, THERE_BF16, HELD, ROUNDED } Kind;
+typedef enum Along { SUM, OWN, APART } Along;
+
+typedef struct Place {
+    Kind kind;
+    Along along; /* of a result: OWN by rows, else by columns */
+} Place;
+
+typedef struct Variant {
+    Place a, b, c;
+    bool add;
+} Variant;
+
+static const Variant variants[] = {
+    {{HELD, SUM}, {HELD, OWN}, {HELD, OWN}, false},
+    {{HELD, SUM}, {HELD, OWN}, {HELD, APART}, true},
+    {{ROUNDED, OWN}, {HELD, SUM}, {THERE, OWN}, false},
+    {{THERE_BF16, SUM}, {ROUNDED, OWN}, {THERE_BF16, OWN}, false},
+    {{THERE, OWN}, {THERE_BF16, SUM}, {THERE, APART}, true},
+    {{THERE, APART}, {HELD, APART}, {HELD, OWN}, true},
+    {{THERE_BF16, APART}, {THERE_BF16, OWN}, {THERE_BF16, APART}, false},
+};
+
+typedef struct Size {
+    int64_t m, n, k;
+} Size;
+/* Wide, of few columns, of few rows; without fours along the sum there is one term more. */
+static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
+                             {24, 16, 8},  {8, 8, 20},  {40, 104, 4}};
+enum { M_MOST = 72, N_MOST = 104, K_MOST = 41, MARK = 64 };
+
+/* The first one is none. */
+static const struct Fault {
+    const char *name, *from, *to;
+    size_t variant;
+} faults[] = {
+    {"nothing", "", "", 0},
+    {"a wrong index of a fragment", "{a[0], b[0], a[1], b[1]}", "{a[0], a[1], b[0], b[1]}", 0},
+    {"fragments of other columns", "vwn_split<PB>(v, q[j])", "vwn_split<PB>(v, q[(j + 1) % R])",
+     0},
+    {"fragments of other rows", "(x[1][j], u + 2, v)", "(x[1][j], u, v)", 0},
+    {"a result in the wrong place", "[half + row % 2 * 2]", "[half * 2 + row % 2]", 0},
+    {"a column in the wrong place", "[i / R + k % 2 * 2]", "[i / R * 2 + k % 2]", 1},
+    {"terms behind the end of the sum", "there && k0 < K", "there", 4},
+    {"results behind the last column", "if (n + half * 4 < N)", "if (true)", 2},
+    {"the smallest parts left out", "i / PB + i % PB < 3", "i / PB + i % PB < 2", 0},
+    {"numbers cut to 8 bits", "enum { N = 3 };", "enum { N = 1 };", 0},
+    {"terms left out", "k0 += 16", "k0 += 32", 0},
+};
+
+static const char *type_of(Place p)
+{
+    return p.kind == THERE_BF16 ? "bf16" : "real";
+}
+
+/* Operand number i. In `space` numbers of a tile are what the tile holds. */
+static void put_operand(Buf *b, Place p, int i, const char *space)
+{
+    if (p.kind == HELD)
+        buf_printf(b, "vwn_held{t%d, 0}", i);
+    else if (p.kind == ROUNDED)
+        buf_printf(b, "%svwn_rounded{vwn_held{t%d, 0}}", space, i);
+    else
+        buf_printf(b, "vwn_there<%s%s>{p%d}", i < 2 ? "const " : "", type_of(p), i);
+}
+
+/* rows x columns as they lie: along the sum the own loop steps by K. */
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function)
+{
+    static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
+    buf_printf(b, "    %s%s<8, %s, %s, %s>(M, N, K, ", space, function, along[v->a.along],
+               along[v->b.along], along[v->c.along]);
+    put_operand(b, v->a, 0, space);
+    buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
+    put_operand(b, v->b, 1, space);
+    buf_puts(b, v->b.along == OWN ? ", N, 1, " : ", 1, K, ");
+    put_operand(b, v->c, 2, space);
+    buf_printf(b, ", %s, %d);\n", v->c.along == OWN ? "N, 1" : "1, M", v->add);
+}
+
+static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space,
+                               const char *function)
+{
+    Buf b = buf_new(ctx->program);
+    buf_printf(&b, "KERNEL(256) @NAME@(const %s *p0, const %s *p1, %s *p2,\n", type_of(v->a),
+               type_of(v->b), type_of(v->c));
+    buf_puts(
+        &b,
+        "    int64_t M, int64_t N, int64_t K)\n"
+        "{\n"
+        "    DYN_SMEM(memory);\n"
+        "    unsigned char *shared = memory;\n"
+        "    real *const t0 = vwn_tile(shared, M * K), *const t1 = vwn_tile(shared, N * K);\n"
+        "    real *const t2 = vwn_tile(shared, M * N);\n"
+        "    for (int i = threadIdx.x; i < M * K; i += 256)\n"
+        "        t0[vwn_bank(i)] = vwn_number(p0[i]);\n"
+        "    for (int i = threadIdx.x; i < N * K; i += 256)\n"
+        "        t1[vwn_bank(i)] = vwn_number(p1[i]);\n"
+        "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
+        "        t2[vwn_bank(i)] = vwn_number(p2[i]);\n"
+        "    __syncthreads();\n");
+    put_call(&b, v, space, function);
+    buf_puts(&b, "    __syncthreads();\n");
+    if (v->c.kind == HELD)
+        buf_puts(&b, "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
+                     "        p2[i] = t2[vwn_bank(i)];\n");
+    buf_puts(&b, "}\n");
+    return b.s;
+}
+
+/* The prelude with what is proved here once for each fault. */
+static const char *preludes(Ctx *ctx, size_t *length)
+{
+    const char *all = prelude_cuda(ctx->program, length),
+               *text = strstr(all, "struct vwn_rounded");
+    Buf b = buf_new(ctx->program);
+    if (!text)
+        vwn_bug(ctx, "the prelude has no products on tensor cores");
+    buf_put(&b, all, (size_t)(text - all));
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        const char *place = strstr(text, faults[i].from);
+        if (!place)
+            vwn_bug(ctx, "%s: the prelude has no such text", faults[i].name);
+        buf_printf(&b, "namespace fault%zu {\n", i);
+        buf_put(&b, text, (size_t)(place - text));
+        buf_printf(&b, "%s%s}\n", faults[i].to, place + strlen(faults[i].from));
+    }
+    *length = b.n;
+    return b.s;
+}
+
+/* ---- numbers ---- */
+
+typedef struct Numbers {
+    _Alignas(16) float a[M_MOST * K_MOST + MARK], b[N_MOST * K_MOST + MARK],
+        c[M_MOST * N_MOST + 2 * MARK];
+    _Alignas(16) uint16_t a16[M_MOST * K_MOST + MARK], b16[N_MOST * K_MOST + MARK],
+        c16[M_MOST * N_MOST + 2 * MARK];
+} Numbers;
+
+static float of_bf16(uint16_t u)
+{
+    uint32_t bits = (uint32_t)u << 16;
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static void fill(float *x, uint16_t *x16, int64_t n, bool rounded, uint64_t *state)
+{
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t bits;
+        x[i] = (float)harness_random(state);
+        memcpy(&bits, &x[i], 4);
+        x16[i] = (uint16_t)(bits >> 16);
+        if (rounded)
+            x[i] = of_bf16(x16[i]);
+    }
+}
+
+/* What stands behind an operand, and around a result, is no number. */
+static void make_numbers(Numbers *x, const Variant *v, const Size *s)
+{
+    uint64_t state = 7;
+    memset(x, 0xff, sizeof *x);
+    fill(x->a, x->a16, s->m * s->k, v->a.kind == THERE_BF16 || v->a.kind == ROUNDED, &state);
+    fill(x->b, x->b16, s->n * s->k, v->b.kind == THERE_BF16 || v->b.kind == ROUNDED, &state);
+    fill(x->c + MARK, x->c16 + MARK, s->m * s->n, false, &state);
+}
+
+/* The largest error, of the sum of absolute values; of a result of bf16 behind its rounding. */
+static double error_of(const Numbers *x, const Numbers *before, const Variant *v, const Size *s)
+{
+    double worst = 0;
+    for (int64_t i = 0; i < s->m * s->n; i++) {
+        int64_t m = i / s->n, n = i % s->n, at = MARK + (v->c.along == OWN ? i : n * s->m + m);
+        double want = v->add ? before->c[at] : 0, size = fabs(want);
+        for (int64_t k = 0; k < s->k; k++) {
+            double a = x->a[v->a.along == OWN ? k * s->m + m : m * s->k + k];
+            double b = x->b[v->b.along == OWN ? k * s->n + n : n * s->k + k];
+            want += a * b;
+            size += fabs(a * b);
+        }
+        bool narrow = v->c.kind == THERE_BF16;
+        double got = narrow ? of_bf16(x->c16[at]) : x->c[at];
+        double off = fabs(got - want) - (narrow ? fabs(want) / 256 : 0);
+        worst = isnan(off) ? INFINITY : fmax(worst, off / size);
+    }
+    return worst;
+}
+
+static bool marks_are_whole(const Numbers *x, const Size *s)
+{
+    int64_t n = s->m * s->n + MARK;
+    for (int64_t i = 0; i < MARK; i++)
+        if (!isnan(x->c[i]) || !isnan(x->c[n + i]) || x->c16[i] != 0xffff ||
+            x->c16[n + i] != 0xffff)
+            return false;
+    return true;
+}
+
+/* ---- running ---- */
+
+static uint64_t tile_bytes(int64_t n)
+{
+    return (uint64_t)(n + 31) / 32 * 128;
+}
+
+/* The largest error of all sizes in all four ways; infinite when something else is wrong. */
+static double run(const EmuKernel *kernel, const Variant *v, const char **said)
+{
+    static Numbers x, before, first;
+    double worst = 0;
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        for (int way = 0; way < 4; way++) {
+            EmuOptions how = {.descending = way % 2, .lazy = way / 2};
+            Size s = sizes[i];
+            s.k += v->a.along != SUM && v->b.along != SUM;
+            make_numbers(&x, v, &s);
+            before = x;
+            bool a16 = v->a.kind == THERE_BF16, b16 = v->b.kind == THERE_BF16;
+            const void *a = a16 ? (void *)x.a16 : x.a, *b = b16 ? (void *)x.b16 : x.b;
+            void *c = v->c.kind == THERE_BF16 ? (void *)(x.c16 + MARK) : x.c + MARK;
+            void *arguments[] = {&a, &b, &c, &s.m, &s.n, &s.k};
+            uint64_t shared =
+                tile_bytes(s.m * s.k) + tile_bytes(s.n * s.k) + tile_bytes(s.m * s.n);
+            *said = emu_launch(kernel, arguments, &how, 1, 256, shared);
+            if (!way)
+                first = x;
+            if (!*said && !marks_are_whole(&x, &s))
+                *said = "something is written beside the result";
+            if (!*said && memcmp(&x, &first, sizeof x) != 0)
+                *said = "orders differ";
+            if (*said)
+                return INFINITY;
+            worst = fmax(worst, error_of(&x, &before, v, &s));
+        }
+    return worst;
+}
+
+/* A float32 sum of 41 products has lost less than this. */
+static const double BOUND = 4e-7;
+
+int main(void)
+{
+    enum { PLAIN = COUNT_OF(variants), FAULTS };
+    EmuText text[FAULTS + COUNT_OF(faults) - 1];
+    EmuKernel kernel[COUNT_OF(text)];
+    char why[512];
+    const char *said;
+    Harness h = {0};
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        return 77;
+    }
+    Ctx *ctx = ctx_new(NULL);
+    for (size_t i = 0; i < COUNT_OF(text); i++) {
+        size_t fault = i < FAULTS ? 0 : i - FAULTS + 1;
+        const Variant *v = &variants[i < PLAIN ? i : faults[fault].variant];
+        const char *space = i == PLAIN ? "" : arena_printf(ctx->program, "fault%zu::", fault);
+        text[i].text =
+            kernel_text(ctx, v, space, i == PLAIN ? "vwn_product" : "vwn_product_bf16");
+        text[i].length = strlen(text[i].text);
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+    }
+    size_t length;
+    const char *prelude = preludes(ctx, &length);
+    if (!CHECK(&h, emu_compile(prelude, length, text, COUNT_OF(text), kernel, why))) {
+        printf("%s", why);
+        return harness_end(&h);
+    }
+    double plain = run(&kernel[PLAIN], &variants[0], &said);
+    printf("float32: %.1e of the sum of absolute terms%s\n", plain, said ? said : "");
+    CHECK(&h, plain < BOUND);
+    for (size_t i = 0; i < PLAIN; i++) {
+        double worst = run(&kernel[i], &variants[i], &said);
+        printf("variant %zu: %.1e %s\n", i, worst, said ? said : "");
+        CHECK_CASE(&h, worst < BOUND && worst < 2 * plain,
+                   "a product on tensor cores is wrong");
+    }
+    for (size_t i = 1; i < COUNT_OF(faults); i++) {
+        double worst = run(&kernel[FAULTS + i - 1], &variants[faults[i].variant], &said);
+        printf("%-34s %.1e %s\n", faults[i].name, worst, said ? said : "");
+        CHECK_CASE(&h, !(worst < BOUND), faults[i].name);
+    }
+    ctx_free(ctx);
+    return harness_end(&h);
+}
