@@ -42,7 +42,8 @@ const Dialect dialect_c = {
     .at = "VWN_AT(&%s)",
     .put = "VWN_PUT(&%s, %s, n%zu)",
     .lanes_sum = "vwn_lanes_sum(%s)",
-    .fetch = "__builtin_prefetch(&%s)",
+    .fetch = /* a row does not fit in the first cache beside the next one */
+        "__builtin_prefetch(&%s, 0, 2)",
     .all = "%s - (vec){0}",
     .zero = "0",
     .lowest = "-INFINITE",

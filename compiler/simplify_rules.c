@@ -375,7 +375,8 @@ static Val moves(Simplifier *s, const Draft *d)
     return 0;
 }
 
-/* Axes of extent 1 need no reduction; a sum over repeated elements is a multiple. */
+/* Axes of extent 1 need no reduction; a sum over repeated elements is a multiple; one of negatives is the
+ * negative. */
 static Val reductions(Simplifier *s, const Draft *d)
 {
     Val x = d->in[0];
@@ -396,6 +397,10 @@ static Val reductions(Simplifier *s, const Draft *d)
     if (n->op == d->op) {
         Val from = n->in[0];
         return emit(s, d->op, &from, 1, &(Attr){.axes = axes | n->a.axes}, NULL);
+    }
+    if (n->op == OP_NEG && d->op == OP_SUM) {
+        Val from = n->in[0];
+        return emit_op(s, OP_NEG, emit(s, OP_SUM, &from, 1, &d->a, NULL), 0, 0);
     }
     if (!repeated)
         return 0;
