@@ -15,6 +15,7 @@ static int run(Call *call)
                             .cuda = !strcmp(language, "cuda"),
                             .train = call_flag(call, "--train") != NULL,
                             .infer = call_flag(call, "--infer") != NULL,
+                            .fast = call_flag(call, "--fast") != NULL,
                             .json = call->json};
     if (!how.cuda && strcmp(language, "c") != 0)
         return usage_error(call, "`vwn emit` writes c or cuda, not `%s`: vwn emit c FILE -o DIR",
@@ -23,6 +24,8 @@ static int run(Call *call)
         return usage_error(call, "`vwn emit` needs `-o DIR`, the folder to write");
     if (how.train && how.infer)
         return usage_error(call, "`--train` and `--infer` exclude each other");
+    if (how.fast && !how.cuda)
+        return usage_error(call, "`--fast` is for `vwn emit cuda`: on the CPU no order of a sum is faster");
     if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
         return VWN_USAGE;
     vwn_unit *unit;
@@ -31,6 +34,9 @@ static int run(Call *call)
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_emit(unit, &how, &out);
     call_diagnostics(call, false, NULL);
+    if (st == VWN_OK && how.fast && !call->ui.quiet)
+        ui_print(&call->ui, "\n--fast: gradients of embedding tables are added up in any order; two runs may "
+                            "differ in their last bits\n");
     if (st == VWN_OK && !call->json && !call->ui.quiet)
         ui_print(&call->ui,
                  how.cuda ? "\nnext: cd %s && cmake -S . -B build && cmake --build build && cp "
@@ -45,6 +51,7 @@ static const Flag flags[] = {
     {"--train", NULL, "with training: an error when the file has none"},
     {"--infer", NULL, "only evaluation (else training too, if the file has it)"},
     {"--batch", "'8 seqs'", "sequences at a time (else the file's micro batch, or 1)"},
+    {"--fast", NULL, "cuda: sums in any order where that is faster; runs differ in their last bits"},
     {"--force", NULL, "write into a folder that holds other files"},
 };
 const Verb verb_emit = {
@@ -57,7 +64,7 @@ const Verb verb_emit = {
             "input gives\nequal bytes. A model that needs a kernel which is not there in CUDA C "
             "yet is refused.\n",
     .flag = flags,
-    .n_flags = 5,
+    .n_flags = 6,
     .takes = TAKES_SET | TAKES_JSON,
     .least = 2,
     .most = 2,

@@ -7,6 +7,9 @@
  *
  * Arguments: dy (count, width), index (count), out (rows, width); count, width, rows; how many
  * blocks there are. Indices outside of the table are passed over.
+ *
+ * Where any order will do, zeros and then a row of dy for each warp: out and how many numbers it has; dy,
+ * index, out; width, rows, count.
  */
 #ifndef VWN_CUDA_SCATTER_H
 #define VWN_CUDA_SCATTER_H
@@ -15,7 +18,12 @@
 
 enum { CUDA_SCATTER_THREADS = 128, CUDA_SCATTER_SHARED = 64 * 256 * 4 };
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width);
+typedef enum CudaScatterKernel {
+    CUDA_SCATTER,
+    CUDA_SCATTER_ZEROS, /* 256 threads, an element each */
+    CUDA_SCATTER_ANY    /* 256 threads for 8 rows */
+} CudaScatterKernel;
 /* bf16: what dy is; sums are float32. */
-const char *cuda_scatter(Arena *arena, bool bf16, size_t *length);
+const char *cuda_scatter(Arena *arena, CudaScatterKernel which, bool bf16, size_t *length);
 
 #endif

@@ -24,6 +24,7 @@ typedef struct ExportOptions {
     int64_t separator; /* the token that documents begin with, -1: none */
     uint64_t seed; /* of the order of the data and of dropout */
     bool cuda;     /* for a GPU */
+    bool fast;     /* where it is faster, sums are added up in any order */
 } ExportOptions;
 
 typedef struct ExportFile {

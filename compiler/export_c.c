@@ -86,7 +86,7 @@ static bool has_bf16(const Export *x)
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
-                       .bf16 = has_bf16(x)};
+                       .bf16 = has_bf16(x), .any_order = x->how->fast};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -388,6 +388,12 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
     buf_printf(b, " bytes of memory%s, and nothing of vwn. Numbers are float32%s.\n\n",
                x->how->cuda ? " on the GPU" : "",
                has_bf16(x) ? ", but operands of large products bf16" : "");
+    if (x->how->unit->train && x->how->unit->train->compute == COMPUTE_FP16)
+        buf_puts(b, "The file asks for products in fp16, with a scale of the loss; this program has neither "
+                    "and computes in\nfloat32.\n\n");
+    if (x->how->fast)
+        buf_puts(b, "Gradients of embedding tables are added up in any order (`--fast`): the last bits of "
+                    "their sums, and\nof what is learned from them, may be others in each run.\n\n");
     write_use(b, x);
     buf_printf(
         b,

@@ -314,7 +314,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
                  .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart,
-                 .arena_only = how->arena_only};
+                 .any_order = how->any_order, .arena_only = how->arena_only};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;

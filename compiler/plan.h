@@ -164,6 +164,7 @@ typedef struct PlanOptions {
                        lies between kernels too */
     bool fp16;      /* operands of large products are rounded to fp16, and multiplied in float32 */
     bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
+    bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool rows_apart;

@@ -25,7 +25,7 @@ typedef struct Build {
     int64_t B, T;
     bool programs, cuda, arena_only;
     bool stream; /* kernels store past the cache */
-    bool rows_apart;
+    bool rows_apart, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */

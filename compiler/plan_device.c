@@ -68,11 +68,14 @@ static Attention attention_of(Build *b, Val v)
     return a;
 }
 
-/* The widest access that sizes, strides and places of q, k and v allow. */
-static int width_of(const Attention *a, const Launch *l, const Operand o[3], bool bf16)
+/* The widest access that sizes, strides and places of q, k and v allow, and places of a gradient's others. */
+static int width_of(const Attention *a, CudaAttentionKernel which, const Launch *l, const Operand o[3],
+                    bool bf16)
 {
     const Node *n = node_at(a->b->g, a->of);
-    int64_t size[14] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
+    int64_t size[16] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
+    for (int i = 0; i < 2 && which != CUDA_SDPA; i++)
+        size[14 + i] = (int64_t)l->shift[3 + 2 * i] / (bf16 ? 2 : 4);
     for (int i = 0; i < 3; i++) {
         size[2 + i] = (int64_t)l->shift[i] / (bf16 ? 2 : 4);
         for (int k = 0; k < 3; k++)
@@ -128,7 +131,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     plan_attention_args(b, l, a->of, o, 0);
     a->class.bf16 = b->buffer.v[l->buffer[0]].bf16;
     check_types(a, which, l);
-    a->class.width = width_of(a, l, o, a->class.bf16);
+    a->class.width = width_of(a, which, l, o, a->class.bf16);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};
@@ -173,23 +176,52 @@ void plan_device_sdpa_grad(Build *b, Val v)
 
 /* ---- by index ---- */
 
+/* A launch of one of the texts; its buffers and numbers are there already. */
+static void scatter_kernel(Build *b, Launch *l, CudaScatterKernel which, const PlanGrid *grid)
+{
+    static const char *const names[] = {"scatter_add", "zeros", "scatter_add_any"};
+    size_t length;
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const char *text = cuda_scatter(b->f->tmp, which, b->buffer.v[l->buffer[0]].bf16, &length);
+    plan_device_kernel(b, l, names[which], text, length, grid, 0);
+    arena_reset(b->f->tmp, mark);
+}
+
+/* By atomic additions: in any order, but no index is read more than once. */
+static void scatter_any(Build *b, Val v, int64_t rows, int64_t width)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 1, v);
+    plan_argument(b, l, 0, plan_buffer(b, v), 0, true);
+    scatter_kernel(b, l, CUDA_SCATTER_ZEROS, &(PlanGrid){.threads = 256, .units = 1024});
+    l->rows = rows * width;
+    l = plan_launch(b, LAUNCH_KERNEL, 3, v);
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
+    plan_ints(b, l, (int64_t[]){width, rows}, 2);
+    scatter_kernel(b, l, CUDA_SCATTER_ANY, &(PlanGrid){.threads = 256, .units = 8});
+    l->rows = plan_elements(b, n->in[1]);
+}
+
 void plan_device_scatter(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     Operand o;
+    int64_t rows = plan_extent(b, v, 0), width = plan_elements(b, v) / rows;
+    if (b->any_order) {
+        scatter_any(b, v, rows, width);
+        return;
+    }
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
     plan_read(b, l, 0, n->in[0], &o);
     plan_read(b, l, 1, n->in[1], &o);
     plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
-    int64_t rows = plan_extent(b, v, 0), width = plan_elements(b, v) / rows;
     plan_ints(b, l, (int64_t[]){plan_elements(b, n->in[1]), width, rows}, 3);
-    PlanGrid grid = {.threads = CUDA_SCATTER_THREADS, .units = 1, .shared = CUDA_SCATTER_SHARED,
-                     .whole = true};
-    size_t length;
-    ArenaMark mark = arena_mark(b->f->tmp);
-    const char *text = cuda_scatter(b->f->tmp, b->buffer.v[l->buffer[0]].bf16, &length);
-    plan_device_kernel(b, l, library_name(LIB_SCATTER_ADD), text, length, &grid, 0);
-    arena_reset(b->f->tmp, mark);
+    scatter_kernel(b, l, CUDA_SCATTER,
+                   &(PlanGrid){.threads = CUDA_SCATTER_THREADS, .units = 1,
+                               .shared = CUDA_SCATTER_SHARED, .whole = true});
     l->rows = cuda_scatter_blocks(rows, width);
 }
 

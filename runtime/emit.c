@@ -73,18 +73,19 @@ static void print_folder(Emission *e, ExportOptions *x)
         ctx_raise(s->ctx, ST_INPUT, "the file has no `model` to emit");
     if (from)
         *t = *from;
-    if (t->compute == COMPUTE_FP16) /* the folder has no scale of the loss: it computes in float32 */
-        t->compute = COMPUTE_FP32;
     else if (e->how->train)
         ctx_raise(
             s->ctx, ST_INPUT,
             "the file has no `train`, so there is no training to emit; leave out --train");
+    if (t->compute == COMPUTE_FP16) /* the folder has no scale of the loss: it computes in float32 */
+        t->compute = COMPUTE_FP32;
     *x = (ExportOptions){.unit = u,
                          .train = from && !e->how->infer ? t : NULL,
                          .context = from ? from->context : u->model->context,
                          .data = from ? &from->data : NULL,
                          .seed = from ? from->seed : DEFAULT_SEED,
-                         .cuda = e->how->cuda};
+                         .cuda = e->how->cuda,
+                         .fast = e->how->fast};
     if (x->train && u->grow.n)
         ctx_raise(
             s->ctx, ST_INPUT,

@@ -111,6 +111,7 @@ typedef struct vwn_emit_options {
     bool force;         /* also into a folder that holds files of others */
     bool cuda;          /* CUDA C for a GPU instead of C for the CPU */
     bool train, infer;  /* training must be there; is left out. Neither: if the file has it */
+    bool fast;          /* with cuda: sums in any order where that is faster; runs are not repeated bit for bit */
     bool json;
     int64_t batch_seqs; /* sequences of one run of a program; 0 = the file's micro batch, or 1 */
 } vwn_emit_options;

@@ -94,8 +94,20 @@ void device_get(const Run *run, void *to, const void *from, uint64_t bytes)
 
 enum {
     MOST_ARGUMENTS = 4096,
-    SHARED_UNASKED = 48 * 1024 /* more dynamic shared memory is asked for first */
+    SHARED_UNASKED = 32 * 1024 /* of the 48 KiB that a kernel may have, its own included, without asking */
 };
+
+static void ask_for_shared(const Kernel *k, uint64_t bytes)
+{
+    int most = 0;
+    cudaError_t error = cudaFuncSetAttribute(
+        k->code, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)bytes);
+    if (error == cudaSuccess)
+        return;
+    must(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0), "the GPU");
+    stop("%s takes %.1f KiB of shared memory and the GPU has %.1f for a block: %s", k->name,
+         (double)bytes / 1024, most / 1024.0, cudaGetErrorString(error));
+}
 
 void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, void *const *p,
             const int64_t *n, const double *s)
@@ -116,9 +128,7 @@ void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, 
         argument[count++] = (void *)(uintptr_t)&s[i];
     argument[count] = &rows;
     if (shared > SHARED_UNASKED)
-        must(cudaFuncSetAttribute(k->code, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  (int)shared),
-             k->name);
+        ask_for_shared(k, shared);
     struct dim3 grid = {blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX, 1, 1};
     struct dim3 block = {k->threads, 1, 1};
     must(cudaLaunchKernel(k->code, grid, block, argument, (size_t)shared, NULL), k->name);

@@ -36,7 +36,7 @@ for kind in nano wide; do
         filled $kind.cuda/$file
     done
     lacks out Makefile
-    expect 0 "$VWN" emit cuda "$PWD/$kind/model.vwn" -o "$PWD/$kind.again" -q
+    expect 0 "$VWN" emit cuda "$PWD/$kind/model.vwn" -o "$PWD/$kind.again" -q --train
     diff -r $kind.cuda $kind.again > out || fail "$kind: the bytes differ"
     lacks $kind.cuda/plan.c 'rows(run'
     has $kind.cuda/kernels.cu '__global__'
@@ -72,6 +72,26 @@ steps out > ours
 events runs/wide/events.jsonl > theirs
 near theirs ours 2e-2
 cmp -s theirs ours && fail "bf16: the losses of float32"
+
+# sums in any order: the same to rounding, and said
+expect 0 "$VWN" emit cuda nano/model.vwn -o fast.cuda --fast
+has err '--fast: gradients of embedding tables are added up in any order'
+has fast.cuda/README.md 'in any order (`--fast`)'
+has fast.cuda/kernels.cu atomicAdd
+lacks nano.cuda/kernels.cu atomicAdd
+expect 0 make -C fast.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE"
+expect 0 fast.cuda/model train small.txt --weights fast.cuda/weights.safetensors
+steps out > ours
+events runs/nano/events.jsonl > theirs
+near theirs ours 1e-4
+expect 2 "$VWN" emit c nano/model.vwn -o other --fast
+has err '`--fast` is for `vwn emit cuda`'
+
+# fp16 is computed in float32, which is said
+sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/' wide/model.vwn > wide/fp16.vwn
+expect 0 "$VWN" emit cuda wide/fp16.vwn -o fp16.cuda
+has fp16.cuda/README.md 'The file asks for products in fp16'
+cmp -s fp16.cuda/kernels.cu wide.cuda/kernels.cu || fail "fp16: other kernels than those of float32"
 
 # without training; what it refuses
 expect 0 "$VWN" emit cuda wide/model.vwn -o infer --infer --batch '3 seqs' --json

@@ -498,6 +498,12 @@ static inline void emu_copy_async(void *to, const void *from, int bytes, int use
 static inline void emu_copy_commit() { emu::copy_commit(); }
 static inline void emu_copy_wait(int left) { emu::copy_wait(left); }
 
+static inline float atomicAdd(float *at, float x)
+{
+    const float before = *at;
+    *at += x;
+    return before;
+}
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 

@@ -1,5 +1,5 @@
 /* scatter.c - the CUDA text of a table's gradient, emulated: the bits of sums in the order of
- * the indices, for tables and gradients of odd sizes, under both orders of threads.
+ * the indices, for tables and gradients of odd sizes, under both orders of threads; sums in any order.
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
  */
@@ -9,15 +9,17 @@
 #include "compiler/emit.h"
 #include "runtime/harness.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const struct {
     int64_t count, width, rows;
 } cases[] = {{1, 1, 1}, {31, 33, 7}, {400, 5, 67}, {131, 300, 130}, {67, 257, 64}, {0, 9, 3}};
 
-/* Whether both orders of threads give the bits of plain loops, and nothing is written behind.
- */
-static bool is_right(const EmuKernel *kernel, bool bf16, int64_t count, int64_t width, int64_t rows)
+/* Whether both orders of threads give the bits of plain loops, or with `zeros`, for sums in any order, nearly
+ * so, and nothing is written behind. */
+static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, bool bf16, int64_t count,
+                     int64_t width, int64_t rows)
 {
     bool right = true;
     uint64_t random = 3;
@@ -46,11 +48,19 @@ static bool is_right(const EmuKernel *kernel, bool bf16, int64_t count, int64_t 
         memset(out, 0xff, (size_t)(n + 1) * 4);
         int64_t blocks = cuda_scatter_blocks(rows, width);
         void *p[] = {bf16 ? (void *)half : dy, index, out};
-        void *arguments[] = {&p[0], &p[1], &p[2], &count, &width, &rows, &blocks};
-        const char *wrong = emu_launch(kernel, arguments, &(EmuOptions){.descending = run == 1},
-                                       (uint32_t)blocks,
-                                       CUDA_SCATTER_THREADS, CUDA_SCATTER_SHARED);
-        right &= !wrong && memcmp(out, want, (size_t)n * 4) == 0 && out[n] != out[n];
+        void *in_order[] = {&p[0], &p[1], &p[2], &count, &width, &rows, &blocks};
+        void *any[] = {&p[0], &p[1], &p[2], &width, &rows, &count}, *of_zeros[] = {&p[2], &n};
+        EmuOptions how = {.descending = run == 1};
+        const char *wrong =
+            zeros ? emu_launch(zeros, of_zeros, &how, (uint32_t)(n + 1023) / 1024, 256, 0) : NULL;
+        if (!wrong && zeros && count)
+            wrong = emu_launch(kernel, any, &how, (uint32_t)(count + 7) / 8, 256, 0);
+        if (!zeros)
+            wrong = emu_launch(kernel, in_order, &how, (uint32_t)blocks, CUDA_SCATTER_THREADS,
+                               CUDA_SCATTER_SHARED);
+        right &= !wrong && out[n] != out[n];
+        for (int64_t i = 0; i < n; i++)
+            right &= zeros ? fabsf(out[i] - want[i]) <= 1e-5f * (float)(count + 1) : out[i] == want[i];
     }
     free(dy);
     free(half);
@@ -74,22 +84,29 @@ int main(void)
     static const char barrier[] = "        __syncthreads();";
     size_t length, more;
     const char *prelude = prelude_cuda(ctx->program, &length);
-    EmuText text[3];
-    EmuKernel kernel[3];
-    text[0].text = cuda_scatter(ctx->program, false, &more);
+    EmuText text[6];
+    EmuKernel kernel[6];
+    text[0].text = cuda_scatter(ctx->program, CUDA_SCATTER, false, &more);
     text[0].length = more;
     const char *at = strstr(text[0].text, barrier);
     text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,
                                 at + strlen(barrier));
     text[1].length = strlen(text[1].text);
-    text[2].text = cuda_scatter(ctx->program, true, &text[2].length);
-    for (int i = 0; i < 3; i++)
+    text[2].text = cuda_scatter(ctx->program, CUDA_SCATTER, true, &text[2].length);
+    text[3].text = cuda_scatter(ctx->program, CUDA_SCATTER_ZEROS, false, &text[3].length);
+    text[4].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, false, &text[4].length);
+    text[5].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, true, &text[5].length);
+    for (int i = 0; i < 6; i++)
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
-    if (CHECK(&h, emu_compile(prelude, length, text, 3, kernel, why))) {
+    if (CHECK(&h, emu_compile(prelude, length, text, 6, kernel, why))) {
         for (size_t i = 0; i < COUNT_OF(cases); i++)
-            for (int k = 0; k < 3; k += 2) /* float32, bf16 */
-                CHECK(&h, is_right(&kernel[k], k > 0, cases[i].count, cases[i].width, cases[i].rows));
-        CHECK(&h, !is_right(&kernel[1], false, 400, 5, 67));
+            for (int k = 0; k < 2; k++) { /* float32, bf16 */
+                CHECK(&h, is_right(&kernel[2 * k], NULL, k > 0, cases[i].count, cases[i].width,
+                                   cases[i].rows));
+                CHECK(&h, is_right(&kernel[4 + k], &kernel[3], k > 0, cases[i].count, cases[i].width,
+                                   cases[i].rows));
+            }
+        CHECK(&h, !is_right(&kernel[1], NULL, false, 400, 5, 67));
     } else {
         fprintf(stderr, "    %s\n", why);
     }

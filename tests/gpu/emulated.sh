@@ -28,8 +28,10 @@ cd "${folders%%
 *}" || exit 1
 sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' kernels.cu
 build
-expect 1 ./run_kernels cases.bin
+expect 3 ./run_kernels cases.bin
 has out '"good":false'
+expect 3 ./run_kernels cases.bin --from 1
+[ "$(wc -l < out)" -eq $(($(grep -c 'CODE(k_' kernels.cu) - 1)) ] || fail "--from leaves out another number of cases"
 head -c 3000 cases.bin > cut.bin
 expect 1 ./run_kernels cut.bin
 has err 'cut off'

@@ -20,8 +20,53 @@ assert any(k["name"] == "product" for k in m["kernels"])
 assert all(k["share"] > 0 and k["ms"] > 0 for k in m["kernels"])
 END
 
-sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' carried/cases/*/kernels.cu
+# a tool that complains, and one that does not get to the end
+cat > sanitizer << 'END'
+#!/bin/sh
+case $2 in
+racecheck) exit 9 ;;
+synccheck) exit 255 ;;
+esac
+END
+chmod +x sanitizer
 rm -r carried/models/*
+export SANITIZER="$PWD/sanitizer"
+expect 1 bash carried/kernels.sh carried report.json
+unset SANITIZER
+python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
+import json
+r = json.load(open("report.json"))
+tools = r["sanitizer"]
+assert r["wrong"] == 0 and not r["missing"]
+assert all(t["cases"] == 1 for t in tools.values()) and len(tools) == 4
+assert [t for t in tools if tools[t]["complaints"]] == ["racecheck"]
+assert [t for t in tools if tools[t]["not_done"]] == ["synccheck"]
+END
+
+# kernels that end the program are told, and do not hide those behind them
+cp carried/cases/*/kernels.cu right.cu
+sed -i 's/x += __shfl_xor_sync/if (threadIdx.x) x += __shfl_xor_sync/' carried/cases/*/kernels.cu
+expect 1 bash carried/kernels.sh carried report.json
+has out 'ended the program with 1: emulated CUDA: threads '
+python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
+import json
+r = json.load(open("report.json"))
+ended = [c for c in r["cases"] if c.get("ended")]
+assert not r["missing"] and 0 < len(ended) == r["wrong"] < r["kernels"]
+END
+cp right.cu "$(echo carried/cases/*/)kernels.cu"
+
+# what there was no time for
+mkdir carried/models/late
+touch carried/models/late/plan.c
+expect 1 bash carried/kernels.sh carried report.json 1
+python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
+import json
+assert json.load(open("report.json"))["not_measured"] == ["late"]
+END
+rm -r carried/models/*
+
+sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' carried/cases/*/kernels.cu
 expect 1 bash carried/kernels.sh carried report.json
 has out 'kernels differ'
 lacks report.json '"wrong": 0,'

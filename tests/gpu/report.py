@@ -1,15 +1,20 @@
 # report.py - one JSON of what kernels.sh has seen on a GPU.
 #
-# In:  FOLDER, with results/NN.jsonl (run_kernels.c), results/NN.TOOL.status (compute-sanitizer) and
-#      results/NAME.json (measure.c) beside models/NAME/calls.txt (make_model.c).
-# Out: FOLDER's report on stdout. Status 1 when a kernel is wrong, a tool complains or nothing was seen.
+# In:  FOLDER, with results/NN.jsonl (run_kernels.c) beside cases/NN/kernels.cu, results/NN.TOOL.status
+#      (compute-sanitizer) and results/NAME.json (measure.c) beside models/NAME/calls.txt (make_model.c);
+#      behind it the program that is the sanitizer, or nothing.
+# Out: FOLDER's report on stdout. Status 1 when a kernel is wrong, a tool complains, or something that is
+#      in the folder was not seen.
 # The one idea: a call's share is the time that its bytes take in a copy, or its operations in a
 # product at their best, whichever is longer, by the time that it took.
 import datetime
 import glob
 import json
 import os
+import re
 import sys
+
+TOOLS = ["memcheck", "racecheck", "synccheck", "initcheck"]
 
 
 def stem(path):
@@ -30,6 +35,17 @@ def tools(folder):
         case, tool, _ = os.path.basename(path).split(".")
         with open(path) as f:
             out.setdefault(tool, {})[case] = int(f.read())
+    return out
+
+
+# Kernels of the folder without a line.
+def unseen(folder, cases):
+    seen, out = {(c["case"], c["kernel"]) for c in cases}, []
+    for path in sorted(glob.glob(f"{folder}/cases/*/kernels.cu")):
+        case = os.path.basename(os.path.dirname(path))
+        with open(path) as f:
+            names = re.findall(r"\bCODE\((k_\w+)\)", f.read())
+        out += [{"case": case, "kernel": name} for name in names if (case, name) not in seen]
     return out
 
 
@@ -60,20 +76,29 @@ def measured(folder, path):
 
 
 def main():
-    folder = sys.argv[1]
+    folder, sanitizer = sys.argv[1], len(sys.argv) > 2 and sys.argv[2]
     cases = compared(folder)
-    complaints = tools(folder)
+    found = tools(folder)
     models = [measured(folder, p) for p in sorted(glob.glob(f"{folder}/results/*.json"))]
     gpu = f"{folder}/results/gpu.txt"
     wrong = [c for c in cases if not c["good"]]
-    bad = {t: [c for c, status in r.items() if status] for t, r in complaints.items()}
+    missing = unseen(folder, cases)
+    folders = [os.path.basename(p) for p in sorted(glob.glob(f"{folder}/cases/*"))]
+    checked = {tool: {
+        "cases": len(found.get(tool, {})),
+        "complaints": [c for c, status in found.get(tool, {}).items() if status == 1],
+        "not_done": [c for c in folders if found.get(tool, {}).get(c, 2) == 2]}
+        for tool in TOOLS} if sanitizer else {}
+    not_measured = sorted({os.path.basename(p) for p in glob.glob(f"{folder}/models/*")} -
+                          {os.path.basename(p)[:-len(".json")] for p in glob.glob(f"{folder}/results/*.json")})
     print(json.dumps({
         "v": 1, "gpu": open(gpu).read().strip() if os.path.exists(gpu) else "emulated",
-        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"), "kernels": len(cases), "wrong": len(wrong),
+        "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "kernels": len(cases), "wrong": len(wrong), "missing": missing,
         "worst": max((c["worst"] for c in cases), default=None),
-        "sanitizer": {t: {"cases": len(r), "complaints": bad[t]} for t, r in complaints.items()},
-        "models": models, "cases": cases}, indent=1))
-    return 1 if wrong or any(bad.values()) or not cases else 0
+        "sanitizer": checked, "not_measured": not_measured, "models": models, "cases": cases}, indent=1))
+    bad = any(c["complaints"] or c["not_done"] for c in checked.values())
+    return 1 if wrong or missing or not_measured or bad or not cases else 0
 
 
 sys.exit(main())

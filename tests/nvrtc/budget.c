@@ -85,7 +85,7 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text = {.place = ""};
-    text.text = cuda_scatter(ctx->program, false, &text.length);
+    text.text = cuda_scatter(ctx->program, CUDA_SCATTER, false, &text.length);
     text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
     for (int a = 0; a < ARCH_COUNT; a++) {
         Use use = {0};

@@ -15,7 +15,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 48 * 1024 };
+/* A kernel has up to 8 KiB of shared memory of its own, which count. */
+enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 40 * 1024, SHARED_MOST = 232448 - 1024 };
 
 typedef struct Area {
     char *at;
@@ -147,7 +148,9 @@ cudaError_t cudaSetDevice(int device)
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
-    *value = what == cudaDevAttrComputeCapabilityMajor ? 8 : 0;
+    *value = what == cudaDevAttrComputeCapabilityMajor               ? 8
+             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
+                                                               : 0;
     return cudaSetDevice(device);
 }
 
@@ -174,7 +177,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value)
 {
     size_t i = 0;
-    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value > 232448 - 1024)
+    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value > SHARED_MOST)
         return wrong("an attribute of a function that is not known, or too much shared memory");
     while (i < n_allowed && allowed[i].code != code)
         i++;
