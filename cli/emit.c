@@ -34,7 +34,7 @@ static int run(Call *call)
     vwn_writer out = ui_stdout(&call->ui);
     vwn_status st = vwn_emit(unit, &how, &out);
     call_diagnostics(call, false, NULL);
-    if (st == VWN_OK && how.fast && !call->ui.quiet)
+    if (st == VWN_OK && how.fast && !call->json && !call->ui.quiet)
         ui_print(&call->ui, "\n--fast: gradients of embedding tables are added up in any order; two runs may "
                             "differ in their last bits\n");
     if (st == VWN_OK && !call->json && !call->ui.quiet)

@@ -211,7 +211,8 @@ static void report(const Emission *e)
 {
     Buf b = buf_new(e->session.arena);
     if (e->how->json)
-        buf_puts(&b, "{\"v\":1,\"event\":\"emit\",\"files\":[");
+        buf_printf(&b, "{\"v\":1,\"event\":\"emit\",\"fast\":%s,\"files\":[",
+                   e->how->fast ? "true" : "false");
     for (size_t i = 0; i <= e->folder.n; i++) {
         const char *name = i < e->folder.n ? e->folder.v[i].name : EXPORT_WEIGHTS;
         const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, name);
