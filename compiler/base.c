@@ -173,19 +173,16 @@ static bool keep(Ctx *ctx, Block *b)
     return true;
 }
 
-/* A kept block of this very size, or NULL. */
+/* A kept block of this size or up to twice as large, or NULL. */
 static Block *take_kept(Ctx *ctx, size_t size)
 {
-    size_t all = sizeof(Block) + size;
-    if (!ctx->spare || (ctx->byte_limit && ctx->bytes + all > ctx->byte_limit))
-        return NULL;
     for (Block **at = &ctx->spare; *at; at = &(*at)->next) {
         Block *b = *at;
-        if (b->size != size)
+        if (b->size < size || b->size / 2 > size || (ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit))
             continue;
         *at = b->next;
-        ctx->spare_bytes -= size;
-        ctx->bytes += all;
+        ctx->spare_bytes -= b->size;
+        ctx->bytes += sizeof *b + b->size;
         if (ctx->bytes > ctx->peak_bytes)
             ctx->peak_bytes = ctx->bytes;
         return b;
@@ -199,9 +196,10 @@ static void *ctx_take(Ctx *ctx, size_t size)
     if (size > SIZE_MAX / 2)
         ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
     Block *b = take_kept(ctx, size);
-    if (!b)
+    if (!b) {
         b = raw_resize(ctx, NULL, 0, sizeof *b + size);
-    b->size = size;
+        b->size = size;
+    }
     block_link(ctx, b);
     return b + 1;
 }

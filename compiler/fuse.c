@@ -49,11 +49,7 @@ bool fuse_costly(const Graph *g, Val v)
 
 bool fuse_empty(const Fusion *f, Val v)
 {
-    const Shape *s = shape_of(f->g, v);
-    for (int i = 0; i < s->rank; i++)
-        if (dim_at(s->d[i], f->B, f->T) == 0)
-            return true;
-    return false;
+    return f->elements[v] == 0;
 }
 
 bool fuse_is_view(const Fusion *f, Val v)
@@ -783,7 +779,9 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         f->again = recompute_is_copy(node_at(g, v)) ? v : 0;
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
+    f->elements = NEW_ARRAY(arena, int64_t, g->node.n);
     for (Val v = 0; v < g->node.n; v++) {
+        f->elements[v] = dim_at(size_of(g, v), how->B, how->T);
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
     }

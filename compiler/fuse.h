@@ -47,6 +47,7 @@ typedef struct Fusion {
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
                           what they load may lie in two bytes */
+    int64_t *elements; /* of each value, at B and T */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */

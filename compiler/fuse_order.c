@@ -27,10 +27,26 @@ static void add(uint64_t *row, uint32_t group)
     row[group / WORD] |= (uint64_t)1 << group % WORD;
 }
 
-static void join(uint64_t *row, const uint64_t *other, size_t words)
+/* Words [from, to) of a row. */
+typedef struct Words {
+    size_t from, to;
+} Words;
+
+static void join(uint64_t *row, const uint64_t *other, Words w)
 {
-    for (size_t i = 0; i < words; i++)
+    for (size_t i = w.from; i < w.to; i++)
         row[i] |= other[i];
+}
+
+/* Where two rows differ. */
+static Words difference(const Fusion *f, const uint64_t *row, const uint64_t *other)
+{
+    Words w = {0, (f->group.n + WORD - 1) / WORD};
+    while (w.from < w.to && row[w.from] == other[w.from])
+        w.from++;
+    while (w.to > w.from && row[w.to - 1] == other[w.to - 1])
+        w.to--;
+    return w;
 }
 
 /* Room for one group more; rows become longer all at once. */
@@ -62,13 +78,13 @@ bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to)
 
 /* ---- edges ---- */
 
-/* What waits for `group` waits for all that it waits for. */
-static void pass_on(Fusion *f, uint32_t group)
+/* What waits for `group` waits for all that it waits for, which is new in these words. */
+static void pass_on(Fusion *f, uint32_t group, Words new)
 {
     const uint64_t *row = row_of(f, group);
     for (uint32_t i = 0; f->group.v[group].awaited && i < f->group.n; i++)
         if (i != group && has(row_of(f, i), group))
-            join(row_of(f, i), row, f->row_words);
+            join(row_of(f, i), row, new);
 }
 
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
@@ -77,8 +93,9 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
     if (pred < 0 || pred == (int32_t)group)
         return;
     if (!fuse_reaches(f, (uint32_t)pred, group)) {
-        join(row_of(f, group), row_of(f, (uint32_t)pred), f->row_words);
-        pass_on(f, group);
+        Words new = difference(f, row_of(f, group), row_of(f, (uint32_t)pred));
+        join(row_of(f, group), row_of(f, (uint32_t)pred), new);
+        pass_on(f, group, new);
     } else {
         for (size_t i = 0; i < gr->pred.n; i++)
             if (gr->pred.v[i] == (uint32_t)pred)
@@ -126,9 +143,10 @@ void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b)
             rename_pred(&f->group.v[i], a, b);
             add(row_of(f, i), a);
         }
-    join(row, row_of(f, b), f->row_words);
+    Words new = difference(f, row, row_of(f, b));
+    join(row, row_of(f, b), new);
     x->awaited = x->awaited || y->awaited;
-    pass_on(f, a);
+    pass_on(f, a, new);
     for (size_t i = 0; i < y->pred.n; i++)
         fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
     drop_pred(x, a);

@@ -53,15 +53,16 @@ static void mark_stored(Fusion *f)
 
 /* ---- flow ---- */
 
+/* Edge e ^ 1 is the opposite one. Two networks are the same when the bytes of their edges are. */
 typedef struct Edge {
-    uint32_t to, back; /* back: index of the opposite edge */
     int64_t left;
-    uint32_t next;     /* of the same node, 0 = none */
+    uint32_t to;
+    uint32_t next; /* of the same node, 0 = none */
 } Edge;
 
 typedef struct Flow {
     Arena *arena;
-    VEC(Edge) edge;    /* number 0 is unused */
+    VEC(Edge) edge;    /* numbers 0 and 1 are unused */
     VEC(uint32_t) first;
     uint32_t *level, *queue, *at; /* by node */
 } Flow;
@@ -75,13 +76,23 @@ static uint32_t flow_node(Flow *w)
     return (uint32_t)w->first.n - 1;
 }
 
-static void flow_edge(Flow *w, uint32_t from, uint32_t to, int64_t most)
+static uint32_t flow_edge(Flow *w, uint32_t from, uint32_t to, int64_t most)
 {
     uint32_t e = (uint32_t)w->edge.n;
-    vec_push(w->arena, &w->edge, (Edge){to, e + 1, most, w->first.v[from]});
+    vec_push(w->arena, &w->edge, (Edge){most, to, w->first.v[from]});
     w->first.v[from] = e;
-    vec_push(w->arena, &w->edge, (Edge){from, e, 0, w->first.v[to]});
+    vec_push(w->arena, &w->edge, (Edge){0, from, w->first.v[to]});
     w->first.v[to] = e + 1;
+    return e;
+}
+
+static void flow_start(Flow *w)
+{
+    w->edge.n = w->first.n = 0;
+    vec_push(w->arena, &w->edge, (Edge){0});
+    vec_push(w->arena, &w->edge, (Edge){0});
+    flow_node(w);
+    flow_node(w);
 }
 
 /* The distance of each node from SOURCE, from 1 on, over edges with something left; 0: there is no way. */
@@ -116,7 +127,7 @@ static int64_t flow_push(Flow *w, uint32_t node, int64_t most)
             continue;
         int64_t got = flow_push(w, e->to, most - sent < e->left ? most - sent : e->left);
         e->left -= got;
-        w->edge.v[e->back].left += got;
+        w->edge.v[w->at[node] ^ 1].left += got;
         sent += got;
         if (sent == most)
             return sent;
@@ -124,14 +135,14 @@ static int64_t flow_push(Flow *w, uint32_t node, int64_t most)
     return sent;
 }
 
-/* Dinic. Afterwards level[node] != 0 tells the nodes on the side of SOURCE: which they are does
+/* Dinic, from edges and first on. Afterwards level[node] != 0 tells the nodes on the side of SOURCE: which they are does
  * not depend on the way the flow was found. */
-static void flow_run(Flow *w)
+static void flow_run(Flow *w, Arena *tmp)
 {
     size_t n = w->first.n;
-    w->level = NEW_ARRAY(w->arena, uint32_t, n);
-    w->queue = NEW_ARRAY(w->arena, uint32_t, n);
-    w->at = NEW_ARRAY(w->arena, uint32_t, n);
+    w->level = NEW_ARRAY(tmp, uint32_t, n);
+    w->queue = NEW_ARRAY(tmp, uint32_t, n);
+    w->at = NEW_ARRAY(tmp, uint32_t, n);
     while (flow_levels(w)) {
         memcpy(w->at, w->first.v, n * sizeof *w->at);
         flow_push(w, SOURCE, NO_LIMIT);
@@ -150,6 +161,23 @@ enum {
 
 typedef VEC(Val) Loads;
 
+/* The network of a group: which changes no more, but for what loading costs. */
+typedef struct Cut {
+    bool made, choice; /* choice: some of what it wants can be computed again */
+    Loads seen;        /* number i has the nodes 2 i + 2, before it is loaded, and 2 i + 3 */
+    Edge *edge;
+    uint32_t *first, *load; /* load: by number, the edge that costs what loading costs, or 0 */
+    size_t n_edge, n_first;
+} Cut;
+
+/* Layers repeat, and so do networks: which numbers were loaded of one that was cut before. */
+typedef struct Solved {
+    struct Solved *next; /* of the same hash */
+    const Edge *edge;
+    size_t n_edge, n;
+    uint32_t *loaded;
+} Solved;
+
 typedef struct Choice {
     Fusion *f;
     uint32_t group;
@@ -158,29 +186,30 @@ typedef struct Choice {
     uint32_t *loads;   /* groups that chose to load a value */
     bool shared;       /* they share the cost of storing it; else only the first one pays */
     Loads *of;         /* what each group chose to load */
+    Cut *last;         /* by group */
+    Arena *kept;       /* of these */
+    Map solved;        /* by hash */
     Flow flow;
     uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
-    VEC(Val) seen;
+    Loads seen;
+    VEC(uint32_t) load; /* the edge of each */
     Loads wanted;      /* what the group reads from others */
 } Choice;
-
-static int64_t elements(const Fusion *f, Val v)
-{
-    Dim n;
-    if (!shape_size(shape_of(f->g, v), &n))
-        vwn_bug(f->ctx, "the size of a tensor overflows");
-    return dim_at(n, f->B, f->T);
-}
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
     return node_at(f->g, v)->dtype == DT_INT ? 8 : f->bf16 && f->bf16[v] ? 2 : 4;
 }
 
+static bool is_memory(const Fusion *f, Val v)
+{
+    return node_at(f->g, v)->op == OP_EXT || f->home[v] >= 0;
+}
+
 /* To load v, with a share in storing it. */
 static int64_t load_cost(const Choice *c, Val v)
 {
-    int64_t bytes = elements(c->f, v) * item_bytes(c->f, v);
+    int64_t bytes = c->f->elements[v] * item_bytes(c->f, v);
     int64_t cost = bytes * READ_COST / 2 + 1;
     const Node *n = node_at(c->f->g, v);
     if (n->op == OP_EXT || c->fixed[v] || c->f->group.v[c->f->home[v]].kind != GROUP_ROWS)
@@ -210,7 +239,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
-    int64_t count = elements(f, reduce ? n->in[0] : v);
+    int64_t count = f->elements[reduce ? n->in[0] : v];
     int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
     bool scalar = true;
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
@@ -264,9 +293,10 @@ static uint32_t add_value(Choice *c, Val v, int32_t from)
         return c->in_of[v] + 1;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
     c->in_of[v] = in;
-    vec_push(c->flow.arena, &c->seen, v);
-    bool memory = n->op == OP_EXT || f->home[v] >= 0;
-    flow_edge(&c->flow, in, out, memory ? load_cost(c, v) : NO_LIMIT);
+    bool memory = is_memory(f, v);
+    uint32_t load = flow_edge(&c->flow, in, out, memory ? load_cost(c, v) : NO_LIMIT);
+    vec_push(c->kept, &c->seen, v);
+    vec_push(c->kept, &c->load, memory ? load : 0);
     if (!again_ok(f, v) || (f->home[v] >= 0 && f->home[v] != from) || c->seen.n > NODES_MAX) {
         flow_edge(&c->flow, SOURCE, in, NO_LIMIT);
         return out;
@@ -288,7 +318,7 @@ static void find_wanted(Choice *c, Val u)
         return;
     f->seen[u] = f->stamp;
     if (f->home[u] >= 0) {
-        vec_push(f->tmp, &c->wanted, u);
+        vec_push(c->kept, &c->wanted, u);
         return;
     }
     const Node *n = node_at(f->g, u);
@@ -296,49 +326,110 @@ static void find_wanted(Choice *c, Val u)
         find_wanted(c, n->in[k]);
 }
 
-/* The cut: what is loaded lies between the sides. */
-static void cut(Choice *c, uint32_t group)
+static void *keep_bytes(Choice *c, const void *p, size_t size)
 {
-    Fusion *f = c->f;
-    c->flow = (Flow){.arena = f->tmp};
-    vec_push(f->tmp, &c->flow.edge, (Edge){0});
-    flow_node(&c->flow);
-    flow_node(&c->flow);
+    void *kept = arena_alloc(c->kept, size + 1);
+    memcpy(kept, p, size);
+    return kept;
+}
+
+static void make_network(Choice *c, Cut *x)
+{
+    Flow *w = &c->flow;
+    flow_start(w);
+    c->seen.n = c->load.n = 0;
     for (size_t i = 0; i < c->wanted.n; i++) {
         Val v = c->wanted.v[i];
-        flow_edge(&c->flow, add_value(c, v, f->home[v]), SINK, NO_LIMIT);
+        flow_edge(w, add_value(c, v, c->f->home[v]), SINK, NO_LIMIT);
     }
-    flow_run(&c->flow);
-    for (size_t i = 0; i < c->seen.n; i++) {
-        uint32_t in = c->in_of[c->seen.v[i]];
-        if (c->flow.level[in] && !c->flow.level[in + 1])
-            vec_push(f->arena, &c->of[group], c->seen.v[i]);
+    for (size_t i = 0; i < c->seen.n; i++)
         c->in_of[c->seen.v[i]] = 0;
+    x->n_edge = w->edge.n;
+    x->n_first = w->first.n;
+    x->edge = keep_bytes(c, w->edge.v, w->edge.n * sizeof *w->edge.v);
+    x->first = keep_bytes(c, w->first.v, w->first.n * sizeof *w->first.v);
+    x->seen.n = c->seen.n;
+    x->seen.v = keep_bytes(c, c->seen.v, c->seen.n * sizeof *c->seen.v);
+    x->load = keep_bytes(c, c->load.v, c->load.n * sizeof *c->load.v);
+}
+
+/* What loading costs now; false: as before. */
+static bool update_costs(const Choice *c, Cut *x)
+{
+    bool changed = false;
+    for (size_t i = 0; x->choice && i < x->seen.n; i++) {
+        int64_t cost = x->load[i] ? load_cost(c, x->seen.v[i]) : 0;
+        changed = changed || (x->load[i] && cost != x->edge[x->load[i]].left);
+        if (x->load[i])
+            x->edge[x->load[i]].left = cost;
     }
+    return changed;
+}
+
+/* The cut: what is loaded lies between the sides. */
+static const Solved *solve(Choice *c, const Cut *x)
+{
+    Flow *w = &c->flow;
+    size_t size = x->n_edge * sizeof *x->edge;
+    void **slot = map_at(&c->solved, (uintptr_t)hash_bytes(x->edge, size, x->n_first) | 1);
+    for (Solved *s = *slot; s; s = s->next)
+        if (s->n_edge == x->n_edge && !memcmp(s->edge, x->edge, size))
+            return s;
+    Solved *s = NEW(c->kept, Solved);
+    *s = (Solved){.next = *slot, .n_edge = x->n_edge};
+    s->edge = keep_bytes(c, x->edge, size);
+    s->loaded = NEW_ARRAY(c->kept, uint32_t, x->seen.n + 1);
+    w->edge.n = w->first.n = 0;
+    for (size_t i = 0; i < x->n_edge; i++)
+        vec_push(c->kept, &w->edge, x->edge[i]);
+    for (size_t i = 0; i < x->n_first; i++)
+        vec_push(c->kept, &w->first, x->first[i]);
+    flow_run(w, c->f->tmp);
+    for (uint32_t i = 0; i < x->seen.n; i++)
+        if (w->level[2 * i + 2] && !w->level[2 * i + 3])
+            s->loaded[s->n++] = i;
+    *slot = s;
+    return s;
+}
+
+/* What the group reads from others, and whether it could compute some of that. */
+static void make_cut(Choice *c, uint32_t group, Cut *x)
+{
+    Fusion *f = c->f;
+    const Group *gr = &f->group.v[group];
+    c->rows = group_rows(f, gr);
+    c->wanted.n = 0;
+    f->stamp++;
+    for (size_t m = 0; m < gr->member.n; m++)
+        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
+            find_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
+    for (size_t i = 0; i < c->wanted.n && !x->choice; i++)
+        x->choice = again_ok(f, c->wanted.v[i]);
+    x->made = true;
+    if (x->choice)
+        make_network(c, x);
+    for (size_t i = 0; i < c->wanted.n && !x->choice; i++)
+        vec_push(f->arena, &c->of[group], c->wanted.v[i]);
 }
 
 /* Leaves in c->of[group] what this group would load. */
 static void choose_for(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
-    const Group *gr = &f->group.v[group];
-    ArenaMark mark = arena_mark(f->tmp);
-    bool choice = false;
+    Cut *x = &c->last[group];
+    bool fresh = !x->made;
     c->group = group;
-    c->rows = group_rows(f, gr);
-    c->seen.n = c->seen.cap = c->wanted.n = c->wanted.cap = 0;
-    c->seen.v = c->wanted.v = NULL;
-    f->stamp++;
-    for (size_t m = 0; m < gr->member.n; m++)
-        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
-            find_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
-    for (size_t i = 0; i < c->wanted.n && !choice; i++)
-        choice = again_ok(f, c->wanted.v[i]);
+    if (fresh)
+        make_cut(c, group, x);
+    else if (!update_costs(c, x))
+        return;
+    if (!x->choice)
+        return;
+    ArenaMark mark = arena_mark(f->tmp);
+    const Solved *s = solve(c, x);
     c->of[group].n = 0;
-    if (choice)
-        cut(c, group);
-    for (size_t i = 0; i < c->wanted.n && !choice; i++) /* nothing can be computed again */
-        vec_push(f->arena, &c->of[group], c->wanted.v[i]);
+    for (size_t i = 0; i < s->n; i++)
+        vec_push(f->arena, &c->of[group], x->seen.v[s->loaded[i]]);
     arena_reset(f->tmp, mark);
 }
 
@@ -416,7 +507,12 @@ void fuse_choose_stores(Fusion *f)
     c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
     c.loads = NEW_ARRAY(f->arena, uint32_t, n);
     c.of = NEW_ARRAY(f->arena, Loads, f->group.n);
+    c.kept = arena_new(f->ctx);
+    c.last = NEW_ARRAY(c.kept, Cut, f->group.n);
+    c.flow.arena = c.kept;
+    map_init(&c.solved, c.kept);
     choose_all(&c);
+    arena_free(c.kept);
     /* From the last to the first: what a value without a home comes from is wanted in its
      * place. */
     for (bool again = true; again;) {
