@@ -4,14 +4,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#define ASAN_UNPOISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
 enum { GUARD = 64, ARGUMENTS_MAX = 2048 };
+
+/* Memory that was given out, and what it was before a launch and after. */
+typedef struct Given {
+    char *at;
+    uint64_t bytes;
+    char *before, *after;
+} Given;
 
 typedef struct EmuBackend {
     Backend base;
     Backend *cpu;
     EmuOptions how;
-    void *last; /* what was given out last */
-    uint64_t last_bytes;
+    Given *given;
+    size_t n_given;
     void *arena; /* of the program that was built last, or NULL */
     uint64_t arena_bytes;
 } EmuBackend;
@@ -19,6 +33,7 @@ typedef struct EmuBackend {
 struct Module {
     const Plan *plan;
     EmuKernel *kernel;
+    bool *copies; /* of each kernel: some go on while it does other things */
 };
 
 static EmuBackend *emu_of(Backend *b) { return (EmuBackend *)b; }
@@ -30,7 +45,7 @@ static Status failed(Backend *b, Status status, const char *what)
     return status;
 }
 
-/* ---- memory, with marks around it that are no numbers ---- */
+/* ---- memory, with marks around it that are no numbers, and that nothing may read under a sanitizer ---- */
 
 static uint64_t whole(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -41,8 +56,12 @@ static Status emu_alloc(Backend *b, uint64_t bytes, void **memory)
         return failed(b, ST_ENVIRONMENT, "out of memory");
     memset(m, 0xff, whole(bytes) + 2 * GUARD);
     memset(m + GUARD, 0, bytes);
-    *memory = emu_of(b)->last = m + GUARD;
-    emu_of(b)->last_bytes = bytes;
+    *memory = m + GUARD;
+    ASAN_POISON_MEMORY_REGION(m, GUARD);
+    ASAN_POISON_MEMORY_REGION(m + GUARD + bytes, whole(bytes) - bytes + GUARD);
+    EmuBackend *e = emu_of(b);
+    e->given = realloc(e->given, (e->n_given + 1) * sizeof *e->given);
+    e->given[e->n_given++] = (Given){m + GUARD, bytes, malloc(bytes + 1), malloc(bytes + 1)};
     return ST_OK;
 }
 
@@ -51,8 +70,16 @@ static void emu_free(Backend *b, void *memory, uint64_t bytes)
     const unsigned char *m = memory;
     if (!memory)
         return;
-    if (memory == emu_of(b)->arena)
-        emu_of(b)->arena = NULL;
+    EmuBackend *e = emu_of(b);
+    if (memory == e->arena)
+        e->arena = NULL;
+    size_t at = 0;
+    while (e->given[at].at != memory)
+        at++;
+    free(e->given[at].before);
+    free(e->given[at].after);
+    e->given[at] = e->given[--e->n_given];
+    ASAN_UNPOISON_MEMORY_REGION(m - GUARD, whole(bytes) + 2 * GUARD);
     for (uint64_t i = 0; i < GUARD; i++)
         if (m[-1 - (int64_t)i] != 0xff || m[whole(bytes) + i] != 0xff)
             vwn_bug(b->ctx, "a kernel wrote outside of a buffer of %llu bytes", (unsigned long long)bytes);
@@ -79,8 +106,7 @@ void backend_emu_again(Backend *b, const EmuOptions *how)
 
 void backend_emu_way(Backend *b, int run)
 {
-    bool descending = run % 2;
-    EmuOptions how = {.descending = descending, .lazy = run / 2, .blocks_max = descending ? 3 : 0};
+    EmuOptions how = {.descending = run == 1, .blocks_max = run == 1 ? 3 : 0};
     backend_emu_again(b, &how);
 }
 
@@ -89,15 +115,17 @@ static bool compile(Module *m, Arena *arena, char why[512])
     const Plan *p = m->plan;
     EmuText *text = NEW_ARRAY(arena, EmuText, p->n_kernel + 1);
     m->kernel = NEW_ARRAY(arena, EmuKernel, p->n_kernel + 1);
+    m->copies = NEW_ARRAY(arena, bool, p->n_kernel + 1);
     for (size_t i = 0; i < p->n_kernel; i++) {
         const PlanKernel *k = &p->kernel[i];
         text[i] = (EmuText){k->name, k->text, k->length};
+        m->copies[i] = strstr(k->text, "vwn_copies_") != NULL;
         if (!k->grid.threads) {
             snprintf(why, 512, "%s has no text for a device", k->name);
             return false;
         }
     }
-    return emu_compile(p->device_prelude, p->device_prelude_length, text, p->n_kernel, m->kernel, why);
+    return emu_compile_watched(p->device_prelude, p->device_prelude_length, text, p->n_kernel, m->kernel, why);
 }
 
 static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildReport *report)
@@ -106,7 +134,8 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
     Arena *arena = b->ctx->program;
     Module *m = NEW(arena, Module);
     m->plan = plan;
-    e->arena = e->last_bytes == plan->arena_bytes ? e->last : NULL;
+    const Given *last = e->n_given ? &e->given[e->n_given - 1] : NULL;
+    e->arena = last && last->bytes == plan->arena_bytes ? last->at : NULL;
     e->arena_bytes = plan->arena_bytes;
     backend_emu_again(b, &e->how);
     report->kernels = (int)plan->n_kernel;
@@ -118,6 +147,38 @@ static Status emu_build(Backend *b, const Plan *plan, Module **module, BuildRepo
 static void emu_drop(Backend *b, Module *m)
 {
     (void)b, (void)m; /* texts are kept for other plans */
+}
+
+typedef struct Start {
+    const EmuKernel *kernel;
+    void **argument;
+    uint32_t blocks, threads;
+    uint64_t shared;
+} Start;
+
+static const char *start(const Start *s, const EmuOptions *how)
+{
+    return emu_launch(s->kernel, s->argument, how, s->blocks, s->threads, s->shared);
+}
+
+/* Copies arrive at once, and then, in a launch with the same memory, late. */
+static const char *start_twice(EmuBackend *e, const Start *s, EmuOptions *how)
+{
+    for (size_t i = 0; i < e->n_given; i++)
+        memcpy(e->given[i].before, e->given[i].at, e->given[i].bytes);
+    how->lazy = false;
+    const char *trouble = start(s, how);
+    for (size_t i = 0; i < e->n_given; i++) {
+        memcpy(e->given[i].after, e->given[i].at, e->given[i].bytes);
+        memcpy(e->given[i].at, e->given[i].before, e->given[i].bytes);
+    }
+    how->lazy = true;
+    if (!trouble)
+        trouble = start(s, how);
+    for (size_t i = 0; i < e->n_given && !trouble; i++)
+        if (memcmp(e->given[i].after, e->given[i].at, e->given[i].bytes) != 0)
+            trouble = "copies that arrive late change what it computes";
+    return trouble;
 }
 
 static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *const *p,
@@ -146,8 +207,9 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
     uint32_t blocks = (uint32_t)((rows + k->grid.units - 1) / k->grid.units);
     if (k->grid.whole)
         how.blocks_max = 0;
-    const char *trouble = emu_launch(&m->kernel[kernel], argument, &how, blocks, k->grid.threads,
-                                     plan_shared_bytes(&k->grid, n));
+    Start with = {&m->kernel[kernel], argument, blocks, k->grid.threads, plan_shared_bytes(&k->grid, n)};
+    how.no_copies = !m->copies[kernel];
+    const char *trouble = how.no_copies ? start(&with, &how) : start_twice(e, &with, &how);
     if (!trouble)
         return ST_OK;
     char text[512];
@@ -218,6 +280,7 @@ static Status emu_sync(Backend *b)
 static void emu_close(Backend *b)
 {
     emu_of(b)->cpu->ops->close(emu_of(b)->cpu);
+    free(emu_of(b)->given);
     free(b);
 }
 

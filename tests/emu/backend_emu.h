@@ -12,16 +12,18 @@
 typedef struct EmuOptions {
     bool descending;     /* blocks, warps and lanes from the last to the first */
     bool lazy;           /* copies arrive only when they are waited for */
+    bool no_copies;      /* there are none; one that comes stops the launch */
     uint32_t blocks_max; /* 0 = as many as there are rows for */
 } EmuOptions;
-/* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. */
+/* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. A kernel with copies
+ * is launched twice, with copies that arrive at once and late; the bits that it leaves must be the same. */
 Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why[512]);
 
 /* From now on launches run so; what the program that was built last has computed is no number any more. */
 void backend_emu_again(Backend *b, const EmuOptions *how);
-/* The four ways that results may not depend on, by `run`: from the first to the last thread and block, or
- * from the last to the first with three blocks for all rows; copies arrive at once, or late. */
-enum { EMU_RUNS = 4 };
+/* The two ways that results may not depend on, by `run`: from the first to the last thread and block, or from the
+ * last to the first with three blocks for all rows. With copies at once and late: four. */
+enum { EMU_RUNS = 2 };
 void backend_emu_way(Backend *b, int run);
 
 /* CUDA texts as functions: compiled once, kept until the process ends. */
@@ -37,6 +39,9 @@ bool emu_possible(char why[512]);
 /* False with the compiler's words in `why`. */
 bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
                  char why[512]);
+/* The same; in a build with the address sanitizer it watches the kernels too. */
+bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
+                         char why[512]);
 /* NULL, or what is wrong. `shared`: bytes of dynamic shared memory. */
 const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
                        uint32_t threads, uint64_t shared);

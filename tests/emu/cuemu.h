@@ -28,7 +28,7 @@
 
 #define __global__
 #define __device__
-#define __forceinline__ inline __attribute__((always_inline)) /* so that a call has a place of its own */
+#define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __restrict__ __restrict
@@ -44,15 +44,19 @@ static emu_index threadIdx, blockIdx, blockDim, gridDim;
 extern "C" unsigned char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
 extern "C" unsigned char __stop_emu_shared[] __attribute__((weak, visibility("hidden")));
 
-/* The emulator is compiled to be fast, the texts, much longer, to be compiled fast. */
-#pragma GCC push_options
-#pragma GCC optimize("O2")
+/* The emulator and the functions of a prelude are compiled to be fast, kernels, much longer, to be compiled fast.
+ * EMU_FAST ... EMU_FAST_END: each function that is called keeps its frame, from which places are known. */
+#define EMU_FAST \
+    _Pragma("GCC push_options") \
+    _Pragma("GCC optimize(\"O2\", \"no-strict-aliasing\", \"no-omit-frame-pointer\", \"no-optimize-sibling-calls\")")
+#define EMU_FAST_END _Pragma("GCC pop_options")
+EMU_FAST
 
 namespace emu {
 
 enum {
     THREADS_MAX = 1024,
-    STACK = 256 * 1024,
+    STACK = 65 * 4096 + 5 * 64, /* odd, so that stacks do not meet in the same lines of a cache */
     SHARED_MAX = 232448, /* of a block on sm_90 */
     MARK = 256,          /* bytes behind dynamic shared memory */
     COPIES_MAX = 256     /* of a thread, in flight */
@@ -66,26 +70,28 @@ struct Copy {
 
 struct Fiber {
     void *stack_top;
-    Copy copy[COPIES_MAX];
+    int stack; /* -1: has not begun */
     int copies, group;
+    Copy copy[COPIES_MAX];
 };
 
 struct Warp {
     int arrived, lanes;
     bool ended;        /* one of its threads has */
     unsigned ready;    /* a bit for each thread that can go on */
-    const void *place; /* where those that have arrived wait */
+    uintptr_t place;   /* where those that have arrived wait */
     unsigned turn; /* the slots of an exchange are used by turns */
     unsigned char slot[2][32][64];
 };
 
 static Fiber *fiber;
+static int free_stack[THREADS_MAX], free_stacks;
 static Warp warp[THREADS_MAX / 32];
 static char *stacks;
 static unsigned char *dynamic;
 static int current, threads, waiting, done;
-static const void *waiting_place;
-static bool descending, lazy;
+static uintptr_t waiting_place;
+static bool descending, lazy, copies_known;
 static void *main_stack;
 static void (*body)(void **arguments);
 static void **arguments;
@@ -104,9 +110,25 @@ asm(".text\n"
     "    ret\n"
     ".size emu_switch, .-emu_switch\n");
 
+static void entry();
+
+/* A stack that emu_switch() finds as if entry() had been left at its beginning. */
+static void begin(Fiber &f)
+{
+    f.stack = free_stack[--free_stacks];
+    void **top = (void **)(stacks + (size_t)(f.stack + 1) * STACK) - 8;
+    *--top = nullptr; /* entry() has no caller */
+    *--top = (void *)entry;
+    for (int k = 0; k < 6; k++)
+        *--top = nullptr;
+    f.stack_top = top;
+}
+
 static void go_to(int next)
 {
     int from = current;
+    if (fiber[next].stack < 0)
+        begin(fiber[next]);
     current = next;
     threadIdx = {(unsigned)next, 0, 0};
     emu_switch(&fiber[from].stack_top, fiber[next].stack_top);
@@ -166,7 +188,16 @@ static void begin_again(int next)
 
 /* ---- meeting ---- */
 
-static void meet_warp(const void *place, unsigned mask)
+/* A number for the return addresses above a frame; entry() has no frame above it. */
+static inline uintptr_t place_of(void **frame)
+{
+    uintptr_t place = 0;
+    for (; frame; frame = (void **)*frame)
+        place = place * 31 + (uintptr_t)frame[1];
+    return place;
+}
+
+static void meet_warp(uintptr_t place, unsigned mask)
 {
     Warp &w = warp[current / 32];
     int first = current / 32 * 32;
@@ -190,7 +221,7 @@ static void meet_warp(const void *place, unsigned mask)
     begin_again(descending ? first + w.lanes - 1 : first);
 }
 
-static void meet_block(const void *place)
+static void meet_block(uintptr_t place)
 {
     if (done)
         stop("a barrier that a thread which has ended does not reach");
@@ -208,6 +239,7 @@ static void meet_block(const void *place)
     begin_again(descending ? threads - 1 : 0);
 }
 
+/* The next thread goes on; one that has not begun does so on the stack of this one, which is in the cache. */
 static void finish()
 {
     if (waiting)
@@ -218,18 +250,27 @@ static void finish()
     warp[current / 32].ended = true;
     if (++done == threads)
         leave_block();
-    yield();
+    int next = next_ready(), stack = fiber[current].stack;
+    if (next < 0 || fiber[next].stack >= 0) {
+        free_stack[free_stacks++] = stack;
+        yield();
+    }
+    current = next;
+    threadIdx = {(unsigned)next, 0, 0};
+    fiber[next].stack = stack;
 }
 
 static void entry()
 {
-    body(arguments);
-    finish();
+    for (;;) {
+        body(arguments);
+        finish();
+    }
 }
 
 /* What every thread of the warp gives, by lane. One meeting is enough: the next exchange uses the
  * other slots. */
-template <class T> static const unsigned char (*exchange(const T &x, const void *place, unsigned mask))[64]
+template <class T> static const unsigned char (*exchange(const T &x, uintptr_t place, unsigned mask))[64]
 {
     static_assert(sizeof(T) <= 64, "an exchange of at most 64 bytes");
     Warp &w = warp[current / 32];
@@ -258,6 +299,8 @@ static void copy_now(const Copy &c)
 static void copy_async(void *to, const void *from, int bytes, int used)
 {
     Fiber &f = fiber[current];
+    if (!copies_known)
+        stop("an asynchronous copy in a kernel that is launched as one without");
     if ((uintptr_t)to % bytes || (used && (uintptr_t)from % bytes))
         stop("an asynchronous copy from or to a place that is no multiple of its size");
     Copy c = {to, from, bytes, used, f.group};
@@ -298,13 +341,10 @@ template <class T> static T *aligned(T *p, int bytes)
 static void start_fibers()
 {
     waiting = done = 0;
-    for (int i = 0; i < threads; i++) {
-        void **top = (void **)(stacks + (size_t)(i + 1) * STACK) - 8 - i % 8 * 8;
-        *--top = nullptr; /* entry() has no caller */
-        *--top = (void *)entry;
-        for (int k = 0; k < 6; k++)
-            *--top = nullptr;
-        fiber[i].stack_top = top;
+    free_stacks = 0;
+    for (int i = threads - 1; i >= 0; i--) {
+        free_stack[free_stacks++] = i;
+        fiber[i].stack = -1;
         fiber[i].copies = fiber[i].group = 0;
     }
     for (int w = 0; w * 32 < threads; w++) {
@@ -334,6 +374,7 @@ static void run_block(uint64_t shared)
     at = descending ? threads - 1 : 0;
     current = at;
     threadIdx = {(unsigned)at, 0, 0};
+    begin(fiber[at]);
     emu_switch(&main_stack, fiber[at].stack_top);
     if (!trouble[0] && !mark_is_whole(shared))
         snprintf(trouble, sizeof trouble, "something wrote behind dynamic shared memory (block %u)",
@@ -359,7 +400,7 @@ struct EmuLaunch {
     unsigned blocks, threads;
     uint64_t shared; /* bytes of dynamic shared memory */
     int descending;  /* blocks, warps and lanes come from the last to the first */
-    int lazy;        /* copies arrive only when they are waited for */
+    int lazy;        /* 1: copies arrive only when they are waited for; 2: there are none */
 };
 
 /* NULL, or what is wrong with the kernel or the launch. */
@@ -380,7 +421,8 @@ extern "C" const char *emu_run(const EmuLaunch *l)
     }
     threads = (int)l->threads;
     descending = l->descending;
-    lazy = l->lazy;
+    lazy = l->lazy == 1;
+    copies_known = l->lazy != 2;
     body = l->kernel;
     arguments = l->arguments;
     gridDim = {l->blocks, 1, 1};
@@ -392,16 +434,14 @@ extern "C" const char *emu_run(const EmuLaunch *l)
     return trouble[0] ? trouble : nullptr;
 }
 
-#pragma GCC pop_options
-
 #define EMU_EXPORT(name) \
     extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); }
 
 /* ---- what CUDA C has built in ---- */
 
-/* Threads meet where the caller's call stands. */
+/* Threads meet where the calls stand that led here: all of them, for a function may stand in several. */
 #define EMU_MEETS static __attribute__((noinline))
-#define EMU_PLACE __builtin_return_address(0)
+#define EMU_PLACE emu::place_of((void **)__builtin_frame_address(0))
 
 EMU_MEETS void __syncthreads() { emu::meet_block(EMU_PLACE); }
 EMU_MEETS void __syncwarp(unsigned mask = 0xffffffffu) { emu::meet_warp(EMU_PLACE, mask); }
@@ -459,14 +499,13 @@ static inline unsigned __float_as_uint(float x)
  * row lane / 4, columns 2 (lane % 4) and the next; transposed: the column and the rows of these numbers. */
 EMU_MEETS void emu_load_matrix(unsigned r[4], const void *row, bool transposed)
 {
-    const unsigned char(*slot)[64] = emu::exchange(row, EMU_PLACE, 0xffffffffu);
-    int me = emu::current % 32;
+    const uint16_t *mine = emu::aligned((const uint16_t *)row, 16);
+    const unsigned char(*slot)[64] = emu::exchange(mine, EMU_PLACE, 0xffffffffu);
+    int me = emu::current % 32, a = me / 4, b = me % 4 * 2;
     for (int j = 0; j < 4; j++) {
-        const uint16_t *at[8];
-        for (int i = 0; i < 8; i++)
-            at[i] = emu::aligned(emu::of_lane<const uint16_t *>(slot, 8 * j + i), 16);
-        int a = me / 4, b = me % 4 * 2;
-        r[j] = transposed ? at[b][a] | (unsigned)at[b + 1][a] << 16 : at[a][b] | (unsigned)at[a][b + 1] << 16;
+        const uint16_t *x = emu::of_lane<const uint16_t *>(slot, 8 * j + (transposed ? b : a));
+        const uint16_t *y = emu::of_lane<const uint16_t *>(slot, 8 * j + b + 1);
+        r[j] = transposed ? x[a] | (unsigned)y[a] << 16 : x[b] | (unsigned)x[b + 1] << 16;
     }
 }
 
@@ -477,16 +516,18 @@ EMU_MEETS void emu_mma_bf16(float c[4], const unsigned a[4], const unsigned b[2]
         unsigned a[4], b[2];
     } given = {{a[0], a[1], a[2], a[3]}, {b[0], b[1]}};
     const unsigned char(*slot)[64] = emu::exchange(given, EMU_PLACE, 0xffffffffu);
+    float x[2][16], y[2][16]; /* rows lane / 4 and 8 more; columns 2 (lane % 4) and the next */
     int me = emu::current % 32;
-    for (int i = 0; i < 4; i++) {
-        int row = me / 4 + i / 2 * 8, column = me % 4 * 2 + i % 2;
-        for (int k = 0; k < 16; k++) {
-            Given x = emu::of_lane<Given>(slot, row % 8 * 4 + k % 8 / 2);
-            Given y = emu::of_lane<Given>(slot, column * 4 + k % 8 / 2);
-            unsigned u = x.a[row / 8 + k / 8 * 2] >> k % 2 * 16, v = y.b[k / 8] >> k % 2 * 16;
-            c[i] += __uint_as_float(u << 16) * __uint_as_float(v << 16);
+    for (int k = 0; k < 16; k++)
+        for (int i = 0; i < 2; i++) {
+            Given row = emu::of_lane<Given>(slot, me / 4 * 4 + k % 8 / 2);
+            Given column = emu::of_lane<Given>(slot, (me % 4 * 2 + i) * 4 + k % 8 / 2);
+            x[i][k] = __uint_as_float(row.a[i + k / 8 * 2] >> k % 2 * 16 << 16);
+            y[i][k] = __uint_as_float(column.b[k / 8] >> k % 2 * 16 << 16);
         }
-    }
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 16; k++)
+            c[i] += x[i / 2][k] * y[i % 2][k];
 }
 
 /* Asynchronous copies of 4, 8 or 16 bytes to shared memory, of which `used` come from memory and the others are 0;
@@ -506,5 +547,7 @@ static inline float atomicAdd(float *at, float x)
 }
 static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
+
+EMU_FAST_END
 
 #endif

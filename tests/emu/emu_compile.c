@@ -76,7 +76,9 @@ static bool write_source(const char *path, const char *prelude, size_t length, c
     if (!f)
         return false;
     fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n", VWN_SOURCE_DIR);
+    fputs("EMU_FAST\n", f);
     fwrite(prelude, 1, length, f);
+    fputs("EMU_FAST_END\n", f);
     for (size_t i = 0; i < n; i++)
         if (!find(text[i].name)) {
             fwrite(text[i].text, 1, text[i].length, f);
@@ -96,7 +98,17 @@ static void first_error(const char *path, char why[512])
         fclose(f);
 }
 
-static void *build(const char *prelude, size_t length, const EmuText *text, size_t n, char why[512])
+/* Stacks are the emulator's own, so locals are not watched. */
+static const char *watching(void)
+{
+#if defined(__SANITIZE_ADDRESS__) && !defined(__clang__)
+    return strstr(compiler(), "clang") ? "" : "-fsanitize=address --param asan-stack=0";
+#else
+    return "";
+#endif
+}
+
+static void *build(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched, char why[512])
 {
     static int number;
     char path[64], source[80], object[80], log[80], command[1024];
@@ -105,8 +117,8 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
     snprintf(object, sizeof object, "%s.so", path);
     snprintf(log, sizeof log, "%s.log", path);
     void *handle = NULL;
-    snprintf(command, sizeof command, "%s -std=gnu++17 -O0 -w -ffp-contract=off -fno-strict-aliasing "
-             "-fPIC -shared -o %s %s > %s 2>&1", compiler(), object, source, log);
+    snprintf(command, sizeof command, "%s -std=gnu++17 -O0 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
+             "-fPIC -shared %s -o %s %s > %s 2>&1", compiler(), watched ? watching() : "", object, source, log);
     if (!write_source(source, prelude, length, text, n))
         snprintf(why, 512, "cannot write %s", source);
     else if (system(command) != 0)
@@ -121,13 +133,13 @@ static void *build(const char *prelude, size_t length, const EmuText *text, size
     return handle;
 }
 
-bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
-                 char why[512])
+static bool compile(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched,
+                    EmuKernel *out, char why[512])
 {
     bool all = true;
     for (size_t i = 0; i < n; i++)
         all = all && find(text[i].name);
-    void *handle = all ? NULL : build(prelude, length, text, n, why);
+    void *handle = all ? NULL : build(prelude, length, text, n, watched, why);
     if (!all && !handle)
         return false;
     for (size_t i = 0; i < n; i++) {
@@ -143,12 +155,25 @@ bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t
     return true;
 }
 
+bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
+                 char why[512])
+{
+    return compile(prelude, length, text, n, false, out, why);
+}
+
+bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
+                         char why[512])
+{
+    return compile(prelude, length, text, n, true, out, why);
+}
+
 const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
                        uint32_t threads, uint64_t shared)
 {
     const char *(*run)(const EmuRun *);
     EmuRun launch = {.kernel = k->call, .arguments = arguments, .threads = threads,
-                     .shared = shared, .descending = how->descending, .lazy = how->lazy};
+                     .shared = shared, .descending = how->descending,
+                     .lazy = how->no_copies ? 2 : how->lazy};
     launch.blocks = how->blocks_max && blocks > how->blocks_max ? how->blocks_max : blocks;
     memcpy(&run, &k->object, sizeof run);
     return run(&launch);

@@ -1,0 +1,26 @@
+/* connections.c - the random connections of tests/kernel/connections.c: one kernel of a device between sublayers,
+ * emulated.
+ *
+ * In:  a seed per connection (first argument: where to start, second: how many).
+ * Out: the number of failures; 77 without a C++ compiler. Results and all gradients equal the reference's, with the
+ * same bits in both orders of host_emu.h.
+ */
+#include "backend_emu.h"
+#include "host_emu.h"
+
+#include "kernel/connections.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int main(int argc, char **argv)
+{
+    char why[512];
+    Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0, .count = argc > 2 ? atoi(argv[2]) : 50, .B = 1, .T = 3,
+                      .device = &host_emu};
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        return 77;
+    }
+    return connections_run(&of) != 0;
+}
