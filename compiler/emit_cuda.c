@@ -36,10 +36,14 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 }
 
 /* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way.
- * What needs more than the 128 registers that each has then would spill. */
-static uint32_t blocks_at_once(const KSpread *s, const Printed *p)
+ * What needs more than the 128 registers that each has then would spill, as would the pieces of a product on
+ * tensor cores beside the places of a partition's sums. */
+static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
 {
     enum { THREADS = 512, LIVE_MAX = 64 };
+    const KSpread *s = &k->spread;
+    if (k->tensor && k->part && k->product.n)
+        return 1;
     uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
     return live <= LIVE_MAX && p->grid.threads < THREADS ? THREADS / p->grid.threads : 1;
 }
@@ -56,7 +60,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
         buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
                    k->part ? "partition" : "row", s->units);
     buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
-               blocks_at_once(s, p));
+               blocks_at_once(k, p));
     put_parameters(out, k, p);
     buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
                s->lanes / 32);
