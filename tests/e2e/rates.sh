@@ -56,6 +56,18 @@ has out 'tokens per second'
 VWN_THREADS=3 expect 0 "$VWN" cost "$example"
 has out 'has not been measured with 3 threads'
 
+# Kernels are made for the time alone: memory is what it is without them
+for name in quickstart 07_vwn_x8_moe 10_tokenformer_growth 27_vit 20_mtp_chain 24_xformer_moe 29_dit; do
+    file="$VWN_SOURCE/examples/$name.vwn"
+    VWN_THREADS=1 expect 0 "$VWN" cost "$file" --json
+    timed=$(number time_step)
+    with="$(number bytes_arena) $(number bytes_arena_kept) $(number bytes_arena_recomputed) $(number bytes_total)"
+    VWN_THREADS=3 expect 0 "$VWN" cost "$file" --json
+    without="$(number bytes_arena) $(number bytes_arena_kept) $(number bytes_arena_recomputed) $(number bytes_total)"
+    [ -n "$timed" ] && [ -z "$(number time_step)" ] || fail "$name: a time without rates, or none with them"
+    [ "$with" = "$without" ] || fail "$name: arenas and total are $with with kernels, $without without"
+done
+
 # more work takes longer
 short=$(expect 0 "$VWN" cost "$example" --json && number time_step)
 expect 0 "$VWN" cost "$example" --json --set L=8
