@@ -65,6 +65,14 @@ const char *source_path(Ctx *ctx, uint32_t file)
     return s ? s->path : "";
 }
 
+const char *source_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (!strcmp(path, "-"))
+        return "<stdin>";
+    return slash && strncmp(path, "std/", 4) != 0 ? slash + 1 : path;
+}
+
 static void index_lines(Ctx *ctx, Source *s)
 {
     size_t count = 1;

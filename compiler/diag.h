@@ -21,6 +21,8 @@ typedef struct Span {
 uint32_t source_add(Ctx *ctx, const char *path, const char *text, size_t n);
 const char *source_text(Ctx *ctx, uint32_t file, size_t *n); /* NUL-terminated */
 const char *source_path(Ctx *ctx, uint32_t file);
+/* A path without folders, for texts that are the same wherever a file lies; std/ is kept. */
+const char *source_base_name(const char *path);
 typedef struct LineCol {
     uint32_t line, column; /* from 1; columns count bytes */
 } LineCol;

@@ -69,6 +69,5 @@ void export_string(Buf *b, const char *text);  /* a C string with its quotes */
 void export_real(Buf *b, double v);            /* a C number that reads back */
 /* "model.vwn:12:5", without the folder; false: no place. */
 bool export_place(Buf *b, Ctx *ctx, Span at);
-const char *export_base_name(const char *path);
 
 #endif

@@ -302,7 +302,7 @@ static void write_plan(Buf *b, const Export *x)
     buf_puts(b, EXPORT_MARK " the model `");
     export_comment(b, x->how->unit->model->name);
     buf_puts(b, "` of ");
-    export_comment(b, export_base_name(x->how->unit->path));
+    export_comment(b, source_base_name(x->how->unit->path));
     buf_puts(
         b,
         " as calls.\n *\n"
@@ -377,7 +377,7 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
     const Model *m = x->how->unit->model;
     ModelCount count = model_count(m);
     buf_printf(b, "# The model `%s` as %s\n\n", m->name, target->title);
-    buf_printf(b, "Written by `vwn emit` from %s: ", export_base_name(x->how->unit->path));
+    buf_printf(b, "Written by `vwn emit` from %s: ", source_base_name(x->how->unit->path));
     buf_count(b, count.stored);
     buf_puts(b, " weights, for ");
     buf_count(b, x->how->batch);

@@ -48,20 +48,12 @@ void export_real(Buf *b, double v)
         buf_number(b, v);
 }
 
-const char *export_base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    if (!strcmp(path, "-"))
-        return "<stdin>";
-    return slash && strncmp(path, "std/", 4) != 0 ? slash + 1 : path;
-}
-
 bool export_place(Buf *b, Ctx *ctx, Span at)
 {
     if (!at.file)
         return false;
     LineCol where = source_position(ctx, at.file, at.lo);
-    export_comment(b, export_base_name(source_path(ctx, at.file)));
+    export_comment(b, source_base_name(source_path(ctx, at.file)));
     buf_printf(b, ":%u:%u", (unsigned)where.line, (unsigned)where.column);
     return true;
 }

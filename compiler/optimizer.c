@@ -268,9 +268,12 @@ static Val gradient_norm(const Update *u, const Model *m, const Train *t)
         if (!param_is_trained(m, t, i))
             continue;
         g->name = p->path;
+        g->span = p->declared;
         Val s = sum_of_squares(g, gradient_of(u, p));
         sum = sum ? add(g, sum, s) : s;
     }
+    g->name = name_str(g->ctx, "grad_norm");
+    g->span = t->span;
     return sum ? ir_unary(g, OP_SQRT, sum) : ir_fill(g, 0);
 }
 

@@ -53,7 +53,8 @@ const char *plan_comment(const Build *b, const Launch *x)
     buf_puts(&text, x->name ? x->name : "");
     if (x->span.file) {
         LineCol at = source_position(b->ctx, x->span.file, x->span.lo);
-        buf_printf(&text, "%s%s:%u:%u", text.n ? " " : "", source_path(b->ctx, x->span.file),
+        buf_printf(&text, "%s%s:%u:%u", text.n ? " " : "",
+                   source_base_name(source_path(b->ctx, x->span.file)),
                    (unsigned)at.line, (unsigned)at.column);
     }
     for (size_t i = 0; i < text.n; i++)

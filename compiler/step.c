@@ -131,6 +131,7 @@ static Val emit_losses(Graph *g, const Model *m, const Val *map)
     for (size_t i = 0; i < m->loss.n; i++) {
         if (!is_first_instance(m, i))
             continue;
+        g->span = node_at(m->graph, m->loss.v[i].value)->span;
         each[i] = mean_of_instances(g, m, map, i);
         if (m->loss.v[i].trained)
             total = total ? ir_binary(g, OP_ADD, total, each[i]) : each[i];
@@ -177,8 +178,9 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
     graph_gradient(g, loss, wrt, n_wrt, grad);
     for (size_t i = 0, k = 0; i < n; i++) {
         const Ext *e = &want[i];
-        Val d = map_get(&leaf, (uintptr_t)e->name) ? grad[k++] : 0;
+        Val of = (Val)(uintptr_t)map_get(&leaf, (uintptr_t)e->name), d = of ? grad[k++] : 0;
         g->name = e->name;
+        g->span = of ? node_at(g, of)->span : NO_SPAN;
         if (!d && !fresh)
             continue; /* the first micro-batch has written the zeros */
         if (!d)
@@ -188,6 +190,7 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
         ir_store(g, d, EXT_GRAD, e->name);
     }
     g->name = NULL;
+    g->span = NO_SPAN;
 }
 
 /* The losses of one micro-batch; *objective is what is differentiated. */

@@ -40,6 +40,11 @@ for kind in nano wide; do
     diff -r $kind.cuda $kind.again > out || fail "$kind: the bytes differ"
     lacks $kind.cuda/plan.c 'rows(run'
     has $kind.cuda/kernels.cu '__global__'
+    # each kernel says where it comes from; assembly and headers are the prelude's, or none
+    awk '/^\/\* .*\.vwn:[0-9]/ { at = 1 } /^KERNEL\(/ { n++; if (!at) print "no place:", $0; at = 0 }
+        END { if (n < 10) print "few kernels" }' $kind.cuda/kernels.cu > out
+    sed '1,/^#else .* twins/d' $kind.cuda/kernels.cu | grep -n -w 'asm\|#include <.*' >> out
+    empty out
 
     expect 0 make -C $kind.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE" \
         CFLAGS='-O1 -g -Wall -Wextra -Wpedantic -Wshadow -Werror'
@@ -91,8 +96,10 @@ expect 2 "$VWN" emit c nano/model.vwn -o other --fast
 has err '`--fast` is for `vwn emit cuda`'
 
 # fp16 is computed in float32, which is said
-sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/' wide/model.vwn > wide/fp16.vwn
-expect 0 "$VWN" emit cuda wide/fp16.vwn -o fp16.cuda
+mkdir half
+cp small.txt half/text.txt
+sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/' wide/model.vwn > half/model.vwn
+expect 0 "$VWN" emit cuda half/model.vwn -o fp16.cuda
 has fp16.cuda/README.md 'The file asks for products in fp16'
 cmp -s fp16.cuda/kernels.cu wide.cuda/kernels.cu || fail "fp16: other kernels than those of float32"
 
