@@ -178,7 +178,8 @@ static Block *take_kept(Ctx *ctx, size_t size)
 {
     for (Block **at = &ctx->spare; *at; at = &(*at)->next) {
         Block *b = *at;
-        if (b->size < size || b->size / 2 > size || (ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit))
+        if (b->size < size || b->size / 2 > size ||
+            (ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit))
             continue;
         *at = b->next;
         ctx->spare_bytes -= b->size;

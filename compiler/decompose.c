@@ -41,9 +41,6 @@ static bool few(const Product *p)
 static bool is_small(const Product *p, int64_t B, int64_t T)
 {
     bool m = small(p->M), n = small(p->N), k = small(p->K);
-    int64_t rows = dim_at(p->M, B, T);
-    for (int i = 0; i < p->lead.rank; i++)
-        rows *= dim_at(p->lead.d[i], B, T);
     if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
         return false;
     if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */

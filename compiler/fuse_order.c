@@ -2,9 +2,9 @@
  *
  * In:  edges between groups, as nodes are placed, groups that become one.
  * Out: whether one group must run before another; all groups in an order that keeps to that.
- * The one idea: beside its edges each group has a row of bits, the groups that must run before it.
- * Groups are added behind most others, so a row is seldom changed after others were made of it,
- * and the question that fusion asks most is a bit.
+ * The one idea: beside its edges each group has a row of bits, the groups that must run before
+ * it. Groups are added behind most others, so a row is seldom changed after others were made of
+ * it, and the question that fusion asks most is a bit.
  */
 #include "fuse.h"
 

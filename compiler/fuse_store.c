@@ -53,7 +53,8 @@ static void mark_stored(Fusion *f)
 
 /* ---- flow ---- */
 
-/* Edge e ^ 1 is the opposite one. Two networks are the same when the bytes of their edges are. */
+/* Edge e ^ 1 is the opposite one. Two networks are the same when the bytes of their edges are.
+ */
 typedef struct Edge {
     int64_t left;
     uint32_t to;
@@ -62,7 +63,7 @@ typedef struct Edge {
 
 typedef struct Flow {
     Arena *arena;
-    VEC(Edge) edge;    /* numbers 0 and 1 are unused */
+    VEC(Edge) edge; /* numbers 0 and 1 are unused */
     VEC(uint32_t) first;
     uint32_t *level, *queue, *at; /* by node */
 } Flow;
@@ -95,7 +96,8 @@ static void flow_start(Flow *w)
     flow_node(w);
 }
 
-/* The distance of each node from SOURCE, from 1 on, over edges with something left; 0: there is no way. */
+/* The distance of each node from SOURCE, from 1 on, over edges with something left; 0: there is
+ * no way. */
 static bool flow_levels(Flow *w)
 {
     size_t head = 0, tail = 0;
@@ -135,8 +137,8 @@ static int64_t flow_push(Flow *w, uint32_t node, int64_t most)
     return sent;
 }
 
-/* Dinic, from edges and first on. Afterwards level[node] != 0 tells the nodes on the side of SOURCE: which they are does
- * not depend on the way the flow was found. */
+/* Dinic, from edges and first on. Afterwards level[node] != 0 tells the nodes on the side of
+ * SOURCE: which they are does not depend on the way the flow was found. */
 static void flow_run(Flow *w, Arena *tmp)
 {
     size_t n = w->first.n;
