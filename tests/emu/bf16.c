@@ -33,7 +33,7 @@ static double factor_of(const Case *c) { return c->attention || !c->products ? 0
 static Case cases[] = {
     {{"gpt", {"D=72", FFN, NULL}}, {.B = 3, .T = 24}, false, 8, .products = 20},
     {{"gpt, attention", {"D=64", FFN, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20},
-    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 65}, true, 6, .products = 10},
+    {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 65}, true, 6, .products = 8},
     {{"ghc (2,3), attention", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20},
     {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
               "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, false, 8, .products = 10},
