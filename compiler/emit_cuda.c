@@ -45,6 +45,7 @@ static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
     if (k->tensor && k->part && k->product.n)
         return 1;
     uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
+    live += s->by_row ? (uint32_t)p->buffer.n : 0; /* whose rows are all under way at once */
     return live <= LIVE_MAX && p->grid.threads < THREADS ? THREADS / p->grid.threads : 1;
 }
 

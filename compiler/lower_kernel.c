@@ -899,8 +899,9 @@ static bool is_crowded(const Lower *l)
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
-    for (l.budget = UNROLL_MAX;; l.budget /= 6) {
-        bool last = l.budget / 6 == 0;
+    for (l.budget = UNROLL_MAX;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
+        /* Memory is where all the matrices that are too many for a thread of a device fit. */
+        bool last = f->device ? l.budget == 1 : l.budget / 6 == 0;
         l.site.n = 0;
         build_all(&l, f->group.v[group].rows);
         if (!last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT))
