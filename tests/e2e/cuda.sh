@@ -43,6 +43,13 @@ driver stub 34 0 0
 expect 0 env VWN_CUDA_LIBRARIES="$PWD/empty:$PWD/stub" "$VWN" doctor
 has out "CUDA driver: there is no CUDA driver, only the toolkit's stub $PWD/stub/libcuda.so.1"
 reason "there is no CUDA driver, only the toolkit's stub"
+real=${CUDA_HOME:-/usr/local/cuda}/lib64/stubs
+if [ -e "$real/libcuda.so" ]; then
+    expect 0 env VWN_CUDA_LIBRARIES="$real" "$VWN" doctor
+    reason "there is no CUDA driver, only the toolkit's stub"
+else
+    real=
+fi
 driver none 100 0 0
 expect 0 env VWN_CUDA_LIBRARIES="$PWD/none" "$VWN" doctor
 has out "CUDA driver: 12.4 ($PWD/none/libcuda.so.1), the CUDA driver finds no GPU"
@@ -76,7 +83,7 @@ fi
 
 # whatever there is: training goes on
 expect 0 "$VWN" new nano --from nano
-for folders in "" "$PWD/empty" "$PWD/stub" "$PWD/broken" "$PWD/good"; do
+for folders in "" "$PWD/empty" "$PWD/stub" $real "$PWD/broken" "$PWD/good"; do
     rm -rf runs
     expect 0 env VWN_CUDA_LIBRARIES="$folders" "$VWN" train nano/model.vwn --until '1 steps'
 done
