@@ -1,12 +1,14 @@
 /* examples.c - the CUDA kernels of every example, at its own size, as machine code.
  *
  * In:  the examples that hold a model, and connections that examples import them with; an example without
- *      `train` is given one. With an argument, all programs for all architectures (skipped where there
- *      is no NVRTC).
+ *      `train` is given one (skipped where there is no NVRTC). `all [ARCH...]`: every text, for every
+ *      architecture or those named.
  * Out: a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
  *      a row spills. `N passed, N failed`.
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
- * is ever run. All are compiled for sm_90a; the longest, which spill first, for the others too.
+ * is ever run. Without `all`, which takes long, some stand for the others: the longest of those that compute
+ * the same functions on equally many threads, since long ones spill first, and the longest of each
+ * example. The architectures take turns at these; the longest of all are compiled for each.
  */
 #include "budget.h"
 
@@ -16,7 +18,7 @@
 
 #include <dirent.h>
 
-enum { LONGEST = 24 };
+enum { LONGEST = 3, AT_ONCE = 64 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
@@ -25,12 +27,18 @@ static const Source variations[] = {
     {"16_transformer_pp.vwn", {"mhc", {"conn=mhc(n = 4)", "L=2", NULL}}},
 };
 
+typedef struct Text {
+    CudaText code;
+    const char *kind; /* as examples.txt calls them */
+    uint64_t class;   /* of those that compute the same functions on equally many threads */
+    bool chosen;
+} Text;
+
 /* Every text once. */
 typedef struct Texts {
     Ctx *ctx;
-    VEC(CudaText) text;
-    VEC(const char *) kind; /* as examples.txt calls them */
-    Map seen;
+    VEC(Text) text;
+    Map seen; /* hash of a text -> its place, plus one */
     const char *prelude;
     bool all;
 } Texts;
@@ -87,29 +95,52 @@ static const char *kind_of(const char *text)
     return "library.other";
 }
 
-static void add_plan(Texts *t, const Plan *p)
+/* What stands above a kernel, but for its numbers. */
+static uint64_t class_of(const CudaText *code)
+{
+    const char *head = strstr(code->text, "KERNEL(");
+    uint64_t hash = 1;
+    for (const char *p = code->text; p < head; p++)
+        if (*p < '0' || *p > '9')
+            hash = hash_bytes(p, 1, hash);
+    return hash | 1;
+}
+
+/* The place of a kernel's text, which is added where it is new. */
+static size_t place_of(Texts *t, const PlanKernel *k)
+{
+    Arena *arena = t->ctx->program;
+    void **slot = map_at(&t->seen, hash_bytes(k->text, k->length, 0) | 1);
+    if (!*slot) {
+        Text x = {.code = {.place = "", .length = k->length}};
+        x.code.text = arena_copy(arena, k->text, k->length);
+        x.code.name = arena_copy(arena, k->name, strlen(k->name));
+        x.kind = kind_of(x.code.text);
+        x.class = class_of(&x.code);
+        vec_push(arena, &t->text, x);
+        *slot = (void *)(uintptr_t)t->text.n;
+    }
+    return (size_t)(uintptr_t)*slot - 1;
+}
+
+/* Returns the longest text, of `longest` and the plan's. */
+static size_t add_plan(Texts *t, const Plan *p, size_t longest)
 {
     for (size_t i = 0; i < p->n_kernel; i++) {
-        const PlanKernel *k = &p->kernel[i];
-        if (!k->grid.threads)
+        if (!p->kernel[i].grid.threads)
             continue;
-        void **slot = map_at(&t->seen, hash_bytes(k->text, k->length, 0) | 1);
-        if (*slot)
-            continue;
-        *slot = t;
-        CudaText copy = {.place = "", .length = k->length};
-        copy.text = arena_copy(t->ctx->program, k->text, k->length);
-        copy.name = arena_copy(t->ctx->program, k->name, strlen(k->name));
-        vec_push(t->ctx->program, &t->text, copy);
-        vec_push(t->ctx->program, &t->kind, kind_of(copy.text));
+        size_t at = place_of(t, &p->kernel[i]);
+        if (longest == SIZE_MAX || t->text.v[at].code.length > t->text.v[longest].code.length)
+            longest = at;
     }
     if (!t->prelude && p->device_prelude)
         t->prelude = arena_copy(t->ctx->program, p->device_prelude, p->device_prelude_length);
+    return longest;
 }
 
 static void add_example(Ctx *ctx, void *arg)
 {
-    static const char *const programs[] = {"train", "update", "eval", "predict"};
+    static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict"};
     Example *e = arg;
     const char *text = full_text(ctx, e->source->file);
     CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text),
@@ -119,9 +150,12 @@ static void add_example(Ctx *ctx, void *arg)
     Unit *u = check_file(ctx, &how);
     if (diag_errors(ctx))
         show_diagnostics(ctx);
-    CHECK_CASE(e->h, !diag_errors(ctx), e->source->file);
-    for (size_t i = 0; u->model && i < (e->texts->all ? COUNT_OF(programs) : 2); i++)
-        add_plan(e->texts, report_device_plan(u, programs[i], 0));
+    CHECK_CASE(e->h, !diag_errors(ctx) && u->model, e->source->file);
+    size_t longest = SIZE_MAX;
+    for (size_t i = 0; u->model && i < COUNT_OF(programs); i++)
+        longest = add_plan(e->texts, report_device_plan(u, programs[i], 0), longest);
+    if (CHECK_CASE(e->h, longest != SIZE_MAX, e->source->file))
+        e->texts->text.v[longest].chosen = true;
 }
 
 static void add_source(Harness *h, Texts *t, const Source *s)
@@ -175,34 +209,75 @@ static void build(const Build *b, const Texts *t, const size_t *which, size_t n,
     Arena *arena = t->ctx->program;
     CudaText *text = NEW_ARRAY(arena, CudaText, n + 1);
     CudaCode *code = NEW_ARRAY(arena, CudaCode, n + 1);
-    CudaBuild how = {.prelude = t->prelude, .cache = b->cache};
+    size_t compiled = 0;
+    double seconds = 0;
     for (size_t i = 0; i < n; i++)
-        text[i] = t->text.v[which[i]];
-    if (!CHECK(b->h, build_texts(t->ctx, b->n, &how, arch, text, n, code) == ST_OK)) {
-        fprintf(stderr, "    %s\n", how.why);
-        return;
+        text[i] = t->text.v[which[i]].code;
+    /* A few at a time, so that what is done is kept when the rest is not waited for. */
+    for (size_t i = 0; i < n; i += AT_ONCE) {
+        CudaBuild how = {.prelude = t->prelude, .cache = b->cache};
+        size_t some = n - i < AT_ONCE ? n - i : AT_ONCE;
+        if (!CHECK(b->h, build_texts(t->ctx, b->n, &how, arch, text + i, some, code + i) == ST_OK)) {
+            fprintf(stderr, "    %s\n", how.why);
+            return;
+        }
+        compiled += how.compiled;
+        seconds += how.seconds;
     }
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         Use use = {0};
-        for (size_t i = 0; i < n; i++)
-            if (!strcmp(t->kind.v[which[i]], kinds[k])) {
-                add_use(&use, &code[i].facts);
-                if (code[i].facts.frame)
-                    printf("    %s has a frame of %lld bytes\n", text[i].name,
-                           (long long)code[i].facts.frame);
-            }
+        for (size_t i = 0; i < n; i++) {
+            const CubinKernel *f = &code[i].facts;
+            if (strcmp(t->text.v[which[i]].kind, kinds[k]) != 0)
+                continue;
+            add_use(&use, f);
+            if (f->frame || f->spill_stores || f->spill_loads)
+                printf("    %s has a frame of %lld bytes, %lld spilled\n", text[i].name,
+                       (long long)f->frame, (long long)(f->spill_stores + f->spill_loads));
+        }
         if (use.kernels)
             budget_check(b->h, b->budget, kinds[k], arch, &use, 0);
     }
-    printf("%s: %zu kernels, %zu compiled in %.1f s\n", arch, n, how.compiled, how.seconds);
+    printf("%s: %zu of %zu kernels, %zu compiled in %.1f s\n", arch, n, t->text.n, compiled, seconds);
 }
 
 static const Texts *sorted;
 static int longest_first(const void *a, const void *b)
 {
     size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    size_t x = sorted->text.v[i].length, y = sorted->text.v[j].length;
+    size_t x = sorted->text.v[i].code.length, y = sorted->text.v[j].code.length;
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
+}
+
+/* Which texts are compiled for architecture a, the longest first. Returns how many. */
+static size_t choose(Texts *t, int a, size_t *which)
+{
+    Map seen;
+    size_t n = 0, chosen = 0;
+    size_t *order = NEW_ARRAY(t->ctx->program, size_t, t->text.n + 1);
+    map_init(&seen, t->ctx->program);
+    for (size_t i = 0; i < t->text.n; i++)
+        order[i] = i;
+    sorted = t;
+    qsort(order, t->text.n, sizeof *order, longest_first);
+    for (size_t i = 0; i < t->text.n; i++) {
+        Text *x = &t->text.v[order[i]];
+        void **slot = map_at(&seen, x->class);
+        x->chosen = x->chosen || !*slot;
+        *slot = x;
+        bool turn = x->chosen && (int)(chosen++ % ARCH_COUNT) == a;
+        if (t->all || turn || i < LONGEST)
+            which[n++] = order[i];
+    }
+    return n;
+}
+
+static bool wanted(int argc, char **argv, const char *arch)
+{
+    bool named = argc < 3;
+    for (int i = 2; i < argc; i++)
+        named = named || !strcmp(argv[i], arch);
+    return named;
 }
 
 int main(int argc, char **argv)
@@ -221,16 +296,11 @@ int main(int argc, char **argv)
     cache_open(&cache, CACHE_CUBINS, NULL);
     budget_read(&budget, "examples.txt");
     add_all(&h, &t);
-    size_t *order = NEW_ARRAY(ctx->program, size_t, t.text.n + 1);
-    for (size_t i = 0; i < t.text.n; i++)
-        order[i] = i;
-    sorted = &t;
-    qsort(order, t.text.n, sizeof *order, longest_first);
+    size_t *which = NEW_ARRAY(ctx->program, size_t, t.text.n + 1);
     Build b = {&h, &n, &cache, &budget};
-    for (int a = 0; a < ARCH_COUNT; a++) {
-        bool some = a != 1 && !t.all && t.text.n > LONGEST;
-        build(&b, &t, order, some ? LONGEST : t.text.n, ARCHS[a]);
-    }
+    for (int a = 0; a < ARCH_COUNT; a++)
+        if (wanted(argc, argv, ARCHS[a]))
+            build(&b, &t, which, choose(&t, a, which), ARCHS[a]);
     budget_end(&h, &budget);
     cache_close(&cache);
     ctx_free(ctx);
