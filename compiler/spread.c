@@ -69,10 +69,10 @@ static KSpread choose(const Kernel *k)
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
-    if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
-        return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
     if (k->product.n)
         return (KSpread){.lanes = PRODUCT_LANES_ROW, .units = 1};
+    if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
+        return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KSpread){.lanes = WARP, .units = WARPS_PER_BLOCK};
@@ -84,7 +84,7 @@ static KSpread choose(const Kernel *k)
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
     enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
-    bool loops = false;
+    bool loops = k->product.n > 0;
     for (size_t e = 1; e < k->ex.n; e++)
         loops = loops || k->ex.v[e].kind == KX_REDUCE;
     for (size_t r = 0; r < k->root.n; r++)
