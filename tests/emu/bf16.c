@@ -91,17 +91,10 @@ static bool run_case(Case *c)
     return ok;
 }
 
+static const char *case_name(size_t i) { return cases[i].v.name; }
+static bool run_one(size_t i) { return run_case(&cases[i]); }
+
 int main(int argc, char **argv)
 {
-    char why[512];
-    int passed = 0, failed = 0;
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
-    for (size_t i = 0; i < COUNT_OF(cases); i++)
-        if (argc < 2 || strcmp(argv[1], cases[i].v.name) == 0)
-            run_case(&cases[i]) ? passed++ : failed++;
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return emulated_cases(argc, argv, COUNT_OF(cases), case_name, run_one);
 }

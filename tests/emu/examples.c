@@ -79,17 +79,11 @@ static int not_listed(void)
     return folder ? missing : 1;
 }
 
+static const char *case_name(size_t i) { return sources[i].v.name; }
+static bool run_one(size_t i) { return run_case(&sources[i], positions[i % COUNT_OF(positions)]); }
+
 int main(int argc, char **argv)
 {
-    char why[512];
-    int passed = 0, failed = not_listed();
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
-    for (size_t i = 0; i < COUNT_OF(sources); i++)
-        if (argc < 2 || !strcmp(argv[1], sources[i].v.name)) /* an argument names the only one */
-            run_case(&sources[i], positions[i % COUNT_OF(positions)]) ? passed++ : failed++;
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    int missing = not_listed(), status = emulated_cases(argc, argv, COUNT_OF(sources), case_name, run_one);
+    return missing ? 1 : status;
 }

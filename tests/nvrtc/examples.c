@@ -6,9 +6,9 @@
  * Out: a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
  *      a row spills. `N passed, N failed`.
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
- * is ever run. Without `all`, which takes long, some stand for the others: the longest of those that compute
- * the same functions on equally many threads, since long ones spill first, and the longest of each
- * example. The architectures take turns at these; the longest of all are compiled for each.
+ * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
+ * long ones spill first; and of those that compute the same functions on equally many threads the
+ * longest, of these every sixth. The architectures take turns; the longest of all is compiled for each.
  */
 #include "budget.h"
 
@@ -18,7 +18,7 @@
 
 #include <dirent.h>
 
-enum { LONGEST = 3, AT_ONCE = 64 };
+enum { LONGEST = 1, EVERY = 6, AT_ONCE = 64 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
@@ -253,7 +253,7 @@ static int longest_first(const void *a, const void *b)
 static size_t choose(Texts *t, int a, size_t *which)
 {
     Map seen;
-    size_t n = 0, chosen = 0;
+    size_t n = 0, chosen = 0, classes = 0;
     size_t *order = NEW_ARRAY(t->ctx->program, size_t, t->text.n + 1);
     map_init(&seen, t->ctx->program);
     for (size_t i = 0; i < t->text.n; i++)
@@ -263,7 +263,8 @@ static size_t choose(Texts *t, int a, size_t *which)
     for (size_t i = 0; i < t->text.n; i++) {
         Text *x = &t->text.v[order[i]];
         void **slot = map_at(&seen, x->class);
-        x->chosen = x->chosen || !*slot;
+        if (!*slot && classes++ % EVERY == 0)
+            x->chosen = true;
         *slot = x;
         bool turn = x->chosen && (int)(chosen++ % ARCH_COUNT) == a;
         if (t->all || turn || i < LONGEST)
