@@ -389,7 +389,8 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
 /* Every fault is seen in one of the runs: by the emulator, in a result or in its bits. */
 static void run_faults(Harness *h, const EmuKernel *kernel)
 {
-    Work w = {.ctx = ctx_new(NULL), .c = &cases[0], .class = class_of(&cases[0])};
+    static Work w; /* arrays that faults write beside are not freed */
+    w = (Work){.ctx = ctx_new(NULL), .c = &cases[0], .class = class_of(&cases[0])};
     make_inputs(&w);
     reference(&w);
     for (size_t i = 0; i < FAULTS; i++) {

@@ -13,7 +13,7 @@
 /* Rows that are alone, that fill a warp but for one, that leave one over, that nothing divides. */
 static const int64_t positions[] = {7, 31, 1, 33, 13, 37};
 /* Rows of these are long, and a few show what many would. */
-static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)", "vwn x8, moe", "quickstart", "ghc (8,16)", "ghc (8,32)"};
+static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)", "vwn x8, moe", "quickstart", "ghc (8,16)", "ghc (8,32)", "mtp chain"};
 
 /* Where large numbers cancel, as in the gradients of a condition, the CPU's kernels differ by up to 3e-5. */
 static const double WORST = 5e-5;
