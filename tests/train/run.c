@@ -297,12 +297,16 @@ static double seconds(void)
 /* Killed at random moments, again and again, until the run is whole. */
 static void killed(Tally *t, bool reference)
 {
-    /* Half of what a whole run takes here */
-    double began = seconds();
+    /* Half of what a whole run takes here, when its kernels are there */
+    static const char *const timed[2][2] = {{"timed_cpu", "timed_cpu_2"}, {"timed_ref", "timed_ref_2"}};
+    double most = 0.9;
     int status = 0;
-    waitpid(start_child(reference, in(reference ? "timed_ref" : "timed_cpu"), 0), &status, 0);
-    double most = fmin((seconds() - began) / 2, 0.9);
-    CHECK(t, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    for (int i = 0; i < 2; i++) {
+        double began = seconds();
+        waitpid(start_child(reference, in(timed[reference][i]), 0), &status, 0);
+        most = fmin((seconds() - began) / 2, most);
+        CHECK(t, WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
     const char *run = in(reference ? "killed_ref" : "killed_cpu");
     const char *first = in(reference ? "whole_ref" : "whole_cpu");
     uint64_t state = 11;
