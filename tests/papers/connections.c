@@ -238,11 +238,11 @@ static bool check_gradients(const struct System *s)
     Job job = {.system = s, .is = {.B = 4, .T = 16, .worst = INFINITY, .name = ""}};
     Ctx *ctx = ctx_new(NULL);
     guarded(ctx, compare, &job);
-    ctx_free(ctx);
     /* A weight that is frozen has no gradient; every other has one that is not 0. */
     bool ok = job.is.worst < 2e-5 && job.is.compared == job.params - job.frozen && !job.is.dead && job.is.same_bits;
     printf("%-66s gradients %zu, worst %.1e at %s%s%s\n", s->name, job.is.compared, job.is.worst, job.is.name,
            job.is.dead ? job.is.dead : "", ok ? "" : "  FAILED");
+    ctx_free(ctx);
     return ok;
 }
 
