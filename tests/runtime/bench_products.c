@@ -84,8 +84,9 @@ int main(int argc, char **argv)
         const int64_t *v = shapes[s];
         int64_t m = v[0], n = v[1], k = v[2], batch = v[5];
         bool ta = v[3], tb = v[4];
-        PlanMatmul how = {ta, tb, false, false, m,     n,     k,    batch,
-                          ta ? m : k, tb ? k : n, n, m * k, k * n, m * n};
+        PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .m = m, .n = n, .k = k, .batch = batch,
+                          .lda = ta ? m : k, .ldb = tb ? k : n, .ldc = n,
+                          .step_a = m * k, .step_b = k * n, .step_c = m * n};
         float *a = numbers(m * k * batch), *b = numbers(k * n * batch),
               *c = numbers(m * n * batch);
         double flops = 2.0 * (double)(m * n * k * batch), best[4] = {1e9, 1e9, 1e9, 1e9};
