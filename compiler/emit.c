@@ -180,14 +180,15 @@ static void put_term(Printer *p, const IxTerm *t, bool first)
     }
 }
 
-/* The terms of a form that have 64 bits, or the others. Returns how many there are. */
-static int put_terms(Printer *p, const IxForm *f, bool wide)
+/* The terms of a form: all, those that have 64 bits, or the others. Returns how many there are. */
+typedef enum Terms { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } Terms;
+static int put_terms(Printer *p, const IxForm *f, Terms which)
 {
     int n = 0;
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
-                kernel_var_is_wide(p->k, f->t[j].var) == wide)
+                (which == TERMS_ALL || kernel_var_is_wide(p->k, f->t[j].var) == (which == TERMS_WIDE)))
                 put_term(p, &f->t[j], n++ == 0);
     return n;
 }
@@ -196,25 +197,18 @@ static int put_terms(Printer *p, const IxForm *f, bool wide)
 void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
-    if (p->k->spread.index == INDEX_WIDE_ROWS) {
-        int wide = put_terms(p, f, true);
+    bool split = p->k->spread.index == INDEX_WIDE_ROWS;
+    int n = put_terms(p, f, split ? TERMS_WIDE : TERMS_ALL);
+    if (split) {
         Buf before = aside(p);
-        int rest = put_terms(p, f, false);
+        int rest = put_terms(p, f, TERMS_NARROW);
         char *text = put_back(p, before);
-        if (wide || rest)
-            buf_printf(&p->body, wide && rest ? " + (%s)" : "%s", text ? text : "");
-        else
-            buf_putc(&p->body, '0');
-        return;
+        if (rest)
+            buf_printf(&p->body, n ? " + (%s)" : "%s", text);
+        n += rest;
     }
-    bool first = true;
-    for (int constants = 0; constants < 2; constants++)
-        for (uint32_t j = 0; j < f->n; j++)
-            if ((f->t[j].var == 0) == constants) {
-                put_term(p, &f->t[j], first);
-                first = false;
-            }
-    buf_puts(&p->body, first ? "0" : "");
+    if (!n)
+        buf_putc(&p->body, '0');
 }
 
 /* ---- expressions ---- */

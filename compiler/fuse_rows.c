@@ -7,8 +7,6 @@
  */
 #include "lower_kernel.h"
 
-static int64_t size_at(const Fusion *f, Val v) { return f->elements[v]; }
-
 static bool is_reduce(const Fusion *f, Val v)
 {
     return op_info((Op)node_at(f->g, v)->op)->class == CLASS_REDUCE;
@@ -20,7 +18,7 @@ static int64_t group_extent(const Fusion *f, const Group *gr)
     int64_t most = 1;
     for (size_t m = 0; m < gr->member.n; m++) {
         Val v = gr->member.v[m];
-        int64_t size = size_at(f, is_reduce(f, v) ? node_at(f->g, v)->in[0] : v);
+        int64_t size = f->elements[is_reduce(f, v) ? node_at(f->g, v)->in[0] : v];
         most = size > most ? size : most;
     }
     return most;
@@ -33,7 +31,7 @@ static bool only_maps(const Fusion *f, const Group *gr)
         if (is_reduce(f, gr->member.v[m]) || node_at(f->g, gr->member.v[m])->op == OP_MATMUL)
             return false;
     for (size_t i = 1; i < gr->store.n; i++)
-        if (size_at(f, gr->store.v[i]) != size_at(f, gr->store.v[0]))
+        if (f->elements[gr->store.v[i]] != f->elements[gr->store.v[0]])
             return false;
     return true;
 }
@@ -56,7 +54,7 @@ static Dim rows_alone(const Fusion *f, Val v)
 static bool flat(const Fusion *f, uint32_t group, Dim rows)
 {
     const Group *gr = &f->group.v[group];
-    if (dim_at(rows, f->B, f->T) != size_at(f, gr->store.v[0]))
+    if (dim_at(rows, f->B, f->T) != f->elements[gr->store.v[0]])
         return false;
     ArenaMark mark = arena_mark(f->tmp);
     bool yes = lower_is_flat(f->tmp, f, group, rows);
@@ -102,7 +100,7 @@ static void add_read(Fusion *f, Group *gr, uint32_t group, Val u)
     f->seen[u] = f->stamp;
     if (n->op == OP_EXT || f->home[u] >= 0) {
         if (f->home[u] != (int32_t)group)
-            gr->bytes += (double)size_at(f, u) * (n->dtype == DT_INT ? 8 : 4);
+            gr->bytes += (double)f->elements[u] * (n->dtype == DT_INT ? 8 : 4);
         return;
     }
     for (size_t k = 0; k < n->n_in; k++)
@@ -122,7 +120,7 @@ void fuse_choose_rows(Fusion *f)
             for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
                 add_read(f, gr, i, node_at(f->g, gr->member.v[m])->in[k]);
         for (size_t m = 0; m < gr->store.n; m++)
-            gr->bytes += (double)size_at(f, gr->store.v[m]) *
+            gr->bytes += (double)f->elements[gr->store.v[m]] *
                          (node_at(f->g, gr->store.v[m])->dtype == DT_INT ? 8 : 4);
     }
 }

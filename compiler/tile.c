@@ -47,11 +47,21 @@ static bool uses(const Kernel *k, const KStmt *s, Ex e)
     }
 }
 
+/* The only statement of the row that wants e. */
+static bool only_use(const Tiling *t, Ex e, size_t *want)
+{
+    size_t wants = 0;
+    for (size_t i = t->first; i < t->end; i++)
+        if (uses(t->k, &t->k->stmt.v[i], e))
+            wants++, *want = i;
+    return wants == 1;
+}
+
 /* The only statement of the row that loads from the tile, and the only one that wants this. */
 static bool only_wanted(const Tiling *t, uint32_t tile, size_t *load, size_t *want)
 {
     const Kernel *k = t->k;
-    size_t loads = 0, wants = 0;
+    size_t loads = 0;
     for (size_t i = 0; i < k->product.n; i++)
         if (k->product.v[i].a == tile || k->product.v[i].b == tile)
             return false;
@@ -60,10 +70,7 @@ static bool only_wanted(const Tiling *t, uint32_t tile, size_t *load, size_t *wa
         if (s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD && kx(k, s->ex)->slot == tile)
             loads++, *load = i;
     }
-    for (size_t i = t->first; loads == 1 && i < t->end; i++)
-        if (uses(k, &k->stmt.v[i], k->stmt.v[*load].ex))
-            wants++, *want = i;
-    return loads == 1 && wants == 1;
+    return loads == 1 && only_use(t, k->stmt.v[*load].ex, want);
 }
 
 /* Behind the load: the statement that stores it, or stores it rounded to what its memory holds. */
@@ -71,17 +78,13 @@ static bool find_store(const Tiling *t, size_t *round, size_t *store)
 {
     const Kernel *k = t->k;
     const KStmt *s = &k->stmt.v[*round];
-    size_t wants = 0;
     if (s->kind == KS_STORE) {
         *store = *round;
         return true;
     }
     if (s->kind != KS_LET || kx(k, s->ex)->kind != KX_OP || kx(k, s->ex)->op != OP_ROUND_TO)
         return false;
-    for (size_t i = t->first; i < t->end; i++)
-        if (uses(k, &k->stmt.v[i], s->ex))
-            wants++, *store = i;
-    return wants == 1 && k->stmt.v[*store].kind == KS_STORE;
+    return only_use(t, s->ex, store) && k->stmt.v[*store].kind == KS_STORE;
 }
 
 /* Does the form change with the row alone? */
