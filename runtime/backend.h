@@ -7,6 +7,7 @@
 #define VWN_BACKEND_H
 
 #include "../compiler/plan.h"
+#include "ahead.h"
 
 typedef struct Backend Backend;
 typedef struct Module Module; /* the compiled kernels of one plan */
@@ -40,6 +41,7 @@ struct Backend {
     const BackendOps *ops;
     Ctx *ctx;
     int threads;
+    Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
     char why[512]; /* sentence of the first failure since the last sync */
     bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
     bool bf16;     /* takes plans with PlanOptions.bf16 */

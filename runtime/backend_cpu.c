@@ -35,15 +35,23 @@ static uint64_t round_huge(uint64_t bytes)
     return (bytes + PAGE_HUGE - 1) / PAGE_HUGE * PAGE_HUGE;
 }
 
+/* Whoever has the memory may be writing already: nothing changes. */
 static void touch_pages(void *user, int64_t lo, int64_t hi, int worker)
 {
-    volatile char *memory = user;
+    char *memory = user;
     (void)worker;
     for (int64_t i = lo * PAGE_HUGE; i < hi * PAGE_HUGE; i += 4096)
-        memory[i] = 0;
+        __atomic_fetch_or(memory + i, 0, __ATOMIC_RELAXED);
 }
 
-/* Anonymous pages, aligned for huge ones, touched once by all threads. */
+/* What was begun ahead is done: before the first launch, and before memory goes. */
+static void settle(Backend *b)
+{
+    ahead_drain(b->ahead);
+    cpu_of(b)->untouched = 0;
+}
+
+/* Anonymous pages, aligned for huge ones, touched once by helpers. */
 static void *map_large(Backend *b, uint64_t bytes)
 {
     Ctx *ctx = b->ctx;
@@ -59,7 +67,8 @@ static void *map_large(Backend *b, uint64_t bytes)
         munmap(raw, before);
     munmap(raw + before + size, PAGE_HUGE - before);
     madvise(raw + before, size, MADV_HUGEPAGE);
-    parallel_for(cpu_of(b)->pool, (int64_t)(size / PAGE_HUGE), 4, touch_pages, raw + before);
+    ahead_begin(b->ahead, (int64_t)(size / PAGE_HUGE), 4, touch_pages, raw + before);
+    cpu_of(b)->untouched += size;
     ctx->bytes += size;
     if (ctx->bytes > ctx->peak_bytes)
         ctx->peak_bytes = ctx->bytes;
@@ -91,6 +100,10 @@ Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
         return no_memory(b, bytes);
     if (bytes >= LARGE_BLOCK) {
         int64_t total, left = memory_available(&total);
+        if (left >= 0 && bytes + cpu_of(b)->untouched > (uint64_t)left) {
+            settle(b); /* so that what is left is known */
+            left = memory_available(&total);
+        }
         if (left < 0 || bytes <= (uint64_t)left)
             *memory = map_large(b, bytes);
         return *memory ? ST_OK : no_memory(b, bytes);
@@ -109,6 +122,7 @@ void cpu_free(Backend *b, void *memory, uint64_t bytes)
     if (!memory)
         return;
     if (bytes >= LARGE_BLOCK) {
+        settle(b);
         munmap(memory, round_huge(bytes));
         b->ctx->bytes -= round_huge(bytes);
         return;
@@ -154,6 +168,8 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
                             "%s was compiled for multiples of %lld up to %lld (0: any), not for %lld",
                             facts->name, (long long)facts->size[i].multiple,
                             (long long)facts->size[i].most, (long long)n[i]);
+    if (ahead_pending(b->ahead))
+        settle(b);
     RowLoop loop = {m->kernel[kernel], p, n, s};
     parallel_for(cpu_of(b)->pool, rows, grain, run_rows, &loop);
     return ST_OK;
@@ -163,6 +179,8 @@ static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
                          float *z)
 {
     CpuBackend *cpu = cpu_of(b);
+    if (ahead_pending(b->ahead))
+        settle(b);
     if (blas_matmul(&cpu->blas, cpu->pool, how, x, y, z))
         return ST_OK;
     return cpu_fail(b, ST_BUG, "a product of bf16 operands failed or no build prepared it");
@@ -175,6 +193,8 @@ static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, cons
     int64_t bytes = expert_scratch(how, b->threads);
     if (bytes < 0 || (uint64_t)bytes > cpu->expert_bytes)
         return cpu_fail(b, ST_BUG, "a product by expert that no build prepared");
+    if (ahead_pending(b->ahead))
+        settle(b);
     expert_run(&cpu->blas, cpu->pool, how, x, w_or_dy, index, out, cpu->expert_memory);
     return ST_OK;
 }
@@ -193,6 +213,8 @@ static void cpu_close(Backend *b)
         return;
     CpuBackend *cpu = cpu_of(b);
     Ctx *ctx = b->ctx;
+    ahead_close(b->ahead);
+    b->ahead = NULL;
     for (size_t i = 0; i < cpu->n_object; i++) {
         dlclose(cpu->object[i].handle);
         if (cpu->object[i].fd >= 0)
@@ -271,7 +293,8 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         status = ST_USAGE;
     else if (!compiler_find(&cpu->compiler, how->compiler, why))
         status = ST_ENVIRONMENT;
-    else if (!(cpu->pool = pool_open(cpu->base.threads)))
+    else if (!(cpu->pool = pool_open(cpu->base.threads)) ||
+             !(cpu->base.ahead = ahead_open(cpu->base.threads)))
         snprintf(why, 512, "out of memory: no room for threads");
     else if (!(cpu->identity = copy_identity(ctx)))
         snprintf(why, 512, "%s", ctx->message);

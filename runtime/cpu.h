@@ -7,6 +7,7 @@
 #ifndef VWN_CPU_H
 #define VWN_CPU_H
 
+#include "ahead.h"
 #include "backend.h"
 #include "threads.h"
 
@@ -39,6 +40,7 @@ typedef struct Blas {
     void (*set_threads)(int); /* of the OpenMP that it uses, or NULL */
     int (*get_threads)(void);
     Bf16 *bf16;     /* NULL: no products of bf16 operands */
+    bool warm;      /* blas_warm() was called */
     float *scratch; /* BLAS_SCRATCH floats for products with a long k and a small result */
     char name[160]; /* "oneDNN 2.6.0 (libdnnl.so.2)", for people */
 } Blas;
@@ -61,6 +63,9 @@ void blas_end(const Blas *blas, int outer);
 void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
                float *c, int64_t ldc);
+/* oneDNN makes its float32 code at its first product, for 20 to 30 ms, in which other threads wait:
+ * has the helpers begin it, once, if this product is one for the library. */
+void blas_warm(Blas *blas, Ahead *ahead, const PlanMatmul *how);
 /* Makes the tiles that a product of bf16 operands is cut into; true for any other. */
 bool blas_prepare(const Blas *blas, const PlanMatmul *how);
 /* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.

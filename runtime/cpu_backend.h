@@ -33,6 +33,7 @@ typedef struct CpuBackend {
     size_t n_loaded, n_object;
     void *expert_memory;
     uint64_t expert_bytes;
+    uint64_t untouched; /* bytes given out whose pages helpers are still to touch, at most */
     const char *identity; /* of the processor */
     bool noted;           /* the cache's note has been given */
 } CpuBackend;

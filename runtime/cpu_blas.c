@@ -107,15 +107,16 @@ static bool open_onednn(Blas *blas)
     return false;
 }
 
+static void first_product(void *user, int64_t lo, int64_t hi, int worker);
+
 /* One thread for each call, and a first call now, before several threads make theirs. */
-static void single_openblas(const Blas *blas)
+static void single_openblas(Blas *blas)
 {
     void (*set_threads)(int);
-    float a[64 * 64] = {0}, c[64 * 64];
     int outer = blas_begin(blas); /* some builds change it */
     if (blas_symbol(blas->library, "openblas_set_num_threads", &set_threads))
         set_threads(1);
-    blas_tile(blas, false, false, 64, 64, 64, a, 64, a, 64, false, c, 64);
+    first_product(blas, 0, 1, 0);
     blas_end(blas, outer);
 }
 
@@ -241,6 +242,11 @@ static void tiny_tile(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const f
         }
 }
 
+static bool is_small(int64_t m, int64_t n, int64_t k)
+{
+    return m * n <= SMALL_PRODUCT && m * n * k <= SMALL_PRODUCT;
+}
+
 void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
                const float *a, int64_t lda, const float *b, int64_t ldb, bool accumulate,
                float *c, int64_t ldc)
@@ -253,7 +259,7 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
     if (k <= 0) {
         for (int64_t i = 0; !accumulate && i < m; i++)
             memset(c + i * ldc, 0, (size_t)n * sizeof *c);
-    } else if (m * n <= SMALL_PRODUCT && m * n * k <= SMALL_PRODUCT) {
+    } else if (is_small(m, n, k)) {
         tiny_tile(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
     } else if (blas->kind == BLAS_ONEDNN) {
         ((OneDnnSgemm)blas->sgemm)(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a, lda, b, ldb,
@@ -266,6 +272,27 @@ void blas_tile(const Blas *blas, bool ta, bool tb, int64_t m, int64_t n, int64_t
     } else {
         plain_tile(ta, tb, m, n, k, a, lda, b, ldb, accumulate, c, ldc);
     }
+}
+
+static void first_product(void *user, int64_t lo, int64_t hi, int worker)
+{
+    enum { SIDE = 64 };
+    const Blas *blas = user;
+    float a[SIDE * SIDE] = {0}, c[SIDE * SIDE];
+    (void)lo;
+    (void)hi;
+    (void)worker;
+    int outer = blas_begin(blas);
+    blas_tile(blas, false, false, SIDE, SIDE, SIDE, a, SIDE, a, SIDE, false, c, SIDE);
+    blas_end(blas, outer);
+}
+
+void blas_warm(Blas *blas, Ahead *ahead, const PlanMatmul *how)
+{
+    if (blas->warm || blas->kind != BLAS_ONEDNN || how->bf16 || is_small(how->m, how->n, how->k))
+        return;
+    blas->warm = true;
+    ahead_begin(ahead, 1, 1, first_product, blas);
 }
 
 /* ---- the whole product ---- */

@@ -408,13 +408,16 @@ static bool reserve_expert(Build *b)
     return true;
 }
 
-/* The code of all products of bf16 operands. */
+/* The code of all products: of bf16 operands now, of others ahead. */
 static bool prepare_products(Build *b)
 {
     CpuBackend *cpu = b->cpu;
     for (size_t i = 0; i < b->plan->n_launch; i++) {
         const PlanMatmul *m = &b->plan->launch[i].matmul;
-        if (b->plan->launch[i].kind != LAUNCH_MATMUL || blas_prepare(&cpu->blas, m))
+        if (b->plan->launch[i].kind != LAUNCH_MATMUL)
+            continue;
+        blas_warm(&cpu->blas, cpu->base.ahead, m);
+        if (blas_prepare(&cpu->blas, m))
             continue;
         cpu_fail(&cpu->base, ST_ENVIRONMENT,
                  "%s cannot make a bf16 product of %lld x %lld x %lld", cpu->blas.name,

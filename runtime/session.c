@@ -34,6 +34,8 @@ void session_defer(Session *s, void (*release)(void *what), void *what)
 
 void session_close(Session *s)
 {
+    if (s->backend)
+        ahead_drop(s->backend->ahead); /* it writes into what is given back now */
     for (Cleanup *c = s->cleanup; c; c = c->next)
         c->release(c->what);
     s->cleanup = NULL;
@@ -161,41 +163,95 @@ void session_add_params(Session *s, const Model *m)
     }
 }
 
-/* Consecutive elements of one parameter, drawn by several threads. */
-typedef struct Draw {
-    const Param *param;
+/* All initial values, in pieces that any thread may draw. */
+enum { PIECE = 1 << 13 };
+struct Drawing {
+    const Model *model;
     uint64_t seed;
-    int64_t from, n;
-    double *v;
-} Draw;
-enum { PIECE = 1 << 13, PIECES = 16 };
+    StoreEntry **entry; /* of each parameter */
+    int64_t *first;     /* the first piece of each parameter; behind the last: all pieces */
+    bool begun;         /* by helpers, straight into memory */
+};
 
-static void draw_pieces(void *user, int64_t lo, int64_t hi, int worker)
+/* The parameter that piece i belongs to. */
+static size_t owner_of(const Drawing *d, int64_t i)
 {
-    const Draw *d = user;
-    (void)worker;
-    int64_t from = lo * PIECE, to = hi * PIECE < d->n ? hi * PIECE : d->n;
-    param_init_range(d->param, d->seed, d->from + from, to - from, d->v + from);
+    size_t lo = 0, hi = d->model->param.n;
+    while (hi - lo > 1) {
+        size_t mid = lo + (hi - lo) / 2;
+        *(d->first[mid] <= i ? &lo : &hi) = mid;
+    }
+    return lo;
 }
 
-void session_init_params(Session *s, const Model *m, uint64_t seed)
+/* Piece i into `v`; how many numbers it has, and from which element of which parameter. */
+static int64_t draw_piece(const Drawing *d, int64_t i, double v[PIECE], size_t *param,
+                          int64_t *from)
 {
-    ArenaMark mark = arena_mark(s->arena);
-    Draw d = {.seed = seed, .v = NEW_ARRAY(s->arena, double, PIECE * PIECES)};
-    Pool *pool = pool_open(s->backend ? s->backend->threads : 1); /* NULL draws all the same */
-    for (size_t i = 0; i < m->param.n; i++) {
+    *param = owner_of(d, i);
+    *from = (i - d->first[*param]) * PIECE;
+    const Param *p = &d->model->param.v[*param];
+    int64_t n = p->elements - *from < PIECE ? p->elements - *from : PIECE;
+    param_init_range(p, d->seed, *from, n, v);
+    return n;
+}
+
+static void draw_ahead(void *user, int64_t lo, int64_t hi, int worker)
+{
+    const Drawing *d = user;
+    double v[PIECE];
+    (void)worker;
+    for (int64_t i = lo; i < hi; i++) {
+        size_t param;
+        int64_t from, n = draw_piece(d, i, v, &param, &from);
+        float *to = (float *)d->entry[param]->memory + from;
+        for (int64_t k = 0; k < n; k++)
+            to[k] = (float)v[k];
+    }
+}
+
+Drawing *session_begin_params(Session *s, const Model *m, uint64_t seed)
+{
+    size_t n = m->param.n;
+    Drawing *d = NEW(s->arena, Drawing);
+    *d = (Drawing){.model = m, .seed = seed, .begun = s->backend && s->backend->ahead};
+    d->entry = NEW_ARRAY(s->arena, StoreEntry *, n);
+    d->first = NEW_ARRAY(s->arena, int64_t, n + 1);
+    for (size_t i = 0; i < n; i++) {
         const Param *p = &m->param.v[i];
-        StoreEntry *e = store_find(s->store, kind_of(p), p->path);
+        d->entry[i] = store_find(s->store, kind_of(p), p->path);
+        d->first[i + 1] = d->first[i] + (p->elements + PIECE - 1) / PIECE;
+    }
+    if (d->begun)
+        ahead_begin(s->backend->ahead, d->first[n], 1, draw_ahead, d);
+    return d;
+}
+
+/* What helpers do not draw goes the way of all numbers. */
+static void draw_now(Session *s, const Drawing *d)
+{
+    double v[PIECE];
+    for (int64_t i = 0; i < d->first[d->model->param.n]; i++) {
+        size_t param;
+        int64_t from, n = draw_piece(d, i, v, &param, &from);
+        session_store_ok(s, store_put_f64(s->store, d->entry[param], from, n, v));
+    }
+}
+
+void session_end_params(Session *s, const Drawing *d)
+{
+    double v[PIECE];
+    if (d->begun)
+        ahead_drain(s->backend->ahead);
+    else
+        draw_now(s, d);
+    for (size_t i = 0; i < d->model->param.n; i++) {
+        const Param *p = &d->model->param.v[i];
         StoreEntry *average = store_find(s->store, EXT_STATE, average_name(s->ctx, p));
-        d.param = p;
-        for (d.from = 0; d.from < p->elements; d.from += d.n) {
-            d.n = p->elements - d.from < PIECE * PIECES ? p->elements - d.from : PIECE * PIECES;
-            parallel_for(pool, (d.n + PIECE - 1) / PIECE, 1, draw_pieces, &d);
-            session_store_ok(s, store_put_f64(s->store, e, d.from, d.n, d.v));
-            if (average)
-                session_store_ok(s, store_put_f64(s->store, average, d.from, d.n, d.v));
+        for (int64_t from = 0, n; average && from < p->elements; from += n) {
+            n = p->elements - from < PIECE ? p->elements - from : PIECE;
+            session_store_ok(s, store_get_f64(s->store, d->entry[i], from, n, v));
+            session_store_ok(s, store_put_f64(s->store, average, from, n, v));
         }
     }
-    pool_close(pool);
-    arena_reset(s->arena, mark);
 }

@@ -88,8 +88,12 @@ bool session_bf16(const Session *s, const Train *t);
 
 /* Puts parameters and buffers of the model into the store, without values. */
 void session_add_params(Session *s, const Model *m);
-/* Draws every initial value under `seed`. Buffers too; averages of weights begin with the same. */
-void session_init_params(Session *s, const Model *m, uint64_t seed);
+/* Draws every initial value under `seed`, buffers too; averages of weights, which may come into the
+ * store in between, begin with the same. From begin to end helpers draw while the caller compiles:
+ * nobody else reads or writes parameters then. */
+typedef struct Drawing Drawing;
+Drawing *session_begin_params(Session *s, const Model *m, uint64_t seed);
+void session_end_params(Session *s, const Drawing *d);
 
 /* Bytes that training (or one forward pass, train == NULL) needs at `batch` sequences per
  * micro-batch (0: as the file says), as planned for the

@@ -425,6 +425,8 @@ static void build_programs(Trainer *tr)
     const Train *t = tr->train;
     BuildReport *total = &tr->build;
     session_add_params(s, m);
+    if (!tr->from)
+        tr->drawing = session_begin_params(s, m, t->seed);
     tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
     if (tr->parts > 1)
         tr->more =
@@ -550,10 +552,6 @@ static void check_memory(Trainer *tr)
 static void load_state(Trainer *tr)
 {
     char why[WHY];
-    if (!tr->from) {
-        session_init_params(&tr->session, tr->model, tr->train->seed);
-        return;
-    }
     if (!checkpoint_is_exact(&tr->session, tr->from))
         train_event(tr, VWN_EVENT_WARNING,
                     "%s holds numbers of another precision than this run computes "
@@ -662,6 +660,9 @@ void train_open(Trainer *tr)
     check_memory(tr);
     build_programs(tr);
     count_memory(tr);
-    load_state(tr);
-    begin_run(tr);
+    if (tr->from)
+        load_state(tr);
+    begin_run(tr); /* waits for the disk, while helpers still draw */
+    if (!tr->from)
+        session_end_params(&tr->session, tr->drawing);
 }

@@ -27,6 +27,7 @@ typedef struct Trainer {
     Feed feed;
     RunDir *run;            /* NULL in a dry run */
     Checkpoint *from;       /* resumed from it, else NULL */
+    Drawing *drawing;       /* of the initial values, else */
     int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
     int64_t steps, stop_at; /* of the whole run; of this call */
     uint64_t bytes;         /* memory of tensors and the arena */
