@@ -376,6 +376,28 @@ static void split(IxTable *t, Ix a, Dim d, Ix *quotient, Ix *rest)
     }
 }
 
+/* a = x + low with 0 <= low < the coefficient of x, which divides d: then a / d is that of x's variable
+ * alone, whose loop can be cut. The variable counts up to `by` in each d. */
+static bool divide_high(IxTable *t, Ix a, Dim d, IxTerm *x, Dim *by, Ix *low)
+{
+    uint32_t n = ix_form(t, a)->n;
+    for (uint32_t i = 0; i < n; i++) {
+        const IxTerm *of = ix_form(t, a)->t;
+        IxTerm rest[TERMS_MAX];
+        uint32_t m = 0;
+        *x = of[i];
+        if (x->var == 0 || coef_dim(*x).n <= 0 || !dim_div(d, coef_dim(*x), by))
+            continue;
+        for (uint32_t k = 0; k < n; k++)
+            if (k != i)
+                rest[m++] = of[k];
+        *low = intern(t, rest, m);
+        if (ix_form(t, *low)->lo >= 0 && ix_form(t, *low)->hi < ix_dim_at(t, coef_dim(*x)))
+            return true;
+    }
+    return false;
+}
+
 Ix ix_div(IxTable *t, Ix a, Dim d)
 {
     if (dim_eq(d, DIM(1)))
@@ -387,6 +409,11 @@ Ix ix_div(IxTable *t, Ix a, Dim d)
     int64_t lo = floor_div(f->lo, dv), hi = floor_div(f->hi, dv);
     if (lo == hi)
         return ix_add(t, q, ix_const(t, lo));
+    IxTerm x;
+    Dim by;
+    Ix low;
+    if (divide_high(t, r, d, &x, &by, &low))
+        return ix_add(t, q, derived(t, IV_DIV, ix_var(t, x.var), by));
     return ix_add(t, q, derived(t, IV_DIV, r, d));
 }
 
@@ -401,6 +428,13 @@ Ix ix_mod(IxTable *t, Ix a, Dim d)
     int64_t lo = floor_div(f->lo, dv), hi = floor_div(f->hi, dv);
     if (lo == hi)
         return lo == 0 ? r : ix_add(t, r, ix_dim(t, d, -lo));
+    IxTerm x;
+    Dim by;
+    Ix low;
+    if (divide_high(t, r, d, &x, &by, &low)) {
+        Ix high = ix_scale(t, derived(t, IV_MOD, ix_var(t, x.var), by), x.coef);
+        return ix_add(t, ix_times(t, high, x.mult), low);
+    }
     return derived(t, IV_MOD, r, d);
 }
 
