@@ -35,14 +35,14 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
 }
 
-/* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way.
- * What needs more than the 128 registers that each has then would spill, as would the pieces of a product on
- * tensor cores beside the places of a partition's sums. */
+/* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way, as there
+ * are where a loop has many of its own. What needs more than the 128 registers that each thread has then would spill,
+ * as would the pieces of a product on tensor cores beside the places of a partition's sums. */
 static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
 {
-    enum { THREADS = 512, LIVE_MAX = 64 };
+    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 48 };
     const KSpread *s = &k->spread;
-    if (k->tensor && k->part && k->product.n)
+    if ((k->tensor && k->part && k->product.n) || s->ahead > AHEAD_MAX)
         return 1;
     uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
     live += s->by_row ? (uint32_t)p->buffer.n : 0; /* whose rows are all under way at once */

@@ -102,7 +102,7 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
         uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
         IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
         Inst next = so_far;
-        Ix here = ix_add(t, ix_var(t, v), ix_const(t, from));
+        Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* as what it is cut at */
         next.at = ix_add(t, ix_scale(t, so_far.at, d), here);
         if (next.nest.n == NEST_MAX)
             vwn_bug(l->f->ctx, "a kernel nests too many loops");

@@ -123,6 +123,23 @@ uint32_t kernel_live(const Kernel *k)
     return (uint32_t)most;
 }
 
+/* A compiler may move all loads of a loop ahead of what needs them. */
+uint32_t kernel_ahead(const Kernel *k)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *loop = &k->stmt.v[i];
+        uint32_t n = 0;
+        if (loop->kind != KS_LOOP || !loop->spread)
+            continue;
+        for (size_t j = i + 1; j < kernel_loop_end(k, i); j++)
+            if (k->stmt.v[j].kind == KS_LET && kx(k, k->stmt.v[j].ex)->kind == KX_LOAD)
+                n += loop->width ? loop->width : 1;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
 /* ---- indices ---- */
 
 bool kernel_var_is_wide(const Kernel *k, IVar v)

@@ -458,4 +458,5 @@ void kernel_spread(Kernel *to, const Kernel *from)
     to->spread.slots = 3 * s.exchanged;
     to->spread.index = kernel_index(to);
     to->spread.live = kernel_live(to);
+    to->spread.ahead = kernel_ahead(to);
 }

@@ -202,6 +202,15 @@ typedef struct Build {
     Budget *budget;
 } Build;
 
+/* At once, so that it is seen before the rest is compiled. */
+static void tell_spills(const Text *x, const CubinKernel *f, const char *arch)
+{
+    if (f->frame || f->spill_stores || f->spill_loads)
+        printf("    %s (%s, %s) has a frame of %lld bytes, %lld spilled\n", x->code.name, x->kind, arch,
+               (long long)f->frame, (long long)(f->spill_stores + f->spill_loads));
+    fflush(stdout);
+}
+
 static void build(const Build *b, const Texts *t, const size_t *which, size_t n, const char *arch)
 {
     static const char *const kinds[] = {"rows.thread", "rows.warp", "rows.block", "rows.partition",
@@ -223,6 +232,8 @@ static void build(const Build *b, const Texts *t, const size_t *which, size_t n,
         }
         compiled += how.compiled;
         seconds += how.seconds;
+        for (size_t k = i; k < i + some; k++)
+            tell_spills(&t->text.v[which[k]], &code[k].facts, arch);
     }
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         Use use = {0};
@@ -231,9 +242,6 @@ static void build(const Build *b, const Texts *t, const size_t *which, size_t n,
             if (strcmp(t->text.v[which[i]].kind, kinds[k]) != 0)
                 continue;
             add_use(&use, f);
-            if (f->frame || f->spill_stores || f->spill_loads)
-                printf("    %s has a frame of %lld bytes, %lld spilled\n", text[i].name,
-                       (long long)f->frame, (long long)(f->spill_stores + f->spill_loads));
         }
         if (use.kernels)
             budget_check(b->h, b->budget, kinds[k], arch, &use, 0);
