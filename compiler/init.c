@@ -8,15 +8,12 @@
 
 #include "init.h"
 
-/* A standard normal cut at +-cutoff, by rejection: attempt a is step a of the counter. */
-static double cut_normal(uint64_t key, uint64_t i, double cutoff)
+/* A standard normal cut at +-cutoff, by rejection: attempt a is step a of the counter, and `x` the
+ * first. */
+static double cut_normal(double x, uint64_t key, uint64_t i, double cutoff)
 {
-    double x = 0;
-    for (uint64_t attempt = 0; attempt < 1000; attempt++) {
+    for (uint64_t attempt = 1; fabs(x) > cutoff && attempt < 1000; attempt++)
         x = philox_normal(key, attempt, i);
-        if (fabs(x) <= cutoff)
-            return x;
-    }
     return fmax(-cutoff, fmin(cutoff, x)); /* a cutoff so small that drawing is hopeless */
 }
 
@@ -34,6 +31,8 @@ void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count
     uint64_t key = philox_key(seed, p->path);
     int64_t rows, cols;
     matrix_of(p, &rows, &cols);
+    if (init->kind == INIT_NORMAL || init->kind == INIT_TRUNC_NORMAL)
+        philox_normals(key, 0, (uint64_t)from, (size_t)count, out);
     for (int64_t k = 0; k < count; k++) {
         uint64_t i = (uint64_t)(from + k);
         switch (init->kind) {
@@ -44,10 +43,10 @@ void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count
             out[k] = (int64_t)i % cols == (int64_t)i / cols % rows ? 1.0 : 0.0;
             break;
         case INIT_NORMAL:
-            out[k] = init->a * philox_normal(key, 0, i);
+            out[k] *= init->a;
             break;
         case INIT_TRUNC_NORMAL:
-            out[k] = init->a * cut_normal(key, i, init->b);
+            out[k] = init->a * cut_normal(out[k], key, i, init->b);
             break;
         case INIT_UNIFORM:
             out[k] = init->a + (init->b - init->a) * philox_uniform(key, 0, i);

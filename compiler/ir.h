@@ -256,5 +256,7 @@ void philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4
 uint64_t philox_key(uint64_t seed, const char *site);
 double philox_uniform(uint64_t key, uint64_t step, uint64_t index);
 double philox_normal(uint64_t key, uint64_t step, uint64_t index);
+/* out[i]: the number of index + i. */
+void philox_normals(uint64_t key, uint64_t step, uint64_t index, size_t n, double *out);
 
 #endif

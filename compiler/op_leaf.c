@@ -134,6 +134,5 @@ void eval_RAND(const Eval *e)
 void eval_RANDN(const Eval *e)
 {
     uint64_t key = philox_key(e->run->seed, e->n->a.site);
-    for (int64_t i = 0; i < e->out->size; i++)
-        e->out->real[i] = philox_normal(key, e->run->step, (uint64_t)i);
+    philox_normals(key, e->run->step, 0, (size_t)e->out->size, e->out->real);
 }

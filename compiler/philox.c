@@ -54,11 +54,32 @@ double philox_uniform(uint64_t key, uint64_t step, uint64_t index)
     return (double)(w[0] >> 8) * 0x1p-24;
 }
 
-/* Box-Muller: the radius from word 0, in (0, 1], the angle from word 1. */
+/* Box-Muller: the radius from word 0, in (0, 1], the angle from word 1. Each step is done for many
+ * numbers before the next: one number alone is a chain of 100 cycles and more. */
+void philox_normals(uint64_t key, uint64_t step, uint64_t index, size_t n, double *out)
+{
+    enum { BATCH = 64 };
+    double angle[BATCH];
+    for (size_t done = 0; done < n; done += BATCH, index += BATCH, out += BATCH) {
+        size_t m = n - done < BATCH ? n - done : BATCH;
+        for (size_t i = 0; i < m; i++) {
+            uint32_t w[4];
+            block_at(key, step, index + i, w);
+            out[i] = ((double)(w[0] >> 8) + 1) * 0x1p-24;
+            angle[i] = (double)(w[1] >> 8) * 0x1p-24;
+        }
+        for (size_t i = 0; i < m; i++)
+            out[i] = log(out[i]);
+        for (size_t i = 0; i < m; i++)
+            angle[i] = cos(2 * 3.14159265358979323846 * angle[i]);
+        for (size_t i = 0; i < m; i++)
+            out[i] = sqrt(-2 * out[i]) * angle[i];
+    }
+}
+
 double philox_normal(uint64_t key, uint64_t step, uint64_t index)
 {
-    uint32_t w[4];
-    block_at(key, step, index, w);
-    double u = ((double)(w[0] >> 8) + 1) * 0x1p-24, angle = (double)(w[1] >> 8) * 0x1p-24;
-    return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * angle);
+    double x;
+    philox_normals(key, step, index, 1, &x);
+    return x;
 }

@@ -59,6 +59,33 @@ static void distributions(Tally *t)
           "a draw is not repeatable");
 }
 
+/* Many at a time are the same numbers: the definition, from the words, in every batch. */
+static void normals(Tally *t)
+{
+    enum { MOST = 200 };
+    static const size_t lengths[] = {0, 1, 63, 64, 65, MOST};
+    static const uint64_t places[] = {0, 37, 0xffffffc0u}; /* the last: over 32 bits */
+    uint64_t key = philox_key(3, "normals"), step = 11;
+    for (size_t l = 0; l < COUNT_OF(lengths); l++)
+        for (size_t p = 0; p < COUNT_OF(places); p++) {
+            double z[MOST + 1];
+            size_t n = lengths[l], same = 0;
+            z[n] = -7;
+            philox_normals(key, step, places[p], n, z);
+            for (size_t i = 0; i < n; i++) {
+                uint64_t at = places[p] + i;
+                uint32_t w[4], halves[2] = {(uint32_t)key, (uint32_t)(key >> 32)},
+                               counter[4] = {(uint32_t)at, (uint32_t)(at >> 32), (uint32_t)step, 0};
+                philox4x32(counter, halves, w);
+                double u = ((double)(w[0] >> 8) + 1) * 0x1p-24, a = (double)(w[1] >> 8) * 0x1p-24;
+                same += z[i] == sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * a) &&
+                        z[i] == philox_normal(key, step, at);
+            }
+            check(t, same == n && z[n] == -7, "%zu of %zu normal numbers from %llx", same, n,
+                  (unsigned long long)places[p]);
+        }
+}
+
 /* ---- cross-entropy and attention, by the definition ---- */
 
 static double naive_cross_entropy(const double *x, int64_t n, int64_t label, double smoothing)
@@ -441,6 +468,7 @@ int main(void)
     Tally t = {0};
     known_answers(&t);
     distributions(&t);
+    normals(&t);
     cross_entropy(&t, 0, -1, 3);
     cross_entropy(&t, 0.1, -1, 3);
     cross_entropy(&t, 0.1, 3, 30);
