@@ -202,11 +202,13 @@ RunDir *run_open(Session *s, const char *path)
     return r;
 }
 
+static const char *const whole_files[] = {"resolved.vwn", "origins.json"};
+
 void run_clear(Session *s, RunDir *r)
 {
-    static const char *const names[] = {"events.jsonl", "resolved.vwn", "origins.json"};
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        unlink(arena_printf(s->arena, "%s/%s", r->path, names[i]));
+    unlink(arena_printf(s->arena, "%s/events.jsonl", r->path));
+    for (size_t i = 0; i < COUNT_OF(whole_files); i++)
+        unlink(arena_printf(s->arena, "%s/%s", r->path, whole_files[i]));
     StepList l = run_checkpoints(s, r->path);
     for (size_t i = 0; i < l.n; i++)
         remove_checkpoint(s, r, l.step[i]);
@@ -337,7 +339,7 @@ const char *setting_for(const char *const *set, size_t n, const char *like)
 
 /* ---- whole files ---- */
 
-static bool write_durably(int fd, const char *text, size_t n)
+static bool write_whole(int fd, const char *text, size_t n)
 {
     while (n) {
         ssize_t put = write(fd, text, n);
@@ -348,17 +350,17 @@ static bool write_durably(int fd, const char *text, size_t n)
         text += put;
         n -= (size_t)put;
     }
-    return !fsync(fd);
+    return true;
 }
 
-void run_write_file(Session *s, const RunDir *r, const char *name, const char *text, size_t n)
+void run_write_file(Session *s, RunDir *r, const char *name, const char *text, size_t n)
 {
     const char *path = arena_printf(s->arena, "%s/%s", r->path, name);
     const char *temporary = arena_printf(s->arena, "%s/.%s.tmp", r->path, name);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0)
         failed(s, path, "written");
-    bool ok = write_durably(fd, text, n);
+    bool ok = write_whole(fd, text, n);
     int error = errno;
     close(fd);
     errno = error;
@@ -368,4 +370,26 @@ void run_write_file(Session *s, const RunDir *r, const char *name, const char *t
         errno = error;
         failed(s, path, "written");
     }
+    r->unsynced = true;
+}
+
+void run_sync_files(Session *s, RunDir *r)
+{
+    if (!r->unsynced)
+        return;
+    for (size_t i = 0; i <= COUNT_OF(whole_files); i++) { /* the last: the folder with their names */
+        bool folder = i == COUNT_OF(whole_files);
+        const char *path =
+            folder ? r->path : arena_printf(s->arena, "%s/%s", r->path, whole_files[i]);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        int bad = fd < 0 || fsync(fd), error = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = error;
+        bool fine = folder ? error == EINVAL  /* some file systems have no fsync for folders */
+                           : error == ENOENT; /* somebody has removed it */
+        if (bad && !fine)
+            failed(s, path, "written");
+    }
+    r->unsynced = false;
 }

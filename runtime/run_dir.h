@@ -14,6 +14,7 @@ typedef struct RunDir {
     const char *path, *ckpt; /* "runs/nano", "runs/nano/ckpt" */
     int lock_fd, events_fd;  /* -1 when closed */
     int64_t events_size;
+    bool unsynced; /* a file was put in place that may not be on the disk yet */
 } RunDir;
 
 typedef struct StepList {
@@ -32,8 +33,10 @@ void run_clear(Session *s, RunDir *r);
 void run_begin_events(Session *s, RunDir *r, int64_t step);
 /* Appends a line and its newline. False with `why`; then no part of it is in the file. */
 bool run_event(RunDir *r, const char *line, size_t n, char why[WHY]);
-/* Puts path/NAME in place, durably; raises ST_ENVIRONMENT. */
-void run_write_file(Session *s, const RunDir *r, const char *name, const char *text, size_t n);
+/* Puts path/NAME in place; raises ST_ENVIRONMENT. The disk is waited for by run_sync_files(), which is
+ * due before a checkpoint: without one nobody reads these files. */
+void run_write_file(Session *s, RunDir *r, const char *name, const char *text, size_t n);
+void run_sync_files(Session *s, RunDir *r);
 
 /* Checkpoints by step. `folder` is a run directory; its ckpt/ may be missing. */
 StepList run_checkpoints(Session *s, const char *folder);

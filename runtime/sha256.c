@@ -21,6 +21,15 @@ static uint32_t rotate(uint32_t x, int k)
     return x >> k | x << (32 - k);
 }
 
+/* `h` becomes the first number of the next round, `d` its fifth. */
+static inline void one_round(uint32_t a, uint32_t b, uint32_t c, uint32_t *d, uint32_t e, uint32_t f,
+                             uint32_t g, uint32_t *h, uint32_t term)
+{
+    uint32_t t1 = *h + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) + ((e & f) ^ (~e & g)) + term;
+    *d += t1;
+    *h = t1 + (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void mix(uint32_t h[8], const unsigned char *p)
 {
     uint32_t w[64];
@@ -32,18 +41,18 @@ static void mix(uint32_t h[8], const unsigned char *p)
         w[i] = w[i - 16] + w[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
                (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
     }
-    uint32_t v[8];
-    memcpy(v, h, sizeof v);
-    for (int i = 0; i < 64; i++) {
-        uint32_t a = v[0], e = v[4];
-        uint32_t t1 = v[7] + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +
-                      ((e & v[5]) ^ (~e & v[6])) + round_constant[i] + w[i];
-        uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
-                      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3], e = h[4], f = h[5], g = h[6], j = h[7];
+    for (int i = 0; i < 64; i += 8) { /* names go round instead of numbers */
+        one_round(a, b, c, &d, e, f, g, &j, round_constant[i] + w[i]);
+        one_round(j, a, b, &c, d, e, f, &g, round_constant[i + 1] + w[i + 1]);
+        one_round(g, j, a, &b, c, d, e, &f, round_constant[i + 2] + w[i + 2]);
+        one_round(f, g, j, &a, b, c, d, &e, round_constant[i + 3] + w[i + 3]);
+        one_round(e, f, g, &j, a, b, c, &d, round_constant[i + 4] + w[i + 4]);
+        one_round(d, e, f, &g, j, a, b, &c, round_constant[i + 5] + w[i + 5]);
+        one_round(c, d, e, &f, g, j, a, &b, round_constant[i + 6] + w[i + 6]);
+        one_round(b, c, d, &e, f, g, j, &a, round_constant[i + 7] + w[i + 7]);
     }
+    const uint32_t v[8] = {a, b, c, d, e, f, g, j};
     for (int i = 0; i < 8; i++)
         h[i] += v[i];
 }

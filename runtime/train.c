@@ -213,6 +213,7 @@ static void save(Trainer *tr)
     double before = clock_seconds();
     ArenaMark mark = arena_mark(s->arena);
     const char *name = run_checkpoint_name(s->arena, tr->now.step);
+    run_sync_files(s, tr->run);
     if (!checkpoint_write(s, tr->model, &tr->meta, &tr->now, tr->run->ckpt, name, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
     tr->saved_at = tr->now.step;

@@ -572,6 +572,8 @@ static void begin_run(Trainer *tr)
     if (tr->how->overwrite)
         run_clear(&tr->session, tr->run);
     write_run_files(tr);
+    if (tr->from)
+        run_sync_files(&tr->session, tr->run); /* its checkpoints are there already */
     run_begin_events(&tr->session, tr->run, tr->now.step);
     train_flush_early(tr);
 }
@@ -662,7 +664,7 @@ void train_open(Trainer *tr)
     count_memory(tr);
     if (tr->from)
         load_state(tr);
-    begin_run(tr); /* waits for the disk, while helpers still draw */
+    begin_run(tr); /* while helpers still draw */
     if (!tr->from)
         session_end_params(&tr->session, tr->drawing);
 }

@@ -654,6 +654,28 @@ static void grow_at_loss(Unit *u)
     add_growth(u, low);
 }
 
+/* Files of a run wait for the disk when a checkpoint asks for it, once; one that somebody has removed
+ * is no failure. */
+static void synced(Tally *t)
+{
+    Session s = {0};
+    vwn_context *v = tiny_context(true, 1);
+    session_open(&s, v);
+    RunDir *r = run_open(&s, in("synced"));
+    CHECK(t, !r->unsynced);
+    for (int removed = 0; removed < 2; removed++) {
+        run_write_file(&s, r, "origins.json", "{}", 2);
+        run_write_file(&s, r, "resolved.vwn", "edition = 1\n", 12);
+        CHECK(t, r->unsynced && file_exists(in("synced/resolved.vwn")));
+        if (removed)
+            unlink(in("synced/resolved.vwn"));
+        run_sync_files(&s, r);
+        CHECK(t, !r->unsynced);
+    }
+    session_close(&s);
+    tiny_close(v);
+}
+
 static void growth(Tally *t)
 {
     Log log;
@@ -870,6 +892,7 @@ int main(int n_arg, char **arg)
     rates(&t, true);
     eval_in_parts(&t);
     disk_full(&t, true);
+    synced(&t);
     growth(&t);
     lengths(&t);
     no_compiler(&t);
