@@ -471,7 +471,7 @@ static Value p_cast(PrimArgs *a)
         return v_tensor(ir_cast(g, a->v[0].val, to[0] == 'r' ? DT_REAL : DT_INT));
     if (!strcmp(to, "fp32"))
         return a->v[0];
-    int64_t kind = !strcmp(to, "bf16") ? 16 : !strcmp(to, "fp16") ? 17 : 0;
+    int64_t kind = !strcmp(to, "bf16") ? HALF_BF16 : !strcmp(to, "fp16") ? HALF_FP16 : HALF_NONE;
     if (!kind)
         return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, bf16 and fp16");
     if (!prim_real(a, 0))

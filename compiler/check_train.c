@@ -527,9 +527,9 @@ static void train_precision(Eval *ev, const Value *v, Span at, Train *t)
         diag_note(ev->ctx, d, "compute may be bf16, fp16 or fp32");
         return;
     }
-    t->compute = !strcmp(c->word, "bf16")   ? COMPUTE_BF16
-                 : !strcmp(c->word, "fp16") ? COMPUTE_FP16
-                                            : COMPUTE_FP32;
+    t->compute = !strcmp(c->word, "bf16")   ? HALF_BF16
+                 : !strcmp(c->word, "fp16") ? HALF_FP16
+                                            : HALF_NONE;
 }
 
 /* `recompute = [ffn, connection]`: segments of paths in this model. */

@@ -3,13 +3,13 @@
 
 #include "cuda_attention_text.h"
 
-int cuda_attention_width(bool bf16, const int64_t *sizes, size_t n)
+int cuda_attention_width(Half half, const int64_t *sizes, size_t n)
 {
-    int width = bf16 ? 8 : 4;
+    int width = half ? 8 : 4;
     for (size_t i = 0; i < n; i++)
         while (width > 1 && sizes[i] % width != 0)
             width /= 2;
-    return bf16 && width == 1 ? 0 : width; /* 4 bytes are the least that is copied */
+    return half && width == 1 ? 0 : width; /* 4 bytes are the least that is copied */
 }
 
 static bool is_large(const CudaAttentionClass *c)
@@ -29,18 +29,18 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
 {
     CudaAttentionLaunch l = {.rows = 64, .columns = 32};
     bool small = c->d <= 64 && c->dv <= 64;
-    if (which == CUDA_SDPA && c->bf16 && small)
+    if (which == CUDA_SDPA && c->half && small)
         l.columns = 64;
-    if (!c->bf16 && is_large(c)) { /* 163 KiB are all that an A100 has */
+    if (!c->half && is_large(c)) { /* 163 KiB are all that an A100 has */
         l.rows = 32;
         l.columns = 16;
     }
     int warps = l.rows / 16 * (is_split(which, c) ? 2 : 1);
-    int64_t size = c->bf16 ? 2 : 4, q = c->d + 16 / size, v = c->dv + 16 / size;
+    int64_t size = c->half ? 2 : 4, q = c->d + 16 / size, v = c->dv + 16 / size;
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps;
     l.shared = (kept + 2 * passing) * size;
-    if (!c->bf16)
+    if (!c->half)
         l.shared += 4ll * warps * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
         l.shared += 4ll * 2 * l.columns * (2 + c->oldest);
@@ -101,11 +101,11 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         &b,
         " * Heads of up to %d and %d, %s. A block: %d threads, %d %s,\n * %d %s at a time, "
         "%lld bytes of shared memory. */\n",
-        c->d, c->dv, c->bf16 ? "bf16 on tensor cores" : "float32", l.threads, l.rows,
+        c->d, c->dv, c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", l.threads, l.rows,
         which == CUDA_SDPA_GRAD_K ? "keys" : "queries", l.columns,
         which == CUDA_SDPA_GRAD_K ? "queries" : "keys", (long long)l.shared);
     buf_printf(&b, "KERNEL(%d) @NAME@(\n", l.threads);
-    const char *type = c->bf16 ? "bf16" : "real";
+    const char *type = half_word(c->half);
     static const char *const pointers[] = {
         "    const %1$s *__restrict__ q, const %1$s *__restrict__ k, const %1$s *__restrict__ "
         "v,\n"

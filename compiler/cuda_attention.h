@@ -18,7 +18,7 @@
 #ifndef VWN_CUDA_ATTENTION_H
 #define VWN_CUDA_ATTENTION_H
 
-#include "base.h"
+#include "ir.h"
 
 typedef enum CudaAttentionKernel {
     CUDA_SDPA,
@@ -29,7 +29,7 @@ typedef enum CudaAttentionKernel {
 
 typedef struct CudaAttentionClass {
     int d, dv; /* padded to multiples of 16, at most CUDA_HEAD_MOST */
-    bool bf16; /* q, k, v, out and their gradients; products on tensor cores */
+    Half half; /* q, k, v, out and their gradients; products on tensor cores */
     bool capped, dropped, oldest;
     int width; /* elements of one access: cuda_attention_width */
 } CudaAttentionClass;
@@ -43,8 +43,8 @@ typedef struct CudaAttentionLaunch {
 } CudaAttentionLaunch;
 
 /* The widest access, up to 16 bytes, that divides the head sizes and all strides; 0 when there
- * is none: bf16 with an odd number. Buffers begin at multiples of 16 bytes. */
-int cuda_attention_width(bool bf16, const int64_t *sizes, size_t n);
+ * is none: two bytes and an odd number. Buffers begin at multiples of 16 bytes. */
+int cuda_attention_width(Half half, const int64_t *sizes, size_t n);
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c);
 /* How many blocks for so many sequences, rows (T or S) and heads (H, or K for

@@ -146,9 +146,9 @@ static const char *const GRADIENT[] = {
 };
 /* clang-format on */
 
-int cuda_expert_width(bool bf16, int64_t row, int64_t place)
+int cuda_expert_width(Half half, int64_t row, int64_t place)
 {
-    int width = bf16 ? 8 : 4;
+    int width = half ? 8 : 4;
     while (row % width || place % width)
         width /= 2;
     return width;
@@ -178,26 +178,21 @@ const char *cuda_expert_sort(Arena *arena, size_t *length)
     return b.s;
 }
 
-static const char *type_of(bool bf16)
-{
-    return bf16 ? "bf16" : "real";
-}
-
 const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
 {
     Buf b = buf_new(arena);
     buf_printf(&b, "/* %s\n * %s. A block of %d threads computes %d rows and as many columns. */\n",
                c->dw ? "gradients of experts' matrices: y[e] = sum over pairs of e of x[token]^T w[pair];"
                      : "products by expert: y[pair] = x[token] w[expert of the pair];",
-               c->bf16 ? "bf16 on tensor cores" : "float32", CUDA_EXPERT_THREADS, TILE);
+               c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", CUDA_EXPERT_THREADS, TILE);
     buf_printf(&b, "KERNEL(%d, 1) @NAME@(\n", CUDA_EXPERT_THREADS);
-    buf_printf(&b, "    const %s *__restrict__ x, const %s *__restrict__ w,\n", type_of(c->x_bf16),
-               type_of(c->w_bf16));
+    buf_printf(&b, "    const %s *__restrict__ x, const %s *__restrict__ w,\n", half_word(c->x_half),
+               half_word(c->w_half));
     const char *const *line = ARGUMENTS;
-    buf_printf(&b, "%s\n    %s *__restrict__ y,\n", *line++, type_of(c->y_bf16));
+    buf_printf(&b, "%s\n    %s *__restrict__ y,\n", *line++, half_word(c->y_half));
     for (; strcmp(*line, "{") != 0; line++)
         buf_printf(&b, "%s\n", *line);
-    buf_printf(&b, "{\n    typedef %s elem;\n", type_of(c->bf16));
+    buf_printf(&b, "{\n    typedef %s elem;\n", half_word(c->half));
     buf_printf(&b, "    enum { TRANSPOSED = %d, WIDTH_X = %d, WIDTH_W = %d };\n", c->transposed,
                c->x_width, c->w_width);
     put_lines(&b, line + 1);

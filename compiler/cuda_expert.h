@@ -11,19 +11,19 @@
 #ifndef VWN_CUDA_EXPERT_H
 #define VWN_CUDA_EXPERT_H
 
-#include "base.h"
+#include "ir.h"
 
 typedef struct CudaExpertClass {
     bool dw;         /* dw [E, in, out] of x and dy; else y of x and w */
     bool transposed; /* of w: [E, out, in] */
-    bool bf16;       /* products on tensor cores; else float32 */
-    bool x_bf16, w_bf16, y_bf16; /* what lies in memory: x, w or dy, y or dw */
+    Half half;       /* products on tensor cores; else float32 */
+    Half x_half, w_half, y_half; /* what lies in memory: x, w or dy, y or dw */
     int x_width, w_width;        /* elements of one access to x and to w or dy */
 } CudaExpertClass;
 enum { CUDA_EXPERT_THREADS = 128, CUDA_EXPERT_SORT_THREADS = 256 };
 
 /* The widest access, up to 16 bytes, that divides two numbers of elements. */
-int cuda_expert_width(bool bf16, int64_t row, int64_t place);
+int cuda_expert_width(Half half, int64_t row, int64_t place);
 /* How many blocks; of the sort one for each expert and one more. */
 int64_t cuda_expert_blocks(const CudaExpertClass *c, int64_t pairs, int64_t experts, int64_t in,
                            int64_t out);

@@ -97,7 +97,7 @@ int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
     return (rows + ROWS - 1) / ROWS * ((width + COLUMNS - 1) / COLUMNS);
 }
 
-const char *cuda_scatter(Arena *arena, CudaScatterKernel which, bool bf16, size_t *length)
+const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length)
 {
     static const char mark[] = "@ELEM@";
     static const char *const *const text[] = {IN_ORDER, ZEROS, ANY_ORDER};
@@ -105,7 +105,7 @@ const char *cuda_scatter(Arena *arena, CudaScatterKernel which, bool bf16, size_
     for (const char *const *line = text[which]; *line; line++) {
         const char *at = strstr(*line, mark);
         if (at)
-            buf_printf(&b, "%.*s%s%s\n", (int)(at - *line), *line, bf16 ? "bf16" : "real",
+            buf_printf(&b, "%.*s%s%s\n", (int)(at - *line), *line, half_word(half),
                        at + strlen(mark));
         else
             buf_printf(&b, "%s\n", *line);

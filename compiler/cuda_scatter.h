@@ -14,7 +14,7 @@
 #ifndef VWN_CUDA_SCATTER_H
 #define VWN_CUDA_SCATTER_H
 
-#include "base.h"
+#include "ir.h"
 
 enum { CUDA_SCATTER_THREADS = 128, CUDA_SCATTER_SHARED = 64 * 256 * 4 };
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width);
@@ -23,7 +23,7 @@ typedef enum CudaScatterKernel {
     CUDA_SCATTER_ZEROS, /* 256 threads, an element each */
     CUDA_SCATTER_ANY    /* 256 threads for 8 rows */
 } CudaScatterKernel;
-/* bf16: what dy is; sums are float32. */
-const char *cuda_scatter(Arena *arena, CudaScatterKernel which, bool bf16, size_t *length);
+/* half: what dy is; sums are float32. */
+const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length);
 
 #endif

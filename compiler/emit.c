@@ -312,12 +312,13 @@ static char *in_lanes(Printer *p, char *element)
 static void put_load(Printer *p, const KEx *x)
 {
     char *element = element_text(p, x->slot, x->ix);
-    if (!p->k->buffer.v[x->slot].bf16)
+    Half half = p->k->buffer.v[x->slot].half;
+    if (!half)
         buf_puts(&p->body, in_lanes(p, element));
     else if (p->lanes)
-        buf_printf(&p->body, "vwn_get_bf16<%u>(&%s)", p->width, element);
+        buf_printf(&p->body, "vwn_get_%s<%u>(&%s)", half_word(half), p->width, element);
     else
-        buf_printf(&p->body, "vwn_of_bf16(%s)", element);
+        buf_printf(&p->body, "vwn_of_%s(%s)", half_word(half), element);
 }
 
 static void put_value_of(Printer *p, Ex e)
@@ -620,20 +621,22 @@ static char *stored_text(Printer *p, Ex e)
 static void stmt_store(Printer *p, const KRoot *r, bool one)
 {
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
-    bool bf16 = p->k->buffer.v[r->buffer].bf16;
+    Half half = p->k->buffer.v[r->buffer].half;
     line(p);
     by_one(p, one);
     if (p->k->buffer.v[r->buffer].tile)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
-    else if (p->lanes && bf16)
-        buf_printf(&p->body, "vwn_put_bf16(&%s, %s)", to, value);
+    else if (p->lanes && half)
+        buf_printf(&p->body, "vwn_put_%s(&%s, %s)", half_word(half), to, value);
     else if (p->lanes && p->d->threads)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
                    int_slot(p, (PrintedInt){.kind = PI_STREAM}));
+    else if (half)
+        buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
-        buf_printf(&p->body, bf16 ? "%s = vwn_bf16(%s)" : "%s = %s", to, value);
+        buf_printf(&p->body, "%s = %s", to, value);
     buf_puts(&p->body, ";\n");
 }
 

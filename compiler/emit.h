@@ -14,7 +14,7 @@
 struct Printed;
 typedef struct Dialect {
     const char *name;
-    const char *real, *integer; /* types; bf16 and vwn_bf16() are those of two bytes */
+    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of two bytes */
     const char *row_loop;       /* format: row variable, type of an index */
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *scalar;         /* format: type, number of a run-time scalar */

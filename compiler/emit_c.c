@@ -21,7 +21,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[p->buffer.v[i]];
         buf_printf(out, "    %s%s *const restrict p%zu = p[%zu];\n", b->written ? "" : "const ",
-                   b->dtype == DT_INT ? "integer" : b->bf16 ? "bf16" : "real", i, i);
+                   b->dtype == DT_INT ? "integer" : half_word(b->half), i, i);
     }
     for (size_t i = 0; i < p->ints.n; i++)
         buf_printf(out, "    const int64_t n%zu = n[%zu];\n", i, i);

@@ -22,7 +22,7 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[p->buffer.v[i]];
         buf_printf(out, "    %s%s *__restrict__ p%zu,\n", b->written ? "" : "const ",
-                   b->dtype == DT_INT ? "integer" : b->bf16 ? "bf16" : "real", i);
+                   b->dtype == DT_INT ? "integer" : half_word(b->half), i);
     }
     for (size_t i = 0; i < p->ints.n; i++) {
         bool key = p->ints.v[i].kind == PI_SEED || p->ints.v[i].kind == PI_STEP;

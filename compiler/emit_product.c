@@ -63,14 +63,14 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
     if (b->tile) {
-        bool rounded = b->rounded && p->k->tensor;
-        buf_printf(&p->body, ", %s{u%d, (uint32_t)(", rounded ? "vwn_rounded{vwn_held" : "vwn_held",
-                   b->slot);
+        Half rounded = p->k->tensor ? b->rounded : HALF_NONE;
+        const char *of = rounded == HALF_FP16 ? "vwn_rounded_fp16{" : rounded ? "vwn_rounded{" : "";
+        buf_printf(&p->body, ", %svwn_held{u%d, (uint32_t)(", of, b->slot);
         put_ix(p, first);
         buf_puts(&p->body, rounded ? ")}}" : ")}");
     } else {
         buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
-                   b->bf16 ? "bf16" : "real", element_text(p, buffer, first));
+                   half_word(b->half), element_text(p, buffer, first));
     }
 }
 

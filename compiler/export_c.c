@@ -77,16 +77,15 @@ static void list_tensors(Export *x)
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
-static bool has_bf16(const Export *x)
+static Half half_of(const Export *x)
 {
-    const Train *t = x->how->unit->train;
-    return x->how->cuda && t && t->compute == COMPUTE_BF16;
+    return x->how->cuda ? train_half(x->how->unit->train) : HALF_NONE;
 }
 
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
-                       .bf16 = has_bf16(x), .any_order = x->how->fast};
+                       .half = half_of(x), .any_order = x->how->fast};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -256,6 +255,8 @@ static void write_training(Buf *b, const Export *x)
     buf_puts(b, "    .update = &update_program,\n    .rate = learning_rate,\n");
     if (t->average)
         buf_puts(b, "    .decay = decay_of_average,\n");
+    if (t->compute == HALF_FP16)
+        buf_puts(b, "    .scaled = true,\n");
     buf_printf(b, "    .eval_every = %" PRId64 ",\n    .steps = %" PRId64 ",\n",
                own ? 0 : t->eval_every, t->length_steps < 0 ? -1 : t->length_steps);
     buf_puts(b, "    .epochs = ");
@@ -387,8 +388,11 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
     buf_count(b, (int64_t)(x->tensor_bytes + x->arena_bytes));
     buf_printf(b, " bytes of memory%s, and nothing of vwn. Numbers are float32%s.\n\n",
                x->how->cuda ? " on the GPU" : "",
-               has_bf16(x) ? ", but operands of large products bf16" : "");
-    if (x->how->unit->train && x->how->unit->train->compute == COMPUTE_FP16)
+               half_of(x) ? arena_printf(x->arena, ", but operands of large products %s", half_word(half_of(x))) : "");
+    if (half_of(x) == HALF_FP16 && x->how->train)
+        buf_puts(b, "The loss is scaled before it is differentiated. A step whose gradient leaves the range of fp16 "
+                    "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n");
+    else if (!x->how->cuda && train_half(x->how->unit->train) == HALF_FP16)
         buf_puts(b, "The file asks for products in fp16, with a scale of the loss; this program has neither "
                     "and computes in\nfloat32.\n\n");
     if (x->how->fast)
@@ -407,6 +411,7 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
         "| `common.c` | memory, the end of the program, small functions |\n"
         "| `files.c`, `files.h` | texts and safetensors |\n"
         "| `order.c`, `order.h` | which part of a text comes when |\n"
+        "| `loss_scale.h` | the scale of the loss, of programs in fp16 |\n"
         "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"
         "\nPrograms in `plan.c`:\n\n",
         target->kernels, n_kernels, target->files, x->how->train ? ", trains" : "",

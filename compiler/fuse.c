@@ -772,7 +772,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
 {
     Fusion *f = NEW(arena, Fusion);
     *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T,
-                  .apart = how->no_fusion, .device = how->cuda};
+                  .apart = how->no_fusion, .device = how->cuda, .half = how->half};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->again; v++)
@@ -785,12 +785,12 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
     }
-    if (how->bf16 && how->cuda) /* what a library stores rounded shapes the groups */
-        fuse_choose_bf16(f);
+    if (how->half && how->cuda) /* what a library stores rounded shapes the groups */
+        fuse_choose_halved(f);
     find_wanted(f);
-    for (Val v = 1; v < g->node.n && f->bf16; v++)
+    for (Val v = 1; v < g->node.n && f->halved; v++)
         if (f->copied[v] && op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
-            f->bf16[v] = f->bf16[fuse_base(f, node_at(g, v)->in[0])];
+            f->halved[v] = f->halved[fuse_base(f, node_at(g, v)->in[0])];
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
     if (!how->no_fusion)
@@ -799,10 +799,10 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);
-    if (how->bf16 && !how->cuda)
-        fuse_choose_bf16(f);
-    for (Val v = 1; v < g->node.n && f->bf16; v++)
-        f->bf16[v] = f->bf16[v] && f->stored[v] && f->home[v] >= 0;
+    if (how->half == HALF_BF16 && !how->cuda) /* a CPU has no products of fp16 */
+        fuse_choose_halved(f);
+    for (Val v = 1; v < g->node.n && f->halved; v++)
+        f->halved[v] = f->halved[v] && f->stored[v] && f->home[v] >= 0;
     return f;
 }
 

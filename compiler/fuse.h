@@ -43,7 +43,8 @@ typedef struct Fusion {
     Val again;         /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
-    bool *bf16;        /* kept in two bytes each, or NULL: nothing is */
+    Half half;         /* what is kept in two bytes is this */
+    bool *halved;      /* kept in two bytes each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
                           what they load may lie in two bytes */
@@ -90,9 +91,9 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 /* Does v move no element, and is not copied either? */
 bool fuse_is_view(const Fusion *f, Val v);
 /* precision.c: what is kept in two bytes, by who reads it; is v a product of two such? */
-void fuse_choose_bf16(Fusion *f);
-bool fuse_bf16_product(const Fusion *f, Val v);
-bool fuse_is_bf16(const Fusion *f, Val v); /* is every element a number of bf16, stored or not? */
+void fuse_choose_halved(Fusion *f);
+bool fuse_half_product(const Fusion *f, Val v);
+bool fuse_is_half(const Fusion *f, Val v); /* is every element a number of that type, stored or not? */
 
 /* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
  * of its first element there and its strides. False when it is no such view. */

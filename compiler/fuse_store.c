@@ -200,7 +200,7 @@ typedef struct Choice {
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->bf16 && f->bf16[v] ? 2 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->halved && f->halved[v] ? 2 : 4;
 }
 
 static bool is_memory(const Fusion *f, Val v)

@@ -46,6 +46,12 @@ typedef enum DType {
     DT_REAL, /* float32 in backends, float64 in the reference; masks are 0.0 and 1.0 */
     DT_INT   /* int64 everywhere */
 } DType;
+/* How a backend stores real numbers that take two bytes, and what OP_ROUND_TO rounds to: its attribute. */
+typedef enum Half { HALF_NONE, HALF_BF16 = 16, HALF_FP16 = 17 } Half;
+static inline const char *half_word(Half h)
+{
+    return h == HALF_BF16 ? "bf16" : h == HALF_FP16 ? "fp16" : "real";
+}
 
 /* What a graph reads from outside and may write back: weights, moments, tokens, ... */
 typedef enum ExtKind {
@@ -111,7 +117,7 @@ typedef struct Graph {
     Span span; /* stamped on new nodes; the evaluator sets them */
     Name name;
     bool differentiated; /* graph_gradient has run: STOP has done its work and may be dropped */
-    bool exact;          /* no product of it is rounded to bf16, whatever training asks for */
+    bool exact;          /* no product of it is rounded, whatever training asks for */
     Map leaf;            /* private: (kind, name) -> the leaf of an external tensor */
 } Graph;
 

@@ -58,10 +58,10 @@ typedef struct KBuffer {
     int part;         /* sums of this root per partition, or -1 */
     DType dtype;
     bool read, written;
-    bool bf16;        /* two bytes each: what is stored there has been rounded */
+    Half half;        /* two bytes each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
-    bool rounded;     /* TILE: every number in it is one of bf16 */
+    Half rounded;     /* TILE: every number in it is one of this type */
     int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
@@ -177,7 +177,7 @@ typedef struct Kernel {
     bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
-    bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 */
+    bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
     bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
     KSpread spread;
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */

@@ -337,9 +337,8 @@ static void read_rows(KernelReader *r)
 
 static void read_buffer(KernelReader *r)
 {
-    enum { DT_BF16 = DT_INT + 1 };
-    static const char *const types[] = {
-        [DT_REAL] = "real", [DT_INT] = "int", [DT_BF16] = "bf16"};
+    static const char *const types[] = {"real", "int", "bf16", "fp16"};
+    static const Half halves[COUNT_OF(types)] = {[2] = HALF_BF16, [3] = HALF_FP16};
     Kernel *k = r->k;
     KBuffer b = {.value = (Val)k->buffer.n + 1, .part = -1};
     reader_number(&r->t, k->buffer.n);
@@ -349,8 +348,8 @@ static void read_buffer(KernelReader *r)
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
     b.tile = b.part < 0 && reader_accept(&r->t, "tile");
     int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
-    b.bf16 = type == DT_BF16;
-    b.dtype = b.bf16 ? DT_REAL : (DType)type;
+    b.half = halves[type];
+    b.dtype = type == 1 ? DT_INT : DT_REAL;
     b.elements = read_size(r);
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);

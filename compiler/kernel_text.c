@@ -211,7 +211,7 @@ static void put_tables(Printer *p)
         const KBuffer *b = &k->buffer.v[i];
         buf_printf(p->out, "buffer %zu%s%s%s %s %lld", i, b->read ? " read" : "",
                    b->written ? " write" : "", b->part >= 0 ? " part" : b->tile ? " tile" : "",
-                   b->dtype == DT_INT ? "int" : b->bf16 ? "bf16" : "real",
+                   b->dtype == DT_INT ? "int" : half_word(b->half),
                    (long long)b->elements);
         put_name(p, b->name);
         buf_putc(p->out, '\n');

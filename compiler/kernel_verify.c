@@ -680,7 +680,7 @@ static void check_store(Check *c, const KStmt *s)
         fault(c, "a result is stored twice");
     c->stored[s->root] = true;
     if (sink != (r->kind == KR_SINK) || sink != (b->part >= 0) || !b->written ||
-        (sink && b->bf16))
+        (sink && b->half))
         fault(c, "a result is stored in the wrong way");
     if (!c->in_rows || (sink && !c->in_part) || !loops_are(c, 0, &r->nest, NULL))
         fault(c, "a result is not stored in its own loops");
@@ -719,7 +719,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         return;
     }
     const KBuffer *b = &c->k->buffer.v[buffer];
-    if (b->dtype != DT_REAL || (b->bf16 && !c->k->apart) || b->part >= 0 || !b->read)
+    if (b->dtype != DT_REAL || (b->half && !c->k->apart) || b->part >= 0 || !b->read)
         fault(c, "a product of what it cannot read");
     else if (b->tile ? !tile_ready(c, buffer, false) : b->written)
         fault(c, b->tile ? "a product of a tile before all of it is there"

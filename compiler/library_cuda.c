@@ -39,9 +39,9 @@ static void put_table(Buf *b)
                 "        out[threadIdx.x] = (real)x;\n}\n");
 }
 
-static void put_attention_at(Buf *b, const AttentionClass *a, bool bf16)
+static void put_attention_at(Buf *b, const AttentionClass *a, Half half)
 {
-    const char *type = bf16 ? "bf16" : "real";
+    const char *type = half_word(half);
     buf_puts(b, "/* attention: a query at a time from a position on, running softmax; a warp a "
                 "query of a head.\n");
     buf_printf(b, " * Heads of up to %d and %d, %s. */\n", (int)a->d, (int)a->dv, type);
@@ -56,7 +56,7 @@ static void put_attention_at(Buf *b, const AttentionClass *a, bool bf16)
     put_lines(b, CUDA_SDPA_AT_BODY, LIB_SDPA_AT);
 }
 
-const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, bool bf16,
+const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half,
                          PlanGrid *grid, size_t *length)
 {
     static const struct {
@@ -79,7 +79,7 @@ const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass
     if (which == LIB_TABLE)
         put_table(&b);
     else if (which == LIB_SDPA_AT)
-        put_attention_at(&b, a, bf16);
+        put_attention_at(&b, a, half);
     else
         put_lines(&b, of[which].text, which);
     *grid = (PlanGrid){.threads = of[which].threads, .units = of[which].units};

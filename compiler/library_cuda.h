@@ -13,8 +13,8 @@
 #include "plan.h"
 
 /* LIB_CUMSUM has a row for each element of the inner extent, too. `a` is for LIB_SDPA_AT, and
- * `bf16` says what its q, k, v and out are. */
-const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, bool bf16,
+ * `half` says what its q, k, v and out are. */
+const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half,
                          PlanGrid *grid, size_t *length);
 
 #endif

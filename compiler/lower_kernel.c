@@ -172,7 +172,7 @@ uint32_t lower_memory_of(Lower *l, Val v)
 {
     uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
                                ix_dim_at(&l->k->ix, lower_size_of(l, v)));
-    l->k->buffer.v[b].bf16 = l->f->bf16 && l->f->bf16[v];
+    l->k->buffer.v[b].half = l->f->halved && l->f->halved[v] ? l->f->half : HALF_NONE;
     return b;
 }
 
@@ -511,6 +511,15 @@ static Dim inner_size(Lower *l, Val v)
     return inner;
 }
 
+/* What is stored as fp16 is rounded by the store; of a number that becomes bf16 bits are only cut off. */
+static Ex unrounded(const Kernel *k, uint32_t buffer, Ex e)
+{
+    const KEx *x = kx(k, e);
+    bool once = k->buffer.v[buffer].half == HALF_FP16 && x->kind == KX_OP && x->op == OP_ROUND_TO &&
+                x->i == HALF_FP16;
+    return once ? x->in[0] : e;
+}
+
 static void add_store(Lower *l, Val v)
 {
     IxTable *t = &l->k->ix;
@@ -526,7 +535,7 @@ static void add_store(Lower *l, Val v)
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
         ix_unlinear(t, &n->shape, at, c);
         Ex x = again ? lower_compute_at(l, v, c, 0) : value_at(l, v, c, 0);
-        KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = x};
+        KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = unrounded(l->k, b, x)};
         root.nest = in.v[i].nest;
         vec_push(l->arena, &l->k->root, root);
     }
@@ -880,7 +889,7 @@ static void schedule(Lower *l)
         set_partitions(l->k, l->f->device);
     name_arguments(l);
     l->k->apart = l->f->device;
-    l->k->tensor = l->f->device && l->f->bf16;
+    l->k->tensor = l->f->device && l->f->halved;
     kernel_schedule(l->k);
 }
 

@@ -66,7 +66,7 @@ static const Held *fill(Lower *l, Val v)
     if (!h.rows)
         inner = size;
     h.buffer = kernel_tile(l->k, v, ix_dim_at(t, inner));
-    l->k->buffer.v[h.buffer].rounded = fuse_is_bf16(l->f, v);
+    l->k->buffer.v[h.buffer].rounded = fuse_is_half(l->f, v) ? l->f->half : HALF_NONE;
     bool loads = lower_loads(l->f, l->group, v);
     Insts in = lower_instances(l, v, RUN_OF_ROW, inner, ix_bit(t, l->k->row));
     for (size_t i = 0; i < in.n; i++) {

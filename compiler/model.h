@@ -133,9 +133,6 @@ typedef struct Optimizer {
 #define MUON_B -4.7750
 #define MUON_C 2.0315
 
-/* What matrix products are computed in; weights and all else are fp32. */
-typedef enum Compute { COMPUTE_FP32, COMPUTE_BF16, COMPUTE_FP16 } Compute;
-
 typedef struct Train {
     DataSpec data;
     TokenizerSpec tokenizer;
@@ -146,7 +143,7 @@ typedef struct Train {
     int64_t context;      /* T of training; model.context unless overridden */
     uint64_t seed;
     const char *precision; /* "fp32", "mixed(compute = bf16, master = fp32)": as written */
-    Compute compute;
+    Half compute;         /* of matrix products; weights and all else are fp32 */
     double clip;          /* global gradient norm; 0 = none */
     Optimizer optimizer;
     const Name *recompute; /* names of modules that are computed again in the backward pass */
@@ -159,6 +156,11 @@ typedef struct Train {
     int64_t log_every;    /* 1 unless written */
     Span span;
 } Train;
+/* What operands of its large products are rounded to. */
+static inline Half train_half(const Train *t)
+{
+    return t ? t->compute : HALF_NONE;
+}
 
 /* ---- the rest of a file ---- */
 typedef enum CheckState { CHECK_TRUE, CHECK_FALSE, CHECK_NOT_DONE } CheckState;

@@ -59,7 +59,7 @@ const char *shape_TO_INT(const Ask *q, Shape *out, DType *dtype)
 
 const char *shape_ROUND_TO(const Ask *q, Shape *out, DType *dtype)
 {
-    if (q->a->i != 16 && q->a->i != 17)
+    if (q->a->i != HALF_BF16 && q->a->i != HALF_FP16)
         return "the storage type is neither 16 (bf16) nor 17 (f16)";
     return real_unary(q, out, dtype);
 }

@@ -292,7 +292,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
     Update u = {.g = g};
-    if (t->compute == COMPUTE_FP16)
+    if (t->compute == HALF_FP16)
         u.unscale = ir_host(g, host_op(g->arena, HO_DIV, host_const(g->arena, 1),
                                        host_var(g->arena, HV_LOSS_SCALE), NULL));
     Val norm = gradient_norm(&u, m, t);

@@ -565,7 +565,8 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
     if (l->kind == LAUNCH_MATMUL) {
         const PlanMatmul *m = &l->matmul;
         buf_printf(out, "matmul%s%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
-                   m->rounded ? " rounded" : "", m->bf16 ? " bf16" : "", m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
+                   m->rounded ? " rounded" : "", m->half == HALF_BF16 ? " bf16" : m->half ? " fp16" : "",
+                   m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
                    m->batch);
         buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64
                    " %" PRId64 "%s", m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c,
@@ -610,7 +611,7 @@ void plan_dump(Buf *out, const Plan *p)
                "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
-        const char *type = x->dtype == DT_INT ? "int" : x->bf16 ? "bf16" : "real";
+        const char *type = x->dtype == DT_INT ? "int" : half_word(x->half);
         buf_printf(out, "buffer %zu %s %" PRIu64, i, type, x->bytes);
         if (x->ext >= 0)
             buf_printf(out, " ext %s", p->ext[x->ext].ext.name);

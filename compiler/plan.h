@@ -55,7 +55,7 @@ typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
-    bool bf16;              /* DT_REAL in two bytes */
+    Half half;              /* of DT_REAL: in two bytes */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
@@ -63,7 +63,7 @@ typedef struct PlanBuffer {
 /* Bytes of an element. */
 static inline uint64_t plan_item_bytes(const PlanBuffer *b)
 {
-    return b->dtype == DT_INT ? 8 : b->bf16 ? 2 : 4;
+    return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
 }
 
 typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT } LaunchKind;
@@ -82,8 +82,8 @@ typedef struct LaunchScalar {
  * buffers: A, B, C. */
 typedef struct PlanMatmul {
     bool transpose_a, transpose_b, accumulate;
-    bool bf16;    /* A and B are; their products are added in float32 */
-    bool rounded; /* C is bf16, rounded when all is added; else float32 */
+    Half half;    /* what A and B are; their products are added in float32 */
+    bool rounded; /* C is that too, rounded when all is added; else float32 */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc, step_a, step_b, step_c;
 } PlanMatmul;
@@ -160,9 +160,8 @@ typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
-    bool bf16;      /* operands of large products are rounded to bf16 and kept so; with `cuda` what
-                       lies between kernels too */
-    bool fp16;      /* operands of large products are rounded to fp16, and multiplied in float32 */
+    Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
+                       which multiplies these in float32; with `cuda` what lies between kernels too */
     bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows

@@ -50,8 +50,8 @@ uint32_t plan_temporary(Build *b, Val v)
     *shape = n->shape;
     uint32_t x = plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
     b->buffer.v[x].shape = shape;
-    if (b->f->bf16 && b->f->bf16[v]) {
-        b->buffer.v[x].bf16 = true;
+    if (b->f->halved && b->f->halved[v]) {
+        b->buffer.v[x].half = b->f->half;
         b->buffer.v[x].bytes /= 2;
     }
     return x;

@@ -46,7 +46,7 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
 typedef struct Attention {
     Build *b;
     Val of;
-    bool oldest, bf16;
+    bool oldest;
     int64_t B, T, S, H, K;
     CudaAttentionClass class;
 } Attention;
@@ -54,7 +54,7 @@ typedef struct Attention {
 static Attention attention_of(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    Attention a = {b, v, sdpa_has_oldest(b->g, n), false, plan_extent(b, n->in[0], 0),
+    Attention a = {b, v, sdpa_has_oldest(b->g, n), plan_extent(b, n->in[0], 0),
                    plan_extent(b, n->in[0], 1), plan_extent(b, n->in[1], 1),
                    plan_extent(b, n->in[0], 2), plan_extent(b, n->in[1], 2), {0}};
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
@@ -70,22 +70,22 @@ static Attention attention_of(Build *b, Val v)
 
 /* The widest access that sizes, strides and places of q, k and v allow, and places of a gradient's others. */
 static int width_of(const Attention *a, CudaAttentionKernel which, const Launch *l, const Operand o[3],
-                    bool bf16)
+                    Half half)
 {
     const Node *n = node_at(a->b->g, a->of);
     int64_t size[16] = {plan_extent(a->b, n->in[0], 3), plan_extent(a->b, n->in[2], 3)};
     for (int i = 0; i < 2 && which != CUDA_SDPA; i++)
-        size[14 + i] = (int64_t)l->shift[3 + 2 * i] / (bf16 ? 2 : 4);
+        size[14 + i] = (int64_t)l->shift[3 + 2 * i] / (half ? 2 : 4);
     for (int i = 0; i < 3; i++) {
-        size[2 + i] = (int64_t)l->shift[i] / (bf16 ? 2 : 4);
+        size[2 + i] = (int64_t)l->shift[i] / (half ? 2 : 4);
         for (int k = 0; k < 3; k++)
             size[5 + 3 * i + k] = o[i].stride[k];
     }
-    int width = cuda_attention_width(bf16, size, COUNT_OF(size));
+    int width = cuda_attention_width(half, size, COUNT_OF(size));
     if (!width)
         ctx_raise(a->b->ctx, ST_ENVIRONMENT,
-                  "attention of %s has heads of an odd number of bf16; a CUDA kernel takes pairs",
-                  n->name ? n->name : "");
+                  "attention of %s has heads of an odd number of %s; a CUDA kernel takes pairs",
+                  n->name ? n->name : "", half_word(half));
     return width;
 }
 
@@ -106,7 +106,7 @@ static void check_types(const Attention *a, CudaAttentionKernel which, const Lau
 {
     static const unsigned statistics[] = {1 << 4, 1 << 4 | 1 << 7, 1 << 3 | 1 << 4};
     for (uint32_t i = 0; i < l->n_buffer - a->oldest; i++)
-        if (a->b->buffer.v[l->buffer[i]].bf16 != (a->class.bf16 && !(statistics[which] >> i & 1)))
+        if (a->b->buffer.v[l->buffer[i]].half != (statistics[which] >> i & 1 ? HALF_NONE : a->class.half))
             vwn_bug(a->b->ctx, "%%%u: attention has operands of two types", (unsigned)a->of);
 }
 
@@ -129,9 +129,9 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     if (a->oldest)
         plan_read(b, l, n_in + n_out, n->in[n->n_in - 1], &o[6]);
     plan_attention_args(b, l, a->of, o, 0);
-    a->class.bf16 = b->buffer.v[l->buffer[0]].bf16;
+    a->class.half = b->buffer.v[l->buffer[0]].half;
     check_types(a, which, l);
-    a->class.width = width_of(a, which, l, o, a->class.bf16);
+    a->class.width = width_of(a, which, l, o, a->class.half);
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};
@@ -182,7 +182,7 @@ static void scatter_kernel(Build *b, Launch *l, CudaScatterKernel which, const P
     static const char *const names[] = {"scatter_add", "zeros", "scatter_add_any"};
     size_t length;
     ArenaMark mark = arena_mark(b->f->tmp);
-    const char *text = cuda_scatter(b->f->tmp, which, b->buffer.v[l->buffer[0]].bf16, &length);
+    const char *text = cuda_scatter(b->f->tmp, which, b->buffer.v[l->buffer[0]].half, &length);
     plan_device_kernel(b, l, names[which], text, length, grid, 0);
     arena_reset(b->f->tmp, mark);
 }
@@ -280,13 +280,13 @@ void plan_device_expert(Build *b, Val v)
     plan_argument(b, l, 2, s.start, 0, false);
     plan_argument(b, l, 3, s.order, 0, false);
     plan_argument(b, l, 4, plan_buffer(b, v), 0, true);
-    c.x_bf16 = b->buffer.v[l->buffer[0]].bf16;
-    c.w_bf16 = b->buffer.v[l->buffer[1]].bf16;
-    c.y_bf16 = b->buffer.v[l->buffer[4]].bf16;
-    c.bf16 = c.x_bf16 && c.w_bf16;
-    c.x_width = cuda_expert_width(c.x_bf16, e.in, (int64_t)l->shift[0] / (c.x_bf16 ? 2 : 4));
-    c.w_width = cuda_expert_width(c.w_bf16, c.transposed ? e.in : e.out,
-                                  (int64_t)l->shift[1] / (c.w_bf16 ? 2 : 4));
+    c.x_half = b->buffer.v[l->buffer[0]].half;
+    c.w_half = b->buffer.v[l->buffer[1]].half;
+    c.y_half = b->buffer.v[l->buffer[4]].half;
+    c.half = c.x_half == c.w_half ? c.x_half : HALF_NONE;
+    c.x_width = cuda_expert_width(c.x_half, e.in, (int64_t)l->shift[0] / (c.x_half ? 2 : 4));
+    c.w_width = cuda_expert_width(c.w_half, c.transposed ? e.in : e.out,
+                                  (int64_t)l->shift[1] / (c.w_half ? 2 : 4));
     plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out}, 4);
     PlanGrid grid = {.threads = CUDA_EXPERT_THREADS, .units = 1};
     size_t length;

@@ -70,8 +70,8 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
     ArenaMark mark = arena_mark(b->f->tmp);
     if (b->cuda) {
         PlanGrid grid;
-        bool bf16 = b->buffer.v[l->buffer[0]].bf16;
-        const char *text = library_cuda(b->f->tmp, which, a, bf16, &grid, &length);
+        Half half = b->buffer.v[l->buffer[0]].half;
+        const char *text = library_cuda(b->f->tmp, which, a, half, &grid, &length);
         plan_device_kernel(b, l, library_name(which), text, length, &grid, n_scalar);
         arena_reset(b->f->tmp, mark);
         return;
@@ -143,8 +143,8 @@ static void launch_matmul(Build *b, Val v)
     if (!operand_matrix(&oa, shared && !ta, &x) || !operand_matrix(&ob, false, &y))
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
     PlanMatmul *m = &l->matmul;
-    m->bf16 = fuse_bf16_product(b->f, v);
-    m->rounded = b->f->bf16 && b->f->bf16[v];
+    m->half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
+    m->rounded = b->f->halved && b->f->halved[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
     m->m = ta ? x.columns : x.rows;

@@ -1,14 +1,15 @@
-/* precision.c - what is computed with and stored in bfloat16.
+/* precision.c - what is computed with and stored in bfloat16 or binary16 (fp16).
  *
  * In:  a simplified graph.     Out: an equal graph in which the operands of large products, and for a device
- *      what lies between kernels, are rounded to bf16; then, of its groups, which values are kept in two bytes.
+ *      what lies between kernels, are rounded to one of them; then, of its groups, which values are kept in two bytes.
  * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
- * products read is stored as bf16 by the kernel that computes it; a product both of whose
- * operands lie so is one of bf16. Kernels of a device read such values too: for them whatever
- * wide rows of numbers lie between kernels are rounded as well, for all who read them. Of fp16 only the
- * numbers are: products of them are computed in float32. Sums, norms,
- * statistics, coefficients and everything of the size of a weight stay as they are.
+ * products read is stored in two bytes by the kernel that computes it; a product both of whose
+ * operands lie so is one of that type. Kernels of a device read such values too: for them whatever
+ * wide rows of numbers lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
+ * the numbers are: products of them are computed in float32. Sums, norms, statistics, coefficients and
+ * everything of the size of a weight stay as they are. What leaves the range of fp16 is infinite: the scale of
+ * the loss keeps gradients inside, and a step where one has left it changes nothing.
  */
 #include "fuse.h"
 #include "op.h"
@@ -24,14 +25,14 @@
  *     4096 x  64 x 256         184 %  130 %         64 x  64 x 4096 (A^T)    132 %  114 %
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
-enum { BF16 = 16, FP16 = 17, EXTENT_LEAST = 64 };
+enum { EXTENT_LEAST = 64 };
 /* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
 
 /* ---- which products ---- */
 
 /* By the shape alone: the same on every machine. */
-static bool takes_bf16(const Graph *g, Val v, const PlanOptions *how)
+static bool takes_half(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
     if (n->op != OP_MATMUL || !product_is_library(g, v, how))
@@ -53,7 +54,7 @@ typedef struct Rounding {
     Val *map;     /* what stands for a node of `from` */
     Val *copy;    /* the node itself */
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
-    int64_t to;   /* BF16 or FP16 */
+    Half to;
 } Rounding;
 
 /* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
@@ -69,15 +70,15 @@ static Val behind(const Graph *g, Val v)
     return v;
 }
 
-static bool is_rounded(const Graph *g, Val v)
+static bool is_rounded(const Graph *g, Val v, Half to)
 {
-    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == BF16;
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == (int64_t)to;
 }
 
 static Val copy_node(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (is_rounded(r->from, v) && is_rounded(r->g, r->map[n->in[0]]))
+    if (is_rounded(r->from, v, r->to) && is_rounded(r->g, r->map[n->in[0]], r->to))
         return r->map[n->in[0]];
     Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
@@ -92,7 +93,7 @@ static Val copy_node(Rounding *r, Val v)
 static Val round_copy(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (n->op == OP_ROUND_TO && n->a.i == r->to)
+    if (is_rounded(r->from, v, r->to))
         return r->map[v];
     if (n->op == OP_EXT)
         r->g->name = r->from->ext.v[n->a.i].name;
@@ -109,7 +110,7 @@ static Val rounded_view(Rounding *r, Val v)
 }
 
 /* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. */
-static Graph *round_values(const Graph *from, Arena *arena, int64_t to, const bool *product, const bool *shared)
+static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
@@ -151,8 +152,8 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
     size_t n = from->node.n;
     bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++)
-        product[v] = takes_bf16(from, v, how);
-    return round_values(from, arena, how->bf16 ? BF16 : FP16, product, shared);
+        product[v] = takes_half(from, v, how);
+    return round_values(from, arena, how->half, product, shared);
 }
 
 /* ---- what lies between kernels ---- */
@@ -243,7 +244,8 @@ static bool is_product(const Between *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     return n->op == OP_MATMUL && product_is_library(b->g, v, b->how) &&
-           is_rounded(b->g, base_of(b->g, n->in[0])) && is_rounded(b->g, base_of(b->g, n->in[1]));
+           is_rounded(b->g, base_of(b->g, n->in[0]), b->how->half) &&
+           is_rounded(b->g, base_of(b->g, n->in[1]), b->how->half);
 }
 
 static bool is_attention(const Graph *g, Val v)
@@ -258,7 +260,7 @@ static bool is_attention_result(const Graph *g, Val v)
     return is_attention(g, v) || (n->op == OP_AUX && node_at(g, n->in[0])->op == OP_SDPA_GRAD);
 }
 
-/* Whole attention is computed in bf16, or none. The operands that are real numbers of heads: all but the
+/* Whole attention is computed in two bytes, or none. The operands that are real numbers of heads: all but the
  * logarithms of sums, and first keys. */
 static bool attention_takes(const Graph *g, Val v, size_t k)
 {
@@ -345,7 +347,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, BF16, none, shared);
+    Graph *rounded = round_values(from, arena, how->half, none, shared);
     arena_free(tmp);
     return rounded;
 }
@@ -353,26 +355,26 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
 Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
 {
     Graph *simple = graph_release(graph_simplify(g, arena), arena);
-    if (!(how->bf16 || how->fp16) || g->exact)
+    if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
-    return how->cuda && how->bf16 ? round_between(rounded, arena, how) : rounded;
+    return how->cuda ? round_between(rounded, arena, how) : rounded;
 }
 
 /* ---- what is kept in two bytes ---- */
 
-bool fuse_bf16_product(const Fusion *f, Val v)
+bool fuse_half_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    return f->bf16 && fuse_is_library(f->g, v) && n->op == OP_MATMUL &&
-           f->bf16[fuse_base(f, n->in[0])] && f->bf16[fuse_base(f, n->in[1])];
+    return f->halved && fuse_is_library(f->g, v) && n->op == OP_MATMUL &&
+           f->halved[fuse_base(f, n->in[0])] && f->halved[fuse_base(f, n->in[1])];
 }
 
-bool fuse_is_bf16(const Fusion *f, Val v)
+bool fuse_is_half(const Fusion *f, Val v)
 {
-    while (op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !(f->bf16 && f->bf16[v]))
+    while (op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !(f->halved && f->halved[v]))
         v = node_at(f->g, v)->in[0];
-    return is_rounded(f->g, v) || (f->bf16 && f->bf16[v]);
+    return is_rounded(f->g, v, f->half) || (f->halved && f->halved[v]);
 }
 
 /* What is rounded, and what a device's library rounds when it stores: all who read that round it. */
@@ -385,27 +387,27 @@ static void find_candidates(Fusion *f)
     for (Val v = 1; v < g->node.n; v++)
         for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
             Val u = node_at(g, v)->in[k];
-            read[u] = read[u] || is_rounded(g, v);
-            other[u] = other[u] || (!is_rounded(g, v) && node_at(g, v)->op != OP_AUX);
+            read[u] = read[u] || is_rounded(g, v, f->half);
+            other[u] = other[u] || (!is_rounded(g, v, f->half) && node_at(g, v)->op != OP_AUX);
         }
-    f->bf16 = NEW_ARRAY(f->arena, bool, g->node.n);
+    f->halved = NEW_ARRAY(f->arena, bool, g->node.n);
     f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
-        f->bf16[v] = is_rounded(g, v) || (f->device && library && read[v] && !other[v]);
-        f->as_stored[v] = is_rounded(g, v) && !is_rounded(g, node_at(g, v)->in[0]) &&
-                          f->bf16[node_at(g, v)->in[0]];
+        f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]);
+        f->as_stored[v] = is_rounded(g, v, f->half) && !is_rounded(g, node_at(g, v)->in[0], f->half) &&
+                          f->halved[node_at(g, v)->in[0]];
     }
 }
 
 static bool give_up(Fusion *f, Val v)
 {
-    bool was = f->bf16[v];
-    f->bf16[v] = false;
+    bool was = f->halved[v];
+    f->halved[v] = false;
     return was;
 }
 
-/* Takes or gives node v, of a library, everything that may be bf16 so? Else nothing is. */
+/* Takes or gives node v, of a library, everything that may lie in two bytes so? Else nothing is. */
 static bool settle(Fusion *f, Val v)
 {
     const Graph *g = f->g;
@@ -414,10 +416,10 @@ static bool settle(Fusion *f, Val v)
     bool changed = false;
     for (size_t k = 0; (product || attention) && k < n->n_in; k++)
         if (product || attention_takes(g, v, k))
-            all = all && f->bf16[fuse_base(f, n->in[k])];
+            all = all && f->halved[fuse_base(f, n->in[k])];
     for (Val u = v; attention && u < g->node.n; u++)
         if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
-            all = all && f->bf16[u];
+            all = all && f->halved[u];
     for (size_t k = 0; k < n->n_in; k++) {
         bool takes = product || (attention && attention_takes(g, v, k));
         if (takes ? !all : !(f->device && n->op == OP_SCATTER_ADD))
@@ -431,7 +433,7 @@ static bool settle(Fusion *f, Val v)
 
 /* What is stored rounded, and read in two bytes by all who read it: products, and on a device attention and
  * kernels. */
-void fuse_choose_bf16(Fusion *f)
+void fuse_choose_halved(Fusion *f)
 {
     const Graph *g = f->g;
     find_candidates(f);
@@ -446,7 +448,7 @@ void fuse_choose_bf16(Fusion *f)
                 changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
         }
         for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */
-            if (f->as_stored[v] && !f->bf16[node_at(g, v)->in[0]])
+            if (f->as_stored[v] && !f->halved[node_at(g, v)->in[0]])
                 f->as_stored[v] = false;
     }
 }

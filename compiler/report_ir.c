@@ -123,8 +123,7 @@ static PlanOptions plan_options(const Unit *unit, const char *program, int64_t b
     bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
     return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs : t ? t->micro_seqs : 1,
                          .T = t ? t->context : report_model(unit)->context,
-                         .bf16 = t && t->compute == COMPUTE_BF16 && !predicts,
-                         .fp16 = t && t->compute == COMPUTE_FP16 && !predicts};
+                         .half = predicts ? HALF_NONE : train_half(t)};
 }
 
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs)

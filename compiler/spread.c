@@ -98,10 +98,10 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
 /* 16 bytes of the narrowest numbers that lie in memory. */
 static uint32_t widest(const Kernel *k)
 {
-    bool bf16 = false;
+    bool half = false;
     for (size_t b = 0; b < k->buffer.n; b++)
-        bf16 = bf16 || k->buffer.v[b].bf16;
-    return bf16 ? 8 : 4;
+        half = half || k->buffer.v[b].half;
+    return half ? 8 : 4;
 }
 
 /* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
@@ -208,7 +208,7 @@ static uint8_t in_flight(const Spreading *s, size_t loop)
         return 1;
     for (size_t i = loop; i < end; i++)
         if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
-            bytes += (k->buffer.v[kx(k, k->stmt.v[i].ex)->slot].bf16 ? 2 : 4) * s->width[loop];
+            bytes += (k->buffer.v[kx(k, k->stmt.v[i].ex)->slot].half ? 2 : 4) * s->width[loop];
     int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
     times = times < most ? times : most;
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;

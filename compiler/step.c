@@ -203,7 +203,7 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
     *objective = parts > 1 ? ir_scale(g, loss, 1.0 / (double)parts) : loss;
-    if (t->compute == COMPUTE_FP16) /* so that small gradients are none that fp16 has not */
+    if (t->compute == HALF_FP16) /* so that small gradients are none that fp16 has not */
         *objective = ir_binary(g, OP_MUL, *objective, ir_host(g, host_var(arena, HV_LOSS_SCALE)));
     return g;
 }

@@ -108,8 +108,8 @@ static void store_at_once(Tiling *t, KProduct *p)
     const KBuffer *b = &k->buffer.v[r->buffer];
     const KEx *x = kx(k, k->stmt.v[load].ex);
     Ix apart = ix_add(&k->ix, r->at, ix_times(&k->ix, x->ix, -1));
-    if (b->dtype != DT_REAL || b->bf16 != (round != store) || b->tile || b->read || x->in[0] ||
-        !of_row(k, apart))
+    bool rounded = round != store, fits = b->half == HALF_FP16 || (b->half == HALF_BF16) == rounded;
+    if (b->dtype != DT_REAL || !fits || b->tile || b->read || x->in[0] || !of_row(k, apart))
         return;
     p->c = r->buffer;
     p->c_at = ix_add(&k->ix, p->c_at, apart);

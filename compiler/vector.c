@@ -36,7 +36,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
     if (x->type != KT_REAL)
         return false;
     if (x->kind == KX_LOAD)
-        return !x->in[0] && !k->buffer.v[x->slot].bf16 && neighbours(k, x->ix, v);
+        return !x->in[0] && !k->buffer.v[x->slot].half && neighbours(k, x->ix, v);
     if (x->kind != KX_OP)
         return false;
     for (int i = 0; i < 3; i++)
@@ -44,7 +44,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
             return false;
     switch ((Op)x->op) {
     case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_NEG: case OP_STOP: return true;
-    case OP_ROUND_TO: return x->i == 16; /* bf16 */
+    case OP_ROUND_TO: return x->i == HALF_BF16;
     default: return false;
     }
 }

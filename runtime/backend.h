@@ -44,7 +44,7 @@ struct Backend {
     Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
     char why[512]; /* sentence of the first failure since the last sync */
     bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
-    bool bf16;     /* takes plans with PlanOptions.bf16 */
+    bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */
 };
 

@@ -90,8 +90,8 @@ static const char *product_name(Arena *a, const Launch *l)
                                      : "both");
     if (m->accumulate)
         buf_puts(&b, ", added");
-    if (m->bf16)
-        buf_puts(&b, ", bf16");
+    if (m->half)
+        buf_printf(&b, ", %s", half_word(m->half));
     return b.s;
 }
 
@@ -119,7 +119,7 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
     k.what = printed                    ? about(a, &plan->kernel[l->kernel])
              : l->kind == LAUNCH_MATMUL ? "matrix product"
                                         : "matrix products by expert";
-    k.bf16 = l->kind == LAUNCH_MATMUL && l->matmul.bf16;
+    k.bf16 = l->kind == LAUNCH_MATMUL && l->matmul.half == HALF_BF16;
     k.path = l->name ? l->name : "";
     k.source = place(b, l->span);
     k.time.step = NEW_ARRAY(a, double, (size_t)b->steps);

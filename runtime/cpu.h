@@ -69,7 +69,7 @@ void blas_warm(Blas *blas, Ahead *ahead, const PlanMatmul *how);
 /* Makes the tiles that a product of bf16 operands is cut into; true for any other. */
 bool blas_prepare(const Blas *blas, const PlanMatmul *how);
 /* The whole product of backend.h, in parallel. The bits of the result depend on the shape only.
- * a, b: float, or uint16_t when how->bf16. false for a product of these that was not prepared or
+ * a, b: float, or uint16_t when how->half. false for a product of these that was not prepared or
  * that the library failed at. */
 bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void *a,
                  const void *b, float *c);

@@ -289,7 +289,7 @@ static void first_product(void *user, int64_t lo, int64_t hi, int worker)
 
 void blas_warm(Blas *blas, Ahead *ahead, const PlanMatmul *how)
 {
-    if (blas->warm || blas->kind != BLAS_ONEDNN || how->bf16 || is_small(how->m, how->n, how->k))
+    if (blas->warm || blas->kind != BLAS_ONEDNN || how->half || is_small(how->m, how->n, how->k))
         return;
     blas->warm = true;
     ahead_begin(ahead, 1, 1, first_product, blas);
@@ -377,7 +377,7 @@ static void run_tile(Cut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t
                      float *c, int worker)
 {
     const char *at = cut->a + (size_t)a * cut->item, *bt = cut->b + (size_t)b * cut->item;
-    if (!cut->how->bf16)
+    if (!cut->how->half)
         blas_tile(cut->blas, s->ta, s->tb, s->m, s->n, s->k, (const float *)at, s->lda,
                   (const float *)bt, s->ldb, cut->parts == 1 && cut->how->accumulate, c, s->ldc);
     else if (!bf16_run(bf16, worker, (const uint16_t *)at, (const uint16_t *)bt, c))
@@ -388,7 +388,7 @@ static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
 {
     Cut *cut = user;
     const PlanMatmul *how = cut->how;
-    if (how->bf16 && cut->blas->set_threads)
+    if (how->half && cut->blas->set_threads)
         cut->blas->set_threads(1); /* of this thread */
     for (int64_t t = lo; t < hi; t++) {
         int64_t column = t % cut->tiles_n, row = t / cut->tiles_n % cut->tiles_m;
@@ -407,7 +407,7 @@ static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
 {
     Cut *cut = user;
     const PlanMatmul *how = cut->how;
-    if (how->bf16 && cut->blas->set_threads)
+    if (how->half && cut->blas->set_threads)
         cut->blas->set_threads(1);
     for (int64_t part = lo; part < hi; part++) {
         int64_t l = part * cut->depth;
@@ -441,7 +441,7 @@ static TileShape corner(const Cut *cut, int y, int x)
 
 bool blas_prepare(const Blas *blas, const PlanMatmul *how)
 {
-    if (!how->bf16 || how->m <= 0 || how->n <= 0 || how->batch <= 0)
+    if (!how->half || how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return true;
     Cut cut = {.blas = blas, .how = how};
     choose_tiles(&cut);
@@ -473,9 +473,9 @@ bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return true;
     Cut cut = {.blas = blas, .how = how, .a = a, .b = b, .c = c};
-    cut.item = how->bf16 ? sizeof(uint16_t) : sizeof(float);
+    cut.item = how->half ? sizeof(uint16_t) : sizeof(float);
     choose_tiles(&cut);
-    if (how->bf16 && !find_tiles(&cut))
+    if (how->half && !find_tiles(&cut))
         return false;
     int outer = blas_begin(blas);
     if (cut.parts > 1) {

@@ -31,7 +31,7 @@ static double product_seconds(const Rates *r, bool bf16, ProductKind kind, doubl
 static double matmul_seconds(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
-    return product_seconds(r, m->bf16, product_kind(m->transpose_a, m->transpose_b), l->flops,
+    return product_seconds(r, m->half != HALF_NONE, product_kind(m->transpose_a, m->transpose_b), l->flops,
                            product_numbers(m));
 }
 

@@ -150,8 +150,7 @@ static Status eval_body(void *user)
                           .B = batch,
                           .T = t->context,
                           .share_arena = true,
-                          .bf16 = session_bf16(s, t),
-                          .fp16 = t->compute == COMPUTE_FP16};
+                          .half = session_half(s, t)};
     BuildReport built = {0};
     e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
     session_warn(s, built.note);

@@ -204,8 +204,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
                              .T = p->T,
                              .no_fusion = o->no_fusion,
                              .rows_apart = o->rows_apart,
-                             .bf16 = o->bf16,
-                             .fp16 = o->fp16,
+                             .half = o->half,
                              .cuda = p->store->backend && p->store->backend->cuda};
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);

@@ -45,8 +45,7 @@ typedef struct ProgramOptions {
     bool no_fusion;
     bool rows_apart; /* see PlanOptions */
     bool share_arena; /* use the store's common arena (programs that never run at once) */
-    bool bf16;        /* see PlanOptions: on a backend that has it, or in the evaluator */
-    bool fp16;        /* see PlanOptions */
+    Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */

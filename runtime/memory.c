@@ -41,8 +41,7 @@ static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t
     Arena *a = arena_new(p->ctx);
     Graph *g = graph_of(p, t, which, a);
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
-    how.bf16 = t && t->compute == COMPUTE_BF16;
-    how.fp16 = t && t->compute == COMPUTE_FP16;
+    how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
     how.arena_only = !watched;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);

@@ -122,9 +122,10 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     return *slot;
 }
 
-bool session_bf16(const Session *s, const Train *t)
+Half session_half(const Session *s, const Train *t)
 {
-    return t->compute == COMPUTE_BF16 && (!s->backend || s->backend->bf16);
+    Half half = train_half(t);
+    return half == HALF_BF16 && s->backend && !s->backend->bf16 ? HALF_NONE : half;
 }
 
 void session_run(Session *s, Program *p, const RunArgs *args)

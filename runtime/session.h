@@ -83,8 +83,8 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
 void session_run(Session *s, Program *p, const RunArgs *args);
 double session_scalar(Session *s, Program *p, Name result);
 
-/* Are the products of `t` computed in bf16 here? The evaluator rounds their operands too. */
-bool session_bf16(const Session *s, const Train *t);
+/* What operands of the products of `t` are rounded to here. The evaluator rounds them too. */
+Half session_half(const Session *s, const Train *t);
 
 /* Puts parameters and buffers of the model into the store, without values. */
 void session_add_params(Session *s, const Model *m);

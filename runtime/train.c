@@ -130,17 +130,13 @@ static void scale_after(Trainer *tr, bool good)
     Progress *p = &tr->now;
     if (p->loss_scale == 0)
         return;
-    p->good_steps = good ? p->good_steps + 1 : 0;
+    loss_scale_after(&p->loss_scale, &p->good_steps, good);
     if (!good) {
         p->skipped++;
-        p->loss_scale /= 2;
         train_event(tr, VWN_EVENT_NOTE,
                     "step %lld was skipped: its gradient left the range of fp16; the loss is now "
                     "scaled by %.17g",
                     (long long)p->step + 1, p->loss_scale);
-    } else if (p->good_steps == LOSS_SCALE_STEPS) {
-        p->good_steps = 0;
-        p->loss_scale = fmin(2 * p->loss_scale, LOSS_SCALE_MOST);
     }
 }
 
@@ -157,10 +153,10 @@ void train_step(Trainer *tr)
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
     session_run(&tr->session, tr->update, &args);
     double norm = session_scalar(&tr->session, tr->update, name_str(tr->ctx, "grad_norm"));
-    if (norm <= 3e38) { /* the bound of optimizer.c, above which it keeps the weights */
+    if (norm <= GRAD_NORM_MOST) {
         p->grad_norm = norm;
         scale_after(tr, true);
-    } else if (p->loss_scale >= 2 * LOSS_SCALE_LEAST) {
+    } else if (loss_scale_may_halve(p->loss_scale)) {
         scale_after(tr, false);
     } else {
         stop_not_finite(tr, "the gradient's norm", norm);

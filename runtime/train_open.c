@@ -413,8 +413,7 @@ static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
                       BuildReport *total)
 {
     ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
-                          .bf16 = session_bf16(&tr->session, tr->train),
-                          .fp16 = tr->train->compute == COMPUTE_FP16};
+                          .half = session_half(&tr->session, tr->train)};
     return session_program(&tr->session, g, &how, total);
 }
 
@@ -533,8 +532,8 @@ static void check_memory(Trainer *tr)
     if (!tr->session.backend || left < 0)
         return;
     Train t = *tr->train;
-    if (t.compute == COMPUTE_BF16 && !session_bf16(&tr->session, &t))
-        t.compute = COMPUTE_FP32;
+    if (!session_half(&tr->session, &t))
+        t.compute = HALF_NONE;
     if (session_memory_most(tr->model, &t) <= (uint64_t)left)
         return;
     MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, NULL);
@@ -585,12 +584,12 @@ static void say_precision(Trainer *tr)
 {
     const Train *t = tr->train;
     const Backend *b = tr->session.backend;
-    if (t->compute == COMPUTE_FP16)
+    if (t->compute == HALF_FP16)
         train_event(tr, VWN_EVENT_NOTE,
                     "`%s`: operands of large products are rounded to fp16 and multiplied in %s; "
                     "the loss is scaled, now by %.17g",
                     t->precision, b ? "float32" : "float64", tr->now.loss_scale);
-    else if (t->compute == COMPUTE_BF16 && b && !b->bf16)
+    else if (t->compute == HALF_BF16 && b && !b->bf16)
         train_event(tr, VWN_EVENT_NOTE,
                     "the file asks for `%s`; products are computed in float32: %s",
                     t->precision, b->no_bf16);
@@ -647,7 +646,7 @@ void train_open(Trainer *tr)
         compare_run(tr);
         tr->now = tr->from->progress;
     }
-    if (tr->train->compute != COMPUTE_FP16)
+    if (tr->train->compute != HALF_FP16)
         tr->now.loss_scale = 0;
     else if (tr->now.loss_scale == 0)
         tr->now.loss_scale = LOSS_SCALE_FIRST;

@@ -6,11 +6,9 @@
 #include "checkpoint.h"
 #include "data.h"
 #include "feed.h"
+#include "loss_scale.h"
 #include "run_dir.h"
 
-/* Of fp16: where the scale of the loss begins, after how many good steps it is doubled, and its bounds. */
-enum { LOSS_SCALE_FIRST = 65536, LOSS_SCALE_STEPS = 2000, LOSS_SCALE_LEAST = 1 };
-#define LOSS_SCALE_MOST 0x1p64
 
 typedef struct Trainer {
     Session session;

@@ -74,7 +74,7 @@ static Timed run_yardstick(Measure *m, int64_t B, bool bf16)
 {
     Session *s = &m->session;
     ProgramOptions how = {
-        .name = "yardstick", .B = B, .T = 1, .share_arena = true, .bf16 = bf16};
+        .name = "yardstick", .B = B, .T = 1, .share_arena = true, .half = bf16 ? HALF_BF16 : HALF_NONE};
     Program *p = session_program(s, m->g, &how, &m->build);
     Timed t = {.plan = program_plan(p)};
     size_t n = t.plan->n_launch;

@@ -12,12 +12,13 @@
 #include "runtime/exec.h"
 
 enum { CPU_RUNS = 3, RUNS_MAX = 4 };
+enum { LOSS_SCALE = 65536 }; /* of models that are trained in fp16 */
 
 typedef struct Agreement {
     int64_t B, T;
     bool no_fusion;
-    bool bf16;        /* the program rounds */
-    bool bf16_wanted; /* the evaluator does */
+    Half half;        /* the program rounds */
+    Half half_wanted; /* the evaluator does */
     bool cuda;        /* what a device's plan rounds */
     double noise;     /* of parameters; 0: 0.3 */
     Backend *on;      /* NULL: CPUs with 1, 2 and 4 threads */
@@ -61,7 +62,7 @@ static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefB
 {
     fill_store(ctx, s, g, bind);
     spoil_gradients(ctx, s, g);
-    double vars[HV_COUNT] = {0};
+    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE};
     if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK || program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
         vwn_bug(ctx, "run: %s", program_why(p));
     for (size_t i = 0; i < g->ext.n; i++) {
@@ -79,7 +80,7 @@ static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, const Agreement 
     Store *s = store_new(ctx, b);
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .bf16 = c->bf16};
+    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .half = c->half};
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
     for (int k = 0; k < runs; k++) {
@@ -138,10 +139,10 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
         run_on(ctx, c->on, g, c, bind, runs, got, loss);
     else
         run_on_cpus(ctx, g, c, bind, got, loss);
-    double vars[HV_COUNT] = {0};
+    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
-    if (c->bf16_wanted)
-        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .bf16 = true, .cuda = c->cuda});
+    if (c->half_wanted)
+        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .cuda = c->cuda});
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
     ref_evaluate(g, ctx->program, &run, r);
     double want = NAN, largest = 0;

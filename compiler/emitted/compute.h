@@ -80,6 +80,7 @@ typedef struct Model {
     const Program *update;     /* clipping and optimizer */
     double (*rate)(const double *vars);
     double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
+    bool scaled;          /* gradients are of LOSS_SCALE times the loss */
     int64_t batch;        /* sequences of one step */
     int64_t eval_batches; /* batches of an evaluation; 0: all windows */
     int64_t eval_every;   /* steps; 0: no evaluation during training */
@@ -112,7 +113,7 @@ double integer_at(const Run *run, const char *numbers, int64_t i);
 typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
-    bool bf16;                     /* A and B have elements of two bytes; only on a GPU */
+    bool bf16, fp16;               /* A and B have elements of two bytes; only on a GPU */
     bool rounded;                  /* and so has C */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */

@@ -1,7 +1,8 @@
 /* compute_cuda.c - see compute.h and blocks.h: a GPU, its memory, kernels, products of matrices.
  *
  * Kernels and products follow each other in one stream; copies wait for what stands before them.
- * Products are those of cuBLAS, in float32 unless operands or results are bf16.
+ * Products are those of cuBLAS, in float32 unless operands or results are bf16 or fp16; sums are
+ * float32.
  */
 #include "blocks.h"
 #include "compute.h"
@@ -149,8 +150,8 @@ static void empty_sums(const Product *how, char *c)
 void product(Run *run, const Product *how, const void *a, const void *b, void *c)
 {
     const float one = 1, beta = how->accumulate ? 1 : 0;
-    const cudaDataType type = how->bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    const cudaDataType result = how->rounded ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType type = how->bf16 ? CUDA_R_16BF : how->fp16 ? CUDA_R_16F : CUDA_R_32F;
+    const cudaDataType result = how->rounded ? type : CUDA_R_32F;
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return;
     if (how->k <= 0) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY};
+const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY, 0, 0};
 
 /* ---- whole files ---- */
 
@@ -277,7 +277,8 @@ static void read_metadata(Json *j, Progress *p)
             double *real;
         } known[] = {{"step", &p->step, NULL},           {"tokens", &p->tokens, NULL},
                      {"sequences", &p->sequences, NULL}, {"train_loss", NULL, &p->train_loss},
-                     {"eval_loss", NULL, &p->eval_loss}, {"grad_norm", NULL, &p->grad_norm}};
+                     {"eval_loss", NULL, &p->eval_loss}, {"grad_norm", NULL, &p->grad_norm},
+                     {"loss_scale", NULL, &p->loss_scale}, {"good_steps", &p->good_steps, NULL}};
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
             if (strcmp(key, known[i].key))
                 continue;
@@ -430,7 +431,11 @@ static void put_header(FILE *f, const Progress *p)
             p->sequences);
     fprintf(f, ",\"train_loss\":\"%.17g\",\"eval_loss\":\"%.17g\"", p->train_loss,
             p->eval_loss);
-    fprintf(f, ",\"grad_norm\":\"%.17g\"}", p->grad_norm);
+    fprintf(f, ",\"grad_norm\":\"%.17g\"", p->grad_norm);
+    if (p->loss_scale > 0)
+        fprintf(f, ",\"loss_scale\":\"%.17g\",\"good_steps\":\"%" PRId64 "\"", p->loss_scale,
+                p->good_steps);
+    fputc('}', f);
     for (int i = 0; i < model.n_tensors; i++) {
         const Tensor *t = &model.tensor[i];
         if (!is_kept(t))

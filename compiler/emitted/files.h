@@ -17,6 +17,8 @@ Text read_text(const char *path);
 typedef struct Progress {
     int64_t step, tokens, sequences;         /* done */
     double train_loss, eval_loss, grad_norm; /* the latest; infinite before the first */
+    double loss_scale;                       /* of the next step; 0: the loss is not scaled */
+    int64_t good_steps;                      /* since the scale has changed */
 } Progress;
 extern const Progress no_progress;
 

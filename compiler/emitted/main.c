@@ -9,6 +9,7 @@
  * Out: losses on stdout; with --out the weights and the optimizer's state.
  */
 #include "files.h"
+#include "loss_scale.h"
 #include "order.h"
 
 #include <inttypes.h>
@@ -149,7 +150,7 @@ static void set_vars(Run *run, const Progress *p, double length, double per_epoc
     run->vars[TRAIN_LOSS] = p->train_loss;
     run->vars[EVAL_LOSS] = p->eval_loss;
     run->vars[GRAD_NORM] = p->grad_norm;
-    run->vars[LOSS_SCALE] = 1; /* it computes in float32 or bf16 */
+    run->vars[LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
 }
 
 static void run_eval(Run *run, const Options *o, const Text *text, const Progress *p)
@@ -180,6 +181,24 @@ static double result(const char *name, const Program *program, const double *val
     stop("the program %s has no result `%s`", program->name, name);
 }
 
+/* What is computed in fp16 may leave its range: then no weight was changed, and the next loss
+ * is scaled by half as much. */
+static void scale_after(Progress *p, double norm)
+{
+    bool good = norm <= GRAD_NORM_MOST;
+    if (!good && !loss_scale_may_halve(p->loss_scale))
+        stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed",
+             p->step + 1, norm);
+    if (p->loss_scale > 0)
+        loss_scale_after(&p->loss_scale, &p->good_steps, good);
+    if (good)
+        p->grad_norm = norm;
+    else
+        printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is "
+               "now scaled by %.17g\n",
+               p->step + 1, p->loss_scale);
+}
+
 static void one_step(Run *run, const Split *s, Progress *p)
 {
     double out[MOST_RESULTS], loss = 0;
@@ -201,10 +220,7 @@ static void one_step(Run *run, const Split *s, Progress *p)
              loss);
     run->step = p->step;
     run_program(run, model.update, out);
-    p->grad_norm = result("grad_norm", model.update, out);
-    if (!isfinite(p->grad_norm))
-        stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed",
-             p->step + 1, p->grad_norm);
+    scale_after(p, result("grad_norm", model.update, out));
     p->train_loss = loss;
     p->step++;
     p->sequences += model.batch;
@@ -318,6 +334,10 @@ int main(int argc, char **argv)
     Progress progress;
     device_open(&run, o.threads);
     read_weights(o.weights, &run, &progress, o.train);
+    if (!model.scaled)
+        progress.loss_scale = 0;
+    else if (!(progress.loss_scale > 0))
+        progress.loss_scale = LOSS_SCALE_FIRST;
     if (o.train)
         run_train(&run, &o, text, &progress);
     else

@@ -95,13 +95,37 @@ has out '"fast":true'
 expect 2 "$VWN" emit c nano/model.vwn -o other --fast
 has err '`--fast` is for `vwn emit cuda`'
 
-# fp16 is computed in float32, which is said
-mkdir half
-cp small.txt half/text.txt
-sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/' wide/model.vwn > half/model.vwn
-expect 0 "$VWN" emit cuda half/model.vwn -o fp16.cuda
-has fp16.cuda/README.md 'The file asks for products in fp16'
-cmp -s fp16.cuda/kernels.cu wide.cuda/kernels.cu || fail "fp16: other kernels than those of float32"
+# fp16: nearer than bf16; what it wrote has the scale of the loss
+sed 's/precision = fp32/precision = mixed(compute = fp16, master = fp32)/' wide/model.vwn > wide/fp16.vwn
+expect 0 "$VWN" emit cuda wide/fp16.vwn -o fp16.cuda
+has fp16.cuda/kernels.cu 'fp16 *__restrict__'
+lacks fp16.cuda/kernels.cu 'bf16 *__restrict__'
+has fp16.cuda/README.md 'The loss is scaled'
+expect 0 make -C fp16.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE"
+expect 0 fp16.cuda/model train small.txt --weights fp16.cuda/weights.safetensors --out fp16.safetensors
+steps out > ours
+events runs/wide/events.jsonl > theirs
+near theirs ours 2.5e-3
+cmp -s theirs ours && fail "fp16: the losses of float32"
+lacks out skipped
+has fp16.safetensors '"loss_scale":"65536","good_steps":"3"'
+# a gradient that leaves its range changes no weight and halves the scale
+sed 's/let D = 16/let D = 64/' wide/fp16.vwn > wide/skip.vwn
+expect 0 "$VWN" emit cuda wide/skip.vwn -o skip.cuda
+expect 0 make -C skip.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE"
+expect 0 skip.cuda/model train small.txt --weights skip.cuda/weights.safetensors --steps 1 --out one.safetensors
+LC_ALL=C sed 's/"loss_scale":"65536"/"loss_scale":"8e+18"/' one.safetensors > large.safetensors
+expect 0 skip.cuda/model train small.txt --weights large.safetensors --steps 2 --out skipped.safetensors
+has out 'step 2 was skipped: its gradient left the range of fp16; the loss is now scaled by 4e+18'
+for weights in one skipped; do
+    expect 0 skip.cuda/model eval small.txt --weights $weights.safetensors
+    sed -n 's/^loss  *//p' out > $weights.loss
+done
+cmp -s one.loss skipped.loss || fail "a skipped step changed the weights"
+# C for a CPU has neither, which is said
+expect 0 "$VWN" emit c wide/fp16.vwn -o fp16.c
+has fp16.c/README.md 'The file asks for products in fp16'
+lacks fp16.c/plan.c .scaled
 
 # without training; what it refuses
 expect 0 "$VWN" emit cuda wide/model.vwn -o infer --infer --batch '3 seqs' --json

@@ -13,6 +13,15 @@ has out 'write bf16'
 cp out kernels
 expect 0 "$VWN" ir --from kernels --stage kernel
 cmp -s kernels out || fail "kernels that store bf16 do not read back"
+sed 's/\(^buffer .*\) bf16 /\1 fp16 /' kernels > narrow
+cmp -s kernels narrow && fail "there is no buffer of bf16"
+expect 0 "$VWN" ir --from narrow --stage kernel
+cmp -s narrow out || fail "kernels that store fp16 do not read back"
+expect 0 "$VWN" ir nano/model.vwn --stage plan --set "$half"
+lacks out fp16
+expect 0 "$VWN" ir nano/model.vwn --stage cuda --set "$half"
+has out 'fp16 *__restrict__'
+lacks out 'bf16 *__restrict__'
 expect 0 "$VWN" ir nano/model.vwn --stage plan --program predict --set "$mixed"
 lacks out bf16
 

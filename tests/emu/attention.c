@@ -8,6 +8,8 @@
  */
 #include "backend_emu.h"
 
+#include "../half.h"
+
 #include "compiler/cuda_attention.h"
 #include "compiler/emit.h"
 #include "compiler/op.h"
@@ -20,59 +22,51 @@ typedef struct Case {
     int B, T, S, H, K, d, dv;
     int causal, window;
     double cap, rate;
-    bool oldest, bf16, packed; /* packed: q, k and v are columns of one tensor */
+    bool oldest;
+    Half half;
+    bool packed; /* packed: q, k and v are columns of one tensor */
 } Case;
 
+#define F32 HALF_NONE
+#define BF HALF_BF16
+#define FP HALF_FP16
 static const Case cases[] = {
-    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, true, true},
-    {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, true, false},
-    {1, 33, 33, 2, 1, 128, 128, 1, 0, 30, 0, false, true, true},
-    {1, 67, 67, 3, 1, 64, 64, 1, 17, 0, 0.2, false, true, false},
-    {2, 31, 31, 2, 2, 6, 6, 1, 0, 0, 0, false, true, true},
-    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, true, false},
-    {1, 31, 67, 2, 1, 32, 64, 0, 9, 0, 0, false, true, false},
-    {2, 1, 1, 2, 1, 32, 32, 1, 0, 0, 0, false, true, false},
-    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, true, false},
-    {1, 67, 67, 2, 1, 64, 64, 1, 0, 0, 0, false, false, true},
-    {1, 33, 33, 2, 1, 128, 128, 1, 0, 0, 0.1, false, false, false},
-    {2, 67, 67, 2, 1, 6, 6, 1, 20, 4, 0, true, false, true},
-    {1, 31, 31, 2, 2, 80, 80, 0, 5, 0, 0, false, false, false},
-    {1, 67, 33, 1, 1, 31, 17, 1, 0, 0, 0, false, false, false},
-    {1, 35, 35, 1, 1, 130, 132, 1, 0, 20, 0.1, true, false, false},
-    {3, 1, 1, 4, 2, 32, 32, 1, 3, 0, 0, false, false, false},
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true},
+    {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, BF, false},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 30, 0, false, BF, true},
+    {1, 67, 67, 3, 1, 64, 64, 1, 17, 0, 0.2, false, BF, false},
+    {2, 31, 31, 2, 2, 6, 6, 1, 0, 0, 0, false, BF, true},
+    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, BF, false},
+    {1, 31, 67, 2, 1, 32, 64, 0, 9, 0, 0, false, BF, false},
+    {2, 1, 1, 2, 1, 32, 32, 1, 0, 0, 0, false, BF, false},
+    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, BF, false},
+    {1, 67, 67, 2, 1, 64, 64, 1, 0, 0, 0, false, F32, true},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 0, 0.1, false, F32, false},
+    {2, 67, 67, 2, 1, 6, 6, 1, 20, 4, 0, true, F32, true},
+    {1, 31, 31, 2, 2, 80, 80, 0, 5, 0, 0, false, F32, false},
+    {1, 67, 33, 1, 1, 31, 17, 1, 0, 0, 0, false, F32, false},
+    {1, 35, 35, 1, 1, 130, 132, 1, 0, 20, 0.1, true, F32, false},
+    {3, 1, 1, 4, 2, 32, 32, 1, 3, 0, 0, false, F32, false},
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, FP, true},
+    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, FP, false},
+    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, FP, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
 /* ---- numbers ---- */
 
-static uint16_t to_bf16(double x)
-{
-    float y = (float)x;
-    uint32_t u;
-    memcpy(&u, &y, 4);
-    return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-static double of_bf16(uint16_t h)
-{
-    uint32_t u = (uint32_t)h << 16;
-    float x;
-    memcpy(&x, &u, 4);
-    return x;
-}
-
 /* An array of a device, with a mark before and behind it. */
 typedef struct Array {
-    bool bf16;
+    Half half;
     int64_t n;
     unsigned char *block;
     void *at;
 } Array;
 
-static Array array_new(bool bf16, int64_t n)
+static Array array_new(Half half, int64_t n)
 {
-    size_t bytes = (size_t)n * (bf16 ? 2 : 4);
-    Array a = {bf16, n, aligned_alloc(64, (bytes + 3 * GUARD) / 64 * 64), NULL};
+    size_t bytes = (size_t)n * (half ? 2 : 4);
+    Array a = {half, n, aligned_alloc(64, (bytes + 3 * GUARD) / 64 * 64), NULL};
     memset(a.block, 0xff, (bytes + 3 * GUARD) / 64 * 64); /* NaN */
     memset(a.block, 0xa5, GUARD);
     memset(a.block + GUARD + bytes, 0xa5, GUARD);
@@ -83,7 +77,7 @@ static Array array_new(bool bf16, int64_t n)
 static bool array_end(Array *a)
 {
     bool whole = true;
-    const unsigned char *behind = (unsigned char *)a->at + a->n * (a->bf16 ? 2 : 4);
+    const unsigned char *behind = (unsigned char *)a->at + a->n * (a->half ? 2 : 4);
     for (int i = 0; i < GUARD; i++)
         whole &= a->block[i] == 0xa5 && behind[i] == 0xa5;
     free(a->block);
@@ -92,14 +86,14 @@ static bool array_end(Array *a)
 
 static double array_get(const Array *a, int64_t i)
 {
-    return a->bf16 ? of_bf16(((uint16_t *)a->at)[i]) : (double)((float *)a->at)[i];
+    return a->half ? of_half(((uint16_t *)a->at)[i], a->half) : (double)((float *)a->at)[i];
 }
 
 /* Stores a number and gives what it has become. */
 static double array_put(Array *a, int64_t i, double x)
 {
-    if (a->bf16)
-        ((uint16_t *)a->at)[i] = to_bf16(x);
+    if (a->half)
+        ((uint16_t *)a->at)[i] = to_half(x, a->half);
     else
         ((float *)a->at)[i] = (float)x;
     return array_get(a, i);
@@ -124,11 +118,11 @@ static CudaAttentionClass class_of(const Case *c)
     int64_t sizes[] = {c->d, c->dv, row};
     return (CudaAttentionClass){.d = (c->d + 15) / 16 * 16,
                                 .dv = (c->dv + 15) / 16 * 16,
-                                .bf16 = c->bf16,
+                                .half = c->half,
                                 .capped = c->cap > 0,
                                 .dropped = c->rate > 0,
                                 .oldest = c->oldest,
-                                .width = cuda_attention_width(c->bf16, sizes, 3)};
+                                .width = cuda_attention_width(c->half, sizes, 3)};
 }
 
 /* Values in [-1, 1) on both sides: as the device has them, and in float64. */
@@ -155,7 +149,7 @@ static void make_inputs(Work *w)
         {c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
     int64_t row = c->H * c->d + c->K * (c->d + c->dv), columns = 0;
     if (c->packed)
-        w->in[0] = w->in[1] = w->in[2] = array_new(c->bf16, c->B * c->T * row);
+        w->in[0] = w->in[1] = w->in[2] = array_new(c->half, c->B * c->T * row);
     for (int i = 0; i < 3; i++) {
         int64_t width = d[i][2] * d[i][3], *stride = w->stride + 3 * i;
         stride[2] = d[i][3];
@@ -164,23 +158,23 @@ static void make_inputs(Work *w)
         w->offset[i] = columns;
         columns += c->packed ? width : 0;
         if (!c->packed)
-            w->in[i] = array_new(c->bf16, c->B * d[i][1] * width);
+            w->in[i] = array_new(c->half, c->B * d[i][1] * width);
         w->t_in[i] = fill(w, &w->in[i], w->offset[i], stride, d[i], &random);
     }
     int64_t of_out[4] = {c->B, c->T, c->H, c->dv}, n = c->B * c->T * c->H;
     int64_t plain[3] = {c->T * c->H * c->dv, c->H * c->dv, c->dv};
-    w->dout = array_new(c->bf16, n * c->dv);
+    w->dout = array_new(c->half, n * c->dv);
     w->t_in[5] = fill(w, &w->dout, 0, plain, of_out, &random);
     w->oldest = ctx_alloc(w->ctx, (size_t)(c->B * c->T) * sizeof *w->oldest);
     for (int64_t i = 0; i < c->B * c->T;
          i++) /* documents of 13 positions; once nothing is seen */
         w->oldest[i] = i == 5 ? c->S + 3 : i % c->T / 13 * 13;
-    w->out = array_new(c->bf16, n * c->dv);
-    w->lse = array_new(false, n);
-    w->mean = array_new(false, n);
-    w->dq = array_new(c->bf16, n * c->d);
-    w->dk = array_new(c->bf16, c->B * c->S * c->K * c->d);
-    w->dv = array_new(c->bf16, c->B * c->S * c->K * c->dv);
+    w->out = array_new(c->half, n * c->dv);
+    w->lse = array_new(HALF_NONE, n);
+    w->mean = array_new(HALF_NONE, n);
+    w->dq = array_new(c->half, n * c->d);
+    w->dk = array_new(c->half, c->B * c->S * c->K * c->d);
+    w->dv = array_new(c->half, c->B * c->S * c->K * c->dv);
 }
 
 static void reference(Work *w)
@@ -221,7 +215,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
     void *p[10], *q[3];
     int n = 0;
     for (int i = 0; i < 3; i++)
-        q[i] = (char *)w->in[i].at + w->offset[i] * (c->bf16 ? 2 : 4);
+        q[i] = (char *)w->in[i].at + w->offset[i] * (c->half ? 2 : 4);
     void *const of_forward[] = {q[0], q[1], q[2], w->out.at, w->lse.at};
     void *const of_q[] = {q[0],      q[1],       q[2],     w->out.at,
                           w->lse.at, w->dout.at, w->dq.at, w->mean.at};
@@ -267,11 +261,12 @@ static double difference(const Array *a, const Tensor *t)
 }
 
 /* What a result may be off: float32 by its order of sums, bf16 by rounding of probabilities, of
- * gradients of scores and of the result. */
+ * gradients of scores and of the result; fp16 has three bits more. */
 static void compare(Harness *h, const Work *w, const char *name, const Array *a,
                     const Tensor *t)
 {
-    double allowed = a->bf16 ? 1.2e-2 : w->c->bf16 ? 1e-4 : 1e-5, is = difference(a, t);
+    double bf16 = a->half ? 1.2e-2 : w->c->half ? 1e-4 : 1e-5, is = difference(a, t);
+    double allowed = w->c->half == HALF_FP16 && a->half ? bf16 / 8 : bf16;
     if (getenv("VWN_TEST_VERBOSE"))
         printf("%s %.1e  ", name, is);
     if (!CHECK_CASE(h, is <= allowed, name))
@@ -281,7 +276,7 @@ static void compare(Harness *h, const Work *w, const char *name, const Array *a,
 
 static void forget(Array *a)
 {
-    memset(a->at, 0xff, (size_t)a->n * (a->bf16 ? 2 : 4));
+    memset(a->at, 0xff, (size_t)a->n * (a->half ? 2 : 4));
 }
 
 static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)

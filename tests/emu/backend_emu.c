@@ -1,6 +1,8 @@
 /* backend_emu.c - see backend_emu.h. */
 #include "backend_emu.h"
 
+#include "../half.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -219,44 +221,39 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
 
 /* ---- what the host does ---- */
 
-/* Numbers of bf16 in four bytes each. */
-static float *widened(const void *from, int64_t n)
+/* Numbers of two bytes in four bytes each. */
+static float *widened(const void *from, int64_t n, Half type)
 {
     float *to = calloc((size_t)n + 1, sizeof *to);
-    for (int64_t i = 0; to && i < n; i++) {
-        uint32_t u = (uint32_t)((const uint16_t *)from)[i] << 16;
-        memcpy(&to[i], &u, sizeof u);
-    }
+    for (int64_t i = 0; to && i < n; i++)
+        to[i] = (float)of_half(((const uint16_t *)from)[i], type);
     return to;
 }
 
-/* To the nearest bf16, ties to even. */
-static void narrow(uint16_t *to, const float *from, int64_t n)
+static void narrow(uint16_t *to, const float *from, int64_t n, Half type)
 {
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &from[i], sizeof u);
-        to[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-    }
+    for (int64_t i = 0; i < n; i++)
+        to[i] = to_half((double)from[i], type);
 }
 
-/* Products of bf16 are exact in float32, and their sums are its. */
+/* Products of two bytes are exact in float32, and their sums are its. */
 static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
 {
     Backend *cpu = emu_of(b)->cpu;
-    if (!how->bf16)
+    if (!how->half)
         return failed(b, cpu->ops->matmul(cpu, how, x, y, z), cpu->why);
     PlanMatmul wide = *how;
     int64_t rows[2] = {how->transpose_a ? how->k : how->m, how->transpose_b ? how->n : how->k};
     int64_t columns[2] = {how->transpose_a ? how->m : how->k, how->transpose_b ? how->k : how->n};
-    float *a = widened(x, how->step_a * (how->batch - 1) + how->lda * (rows[0] - 1) + columns[0]);
-    float *c = widened(y, how->step_b * (how->batch - 1) + how->ldb * (rows[1] - 1) + columns[1]);
-    wide.bf16 = wide.rounded = false;
+    float *a = widened(x, how->step_a * (how->batch - 1) + how->lda * (rows[0] - 1) + columns[0], how->half);
+    float *c = widened(y, how->step_b * (how->batch - 1) + how->ldb * (rows[1] - 1) + columns[1], how->half);
+    wide.half = HALF_NONE;
+    wide.rounded = false;
     int64_t n = how->step_c * (how->batch - 1) + how->ldc * (how->m - 1) + how->n;
     float *sum = how->rounded ? calloc((size_t)n + 1, sizeof *sum) : z;
     Status status = a && c && sum ? cpu->ops->matmul(cpu, &wide, a, c, sum) : ST_ENVIRONMENT;
     if (how->rounded && status == ST_OK)
-        narrow((uint16_t *)(void *)z, sum, n);
+        narrow((uint16_t *)(void *)z, sum, n, how->half);
     if (how->rounded)
         free(sum);
     free(a);

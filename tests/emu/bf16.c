@@ -1,20 +1,25 @@
-/* bf16.c - CUDA kernels that store and load bf16, emulated, against the float64 evaluator of the same rounding.
+/* bf16.c - CUDA kernels that store and load bf16 or fp16, emulated, against the float64 evaluator of the same rounding.
  *
  * In:  models of models.h, wide enough for bf16, with randomised parameters, forward and backward.
  * Out: `N passed, N failed`; 77 without a C++ compiler.
- * Every loss and gradient agrees to a bound that follows from bf16: a float32 value beside the middle of two
- * bf16 ones may be rounded the other way than its float64 twin. That this means something is seen from the
- * CPU's program in float32, which lies farther off by a factor. The four ways of backend_emu.h give the same bits.
+ * Every loss and gradient agrees to a bound that follows from the type: a float32 value beside the
+ * middle of two such numbers may be rounded the other way than its float64 twin. Such ones are eight
+ * times as many in fp16, each an eighth as far off: the bound is an eighth of bf16's, but in the first
+ * model a third. There two evaluators whose values differ by 1e-7 before they are rounded are apart by
+ * 3e-3 to 1e-2 in fp16, by 3e-2 to 4e-2 in bf16; what lies below fp16's range moves it by 2e-9.
+ * That agreement means something is seen from the CPU's program in float32, which lies farther off by
+ * a factor. The four ways of backend_emu.h give the same bits.
  */
 #include "emulated.h"
 
 typedef struct Case {
     const Variant v;
     Agreement is;
-    bool attention; /* in bf16, whose rounded probabilities the evaluator does not have */
-    int narrow;     /* parameters of kernels that are bf16 and loaded, at least */
-    int products;   /* with results in bf16, at least */
+    bool attention; /* in two bytes, whose rounded probabilities the evaluator does not have */
+    int narrow;     /* parameters of kernels that are in two bytes and loaded, at least */
+    int products;   /* with results in two bytes, at least */
     int inside;     /* on tensor cores inside kernels over rows, at least */
+    Half half;      /* 0: bf16 */
     int loads, rounded, tensor;
     double plain;
 } Case;
@@ -22,11 +27,16 @@ typedef struct Case {
 /* Probabilities that are rounded differently move numbers across middles everywhere behind them: what is left
  * is the size of all rounding, and the float32 program lies no farther off. tests/emu/attention.c looks closer.
  * Nor does it at so few positions that no product is rounded. */
-static double bound_of(const Case *c) { return c->attention ? 5e-2 : 8e-3; }
+static double bound_of(const Case *c)
+{
+    double bf16 = c->attention ? 5e-2 : 8e-3;
+    return c->half != HALF_FP16 ? bf16 : c->attention || !c->products ? bf16 / 8 : bf16 / 3;
+}
 static double factor_of(const Case *c) { return c->attention || !c->products ? 0 : 10; }
 
 #define FFN "sub=ffn(hidden = 72, activation = silu, gated = true)"
 #define GHC "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))"
+#define FP16 "train.precision=mixed(compute = fp16, master = fp32)"
 #define WIDE "conn=ghc(m = 8, n = 32, dynamic = true, reduce = linear(out = D))"
 /* 72 and 65 positions; 256 are read eight numbers at once, 64 four. Heads of 36 numbers are none for
  * attention in bf16, heads of 32 are. */
@@ -38,6 +48,9 @@ static Case cases[] = {
     {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
               "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, false, 8, .products = 10},
     {{"ghc (8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
+    {{"gpt, fp16", {"D=72", FFN, FP16, NULL}}, {.B = 3, .T = 24}, false, 8, .products = 20, .half = HALF_FP16},
+    {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
+    {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
 };
 
 static int count(const char *text, const char *what)
@@ -51,11 +64,12 @@ static int count(const char *text, const char *what)
 /* Parameters of kernels that are loaded from bf16, products with such results, products on tensor cores. */
 static void count_narrow(Ctx *ctx, const Unit *u, Case *c)
 {
-    PlanOptions how = {.B = c->is.B, .T = c->is.T, .bf16 = true, .cuda = true};
+    PlanOptions how = {.B = c->is.B, .T = c->is.T, .half = c->half, .cuda = true};
+    const char *load = arena_printf(ctx->program, "const %s *__restrict__", half_word(c->half));
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     for (size_t i = 0; i < p->n_kernel; i++) {
-        c->loads += count(p->kernel[i].text, "const bf16 *__restrict__");
+        c->loads += count(p->kernel[i].text, load);
         c->tensor += count(p->kernel[i].text, "vwn_product_bf16<");
     }
     for (size_t i = 0; i < p->n_launch; i++)
@@ -66,10 +80,12 @@ static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
     const Unit *u = load_text(ctx, model_text, c->v.set);
-    c->is.bf16_wanted = c->is.cuda = true;
+    c->half = c->half ? c->half : HALF_BF16;
+    c->is.half_wanted = c->half;
+    c->is.cuda = true;
     c->is.noise = 0.1;
     Agreement plain = c->is;
-    c->is.bf16 = true;
+    c->is.half = c->half;
     count_narrow(ctx, u, c);
     gradients_emulated(ctx, u, &c->is);
     gradients_compare(ctx, u, &plain);
@@ -84,7 +100,7 @@ static bool run_case(Case *c)
     guarded(ctx, compare, c);
     bool ok = c->is.worst < bound_of(c) && c->plain > factor_of(c) * c->is.worst && c->is.compared > 10 &&
               c->is.same_bits && c->loads >= c->narrow && c->rounded >= c->products && c->tensor >= c->inside;
-    printf("%-20s %d loads of bf16, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
+    printf("%-20s %d loads of two bytes, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
            c->loads, c->rounded, c->tensor, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);

@@ -509,8 +509,33 @@ EMU_MEETS void emu_load_matrix(unsigned r[4], const void *row, bool transposed)
     }
 }
 
-/* c (16 x 8) += a (16 x 16) b (16 x 8), operands bf16, sums float32 in the order of k: fragments of mma.m16n8k16. */
-EMU_MEETS void emu_mma_bf16(float c[4], const unsigned a[4], const unsigned b[2])
+/* The two bytes of the nearest number of fp16, ties to even; a NaN as the device has it. And back. */
+static inline unsigned short emu_fp16(float x)
+{
+    const unsigned sign = __float_as_uint(x) >> 16 & 0x8000u, u = __float_as_uint(x) & 0x7fffffffu;
+    if (u > 0x7f800000u)
+        return 0x7fff;
+    if (u >= 0x477ff000u) /* 65520 */
+        return sign | 0x7c00u;
+    if (u < 0x38800000u) /* below 2^-14 they are multiples of 2^-24 */
+        return sign | (unsigned)__builtin_rintf(__uint_as_float(u) * 0x1p24f);
+    return sign | (((u + 0xfffu + (u >> 13 & 1)) >> 13) - (112u << 10));
+}
+static inline float emu_of_fp16(unsigned h)
+{
+    const unsigned sign = (h & 0x8000u) << 16, u = h & 0x7fffu;
+    const float x = u >= 0x7c00u ? __uint_as_float(0x7f800000u | u << 13) : __uint_as_float(u << 13) * 0x1p112f;
+    return __uint_as_float(__float_as_uint(x) | sign);
+}
+
+/* c (16 x 8) += a (16 x 16) b (16 x 8), operands bf16 or fp16, sums float32 in the order of k: fragments of
+ * mma.m16n8k16. */
+static inline float emu_operand(unsigned pair, int which, bool fp16)
+{
+    const unsigned h = pair >> which * 16 & 0xffffu;
+    return fp16 ? emu_of_fp16(h) : __uint_as_float(h << 16);
+}
+EMU_MEETS void emu_mma(float c[4], const unsigned a[4], const unsigned b[2], bool fp16)
 {
     struct Given {
         unsigned a[4], b[2];
@@ -522,8 +547,8 @@ EMU_MEETS void emu_mma_bf16(float c[4], const unsigned a[4], const unsigned b[2]
         for (int i = 0; i < 2; i++) {
             Given row = emu::of_lane<Given>(slot, me / 4 * 4 + k % 8 / 2);
             Given column = emu::of_lane<Given>(slot, (me % 4 * 2 + i) * 4 + k % 8 / 2);
-            x[i][k] = __uint_as_float(row.a[i + k / 8 * 2] >> k % 2 * 16 << 16);
-            y[i][k] = __uint_as_float(column.b[k / 8] >> k % 2 * 16 << 16);
+            x[i][k] = emu_operand(row.a[i + k / 8 * 2], k % 2, fp16);
+            y[i][k] = emu_operand(column.b[k / 8], k % 2, fp16);
         }
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 16; k++)

@@ -1,10 +1,12 @@
 /* expert.c - the CUDA text of products by expert, emulated, against plain loops in float64.
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
- * Odd widths, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16 and
+ * Odd widths, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16, fp16 and
  * float32, both orders of threads; results begin as NaN, and memory behind them is watched.
  */
 #include "backend_emu.h"
+
+#include "../half.h"
 
 #include "compiler/cuda_expert.h"
 #include "compiler/emit.h"
@@ -15,52 +17,54 @@
 
 typedef struct Case {
     int64_t tokens, choices, experts, in, out;
-    bool dw, transposed, x_bf16, w_bf16, y_bf16, per_pair;
+    bool dw, transposed;
+    Half x_half, w_half, y_half;
+    bool per_pair;
 } Case;
 
+#define F32 HALF_NONE
+#define BF HALF_BF16
+#define FP HALF_FP16
 static const Case cases[] = {
-    {33, 2, 5, 36, 7, false, false, false, false, false, false},
-    {67, 3, 4, 40, 72, false, true, false, false, false, true},
-    {131, 2, 3, 72, 68, true, false, false, false, false, false},
-    {31, 1, 2, 37, 65, true, false, false, false, false, true},
-    {97, 2, 5, 72, 80, false, false, true, true, true, false},
-    {97, 2, 5, 72, 80, false, true, true, true, false, true},
-    {131, 2, 3, 80, 72, true, false, true, true, false, false},
-    {67, 2, 3, 37, 35, false, false, true, true, true, false},
-    {67, 2, 3, 35, 37, true, false, true, true, true, true},
-    {31, 2, 2, 36, 34, false, true, true, false, false, false},
-    {1, 1, 1, 1, 1, false, false, false, false, false, false},
-    {0, 2, 3, 9, 5, true, false, false, false, false, false},
+    {33, 2, 5, 36, 7, false, false, F32, F32, F32, false},
+    {67, 3, 4, 40, 72, false, true, F32, F32, F32, true},
+    {131, 2, 3, 72, 68, true, false, F32, F32, F32, false},
+    {31, 1, 2, 37, 65, true, false, F32, F32, F32, true},
+    {97, 2, 5, 72, 80, false, false, BF, BF, BF, false},
+    {97, 2, 5, 72, 80, false, true, BF, BF, F32, true},
+    {131, 2, 3, 80, 72, true, false, BF, BF, F32, false},
+    {67, 2, 3, 37, 35, false, false, BF, BF, BF, false},
+    {67, 2, 3, 35, 37, true, false, BF, BF, BF, true},
+    {31, 2, 2, 36, 34, false, true, BF, F32, F32, false},
+    {1, 1, 1, 1, 1, false, false, F32, F32, F32, false},
+    {0, 2, 3, 9, 5, true, false, F32, F32, F32, false},
+    {97, 2, 5, 72, 80, false, true, FP, FP, FP, true},
+    {67, 2, 3, 35, 37, true, false, FP, FP, FP, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
 /* ---- numbers ---- */
 
 typedef struct Array {
-    bool bf16;
+    Half half;
     int64_t n;
     char *at;
 } Array;
 
 static double array_get(const Array *a, int64_t i)
 {
-    uint32_t u;
     float x;
-    memcpy(&x, a->at + 4 * i * !a->bf16, 4 * !a->bf16);
-    if (!a->bf16)
-        return (double)x;
-    u = (uint32_t)((uint16_t *)a->at)[i] << 16;
-    memcpy(&x, &u, 4);
+    if (a->half)
+        return of_half(((uint16_t *)a->at)[i], a->half);
+    memcpy(&x, a->at + 4 * i, 4);
     return (double)x;
 }
 
 static void array_put(Array *a, int64_t i, double value)
 {
     float x = (float)value;
-    uint32_t u;
-    memcpy(&u, &x, 4);
-    if (a->bf16)
-        ((uint16_t *)a->at)[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    if (a->half)
+        ((uint16_t *)a->at)[i] = to_half(value, a->half);
     else
         memcpy(a->at + 4 * i, &x, 4);
 }
@@ -68,21 +72,21 @@ static void array_put(Array *a, int64_t i, double value)
 /* With 64 bytes behind it that nobody writes. */
 static void forget(Array *a)
 {
-    memset(a->at, 0xff, (size_t)a->n * (a->bf16 ? 2 : 4) + 64);
+    memset(a->at, 0xff, (size_t)a->n * (a->half ? 2 : 4) + 64);
 }
 
 static bool is_whole(const Array *a)
 {
     bool whole = true;
-    for (size_t i = 0, bytes = (size_t)a->n * (a->bf16 ? 2 : 4); i < 64; i++)
+    for (size_t i = 0, bytes = (size_t)a->n * (a->half ? 2 : 4); i < 64; i++)
         whole &= (unsigned char)a->at[bytes + i] == 0xff;
     return whole;
 }
 
-static Array array_new(bool bf16, int64_t n, uint64_t *random)
+static Array array_new(Half half, int64_t n, uint64_t *random)
 {
-    size_t bytes = (size_t)n * (bf16 ? 2 : 4) + 64;
-    Array a = {bf16, n, aligned_alloc(64, (bytes + 63) / 64 * 64)};
+    size_t bytes = (size_t)n * (half ? 2 : 4) + 64;
+    Array a = {half, n, aligned_alloc(64, (bytes + 63) / 64 * 64)};
     forget(&a);
     for (int64_t i = 0; random && i < n; i++)
         array_put(&a, i, harness_random(random));
@@ -103,9 +107,9 @@ static Work work_new(const Case *c)
     uint64_t random = 5;
     Work w = {.c = c, .pairs = c->tokens * c->choices};
     int64_t matrices = c->experts * c->in * c->out, rows = w.pairs * c->out;
-    w.x = array_new(c->x_bf16, (c->per_pair ? w.pairs : c->tokens) * c->in, &random);
-    w.w = array_new(c->w_bf16, c->dw ? rows : matrices, &random);
-    w.y = array_new(c->y_bf16, c->dw ? matrices : rows, NULL);
+    w.x = array_new(c->x_half, (c->per_pair ? w.pairs : c->tokens) * c->in, &random);
+    w.w = array_new(c->w_half, c->dw ? rows : matrices, &random);
+    w.y = array_new(c->y_half, c->dw ? matrices : rows, NULL);
     w.index = malloc((size_t)(w.pairs + 1) * sizeof *w.index);
     w.start = malloc((size_t)(c->experts + 2) * sizeof *w.start);
     w.order = malloc((size_t)(w.pairs + 1) * sizeof *w.order);
@@ -137,10 +141,10 @@ static void work_end(Work *w)
 
 static CudaExpertClass class_of(const Case *c)
 {
-    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .bf16 = c->x_bf16 && c->w_bf16,
-                             .x_bf16 = c->x_bf16, .w_bf16 = c->w_bf16, .y_bf16 = c->y_bf16};
-    class.x_width = cuda_expert_width(c->x_bf16, c->in, 0);
-    class.w_width = cuda_expert_width(c->w_bf16, c->transposed ? c->in : c->out, 0);
+    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .half = c->x_half == c->w_half ? c->x_half : HALF_NONE,
+                             .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
+    class.x_width = cuda_expert_width(c->x_half, c->in, 0);
+    class.w_width = cuda_expert_width(c->w_half, c->transposed ? c->in : c->out, 0);
     return class;
 }
 
@@ -189,7 +193,7 @@ static bool is_product(const Work *w)
         worst = fmax(worst, isnan(is) ? INFINITY : fabs(is - w->want[i]));
         size = fmax(size, fabs(w->want[i]));
     }
-    return worst <= size * (w->c->y_bf16 ? 4e-3 : 2e-6) && is_whole(&w->y);
+    return worst <= size * (w->c->y_half == BF ? 4e-3 : w->c->y_half ? 5e-4 : 2e-6) && is_whole(&w->y);
 }
 
 /* kernel: the sort, then the product. Which of the two it is not, if any. */

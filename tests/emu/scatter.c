@@ -5,6 +5,8 @@
  */
 #include "backend_emu.h"
 
+#include "../half.h"
+
 #include "compiler/cuda_scatter.h"
 #include "compiler/emit.h"
 #include "runtime/harness.h"
@@ -18,7 +20,7 @@ static const struct {
 
 /* Whether both orders of threads give the bits of plain loops, or with `zeros`, for sums in any order, nearly
  * so, and nothing is written behind. */
-static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, bool bf16, int64_t count,
+static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, Half type, int64_t count,
                      int64_t width, int64_t rows)
 {
     bool right = true;
@@ -30,12 +32,9 @@ static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, bool bf16,
     int64_t *index = malloc((size_t)(count + 1) * sizeof *index);
     uint16_t *half = malloc((size_t)(count * width + 1) * sizeof *half);
     for (int64_t i = 0; i < count * width; i++) {
-        uint32_t u;
         dy[i] = (float)harness_random(&random);
-        memcpy(&u, &dy[i], 4);
-        half[i] = (uint16_t)(u >> 16);
-        u &= bf16 ? 0xffff0000u : 0xffffffffu;
-        memcpy(&dy[i], &u, 4);
+        half[i] = to_half((double)dy[i], type);
+        dy[i] = type ? (float)of_half(half[i], type) : dy[i];
     }
     for (int64_t i = 0; i < count; i++) {
         double x = (harness_random(&random) + 1) / 2;
@@ -47,7 +46,7 @@ static bool is_right(const EmuKernel *kernel, const EmuKernel *zeros, bool bf16,
     for (int run = 0; run < 2; run++) {
         memset(out, 0xff, (size_t)(n + 1) * 4);
         int64_t blocks = cuda_scatter_blocks(rows, width);
-        void *p[] = {bf16 ? (void *)half : dy, index, out};
+        void *p[] = {type ? (void *)half : dy, index, out};
         void *in_order[] = {&p[0], &p[1], &p[2], &count, &width, &rows, &blocks};
         void *any[] = {&p[0], &p[1], &p[2], &width, &rows, &count}, *of_zeros[] = {&p[2], &n};
         EmuOptions how = {.descending = run == 1};
@@ -84,29 +83,33 @@ int main(void)
     static const char barrier[] = "        __syncthreads();";
     size_t length, more;
     const char *prelude = prelude_cuda(ctx->program, &length);
-    EmuText text[6];
-    EmuKernel kernel[6];
-    text[0].text = cuda_scatter(ctx->program, CUDA_SCATTER, false, &more);
+    EmuText text[8];
+    EmuKernel kernel[8];
+    text[0].text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_NONE, &more);
     text[0].length = more;
     const char *at = strstr(text[0].text, barrier);
     text[1].text = arena_printf(ctx->program, "%.*s%s", (int)(at - text[0].text), text[0].text,
                                 at + strlen(barrier));
     text[1].length = strlen(text[1].text);
-    text[2].text = cuda_scatter(ctx->program, CUDA_SCATTER, true, &text[2].length);
-    text[3].text = cuda_scatter(ctx->program, CUDA_SCATTER_ZEROS, false, &text[3].length);
-    text[4].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, false, &text[4].length);
-    text[5].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, true, &text[5].length);
-    for (int i = 0; i < 6; i++)
+    text[2].text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_BF16, &text[2].length);
+    text[3].text = cuda_scatter(ctx->program, CUDA_SCATTER_ZEROS, HALF_NONE, &text[3].length);
+    text[4].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, HALF_NONE, &text[4].length);
+    text[5].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, HALF_BF16, &text[5].length);
+    text[6].text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_FP16, &text[6].length);
+    text[7].text = cuda_scatter(ctx->program, CUDA_SCATTER_ANY, HALF_FP16, &text[7].length);
+    for (int i = 0; i < 8; i++)
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
-    if (CHECK(&h, emu_compile(prelude, length, text, 6, kernel, why))) {
+    if (CHECK(&h, emu_compile(prelude, length, text, 8, kernel, why))) {
         for (size_t i = 0; i < COUNT_OF(cases); i++)
-            for (int k = 0; k < 2; k++) { /* float32, bf16 */
-                CHECK(&h, is_right(&kernel[2 * k], NULL, k > 0, cases[i].count, cases[i].width,
+            for (int k = 0; k < 3; k++) {
+                static const Half type[] = {HALF_NONE, HALF_BF16, HALF_FP16};
+                static const int of[][2] = {{0, 4}, {2, 5}, {6, 7}}; /* in order, in any order */
+                CHECK(&h, is_right(&kernel[of[k][0]], NULL, type[k], cases[i].count, cases[i].width,
                                    cases[i].rows));
-                CHECK(&h, is_right(&kernel[4 + k], &kernel[3], k > 0, cases[i].count, cases[i].width,
+                CHECK(&h, is_right(&kernel[of[k][1]], &kernel[3], type[k], cases[i].count, cases[i].width,
                                    cases[i].rows));
             }
-        CHECK(&h, !is_right(&kernel[1], NULL, false, 400, 5, 67));
+        CHECK(&h, !is_right(&kernel[1], NULL, HALF_NONE, 400, 5, 67));
     } else {
         fprintf(stderr, "    %s\n", why);
     }

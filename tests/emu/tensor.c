@@ -1,7 +1,7 @@
 /* tensor.c - products of one row on tensor cores, alone, in the emulator.
  *
  * In:  vwn_product_bf16 of the prelude, for factors and results in memory and in tiles, of
- * float32 and of bf16, that lie along the sum, along their own loop, or neither; sizes that
+ * float32, of bf16 and of fp16, that lie along the sum, along their own loop, or neither; sizes that
  * fill pieces of a warp and parts of them. Out: `N passed, N failed`; 77 without a C++
  * compiler. Each number is the float64 sum to the last bits of float32, as near as vwn_product
  * comes, and the same in the four ways of the emulator; nothing else is written. Faults planted
@@ -10,6 +10,8 @@
  */
 #include "backend_emu.h"
 
+#include "../half.h"
+
 #include "compiler/emit.h"
 #include "runtime/harness.h"
 
@@ -17,7 +19,7 @@
 
 /* ---- kernels ---- */
 
-typedef enum Kind { THERE, THERE_BF16, HELD, ROUNDED } Kind;
+typedef enum Kind { THERE, THERE_BF16, THERE_FP16, HELD, ROUNDED, ROUNDED_FP16 } Kind;
 typedef enum Along { SUM, OWN, APART } Along;
 
 typedef struct Place {
@@ -38,6 +40,9 @@ static const Variant variants[] = {
     {{THERE, OWN}, {THERE_BF16, SUM}, {THERE, APART}, true},
     {{THERE, APART}, {HELD, APART}, {HELD, OWN}, true},
     {{THERE_BF16, APART}, {THERE_BF16, OWN}, {THERE_BF16, APART}, false},
+    {{THERE_FP16, SUM}, {HELD, OWN}, {THERE_FP16, OWN}, false},
+    {{THERE, OWN}, {ROUNDED_FP16, SUM}, {THERE, APART}, true},
+    {{THERE_FP16, APART}, {ROUNDED_FP16, OWN}, {HELD, OWN}, true},
 };
 
 typedef struct Size {
@@ -55,7 +60,7 @@ static const struct Fault {
 } faults[] = {
     {"nothing", "", "", 0},
     {"a wrong index of a fragment", "{a[0], b[0], a[1], b[1]}", "{a[0], a[1], b[0], b[1]}", 0},
-    {"fragments of other columns", "vwn_split<PB>(v, q[j])", "vwn_split<PB>(v, q[(j + 1) % R])",
+    {"fragments of other columns", "vwn_split<PB>(v, q[j],", "vwn_split<PB>(v, q[(j + 1) % R],",
      0},
     {"fragments of other rows", "(x[1][j], u + 2, v)", "(x[1][j], u, v)", 0},
     {"a result in the wrong place", "[half + row % 2 * 2]", "[half * 2 + row % 2]", 0},
@@ -65,20 +70,28 @@ static const struct Fault {
     {"the smallest parts left out", "i / PB + i % PB < 3", "i / PB + i % PB < 2", 0},
     {"numbers cut to 8 bits", "enum { N = 3 };", "enum { N = 1 };", 0},
     {"terms left out", "k0 += 16", "k0 += 32", 0},
+    {"fp16 in one part of bf16", "enum { N = 2 };", "enum { N = 1 };", 7},
+    {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
 };
 
-static const char *type_of(Place p)
+/* What its numbers are rounded to, and what they lie in. */
+static Half half_of(Place p)
 {
-    return p.kind == THERE_BF16 ? "bf16" : "real";
+    bool bf16 = p.kind == THERE_BF16 || p.kind == ROUNDED, fp16 = p.kind == THERE_FP16 || p.kind == ROUNDED_FP16;
+    return bf16 ? HALF_BF16 : fp16 ? HALF_FP16 : HALF_NONE;
 }
+
+static bool is_narrow(Place p) { return p.kind == THERE_BF16 || p.kind == THERE_FP16; }
+
+static const char *type_of(Place p) { return half_word(is_narrow(p) ? half_of(p) : HALF_NONE); }
 
 /* Operand number i. In `space` numbers of a tile are what the tile holds. */
 static void put_operand(Buf *b, Place p, int i, const char *space)
 {
     if (p.kind == HELD)
         buf_printf(b, "vwn_held{t%d, 0}", i);
-    else if (p.kind == ROUNDED)
-        buf_printf(b, "%svwn_rounded{vwn_held{t%d, 0}}", space, i);
+    else if (p.kind == ROUNDED || p.kind == ROUNDED_FP16)
+        buf_printf(b, "%svwn_rounded%s{vwn_held{t%d, 0}}", space, p.kind == ROUNDED ? "" : "_fp16", i);
     else
         buf_printf(b, "vwn_there<%s%s>{p%d}", i < 2 ? "const " : "", type_of(p), i);
 }
@@ -157,23 +170,12 @@ typedef struct Numbers {
         c16[M_MOST * N_MOST + 2 * MARK];
 } Numbers;
 
-static float of_bf16(uint16_t u)
-{
-    uint32_t bits = (uint32_t)u << 16;
-    float x;
-    memcpy(&x, &bits, 4);
-    return x;
-}
-
-static void fill(float *x, uint16_t *x16, int64_t n, bool rounded, uint64_t *state)
+static void fill(float *x, uint16_t *x16, int64_t n, Half type, uint64_t *state)
 {
     for (int64_t i = 0; i < n; i++) {
-        uint32_t bits;
         x[i] = (float)harness_random(state);
-        memcpy(&bits, &x[i], 4);
-        x16[i] = (uint16_t)(bits >> 16);
-        if (rounded)
-            x[i] = of_bf16(x16[i]);
+        x16[i] = to_half((double)x[i], type);
+        x[i] = type ? (float)of_half(x16[i], type) : x[i];
     }
 }
 
@@ -182,12 +184,12 @@ static void make_numbers(Numbers *x, const Variant *v, const Size *s)
 {
     uint64_t state = 7;
     memset(x, 0xff, sizeof *x);
-    fill(x->a, x->a16, s->m * s->k, v->a.kind == THERE_BF16 || v->a.kind == ROUNDED, &state);
-    fill(x->b, x->b16, s->n * s->k, v->b.kind == THERE_BF16 || v->b.kind == ROUNDED, &state);
-    fill(x->c + MARK, x->c16 + MARK, s->m * s->n, false, &state);
+    fill(x->a, x->a16, s->m * s->k, half_of(v->a), &state);
+    fill(x->b, x->b16, s->n * s->k, half_of(v->b), &state);
+    fill(x->c + MARK, x->c16 + MARK, s->m * s->n, HALF_NONE, &state);
 }
 
-/* The largest error, of the sum of absolute values; of a result of bf16 behind its rounding. */
+/* The largest error, of the sum of absolute values; of a result of two bytes behind its rounding. */
 static double error_of(const Numbers *x, const Numbers *before, const Variant *v, const Size *s)
 {
     double worst = 0;
@@ -200,9 +202,10 @@ static double error_of(const Numbers *x, const Numbers *before, const Variant *v
             want += a * b;
             size += fabs(a * b);
         }
-        bool narrow = v->c.kind == THERE_BF16;
-        double got = narrow ? of_bf16(x->c16[at]) : x->c[at];
-        double off = fabs(got - want) - (narrow ? fabs(want) / 256 : 0);
+        Half to = half_of(v->c);
+        double got = to ? of_half(x->c16[at], to) : x->c[at];
+        double unit = to == HALF_FP16 ? fmax(fabs(want) / 2048, 0x1p-25) : to ? fabs(want) / 256 : 0;
+        double off = fabs(got - want) - unit;
         worst = isnan(off) ? INFINITY : fmax(worst, off / size);
     }
     return worst;
@@ -237,9 +240,9 @@ static double run(const EmuKernel *kernel, const Variant *v, const char **said)
             s.k += v->a.along != SUM && v->b.along != SUM;
             make_numbers(&x, v, &s);
             before = x;
-            bool a16 = v->a.kind == THERE_BF16, b16 = v->b.kind == THERE_BF16;
+            bool a16 = is_narrow(v->a), b16 = is_narrow(v->b);
             const void *a = a16 ? (void *)x.a16 : x.a, *b = b16 ? (void *)x.b16 : x.b;
-            void *c = v->c.kind == THERE_BF16 ? (void *)(x.c16 + MARK) : x.c + MARK;
+            void *c = is_narrow(v->c) ? (void *)(x.c16 + MARK) : x.c + MARK;
             void *arguments[] = {&a, &b, &c, &s.m, &s.n, &s.k};
             uint64_t shared =
                 tile_bytes(s.m * s.k) + tile_bytes(s.n * s.k) + tile_bytes(s.m * s.n);

@@ -1,6 +1,6 @@
 /* texts.c - the CUDA text of every example: the same bytes from two contexts; each kernel says its name and its place.
  *
- * In:  the examples, each made small: gradients, by turns in float32 and in bf16, and the update.
+ * In:  the examples, each made small: gradients, by turns in float32, bf16 and fp16, and the update.
  * Out: `N passed, N failed`. Nothing is compiled.
  */
 #include "../examples.h"
@@ -41,10 +41,11 @@ static void print(Ctx *ctx, void *arg)
         return;
     }
     Buf out = buf_new(ctx->program);
+    static const Half of[] = {HALF_NONE, HALF_BF16, HALF_FP16};
     for (int i = 0; i < 2; i++) {
         Graph *g = i == 1 ? step_update(u->model, u->train, ctx->program)
                           : step_gradient(u->model, u->train, true, ctx->program);
-        PlanOptions at = {.B = 2, .T = 7, .cuda = true, .bf16 = (p->source - sources) % 2};
+        PlanOptions at = {.B = 2, .T = 7, .cuda = true, .half = of[(p->source - sources) % 3]};
         Plan *plan = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &at), &at);
         plan_dump_device(&out, plan);
         for (size_t k = 0; k < plan->n_kernel && p->h; k++)

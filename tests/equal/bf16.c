@@ -62,7 +62,7 @@ static void run(Ctx *ctx, Backend *b, const Graph *g, RefBinding *bind, bool bf1
     Store *s = store_new(ctx, b);
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = "train", .B = B, .T = T, .bf16 = bf16};
+    ProgramOptions how = {.name = "train", .B = B, .T = T, .half = bf16 ? HALF_BF16 : HALF_NONE};
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
     fill(ctx, s, g, bind);
@@ -80,7 +80,7 @@ static void run(Ctx *ctx, Backend *b, const Graph *g, RefBinding *bind, bool bf1
     const Plan *plan = program_plan(p);
     for (size_t i = 0; plan && i < plan->n_launch; i++)
         if (plan->launch[i].kind == LAUNCH_MATMUL)
-            out->all++, out->products += plan->launch[i].matmul.bf16;
+            out->all++, out->products += plan->launch[i].matmul.half == HALF_BF16;
     program_free(p);
     store_free(s);
 }

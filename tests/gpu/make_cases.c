@@ -82,7 +82,7 @@ static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const voi
                                   .at = (const char *)at - l->shift[k],
                                   .is = {.bytes = x->bytes,
                                          .type = x->dtype == DT_INT ? CASE_INTEGER
-                                                 : x->bf16          ? CASE_BF16
+                                                 : x->half == HALF_BF16 ? CASE_BF16
                                                                     : CASE_REAL}};
     region[i].is.written |= l->writes[k];
     return i;
@@ -324,7 +324,7 @@ static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
         vars[i] = i + 1;
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .bf16 = bf16};
+    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .half = bf16 ? HALF_BF16 : HALF_NONE};
     Store *s = store_new(ctx, &r->base);
     fill_random(bind, g);
     if (program_build(s, g, &how, &p, &report) != ST_OK)

@@ -32,10 +32,10 @@ static void write_file(Ctx *ctx, const char *folder, const char *name, const cha
 
 static const char *kind_of(const Plan *p, const Launch *l)
 {
-    bool bf16 = l->kind == LAUNCH_MATMUL && l->matmul.bf16;
+    Half half = l->kind == LAUNCH_MATMUL ? l->matmul.half : HALF_NONE;
     for (uint32_t k = 0; l->kind == LAUNCH_KERNEL && k < l->n_buffer; k++)
-        bf16 |= p->buffer[l->buffer[k]].bf16;
-    return bf16 ? "bf16" : "f32";
+        half = half ? half : p->buffer[l->buffer[k]].half;
+    return half ? half_word(half) : "f32";
 }
 
 static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
@@ -83,7 +83,7 @@ static void make(Ctx *ctx, void *arg)
         write_file(ctx, w->folder, folder.v[i].name, folder.v[i].text, folder.v[i].length);
     Buf b = buf_new(ctx->program);
     PlanOptions plan = {
-        .B = x.batch, .T = x.context, .cuda = true, .bf16 = t->compute == COMPUTE_BF16};
+        .B = x.batch, .T = x.context, .cuda = true, .half = train_half(t)};
     put_calls(&b, ctx, "train", step_gradient(u->model, t, true, ctx->program), &plan);
     put_calls(&b, ctx, "update", step_update(u->model, t, ctx->program), &plan);
     write_file(ctx, w->folder, "calls.txt", b.s, b.n);

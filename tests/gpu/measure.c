@@ -3,8 +3,8 @@
  *     measure [--runs N] [--copy MIB] [--matrix SIZE]
  *
  * In:  an emitted folder whose plan.c calls the functions of measured.h; weights and tokens at random.
- * Out: JSON: the device, bandwidth of a copy (read and written), peaks of products in float32 and
- *      bf16, the time of a step with nothing between its calls, and for each call of the programs
+ * Out: JSON: the device, bandwidth of a copy (read and written), peaks of products in float32, bf16
+ *      and fp16, the time of a step with nothing between its calls, and for each call of the programs
  *      train and update its median in milliseconds.
  * The one idea: real calls in their order on what those before them wrote, with an event before and
  * behind each.
@@ -117,11 +117,12 @@ static double measure_copy(Run *run, int64_t mib)
     return 2 * (double)bytes / (1e-3 * best);
 }
 
-/* Operations per second of the best product of two square matrices. */
-static double measure_product(Run *run, int64_t size, bool bf16)
+/* Operations per second of the best product of two square matrices, of the type of `as`. */
+static double measure_product(Run *run, int64_t size, Product as)
 {
     cudaEvent_t from, to;
-    const Product how = {.bf16 = bf16,
+    const Product how = {.bf16 = as.bf16,
+                         .fp16 = as.fp16,
                          .m = size,
                          .n = size,
                          .k = size,
@@ -260,16 +261,18 @@ int main(int argc, char **argv)
     if (argc % 2 == 0 || runs < 1 || mib < 1 || size < 1 || !model.train)
         stop("use: measure [--runs N] [--copy MIB] [--matrix SIZE], with a model that trains");
     device_open(&run, 0);
-    double copy = measure_copy(&run, mib), f32 = measure_product(&run, size, false),
-           bf16 = measure_product(&run, size, true);
+    run.vars[LOSS_SCALE] = 1;
+    double copy = measure_copy(&run, mib), f32 = measure_product(&run, size, (Product){0}),
+           bf16 = measure_product(&run, size, (Product){.bf16 = true}),
+           fp16 = measure_product(&run, size, (Product){.fp16 = true});
     fill(&run);
     one_step(&run); /* code is loaded, libraries choose */
     double loss = loss_of(&run), ms = measure_steps(&run);
     print_device();
-    printf(",\"model\":\"%s\",\"copy\":%.4g,\"f32\":%.4g,\"bf16\":%.4g,\"loss\":%.6g,\"step_"
-           "ms\":%.4g,"
+    printf(",\"model\":\"%s\",\"copy\":%.4g,\"f32\":%.4g,\"bf16\":%.4g,\"fp16\":%.4g,\"loss\":%.6g,"
+           "\"step_ms\":%.4g,"
            "\"calls\":[",
-           model.name, copy, f32, bf16, isfinite(loss) ? loss : -1.0, ms);
+           model.name, copy, f32, bf16, fp16, isfinite(loss) ? loss : -1.0, ms);
     for (int64_t i = 0; i < n_calls; i++) {
         qsort(call[i].ms, (size_t)runs, sizeof *call[i].ms, by_size);
         printf("%s\n{\"name\":\"%s\",\"ms\":%.4g}", i ? "," : "", call[i].name,

@@ -32,12 +32,14 @@ static const struct {
     CudaAttentionClass class;
     bool everywhere;
 } classes[] = {
-    {{64, 64, true, false, false, false, 8}, true},
-    {{64, 64, true, true, true, true, 8}, false},
-    {{128, 128, true, false, false, false, 8}, true},
-    {{256, 256, true, false, false, false, 8}, false},
-    {{64, 64, false, false, false, false, 4}, false},
-    {{256, 256, false, false, false, false, 4}, false},
+    {{64, 64, HALF_BF16, false, false, false, 8}, true},
+    {{64, 64, HALF_BF16, true, true, true, 8}, false},
+    {{128, 128, HALF_BF16, false, false, false, 8}, true},
+    {{256, 256, HALF_BF16, false, false, false, 8}, false},
+    {{64, 64, HALF_FP16, false, false, false, 8}, true},
+    {{128, 128, HALF_FP16, false, false, false, 8}, false},
+    {{64, 64, HALF_NONE, false, false, false, 4}, false},
+    {{256, 256, HALF_NONE, false, false, false, 4}, false},
 };
 
 static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
@@ -71,10 +73,10 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             Use use = {0};
             add_use(&use, &code[i].facts);
             CHECK(h, code[i].facts.max_threads == l.threads && l.shared <= 163 * 1024);
-            CHECK(h, c->d > 128 || c->bf16 == false || l.shared <= 99 * 1024);
+            CHECK(h, c->d > 128 || !c->half || l.shared <= 99 * 1024);
             budget_check(h, budget,
                       arena_printf(ctx->program, "%s.%s.%d%s", names[k],
-                                   c->bf16 ? "bf16" : "f32", c->d, c->capped ? ".all" : ""),
+                                   c->half ? half_word(c->half) : "f32", c->d, c->capped ? ".all" : ""),
                       ARCHS[a], &use, l.shared);
         }
     }
@@ -85,7 +87,7 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text = {.place = ""};
-    text.text = cuda_scatter(ctx->program, CUDA_SCATTER, false, &text.length);
+    text.text = cuda_scatter(ctx->program, CUDA_SCATTER, HALF_NONE, &text.length);
     text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
     for (int a = 0; a < ARCH_COUNT; a++) {
         Use use = {0};

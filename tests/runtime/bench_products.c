@@ -95,7 +95,7 @@ int main(int argc, char **argv)
         round_rows(&ra, 0, m * k * batch, 0);
         round_rows(&rb, 0, k * n * batch, 0);
         PlanMatmul half = how;
-        half.bf16 = true;
+        half.half = HALF_BF16;
         if (bf16 && !blas_prepare(&blas, &half))
             return 1;
         int repeat = 1 + (int)(4e8 / flops);

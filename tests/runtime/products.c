@@ -132,7 +132,7 @@ static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool t
                               const int64_t shape[4], int64_t pad)
 {
     int64_t m = shape[0], n = shape[1], k = shape[2], batch = shape[3];
-    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .bf16 = true,
+    PlanMatmul how = {.transpose_a = ta, .transpose_b = tb, .half = HALF_BF16,
                       .m = m, .n = n, .k = k, .batch = batch};
     how.lda = (ta ? m : k) + pad;
     how.ldb = (tb ? k : n) + pad;
@@ -187,7 +187,7 @@ static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (int flags = 0; flags < 4; flags++)
             test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
-    PlanMatmul unknown = {.bf16 = true, .m = 77, .n = 78, .k = 79, .batch = 1,
+    PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1,
                           .lda = 79, .ldb = 78, .ldc = 78};
     CHECK(h, !blas_matmul(blas, pools[0], &unknown, NULL, NULL, NULL)); /* nobody prepared it */
     unknown.accumulate = true;

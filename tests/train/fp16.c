@@ -48,7 +48,7 @@ static Status go(const TinyOptions *how, const char *run, bool resume, int64_t u
     *log = (Log){.first_loss = NAN};
     vwn_context *v = tiny_context(false, 2);
     Unit *u = tiny_unit(v->ctx, how);
-    u->train->compute = COMPUTE_FP16;
+    u->train->compute = HALF_FP16;
     u->train->precision = "mixed(compute = fp16, master = fp32)";
     vwn_train_options options = {.run = run, .resume = resume, .until_steps = until, .event = on_event, .user = log};
     Status st = train_unit(v, u, &options, &tiny_hooks);
@@ -113,7 +113,7 @@ static void test_growth(Tally *t, Ctx *ctx)
 static const Tensor *gradient(Ctx *ctx, const Unit *u, bool fp16, double scale)
 {
     enum { B = 4, T = 32 };
-    PlanOptions how = {.B = B, .T = T, .fp16 = fp16};
+    PlanOptions how = {.B = B, .T = T, .half = fp16 ? HALF_FP16 : HALF_NONE};
     Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
     RefBinding *bind = NEW_ARRAY(ctx->program, RefBinding, g->ext.n + 1);
     const Tensor *found = NULL;
@@ -156,7 +156,7 @@ static void test_underflow(Tally *t, Ctx *ctx)
     const double small = 0x1p-20; /* 1e-6: as if the loss were multiplied by it */
     TinyOptions how = tiny(4, 0);
     Unit *u = tiny_unit(ctx, &how);
-    u->train->compute = COMPUTE_FP16;
+    u->train->compute = HALF_FP16;
     const Tensor *exact = gradient(ctx, u, false, small), *none = gradient(ctx, u, true, small);
     const Tensor *scaled = gradient(ctx, u, true, small * LOSS_SCALE_FIRST);
     CHECKF(t, distance(none, exact) > 0.5, "off by %g without a scale", distance(none, exact));

@@ -8,6 +8,8 @@
 #define _GNU_SOURCE
 #include "cublas_v2.h"
 
+#include "../../half.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,27 +274,24 @@ cublasStatus_t cublasDestroy(cublasHandle_t handle)
     return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-static float element(const void *matrix, cudaDataType type, long long i)
+static Half half_of(cudaDataType type)
 {
-    uint32_t bits;
-    float x;
-    if (type == CUDA_R_32F)
-        return ((const float *)matrix)[i];
-    bits = (uint32_t)((const uint16_t *)matrix)[i] << 16;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+    return type == CUDA_R_16BF ? HALF_BF16 : HALF_FP16;
 }
 
-/* To the nearest, ties to even. */
+static float element(const void *matrix, cudaDataType type, long long i)
+{
+    if (type == CUDA_R_32F)
+        return ((const float *)matrix)[i];
+    return (float)of_half(((const uint16_t *)matrix)[i], half_of(type));
+}
+
 static void put_element(void *matrix, cudaDataType type, long long i, float x)
 {
-    uint32_t bits;
-    if (type == CUDA_R_32F) {
+    if (type == CUDA_R_32F)
         ((float *)matrix)[i] = x;
-        return;
-    }
-    memcpy(&bits, &x, sizeof bits);
-    ((uint16_t *)matrix)[i] = (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+    else
+        ((uint16_t *)matrix)[i] = to_half((double)x, half_of(type));
 }
 
 cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation_t transpose_a,

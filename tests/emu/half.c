@@ -1,0 +1,90 @@
+/* half.c - numbers of fp16 as kernels load and store them, emulated, against arithmetic of half.h.
+ *
+ * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
+ * All 65,536 patterns are loaded. What is stored lies on such a number, in the middle between two and beside
+ * it, so ties, numbers without a leading bit and what leaves the range are met; rounded before, it is the same.
+ */
+#include "backend_emu.h"
+
+#include "../half.h"
+
+#include "compiler/emit.h"
+#include "runtime/harness.h"
+
+#include <stdlib.h>
+
+enum { PATTERNS = 65536, THREADS = 256 };
+
+static const char body[] =
+    "KERNEL(256) @NAME@(const fp16 *p0, real *p1, const real *p2, fp16 *p3, fp16 *p4, int64_t rows)\n"
+    "{\n"
+    "    const int64_t i = blockIdx.x * 256 + threadIdx.x;\n"
+    "    if (i < rows) {\n"
+    "        p1[i] = vwn_of_fp16(p0[i]);\n"
+    "        p3[i] = vwn_fp16(p2[i]);\n"
+    "        p4[i] = vwn_fp16(vwn_round_to(p2[i], 17));\n"
+    "    }\n"
+    "}\n";
+
+typedef struct Numbers {
+    uint16_t given[PATTERNS], stored[PATTERNS], rounded[PATTERNS];
+    float loaded[PATTERNS], x[PATTERNS];
+} Numbers;
+
+/* beside: -1, 0 or 1 float32 from the middle between a number and the next larger one; 2: the number. */
+static void make_numbers(Numbers *n, int beside)
+{
+    for (int i = 0; i < PATTERNS; i++) {
+        double x = of_half((uint16_t)i, HALF_FP16), next = of_half((uint16_t)(i + 1), HALF_FP16);
+        next = isfinite(next) ? next : copysign(65536, x); /* as if the range went on */
+        float middle = (float)((x + next) / 2);
+        n->given[i] = (uint16_t)i;
+        n->x[i] = beside == 2 || !isfinite(x) ? (float)x : beside ? nextafterf(middle, beside * INFINITY) : middle;
+    }
+}
+
+/* Numbers that are not as half.h has them; of those that are none only that they are none. */
+static int wrong_numbers(const Numbers *n)
+{
+    int wrong = 0;
+    for (int i = 0; i < PATTERNS; i++) {
+        double x = of_half((uint16_t)i, HALF_FP16);
+        bool none = isnan(n->x[i]), loaded = isnan(x) ? isnan(n->loaded[i]) : (double)n->loaded[i] == x;
+        uint16_t want = to_half((double)n->x[i], HALF_FP16);
+        bool stored = none ? isnan(of_half(n->stored[i], HALF_FP16)) : n->stored[i] == want;
+        bool rounded = none ? isnan(of_half(n->rounded[i], HALF_FP16)) : n->rounded[i] == want;
+        wrong += !loaded || !stored || !rounded;
+    }
+    return wrong;
+}
+
+int main(void)
+{
+    static Numbers n;
+    Harness h = {0};
+    char why[512];
+    if (!emu_possible(why)) {
+        printf("skipped: %s\n", why);
+        return 77;
+    }
+    Ctx *ctx = ctx_new(NULL);
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    EmuText text = {.text = body, .length = sizeof body - 1};
+    EmuKernel kernel;
+    text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
+    if (!CHECK(&h, emu_compile(prelude, length, &text, 1, &kernel, why)))
+        fprintf(stderr, "    %s\n", why);
+    for (int beside = -1; beside <= 2 && !h.failed; beside++) {
+        make_numbers(&n, beside);
+        void *p[] = {n.given, n.loaded, n.x, n.stored, n.rounded};
+        int64_t rows = PATTERNS;
+        void *arguments[] = {&p[0], &p[1], &p[2], &p[3], &p[4], &rows};
+        const char *trouble = emu_launch(&kernel, arguments, &(EmuOptions){0}, PATTERNS / THREADS, THREADS, 0);
+        int wrong = wrong_numbers(&n);
+        if (!CHECK(&h, !trouble && !wrong))
+            fprintf(stderr, "    beside %d: %d numbers, %s\n", beside, wrong, trouble ? trouble : "");
+    }
+    ctx_free(ctx);
+    return harness_end(&h);
+}
