@@ -159,7 +159,13 @@ size_t edit_distance(const char *a, const char *b, size_t limit);
 /* The candidate nearest to `word` within max(1, length / 3), or NULL. */
 Name nearest_name(Name word, const Name *candidates, size_t n);
 /* a * b and a + b, false on overflow of int64_t. */
-bool mul_i64(int64_t a, int64_t b, int64_t *out);
-bool add_i64(int64_t a, int64_t b, int64_t *out);
+static inline bool mul_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_mul_overflow(a, b, out);
+}
+static inline bool add_i64(int64_t a, int64_t b, int64_t *out)
+{
+    return !__builtin_add_overflow(a, b, out);
+}
 
 #endif

@@ -78,13 +78,12 @@ bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to)
 
 /* ---- edges ---- */
 
-/* What waits for `group` waits for all that it waits for, which is new in these words. */
-static void pass_on(Fusion *f, uint32_t group, Words new)
+/* What waits for `group` waits for `pred`, and so for what that waits for: all in these words. */
+static void pass_on(Fusion *f, uint32_t group, uint32_t pred, Words new)
 {
-    const uint64_t *row = row_of(f, group);
     for (uint32_t i = 0; f->group.v[group].awaited && i < f->group.n; i++)
-        if (i != group && has(row_of(f, i), group))
-            join(row_of(f, i), row, new);
+        if (has(row_of(f, i), group) && !has(row_of(f, i), pred) && !f->group.v[i].dead)
+            join(row_of(f, i), row_of(f, pred), new);
 }
 
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
@@ -94,8 +93,8 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
         return;
     if (!fuse_reaches(f, (uint32_t)pred, group)) {
         Words new = difference(f, row_of(f, group), row_of(f, (uint32_t)pred));
+        pass_on(f, group, (uint32_t)pred, new);
         join(row_of(f, group), row_of(f, (uint32_t)pred), new);
-        pass_on(f, group, new);
     } else {
         for (size_t i = 0; i < gr->pred.n; i++)
             if (gr->pred.v[i] == (uint32_t)pred)
@@ -138,15 +137,18 @@ void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     uint64_t *row = row_of(f, a);
-    for (uint32_t i = 0; y->awaited && i < f->group.n; i++)
-        if (has(row_of(f, i), b)) {
-            rename_pred(&f->group.v[i], a, b);
-            add(row_of(f, i), a);
-        }
     Words new = difference(f, row, row_of(f, b));
     join(row, row_of(f, b), new);
     x->awaited = x->awaited || y->awaited;
-    pass_on(f, a, new);
+    for (uint32_t i = 0; x->awaited && i < f->group.n; i++) {
+        bool first = has(row_of(f, i), a), second = has(row_of(f, i), b);
+        if (second && i != a && !f->group.v[i].dead)
+            rename_pred(&f->group.v[i], a, b);
+        if (first != second && i != a && !f->group.v[i].dead) {
+            join(row_of(f, i), row, new);
+            add(row_of(f, i), a);
+        }
+    }
     for (size_t i = 0; i < y->pred.n; i++)
         fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
     drop_pred(x, a);

@@ -163,22 +163,31 @@ enum {
 
 typedef VEC(Val) Loads;
 
+/* Which numbers were loaded at these costs. */
+typedef struct Solved {
+    struct Solved *next; /* of the same hash */
+    const int64_t *cost;
+    size_t n;
+    uint32_t *loaded;
+} Solved;
+
+/* Layers repeat, and so do networks. Number i has the nodes 2 i + 2, before it is loaded, and 2 i + 3;
+ * what loading costs is left out. */
+typedef struct Network {
+    struct Network *next; /* of the same hash */
+    const Edge *edge;
+    const uint32_t *first, *load; /* load: by number, the edge that costs what loading costs, or 0 */
+    size_t n_edge, n_first, n_seen;
+    Map solved; /* by the hash of costs */
+} Network;
+
 /* The network of a group: which changes no more, but for what loading costs. */
 typedef struct Cut {
     bool made, choice; /* choice: some of what it wants can be computed again */
-    Loads seen;        /* number i has the nodes 2 i + 2, before it is loaded, and 2 i + 3 */
-    Edge *edge;
-    uint32_t *first, *load; /* load: by number, the edge that costs what loading costs, or 0 */
-    size_t n_edge, n_first;
+    Network *network;
+    const Val *seen; /* by number */
+    int64_t *cost;   /* by number: of loading it, 0: it cannot be loaded */
 } Cut;
-
-/* Layers repeat, and so do networks: which numbers were loaded of one that was cut before. */
-typedef struct Solved {
-    struct Solved *next; /* of the same hash */
-    const Edge *edge;
-    size_t n_edge, n;
-    uint32_t *loaded;
-} Solved;
 
 typedef struct Choice {
     Fusion *f;
@@ -190,7 +199,7 @@ typedef struct Choice {
     Loads *of;         /* what each group chose to load */
     Cut *last;         /* by group */
     Arena *kept;       /* of these */
-    Map solved;        /* by hash */
+    Map network;       /* by hash */
     Flow flow;
     uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
     Loads seen;
@@ -296,7 +305,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from)
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
     c->in_of[v] = in;
     bool memory = is_memory(f, v);
-    uint32_t load = flow_edge(&c->flow, in, out, memory ? load_cost(c, v) : NO_LIMIT);
+    uint32_t load = flow_edge(&c->flow, in, out, memory ? 0 : NO_LIMIT);
     vec_push(c->kept, &c->seen, v);
     vec_push(c->kept, &c->load, memory ? load : 0);
     if (!again_ok(f, v) || (f->home[v] >= 0 && f->home[v] != from) || c->seen.n > NODES_MAX) {
@@ -335,6 +344,48 @@ static void *keep_bytes(Choice *c, const void *p, size_t size)
     return kept;
 }
 
+/* One word for each edge and its opposite. */
+static uintptr_t hash_edges(const Flow *w)
+{
+    uint64_t h = w->first.n;
+    for (size_t e = 2; e < w->edge.n; e += 2) {
+        uint64_t ends = (uint64_t)w->edge.v[e].to << 32 | w->edge.v[e + 1].to;
+        h = (h ^ (uint64_t)w->edge.v[e].left ^ ends) * 0x9e3779b97f4a7c15u;
+    }
+    return (uintptr_t)(h ^ h >> 32) | 1;
+}
+
+/* The one with these edges. */
+static Network *same_network(Choice *c)
+{
+    const Flow *w = &c->flow;
+    size_t size = w->edge.n * sizeof *w->edge.v;
+    void **slot = map_at(&c->network, hash_edges(w));
+    for (Network *x = *slot; x; x = x->next)
+        if (x->n_edge == w->edge.n && !memcmp(x->edge, w->edge.v, size))
+            return x;
+    Network *x = NEW(c->kept, Network);
+    *x = (Network){.next = *slot, .n_edge = w->edge.n, .n_first = w->first.n, .n_seen = c->seen.n};
+    x->edge = keep_bytes(c, w->edge.v, size);
+    x->first = keep_bytes(c, w->first.v, w->first.n * sizeof *w->first.v);
+    x->load = keep_bytes(c, c->load.v, c->load.n * sizeof *c->load.v);
+    map_init(&x->solved, c->kept);
+    *slot = x;
+    return x;
+}
+
+/* What loading costs now; false: as before. */
+static bool update_costs(const Choice *c, Cut *x)
+{
+    bool changed = false;
+    for (size_t i = 0; x->choice && i < x->network->n_seen; i++) {
+        int64_t cost = x->network->load[i] ? load_cost(c, x->seen[i]) : 0;
+        changed = changed || cost != x->cost[i];
+        x->cost[i] = cost;
+    }
+    return changed;
+}
+
 static void make_network(Choice *c, Cut *x)
 {
     Flow *w = &c->flow;
@@ -346,48 +397,34 @@ static void make_network(Choice *c, Cut *x)
     }
     for (size_t i = 0; i < c->seen.n; i++)
         c->in_of[c->seen.v[i]] = 0;
-    x->n_edge = w->edge.n;
-    x->n_first = w->first.n;
-    x->edge = keep_bytes(c, w->edge.v, w->edge.n * sizeof *w->edge.v);
-    x->first = keep_bytes(c, w->first.v, w->first.n * sizeof *w->first.v);
-    x->seen.n = c->seen.n;
-    x->seen.v = keep_bytes(c, c->seen.v, c->seen.n * sizeof *c->seen.v);
-    x->load = keep_bytes(c, c->load.v, c->load.n * sizeof *c->load.v);
-}
-
-/* What loading costs now; false: as before. */
-static bool update_costs(const Choice *c, Cut *x)
-{
-    bool changed = false;
-    for (size_t i = 0; x->choice && i < x->seen.n; i++) {
-        int64_t cost = x->load[i] ? load_cost(c, x->seen.v[i]) : 0;
-        changed = changed || (x->load[i] && cost != x->edge[x->load[i]].left);
-        if (x->load[i])
-            x->edge[x->load[i]].left = cost;
-    }
-    return changed;
+    x->network = same_network(c);
+    x->seen = keep_bytes(c, c->seen.v, c->seen.n * sizeof *c->seen.v);
+    x->cost = NEW_ARRAY(c->kept, int64_t, c->seen.n + 1);
+    update_costs(c, x);
 }
 
 /* The cut: what is loaded lies between the sides. */
 static const Solved *solve(Choice *c, const Cut *x)
 {
     Flow *w = &c->flow;
-    size_t size = x->n_edge * sizeof *x->edge;
-    void **slot = map_at(&c->solved, (uintptr_t)hash_bytes(x->edge, size, x->n_first) | 1);
+    Network *net = x->network;
+    size_t size = net->n_seen * sizeof *x->cost;
+    void **slot = map_at(&net->solved, (uintptr_t)hash_bytes(x->cost, size, 1) | 1);
     for (Solved *s = *slot; s; s = s->next)
-        if (s->n_edge == x->n_edge && !memcmp(s->edge, x->edge, size))
+        if (!memcmp(s->cost, x->cost, size))
             return s;
     Solved *s = NEW(c->kept, Solved);
-    *s = (Solved){.next = *slot, .n_edge = x->n_edge};
-    s->edge = keep_bytes(c, x->edge, size);
-    s->loaded = NEW_ARRAY(c->kept, uint32_t, x->seen.n + 1);
-    w->edge.n = w->first.n = 0;
-    for (size_t i = 0; i < x->n_edge; i++)
-        vec_push(c->kept, &w->edge, x->edge[i]);
-    for (size_t i = 0; i < x->n_first; i++)
-        vec_push(c->kept, &w->first, x->first[i]);
+    *s = (Solved){.next = *slot, .cost = keep_bytes(c, x->cost, size)};
+    s->loaded = NEW_ARRAY(c->kept, uint32_t, net->n_seen + 1);
+    w->edge.n = net->n_edge; /* there is room: every network was made in this place */
+    w->first.n = net->n_first;
+    memcpy(w->edge.v, net->edge, net->n_edge * sizeof *net->edge);
+    memcpy(w->first.v, net->first, net->n_first * sizeof *net->first);
+    for (size_t i = 0; i < net->n_seen; i++)
+        if (net->load[i])
+            w->edge.v[net->load[i]].left = x->cost[i];
     flow_run(w, c->f->tmp);
-    for (uint32_t i = 0; i < x->seen.n; i++)
+    for (uint32_t i = 0; i < net->n_seen; i++)
         if (w->level[2 * i + 2] && !w->level[2 * i + 3])
             s->loaded[s->n++] = i;
     *slot = s;
@@ -431,7 +468,7 @@ static void choose_for(Choice *c, uint32_t group)
     const Solved *s = solve(c, x);
     c->of[group].n = 0;
     for (size_t i = 0; i < s->n; i++)
-        vec_push(f->arena, &c->of[group], x->seen.v[s->loaded[i]]);
+        vec_push(f->arena, &c->of[group], x->seen[s->loaded[i]]);
     arena_reset(f->tmp, mark);
 }
 
@@ -512,7 +549,7 @@ void fuse_choose_stores(Fusion *f)
     c.kept = arena_new(f->ctx);
     c.last = NEW_ARRAY(c.kept, Cut, f->group.n);
     c.flow.arena = c.kept;
-    map_init(&c.solved, c.kept);
+    map_init(&c.network, c.kept);
     choose_all(&c);
     arena_free(c.kept);
     /* From the last to the first: what a value without a home comes from is wanted in its

@@ -8,10 +8,7 @@
 
 int64_t plan_elements(const Build *b, Val v)
 {
-    Dim n;
-    if (!shape_size(shape_of(b->g, v), &n))
-        vwn_bug(b->ctx, "the size of a tensor overflows");
-    return dim_at(n, b->B, b->T);
+    return b->f->elements[v];
 }
 
 static uint64_t bytes_of(DType dtype, int64_t elements)
@@ -218,54 +215,70 @@ enum { ALIGN = 64 };
 
 static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
 
+/* From the first launch that names a buffer to the last one. */
 typedef struct Life {
-    uint32_t buffer;
     uint32_t first, last;
-    uint64_t bytes, offset; /* rounded */
 } Life;
 
-static int larger_first(const Build *b, const Life *x, const Life *y)
+static bool larger(const Build *b, uint32_t x, uint32_t y)
 {
-    uint64_t m = b->buffer.v[x->buffer].bytes, n = b->buffer.v[y->buffer].bytes;
-    if (m != n)
-        return m > n ? -1 : 1;
-    return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
+    uint64_t m = b->buffer.v[x].bytes, n = b->buffer.v[y].bytes;
+    return m != n ? m > n : x < y;
 }
 
-static void sort_lives(const Build *b, Life *v, Life *tmp, size_t n)
+static void sort_buffers(const Build *b, uint32_t *v, uint32_t *tmp, size_t n)
 {
     if (n < 2)
         return;
     size_t half = n / 2, i = 0, j = half, k = 0;
-    sort_lives(b, v, tmp, half);
-    sort_lives(b, v + half, tmp, n - half);
+    sort_buffers(b, v, tmp, half);
+    sort_buffers(b, v + half, tmp, n - half);
     while (i < half || j < n)
-        tmp[k++] = j == n || (i < half && larger_first(b, &v[i], &v[j]) <= 0) ? v[i++] : v[j++];
+        tmp[k++] = j == n || (i < half && larger(b, v[i], v[j])) ? v[i++] : v[j++];
     memcpy(v, tmp, n * sizeof *v);
 }
 
-/* The lowest gap between what is placed, lives at the same time, and lies in order of
- * offset. */
-static uint64_t lowest_gap(const Life *placed, size_t n, const Life *x)
+/* What is placed, in order of offset. Lives are apart from places: most do not meet, and the others
+ * alone are asked where they lie. */
+typedef struct Placed {
+    size_t n;
+    Life *life;
+    uint64_t *offset, *end;
+} Placed;
+
+static uint64_t lowest_gap(const Placed *p, Life x, uint64_t bytes)
 {
     uint64_t at = 0;
-    for (size_t i = 0; i < n; i++) {
-        const Life *y = &placed[i];
-        if (y->last < x->first || x->last < y->first)
+    for (size_t i = 0; i < p->n; i++) {
+        if ((p->life[i].last < x.first) | (x.last < p->life[i].first))
             continue;
-        if (y->offset >= at + x->bytes)
-            return at;
-        if (y->offset + y->bytes > at)
-            at = y->offset + y->bytes;
+        if (p->offset[i] >= at + bytes)
+            break;
+        at = p->end[i] > at ? p->end[i] : at;
     }
     return at;
 }
 
+static void place(Placed *p, Life x, uint64_t offset, uint64_t bytes)
+{
+    size_t at = p->n, behind;
+    while (at > 0 && p->offset[at - 1] > offset)
+        at--;
+    behind = p->n++ - at;
+    memmove(p->life + at + 1, p->life + at, behind * sizeof *p->life);
+    memmove(p->offset + at + 1, p->offset + at, behind * sizeof *p->offset);
+    memmove(p->end + at + 1, p->end + at, behind * sizeof *p->end);
+    p->life[at] = x;
+    p->offset[at] = offset;
+    p->end[at] = offset + bytes;
+}
+
+/* By buffer; results live to the end. */
 static Life *lives_of(const Build *b)
 {
     Life *life = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
     for (uint32_t i = 0; i < b->buffer.n; i++)
-        life[i] = (Life){i, UINT32_MAX, 0, rounded(b->buffer.v[i].bytes), 0};
+        life[i] = (Life){UINT32_MAX, 0};
     for (uint32_t i = 0; i < b->launch.n; i++)
         for (uint32_t k = 0; k < b->launch.v[i].n_buffer; k++) {
             Life *x = &life[b->launch.v[i].buffer[k]];
@@ -279,23 +292,22 @@ static Life *lives_of(const Build *b)
 
 void plan_place(Build *b)
 {
-    size_t n = 0, placed = 0;
-    Life *all = lives_of(b);
-    Life *life = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
-    Life *order = NEW_ARRAY(b->f->tmp, Life, b->buffer.n + 1);
-    for (size_t i = 0; i < b->buffer.n; i++)
+    Arena *tmp = b->f->tmp;
+    size_t n = 0, most = b->buffer.n + 1;
+    const Life *life = lives_of(b);
+    uint32_t *order = NEW_ARRAY(tmp, uint32_t, most);
+    Placed placed = {0, NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
+                     NEW_ARRAY(tmp, uint64_t, most)};
+    for (uint32_t i = 0; i < b->buffer.n; i++)
         if (b->buffer.v[i].ext < 0 && b->buffer.v[i].bytes)
-            life[n++] = all[i];
-    sort_lives(b, life, order, n);
+            order[n++] = i;
+    sort_buffers(b, order, NEW_ARRAY(tmp, uint32_t, most), n);
     for (size_t i = 0; i < n; i++) {
-        Life *x = &life[i];
-        x->offset = lowest_gap(order, placed, x);
-        b->buffer.v[x->buffer].offset = x->offset;
-        size_t at = placed++;
-        for (; at > 0 && order[at - 1].offset > x->offset; at--)
-            order[at] = order[at - 1];
-        order[at] = *x;
-        if (x->offset + x->bytes > b->plan->arena_bytes)
-            b->plan->arena_bytes = x->offset + x->bytes;
+        PlanBuffer *x = &b->buffer.v[order[i]];
+        uint64_t bytes = rounded(x->bytes);
+        x->offset = lowest_gap(&placed, life[order[i]], bytes);
+        place(&placed, life[order[i]], x->offset, bytes);
+        if (x->offset + bytes > b->plan->arena_bytes)
+            b->plan->arena_bytes = x->offset + bytes;
     }
 }

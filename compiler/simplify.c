@@ -32,6 +32,8 @@ static bool same_attr(const Attr *a, const Attr *b)
 static void table_grow(Simplifier *s)
 {
     s->n_bucket = s->n_bucket ? s->n_bucket * 2 : 1024;
+    while (s->n_bucket <= s->g->node.cap)
+        s->n_bucket *= 2;
     s->bucket = NEW_ARRAY(s->memory, Val, s->n_bucket);
     Val *chain = NEW_ARRAY(s->memory, Val, s->n_bucket);
     for (Val v = 1; v < s->g->node.n; v++) {
