@@ -1,4 +1,4 @@
-/* recompute.c - see recompute.h: what `recompute = [...]` names is not kept for the backward pass.
+/* recompute.c - see recompute.h: what is not kept for the backward pass.
  *
  * In:  a differentiated graph, names of modules.   Out: a graph whose backward nodes read copies.
  * The one idea: a value of a module that other modules read is kept; everything else in it is
@@ -6,6 +6,10 @@
  * first wants them. A guard is the identity with a site of its own, which makes a copy differ from
  * its original as long as equal nodes are merged, and is taken out after that. Random numbers are
  * keyed by their site, so a copy draws the same ones.
+ * Whatever is named, an operand of a large product that the backward pass reads for that product alone is
+ * computed again too when it comes, element by element, from results of products that the backward pass reads
+ * anyway: the kernel that does it reads nothing more for it, and what an activation function has made need not lie
+ * in memory until then.
  */
 #include "recompute.h"
 #include "op.h"
@@ -110,6 +114,7 @@ typedef struct Recompute {
     Val last;
     Name *module; /* by Val of `from`: the path of its module, NULL: it is in none that is named */
     bool *kept;   /* read by what is not in its module */
+    uint8_t *use; /* by Val: how what is behind `last` reads it, of USE_... */
     Val *map, *again, *guard; /* by Val of `from`: the node, its copy, its guard; 0: not made */
 } Recompute;
 
@@ -155,6 +160,14 @@ static Val guarded_value(Recompute *r, Val v)
     return r->guard[v];
 }
 
+static Val make_copy(Recompute *r, Val v, const Val *in)
+{
+    const Node *n = node_at(r->from, v);
+    r->g->span = n->span;
+    r->g->name = name_printf(r->g->ctx, "%s%s", n->name, AGAIN);
+    return make(r, n, in);
+}
+
 static Val copy_of(Recompute *r, Val v)
 {
     const Node *n = node_at(r->from, v);
@@ -168,15 +181,111 @@ static Val copy_of(Recompute *r, Val v)
         bool inner = r->module[u] == r->module[v] && !r->kept[u];
         in[k] = inner ? copy_of(r, u) : guarded_value(r, u);
     }
-    r->g->span = n->span;
-    r->g->name = name_printf(r->g->ctx, "%s%s", n->name, AGAIN);
-    return r->again[v] = make(r, n, in);
+    return r->again[v] = make_copy(r, v, in);
+}
+
+/* ---- operands of products ---- */
+
+enum {
+    USE_OPERAND = 1, /* by a large product, perhaps as a view */
+    USE_VALUE = 2,   /* by anything else */
+    OPERAND_LEAST = 64, /* extents of its result; smaller ones are parts of kernels that have their operands */
+    STEPS_MAX = 16      /* nodes that an operand is computed again by */
+};
+
+static bool is_view(const Node *n)
+{
+    return op_info((Op)n->op)->class == CLASS_VIEW;
+}
+
+static bool is_large(Dim d)
+{
+    return !dim_static(d) || d.n >= OPERAND_LEAST;
+}
+
+static bool is_large_product(const Node *n)
+{
+    const Shape *s = &n->shape;
+    return n->op == OP_EXPERT_MATMUL || n->op == OP_EXPERT_MATMUL_DW ||
+           (n->op == OP_MATMUL && s->rank >= 2 && is_large(s->d[s->rank - 2]) && is_large(s->d[s->rank - 1]));
+}
+
+/* A view is used as its readers use it. */
+static void find_uses(Recompute *r)
+{
+    for (Val v = (Val)r->from->node.n - 1; v > 0; v--) {
+        const Node *n = node_at(r->from, v);
+        unsigned use = is_view(n)           ? r->use[v]
+                       : v <= r->last       ? 0
+                       : is_large_product(n) ? USE_OPERAND
+                                            : USE_VALUE;
+        for (size_t k = 0; k < n->n_in; k++)
+            r->use[n->in[k]] |= (uint8_t)use;
+    }
+}
+
+/* Functions whose derivative takes another function as costly: it is computed beside the value and kept in place of
+ * what both come from, which then is not at hand. */
+static bool keeps_derivative(Op op)
+{
+    return op == OP_GELU || op == OP_GELU_TANH || op == OP_ERF || op == OP_SOFTPLUS || op == OP_POW;
+}
+
+static bool lies_in_memory(const Node *n)
+{
+    return n->op == OP_EXT || n->dtype != DT_REAL || n->op == OP_SDPA || is_large_product(n);
+}
+
+/* Is v computed element by element from what libraries leave in memory, past a value on each way that the
+ * backward pass reads anyway? `met`: there was one. */
+static bool is_at_hand(const Recompute *r, Val v, bool met, int *steps)
+{
+    const Node *n = node_at(r->from, v);
+    met = met || n->op == OP_EXT || n->dtype != DT_REAL || r->use[v] & USE_VALUE;
+    if (lies_in_memory(n) || is_random(n))
+        return met;
+    OpClass c = op_info((Op)n->op)->class;
+    bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+    bool ok = (map || !n->n_in) && !keeps_derivative((Op)n->op) && ++*steps <= STEPS_MAX;
+    for (size_t k = 0; ok && k < n->n_in; k++)
+        ok = is_at_hand(r, n->in[k], met, steps);
+    return ok;
+}
+
+static bool is_operand(const Recompute *r, Val v)
+{
+    Val base = v;
+    while (is_view(node_at(r->from, base)))
+        base = node_at(r->from, base)->in[0];
+    const Node *n = node_at(r->from, base);
+    int steps = 0;
+    return r->use[v] == USE_OPERAND && r->use[base] == USE_OPERAND && n->n_in && !lies_in_memory(n) &&
+           is_at_hand(r, base, false, &steps);
+}
+
+static Val operand_copy(Recompute *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (r->use[v] & USE_VALUE)
+        return guarded_value(r, v);
+    if (n->op == OP_EXT || n->dtype != DT_REAL || !n->n_in)
+        return r->map[v];
+    if (r->again[v])
+        return r->again[v];
+    Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++)
+        in[k] = operand_copy(r, n->in[k]);
+    return r->again[v] = make_copy(r, v, in);
 }
 
 /* What a node behind the forward pass reads in place of u. */
 static Val value_behind(Recompute *r, Val u)
 {
-    return u <= r->last && r->module[u] && !r->kept[u] ? copy_of(r, u) : r->map[u];
+    if (u > r->last)
+        return r->map[u];
+    if (r->module[u] && !r->kept[u])
+        return copy_of(r, u);
+    return is_operand(r, u) ? operand_copy(r, u) : r->map[u];
 }
 
 static void copy_outputs(const Graph *from, Graph *to, const Val *map)
@@ -199,8 +308,10 @@ Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word
     r.map = NEW_ARRAY(arena, Val, n);
     r.again = NEW_ARRAY(arena, Val, n);
     r.guard = NEW_ARRAY(arena, Val, n);
+    r.use = NEW_ARRAY(arena, uint8_t, n);
     graph_reserve(r.g, n + n / 2);
     find_modules(&r, word, n_word);
+    find_uses(&r);
     for (Val v = 1; v < n; v++) {
         const Node *node = node_at(g, v);
         Val *in = NEW_ARRAY(arena, Val, node->n_in + 1u);

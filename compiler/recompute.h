@@ -1,4 +1,5 @@
-/* recompute.h - modules whose inner values are computed again in the backward pass. */
+/* recompute.h - what is computed again in the backward pass: the inner values of modules, and operands of products
+ * that come cheap. */
 #ifndef VWN_RECOMPUTE_H
 #define VWN_RECOMPUTE_H
 
@@ -13,7 +14,8 @@ const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n);
 
 /* g after graph_gradient(); nodes up to `last` are the forward pass. The same graph, in which what
  * is behind `last` reads no inner value of a module that `word` names, but a copy that is computed
- * from what the module reads. Copies begin at guards, so that graph_simplify() keeps them apart. */
+ * from what the module reads; nor for a large product alone what an activation function has made of results of
+ * other products that are read there anyway. Copies begin at guards, so that graph_simplify() keeps them apart. */
 Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word, Arena *arena);
 /* Whether it is one of those copies. */
 bool recompute_is_copy(const Node *n);

@@ -61,8 +61,8 @@ void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t
 /* Stages KERNEL and C of kernels that were read. */
 void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage);
 /* Differentiates the output STEP_OBJECTIVE for the EXT_GRAD tensors that the graph declares and nothing
- * stores or reads; without such tensors there is nothing to do. */
-void report_add_gradient(Graph *g);
+ * stores or reads, as step_gradient() does; without such tensors it is the same graph. */
+Graph *report_add_gradient(Graph *g);
 
 /* ---- texts about the language (doc.c) ---- */
 /* What `vwn doc NAME` prints: a block or file of the library, a primitive, a node or statement, an

@@ -7,6 +7,7 @@
  */
 #include "emit.h"
 #include "fuse.h"
+#include "recompute.h"
 #include "report.h"
 
 static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
@@ -180,12 +181,12 @@ static void fit_gradient(const Graph *g, const Ext *want)
         ctx_raise(g->ctx, ST_INPUT, "the gradient `%s` must be real", want->name);
 }
 
-void report_add_gradient(Graph *g)
+Graph *report_add_gradient(Graph *g)
 {
     size_t n, at = 0;
     const Ext *want = unmade_gradients(g, &n);
     if (n == 0)
-        return;
+        return g;
     for (size_t i = 0; i < n; i++)
         fit_gradient(g, &want[i]);
     Val objective = 0;
@@ -200,5 +201,7 @@ void report_add_gradient(Graph *g)
                   "the graph has no real scalar output `" STEP_OBJECTIVE "` to differentiate");
     g->out.n--; /* it was there for this */
     memmove(&g->out.v[at], &g->out.v[at + 1], (g->out.n - at) * sizeof *g->out.v);
+    Val last = (Val)g->node.n - 1;
     step_store_gradients(g, objective, want, n, true);
+    return graph_recompute(g, last, NULL, 0, g->arena);
 }

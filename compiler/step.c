@@ -229,8 +229,6 @@ Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
     const Ext *want = wanted_gradients(m, t, arena, &n);
     Val last = (Val)g->node.n - 1;
     step_store_gradients(g, objective, want, n, fresh);
-    if (!t->n_recompute)
-        return g;
     return graph_recompute(g, last, t->recompute, t->n_recompute, arena);
 }
 

@@ -521,7 +521,7 @@ static Status graph_body(void *user)
         return ST_INPUT;
     graph_verify(g);
     if (c->what >= VWN_REPORT_GRADIENT)
-        report_add_gradient(g);
+        g = report_add_gradient(g);
     Buf b = buf_new(ctx->scratch);
     report_graph_stage(&b, ctx, g, (Stage)(c->what - VWN_REPORT_AST),
                        c->how->batch_seqs > 0 ? c->how->batch_seqs : 1,

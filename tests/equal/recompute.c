@@ -1,8 +1,10 @@
-/* recompute.c - modules that are computed again in the backward pass.
+/* recompute.c - what is computed again in the backward pass.
  *
- * In:  small models with dropout, with and without `recompute`.   Out: `N passed, N failed`.
+ * In:  small models with dropout, with and without `recompute`; wider ones with operands of large products that
+ *      are cheap to compute again.   Out: `N passed, N failed`.
  * In float64 losses and gradients are the same to the bit: copies do the same operations and draw the same
  * numbers. Of the memory of a model whose layers are recomputed, one more layer takes what it reads and no more.
+ * Of what an activation function makes no layer keeps anything.
  */
 #include "models.h"
 
@@ -18,6 +20,47 @@ static int copies(const Graph *g)
     return n;
 }
 
+enum { B = 2, T = 5 };
+
+/* What a graph gives in float64 at random parameters, the same for equal inputs. */
+typedef struct Outcome {
+    const Graph *g;
+    RefBinding *bind;
+    double loss;
+} Outcome;
+
+static Outcome evaluate(Ctx *ctx, const Unit *u, Graph *differentiated)
+{
+    PlanOptions how = {.B = B, .T = T};
+    Graph *g = plan_graph(differentiated, ctx->program, &how);
+    graph_verify(g);
+    Outcome r = {g, bind_all(ctx->program, g, u->model, B, T, 0.3), 0};
+    double vars[HV_COUNT] = {0};
+    RefRun run = {.B = B, .T = T, .seed = 1, .bind = r.bind, .n_bind = g->ext.n, .host_vars = vars};
+    Tensor **out = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
+    ref_evaluate(g, ctx->program, &run, out);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, "loss"))
+            r.loss = out[i]->real[0];
+    return r;
+}
+
+/* The loss, and every gradient. */
+static bool same_bits(const Outcome *x, const Outcome *y)
+{
+    bool same = x->loss == y->loss && x->loss > 0;
+    int gradients = 0;
+    for (size_t i = 0; i < x->g->ext.n && same; i++) {
+        const Ext *e = &x->g->ext.v[i];
+        if (e->kind != EXT_GRAD)
+            continue;
+        const Tensor *a = bound(x->bind, x->g, e->kind, e->name), *b = bound(y->bind, y->g, e->kind, e->name);
+        same = !memcmp(a->real, b->real, (size_t)a->size * sizeof(double));
+        gradients++;
+    }
+    return same && gradients > 0;
+}
+
 typedef struct Case {
     const char *word, *conn;
     int copies;
@@ -26,57 +69,130 @@ typedef struct Case {
 
 static void compare(Ctx *ctx, void *arg)
 {
-    enum { B = 2, T = 5 };
     Case *c = arg;
     const char *set[5] = {dropping, c->conn, NULL};
-    Tensor **r[2];
-    RefBinding *bind[2];
-    Graph *g[2];
+    Outcome r[2];
     for (int k = 0; k < 2; k++) {
         set[2] = k ? arena_printf(ctx->program, "train.recompute=[%s]", c->word) : NULL;
         Unit *u = load_text(ctx, model_text, set);
-        PlanOptions how = {.B = B, .T = T};
-        g[k] = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
-        graph_verify(g[k]);
-        bind[k] = bind_all(ctx->program, g[k], u->model, B, T, 0.3);
-        double vars[HV_COUNT] = {0};
-        RefRun run = {.B = B, .T = T, .seed = 1, .bind = bind[k], .n_bind = g[k]->ext.n, .host_vars = vars};
-        r[k] = NEW_ARRAY(ctx->program, Tensor *, g[k]->out.n + 1);
-        ref_evaluate(g[k], ctx->program, &run, r[k]);
+        r[k] = evaluate(ctx, u, step_gradient(u->model, u->train, true, ctx->program));
     }
-    c->copies = copies(g[0]) ? -1 : copies(g[1]);
-    c->same = g[0]->out.n == g[1]->out.n && r[0][0]->real[0] == r[1][0]->real[0];
-    for (size_t i = 0; i < g[0]->ext.n && c->same; i++) {
-        const Ext *e = &g[0]->ext.v[i];
-        if (e->kind != EXT_GRAD)
-            continue;
-        const Tensor *a = bound(bind[0], g[0], e->kind, e->name), *b = bound(bind[1], g[1], e->kind, e->name);
-        c->same = !memcmp(a->real, b->real, (size_t)a->size * sizeof(double));
-    }
+    c->copies = copies(r[0].g) ? -1 : copies(r[1].g);
+    c->same = same_bits(&r[0], &r[1]);
 }
 
-static uint64_t arena_bytes(Ctx *ctx, const char *layers, const char *recompute, int64_t B, int64_t T)
+/* ---- operands ---- */
+
+typedef struct Operands {
+    const char *sub;
+    int copies; /* of the layers' two sublayers */
+    bool ok;
+} Operands;
+
+/* The gradients of a step without any copy. */
+static Graph *plain_gradient(const Unit *u, Arena *arena)
 {
-    const char *set[3] = {layers, recompute, NULL};
+    Graph *g = step_forward(u->model, u->train, arena);
+    Val objective = 0;
+    VEC(Ext) want = {0};
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, STEP_OBJECTIVE))
+            objective = g->out.v[i].value;
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_GRAD)
+            vec_push(arena, &want, g->ext.v[i]);
+    step_store_gradients(g, objective, want.v, want.n, true);
+    return g;
+}
+
+static void compare_operands(Ctx *ctx, void *arg)
+{
+    Operands *c = arg;
+    const char *set[3] = {"D=64", c->sub, NULL};
     Unit *u = load_text(ctx, model_text, set);
-    PlanOptions how = {.B = B, .T = T};
+    Outcome x = evaluate(ctx, u, plain_gradient(u, ctx->program));
+    Outcome y = evaluate(ctx, u, step_gradient(u->model, u->train, true, ctx->program));
+    c->ok = copies(x.g) == 0 && copies(y.g) == c->copies && same_bits(&x, &y);
+    if (!c->ok)
+        printf("%d copies, loss %.17g and %.17g\n", copies(y.g), x.loss, y.loss);
+}
+
+/* ---- memory ---- */
+
+enum { MB = 4, MT = 512, WIDTH = 12 };
+
+static uint64_t arena_of(Ctx *ctx, const char *const *set, int64_t seqs, int64_t positions)
+{
+    Unit *u = load_text(ctx, model_text, set);
+    PlanOptions how = {.B = seqs, .T = positions};
     Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
     return plan_build(ctx, ctx->program, g, &how)->arena_bytes;
+}
+
+static uint64_t arena_bytes(Ctx *ctx, const char *layers, const char *recompute)
+{
+    const char *set[3] = {layers, recompute, NULL};
+    return arena_of(ctx, set, MB, MT);
 }
 
 typedef struct Memory {
     uint64_t four, eight, kept_four, kept_eight;
 } Memory;
-enum { MB = 4, MT = 512, WIDTH = 12 };
 
 static void measure(Ctx *ctx, void *arg)
 {
     Memory *m = arg;
     const char *four = "widths=[D, D, D, D]", *eight = "widths=[D, D, D, D, D, D, D, D]";
-    m->four = arena_bytes(ctx, four, "train.recompute=[layer]", MB, MT);
-    m->eight = arena_bytes(ctx, eight, "train.recompute=[layer]", MB, MT);
-    m->kept_four = arena_bytes(ctx, four, NULL, MB, MT);
-    m->kept_eight = arena_bytes(ctx, eight, NULL, MB, MT);
+    m->four = arena_bytes(ctx, four, "train.recompute=[layer]");
+    m->eight = arena_bytes(ctx, eight, "train.recompute=[layer]");
+    m->kept_four = arena_bytes(ctx, four, NULL);
+    m->kept_eight = arena_bytes(ctx, eight, NULL);
+}
+
+/* Bytes that one more layer takes with so many hidden values. */
+static void measure_hidden(Ctx *ctx, void *arg)
+{
+    int64_t *bytes = arg;
+    const char *hidden[2] = {"sub=ffn(hidden = 128, activation = silu, gated = false)",
+                             "sub=ffn(hidden = 256, activation = silu, gated = false)"};
+    uint64_t layer[2];
+    for (int k = 0; k < 2; k++) {
+        uint64_t at[2];
+        for (int l = 0; l < 2; l++) {
+            const char *set[4] = {"D=64", hidden[k], l ? "widths=[D, D, D, D]" : "widths=[D, D]", NULL};
+            at[l] = arena_of(ctx, set, MB, MT);
+        }
+        layer[k] = (at[1] - at[0]) / 2;
+    }
+    *bytes = (int64_t)(layer[1] - layer[0]);
+}
+
+static int test_operands(int *passed)
+{
+    static const Operands cases[] = {
+        {"sub=ffn(hidden = 80, activation = silu, gated = true)", 2, false},
+        {"sub=ffn(hidden = 80, activation = relu, gated = false)", 2, false},
+        {"sub=ffn(hidden = 80, activation = silu, gated = false, dropout = 0.2)", 4, false},
+        {"sub=ffn(hidden = 80, activation = gelu, gated = false)", 0, false}, /* its derivative is kept */
+        {"sub=ffn(hidden = 32, activation = silu, gated = true)", 0, false}, /* small products are no library's */
+    };
+    int failed = 0;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Ctx *ctx = ctx_new(NULL);
+        Operands c = cases[i];
+        bool ok = guarded(ctx, compare_operands, &c) && c.ok;
+        printf("%-72s %d copies, same bits%s\n", c.sub, c.copies, ok ? "" : "  FAILED");
+        ok ? ++*passed : failed++;
+        ctx_free(ctx);
+    }
+    Ctx *ctx = ctx_new(NULL);
+    int64_t bytes = 0, once = (int64_t)MB * MT * 128 * (int64_t)sizeof(float);
+    bool ok = guarded(ctx, measure_hidden, &bytes) && bytes == once;
+    printf("128 more hidden values: %lld bytes a layer, what the projection makes of them is %lld%s\n",
+           (long long)bytes, (long long)once, ok ? "" : "  FAILED");
+    ok ? ++*passed : failed++;
+    ctx_free(ctx);
+    return failed;
 }
 
 int main(void)
@@ -103,6 +219,7 @@ int main(void)
            (unsigned long long)(4 * read), (unsigned long long)(m.kept_eight - m.kept_four), ok ? "" : "  FAILED");
     ok ? passed++ : failed++;
     ctx_free(ctx);
+    failed += test_operands(&passed);
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }
