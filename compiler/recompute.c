@@ -16,7 +16,7 @@
 #include "simplify.h"
 
 static const char *const GUARD = "recompute";
-static const char *const AGAIN = " again"; /* behind the names of copies: no path has a blank */
+static const char *const AGAIN = ":again"; /* behind the names of copies: no path has a colon */
 
 bool recompute_is_copy(const Node *n)
 {
@@ -164,7 +164,7 @@ static Val make_copy(Recompute *r, Val v, const Val *in)
 {
     const Node *n = node_at(r->from, v);
     r->g->span = n->span;
-    r->g->name = name_printf(r->g->ctx, "%s%s", n->name, AGAIN);
+    r->g->name = name_printf(r->g->ctx, "%s%s", n->name ? n->name : "", AGAIN);
     return make(r, n, in);
 }
 

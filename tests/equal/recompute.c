@@ -9,6 +9,7 @@
 #include "models.h"
 
 #include "compiler/plan.h"
+#include "compiler/recompute.h"
 
 static const char *const dropping = "sub=ffn(hidden = 10, activation = silu, gated = true, dropout = 0.3)";
 
@@ -16,7 +17,7 @@ static int copies(const Graph *g)
 {
     int n = 0;
     for (Val v = 1; v < g->node.n; v++)
-        n += node_at(g, v)->name && strstr(node_at(g, v)->name, " again") != NULL;
+        n += recompute_is_copy(node_at(g, v));
     return n;
 }
 
