@@ -461,7 +461,7 @@ static void stmt_array(Printer *p, const KStmt *s)
     }
     line(p);
     buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
-               size);
+               size, a->aside ? "aside" : "shared");
     buf_puts(&p->body, "\n");
 }
 
@@ -902,6 +902,26 @@ Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
     return name;
 }
 
+/* Where a block finds the arrays that lie in memory: so many numbers for each block. */
+static void put_aside(Printer *p, Buf *out)
+{
+    enum { BLOCKS = 256 }; /* two or so of a multiprocessor */
+    const Kernel *k = p->k;
+    PlanGrid *g = &p->out->grid;
+    int64_t bytes = 0;
+    for (size_t i = 0; i < k->array.n; i++) {
+        const KArray *a = &k->array.v[i];
+        if (a->aside)
+            bytes += (g->units * a->elements * (a->dtype == DT_INT ? 8 : 4) + 15) / 16 * 16;
+    }
+    if (!bytes)
+        return;
+    g->blocks = BLOCKS;
+    g->aside = (uint32_t)dim_slot(p, DIM(bytes / 4));
+    buf_printf(out, "    unsigned char *aside = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
+               p->out->buffer.n, (unsigned)g->aside);
+}
+
 /* Shared memory of the arrays of all rows in flight. */
 static void put_grid(Printer *p)
 {
@@ -913,6 +933,8 @@ static void put_grid(Printer *p)
     g->term = term;
     for (size_t i = 0; i < k->array.n; i++) {
         const KArray *a = &k->array.v[i];
+        if (a->aside)
+            continue;
         Dim size = array_size(p, a);
         uint32_t bytes = g->units * (a->dtype == DT_INT ? 8 : 4);
         if (dim_literal(size))
@@ -950,6 +972,7 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
         put_tile(&p, &tiles, i);
     if (d->threads) {
         put_grid(&p);
+        put_aside(&p, &tiles);
         put_places(&p, &tiles);
     }
     d->put_header(&text, k, out, about);

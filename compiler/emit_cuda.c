@@ -24,6 +24,8 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
         buf_printf(out, "    %s%s *__restrict__ p%zu,\n", b->written ? "" : "const ",
                    b->dtype == DT_INT ? "integer" : half_word(b->half), i);
     }
+    if (p->grid.blocks)
+        buf_printf(out, "    real *__restrict__ p%zu,\n", p->buffer.n);
     for (size_t i = 0; i < p->ints.n; i++) {
         bool key = p->ints.v[i].kind == PI_SEED || p->ints.v[i].kind == PI_STEP;
         buf_printf(out, "%s%s n%zu,%s", i % 6 ? " " : "    ", key ? "int64_t" : size_type(k, INDEX_WIDE_ROWS), i,
@@ -69,7 +71,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n");
     buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
     buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
-    if (k->array.n || k->tile_slot.n)
+    if (p->grid.shared || p->grid.n_term)
         buf_puts(out, "    DYN_SMEM(memory);\n"
                       "    unsigned char *shared = memory;\n");
     if (s->slots)
@@ -88,7 +90,7 @@ const Dialect dialect_cuda = {
     .all = "vwn_all<%2$u>(%1$s)",
     .zero = "0",
     .lowest = "-INFINITE",
-    .array = "%1$s *const %2$s = vwn_array<%1$s>(shared, %3$s, UNITS, unit);",
+    .array = "%1$s *const %2$s = vwn_array<%1$s>(%4$s, %3$s, UNITS, unit);",
     .op = emit_real_op,
     .int_op = emit_integer_op,
     .vector_op = emit_real_op,

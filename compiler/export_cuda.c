@@ -106,11 +106,11 @@ static void put_names(Buf *b, const ExportKernels *k)
 
 static void put_call(Buf *b, const PlanKernel *k, const Launch *l)
 {
-    int64_t *n = NEW_ARRAY(b->arena, int64_t, l->n_int + 1), units = k->grid.units;
+    int64_t *n = NEW_ARRAY(b->arena, int64_t, l->n_int + 1);
     for (uint32_t i = 0; i < l->n_int; i++)
         n[i] = l->ints[i].value; /* shared memory is of sizes, which are constants */
     buf_printf(b, "blocks(run, %s, %" PRId64 ", %" PRId64 ", %" PRIu64, k->name, l->rows,
-               (l->rows + units - 1) / units, plan_shared_bytes(&k->grid, n));
+               plan_blocks(&k->grid, l->rows), plan_shared_bytes(&k->grid, n));
 }
 
 /* ---- README.md ---- */

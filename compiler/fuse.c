@@ -772,7 +772,8 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
 {
     Fusion *f = NEW(arena, Fusion);
     *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T,
-                  .apart = how->no_fusion, .device = how->cuda, .half = how->half};
+                  .apart = how->no_fusion, .device = how->cuda, .half = how->half,
+                  .shared = how->shared ? how->shared : PLAN_SHARED};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->again; v++)

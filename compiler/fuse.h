@@ -46,6 +46,7 @@ typedef struct Fusion {
     Half half;         /* what is kept in two bytes is this */
     bool *halved;      /* kept in two bytes each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
+    int64_t shared;    /* bytes of shared memory that a block of a device may have */
     bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
                           what they load may lie in two bytes */
     int64_t *elements; /* of each value, at B and T */

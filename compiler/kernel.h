@@ -142,6 +142,7 @@ typedef struct KArray {
     KNest nest; /* one element for each combination */
     DType dtype;
     int64_t elements;
+    bool aside; /* on a device: in memory, one for each row in flight; there is no room in a block */
 } KArray;
 
 typedef struct KScalar {
@@ -178,6 +179,7 @@ typedef struct Kernel {
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
     bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
+    int64_t shared; /* of a device: bytes that a block may have */
     bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
     KSpread spread;
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */

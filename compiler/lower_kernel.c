@@ -889,6 +889,7 @@ static void schedule(Lower *l)
         set_partitions(l->k, l->f->device);
     name_arguments(l);
     l->k->apart = l->f->device;
+    l->k->shared = l->f->shared;
     l->k->tensor = l->f->device && l->f->halved;
     kernel_schedule(l->k);
 }

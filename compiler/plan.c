@@ -88,6 +88,8 @@ static const char *where(const Build *b, const Kernel *k, const Printed *p, cons
             shape_print(&text, shape_of(b->g, kb->value));
         buf_printf(&text, " %s\n", kb->name ? kb->name : "");
     }
+    if (p->grid.blocks)
+        buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.aside);
     buf_puts(&text, " */\n");
     return text.s;
 }
@@ -126,11 +128,11 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
                              const uint32_t *parts)
 {
     const Kernel *k = l->kernel;
-    uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, p->buffer.n, p->ints.n,
-                                  p->scalar.n);
+    size_t buffers = p->buffer.n + (p->grid.blocks > 0);
+    uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, buffers, p->ints.n, p->scalar.n);
     if (!b->kernel.v[kernel].size)
         b->kernel.v[kernel].size = sizes(b, p);
-    Launch *x = plan_launch(b, LAUNCH_KERNEL, p->buffer.n, of);
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, buffers, of);
     x->kernel = kernel;
     if (b->cuda && !b->kernel.v[kernel].where) {
         b->kernel.v[kernel].grid = keep_grid(b, &p->grid);
@@ -140,6 +142,11 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         const KBuffer *kb = &k->buffer.v[p->buffer.v[i]];
         plan_argument(b, x, i, kb->part >= 0 ? parts[p->buffer.v[i]] : plan_buffer(b, kb->value), 0,
                       kb->written);
+    }
+    if (p->grid.blocks) {
+        int64_t each = argument(b, k, &p->ints.v[p->grid.aside]);
+        uint32_t aside = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
+        plan_argument(b, x, p->buffer.n, aside, 0, true);
     }
     LaunchInt *ints = NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1);
     for (size_t i = 0; i < p->ints.n; i++) {
@@ -314,8 +321,8 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
                         const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs, .cuda = how->cuda, .rows_apart = how->rows_apart,
-                 .any_order = how->any_order, .arena_only = how->arena_only};
+                 .programs = how->programs, .cuda = how->cuda, .shared = f->shared,
+                 .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -348,15 +355,12 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         b->plan->host[i] = g->host.v[i];
 }
 
-/* More than any device that is compiled for can give two blocks of a multiprocessor. */
-enum { SHARED_MAX = 96 * 1024 };
-
 static bool is_too_large(Build *b, const Made *made)
 {
     int64_t *n = NEW_ARRAY(b->f->tmp, int64_t, made->printed.ints.n + 1);
     for (size_t i = 0; i < made->printed.ints.n; i++)
         n[i] = argument(b, made->low.kernel, &made->printed.ints.v[i]);
-    return plan_shared_bytes(&made->printed.grid, n) > SHARED_MAX;
+    return plan_shared_bytes(&made->printed.grid, n) > (uint64_t)b->shared;
 }
 
 /* Products of a device's kernels that have not the room for their tiles go to the library. */
@@ -510,6 +514,9 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     const PlanKernel *q = &p->kernel[l->kernel];
     if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
         vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
+    if (q->grid.blocks && p->buffer[l->buffer[l->n_buffer - 1]].bytes !=
+                              4 * (uint64_t)(plan_blocks(&q->grid, l->rows) * l->ints[q->grid.aside].value))
+        vwn_bug(ctx, "plan: launch %zu has not the memory that its blocks want", i);
     if (p->device_prelude && (!q->grid.threads || !q->grid.units))
         vwn_bug(ctx, "plan: launch %zu has a kernel that is no device's", i);
     for (uint32_t k = 0; q->size && k < q->n_int; k++)

@@ -28,7 +28,15 @@ typedef struct PlanGrid {
     uint32_t n_term;         /* and more for each of these */
     const PlanShared *term;
     bool whole;
+    uint32_t blocks;         /* at most so many: each has n[aside] numbers of the last buffer; 0: any number */
+    uint32_t aside;
 } PlanGrid;
+/* The blocks of a launch. */
+static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
+{
+    int64_t n = (rows + g->units - 1) / g->units;
+    return g->blocks && n > g->blocks ? g->blocks : n;
+}
 
 /* What a text takes for granted about a size. */
 typedef struct PlanSize {
@@ -156,6 +164,8 @@ typedef struct Plan {
     size_t device_prelude_length;
 } Plan;
 
+/* What a block of sm_80 and of all that came later can have, and of sm_80 and sm_90 two of a multiprocessor. */
+enum { PLAN_SHARED = 96 * 1024 };
 typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
@@ -169,6 +179,7 @@ typedef struct PlanOptions {
     bool rows_apart;
     bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
                         with `cuda` */
+    int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
     struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 

@@ -23,6 +23,7 @@ typedef struct Build {
     Alike *alike;
     Plan *plan;
     int64_t B, T;
+    int64_t shared; /* PlanOptions.shared, or what stands for it */
     bool programs, cuda, arena_only;
     bool stream; /* kernels store past the cache */
     bool rows_apart, any_order;

@@ -396,6 +396,12 @@ static int weight(const Sched *s, Ex e, int limit)
     return w;
 }
 
+/* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
+static int64_t room(const Sched *s)
+{
+    return s->k->shared ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX;
+}
+
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -408,7 +414,7 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
             x->home = loop;
         } else if (x->home != loop) {
             int64_t bytes = (ix_info(&s->k->ix, own.var[0])->hi + 1) * 4;
-            if (x->array < 0 && s->array_bytes + bytes <= ARRAY_BYTES_MAX)
+            if (x->array < 0 && s->array_bytes + bytes <= room(s))
                 x->array = new_array(s, &own, x->type == KT_INT ? DT_INT : DT_REAL);
             if (x->array >= 0)
                 return;

@@ -79,6 +79,26 @@ static KSpread choose(const Kernel *k)
     return (KSpread){.lanes = BLOCK_LANES, .units = 1};
 }
 
+/* Arrays for which a block has no room lie in memory, the largest first. Where only tiles are too many, products
+ * go to the library (plan.c). */
+static void put_aside(Kernel *k)
+{
+    KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
+    int64_t bytes = 8 * k->spread.slots * (k->spread.lanes / WARP) + array_bytes(k) * k->spread.units;
+    memcpy(array, k->array.v, k->array.n * sizeof *array);
+    k->array.v = array;
+    while (bytes > k->shared) {
+        KArray *most = NULL;
+        for (size_t i = 0; i < k->array.n; i++)
+            if (!array[i].aside && (!most || array[i].elements > most->elements))
+                most = &array[i];
+        if (!most)
+            return;
+        most->aside = true;
+        bytes -= most->elements * (most->dtype == DT_INT ? 8 : 4) * k->spread.units;
+    }
+}
+
 /* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
  * without loops are one for each thread of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
@@ -456,6 +476,7 @@ void kernel_spread(Kernel *to, const Kernel *from)
             share_statement(&s, i);
     }
     to->spread.slots = 3 * s.exchanged;
+    put_aside(to);
     to->spread.index = kernel_index(to);
     to->spread.live = kernel_live(to);
     to->spread.ahead = kernel_ahead(to);

@@ -205,6 +205,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
                              .no_fusion = o->no_fusion,
                              .rows_apart = o->rows_apart,
                              .half = o->half,
+                             .shared = o->shared,
                              .cuda = p->store->backend && p->store->backend->cuda};
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);

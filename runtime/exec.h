@@ -46,6 +46,7 @@ typedef struct ProgramOptions {
     bool rows_apart; /* see PlanOptions */
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
+    int64_t shared;   /* see PlanOptions */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */

@@ -20,6 +20,8 @@ typedef struct Agreement {
     Half half;        /* the program rounds */
     Half half_wanted; /* the evaluator does */
     bool cuda;        /* what a device's plan rounds */
+    int64_t shared;   /* PlanOptions.shared */
+    size_t aside;     /* kernels whose arrays lie in memory */
     double noise;     /* of parameters; 0: 0.3 */
     Backend *on;      /* NULL: CPUs with 1, 2 and 4 threads */
     int runs;         /* of `on`, and what is to be done before each */
@@ -74,15 +76,17 @@ static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefB
 }
 
 /* Builds the gradient program on b and runs it `runs` times. */
-static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, const Agreement *c, RefBinding *bind, int runs,
+static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, Agreement *c, RefBinding *bind, int runs,
                           double ***out, double *loss)
 {
     Store *s = store_new(ctx, b);
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .half = c->half};
+    ProgramOptions how = {.name = "train", .B = c->B, .T = c->T, .no_fusion = c->no_fusion, .half = c->half, .shared = c->shared};
     if (program_build(s, g, &how, &p, &report) != ST_OK)
         vwn_bug(ctx, "build: %s", report.why);
+    for (size_t i = 0; i < program_plan(p)->n_kernel; i++)
+        c->aside += program_plan(p)->kernel[i].grid.blocks > 0;
     for (int k = 0; k < runs; k++) {
         if (c->before)
             c->before(b, k);
@@ -92,7 +96,7 @@ static inline void run_on(Ctx *ctx, Backend *b, const Graph *g, const Agreement 
     store_free(s);
 }
 
-static inline void run_on_cpus(Ctx *ctx, const Graph *g, const Agreement *c, RefBinding *bind, double ***out, double *loss)
+static inline void run_on_cpus(Ctx *ctx, const Graph *g, Agreement *c, RefBinding *bind, double ***out, double *loss)
 {
     for (int k = 0; k < CPU_RUNS; k++) {
         char why[512];

@@ -206,7 +206,7 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
     argument[count] = &rows;
     if (rows == 0)
         return ST_OK;
-    uint32_t blocks = (uint32_t)((rows + k->grid.units - 1) / k->grid.units);
+    uint32_t blocks = (uint32_t)plan_blocks(&k->grid, rows);
     if (k->grid.whole)
         how.blocks_max = 0;
     Start with = {&m->kernel[kernel], argument, blocks, k->grid.threads, plan_shared_bytes(&k->grid, n)};

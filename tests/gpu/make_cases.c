@@ -127,7 +127,7 @@ static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int
 {
     const PlanKernel *k = &plan->kernel[l->kernel];
     CaseHead head = {.rows = l->rows,
-                     .blocks = (l->rows + k->grid.units - 1) / k->grid.units,
+                     .blocks = plan_blocks(&k->grid, l->rows),
                      .shared = plan_shared_bytes(&k->grid, n),
                      .n_region = (uint32_t)n_region,
                      .n_buffer = l->n_buffer,

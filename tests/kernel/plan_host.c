@@ -276,7 +276,7 @@ static void run_on_device(const Host *h, const PlanKernel *k, const Launch *l, v
     for (uint32_t i = 0; i < l->n_scalar; i++)
         argument[count++] = &s[i];
     argument[count] = &rows;
-    const char *wrong = rows ? h->device->launch(k, argument, (rows + k->grid.units - 1) / k->grid.units,
+    const char *wrong = rows ? h->device->launch(k, argument, plan_blocks(&k->grid, rows),
                                                  plan_shared_bytes(&k->grid, n), chunk)
                              : NULL;
     if (wrong) {

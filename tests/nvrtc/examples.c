@@ -1,9 +1,9 @@
 /* examples.c - the CUDA kernels of every example, at its own size, as machine code.
  *
  * In:  the examples that hold a model, and connections that examples import them with; an example without
- *      `train` is given one (skipped where there is no NVRTC). `all [ARCH...]`: every text, for every
- *      architecture or those named.
- * Out: a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
+ *      `train` is given one. `all [ARCH...]`: every text, for every architecture or those named.
+ * Out: what launches ask for of shared memory, held to what a block can have; then (skipped where there is no
+ *      NVRTC) a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
  *      a row spills. `N passed, N failed`.
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
  * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
@@ -18,7 +18,7 @@
 
 #include <dirent.h>
 
-enum { LONGEST = 1, EVERY = 6, AT_ONCE = 64 };
+enum { LONGEST = 1, EVERY = 6, AT_ONCE = 64, A100_SHARED = 163 * 1024 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
@@ -41,6 +41,7 @@ typedef struct Texts {
     Map seen; /* hash of a text -> its place, plus one */
     const char *prelude;
     bool all;
+    uint64_t shared[2]; /* bytes that a launch asks for at most: of kernels over rows, of the library's */
 } Texts;
 
 typedef struct Example {
@@ -123,9 +124,25 @@ static size_t place_of(Texts *t, const PlanKernel *k)
     return (size_t)(uintptr_t)*slot - 1;
 }
 
+static void add_shared(Texts *t, const Plan *p)
+{
+    for (size_t i = 0; i < p->n_launch; i++) {
+        const Launch *l = &p->launch[i];
+        const PlanKernel *k = l->kind == LAUNCH_KERNEL ? &p->kernel[l->kernel] : NULL;
+        if (!k || !k->grid.threads)
+            continue;
+        int64_t *n = NEW_ARRAY(t->ctx->program, int64_t, l->n_int + 1);
+        for (uint32_t j = 0; j < l->n_int; j++)
+            n[j] = l->ints[j].value;
+        uint64_t bytes = plan_shared_bytes(&k->grid, n), *most = &t->shared[strncmp(kind_of(k->text), "rows.", 5) != 0];
+        *most = bytes > *most ? bytes : *most;
+    }
+}
+
 /* Returns the longest text, of `longest` and the plan's. */
 static size_t add_plan(Texts *t, const Plan *p, size_t longest)
 {
+    add_shared(t, p);
     for (size_t i = 0; i < p->n_kernel; i++) {
         if (!p->kernel[i].grid.threads)
             continue;
@@ -297,14 +314,18 @@ int main(int argc, char **argv)
     Cache cache;
     static Budget budget;
     Texts t = {.ctx = ctx, .all = argc > 1 && !strcmp(argv[1], "all")};
+    map_init(&t.seen, ctx->program);
+    add_all(&h, &t);
+    printf("shared memory at most: %llu bytes over rows, %llu of the library\n", (unsigned long long)t.shared[0],
+           (unsigned long long)t.shared[1]);
+    CHECK(&h, t.shared[0] > 0 && t.shared[0] <= PLAN_SHARED);
+    CHECK(&h, t.shared[1] > 0 && t.shared[1] <= A100_SHARED);
     if (!open_or_skip(ctx, &n)) {
         ctx_free(ctx);
-        return SKIPPED;
+        return h.failed ? harness_end(&h) : SKIPPED;
     }
-    map_init(&t.seen, ctx->program);
     cache_open(&cache, CACHE_CUBINS, NULL);
     budget_read(&budget, "examples.txt");
-    add_all(&h, &t);
     size_t *which = NEW_ARRAY(ctx->program, size_t, t.text.n + 1);
     Build b = {&h, &n, &cache, &budget};
     for (int a = 0; a < ARCH_COUNT; a++)
