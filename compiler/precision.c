@@ -109,12 +109,32 @@ static Val rounded_view(Rounding *r, Val v)
     return r->rounded[v];
 }
 
-/* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. */
-static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared)
+/* An operand of a product. What is kept in float32 anyway is rounded for a second product once more, where that
+ * is: in between it lies in memory once. */
+static Val operand(Rounding *r, Val v, const bool *kept, bool *read)
+{
+    Val base = behind(r->from, v);
+    if (kept && kept[base] && read[base]) {
+        Name name = r->g->name;
+        r->g->name = recompute_copy_name(r->g->ctx, node_at(r->from, base)->name);
+        for (Val u = v; u != base; u = node_at(r->from, u)->in[0])
+            r->rounded[u] = 0;
+        r->rounded[base] = round_copy(r, base);
+        r->g->name = name;
+    }
+    read[base] = true;
+    return rounded_view(r, v);
+}
+
+/* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. kept: those that lie
+ * in float32 until their last product in any case, or NULL. */
+static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared,
+                           const bool *kept)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
                   NEW_ARRAY(arena, Val, n), to};
+    bool *read = NEW_ARRAY(arena, bool, n); /* by a product */
     bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
         wanted[v] = shared[v];
@@ -126,7 +146,7 @@ static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool 
         r.g->span = x->span;
         r.g->name = x->name;
         if (product[v]) {
-            Val a = rounded_view(&r, x->in[0]), b = rounded_view(&r, x->in[1]);
+            Val a = operand(&r, x->in[0], kept, read), b = operand(&r, x->in[1], kept, read);
             r.map[v] = ir_op(r.g, OP_MATMUL, a, b, 0, x->a, NULL);
         } else {
             r.map[v] = copy_node(&r, v);
@@ -151,9 +171,14 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
 {
     size_t n = from->node.n;
     bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
-    for (Val v = 1; v < n; v++)
+    bool *kept = NEW_ARRAY(arena, bool, n); /* results of attention, by its gradient */
+    for (Val v = 1; v < n; v++) {
+        const Node *x = node_at(from, v);
         product[v] = takes_half(from, v, how);
-    return round_values(from, arena, how->half, product, shared);
+        for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
+            kept[behind(from, x->in[k])] = true;
+    }
+    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept);
 }
 
 /* ---- what lies between kernels ---- */
@@ -347,7 +372,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, how->half, none, shared);
+    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL);
     arena_free(tmp);
     return rounded;
 }

@@ -18,6 +18,11 @@
 static const char *const GUARD = "recompute";
 static const char *const AGAIN = ":again"; /* behind the names of copies: no path has a colon */
 
+Name recompute_copy_name(Ctx *ctx, Name of)
+{
+    return name_printf(ctx, "%s%s", of ? of : "", AGAIN);
+}
+
 bool recompute_is_copy(const Node *n)
 {
     size_t all = n->name ? strlen(n->name) : 0, end = strlen(AGAIN);
@@ -164,7 +169,7 @@ static Val make_copy(Recompute *r, Val v, const Val *in)
 {
     const Node *n = node_at(r->from, v);
     r->g->span = n->span;
-    r->g->name = name_printf(r->g->ctx, "%s%s", n->name ? n->name : "", AGAIN);
+    r->g->name = recompute_copy_name(r->g->ctx, n->name);
     return make(r, n, in);
 }
 

@@ -118,6 +118,24 @@ static void compare_operands(Ctx *ctx, void *arg)
         printf("%d copies, loss %.17g and %.17g\n", copies(y.g), x.loss, y.loss);
 }
 
+/* Results of attention, which its gradient reads in float32, are rounded for each of the two products that read
+ * them. */
+static void count_rounded(Ctx *ctx, void *arg)
+{
+    int *count = arg;
+    const char *set[2] = {"D=64", NULL};
+    Unit *u = load_text(ctx, model_text, set);
+    PlanOptions how = {.B = 16, .T = 8, .half = HALF_BF16};
+    const Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
+    for (Val v = 1; v < g->node.n; v++) {
+        Val x = v;
+        while (x && (x == v || node_at(g, x)->op == OP_RESHAPE))
+            x = node_at(g, x)->n_in ? node_at(g, x)->in[0] : 0;
+        if (node_at(g, v)->op == OP_ROUND_TO && x && node_at(g, x)->op == OP_SDPA)
+            count[recompute_is_copy(node_at(g, v))]++;
+    }
+}
+
 /* ---- memory ---- */
 
 enum { MB = 4, MT = 512, WIDTH = 12 };
@@ -187,6 +205,13 @@ static int test_operands(int *passed)
         ctx_free(ctx);
     }
     Ctx *ctx = ctx_new(NULL);
+    int count[2] = {0};
+    bool two = guarded(ctx, count_rounded, count) && count[0] == 2 && count[1] == 2;
+    printf("bf16: results of attention are rounded %d times, and %d times again%s\n", count[0], count[1],
+           two ? "" : "  FAILED");
+    two ? ++*passed : failed++;
+    ctx_free(ctx);
+    ctx = ctx_new(NULL);
     int64_t bytes = 0, once = (int64_t)MB * MT * 128 * (int64_t)sizeof(float);
     bool ok = guarded(ctx, measure_hidden, &bytes) && bytes == once;
     printf("128 more hidden values: %lld bytes a layer, what the projection makes of them is %lld%s\n",
