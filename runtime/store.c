@@ -3,8 +3,9 @@
  * In:  shapes and host numbers.
  * Out: memory on the backend that programs read and write.
  * The one idea: an entry never moves once made, except that an input may grow; programs
- * notice by the store's generation. Host numbers travel through a small buffer on the stack,
- * so copies cost no memory.
+ * notice by the store's generation. Small entries that never move lie side by side in large
+ * pieces of memory, which is had in a few large pages. Host numbers travel through a small buffer
+ * on the stack, so copies cost no memory.
  */
 #include "store.h"
 
@@ -16,6 +17,7 @@ enum { PIECE = 1024 }; /* numbers converted at a time */
 typedef struct Room {
     StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
     uint64_t bytes;
+    bool in_slab; /* given back with it */
 } Room;
 
 __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
@@ -58,6 +60,56 @@ static void give(Store *s, void *memory, uint64_t bytes)
         ctx_release(s->ctx, memory);
 }
 
+enum {
+    SLAB_LEAST = 2 << 20,
+    SLAB_MOST = 16 << 20,
+    SHARE_LEAST = 16 << 10, /* of a slab: smaller ones are cheap anywhere, */
+    SHARE_MOST = 1 << 20,   /* larger ones would leave too much of it unused */
+    SHARE_ALIGNED = 64
+};
+
+/* A slab is as large as all before it, so that a small store wastes little. It is entered before its
+ * memory is there: then nothing can be lost. */
+static Status new_slab(Store *s)
+{
+    CtxGuard guard;
+    uint64_t bytes = s->slab_bytes < SLAB_LEAST  ? SLAB_LEAST
+                     : s->slab_bytes > SLAB_MOST ? SLAB_MOST
+                                                 : s->slab_bytes;
+    if (!CTX_TRY(s->ctx, &guard))
+        return fail(s, s->ctx->raised, "%s", s->ctx->message);
+    vec_push(s->arena, &s->slab, ((StoreSlab){NULL, 0, 0}));
+    ctx_leave(s->ctx, &guard);
+    void *memory;
+    Status status = take(s, bytes, &memory);
+    if (status != ST_OK) {
+        s->slab.n--;
+        return status;
+    }
+    s->slab.v[s->slab.n - 1] = (StoreSlab){memory, bytes, 0};
+    s->slab_bytes += bytes;
+    return ST_OK;
+}
+
+/* Zeroed memory of an entry that stays as long as the store. */
+static Status take_lasting(Store *s, uint64_t bytes, void **memory, bool *in_slab)
+{
+    *in_slab = s->backend && bytes >= SHARE_LEAST && bytes <= SHARE_MOST;
+    if (!*in_slab)
+        return take(s, bytes, memory);
+    uint64_t size = (bytes + SHARE_ALIGNED - 1) / SHARE_ALIGNED * SHARE_ALIGNED;
+    StoreSlab *last = s->slab.n ? &s->slab.v[s->slab.n - 1] : NULL;
+    if (!last || last->bytes - last->used < size) {
+        Status status = new_slab(s);
+        if (status != ST_OK)
+            return status;
+        last = &s->slab.v[s->slab.n - 1];
+    }
+    *memory = last->memory + last->used;
+    last->used += size;
+    return ST_OK;
+}
+
 Store *store_new(Ctx *ctx, Backend *backend)
 {
     Store *s = ctx_alloc(ctx, sizeof *s);
@@ -72,7 +124,10 @@ void store_free(Store *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->entry.n; i++)
-        give(s, s->entry.v[i]->memory, ((Room *)s->entry.v[i])->bytes);
+        if (!((Room *)s->entry.v[i])->in_slab)
+            give(s, s->entry.v[i]->memory, ((Room *)s->entry.v[i])->bytes);
+    for (size_t i = 0; i < s->slab.n; i++)
+        give(s, s->slab.v[i].memory, s->slab.v[i].bytes);
     if (s->common)
         give(s, s->common, s->common_bytes);
     arena_free(s->arena);
@@ -214,13 +269,16 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     if (status != ST_OK)
         return status;
     void *memory;
-    status = take(s, (uint64_t)bytes, &memory);
+    bool in_slab = false;
+    status = kind == EXT_INPUT ? take(s, (uint64_t)bytes, &memory)
+                               : take_lasting(s, (uint64_t)bytes, &memory, &in_slab);
     if (status != ST_OK)
         return status;
     e = &room->entry;
     *e = (StoreEntry){.kind = kind, .name = name, .dtype = dtype, .memory = memory};
     set_shape(e, rank, d, elements);
     room->bytes = (uint64_t)bytes;
+    room->in_slab = in_slab;
     s->entry.v[s->entry.n++] = e;
     *slot = e;
     *out = e;

@@ -8,6 +8,11 @@
 
 #include "exec.h"
 
+typedef struct StoreSlab {
+    char *memory;
+    uint64_t bytes, used;
+} StoreSlab;
+
 struct Store {
     Ctx *ctx;
     Backend *backend; /* NULL: reference evaluator */
@@ -16,6 +21,8 @@ struct Store {
     Map index;    /* (kind, name) -> entry */
     void *common; /* the arena that programs share */
     uint64_t common_bytes;
+    VEC(StoreSlab) slab; /* what small tensors that stay lie in; the last has room */
+    uint64_t slab_bytes; /* of all */
     uint64_t generation;
     char why[512];
 };
