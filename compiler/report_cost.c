@@ -139,7 +139,7 @@ static void add_memory(Lines *l, const ReportMemory *b)
                 "4 x stored, without frozen tensors: `average` of `train`");
     }
     add(l, "bytes_inputs", "inputs", (double)b->inputs, IN_BYTES,
-        "tokens, labels, and where documents begin: integers of 8 bytes");
+        "what the model and its losses are given: 8 bytes an integer, 4 any other number");
     add(l, "bytes_arena", "activations", (double)b->arena, IN_BYTES,
         "the largest arena of the programs, as planned: values share places once they are "
         "dead");
@@ -165,16 +165,20 @@ static void add_time(Lines *l, const Train *t, const ReportTime *s)
     heading(l, arena_printf(l->arena, "%s, %d thread%s, estimated from its measured rates", HEAD,
                             s->threads, s->threads == 1 ? "" : "s"));
     add(l, "time_products", "products", s->products, IN_SECONDS,
-        "2 m n k / rate of what is transposed + numbers of operands and result / theirs");
+        "2 m n k / rate of what is transposed, bf16 or not, + numbers of operands and result / theirs");
     if (s->experts > 0)
         add(l, "time_experts", "by expert", s->experts, IN_SECONDS, "the same by expert");
     if (s->attention > 0)
         add(l, "time_attention", "attention", s->attention, IN_SECONDS,
             "operations within mask and window / rate + scores / theirs");
     add(l, "time_kernels", "other kernels", s->kernels, IN_SECONDS,
-        "each the larger of bytes / rate of moving and operations / theirs, by kind");
+        "each the larger of bytes / rate of moving and operations / theirs, by kind, on the threads "
+        "that have rows");
     add(l, "time_step", "step", step, IN_SECONDS,
-        arena_printf(l->arena, "the sum over its %lld launches", (long long)s->launches));
+        arena_printf(l->arena,
+                     "the sum over its %lld launches; none takes less than moving its bytes, and each "
+                     "has the time of an empty one on top",
+                     (long long)s->launches));
     add(l, "tokens_per_second", "tokens per second", tokens / step, IN_COUNT,
         "sequences x positions / step");
     if (t->length_steps > 0)

@@ -31,8 +31,15 @@ static double product_seconds(const Rates *r, bool bf16, ProductKind kind, doubl
 static double matmul_seconds(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
-    return product_seconds(r, m->half != HALF_NONE, product_kind(m->transpose_a, m->transpose_b), l->flops,
-                           product_numbers(m));
+    return product_seconds(r, m->half == HALF_BF16, product_kind(m->transpose_a, m->transpose_b),
+                           l->flops, product_numbers(m));
+}
+
+/* The part of the threads that has something to do: rates are those of all threads. */
+static double threads_used(const Rates *r, const Launch *l)
+{
+    double chunks = ceil((double)l->rows / fmax((double)l->grain, 1));
+    return fmin(fmax(chunks, 1), r->threads) / r->threads;
 }
 
 static double kernel_seconds(const Rates *r, const Launch *l)
@@ -45,7 +52,7 @@ static double kernel_seconds(const Rates *r, const Launch *l)
     if (w->scores > 0)
         seconds +=
             w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
-    return seconds;
+    return seconds / threads_used(r, l);
 }
 
 double estimate_launch(const Rates *r, const Launch *l, double plan_bytes)
