@@ -82,6 +82,17 @@ static const char *neighbours(Printer *p, const KProduct *x, Ix at, IVar deep, i
     return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
 }
 
+/* Into what pieces threads cut it: at least eight numbers for each of them, on tensor cores 32 x 32. */
+static const char *cut_of(const Printer *p, const KProduct *x)
+{
+    enum { FEW = 16, EACH = 8 };
+    const IxTable *t = &p->k->ix;
+    int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
+    if (!p->k->tensor)
+        return m * n >= (int64_t)p->k->spread.lanes * EACH ? "VWN_WIDE_PIECES" : "VWN_FEW_COLUMNS";
+    return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
+}
+
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = &p->k->ix;
@@ -92,8 +103,8 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     if (!in_fours(p, x, x->c_at, x->k, false))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s>(", p->k->tensor ? "_bf16" : "",
-               a, b, c);
+    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(", p->k->tensor ? "_bf16" : "",
+               cut_of(p, x), a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_dim(p, ix_info(t, loop[i])->extent);

@@ -97,17 +97,28 @@ static void put_operand(Buf *b, Place p, int i, const char *space)
 }
 
 /* rows x columns as they lie: along the sum the own loop steps by K. */
-static void put_call(Buf *b, const Variant *v, const char *space, const char *function)
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
-    buf_printf(b, "    %s%s<8, %s, %s, %s>(M, N, K, ", space, function, along[v->a.along],
-               along[v->b.along], along[v->c.along]);
+    buf_printf(b, "        %s%s<8, %s, %s, %s, %s>(M, N, K, ", space, function, cut,
+               along[v->a.along], along[v->b.along], along[v->c.along]);
     put_operand(b, v->a, 0, space);
     buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
     put_operand(b, v->b, 1, space);
     buf_puts(b, v->b.along == OWN ? ", N, 1, " : ", 1, K, ");
     put_operand(b, v->c, 2, space);
     buf_printf(b, ", %s, %d);\n", v->c.along == OWN ? "N, 1" : "1, M", v->add);
+}
+
+/* As the compiler cuts it on tensor cores. */
+static void put_calls(Buf *b, const Variant *v, const char *space, const char *function)
+{
+    buf_puts(b, "    if (N <= 16)\n");
+    put_call(b, v, space, function, "VWN_FEW_COLUMNS");
+    buf_puts(b, "    else if (M <= 16)\n");
+    put_call(b, v, space, function, "VWN_FEW_ROWS");
+    buf_puts(b, "    else\n");
+    put_call(b, v, space, function, "VWN_WIDE_PIECES");
 }
 
 static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space,
@@ -131,7 +142,7 @@ static const char *kernel_text(Ctx *ctx, const Variant *v, const char *space,
         "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
         "        t2[vwn_bank(i)] = vwn_number(p2[i]);\n"
         "    __syncthreads();\n");
-    put_call(&b, v, space, function);
+    put_calls(&b, v, space, function);
     buf_puts(&b, "    __syncthreads();\n");
     if (v->c.kind == HELD)
         buf_puts(&b, "    for (int i = threadIdx.x; i < M * N; i += 256)\n"
