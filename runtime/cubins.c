@@ -130,6 +130,29 @@ static void say(const Cubins *c, vwn_event_kind kind, const char *text)
         c->how->event(c->how->user, &e);
 }
 
+/* What a launch would fail with there is said here already. */
+static void say_limits(const Cubins *c)
+{
+    const int64_t most = nvrtc_shared(c->build.arch);
+    const DeviceKernel *worst = NULL;
+    int64_t asked = most, too_large = 0;
+    for (size_t i = 0; i < c->kernel.n; i++) {
+        int64_t bytes = c->build.code[i].facts.shared + (int64_t)c->kernel.v[i].shared;
+        too_large += bytes > most;
+        if (bytes > asked) {
+            worst = &c->kernel.v[i];
+            asked = bytes;
+        }
+    }
+    if (worst)
+        say(c, VWN_EVENT_WARNING,
+            arena_printf(c->session.arena,
+                         "this cannot run on %s: %s of %s asks for %lld bytes of shared memory and a block can have "
+                         "%lld there; kernels that ask for too much: %lld",
+                         c->build.arch, worst->kernel->name, worst->name, (long long)asked, (long long)most,
+                         (long long)too_large));
+}
+
 /* ---- the report ---- */
 
 static void put_text(Buf *out, const Cubins *c)
@@ -190,6 +213,7 @@ static Status cubins_body(void *user)
     session_defer(&c->session, close_cache, &c->cache);
     compile(c);
     say(c, VWN_EVENT_WARNING, c->cache.note);
+    say_limits(c);
     say(c, VWN_EVENT_COMPILE,
         arena_printf(arena, "%zu kernels: %zu cached, %zu compiled in %.1f s", c->kernel.n,
                      c->kernel.n - c->build.compiled, c->build.compiled, c->build.seconds));

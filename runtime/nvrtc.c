@@ -62,16 +62,31 @@ bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512])
     return true;
 }
 
-bool nvrtc_can(const Nvrtc *n, const char *arch)
+/* The 90 of "sm_90a", or -1. */
+static long number_of(const char *arch)
 {
     char *end;
     if (strncmp(arch, "sm_", 3) != 0)
-        return false;
-    long wanted = strtol(arch + 3, &end, 10);
+        return -1;
+    long number = strtol(arch + 3, &end, 10);
+    return end > arch + 3 ? number : -1;
+}
+
+bool nvrtc_can(const Nvrtc *n, const char *arch)
+{
     for (int i = 0; i < n->n_arch; i++)
-        if (n->arch[i] == wanted)
-            return end > arch + 3;
+        if (n->arch[i] == number_of(arch))
+            return true;
     return false;
+}
+
+int64_t nvrtc_shared(const char *arch)
+{
+    switch (number_of(arch)) {
+    case 80: case 87: return 163 * 1024;
+    case 90: case 100: case 103: case 110: return 227 * 1024;
+    default: return 99 * 1024; /* 86, 89, 120, 121 */
+    }
 }
 
 /* ---- options ---- */

@@ -26,6 +26,8 @@ typedef struct Nvrtc {
 /* Finds the library. false with `why`; nothing has to be closed. */
 bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512]);
 bool nvrtc_can(const Nvrtc *n, const char *arch); /* "sm_90a" */
+/* Bytes of shared memory that a block can have on such a GPU; of later ones than are known what all of them have. */
+int64_t nvrtc_shared(const char *arch);
 
 typedef struct CudaText {
     const char *name; /* of the kernel, extern "C" in its text */

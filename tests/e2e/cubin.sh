@@ -32,6 +32,14 @@ cmp -s out first || fail "$last: other figures from the cache"
 expect 0 "$VWN" ir $file --stage cubin --arch sm_90a --json
 json out
 [ "$(grep -c '"event":"cubin"' out)" -eq "$(grep -c '^  k_' first)" ] || fail "$last: other kernels"
+# wide heads want more shared memory than some GPUs have
+for arch in sm_86 sm_80; do
+    expect 0 "$VWN" ir $file --stage cubin --arch $arch --program eval --set D=512 --set 'layer[*].attention.heads=2'
+    [ $arch = sm_80 ] && lacks err 'cannot run' && continue
+    has err 'warning: this cannot run on sm_86: k_'
+    has err ' of layer[1].attention asks for 102400 bytes of shared memory and a block can have 101376 there'
+    has err 'kernels that ask for too much: 1'
+done
 # a cache that cannot be is a warning
 expect 0 env VWN_CACHE=/dev/null/none "$VWN" ir $file --stage cubin --arch sm_90a --program update
 has err 'warning: the kernel cache /dev/null/none cannot be used'

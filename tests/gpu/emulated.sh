@@ -23,9 +23,12 @@ for folder in $folders; do
     cd ../..
 done
 
-# another sign in every sum of a row
 cd "${folders%%
 *}" || exit 1
+# a GPU that has too little shared memory
+expect 1 env EMULATED_SHARED=40000 ./run_kernels cases.bin
+has err ' KiB of shared memory and the GPU has 39.1 for a block: '
+# another sign in every sum of a row
 sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' kernels.cu
 build
 expect 3 ./run_kernels cases.bin

@@ -18,7 +18,7 @@
 
 #include <dirent.h>
 
-enum { LONGEST = 1, EVERY = 6, AT_ONCE = 64, A100_SHARED = 163 * 1024 };
+enum { LONGEST = 1, EVERY = 6, AT_ONCE = 16, A100_SHARED = 163 * 1024 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},

@@ -20,6 +20,13 @@
 /* A kernel has up to 8 KiB of shared memory of its own, which count. */
 enum { AREAS = 4096, FUNCTIONS = 4096, SHARED_UNASKED = 40 * 1024, SHARED_MOST = 232448 - 1024 };
 
+/* What a block can have: that of an H100, or what EMULATED_SHARED says. */
+static int shared_most(void)
+{
+    const char *said = getenv("EMULATED_SHARED");
+    return said ? atoi(said) : SHARED_MOST;
+}
+
 typedef struct Area {
     char *at;
     size_t bytes, mapped;
@@ -151,7 +158,7 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
     *value = what == cudaDevAttrComputeCapabilityMajor               ? 8
-             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
+             : what == cudaDevAttrMaxSharedMemoryPerBlockOptin ? shared_most()
                                                                : 0;
     return cudaSetDevice(device);
 }
@@ -179,7 +186,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value)
 {
     size_t i = 0;
-    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value > SHARED_MOST)
+    if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value > shared_most())
         return wrong("an attribute of a function that is not known, or too much shared memory");
     while (i < n_allowed && allowed[i].code != code)
         i++;
