@@ -128,8 +128,12 @@ void ahead_begin(Ahead *a, int64_t n, int64_t grain, RangeFn fn, void *user)
         finish(a, false);
     if (!a->n_loop)
         start_helpers(a);
+    Loop loop = {fn, user, n, grain < 1 ? 1 : grain, 0};
     pthread_mutex_lock(&a->lock);
-    a->loop[a->n_loop++] = (Loop){fn, user, n, grain < 1 ? 1 : grain, 0};
+    int at = loop.n <= loop.grain ? a->first : a->n_loop;
+    for (int i = a->n_loop++; i > at; i--)
+        a->loop[i] = a->loop[i - 1];
+    a->loop[at] = loop;
     pthread_cond_broadcast(&a->work);
     pthread_mutex_unlock(&a->lock);
 }

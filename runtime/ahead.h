@@ -2,11 +2,11 @@
  *
  * In:  loops, as for parallel_for().
  * Out: ahead_drain() returns when all of them are done.
- * The one idea: a start has one long thread, the compiler's, and work that does not wait for
- * it: drawing weights, touching memory, the product library's own code. Helpers take its chunks
- * in the order in which it was given; whoever drains takes chunks as well. With one thread
- * there are no helpers, and drain does everything: what a loop computes never depends on who
- * computes it.
+ * The one idea: a start has one long thread, the compiler's, and work that does not wait for it:
+ * drawing weights, touching memory, the product library's own code. Helpers take its chunks in
+ * the order in which it was given, but a loop of one chunk first: at the end it could not be
+ * shared. Whoever drains takes chunks as well. With one thread there are no helpers, and drain does
+ * everything: what a loop computes never depends on who computes it.
  */
 #ifndef VWN_AHEAD_H
 #define VWN_AHEAD_H

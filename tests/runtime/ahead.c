@@ -95,6 +95,32 @@ static void test_meanwhile(Harness *h)
     }
 }
 
+typedef struct Order {
+    int64_t at[8];
+    int n;
+} Order;
+
+static void note(void *user, int64_t lo, int64_t hi, int worker)
+{
+    Order *o = user;
+    (void)worker;
+    o->at[o->n++] = hi - lo == 1 ? lo : 100 + hi - lo;
+}
+
+/* What cannot be shared goes first, the rest in its order. */
+static void test_order(Harness *h)
+{
+    static const int64_t want[] = {105, 0, 1, 2, 0, 1};
+    Ahead *a = ahead_open(1);
+    Order o = {0};
+    ahead_begin(a, 3, 1, note, &o);
+    ahead_begin(a, 2, 1, note, &o);
+    ahead_begin(a, 5, 5, note, &o);
+    ahead_drain(a);
+    CHECK(h, o.n == COUNT_OF(want) && !memcmp(o.at, want, sizeof want));
+    ahead_close(a);
+}
+
 /* What is dropped stays undone, and nothing of it is written afterwards. */
 static void test_drop(Harness *h)
 {
@@ -163,6 +189,7 @@ int main(void)
     test_loops(&h);
     test_many(&h);
     test_meanwhile(&h);
+    test_order(&h);
     test_drop(&h);
     check_child(&h, child_drains, "", "loops in a child");
     test_warm(&h);
