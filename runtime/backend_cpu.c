@@ -73,7 +73,7 @@ static void *map_large(Backend *b, uint64_t bytes)
         munmap(raw, before);
     munmap(raw + before + size, PAGE_HUGE - before);
     madvise(raw + before, size, MADV_HUGEPAGE);
-    ahead_begin(b->ahead, (int64_t)(size / PAGE_HUGE), 2, touch_pages, raw + before);
+    ahead_begin(b->ahead, (int64_t)(size / PAGE_HUGE), 1, touch_pages, raw + before);
     cpu_of(b)->untouched += size;
     ctx->bytes += size;
     if (ctx->bytes > ctx->peak_bytes)
