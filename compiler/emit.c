@@ -158,12 +158,28 @@ static void put_factor(Printer *p, int64_t m)
         buf_printf(&p->body, "%" PRId64, m);
 }
 
-static void put_term(Printer *p, const IxTerm *t, bool first)
+/* Does it look from the row, or its place in a sequence, to another? How far is no structure: heads
+ * further along a chain have one text. */
+static bool looks_away(const Printer *p, const IxForm *f)
+{
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IxTerm *t = &f->t[i];
+        if (t->var && t->mult == 1 && dim_eq(t->coef, DIM(1)) &&
+            ix_info(&p->k->ix, t->var)->deps == ix_bit(&p->k->ix, p->k->row))
+            return p->d->threads;
+    }
+    return false;
+}
+
+static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 {
     int64_t m = t->mult < 0 ? -t->mult : t->mult;
     bool one = dim_eq(t->coef, DIM(1)), any = false;
     buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
-    if (m != 1 || (t->var == 0 && one)) {
+    if (t->var == 0 && one && away) {
+        put_value(p, m);
+        any = true;
+    } else if (m != 1 || (t->var == 0 && one)) {
         put_factor(p, m);
         any = true;
     }
@@ -185,11 +201,12 @@ typedef enum Terms { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } Terms;
 static int put_terms(Printer *p, const IxForm *f, Terms which)
 {
     int n = 0;
+    bool away = looks_away(p, f);
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
                 (which == TERMS_ALL || kernel_var_is_wide(p->k, f->t[j].var) == (which == TERMS_WIDE)))
-                put_term(p, &f->t[j], n++ == 0);
+                put_term(p, &f->t[j], n++ == 0, away);
     return n;
 }
 
