@@ -115,14 +115,29 @@ static int gather_options(const CudaBuild *b, char arch[64], const char *option[
 
 /* ---- one build ---- */
 
+enum { COMPILATION = 6, BUILTIN = 7 }; /* results of its header */
+
+/* A program costs some 30 ms of the compiler's own, so short kernels share one: longest first, until a program
+ * has so much text. That is no matter of threads: the same kernels are the same programs. */
+enum { PROGRAM_TEXT = 16 << 10, PROGRAM_KERNELS = 12 };
 typedef struct Job {
-    uint32_t kernel;
-    char *source;      /* prelude and text */
+    size_t first, n;   /* of Build.missing */
     char *cubin, *log; /* of malloc: made by another thread */
     size_t size;
-    int result; /* of NVRTC; -1: no memory */
-    bool done;  /* false: not tried after another failed */
+    int result;    /* of NVRTC; -1: no memory */
+    size_t failed; /* of Build.missing */
+    bool done;     /* false: not tried after another failed */
 } Job;
+typedef struct Missing {
+    uint32_t kernel;
+    size_t length; /* of its text */
+} Missing;
+/* An object of the cache that was read: other kernels of its program lie in it, too. */
+typedef struct Object {
+    char name[65];
+    const void *bytes;
+    size_t size;
+} Object;
 typedef struct Build {
     const Nvrtc *nvrtc;
     CudaBuild *b;
@@ -131,14 +146,18 @@ typedef struct Build {
     char arch[64], all_options[256];
     int n_option;
     char (*key)[65];
+    Missing *missing; /* to be compiled, the longest first */
+    size_t n_missing;
     Job *job;
     size_t n_job;
+    Object *object;
+    size_t n_object;
     bool failed; /* set by any thread, read as a hint */
 } Build;
 
 static void hash_keys(Build *u)
 {
-    static const char format[] = "vwn kernel for cuda, 1";
+    static const char format[] = "vwn kernel for cuda, 2";
     const CudaBuild *b = u->b;
     char version[32];
     Sha256 common;
@@ -158,35 +177,52 @@ static void hash_keys(Build *u)
     }
 }
 
-/* Takes the machine code of kernel i into the arena; false with `why` when it is not what it
+static const void *kept(Arena *arena, const void *bytes, size_t size)
+{
+    return memcpy(arena_alloc(arena, size), bytes, size);
+}
+
+/* Finds kernel i in machine code that lies in the arena; false with `why` when it is not what it
  * should be. */
-static bool take_cubin(Build *u, size_t i, const void *bytes, size_t size, char why[256])
+static bool take_kernel(Build *u, size_t i, const void *cubin, size_t size, char why[256])
 {
     Cubin facts;
-    Arena *arena = u->b->arena;
-    void *copy = arena_alloc(arena, size);
-    memcpy(copy, bytes, size);
-    if (!cubin_read(arena, copy, size, &facts, why))
+    if (!cubin_read(u->b->arena, cubin, size, &facts, why))
         return false;
     const CubinKernel *k = cubin_find(&facts, u->b->kernel[i].name);
     if (!k) {
         snprintf(why, 256, "the text does not define it");
         return false;
     }
-    u->b->code[i] = (CudaCode){.cubin = copy, .size = size, .facts = *k, .log = ""};
+    u->b->code[i] = (CudaCode){.cubin = cubin, .size = size, .facts = *k, .log = ""};
     return true;
+}
+
+/* The bytes of an object, read once; NULL is a miss. */
+static const Object *object_of(Build *u, const char name[65])
+{
+    for (size_t i = 0; i < u->n_object; i++)
+        if (!strcmp(u->object[i].name, name))
+            return &u->object[i];
+    size_t size;
+    void *bytes = cache_read(u->b->cache, u->ctx, name, &size);
+    if (!bytes)
+        return NULL;
+    Object *o = &u->object[u->n_object++];
+    *o = (Object){.bytes = kept(u->b->arena, bytes, size), .size = size};
+    snprintf(o->name, sizeof o->name, "%s", name);
+    ctx_release(u->ctx, bytes);
+    return o;
 }
 
 static bool find_cached(Build *u, size_t i)
 {
     char object[65], why[256];
-    size_t size;
     Cache *cache = u->b->cache;
     if (!cache || !cache_find(cache, u->key[i], object))
         return false;
-    void *bytes = cache_read(cache, u->ctx, object, &size);
-    bool good = bytes && take_cubin(u, i, bytes, size, why);
-    ctx_release(u->ctx, bytes);
+    const Object *o = object_of(u, object);
+    bool good = o && take_kernel(u, i, o->bytes, o->size, why);
     u->b->code[i].cached = good;
     return good;
 }
@@ -200,23 +236,50 @@ static size_t first_alike(const Build *u, size_t i)
     return i;
 }
 
-static char *source_of(const Build *u, const CudaText *k)
-{
-    const CudaBuild *b = u->b;
-    size_t size = b->prelude_length + k->length + strlen(k->name) + 32;
-    char *s = ctx_alloc(u->ctx, size);
-    memcpy(s, b->prelude, b->prelude_length);
-    int n = snprintf(s + b->prelude_length, size - b->prelude_length, "\n#line 1 \"%s\"\n",
-                     k->name);
-    memcpy(s + b->prelude_length + n, k->text, k->length);
-    return s;
-}
-
 static int longest_first(const void *a, const void *b)
 {
-    const Job *x = a, *y = b;
-    size_t nx = strlen(x->source), ny = strlen(y->source);
-    return nx != ny ? (nx < ny) - (nx > ny) : (x->kernel > y->kernel) - (x->kernel < y->kernel);
+    const Missing *x = a, *y = b;
+    return x->length != y->length ? (x->length < y->length) - (x->length > y->length)
+                                  : (x->kernel > y->kernel) - (x->kernel < y->kernel);
+}
+
+static void make_programs(Build *u)
+{
+    qsort(u->missing, u->n_missing, sizeof *u->missing, longest_first);
+    size_t text = 0;
+    for (size_t i = 0; i < u->n_missing; i++) {
+        Job *last = u->n_job ? &u->job[u->n_job - 1] : NULL;
+        text += u->missing[i].length;
+        if (!last || text > PROGRAM_TEXT || last->n == PROGRAM_KERNELS) {
+            last = &u->job[u->n_job++];
+            *last = (Job){.first = i};
+            text = u->missing[i].length;
+        }
+        last->n++;
+    }
+}
+
+/* Prelude and texts; lines of a kernel are counted from its first, under its name. Of malloc, or NULL. */
+static char *source_of(const Build *u, size_t first, size_t n)
+{
+    const CudaBuild *b = u->b;
+    size_t size = b->prelude_length + 1, at = b->prelude_length;
+    for (size_t i = first; i < first + n; i++) {
+        const CudaText *k = &b->kernel[u->missing[i].kernel];
+        size += k->length + strlen(k->name) + 32;
+    }
+    char *s = malloc(size);
+    if (!s)
+        return NULL;
+    memcpy(s, b->prelude, b->prelude_length);
+    for (size_t i = first; i < first + n; i++) {
+        const CudaText *k = &b->kernel[u->missing[i].kernel];
+        at += (size_t)snprintf(s + at, size - at, "\n#line 1 \"%s\"\n", k->name);
+        memcpy(s + at, k->text, k->length);
+        at += k->length;
+    }
+    s[at] = 0;
+    return s;
 }
 
 /* ---- compiling, on several threads ---- */
@@ -234,23 +297,46 @@ static char *take_log(const NvrtcTable *t, NvrtcProgram p)
     return log;
 }
 
-static void run_job(const Build *u, Job *job)
+static void run_program(const Build *u, Job *job)
 {
     const NvrtcTable *t = u->nvrtc->call;
     NvrtcProgram p = NULL;
+    char *source = source_of(u, job->first, job->n);
     job->done = true;
-    job->result = t->create(&p, job->source, "prelude", 0, NULL, NULL);
-    if (job->result)
-        return;
-    job->result = t->compile(p, u->n_option, u->option);
-    job->log = take_log(t, p);
-    if (!job->result)
-        job->result = t->cubin_size(p, &job->size);
+    job->failed = job->first;
+    job->result = source ? t->create(&p, source, "prelude", 0, NULL, NULL) : -1;
     if (!job->result) {
-        job->cubin = malloc(job->size ? job->size : 1);
-        job->result = job->cubin ? t->cubin(p, job->cubin) : -1;
+        job->result = t->compile(p, u->n_option, u->option);
+        job->log = take_log(t, p);
+        if (!job->result)
+            job->result = t->cubin_size(p, &job->size);
+        if (!job->result) {
+            job->cubin = malloc(job->size ? job->size : 1);
+            job->result = job->cubin ? t->cubin(p, job->cubin) : -1;
+        }
+        t->destroy(&p);
     }
-    t->destroy(&p);
+    free(source);
+}
+
+/* Where one of several kernels is wrong, each is tried alone, so that what is said is of that one. */
+static void run_job(const Build *u, Job *job)
+{
+    run_program(u, job);
+    for (size_t i = 0; job->n > 1 && job->result == COMPILATION && i < job->n; i++) {
+        Job one = {.first = job->first + i, .n = 1};
+        run_program(u, &one);
+        free(one.cubin);
+        if (!one.result) {
+            free(one.log);
+            continue;
+        }
+        free(job->log);
+        job->log = one.log;
+        job->failed = one.failed;
+        job->result = one.result;
+        return;
+    }
 }
 
 static void run_jobs(void *user, int64_t lo, int64_t hi, int worker)
@@ -328,14 +414,14 @@ static void report(Build *u, size_t kernel, const char *reason)
 
 static void report_jobs(Build *u)
 {
-    enum { COMPILATION = 6, BUILTIN = 7 };
     for (size_t i = 0; i < u->n_job; i++) {
         const Job *job = &u->job[i];
         char reason[640];
         if (!job->done || !job->result)
             continue;
+        size_t kernel = u->missing[job->failed].kernel;
         if (job->result == COMPILATION || (job->log && *job->log))
-            first_error(&u->b->kernel[job->kernel], job->log, reason, sizeof reason);
+            first_error(&u->b->kernel[kernel], job->log, reason, sizeof reason);
         else if (job->result == BUILTIN)
             snprintf(reason, sizeof reason, "libnvrtc-builtins does not lie beside %.400s",
                      u->nvrtc->path);
@@ -343,43 +429,51 @@ static void report_jobs(Build *u)
             snprintf(reason, sizeof reason, "%.300s",
                      job->result < 0 ? "out of memory"
                                      : u->nvrtc->call->error_text(job->result));
-        report(u, job->kernel, reason);
+        report(u, kernel, reason);
     }
 }
 
 /* ---- keeping ---- */
 
-static void store(Build *u, size_t i)
+static void store(Build *u, size_t i, const char object[65])
 {
-    const CudaCode *code = &u->b->code[i];
-    const CubinKernel *k = &code->facts;
-    Cache *cache = u->b->cache;
-    char object[65], facts[256], compiler[64];
-    if (!cache || !cache_put_object(cache, code->cubin, code->size, object))
-        return;
+    const CubinKernel *k = &u->b->code[i].facts;
+    char facts[256], compiler[64];
     snprintf(facts, sizeof facts,
              "\"registers\": %d, \"frame\": %lld, \"spilled\": %lld, \"shared\": %lld, ",
              k->registers, (long long)k->frame, (long long)(k->spill_stores + k->spill_loads),
              (long long)k->shared);
     snprintf(compiler, sizeof compiler, "NVRTC %d.%d", u->nvrtc->major, u->nvrtc->minor);
-    cache_put_entry(cache, u->key[i], object, u->b->kernel[i].name, compiler, u->all_options,
-                    facts);
+    cache_put_entry(u->b->cache, u->key[i], object, u->b->kernel[i].name, compiler,
+                    u->all_options, facts);
+}
+
+/* Each kernel has an entry of its own, and those of a program share an object. */
+static bool keep_job(Build *u, const Job *job)
+{
+    CudaBuild *b = u->b;
+    char why[256], object[65];
+    const void *cubin = kept(b->arena, job->cubin, job->size);
+    const char *log = job->log ? arena_copy(b->arena, job->log, strlen(job->log)) : "";
+    for (size_t j = job->first; j < job->first + job->n; j++) {
+        size_t i = u->missing[j].kernel;
+        if (!take_kernel(u, i, cubin, job->size, why)) {
+            report(u, i, why);
+            return false;
+        }
+        b->code[i].log = log;
+    }
+    if (b->cache && cache_put_object(b->cache, cubin, job->size, object))
+        for (size_t j = job->first; j < job->first + job->n; j++)
+            store(u, u->missing[j].kernel, object);
+    return true;
 }
 
 static bool keep_jobs(Build *u)
 {
-    for (size_t j = 0; j < u->n_job; j++) {
-        char why[256];
-        const Job *job = &u->job[j];
-        size_t i = job->kernel;
-        if (!take_cubin(u, i, job->cubin, job->size, why)) {
-            report(u, i, why);
+    for (size_t j = 0; j < u->n_job; j++)
+        if (!keep_job(u, &u->job[j]))
             return false;
-        }
-        if (job->log)
-            u->b->code[i].log = arena_copy(u->b->arena, job->log, strlen(job->log));
-        store(u, i);
-    }
     if (u->b->cache)
         cache_prune(u->b->cache);
     return true;
@@ -388,11 +482,11 @@ static bool keep_jobs(Build *u)
 static bool compile_missing(Build *u)
 {
     int jobs = u->b->jobs > 0 ? u->b->jobs : threads_available();
-    qsort(u->job, u->n_job, sizeof *u->job, longest_first);
+    make_programs(u);
     Pool *pool = u->n_job > 1 && jobs > 1 ? pool_open(jobs) : NULL;
     parallel_for(pool, (int64_t)u->n_job, 1, run_jobs, u);
     pool_close(pool);
-    u->b->compiled = u->n_job;
+    u->b->compiled = u->n_missing;
     report_jobs(u);
     return !u->failed && keep_jobs(u);
 }
@@ -401,13 +495,10 @@ static bool build_all(Build *u)
 {
     CudaBuild *b = u->b;
     hash_keys(u);
-    for (size_t i = 0; i < b->n; i++) {
-        if (first_alike(u, i) < i || find_cached(u, i))
-            continue;
-        u->job[u->n_job].source = source_of(u, &b->kernel[i]);
-        u->job[u->n_job++].kernel = (uint32_t)i;
-    }
-    if (u->n_job && !compile_missing(u))
+    for (size_t i = 0; i < b->n; i++)
+        if (first_alike(u, i) == i && !find_cached(u, i))
+            u->missing[u->n_missing++] = (Missing){(uint32_t)i, b->kernel[i].length};
+    if (u->n_missing && !compile_missing(u))
         return false;
     for (size_t i = 0; i < b->n; i++) {
         size_t first = first_alike(u, i);
@@ -429,11 +520,12 @@ static double seconds_now(void)
 /* The blocks of a build, released whether it went well or memory ran out. */
 static void release(Build *u)
 {
-    for (size_t i = 0; u->job && i < u->b->n; i++) {
+    for (size_t i = 0; i < u->n_job; i++) {
         free(u->job[i].cubin);
         free(u->job[i].log);
-        ctx_release(u->ctx, u->job[i].source);
     }
+    ctx_release(u->ctx, u->object);
+    ctx_release(u->ctx, u->missing);
     ctx_release(u->ctx, u->job);
     ctx_release(u->ctx, u->key);
 }
@@ -458,7 +550,9 @@ Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
     volatile bool good = false;
     if (CTX_TRY(u.ctx, &guard)) {
         at->key = ctx_alloc(at->ctx, (b->n + 1) * sizeof *at->key);
+        at->missing = ctx_alloc(at->ctx, (b->n + 1) * sizeof *at->missing);
         at->job = ctx_alloc(at->ctx, (b->n + 1) * sizeof *at->job);
+        at->object = ctx_alloc(at->ctx, (b->n + 1) * sizeof *at->object);
         good = build_all(at);
         ctx_leave(at->ctx, &guard);
     } else {

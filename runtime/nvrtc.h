@@ -2,9 +2,9 @@
  *
  * In:  kernels as text, the architecture they are for.
  * Out: machine code (cubins) and what it uses of a multiprocessor.
- * The one idea: NVRTC is a library that is opened at run time and needs no device; each kernel
- * is a program of its own, so a changed kernel leaves the others in the cache, and several
- * threads compile at once.
+ * The one idea: NVRTC is a library that is opened at run time and needs no device. Several threads compile
+ * at once, short kernels a few in one program, whose machine code they share; each has an entry of
+ * its own in the cache, so a changed kernel leaves the others there.
  */
 #ifndef VWN_NVRTC_H
 #define VWN_NVRTC_H
@@ -36,7 +36,7 @@ typedef struct CudaText {
     const char *place; /* for messages: "layer[2].attn at gpt.vwn:12:5"; may be "" */
 } CudaText;
 typedef struct CudaCode {
-    const void *cubin; /* in the arena */
+    const void *cubin; /* in the arena; other kernels may lie in it, too */
     size_t size;
     CubinKernel facts;
     const char *log; /* what the compiler said; "" from the cache */
@@ -58,7 +58,8 @@ typedef struct CudaBuild {
     double seconds;
     char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
 } CudaBuild;
-/* ST_OK, or ST_ENVIRONMENT with `why`. Kernels of equal name and text may occur repeatedly. */
+/* ST_OK, or ST_ENVIRONMENT with `why`. Kernels of equal name and text may occur repeatedly; what different
+ * texts define has different names. */
 Status nvrtc_build(const Nvrtc *n, CudaBuild *b);
 
 #endif

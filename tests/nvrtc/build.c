@@ -61,7 +61,8 @@ static void test_cache(Harness *h, const char *folder)
     int found, made;
     CHECK(h, counts(folder, 0, 2));
     CHECK(h, counts(folder, 2, 0));
-    CHECK(h, count_files(folder, ".cubin") == 2 && count_files(folder, ".so") == 0);
+    CHECK(h, count_files(folder, ".cubin") == 1 && count_files(folder, ".json") == 2 &&
+                  count_files(folder, ".so") == 0);
     /* Another architecture and another prelude are other keys. */
     CHECK(h, build_two(folder, "sm_90a", NULL, &found, &made, NULL) == ST_OK && made == 2);
     CHECK(h, build_two(folder, "sm_80", "typedef float real;\n#define TWICE(x) (x)\n", &found,
@@ -201,6 +202,15 @@ static void test_pool(Harness *h, Ctx *ctx, const Nvrtc *n)
         CHECK(h, code[0][k].size == code[1][k].size &&
                      !strcmp(code[0][k].facts.name, text[k].name) &&
                      !memcmp(code[0][k].cubin, code[1][k].cubin, code[0][k].size));
+    /* Short ones share a program, and each is what it is alone. */
+    CHECK(h, code[0][0].cubin == code[0][KERNELS - 1].cubin);
+    for (int k = 0; k < KERNELS; k++) {
+        CudaCode alone;
+        CudaBuild b = {.jobs = 1};
+        CHECK(h, build_texts(ctx, n, &b, "sm_80", &text[k], 1, &alone) == ST_OK);
+        CHECK(h, alone.size < code[0][k].size && alone.facts.code == code[0][k].facts.code &&
+                     alone.facts.registers == code[0][k].facts.registers);
+    }
     /* One of them is wrong: nothing is handed out, and it is named. */
     CudaBuild b = {.jobs = 3};
     text[5].text = "no C\n";
