@@ -405,13 +405,13 @@ static void check_rows(Check *c, const KStmt *s)
 /* Are the loops opened since `depth` exactly those of one or two nests? */
 static bool loops_are(const Check *c, size_t depth, const KNest *a, const KNest *b)
 {
-    size_t n = c->loop.n - depth;
-    const IVar *v = c->loop.v + depth;
-    if (depth > c->loop.n || n != a->n + (b ? b->n : 0))
+    if (depth > c->loop.n || c->loop.n - depth != a->n + (b ? b->n : 0))
         return false;
-    for (size_t i = 0; i < n; i++)
-        if (!in_list(a->var, a->n, v[i]) && !(b && in_list(b->var, b->n, v[i])))
+    for (size_t i = depth; i < c->loop.n; i++) {
+        IVar v = c->loop.v[i];
+        if (!in_list(a->var, a->n, v) && !(b && in_list(b->var, b->n, v)))
             return false;
+    }
     return true;
 }
 

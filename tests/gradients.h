@@ -10,9 +10,9 @@
 #include "models.h"
 
 #include "runtime/exec.h"
+#include "runtime/loss_scale.h"
 
 enum { CPU_RUNS = 3, RUNS_MAX = 4 };
-enum { LOSS_SCALE = 65536 }; /* of models that are trained in fp16 */
 
 typedef struct Agreement {
     int64_t B, T;
@@ -64,7 +64,7 @@ static inline void run_once(Ctx *ctx, Store *s, Program *p, const Graph *g, RefB
 {
     fill_store(ctx, s, g, bind);
     spoil_gradients(ctx, s, g);
-    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE};
+    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
     if (program_run(p, &(RunArgs){.host_vars = vars, .seed = 1}) != ST_OK || program_scalar(p, name_str(ctx, "loss"), loss) != ST_OK)
         vwn_bug(ctx, "run: %s", program_why(p));
     for (size_t i = 0; i < g->ext.n; i++) {
@@ -143,7 +143,7 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
         run_on(ctx, c->on, g, c, bind, runs, got, loss);
     else
         run_on_cpus(ctx, g, c, bind, got, loss);
-    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE};
+    double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
     if (c->half_wanted)
         g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .cuda = c->cuda});

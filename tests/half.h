@@ -5,21 +5,13 @@
 #ifndef TEST_HALF_H
 #define TEST_HALF_H
 
-#include "../compiler/ir.h"
+#include "half_bits.h"
 
-#include <math.h>
-#include <string.h>
+#include "../compiler/ir.h"
 
 static inline double of_half(uint16_t u, Half type)
 {
-    int e = u >> 10 & 31, m = u & 1023;
-    uint32_t bits = (uint32_t)u << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    if (type == HALF_BF16)
-        return (double)x;
-    double y = e == 31 ? (m ? NAN : INFINITY) : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
-    return u >> 15 ? -y : y;
+    return type == HALF_FP16 ? of_fp16(u) : of_bf16(u);
 }
 
 static inline uint16_t to_half(double x, Half type)

@@ -167,6 +167,17 @@ static inline bool guarded(Ctx *ctx, void (*fn)(Ctx *ctx, void *arg), void *arg)
     return false;
 }
 
+/* The exit status of a test of n cases; an argument names the only one. */
+static inline int run_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+{
+    int passed = 0, failed = 0;
+    for (size_t i = 0; i < n; i++)
+        if (argc < 2 || strcmp(argv[1], name(i)) == 0)
+            run(i) ? passed++ : failed++;
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}
+
 static inline void show_diagnostics(Ctx *ctx)
 {
     for (size_t i = 0; i < diag_count(ctx); i++) {

@@ -21,20 +21,15 @@ static inline void gradients_emulated(Ctx *ctx, const Unit *u, Agreement *c)
     c->on->ops->close(c->on);
 }
 
-/* The exit status of a test of n cases; an argument names the only one. */
+/* run_cases(), skipped where nothing can be emulated. */
 static inline int emulated_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
 {
     char why[512];
-    int passed = 0, failed = 0;
     if (!emu_possible(why)) {
         printf("skipped: %s\n", why);
         return 77;
     }
-    for (size_t i = 0; i < n; i++)
-        if (argc < 2 || strcmp(argv[1], name(i)) == 0)
-            run(i) ? passed++ : failed++;
-    printf("%d passed, %d failed\n", passed, failed);
-    return failed != 0;
+    return run_cases(argc, argv, n, name, run);
 }
 
 #endif

@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler. Every loss and every gradient agrees to float32 bounds, the four
  *      ways of backend_emu.h give the same bits. An example with a model of its own that is not listed is a failure.
  */
-#include "../examples.h"
+#include "../example_cases.h"
 
 #include "emulated.h"
 
@@ -14,36 +14,6 @@
 static const int64_t positions[] = {7, 31, 1, 33, 13, 37};
 /* Rows of these are long, and a few show what many would. */
 static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)", "vwn x8, moe", "quickstart", "ghc (8,16)", "ghc (8,32)", "mtp chain"};
-
-/* Where large numbers cancel, as in the gradients of a condition, the CPU's kernels differ by up to 3e-5. */
-static const double WORST = 5e-5;
-
-typedef struct Case {
-    const Source *source;
-    Agreement is;
-} Case;
-
-static void compare(Ctx *ctx, void *arg)
-{
-    Case *c = arg;
-    gradients_emulated(ctx, load_text(ctx, example_text(ctx, c->source), c->source->v.set), &c->is);
-}
-
-static bool run_case(const Source *s, int64_t T)
-{
-    Ctx *ctx = ctx_new(NULL);
-    for (size_t i = 0; i < COUNT_OF(wide); i++)
-        T = strcmp(wide[i], s->v.name) == 0 ? 3 : T;
-    Case c = {s, {.B = T == 7 ? 2 : 1, .T = T, .worst = INFINITY, .name = ""}};
-    guarded(ctx, compare, &c);
-    bool ok = c.is.worst < WORST && c.is.compared > 10 && c.is.same_bits;
-    printf("%-18s B %lld T %-2lld %3zu gradients, worst %.1e at %s%s%s\n", s->v.name, (long long)c.is.B,
-           (long long)T, c.is.compared, c.is.worst, c.is.name, c.is.same_bits ? "" : ", orders differ",
-           ok ? "" : "  FAILED");
-    fflush(stdout);
-    ctx_free(ctx);
-    return ok;
-}
 
 static bool has_model(const char *file)
 {
@@ -79,11 +49,16 @@ static int not_listed(void)
     return folder ? missing : 1;
 }
 
-static const char *case_name(size_t i) { return sources[i].v.name; }
-static bool run_one(size_t i) { return run_case(&sources[i], positions[i % COUNT_OF(positions)]); }
+static bool run_one(size_t i)
+{
+    int64_t T = positions[i % COUNT_OF(positions)];
+    for (size_t k = 0; k < COUNT_OF(wide); k++)
+        T = strcmp(wide[k], sources[i].v.name) == 0 ? 3 : T;
+    return example_agrees(&sources[i], gradients_emulated, T == 7 ? 2 : 1, T);
+}
 
 int main(int argc, char **argv)
 {
-    int missing = not_listed(), status = emulated_cases(argc, argv, COUNT_OF(sources), case_name, run_one);
+    int missing = not_listed(), status = emulated_cases(argc, argv, COUNT_OF(sources), example_name, run_one);
     return missing ? 1 : status;
 }

@@ -7,6 +7,8 @@
  */
 #include "backend_emu.h"
 
+#include "../half_bits.h"
+
 #include "compiler/emit.h"
 #include "runtime/harness.h"
 
@@ -160,14 +162,6 @@ typedef struct Numbers {
     _Alignas(16) uint16_t a[32 * DEPTH], b[16 * DEPTH];
 } Numbers;
 
-static float of_bf16(uint16_t u)
-{
-    uint32_t bits = (uint32_t)u << 16;
-    float x;
-    memcpy(&x, &bits, 4);
-    return x;
-}
-
 static void make_numbers(Numbers *n, Which which)
 {
     uint64_t state = 3;
@@ -188,7 +182,7 @@ static void make_numbers(Numbers *n, Which which)
     for (int i = 0; i < 32 * 16 && which == TILE; i++) {
         double sum = 0;
         for (int k = 0; k < DEPTH; k++)
-            sum += (double)of_bf16(n->a[i / 16 * DEPTH + k]) * of_bf16(n->b[i % 16 * DEPTH + k]);
+            sum += of_bf16(n->a[i / 16 * DEPTH + k]) * of_bf16(n->b[i % 16 * DEPTH + k]);
         n->want[i] = (float)sum;
     }
 }

@@ -70,7 +70,7 @@ static void run_steps(Ctx *ctx, Backend *b, const Case *c, const Graph *const g[
     fill_store(ctx, s, g[0], bind[0]);
     fill_store(ctx, s, g[1], bind[1]);
     for (int step = 0; step < STEPS; step++) {
-        double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE};
+        double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
         vars[HV_STEP] = step;
         vars[HV_LENGTH] = 10;
         for (int k = 0; k < 2; k++)

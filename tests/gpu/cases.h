@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define CASES_MARK "vwn cases 2\n"
+#define CASES_MARK "vwn cases 3\n"
 
 typedef enum CaseKind { CASE_BYTES = 1, CASE_LAUNCH = 2 } CaseKind;
 typedef struct CaseEntry {
@@ -27,7 +27,7 @@ typedef struct CaseHead {
     uint32_t n_region, n_buffer, n_int, n_number;
 } CaseHead;
 
-typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16 } CaseType;
+typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16, CASE_FP16 } CaseType;
 typedef struct CaseRegion {
     uint64_t bytes, before, after; /* places in the file; after: of a written one */
     uint32_t type;                 /* CaseType */

@@ -8,13 +8,13 @@ build() {
         MAIN='run_kernels.c compute_cuda.c common.c' CFLAGS='-O1 -g -Wall -Wextra -Wshadow -Werror'
 }
 
-expect 0 "$MAKE_CASES" cases gpt 'ghc (2,3)'
-has out '2 made, 0 failed'
+expect 0 "$MAKE_CASES" cases gpt 'ghc (2,3)' 'own connection'
+has out '3 made, 0 failed'
 folders=$(ls -d cases/*)
 for folder in $folders; do
     cp "$VWN_SOURCE"/compiler/emitted/blocks.h "$VWN_SOURCE"/compiler/emitted/comp*[ea].[ch] \
         "$VWN_SOURCE"/compiler/emitted/common.c "$VWN_SOURCE"/tests/gpu/run_kernels.c \
-        "$VWN_SOURCE"/tests/gpu/cases.h $folder
+        "$VWN_SOURCE"/tests/gpu/cases.h "$VWN_SOURCE"/tests/half_bits.h $folder
     cd $folder || exit 1
     build
     expect 0 ./run_kernels cases.bin --worst 1e-9
@@ -22,12 +22,26 @@ for folder in $folders; do
     "$JSON_LINES" - < out > verdict || fail "$folder: $(cat verdict)"
     cd ../..
 done
+for type in bf16 fp16; do
+    grep -q "train in $type" cases/*/out || fail "no kernel in $type"
+done
 
 cd "${folders%%
 *}" || exit 1
 # a GPU that has too little shared memory
 expect 1 env EMULATED_SHARED=40000 ./run_kernels cases.bin
 has err ' KiB of shared memory and the GPU has 39.1 for a block: '
+# numbers of fp16 that are cut off, not rounded
+cp kernels.cu whole.cu
+sed -i 's/return {emu_fp16(x)};/return {emu_fp16(vwn_real(vwn_bits(x) \& ~0x1fffu))};/' kernels.cu
+build
+expect 3 ./run_kernels cases.bin --worst 1e-9
+grep -q 'train in fp16.*"good":false' out || fail "a fault is not seen"
+mv whole.cu kernels.cu
+cd ../..
+
+cd "${folders##*
+}" || exit 1
 # another sign in every sum of a row
 sed -i 's/x += __shfl_xor_sync/x -= __shfl_xor_sync/' kernels.cu
 build

@@ -19,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 rm -rf "$folder"
 mkdir -p "$folder/src" "$folder/models"
-cp "$here"/run_kernels.c "$here"/cases.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
+cp "$here"/run_kernels.c "$here"/cases.h "$here"/../half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
     "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$folder/src"
 cp "$here"/kernels.sh "$folder"
@@ -39,6 +39,7 @@ if [ "$tiny" ]; then
 else
     model gpt "$root/tests/bench/gpt.vwn" 32 D=768
     model gpt_bf16 "$root/tests/bench/gpt.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
+    model gpt_fp16 "$root/tests/bench/gpt.vwn" 32 D=768 'train.precision=mixed(compute = fp16, master = fp32)'
     model vwn23 "$root/tests/bench/vwn23.vwn" 32 D=768
     model vwn23_bf16 "$root/tests/bench/vwn23.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'
     model nano "$root/examples/01_nano.vwn" 64

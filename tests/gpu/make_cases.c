@@ -19,6 +19,7 @@
 #include "runtime/exec.h"
 
 enum { ROWS_B = 3, ROWS_T = 11, PLANS = 8, SEEN = 8192 };
+enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, none near its end */
 
 typedef struct Recorder {
     Backend base;
@@ -70,6 +71,13 @@ static bool is_new(const char *name)
     return true;
 }
 
+static CaseType type_of(const PlanBuffer *x)
+{
+    if (x->dtype == DT_INT)
+        return CASE_INTEGER;
+    return x->half == HALF_BF16 ? CASE_BF16 : x->half == HALF_FP16 ? CASE_FP16 : CASE_REAL;
+}
+
 static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
                         Region *region, size_t *n)
 {
@@ -81,9 +89,7 @@ static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const voi
         region[(*n)++] = (Region){.buffer = l->buffer[k],
                                   .at = (const char *)at - l->shift[k],
                                   .is = {.bytes = x->bytes,
-                                         .type = x->dtype == DT_INT ? CASE_INTEGER
-                                                 : x->half == HALF_BF16 ? CASE_BF16
-                                                                    : CASE_REAL}};
+                                         .type = type_of(x)}};
     region[i].is.written |= l->writes[k];
     return i;
 }
@@ -314,7 +320,7 @@ static bool reads_pictures(const Graph *g)
     return false;
 }
 
-static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
+static void run_program(Recorder *r, const Unit *u, Graph *g, Half half)
 {
     Ctx *ctx = r->ctx;
     int64_t B = reads_pictures(g) ? 1 : ROWS_B;
@@ -322,9 +328,10 @@ static void run_program(Recorder *r, const Unit *u, Graph *g, bool bf16)
     double vars[HV_COUNT];
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = i + 1;
+    vars[HV_LOSS_SCALE] = SCALE;
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .half = bf16 ? HALF_BF16 : HALF_NONE};
+    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .half = half};
     Store *s = store_new(ctx, &r->base);
     fill_random(bind, g);
     if (program_build(s, g, &how, &p, &report) != ST_OK)
@@ -354,6 +361,14 @@ static void put_kernels(const Recorder *r)
         vwn_bug(r->ctx, "%s/kernels.cu could not be written", r->folder);
 }
 
+/* The gradient, of a scaled loss where the step computes in fp16. */
+static Graph *gradient_in(Ctx *ctx, const Unit *u, Half half)
+{
+    Train t = *u->train;
+    t.compute = half;
+    return step_gradient(u->model, &t, true, ctx->program);
+}
+
 static void run_source(Ctx *ctx, void *arg)
 {
     Case *c = arg;
@@ -364,20 +379,21 @@ static void run_source(Ctx *ctx, void *arg)
         vwn_bug(ctx, "no emulator: %s", why);
     r.base = *r.emu;
     r.base.ops = &rec_ops;
-    Graph *train = u->train ? step_gradient(u->model, u->train, true, ctx->program) : NULL;
+    Graph *train = u->train ? gradient_in(ctx, u, HALF_NONE) : NULL;
     struct {
         const char *name;
         Graph *g;
-        bool bf16;
+        Half half;
     } program[] = {
-        {"train", train, false},
-        {"train in bf16", train, true},
-        {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, false},
-        {"eval", step_evaluate(u->model, ctx->program), false}};
+        {"train", train, HALF_NONE},
+        {"train in bf16", train, HALF_BF16},
+        {"train in fp16", u->train ? gradient_in(ctx, u, HALF_FP16) : NULL, HALF_FP16},
+        {"update", u->train ? step_update(u->model, u->train, ctx->program) : NULL, HALF_NONE},
+        {"eval", step_evaluate(u->model, ctx->program), HALF_NONE}};
     for (size_t i = 0; i < COUNT_OF(program); i++) {
         r.program = program[i].name;
         if (program[i].g)
-            run_program(&r, u, program[i].g, program[i].bf16);
+            run_program(&r, u, program[i].g, program[i].half);
     }
     r.base.ops->close(&r.base);
     if (!r.out)

@@ -9,11 +9,12 @@
  *      it, so that a launch that ends the program leaves a line without an end. Status 3 when a
  *      difference is beyond what is allowed or an integer differs, 1 when a launch failed.
  *      Allowed are SHARE or 1e-4 of float32; a sum in another order may round the other way, so 2e-2 of
- *      bf16, and 2e-3 of float32 that a kernel with bf16 computes.
+ *      bf16, and 2e-3 of float32 that a kernel with bf16 computes; of fp16 an eighth of both.
  */
 #include "blocks.h"
 #include "cases.h"
 #include "compute.h"
+#include "half_bits.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -106,30 +107,44 @@ typedef struct Difference {
     bool good;
 } Difference;
 
-/* Has the kernel numbers in two bytes? */
-static bool has_bf16(const Case *c)
+static uint64_t size_of(uint32_t type)
+{
+    return type == CASE_INTEGER ? 8 : type == CASE_REAL ? 4 : 2;
+}
+
+/* Has the kernel such numbers? */
+static bool has(const Case *c, uint32_t type)
 {
     for (uint32_t i = 0; i < c->head.n_region; i++)
-        if (c->region[i].type == CASE_BF16)
+        if (c->region[i].type == type)
             return true;
     return false;
 }
 
+static double allowed(const Case *c, uint32_t type)
+{
+    if (type == CASE_REAL)
+        return has(c, CASE_BF16) ? 2e-3 : has(c, CASE_FP16) ? 2.5e-4 : 1e-4;
+    return type == CASE_FP16 ? 2.5e-3 : 2e-2;
+}
+
 static double number(const char *p, uint32_t type, uint64_t i)
 {
-    uint32_t bits = 0;
     float x;
-    memcpy(&bits, p + i * (type == CASE_BF16 ? 2 : 4), type == CASE_BF16 ? 2 : 4);
-    bits = type == CASE_BF16 ? bits << 16 : bits;
-    memcpy(&x, &bits, sizeof x);
-    return (double)x;
+    uint16_t two;
+    if (type == CASE_REAL) {
+        memcpy(&x, p + 4 * i, sizeof x);
+        return (double)x;
+    }
+    memcpy(&two, p + 2 * i, sizeof two);
+    return type == CASE_FP16 ? of_fp16(two) : of_bf16(two);
 }
 
 static void compare(Difference *d, const CaseRegion *r, const char *got, const char *want,
                     double most)
 {
     double size = 0, worst = 0;
-    uint64_t n = r->bytes / (r->type == CASE_INTEGER ? 8 : r->type == CASE_BF16 ? 2 : 4);
+    uint64_t n = r->bytes / size_of(r->type);
     d->numbers += (int64_t)n;
     if (r->type == CASE_INTEGER) {
         for (uint64_t i = 0; i < n; i++)
@@ -143,8 +158,8 @@ static void compare(Difference *d, const CaseRegion *r, const char *got, const c
         size = isfinite(y) ? fmax(size, fabs(y)) : size;
         worst = e >= 0 ? fmax(worst, e) : INFINITY; /* one is a number and the other none */
     }
-    if (worst > 0)
-        worst /= fmax(size, 1e-30);
+    if (worst > 0) /* what is below the range of fp16 has a unit, and no share */
+        worst /= fmax(size, r->type == CASE_FP16 ? 0x1p-15 : 1e-30);
     d->worst = fmax(d->worst, worst);
     d->good = d->good && worst <= most;
 }
@@ -180,10 +195,7 @@ static Difference run_case(Run *run, const Case *c, double share)
     blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);
     Difference d = {.good = true};
     for (uint32_t i = 0; i < h->n_region; i++) {
-        const double most = share > 0                         ? share
-                            : c->region[i].type == CASE_BF16 ? 2e-2
-                            : has_bf16(c)                     ? 2e-3
-                                                              : 1e-4;
+        double most = share > 0 ? share : allowed(c, c->region[i].type);
         char *got = room(c->region[i].bytes);
         device_get(run, got, memory[i], c->region[i].bytes);
         if (c->region[i].written)
