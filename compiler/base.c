@@ -272,8 +272,7 @@ void arena_free(Arena *a)
     ctx_release(a->ctx, a);
 }
 
-/* Bytes of any value. */
-static void *arena_take(Arena *a, size_t size)
+void *arena_take(Arena *a, size_t size)
 {
     if (size > SIZE_MAX / 4)
         ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
@@ -459,10 +458,9 @@ void *vec_grow(Arena *a, void *v, size_t n, size_t *cap, size_t item)
     size_t want = *cap ? *cap * 2 : 8;
     if (want > SIZE_MAX / 4 / item)
         ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu items of %zu bytes", want, item);
-    char *p = arena_take(a, want * item);
+    void *p = arena_take(a, want * item);
     if (n)
         memcpy(p, v, n * item);
-    memset(p + n * item, 0, (want - n) * item);
     *cap = want;
     return p;
 }

@@ -99,7 +99,8 @@ typedef struct ArenaMark {
 } ArenaMark;
 Arena *arena_new(Ctx *ctx);
 void arena_free(Arena *a);
-void *arena_alloc(Arena *a, size_t size);
+void *arena_alloc(Arena *a, size_t size); /* zeros */
+void *arena_take(Arena *a, size_t size);  /* bytes of any value */
 ArenaMark arena_mark(const Arena *a);
 size_t arena_size(const Arena *a); /* of its chunks, used or not */
 void arena_reset(Arena *a, ArenaMark m); /* frees what was allocated after the mark */

@@ -21,7 +21,9 @@ void graph_reserve(Graph *g, size_t nodes)
 {
     if (g->node.cap > nodes)
         return;
-    Node *node = NEW_ARRAY(g->arena, Node, nodes + 1);
+    if (nodes > SIZE_MAX / 8 / sizeof(Node))
+        ctx_raise(g->ctx, ST_ENVIRONMENT, "out of memory: %zu nodes", nodes);
+    Node *node = arena_take(g->arena, (nodes + 1) * sizeof *node);
     memcpy(node, g->node.v, g->node.n * sizeof *node);
     g->node.v = node;
     g->node.cap = nodes + 1;

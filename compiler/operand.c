@@ -6,8 +6,29 @@
  */
 #include "fuse.h"
 
+/* Most operands lie as they are stored, behind reshapes at most: no indices are needed. */
+static bool plain_operand(const Fusion *f, Val x, Operand *out)
+{
+    const Shape *s = shape_of(f->g, x);
+    int64_t stride = 1;
+    Val u = x;
+    while (fuse_is_view(f, u) && node_at(f->g, u)->op == OP_RESHAPE)
+        u = node_at(f->g, u)->in[0];
+    if (fuse_is_view(f, u))
+        return false;
+    *out = (Operand){.base = u, .rank = s->rank};
+    for (int i = s->rank - 1; i >= 0; i--) {
+        out->extent[i] = dim_at(s->d[i], f->B, f->T);
+        out->stride[i] = out->extent[i] == 1 ? 0 : stride;
+        stride *= out->extent[i];
+    }
+    return stride > 0; /* of what is empty the other way tells the strides */
+}
+
 bool fuse_operand(const Fusion *f, Val x, Operand *out)
 {
+    if (plain_operand(f, x, out))
+        return true;
     const Graph *g = f->g;
     const Shape *s = shape_of(g, x);
     ArenaMark mark = arena_mark(f->tmp);

@@ -93,12 +93,24 @@ static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
     }
 }
 
+static int64_t parts_of(const Planning *p, const Train *t)
+{
+    return (t->batch_seqs + p->batch - 1) / p->batch;
+}
+
 /* The arena of the programs of the gradient, which `recompute` changes. */
 static uint64_t gradient_arena(const Planning *p, const Train *t, uint64_t *program)
 {
-    int64_t parts = (t->batch_seqs + p->batch - 1) / p->batch;
+    int64_t parts = parts_of(p, t);
     uint64_t bytes = arena_of(p, t, FRESH, 1, program);
     return parts > 1 ? larger(bytes, arena_of(p, t, MORE, parts - 1, program)) : bytes;
+}
+
+/* Of a choice that the file has not made: only of the program that runs most. Adding to gradients
+ * needs no less than writing them. */
+static uint64_t other_arena(const Planning *p, const Train *t)
+{
+    return arena_of(p, t, parts_of(p, t) > 1 ? MORE : FRESH, 1, NULL);
 }
 
 /* What the arena would be with and without `recompute`. */
@@ -115,7 +127,7 @@ static void both_arenas(const Planning *p, const Train *t, uint64_t gradient, ui
             recompute_repeated(p->m->graph, arena, &other.n_recompute);
     if (!t->n_recompute)
         n->n_recompute = other.n_recompute;
-    uint64_t changed = n->n_recompute ? gradient_arena(p, &other, NULL) : gradient;
+    uint64_t changed = n->n_recompute ? other_arena(p, &other) : gradient;
     n->arena_kept = larger(others, t->n_recompute ? changed : gradient);
     n->arena_recomputed = larger(others, t->n_recompute ? gradient : changed);
 }

@@ -6,17 +6,26 @@ examples=$VWN_SOURCE/examples
 # number KEY: a figure of the JSON in out
 number() { sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p" out; }
 
-# Both figures of recompute are what the plan says when it is asked for
-quick() { expect 0 "$VWN" cost "$examples/quickstart.vwn" --json "$@"; json out; }
-quick
-kept=$(number bytes_arena_kept)
-again=$(number bytes_arena_recomputed)
-[ "$kept" = "$(number bytes_arena)" ] || fail "without recompute: $kept, planned $(number bytes_arena)"
-quick --set 'train.recompute=[layer]'
-[ "$again" = "$(number bytes_arena)" ] || fail "with recompute: $again, planned $(number bytes_arena)"
-[ "$kept" = "$(number bytes_arena_kept)" ] || fail "the file asks for recompute: $(number bytes_arena_kept) without, not $kept"
-[ "$again" = "$(number bytes_arena_recomputed)" ] || fail "the file asks for recompute: $(number bytes_arena_recomputed), not $again"
-[ "$again" -lt "$kept" ] || fail "recompute saves nothing"
+# Both figures of recompute are what the plan says when it is asked for, also where a step has parts, of which some add to
+# gradients. both FILE ARGUMENT...
+quick() { expect 0 "$VWN" cost "$file" --json "$@"; json out; }
+both() {
+    file=$1
+    shift
+    quick "$@"
+    kept=$(number bytes_arena_kept)
+    again=$(number bytes_arena_recomputed)
+    [ "$kept" = "$(number bytes_arena)" ] || fail "without recompute: $kept, planned $(number bytes_arena)"
+    quick --set 'train.recompute=[layer]' "$@"
+    [ "$again" = "$(number bytes_arena)" ] || fail "with recompute: $again, planned $(number bytes_arena)"
+    [ "$kept" = "$(number bytes_arena_kept)" ] || fail "the file asks for recompute: $(number bytes_arena_kept) without, not $kept"
+    [ "$again" = "$(number bytes_arena_recomputed)" ] || fail "the file asks for recompute: $(number bytes_arena_recomputed), not $again"
+    [ "$again" -lt "$kept" ] || fail "recompute saves nothing"
+}
+both "$examples/quickstart.vwn" --set 'train.micro_batch=4 seqs'
+both "$examples/15_olmoe_1b_7b.vwn" --set L=2 --set D=512 --set V=1024 --set 'train.micro_batch=2 seqs'
+both "$examples/29_dit.vwn" --set L=6
+both "$examples/quickstart.vwn"
 
 # 34 D bytes a block; a (2,3) state on top, half of it kept: 3 D, 8.82 %
 quick
