@@ -42,7 +42,7 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
  * as would the pieces of a product on tensor cores beside the places of a partition's sums. */
 static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
 {
-    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 48 };
+    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
     const KSpread *s = &k->spread;
     if ((k->tensor && k->part && k->product.n) || s->ahead > AHEAD_MAX)
         return 1;

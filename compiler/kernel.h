@@ -164,7 +164,7 @@ typedef struct KSpread {
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
     uint32_t live;   /* registers that numbers take at one time, about */
-    uint32_t ahead;  /* and that all loads of one loop take */
+    uint32_t ahead;  /* and that all loads and places of one loop take */
 } KSpread;
 
 typedef struct Kernel {
@@ -231,8 +231,8 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 void kernel_spread(Kernel *to, const Kernel *from);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
-/* registers.c: registers that its numbers take at one time, at most and about; that all loads of one loop take; how
- * narrow its indices can be; whether the variable has 64 bits. */
+/* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one
+ * loop take; how narrow its indices can be; whether the variable has 64 bits. */
 uint32_t kernel_live(const Kernel *k);
 uint32_t kernel_ahead(const Kernel *k); /* of a kernel that is spread */
 KIndex kernel_index(const Kernel *k);

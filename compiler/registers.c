@@ -123,7 +123,7 @@ uint32_t kernel_live(const Kernel *k)
     return (uint32_t)most;
 }
 
-/* A compiler may move all loads of a loop ahead of what needs them. */
+/* A compiler may move all loads of a loop ahead of what needs them, and the addresses of all that it touches. */
 uint32_t kernel_ahead(const Kernel *k)
 {
     uint32_t most = 0;
@@ -132,9 +132,12 @@ uint32_t kernel_ahead(const Kernel *k)
         uint32_t n = 0;
         if (loop->kind != KS_LOOP || !loop->spread)
             continue;
-        for (size_t j = i + 1; j < kernel_loop_end(k, i); j++)
-            if (k->stmt.v[j].kind == KS_LET && kx(k, k->stmt.v[j].ex)->kind == KX_LOAD)
-                n += loop->width ? loop->width : 1;
+        for (size_t j = i + 1; j < kernel_loop_end(k, i); j++) {
+            const KStmt *s = &k->stmt.v[j];
+            if (s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD)
+                n += loop->width ? loop->width + 1 : 2;
+            n += s->kind == KS_STORE;
+        }
         most = n > most ? n : most;
     }
     return most;
