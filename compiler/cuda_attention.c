@@ -104,8 +104,9 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         c->d, c->dv, c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", l.threads, l.rows,
         which == CUDA_SDPA_GRAD_K ? "keys" : "queries", l.columns,
         which == CUDA_SDPA_GRAD_K ? "queries" : "keys", (long long)l.shared);
-    /* Random numbers beside all sums: the compiler would spill on sm_80 so that three blocks fit. */
-    bool two = which == CUDA_SDPA_GRAD_K && c->dropped;
+    /* Random numbers beside all sums, or many sums in float32: the compiler would spill so that three blocks fit,
+     * in registers, not in shared memory. */
+    bool wide = !c->half && (c->d > 64 || c->dv > 64), two = which == CUDA_SDPA_GRAD_K && (c->dropped || wide);
     buf_printf(&b, "KERNEL(%d%s) @NAME@(\n", l.threads, two ? ", 2" : "");
     const char *type = half_word(c->half);
     static const char *const pointers[] = {
