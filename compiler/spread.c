@@ -85,7 +85,8 @@ static void put_aside(Kernel *k)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t bytes = 8 * k->spread.slots * (k->spread.lanes / WARP) + array_bytes(k) * k->spread.units;
-    memcpy(array, k->array.v, k->array.n * sizeof *array);
+    for (size_t i = 0; i < k->array.n; i++)
+        array[i] = k->array.v[i];
     k->array.v = array;
     while (bytes > k->shared) {
         KArray *most = NULL;
