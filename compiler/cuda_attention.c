@@ -104,9 +104,8 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         c->d, c->dv, c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", l.threads, l.rows,
         which == CUDA_SDPA_GRAD_K ? "keys" : "queries", l.columns,
         which == CUDA_SDPA_GRAD_K ? "queries" : "keys", (long long)l.shared);
-    /* Random numbers beside all sums, or many sums in float32: the compiler would spill so that three blocks fit,
-     * in registers, not in shared memory. */
-    bool wide = !c->half && (c->d > 64 || c->dv > 64), two = which == CUDA_SDPA_GRAD_K && (c->dropped || wide);
+    /* Numbers of float32, or random numbers beside all sums: the compiler would spill so that more blocks fit. */
+    bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
     buf_printf(&b, "KERNEL(%d%s) @NAME@(\n", l.threads, two ? ", 2" : "");
     const char *type = half_word(c->half);
     static const char *const pointers[] = {
