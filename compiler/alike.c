@@ -3,8 +3,33 @@
  * The one idea: a group is written down as a walk from what it stores to what it loads, values
  * numbered as they are met. Two groups with the same walk have the same kernel; only whose
  * memory a buffer is, and which stream a random number comes from, is the group's own.
+ *
+ * Kernels of layers that differ in sizes alone are a family: they have one text where threads share all of
+ * them in one way. It is the way that suits those who move the most bytes, as far as the sizes of the
+ * others allow it. What each would take for itself (more threads for a longer row, wider accesses where
+ * no thread is idle for it) gains less than another text costs.
  */
 #include "alike.h"
+
+/* A way that suits some of a family, and the bytes that these move. */
+typedef struct Way {
+    KSharing how;
+    double bytes;
+} Way;
+
+typedef struct Member {
+    Kernel *kernel;
+    KIndex index;  /* that suits it */
+    Printed own;   /* by itself, in the family's way */
+} Member;
+
+typedef struct Family {
+    VEC(Way) way;
+    VEC(Member) member;
+    bool settled;
+    KSharing how;
+    EmitSizes sizes; /* two uses are one argument where they are in all members */
+} Family;
 
 typedef struct Known {
     uint64_t hash;
@@ -14,6 +39,8 @@ typedef struct Known {
     const Name *site; /* their random streams; the graph they are of may be gone */
     size_t n_met;
     Made made;
+    Family *family; /* of a device's kernel that was met; else NULL */
+    KSharing own;
 } Known;
 
 struct Alike {
@@ -21,6 +48,7 @@ struct Alike {
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
     VEC(Known) known;
+    Map family; /* by the name of a text in which all sizes are arguments */
 };
 
 typedef struct Walk {
@@ -37,6 +65,7 @@ Alike *alike_new(Ctx *ctx, Arena *arena)
 {
     Alike *a = NEW(arena, Alike);
     *a = (Alike){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
+    map_init(&a->family, a->arena);
     return a;
 }
 
@@ -175,12 +204,94 @@ static void rename_made(const Renaming *r, const Known *k, Made *out)
     }
 }
 
+/* ---- families ---- */
+
+static void meet_way(Alike *a, Family *family, const KSharing *own, double bytes)
+{
+    for (size_t i = 0; i < family->way.n; i++)
+        if (kernel_sharing_same(&family->way.v[i].how, own)) {
+            family->way.v[i].bytes += bytes;
+            return;
+        }
+    vec_push(a->arena, &family->way, (Way){*own, bytes});
+}
+
+static bool one_argument(const Family *family, size_t use, size_t other)
+{
+    for (size_t i = 0; i < family->member.n; i++)
+        if (family->member.v[i].own.use.v[use] != family->member.v[i].own.use.v[other])
+            return false;
+    return true;
+}
+
+/* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
+ * arguments in all. */
+static void find_sizes(Alike *a, Family *family, const Dialect *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < family->member.n; i++) {
+        Member *m = &family->member.v[i];
+        Kernel spread;
+        kernel_spread(&spread, m->kernel, &family->how);
+        emit_kernel(&m->own, &spread, d, "");
+        m->kernel->ix = spread.ix;
+        n = m->own.use.n;
+        if (n != family->member.v[0].own.use.n)
+            vwn_bug(a->ctx, "kernels of one text use sizes in two ways");
+    }
+    uint32_t *slot = NEW_ARRAY(a->arena, uint32_t, n + 1);
+    VEC(size_t) first = {0};
+    for (size_t use = 0; use < n; use++) {
+        while (slot[use] < first.n && !one_argument(family, use, first.v[slot[use]]))
+            slot[use]++;
+        if (slot[use] == first.n)
+            vec_push(a->arena, &first, use);
+    }
+    family->sizes = (EmitSizes){.n = n, .slot = slot};
+}
+
+/* Products of a row share as their tiles want it. */
+static void join_family(Alike *a, Known *k, const Dialect *d, const char *about)
+{
+    Kernel *kernel = k->made.low.kernel, spread;
+    if (kernel->product.n)
+        return;
+    kernel_sharing(&k->own, kernel);
+    KSharing plain;
+    kernel_plain_sharing(&plain, kernel);
+    Printed printed;
+    kernel_spread(&spread, kernel, &plain);
+    emit_kernel_of_sizes(&printed, &spread, d, about, &(EmitSizes){.hidden = true});
+    kernel->ix = spread.ix; /* the forms that this has added */
+    void **slot = map_at(&a->family, (uintptr_t)printed.name);
+    if (!*slot)
+        *slot = NEW(a->arena, Family);
+    k->family = *slot;
+    vec_push(a->arena, &k->family->member, ((Member){.kernel = kernel, .index = k->own.index}));
+    if (k->family->settled) { /* in an earlier plan: what it needs besides is a text of its own */
+        kernel_sharing_narrow(&k->family->how, kernel, k->own.index);
+        find_sizes(a, k->family, d);
+    }
+}
+
+static void settle(Alike *a, Family *family, const Dialect *d)
+{
+    size_t most = 0;
+    for (size_t i = 1; i < family->way.n; i++)
+        most = family->way.v[i].bytes > family->way.v[most].bytes ? i : most;
+    family->how = family->way.v[most].how;
+    for (size_t i = 0; i < family->member.n; i++)
+        kernel_sharing_narrow(&family->how, family->member.v[i].kernel, family->member.v[i].index);
+    find_sizes(a, family, d);
+    family->settled = true;
+}
+
 /* ---- the whole ---- */
 
-static const Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
+static Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
 {
     for (size_t i = 0; i < a->known.n; i++) {
-        const Known *k = &a->known.v[i];
+        Known *k = &a->known.v[i];
         if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
             memcmp(k->walk, w->text.s, w->text.n) == 0)
             return k;
@@ -188,37 +299,78 @@ static const Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
     return NULL;
 }
 
-void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
-                const Dialect *d, const char *(*about)(const Fusion *f, const Group *gr,
-                                                       const Kernel *k, Arena *arena))
+static Known *add_known(Alike *a, const Walk *w, uint64_t hash, uint32_t group)
 {
-    Walk w;
-    arena_reset(a->tmp, (ArenaMark){0});
-    walk_group(&w, a->tmp, f, group, same);
-    uint64_t hash = hash_bytes(w.text.s, w.text.n, 3);
-    const Known *known = find_known(a, &w, hash);
-    if (known) {
-        Renaming r = {.arena = a->tmp, .g = f->g};
-        map_init(&r.to, a->tmp);
-        for (size_t i = 0; i < w.met.n; i++)
-            *map_at(&r.to, known->met[i]) = (void *)(uintptr_t)w.met.v[i];
-        rename_made(&r, known, out);
-        return;
-    }
-    *out = (Made){0};
-    lower_group(&out->low, a->arena, f, group, same);
-    emit_kernel(&out->printed, out->low.kernel, d,
-                about(f, &f->group.v[group], out->low.kernel, a->arena));
-    Known k = {.hash = hash, .walk = arena_copy(a->arena, w.text.s, w.text.n),
-               .length = w.text.n, .n_met = w.met.n, .made = *out};
-    Val *met = NEW_ARRAY(a->arena, Val, w.met.n + 1);
-    Name *site = NEW_ARRAY(a->arena, Name, w.met.n + 1);
-    for (size_t i = 0; i < w.met.n; i++) {
-        const Node *n = node_at(f->g, w.met.v[i]);
-        met[i] = w.met.v[i];
+    const Fusion *f = w->f;
+    Known k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
+               .length = w->text.n, .n_met = w->met.n};
+    Val *met = NEW_ARRAY(a->arena, Val, w->met.n + 1);
+    Name *site = NEW_ARRAY(a->arena, Name, w->met.n + 1);
+    for (size_t i = 0; i < w->met.n; i++) {
+        const Node *n = node_at(f->g, w->met.v[i]);
+        met[i] = w->met.v[i];
         site[i] = n->op == OP_RAND || n->op == OP_RANDN ? n->a.site : NULL;
     }
     k.met = met;
     k.site = site;
+    lower_group(&k.made.low, a->arena, f, group, w->same);
     vec_push(a->arena, &a->known, k);
+    return &a->known.v[a->known.n - 1];
+}
+
+static Known *know(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same, bool *fresh)
+{
+    arena_reset(a->tmp, (ArenaMark){0});
+    walk_group(w, a->tmp, f, group, same);
+    uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
+    Known *known = find_known(a, w, hash);
+    *fresh = !known;
+    return known ? known : add_known(a, w, hash, group);
+}
+
+void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
+                About about)
+{
+    Walk w;
+    bool fresh;
+    const Group *gr = &f->group.v[group];
+    Known *k = know(a, &w, f, group, same, &fresh);
+    if (fresh)
+        join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
+    if (k->family)
+        meet_way(a, k->family, &k->own, gr->bytes);
+}
+
+static void print(Alike *a, Known *k, const Dialect *d, const char *about)
+{
+    Family *family = k->family;
+    Kernel *kernel = k->made.low.kernel, spread;
+    if (!d->threads) {
+        emit_kernel(&k->made.printed, kernel, d, about);
+        return;
+    }
+    if (family && !family->settled)
+        settle(a, family, d);
+    kernel_spread(&spread, kernel, family ? &family->how : NULL);
+    emit_kernel_of_sizes(&k->made.printed, &spread, d, about, family ? &family->sizes : NULL);
+    kernel->ix = spread.ix;
+}
+
+void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
+                const Dialect *d, About about)
+{
+    Walk w;
+    bool fresh;
+    Known *k = know(a, &w, f, group, same, &fresh);
+    if (!k->made.printed.name)
+        print(a, k, d, about(f, &f->group.v[group], k->made.low.kernel, a->arena));
+    if (fresh) {
+        *out = k->made;
+        return;
+    }
+    Renaming r = {.arena = a->tmp, .g = f->g};
+    map_init(&r.to, a->tmp);
+    for (size_t i = 0; i < w.met.n; i++)
+        *map_at(&r.to, k->met[i]) = (void *)(uintptr_t)w.met.v[i];
+    rename_made(&r, k, out);
 }

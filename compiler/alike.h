@@ -20,10 +20,13 @@ typedef struct Made {
 /* It serves any number of fusions, of any graphs, at one B and T and in one dialect. */
 Alike *alike_new(Ctx *ctx, Arena *arena);
 void alike_free(Alike *a);
-/* about: the sentence above the text. What `out` points to lives until alike_free(); what it
- * says of one group until the next call. */
+/* The sentence above the text. */
+typedef const char *(*About)(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena);
+/* Of a device: all groups, before the first of them is made. */
+void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
+                About about);
+/* What `out` points to lives until alike_free(); what it says of one group until the next call. */
 void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
-                const Dialect *d, const char *(*about)(const Fusion *f, const Group *gr,
-                                                       const Kernel *k, Arena *arena));
+                const Dialect *d, About about);
 
 #endif

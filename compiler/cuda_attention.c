@@ -8,8 +8,14 @@ int cuda_attention_width(Half half, const int64_t *sizes, size_t n)
     int width = half ? 8 : 4;
     for (size_t i = 0; i < n; i++)
         while (width > 1 && sizes[i] % width != 0)
-            width /= 2;
-    return half && width == 1 ? 0 : width; /* 4 bytes are the least that is copied */
+            width /= half ? 4 : 2; /* 4 bytes are the least that is copied */
+    return width;
+}
+
+int cuda_attention_pad(int64_t d)
+{
+    int64_t step = d > 64 ? 32 : 16;
+    return (int)((d + step - 1) / step * step);
 }
 
 static bool is_large(const CudaAttentionClass *c)

@@ -28,7 +28,7 @@ typedef enum CudaAttentionKernel {
 } CudaAttentionKernel;
 
 typedef struct CudaAttentionClass {
-    int d, dv; /* padded to multiples of 16, at most CUDA_HEAD_MOST */
+    int d, dv; /* of cuda_attention_pad(), at most CUDA_HEAD_MOST */
     Half half; /* q, k, v, out and their gradients; products on tensor cores */
     bool capped, dropped, oldest;
     int width; /* elements of one access: cuda_attention_width */
@@ -42,9 +42,11 @@ typedef struct CudaAttentionLaunch {
     int64_t shared; /* bytes of dynamic shared memory */
 } CudaAttentionLaunch;
 
-/* The widest access, up to 16 bytes, that divides the head sizes and all strides; 0 when there
+/* The widest access, up to 16 bytes and of two-byte types 16 or 4, that divides the head sizes and all strides; 0 when there
  * is none: two bytes and an odd number. Buffers begin at multiples of 16 bytes. */
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n);
+/* The class of a head size: a multiple of 16, above 64 of 32. */
+int cuda_attention_pad(int64_t d);
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c);
 /* How many blocks for so many sequences, rows (T or S) and heads (H, or K for

@@ -218,6 +218,7 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Val *map = NEW_ARRAY(arena, Val, from->node.n);
     d->copied = NEW_ARRAY(arena, bool, cap);
     d->made = map;
+    const Assembly *assembly = how->no_fusion ? NULL : assembly_new(arena, from, how);
     for (Val v = 1; v < from->node.n; v++) {
         const Node *n = node_at(from, v);
         g->span = n->span;
@@ -227,8 +228,10 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         else if (n->op == OP_MATMUL &&
                  dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
-        else
+        else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
             map[v] = copy_node(g, from, v, map);
+        if (assembly && padded_for_later(assembly, v))
+            d->copied[map[v]] = true;
         if (g->node.n > cap)
             vwn_bug(ctx, "decompose: too many nodes");
     }

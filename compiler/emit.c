@@ -34,17 +34,37 @@ static char *put_back(Printer *p, Buf before)
 
 /* ---- arguments ---- */
 
+static bool same_int(const PrintedInt *x, const PrintedInt *y)
+{
+    return x->kind == y->kind && dim_eq(x->dim, y->dim) && x->value == y->value &&
+           x->site == y->site && x->buffer == y->buffer;
+}
+
 static size_t int_slot(Printer *p, PrintedInt want)
 {
-    for (size_t i = 0; i < p->out->ints.n; i++) {
-        PrintedInt *x = &p->out->ints.v[i];
-        if (x->kind == want.kind && dim_eq(x->dim, want.dim) && x->value == want.value &&
-            x->site == want.site && x->buffer == want.buffer)
-            return i;
-    }
-    vec_push(p->k->arena, &p->out->ints, want);
-    return p->out->ints.n - 1;
+    Printed *out = p->out;
+    size_t use = out->use.n, slot = 0;
+    if (p->sizes && use < p->sizes->n)
+        slot = p->sizes->slot[use];
+    else
+        while (slot < out->ints.n && !same_int(&out->ints.v[slot], &want))
+            slot++;
+    if (slot == out->ints.n)
+        vec_push(p->k->arena, &out->ints, want);
+    else if (slot > out->ints.n || !same_int(&out->ints.v[slot], &want))
+        vwn_bug(p->k->ctx, "two sizes in the place of one argument");
+    vec_push(p->k->arena, &out->use, (uint32_t)slot);
+    return slot;
 }
+
+/* In a text to compare with they have one name. */
+static size_t int_name(Printer *p, PrintedInt want)
+{
+    size_t slot = int_slot(p, want);
+    return p->sizes && p->sizes->hidden ? 0 : slot;
+}
+
+static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_name(p, want)); }
 
 static size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
@@ -67,16 +87,16 @@ static size_t dim_slot(Printer *p, Dim d)
 
 void put_dim(Printer *p, Dim d)
 {
-    if (dim_literal(d))
+    if (ix_literal(&p->k->ix, d))
         buf_printf(&p->body, "%" PRId64, d.n);
     else
-        buf_printf(&p->body, "n%zu", dim_slot(p, d));
+        put_int(p, (PrintedInt){.kind = PI_DIM, .dim = d});
 }
 
 /* The text relies on d being a multiple of a power of two. */
 void assume_multiple(Printer *p, Dim d, uint8_t of)
 {
-    if (dim_literal(d))
+    if (ix_literal(&p->k->ix, d))
         return;
     size_t slot = dim_slot(p, d);
     PrintedInt *x = &p->out->ints.v[slot];
@@ -86,20 +106,18 @@ void assume_multiple(Printer *p, Dim d, uint8_t of)
 /* A number that is the plan's, not the structure's. */
 static void put_value(Printer *p, int64_t value)
 {
-    buf_printf(&p->body, "n%zu", int_slot(p, (PrintedInt){.kind = PI_VALUE, .value = value}));
+    put_int(p, (PrintedInt){.kind = PI_VALUE, .value = value});
 }
 
 static void put_chunk(Printer *p)
 {
-    PrintedInt chunk = {.kind = PI_CHUNK, .value = p->k->chunk};
-    buf_printf(&p->body, "n%zu", int_slot(p, chunk));
+    put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk});
 }
 
 static void put_part_size(Printer *p, uint32_t buffer)
 {
-    PrintedInt size = {.kind = PI_PART, .buffer = buffer};
-    size.value = p->k->buffer.v[buffer].elements;
-    buf_printf(&p->body, "n%zu", int_slot(p, size));
+    int64_t size = p->k->buffer.v[buffer].elements;
+    put_int(p, (PrintedInt){.kind = PI_PART, .buffer = buffer, .value = size});
 }
 
 /* ---- names ---- */
@@ -149,10 +167,10 @@ static void put_ex(Printer *p, Ex e)
 
 /* Places in what is written out are structure; a device has them in its instructions, as arguments they
  * would take a register each. */
-static void put_factor(Printer *p, int64_t m)
+static void put_factor(Printer *p, int64_t m, bool place)
 {
-    bool structure = p->d->threads && m < p->k->unrolled;
-    if (m > LITERAL_MAX && !structure)
+    bool structure = m > LITERAL_MAX && p->d->threads && m < p->k->unrolled;
+    if (!structure && (place ? !ix_literal(&p->k->ix, DIM(m)) : m > LITERAL_MAX))
         put_value(p, m);
     else
         buf_printf(&p->body, "%" PRId64, m);
@@ -174,15 +192,12 @@ static bool looks_away(const Printer *p, const IxForm *f)
 static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 {
     int64_t m = t->mult < 0 ? -t->mult : t->mult;
-    bool one = dim_eq(t->coef, DIM(1)), any = false;
+    bool one = dim_eq(t->coef, DIM(1)), place = t->var == 0 && one, any = place || m != 1;
     buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
-    if (t->var == 0 && one && away) {
+    if (place && away)
         put_value(p, m);
-        any = true;
-    } else if (m != 1 || (t->var == 0 && one)) {
-        put_factor(p, m);
-        any = true;
-    }
+    else if (any)
+        put_factor(p, m, place);
     if (t->var) {
         buf_puts(&p->body, any ? " * " : "");
         put_var(p, t->var);
@@ -366,8 +381,8 @@ static void put_value_of(Printer *p, Ex e)
     case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
-                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
+                   int_name(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
+                   int_name(p, (PrintedInt){.kind = PI_STEP}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;
@@ -649,7 +664,7 @@ static void stmt_store(Printer *p, const KRoot *r, bool one)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
-                   int_slot(p, (PrintedInt){.kind = PI_STREAM}));
+                   int_name(p, (PrintedInt){.kind = PI_STREAM}));
     else if (half)
         buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
@@ -869,14 +884,6 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
 
 /* ---- the function ---- */
 
-void emit_lines(Buf *out, const char *const *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        buf_puts(out, line[i]);
-        buf_putc(out, '\n');
-    }
-}
-
 /* The places of tiles in a device's shared memory. */
 static void put_places(Printer *p, Buf *out)
 {
@@ -887,8 +894,8 @@ static void put_places(Printer *p, Buf *out)
         Buf before = aside(p);
         put_dim(p, size);
         buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
-        g->shared += dim_literal(size) ? 256 : 128;
-        if (!dim_literal(size))
+        g->shared += ix_literal(&p->k->ix, size) ? 256 : 128;
+        if (!ix_literal(&p->k->ix, size))
             term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), 4};
     }
 }
@@ -902,21 +909,6 @@ static void put_tile(Printer *p, Buf *out, size_t i)
     buf_puts(out, "    ");
     buf_printf(out, p->d->tile, p->d->real, name, size);
     buf_putc(out, '\n');
-}
-
-Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
-{
-    Name name = name_printf(ctx, "k_%016" PRIx64, hash_bytes(*text, *length, 0));
-    const char *at = strstr(*text, "@NAME@");
-    if (!at)
-        vwn_bug(ctx, "a kernel text without a place for its name");
-    Buf b = buf_new(arena);
-    buf_put(&b, *text, (size_t)(at - *text));
-    buf_puts(&b, name);
-    buf_puts(&b, at + strlen("@NAME@"));
-    *text = b.s;
-    *length = b.n;
-    return name;
 }
 
 /* Where a block finds the arrays that lie in memory: so many numbers for each block. */
@@ -954,23 +946,18 @@ static void put_grid(Printer *p)
             continue;
         Dim size = array_size(p, a);
         uint32_t bytes = g->units * (a->dtype == DT_INT ? 8 : 4);
-        if (dim_literal(size))
+        if (ix_literal(&p->k->ix, size))
             g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
         else
             term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
     }
 }
 
-void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char *about)
+void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about,
+                          const EmitSizes *sizes)
 {
     *out = (Printed){0};
-    const Kernel *k = from;
-    Kernel spread;
-    if (d->threads) {
-        kernel_spread(&spread, from);
-        k = &spread;
-    }
-    Printer p = {.k = k, .d = d, .out = out, .body = buf_new(k->arena), .depth = 1};
+    Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
     if (d->vector && d->fetch)
@@ -992,6 +979,8 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
         put_aside(&p, &tiles);
         put_places(&p, &tiles);
     }
+    if (sizes && sizes->hidden)
+        out->ints.n = 0;
     d->put_header(&text, k, out, about);
     buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);
@@ -999,6 +988,4 @@ void emit_kernel(Printed *out, const Kernel *from, const Dialect *d, const char 
     out->text = text.s;
     out->length = text.n;
     out->name = emit_name(k->ctx, k->arena, &out->text, &out->length);
-    if (d->threads)
-        ((Kernel *)from)->ix = k->ix; /* the forms that printing has added */
 }

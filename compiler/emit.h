@@ -32,7 +32,7 @@ typedef struct Dialect {
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
-    bool threads; /* a device's: kernels are spread over threads (spread.c) */
+    bool threads; /* a device's: of kernels that are spread over threads (spread.c) */
     /* What stands before the body: the comment, the function's head, its arguments. */
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
@@ -50,17 +50,30 @@ typedef struct PrintedInt {
     uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
 } PrintedInt;
 
+/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
+typedef struct EmitSizes {
+    bool hidden;          /* all have one name, and none is an argument: a text to compare with */
+    size_t n;
+    const uint32_t *slot; /* by use: the argument */
+} EmitSizes;
+
 typedef struct Printed {
     Name name;
     const char *text;
     size_t length;
     VEC(uint32_t) buffer; /* numbers of Kernel.buffer in the order of p[] */
     VEC(PrintedInt) ints;
+    VEC(uint32_t) use;    /* by use of a size in the text: the place in ints */
     VEC(uint32_t) scalar; /* numbers of Kernel.scalar in the order of s[] */
     PlanGrid grid;        /* of a device */
 } Printed;
 
-void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about);
+void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about,
+                          const EmitSizes *sizes);
+static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
+{
+    emit_kernel_of_sizes(out, k, d, about, NULL);
+}
 const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);

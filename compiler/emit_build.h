@@ -11,6 +11,7 @@ typedef struct Printer {
     const Kernel *k;
     const Dialect *d;
     Printed *out;
+    const EmitSizes *sizes; /* or NULL: equal ones are one argument */
     Buf body;
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */

@@ -20,6 +20,7 @@ bool fuse_is_library(const Graph *g, Val v)
 {
     switch ((Op)node_at(g, v)->op) {
     case OP_MATMUL: return !product_is_of_row(g, v);
+    case OP_CONCAT: return concat_of_copies(g, v);
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
     case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
         return true;
@@ -729,6 +730,8 @@ static bool operand_fits(const Fusion *f, Val v, size_t k)
         bool shared = shape_of(f->g, n->in[1])->rank == 2 && shape_of(f->g, n->in[0])->rank > 2;
         return operand_matrix(&o, shared && k == 0 && !(n->a.i & 1), &m);
     }
+    if (n->op == OP_CONCAT)
+        return operand_rows(&o, &m.rows, &m.ld);
     if ((n->op == OP_SDPA || n->op == OP_SDPA_GRAD) && k < 3)
         return o.stride[3] == 1 || o.extent[3] == 1;
     return operand_contiguous(&o);

@@ -109,6 +109,8 @@ bool operand_contiguous(const Operand *o);
 /* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1
  * always do. */
 bool operand_merge(const Operand *o, int from, int to, int64_t *extent, int64_t *stride);
+/* Rows of neighbours, a fixed number of elements apart? */
+bool operand_rows(const Operand *o, int64_t *rows, int64_t *pitch);
 /* Can the library multiply with it as it lies? leading dimension, batch stride, transposed. */
 typedef struct MatrixView {
     int64_t rows, columns, ld, batch, step;
@@ -138,5 +140,19 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
 }
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
                  Decomposed *d);
+
+/* assemble.c: rows of parts of different age, put together by copies. */
+typedef struct Assembly Assembly;
+Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how);
+/* v in the new graph, when it is such; else 0. */
+Val assembled(const Assembly *a, Graph *g, Val v, const Val *map);
+/* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
+bool padded_for_later(const Assembly *a, Val v);
+/* In the new graph: a CONCAT that the library copies together, part by part. */
+enum { CONCAT_OF_COPIES = 1 }; /* Attr.j, which decompose() alone sets */
+static inline bool concat_of_copies(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
+}
 
 #endif

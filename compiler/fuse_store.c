@@ -431,17 +431,24 @@ static const Solved *solve(Choice *c, const Cut *x)
     return s;
 }
 
-/* What the group reads from others, and whether it could compute some of that. */
-static void make_cut(Choice *c, uint32_t group, Cut *x)
+static void find_all_wanted(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
     const Group *gr = &f->group.v[group];
-    c->rows = group_rows(f, gr);
+    c->group = group;
     c->wanted.n = 0;
     f->stamp++;
     for (size_t m = 0; m < gr->member.n; m++)
         for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
             find_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
+}
+
+/* What the group reads from others, and whether it could compute some of that. */
+static void make_cut(Choice *c, uint32_t group, Cut *x)
+{
+    Fusion *f = c->f;
+    c->rows = group_rows(f, &f->group.v[group]);
+    find_all_wanted(c, group);
     for (size_t i = 0; i < c->wanted.n && !x->choice; i++)
         x->choice = again_ok(f, c->wanted.v[i]);
     x->made = true;
@@ -512,12 +519,18 @@ static bool chooses(const Fusion *f, uint32_t group)
 
 enum { ROUNDS = 2 };
 
-/* At first all choose at once and share the cost of a store; then one after the other, knowing
- * what the others load: what is stored anyway costs a load only. */
+/* At first all choose at once and share the cost of a store, as if all who want a value loaded it; then
+ * one after the other, knowing what the others load: what is stored anyway costs a load only. */
 static void choose_all(Choice *c)
 {
     uint32_t n = (uint32_t)c->f->group.n;
     c->shared = true;
+    for (uint32_t i = 0; i < n; i++)
+        if (chooses(c->f, i)) {
+            find_all_wanted(c, i);
+            for (size_t k = 0; k < c->wanted.n; k++)
+                c->loads[c->wanted.v[k]]++;
+        }
     for (int round = 0; round < ROUNDS; round++) {
         for (uint32_t i = 0; i < n; i++)
             if (chooses(c->f, i))

@@ -93,10 +93,10 @@ static int term_order(const IxTerm *a, const IxTerm *b)
 }
 
 /* Sorts, merges equal terms, drops zeros; small static coefficients become multipliers. */
-static uint32_t canonical(IxTerm *x, uint32_t n)
+static uint32_t canonical(const IxTable *t, IxTerm *x, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (dim_literal(x[i].coef)) {
+        if (ix_literal(t, x[i].coef)) {
             x[i].mult *= x[i].coef.n;
             x[i].coef = DIM(1);
         }
@@ -212,7 +212,7 @@ static Ix intern_sorted(IxTable *t, const IxTerm *x, uint32_t n)
 
 static Ix intern(IxTable *t, IxTerm *x, uint32_t n)
 {
-    n = canonical(x, n);
+    n = canonical(t, x, n);
     Ix whole;
     IxTerm scale;
     uint32_t drop[2];
@@ -230,7 +230,7 @@ static Ix intern(IxTable *t, IxTerm *x, uint32_t n)
                 vwn_bug(t->ctx, "an index overflows");
             x[m++] = (IxTerm){f->t[i].var, f->t[i].mult * scale.mult, c};
         }
-        n = canonical(x, m);
+        n = canonical(t, x, m);
     }
     return intern_sorted(t, x, n);
 }
@@ -340,7 +340,7 @@ Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n)
     if (n > TERMS_MAX)
         vwn_bug(t->ctx, "an index has too many terms");
     memcpy(x, term, n * sizeof *x);
-    return intern_sorted(t, x, canonical(x, n));
+    return intern_sorted(t, x, canonical(t, x, n));
 }
 
 /* Splits a into a multiple of d and a rest: a = d * quotient + rest. Negative bases of

@@ -56,6 +56,7 @@ typedef struct IxTable {
     Arena *arena;
     int64_t B, T;
     bool loose; /* more than 64 loops may exist; only the row's part in deps counts */
+    uint32_t arguments; /* bit n: an extent of n is an argument, though small */
     IVar loop[64]; /* by bit */
     int loops;
     VEC(IVarInfo) var;
@@ -67,6 +68,11 @@ typedef struct IxTable {
 enum { TERMS_MAX = 64 }; /* of a form */
 enum { LITERAL_MAX = 16 }; /* static extents up to this are part of the text */
 static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_MAX; }
+
+static inline bool ix_literal(const IxTable *t, Dim d)
+{
+    return dim_literal(d) && !(t->arguments >> d.n & 1);
+}
 
 void ix_init(IxTable *t, Ctx *ctx, Arena *arena, int64_t B, int64_t T);
 enum { ROW_VAR = 1 }; /* the row is the first variable of every table that has one */

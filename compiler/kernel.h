@@ -227,8 +227,21 @@ void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to 
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
-/* spread.c: `to` is the scheduled kernel `from` for the threads of a device */
-void kernel_spread(Kernel *to, const Kernel *from);
+/* spread.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
+ * taken for all (alike.c). */
+typedef struct KSharing {
+    uint32_t lanes, units;
+    KIndex index;
+    size_t n;       /* statements */
+    uint8_t *width; /* by statement, of loops: neighbours at once, or 1 */
+    uint8_t *times; /* and how often it is written out */
+} KSharing;
+void kernel_sharing(KSharing *s, Kernel *k);             /* what suits its own sizes */
+void kernel_plain_sharing(KSharing *s, const Kernel *k); /* whatever they are: to compare texts */
+bool kernel_sharing_same(const KSharing *a, const KSharing *b);
+void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
+/* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
+void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
 /* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one

@@ -332,6 +332,8 @@ static void read_rows(KernelReader *r)
         reader_expect(&r->t, "of");
         k->chunk = read_size(r);
     }
+    while (reader_accept(&r->t, "argument"))
+        k->ix.arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
 }
 

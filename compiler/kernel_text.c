@@ -206,6 +206,9 @@ static void put_tables(Printer *p)
     dim_print(p->out, k->rows);
     if (k->part)
         buf_printf(p->out, " parts %lld of %lld", (long long)k->partitions, (long long)k->chunk);
+    for (int n = 0; n <= LITERAL_MAX; n++)
+        if (k->ix.arguments >> n & 1)
+            buf_printf(p->out, " argument %d", n);
     buf_puts(p->out, k->flat ? " flat\n" : "\n");
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];

@@ -40,6 +40,7 @@ const char *library_name(LibraryKernel which)
 {
     switch (which) { /* no default: a kernel without a name is a warning */
     case LIB_COPY: return "copy";
+    case LIB_PART: return "part";
     case LIB_TABLE: return "table";
     case LIB_SUM_PARTS: return "sum_parts";
     case LIB_MAX_PARTS: return "max_parts";
@@ -104,6 +105,7 @@ const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a
 {
     static const char *const *const text[LIB_COUNT] = {
         [LIB_COPY] = TEXT_COPY,
+        [LIB_PART] = TEXT_PART,
         [LIB_TABLE] = TEXT_TABLE,
         [LIB_SUM_PARTS] = TEXT_SUM_PARTS,
         [LIB_MAX_PARTS] = TEXT_MAX_PARTS,

@@ -46,6 +46,7 @@ typedef struct Lower {
     Arena *arena;
     VEC(Site) site;
     int64_t budget; /* how many copies of a site may be unrolled */
+    uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(Memo) memo;
     uint32_t *slot;

@@ -99,6 +99,8 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
                 site->segment.v[s].at < to)
                 to = site->segment.v[s].at;
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
+        if (!dim_literal(d) && dim_literal(piece)) /* half a head, of whatever size, is one text */
+            l->arguments |= 1u << piece.n;
         uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
         IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
         Inst next = so_far;
@@ -784,6 +786,7 @@ static void build(Lower *l, Dim rows)
     l->k = NEW(l->arena, Kernel);
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
     l->k->ix.loose = l->searching;
+    l->k->ix.arguments = l->arguments;
     l->memo.n = l->slots = l->sink.n = l->held.n = 0;
     l->slot = NULL;
     lower_products(l);
@@ -865,7 +868,10 @@ static void build_all(Lower *l, Dim rows)
             break;
     }
     l->searching = false;
-    build(l, rows);
+    for (uint32_t before = ~l->arguments; before != l->arguments;) {
+        before = l->arguments;
+        build(l, rows);
+    }
 }
 
 static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
@@ -901,7 +907,7 @@ static bool is_crowded(const Lower *l)
     Kernel spread;
     if (!l->f->device)
         return false;
-    kernel_spread(&spread, l->k);
+    kernel_spread(&spread, l->k, NULL);
     l->k->ix = spread.ix; /* the forms that this has added */
     return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
 }

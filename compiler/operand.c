@@ -81,6 +81,12 @@ bool operand_contiguous(const Operand *o)
     return operand_merge(o, 0, o->rank, &extent, &stride) && (extent == 1 || stride == 1);
 }
 
+bool operand_rows(const Operand *o, int64_t *rows, int64_t *pitch)
+{
+    int last = o->rank - 1;
+    return operand_merge(o, 0, last, rows, pitch) && (o->stride[last] == 1 || o->extent[last] == 1);
+}
+
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out)
 {
     int r = o->rank;

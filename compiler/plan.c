@@ -462,6 +462,9 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
+    for (size_t i = 0; i < f->order.n && how->cuda; i++)
+        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS)
+            alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
     for (size_t i = 0; i < f->order.n; i++) {
         uint32_t id = f->order.v[i];
         if (f->group.v[id].kind == GROUP_ROWS)

@@ -62,7 +62,7 @@ static Attention attention_of(Build *b, Val v)
         ctx_raise(b->ctx, ST_ENVIRONMENT,
                   "attention of %s has heads of %lld numbers; a CUDA kernel has room for %d",
                   n->name ? n->name : "", (long long)(d > dv ? d : dv), CUDA_HEAD_MOST);
-    a.class = (CudaAttentionClass){.d = (int)(d + 15) / 16 * 16, .dv = (int)(dv + 15) / 16 * 16,
+    a.class = (CudaAttentionClass){.d = cuda_attention_pad(d), .dv = cuda_attention_pad(dv),
                                    .capped = n->a.y > 0, .dropped = n->a.z > 0,
                                    .oldest = a.oldest};
     return a;

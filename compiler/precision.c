@@ -309,7 +309,7 @@ static void find_bare(Between *b)
 
 static bool attention_fits(const Between *b)
 {
-    enum { HEAD_MULTIPLE = 8 }; /* 16 bytes */
+    enum { HEAD_MULTIPLE = 2 }; /* 4 bytes are the least that is copied */
     const Graph *g = b->g;
     bool fits = true;
     for (Val v = 1; v < g->node.n; v++) {
@@ -419,7 +419,8 @@ static void find_candidates(Fusion *f)
     f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
-        f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]);
+        f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]) ||
+                       (f->device && concat_of_copies(g, v));
         f->as_stored[v] = is_rounded(g, v, f->half) && !is_rounded(g, node_at(g, v)->in[0], f->half) &&
                           f->halved[node_at(g, v)->in[0]];
     }
@@ -437,16 +438,17 @@ static bool settle(Fusion *f, Val v)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
-    bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v), all = true;
-    bool changed = false;
-    for (size_t k = 0; (product || attention) && k < n->n_in; k++)
-        if (product || attention_takes(g, v, k))
+    bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v);
+    bool copies = f->device && concat_of_copies(g, v), changed = false;
+    bool all = !copies || f->halved[v];
+    for (size_t k = 0; (product || attention || copies) && k < n->n_in; k++)
+        if (product || copies || attention_takes(g, v, k))
             all = all && f->halved[fuse_base(f, n->in[k])];
     for (Val u = v; attention && u < g->node.n; u++)
         if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
             all = all && f->halved[u];
     for (size_t k = 0; k < n->n_in; k++) {
-        bool takes = product || (attention && attention_takes(g, v, k));
+        bool takes = product || copies || (attention && attention_takes(g, v, k));
         if (takes ? !all : !(f->device && n->op == OP_SCATTER_ADD))
             changed |= give_up(f, fuse_base(f, n->in[k]));
     }

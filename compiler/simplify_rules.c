@@ -165,6 +165,9 @@ static Val quotients(Simplifier *s, const Draft *d)
         return 0;
     if (x == 1)
         return d->in[0];
+    const Shape *t = &d->shape;
+    if (t->rank && dim_eq(t->d[t->rank - 1], DIM(1))) /* one number of a row: a mean whatever its count is */
+        return 0;
     if (!isfinite(x) || fabs(frexp(x, &exponent)) != 0.5 || exponent < -120 || exponent > 120)
         return 0;
     return emit_op(s, OP_MUL, d->in[0], emit_uniform(s, &d->shape, DT_REAL, 1 / x), 0);

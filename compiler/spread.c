@@ -17,7 +17,7 @@ typedef struct Spreading {
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
     bool *own;            /* by array: every element is touched by one thread alone */
-    uint8_t *width;       /* by statement, of loops: neighbours at once, or 1 */
+    const KSharing *how;
     bool touched;         /* since the last barrier some thread has touched an array of others */
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
@@ -183,12 +183,13 @@ static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_
     }
 }
 
+/* lanes: that shall have something to do; 0: as many as there are. */
 static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
 {
     enum { LONG = 256 }; /* numbers of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = widest(k);
-    while (w > 4 && ix_info(&k->ix, lane)->hi + 1 < (int64_t)(w * lanes)) /* no thread is idle for it */
+    while (w > 4 && ix_info(&k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
         w /= 2;
@@ -200,31 +201,34 @@ static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
 }
 
 /* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
-static void find_widths(Spreading *s)
+static void make_even(KSharing *s)
 {
-    Kernel k = *s->from; /* asking may add forms of indices */
-    uint32_t all = widest(&k);
-    s->width = NEW_ARRAY(k.arena, uint8_t, k.stmt.n + 1);
-    for (size_t i = 0; i < k.stmt.n; i++) {
-        bool loop = k.stmt.v[i].kind == KS_LOOP && k.stmt.v[i].simd;
-        s->width[i] = loop ? (uint8_t)width_of_loop(&k, i, s->k->spread.lanes) : 1;
-        if (s->width[i] > 1 && s->width[i] < all)
-            all = s->width[i];
+    uint8_t all = UINT8_MAX;
+    for (size_t i = 0; i < s->n; i++)
+        all = s->width[i] > 1 && s->width[i] < all ? s->width[i] : all;
+    for (size_t i = 0; i < s->n; i++)
+        s->width[i] = s->width[i] > 1 ? all : 1;
+}
+
+/* The widths that its loops can have, for so many lanes; asking may add forms of indices. */
+static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
+{
+    s->n = k->stmt.n;
+    s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, lanes) : 1;
     }
-    for (size_t i = 0; i < k.stmt.n; i++)
-        s->width[i] = s->width[i] > 1 ? (uint8_t)all : 1;
-    s->k->ix = k.ix;
-    s->k->spread.width = all;
+    make_even(s);
 }
 
 /* How often a loop over elements is written out so that 64 bytes of each thread are under way; others,
  * and long ones, are not. */
-static uint8_t in_flight(const Spreading *s, size_t loop)
+static uint8_t in_flight(const KSharing *s, const Kernel *k, size_t loop)
 {
     enum { BYTES = 64, TIMES = 4, STATEMENTS = 128 };
-    const Kernel *k = s->from;
     size_t end = kernel_loop_end(k, loop);
-    int64_t at_once = (int64_t)s->k->spread.lanes * s->width[loop], bytes = 0;
+    int64_t at_once = (int64_t)s->lanes * s->width[loop], bytes = 0;
     if (!k->stmt.v[loop].simd || ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 1;
     for (size_t i = loop; i < end; i++)
@@ -233,6 +237,68 @@ static uint8_t in_flight(const Spreading *s, size_t loop)
     int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
     times = times < most ? times : most;
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
+}
+
+/* ---- what sizes decide ---- */
+
+/* Of a kernel whose tiles have places. */
+static void share_by_size(KSharing *s, Kernel *k)
+{
+    KSpread own = choose(k);
+    *s = (KSharing){.lanes = own.lanes, .units = own.units, .index = INDEX_NARROW};
+    find_widths(s, k, own.lanes);
+    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
+        s->times[i] = loop ? in_flight(s, k, i) : 1;
+    }
+}
+
+/* Of its loops, else what its memory allows. */
+static uint32_t widest_of(const KSharing *s, const Kernel *k)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->width[i] > 1)
+            return s->width[i];
+    return widest(k);
+}
+
+void kernel_sharing(KSharing *s, Kernel *k)
+{
+    Kernel spread;
+    share_by_size(s, k);
+    kernel_spread(&spread, k, s);
+    k->ix = spread.ix;
+    s->index = spread.spread.index;
+}
+
+void kernel_plain_sharing(KSharing *s, const Kernel *k)
+{
+    *s = (KSharing){.lanes = BLOCK_LANES, .units = 1, .index = INDEX_WIDE, .n = k->stmt.n};
+    s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    memset(s->width, 1, k->stmt.n);
+    memset(s->times, 1, k->stmt.n);
+}
+
+bool kernel_sharing_same(const KSharing *a, const KSharing *b)
+{
+    return a->lanes == b->lanes && a->units == b->units && a->index == b->index && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
+}
+
+void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index)
+{
+    KSharing most = {0};
+    find_widths(&most, k, 0);
+    for (size_t i = 0; i < s->n; i++)
+        s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
+    make_even(s);
+    s->index = s->index < index ? s->index : index;
+    if (s->lanes == WARP && array_bytes(k) > WARP_ARRAYS_MAX) {
+        s->lanes = BLOCK_LANES;
+        s->units = 1;
+    }
 }
 
 /* ---- statements ---- */
@@ -309,7 +375,7 @@ static void find_own(Spreading *s)
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         if (st->kind == KS_LOOP)
-            lane = st->simd ? st->var : 0, width = s->width[i];
+            lane = st->simd ? st->var : 0, width = s->how->width[i];
         else if (st->kind == KS_END)
             lane = 0, width = 1;
         if (!of_array(st))
@@ -388,8 +454,8 @@ static void share_statement(Spreading *s, size_t i)
     case KS_LOOP:
         s->in_spread = st.spread = st.simd;
         st.simd = st.vector = false;
-        st.width = s->width[i] > 1 ? s->width[i] : 0;
-        st.unroll = in_flight(s, i);
+        st.width = s->how->width[i] > 1 ? s->how->width[i] : 0;
+        st.unroll = s->how->times[i];
         break;
     case KS_ACC:
         vec_push(s->k->arena, &s->waiting, st.ex);
@@ -443,7 +509,7 @@ static void share_rows(Spreading *s)
         st.simd = false;
         st.spread = st.kind == KS_ROWS;
         if (st.kind == KS_ROWS) {
-            st.unroll = in_flight(s, i);
+            st.unroll = s->how->times[i];
             put_sums(s, KS_SUM_NEW);
         }
         s->depth += opens(&st);
@@ -457,17 +523,26 @@ static void share_rows(Spreading *s)
     }
 }
 
-void kernel_spread(Kernel *to, const Kernel *from)
+void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
 {
     Kernel tiled;
+    KSharing own;
     kernel_place_tiles(&tiled, from);
+    if (!how) {
+        share_by_size(&own, &tiled);
+        how = &own;
+    }
     from = &tiled;
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;
     to->spread = choose(from);
-    Spreading s = {.from = from, .k = to};
-    find_widths(&s);
+    if (!to->spread.by_row) {
+        to->spread.lanes = how->lanes;
+        to->spread.units = how->units;
+    }
+    to->spread.width = widest_of(how, from);
+    Spreading s = {.from = from, .k = to, .how = how};
     find_own(&s);
     if (to->spread.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */
@@ -479,6 +554,7 @@ void kernel_spread(Kernel *to, const Kernel *from)
     to->spread.slots = 3 * s.exchanged;
     put_aside(to);
     to->spread.index = kernel_index(to);
+    to->spread.index = to->spread.index < how->index ? to->spread.index : how->index;
     to->spread.live = kernel_live(to);
     to->spread.ahead = kernel_ahead(to);
 }

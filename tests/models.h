@@ -117,6 +117,8 @@ static const Variant variants[] = {
     {"pattention, others", {"map=pattention(slots = 7, normalise = gelu_l2)",
                             "sub=pattention(slots = 5, normalise = softmax)", NULL}},
     {"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}},
+    {"carried, wider again", {"D=40", "widths=[84, 20, 44, 84]", /* parts of two ages are put together by copies */
+                              "conn=carried(widths = widths, head = D, final = after_slice)", NULL}},
     {"carried, missing", {"widths=[16, 8]", "conn=carried(widths = widths, head = D, expand = missing, final = after_slice)",
                           NULL}},
     {"moe", {"sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, "

@@ -116,8 +116,8 @@ static CudaAttentionClass class_of(const Case *c)
 {
     int64_t row = c->packed ? c->H * c->d + c->K * (c->d + c->dv) : 0;
     int64_t sizes[] = {c->d, c->dv, row};
-    return (CudaAttentionClass){.d = (c->d + 15) / 16 * 16,
-                                .dv = (c->dv + 15) / 16 * 16,
+    return (CudaAttentionClass){.d = cuda_attention_pad(c->d),
+                                .dv = cuda_attention_pad(c->dv),
                                 .half = c->half,
                                 .capped = c->cap > 0,
                                 .dropped = c->rate > 0,

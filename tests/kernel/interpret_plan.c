@@ -209,6 +209,15 @@ static void take(PlanRun *r, const Launch *l, double **m)
     }
 }
 
+/* Sizes are in bytes of float32, as on the CPU. */
+static void part(const Launch *l, const double *x, double *out)
+{
+    const int64_t item = 4;
+    for (int64_t r = 0; r < l->rows; r++)
+        memcpy(out + r * (l->ints[2].value / item), x + r * (l->ints[1].value / item),
+               (size_t)(l->ints[0].value / item) * sizeof *x);
+}
+
 static Tensor *dense(PlanRun *r, int64_t b, int64_t t, int64_t h, int64_t d, const double *from,
                      const LaunchInt *stride)
 {
@@ -286,6 +295,7 @@ static void run_library(PlanRun *r, const Launch *l, double **m)
     LibraryKernel which = program(r, r->p->kernel[l->kernel].program)->library;
     switch (which) {
     case LIB_COPY: memcpy(m[1], m[0], (size_t)l->rows * sizeof(double)); break;
+    case LIB_PART: part(l, m[0], m[1]); break;
     case LIB_TABLE:
         for (int64_t i = 0; i < l->rows; i++)
             m[0][i] = scalar(r, &l->scalars[i]);

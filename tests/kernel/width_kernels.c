@@ -1,20 +1,50 @@
 /* width_kernels.c - how many kernels a device needs for a model of variable widths, beside constant ones.
  *
- * In:  examples/08, with its widths and with one width; no GPU and no compiler for one.
+ * In:  examples/08, with its widths, with other ones and with one width; no GPU and no compiler for one.
  * Out: the counts; `N passed, N failed`.
- * The one idea: sizes are arguments, so the number of texts depends on structure: constant widths need
- * no more for more layers; variable ones need more where a row is made of pieces of several layers.
+ * The one idea: sizes are arguments, so the number of texts depends on structure alone: neither more layers nor
+ * more widths need more. Where widths vary a boundary may get narrower or wider, which are kernels beside
+ * that of one width, and attention has its kernels for each class of head sizes.
  */
 #include "examples.h"
 #include "runtime/harness.h"
 
+#include "compiler/cuda_attention.h"
+#include "compiler/library.h"
 #include "compiler/plan.h"
 #include "compiler/report.h"
+
+enum { HEAD_MOST = 256 };
 
 typedef struct Count {
     const char *const *set;
     size_t kernels, launches;
+    size_t attention; /* of the kernels */
+    size_t heads, classes; /* head sizes, and classes of them */
+    double bytes; /* of launches of kernels in a step */
+    bool head[HEAD_MOST + 1], class[HEAD_MOST + 1];
 } Count;
+
+static void count_head(Count *c, int64_t d)
+{
+    int class = cuda_attention_pad(d);
+    c->heads += !c->head[d];
+    c->classes += !c->class[class];
+    c->head[d] = c->class[class] = true;
+}
+
+static void count_launches(Count *c, const Plan *p)
+{
+    for (size_t i = 0; i < p->n_launch; i++) {
+        const Launch *l = &p->launch[i];
+        bool kernel = l->kind == LAUNCH_KERNEL;
+        const char *library = kernel ? p->kernel[l->kernel].library : NULL;
+        c->bytes += kernel ? l->bytes : 0;
+        if (library && strncmp(library, "sdpa", 4) == 0)
+            count_head(c, l->ints[ATTENTION_D].value);
+    }
+    c->launches += p->n_launch;
+}
 
 /* Different texts of all that training does. */
 static void count_example(Ctx *ctx, void *arg)
@@ -33,10 +63,12 @@ static void count_example(Ctx *ctx, void *arg)
         for (size_t k = 0; k < p->n_kernel; k++) {
             const PlanKernel *x = &p->kernel[k];
             void **slot = map_at(&seen, hash_bytes(x->text, x->length, 0) | 1);
-            c->kernels += x->grid.threads && !*slot;
+            bool new = x->grid.threads && !*slot;
+            c->kernels += new;
+            c->attention += new && x->library && strncmp(x->library, "sdpa", 4) == 0;
             *slot = c;
         }
-        c->launches += p->n_launch;
+        count_launches(c, p);
     }
 }
 
@@ -45,16 +77,19 @@ static Count count(Harness *h, const char *what, const char *const *set)
     Ctx *ctx = ctx_new(NULL);
     Count c = {.set = set};
     CHECK_CASE(h, guarded(ctx, count_example, &c) && c.kernels > 0, what);
-    printf("%-28s %4zu kernels, %5zu launches\n", what, c.kernels, c.launches);
+    printf("%-28s %4zu kernels, %zu of attention for %zu head sizes in %zu classes; %5zu launches, %.0f GB\n", what,
+           c.kernels, c.attention, c.heads, c.classes, c.launches, c.bytes / 1e9);
     ctx_free(ctx);
     return c;
 }
 
 int main(void)
 {
-    enum { LAYERS = 24, EACH = 5 };
+    enum { OF_ATTENTION = 3, ACCESSES = 2, OF_WIDTHS = 10, OF_NEIGHBOURS = 3 };
     Harness h = {0};
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
+    Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
+    Count deeper = count(&h, "variable, thrice as deep", (const char *const[]){"L=72", NULL});
     Count constant = count(&h, "one width",
                            (const char *const[]){"width=constant(layers = L, width = d)", NULL});
     Count shallow = count(&h, "one width, half as deep",
@@ -64,7 +99,14 @@ int main(void)
                                                  "conn=residual()", NULL});
     CHECK(&h, constant.kernels == shallow.kernels && constant.launches > shallow.launches);
     CHECK(&h, constant.kernels == residual.kernels && constant.launches == residual.launches);
-    /* A layer's state is made of pieces that layers of other widths left: at most so many more for each. */
-    CHECK(&h, variable.kernels <= constant.kernels + EACH * LAYERS);
+    CHECK(&h, variable.heads > 20 && constant.attention == OF_ATTENTION);
+    CHECK(&h, variable.attention <= ACCESSES * OF_ATTENTION * variable.classes);
+    /* narrower and wider boundaries, forward, backward and in evaluation; a sum, scaling, a copy */
+    size_t others = variable.kernels - variable.attention;
+    CHECK(&h, others <= constant.kernels - constant.attention + OF_WIDTHS);
+    /* and where layers of one width follow each other, those of one width */
+    CHECK(&h, deep.kernels - deep.attention <= others + OF_NEIGHBOURS);
+    CHECK(&h, deeper.heads > deep.heads && deeper.kernels - deeper.attention == deep.kernels - deep.attention);
+    CHECK(&h, variable.bytes < constant.bytes); /* the mean width is 0.89 of the constant one */
     return harness_end(&h);
 }

@@ -1,0 +1,32 @@
+/* emit_text.c - what printers of any kernel need: lines, and the name of a text.
+ *
+ * In:  lines; a text with @NAME@ where its name shall stand.     Out: one text.
+ * The one idea: a name is the hash of what it names, so equal texts are one kernel.
+ */
+#include "emit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
+{
+    Name name = name_printf(ctx, "k_%016" PRIx64, hash_bytes(*text, *length, 0));
+    const char *at = strstr(*text, "@NAME@");
+    if (!at)
+        vwn_bug(ctx, "a kernel text without a place for its name");
+    Buf b = buf_new(arena);
+    buf_put(&b, *text, (size_t)(at - *text));
+    buf_puts(&b, name);
+    buf_puts(&b, at + strlen("@NAME@"));
+    *text = b.s;
+    *length = b.n;
+    return name;
+}
+
+void emit_lines(Buf *out, const char *const *line, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        buf_puts(out, line[i]);
+        buf_putc(out, '\n');
+    }
+}
