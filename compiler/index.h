@@ -71,7 +71,7 @@ static inline bool dim_literal(Dim d) { return dim_static(d) && d.n <= LITERAL_M
 
 static inline bool ix_literal(const IxTable *t, Dim d)
 {
-    return dim_literal(d) && !(t->arguments >> d.n & 1);
+    return dim_literal(d) && (d.n < 0 || !(t->arguments >> d.n & 1));
 }
 
 void ix_init(IxTable *t, Ctx *ctx, Arena *arena, int64_t B, int64_t T);

@@ -39,7 +39,7 @@ typedef struct CudaCode {
     const void *cubin; /* in the arena; other kernels may lie in it, too */
     size_t size;
     CubinKernel facts;
-    const char *log; /* what the compiler said; "" from the cache */
+    const char *log; /* what the compiler said of the program it was in; "" from the cache */
     bool cached;
 } CudaCode;
 typedef struct CudaBuild {

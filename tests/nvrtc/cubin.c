@@ -7,7 +7,15 @@
 
 #include <stdlib.h>
 
-/* The number before `unit` in the compiler's report; 0 where it says nothing of it. */
+/* What ptxas says of one kernel: several may be in a program. */
+static const char *report_of(Arena *arena, const char *log, const char *name)
+{
+    const char *from = strstr(log, arena_printf(arena, "entry function '%s'", name));
+    const char *to = from ? strstr(from + 1, "entry function") : NULL;
+    return from ? arena_printf(arena, "%.*s", (int)(to ? to - from : (long)strlen(from)), from) : "";
+}
+
+/* The number before `unit` in such a report; 0 where it says nothing of it. */
 static long reported(const char *log, const char *unit)
 {
     const char *p = strstr(log, unit);
@@ -36,7 +44,7 @@ static void test_facts(Harness *h, Ctx *ctx, const Nvrtc *n)
             continue;
         for (size_t i = 0; i < COUNT_OF(text); i++) {
             const CubinKernel *k = &code[i].facts;
-            const char *log = code[i].log;
+            const char *log = report_of(ctx->scratch, code[i].log, k->name);
             printf("%s %s: %d registers, %lld frame, %lld + %lld spilled, %lld shared\n",
                    ARCHS[a], k->name, k->registers, (long long)k->frame,
                    (long long)k->spill_stores, (long long)k->spill_loads, (long long)k->shared);
