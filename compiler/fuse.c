@@ -55,7 +55,7 @@ bool fuse_empty(const Fusion *f, Val v)
 
 bool fuse_is_view(const Fusion *f, Val v)
 {
-    bool view = op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW;
+    bool view = op_is_view((Op)node_at(f->g, v)->op);
     return (view || (f->as_stored && f->as_stored[v])) && !f->copied[v];
 }
 
@@ -409,9 +409,7 @@ static bool plainly_aligned(const Fusion *f, Val v, int32_t group, Dim rows)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
-    OpClass class = op_info((Op)n->op)->class;
-    bool reduce = class == CLASS_REDUCE;
-    bool map = class == CLASS_UNARY || class == CLASS_BINARY || class == CLASS_TERNARY;
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE, map = op_is_map((Op)n->op);
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
         if (fuse_empty(f, u) || (f->home[u] >= 0 && f->home[u] != group))
@@ -793,7 +791,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         fuse_choose_halved(f);
     find_wanted(f);
     for (Val v = 1; v < g->node.n && f->halved; v++)
-        if (f->copied[v] && op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+        if (f->copied[v] && op_is_view((Op)node_at(g, v)->op))
             f->halved[v] = f->halved[fuse_base(f, node_at(g, v)->in[0])];
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);

@@ -224,6 +224,12 @@ typedef struct OpInfo {
     const char *attrs;    /* letters of the attributes it uses, as in ops.def */
 } OpInfo;
 const OpInfo *op_info(Op op);
+static inline bool op_is_map(Op op) /* one element of each input makes one element */
+{
+    OpClass c = op_info(op)->class;
+    return c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY;
+}
+static inline bool op_is_view(Op op) { return op_info(op)->class == CLASS_VIEW; }
 Op op_named(const char *name); /* OP_NONE when unknown */
 /* Multiply-adds times 2 of matrix products and attention (full square), as a monomial; n = 0:
  * none. */

@@ -89,7 +89,7 @@ static const Held *fill(Lower *l, Val v)
 /* What a view is a view of, as far as this kernel computes it; c: the coordinates there. */
 static Val behind_views(Lower *l, Val v, Ix *c)
 {
-    while (op_info((Op)node_at(l->g, v)->op)->class == CLASS_VIEW &&
+    while (op_is_view((Op)node_at(l->g, v)->op) &&
            !lower_loads(l->f, l->group, v) && !lower_held(l, v)) {
         Ix in[MAX_RANK] = {0};
         fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, in);

@@ -102,9 +102,7 @@ static bool reads(const Build *b, Val v, Val leaf)
 static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t size)
 {
     const Node *n = node_at(b->g, v);
-    OpClass c = op_info((Op)n->op)->class;
-    bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY;
-    bool plain = map || n->op == OP_RESHAPE;
+    bool plain = op_is_map((Op)n->op) || n->op == OP_RESHAPE;
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
         bool matters = u == leaf || b->f->home[u] == group;

@@ -225,8 +225,7 @@ static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *
         changed = false;
         for (Val v = 1; v < g->node.n; v++) {
             const Node *n = node_at(g, v);
-            OpClass c = op_info((Op)n->op)->class;
-            bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+            bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
             for (size_t k = 0; map && k < n->n_in; k++)
                 if (is[v] != is[n->in[k]] && size_at(g, v, how) == size_at(g, n->in[k], how))
                     is[v] = is[n->in[k]] = changed = true;
@@ -237,7 +236,7 @@ static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *
 
 static Val base_of(const Graph *g, Val v)
 {
-    while (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+    while (op_is_view((Op)node_at(g, v)->op))
         v = node_at(g, v)->in[0];
     return v;
 }
@@ -248,8 +247,7 @@ static bool *find_scores(const Graph *g, Arena *arena, const PlanOptions *how)
     bool *is = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = (Val)g->node.n - 1; v > 0; v--) {
         const Node *n = node_at(g, v);
-        OpClass c = op_info((Op)n->op)->class;
-        bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+        bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
         for (size_t k = 0; k < n->n_in; k++)
             if (n->op == OP_AMAX || n->op == OP_TOP_K ||
                 (is[v] && map && size_at(g, v, how) == size_at(g, n->in[k], how)))
@@ -360,7 +358,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     b.attention = attention_fits(&b);
     for (Val v = 1; v < n; v++) {
         const Node *x = node_at(from, v);
-        bool view = op_info((Op)x->op)->class == CLASS_VIEW, softmax = x->op == OP_EXP || score[v];
+        bool view = op_is_view((Op)x->op), softmax = x->op == OP_EXP || score[v];
         if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v))
             continue;
         Val at = fuse_base(f, d.made[v]);
@@ -397,7 +395,7 @@ bool fuse_half_product(const Fusion *f, Val v)
 
 bool fuse_is_half(const Fusion *f, Val v)
 {
-    while (op_info((Op)node_at(f->g, v)->op)->class == CLASS_VIEW && !(f->halved && f->halved[v]))
+    while (op_is_view((Op)node_at(f->g, v)->op) && !(f->halved && f->halved[v]))
         v = node_at(f->g, v)->in[0];
     return is_rounded(f->g, v, f->half) || (f->halved && f->halved[v]);
 }

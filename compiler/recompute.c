@@ -198,11 +198,6 @@ enum {
     STEPS_MAX = 16      /* nodes that an operand is computed again by */
 };
 
-static bool is_view(const Node *n)
-{
-    return op_info((Op)n->op)->class == CLASS_VIEW;
-}
-
 static bool is_large(Dim d)
 {
     return !dim_static(d) || d.n >= OPERAND_LEAST;
@@ -220,10 +215,10 @@ static void find_uses(Recompute *r)
 {
     for (Val v = (Val)r->from->node.n - 1; v > 0; v--) {
         const Node *n = node_at(r->from, v);
-        unsigned use = is_view(n)           ? r->use[v]
-                       : v <= r->last       ? 0
+        unsigned use = op_is_view((Op)n->op) ? r->use[v]
+                       : v <= r->last        ? 0
                        : is_large_product(n) ? USE_OPERAND
-                                            : USE_VALUE;
+                                             : USE_VALUE;
         for (size_t k = 0; k < n->n_in; k++)
             r->use[n->in[k]] |= (uint8_t)use;
     }
@@ -249,8 +244,7 @@ static bool is_at_hand(const Recompute *r, Val v, bool met, int *steps)
     met = met || n->op == OP_EXT || n->dtype != DT_REAL || r->use[v] & USE_VALUE;
     if (lies_in_memory(n) || is_random(n))
         return met;
-    OpClass c = op_info((Op)n->op)->class;
-    bool map = c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY || c == CLASS_VIEW;
+    bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
     bool ok = (map || !n->n_in) && !keeps_derivative((Op)n->op) && ++*steps <= STEPS_MAX;
     for (size_t k = 0; ok && k < n->n_in; k++)
         ok = is_at_hand(r, n->in[k], met, steps);
@@ -260,7 +254,7 @@ static bool is_at_hand(const Recompute *r, Val v, bool met, int *steps)
 static bool is_operand(const Recompute *r, Val v)
 {
     Val base = v;
-    while (is_view(node_at(r->from, base)))
+    while (op_is_view((Op)node_at(r->from, base)->op))
         base = node_at(r->from, base)->in[0];
     const Node *n = node_at(r->from, base);
     int steps = 0;

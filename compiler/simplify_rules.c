@@ -35,8 +35,7 @@ static bool is_uniform(const Simplifier *s, Val v, double x)
 
 static bool is_elementwise(Op op)
 {
-    OpClass c = op_info(op)->class;
-    return (c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY) && op != OP_STOP;
+    return op_is_map(op) && op != OP_STOP;
 }
 
 /* One element of each input in, one element out, by the operator's own rule. */

@@ -64,7 +64,7 @@ uint64_t session_memory_most(const Model *m, const Train *t)
     int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
     for (Val v = 1; v < g->node.n; v++) {
         Dim n;
-        if (op_info((Op)node_at(g, v)->op)->class == CLASS_VIEW)
+        if (op_is_view((Op)node_at(g, v)->op))
             continue;
         if (!shape_size(shape_of(g, v), &n))
             return UINT64_MAX;

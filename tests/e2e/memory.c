@@ -3,6 +3,7 @@
  * In:  the program (VWN), the quickstart model and its text.   Out: `N passed, N failed`.
  * The first run fills the kernel cache, so that the measured one starts no compiler.
  */
+#define _DEFAULT_SOURCE /* wait4 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -408,12 +408,9 @@ int main(void)
     Harness h = {0};
     char why[512];
     static EmuKernel kernel[KERNELS + FAULTS];
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        ctx_free(ctx);
-        return 77;
-    }
     if (!CHECK(&h, compile_all(ctx, kernel, why)))
         fprintf(stderr, "    %s\n", why);
     for (size_t i = 0; i < CASES && !h.failed; i++)

@@ -36,6 +36,8 @@ typedef struct EmuKernel {
     const void *object;
 } EmuKernel;
 bool emu_possible(char why[512]);
+bool emu_missing(void); /* says why a test is skipped, which then ends with EMU_SKIPPED */
+enum { EMU_SKIPPED = 77 };
 /* False with the compiler's words in `why`. */
 bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
                  char why[512]);

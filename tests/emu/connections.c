@@ -15,12 +15,9 @@
 
 int main(int argc, char **argv)
 {
-    char why[512];
     Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0, .count = argc > 2 ? atoi(argv[2]) : 50, .B = 1, .T = 3,
                       .device = &host_emu};
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     return connections_run(&of) != 0;
 }

@@ -51,6 +51,15 @@ bool emu_possible(char why[512])
 #endif
 }
 
+bool emu_missing(void)
+{
+    char why[512];
+    if (emu_possible(why))
+        return false;
+    printf("skipped: %s\n", why);
+    return true;
+}
+
 static const EmuKernel *find(const char *name)
 {
     for (size_t i = 0; i < n_known; i++)

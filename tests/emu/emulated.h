@@ -24,11 +24,8 @@ static inline void gradients_emulated(Ctx *ctx, const Unit *u, Agreement *c)
 /* run_cases(), skipped where nothing can be emulated. */
 static inline int emulated_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
 {
-    char why[512];
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     return run_cases(argc, argv, n, name, run);
 }
 

@@ -248,12 +248,9 @@ int main(void)
 {
     Harness h = {0};
     char why[512];
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        ctx_free(ctx);
-        return 77;
-    }
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     EmuText text[TEXTS], compiled[TEXTS];

@@ -254,10 +254,8 @@ int main(void)
     Harness h = {0};
     EmuText text[COUNT_OF(texts) + COUNT_OF(faults)];
     EmuKernel kernel[COUNT_OF(text)];
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);

@@ -63,10 +63,8 @@ int main(void)
     static Numbers n;
     Harness h = {0};
     char why[512];
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);

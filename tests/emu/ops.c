@@ -13,11 +13,8 @@
 
 int main(void)
 {
-    char why[512];
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
     int bad = 1;

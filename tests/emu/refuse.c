@@ -111,10 +111,8 @@ int main(void)
 {
     Harness h = {0};
     char why[512];
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
     static Device d;
     if (CHECK(&h, open_device(ctx, &d, why))) {

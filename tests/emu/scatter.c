@@ -73,12 +73,9 @@ int main(void)
 {
     Harness h = {0};
     char why[512];
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        ctx_free(ctx);
-        return 77;
-    }
     /* the kernel, and one without the barrier: it must differ in an order */
     static const char barrier[] = "        __syncthreads();";
     size_t length, more;

@@ -282,10 +282,8 @@ int main(void)
     char why[512];
     const char *said;
     Harness h = {0};
-    if (!emu_possible(why)) {
-        printf("skipped: %s\n", why);
-        return 77;
-    }
+    if (emu_missing())
+        return EMU_SKIPPED;
     Ctx *ctx = ctx_new(NULL);
     for (size_t i = 0; i < COUNT_OF(text); i++) {
         size_t fault = i < FAULTS ? 0 : i - FAULTS + 1;

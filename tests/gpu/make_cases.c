@@ -418,7 +418,7 @@ int main(int argc, char **argv)
     char why[512];
     if (argc < 2 || !emu_possible(why)) {
         printf("%s\n", argc < 2 ? "use: make_cases FOLDER [NAME...]" : why);
-        return argc < 2 ? 2 : 77;
+        return argc < 2 ? 2 : EMU_SKIPPED;
     }
     mkdir(argv[1], 0777);
     for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
