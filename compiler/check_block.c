@@ -122,6 +122,18 @@ static bool type_is(const Ast *type, const char *name)
     return type && type->kind == AST_ID && !strcmp(type->name, name);
 }
 
+/* What stands at `at` if it is a node, as in `moe { ... }`, and no value, as in `x = moe(...)`; else NULL. */
+static const char *node_text(Eval *ev, Span at)
+{
+    size_t n;
+    const char *text = at.file ? source_text(ev->ctx, at.file, &n) : NULL;
+    uint32_t lo = at.lo;
+    while (text && lo && (text[lo - 1] == ' ' || text[lo - 1] == '\t'))
+        lo--;
+    bool node = text && (!lo || strchr("\n{};", text[lo - 1]));
+    return node ? arena_copy(ev->arena, text + at.lo, at.hi - at.lo) : NULL;
+}
+
 /* The doc comment of a parameter is the note; a last line "for example 1e-6" is what the help writes. */
 void missing_parameter(Eval *ev, const BlockDef *def, const Ast *par, Span where)
 {
@@ -139,7 +151,12 @@ void missing_parameter(Eval *ev, const BlockDef *def, const Ast *par, Span where
         diag_note(ev->ctx, d, "%.*s", (int)n, doc);
     else
         diag_note(ev->ctx, d, "`%s` has no default, so every use says what it is", par->name);
-    diag_help(ev->ctx, d, "write `%s(%s = %s)`", def->ast->name, par->name, example ? line + sizeof lead - 1 : "...");
+    const char *value = example ? line + sizeof lead - 1 : "...";
+    const char *node = node_text(ev, where);
+    if (node)
+        diag_help(ev->ctx, d, "write `%s { %s = %s }`", node, par->name, value);
+    else
+        diag_help(ev->ctx, d, "write `%s(%s = %s)`", def->ast->name, par->name, value);
     diag_related(ev->ctx, d, par->span, "`%s` is declared here", def->ast->name);
 }
 
@@ -481,6 +498,15 @@ static bool param_init_value(Body *b, const Ast *it, Param *p)
     if (p->init.kind == INIT_EYE && p->shape.rank < 2) {
         err(b->ev, "E0315", it->kid[1]->span, "", "`eye` fills matrices, `%s` is %s", it->name,
             expr_text(b->ev, it->kid[0]));
+        return false;
+    }
+    const Shape *s = &p->shape;
+    int64_t n = (int64_t)p->init.a;
+    if (p->init.kind == INIT_EYE && n && (s->d[s->rank - 2].n != n || s->d[s->rank - 1].n != n)) {
+        Buf is = buf_new(b->ev->arena);
+        shape_print(&is, s);
+        err(b->ev, "E0315", it->kid[1]->span, "", "`eye` is %lld x %lld here, `%s` is %s", (long long)n,
+            (long long)n, it->name, is.s);
         return false;
     }
     if (p->init.kind == INIT_LIST && (int64_t)p->init.n != p->elements) {
@@ -837,6 +863,7 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
     if (!m) {
         Diag *d = err(ev, "E0506", at, "", "`%s` is not a connection: it has no method `%s`", b->def->ast->name, method);
         diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
+        diag_related(ev->ctx, d, b->def->ast->name_span, "`%s` is declared here", b->def->ast->name);
         return v_poison();
     }
     Scope *scope = scope_new(ev, placement, path, at);

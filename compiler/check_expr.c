@@ -81,6 +81,8 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at)
     }
     File *f = env_file(env);
     Diag *d = err(ev, "E0102", at, "not found in this file or its imports", "no name `%s` here", name);
+    if (help_import(ev, d, name))
+        return v_poison();
     Name *names;
     size_t n = env_names(ev, env, &names);
     VEC(Name) all = {names, n, n};
@@ -724,7 +726,9 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
         suggest(ev, d, e->name, names.v, names.n, e->name_span);
         return v_poison();
     }
-    err(ev, "E0206", e->span, "", "%s has no field `%s`", value_kind_name(&v), e->name);
+    Diag *d = err(ev, "E0206", e->span, "", "%s has no field `%s`", value_kind_name(&v), e->name);
+    if (v.kind == V_TENSOR && prim_find(e->name))
+        diag_help(ev->ctx, d, "functions are not methods: write `%s(%s)`", e->name, expr_text(ev, o));
     return v_poison();
 }
 

@@ -421,6 +421,37 @@ static bool cycle(Eval *ev, File *parent, const char *path, Span from)
     return false;
 }
 
+/* The file of the library that is meant, or all of them. */
+static void help_library(Eval *ev, Diag *d, const char *name)
+{
+    VEC(Name) names = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < std_count(); i++) {
+        const char *path = std_path(i);
+        vec_push(ev->arena, &names, name_printf(ev->ctx, "%.*s", (int)(strrchr(path, '.') - path), path));
+        buf_printf(&all, "%s%s", i ? ", " : "", names.v[i]);
+    }
+    Name best = nearest_name(name_str(ev->ctx, name), names.v, names.n);
+    if (best)
+        diag_help(ev->ctx, d, "did you mean `%s`?", best);
+    else
+        diag_help(ev->ctx, d, "the standard library is %s", all.s);
+}
+
+bool help_import(Eval *ev, Diag *d, Name block)
+{
+    for (size_t i = 0; i < std_count(); i++) {
+        size_t n;
+        const char *path = std_path(i), *text = std_text(path, &n);
+        const char *at = strstr(text, arena_printf(ev->arena, "\nblock %s(", block));
+        if (!at)
+            continue;
+        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", block, (int)(strrchr(path, '.') - path), path);
+        return true;
+    }
+    return false;
+}
+
 File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span from, File *parent)
 {
     bool is_std = !strncmp(name, "std/", 4) && parent;
@@ -450,7 +481,7 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
         uint32_t none = from.file ? 0 : source_add(ev->ctx, path, "", 0);
         Diag *d = err(ev, "E0106", from.file ? from : (Span){none, 0, 0}, "", "cannot read %s: %s", path, why);
         if (is_std || !strncmp(name, "std", 3))
-            diag_help(ev->ctx, d, "the standard library is std/transformer, std/connections, std/growable");
+            help_library(ev, d, name);
         return NULL;
     }
     File *f = new_file(ev, NULL);

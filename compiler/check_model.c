@@ -174,6 +174,8 @@ static void unknown_node(Walk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
     Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
+    if (help_import(ev, d, block_name))
+        return;
     Name *names;
     size_t n = env_names(ev, w->env, &names);
     Name best = nearest_name(block_name, names, n);
@@ -358,6 +360,8 @@ static bool reads_width(Node1 *n, const Value *h)
     if (a)
         diag_label(ev->ctx, diag, a->span, "width of this scope");
     diag_note(ev->ctx, diag, "the connection hands every sublayer a tensor of the scope's width");
+    diag_help(ev->ctx, diag, "a width that changes over depth needs a connection that cuts or widens its state, such as\n"
+                             "`connection = carried(head = ..., widths = ...)`");
     return false;
 }
 
@@ -404,7 +408,7 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
         d->labels.v[0].text = arena_printf(ev->arena, "reads %s, returns %s", in.s, out.s);
     diag_note(ev->ctx, d, "the connection adds what a sublayer returns to what it read");
     diag_help(ev->ctx, d, "return to the input width inside the block, or vary the width of whole layers with\n"
-                          "`connection = carried(stream = ..., head = ...)`");
+                          "`connection = carried(head = ..., widths = ...)`");
     return v_poison();
 }
 
@@ -438,7 +442,8 @@ static bool open_state(Walk *w, Scope *scope, Span at)
     b->opened = true;
     if (b->embed.kind != V_TENSOR) {
         if (b->embed.kind == V_NONE)
-            err(ev, "E0111", at, "reads nothing", "no `embed` node before this one");
+            diag_help(ev->ctx, err(ev, "E0111", at, "reads nothing", "no `embed` node before this one"),
+                      "for text: `embed tokens { vocab = 256 }`, in front of the layers");
         return false;
     }
     const BlockValue *c = connection_of(ev, scope, at);
@@ -868,6 +873,18 @@ bool model_check_vocabulary(Ctx *ctx, const Model *m, int64_t entries, Span toke
     return false;
 }
 
+/* Embeddings of images have as many positions as patches, whatever `context` says: work is counted by `context`. */
+static void check_context(Eval *ev, Builder *b)
+{
+    const Shape *s = b->embed.kind == V_TENSOR ? shape_of(b->g, b->embed.val) : NULL;
+    if (!s || s->rank < 2 || !dim_static(s->d[1]) || !b->model->context || s->d[1].n == b->model->context)
+        return;
+    long long n = (long long)s->d[1].n;
+    Diag *d = err(ev, "E0613", scope_find(b->root, name_str(ev->ctx, "context"), NULL)->span, "",
+                  "`context` is %lld, and the embeddings make %lld positions", (long long)b->model->context, n);
+    diag_help(ev->ctx, d, "write `context = %lld`", n);
+}
+
 static void finish(Eval *ev, Builder *b, Span at)
 {
     Model *m = b->model;
@@ -884,6 +901,7 @@ static void finish(Eval *ev, Builder *b, Span at)
         err(ev, "E0206", scope_find(b->root, name_str(ev->ctx, "context"), NULL)->span, "",
             "`context` must be a whole number of positions, got %s", value_text(ev, &c));
     }
+    check_context(ev, b);
     size_t before = diag_count(ev->ctx);
     Value w = scope_value(ev, b->root, name_str(ev->ctx, "width"), &found);
     diag_truncate(ev->ctx, before);
@@ -925,7 +943,8 @@ Model *build_model(Eval *ev, File *file)
         if (!b->opened)
             err(ev, "E0111", node_span(it), "", "the model has no sublayers and no head");
         else if (!b->model->loss.n && !b->model->output.n && b->state.kind == V_TENSOR)
-            err(ev, "E0111", node_span(it), "nothing reads its state", "the model has no head");
+            diag_help(ev->ctx, err(ev, "E0111", node_span(it), "nothing reads its state", "the model has no head"),
+                      "for text: `head lm { norm = rms_norm(eps = 1e-6) }`, behind the layers");
         else
             finish(ev, b, node_span(it));
     }

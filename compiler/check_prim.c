@@ -566,7 +566,19 @@ static Value p_uniform(PrimArgs *a)
 static Value p_fill(PrimArgs *a) { return make_init(a, INIT_FILL, a->v[0].num, 0); }
 static Value p_zeros(PrimArgs *a) { return make_init(a, INIT_FILL, 0, 0); }
 static Value p_ones(PrimArgs *a) { return make_init(a, INIT_FILL, 1, 0); }
-static Value p_eye(PrimArgs *a) { return make_init(a, INIT_EYE, 0, 0); }
+
+static Value p_eye(PrimArgs *a)
+{
+    Init *i = NEW(a->ev->arena, Init);
+    *i = (Init){.kind = INIT_EYE};
+    if (a->v[0].kind == V_NUM && a->v[0].num < 1)
+        return prim_fail(a, "E0208", 0, "the size of `eye` must be at least 1, got %.6g", a->v[0].num);
+    if (a->v[0].kind == V_DIM)
+        return prim_fail(a, "E0206", 0, "the size of `eye` cannot depend on B or T");
+    if (a->v[0].kind == V_NUM)
+        i->a = a->v[0].num;
+    return (Value){.kind = V_INIT, .init = i};
+}
 
 static Value p_matrix(PrimArgs *a)
 {

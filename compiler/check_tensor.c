@@ -362,7 +362,7 @@ static Value p_sdpa(PrimArgs *a)
     if (causal && !dim_eq(q->d[1], k->d[1]))
         return prim_fail(a, "E0323", 1, "a causal mask needs as many keys as queries");
     if (a->v[7].num < 0 || a->v[7].num >= 1)
-        return prim_fail(a, "E0208", 7, "`dropout` must be in [0, 1)");
+        return prim_fail(a, "E0208", 7, "`dropout` must be in [0, 1), got %.6g", a->v[7].num);
     if (a->v[5].num < 0)
         return prim_fail(a, "E0208", 5, "`window` must not be negative");
     if (a->v[6].num < 0)

@@ -332,7 +332,8 @@ static void data_spec(Eval *ev, File *f, const Value *v, Span at, DataSpec *out)
     const Value *val = record_field(r, "val");
     out->val = val ? val->num : 0;
     if (out->val < 0 || out->val >= 1)
-        err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%");
+        diag_help(ev->ctx, err(ev, "E0208", at, "", "`val` is a share of the data: at least 0%% and below 100%%"),
+                  "for example `val = 5%%`");
     if (arrays) {
         array_specs(ev, r, out);
         return;

@@ -20,7 +20,7 @@ typedef enum InitKind {
 } InitKind;
 typedef struct Init {
     InitKind kind;
-    double a, b;
+    double a, b; /* INIT_EYE: `a` is its size where that is said, else 0 */
     const double *list;
     size_t n;
 } Init;
