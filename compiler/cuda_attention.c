@@ -23,6 +23,11 @@ static bool is_large(const CudaAttentionClass *c)
     return c->d > 128 || c->dv > 128;
 }
 
+bool cuda_attention_takes_any(const CudaAttentionClass *c)
+{
+    return c->half && !c->capped && !c->dropped && !c->oldest;
+}
+
 /* Large heads have more sums than a thread has registers: then half of the warps add up dk, the
  * others dv. */
 static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
@@ -110,9 +115,11 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         c->d, c->dv, c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", l.threads, l.rows,
         which == CUDA_SDPA_GRAD_K ? "keys" : "queries", l.columns,
         which == CUDA_SDPA_GRAD_K ? "queries" : "keys", (long long)l.shared);
-    /* Numbers of float32, or random numbers beside all sums: the compiler would spill so that more blocks fit. */
+    /* Numbers of float32, or random numbers beside all sums, or a call between them: the compiler
+     * would spill so that more blocks fit. */
     bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
-    buf_printf(&b, "KERNEL(%d%s) @NAME@(\n", l.threads, two ? ", 2" : "");
+    bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && (c->d > 48 || c->dv > 48);
+    buf_printf(&b, "KERNEL(%d%s) @NAME@(\n", l.threads, two ? ", 2" : three ? ", 3" : "");
     const char *type = half_word(c->half);
     static const char *const pointers[] = {
         "    const %1$s *__restrict__ q, const %1$s *__restrict__ k, const %1$s *__restrict__ "

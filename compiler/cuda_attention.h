@@ -31,9 +31,9 @@ typedef struct CudaAttentionClass {
     int d, dv; /* of cuda_attention_pad(), at most CUDA_HEAD_MOST */
     Half half; /* q, k, v, out and their gradients; products on tensor cores */
     bool capped, dropped, oldest;
-    int width; /* elements of one access: cuda_attention_width */
+    int width; /* elements of one access: cuda_attention_width, or CUDA_ACCESS_ANY */
 } CudaAttentionClass;
-enum { CUDA_HEAD_MOST = 256 };
+enum { CUDA_HEAD_MOST = 256, CUDA_ACCESS_ANY = 0 };
 
 typedef struct CudaAttentionLaunch {
     int threads;    /* of a block */
@@ -45,6 +45,9 @@ typedef struct CudaAttentionLaunch {
 /* The widest access, up to 16 bytes and of two-byte types 16 or 4, that divides the head sizes and all strides; 0 when there
  * is none: two bytes and an odd number. Buffers begin at multiples of 16 bytes. */
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n);
+/* Of such a class there is a text that finds out while it runs how wide its accesses may be, for as many registers: the
+ * function that copies a tile by 4 bytes is one that is called. Others would spill. */
+bool cuda_attention_takes_any(const CudaAttentionClass *c);
 /* The class of a head size: a multiple of 16, above 64 of 32. */
 int cuda_attention_pad(int64_t d);
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,

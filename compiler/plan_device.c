@@ -89,12 +89,34 @@ static int width_of(const Attention *a, CudaAttentionKernel which, const Launch 
     return width;
 }
 
+/* Are there heads of this class that are whole accesses of 16 bytes and others that are not? Then one text
+ * is for all of them. Layers of one head size keep the text that knows its access. */
+static bool is_mixed(const Attention *a, Half half)
+{
+    const Build *b = a->b;
+    bool whole = false, other = false;
+    int size = half ? 2 : 4;
+    for (Val v = 1; v < b->g->node.n; v++) {
+        const Node *n = node_at(b->g, v);
+        if (n->op != OP_SDPA)
+            continue;
+        int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
+        if (cuda_attention_pad(d) != a->class.d || cuda_attention_pad(dv) != a->class.dv)
+            continue;
+        bool is = d * size % 16 == 0 && dv * size % 16 == 0;
+        whole = whole || is;
+        other = other || !is;
+    }
+    return whole && other;
+}
+
 static const PlanSize *attention_sizes(Build *b, const CudaAttentionClass *c, uint32_t n)
 {
     PlanSize *size = NEW_ARRAY(b->arena, PlanSize, n + 1);
+    int width = c->width == CUDA_ACCESS_ANY ? 2 : c->width;
     for (uint32_t i = 0; i < n; i++)
-        size[i].multiple = i >= ATTENTION_D && i <= ATTENTION_DV ? c->width
-                           : i >= ATTENTION_STRIDE && i < ATTENTION_STRIDE + 9 ? c->width
+        size[i].multiple = i >= ATTENTION_D && i <= ATTENTION_DV ? width
+                           : i >= ATTENTION_STRIDE && i < ATTENTION_STRIDE + 9 ? width
                                                                                : 1;
     size[ATTENTION_D].most = c->d;
     size[ATTENTION_DV].most = c->dv;
@@ -132,6 +154,8 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     a->class.half = b->buffer.v[l->buffer[0]].half;
     check_types(a, which, l);
     a->class.width = width_of(a, which, l, o, a->class.half);
+    if (cuda_attention_takes_any(&a->class) && is_mixed(a, a->class.half))
+        a->class.width = CUDA_ACCESS_ANY;
     CudaAttentionLaunch how = cuda_attention_launch(which, &a->class);
     PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared,
                      .whole = true};

@@ -25,6 +25,7 @@ typedef struct Case {
     bool oldest;
     Half half;
     bool packed; /* packed: q, k and v are columns of one tensor */
+    bool any;    /* the text that finds its access while it runs */
 } Case;
 
 #define F32 HALF_NONE
@@ -50,6 +51,10 @@ static const Case cases[] = {
     {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, FP, true},
     {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, FP, false},
     {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, FP, false},
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, true},
+    {2, 67, 67, 4, 2, 74, 74, 1, 0, 0, 0, false, BF, true, true},
+    {1, 67, 67, 2, 1, 64, 50, 1, 0, 0, 0, false, BF, false, true}, /* 16 bytes of keys, 4 of values */
+    {1, 67, 67, 2, 1, 24, 26, 0, 9, 0, 0, false, FP, true, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
@@ -122,7 +127,7 @@ static CudaAttentionClass class_of(const Case *c)
                                 .capped = c->cap > 0,
                                 .dropped = c->rate > 0,
                                 .oldest = c->oldest,
-                                .width = cuda_attention_width(c->half, sizes, 3)};
+                                .width = c->any ? CUDA_ACCESS_ANY : cuda_attention_width(c->half, sizes, 3)};
 }
 
 /* Values in [-1, 1) on both sides: as the device has them, and in float64. */

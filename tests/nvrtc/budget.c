@@ -38,6 +38,10 @@ static const struct {
     {{256, 256, HALF_BF16, false, false, false, 8}, false},
     {{64, 64, HALF_FP16, false, false, false, 8}, true},
     {{128, 128, HALF_FP16, false, false, false, 8}, false},
+    {{32, 32, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
+    {{64, 64, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
+    {{96, 96, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
+    {{128, 128, HALF_FP16, false, false, false, CUDA_ACCESS_ANY}, true},
     {{64, 64, HALF_NONE, false, false, false, 4}, false},
     {{256, 256, HALF_NONE, false, false, false, 4}, false},
 };
@@ -76,7 +80,8 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             CHECK(h, c->d > 128 || !c->half || l.shared <= 99 * 1024);
             budget_check(h, budget,
                       arena_printf(ctx->program, "%s.%s.%d%s", names[k],
-                                   c->half ? half_word(c->half) : "f32", c->d, c->capped ? ".all" : ""),
+                                   c->half ? half_word(c->half) : "f32", c->d,
+                                   c->capped ? ".all" : c->width == CUDA_ACCESS_ANY ? ".any" : ""),
                       ARCHS[a], &use, l.shared);
         }
     }
