@@ -80,6 +80,20 @@ const char *nearest_word(const char *word, const char *const *words, int n)
     return best;
 }
 
+/* The one word that begins so: --temp is --temperature. */
+static const char *only_longer(const char *word, const char *const *words, int n)
+{
+    const char *only = NULL;
+    for (int i = 0; i < n; i++) {
+        if (strlen(word) < 4 || strncmp(words[i], word, strlen(word)) != 0)
+            continue;
+        if (only)
+            return NULL;
+        only = words[i];
+    }
+    return only;
+}
+
 static const Flag *find_flag(const Verb *verb, const char *name, size_t n)
 {
     for (int i = 0; i < verb->n_flags; i++)
@@ -103,7 +117,8 @@ static void unknown_flag(const Verb *verb, const char *arg, size_t n, char why[5
             names[count++] = common_flags[i].name;
     char word[64];
     snprintf(word, sizeof word, "%.*s", n > 63 ? 63 : (int)n, arg);
-    const char *near = nearest_word(word, names, count);
+    const char *near = only_longer(word, names, count);
+    near = near ? near : nearest_word(word, names, count);
     snprintf(why, 512, "`vwn %s` has no flag `%s`%s%s%s", verb->name, word,
              near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
 }

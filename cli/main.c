@@ -61,7 +61,7 @@ static void print_help(Ui *ui)
         snprintf(left, sizeof left, "%s %s", verbs[i]->name, verbs[i]->operands);
         ui_print(ui, "  vwn %-18s  %s\n", left, verbs[i]->summary);
     }
-    ui_print(ui, "\n  vwn VERB --help        examples and flags of a verb\n"
+    ui_print(ui, "\n  vwn VERB --help        examples and flags of a verb, as vwn help VERB\n"
                  "  vwn --version          version and build id\n\n"
                  "Start with: vwn new first && vwn train first/model.vwn\n");
 }
@@ -291,6 +291,14 @@ static int run_verb(Call *call, int argc, char **argv)
     return status;
 }
 
+static const Verb *find_verb(const char *name)
+{
+    for (int i = 0; i < N_VERBS; i++)
+        if (strcmp(name, verbs[i]->name) == 0)
+            return verbs[i];
+    return NULL;
+}
+
 static int unknown_verb(Ui *ui, const char *word)
 {
     const char *names[N_VERBS + 1];
@@ -319,16 +327,20 @@ int main(int argc, char **argv)
     Call call = {0};
     ui_init(&call.ui, COLOR_AUTO, false);
     int status = VWN_OK;
-    if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+    const char *word = argc < 2 ? "help" : argv[1];
+    bool help = !strcmp(word, "help") || !strcmp(word, "--help") || !strcmp(word, "-h");
+    const Verb *about = help && argc > 2 ? find_verb(argv[2]) : NULL;
+    if (help && argc > 2 && !about) {
+        status = unknown_verb(&call.ui, argv[2]);
+    } else if (about) {
+        print_verb_help(&call.ui, about);
+    } else if (help) {
         print_help(&call.ui);
-    } else if (!strcmp(argv[1], "--version")) {
+    } else if (!strcmp(word, "--version")) {
         ui_print(&call.ui, "vwn %s (%s)\n", vwn_version(), vwn_build_id());
     } else {
-        for (int i = 0; i < N_VERBS; i++)
-            if (strcmp(argv[1], verbs[i]->name) == 0)
-                call.verb = verbs[i];
-        status =
-            call.verb ? run_verb(&call, argc - 2, argv + 2) : unknown_verb(&call.ui, argv[1]);
+        call.verb = find_verb(word);
+        status = call.verb ? run_verb(&call, argc - 2, argv + 2) : unknown_verb(&call.ui, word);
     }
     interrupt_stop(&call);
     status = ui_finish(&call.ui, status);

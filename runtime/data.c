@@ -3,8 +3,10 @@
 #include "data.h"
 #include "mapped.h"
 
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -268,6 +270,12 @@ static void open_splits(Session *s, Data *d, const DataOptions *how)
         both[i]->range = NEW_ARRAY(s->arena, Stretch, d->n);
         both[i]->shard = NEW_ARRAY(s->arena, const Shard *, d->n);
         both[i]->name = i ? "validation text" : "training text";
+        if (how->spec && how->spec->kind == DATA_TEXT_FILE)
+            both[i]->name = arena_printf(s->arena, "%s %.300s",
+                                         how->spec->val == 0 ? "text"
+                                         : i                 ? "held-out part of"
+                                                             : "training part of",
+                                         d->shard->file.path);
     }
 }
 
@@ -287,10 +295,27 @@ static void divide_rows(Session *s, Data *d, const DataOptions *how, double val)
     }
 }
 
+/* A file that is not there: the place that names it is said. */
+static void need_file(Session *s, const DataSpec *spec, const char *path)
+{
+    const char *full = mapped_path(s->arena, spec->folder, path);
+    if (!spec->span.file || access(full, R_OK) == 0)
+        return;
+    int error = errno;
+    LineCol at = source_position(s->ctx, spec->span.file, spec->span.lo);
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s; it is named in %.200s:%u%s", full, strerror(error),
+              source_path(s->ctx, spec->span.file), at.line,
+              path[0] == '/' ? "" : ", and its path is relative to the folder of that file");
+}
+
 Data *data_open(Session *s, const DataOptions *how)
 {
     Data *d = NEW(s->arena, Data);
     size_t n_train = 1;
+    if (how->spec->kind == DATA_TEXT_FILE)
+        need_file(s, how->spec, how->spec->path);
+    for (size_t i = 0; how->spec->kind == DATA_ARRAYS && i < how->spec->n_array; i++)
+        need_file(s, how->spec, how->spec->array[i].path);
     if (how->spec->kind == DATA_ARRAYS) {
         d->arrays = arrays_open(s, how->spec, how->model, how->context);
         divide_rows(s, d, how, how->spec->val);

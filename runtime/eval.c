@@ -39,6 +39,7 @@ static const Split *choose_data(Evaluation *e)
     if (e->how->data) {
         spec.path = e->how->data;
         spec.folder = "";
+        spec.span = NO_SPAN;
         spec.val = 0;
         spec.val_path = NULL;
     }

@@ -37,7 +37,8 @@ static void open_all_data(Trainer *tr)
         return;
     if (t->eval_data.kind != DATA_NONE) {
         tr->eval_data = open_data(tr, &t->eval_data, tr->data->tokenizer);
-        tr->eval_data->train.name = tr->eval_data->arrays ? "evaluation part" : "evaluation text";
+        if (tr->eval_data->arrays)
+            tr->eval_data->train.name = "evaluation part";
         tr->eval_split = &tr->eval_data->train;
     } else if (tr->data->val.n || tr->data->val.tokens) {
         tr->eval_split = &tr->data->val;

@@ -9,6 +9,16 @@ for verb in $verbs; do has out "vwn $verb "; done
 cp out short
 expect 0 "$VWN" --help
 cmp -s short out || fail "vwn and vwn --help differ"
+expect 0 "$VWN" help
+cmp -s short out || fail "vwn and vwn help differ"
+expect 0 "$VWN" train --help
+cp out long
+expect 0 "$VWN" help train
+cmp -s long out || fail "vwn train --help and vwn help train differ"
+expect 2 "$VWN" help trian
+has err "did you mean \`train\`?"
+expect 2 "$VWN" sample run --temp 1
+has err "did you mean \`--temperature\`?"
 expect 0 "$VWN" --version
 grep -Eq '^vwn [0-9]+\.[0-9]+\.[0-9]+ \([0-9a-f]{16}\)$' out || fail "--version"
 

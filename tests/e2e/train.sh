@@ -30,7 +30,11 @@ expect 0 "$VWN" check runs/nano/resolved.vwn
 expect 5 "$VWN" eval no-such-run
 sed 's/text.txt/no-such-text.txt/' nano/model.vwn > nano/other.vwn
 expect 5 "$VWN" train nano/other.vwn --run other
-has err 'no-such-text.txt'
+has err "no-such-text.txt: No such file or directory; it is named in nano/other.vwn:$(grep -n 'text.txt' nano/other.vwn | cut -d: -f1), and its path is relative"
+head -c 50 nano/text.txt > nano/short.txt
+sed 's/text.txt/short.txt/' nano/model.vwn > nano/other.vwn
+expect 5 "$VWN" train nano/other.vwn --run other
+has err 'the training part of nano/short.txt has 48 tokens, fewer than the context of 64'
 sed 's/^train {/check params == 3\n\n&/' nano/model.vwn > nano/false.vwn
 expect 3 "$VWN" train nano/false.vwn --run false
 
