@@ -407,6 +407,7 @@ bool lint_allowed(const File *f, const char *lint);   /* or reported by the file
 void check_names(Eval *ev, File *f);
 
 /* ---- files (check_file.c) ---- */
+const char *file_field_at(size_t i); /* "params", ...; NULL behind the last */
 bool help_import(Eval *ev, Diag *d, Name block); /* says which file of the library has it, if one does */
 File *file_load(Eval *ev, const char *path, const char *text, size_t n, Span from, File *parent);
 /* A second evaluation of the same file with more overrides (imports with arguments, growth). */

@@ -130,7 +130,7 @@ static const char *node_text(Eval *ev, Span at)
     uint32_t lo = at.lo;
     while (text && lo && (text[lo - 1] == ' ' || text[lo - 1] == '\t'))
         lo--;
-    bool node = text && (!lo || strchr("\n{};", text[lo - 1]));
+    bool node = text && at.hi < n && lo && strchr("\n{};", text[lo - 1]);
     return node ? arena_copy(ev->arena, text + at.lo, at.hi - at.lo) : NULL;
 }
 

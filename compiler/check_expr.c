@@ -88,6 +88,8 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at)
     VEC(Name) all = {names, n, n};
     for (size_t i = 0; i < prim_count(); i++)
         vec_push(ev->arena, &all, prim_at(i)->name);
+    for (size_t i = 0; !ev->build && file_field_at(i); i++)
+        vec_push(ev->arena, &all, name_str(ev->ctx, file_field_at(i)));
     Name best = nearest_name(name, all.v, all.n);
     Binding *b = best && f ? map_get(&f->names, (uintptr_t)best) : NULL;
     if (b)

@@ -506,12 +506,17 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
 
 /* ---- what a file can be asked ---- */
 
-bool is_file_field(Name name)
+const char *file_field_at(size_t i)
 {
     static const char *const fields[] = {"params", "stored_params", "active_params", "dead_params", "flops_per_token",
                                          "state_width"};
-    for (size_t i = 0; i < COUNT_OF(fields); i++)
-        if (!strcmp(fields[i], name))
+    return i < COUNT_OF(fields) ? fields[i] : NULL;
+}
+
+bool is_file_field(Name name)
+{
+    for (size_t i = 0; file_field_at(i); i++)
+        if (!strcmp(file_field_at(i), name))
             return true;
     return false;
 }
@@ -709,6 +714,32 @@ static bool set_twice(Eval *ev, File *f, size_t i)
     return false;
 }
 
+typedef VEC(Name) NameList;
+
+/* The paths of attributes as they are written in the file, candidates for a misspelt one: those of `items` behind
+ * `own`, those of the nodes among them behind `inner`. */
+static void written_paths(Eval *ev, const Ast *items, const char *own, const char *inner, NameList *out)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET && *own)
+            vec_push(ev->arena, out, name_printf(ev->ctx, "%s%s", own, it->kid[0]->name));
+        if (it->kind == AST_FOR) {
+            const char *path = arena_printf(ev->arena, "%s%s[*].", inner, it->name);
+            written_paths(ev, it->kid[1], path, path, out);
+        }
+        if (it->kind == AST_IF)
+            for (uint32_t k = 1; k < it->n; k++)
+                written_paths(ev, it->kid[k], own, inner, out);
+        if (it->kind != AST_NODE)
+            continue;
+        Name type = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+        bool model = !strcmp(type, "model"), plain = !label || model || !strcmp(type, "optimizer");
+        const char *path = arena_printf(ev->arena, "%s%s%s%s.", inner, type, plain ? "" : ".", plain ? "" : label);
+        written_paths(ev, it->kid[2], path, model ? "" : path, out);
+    }
+}
+
 /* What nodes have is known only once they were built: without it only lets can be missed. */
 static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
@@ -718,12 +749,15 @@ static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
         if (o->used || (o->path->n && !(train ? trained : built)) || set_twice(ev, f, i))
             continue;
         Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
-        VEC(Name) names = {0};
+        NameList names = {0};
         for (size_t k = 0; k < f->lets.n; k++)
             if (f->lets.v[k]->is_let)
                 vec_push(ev->arena, &names, f->lets.v[k]->name);
-        Name best = nearest_name(o->path->name, names.v, names.n);
-        if (best && o->path->n == 0)
+        written_paths(ev, f->ast, "", "", &names);
+        size_t n;
+        const char *text = source_text(ev->ctx, o->span.file, &n);
+        Name best = nearest_name(name_printf(ev->ctx, "%.*s", (int)o->span.hi, text), names.v, names.n);
+        if (best)
             diag_help(ev->ctx, d, "did you mean `--set %s=%s`?", best, expr_text(ev, o->expr));
         else
             diag_help(ev->ctx, d, "paths are lets (`D`), arguments of a let's call (`width.at`), or attributes of a node"

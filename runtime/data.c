@@ -179,14 +179,25 @@ static const char *pattern_of(Arena *a, const char *folder, const char *path)
     return b.s;
 }
 
+/* "; it is named in gpt.vwn:21", or nothing. */
+static const char *named_in(Session *s, const DataSpec *spec)
+{
+    if (!spec->span.file)
+        return "";
+    LineCol at = source_position(s->ctx, spec->span.file, spec->span.lo);
+    return arena_printf(s->arena, "; it is named in %.200s:%u",
+                        source_path(s->ctx, spec->span.file), at.line);
+}
+
 static size_t list_files(Session *s, const DataSpec *spec, const char *path, char ***out)
 {
     glob_t *g = NEW(s->arena, glob_t);
     session_defer(s, free_glob, g);
     int r = glob(pattern_of(s->arena, spec->folder, path), 0, NULL, g);
     if (r == GLOB_NOMATCH)
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`",
-                  path, spec->folder && spec->folder[0] ? spec->folder : ".");
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "no file matches `%.200s` in the folder `%.200s`%s",
+                  path, spec->folder && spec->folder[0] ? spec->folder : ".",
+                  named_in(s, spec));
     if (r)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "`%.200s`: the folder could not be read", path);
     *out = g->gl_pathv;
@@ -301,10 +312,7 @@ static void need_file(Session *s, const DataSpec *spec, const char *path)
     const char *full = mapped_path(s->arena, spec->folder, path);
     if (!spec->span.file || access(full, R_OK) == 0)
         return;
-    int error = errno;
-    LineCol at = source_position(s->ctx, spec->span.file, spec->span.lo);
-    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s; it is named in %.200s:%u%s", full, strerror(error),
-              source_path(s->ctx, spec->span.file), at.line,
+    ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s: %s%s%s", full, strerror(errno), named_in(s, spec),
               path[0] == '/' ? "" : ", and its path is relative to the folder of that file");
 }
 
