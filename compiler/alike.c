@@ -38,7 +38,9 @@ typedef struct Known {
     const Val *met; /* values of the group that it was made from, as the walk met them */
     const Name *site; /* their random streams; the graph they are of may be gone */
     size_t n_met;
-    Made made;
+    bool lowered, counted;
+    Made made;     /* when lowered */
+    Counted count; /* when counted */
     Family *family; /* of a device's kernel that was met; else NULL */
     KSharing own;
 } Known;
@@ -299,11 +301,17 @@ static Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
     return NULL;
 }
 
-static Known *add_known(Alike *a, const Walk *w, uint64_t hash, uint32_t group)
+static Known *add_known(Alike *a, const Walk *w, uint64_t hash)
 {
-    const Fusion *f = w->f;
     Known k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
                .length = w->text.n, .n_met = w->met.n};
+    vec_push(a->arena, &a->known, k);
+    return &a->known.v[a->known.n - 1];
+}
+
+static void lower_known(Alike *a, Known *k, const Walk *w)
+{
+    const Fusion *f = w->f;
     Val *met = NEW_ARRAY(a->arena, Val, w->met.n + 1);
     Name *site = NEW_ARRAY(a->arena, Name, w->met.n + 1);
     for (size_t i = 0; i < w->met.n; i++) {
@@ -311,21 +319,40 @@ static Known *add_known(Alike *a, const Walk *w, uint64_t hash, uint32_t group)
         met[i] = w->met.v[i];
         site[i] = n->op == OP_RAND || n->op == OP_RANDN ? n->a.site : NULL;
     }
-    k.met = met;
-    k.site = site;
-    lower_group(&k.made.low, a->arena, f, group, w->same);
-    vec_push(a->arena, &a->known, k);
-    return &a->known.v[a->known.n - 1];
+    k->met = met;
+    k->site = site;
+    lower_group(&k->made.low, a->arena, f, w->group, w->same);
+    k->lowered = true;
 }
 
-static Known *know(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same, bool *fresh)
+static Known *know(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same)
 {
     arena_reset(a->tmp, (ArenaMark){0});
     walk_group(w, a->tmp, f, group, same);
     uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
     Known *known = find_known(a, w, hash);
-    *fresh = !known;
-    return known ? known : add_known(a, w, hash, group);
+    return known ? known : add_known(a, w, hash);
+}
+
+/* fresh: it is of this group; else of an earlier one. */
+static Known *know_kernel(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same,
+                          bool *fresh)
+{
+    Known *k = know(a, w, f, group, same);
+    *fresh = !k->lowered;
+    if (*fresh)
+        lower_known(a, k, w);
+    return k;
+}
+
+Counted alike_count(Alike *a, const Fusion *f, uint32_t group, const Val *same)
+{
+    Walk w;
+    Known *k = know(a, &w, f, group, same);
+    if (!k->counted)
+        lower_count(&k->count, a->tmp, f, group, same);
+    k->counted = true;
+    return k->count;
 }
 
 void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
@@ -334,7 +361,7 @@ void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, cons
     Walk w;
     bool fresh;
     const Group *gr = &f->group.v[group];
-    Known *k = know(a, &w, f, group, same, &fresh);
+    Known *k = know_kernel(a, &w, f, group, same, &fresh);
     if (fresh)
         join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
     if (k->family)
@@ -361,7 +388,7 @@ void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val 
 {
     Walk w;
     bool fresh;
-    Known *k = know(a, &w, f, group, same, &fresh);
+    Known *k = know_kernel(a, &w, f, group, same, &fresh);
     if (!k->made.printed.name)
         print(a, k, d, about(f, &f->group.v[group], k->made.low.kernel, a->arena));
     if (fresh) {

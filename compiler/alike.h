@@ -29,4 +29,7 @@ void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, cons
 void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
                 const Dialect *d, About about);
 
+/* What a launch of the group computes; the kernel is not kept, nor printed. Not for a device. */
+Counted alike_count(Alike *a, const Fusion *f, uint32_t group, const Val *same);
+
 #endif

@@ -571,7 +571,8 @@ void map_init(Map *m, Arena *a)
 
 static size_t map_slot(const Map *m, uintptr_t key)
 {
-    size_t i = hash_bytes(&key, sizeof key, 1) & (m->cap - 1);
+    uint64_t h = (uint64_t)key * 0x9e3779b97f4a7c15u;
+    size_t i = (h ^ h >> 32) & (m->cap - 1);
     while (m->key[i] && m->key[i] != key)
         i = (i + 1) & (m->cap - 1);
     return i;

@@ -6,6 +6,7 @@ void ix_init(IxTable *t, Ctx *ctx, Arena *arena, int64_t B, int64_t T)
     *t = (IxTable){.ctx = ctx, .arena = arena, .B = B, .T = T};
     t->slots = 256;
     t->slot = NEW_ARRAY(arena, uint32_t, t->slots);
+    t->sum = NEW_ARRAY(arena, IxSum, IX_SUMS);
     vec_push(arena, &t->var, (IVarInfo){.kind = IV_ONE, .lo = 1, .hi = 1});
     vec_push(arena, &t->form, (IxForm){.hash = 0}); /* the constant 0 */
 }
@@ -144,10 +145,13 @@ static bool rejoin(IxTable *t, IxTerm *x, uint32_t n, Ix *whole, IxTerm *scale,
 
 static uint64_t terms_hash(const IxTerm *x, uint32_t n)
 {
-    uint64_t h = 0x9e3779b97f4a7c15u + n;
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    uint64_t h = odd + n;
     for (uint32_t i = 0; i < n; i++) {
-        int64_t key[4] = {x[i].var, x[i].mult, x[i].coef.n, x[i].coef.b * 256 + x[i].coef.t};
-        h = hash_bytes(key, sizeof key, h);
+        Dim d = x[i].coef;
+        h = (h ^ (uint64_t)x[i].mult ^ (uint64_t)x[i].var << 48) * odd;
+        h = (h ^ h >> 29 ^ (uint64_t)d.n ^ (uint64_t)d.b << 56 ^ (uint64_t)d.t << 60) * odd;
+        h ^= h >> 31;
     }
     return h;
 }
@@ -258,7 +262,7 @@ Ix ix_dim(IxTable *t, Dim d, int64_t mult)
     return intern(t, &x, 1);
 }
 
-Ix ix_add(IxTable *t, Ix a, Ix b)
+static Ix add_forms(IxTable *t, Ix a, Ix b)
 {
     const IxForm *fa = ix_form(t, a), *fb = ix_form(t, b);
     IxTerm x[TERMS_MAX];
@@ -271,8 +275,21 @@ Ix ix_add(IxTable *t, Ix a, Ix b)
     return intern(t, x, fa->n + fb->n);
 }
 
+/* Views ask for the same sums again and again. */
+Ix ix_add(IxTable *t, Ix a, Ix b)
+{
+    if (!a || !b)
+        return a ? a : b;
+    IxSum *known = &t->sum[(a * 31 + b) % IX_SUMS];
+    if (known->a != a || known->b != b)
+        *known = (IxSum){a, b, add_forms(t, a, b)};
+    return known->sum;
+}
+
 Ix ix_scale(IxTable *t, Ix a, Dim d)
 {
+    if (!a || dim_eq(d, DIM(1)))
+        return a;
     const IxForm *f = ix_form(t, a);
     IxTerm x[TERMS_MAX];
     for (uint32_t i = 0; i < f->n; i++) {
@@ -398,12 +415,9 @@ static bool divide_high(IxTable *t, Ix a, Dim d, IxTerm *x, Dim *by, Ix *low)
     return false;
 }
 
-Ix ix_div(IxTable *t, Ix a, Dim d)
+/* a / d = q + r / d, a % d = r % d: of split(). */
+static Ix quotient(IxTable *t, Ix q, Ix r, Dim d)
 {
-    if (dim_eq(d, DIM(1)))
-        return a;
-    Ix q, r;
-    split(t, a, d, &q, &r);
     const IxForm *f = ix_form(t, r);
     int64_t dv = ix_dim_at(t, d);
     int64_t lo = floor_div(f->lo, dv), hi = floor_div(f->hi, dv);
@@ -417,12 +431,8 @@ Ix ix_div(IxTable *t, Ix a, Dim d)
     return ix_add(t, q, derived(t, IV_DIV, r, d));
 }
 
-Ix ix_mod(IxTable *t, Ix a, Dim d)
+static Ix remainder_of(IxTable *t, Ix r, Dim d)
 {
-    if (dim_eq(d, DIM(1)))
-        return 0;
-    Ix q, r;
-    split(t, a, d, &q, &r);
     const IxForm *f = ix_form(t, r);
     int64_t dv = ix_dim_at(t, d);
     int64_t lo = floor_div(f->lo, dv), hi = floor_div(f->hi, dv);
@@ -436,6 +446,24 @@ Ix ix_mod(IxTable *t, Ix a, Dim d)
         return ix_add(t, ix_times(t, high, x.mult), low);
     }
     return derived(t, IV_MOD, r, d);
+}
+
+Ix ix_div(IxTable *t, Ix a, Dim d)
+{
+    if (!a || dim_eq(d, DIM(1)))
+        return a;
+    Ix q, r;
+    split(t, a, d, &q, &r);
+    return quotient(t, q, r, d);
+}
+
+Ix ix_mod(IxTable *t, Ix a, Dim d)
+{
+    if (!a || dim_eq(d, DIM(1)))
+        return 0;
+    Ix q, r;
+    split(t, a, d, &q, &r);
+    return remainder_of(t, r, d);
 }
 
 /* ---- questions ---- */
@@ -518,8 +546,10 @@ void ix_unlinear(IxTable *t, const Shape *s, Ix linear, Ix *c)
         } else if (k == first) {
             c[k] = rest;
         } else {
-            c[k] = ix_mod(t, rest, s->d[k]);
-            rest = ix_div(t, rest, s->d[k]);
+            Ix q, r;
+            split(t, rest, s->d[k], &q, &r);
+            c[k] = remainder_of(t, r, s->d[k]);
+            rest = quotient(t, q, r, s->d[k]);
         }
     }
 }

@@ -51,6 +51,12 @@ typedef struct IxForm {
     uint64_t hash;
 } IxForm;
 
+/* A sum that was asked for. */
+typedef struct IxSum {
+    Ix a, b, sum;
+} IxSum;
+enum { IX_SUMS = 256 };
+
 typedef struct IxTable {
     Ctx *ctx;
     Arena *arena;
@@ -63,6 +69,7 @@ typedef struct IxTable {
     VEC(IxForm) form;
     uint32_t *slot; /* hash -> form */
     size_t slots;
+    IxSum *sum; /* IX_SUMS of the last, by a and b */
 } IxTable;
 
 enum { TERMS_MAX = 64 }; /* of a form */

@@ -19,11 +19,12 @@ static uint64_t ex_hash(const KEx *e)
 {
     uint64_t bits;
     memcpy(&bits, &e->value, sizeof bits);
-    uint64_t key[16] = {e->kind, e->type, e->op, e->in[0], e->in[1], e->in[2], e->ix,
-                        (uint64_t)e->extent.n, (uint64_t)e->extent.b * 256 + e->extent.t,
-                        e->slot, (uint64_t)e->i, bits, e->over.n};
+    uint64_t key[7] = {e->kind | e->type << 8 | (uint64_t)e->op << 16 | (uint64_t)e->over.n << 32,
+                       e->in[0] | (uint64_t)e->in[1] << 32, e->in[2] | (uint64_t)e->ix << 32,
+                       (uint64_t)e->extent.n, e->extent.b | (uint64_t)e->extent.t << 8 |
+                       (uint64_t)e->slot << 16, (uint64_t)e->i, bits};
     uint64_t h = hash_bytes(key, sizeof key, 17);
-    return hash_bytes(e->over.var, e->over.n * sizeof e->over.var[0], h);
+    return e->over.n ? hash_bytes(e->over.var, e->over.n * sizeof e->over.var[0], h) : h;
 }
 
 static bool ex_equal(const KEx *a, const KEx *b)

@@ -705,12 +705,24 @@ static Site *site_at(Lower *l, IVar v)
     return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
 }
 
+static bool is_cut(Dim extent, Dim inner)
+{
+    Dim outer;
+    return dim_div(extent, inner, &outer) && !dim_eq(outer, DIM(1)) && !dim_eq(inner, DIM(1));
+}
+
+static bool is_segment(Dim extent, int64_t at)
+{
+    return dim_static(extent) && at > 0 && at < extent.n;
+}
+
+/* Where sites share loops it cannot be said whose: only that there is something to cut. */
 static bool add_cut(Lower *l, IVar v, Dim inner)
 {
+    Dim extent = ix_info(&l->k->ix, v)->extent;
+    if (!is_cut(extent, inner) || !l->searching)
+        return is_cut(extent, inner);
     Site *s = site_at(l, v);
-    Dim outer, extent = ix_info(&l->k->ix, v)->extent;
-    if (!dim_div(extent, inner, &outer) || dim_eq(outer, DIM(1)) || dim_eq(inner, DIM(1)))
-        return false;
     for (size_t i = 0; i < s->cut.n; i++)
         if (dim_eq(s->cut.v[i].extent, extent))
             return false;
@@ -720,10 +732,10 @@ static bool add_cut(Lower *l, IVar v, Dim inner)
 
 static bool add_segment(Lower *l, IVar v, int64_t at)
 {
-    Site *s = site_at(l, v);
     Dim extent = ix_info(&l->k->ix, v)->extent;
-    if (!dim_static(extent) || at <= 0 || at >= extent.n)
-        return false;
+    if (!is_segment(extent, at) || !l->searching)
+        return is_segment(extent, at);
+    Site *s = site_at(l, v);
     for (size_t i = 0; i < s->segment.n; i++)
         if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
             return false;
@@ -856,21 +868,31 @@ static bool has_loops(const Kernel *k)
  * time. */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 
-/* First with loops of its own for every site, until no loop needs a cut; then with shared
- * ones. */
-static void build_all(Lower *l, Dim rows)
+/* With shared loops; what is found to be an argument on the way may change what was built before. */
+static void build_shared(Lower *l, Dim rows)
 {
-    bool row_work;
-    l->searching = true;
-    for (int round = 0; round < ROUNDS_MAX; round++) {
-        build(l, rows);
-        if (!find_cuts(l, &row_work))
-            break;
-    }
     l->searching = false;
     for (uint32_t before = ~l->arguments; before != l->arguments;) {
         before = l->arguments;
         build(l, rows);
+    }
+}
+
+/* While some loop wants a cut: once with loops of its own for every site, which says of which. */
+static void build_all(Lower *l, Dim rows)
+{
+    bool row_work;
+    build_shared(l, rows);
+    for (int round = 0; round < ROUNDS_MAX && find_cuts(l, &row_work); round++) {
+        Lower shared = *l;
+        memset(&l->sink, 0, sizeof l->sink); /* those of `shared` stay as they are */
+        l->searching = true;
+        build(l, rows);
+        if (!find_cuts(l, &row_work)) {
+            *l = shared;
+            break;
+        }
+        build_shared(l, rows);
     }
 }
 
@@ -912,7 +934,8 @@ static bool is_crowded(const Lower *l)
     return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
-void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+/* A scheduled kernel, not yet verified. */
+static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
     for (l.budget = UNROLL_MAX;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
@@ -924,14 +947,33 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
             continue;
         schedule(&l);
         if (last || !is_crowded(&l))
-            break;
+            return l;
     }
-    out->rows = l.k->part ? l.k->partitions : ix_dim_at(&l.k->ix, l.k->rows);
+}
+
+static int64_t launch_rows(const Kernel *k)
+{
+    return k->part ? k->partitions : ix_dim_at(&k->ix, k->rows);
+}
+
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+{
+    Lower l = lower_scheduled(arena, f, group, same);
+    out->rows = launch_rows(l.k);
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
     out->kernel = l.k;
     kernel_verify(l.k);
     out->work = kernel_work(l.k);
+}
+
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+{
+    ArenaMark mark = arena_mark(arena);
+    Lower l = lower_scheduled(arena, f, group, same);
+    *out = (Counted){.rows = launch_rows(l.k), .by_part = lower_by_part(l.k),
+                     .work = kernel_work(l.k)};
+    arena_reset(arena, mark);
 }
 
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)

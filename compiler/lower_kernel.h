@@ -29,8 +29,19 @@ typedef struct Lowered {
     PlanWork work; /* of the launch */
 } Lowered;
 
+/* What a launch of it computes, without the kernel. */
+typedef struct Counted {
+    int64_t rows;
+    bool by_part; /* rows are partitions of a sum */
+    PlanWork work;
+} Counted;
+
 /* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* The same group, counted alone: for who does not want its kernel. Nothing of it stays in `arena`. */
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* Is a launch's row a partition? */
+static inline bool lower_by_part(const Kernel *k) { return k->part && !k->flat; }
 /* What the statements of a scheduled kernel compute over all rows (work.c). */
 PlanWork kernel_work(const Kernel *k);
 /* Does a kernel of the group load v rather than compute it? */

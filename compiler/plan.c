@@ -116,6 +116,11 @@ static int64_t rows_per_chunk(int64_t rows, uint64_t bytes)
     return grain > 0 ? grain : 1;
 }
 
+static int64_t grain_of(const Launch *x, bool by_part)
+{
+    return by_part ? 1 : rows_per_chunk(x->rows, (uint64_t)x->bytes);
+}
+
 static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
 {
     return s->kind == PI_DIM      ? dim_at(s->dim, b->B, b->T)
@@ -167,15 +172,17 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     x->n_scalar = (uint32_t)p->scalar.n;
     x->rows = l->rows;
     x->work = l->work;
-    x->grain = k->part && !k->flat ? 1 : rows_per_chunk(l->rows, x->bytes);
+    x->grain = grain_of(x, lower_by_part(k));
     return x;
 }
 
-static Launch *sum_launch(Build *b, Val v, uint32_t parts)
+static Launch *sum_launch(Build *b, Val v, int64_t partitions, uint32_t parts)
 {
     Launch *x = plan_launch(b, LAUNCH_KERNEL, 2, v);
     plan_argument(b, x, 0, parts, 0, false);
     plan_argument(b, x, 1, plan_buffer(b, v), 0, true);
+    x->rows = plan_elements(b, v);
+    x->grain = 16384 / partitions > 64 ? 16384 / partitions : 64;
     return x;
 }
 
@@ -188,7 +195,7 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
         plain = plain && (s->extent[i] == 1 || s->stride[i] == stride);
         stride *= s->extent[i];
     }
-    Launch *x = sum_launch(b, s->v, parts);
+    Launch *x = sum_launch(b, s->v, partitions, parts);
     int64_t v[2 + 2 * PARTS_AXES] = {partitions, s->size};
     for (int i = 0; i < PARTS_AXES; i++)
         v[2 + i] = 1;
@@ -201,8 +208,6 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
     plan_ints(b, x, v, plain ? 2 : 2 + 2 * PARTS_AXES);
     plan_library_kernel(b, x, plain ? (max ? LIB_MAX_PARTS : LIB_SUM_PARTS)
                                     : (max ? LIB_MAX_PARTS_AT : LIB_SUM_PARTS_AT), NULL, 0);
-    x->rows = s->size;
-    x->grain = 16384 / partitions > 64 ? 16384 / partitions : 64;
 }
 
 /* The buffers of what a group stores, and of the parts of its sums over rows (by place in
@@ -250,8 +255,10 @@ static void plan_rows(Build *b, uint32_t group)
     Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
     if (b->programs)
         keep_program(b, k, about(b->f, gr, k, b->f->tmp), x);
-    for (size_t i = 0; i < made.low.sink.n; i++)
-        sum_parts(b, &made.low.sink.v[i], k->partitions, parts[made.low.sink.v[i].buffer]);
+    for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
+        for (size_t i = 0; i < made.low.sink.n; i++)
+            if (made.low.sink.v[i].v == gr->store.v[v])
+                sum_parts(b, &made.low.sink.v[i], k->partitions, parts[made.low.sink.v[i].buffer]);
     arena_reset(b->f->tmp, mark);
 }
 
@@ -275,26 +282,52 @@ static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
         find_loads(b, group, n->in[k], loads);
 }
 
+typedef struct Use {
+    uint32_t buffer;
+    bool written;
+} Use;
+typedef VEC(Use) Uses;
+
+/* What is loaded and stored in place is one argument. */
+static void add_use(Build *b, Uses *uses, uint32_t buffer, bool written)
+{
+    for (size_t i = 0; i < uses->n; i++)
+        if (uses->v[i].buffer == buffer) {
+            uses->v[i].written |= written;
+            return;
+        }
+    vec_push(b->f->tmp, uses, ((Use){buffer, written}));
+}
+
 /* The launches of a group without its kernel: who is loaded and stored when. */
 static void plan_rows_memory(Build *b, uint32_t group)
 {
     const Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
     Vals loads = {0};
+    Uses uses = {0};
     b->f->stamp++;
     for (size_t i = 0; i < gr->store.n; i++)
         find_loads(b, group, gr->store.v[i], &loads);
-    const uint32_t *parts =
-        group_buffers(b, gr, lower_partitions(dim_at(gr->rows, b->B, b->T)));
-    Launch *x = plan_launch(b, LAUNCH_KERNEL, loads.n + gr->store.n, gr->store.v[0]);
+    int64_t partitions = lower_partitions(dim_at(gr->rows, b->B, b->T));
+    const uint32_t *parts = group_buffers(b, gr, partitions);
     for (size_t i = 0; i < loads.n; i++)
-        plan_argument(b, x, i, plan_buffer(b, loads.v[i]), 0, false);
+        add_use(b, &uses, plan_buffer(b, loads.v[i]), false);
     for (size_t i = 0; i < gr->store.n; i++)
-        plan_argument(b, x, loads.n + i, parts[i] ? parts[i] : plan_buffer(b, gr->store.v[i]), 0,
-                      true);
+        if (!fuse_empty(b->f, gr->store.v[i]))
+            add_use(b, &uses, parts[i] ? parts[i] : plan_buffer(b, gr->store.v[i]), true);
+    Launch *x = plan_launch(b, LAUNCH_KERNEL, uses.n, gr->store.v[gr->store.n - 1]);
+    for (size_t i = 0; i < uses.n; i++)
+        plan_argument(b, x, i, uses.v[i].buffer, 0, uses.v[i].written);
+    if (b->counted) {
+        Counted count = alike_count(b->alike, b->f, group, b->same);
+        x->rows = count.rows;
+        x->work = count.work;
+        x->grain = grain_of(x, count.by_part);
+    }
     for (size_t i = 0; i < gr->store.n; i++)
         if (parts[i])
-            sum_launch(b, gr->store.v[i], parts[i]);
+            sum_launch(b, gr->store.v[i], partitions, parts[i]);
     arena_reset(b->f->tmp, mark);
 }
 
@@ -322,7 +355,8 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
                  .programs = how->programs, .cuda = how->cuda, .shared = f->shared,
-                 .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only};
+                 .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only,
+                 .counted = how->counted};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
@@ -341,8 +375,10 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         if (!shape_size(&g->ext.v[i].shape, &n))
             vwn_bug(ctx, "the size of a tensor overflows");
         b->plan->ext[i].elements = dim_at(n, b->B, b->T);
-        b->plan->ext[i].stored = plan_ext_stored(b, (int32_t)i);
     }
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext >= 0)
+            b->plan->ext[g->out.v[i].ext].stored = true;
     for (Val v = 0; v < g->node.n; v++) {
         b->buffer_of[v] = b->direct[v] = -1;
         b->same[v] = v;
@@ -412,7 +448,7 @@ static void save_overwritten(Build *b)
     for (size_t i = 0; i < b->g->out.n; i++) {
         Val v = plan_strip(b, b->g->out.v[i].value);
         const Node *n = node_at(b->g, v);
-        if (n->op != OP_EXT || !plan_ext_stored(b, (int32_t)n->a.i) || b->buffer_of[v] >= 0 ||
+        if (n->op != OP_EXT || !b->plan->ext[n->a.i].stored || b->buffer_of[v] >= 0 ||
             b->g->out.v[i].ext == n->a.i)
             continue;
         b->buffer_of[v] = (int32_t)plan_temporary(b, v);

@@ -179,6 +179,7 @@ typedef struct PlanOptions {
     bool rows_apart;
     bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
                         with `cuda` */
+    bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
     struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;

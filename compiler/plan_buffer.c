@@ -77,14 +77,6 @@ Val plan_strip(const Build *b, Val v)
     return v;
 }
 
-bool plan_ext_stored(const Build *b, int32_t ext)
-{
-    for (size_t i = 0; i < b->g->out.n; i++)
-        if (b->g->out.v[i].ext == ext)
-            return true;
-    return false;
-}
-
 /* Does v read `leaf`, through what is computed where it is wanted? */
 static bool reads(const Build *b, Val v, Val leaf)
 {

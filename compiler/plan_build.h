@@ -24,7 +24,7 @@ typedef struct Build {
     Plan *plan;
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
-    bool programs, cuda, arena_only;
+    bool programs, cuda, arena_only, counted;
     bool stream; /* kernels store past the cache */
     bool rows_apart, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
@@ -47,7 +47,6 @@ uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name);
 int64_t plan_elements(const Build *b, Val v);
 void plan_place(Build *b);    /* lifetimes -> offsets */
 void plan_choose_direct(Build *b);
-bool plan_ext_stored(const Build *b, int32_t ext);
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
 
 /* ---- plan_launch.c: library launches ---- */

@@ -28,6 +28,8 @@ typedef struct Sched {
     VEC(Loop) loop;
     bool *seen, *have, *have_var, *needed;
     int batches;
+    VEC(Ex) call; /* costly functions of the row */
+    uint32_t calls_of[OP_COUNT];
     bool *multiplied;   /* products that are put */
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
@@ -506,11 +508,26 @@ static void emit_nest(Sched *s, const Loop *l, uint32_t depth, uint64_t scope)
 
 enum { BATCH_MIN = 4 };
 
+static bool is_call(const Sched *s, Ex e)
+{
+    const KEx *x = kx(s->k, e);
+    return s->needed[e] && x->kind == KX_OP && kx_cost(x) >= 16 && !x->in[1] && x->type == KT_REAL &&
+           x->deps && !(x->deps & ~s->base);
+}
+
+static void find_calls(Sched *s)
+{
+    for (Ex e = 1; e < s->k->ex.n; e++)
+        if (is_call(s, e)) {
+            vec_push(s->k->arena, &s->call, e);
+            s->calls_of[kx(s->k, e)->op]++;
+        }
+}
+
 static bool batchable(const Sched *s, Ex e, int stage)
 {
     const KEx *x = kx(s->k, e);
-    return s->needed[e] && !s->have[e] && x->kind == KX_OP && kx_cost(x) >= 16 && !x->in[1] &&
-           x->type == KT_REAL && x->stage == stage && x->deps && !(x->deps & ~s->base);
+    return !s->have[e] && is_call(s, e) && x->stage == stage;
 }
 
 /* Does the computation of e go through something else of this stage that is to be batched? */
@@ -533,10 +550,14 @@ static bool batch(Sched *s, Op op, int stage)
 {
     uint32_t n = 0;
     VEC(Ex) found = {0};
+    if (s->calls_of[op] < BATCH_MIN)
+        return false;
     s->round++;
-    for (Ex e = 1; e < s->k->ex.n; e++)
+    for (size_t i = 0; i < s->call.n; i++) {
+        Ex e = s->call.v[i];
         if (kx(s->k, e)->op == op && batchable(s, e, stage) && !waits(s, e, stage))
             vec_push(s->k->arena, &found, e);
+    }
     if (found.n < BATCH_MIN)
         return false;
     int id = s->batches++;
@@ -615,6 +636,7 @@ void kernel_schedule(Kernel *k)
     }
     s.needed = NEW_ARRAY(k->arena, bool, k->ex.n);
     memcpy(s.needed, s.seen, k->ex.n);
+    find_calls(&s);
     place_roots(&s);
     int *order = loop_order(&s);
     share_costly(&s, order);

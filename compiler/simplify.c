@@ -10,12 +10,11 @@
 static uint64_t hash_draft(Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape)
 {
     uint64_t h = hash_bytes(in, n_in * sizeof *in, (uint64_t)op);
-    double number[3] = {a->x, a->y, a->z};
-    int64_t whole[4] = {a->i, a->j, a->axes, a->dim.n + a->dim.b * 7 + a->dim.t * 77};
-    h = hash_bytes(number, sizeof number, h);
-    h = hash_bytes(whole, sizeof whole, h);
-    h = hash_bytes(&a->site, sizeof a->site, h);
-    h = hash_bytes(a->data, a->n * sizeof *a->data, h);
+    int64_t key[7] = {a->i, a->j, a->axes, a->dim.n + a->dim.b * 7 + a->dim.t * 77};
+    memcpy(key + 4, (double[3]){a->x, a->y, a->z}, 3 * sizeof *key);
+    h = hash_bytes(key, sizeof key, h ^ (uintptr_t)a->site);
+    if (a->n)
+        h = hash_bytes(a->data, a->n * sizeof *a->data, h);
     for (int k = 0; k < shape->rank; k++)
         h = h * 31 + (uint64_t)shape->d[k].n + 3u * shape->d[k].b + 5u * shape->d[k].t;
     return h;

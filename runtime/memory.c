@@ -33,8 +33,8 @@ static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
 }
 
 /* The arena that one program needs; what was built for the answer is freed, and counted in
- * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are made
- * only where somebody watches: the arena does not depend on them. */
+ * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are never
+ * made, and what they compute is counted only where somebody watches. */
 static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t runs,
                          uint64_t *program)
 {
@@ -43,7 +43,8 @@ static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
-    how.arena_only = !watched;
+    how.arena_only = true;
+    how.counted = watched;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
     if (watched)
