@@ -230,7 +230,7 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
         else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
             map[v] = copy_node(g, from, v, map);
-        if (assembly && padded_for_later(assembly, v))
+        if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
             d->copied[map[v]] = true;
         if (g->node.n > cap)
             vwn_bug(ctx, "decompose: too many nodes");

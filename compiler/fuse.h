@@ -148,8 +148,13 @@ Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *h
 Val assembled(const Assembly *a, Graph *g, Val v, const Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
 bool padded_for_later(const Assembly *a, Val v);
-/* In the new graph: a CONCAT that the library copies together, part by part. */
-enum { CONCAT_OF_COPIES = 1 }; /* Attr.j, which decompose() alone sets */
+/* In the new graph: a CONCAT that the library copies together, part by part, and one that the kernel
+ * which computes a part of it stores. */
+enum { CONCAT_OF_COPIES = 1, CONCAT_OF_KERNEL = 2 }; /* Attr.j, which decompose() alone sets */
+static inline bool concat_stored(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0;
+}
 static inline bool concat_of_copies(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;

@@ -342,6 +342,16 @@ static void share_with_libraries(const Between *b, const bool *coefficient, cons
     }
 }
 
+/* What lies in memory as a part of a row. */
+static bool *find_parts(const Fusion *f, Arena *arena)
+{
+    bool *is = NEW_ARRAY(arena, bool, f->g->node.n);
+    for (Val v = 1; v < f->g->node.n; v++)
+        for (size_t k = 0; concat_stored(f->g, v) && k < node_at(f->g, v)->n_in; k++)
+            is[fuse_base(f, node_at(f->g, v)->in[k])] = true;
+    return is;
+}
+
 /* Fusion decides what kernels hand to each other; it is asked once without these nodes, and with them when
  * the plan is made. */
 static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
@@ -356,13 +366,15 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
     find_bare(&b);
     b.attention = attention_fits(&b);
+    const bool *part = find_parts(f, tmp);
     for (Val v = 1; v < n; v++) {
         const Node *x = node_at(from, v);
         bool view = op_is_view((Op)x->op), softmax = x->op == OP_EXP || score[v];
         if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v))
             continue;
         Val at = fuse_base(f, d.made[v]);
-        shared[v] = f->stored[at] && f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
+        bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
+        shared[v] = rows && (f->stored[at] || part[at]);
     }
     share_with_libraries(&b, coefficient, score, shared);
     if (!b.attention) /* it reads float32 */
@@ -418,7 +430,7 @@ static void find_candidates(Fusion *f)
     for (Val v = 1; v < g->node.n; v++) {
         bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
         f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]) ||
-                       (f->device && concat_of_copies(g, v));
+                       (f->device && concat_stored(g, v));
         f->as_stored[v] = is_rounded(g, v, f->half) && !is_rounded(g, node_at(g, v)->in[0], f->half) &&
                           f->halved[node_at(g, v)->in[0]];
     }
@@ -437,17 +449,18 @@ static bool settle(Fusion *f, Val v)
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
     bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v);
-    bool copies = f->device && concat_of_copies(g, v), changed = false;
-    bool all = !copies || f->halved[v];
-    for (size_t k = 0; (product || attention || copies) && k < n->n_in; k++)
-        if (product || copies || attention_takes(g, v, k))
+    bool row = f->device && concat_stored(g, v), copies = row && concat_of_copies(g, v);
+    bool changed = false;
+    bool all = !row || f->halved[v];
+    for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
+        if (product || row || attention_takes(g, v, k))
             all = all && f->halved[fuse_base(f, n->in[k])];
     for (Val u = v; attention && u < g->node.n; u++)
         if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
             all = all && f->halved[u];
     for (size_t k = 0; k < n->n_in; k++) {
         bool takes = product || copies || (attention && attention_takes(g, v, k));
-        if (takes ? !all : !(f->device && n->op == OP_SCATTER_ADD))
+        if (takes ? !all : !(row || (f->device && n->op == OP_SCATTER_ADD)))
             changed |= give_up(f, fuse_base(f, n->in[k]));
     }
     for (Val u = v; !all && u < g->node.n; u++)
@@ -467,7 +480,7 @@ void fuse_choose_halved(Fusion *f)
         for (size_t i = 0; i < g->out.n; i++)
             changed |= give_up(f, fuse_base(f, g->out.v[i].value));
         for (Val v = 1; v < g->node.n; v++) {
-            if (fuse_is_library(g, v))
+            if (fuse_is_library(g, v) || concat_stored(g, v))
                 changed |= settle(f, v);
             for (size_t k = 0; !f->device && !fuse_is_view(f, v) && !fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
                 changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));

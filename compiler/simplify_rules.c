@@ -492,7 +492,7 @@ Val simplify_layout(Simplifier *s, const Draft *d)
     case OP_SLICE:
         return shape_eq(&n->shape, &d->shape) ? x : slices(s, d);
     case OP_PAD:
-        if (is_uniform(s, x, 0))
+        if (is_uniform(s, x, 0) || dim_eq(n->shape.d[d->a.i], DIM(0)))
             return zeros(s, d);
         return shape_eq(&n->shape, &d->shape) ? x : 0;
     case OP_CONCAT:

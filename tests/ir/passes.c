@@ -230,6 +230,11 @@ IDENTITY(slices_apart)
     Val p1 = ir_pad(b->g, ir_slice(b->g, x, 3, 1, 2), 3, 1, 3);
     return B2(ADD, p0, p1);
 }
+/* the gradient of what a narrower state leaves behind, where it has not become narrower */
+IDENTITY(pad_of_nothing)
+{
+    return B2(ADD, x, ir_pad(b->g, ir_slice(b->g, U(EXP, x), 3, 6, 0), 3, 6, 0));
+}
 IDENTITY(joined_and_split)
 {
     Val p[2] = {x, U(EXP, x)};
@@ -322,6 +327,7 @@ static const Identity identities[] = {
     {"split and joined", split_and_joined, "ext"},
     {"slices summed", slices_summed, "ext exp slice sin slice cos slice concat add"},
     {"slices that overlap", slices_apart, "ext slice pad slice pad add"},
+    {"a pad of nothing", pad_of_nothing, "ext"},
     {"joined and split", joined_and_split, "ext slice"},
     {"second part", second_part, "ext sin slice"},
     {"across parts", across_parts, "ext exp sin concat slice"},
