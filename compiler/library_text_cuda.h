@@ -21,8 +21,8 @@ static const char *const CUDA_COPY[] = {
 
 static const char *const CUDA_PART[] = {
 "/* rows of `bytes`, `from` apart, as a part of rows `to` apart; a warp a row, 16 bytes a thread at once",
-" * where all lies at such, else 2 */",
-"KERNEL(256) @NAME@(",
+" * where all lies at such, else 2. For 8 blocks of a multiprocessor the compiler would spill. */",
+"KERNEL(256, 4) @NAME@(",
 "    const unsigned char *__restrict__ x, unsigned char *__restrict__ out,",
 "    int64_t bytes, int64_t from, int64_t to, int64_t rows)",
 "{",

@@ -1,6 +1,6 @@
 /* budget.c - what CUDA kernels use of a multiprocessor, against tests/nvrtc/budget.txt.
  *
- * In:  the classes of attention, and other kernels of the library (skipped where there is no NVRTC;
+ * In:  the classes of attention, and all other kernels of the library (skipped where there is no NVRTC;
  * kernels over rows are in examples.c). Out: a line per kind of kernel with the most
  * that one of them uses; `N passed, N failed`. Cubins are kept in the kernel cache, so only the
  * first run takes long.
@@ -10,6 +10,7 @@
 #include "compiler/cuda_attention.h"
 #include "compiler/cuda_scatter.h"
 #include "compiler/emit.h"
+#include "compiler/library_cuda.h"
 
 static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude,
                     const CudaText *text, size_t count, Cache *cache, Use *use)
@@ -101,6 +102,41 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     }
 }
 
+/* Those that have one text each. */
+static void test_plain(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
+{
+    static const struct {
+        LibraryKernel which;
+        const char *name;
+    } of[] = {
+        {LIB_COPY, "copy"},
+        {LIB_PART, "part"},
+        {LIB_TABLE, "table"},
+        {LIB_SUM_PARTS, "sum_parts"},
+        {LIB_MAX_PARTS, "max_parts"},
+        {LIB_SUM_PARTS_AT, "sum_parts_at"},
+        {LIB_MAX_PARTS_AT, "max_parts_at"},
+        {LIB_CUMSUM, "cumsum"},
+        {LIB_TOP_K, "top_k"},
+        {LIB_PUT, "put"},
+        {LIB_TAKE, "take"},
+    };
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    for (size_t i = 0; i < COUNT_OF(of); i++) {
+        CudaText text = {.place = ""};
+        PlanGrid grid;
+        text.text = library_cuda(ctx->program, of[i].which, NULL, HALF_NONE, &grid, &text.length);
+        text.name = emit_name(ctx, ctx->program, &text.text, &text.length);
+        for (int a = 0; a < ARCH_COUNT; a++) {
+            Use use = {0};
+            compile(h, ctx, n, ARCHS[a], prelude, &text, 1, cache, &use);
+            budget_check(h, budget, arena_printf(ctx->program, "library.%s", of[i].name), ARCHS[a],
+                         &use, 0);
+        }
+    }
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -116,6 +152,7 @@ int main(void)
     budget_read(&budget, "budget.txt");
     test_attention(&h, ctx, &n, &cache, &budget);
     test_scatter(&h, ctx, &n, &cache, &budget);
+    test_plain(&h, ctx, &n, &cache, &budget);
     budget_end(&h, &budget);
     cache_close(&cache);
     ctx_free(ctx);
