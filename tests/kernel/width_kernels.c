@@ -83,15 +83,19 @@ static Count count(Harness *h, const char *what, const char *const *set)
     return c;
 }
 
+static size_t others(const Count *c) { return c->kernels - c->attention; }
+
 int main(void)
 {
-    enum { OF_ATTENTION = 3, OF_WIDTHS = 5, OF_NEIGHBOURS = 3 };
+    enum { OF_ATTENTION = 3, OF_WIDTHS = 5, OF_NEIGHBOURS = 2 };
     Harness h = {0};
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
     Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
     Count deeper = count(&h, "variable, thrice as deep", (const char *const[]){"L=72", NULL});
     Count constant = count(&h, "one width",
                            (const char *const[]){"width=constant(layers = L, width = d)", NULL});
+    Count constant_deep = count(&h, "one width, twice as deep",
+                                (const char *const[]){"width=constant(layers = L, width = d)", "L=48", NULL});
     Count shallow = count(&h, "one width, half as deep",
                           (const char *const[]){"width=constant(layers = L, width = d)", "L=12", NULL});
     Count residual = count(&h, "one width, residual",
@@ -103,11 +107,10 @@ int main(void)
     CHECK(&h, variable.attention == OF_ATTENTION * variable.classes);
     /* rows that shrink and rows that grow at a boundary: two more forward, one more backward, where one width has
      * the kernel of two gradients as well, and one more in evaluation; and the copy of older parts */
-    size_t others = variable.kernels - variable.attention;
-    CHECK(&h, others <= constant.kernels - constant.attention + OF_WIDTHS);
-    /* and where layers of one width follow each other, those of one width */
-    CHECK(&h, deep.kernels - deep.attention <= others + OF_NEIGHBOURS);
-    CHECK(&h, deeper.heads > deep.heads && deeper.kernels - deeper.attention == deep.kernels - deep.attention);
+    CHECK(&h, others(&variable) <= others(&constant) + OF_WIDTHS);
+    /* and where layers of one width follow each other, those of one width, backward and in evaluation */
+    CHECK(&h, others(&deep) <= others(&constant_deep) + OF_WIDTHS + OF_NEIGHBOURS);
+    CHECK(&h, deeper.heads > deep.heads && others(&deeper) == others(&deep));
     CHECK(&h, variable.bytes < constant.bytes); /* the mean width is 0.89 of the constant one */
     return harness_end(&h);
 }
