@@ -29,7 +29,7 @@ typedef struct Group {
     VEC(uint32_t) pred; /* groups that must run before; may repeat */
     Val first, last;   /* smallest and largest member */
     bool dead;         /* merged into another */
-    bool awaited;      /* some group waits for it */
+    uint32_t awaited;  /* how often it stands in `pred` of groups */
     double bytes;      /* read and written, each once */
 } Group;
 

@@ -100,7 +100,7 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred)
             if (gr->pred.v[i] == (uint32_t)pred)
                 return;
     }
-    f->group.v[pred].awaited = true;
+    f->group.v[pred].awaited++;
     vec_push(f->arena, &gr->pred, (uint32_t)pred);
 }
 
@@ -116,44 +116,62 @@ bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b)
     return true;
 }
 
-/* a in place of b, once, in what a group waits for. */
-static void rename_pred(Group *gr, uint32_t a, uint32_t b)
+/* a in place of b in what a group waits for. */
+static void rename_pred(Fusion *f, uint32_t group, uint32_t a, uint32_t b)
 {
+    Group *gr = &f->group.v[group];
     for (size_t k = 0; k < gr->pred.n; k++)
-        if (gr->pred.v[k] == b)
+        if (gr->pred.v[k] == b) {
             gr->pred.v[k] = a;
+            f->group.v[a].awaited++;
+            f->group.v[b].awaited--;
+        }
 }
 
-static void drop_pred(Group *gr, uint32_t pred)
+static void drop_preds(Fusion *f, uint32_t group, uint32_t a, uint32_t b)
 {
+    Group *gr = &f->group.v[group];
     size_t keep = 0;
     for (size_t i = 0; i < gr->pred.n; i++)
-        if (gr->pred.v[i] != pred)
+        if (gr->pred.v[i] == a || gr->pred.v[i] == b)
+            f->group.v[gr->pred.v[i]].awaited--;
+        else
             gr->pred.v[keep++] = gr->pred.v[i];
     gr->pred.n = keep;
 }
 
+/* Does a group that is not `other` wait for this one? */
+static bool others_wait(const Fusion *f, uint32_t group, uint32_t other)
+{
+    const Group *gr = &f->group.v[other];
+    uint32_t own = 0;
+    for (size_t i = 0; i < gr->pred.n; i++)
+        own += gr->pred.v[i] == group;
+    return f->group.v[group].awaited > own;
+}
+
 void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b)
 {
-    Group *x = &f->group.v[a], *y = &f->group.v[b];
+    Group *y = &f->group.v[b];
     uint64_t *row = row_of(f, a);
     Words new = difference(f, row, row_of(f, b));
+    bool others = others_wait(f, a, b) || others_wait(f, b, a);
     join(row, row_of(f, b), new);
-    x->awaited = x->awaited || y->awaited;
-    for (uint32_t i = 0; x->awaited && i < f->group.n; i++) {
+    for (uint32_t i = 0; others && i < f->group.n; i++) {
         bool first = has(row_of(f, i), a), second = has(row_of(f, i), b);
         if (second && i != a && !f->group.v[i].dead)
-            rename_pred(&f->group.v[i], a, b);
+            rename_pred(f, i, a, b);
         if (first != second && i != a && !f->group.v[i].dead) {
             join(row_of(f, i), row, new);
             add(row_of(f, i), a);
         }
     }
-    for (size_t i = 0; i < y->pred.n; i++)
+    for (size_t i = 0; i < y->pred.n; i++) {
         fuse_add_pred(f, a, (int32_t)y->pred.v[i]);
-    drop_pred(x, a);
-    drop_pred(x, b);
+        f->group.v[y->pred.v[i]].awaited--;
+    }
     y->pred.n = 0;
+    drop_preds(f, a, a, b);
 }
 
 /* ---- the order ---- */

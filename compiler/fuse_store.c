@@ -217,15 +217,23 @@ static bool is_memory(const Fusion *f, Val v)
     return node_at(f->g, v)->op == OP_EXT || f->home[v] >= 0;
 }
 
+static int64_t read_cost(const Fusion *f, Val v)
+{
+    return f->elements[v] * item_bytes(f, v) * READ_COST / 2 + 1;
+}
+
+static int64_t store_cost(const Fusion *f, Val v)
+{
+    return f->elements[v] * item_bytes(f, v) * WRITE_COST / 2;
+}
+
 /* To load v, with a share in storing it. */
 static int64_t load_cost(const Choice *c, Val v)
 {
-    int64_t bytes = c->f->elements[v] * item_bytes(c->f, v);
-    int64_t cost = bytes * READ_COST / 2 + 1;
+    int64_t cost = read_cost(c->f, v), store = store_cost(c->f, v);
     const Node *n = node_at(c->f->g, v);
     if (n->op == OP_EXT || c->fixed[v] || c->f->group.v[c->f->home[v]].kind != GROUP_ROWS)
         return cost;
-    int64_t store = bytes * WRITE_COST / 2;
     if (c->shared)
         return cost + store / (c->loads[v] ? c->loads[v] : 1);
     return c->loads[v] ? cost : cost + store;
@@ -292,6 +300,12 @@ static bool again_ok(const Fusion *f, Val v)
     return true;
 }
 
+/* Is loading v the cheaper, whoever else loads it? */
+static bool never_again(const Choice *c, Val v, int64_t work)
+{
+    return is_memory(c->f, v) && work > read_cost(c->f, v) + store_cost(c->f, v);
+}
+
 /* ---- the cut of one group ---- */
 
 /* The flow node behind which v is available; adds v and what it comes from, as far as group
@@ -308,11 +322,12 @@ static uint32_t add_value(Choice *c, Val v, int32_t from)
     uint32_t load = flow_edge(&c->flow, in, out, memory ? 0 : NO_LIMIT);
     vec_push(c->kept, &c->seen, v);
     vec_push(c->kept, &c->load, memory ? load : 0);
-    if (!again_ok(f, v) || (f->home[v] >= 0 && f->home[v] != from) || c->seen.n > NODES_MAX) {
+    bool again = again_ok(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
+    int64_t work = again ? work_cost(c, v) : 0;
+    if (!again || never_again(c, v, work)) {
         flow_edge(&c->flow, SOURCE, in, NO_LIMIT);
         return out;
     }
-    int64_t work = work_cost(c, v);
     if (work)
         flow_edge(&c->flow, SOURCE, in, work);
     for (size_t k = 0; k < n->n_in; k++)

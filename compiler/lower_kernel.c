@@ -730,9 +730,8 @@ static bool add_cut(Lower *l, IVar v, Dim inner)
     return true;
 }
 
-static bool add_segment(Lower *l, IVar v, int64_t at)
+static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 {
-    Dim extent = ix_info(&l->k->ix, v)->extent;
     if (!is_segment(extent, at) || !l->searching)
         return is_segment(extent, at);
     Site *s = site_at(l, v);
@@ -761,6 +760,23 @@ static bool cuts_in(Lower *l, Ix ix)
     return found;
 }
 
+/* A test of a loop, or of the inner one of the two that a loop is cut into. */
+static bool segments_in(Lower *l, const KEx *test)
+{
+    IxTable *t = &l->k->ix;
+    IVar of;
+    int64_t c, none;
+    if (!ix_is_var(t, test->ix, &of, &c))
+        return false;
+    const IVarInfo *v = ix_info(t, of);
+    Dim extent = v->kind == IV_MOD ? v->by : v->extent;
+    bool inner = v->kind == IV_MOD && ix_is_var(t, v->base, &of, &none) && none == 0;
+    if (ix_info(t, of)->kind != IV_LOOP || (v->kind == IV_MOD && !inner))
+        return false;
+    bool first = add_segment(l, of, extent, -c);
+    return add_segment(l, of, extent, ix_dim_at(t, test->extent) - c) || first;
+}
+
 static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
 {
     Kernel *k = l->k;
@@ -781,13 +797,8 @@ static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
     if (x.kind == KX_SELECT || x.kind == KX_INSIDE)
         *row_work = true;
     *found |= cuts_in(l, x.ix);
-    IVar of;
-    int64_t c;
-    if (x.kind == KX_INSIDE && ix_is_var(&k->ix, x.ix, &of, &c) &&
-        ix_info(&k->ix, of)->kind == IV_LOOP) {
-        *found |= add_segment(l, of, -c);
-        *found |= add_segment(l, of, ix_dim_at(&k->ix, x.extent) - c);
-    }
+    if (x.kind == KX_INSIDE)
+        *found |= segments_in(l, &x);
 }
 
 /* ---- a group ---- */
