@@ -67,7 +67,7 @@ static const struct Fault {
     {"a column in the wrong place", "[i / R + k % 2 * 2]", "[i / R * 2 + k % 2]", 1},
     {"terms behind the end of the sum", "there && k0 < K", "there", 4},
     {"results behind the last column", "if (n + half * 4 < N)", "if (true)", 2},
-    {"the smallest parts left out", "i / PB + i % PB < 3", "i / PB + i % PB < 2", 0},
+    {"the smallest parts left out", "I / PB + I % PB < 3", "I / PB + I % PB < 2", 0},
     {"numbers cut to 8 bits", "enum { N = 3 };", "enum { N = 1 };", 0},
     {"terms left out", "k0 += 16", "k0 += 32", 0},
     {"fp16 in one part of bf16", "enum { N = 2 };", "enum { N = 1 };", 7},
