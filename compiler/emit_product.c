@@ -7,6 +7,8 @@
  */
 #include "emit_build.h"
 
+#include <inttypes.h>
+
 /* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
 static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
 {
@@ -93,6 +95,15 @@ static const char *cut_of(const Printer *p, const KProduct *x)
     return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
 }
 
+/* A literal is a type, so that the function which is called has it, too. */
+static void put_size(Printer *p, Dim d)
+{
+    if (p->k->tensor && ix_literal(&p->k->ix, d))
+        buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
+    else
+        put_dim(p, d);
+}
+
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
     const IxTable *t = &p->k->ix;
@@ -107,7 +118,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
                cut_of(p, x), a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
-        put_dim(p, ix_info(t, loop[i])->extent);
+        put_size(p, ix_info(t, loop[i])->extent);
     }
     put_operand(p, x, x->a, x->a_at);
     put_step(p, x, x->a_at, x->m);
@@ -118,7 +129,9 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     put_operand(p, x, x->c, x->c_at);
     put_step(p, x, x->c_at, x->m);
     put_step(p, x, x->c_at, x->n);
-    buf_printf(&p->body, ", %d);\n", x->add);
+    buf_puts(&p->body, ", ");
+    put_size(p, DIM(x->add));
+    buf_puts(&p->body, ");\n");
     assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
     assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
 }
