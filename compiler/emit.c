@@ -472,6 +472,10 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     line(p);
     const char *type = p->k->spread.index == INDEX_WIDE ? "int64_t" : "int32_t";
+    if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
+        buf_puts(&p->body, "#pragma unroll 1\n");
+        line(p);
+    }
     put_for(p, type, "z", extent, p->d->threads, 1);
     buf_putc(&p->body, '\n');
     p->depth++;

@@ -75,7 +75,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
         buf_puts(out, "    DYN_SMEM(memory);\n"
                       "    unsigned char *shared = memory;\n");
     if (s->slots)
-        buf_printf(out, "    __shared__ integer warps[%u * WARPS];\n", s->slots);
+        buf_printf(out, "    __shared__ __align__(16) integer warps[%u * WARPS];\n", s->slots);
 }
 
 const Dialect dialect_cuda = {

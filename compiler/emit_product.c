@@ -95,10 +95,18 @@ static const char *cut_of(const Printer *p, const KProduct *x)
     return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
 }
 
+/* A kernel of many products on tensor cores calls them, which takes a compiler less time. One of few
+ * does not: what it keeps in registers across a call may cost it its second block. */
+static bool calls_products(const Kernel *k)
+{
+    enum { MANY = 10 };
+    return k->tensor && k->product.n >= MANY;
+}
+
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
-    if (p->k->tensor && ix_literal(&p->k->ix, d))
+    if (calls_products(p->k) && ix_literal(&p->k->ix, d))
         buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
     else
         put_dim(p, d);
@@ -114,8 +122,8 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     if (!in_fours(p, x, x->c_at, x->k, false))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(", p->k->tensor ? "_bf16" : "",
-               cut_of(p, x), a, b, c);
+    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(",
+               calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_of(p, x), a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_size(p, ix_info(t, loop[i])->extent);
