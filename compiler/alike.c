@@ -114,7 +114,7 @@ static void walk_value(Walk *w, Val v)
     }
     vec_push(w->arena, &w->met, v);
     *slot = (void *)(uintptr_t)w->met.n;
-    bool loaded = lower_loads(f, w->group, v);
+    bool loaded = fuse_loads(f, w->group, v);
     put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->halved && f->halved[v]) << 11 |
                    (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 |
                    n->shape.rank << 16);

@@ -53,6 +53,29 @@ bool fuse_empty(const Fusion *f, Val v)
     return f->elements[v] == 0;
 }
 
+bool fuse_passes(const Fusion *f, uint32_t group, Val v)
+{
+    const Group *gr = &f->group.v[group];
+    size_t from = 0, to = gr->again.n;
+    if (f->home[v] < 0)
+        return true;
+    while (from < to) {
+        size_t middle = (from + to) / 2;
+        if (gr->again.v[middle] < v)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < gr->again.n && gr->again.v[from] == v;
+}
+
+bool fuse_loads(const Fusion *f, uint32_t group, Val v)
+{
+    if (node_at(f->g, v)->op == OP_EXT)
+        return true;
+    return f->stored[v] && f->home[v] != (int32_t)group && !fuse_passes(f, group, v);
+}
+
 bool fuse_is_view(const Fusion *f, Val v)
 {
     bool view = op_is_view((Op)node_at(f->g, v)->op);

@@ -1,9 +1,9 @@
 /* fuse.h - which values a graph's kernels store, and which kernels there are.
  *
  * In:  a graph in which small products are already sums.     Out: groups in launch order.
- * The one idea: a value is either stored by the one group that is its home, or computed
- * wherever it is wanted. Values of one group run over the same rows; whatever another row must
- * have finished lies in another group.
+ * The one idea: a value is stored by the one group that is its home, or computed wherever it is
+ * wanted, or both: a group may compute what others load. Values of one group run over the same rows;
+ * whatever another row must have finished lies in another group.
  */
 #ifndef VWN_FUSE_H
 #define VWN_FUSE_H
@@ -21,6 +21,7 @@ typedef struct Group {
     Val anchor;        /* LIBRARY, TABLE */
     VEC(Val) member;   /* ROWS: nodes computed here, in order */
     VEC(Val) store;    /* of them, those that others want */
+    VEC(Val) again;    /* ROWS: members of others that this one computes for itself, ascending */
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
     bool alone;        /* a reduction over rows of its result: fits no other */
@@ -84,6 +85,9 @@ bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reducti
 bool fuse_is_library(const Graph *g, Val v);
 bool fuse_costly(const Graph *g, Val v);
 bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
+/* Is v, which is no member of the group, computed wherever the group wants it? */
+bool fuse_passes(const Fusion *f, uint32_t group, Val v);
+bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
 /* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before
  * it. */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;

@@ -1,7 +1,8 @@
 /* fuse_store.c - which values lie in memory between kernels, and which are computed again.
  *
  * In:  groups of nodes, at first with everything stored that another group reads.
- * Out: f->stored; values that nobody loads have lost their home: whoever wants one computes it.
+ * Out: f->stored; each group's `again`: what others load and it computes itself. Values that nobody
+ * loads have lost their home: whoever wants one computes it.
  * The one idea: what a group wants from others can be loaded, or computed from values further
  * up. The cheapest choice is a minimum cut: a value costs its bytes to load (and its share of
  * the bytes to store), or its work to compute again, in bytes that move in the same time.
@@ -19,7 +20,7 @@ static void mark_read(Fusion *f, int32_t reader, Val u)
         return;
     f->seen[u] = f->stamp;
     int32_t home = f->home[u];
-    if (home >= 0) {
+    if (reader < 0 ? home >= 0 : !fuse_passes(f, (uint32_t)reader, u)) {
         if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
             f->stored[u] = true;
             if (reader >= 0)
@@ -205,6 +206,7 @@ typedef struct Choice {
     Loads seen;
     VEC(uint32_t) load; /* the edge of each */
     Loads wanted;      /* what the group reads from others */
+    bool *is_wanted, *is_loaded; /* by value, of one group */
 } Choice;
 
 static int64_t item_bytes(const Fusion *f, Val v)
@@ -308,14 +310,17 @@ static bool never_again(const Choice *c, Val v, int64_t work)
 
 /* ---- the cut of one group ---- */
 
-/* The flow node behind which v is available; adds v and what it comes from, as far as group
- * `from` computes it: a chain through many kernels would be computed again in each of them. */
+/* The flow node behind which v is available; adds v and what it comes from, as far as group `from`
+ * computes it, or the home of what is wanted anyway: a chain through many kernels would be computed
+ * again in each of them. */
 static uint32_t add_value(Choice *c, Val v, int32_t from)
 {
     Fusion *f = c->f;
     const Node *n = node_at(f->g, v);
     if (c->in_of[v])
         return c->in_of[v] + 1;
+    if (c->is_wanted[v])
+        from = f->home[v];
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
     c->in_of[v] = in;
     bool memory = is_memory(f, v);
@@ -406,10 +411,12 @@ static void make_network(Choice *c, Cut *x)
     Flow *w = &c->flow;
     flow_start(w);
     c->seen.n = c->load.n = 0;
-    for (size_t i = 0; i < c->wanted.n; i++) {
-        Val v = c->wanted.v[i];
-        flow_edge(w, add_value(c, v, c->f->home[v]), SINK, NO_LIMIT);
-    }
+    for (size_t i = 0; i < c->wanted.n; i++)
+        c->is_wanted[c->wanted.v[i]] = true;
+    for (size_t i = 0; i < c->wanted.n; i++)
+        flow_edge(w, add_value(c, c->wanted.v[i], -1), SINK, NO_LIMIT);
+    for (size_t i = 0; i < c->wanted.n; i++)
+        c->is_wanted[c->wanted.v[i]] = false;
     for (size_t i = 0; i < c->seen.n; i++)
         c->in_of[c->seen.v[i]] = 0;
     x->network = same_network(c);
@@ -563,6 +570,43 @@ static void choose_all(Choice *c)
         }
 }
 
+/* What lies between u and what the group chose to load. */
+static void note_again(Choice *c, Group *gr, Val u)
+{
+    Fusion *f = c->f;
+    if (c->is_loaded[u] || f->home[u] == (int32_t)c->group || f->seen[u] == f->stamp || fuse_empty(f, u))
+        return;
+    f->seen[u] = f->stamp;
+    if (f->home[u] >= 0)
+        vec_push(f->arena, &gr->again, u);
+    const Node *n = node_at(f->g, u);
+    for (size_t k = 0; k < n->n_in; k++)
+        note_again(c, gr, n->in[k]);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    Val x = *(const Val *)a, y = *(const Val *)b;
+    return (x > y) - (x < y);
+}
+
+static void keep_again(Choice *c, uint32_t group)
+{
+    Fusion *f = c->f;
+    Group *gr = &f->group.v[group];
+    c->group = group;
+    for (size_t i = 0; i < c->of[group].n; i++)
+        c->is_loaded[c->of[group].v[i]] = true;
+    f->stamp++;
+    for (size_t m = 0; m < gr->member.n; m++)
+        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
+            note_again(c, gr, node_at(f->g, gr->member.v[m])->in[k]);
+    for (size_t i = 0; i < c->of[group].n; i++)
+        c->is_loaded[c->of[group].v[i]] = false;
+    if (gr->again.n)
+        qsort(gr->again.v, gr->again.n, sizeof *gr->again.v, by_value);
+}
+
 void fuse_choose_stores(Fusion *f)
 {
     size_t n = f->g->node.n;
@@ -573,6 +617,8 @@ void fuse_choose_stores(Fusion *f)
     c.fixed = find_fixed(f);
     c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
     c.loads = NEW_ARRAY(f->arena, uint32_t, n);
+    c.is_wanted = NEW_ARRAY(f->arena, bool, n);
+    c.is_loaded = NEW_ARRAY(f->arena, bool, n);
     c.of = NEW_ARRAY(f->arena, Loads, f->group.n);
     c.kept = arena_new(f->ctx);
     c.last = NEW_ARRAY(c.kept, Cut, f->group.n);
@@ -592,4 +638,8 @@ void fuse_choose_stores(Fusion *f)
             }
         mark_stored(f);
     }
+    for (uint32_t i = 0; i < f->group.n; i++)
+        if (chooses(f, i))
+            keep_again(&c, i);
+    mark_stored(f);
 }

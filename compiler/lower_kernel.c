@@ -478,13 +478,6 @@ static Ex memo_get(const Lower *l, const Memo *m)
     return 0;
 }
 
-bool lower_loads(const Fusion *f, uint32_t group, Val v)
-{
-    if (node_at(f->g, v)->op == OP_EXT)
-        return true;
-    return f->stored[v] && f->home[v] != (int32_t)group;
-}
-
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
@@ -497,7 +490,8 @@ static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
         return m.value;
     if (++l->depth > 4000)
         vwn_bug(l->f->ctx, "a kernel is too deep");
-    m.value = lower_loads(l->f, l->group, v) ? lower_load_at(l, v, m.c, m.guard) : lower_compute_at(l, v, m.c, m.guard);
+    m.value = fuse_loads(l->f, l->group, v) ? lower_load_at(l, v, m.c, m.guard)
+                                            : lower_compute_at(l, v, m.c, m.guard);
     l->depth--;
     memo_put(l, &m);
     return m.value;

@@ -67,7 +67,7 @@ static const Held *fill(Lower *l, Val v)
         inner = size;
     h.buffer = kernel_tile(l->k, v, ix_dim_at(t, inner));
     l->k->buffer.v[h.buffer].rounded = fuse_is_half(l->f, v) ? l->f->half : HALF_NONE;
-    bool loads = lower_loads(l->f, l->group, v);
+    bool loads = fuse_loads(l->f, l->group, v);
     Insts in = lower_instances(l, v, RUN_OF_ROW, inner, ix_bit(t, l->k->row));
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0}, at = in.v[i].at;
@@ -90,7 +90,7 @@ static const Held *fill(Lower *l, Val v)
 static Val behind_views(Lower *l, Val v, Ix *c)
 {
     while (op_is_view((Op)node_at(l->g, v)->op) &&
-           !lower_loads(l->f, l->group, v) && !lower_held(l, v)) {
+           !fuse_loads(l->f, l->group, v) && !lower_held(l, v)) {
         Ix in[MAX_RANK] = {0};
         fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, in);
         memcpy(c, in, sizeof in);
@@ -141,7 +141,7 @@ static Factor factor_at(Lower *l, Val x, const Ix *c, IVar v, IVar w, bool copy)
         Factor f = held_factor(l, h, at);
         if (is_affine(l, &f, v, w))
             return f;
-    } else if (!copy && lower_loads(l->f, l->group, u) && !overwrites(l, u)) {
+    } else if (!copy && fuse_loads(l->f, l->group, u) && !overwrites(l, u)) {
         Factor f = {lower_memory_of(l, u), ix_linear(&l->k->ix, shape_of(l->g, u), at), 0};
         if (is_affine(l, &f, v, w)) {
             l->k->buffer.v[f.buffer].read = true;
@@ -290,7 +290,7 @@ static void mark_factors(Lower *l, Val v, bool *mark)
         Ix c[MAX_RANK] = {0};
         Dim inner;
         Val u = behind_views(l, node_at(l->g, v)->in[k], c);
-        if (!lower_loads(l->f, l->group, u) && !is_product(l->g, u) &&
+        if (!fuse_loads(l->f, l->group, u) && !is_product(l->g, u) &&
             dim_div(lower_size_of(l, u), l->k->rows, &inner))
             mark[u] = true;
     }

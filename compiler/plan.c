@@ -273,7 +273,7 @@ static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
     if (f->seen[v] == f->stamp || fuse_empty(f, v))
         return;
     f->seen[v] = f->stamp;
-    if (lower_loads(f, group, v)) {
+    if (fuse_loads(f, group, v)) {
         vec_push(f->tmp, loads, v);
         return;
     }

@@ -77,13 +77,13 @@ Val plan_strip(const Build *b, Val v)
     return v;
 }
 
-/* Does v read `leaf`, through what is computed where it is wanted? */
-static bool reads(const Build *b, Val v, Val leaf)
+/* Does v read `leaf` in this group, through what is computed where it is wanted? */
+static bool reads(const Build *b, Val v, Val leaf, uint32_t group)
 {
     const Node *n = node_at(b->g, v);
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
-        if (u == leaf || (b->f->home[u] < 0 && reads(b, u, leaf)))
+        if (u == leaf || (fuse_passes(b->f, group, u) && reads(b, u, leaf, group)))
             return true;
     }
     return false;
@@ -91,17 +91,17 @@ static bool reads(const Build *b, Val v, Val leaf)
 
 /* Is every path from v to `leaf` or to another member one on which elements keep their
  * place? */
-static bool in_place(const Build *b, Val v, Val leaf, int32_t group, int64_t size)
+static bool in_place(const Build *b, Val v, Val leaf, uint32_t group, int64_t size)
 {
     const Node *n = node_at(b->g, v);
     bool plain = op_is_map((Op)n->op) || n->op == OP_RESHAPE;
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
-        bool matters = u == leaf || b->f->home[u] == group;
+        bool matters = u == leaf || b->f->home[u] == (int32_t)group;
         if (matters && (!plain || plan_elements(b, u) != size || plan_elements(b, v) != size))
             return false;
-        if (u != leaf && b->f->home[u] < 0) {
-            if (!plain && !reads(b, u, leaf))
+        if (u != leaf && fuse_passes(b->f, group, u)) {
+            if (!plain && !reads(b, u, leaf, group))
                 continue;
             if (!in_place(b, u, leaf, group, size))
                 return false;
@@ -122,7 +122,7 @@ static void note_reads(Build *b, Readers *of, uint32_t group, Val v)
         f->seen[u] = f->stamp;
         if (node_at(b->g, u)->op == OP_EXT)
             vec_push(f->arena, &of[node_at(b->g, u)->a.i], group);
-        else if (f->home[u] < 0)
+        else if (fuse_passes(f, group, u))
             note_reads(b, of, group, u);
     }
 }
@@ -146,7 +146,8 @@ static bool puts_into(const Build *b, Val v, Val leaf)
     if (n->op != OP_PUT || plan_strip(b, n->in[0]) != leaf)
         return false;
     for (size_t k = 1; k < n->n_in; k++)
-        if (n->in[k] == leaf || (b->f->home[n->in[k]] < 0 && reads(b, n->in[k], leaf)))
+        if (n->in[k] == leaf ||
+            (b->f->home[n->in[k]] < 0 && reads(b, n->in[k], leaf, (uint32_t)b->f->home[v])))
             return false;
     return true;
 }
@@ -169,7 +170,7 @@ static bool may_overwrite(Build *b, Val v, Val leaf, const Readers *readers)
         int64_t size = plan_elements(b, v);
         for (size_t m = 0; m < gr->member.n; m++) {
             OpClass c = op_info((Op)node_at(b->g, gr->member.v[m])->op)->class;
-            if (c == CLASS_REDUCE || !in_place(b, gr->member.v[m], leaf, home, size))
+            if (c == CLASS_REDUCE || !in_place(b, gr->member.v[m], leaf, (uint32_t)home, size))
                 return false;
         }
     }
