@@ -10,6 +10,8 @@
 #include "fuse.h"
 #include "kernel.h"
 
+#include <stdlib.h>
+
 /* ---- who reads what ---- */
 
 /* Once for each node and stamp: what is computed where it is wanted may be wanted along many
@@ -157,9 +159,9 @@ static void flow_run(Flow *w, Arena *tmp)
 enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
-    VECTOR_WORK = 2, /* elements of a vector operation that take as long as one byte */
+    VECTOR_WORK = 4, /* elements of a vector operation that take as long as one byte */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
-    NODES_MAX = 400  /* looked at for one group */
+    NODES_MAX = 2000 /* looked at for one group */
 };
 
 typedef VEC(Val) Loads;
@@ -260,6 +262,8 @@ static int64_t work_cost(const Choice *c, Val v)
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
+    if (n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL) /* multiply and add is one */
+        return 1;
     int64_t count = f->elements[reduce ? n->in[0] : v];
     int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
     bool scalar = true;
@@ -313,14 +317,16 @@ static bool never_again(const Choice *c, Val v, int64_t work)
 /* The flow node behind which v is available; adds v and what it comes from, as far as group `from`
  * computes it, or the home of what is wanted anyway: a chain through many kernels would be computed
  * again in each of them. */
-static uint32_t add_value(Choice *c, Val v, int32_t from)
+static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
 {
     Fusion *f = c->f;
     const Node *n = node_at(f->g, v);
     if (c->in_of[v])
         return c->in_of[v] + 1;
     if (c->is_wanted[v])
-        from = f->home[v];
+        from = f->home[v], hops = 1;
+    else if (hops && f->home[v] >= 0 && f->home[v] != from)
+        from = f->home[v], hops--;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
     c->in_of[v] = in;
     bool memory = is_memory(f, v);
@@ -337,7 +343,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from)
         flow_edge(&c->flow, SOURCE, in, work);
     for (size_t k = 0; k < n->n_in; k++)
         if (!fuse_empty(f, n->in[k]))
-            flow_edge(&c->flow, add_value(c, n->in[k], from), in, NO_LIMIT);
+            flow_edge(&c->flow, add_value(c, n->in[k], from, hops), in, NO_LIMIT);
     return out;
 }
 
@@ -414,7 +420,7 @@ static void make_network(Choice *c, Cut *x)
     for (size_t i = 0; i < c->wanted.n; i++)
         c->is_wanted[c->wanted.v[i]] = true;
     for (size_t i = 0; i < c->wanted.n; i++)
-        flow_edge(w, add_value(c, c->wanted.v[i], -1), SINK, NO_LIMIT);
+        flow_edge(w, add_value(c, c->wanted.v[i], -1, 0), SINK, NO_LIMIT);
     for (size_t i = 0; i < c->wanted.n; i++)
         c->is_wanted[c->wanted.v[i]] = false;
     for (size_t i = 0; i < c->seen.n; i++)
