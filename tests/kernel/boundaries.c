@@ -190,13 +190,15 @@ static void check_one(Ctx *ctx, void *arg)
     Plan *three = plan_of(ctx, job->c, "L=3", "D=192", true);
     Plan *six = plan_of(ctx, job->c, "L=6", "D=192", true);
     Plan *wide = plan_of(ctx, job->c, "L=2", "D=320", true);
-    /* The boundaries next to the embedding and to the head are kernels of their own; the one in
-     * the middle that no layer of two has is the one more. */
+    /* The boundaries next to the embedding and to the head are kernels of their own, and where it is
+     * cheap they compute again what the one before them did, so those next to them can be too. What two
+     * layers have none of is in the middle: a boundary behind attention and one behind an ffn. From three
+     * layers on there is no other. */
     size_t more = plan_missing(two, six), late = plan_missing(three, six), other = plan_missing(two, wide);
     printf(
         "%-20s kernels %zu, with 6 layers %zu more, 320 wide %zu\n",
         job->c->name, two->n_kernel, more, other);
-    job->bad += more > 1 || late != 0 || other != 0;
+    job->bad += more > 2 || late != 0 || other != 0;
     if (strstr(job->c->conn, "n=64"))
         check_device(job, ctx);
 }
