@@ -3,13 +3,14 @@
  * In:  an index form, a guard (a conjunction of 0 <= form < extent), the number of elements.
  * Out: whether every element the form names exists.
  * The one idea: intervals of affine forms at the kernel's B and T; where a guard bounds a form,
- * the multiple of that form that stands in the index is replaced by the guard's interval.
+ * the multiple of that form that stands in the index is replaced by the guard's interval. Where that
+ * does not do, each variable is bounded by the guards first.
  */
 #include "kernel.h"
 
 #include <math.h>
 
-enum { ATOMS_MAX = 8, DEPTH_MAX = 12 };
+enum { ATOMS_MAX = 8, DEPTH_MAX = 12, KNOWN_MAX = 16, ROUNDS = 3 };
 
 typedef struct Affine { /* sum of coef * var + constant, as numbers */
     uint32_t n;
@@ -22,15 +23,17 @@ typedef struct Atom {
     double extent;
 } Atom;
 
-typedef struct Guards {
-    const Kernel *k;
-    int n;
-    Atom atom[ATOMS_MAX];
-} Guards;
-
 typedef struct Interval {
     double lo, hi;
 } Interval;
+
+typedef struct Guards {
+    const Kernel *k;
+    int n, n_known;
+    Atom atom[ATOMS_MAX];
+    IVar known[KNOWN_MAX]; /* variables that tighten() has bounded */
+    Interval is[KNOWN_MAX];
+} Guards;
 
 static const Interval anything = {-INFINITY, INFINITY};
 
@@ -112,6 +115,9 @@ static Interval alone(const Guards *g, IVar v, uint32_t used, int depth)
 static Interval variable(const Guards *g, IVar v, uint32_t used, int depth)
 {
     Interval out = alone(g, v, used, depth);
+    for (int i = 0; i < g->n_known; i++)
+        if (g->known[i] == v)
+            out = meet(out, g->is[i]);
     for (int j = 0; j < g->n; j++) {
         const Atom *t = &g->atom[j];
         uint32_t bit = 1u << (2 * ATOMS_MAX + j);
@@ -202,6 +208,25 @@ static Interval range(const Guards *g, const Affine *a, uint32_t used, int depth
     return out;
 }
 
+/* What the guards say of each variable, again with what they said of the others: of the digits of a number, as in
+ * 2 <= 4 i + 2 j + k < 4, one after the other becomes known. */
+static void tighten(Guards *g)
+{
+    for (int round = 0; round < ROUNDS; round++)
+        for (int j = 0; j < g->n; j++)
+            for (uint32_t i = 0; i < g->atom[j].form.n; i++) {
+                IVar v = g->atom[j].form.var[i];
+                int at = 0;
+                while (at < g->n_known && g->known[at] != v)
+                    at++;
+                if (at == KNOWN_MAX)
+                    continue;
+                Interval is = variable(g, v, 0, 0);
+                g->known[at] = v, g->is[at] = is;
+                g->n_known = at == g->n_known ? at + 1 : g->n_known;
+            }
+}
+
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
 {
     double never;
@@ -212,5 +237,9 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
         collect(&g, guard);
     Affine a = affine_of(k, ix);
     Interval r = range(&g, &a, 0, 0);
+    if (g.n > 0 && !(r.lo >= 0 && r.hi < (double)elements)) {
+        tighten(&g);
+        r = range(&g, &a, 0, 0);
+    }
     return r.lo >= 0 && r.hi < (double)elements;
 }

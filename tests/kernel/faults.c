@@ -203,6 +203,38 @@ static const Fault product_faults[] = {
      "own loops"},
 };
 
+/* a guard that speaks of a number by its digits, whose index holds some of them */
+static const char digits[] =
+    "vwn kernels 1 B=2 T=3\n"
+    "kernel \"rows: digits\"  # test\n"
+    "rows B*T\n"
+    "buffer 0 read real 138 \"x\"\n"
+    "buffer 1 write real 48 \"y\"\n"
+    "var i2 loop 2\n"
+    "var i3 loop 2\n"
+    "var i4 loop 2\n"
+    "root 0 store b1 over i2, i3, i4\n"
+    "begin\n"
+    "  rows\n"
+    "    loop i2\n"
+    "      loop i3\n"
+    "        loop i4\n"
+    "          x1 bool = inside [-2 + 4*i2 + 2*i3 + i4] below 2\n"
+    "          x2 real = load b0[-23 + 23*r + 46*i2 + 23*i3] if x1\n"
+    "          store 0 b1[8*r + 4*i2 + 2*i3 + i4] = x2\n"
+    "        end\n"
+    "      end\n"
+    "    end\n"
+    "  end\n";
+
+static const Fault digit_faults[] = {
+    {"[-2 + 4*i2", "[-1 + 4*i2", "may leave its buffer"},
+    {"+ i4] below 2", "+ i4] below 3", "may leave its buffer"},
+    {"b0[-23 +", "b0[-24 +", "may leave its buffer"},
+    {"real 138", "real 115", "may leave its buffer"},
+    {" if x1", "", "may leave its buffer"},
+};
+
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
 {
     const char *at = strstr(text, f->from);
@@ -270,7 +302,8 @@ static KernelTexts *read_again(Ctx *ctx, const char *text)
 
 static void inside(Ctx *ctx, void *arg)
 {
-    KernelTexts *k = read_again(ctx, products) ? read_again(ctx, sound) : NULL;
+    bool others = read_again(ctx, products) && read_again(ctx, digits);
+    KernelTexts *k = others ? read_again(ctx, sound) : NULL;
     if (!k)
         return;
     Kernel *kernel = k->kernel.v[0].kernel;
@@ -364,6 +397,7 @@ int main(void)
     verifier();
     plant_all(sound, faults, COUNT_OF(faults));
     plant_all(products, product_faults, COUNT_OF(product_faults));
+    plant_all(digits, digit_faults, COUNT_OF(digit_faults));
     damage(sound, 4000);
     damage(products, 2000);
     char *whole = NULL;
@@ -372,6 +406,6 @@ int main(void)
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);
-    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults), bad);
+    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults), bad);
     return bad != 0;
 }
