@@ -160,6 +160,7 @@ enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
     VECTOR_WORK = 4, /* elements of a vector operation that take as long as one byte */
+    DEVICE_WORK = 2, /* on a device, where what is computed again needs registers and shared memory too */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
 };
@@ -262,7 +263,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
-    if (n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL) /* multiply and add is one */
+    if (!f->device && n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL) /* multiply and add is one */
         return 1;
     int64_t count = f->elements[reduce ? n->in[0] : v];
     int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
@@ -272,7 +273,8 @@ static int64_t work_cost(const Choice *c, Val v)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
-    return count * kernel_op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : VECTOR_WORK) + 1;
+    int64_t at_once = f->device ? DEVICE_WORK : VECTOR_WORK;
+    return count * kernel_op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
@@ -324,7 +326,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     if (c->in_of[v])
         return c->in_of[v] + 1;
     if (c->is_wanted[v])
-        from = f->home[v], hops = 1;
+        from = f->home[v], hops = !f->device;
     else if (hops && f->home[v] >= 0 && f->home[v] != from)
         from = f->home[v], hops--;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
