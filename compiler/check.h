@@ -366,8 +366,8 @@ Value block_apply(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name 
 /* The same at an explicit path below `scope`. */
 Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, Name path, Scope *scope, Span at);
 /* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
-Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config,
-                   const Value *x, size_t n, Name path, Scope *scope, Span at);
+Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path,
+                   Scope *scope, Span at);
 bool block_has_method(const BlockValue *b, Name method);
 const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
 void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);            /* files E0101 */

@@ -856,13 +856,15 @@ Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, 
     return apply_at(ev, b, x, n, path, NULL, false, scope, at);
 }
 
-Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config, size_t n_config, const Value *x,
-                   size_t n, Name path, Scope *placement, Span at)
+/* A method may take `k`, the number of sublayers so far; that of `step` is among them. */
+Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path, Scope *placement,
+                   Span at)
 {
     const Ast *m = find_method(b->def, method);
     if (!m) {
         Diag *d = err(ev, "E0506", at, "", "`%s` is not a connection: it has no method `%s`", b->def->ast->name, method);
         diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
+        diag_help(ev->ctx, d, "declare `block %s` in it", method);
         diag_related(ev->ctx, d, b->def->ast->name_span, "`%s` is declared here", b->def->ast->name);
         return v_poison();
     }
@@ -887,7 +889,8 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Arg *config
     if (ok && !body.returned) {
         BlockDef *def = NEW(ev->arena, BlockDef);
         *def = (BlockDef){.ast = m, .env = body.env, .file = b->def->file, .is_method = true};
-        BlockValue mv = {.def = def, .arg = (Arg *)config, .n_arg = n_config, .span = b->span};
+        Arg k = {.name = name_str(ev->ctx, "k"), .value = v_num((double)ev->build->sublayers), .span = at};
+        BlockValue mv = {.def = def, .arg = &k, .n_arg = 1, .span = b->span};
         result = apply_at(ev, &mv, x, n, path, NULL, false, placement, at);
     }
     ev->frame = frame.up;

@@ -348,7 +348,8 @@ static bool reads_width(Node1 *n, const Value *h)
     if (!value_dim(ev, &w, at, "width", &d))
         return false;
     if (dim_static(d) && d.n == 0) {
-        err(ev, "E0404", scope_find(n->scope, name_str(ev->ctx, "width"), NULL)->span, "", "`width` of `%s` is 0", n->path);
+        Diag *zero = err(ev, "E0404", scope_find(n->scope, name_str(ev->ctx, "width"), NULL)->span, "", "`width` of `%s` is 0", n->path);
+        diag_help(ev->ctx, zero, "write how many coordinates a sublayer reads and writes, 1 or more");
         return false;
     }
     if (s->rank && dim_eq(s->d[s->rank - 1], d))
@@ -422,6 +423,7 @@ static const BlockValue *connection_of(Eval *ev, Scope *scope, Span at)
         Span where = scope_find(scope, name_str(ev->ctx, "connection"), NULL)->expr->span;
         Diag *d = err(ev, "E0506", where, "", "`%s` is not a connection", c.block->def->ast->name);
         diag_note(ev->ctx, d, "a connection is a block with the methods open, step and close");
+        diag_help(ev->ctx, d, "plain residuals are `connection = residual()`; `std/connections.vwn` has more");
         return NULL;
     }
     if (!found) {
@@ -449,7 +451,7 @@ static bool open_state(Walk *w, Scope *scope, Span at)
     const BlockValue *c = connection_of(ev, scope, at);
     if (!c)
         return false;
-    b->state = block_method(ev, c, name_str(ev->ctx, "open"), NULL, 0, &b->embed, 1, name_str(ev->ctx, "connection.open"),
+    b->state = block_method(ev, c, name_str(ev->ctx, "open"), &b->embed, 1, name_str(ev->ctx, "connection.open"),
                             b->root, b->embed_span);
     if (b->state.kind != V_TENSOR)
         return false;
@@ -499,13 +501,15 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     Value x[2] = {*w->state, {.kind = V_SUB, .sub = sub}};
     int64_t applied = b->applied;
     b->reads = b->widest_read = 0;
-    Arg k = {.name = name_str(ev->ctx, "k"), .value = v_num((double)++b->sublayers), .span = at};
-    Value out = block_method(ev, c, name_str(ev->ctx, "step"), &k, 1, x, 2, connection_path(ev, scope), scope, at);
+    b->sublayers++;
+    Value out = block_method(ev, c, name_str(ev->ctx, "step"), x, 2, connection_path(ev, scope), scope, at);
     if (out.kind == V_TENSOR && !shape_eq(shape_of(b->g, out.val), shape_of(b->g, x[0].val))) {
         Buf s = buf_new(ev->arena), t = buf_new(ev->arena);
         shape_print(&s, shape_of(b->g, x[0].val));
         shape_print(&t, shape_of(b->g, out.val));
         Diag *d = err(ev, "E0507", at, "", "`step` of `%s` must return the state it reads: %s, not %s", c->def->ast->name, s.s, t.s);
+        diag_note(ev->ctx, d, "every sublayer is given what the one before it left, so a state keeps its shape");
+        diag_help(ev->ctx, d, "give `step` a result of the shape of its first argument");
         diag_related(ev->ctx, d, c->def->ast->name_span, "`%s` is defined here", c->def->ast->name);
         out = v_poison();
     }
@@ -645,7 +649,7 @@ static void do_head(Walk *w, const Ast *it)
         const BlockValue *c = connection_of(ev, n->scope, at);
         if (!c)
             return;
-        x = block_method(ev, c, name_str(ev->ctx, "close"), NULL, 0, &b->state, 1,
+        x = block_method(ev, c, name_str(ev->ctx, "close"), &b->state, 1,
                          name_printf(ev->ctx, "%s.connection.close", n->path), n->scope, at);
     }
     if (x.kind != V_TENSOR)

@@ -559,7 +559,7 @@ static Value connection_method(PrimArgs *a, const char *method, Name node)
     if (!found || c.kind != V_BLOCK)
         return found && c.kind == V_POISON ? c : prim_fail(a, "E0203", 0, "no `connection` in scope");
     Name path = name_printf(a->ev->ctx, "%s.connection.%s", node, method);
-    return block_method(a->ev, c.block, name_str(a->ev->ctx, method), NULL, 0, a->v, 1, path, a->scope, a->call->span);
+    return block_method(a->ev, c.block, name_str(a->ev->ctx, method), a->v, 1, path, a->scope, a->call->span);
 }
 
 static Value p_embedding(PrimArgs *a)

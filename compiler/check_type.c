@@ -87,7 +87,8 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         if (v.kind == V_DIM || (v.kind == V_NUM && is_whole(v.num) && v.num >= 0))
             return v.kind == V_NUM ? v_num(rint(v.num)) : v;
         if (v.kind == V_NUM && v.num < 0) {
-            err(ev, "E0404", at, "", "`%s` = %s is negative", what, value_text(ev, &v));
+            Diag *d = err(ev, "E0404", at, "", "`%s` = %s is negative", what, value_text(ev, &v));
+            diag_help(ev->ctx, d, "a dimension is a whole number of 0 or more");
             return v_poison();
         }
         if (v.kind == V_NUM) {
@@ -230,7 +231,8 @@ bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out)
         return true;
     }
     if (v->kind == V_NUM && v->num < 0)
-        err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v));
+        diag_help(ev->ctx, err(ev, "E0404", at, "", "dimension %s is negative", what ? what : value_text(ev, v)),
+                  "a dimension is a whole number of 0 or more");
     else if (v->kind == V_NUM)
         err(ev, "E0302", at, "not a whole number", "dimension %s = %.6g is not a whole number",
             what ? what : "here", v->num);

@@ -52,6 +52,18 @@ static bool read_match(PrimArgs *a, size_t i, WidthProblem *p)
     return false;
 }
 
+/* What to write in place of one argument that no schedule can have. */
+static void advise(PrimArgs *a, Diag *d, const WidthAnswer *w, const WidthProblem *p)
+{
+    Ctx *ctx = a->ev->ctx;
+    if (!strcmp(w->what, "at"))
+        diag_help(ctx, d, "write a layer from 1 to %lld, or a part of the depth such as `at = 0.75L`", (long long)p->layers);
+    else if (!strcmp(w->what, "round") && p->round > 1)
+        diag_help(ctx, d, "round to less than twice the width of the narrowest layer, or widen the bottleneck");
+    else if (!strcmp(w->what, "round"))
+        diag_help(ctx, d, "write `round = 1` or more; heads want a multiple of theirs");
+}
+
 static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
 {
     static const char *const names[] = {"layers", "base", "bottleneck", "at", "match", "round", "first"};
@@ -68,6 +80,7 @@ static Value unsolved(PrimArgs *a, const WidthAnswer *w, const WidthProblem *p)
         diag_help(a->ev->ctx, d, "for an x shape choose a bottleneck below 1.0d");
         diag_help(a->ev->ctx, d, "for a diamond give the most that layer 1 may have, `first = 1.0d`");
     }
+    advise(a, d, w, p);
     return v_poison();
 }
 
