@@ -84,6 +84,23 @@ static const char *const TEXT_MAX_PARTS[] = {
 0,
 };
 
+/* Where in x the element lies that is out[lo], and then the next: counted on, since divisions take longer than sums. */
+#define AT_FIRST                                                                               \
+    "    int64_t of[6], rest = lo, at = 0;",                                                   \
+    "    for (int64_t axis = 5; axis >= 0; axis--) {",                                         \
+    "        of[axis] = rest % n[2 + axis];",                                                  \
+    "        rest /= n[2 + axis];",                                                            \
+    "        at += of[axis] * n[8 + axis];",                                                   \
+    "    }",
+#define AT_NEXT                                                                                \
+    "        for (int64_t axis = 5; axis >= 0; axis--) {",                                     \
+    "            at += n[8 + axis];",                                                          \
+    "            if (++of[axis] < n[2 + axis])",                                               \
+    "                break;",                                                                  \
+    "            of[axis] = 0;",                                                               \
+    "            at -= n[2 + axis] * n[8 + axis];",                                            \
+    "        }",
+
 static const char *const TEXT_SUM_PARTS_AT[] = {
 "/* second stage of a sum over rows, parts laid out in another order: up to 6 axes */",
 "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)",
@@ -92,16 +109,13 @@ static const char *const TEXT_SUM_PARTS_AT[] = {
 "    real *const restrict out = p[1];",
 "    const int64_t parts = n[0], size = n[1];",
 "    (void)s;",
+AT_FIRST
 "    for (int64_t r = lo; r < hi; r++) {",
-"        int64_t rest = r, at = 0;",
-"        for (int64_t axis = 5; axis >= 0; axis--) {",
-"            at += rest % n[2 + axis] * n[8 + axis];",
-"            rest /= n[2 + axis];",
-"        }",
 "        real total = 0;",
 "        for (int64_t part = 0; part < parts; part++)",
 "            total += x[part * size + at];",
 "        out[r] = total;",
+AT_NEXT
 "    }",
 "}",
 0,
@@ -115,16 +129,13 @@ static const char *const TEXT_MAX_PARTS_AT[] = {
 "    real *const restrict out = p[1];",
 "    const int64_t parts = n[0], size = n[1];",
 "    (void)s;",
+AT_FIRST
 "    for (int64_t r = lo; r < hi; r++) {",
-"        int64_t rest = r, at = 0;",
-"        for (int64_t axis = 5; axis >= 0; axis--) {",
-"            at += rest % n[2 + axis] * n[8 + axis];",
-"            rest /= n[2 + axis];",
-"        }",
 "        real most = -INFINITE;",
 "        for (int64_t part = 0; part < parts; part++)",
 "            most = x[part * size + at] > most ? x[part * size + at] : most;",
 "        out[r] = most;",
+AT_NEXT
 "    }",
 "}",
 0,
