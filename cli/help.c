@@ -64,7 +64,7 @@ const Verb verb_explain = {
 const Verb verb_doc = {.name = "doc",
                        .operands = "[NAME]",
                        .summary =
-                           "Shows a block, a primitive, a node or an attribute; without NAME, lists all",
+                           "Shows a block, an argument, a primitive, a node or an attribute; without NAME, lists all",
                        .example = {{"vwn doc attention", "the block's text in the library"},
                                    {"vwn doc train", "what `train` takes, with its defaults"}},
                        .takes = TAKES_JSON,

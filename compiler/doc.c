@@ -69,6 +69,26 @@ static bool show_block(void *user, Ctx *ctx, const char *path, const Ast *block)
     return true;
 }
 
+/* What the name means as an argument of a block of the library. */
+static bool show_argument(void *user, Ctx *ctx, const char *path, const Ast *block)
+{
+    Search *s = user;
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *par = block->kid[0]->kid[i];
+        vec_push(ctx->scratch, &s->names, par->name);
+        if (strcmp(par->name, s->name) != 0)
+            continue;
+        buf_printf(s->out, "%s of %s (%s): ", par->name, block->name, path);
+        ast_print_expr(s->out, par->kid[0]);
+        buf_puts(s->out, par->kid[1] ? "; " : "; required\n");
+        if (par->kid[1]) {
+            ast_print_expr(s->out, par->kid[1]);
+            buf_putc(s->out, '\n');
+        }
+    }
+    return false;
+}
+
 static void put_prim(Buf *out, const Prim *p)
 {
     buf_printf(out, "%s(%s)\n%s\n", p->name, p->params, p->doc);
@@ -154,6 +174,38 @@ static bool put_run_value(Buf *out, const char *name)
     return false;
 }
 
+/* ---- words that are none of these ---- */
+
+static const char *const words[][2] = {
+    {"B", "sequences of a batch, as an extent: `x: [B, T, D]`"},
+    {"T", "positions of a sequence, as an extent; `x.T` is x with its last two axes exchanged"},
+    {"scope", "`scope.init`: the attribute of this node, or of the nearest one around it that sets it"},
+    {"@", "`x @ W`: the product of matrices over the last two axes; leading axes are broadcast"},
+    {"units", "steps, tokens, seqs, images and epochs behind a number with a blank, `8 seqs`; k M B T (1000s), Ki Mi Gi"
+              " (1024s) and % right behind it; d and L for shares of a schedule's base and layers, `0.4d`"},
+};
+
+static bool put_word(Buf *out, const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (!strcmp(words[i][0], name)) {
+            buf_printf(out, "%s: %s\n", name, words[i][1]);
+            return true;
+        }
+    return false;
+}
+
+static void list_words(Ctx *ctx, Buf *out)
+{
+    Table t = {.arena = ctx->scratch, .columns = 2};
+    buf_puts(out, "words\n");
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        table_text(&t, words[i][0]);
+        table_text(&t, words[i][1]);
+    }
+    table_print(out, &t);
+}
+
 static void list_nodes(Ctx *ctx, Buf *out)
 {
     Table t = {.arena = ctx->scratch, .columns = 2};
@@ -202,6 +254,7 @@ static void list_all(Ctx *ctx, Buf *out)
     each_block(ctx, list_block, &l);
     flush_blocks(&l);
     list_nodes(ctx, out);
+    list_words(ctx, out);
     Table prims = {.arena = ctx->scratch, .columns = 2};
     buf_puts(out, "primitives\n");
     for (size_t i = 0; i < prim_count(); i++) {
@@ -236,6 +289,10 @@ bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
     found |= put_node(ctx, out, name);
     found |= put_attribute(ctx, out, name);
     found |= put_run_value(out, name);
+    found |= put_word(out, name);
+    size_t before = out->n;
+    each_block(ctx, show_argument, &s);
+    found |= out->n > before;
     if (found || prim || schedule)
         return true;
     for (size_t i = 0; i < prim_count(); i++)

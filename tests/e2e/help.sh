@@ -79,6 +79,14 @@ has out 'std/transformer.vwn'
 expect 0 "$VWN" doc attention
 has out 'block attention('
 expect 0 "$VWN" doc std/connections
+expect 0 "$VWN" doc hidden
+has out 'hidden of ffn (std/transformer.vwn): dim; required'
+expect 0 "$VWN" doc kv_heads
+has out 'kv_heads of attention (std/transformer.vwn): int; heads'
+for word in B T scope @ units; do
+    expect 0 "$VWN" doc $word
+    has out "$word: "
+done
 expect 2 "$VWN" doc atention
 has err 'did you mean `attention`?'
 expect 0 "$VWN" doctor
