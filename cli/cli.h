@@ -102,8 +102,8 @@ bool read_whole_file(const char *path, Text *out); /* "-": stdin; false: errno s
 bool replace_file(const char *path, const char *text, size_t n);
 
 /* ---- interrupt.c ---- */
-/* From now on SIGINT and SIGTERM ask call->ctx to stop; the second one exits at once. To be
- * called before the library starts threads. */
+/* From now on SIGINT, SIGTERM and SIGHUP ask call->ctx to stop; the second one exits at once,
+ * unless a terminal closed. To be called before the library starts threads. */
 void interrupt_start(Call *call);
 void interrupt_stop(Call *call);
 

@@ -1,6 +1,7 @@
 /* interrupt.c - Ctrl-C: the first asks the run to stop, the second stops the program.
  *
- * In:  SIGINT and SIGTERM.   Out: vwn_interrupt, or exit status 130 at once.
+ * In:  SIGINT, SIGTERM, and SIGHUP of a terminal that closes.   Out: vwn_interrupt, or exit status
+ * 130 at once.
  * The one idea: a thread of its own waits for the signals, which are blocked in all others.
  * Libraries of matrix products use the stack pointer for data inside their kernels, so that a
  * handler that runs on a computing thread would write its frame over their memory.
@@ -19,6 +20,8 @@ static void *watch(void *user)
     int signal_number;
     bool asked = false;
     while (sigwait(&call->signals, &signal_number) == 0) {
+        if (asked && signal_number == SIGHUP)
+            continue; /* of one terminal: the shell and the system both send it */
         if (asked)
             _exit(VWN_INTERRUPTED);
         asked = true;
@@ -31,11 +34,13 @@ static void *watch(void *user)
 
 void interrupt_start(Call *call)
 {
+    static const int if_heard[] = {SIGINT, SIGHUP}; /* a job in the background, nohup */
     struct sigaction before;
     sigemptyset(&call->signals);
     sigaddset(&call->signals, SIGTERM);
-    if (sigaction(SIGINT, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
-        sigaddset(&call->signals, SIGINT); /* ignored: a job in the background */
+    for (int i = 0; i < 2; i++)
+        if (sigaction(if_heard[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaddset(&call->signals, if_heard[i]);
     pthread_sigmask(SIG_BLOCK, &call->signals, NULL);
     call->watching = pthread_create(&call->watcher, NULL, watch, call) == 0;
     if (!call->watching) /* then a signal ends the program, as everywhere else */

@@ -38,19 +38,23 @@ has err 'the training part of nano/short.txt has 48 tokens, fewer than the conte
 sed 's/^train {/check params == 3\n\n&/' nano/model.vwn > nano/false.vwn
 expect 3 "$VWN" train nano/false.vwn --run false
 
-# Interrupted (SIGTERM and SIGINT are one; jobs in the background ignore the latter): a checkpoint, status 130, and the run goes on from there
-last="an interrupted run"
-"$VWN" train nano/model.vwn --run stopped --json > out 2> err &
-run=$!
-tries=0
-while ! grep -q '"event":"step"' out && [ $tries -lt 300 ]; do
-    sleep 0.2
-    tries=$((tries + 1))
+# Interrupted (SIGTERM and SIGINT are one; jobs in the background ignore the latter), or its terminal closed, of
+# which the shell and the system both tell: a checkpoint, status 130, and the run goes on from there
+for signals in TERM 'HUP HUP'; do
+    last="a run interrupted by $signals"
+    rm -rf runs/stopped
+    "$VWN" train nano/model.vwn --run stopped --json > out 2> err &
+    run=$!
+    tries=0
+    while ! grep -q '"event":"step"' out && [ $tries -lt 300 ]; do
+        sleep 0.2
+        tries=$((tries + 1))
+    done
+    for signal in $signals; do kill -$signal $run; done
+    wait $run
+    status=$?
+    [ $status -eq 130 ] || fail "status $status after an interrupt"
+    ls runs/stopped/ckpt/*.safetensors > /dev/null 2>&1 || fail "no checkpoint"
 done
-kill -TERM $run
-wait $run
-status=$?
-[ $status -eq 130 ] || fail "status $status after an interrupt"
-ls runs/stopped/ckpt/*.safetensors > /dev/null 2>&1 || fail "no checkpoint"
 expect 0 "$VWN" sample runs/stopped --tokens 4
 finish
