@@ -95,12 +95,13 @@ static const char *cut_of(const Printer *p, const KProduct *x)
     return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
 }
 
-/* A kernel of many products on tensor cores calls them, which takes a compiler less time. One of few
- * does not: what it keeps in registers across a call may cost it its second block. */
+/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
+ * registers. One with sums over rows and only some products does not: what it keeps in registers across a
+ * call would cost it its second block. */
 static bool calls_products(const Kernel *k)
 {
-    enum { MANY = 10 };
-    return k->tensor && k->product.n >= MANY;
+    enum { SEVERAL = 2, MANY = 10 };
+    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 
 /* A literal is a type, so that the function which is called has it, too. */
