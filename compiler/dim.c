@@ -81,12 +81,16 @@ bool shape_eq(const Shape *a, const Shape *b)
 
 bool shape_size(const Shape *s, Dim *out)
 {
-    Dim size = DIM(1);
-    for (int i = 0; i < s->rank; i++)
-        if (!dim_mul(size, s->d[i], &size))
+    int64_t n = 1;
+    int b = 0, t = 0;
+    for (int i = 0; i < s->rank; i++) {
+        if (!mul_i64(n, s->d[i].n, &n) || n > LARGEST)
             return false;
-    *out = size;
-    return true;
+        b = n ? b + s->d[i].b : 0;
+        t = n ? t + s->d[i].t : 0;
+    }
+    *out = (Dim){n, (uint8_t)b, (uint8_t)t};
+    return b <= 15 && t <= 15;
 }
 
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out)

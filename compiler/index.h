@@ -55,7 +55,7 @@ typedef struct IxForm {
 typedef struct IxSum {
     Ix a, b, sum;
 } IxSum;
-enum { IX_SUMS = 256 };
+enum { IX_SUMS = 64 };
 
 typedef struct IxTable {
     Ctx *ctx;

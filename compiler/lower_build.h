@@ -48,6 +48,8 @@ typedef struct Lower {
     int64_t budget; /* how many copies of a site may be unrolled */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
+    VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL */
+    bool unsure;         /* something is to be cut that several sites share */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;

@@ -67,6 +67,18 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     return ordinal;
 }
 
+enum { SEVERAL = UINT32_MAX };
+
+static IVar loop_of(Lower *l, uint32_t site, int factor, Dim extent, uint64_t used)
+{
+    IVar v = ix_loop(&l->k->ix, extent, free_ordinal(l, site, factor, extent, used));
+    while (l->owner.n <= v)
+        vec_push(l->arena, &l->owner, 0);
+    uint32_t *owner = &l->owner.v[v];
+    *owner = *owner == 0 || *owner == site + 1 ? site + 1 : SEVERAL;
+    return v;
+}
+
 static uint64_t nest_mask(const IxTable *t, const KNest *n)
 {
     uint64_t m = 0;
@@ -102,7 +114,7 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
         if (!dim_literal(d) && dim_literal(piece)) /* half a head, of whatever size, is one text */
             l->arguments |= 1u << piece.n;
         uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
-        IVar v = ix_loop(t, piece, free_ordinal(l, w->site, i, piece, used));
+        IVar v = loop_of(l, w->site, i, piece, used);
         Inst next = so_far;
         Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* as what it is cut at */
         next.at = ix_add(t, ix_scale(t, so_far.at, d), here);
@@ -617,7 +629,7 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
         KNest next = *nest;
         Ix c = ix_const(t, x);
         if (!w->literal[i]) {
-            IVar v = ix_loop(t, d, free_ordinal(l, w->site[i], w->place[i], d, used));
+            IVar v = loop_of(l, w->site[i], w->place[i], d, used);
             if (next.n == NEST_MAX)
                 vwn_bug(l->f->ctx, "a kernel nests too many loops");
             next.var[next.n++] = v;
@@ -694,9 +706,15 @@ static void add_sink(Lower *l, Val v)
 
 /* ---- cutting loops ---- */
 
+/* Whose loop it is; NULL: several share it. */
 static Site *site_at(Lower *l, IVar v)
 {
-    return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
+    if (l->searching)
+        return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
+    uint32_t owner = v < l->owner.n ? l->owner.v[v] : SEVERAL;
+    bool one = owner && owner != SEVERAL && !l->k->product.n;
+    l->unsure |= !one;
+    return one ? &l->site.v[owner - 1] : NULL;
 }
 
 static bool is_cut(Dim extent, Dim inner)
@@ -710,13 +728,15 @@ static bool is_segment(Dim extent, int64_t at)
     return dim_static(extent) && at > 0 && at < extent.n;
 }
 
-/* Where sites share loops it cannot be said whose: only that there is something to cut. */
+/* Of a loop that sites share it is not said whose cut it is: only that there is one. */
 static bool add_cut(Lower *l, IVar v, Dim inner)
 {
     Dim extent = ix_info(&l->k->ix, v)->extent;
-    if (!is_cut(extent, inner) || !l->searching)
-        return is_cut(extent, inner);
+    if (!is_cut(extent, inner))
+        return false;
     Site *s = site_at(l, v);
+    if (!s)
+        return false;
     for (size_t i = 0; i < s->cut.n; i++)
         if (dim_eq(s->cut.v[i].extent, extent))
             return false;
@@ -726,9 +746,11 @@ static bool add_cut(Lower *l, IVar v, Dim inner)
 
 static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 {
-    if (!is_segment(extent, at) || !l->searching)
-        return is_segment(extent, at);
+    if (!is_segment(extent, at))
+        return false;
     Site *s = site_at(l, v);
+    if (!s)
+        return false;
     for (size_t i = 0; i < s->segment.n; i++)
         if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
             return false;
@@ -804,7 +826,7 @@ static void build(Lower *l, Dim rows)
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
     l->k->ix.loose = l->searching;
     l->k->ix.arguments = l->arguments;
-    l->memo.n = l->slots = l->sink.n = l->held.n = 0;
+    l->memo.n = l->slots = l->sink.n = l->held.n = l->owner.n = 0;
     l->slot = NULL;
     lower_products(l);
     for (size_t i = 0; i < gr->store.n; i++) {
@@ -883,20 +905,33 @@ static void build_shared(Lower *l, Dim rows)
     }
 }
 
-/* While some loop wants a cut: once with loops of its own for every site, which says of which. */
+/* Where it cannot be said which of several sites a loop is to be cut for: with loops of its own for
+ * every site. Else l is as it was. */
+static bool search_cuts(Lower *l, Dim rows)
+{
+    bool row_work;
+    Lower shared = *l;
+    memset(&l->sink, 0, sizeof l->sink); /* those of `shared` stay as they are */
+    l->searching = true;
+    build(l, rows);
+    if (find_cuts(l, &row_work))
+        return true;
+    *l = shared;
+    return false;
+}
+
+/* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
 {
     bool row_work;
     build_shared(l, rows);
-    for (int round = 0; round < ROUNDS_MAX && find_cuts(l, &row_work); round++) {
-        Lower shared = *l;
-        memset(&l->sink, 0, sizeof l->sink); /* those of `shared` stay as they are */
-        l->searching = true;
-        build(l, rows);
-        if (!find_cuts(l, &row_work)) {
-            *l = shared;
+    for (int round = 0; round < ROUNDS_MAX; round++) {
+        l->unsure = false;
+        bool found = find_cuts(l, &row_work);
+        if (l->unsure && search_cuts(l, rows))
+            found = true;
+        if (!found)
             break;
-        }
         build_shared(l, rows);
     }
 }
