@@ -180,12 +180,16 @@ typedef struct Sorting {
     const Fusion *f;
     uint32_t *waits;        /* by group: for how many that have not run */
     uint32_t *begin, *next; /* who waits for a group: next[begin[g] .. begin[g + 1]) */
-    uint32_t *ready;        /* a heap: the group that ends first in the graph above */
+    uint32_t *ready;        /* a heap: the group that is to run first above */
+    bool *at_once;          /* by group: it runs as soon as it can */
     size_t n_ready;
 } Sorting;
 
+/* In the order of the graph, in which each group comes by what it ends with. */
 static bool earlier(const Sorting *s, uint32_t a, uint32_t b)
 {
+    if (s->at_once[a] != s->at_once[b])
+        return s->at_once[a];
     Val x = s->f->group.v[a].last, y = s->f->group.v[b].last;
     return x != y ? x < y : a < b;
 }
@@ -242,6 +246,24 @@ static void find_waiting(Sorting *s)
                 s->next[at[f->group.v[i].pred.v[k]]++] = (uint32_t)i;
 }
 
+/* What adds to a gradient stands at the end of the graph; until it has run, what it adds takes memory. */
+static void find_additions(const Sorting *s)
+{
+    const Fusion *f = s->f;
+    const Graph *g = f->g;
+    for (size_t i = 0; i < g->out.n; i++) {
+        const Node *n = node_at(g, fuse_base(f, g->out.v[i].value));
+        int32_t ext = g->out.v[i].ext, home = f->home[fuse_base(f, g->out.v[i].value)];
+        if (ext < 0 || home < 0 || g->ext.v[ext].kind != EXT_GRAD || n->op != OP_ADD)
+            continue;
+        for (size_t k = 0; k < n->n_in; k++) {
+            const Node *u = node_at(g, fuse_base(f, n->in[k]));
+            bool alone = s->begin[home] == s->begin[home + 1]; /* nobody waits for it */
+            s->at_once[home] |= alone && u->op == OP_EXT && u->a.i == ext;
+        }
+    }
+}
+
 void fuse_order(Fusion *f)
 {
     size_t n = f->group.n, live = 0;
@@ -250,7 +272,9 @@ void fuse_order(Fusion *f)
     s.waits = NEW_ARRAY(f->tmp, uint32_t, n + 1);
     s.begin = NEW_ARRAY(f->tmp, uint32_t, n + 1);
     s.ready = NEW_ARRAY(f->tmp, uint32_t, n + 1);
+    s.at_once = NEW_ARRAY(f->tmp, bool, n + 1);
     find_waiting(&s);
+    find_additions(&s);
     f->order.n = 0;
     for (uint32_t i = 0; i < n; i++) {
         live += !f->group.v[i].dead;

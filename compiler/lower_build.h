@@ -23,6 +23,9 @@ typedef struct Site {
     VEC(Segment) segment;
 } Site;
 
+enum { SITE_LOOPS = 16 }; /* of a site, in a search */
+static const uint32_t SEVERAL_SITES = UINT32_MAX;
+
 typedef struct Memo {
     Val v;
     Ex guard, value;
@@ -48,7 +51,7 @@ typedef struct Lower {
     int64_t budget; /* how many copies of a site may be unrolled */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
-    VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL */
+    VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
     bool unsure;         /* something is to be cut that several sites share */
     VEC(Memo) memo;
     uint32_t *slot;
@@ -72,6 +75,10 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard);
 Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard);
 uint32_t lower_memory_of(Lower *l, Val v);
 Dim lower_size_of(const Lower *l, Val v);
+
+/* lower_cut.c: notes the cuts that the kernel's loops want, and whether there are new ones; *row_work:
+ * something in it is not the same for all rows. */
+bool lower_find_cuts(Lower *l, bool *row_work);
 
 /* lower_product.c */
 void lower_products(Lower *l); /* all of the group's, and the tiles they read */

@@ -27,6 +27,18 @@ both "$examples/15_olmoe_1b_7b.vwn" --set L=2 --set D=512 --set V=1024 --set 'tr
 both "$examples/29_dit.vwn" --set L=6
 both "$examples/quickstart.vwn"
 
+# What a part adds to gradients is added where it comes about: a step of parts needs no more than one part alone
+part() {
+    file=$examples/15_olmoe_1b_7b.vwn
+    quick --set L=4 --set D=512 --set V=1024 --set 'train.recompute=[layer]' "$@"
+}
+part --set 'train.batch=4 seqs'
+one=$(number bytes_arena)
+part --set 'train.batch=8 seqs' --set 'train.micro_batch=4 seqs'
+two=$(number bytes_arena)
+[ "$two" -le $((one + one / 50)) ] || fail "a step of two parts: $two, one part $one"
+
+file=$examples/quickstart.vwn
 # 34 D bytes a block; a (2,3) state on top, half of it kept: 3 D, 8.82 %
 quick
 [ "$(number paper_sublayers)" = $((4 * 34 * 192)) ] || fail "34 D: $(number paper_sublayers)"
