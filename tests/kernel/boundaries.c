@@ -160,8 +160,10 @@ static bool is_on_tensor_cores(const Plan *p, const Boundary *b)
 {
     for (size_t i = 0; i < b->n; i++) {
         const Launch *l = &p->launch[b->launch[i]];
-        if (boundary_is_rows(p, l))
-            return strstr(p->kernel[l->kernel].text, "vwn_product_bf16<") != NULL;
+        if (!boundary_is_rows(p, l))
+            continue;
+        const char *kernel = p->kernel[l->kernel].text; /* in place, or a function that is called */
+        return strstr(kernel, "vwn_product_bf16<") || strstr(kernel, "vwn_product_called<");
     }
     return false;
 }
