@@ -42,10 +42,20 @@ void table_print(Buf *out, const Table *t)
     }
 }
 
+/* A file without one, whose checks ask for the models of others. */
+static _Noreturn void no_model(const Unit *unit)
+{
+    for (size_t i = 0; i < unit->files.n; i++)
+        if (strncmp(unit->files.v[i], "std/", 4))
+            ctx_raise(unit->ctx, ST_INPUT, "%s has no model of its own; it imports %s", unit->path,
+                      unit->files.v[i]);
+    ctx_raise(unit->ctx, ST_INPUT, "%s has no model", unit->path);
+}
+
 const Model *report_model(const Unit *unit)
 {
     if (!unit->model)
-        ctx_raise(unit->ctx, ST_INPUT, "%s has no model", unit->path);
+        no_model(unit);
     return unit->model;
 }
 
