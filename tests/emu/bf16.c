@@ -72,7 +72,8 @@ static void count_narrow(Ctx *ctx, const Unit *u, Case *c)
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     for (size_t i = 0; i < p->n_kernel; i++) {
         c->loads += count(p->kernel[i].text, load);
-        c->tensor += count(p->kernel[i].text, "vwn_product_bf16<");
+        c->tensor += count(p->kernel[i].text, "vwn_product_bf16<") +
+                     count(p->kernel[i].text, "vwn_product_called<");
     }
     for (size_t i = 0; i < p->n_launch; i++)
         c->rounded += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded;
