@@ -277,6 +277,17 @@ static Val gradient_norm(const Update *u, const Model *m, const Train *t)
     return sum ? ir_unary(g, OP_SQRT, sum) : ir_fill(g, 0);
 }
 
+/* The gradient that steps are made of. It is known only with the norm, with and without clipping: so an
+ * update waits for that and is one kernel. What could be computed beside the sums of squares would be, and all new weights kept until then. */
+static Val gradient_used(const Update *u, const Param *p)
+{
+    Graph *g = u->g;
+    Val grad = gradient_of(u, p);
+    if (u->factor)
+        return mul(g, grad, u->factor);
+    return ir_where(g, u->finite, grad, ir_fill(g, 0));
+}
+
 /* min(1, clip / norm), without dividing by zero (Pascanu et al., arXiv 1211.5063). */
 static Val clip_factor(Graph *g, Val norm, double clip)
 {
@@ -318,9 +329,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         Slot s = {.p = p, .o = optimizer_for(o, i), .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
         double scale = o->lr_scale ? o->lr_scale[i] : 1;
         s.w = ir_ext(g, EXT_PARAM, p->path, DT_REAL, &p->shape);
-        s.grad = gradient_of(&u, p);
-        if (u.factor)
-            s.grad = mul(g, s.grad, u.factor);
+        s.grad = gradient_used(&u, p);
         s.rate = s.o == o ? rate : second;
         if (scale != 1)
             s.rate = ir_scale(g, s.rate, scale);

@@ -2,7 +2,8 @@
  *
  * In:  examples/quickstart.vwn with other numbers of layers, widths and sequences.
  * Out: the same bytes when printed twice; no new kernel for more layers, another width or batch; names
- *      that are the hashes of the texts; a scheduled forward boundary between sublayers is one kernel.
+ *      that are the hashes of the texts; a scheduled forward boundary between sublayers is one kernel; an
+ *      update that keeps no copy of the weights, with and without clipping.
  */
 #include "../models.h"
 
@@ -18,7 +19,7 @@ static void expect(bool ok, const char *what)
     bad += !ok;
 }
 
-static Plan *plan_of(Ctx *ctx, const char *const *set, int64_t B, int64_t T)
+static Unit *unit_of(Ctx *ctx, const char *const *set)
 {
     size_t n = 0;
     while (set && set[n])
@@ -29,11 +30,32 @@ static Plan *plan_of(Ctx *ctx, const char *const *set, int64_t B, int64_t T)
         show_diagnostics(ctx);
         exit(1);
     }
+    return u;
+}
+
+static Plan *plan_graph_of(Ctx *ctx, const Graph *g, int64_t B, int64_t T)
+{
     PlanOptions options = {.B = B, .T = T};
-    Graph *g = graph_simplify(step_gradient(u->model, u->train, true, ctx->program), ctx->program);
-    Plan *p = plan_build(ctx, ctx->program, g, &options);
+    Plan *p = plan_build(ctx, ctx->program, graph_simplify(g, ctx->program), &options);
     plan_verify(ctx, p);
     return p;
+}
+
+static Plan *plan_of(Ctx *ctx, const char *const *set, int64_t B, int64_t T)
+{
+    const Unit *u = unit_of(ctx, set);
+    return plan_graph_of(ctx, step_gradient(u->model, u->train, true, ctx->program), B, T);
+}
+
+/* Only sums of squares lie in the arena. */
+static bool update_is_small(Ctx *ctx, const char *clip)
+{
+    const Unit *u = unit_of(ctx, (const char *const[]){clip, NULL});
+    const Plan *p = plan_graph_of(ctx, step_update(u->model, u->train, ctx->program), 1, 1);
+    uint64_t weights = 0;
+    for (size_t i = 0; i < u->model->param.n; i++)
+        weights += 4 * (uint64_t)u->model->param.v[i].elements;
+    return p->arena_bytes < weights / 64;
 }
 
 static bool same_dump(Ctx *ctx, const Plan *a, const Plan *b)
@@ -63,6 +85,8 @@ static void check_all(Ctx *ctx, void *arg)
         named = named && strstr(base->kernel[i].text, base->kernel[i].name) &&
                 !strstr(base->kernel[i].text, "#include");
     expect(named, "every text carries its name and includes nothing");
+    expect(update_is_small(ctx, "train.clip=1"), "an update with clipping keeps no weights");
+    expect(update_is_small(ctx, "train.clip=0"), "an update without clipping keeps no weights");
     expect(base->n_kernel <= 40, "at most 40 kernels");
 }
 

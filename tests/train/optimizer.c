@@ -329,11 +329,11 @@ static void compare(Tally *t, const Setting *o, const char *what)
 }
 
 /* A gradient with a NaN or an infinity leaves weights and moments as they were. */
-static void not_finite(Tally *t, const char *kind, double poison)
+static void not_finite(Tally *t, const char *kind, double clip, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, 1, 0.1, false, 0.5, 0, 0};
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0};
     Model *m = all_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
@@ -420,12 +420,14 @@ int main(void)
             "muon by rms, clipped, averaged");
     compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1},
             "muon without momentum");
-    not_finite(&t, "lion", NAN);
-    not_finite(&t, "muon", NAN);
-    not_finite(&t, "muon", INFINITY);
-    not_finite(&t, "adamw", NAN);
-    not_finite(&t, "adamw", INFINITY);
-    not_finite(&t, "sgd", -INFINITY);
+    for (int clip = 0; clip < 2; clip++) {
+        not_finite(&t, "lion", clip, NAN);
+        not_finite(&t, "muon", clip, NAN);
+        not_finite(&t, "muon", clip, INFINITY);
+        not_finite(&t, "adamw", clip, NAN);
+        not_finite(&t, "adamw", clip, INFINITY);
+        not_finite(&t, "sgd", clip, -INFINITY);
+    }
     initial_values(&t);
     return tally_end(&t, "optimizer");
 }
