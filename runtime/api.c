@@ -11,6 +11,7 @@
 
 #include "../compiler/report.h"
 #include "../compiler/resolve.h"
+#include "ahead.h"
 #include "cuda_open.h"
 #include "rates.h"
 #include "run_dir.h"
@@ -325,12 +326,73 @@ size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out)
 
 /* ---- reports ---- */
 
+/* A step of training is planned twice, with `recompute` and without: once here, and once in another thread. A Ctx is of
+ * one thread, so that one checks the file again, which takes a tenth of planning. */
+typedef struct Beside {
+    CheckOptions how; /* of the unit */
+    size_t byte_limit;
+    int64_t batch;
+    Ahead *ahead;
+    Ctx *ctx; /* its own */
+    bool done;
+    uint64_t arena;
+} Beside;
+
 typedef struct ReportCall {
     vwn_unit *unit;
     vwn_report what;
     const vwn_report_options *how;
     const vwn_writer *out;
+    Beside beside;
 } ReportCall;
+
+static Status other_body(void *user)
+{
+    Beside *b = user;
+    const Unit *u = check_file(b->ctx, &b->how);
+    if (!u->model || !u->train || !diag_only_checks(b->ctx, 0))
+        return ST_INPUT;
+    b->arena = session_memory_other(b->ctx, u->model, u->train, b->batch);
+    return ST_OK;
+}
+
+static void plan_other(void *user, int64_t lo, int64_t hi, int worker)
+{
+    Beside *b = user;
+    (void)lo, (void)hi, (void)worker;
+    b->ctx = ctx_new(NULL);
+    if (!b->ctx)
+        return;
+    b->ctx->byte_limit = b->byte_limit;
+    b->done = guarded(b->ctx, other_body, b) == ST_OK;
+    ctx_free(b->ctx);
+}
+
+/* What it found; when it could not, for whatever reason, it is planned here, and here is told why not. */
+static const uint64_t *other_arena(void *user)
+{
+    Beside *b = user;
+    ahead_drain(b->ahead);
+    return b->done ? &b->arena : NULL;
+}
+
+/* Not with memory of the caller's, which may be for one thread alone. */
+static void start_beside(ReportCall *c)
+{
+    const vwn_options *o = &c->unit->context->options;
+    const Unit *u = c->unit->unit;
+    int threads = o->threads > 0 ? o->threads : threads_available();
+    if (c->what != VWN_REPORT_COST || o->resize || threads < 2 || !u->model || !u->train || !u->ast)
+        return;
+    Beside *b = &c->beside;
+    *b = (Beside){.how = {.path = u->path, .set = u->set, .n_set = u->n_set},
+                  .byte_limit = u->ctx->byte_limit,
+                  .batch = c->how->batch_seqs,
+                  .ahead = ahead_open(2)};
+    b->how.text = source_text(u->ctx, u->ast->span.file, &b->how.text_length);
+    if (b->ahead)
+        ahead_begin(b->ahead, 1, 1, plan_other, b);
+}
 
 typedef struct Estimating {
     Rates rates;
@@ -354,14 +416,19 @@ static ReportTime time_of(const Estimating *e, const char *why)
                         .launches = e->sum.launches};
 }
 
-static void cost_body(Buf *b, vwn_context *context, Unit *u, const vwn_report_options *how)
+static void cost_body(Buf *b, ReportCall *c)
 {
+    vwn_context *context = c->unit->context;
+    const vwn_report_options *how = c->how;
+    Unit *u = c->unit->unit;
     const Model *m = report_model(u);
     char why[512];
     Estimating estimating = {.sum = {0}};
     PlanWatch watch = {estimate_plan, &estimating};
     bool known = u->train && rates_find(context, &estimating.rates, why);
     MemoryAsk ask = {.both = u->ctx->scratch, .watch = known ? &watch : NULL};
+    if (c->beside.ahead)
+        ask.other = other_arena, ask.other_user = &c->beside;
     MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
     ReportMemory memory = {.batch_seqs = batch,
@@ -398,7 +465,7 @@ static Status report_body(void *user)
     case VWN_REPORT_PARAMS_BY_GROUP: report_params(&b, u, BY_GROUP, json); break;
     case VWN_REPORT_PARAMS_BY_TENSOR: report_params(&b, u, BY_TENSOR, json); break;
     case VWN_REPORT_LOSSES: report_losses(&b, u, json); break;
-    case VWN_REPORT_COST: cost_body(&b, c->unit->context, u, c->how); break;
+    case VWN_REPORT_COST: cost_body(&b, c); break;
     case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_file(u, u->ctx->scratch)); break;
     case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
     case VWN_REPORT_AST:
@@ -422,10 +489,13 @@ vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_op
                             const vwn_writer *out)
 {
     vwn_report_options plain = {0};
-    ReportCall c = {unit, what, how ? how : &plain, out};
+    ReportCall c = {.unit = unit, .what = what, .how = how ? how : &plain, .out = out};
     if (!unit->unit) /* vwn_message still says why */
         return VWN_INPUT;
-    return run(unit->context, report_body, &c);
+    start_beside(&c);
+    vwn_status st = run(unit->context, report_body, &c);
+    ahead_close(c.beside.ahead);
+    return st;
 }
 
 /* ---- single files and graphs ---- */

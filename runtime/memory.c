@@ -114,21 +114,26 @@ static uint64_t other_arena(const Planning *p, const Train *t)
     return arena_of(p, t, parts_of(p, t) > 1 ? MORE : FRESH, 1, NULL);
 }
 
+/* Without `recompute` when the file has it, else with that of the modules that repeat. The names lie in `arena`. */
+static void choose_other(const Model *m, Train *t, Arena *arena)
+{
+    if (t->n_recompute)
+        t->n_recompute = 0;
+    else
+        t->recompute = recompute_repeated(m->graph, arena, &t->n_recompute);
+}
+
 /* What the arena would be with and without `recompute`. */
 static void both_arenas(const Planning *p, const Train *t, uint64_t gradient, uint64_t others,
-                        Arena *arena, MemoryNeed *n)
+                        const MemoryAsk *ask, MemoryNeed *n)
 {
     Train other = *t;
-    n->recompute = t->recompute;
-    n->n_recompute = t->n_recompute;
-    if (t->n_recompute)
-        other.n_recompute = 0;
-    else
-        n->recompute = other.recompute =
-            recompute_repeated(p->m->graph, arena, &other.n_recompute);
-    if (!t->n_recompute)
-        n->n_recompute = other.n_recompute;
-    uint64_t changed = n->n_recompute ? other_arena(p, &other) : gradient;
+    choose_other(p->m, &other, ask->both);
+    const Train *with = t->n_recompute ? t : &other;
+    n->recompute = with->recompute;
+    n->n_recompute = with->n_recompute;
+    const uint64_t *known = ask->other ? ask->other(ask->other_user) : NULL;
+    uint64_t changed = !n->n_recompute ? gradient : known ? *known : other_arena(p, &other);
     n->arena_kept = larger(others, t->n_recompute ? changed : gradient);
     n->arena_recomputed = larger(others, t->n_recompute ? gradient : changed);
 }
@@ -148,6 +153,29 @@ static uint64_t input_bytes(const Model *m, bool train, int64_t batch, int64_t c
     return bytes;
 }
 
+/* Sets how many sequences a step has, and returns how many of them a plan has at once. */
+static int64_t sized(Train *t, int64_t batch)
+{
+    if (batch > 0) {
+        t->micro_seqs = batch;
+        t->batch_seqs = t->batch_seqs > batch ? (t->batch_seqs + batch - 1) / batch * batch : batch;
+    }
+    return t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs > 0 ? t->batch_seqs : 1;
+}
+
+uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch)
+{
+    Train t = *train;
+    batch = sized(&t, batch);
+    choose_other(m, &t, ctx->scratch);
+    Arena *own = arena_new(ctx);
+    Planning p = {ctx, m, batch, alike_new(ctx, own), NULL};
+    uint64_t bytes = other_arena(&p, &t);
+    alike_free(p.alike);
+    arena_free(own);
+    return bytes;
+}
+
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
                           const MemoryAsk *ask)
 {
@@ -156,12 +184,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     ask = ask ? ask : &nothing;
     MemoryNeed n = {0};
     Train t = train ? *train : (Train){.context = m->context};
-    if (batch > 0) {
-        t.micro_seqs = batch;
-        t.batch_seqs =
-            t.batch_seqs > batch ? (t.batch_seqs + batch - 1) / batch * batch : batch;
-    }
-    batch = t.micro_seqs > 0 ? t.micro_seqs : t.batch_seqs > 0 ? t.batch_seqs : 1;
+    batch = sized(&t, batch);
     count_tensors(&n, m, train);
     n.inputs = input_bytes(m, train != NULL, batch, t.context);
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
@@ -176,7 +199,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
             others = larger(others, arena_of(&p, &t, HELD_OUT, 0, &n.program));
         n.arena = larger(gradient, others);
         if (ask->both)
-            both_arenas(&p, &t, gradient, others, ask->both, &n);
+            both_arenas(&p, &t, gradient, others, ask, &n);
     } else {
         n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
     }

@@ -116,10 +116,16 @@ typedef struct PlanWatch {
 typedef struct MemoryAsk {
     Arena *both; /* where the names go; NULL: one arena will do */
     const PlanWatch *watch;
+    /* what session_memory_other() said meanwhile, NULL: nothing; NULL: nobody has asked it */
+    const uint64_t *(*other)(void *user);
+    void *other_user;
 } MemoryAsk;
 uint64_t session_memory_most(const Model *m, const Train *t); /* bytes, far above the need */
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
                           const MemoryAsk *ask); /* NULL: the need alone */
+/* The part of MemoryAsk.both that takes long: the arena of a step of training with the choice of
+ * `recompute` that the file has not made. */
+uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch);
 
 /* ---- the work behind vwn_train, vwn_emit, vwn_cubins, vwn_eval, ...; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,

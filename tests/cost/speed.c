@@ -46,7 +46,7 @@ static Status measure(void *arg)
     Case *c = arg;
     Ctx *ctx = c->ctx;
     const PlanWatch watch = {add_work, c};
-    const MemoryAsk ask = {ctx->program, &watch};
+    const MemoryAsk ask = {.both = ctx->program, .watch = &watch};
     char path[1000];
     snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, c->file);
     double start = seconds();
