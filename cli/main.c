@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -324,7 +323,6 @@ static void open_missing_streams(void)
 int main(int argc, char **argv)
 {
     open_missing_streams();
-    mallopt(M_ARENA_MAX, 1); /* a second one lies in heaps of 64 MiB, where blocks of huge pages waste half */
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, see ui_put and ui_finish */
     Call call = {0};
     ui_init(&call.ui, COLOR_AUTO, false);
