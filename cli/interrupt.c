@@ -25,6 +25,7 @@ static void *watch(void *user)
         if (asked)
             _exit(VWN_INTERRUPTED);
         asked = true;
+        signal(SIGHUP, SIG_IGN); /* nor does one that waits when this thread ends kill the program */
         vwn_interrupt(call->ctx);
         if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
             continue; /* nobody reads it: the run stops all the same */

@@ -42,11 +42,11 @@ expect 3 "$VWN" train nano/false.vwn --run false
 # which the shell and the system both tell: a checkpoint, status 130, and the run goes on from there
 for signals in TERM 'HUP HUP'; do
     last="a run interrupted by $signals"
-    rm -rf runs/stopped
+    rm -rf runs/stopped out # the last run's steps are not this one's
     "$VWN" train nano/model.vwn --run stopped --json > out 2> err &
     run=$!
     tries=0
-    while ! grep -q '"event":"step"' out && [ $tries -lt 300 ]; do
+    while ! grep -qs '"event":"step"' out && [ $tries -lt 300 ]; do
         sleep 0.2
         tries=$((tries + 1))
     done
