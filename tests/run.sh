@@ -13,7 +13,7 @@ install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bibl
 mkdir -p build
 make_text
 build_vwn build Release
-build_vwn build/sanitize Sanitize
+build_vwn build/sanitize Sanitize -DVWN_TEST_CACHE="$PWD/build/scratch/cache"
 
 passed=0
 failed=0
