@@ -411,7 +411,11 @@ static const char *neutral(const Printer *p, Op op)
     return op == OP_SUM ? p->d->zero : p->d->lowest;
 }
 
-static void by_one(Printer *p, bool one) { buf_puts(&p->body, one ? "if (lane == 0) " : ""); }
+static void by_one(Printer *p, const KStmt *s)
+{
+    if (s->one)
+        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (lane % 32 == 0) " : "if (lane == 0) ");
+}
 
 static char *ex_text(Printer *p, Ex e)
 {
@@ -421,10 +425,10 @@ static char *ex_text(Printer *p, Ex e)
 }
 
 /* target (op)= value */
-static void put_fold(Printer *p, Op op, const char *target, const char *value, bool one)
+static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, const char *value)
 {
     line(p);
-    by_one(p, one);
+    by_one(p, s);
     if (op == OP_SUM) {
         buf_printf(&p->body, "%s += %s", target, value);
     } else {
@@ -454,14 +458,16 @@ static char *array_element(Printer *p, int array)
     return in_lanes(p, put_back(p, before));
 }
 
-/* The head of a loop from 0, by one thread or by all threads of the row. */
+/* The head of a loop from 0, by one thread or by those that share it. */
 static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
-                    uint32_t width)
+                    KThreads threads, uint32_t width)
 {
-    buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? "lane" : "0");
+    static const char *const first[] = {"lane", "lane % 32", "lane / 32"};
+    static const char *const step[] = {" += LANES", " += 32", " += WARPS"};
+    buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? first[threads] : "0");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
-    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, spread ? " += LANES" : "++");
+    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, spread ? step[threads] : "++");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
     buf_putc(&p->body, ')');
@@ -476,7 +482,7 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
         buf_puts(&p->body, "#pragma unroll 1\n");
         line(p);
     }
-    put_for(p, type, "z", extent, p->d->threads, 1);
+    put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1);
     buf_putc(&p->body, '\n');
     p->depth++;
     line(p);
@@ -548,7 +554,7 @@ static void open_loop(Printer *p, const KStmt *s)
         before = aside(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, put_back(p, before), s->spread, s->width);
+        put_for(p, type, name, put_back(p, before), s->spread, s->threads, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -630,8 +636,9 @@ static char *lanes_name(Printer *p, Ex e)
 
 /* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, its lanes to
  * the one number. */
-static void stmt_add(Printer *p, Ex e)
+static void stmt_add(Printer *p, const KStmt *s)
 {
+    Ex e = s->ex;
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
     bool short_vector = p->lanes && p->d->threads;
@@ -640,7 +647,7 @@ static void stmt_add(Printer *p, Ex e)
         buf_printf(&b, x->op == OP_SUM ? p->d->lanes_sum : p->d->lanes_max, value);
         value = b.s;
     }
-    put_fold(p, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value, false);
+    put_fold(p, s, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value);
 }
 
 /* A value to be stored; a number that is the same in all lanes becomes a vector. */
@@ -654,12 +661,13 @@ static char *stored_text(Printer *p, Ex e)
     return b.s;
 }
 
-static void stmt_store(Printer *p, const KRoot *r, bool one)
+static void stmt_store(Printer *p, const KStmt *s)
 {
+    const KRoot *r = &p->k->root.v[s->root];
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
     Half half = p->k->buffer.v[r->buffer].half;
     line(p);
-    by_one(p, one);
+    by_one(p, s);
     if (p->k->buffer.v[r->buffer].tile)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes && half)
@@ -736,7 +744,7 @@ static void stmt_sink(Printer *p, const KStmt *s)
     const KRoot *r = &p->k->root.v[s->root];
     char *to = p->k->spread.by_row ? share_name(p, s)
                                    : in_lanes(p, element_text(p, r->buffer, r->at));
-    put_fold(p, r->op, to, ex_text(p, r->value), s->one);
+    put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
 static void stmt_thread(Printer *p, const KStmt *s)
@@ -789,24 +797,24 @@ static void put_stmt(Printer *p, const KStmt *s)
                    neutral(p, (Op)x->op));
         break;
     case KS_ACC_ADD:
-        stmt_add(p, s->ex);
+        stmt_add(p, s);
         break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
         line(p);
-        by_one(p, s->one);
+        by_one(p, s);
         buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
                    stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD:
-        put_fold(p, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]), false);
+        put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
         break;
     case KS_ARRAY_GET:
         define(p, s->ex);
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
-    case KS_STORE: stmt_store(p, &p->k->root.v[s->root], s->one); break;
+    case KS_STORE: stmt_store(p, s); break;
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: stmt_thread(p, s); break;

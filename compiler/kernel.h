@@ -121,6 +121,10 @@ typedef enum KStmtKind {
     KS_COUNT
 } KStmtKind;
 
+/* Of a loop in a loop the outer one can be spread over the warps of a row, and the inner over the threads of
+ * each. */
+typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
+
 typedef struct KStmt {
     KStmtKind kind;
     Ex ex;
@@ -130,7 +134,8 @@ typedef struct KStmt {
     bool simd;
     bool vector;         /* LOOP: printed as explicit vectors */
     bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
-    bool one;            /* STORE, SINK, ARRAY_PUT: done by one thread of the row */
+    bool one;            /* STORE, SINK, ARRAY_PUT: done by one of the threads there */
+    uint8_t threads;     /* LOOP that is spread: over these; what is done by one: of these (KThreads) */
     uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2, 4 or 8; else 0 */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */

@@ -81,6 +81,7 @@ Dim lower_size_of(const Lower *l, Val v);
 bool lower_find_cuts(Lower *l, bool *row_work);
 
 /* lower_product.c */
+bool lower_has_products(const Lower *l);
 void lower_products(Lower *l); /* all of the group's, and the tiles they read */
 const Held *lower_held(const Lower *l, Val v);
 Ex lower_held_at(Lower *l, Val v, const Ix *c, Ex guard); /* from its tile; 0: it is not there */

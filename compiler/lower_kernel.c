@@ -767,6 +767,9 @@ static bool has_loops(const Kernel *k)
  * time. */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 
+/* On a device the rounds of a loop of eight and more beside products of a row are for its warps (spread.c). */
+enum { PRODUCTS_UNROLL_MAX = 7 };
+
 /* With shared loops; what is found to be an argument on the way may change what was built before. */
 static void build_shared(Lower *l, Dim rows)
 {
@@ -850,7 +853,8 @@ static bool is_crowded(const Lower *l)
 static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same);
-    for (l.budget = UNROLL_MAX;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
+    l.budget = f->device && lower_has_products(&l) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
+    for (;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
         bool last = f->device ? l.budget == 1 : l.budget / 6 == 0;
         l.site.n = 0;

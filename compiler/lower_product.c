@@ -296,13 +296,19 @@ static void mark_factors(Lower *l, Val v, bool *mark)
     }
 }
 
+bool lower_has_products(const Lower *l)
+{
+    const Group *gr = &l->f->group.v[l->group];
+    for (size_t i = 0; i < gr->member.n; i++)
+        if (is_product(l->g, gr->member.v[i]))
+            return true;
+    return false;
+}
+
 void lower_products(Lower *l)
 {
     const Group *gr = &l->f->group.v[l->group];
-    bool any = false;
-    for (size_t i = 0; i < gr->member.n; i++)
-        any = any || is_product(l->g, gr->member.v[i]);
-    if (!any)
+    if (!lower_has_products(l))
         return;
     bool *mark = NEW_ARRAY(l->arena, bool, l->g->node.n);
     for (size_t i = 0; i < gr->member.n; i++) {

@@ -130,7 +130,7 @@ uint32_t kernel_ahead(const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *loop = &k->stmt.v[i];
         uint32_t n = 0;
-        if (loop->kind != KS_LOOP || !loop->spread)
+        if (loop->kind != KS_LOOP || !loop->spread || loop->threads == WARPS_OF_ROW)
             continue;
         for (size_t j = i + 1; j < kernel_loop_end(k, i); j++) {
             const KStmt *s = &k->stmt.v[j];

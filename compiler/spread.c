@@ -1,8 +1,9 @@
 /* spread.c - how the threads of a device share the rows of a scheduled kernel.
  *
  * In:  a Kernel whose statements are for one thread.     Out: the same for `lanes` threads of a row:
- *      its innermost loops are spread over them, what stands outside is computed by all of them and
- *      stored by one, and totals and barriers stand where threads need what others have.
+ *      its innermost loops are spread over them, or the warps take a round each of the loop around, what
+ *      stands outside is computed by all of them and stored by one, and totals and barriers stand where
+ *      threads need what others have.
  * The one idea: all decisions are functions of the kernel and its sizes, never of a device, so
  * that texts, results and sums over rows are the same on all of them.
  */
@@ -12,7 +13,9 @@ typedef struct Spreading {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
-    bool in_spread;       /* inside a loop that is spread */
+    bool in_spread;       /* inside a loop that is spread over threads */
+    bool warps;           /* inside a loop that is spread over warps */
+    VEC(KStmt) loops;     /* what is open */
     bool nest_touches;    /* the loops of the row that are open touch arrays of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
@@ -112,6 +115,107 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
         loops = loops || k->root.v[r].nest.n;
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each;
     return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
+}
+
+/* ---- loops in loops ---- */
+
+static bool opens(const KStmt *st)
+{
+    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
+}
+
+static uint32_t loops_inside(const Kernel *k, size_t loop)
+{
+    uint32_t n = 0;
+    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++)
+        n += k->stmt.v[i].kind == KS_LOOP;
+    return n;
+}
+
+static bool has_var(const KNest *n, IVar v)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        if (n->var[i] == v)
+            return true;
+    return false;
+}
+
+/* Elements of the loops in a loop. */
+static int64_t elements_inside(const Kernel *k, size_t loop)
+{
+    int64_t n = 1;
+    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++)
+        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(&k->ix, k->stmt.v[i].var)->hi + 1 : 1;
+    return n;
+}
+
+static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? A round touches
+ * what no other does, but where arrays have the same element for all; and it takes no longer. */
+static bool for_warps(const Kernel *k, size_t loop)
+{
+    enum { AT_ONCE = 4, WARPS = PRODUCT_LANES_ROW / WARP };
+    const KStmt *s = &k->stmt.v[loop];
+    if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
+        return false;
+    int64_t rounds = ix_info(&k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
+    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_LANES_ROW * AT_ONCE))
+        return false;
+    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++) {
+        const KStmt *x = &k->stmt.v[i];
+        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, s->var))
+            return false;
+    }
+    return true;
+}
+
+/* The first statement of a loop that more than computes, or loads, a number. */
+static size_t behind_numbers(const Kernel *k, size_t loop)
+{
+    size_t i = loop + 1;
+    while (k->stmt.v[i].kind == KS_LET || k->stmt.v[i].kind == KS_VAR || k->stmt.v[i].kind == KS_ARRAY_GET)
+        i++;
+    return i;
+}
+
+/* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
+ * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
+ * of several rounds are under way. */
+static bool is_turned(const Kernel *k, size_t loop)
+{
+    enum { FEW = 64, EACH = 4 };
+    const KStmt *s = &k->stmt.v[loop];
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
+    bool adds = false;
+    if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
+        loops_inside(k, loop) != 1 || ix_info(&k->ix, s->var)->hi + 1 > FEW ||
+        ix_info(&k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_LANES_ROW * EACH)
+        return false;
+    for (size_t i = in + 1; i + 1 < end; i++) {
+        bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
+        adds = adds || (add && !has_var(&k->array.v[k->stmt.v[i].array].nest, s->var));
+    }
+    return adds;
+}
+
+/* What stood between the two loops is then done in the inner one. */
+static void turn_loops(Kernel *k)
+{
+    if (!k->product.n)
+        return;
+    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
+    memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        if (k->stmt.v[i].kind != KS_LOOP || !is_turned(k, i))
+            continue;
+        size_t in = behind_numbers(k, i);
+        memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
+        to[i] = k->stmt.v[in];
+        to[i + 1] = k->stmt.v[i];
+        i = kernel_loop_end(k, in);
+    }
+    k->stmt.v = to;
 }
 
 /* ---- wide accesses ---- */
@@ -215,9 +319,11 @@ static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    size_t warps = 0; /* the end of the loop whose rounds are for warps */
     for (size_t i = 0; i < k->stmt.n; i++) {
-        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd;
-        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, lanes) : 1;
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
+        warps = for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : lanes) : 1;
     }
     make_even(s);
 }
@@ -228,8 +334,10 @@ static uint8_t in_flight(const KSharing *s, const Kernel *k, size_t loop)
 {
     enum { BYTES = 64, TIMES = 4, STATEMENTS = 128 };
     size_t end = kernel_loop_end(k, loop);
-    int64_t at_once = (int64_t)s->lanes * s->width[loop], bytes = 0;
-    if (!k->stmt.v[loop].simd || ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+    bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
+    int64_t at_once = simd ? (int64_t)s->lanes * s->width[loop] : 1, bytes = 0;
+    if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
+        ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 1;
     for (size_t i = loop; i < end; i++)
         if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
@@ -316,7 +424,7 @@ static void barrier(Spreading *s)
  * ends the reading of the one before; those inside loops take the third and wait again. */
 static void put_totals(Spreading *s, const KStmt *share, uint32_t n)
 {
-    bool block = s->k->spread.lanes > WARP, inside = s->depth > s->row_depth;
+    bool block = s->k->spread.lanes > WARP && !s->warps, inside = s->depth > s->row_depth;
     for (uint32_t i = 0; i < n; i++) {
         KStmt st = share[i];
         st.kind = KS_WARP;
@@ -368,23 +476,31 @@ static bool of_array(const KStmt *s)
 static void find_own(Spreading *s)
 {
     const Kernel *k = s->from;
-    IVar lane = 0;
-    uint8_t width = 1, *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
+    typedef struct Lane {
+        IVar var;
+        uint8_t width;
+    } Lane;
+    VEC(Lane) lane = {0};
+    size_t warps = 0; /* the end of a loop over warps: other threads come by there */
+    uint8_t *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
+    vec_push(k->arena, &lane, ((Lane){0, 1}));
     s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
     memset(s->own, 1, k->array.n);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
-        if (st->kind == KS_LOOP)
-            lane = st->simd ? st->var : 0, width = s->how->width[i];
+        Lane now = lane.v[lane.n - 1];
+        if (opens(st))
+            vec_push(k->arena, &lane, st->kind == KS_LOOP && st->simd ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
-            lane = 0, width = 1;
+            lane.n--;
+        warps = for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         if (!of_array(st))
             continue;
         if (!first[st->array])
-            first[st->array] = width;
+            first[st->array] = now.width;
         const KNest *nest = &k->array.v[st->array].nest;
-        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : lane == nest->var[nest->n - 1];
-        s->own[st->array] = s->own[st->array] && own && width == first[st->array];
+        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : now.var == nest->var[nest->n - 1];
+        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == first[st->array];
     }
 }
 
@@ -424,15 +540,37 @@ static bool overwrites(const Spreading *s, size_t i)
 
 /* ---- the walk ---- */
 
-static bool opens(const KStmt *st)
-{
-    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
-}
-
 static void end_row(Spreading *s)
 {
     if (s->exchanges % 2)
         barrier(s);
+}
+
+/* Who does a loop: all threads, or the warps and then the threads of each. */
+static void share_loop(Spreading *s, size_t i, KStmt *st)
+{
+    bool warps = s->depth == s->row_depth && for_warps(s->from, i);
+    st->spread = st->simd || warps;
+    st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+    s->warps = s->warps || warps;
+    s->in_spread = s->in_spread || st->simd;
+    st->simd = st->vector = false;
+    st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
+    st->unroll = s->how->times[i];
+}
+
+static void end_loop(Spreading *s)
+{
+    KStmt loop = s->loops.v[--s->loops.n];
+    s->depth--;
+    if (loop.spread && loop.threads == WARPS_OF_ROW)
+        s->warps = false;
+    else if (loop.spread)
+        s->in_spread = false;
+    if (s->depth == s->row_depth)
+        s->touched = s->touched || s->nest_touches;
+    if (s->depth >= s->row_depth)
+        finish_accs(s);
 }
 
 static void share_statement(Spreading *s, size_t i)
@@ -448,15 +586,13 @@ static void share_statement(Spreading *s, size_t i)
         s->touched = s->touched || here;
     }
     switch (st.kind) {
-    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT: st.one = !s->in_spread; break;
+    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT:
+        st.one = !s->in_spread;
+        st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+        break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
     case KS_ROWS: st.unroll = 1; break;
-    case KS_LOOP:
-        s->in_spread = st.spread = st.simd;
-        st.simd = st.vector = false;
-        st.width = s->how->width[i] > 1 ? s->how->width[i] : 0;
-        st.unroll = s->how->times[i];
-        break;
+    case KS_LOOP: share_loop(s, i, &st); break;
     case KS_ACC:
         vec_push(s->k->arena, &s->waiting, st.ex);
         vec_push(s->k->arena, &s->waiting_depth, s->depth);
@@ -464,19 +600,17 @@ static void share_statement(Spreading *s, size_t i)
     default: break;
     }
     put(s, st);
-    s->depth += opens(&st);
+    if (opens(&st)) {
+        s->depth++;
+        vec_push(s->k->arena, &s->loops, st);
+    }
     if (st.kind == KS_PART) {
         barrier(s); /* others have filled what this thread adds to */
     } else if (st.kind == KS_ROWS) {
         s->row_depth = s->depth;
         s->touched = true; /* by the row before */
     } else if (st.kind == KS_END) {
-        s->depth--;
-        s->in_spread = false;
-        if (s->depth == s->row_depth)
-            s->touched = s->touched || s->nest_touches;
-        if (s->depth >= s->row_depth)
-            finish_accs(s);
+        end_loop(s);
     }
 }
 
@@ -528,6 +662,7 @@ void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
     Kernel tiled;
     KSharing own;
     kernel_place_tiles(&tiled, from);
+    turn_loops(&tiled);
     if (!how) {
         share_by_size(&own, &tiled);
         how = &own;
