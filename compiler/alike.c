@@ -24,6 +24,7 @@ typedef struct Member {
 } Member;
 
 typedef struct Family {
+    const char *about; /* of the first */
     VEC(Way) way;
     VEC(Member) member;
     bool settled;
@@ -263,11 +264,13 @@ static void join_family(Alike *a, Known *k, const Dialect *d, const char *about)
     kernel_plain_sharing(&plain, kernel);
     Printed printed;
     kernel_spread(&spread, kernel, &plain);
-    emit_kernel_of_sizes(&printed, &spread, d, about, &(EmitSizes){.hidden = true});
+    emit_kernel_of_sizes(&printed, &spread, d, "", &(EmitSizes){.hidden = true});
     kernel->ix = spread.ix; /* the forms that this has added */
     void **slot = map_at(&a->family, (uintptr_t)printed.name);
-    if (!*slot)
+    if (!*slot) {
         *slot = NEW(a->arena, Family);
+        *(Family *)*slot = (Family){.about = about};
+    }
     k->family = *slot;
     vec_push(a->arena, &k->family->member, ((Member){.kernel = kernel, .index = k->own.index}));
     if (k->family->settled) { /* in an earlier plan: what it needs besides is a text of its own */
@@ -379,7 +382,8 @@ static void print(Alike *a, Known *k, const Dialect *d, const char *about)
     if (family && !family->settled)
         settle(a, family, d);
     kernel_spread(&spread, kernel, family ? &family->how : NULL);
-    emit_kernel_of_sizes(&k->made.printed, &spread, d, about, family ? &family->sizes : NULL);
+    emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
+                         family ? &family->sizes : NULL);
     kernel->ix = spread.ix;
 }
 

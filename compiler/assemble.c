@@ -15,31 +15,24 @@
  * before the last product, and another one is not. A row of this age behind which zeros are put for
  * readers behind the next product is stored with its zeros, for the same reason.
  */
-#include "fuse.h"
+#include "assemble.h"
+#include "plan.h"
 
-typedef struct Part {
-    Val of;
-    int64_t from, n;
-} Part;
-typedef VEC(Part) Parts;
-
-struct Assembly {
-    const Graph *g;
-    Arena *arena;
-    uint32_t *level; /* by value: how many results of the library stand one above the other */
-    bool *read;      /* by something else than slices and concats, */
-    uint32_t *until; /* and the highest level of what such a reader takes with it */
-};
-
-static bool moves_parts(const Graph *g, Val v)
+bool assembly_moves(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_SLICE || node_at(g, v)->op == OP_CONCAT;
+}
+
+bool assembly_is_library(const Assembly *a, Val v)
+{
+    bool product = node_at(a->g, v)->op == OP_MATMUL;
+    return product ? product_is_library(a->g, v, a->how) : fuse_is_library(a->g, v);
 }
 
 Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how)
 {
     Assembly *a = NEW(arena, Assembly);
-    *a = (Assembly){.g = g, .arena = arena};
+    *a = (Assembly){.g = g, .arena = arena, .how = how};
     a->level = NEW_ARRAY(arena, uint32_t, g->node.n);
     a->read = NEW_ARRAY(arena, bool, g->node.n);
     a->until = NEW_ARRAY(arena, uint32_t, g->node.n);
@@ -48,20 +41,22 @@ Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *h
         for (size_t k = 0; k < n->n_in; k++) {
             uint32_t above = a->level[n->in[k]];
             a->level[v] = a->level[v] > above ? a->level[v] : above;
-            a->read[n->in[k]] = a->read[n->in[k]] || !moves_parts(g, v);
+            a->read[n->in[k]] = a->read[n->in[k]] || !assembly_moves(g, v);
         }
-        a->level[v] += n->op == OP_MATMUL ? product_is_library(g, v, how) : fuse_is_library(g, v);
+        a->level[v] += assembly_is_library(a, v);
     }
     for (size_t i = 0; i < g->out.n; i++)
         a->read[g->out.v[i].value] = true;
     for (Val v = (Val)g->node.n - 1; v > 0; v--) {
         const Node *n = node_at(g, v);
-        uint32_t with = moves_parts(g, v) ? a->until[v] : 0;
-        for (size_t k = 0; k < n->n_in && !moves_parts(g, v); k++)
+        uint32_t with = assembly_moves(g, v) ? a->until[v] : 0;
+        for (size_t k = 0; k < n->n_in && !assembly_moves(g, v); k++)
             with = a->level[n->in[k]] > with ? a->level[n->in[k]] : with;
         for (size_t k = 0; k < n->n_in; k++)
             a->until[n->in[k]] = a->until[n->in[k]] > with ? a->until[n->in[k]] : with;
     }
+    if (how->cuda)
+        assembly_find_same(a);
     return a;
 }
 
@@ -98,6 +93,11 @@ static void find_parts(const Assembly *a, Val v, int64_t from, int64_t n, Parts 
     }
 }
 
+void assembly_find_parts(const Assembly *a, Val v, Parts *parts)
+{
+    find_parts(a, v, 0, last_extent(a->g, v).n, parts);
+}
+
 static uint32_t newest_level(const Assembly *a, const Parts *parts)
 {
     uint32_t newest = 0;
@@ -106,14 +106,14 @@ static uint32_t newest_level(const Assembly *a, const Parts *parts)
     return newest;
 }
 
-static bool is_assembled(const Assembly *a, Val v, Parts *parts)
+bool assembly_parts(const Assembly *a, Val v, Parts *parts)
 {
     const Node *n = node_at(a->g, v);
     int last = n->shape.rank - 1;
-    if (!a->read[v] || !moves_parts(a->g, v) || n->a.i != last || last == 0 ||
+    if (!a->read[v] || !assembly_moves(a->g, v) || n->a.i != last || last == 0 ||
         n->dtype != DT_REAL || !dim_static(n->shape.d[last]))
         return false;
-    find_parts(a, v, 0, n->shape.d[last].n, parts);
+    assembly_find_parts(a, v, parts);
     uint32_t newest = newest_level(a, parts);
     bool old = false, wide = parts->n > 1;
     for (size_t i = 0; i < parts->n; i++) {
@@ -140,12 +140,22 @@ static Val part_in(Graph *g, const Part *p, const Val *map)
     return s->d[last].n == p->n ? map[p->of] : ir_slice(g, map[p->of], last, p->from, p->n);
 }
 
-Val assembled(const Assembly *a, Graph *g, Val v, const Val *map)
+Val assembly_copies(Graph *g, const Val *part, size_t n)
+{
+    Attr a = {.i = shape_of(g, part[0])->rank - 1, .j = CONCAT_OF_COPIES};
+    return ir_node(g, OP_CONCAT, part, n, &a, NULL);
+}
+
+bool assembly_wants(const Assembly *a, Val v) { return !a->wanted || a->wanted[v]; }
+
+Val assembled(const Assembly *a, Graph *g, Val v, Val *map)
 {
     Parts parts = {0};
-    if (!is_assembled(a, v, &parts))
+    if (a->wanted && a->making[v])
+        return assembly_same(a, g, v, map);
+    if (!assembly_parts(a, v, &parts))
         return 0;
-    Attr attr = {.i = node_at(a->g, v)->shape.rank - 1};
+    Attr attr = {.i = node_at(a->g, v)->shape.rank - 1, .j = CONCAT_OF_KERNEL};
     uint32_t newest = newest_level(a, &parts);
     Val *in = NEW_ARRAY(a->arena, Val, parts.n), *copy = NEW_ARRAY(a->arena, Val, parts.n);
     size_t n = 0, copies = 0;
@@ -159,10 +169,8 @@ Val assembled(const Assembly *a, Graph *g, Val v, const Val *map)
         copy[copies++] = part;
         if (i + 1 < parts.n && a->level[parts.v[i + 1].of] != newest)
             continue;
-        attr.j = CONCAT_OF_COPIES;
-        in[n++] = ir_node(g, OP_CONCAT, copy, copies, &attr, NULL);
+        in[n++] = assembly_copies(g, copy, copies);
         copies = 0;
     }
-    attr.j = CONCAT_OF_KERNEL;
     return ir_node(g, OP_CONCAT, in, n, &attr, NULL);
 }

@@ -210,6 +210,12 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
     return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
 }
 
+/* A row of rounded parts may have become a function that rounds. */
+static bool is_rounded_so(const Graph *g, Val v, int64_t to)
+{
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == to;
+}
+
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how, Decomposed *d)
 {
     Graph *g = graph_new(ctx, arena);
@@ -221,6 +227,8 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     const Assembly *assembly = how->no_fusion ? NULL : assembly_new(arena, from, how);
     for (Val v = 1; v < from->node.n; v++) {
         const Node *n = node_at(from, v);
+        if (assembly && !assembly_wants(assembly, v))
+            continue;
         g->span = n->span;
         g->name = n->name;
         if (n->op == OP_MATMUL && !how->no_fusion)
@@ -228,6 +236,8 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         else if (n->op == OP_MATMUL &&
                  dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
             map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
+        else if (n->op == OP_ROUND_TO && is_rounded_so(g, map[n->in[0]], n->a.i))
+            map[v] = map[n->in[0]];
         else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
             map[v] = copy_node(g, from, v, map);
         if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))

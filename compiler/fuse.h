@@ -148,8 +148,10 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOption
 /* assemble.c: rows of parts of different age, put together by copies. */
 typedef struct Assembly Assembly;
 Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how);
+/* Is v wanted at all, when rows are made so? */
+bool assembly_wants(const Assembly *a, Val v);
 /* v in the new graph, when it is such; else 0. */
-Val assembled(const Assembly *a, Graph *g, Val v, const Val *map);
+Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
 bool padded_for_later(const Assembly *a, Val v);
 /* In the new graph: a CONCAT that the library copies together, part by part, and one that the kernel

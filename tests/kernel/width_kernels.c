@@ -3,8 +3,8 @@
  * In:  examples/08, with its widths, with other ones and with one width; no GPU and no compiler for one.
  * Out: the counts; `N passed, N failed`.
  * The one idea: sizes are arguments, so the number of texts depends on structure alone: neither more layers nor
- * more widths need more. Where widths vary a boundary may get narrower or wider, which are kernels beside
- * that of one width, and attention has its kernels for each class of head sizes.
+ * more widths need more. A boundary that gets narrower or wider is the kernel of one that does not; attention has
+ * its kernels for each class of head sizes.
  */
 #include "examples.h"
 #include "runtime/harness.h"
@@ -87,7 +87,7 @@ static size_t others(const Count *c) { return c->kernels - c->attention; }
 
 int main(void)
 {
-    enum { OF_ATTENTION = 3, OF_WIDTHS = 5, OF_NEIGHBOURS = 2 };
+    enum { OF_ATTENTION = 3, OF_WIDTHS = 2, OF_NEIGHBOURS = 1 };
     Harness h = {0};
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
     Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
@@ -105,10 +105,10 @@ int main(void)
     CHECK(&h, constant.kernels == residual.kernels && constant.launches == residual.launches);
     CHECK(&h, variable.heads > 20 && constant.attention == OF_ATTENTION);
     CHECK(&h, variable.attention == OF_ATTENTION * variable.classes);
-    /* rows that shrink and rows that grow at a boundary: two more forward, one more backward, where one width has
-     * the kernel of two gradients as well, and one more in evaluation; and the copy of older parts */
+    /* gradients of rows that shrink at a boundary have another kernel than those of rows that grow; and the copy of
+     * older parts */
     CHECK(&h, others(&variable) <= others(&constant) + OF_WIDTHS);
-    /* and where layers of one width follow each other, those of one width, backward and in evaluation */
+    /* and where layers of one width follow each other, gradients of those of one width */
     CHECK(&h, others(&deep) <= others(&constant_deep) + OF_WIDTHS + OF_NEIGHBOURS);
     CHECK(&h, deeper.heads > deep.heads && others(&deeper) == others(&deep));
     CHECK(&h, variable.bytes < constant.bytes); /* the mean width is 0.89 of the constant one */
