@@ -71,6 +71,7 @@ static const char *const PRODUCT[] = {
 "    __shared__ int64_t pair[ROWS];",
 "    for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {",
 "        int64_t tile = block / columns, e = 0, first = 0, count = 0;",
+"        #pragma unroll 1",
 "        for (; e <= experts; e++) {",
 "            first = start[e];",
 "            count = start[e + 1] - first;",

@@ -328,20 +328,26 @@ static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
     make_even(s);
 }
 
-/* How often a loop over elements is written out so that 64 bytes of each thread are under way; others,
- * and long ones, are not. */
+/* How often a loop over elements is written out so that 64 bytes of each thread are under way; others, long ones and
+ * those that compute for longer than they wait for memory are not. */
 static uint8_t in_flight(const KSharing *s, const Kernel *k, size_t loop)
 {
-    enum { BYTES = 64, TIMES = 4, STATEMENTS = 128 };
+    enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
     size_t end = kernel_loop_end(k, loop);
     bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
-    int64_t at_once = simd ? (int64_t)s->lanes * s->width[loop] : 1, bytes = 0;
+    int64_t at_once = simd ? (int64_t)s->lanes * s->width[loop] : 1, bytes = 0, cost = 0;
     if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
         ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 1;
-    for (size_t i = loop; i < end; i++)
-        if (k->stmt.v[i].kind == KS_LET && kx(k, k->stmt.v[i].ex)->kind == KX_LOAD)
-            bytes += (k->buffer.v[kx(k, k->stmt.v[i].ex)->slot].half ? 2 : 4) * s->width[loop];
+    for (size_t i = loop; i < end; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind != KS_LET)
+            continue;
+        cost += kx_cost(x) * s->width[loop];
+        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * s->width[loop] : 0;
+    }
+    if (cost >= COST_OF_BYTE * bytes)
+        return 1;
     int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
     times = times < most ? times : most;
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
