@@ -126,8 +126,9 @@ static void walk_value(Walk *w, Val v)
         walk_value(w, w->same[v]);
     if (loaded)
         return;
-    put_int(w, n->n_in);
-    for (size_t k = 0; k < n->n_in; k++)
+    size_t n_in = kernel_inputs(f->g, v);
+    put_int(w, (int64_t)n_in);
+    for (size_t k = 0; k < n_in; k++)
         walk_value(w, n->in[k]);
 }
 

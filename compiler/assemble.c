@@ -7,8 +7,8 @@
  * one array, a launch for each part (a kernel of the library, sizes are arguments), and the kernel
  * that computes what is new stores that, and the copy behind it, as one row. Whoever reads the row is
  * the kernel of every layer, and a boundary is one kernel, forward and backward: that of rows that
- * grow, whatever they grow by, or that of rows that shrink. The launches of a step of the 500M model
- * read and write 98 % of the bytes, since parts are not read again by all kernels that want the row.
+ * grow, whatever they grow by, or that of rows that shrink. For a device both are one
+ * (assemble_same.c, assemble_place.c).
  *
  * The rule: a concat along the last axis, or a slice of one, that something other than slices and
  * concats reads; its parts are more than LITERAL_MAX wide, at least one is a part of what was there
@@ -27,6 +27,32 @@ bool assembly_is_library(const Assembly *a, Val v)
 {
     bool product = node_at(a->g, v)->op == OP_MATMUL;
     return product ? product_is_library(a->g, v, a->how) : fuse_is_library(a->g, v);
+}
+
+static void want_inputs(Assembly *a, Val v)
+{
+    switch ((Making)a->making[v]) {
+    case MAKE_OF_ROWS: case MAKE_OF_PIECE: assembly_want_same(a, v); return;
+    case MAKE_IN_PLACE: case MAKE_AS_ROW: case MAKE_OF_WHOLE: assembly_want_place(a, v); return;
+    case MAKE_AS_IT_IS: break;
+    }
+    for (size_t k = 0; k < node_at(a->g, v)->n_in; k++)
+        a->wanted[node_at(a->g, v)->in[k]] = true;
+}
+
+static void find_makings(Assembly *a)
+{
+    const Graph *g = a->g;
+    a->making = NEW_ARRAY(a->arena, uint8_t, g->node.n);
+    bool same = assembly_find_same(a), placed = assembly_find_places(a);
+    if (!same && !placed)
+        return;
+    a->wanted = NEW_ARRAY(a->arena, bool, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        a->wanted[g->out.v[i].value] = true;
+    for (Val v = (Val)g->node.n - 1; v > 0; v--)
+        if (a->wanted[v])
+            want_inputs(a, v);
 }
 
 Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how)
@@ -56,7 +82,7 @@ Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *h
             a->until[n->in[k]] = a->until[n->in[k]] > with ? a->until[n->in[k]] : with;
     }
     if (how->cuda)
-        assembly_find_same(a);
+        find_makings(a);
     return a;
 }
 
@@ -152,7 +178,7 @@ Val assembled(const Assembly *a, Graph *g, Val v, Val *map)
 {
     Parts parts = {0};
     if (a->wanted && a->making[v])
-        return assembly_same(a, g, v, map);
+        return a->making[v] >= MAKE_IN_PLACE ? assembly_place(a, g, v, map) : assembly_same(a, g, v, map);
     if (!assembly_parts(a, v, &parts))
         return 0;
     Attr attr = {.i = node_at(a->g, v)->shape.rank - 1, .j = CONCAT_OF_KERNEL};

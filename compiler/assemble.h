@@ -18,7 +18,10 @@ typedef VEC(Part) Parts;
 typedef enum Making {
     MAKE_AS_IT_IS,
     MAKE_OF_ROWS, /* a function of rows of parts, in place of a row of its parts */
-    MAKE_OF_PIECE /* a function of pieces, in place of a piece of it */
+    MAKE_OF_PIECE, /* a function of pieces, in place of a piece of it */
+    MAKE_IN_PLACE, /* a row into which older parts are copied, */
+    MAKE_AS_ROW,   /* a function of it, the last one such a row again, */
+    MAKE_OF_WHOLE  /* and the same of a wider row, made of all of it */
 } Making;
 
 struct Assembly {
@@ -30,6 +33,8 @@ struct Assembly {
     uint32_t *until; /* and the highest level of what such a reader takes with it */
     uint8_t *making; /* by value; NULL: all is made as it is */
     bool *wanted;    /* by value, when some are not */
+    Val *before, *after; /* by value: what AS_ROW and OF_WHOLE are a function of, and the other way round */
+    Val *made;           /* by value: of AS_ROW the new part, of OF_WHOLE all of it */
 };
 
 /* Does v only say which elements of others stand where? */
@@ -41,7 +46,12 @@ void assembly_find_parts(const Assembly *a, Val v, Parts *parts);
 Val assembly_copies(Graph *g, const Val *part, size_t n);
 
 /* assemble_same.c */
-void assembly_find_same(Assembly *a);
+bool assembly_find_same(Assembly *a); /* are there any? */
+void assembly_want_same(const Assembly *a, Val v);
 Val assembly_same(const Assembly *a, Graph *g, Val v, Val *map);
+/* assemble_place.c */
+bool assembly_find_places(Assembly *a);
+void assembly_want_place(const Assembly *a, Val v);
+Val assembly_place(const Assembly *a, Graph *g, Val v, const Val *map);
 
 #endif

@@ -186,36 +186,28 @@ static void find_pieces(Assembly *a, const bool *left)
     }
 }
 
-static void want_inputs(Assembly *a, Val v)
+/* What v is made of. */
+void assembly_want_same(const Assembly *a, Val v)
 {
-    if (a->making[v] == MAKE_OF_PIECE)
-        v = node_at(a->g, v)->in[0];
-    const Node *n = node_at(a->g, v);
+    Parts parts = {0};
+    Same s = {.a = a, .parts = &parts, .want = a->wanted};
+    assembly_find_parts(a, v, &parts);
     if (a->making[v] == MAKE_OF_ROWS) {
-        Parts parts = {0};
-        Same s = {.a = a, .parts = &parts, .want = a->wanted};
-        assembly_find_parts(a, v, &parts);
         same_of(&s);
         return;
     }
-    for (size_t k = 0; k < n->n_in; k++)
-        a->wanted[n->in[k]] = true;
+    const Node *whole = node_at(a->g, node_at(a->g, v)->in[0]);
+    for (size_t k = 0; k < whole->n_in; k++)
+        a->wanted[whole->in[k]] = true;
 }
 
-void assembly_find_same(Assembly *a)
+bool assembly_find_same(Assembly *a)
 {
-    size_t n = a->g->node.n;
-    bool *left = NEW_ARRAY(a->arena, bool, n);
-    a->making = NEW_ARRAY(a->arena, uint8_t, n);
+    bool *left = NEW_ARRAY(a->arena, bool, a->g->node.n);
     if (!find_rows(a, left))
-        return;
+        return false;
     find_pieces(a, left);
-    a->wanted = NEW_ARRAY(a->arena, bool, n);
-    for (size_t i = 0; i < a->g->out.n; i++)
-        a->wanted[a->g->out.v[i].value] = true;
-    for (Val v = (Val)n - 1; v > 0; v--)
-        if (a->wanted[v])
-            want_inputs(a, v);
+    return true;
 }
 
 /* A piece of a function of elements is the function of pieces. */

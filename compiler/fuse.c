@@ -761,7 +761,7 @@ static bool operand_fits(const Fusion *f, Val v, size_t k)
 static void want_operands(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    for (size_t k = 0; k < n->n_in; k++) {
+    for (size_t k = fuse_is_library(f->g, v) ? 0 : kernel_inputs(f->g, v); k < n->n_in; k++) {
         want_stored(f, fuse_base(f, n->in[k]));
         if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
             f->copied[n->in[k]] = true;
@@ -774,8 +774,7 @@ static void find_wanted(Fusion *f)
     for (size_t i = 0; i < g->out.n; i++)
         want_stored(f, strip_reshapes(f, g->out.v[i].value));
     for (Val v = 1; v < g->node.n; v++)
-        if (fuse_is_library(g, v))
-            want_operands(f, v);
+        want_operands(f, v);
 }
 
 /* ---- rows ---- */

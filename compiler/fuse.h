@@ -154,9 +154,13 @@ bool assembly_wants(const Assembly *a, Val v);
 Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
 bool padded_for_later(const Assembly *a, Val v);
-/* In the new graph: a CONCAT that the library copies together, part by part, and one that the kernel
+/* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
  * which computes a part of it stores. */
-enum { CONCAT_OF_COPIES = 1, CONCAT_OF_KERNEL = 2 }; /* Attr.j, which decompose() alone sets */
+enum { /* Attr.j, which decompose() alone sets */
+    CONCAT_OF_COPIES = 1,
+    CONCAT_OF_KERNEL = 2,
+    CONCAT_IN_PLACE = 3 /* the kernel stores the first part, then the others are copied beside it */
+};
 static inline bool concat_stored(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0;
@@ -164,6 +168,15 @@ static inline bool concat_stored(const Graph *g, Val v)
 static inline bool concat_of_copies(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
+}
+static inline bool concat_in_place(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_IN_PLACE;
+}
+/* How many inputs of v the kernel reads that stores it. */
+static inline size_t kernel_inputs(const Graph *g, Val v)
+{
+    return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
 }
 
 #endif

@@ -58,6 +58,7 @@ typedef struct KBuffer {
     int part;         /* sums of this root per partition, or -1 */
     DType dtype;
     bool read, written;
+    bool partly;      /* one root stores some of it, the rest is not the kernel's */
     Half half;        /* two bytes each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */

@@ -347,6 +347,7 @@ static void read_buffer(KernelReader *r)
     const char *at = r->t.p;
     b.read = reader_accept(&r->t, "read");
     b.written = reader_accept(&r->t, "write");
+    b.partly = b.written && reader_accept(&r->t, "partly");
     b.part = reader_accept(&r->t, "part") ? 0 : -1;
     b.tile = b.part < 0 && reader_accept(&r->t, "tile");
     int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
@@ -356,7 +357,7 @@ static void read_buffer(KernelReader *r)
     if (reader_accept(&r->t, "\""))
         r->t.p--, b.name = reader_string(&r->t);
     if (!r->t.failed && (k->buffer.n == BUFFERS_MAX || (b.part >= 0 && !k->partitions) ||
-                         (b.tile && b.elements >> 30)))
+                         (b.tile && b.elements >> 30) || (b.partly && (b.tile || b.part >= 0))))
         wrong(r, at, "this kernel cannot have such a buffer");
     vec_push(k->arena, &k->buffer, b);
 }

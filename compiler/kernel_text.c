@@ -212,8 +212,8 @@ static void put_tables(Printer *p)
     buf_puts(p->out, k->flat ? " flat\n" : "\n");
     for (size_t i = 0; i < k->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[i];
-        buf_printf(p->out, "buffer %zu%s%s%s %s %lld", i, b->read ? " read" : "",
-                   b->written ? " write" : "", b->part >= 0 ? " part" : b->tile ? " tile" : "",
+        buf_printf(p->out, "buffer %zu%s%s%s%s %s %lld", i, b->read ? " read" : "",
+                   b->written ? " write" : "", b->partly ? " partly" : "", b->part >= 0 ? " part" : b->tile ? " tile" : "",
                    b->dtype == DT_INT ? "int" : half_word(b->half),
                    (long long)b->elements);
         put_name(p, b->name);

@@ -790,11 +790,13 @@ static void check_product(Check *c, const KStmt *s)
     c->multiplied[s->root] = true;
 }
 
-/* All of a buffer is stored: as many elements as it has, each root's in places of their own. */
+/* All of a buffer is stored: as many elements as it has, each root's in places of their own; or what one root
+ * has of it. */
 static void check_whole(Check *c)
 {
     const Kernel *k = c->k;
     double *n = NEW_ARRAY(c->arena, double, k->buffer.n + 1);
+    size_t *roots = NEW_ARRAY(c->arena, size_t, k->buffer.n + 1);
     for (size_t i = 0; i < k->root.n; i++) {
         const KRoot *r = &k->root.v[i];
         bool each_row = r->kind == KR_STORE && !k->buffer.v[r->buffer].tile;
@@ -806,6 +808,7 @@ static void check_whole(Check *c)
         for (uint32_t j = 0; j < r->nest.n; j++)
             count *= (double)ix_info(&k->ix, r->nest.var[j])->hi + 1;
         n[r->buffer] += count;
+        roots[r->buffer]++;
     }
     for (size_t i = 0; i < k->product.n; i++) {
         const KProduct *x = &k->product.v[i];
@@ -816,7 +819,7 @@ static void check_whole(Check *c)
                        ((double)ix_info(&k->ix, x->n)->hi + 1);
     }
     for (size_t b = 0; b < k->buffer.n; b++)
-        if (k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
+        if (k->buffer.v[b].partly ? roots[b] != 1 : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
             fault(c, "%.0f of the %lld elements of buffer %zu are stored", n[b],
                   (long long)k->buffer.v[b].elements, b);
 }

@@ -532,7 +532,8 @@ static void add_store(Lower *l, Val v)
     uint64_t row = ix_bit(&l->k->ix, l->k->row);
     const Held *held = lower_held(l, v);
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
-    Insts in = lower_instances(l, v, RUN_OF_ROW, inner, row);
+    bool first = concat_in_place(l->g, v); /* part of the row; the others are copied */
+    Insts in = lower_instances(l, v, RUN_OF_ROW, first ? inner_size(l, n->in[0]) : inner, row);
     uint32_t b = lower_memory_of(l, v);
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
@@ -544,6 +545,7 @@ static void add_store(Lower *l, Val v)
         vec_push(l->arena, &l->k->root, root);
     }
     l->k->buffer.v[b].written = true;
+    l->k->buffer.v[b].partly = first;
 }
 
 /* The input of a sum over rows as [rows, ..]: an axis that the rows end in is cut there. */

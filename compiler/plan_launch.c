@@ -319,7 +319,7 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
 }
 
 /* A launch for each part: which they are are sizes, not a text. */
-static void launch_parts(Build *b, Val v)
+void plan_parts(Build *b, Val v, size_t first)
 {
     const Node *n = node_at(b->g, v);
     uint32_t out = plan_buffer(b, v);
@@ -327,10 +327,13 @@ static void launch_parts(Build *b, Val v)
     int64_t all = item * plan_extent(b, v, n->shape.rank - 1);
     for (size_t k = 0; k < n->n_in; k++) {
         Operand o;
-        int64_t rows, pitch, bytes = item * plan_extent(b, n->in[k], n->shape.rank - 1);
+        int64_t rows, pitch, bytes = item * plan_extent(b, n->in[k], n->shape.rank - 1), here = place;
+        place += bytes;
+        if (k < first)
+            continue;
         Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
         plan_read(b, l, 0, n->in[k], &o);
-        plan_argument(b, l, 1, out, (uint64_t)place, true);
+        plan_argument(b, l, 1, out, (uint64_t)here, true);
         if (!operand_rows(&o, &rows, &pitch) || b->buffer.v[l->buffer[0]].half != b->buffer.v[out].half)
             vwn_bug(b->ctx, "%%%u: part %zu cannot be copied", (unsigned)v, k);
         plan_ints(b, l, (int64_t[]){bytes, item * pitch, all}, 3);
@@ -338,7 +341,6 @@ static void launch_parts(Build *b, Val v)
         l->rows = rows;
         l->grain = grain_for(bytes);
         l->bytes = 2 * (double)rows * (double)bytes;
-        place += bytes;
     }
 }
 
@@ -492,7 +494,7 @@ void plan_library(Build *b, Val v)
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW:
         b->cuda ? plan_device_expert(b, v) : launch_expert(b, v);
         break;
-    case OP_CONCAT: launch_parts(b, v); break;
+    case OP_CONCAT: plan_parts(b, v, 0); break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
     case OP_SCATTER_ADD:

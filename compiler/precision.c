@@ -374,7 +374,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             continue;
         Val at = fuse_base(f, d.made[v]);
         bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
-        shared[v] = rows && (f->stored[at] || part[at]);
+        shared[v] = rows && !concat_in_place(g, at) && (f->stored[at] || part[at]); /* parts are rounded */
     }
     share_with_libraries(&b, coefficient, score, shared);
     if (!b.attention) /* it reads float32 */
@@ -449,7 +449,7 @@ static bool settle(Fusion *f, Val v)
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
     bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v);
-    bool row = f->device && concat_stored(g, v), copies = row && concat_of_copies(g, v);
+    bool row = f->device && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
     bool changed = false;
     bool all = !row || f->halved[v];
     for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)

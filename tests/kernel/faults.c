@@ -235,6 +235,35 @@ static const Fault digit_faults[] = {
     {" if x1", "", "may leave its buffer"},
 };
 
+/* the first 20 of the 30 elements of each row; others are stored there by somebody else */
+static const char pitched[] =
+    "vwn kernels 1 B=2 T=3\n"
+    "kernel \"rows: pitched\"  # test\n"
+    "rows B*T\n"
+    "buffer 0 read real 120 \"x\"\n"
+    "buffer 1 write partly real 180 \"y\"\n"
+    "var i2 loop 20\n"
+    "root 0 store b1 over i2\n"
+    "begin\n"
+    "  rows\n"
+    "    loop i2 simd\n"
+    "      x1 real = load b0[{20}*r + i2]\n"
+    "      store 0 b1[{30}*r + i2] = x1\n"
+    "    end\n"
+    "  end\n";
+
+static const Fault pitch_faults[] = {
+    {"write partly real", "write real", "are stored"},
+    {"write partly real", "partly real", "type"},
+    {"write partly real", "write partly part real", "cannot have such a buffer"},
+    {"{30}*r", "{33}*r", "may leave its buffer"},
+    {"{30}*r", "{19}*r", "in one place"},
+    {"      store 0 b1[{30}*r + i2] = x1\n", "", "never stored"},
+    {"root 0 store b1 over i2\nbegin\n  rows\n    loop i2 simd\n      x1 real = load b0[{20}*r + i2]\n",
+     "root 0 store b1 over i2\nroot 1 store b1 over i2\nbegin\n  rows\n    loop i2 simd\n"
+     "      x1 real = load b0[{20}*r + i2]\n      store 1 b1[{30}*r + i2] = x1\n", "are stored"},
+};
+
 static const char *with(Ctx *ctx, const char *text, const Fault *f)
 {
     const char *at = strstr(text, f->from);
@@ -302,7 +331,7 @@ static KernelTexts *read_again(Ctx *ctx, const char *text)
 
 static void inside(Ctx *ctx, void *arg)
 {
-    bool others = read_again(ctx, products) && read_again(ctx, digits);
+    bool others = read_again(ctx, products) && read_again(ctx, digits) && read_again(ctx, pitched);
     KernelTexts *k = others ? read_again(ctx, sound) : NULL;
     if (!k)
         return;
@@ -398,6 +427,7 @@ int main(void)
     plant_all(sound, faults, COUNT_OF(faults));
     plant_all(products, product_faults, COUNT_OF(product_faults));
     plant_all(digits, digit_faults, COUNT_OF(digit_faults));
+    plant_all(pitched, pitch_faults, COUNT_OF(pitch_faults));
     damage(sound, 4000);
     damage(products, 2000);
     char *whole = NULL;
@@ -406,6 +436,7 @@ int main(void)
     ctx_free(ctx);
     damage(whole, 60);
     free(whole);
-    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults), bad);
+    printf("%zu faults, %d failures\n", COUNT_OF(faults) + COUNT_OF(product_faults) + COUNT_OF(digit_faults) +
+           COUNT_OF(pitch_faults), bad);
     return bad != 0;
 }
