@@ -75,6 +75,8 @@ static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, 
     emit_kernel_of_sizes(out, k, d, about, NULL);
 }
 const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
+/* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
+bool emit_wide_products(const Kernel *k);
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
 void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */

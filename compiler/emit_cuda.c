@@ -39,12 +39,13 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 
 /* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way, as there
  * are where a loop has many of its own. What needs more than the 128 registers that each thread has then would spill,
- * as would the pieces of a product on tensor cores beside the places of a partition's sums. */
+ * as would the pieces of a product on tensor cores beside the places of a partition's sums, and those of two factors
+ * of all 24 bits. */
 static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
 {
     enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
     const KSpread *s = &k->spread;
-    if ((k->tensor && k->part && k->product.n) || s->ahead > AHEAD_MAX)
+    if ((k->tensor && k->part && k->product.n) || emit_wide_products(k) || s->ahead > AHEAD_MAX)
         return 1;
     uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
     live += s->by_row ? (uint32_t)p->buffer.n : 0; /* whose rows are all under way at once */

@@ -85,13 +85,13 @@ static const char *neighbours(Printer *p, const KProduct *x, Ix at, IVar deep, i
 }
 
 /* Into what pieces threads cut it: at least eight numbers for each of them, on tensor cores 32 x 32. */
-static const char *cut_of(const Printer *p, const KProduct *x)
+static const char *cut_of(const Kernel *k, const KProduct *x)
 {
     enum { FEW = 16, EACH = 8 };
-    const IxTable *t = &p->k->ix;
+    const IxTable *t = &k->ix;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
-    if (!p->k->tensor)
-        return m * n >= (int64_t)p->k->spread.lanes * EACH ? "VWN_WIDE_PIECES" : "VWN_FEW_COLUMNS";
+    if (!k->tensor)
+        return m * n >= (int64_t)k->spread.lanes * EACH ? "VWN_WIDE_PIECES" : "VWN_FEW_COLUMNS";
     return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
 }
 
@@ -102,6 +102,19 @@ static bool calls_products(const Kernel *k)
 {
     enum { SEVERAL = 2, MANY = 10 };
     return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
+}
+
+static bool has_all_bits(const KBuffer *b) { return b->tile ? !b->rounded : !b->half; }
+
+bool emit_wide_products(const Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n && k->tensor && !calls_products(k); i++) {
+        const KProduct *x = &k->product.v[i];
+        if (!strcmp(cut_of(k, x), "VWN_WIDE_PIECES") && has_all_bits(&k->buffer.v[x->a]) &&
+            has_all_bits(&k->buffer.v[x->b]))
+            return true;
+    }
+    return false;
 }
 
 /* A literal is a type, so that the function which is called has it, too. */
@@ -124,7 +137,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
     buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(",
-               calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_of(p, x), a, b, c);
+               calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_of(p->k, x), a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_size(p, ix_info(t, loop[i])->extent);
