@@ -4,7 +4,7 @@
  * The one idea: a state that is carried over depth leaves its parts in the memory of the layers that
  * made them, and how many there are depends on the widths of all layers. A kernel that read each
  * part from its place would be another one for each layer. So what older layers left is copied into
- * one array, a launch for each part (a kernel of the library, sizes are arguments), and the kernel
+ * one array, a launch for each part (a kernel of the library, or a device's driver), and the kernel
  * that computes what is new stores that, and the copy behind it, as one row. Whoever reads the row is
  * the kernel of every layer, and a boundary is one kernel, forward and backward: that of rows that
  * grow, whatever they grow by, or that of rows that shrink. For a device both are one

@@ -365,6 +365,13 @@ static void put_expert(Printer *q, const Launch *l)
     put_buffers(q, l, ");");
 }
 
+static void put_copy(Printer *q, const Launch *l)
+{
+    buf_printf(q->b, "        copy_parts(run, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ",\n", l->rows,
+               l->copy.bytes, l->copy.from, l->copy.to);
+    put_buffers(q, l, ");");
+}
+
 static void put_launch(Printer *q, size_t i)
 {
     const Launch *l = &q->plan->launch[i];
@@ -377,6 +384,7 @@ static void put_launch(Printer *q, size_t i)
     case LAUNCH_KERNEL: put_kernel(q, l); break;
     case LAUNCH_MATMUL: put_matmul(q, l); break;
     case LAUNCH_EXPERT: put_expert(q, l); break;
+    case LAUNCH_COPY: put_copy(q, l); break;
     }
     buf_puts(q->b, "    }\n");
 }

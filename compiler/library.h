@@ -9,7 +9,7 @@
 
 typedef enum LibraryKernel {
     LIB_COPY,         /* x, out; n: words of 4 bytes per row */
-    LIB_PART,         /* x, out; n: bytes of a row, from one row to the next of x and of out */
+    LIB_PART,         /* a CPU's; x, out; n: bytes of a row, from one row to the next of x and of out */
     LIB_TABLE,        /* out; s: 64 numbers */
     LIB_SUM_PARTS,    /* parts, out; n: parts, elements of one */
     LIB_MAX_PARTS,

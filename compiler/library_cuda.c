@@ -64,7 +64,6 @@ const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass
         uint16_t threads, units;
     } of[LIB_COUNT] = {
         [LIB_COPY] = {CUDA_COPY, 256, 1024},
-        [LIB_PART] = {CUDA_PART, 256, 8},
         [LIB_TABLE] = {NULL, TABLE_PART, TABLE_PART},
         [LIB_SUM_PARTS] = {CUDA_PARTS, 256, 32},
         [LIB_MAX_PARTS] = {CUDA_PARTS, 256, 32},

@@ -19,31 +19,6 @@ static const char *const CUDA_COPY[] = {
 0,
 };
 
-static const char *const CUDA_PART[] = {
-"/* rows of `bytes`, `from` apart, as a part of rows `to` apart; a warp a row, 16 bytes a thread at once",
-" * where all lies at such, else 2. For 8 blocks of a multiprocessor the compiler would spill. */",
-"KERNEL(256, 4) @NAME@(",
-"    const unsigned char *__restrict__ x, unsigned char *__restrict__ out,",
-"    int64_t bytes, int64_t from, int64_t to, int64_t rows)",
-"{",
-"    const int lane = threadIdx.x % 32;",
-"    const uint64_t places = (uint64_t)x | (uint64_t)out | (uint64_t)(bytes | from | to);",
-"    const int64_t next = (int64_t)gridDim.x * 8;",
-"    for (int64_t r = (int64_t)blockIdx.x * 8 + threadIdx.x / 32; r < rows; r += next) {",
-"        const unsigned char *const here = x + r * from;",
-"        unsigned char *const there = out + r * to;",
-"        if (places % 16 == 0) {",
-"            for (int64_t i = lane * 16; i < bytes; i += 32 * 16)",
-"                *(vwn_four *)(there + i) = *(const vwn_four *)(here + i);",
-"        } else {",
-"            for (int64_t i = lane * 2; i < bytes; i += 32 * 2)",
-"                *(uint16_t *)(there + i) = *(const uint16_t *)(here + i);",
-"        }",
-"    }",
-"}",
-0,
-};
-
 static const char *const CUDA_PARTS[] = {
 "@SUM /* second stage of a sum over rows: out[r] = sum over parts of x[part][r].",
 "@MAX /* second stage of a maximum over rows: out[r] = max over parts of x[part][r].",

@@ -556,8 +556,8 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     for (uint32_t k = 0; k < l->n_buffer; k++)
         if (l->writes[k])
             written[l->buffer[k]] = true;
-    if (p->device_prelude && l->kind == LAUNCH_EXPERT)
-        vwn_bug(ctx, "plan: launch %zu is no device's", i);
+    if (l->kind == (p->device_prelude ? LAUNCH_EXPERT : LAUNCH_COPY))
+        vwn_bug(ctx, "plan: launch %zu is no device's, or a device's alone", i);
     if (l->kind != LAUNCH_KERNEL)
         return;
     if (l->kernel >= p->n_kernel)
@@ -634,6 +634,9 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
         buf_printf(out, "expert %s tokens %" PRId64 " choices %" PRId64 " experts %" PRId64
                    " in %" PRId64 " out %" PRId64, e->what == EXPERT_DW ? "dw" : "y", e->tokens,
                    e->choices, e->experts, e->in, e->out);
+    } else if (l->kind == LAUNCH_COPY) {
+        buf_printf(out, "copy rows %" PRId64 " of %" PRId64 " bytes from %" PRId64 " to %" PRId64, l->rows,
+                   l->copy.bytes, l->copy.from, l->copy.to);
     } else {
         buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name,
                    l->rows, l->grain);

@@ -74,7 +74,7 @@ static inline uint64_t plan_item_bytes(const PlanBuffer *b)
     return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
 }
 
-typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT } LaunchKind;
+typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT, LAUNCH_COPY } LaunchKind;
 typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP } IntKind;
 typedef struct LaunchInt {
     IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
@@ -104,6 +104,12 @@ typedef struct PlanExpert {
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
 
+/* Rows of so many bytes, and the bytes from one row to the next of x and of out; a device's alone, whose driver
+ * copies. buffers: x, out. */
+typedef struct PlanCopy {
+    int64_t bytes, from, to;
+} PlanCopy;
+
 /* What a kernel computes, by how fast a processor does it. */
 typedef struct PlanWork {
     double lane, single; /* simple operations: of neighbours together, one by one */
@@ -128,6 +134,7 @@ typedef struct Launch {
     int64_t grain;           /* rows per chunk worth handing to a thread; a function of the plan alone */
     PlanMatmul matmul;
     PlanExpert expert;
+    PlanCopy copy;
     Name name;               /* path of the module it computes for */
     Span span;
     double flops, bytes;     /* of products and attention; compulsory traffic */

@@ -331,13 +331,16 @@ void plan_parts(Build *b, Val v, size_t first)
         place += bytes;
         if (k < first)
             continue;
-        Launch *l = plan_launch(b, LAUNCH_KERNEL, 2, v);
+        Launch *l = plan_launch(b, b->cuda ? LAUNCH_COPY : LAUNCH_KERNEL, 2, v);
         plan_read(b, l, 0, n->in[k], &o);
         plan_argument(b, l, 1, out, (uint64_t)here, true);
         if (!operand_rows(&o, &rows, &pitch) || b->buffer.v[l->buffer[0]].half != b->buffer.v[out].half)
             vwn_bug(b->ctx, "%%%u: part %zu cannot be copied", (unsigned)v, k);
-        plan_ints(b, l, (int64_t[]){bytes, item * pitch, all}, 3);
-        plan_library_kernel(b, l, LIB_PART, NULL, 0);
+        l->copy = (PlanCopy){bytes, item * pitch, all};
+        if (!b->cuda) {
+            plan_ints(b, l, (int64_t[]){bytes, item * pitch, all}, 3);
+            plan_library_kernel(b, l, LIB_PART, NULL, 0);
+        }
         l->rows = rows;
         l->grain = grain_for(bytes);
         l->bytes = 2 * (double)rows * (double)bytes;

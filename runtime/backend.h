@@ -33,6 +33,7 @@ typedef struct BackendOps {
     Status (*matmul)(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z);
     Status (*expert)(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
                      const int64_t *index, float *out);
+    Status (*copy)(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out);
     Status (*sync)(Backend *b);
     void (*close)(Backend *b);
 } BackendOps;

@@ -106,6 +106,7 @@ static void prepare_calls(Program *p)
             c->s[k] = l->scalars[k].value;
         uint32_t wants = l->kind == LAUNCH_MATMUL   ? 3
                          : l->kind == LAUNCH_EXPERT ? 4
+                         : l->kind == LAUNCH_COPY   ? 2
                                                     : l->n_buffer;
         if (l->n_buffer != wants || (l->kind == LAUNCH_KERNEL && l->kernel >= plan->n_kernel))
             vwn_bug(ctx, "launch %zu of the plan does not fit its kernel", i);
@@ -312,6 +313,7 @@ static Status run_call(Program *p, const Call *c)
     case LAUNCH_MATMUL: return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
     case LAUNCH_EXPERT:
         return b->ops->expert(b, &l->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
+    case LAUNCH_COPY: return b->ops->copy(b, &l->copy, l->rows, c->p[0], c->p[1]);
     }
     return ST_BUG;
 }

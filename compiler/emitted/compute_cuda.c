@@ -135,6 +135,15 @@ void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, 
     must(cudaLaunchKernel(k->code, grid, block, argument, (size_t)shared, NULL), k->name);
 }
 
+void copy_parts(Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x,
+               void *out)
+{
+    (void)run;
+    must(cudaMemcpy2D(out, (size_t)to, x, (size_t)from, (size_t)bytes, (size_t)rows,
+                      cudaMemcpyDeviceToDevice),
+         "copying rows");
+}
+
 /* ---- products ---- */
 
 static void empty_sums(const Product *how, char *c)

@@ -24,8 +24,12 @@ sed -i 's/model vwn/model wide/' wide/model.vwn
 sed -i 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = silu, scores = softmax, normalize = true, balance = 0.01 }/
     s/group vector { weight_decay = 0 }/&\n    group router { weight_decay = 0 }/
     s/attention  *{ heads = 4/attention { heads = 2, dropout = 0.2/' nano/model.vwn
+# widths that vary: older parts of a state are copied
+expect 0 "$VWN" new grows
+sed -i 's/model nano/model grows/; s/residual()/carried(widths = widths, head = D, final = after_slice)/
+    s/^let L = 3/let widths = [68, 20, 44, 68]\nlet L = 4/; s/^    attention/    width = widths[layer]\n&/' grows/model.vwn
 head -c 4000 nano/text.txt > small.txt
-for kind in nano wide; do
+for kind in nano wide grows; do
     cp small.txt $kind/text.txt
     sed -i 's/let D = 96/let D = 16/; s/let L = 3/let L = 1/; s/context *= 64/context = 12/
         s/32 seqs/4 seqs\n  micro_batch = 2 seqs/; s/600 steps/3 steps/; s/heads = [0-9]*/heads = 2/
@@ -39,6 +43,7 @@ for kind in nano wide; do
     expect 0 "$VWN" emit cuda "$PWD/$kind/model.vwn" -o "$PWD/$kind.again" -q --train
     diff -r $kind.cuda $kind.again > out || fail "$kind: the bytes differ"
     lacks $kind.cuda/plan.c 'rows(run'
+    if [ $kind = grows ]; then has grows.cuda/plan.c 'copy_parts(run'; else lacks $kind.cuda/plan.c 'copy_parts(run'; fi
     has $kind.cuda/kernels.cu '__global__'
     # each kernel says where it comes from; assembly and headers are the prelude's, or none
     awk '/^\/\* .*\.vwn:[0-9]/ { at = 1 } /^KERNEL\(/ { n++; if (!at) print "no place:", $0; at = 0 }

@@ -268,6 +268,12 @@ static Status emu_expert(Backend *b, const PlanExpert *how, const float *x, cons
     return failed(b, ST_BUG, "a device has kernels for products by expert");
 }
 
+static Status emu_copy_parts(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out)
+{
+    Backend *cpu = emu_of(b)->cpu;
+    return failed(b, cpu->ops->copy(cpu, how, rows, x, out), cpu->why);
+}
+
 static Status emu_sync(Backend *b)
 {
     b->why[0] = 0;
@@ -292,6 +298,7 @@ static const BackendOps emu_ops = {
     .launch = emu_launch_rows,
     .matmul = emu_matmul,
     .expert = emu_expert,
+    .copy = emu_copy_parts,
     .sync = emu_sync,
     .close = emu_close,
 };

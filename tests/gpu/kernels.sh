@@ -82,6 +82,7 @@ one_case() {
 build_model() {
     late && return
     sed 's/\bblocks(run/measured_blocks(run/; s/\bproduct(run/measured_product(run/
+        s/\bcopy_parts(run/measured_copy_parts(run/
         s/^#include "plan.h"/&\n#include "measured.h"/' "$1/plan.c" > "$1/measured_plan.c"
     rm -f "$1/measure"
     build "$1" measure measured_plan.c "$folder/src/measure.c" compute_cuda.c common.c

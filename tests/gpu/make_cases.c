@@ -267,6 +267,11 @@ static Status rec_expert(Backend *b, const PlanExpert *how, const float *x, cons
         b, recorder_of(b)->emu->ops->expert(recorder_of(b)->emu, how, x, w_or_dy, index, out));
 }
 
+static Status rec_copy(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out)
+{
+    return passed_on(b, recorder_of(b)->emu->ops->copy(recorder_of(b)->emu, how, rows, x, out));
+}
+
 static Status rec_sync(Backend *b)
 {
     return passed_on(b, recorder_of(b)->emu->ops->sync(recorder_of(b)->emu));
@@ -287,6 +292,7 @@ static const BackendOps rec_ops = {.name = "recorder",
                                    .launch = rec_launch,
                                    .matmul = rec_matmul,
                                    .expert = rec_expert,
+                                   .copy = rec_copy,
                                    .sync = rec_sync,
                                    .close = rec_close};
 

@@ -46,11 +46,11 @@ static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
         bool product = l->kind == LAUNCH_MATMUL;
-        const PlanKernel *k = product ? NULL : &p->kernel[l->kernel];
+        const char *name = product ? "product" : l->kind == LAUNCH_COPY ? "parts" : p->kernel[l->kernel].name;
         if (!product && l->rows <= 0)
             continue;
         buf_printf(b, "%s %zu %s %.0f %.0f %s %s\n", program, number++,
-                   product ? "product" : k->name, l->bytes, l->flops, kind_of(p, l),
+                   name, l->bytes, l->flops, kind_of(p, l),
                    l->name && *l->name ? l->name : "-");
     }
 }

@@ -85,6 +85,13 @@ void measured_product(Run *run, const Product *how, const void *a, const void *b
     end(k);
 }
 
+void measured_copy_parts(Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x, void *out)
+{
+    Call *k = begin("parts");
+    copy_parts(run, rows, bytes, from, to, x, out);
+    end(k);
+}
+
 /* ---- what the GPU can do ---- */
 
 static double elapsed(cudaEvent_t from, cudaEvent_t to)

@@ -7,5 +7,6 @@
 void measured_blocks(struct Run *run, int which, int64_t rows, int64_t number, uint64_t shared,
                      void *const *p, const int64_t *n, const double *s);
 void measured_product(Run *run, const Product *how, const void *a, const void *b, void *c);
+void measured_copy_parts(Run *run, int64_t rows, int64_t bytes, int64_t from, int64_t to, const void *x, void *out);
 
 #endif

@@ -316,10 +316,18 @@ static void run_kernel(Host *h, const Plan *p, const Launch *l, const HostRun *h
     }
 }
 
+static void copy_parts(const PlanCopy *how, int64_t rows, const char *x, char *out)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memcpy(out + r * how->to, x + r * how->from, (size_t)how->bytes);
+}
+
 static void run_launch(Host *h, const Plan *p, const Launch *l, const HostRun *how, void **at)
 {
     if (l->kind == LAUNCH_KERNEL)
         run_kernel(h, p, l, how, at);
+    else if (l->kind == LAUNCH_COPY)
+        copy_parts(&l->copy, l->rows, at[0], at[1]);
     else if (how->skip_products)
         memset(at[l->n_buffer - 1], 0, p->buffer[l->buffer[l->n_buffer - 1]].bytes);
     else if (l->kind == LAUNCH_MATMUL)

@@ -110,7 +110,6 @@ static void test_plain(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budge
         const char *name;
     } of[] = {
         {LIB_COPY, "copy"},
-        {LIB_PART, "part"},
         {LIB_TABLE, "table"},
         {LIB_SUM_PARTS, "sum_parts"},
         {LIB_MAX_PARTS, "max_parts"},

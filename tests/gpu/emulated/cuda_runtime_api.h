@@ -49,6 +49,8 @@ cudaError_t cudaMalloc(void **memory, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemset(void *memory, int value, size_t bytes);
 cudaError_t cudaMemset2D(void *memory, size_t pitch, int value, size_t width, size_t height);
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                         size_t height, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaFuncSetAttribute(const void *code, enum cudaFuncAttribute what, int value);
 cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,

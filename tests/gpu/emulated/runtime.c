@@ -142,6 +142,21 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return cudaSuccess;
 }
 
+/* On the device alone. */
+cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width,
+                         size_t height, enum cudaMemcpyKind kind)
+{
+    if (kind != cudaMemcpyDeviceToDevice || width > to_pitch || width > from_pitch ||
+        (height && (!on_device(to, (height - 1) * to_pitch + width) ||
+                    !on_device(from, (height - 1) * from_pitch + width))))
+        return wrong("rows are copied that are not the device's, or overlap");
+    begin_call();
+    for (size_t i = 0; i < height; i++)
+        memcpy((char *)to + i * to_pitch, (const char *)from + i * from_pitch, width);
+    end_call();
+    return cudaSuccess;
+}
+
 /* ---- the device ---- */
 
 cudaError_t cudaGetDeviceCount(int *n)
