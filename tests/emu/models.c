@@ -24,6 +24,8 @@ static Case cases[] = {
     {{"hyper 4 dynamic", {"D=36", "conn=hyper(n = 4, dynamic = true)", NULL}}, {.B = 1, .T = 13}},
     {{"carried, wider again", {"D=40", "widths=[84, 20, 44, 84]",
                                "conn=carried(widths = widths, head = D, final = after_slice)", NULL}}, {.B = 1, .T = 3}},
+    {{"carried, up and down", {"D=40", "widths=[100, 60, 20, 60, 100, 40, 40, 100]",
+                               "conn=carried(widths = widths, head = D, branch_scale = 0.22, final = after_slice)", NULL}}, {.B = 1, .T = 3}},
     {{"frac 4", {"D=36", "conn=frac(m = 4, dynamic = true)", NULL}}, {.B = 1, .T = 5}},
     {{"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}}, {.B = 1, .T = 31}},
     {{"ghc (2,3), 76 wide", {"D=76", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=114", NULL}}, {.B = 1, .T = 3}},
