@@ -104,6 +104,17 @@ static void put_attributes(Walk *w, const Node *n)
         put(w, a->data, a->n * sizeof *a->data);
 }
 
+static void walk_value(Walk *w, Val v);
+
+static void walk_input(Walk *w, Val by, Val v)
+{
+    walk_value(w, v);
+    if (!concat_in_place(w->f->g, v) || fuse_loads(w->f, w->group, v))
+        return;
+    for (size_t k = 1; k < kernel_inputs_for(w->f, by, v); k++)
+        walk_value(w, node_at(w->f->g, v)->in[k]);
+}
+
 static void walk_value(Walk *w, Val v)
 {
     const Fusion *f = w->f;
@@ -126,10 +137,10 @@ static void walk_value(Walk *w, Val v)
         walk_value(w, w->same[v]);
     if (loaded)
         return;
-    size_t n_in = kernel_inputs(f->g, v);
+    size_t n_in = kernel_inputs_in(f, w->group, v);
     put_int(w, (int64_t)n_in);
     for (size_t k = 0; k < n_in; k++)
-        walk_value(w, n->in[k]);
+        walk_input(w, v, n->in[k]);
 }
 
 static void walk_group(Walk *w, Arena *arena, const Fusion *f, uint32_t group, const Val *same)

@@ -129,19 +129,26 @@ static bool find_steps(const Finding *f, Val row, Val *step, size_t *n)
     return false;
 }
 
-/* The same steps from another place on, as far as they were not known. */
-static bool follow(const Finding *f, Val from, const Val *step, size_t n, Val *found)
+/* Is v the same function of x as the step of y, made before it, and of no other row? `of`: what x is the beginning of,
+ * or x itself. */
+static bool may_widen(const Finding *f, Val step, Val y, Val v, Val x, Val of)
 {
     const Assembly *a = f->a;
-    const Graph *g = a->g;
-    Val x = from;
+    return v < step && a->level[v] == a->level[x] && same_step(a->g, step, y, v, x) &&
+           (!a->making[v] || a->making[v] == MAKE_OF_WHOLE) && (!a->after[of] || a->after[of] == v);
+}
+
+/* The same steps from `x` on, the beginning of a wider row. */
+static bool follow(const Finding *f, Val x, Val whole, const Val *step, size_t n, Val *found)
+{
+    const Graph *g = f->a->g;
     for (size_t i = 0; i < n; i++) {
         Val y = node_at(g, step[i])->in[0];
         for (size_t k = 0; k < node_at(g, step[i])->n_in; k++)
             y = number_of(g, node_at(g, step[i])->in[k]) ? y : node_at(g, step[i])->in[k];
         found[i] = 0;
         for (uint32_t e = f->users.first[x]; e && !found[i]; e = f->users.next[e])
-            if (a->level[f->users.by[e]] == a->level[x] && same_step(g, step[i], y, f->users.by[e], x))
+            if (may_widen(f, step[i], y, f->users.by[e], x, i ? x : whole))
                 found[i] = f->users.by[e];
         if (!found[i])
             return false;
@@ -150,28 +157,26 @@ static bool follow(const Finding *f, Val from, const Val *step, size_t n, Val *f
     return true;
 }
 
-/* The same steps of the beginning of a wider row, to be made of all of it. */
-static bool widen(const Finding *f, Val whole, const Val *step, size_t n)
+/* Those that are to be made of all of `whole`. */
+static bool find_wide(const Finding *f, Val whole, const Val *step, size_t n, Val *found)
 {
-    Assembly *a = f->a;
-    Val found[STEPS_MOST];
     for (uint32_t e = f->users.first[whole]; e; e = f->users.next[e]) {
-        Val v = f->users.by[e];
-        const Node *s = node_at(a->g, v);
-        if (s->op != OP_SLICE || s->a.i != s->shape.rank - 1 || s->a.j != 0 || !follow(f, v, step, n, found))
-            continue;
-        for (size_t i = 0; i < n; i++)
-            if ((a->making[found[i]] && a->making[found[i]] != MAKE_OF_WHOLE) ||
-                (a->before[found[i]] && a->before[found[i]] != (i ? found[i - 1] : whole)))
-                return false;
-        for (size_t i = 0; i < n; i++) {
-            a->making[found[i]] = MAKE_OF_WHOLE;
-            a->before[found[i]] = i ? found[i - 1] : whole;
-            a->after[i ? found[i - 1] : whole] = found[i];
-        }
-        return true;
+        const Node *s = node_at(f->a->g, f->users.by[e]);
+        if (s->op == OP_SLICE && s->a.i == s->shape.rank - 1 && s->a.j == 0 &&
+            follow(f, f->users.by[e], whole, step, n, found))
+            return true;
     }
     return false;
+}
+
+static void make_steps(Assembly *a, Val of, const Val *step, size_t n, Making how)
+{
+    for (size_t i = 0; i < n; i++) {
+        a->making[step[i]] = (uint8_t)how;
+        a->before[step[i]] = of;
+        a->after[of] = step[i];
+        of = step[i];
+    }
 }
 
 static bool new_first(const Assembly *a, const Parts *parts)
@@ -196,15 +201,14 @@ static bool place(const Finding *f, Val row)
     for (size_t i = 0; i < n; i++)
         if (a->making[step[i]])
             return false;
+    Val *wide = NEW_ARRAY(a->arena, Val, parts.n * STEPS_MOST);
     for (size_t i = 1; i < parts.n && n; i++)
-        if (!widen(f, parts.v[i].of, step, n))
+        if (!find_wide(f, parts.v[i].of, step, n, wide + i * STEPS_MOST))
             return false;
+    for (size_t i = 1; i < parts.n; i++)
+        make_steps(a, parts.v[i].of, wide + i * STEPS_MOST, n, MAKE_OF_WHOLE);
     a->making[row] = MAKE_IN_PLACE;
-    for (size_t i = 0; i < n; i++) {
-        a->making[step[i]] = MAKE_AS_ROW;
-        a->before[step[i]] = i ? step[i - 1] : row;
-        a->after[i ? step[i - 1] : row] = step[i];
-    }
+    make_steps(a, row, step, n, MAKE_AS_ROW);
     return true;
 }
 

@@ -179,4 +179,20 @@ static inline size_t kernel_inputs(const Graph *g, Val v)
     return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
 }
 
+/* Or a kernel of this group, which may compute again what another one stores: then all of them. */
+static inline size_t kernel_inputs_in(const Fusion *f, uint32_t group, Val v)
+{
+    return f->home[v] == (int32_t)group ? kernel_inputs(f->g, v) : node_at(f->g, v)->n_in;
+}
+/* And which of them when something else in this kernel, `by`, reads v, a row in place: where it looks behind the
+ * first part, that is not copied yet, and what it is copied from is read. */
+static inline size_t kernel_inputs_for(const Fusion *f, Val by, Val v)
+{
+    const Node *row = node_at(f->g, v), *n = node_at(f->g, by);
+    int last = row->shape.rank - 1;
+    bool first = n->op == OP_SLICE && n->a.i == last &&
+                 n->a.j + n->shape.d[last].n <= shape_of(f->g, row->in[0])->d[last].n;
+    return first ? 1 : row->n_in;
+}
+
 #endif

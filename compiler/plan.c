@@ -289,8 +289,13 @@ static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
         return;
     }
     const Node *n = node_at(b->g, v);
-    for (size_t k = 0; k < kernel_inputs(b->g, v); k++)
-        find_loads(b, group, n->in[k], loads);
+    for (size_t k = 0; k < kernel_inputs_in(f, group, v); k++) {
+        Val u = n->in[k];
+        find_loads(b, group, u, loads);
+        bool row = concat_in_place(b->g, u) && !fuse_loads(f, group, u);
+        for (size_t i = 1; row && i < kernel_inputs_for(f, v, u); i++)
+            find_loads(b, group, node_at(b->g, u)->in[i], loads);
+    }
 }
 
 typedef struct Use {

@@ -322,7 +322,7 @@ static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
     size_t warps = 0; /* the end of the loop whose rounds are for warps */
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
-        warps = for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : lanes) : 1;
     }
     make_even(s);
@@ -499,7 +499,7 @@ static void find_own(Spreading *s)
             vec_push(k->arena, &lane, st->kind == KS_LOOP && st->simd ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
             lane.n--;
-        warps = for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         if (!of_array(st))
             continue;
         if (!first[st->array])

@@ -14,6 +14,25 @@ typedef struct Case {
     Agreement is;
 } Case;
 
+/* A state that is carried and scaled as a whole, by a number or by a weight: rows of parts are read where they are
+ * made, and recomputed. */
+static const char scaled_text[] =
+    "block scaled(stream: dim, learned: bool = false) {\n"
+    "  block open()(e: [.., E]) -> [.., stream] { return pad(e, stream) }\n"
+    "  block step(k: int)(x: [.., R], f: block) -> [.., R] {\n"
+    "    let d = scope.width\n"
+    "    s = 0.7\n"
+    "    if learned {\n"
+    "      param g : [] = ones { group = static }\n"
+    "      s = g\n"
+    "    }\n"
+    "    seen = if learned then silu(first(x, d)) else s * first(x, d)\n"
+    "    y = seen + 0.5 * f(seen)\n"
+    "    return s * concat(y, rest(x, d))\n"
+    "  }\n"
+    "  block close()(x: [.., R]) -> [.., D] { return first(x, D) }\n"
+    "}\n";
+
 /* Rows: 1, 31, 33, 37 positions. Widths of 12 are unrolled; 36 takes loops of a warp, 520 those of a block;
  * 36 and 520 are read four numbers at once, 18 two, 37 one. In memory: where a block has 64 bytes of shared memory,
  * arrays of a row lie in the arena. */
@@ -26,6 +45,10 @@ static Case cases[] = {
                                "conn=carried(widths = widths, head = D, final = after_slice)", NULL}}, {.B = 1, .T = 3}},
     {{"carried, up and down", {"D=40", "widths=[100, 60, 20, 60, 100, 40, 40, 100]",
                                "conn=carried(widths = widths, head = D, branch_scale = 0.22, final = after_slice)", NULL}}, {.B = 1, .T = 3}},
+    {{"scaled, up and down", {"D=36", "widths=[36, 132, 36, 132, 36]", "conn=scaled(stream = 132)",
+                              "train.recompute=[attention]", NULL}}, {.B = 1, .T = 3}},
+    {{"scaled by a weight", {"D=60", "widths=[20, 60]", "conn=scaled(stream = 60, learned = true)",
+                             "train.recompute=[attention]", NULL}}, {.B = 1, .T = 3, .noise = 0.1}},
     {{"frac 4", {"D=36", "conn=frac(m = 4, dynamic = true)", NULL}}, {.B = 1, .T = 5}},
     {{"ghc (2,3)", {"conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=18", NULL}}, {.B = 1, .T = 31}},
     {{"ghc (2,3), 76 wide", {"D=76", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=114", NULL}}, {.B = 1, .T = 3}},
@@ -43,7 +66,7 @@ static Case cases[] = {
 static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
-    gradients_emulated(ctx, load_text(ctx, model_text, c->v.set), &c->is);
+    gradients_emulated(ctx, load_text(ctx, arena_printf(ctx->program, "%s%s", model_text, scaled_text), c->v.set), &c->is);
 }
 
 static bool run_case(Case *c)
