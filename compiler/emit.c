@@ -429,11 +429,10 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 {
     line(p);
     by_one(p, s);
-    if (op == OP_SUM) {
+    if (op == OP_SUM)
         buf_printf(&p->body, "%s += %s", target, value);
-    } else {
+    else
         buf_printf(&p->body, "%s = %s > %s ? %s : %s", target, value, target, value, target);
-    }
     buf_puts(&p->body, ";\n");
 }
 
@@ -796,9 +795,7 @@ static void put_stmt(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s %s = %s;\n", type_name(p, x), ex_text(p, s->ex),
                    neutral(p, (Op)x->op));
         break;
-    case KS_ACC_ADD:
-        stmt_add(p, s);
-        break;
+    case KS_ACC_ADD: stmt_add(p, s); break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
         line(p);

@@ -32,6 +32,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         return;
     }
     Plan *plan = plan_build(ctx, arena, g, &own);
+    plan_verify(ctx, plan);
     if (stage == STAGE_KERNEL)
         plan_dump_programs(out, plan);
     else if (stage == STAGE_C)
@@ -145,7 +146,9 @@ Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs)
     const Graph *g = program_graph(unit, program, true);
     PlanOptions how = plan_options(unit, program, batch_seqs);
     how.cuda = true;
-    return plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
+    Plan *plan = plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
+    plan_verify(unit->ctx, plan);
+    return plan;
 }
 
 /* The gradients that a graph declares and neither stores nor reads: those that are wanted. */
