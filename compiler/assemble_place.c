@@ -75,8 +75,7 @@ static bool is_step(const Graph *g, Val v, Val x)
 static bool same_step(const Graph *g, Val v, Val x, Val w, Val y)
 {
     const Node *a = node_at(g, v), *b = node_at(g, w);
-    if (!is_step(g, w, y) || a->op != b->op || a->a.i != b->a.i || a->a.j != b->a.j || a->a.x != b->a.x ||
-        a->a.y != b->a.y || a->a.z != b->a.z)
+    if (!is_step(g, w, y) || !node_same_function(a, b))
         return false;
     for (size_t k = 0; k < a->n_in; k++)
         if ((a->in[k] == x) != (b->in[k] == y) || number_of(g, a->in[k]) != number_of(g, b->in[k]))

@@ -105,13 +105,10 @@ static Val repeated(Same *s, const Val *of)
 
 static bool same_operator(const Same *s, const Val *of)
 {
-    const Node *x = node_at(s->a->g, of[0]);
-    for (size_t i = 1; i < s->parts->n; i++) {
-        const Node *y = node_at(s->a->g, of[i]);
-        if (x->op != y->op || x->n_in != y->n_in || x->a.i != y->a.i || x->a.j != y->a.j || x->a.x != y->a.x ||
-            x->a.y != y->a.y || x->a.z != y->a.z)
+    const Graph *g = s->a->g;
+    for (size_t i = 1; i < s->parts->n; i++)
+        if (!node_same_function(node_at(g, of[0]), node_at(g, of[i])))
             return false;
-    }
     return true;
 }
 

@@ -29,6 +29,19 @@ void graph_reserve(Graph *g, size_t nodes)
     g->node.cap = nodes + 1;
 }
 
+bool attr_same(const Attr *a, const Attr *b)
+{
+    return !memcmp(&a->x, &b->x, sizeof a->x) && !memcmp(&a->y, &b->y, sizeof a->y) &&
+           !memcmp(&a->z, &b->z, sizeof a->z) && a->i == b->i && a->j == b->j &&
+           a->axes == b->axes && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
+           (a->n == 0 || !memcmp(a->data, b->data, a->n * sizeof *a->data));
+}
+
+bool node_same_function(const Node *a, const Node *b)
+{
+    return a->op == b->op && a->dtype == b->dtype && a->n_in == b->n_in && attr_same(&a->a, &b->a);
+}
+
 static _Noreturn void misfit(const Ask *q, const char *wrong)
 {
     Buf b = buf_new(q->g->ctx->scratch);

@@ -126,6 +126,8 @@ Graph *graph_new(Ctx *ctx, Arena *arena);
 void graph_reserve(Graph *g, size_t nodes); /* room for so many: a graph that grows is copied */
 static inline Node *node_at(const Graph *g, Val v) { return &g->node.v[v]; }
 static inline const Shape *shape_of(const Graph *g, Val v) { return &g->node.v[v].shape; }
+bool attr_same(const Attr *a, const Attr *b);     /* bit for bit */
+bool node_same_function(const Node *a, const Node *b); /* of whatever they read */
 /* shape: only for operators whose row says "given" in ops.def, else NULL */
 Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *shape);
 /* one leaf per tensor */

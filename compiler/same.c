@@ -33,13 +33,7 @@ static bool same_param(const Param *a, const Param *b)
 
 static bool same_node(const Node *a, const Node *b)
 {
-    const Attr *x = &a->a, *y = &b->a;
-    bool same = a->op == b->op && a->dtype == b->dtype && a->n_in == b->n_in &&
-                shape_eq(&a->shape, &b->shape) && same_number(x->x, y->x) &&
-                same_number(x->y, y->y) && same_number(x->z, y->z) && x->i == y->i &&
-                x->j == y->j && x->axes == y->axes && dim_eq(x->dim, y->dim) &&
-                x->site == y->site && x->n == y->n;
-    if (!same || (x->n && memcmp(x->data, y->data, x->n * sizeof *x->data) != 0))
+    if (!node_same_function(a, b) || !shape_eq(&a->shape, &b->shape))
         return false;
     for (size_t i = 0; i < a->n_in; i++)
         if (a->in[i] != b->in[i])

@@ -20,14 +20,6 @@ static uint64_t hash_draft(Op op, const Val *in, size_t n_in, const Attr *a, con
     return h;
 }
 
-static bool same_attr(const Attr *a, const Attr *b)
-{
-    return !memcmp(&a->x, &b->x, sizeof a->x) && !memcmp(&a->y, &b->y, sizeof a->y) &&
-           !memcmp(&a->z, &b->z, sizeof a->z) && a->i == b->i && a->j == b->j &&
-           a->axes == b->axes && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
-           (a->n == 0 || !memcmp(a->data, b->data, a->n * sizeof *a->data));
-}
-
 static void table_grow(Simplifier *s)
 {
     s->n_bucket = s->n_bucket ? s->n_bucket * 2 : 1024;
@@ -51,7 +43,7 @@ static Val find(const Simplifier *s, const Draft *d, const Val *in)
     for (Val v = s->bucket[h & (s->n_bucket - 1)]; v; v = s->chain[v]) {
         const Node *n = made(s, v);
         if (n->op == d->op && n->n_in == d->n_in && shape_eq(&n->shape, &d->shape) &&
-            same_attr(&n->a, &d->a) && (!d->n_in || !memcmp(n->in, in, d->n_in * sizeof *in)))
+            attr_same(&n->a, &d->a) && (!d->n_in || !memcmp(n->in, in, d->n_in * sizeof *in)))
             return v;
     }
     return 0;
