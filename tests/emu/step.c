@@ -2,23 +2,29 @@
  *
  * In:  models of models.h with randomised parameters and moments: plain, wide streams, experts, widths that differ
  *      between layers, maps of growing models.     Out: `N passed, N failed`; 77 without a C++ compiler.
- * Two steps: gradients, then the update (clipping, AdamW) of every parameter in place; a step works on what the
+ * Three steps: gradients, then the update (clipping, AdamW) of every parameter in place; a step works on what the
  * one before has left. Losses, weights and moments agree: within float32 where all is, and where the emulator
- * computes in bf16, within its rounding of the CPU's float32. Nothing but large products is the host's.
+ * computes in bf16 or fp16, within its rounding of the CPU's float32, where a gradient that is off by a third is
+ * seen (bf16.c looks closer). Weights are smaller there, so that no layer makes the rounding of those before it
+ * larger. Nothing but large products is the host's.
  */
 #include "emulated.h"
 
-enum { STEPS = 2 };
+enum { STEPS = 3 };
 
 typedef struct Case {
     const Variant v;
     Half half;
     int B, T;
+    bool slow; /* not under the sanitizers, where others go the same ways */
     double worst; /* relative to the largest entry of the tensor */
     const char *name;
     size_t compared, moved;
     double loss[STEPS]; /* the largest difference, relative */
 } Case;
+
+#define SMALL "D=64", "model.init=normal(std = 0.1)", "model.out_init=normal(std = 0.1)"
+#define FFN "sub=ffn(hidden = 64, activation = silu, gated = true)"
 
 /* Rows of a thread (12 numbers), of a warp (36); matrices of rows; wide enough for bf16. */
 static Case cases[] = {
@@ -30,14 +36,22 @@ static Case cases[] = {
               "balance = 0.01, z_loss = 0.001, shared = 1)", NULL}}, .B = 2, .T = 7},
     {{"carried", {"widths=[8, 16]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none", NULL}}, .B = 2, .T = 7},
     {{"nexus", {"widths=[D]", "map=nexus_rank(M = 13, A = 14)", NULL}}, .B = 2, .T = 7},
-    {{"gpt, bf16", {"D=64", "widths=[D]", "sub=ffn(hidden = 64, activation = silu, gated = true)", NULL}}, HALF_BF16, .B = 2, .T = 32},
-    {{"gpt, fp16", {"D=64", "widths=[D]", "sub=ffn(hidden = 64, activation = silu, gated = true)",
-                    "train.precision=mixed(compute = fp16, master = fp32)", NULL}}, HALF_FP16, .B = 2, .T = 32},
-    {{"moe, bf16", {"D=64", "widths=[D]", "sub=moe(experts = 3, active = 2, hidden = 64, activation = silu, scores = softmax, "
+    {{"gpt, bf16", {SMALL, FFN, "widths=[D]", NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"gpt, fp16", {SMALL, FFN, "widths=[D]", "train.precision=mixed(compute = fp16, master = fp32)", NULL}}, HALF_FP16, .B = 2, .T = 32},
+    {{"moe, bf16", {SMALL, "widths=[D]", "sub=moe(experts = 3, active = 2, hidden = 64, activation = silu, scores = softmax, "
                     "normalize = true, balance = 0.01, shared = 1)", NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"ghc (2,3), bf16", {SMALL, FFN, "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=96",
+                          NULL}}, HALF_BF16, .B = 2, .T = 32, .slow = true},
+    {{"ghc (8,64), bf16", {SMALL, "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = group_reduce(size = D, out = D))",
+                           "wide=512", NULL}}, HALF_BF16, .B = 1, .T = 64, .slow = true},
+    {{"mhc 3, bf16", {SMALL, FFN, "widths=[D]", "conn=mhc(n = 3, iterations = 4)", NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"carried, bf16", {SMALL, FFN, "widths=[64, 128]", "conn=carried(widths = widths, head = D, norm = norm)", "head.lm.norm=none",
+                        NULL}}, HALF_BF16, .B = 2, .T = 32},
+    {{"nexus, bf16", {SMALL, FFN, "widths=[D]", "map=nexus_rank(M = 64, A = 64)", NULL}}, HALF_BF16, .B = 2, .T = 32},
 };
 
-static double allowed(const Case *c) { return c->half == HALF_BF16 ? 8e-3 : c->half ? 1e-3 : 2e-5; }
+static double allowed(const Case *c) { return c->half == HALF_BF16 ? 1e-3 : c->half ? 1e-4 : 2e-5; }
+static double loss_allowed(const Case *c) { return c->half == HALF_BF16 ? 2e-3 : c->half ? 3e-4 : 1e-5; }
 
 /* Moments: random, those of squares not negative; at zero a step would be the sign of noise. */
 static void fill_moments(RefBinding *bind, const Graph *g)
@@ -116,7 +130,7 @@ static void run(Ctx *ctx, void *arg)
     RefBinding *bind[2];
     double **out[2], loss[2][STEPS];
     for (int k = 0; k < 2; k++)
-        bind[k] = bind_all(ctx->program, g[k], u->model, c->B, c->T, 0.3);
+        bind[k] = bind_all(ctx->program, g[k], u->model, c->B, c->T, c->half ? 0.1 : 0.3);
     fill_moments(bind[1], g[1]);
     for (int k = 0; k < 2; k++) {
         char why[512];
@@ -144,9 +158,9 @@ static bool run_case(Case *c)
     double worst = 0;
     for (int i = 0; i < STEPS; i++)
         worst = c->loss[i] > worst || isnan(c->loss[i]) ? c->loss[i] : worst;
-    ok = ok && worst < allowed(c) / 2;
-    ok = ok && (!c->half || c->worst > 2e-5); /* else nothing was rounded */
-    printf("%-10s %zu tensors, %zu moved, worst %.1e at %s, losses %.1e%s\n", c->v.name, c->compared, c->moved,
+    ok = ok && worst < loss_allowed(c);
+    ok = ok && (!c->half || c->worst > 5e-6); /* else nothing was rounded */
+    printf("%-16s %zu tensors, %zu moved, worst %.1e at %s, losses %.1e%s\n", c->v.name, c->compared, c->moved,
            c->worst, c->name, worst, ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
@@ -154,7 +168,12 @@ static bool run_case(Case *c)
 }
 
 static const char *case_name(size_t i) { return cases[i].v.name; }
-static bool run_one(size_t i) { return run_case(&cases[i]); }
+
+static bool run_one(size_t i)
+{
+    const char *build = getenv("VWN_BUILD_TYPE");
+    return (cases[i].slow && build && strcmp(build, "Sanitize") == 0) || run_case(&cases[i]);
+}
 
 int main(int argc, char **argv)
 {
