@@ -96,6 +96,14 @@ static bool wanted_threads(Call *call, int64_t *threads)
     return true;
 }
 
+static void on_compiling(void *ui, size_t kernels)
+{
+    if (kernels)
+        ui_wait(ui, "Compiling", "%zu kernel%s", kernels, kernels == 1 ? "" : "s");
+    else
+        ui_wait_end(ui);
+}
+
 bool call_open(Call *call, int *status)
 {
     static const char *const devices[] = {"cpu", "reference", NULL};
@@ -110,7 +118,9 @@ bool call_open(Call *call, int *status)
         return false;
     vwn_options options = {.threads = (int)threads,
                            .cache_dir = cache,
-                           .reference = device == 1};
+                           .reference = device == 1,
+                           .compiling = on_compiling,
+                           .compiling_user = &call->ui};
     call->ctx = vwn_open(&options);
     *status = call->ctx ? VWN_OK : VWN_ENVIRONMENT;
     if (call->ctx)

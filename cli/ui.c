@@ -47,8 +47,8 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet)
         ui->columns = size.ws_col;
 }
 
-static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *fmt,
-                va_list args)
+static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *end,
+                const char *fmt, va_list args)
 {
     ui_progress_end(ui);
     if (ui->color_err)
@@ -56,14 +56,14 @@ static void say(Ui *ui, const char *sgr, const char *word, const char *after, co
     else
         fprintf(stderr, "%s%s", word, after);
     vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    fputs(end, stderr);
 }
 
 void ui_error(Ui *ui, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(ui, "1;31", "error", ": ", fmt, args);
+    say(ui, "1;31", "error", ": ", "\n", fmt, args);
     va_end(args);
 }
 
@@ -71,20 +71,44 @@ void ui_warning(Ui *ui, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    say(ui, "1;33", "warning", ": ", fmt, args);
+    say(ui, "1;33", "warning", ": ", "\n", fmt, args);
     va_end(args);
+}
+
+static void say_word(Ui *ui, const char *word, const char *end, const char *fmt, va_list args)
+{
+    char right[32];
+    snprintf(right, sizeof right, "%11s", word);
+    say(ui, "1;32", right, " ", end, fmt, args);
 }
 
 void ui_say(Ui *ui, const char *word, const char *fmt, ...)
 {
     if (ui->quiet)
         return;
-    char right[32];
-    snprintf(right, sizeof right, "%11s", word);
     va_list args;
     va_start(args, fmt);
-    say(ui, "1;32", right, " ", fmt, args);
+    say_word(ui, word, "\n", fmt, args);
     va_end(args);
+}
+
+void ui_wait(Ui *ui, const char *word, const char *fmt, ...)
+{
+    if (ui->quiet || !ui->live)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    say_word(ui, word, "", fmt, args);
+    va_end(args);
+    fflush(stderr);
+    ui->line_open = true;
+}
+
+void ui_wait_end(Ui *ui)
+{
+    if (ui->line_open)
+        fputs("\r\033[K", stderr);
+    ui->line_open = false;
 }
 
 void ui_progress(Ui *ui, const char *line)

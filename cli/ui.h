@@ -36,6 +36,9 @@ void ui_say(Ui *ui, const char *word, const char *fmt, ...)
 /* One line that replaces the one before it on a terminal, and an ordinary line elsewhere. */
 void ui_progress(Ui *ui, const char *line);
 void ui_progress_end(Ui *ui); /* keeps the line that stands there */
+/* What takes a while, on a terminal until ui_wait_end: the line leaves nothing behind. */
+void ui_wait(Ui *ui, const char *word, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void ui_wait_end(Ui *ui);
 
 /* "[====>     ]" of `width` characters for `share` in 0..1, into out[width + 1]. */
 void ui_bar(char *out, int width, double share);

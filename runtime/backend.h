@@ -54,6 +54,8 @@ typedef struct CpuOptions {
     const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
     const char *compiler;   /* NULL = $CC if it is set, else cc, gcc or clang */
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
+    void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
+    void *user;
 } CpuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);

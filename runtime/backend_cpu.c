@@ -298,6 +298,8 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         return ST_ENVIRONMENT;
     }
     cpu->base = (Backend){.ops = &cpu_ops, .ctx = ctx, .threads = how->threads};
+    cpu->compiling = how->compiling;
+    cpu->user = how->user;
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)
         cpu->base.threads = threads_available();

@@ -36,6 +36,8 @@ typedef struct CpuBackend {
     uint64_t untouched; /* bytes given out whose pages helpers are still to touch, at most */
     const char *identity; /* of the processor */
     bool noted;           /* the cache's note has been given */
+    void (*compiling)(void *user, size_t kernels); /* of CpuOptions */
+    void *user;
 } CpuBackend;
 
 struct Module {

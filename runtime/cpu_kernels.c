@@ -443,6 +443,8 @@ static Status build_guarded(Build *b)
     b->missing = ctx_alloc(ctx, n * sizeof *b->missing);
     hash_keys(b);
     find_kernels(b);
+    if (b->n_missing && b->cpu->compiling)
+        b->cpu->compiling(b->cpu->user, (size_t)b->n_missing);
     bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) &&
                 prepare_products(b);
     ctx_leave(ctx, &guard);
@@ -463,6 +465,8 @@ static void build_end(Build *b)
     ctx_release(ctx, b->bytes);
     if (b->folder[0])
         build_folder_remove(b->folder);
+    if (b->n_missing && b->cpu->compiling)
+        b->cpu->compiling(b->cpu->user, 0);
 }
 
 static double seconds_now(void)

@@ -113,6 +113,8 @@ static void compile(Cubins *c)
                      .kernel = text,
                      .n = c->kernel.n,
                      .jobs = c->session.owner->options.threads,
+                     .compiling = c->session.owner->options.compiling,
+                     .user = c->session.owner->options.compiling_user,
                      .cache = &c->cache,
                      .arena = arena,
                      .code = NEW_ARRAY(arena, CudaCode, c->kernel.n + 1)};

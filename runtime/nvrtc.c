@@ -498,6 +498,8 @@ static bool build_all(Build *u)
     for (size_t i = 0; i < b->n; i++)
         if (first_alike(u, i) == i && !find_cached(u, i))
             u->missing[u->n_missing++] = (Missing){(uint32_t)i, b->kernel[i].length};
+    if (u->n_missing && b->compiling)
+        b->compiling(b->user, u->n_missing);
     if (u->n_missing && !compile_missing(u))
         return false;
     for (size_t i = 0; i < b->n; i++) {
@@ -520,6 +522,8 @@ static double seconds_now(void)
 /* The blocks of a build, released whether it went well or memory ran out. */
 static void release(Build *u)
 {
+    if (u->n_missing && u->b->compiling)
+        u->b->compiling(u->b->user, 0);
     for (size_t i = 0; i < u->n_job; i++) {
         free(u->job[i].cubin);
         free(u->job[i].log);

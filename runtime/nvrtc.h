@@ -51,6 +51,8 @@ typedef struct CudaBuild {
     const char *const *option; /* beside the usual ones, a few */
     size_t n_option;
     int jobs;       /* threads; 0: as many as the process may use */
+    void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
+    void *user;
     Cache *cache;   /* NULL: none */
     Arena *arena;   /* for the cubins; its context pays for the rest */
     CudaCode *code; /* [n], to be filled */

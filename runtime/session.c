@@ -55,8 +55,11 @@ void session_close(Session *s)
 void session_open_backend(Session *s)
 {
     const vwn_options *o = &s->owner->options;
-    CpuOptions cpu = {
-        .threads = o->threads, .cache_dir = o->cache_dir, .compiler = o->compiler};
+    CpuOptions cpu = {.threads = o->threads,
+                      .cache_dir = o->cache_dir,
+                      .compiler = o->compiler,
+                      .compiling = o->compiling,
+                      .user = o->compiling_user};
     char why[512] = "";
     if (!o->reference) {
         Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);

@@ -39,6 +39,9 @@ typedef struct vwn_options {
     const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn; "" = none */
     const char *compiler;  /* C compiler; NULL = $CC, else cc, gcc, clang */
     bool reference;        /* run in the float64 reference evaluator instead of compiled kernels */
+    /* Called before as many kernels are compiled, which may take seconds, and with 0 behind it. */
+    void (*compiling)(void *compiling_user, size_t kernels);
+    void *compiling_user;
 } vwn_options;
 
 const char *vwn_version(void);  /* "0.1.0" */

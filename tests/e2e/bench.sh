@@ -33,6 +33,21 @@ expect 0 "$VWN" bench "$nano" --steps 2 --set D=48 --set L=1 --against old.json 
 json out
 has out '"against":{"name":"old.json"'
 
+# a terminal shows that kernels are being compiled, and forgets it; a file is not told
+first="$VWN bench $nano --steps 1 --set D=48 --set L=1"
+if script -qec true typed > out 2> err < /dev/null; then
+    expect 0 env VWN_CACHE="$PWD/cold" TERM=xterm script -qec "$first" typed
+    has out 'Compiling'
+    grep -q "kernels$(printf '\r\033')\[K.*Compiled" out || fail "the line of what is compiled stays"
+    expect 0 env VWN_CACHE="$PWD/cold" TERM=xterm script -qec "$first" typed
+    lacks out 'Compiling'
+else
+    echo "not tested: there are no pseudo-terminals here"
+fi
+expect 0 env VWN_CACHE= $first
+lacks err 'Compiling'
+lacks err ' 0 compiled'
+
 # data that is there is used
 head -c 20000 "$nano" > kjv.txt
 for i in 1 2 3; do cat kjv.txt kjv.txt > more && mv more kjv.txt; done
