@@ -55,6 +55,11 @@ static const Case cases[] = {
     {2, 67, 67, 4, 2, 74, 74, 1, 0, 0, 0, false, BF, true, true},
     {1, 67, 67, 2, 1, 64, 50, 1, 0, 0, 0, false, BF, false, true}, /* 16 bytes of keys, 4 of values */
     {1, 67, 67, 2, 1, 24, 26, 0, 9, 0, 0, false, FP, true, true},
+    {1, 35, 35, 2, 1, 256, 256, 1, 0, 0, 0, false, BF, true, false},
+    {1, 67, 67, 1, 1, 250, 250, 1, 90, 20, 0.1, true, BF, false, false},
+    {1, 35, 35, 1, 1, 256, 250, 0, 0, 0, 0, false, FP, false, false},
+    {1, 35, 35, 2, 1, 256, 256, 1, 17, 0, 0, false, F32, true, false},
+    {1, 37, 37, 2, 1, 250, 250, 1, 0, 0, 0, false, BF, true, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
