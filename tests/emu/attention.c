@@ -60,6 +60,7 @@ static const Case cases[] = {
     {1, 35, 35, 1, 1, 256, 250, 0, 0, 0, 0, false, FP, false, false},
     {1, 35, 35, 2, 1, 256, 256, 1, 17, 0, 0, false, F32, true, false},
     {1, 37, 37, 2, 1, 250, 250, 1, 0, 0, 0, false, BF, true, true},
+    {1, 35, 35, 1, 1, 255, 255, 1, 0, 0, 0, false, F32, false, false}, /* the most copies in flight */
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 

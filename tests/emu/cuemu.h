@@ -59,7 +59,7 @@ enum {
     STACK = 65 * 4096 + 5 * 64, /* odd, so that stacks do not meet in the same lines of a cache */
     SHARED_MAX = 232448, /* of a block on sm_90 */
     MARK = 256,          /* bytes behind dynamic shared memory */
-    COPIES_MAX = 256     /* of a thread, in flight */
+    COPIES_MAX = 512     /* of a thread, in flight: heads of 255 numbers, copied one by one */
 };
 
 struct Copy {
