@@ -20,7 +20,7 @@ typedef struct Case {
     int products;   /* with results in two bytes, at least */
     int inside;     /* on tensor cores inside kernels over rows, at least */
     Half half;      /* 0: bf16 */
-    int loads, rounded, tensor;
+    Narrow is_narrow;
     double plain;
 } Case;
 
@@ -55,30 +55,6 @@ static Case cases[] = {
     {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
 };
 
-static int count(const char *text, const char *what)
-{
-    int n = 0;
-    for (; (text = strstr(text, what)); text += strlen(what))
-        n++;
-    return n;
-}
-
-/* Parameters of kernels that are loaded from bf16, products with such results, products on tensor cores. */
-static void count_narrow(Ctx *ctx, const Unit *u, Case *c)
-{
-    PlanOptions how = {.B = c->is.B, .T = c->is.T, .half = c->half, .cuda = true};
-    const char *load = arena_printf(ctx->program, "const %s *__restrict__", half_word(c->half));
-    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
-    Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
-    for (size_t i = 0; i < p->n_kernel; i++) {
-        c->loads += count(p->kernel[i].text, load);
-        c->tensor += count(p->kernel[i].text, "vwn_product_bf16<") +
-                     count(p->kernel[i].text, "vwn_product_called<");
-    }
-    for (size_t i = 0; i < p->n_launch; i++)
-        c->rounded += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded;
-}
-
 static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
@@ -89,7 +65,7 @@ static void compare(Ctx *ctx, void *arg)
     c->is.noise = 0.1;
     Agreement plain = c->is;
     c->is.half = c->half;
-    count_narrow(ctx, u, c);
+    c->is_narrow = count_narrow(ctx, u, c->half, c->is.B, c->is.T);
     gradients_emulated(ctx, u, &c->is);
     gradients_compare(ctx, u, &plain);
     c->plain = plain.worst;
@@ -102,9 +78,9 @@ static bool run_case(Case *c)
     c->is.name = "";
     guarded(ctx, compare, c);
     bool ok = c->is.worst < bound_of(c) && c->plain > factor_of(c) * c->is.worst && c->is.compared > 10 &&
-              c->is.same_bits && c->loads >= c->narrow && c->rounded >= c->products && c->tensor >= c->inside;
+              c->is.same_bits && c->is_narrow.loads >= c->narrow && c->is_narrow.products >= c->products && c->is_narrow.inside >= c->inside;
     printf("%-20s %d loads of two bytes, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
-           c->loads, c->rounded, c->tensor, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
+           c->is_narrow.loads, c->is_narrow.products, c->is_narrow.inside, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);
     return ok;

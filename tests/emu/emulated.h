@@ -1,7 +1,7 @@
 /* emulated.h - the gradient program of a model, emulated, against the float64 reference evaluator.
  *
  * In:  a checked unit with `train`, sizes B and T.     Out: the Agreement of gradients.h, over the four ways
- *      of backend_emu.h.
+ *      of backend_emu.h; how much of the program is in two bytes.
  */
 #ifndef VWN_TEST_EMULATED_H
 #define VWN_TEST_EMULATED_H
@@ -9,6 +9,8 @@
 #include "../gradients.h"
 
 #include "backend_emu.h"
+
+#include "compiler/plan.h"
 
 static inline void gradients_emulated(Ctx *ctx, const Unit *u, Agreement *c)
 {
@@ -19,6 +21,37 @@ static inline void gradients_emulated(Ctx *ctx, const Unit *u, Agreement *c)
     c->before = backend_emu_way;
     gradients_compare(ctx, u, c);
     c->on->ops->close(c->on);
+}
+
+/* Parameters of kernels that are loaded from two bytes, products with such results, products on tensor cores inside
+ * kernels over rows. */
+typedef struct Narrow {
+    int loads, products, inside;
+} Narrow;
+
+static inline int count_of(const char *text, const char *what)
+{
+    int n = 0;
+    for (; (text = strstr(text, what)); text += strlen(what))
+        n++;
+    return n;
+}
+
+static inline Narrow count_narrow(Ctx *ctx, const Unit *u, Half half, int64_t B, int64_t T)
+{
+    Narrow is = {0};
+    PlanOptions how = {.B = B, .T = T, .half = half, .cuda = true};
+    const char *load = arena_printf(ctx->program, "const %s *__restrict__", half_word(half));
+    Graph *g = step_gradient(u->model, u->train, true, ctx->program);
+    Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+    for (size_t i = 0; i < p->n_kernel; i++) {
+        const char *text = p->kernel[i].text;
+        is.loads += count_of(text, load);
+        is.inside += count_of(text, "vwn_product_bf16<") + count_of(text, "vwn_product_called<");
+    }
+    for (size_t i = 0; i < p->n_launch; i++)
+        is.products += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded;
+    return is;
 }
 
 /* run_cases(), skipped where nothing can be emulated. */
