@@ -34,11 +34,13 @@ typedef struct Sched {
     VEC(uint32_t) open; /* as in the verifier: what to forget at the end of a scope */
     uint64_t base;      /* variables of the row itself */
     int now;            /* loop being emitted, -1 outside */
-    int64_t array_bytes;
+    int64_t array_bytes, matrix_bytes;
     uint32_t *tried, round; /* what a walk has seen: expressions are a DAG, not a tree */
     bool *waiting;          /* what waits() said of it in this round */
 } Sched;
 enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
+/* Matrices that a device keeps whatever room there is: their elements, and the bytes of all. */
+enum { MATRIX_MAX = 64, MATRICES_BYTES = 8192 };
 
 static bool nest_equal(const KNest *a, const KNest *b)
 {
@@ -189,11 +191,17 @@ static bool runs_along(Sched *s, Ex body, IVar inner, IVar lane)
     return apart <= loads_apart(s, body, lane);
 }
 
-static int new_array(Sched *s, const KNest *nest, DType dtype)
+static int64_t elements_of(const Sched *s, const KNest *nest)
 {
     int64_t n = 1;
     for (uint32_t i = 0; i < nest->n; i++)
         n *= ix_info(&s->k->ix, nest->var[i])->hi + 1;
+    return n;
+}
+
+static int new_array(Sched *s, const KNest *nest, DType dtype)
+{
+    int64_t n = elements_of(s, nest);
     vec_push(s->k->arena, &s->k->array, (KArray){.nest = *nest, .dtype = dtype, .elements = n});
     s->array_bytes += n * (dtype == DT_INT ? 8 : 4);
     return (int)s->k->array.n - 1;
@@ -404,6 +412,27 @@ static int64_t room(const Sched *s)
     return s->k->shared ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX;
 }
 
+/* A chain of small matrices, of which each is made of the one before it, would be computed from its beginning in
+ * every sweep: a text as long as the square of the chain. So a device keeps them. */
+static bool is_matrix(const Sched *s, const KNest *own)
+{
+    int64_t n = 1;
+    for (uint32_t i = 0; i < own->n && n <= MATRIX_MAX; i++)
+        n *= ix_info(&s->k->ix, own->var[i])->hi + 1;
+    return s->k->apart && own->n > 0 && n <= MATRIX_MAX;
+}
+
+static bool keep(Sched *s, KEx *x, const KNest *own)
+{
+    int64_t bytes = elements_of(s, own) * 4;
+    bool matrix = is_matrix(s, own) && s->matrix_bytes + bytes <= MATRICES_BYTES;
+    if (x->array < 0 && (matrix || s->array_bytes + bytes <= room(s))) {
+        x->array = new_array(s, own, x->type == KT_INT ? DT_INT : DT_REAL);
+        s->matrix_bytes += matrix ? bytes : 0;
+    }
+    return x->array >= 0;
+}
+
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -411,16 +440,11 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if (own.n == 1 && weight(s, e, COSTLY) >= COSTLY) {
-        if (x->home < 0) {
+    if ((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) {
+        if (x->home < 0)
             x->home = loop;
-        } else if (x->home != loop) {
-            int64_t bytes = (ix_info(&s->k->ix, own.var[0])->hi + 1) * 4;
-            if (x->array < 0 && s->array_bytes + bytes <= room(s))
-                x->array = new_array(s, &own, x->type == KT_INT ? DT_INT : DT_REAL);
-            if (x->array >= 0)
-                return;
-        }
+        else if (x->home != loop && keep(s, x, &own))
+            return;
     }
     for (int i = 0; i < 3; i++)
         find_shared(s, loop, outside, s->k->ex.v[e].in[i]);

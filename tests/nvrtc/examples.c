@@ -2,7 +2,7 @@
  *
  * In:  the examples that hold a model, and connections that examples import them with; an example without
  *      `train` is given one. `all [ARCH...]`: every text, for every architecture or those named.
- * Out: what launches ask for of shared memory, held to what a block can have; then (skipped where there is no
+ * Out: what launches ask for of shared memory, held to what a block can have, and how long texts are; then (skipped where there is no
  *      NVRTC) a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
  *      a row spills. `N passed, N failed`.
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
@@ -18,7 +18,8 @@
 
 #include <dirent.h>
 
-enum { LONGEST = 1, EVERY = 6, AT_ONCE = 16, A100_SHARED = 163 * 1024 };
+/* Bytes of a text: NVRTC takes half a minute over 600 KB. */
+enum { LONGEST = 1, EVERY = 6, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
 
 static const Source variations[] = {
     {"02_olmo_1b.vwn", {"hyper", {"conn=hyper(n = 4, dynamic = true)", "L=2", NULL}}},
@@ -318,6 +319,8 @@ int main(int argc, char **argv)
     add_all(&h, &t);
     printf("shared memory at most: %llu bytes over rows, %llu of the library\n", (unsigned long long)t.shared[0],
            (unsigned long long)t.shared[1]);
+    for (size_t i = 0; i < t.text.n; i++)
+        CHECK_CASE(&h, t.text.v[i].code.length <= TEXT_MAX, t.text.v[i].code.name);
     CHECK(&h, t.shared[0] > 0 && t.shared[0] <= PLAN_SHARED);
     CHECK(&h, t.shared[1] > 0 && t.shared[1] <= A100_SHARED);
     if (!open_or_skip(ctx, &n)) {
