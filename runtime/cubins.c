@@ -93,7 +93,7 @@ static const char *architecture(Cubins *c)
     if (c->how->arch)
         return c->how->arch;
     if (cuda_driver_open(&d, why) && !d.state && d.devices && cuda_device(&d, 0, &device) &&
-        device.capability >= 80)
+        device.capability >= LEAST_CAPABILITY)
         return arena_printf(c->session.arena, "sm_%d", device.capability);
     return "sm_80";
 }
@@ -118,9 +118,8 @@ static void compile(Cubins *c)
                      .cache = &c->cache,
                      .arena = arena,
                      .code = NEW_ARRAY(arena, CudaCode, c->kernel.n + 1)};
-    if (!nvrtc_can(&c->nvrtc, b->arch))
-        ctx_raise(c->session.ctx, ST_USAGE, "the CUDA compiler %d.%d makes no code for %s",
-                  c->nvrtc.major, c->nvrtc.minor, b->arch);
+    if (!nvrtc_can(&c->nvrtc, b->arch, b->why))
+        ctx_raise(c->session.ctx, ST_USAGE, "%s", b->why);
     if (nvrtc_build(&c->nvrtc, b) != ST_OK)
         ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", b->why);
 }

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { LEAST_CAPABILITY = 80, DEVICES_SHOWN = 16 };
+enum { DEVICES_SHOWN = 16 };
 
 /* Keeps the first reason. */
 static void because(char reason[512], const char *text)

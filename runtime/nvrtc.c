@@ -56,7 +56,8 @@ bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512])
         return false;
     }
     for (int i = 0; i < n && out->n_arch < NVRTC_ARCHS; i++)
-        out->arch[out->n_arch++] = list[i];
+        if (list[i] >= LEAST_CAPABILITY)
+            out->arch[out->n_arch++] = list[i];
     cuda_build_id(library, out->build_id, sizeof out->build_id);
     out->call = t;
     return true;
@@ -72,11 +73,13 @@ static long number_of(const char *arch)
     return end > arch + 3 ? number : -1;
 }
 
-bool nvrtc_can(const Nvrtc *n, const char *arch)
+bool nvrtc_can(const Nvrtc *n, const char *arch, char why[512])
 {
     for (int i = 0; i < n->n_arch; i++)
         if (n->arch[i] == number_of(arch))
             return true;
+    snprintf(why, 512, "the CUDA compiler %d.%d makes no code for %.40s; kernels are for sm_%d and later", n->major,
+             n->minor, arch, LEAST_CAPABILITY);
     return false;
 }
 
@@ -541,11 +544,8 @@ Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
     double start = seconds_now();
     b->why[0] = 0;
     b->compiled = 0;
-    if (!nvrtc_can(n, b->arch)) {
-        snprintf(b->why, sizeof b->why, "the CUDA compiler %d.%d makes no code for %.40s",
-                 n->major, n->minor, b->arch);
+    if (!nvrtc_can(n, b->arch, b->why))
         return ST_ENVIRONMENT;
-    }
     u.n_option = gather_options(b, u.arch, u.option);
     for (int i = 0; i < u.n_option; i++)
         snprintf(u.all_options + strlen(u.all_options),

@@ -13,19 +13,19 @@
 #include "cubin.h"
 #include "cuda_open.h"
 
-enum { NVRTC_ARCHS = 64 };
+enum { NVRTC_ARCHS = 64, LEAST_CAPABILITY = 80 /* of a GPU that the kernels are for */ };
 typedef struct Nvrtc {
     int major, minor;
     char path[CUDA_PATH_SIZE];
     char build_id[72];     /* of the library's file: its version alone is coarse */
-    int arch[NVRTC_ARCHS]; /* that it can make code for: 80, 90, 100, ... */
+    int arch[NVRTC_ARCHS]; /* that it can make code for, and the kernels are for: 80, 90, 100, ... */
     int n_arch;
     const struct NvrtcTable *call;
 } Nvrtc;
 
 /* Finds the library. false with `why`; nothing has to be closed. */
 bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512]);
-bool nvrtc_can(const Nvrtc *n, const char *arch); /* "sm_90a" */
+bool nvrtc_can(const Nvrtc *n, const char *arch, char why[512]); /* "sm_90a"; false with `why` */
 /* Bytes of shared memory that a block can have on such a GPU; of later ones than are known what all of them have. */
 int64_t nvrtc_shared(const char *arch);
 

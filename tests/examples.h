@@ -109,16 +109,16 @@ static inline void replace_all(Buf *out, const char *text)
     }
 }
 
-/* The example without what it claims about its own size and without its growth steps. */
-static inline const char *small_text(Ctx *ctx, const Source *s)
+/* A file without what it claims about its own size and without its growth steps; trains: whether it has `train`. */
+static inline Buf without_claims(Ctx *ctx, const char *path, bool *trains)
 {
-    char path[512], line[1024];
-    Buf text = buf_new(ctx->program), out = buf_new(ctx->program);
-    snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, s->file);
+    char line[1024];
+    Buf text = buf_new(ctx->program);
     FILE *f = fopen(path, "r");
-    bool train = false, grow = false;
+    bool grow = false;
+    *trains = false;
     while (f && fgets(line, sizeof line, f)) {
-        train = train || strncmp(line, "train {", 7) == 0;
+        *trains = *trains || strncmp(line, "train {", 7) == 0;
         grow = grow || strncmp(line, "grow ", 5) == 0;
         if (!grow && strncmp(line, "check ", 6) != 0 && !strstr(line, "recompute"))
             buf_puts(&text, line);
@@ -127,9 +127,18 @@ static inline const char *small_text(Ctx *ctx, const Source *s)
     if (!f)
         vwn_bug(ctx, "no %s", path);
     fclose(f);
+    return text;
+}
+
+static inline const char *small_text(Ctx *ctx, const Source *s)
+{
+    char path[512];
+    bool trains;
+    snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, s->file);
+    Buf text = without_claims(ctx, path, &trains), out = buf_new(ctx->program);
     replace_all(&out, text.s);
     bool images = strstr(text.s, "head classify") || strstr(text.s, "head noise");
-    if (!train)
+    if (!trains)
         buf_puts(&out, images ? train_images : train_text);
     return out.s;
 }

@@ -16,6 +16,8 @@ VWN_CACHE="$PWD/cache"
 export VWN_CACHE
 expect 2 "$VWN" ir $file --stage cubin --arch sm_12
 has err 'makes no code for sm_12'
+expect 2 "$VWN" ir $file --stage cubin --arch sm_75
+has err 'makes no code for sm_75; kernels are for sm_80 and later'
 expect 0 "$VWN" ir $file --stage cubin --arch sm_90a --program eval
 grep -Eq 'Compiled ([0-9]+) kernels: 0 cached, \1 compiled in [0-9.]+ s' err || fail "$last: what is said"
 has out 'machine code for sm_90a, made by NVRTC'

@@ -23,6 +23,7 @@ results=$folder/results
 emulated=${EMULATED:-}
 sanitizer=${SANITIZER:-}
 until=$((${3:-0} > 0 ? $(date +%s) + ${3:-0} : 0))
+find "$folder" -name '*.gz' -exec gunzip -f {} +
 rm -rf "$results"
 mkdir -p "$results"
 

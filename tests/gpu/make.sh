@@ -5,7 +5,7 @@
 #
 # In:  a build folder with test_gpu_make_cases and test_gpu_make_model; names of sources of
 #      tests/examples.h and models.h (none: all). --tiny: one small model is measured.
-# Out: FOLDER/cases, FOLDER/models, FOLDER/src, FOLDER/kernels.sh. Less than 64 MiB.
+# Out: FOLDER/cases, FOLDER/models, FOLDER/src, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
 set -eu
 build=$(cd "$1" && pwd)
 folder=$2
@@ -54,6 +54,15 @@ else
     model mtp "$root/examples/20_mtp_chain.vwn" 2
     model deepseek_mtp "$root/examples/21_deepseek_mtp.vwn" 1
     model xformer_moe "$root/examples/24_xformer_moe.vwn" 2 experts=8
+    model qwen3 "$root/examples/03_qwen3_0_6b.vwn" 1 L=4
+    model vwn_mtp "$root/examples/06_vwn_1_5x_mtp.vwn" 1
+    model own_connection "$root/examples/14_own_connection.vwn" 4
+    model transformer_pp "$root/examples/16_transformer_pp.vwn" 4
+    model mhc "$root/examples/16_transformer_pp.vwn" 4 'conn=mhc(n = 4)'
+    model widths "$root/examples/26_width_shapes.vwn" 8
+    model quickstart "$root/examples/quickstart.vwn" 64
     model nexus_released "$root/examples/25_nexus_released.vwn" 4
 fi
+find "$folder" -type f -size +100k -exec gzip -n {} +
 du -sh "$folder"
+[ "$(du -sm "$folder" | cut -f 1)" -lt 64 ] || { echo "$folder is too large to be carried"; exit 1; }

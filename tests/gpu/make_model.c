@@ -2,7 +2,7 @@
  *
  *     make_model FOLDER FILE SEQUENCES [PATH=EXPR...]
  *
- * In:  a file with `train`, how many sequences a step has, overrides.
+ * In:  a file, how many sequences a step has, overrides. One without `train` gets that of tests/examples.h.
  * Out: FOLDER with the files of the emitted folder, without weights, and calls.txt: for each call of
  *      the programs train and update a line `program number name bytes flops kind where`.
  * The one idea: what a call should cost stands in the plan, so a time has something beside it.
@@ -12,7 +12,7 @@
 
 #include "compiler/export.h"
 #include "compiler/plan.h"
-#include "../models.h"
+#include "../examples.h"
 
 typedef struct Wanted {
     const char *folder, *file;
@@ -55,11 +55,23 @@ static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
     }
 }
 
+static Unit *check(Ctx *ctx, const Wanted *w)
+{
+    bool trains;
+    Buf text = without_claims(ctx, w->file, &trains);
+    CheckOptions how = {.path = w->file, .set = w->set, .n_set = w->n_set};
+    if (!trains) {
+        buf_puts(&text, train_text);
+        how.text = text.s;
+        how.text_length = text.n;
+    }
+    return check_file(ctx, &how);
+}
+
 static void make(Ctx *ctx, void *arg)
 {
     const Wanted *w = arg;
-    CheckOptions how = {.path = w->file, .set = w->set, .n_set = w->n_set};
-    Unit *u = check_file(ctx, &how);
+    Unit *u = check(ctx, w);
     if (!u || !u->model || !u->train || diag_errors(ctx)) {
         show_diagnostics(ctx);
         vwn_bug(ctx, "%s has no model that trains", w->file);
