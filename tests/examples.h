@@ -6,6 +6,8 @@
 #ifndef VWN_TEST_EXAMPLES_H
 #define VWN_TEST_EXAMPLES_H
 
+#include <dirent.h>
+
 #include "models.h"
 
 typedef struct Source {
@@ -109,43 +111,103 @@ static inline void replace_all(Buf *out, const char *text)
     }
 }
 
-/* A file without what it claims about its own size and without its growth steps; trains: whether it has `train`. */
-static inline Buf without_claims(Ctx *ctx, const char *path, bool *trains)
+/* A file without what it claims about its own size, and with `train` where it has none. small: without its growth
+ * steps and recomputation, too. */
+static inline const char *trained_text(Ctx *ctx, const char *path, bool small)
 {
     char line[1024];
     Buf text = buf_new(ctx->program);
     FILE *f = fopen(path, "r");
-    bool grow = false;
-    *trains = false;
+    bool train = false, grow = false;
     while (f && fgets(line, sizeof line, f)) {
-        *trains = *trains || strncmp(line, "train {", 7) == 0;
+        train = train || strncmp(line, "train {", 7) == 0;
         grow = grow || strncmp(line, "grow ", 5) == 0;
-        if (!grow && strncmp(line, "check ", 6) != 0 && !strstr(line, "recompute"))
+        if (strncmp(line, "check ", 6) != 0 && !(small && (grow || strstr(line, "recompute"))))
             buf_puts(&text, line);
         grow = grow && line[0] != '}';
     }
     if (!f)
         vwn_bug(ctx, "no %s", path);
     fclose(f);
-    return text;
+    bool images = strstr(text.s, "head classify") || strstr(text.s, "head noise");
+    if (!train)
+        buf_puts(&text, images ? train_images : train_text);
+    return text.s;
+}
+
+static inline const char *example_path(Ctx *ctx, const char *file)
+{
+    return arena_printf(ctx->program, "%s/examples/%s", VWN_SOURCE_DIR, file);
 }
 
 static inline const char *small_text(Ctx *ctx, const Source *s)
 {
-    char path[512];
-    bool trains;
-    snprintf(path, sizeof path, "%s/examples/%s", VWN_SOURCE_DIR, s->file);
-    Buf text = without_claims(ctx, path, &trains), out = buf_new(ctx->program);
-    replace_all(&out, text.s);
-    bool images = strstr(text.s, "head classify") || strstr(text.s, "head noise");
-    if (!trains)
-        buf_puts(&out, images ? train_images : train_text);
+    Buf out = buf_new(ctx->program);
+    replace_all(&out, trained_text(ctx, example_path(ctx, s->file), true));
     return out.s;
 }
 
 static inline const char *example_text(Ctx *ctx, const Source *s)
 {
     return s->file ? small_text(ctx, s) : variant_text(ctx, &s->v);
+}
+
+/* ---- which there are ---- */
+
+typedef VEC(const char *) ExampleFiles;
+
+/* Is this in a line of the file? Behind a '\n': at the beginning of one. */
+static inline bool example_has(Ctx *ctx, const char *file, const char *what)
+{
+    char line[1024] = "\n";
+    FILE *f = fopen(example_path(ctx, file), "r");
+    bool has = false;
+    while (f && !has && fgets(line + 1, sizeof line - 1, f))
+        has = strstr(line, what) != NULL;
+    if (f)
+        fclose(f);
+    return has;
+}
+
+static inline int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of those that have it, in order. */
+static inline ExampleFiles example_files(Ctx *ctx, const char *what)
+{
+    ExampleFiles found = {0};
+    DIR *folder = opendir(VWN_SOURCE_DIR "/examples");
+    for (struct dirent *d; folder && (d = readdir(folder));) {
+        size_t n = strlen(d->d_name);
+        if (n > 4 && !strcmp(d->d_name + n - 4, ".vwn") && example_has(ctx, d->d_name, what))
+            vec_push(ctx->program, &found, arena_copy(ctx->program, d->d_name, n));
+    }
+    if (folder)
+        closedir(folder);
+    if (found.n)
+        qsort(found.v, found.n, sizeof *found.v, by_name);
+    return found;
+}
+
+/* How many of them are none of these sources; says which. No examples at all are one, too. */
+static inline int examples_not_listed(const Source *list, size_t n, const char *what)
+{
+    Ctx *ctx = ctx_new(NULL);
+    ExampleFiles files = example_files(ctx, what);
+    int missing = files.n == 0;
+    for (size_t k = 0; k < files.n; k++) {
+        size_t i = 0;
+        while (i < n && (!list[i].file || strcmp(list[i].file, files.v[k]) != 0))
+            i++;
+        if (i < n)
+            continue;
+        printf("%s is not listed  FAILED\n", files.v[k]);
+        missing++;
+    }
+    ctx_free(ctx);
+    return missing;
 }
 
 #endif

@@ -8,46 +8,10 @@
 
 #include "emulated.h"
 
-#include <dirent.h>
-
 /* Rows that are alone, that fill a warp but for one, that leave one over, that nothing divides. */
 static const int64_t positions[] = {7, 31, 1, 33, 13, 37};
 /* Rows of these are long, and a few show what many would. */
 static const char *const wide[] = {"vwn 1.5x, mtp", "vwn (4,8)", "vwn x8, moe", "quickstart", "ghc (8,16)", "ghc (8,32)", "mtp chain"};
-
-static bool has_model(const char *file)
-{
-    char path[512], line[1024];
-    snprintf(path, sizeof path, "%s/examples/%.200s", VWN_SOURCE_DIR, file);
-    FILE *f = fopen(path, "r");
-    bool has = false;
-    while (f && !has && fgets(line, sizeof line, f))
-        has = strncmp(line, "model ", 6) == 0;
-    if (f)
-        fclose(f);
-    return has;
-}
-
-/* Examples without a model of their own import those that have one. */
-static int not_listed(void)
-{
-    int missing = 0;
-    DIR *folder = opendir(VWN_SOURCE_DIR "/examples");
-    for (struct dirent *d; folder && (d = readdir(folder));) {
-        size_t n = strlen(d->d_name), i = 0;
-        if (n < 5 || strcmp(d->d_name + n - 4, ".vwn") != 0 || !has_model(d->d_name))
-            continue;
-        while (i < COUNT_OF(sources) && (!sources[i].file || strcmp(sources[i].file, d->d_name) != 0))
-            i++;
-        if (i == COUNT_OF(sources)) {
-            printf("%s is not in tests/examples.h  FAILED\n", d->d_name);
-            missing++;
-        }
-    }
-    if (folder)
-        closedir(folder);
-    return folder ? missing : 1;
-}
 
 static bool run_one(size_t i)
 {
@@ -59,6 +23,7 @@ static bool run_one(size_t i)
 
 int main(int argc, char **argv)
 {
-    int missing = not_listed(), status = emulated_cases(argc, argv, COUNT_OF(sources), example_name, run_one);
+    int missing = examples_not_listed(sources, COUNT_OF(sources), "\nmodel ");
+    int status = emulated_cases(argc, argv, COUNT_OF(sources), example_name, run_one);
     return missing ? 1 : status;
 }

@@ -10,8 +10,6 @@
 
 #include "emulated.h"
 
-#include <dirent.h>
-
 /* The evaluator does not have the rounded probabilities of attention. */
 static const double WORST = 5e-2;
 enum { LOADS_LEAST = 8, PRODUCTS_LEAST = 4 };
@@ -35,39 +33,6 @@ static const Source wide[] = {
     {"25_nexus_released.vwn", {"nexus, all maps", {"D=96", "M=64", "A=64", "F=64", "L=1", "V=23", NULL}}},
     {"27_vit.vwn", {"vit, patches", {"D=64", "L=1", "H=4", "S=48", NULL}}},
 };
-
-static bool asks_for_bf16(const char *file)
-{
-    char path[512], line[1024];
-    snprintf(path, sizeof path, "%s/examples/%.200s", VWN_SOURCE_DIR, file);
-    FILE *f = fopen(path, "r");
-    bool asks = false;
-    while (f && !asks && fgets(line, sizeof line, f))
-        asks = strstr(line, "compute = bf16") != NULL;
-    if (f)
-        fclose(f);
-    return asks;
-}
-
-static int not_listed(void)
-{
-    int missing = 0;
-    DIR *folder = opendir(VWN_SOURCE_DIR "/examples");
-    for (struct dirent *d; folder && (d = readdir(folder));) {
-        size_t i = 0, n = strlen(d->d_name);
-        if (n < 5 || strcmp(d->d_name + n - 4, ".vwn") != 0 || !asks_for_bf16(d->d_name))
-            continue;
-        while (i < COUNT_OF(wide) && strcmp(wide[i].file, d->d_name) != 0)
-            i++;
-        if (i == COUNT_OF(wide)) {
-            printf("%s is not listed  FAILED\n", d->d_name);
-            missing++;
-        }
-    }
-    if (folder)
-        closedir(folder);
-    return folder ? missing : 1;
-}
 
 typedef struct Case {
     const Source *source;
@@ -104,6 +69,7 @@ static const char *case_name(size_t i) { return wide[i].v.name; }
 
 int main(int argc, char **argv)
 {
-    int missing = not_listed(), status = emulated_cases(argc, argv, COUNT_OF(wide), case_name, run_one);
+    int missing = examples_not_listed(wide, COUNT_OF(wide), "compute = bf16");
+    int status = emulated_cases(argc, argv, COUNT_OF(wide), case_name, run_one);
     return missing ? 1 : status;
 }

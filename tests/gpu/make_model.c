@@ -55,23 +55,12 @@ static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
     }
 }
 
-static Unit *check(Ctx *ctx, const Wanted *w)
-{
-    bool trains;
-    Buf text = without_claims(ctx, w->file, &trains);
-    CheckOptions how = {.path = w->file, .set = w->set, .n_set = w->n_set};
-    if (!trains) {
-        buf_puts(&text, train_text);
-        how.text = text.s;
-        how.text_length = text.n;
-    }
-    return check_file(ctx, &how);
-}
-
 static void make(Ctx *ctx, void *arg)
 {
     const Wanted *w = arg;
-    Unit *u = check(ctx, w);
+    const char *text = trained_text(ctx, w->file, false);
+    CheckOptions how = {.path = w->file, .text = text, .text_length = strlen(text), .set = w->set, .n_set = w->n_set};
+    Unit *u = check_file(ctx, &how);
     if (!u || !u->model || !u->train || diag_errors(ctx)) {
         show_diagnostics(ctx);
         vwn_bug(ctx, "%s has no model that trains", w->file);

@@ -2,9 +2,9 @@
  *
  * In:  the examples that hold a model, and connections that examples import them with; an example without
  *      `train` is given one. `all [ARCH...]`: every text, for every architecture or those named.
- * Out: what launches ask for of shared memory, held to what a block can have, and how long texts are; then (skipped where there is no
- *      NVRTC) a line for each kind of kernel with the most that one of them uses, held to examples.txt; nothing of
- *      a row spills. `N passed, N failed`.
+ * Out: what launches ask for of shared memory, held to what a block can have, and how long texts are; then
+ *      (skipped where there is no NVRTC) a line for each kind of kernel with the most that one of them uses, held to
+ *      examples.txt; nothing of a row spills. `N passed, N failed`.
  * The one idea: texts depend on structure, so equal ones of all examples are compiled once, and nothing
  * is ever run. Without `all`, which takes long, some stand for the others: the longest of each example, since
  * long ones spill first; and of those that compute the same functions on equally many threads the
@@ -15,8 +15,6 @@
 #include "compiler/plan.h"
 #include "compiler/report.h"
 #include "examples.h"
-
-#include <dirent.h>
 
 /* Bytes of a text: NVRTC takes half a minute over 600 KB. */
 enum { LONGEST = 1, EVERY = 6, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
@@ -50,35 +48,6 @@ typedef struct Example {
     Texts *texts;
     const Source *source;
 } Example;
-
-/* ---- files ---- */
-
-/* Does a line of the file begin with this word? */
-static bool has_line(Ctx *ctx, const char *file, const char *word, Buf *without_checks)
-{
-    char line[1024];
-    FILE *f = fopen(arena_printf(ctx->program, "%s/examples/%s", VWN_SOURCE_DIR, file), "r");
-    bool found = false;
-    while (f && fgets(line, sizeof line, f)) {
-        found = found || !strncmp(line, word, strlen(word));
-        if (without_checks && strncmp(line, "check ", 6) != 0)
-            buf_puts(without_checks, line);
-    }
-    if (f)
-        fclose(f);
-    return found;
-}
-
-/* What a file claims of its own size does not hold of its variations. */
-static const char *full_text(Ctx *ctx, const char *file)
-{
-    Buf text = buf_new(ctx->program);
-    if (!has_line(ctx, file, "train {", &text))
-        buf_puts(&text, strstr(text.s, "embed patches") || strstr(text.s, "embed noised")
-                            ? train_images
-                            : train_text);
-    return text.s;
-}
 
 /* ---- which kernels there are ---- */
 
@@ -160,7 +129,7 @@ static void add_example(Ctx *ctx, void *arg)
 {
     static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict"};
     Example *e = arg;
-    const char *text = full_text(ctx, e->source->file);
+    const char *text = trained_text(ctx, example_path(ctx, e->source->file), false);
     CheckOptions how = {.path = "-", .text = text, .text_length = strlen(text),
                         .set = e->source->v.set};
     while (how.set[how.n_set])
@@ -186,25 +155,10 @@ static void add_source(Harness *h, Texts *t, const Source *s)
     ctx_free(ctx);
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void add_all(Harness *h, Texts *t)
 {
-    DIR *dir = opendir(VWN_SOURCE_DIR "/examples");
-    VEC(const char *) file = {0};
-    for (struct dirent *d; dir && (d = readdir(dir));) {
-        const char *ending = strrchr(d->d_name, '.');
-        if (ending && !strcmp(ending, ".vwn") && has_line(t->ctx, d->d_name, "model ", NULL))
-            vec_push(t->ctx->program, &file,
-                     arena_copy(t->ctx->program, d->d_name, strlen(d->d_name)));
-    }
-    if (dir)
-        closedir(dir);
+    ExampleFiles file = example_files(t->ctx, "\nmodel ");
     CHECK(h, file.n > 10);
-    qsort(file.v, file.n, sizeof *file.v, by_name);
     for (size_t i = 0; i < file.n; i++)
         add_source(h, t, &(Source){file.v[i], {file.v[i], {NULL}}});
     for (size_t i = 0; i < COUNT_OF(variations); i++)
