@@ -246,8 +246,11 @@ bool call_quantity(Call *call, const char *name, const char *unit, int64_t *out)
     errno = 0;
     long long v = strtoll(text, &end, 10);
     bool number = end != text && !errno && v > 0;
-    if (number && *end == 'k')
-        v *= 1000, end++;
+    if (number && *end == 'k') {
+        number = v <= INT64_MAX / 1000;
+        v *= number ? 1000 : 1;
+        end++;
+    }
     while (*end == ' ')
         end++;
     size_t n = strlen(unit);

@@ -4,7 +4,6 @@
  */
 #include "cli.h"
 
-#include <errno.h>
 #include <string.h>
 
 static void on_event(void *user, const vwn_event *e)
@@ -30,8 +29,9 @@ static int run(Call *call)
                              .user = call};
     if (!call_whole(call, "--steps", 1, 100000, &how.steps))
         return VWN_USAGE;
-    if (how.against_name && !read_whole_file(how.against_name, &earlier)) {
-        ui_error(&call->ui, "cannot read %s: %s", how.against_name, strerror(errno));
+    const char *why = how.against_name ? read_whole_file(how.against_name, &earlier) : NULL;
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", how.against_name, why);
         text_free(&earlier);
         return VWN_ENVIRONMENT;
     }

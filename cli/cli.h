@@ -53,6 +53,7 @@ struct Call {
     sigset_t signals; /* those that `watcher` waits for */
     pthread_t watcher;
     bool watching;
+    volatile sig_atomic_t stop_watching;
 };
 
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit,
@@ -95,11 +96,18 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings);
 int call_failed(Call *call, vwn_status status);
 /* A JSON string with its quotes, to stdout. */
 void put_json_string(Ui *ui, const char *s, size_t n);
-bool read_whole_file(const char *path, Text *out); /* "-": stdin; false: errno says why */
+/* "-": stdin. NULL, or why it cannot be read. */
+const char *read_whole_file(const char *path, Text *out);
 
 /* Writes a new content beside the file and renames it; keeps the mode. False: errno says why.
  */
 bool replace_file(const char *path, const char *text, size_t n);
+
+/* ---- bug.c ---- */
+/* From now on a crash ends with a report and exit status 70. To be called once the flags are known. */
+void bug_watch(const Call *call);
+/* Says that vwn broke an invariant of its own, and saves a report. */
+void bug_report(Call *call, const char *message);
 
 /* ---- interrupt.c ---- */
 /* From now on SIGINT, SIGTERM and SIGHUP ask call->ctx to stop; the second one exits at once,

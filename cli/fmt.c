@@ -82,8 +82,9 @@ static int format_one(Call *call, const char *path)
 {
     int status;
     Text before = {0}, after = {0};
-    if (!read_whole_file(path, &before)) {
-        ui_error(&call->ui, "cannot read %s: %s", path, strerror(errno));
+    const char *why = read_whole_file(path, &before);
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", path, why);
         text_free(&before);
         return VWN_INPUT;
     }

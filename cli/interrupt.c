@@ -19,7 +19,7 @@ static void *watch(void *user)
     Call *call = user;
     int signal_number;
     bool asked = false;
-    while (sigwait(&call->signals, &signal_number) == 0) {
+    while (sigwait(&call->signals, &signal_number) == 0 && !call->stop_watching) {
         if (asked && signal_number == SIGHUP)
             continue; /* of one terminal: the shell and the system both send it */
         if (asked)
@@ -43,6 +43,7 @@ void interrupt_start(Call *call)
         if (sigaction(if_heard[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaddset(&call->signals, if_heard[i]);
     pthread_sigmask(SIG_BLOCK, &call->signals, NULL);
+    call->stop_watching = false;
     call->watching = pthread_create(&call->watcher, NULL, watch, call) == 0;
     if (!call->watching) /* then a signal ends the program, as everywhere else */
         pthread_sigmask(SIG_UNBLOCK, &call->signals, NULL);
@@ -52,7 +53,8 @@ void interrupt_stop(Call *call)
 {
     if (!call->watching)
         return;
-    pthread_cancel(call->watcher);
+    call->stop_watching = true;
+    pthread_kill(call->watcher, SIGTERM); /* pthread_cancel would load a library, which may not fit */
     pthread_join(call->watcher, NULL);
     call->watching = false;
     pthread_sigmask(SIG_UNBLOCK, &call->signals, NULL);

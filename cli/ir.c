@@ -5,7 +5,6 @@
  */
 #include "cli.h"
 
-#include <errno.h>
 #include <string.h>
 
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
@@ -28,8 +27,9 @@ static int from_graph(Call *call, const char *path, int stage, const vwn_report_
         return usage_error(call,
                            "`--from` reads a graph; `--set` and `--program` are for files");
     Text text = {0};
-    if (!read_whole_file(path, &text)) {
-        ui_error(&call->ui, "cannot read %s: %s", path, strerror(errno));
+    const char *why = read_whole_file(path, &text);
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", path, why);
         text_free(&text);
         return VWN_INPUT;
     }

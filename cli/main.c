@@ -1,7 +1,7 @@
 /* main.c - the program `vwn`: finds the verb, prints help, opens the library, maps statuses.
  *
  * In:  argv, a few environment variables that never change a model (VWN_COLOR, VWN_THREADS,
- *      VWN_CACHE).   Out: the exit status of the verb.
+ *      VWN_CACHE, VWN_COMPILE_SECONDS).   Out: the exit status of the verb.
  * The one idea: everything that verbs share stands here or in args.c and ui.c; a verb's own
  * file holds only what is special about it.
  */
@@ -22,7 +22,7 @@ static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     
                                     &verb_cost,   &verb_ir,      &verb_emit,    &verb_train,
                                     &verb_eval,   &verb_sample,  &verb_bench,   &verb_resolve,
                                     &verb_explain, &verb_doc,    &verb_doctor};
-enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096 };
+enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
 
 /* ---- help ---- */
 static void print_flag(Ui *ui, const Flag *flag)
@@ -78,21 +78,22 @@ int usage_error(Call *call, const char *fmt, ...)
     return VWN_USAGE;
 }
 
-/* VWN_THREADS; false after an error message. Unset or empty: *threads is left alone. */
-static bool wanted_threads(Call *call, int64_t *threads)
+/* The whole number of an environment variable; false after an error message. Unset or empty: *out is
+ * left alone. */
+static bool wanted_number(Call *call, const char *name, int64_t most, int64_t *out)
 {
-    const char *wanted = getenv("VWN_THREADS");
+    const char *wanted = getenv(name);
     char *end;
     if (!wanted || !*wanted)
         return true;
     errno = 0;
     long n = strtol(wanted, &end, 10);
-    if (*end || errno || n < 1 || n > MOST_THREADS) {
-        usage_error(call, "VWN_THREADS is `%s`; it must be a whole number from 1 to %d", wanted,
-                    MOST_THREADS);
+    if (*end || errno || n < 1 || n > most) {
+        usage_error(call, "%s is `%s`; it must be a whole number from 1 to %lld", name, wanted,
+                    (long long)most);
         return false;
     }
-    *threads = n;
+    *out = n;
     return true;
 }
 
@@ -107,17 +108,19 @@ static void on_compiling(void *ui, size_t kernels)
 bool call_open(Call *call, int *status)
 {
     static const char *const devices[] = {"cpu", "reference", NULL};
-    int64_t threads = 0;
+    int64_t threads = 0, seconds = 0;
     const char *cache = getenv("VWN_CACHE");
     *status = VWN_USAGE;
     if (!call_whole(call, "--threads", 1, MOST_THREADS, &threads) ||
-        (!threads && !wanted_threads(call, &threads)))
+        (!threads && !wanted_number(call, "VWN_THREADS", MOST_THREADS, &threads)) ||
+        !wanted_number(call, "VWN_COMPILE_SECONDS", MOST_SECONDS, &seconds))
         return false;
     int device = call_choice(call, "--device", devices, 0);
     if (device < 0)
         return false;
     vwn_options options = {.threads = (int)threads,
                            .cache_dir = cache,
+                           .compile_seconds = (int)seconds,
                            .reference = device == 1,
                            .compiling = on_compiling,
                            .compiling_user = &call->ui};
@@ -137,23 +140,44 @@ void call_close(Call *call)
     call->ctx = NULL;
 }
 
-bool read_whole_file(const char *path, Text *out)
+/* A regular file, since a pipe without another end would wait for ever. */
+static FILE *open_regular(const char *path, const char **why)
 {
+    struct stat st;
+    int fd = -1;
+    *why = NULL;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        *why = "it is not a regular file";
+    else
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "rb");
+    if (!f && !*why)
+        *why = strerror(errno);
+    if (!f && fd >= 0)
+        close(fd);
+    return f;
+}
+
+const char *read_whole_file(const char *path, Text *out)
+{
+    enum { MOST = 64 << 20 };
     bool standard = strcmp(path, "-") == 0;
-    FILE *f = standard ? stdin : fopen(path, "rb");
+    const char *why = NULL;
+    FILE *f = standard ? stdin : open_regular(path, &why);
     if (!f)
-        return false;
+        return why;
     char part[16384];
     size_t n;
     text_put(out, "", 0);
-    while ((n = fread(part, 1, sizeof part, f)) > 0)
+    while (!out->failed && out->n < MOST && (n = fread(part, 1, sizeof part, f)) > 0)
         text_put(out, part, n);
-    bool ok = !ferror(f) && !out->failed;
-    int why = out->failed ? ENOMEM : errno;
+    why = out->failed      ? strerror(ENOMEM)
+          : ferror(f)      ? strerror(errno)
+          : out->n >= MOST ? "it has more than 64 MiB"
+                           : NULL;
     if (!standard)
         fclose(f);
-    errno = why;
-    return ok;
+    return why;
 }
 
 bool call_file(Call *call, int i, vwn_file_options *file, int *status)
@@ -165,8 +189,9 @@ bool call_file(Call *call, int i, vwn_file_options *file, int *status)
         return true;
     if (!call->input_read) {
         Text text = {0};
-        if (!read_whole_file("-", &text)) {
-            ui_error(&call->ui, "cannot read the standard input: %s", strerror(errno));
+        const char *why = read_whole_file("-", &text);
+        if (why) {
+            ui_error(&call->ui, "cannot read the standard input: %s", why);
             *status = VWN_ENVIRONMENT;
             text_free(&text);
             call_file_done(file);
@@ -195,32 +220,11 @@ size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings)
                            warnings ? warnings : &unused);
 }
 
-/* A bug's report: what was run and what broke, in a file that its finder can send. */
-static void save_bug(Call *call, const char *message)
-{
-    const char *folder = getenv("TMPDIR");
-    char path[1024];
-    snprintf(path, sizeof path, "%s/vwn-bug-XXXXXX", folder && *folder ? folder : "/tmp");
-    int fd = mkstemp(path);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-    ui_error(&call->ui, "this is a bug in vwn: %s", message);
-    if (!f)
-        return;
-    fprintf(f, "vwn %s (%s)\nverb: %s\n", vwn_version(), vwn_build_id(), call->verb->name);
-    for (int i = 0; i < call->n_operands; i++)
-        fprintf(f, "operand: %s\n", call->operand[i]);
-    for (int i = 0; i < call->n_given; i++)
-        fprintf(f, "flag: %s %s\n", call->given[i].flag->name, call->given[i].value);
-    fprintf(f, "\n%s\n", message);
-    if (fclose(f) == 0)
-        fprintf(stderr, "a report was saved in %s\n", path);
-}
-
 int call_failed(Call *call, vwn_status status)
 {
     const char *message = call->ctx ? vwn_message(call->ctx) : "";
     if (status == VWN_BUG)
-        save_bug(call, message);
+        bug_report(call, message);
     else if (status != VWN_OK && *message)
         ui_error(&call->ui, "%s", message);
     if (call->ctx && *vwn_warning(call->ctx))
@@ -264,9 +268,11 @@ static int run_verb(Call *call, int argc, char **argv)
     static const char *const colors[] = {"auto", "always", "never", NULL};
     call->operand = calloc((size_t)argc + 1, sizeof *call->operand);
     call->given = calloc((size_t)argc + 1, sizeof *call->given);
-    if (!call->operand || !call->given)
-        return VWN_ENVIRONMENT;
     ui_init(&call->ui, COLOR_AUTO, false);
+    if (!call->operand || !call->given) {
+        ui_error(&call->ui, "out of memory");
+        return VWN_ENVIRONMENT;
+    }
     bool fine = call_parse(call, argc, argv, why);
     int color = call_choice(call, "--color", colors, -2);
     if (color == -1)
@@ -290,6 +296,7 @@ static int run_verb(Call *call, int argc, char **argv)
     const char *folder = call_flag(call, "-C");
     if (folder && chdir(folder) != 0)
         return usage_error(call, "`-C %s`: %s", folder, strerror(errno));
+    bug_watch(call);
     struct timespec t0, t1;
     clock_gettime(CLOCK_MONOTONIC, &t0);
     int status = call->verb->run(call);
@@ -334,6 +341,7 @@ int main(int argc, char **argv)
 {
     open_missing_streams();
     signal(SIGPIPE, SIG_IGN); /* a closed pipe is a failed write, see ui_put and ui_finish */
+    signal(SIGXFSZ, SIG_IGN); /* so is a file that `ulimit -f` cuts */
     Call call = {0};
     ui_init(&call.ui, COLOR_AUTO, false);
     int status = VWN_OK;

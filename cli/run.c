@@ -4,7 +4,6 @@
  */
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,8 +60,9 @@ static bool read_prompts(Call *call, const char ***prompts, size_t *n, Text *tex
 {
     const char *path = call_flag(call, "--prompts");
     *prompts = call_flags(call, "--prompt", n);
-    if (path && !read_whole_file(path, text)) {
-        ui_error(&call->ui, "cannot read %s: %s", path, strerror(errno));
+    const char *why = path ? read_whole_file(path, text) : NULL;
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", path, why);
         *status = VWN_ENVIRONMENT;
         return false;
     }

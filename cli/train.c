@@ -8,12 +8,13 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 typedef struct Show {
     Call *call;
-    double eval_loss;  /* NaN before the first evaluation */
+    double eval_loss;  /* of an evaluation that was not shown yet, else NaN */
     double last_drawn; /* seconds, to draw at most ten times per second */
     char line[256];    /* the latest progress line */
     bool drawn;        /* it stands on the terminal */
@@ -27,18 +28,72 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* What the progress line may say, in its order. Where a terminal is too narrow the least important go first. */
+typedef struct Piece {
+    int rank; /* 0: always there */
+    char text[96];
+} Piece;
+
+enum { PIECES = 8 };
+
+/* The file's own numbers of this step, as in "ppl 12.3  share 0.25"; lists are left to events.jsonl. */
+static void put_metrics(char *out, size_t size, const char *json)
+{
+    static const char key[] = "\"metric.";
+    size_t n = 0;
+    out[0] = '\0';
+    for (const char *at = json ? strstr(json, key) : NULL; at; at = strstr(at, key)) {
+        const char *name = at + sizeof key - 1;
+        size_t length = strcspn(name, "\"");
+        at = name + length;
+        char *end;
+        double value = strncmp(at, "\":", 2) == 0 ? strtod(at + 2, &end) : 0;
+        if (strncmp(at, "\":", 2) != 0 || end == at + 2)
+            continue;
+        int put = snprintf(out + n, size - n, "%s%.*s %.4g", n ? "  " : "", (int)length, name, value);
+        if (put < 0 || (size_t)put >= size - n) {
+            out[n] = '\0'; /* what does not fit is not cut in the middle */
+            return;
+        }
+        n += (size_t)put;
+    }
+}
+
+/* The pieces of ranks up to `most` with `gap` between them; its length. */
+static size_t join(char line[256], const Piece *piece, int most, const char *gap)
+{
+    size_t n = 0;
+    line[0] = '\0';
+    for (int i = 0; i < PIECES && n < 256; i++)
+        if (piece[i].text[0] && piece[i].rank <= most)
+            n += (size_t)snprintf(line + n, 256 - n, "%s%s", n ? gap : "", piece[i].text);
+    return n;
+}
+
+/* Loss, tokens a second and the time left stay at any width; an evaluation is shown until the next step that
+ * is drawn. */
 static void progress_line(Show *show, const vwn_event *e)
 {
-    char rate[32], eta[32], bar[32], eval[32] = "";
+    const Ui *ui = &show->call->ui;
+    char rate[32], eta[32];
+    Piece piece[PIECES] = {{2, ""}, {0, ""}, {1, ""}, {0, ""}, {0, ""}, {3, ""}, {4, ""}, {5, ""}};
     ui_rate(rate, e->tokens_per_second);
     ui_duration(eta, e->eta_seconds);
-    ui_bar(bar, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
+    snprintf(piece[0].text, sizeof piece[0].text, "step %6lld/%lld", (long long)e->step, (long long)e->steps);
+    snprintf(piece[1].text, sizeof piece[1].text, "loss %.4f", e->loss);
     if (!isnan(show->eval_loss))
-        snprintf(eval, sizeof eval, "  eval %.4f", show->eval_loss);
-    snprintf(show->line, sizeof show->line,
-             "   step %6lld/%lld   loss %.4f%s   lr %.2e  gnorm %.2f   %s tok/s  eta %s  %s",
-             (long long)e->step, (long long)e->steps, e->loss, eval, e->lr, e->grad_norm, rate,
-             eta, bar);
+        snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f", show->eval_loss);
+    snprintf(piece[3].text, sizeof piece[3].text, "%s tok/s", rate);
+    snprintf(piece[4].text, sizeof piece[4].text, "eta %s", eta);
+    put_metrics(piece[5].text, sizeof piece[5].text, e->json);
+    snprintf(piece[6].text, sizeof piece[6].text, "lr %.2e  gnorm %.2f", e->lr, e->grad_norm);
+    ui_bar(piece[7].text, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
+    size_t room = ui->live ? (size_t)ui->columns - 1 : sizeof show->line - 1;
+    int most = PIECES;
+    while (join(show->line, piece, most, "  ") > room && most > 0)
+        most--;
+    if (strlen(show->line) > room) /* a very narrow terminal: numbers alone */
+        snprintf(show->line, sizeof show->line, "%.4f %s/s %s", e->loss, rate, eta);
 }
 
 static void show_step(Show *show, const vwn_event *e)
@@ -50,6 +105,7 @@ static void show_step(Show *show, const vwn_event *e)
     if (!show->drawn)
         return;
     show->last_drawn = t;
+    show->eval_loss = NAN;
     ui_progress(ui, show->line);
 }
 

@@ -277,6 +277,7 @@ void *arena_take(Arena *a, size_t size)
     if (size > SIZE_MAX / 4)
         ctx_raise(a->ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
     size = (size + 15) & ~(size_t)15;
+    a->ctx->taken += size;
     Chunk *c = a->chunk;
     if (!c || c->size - c->used < size) {
         size_t want = c ? (c->size + CHUNK_HEAD) * 2 : FIRST_CHUNK;

@@ -45,6 +45,7 @@ struct Ctx {
     Allocator mem;
     size_t bytes, peak_bytes; /* now and at most allocated through this context */
     size_t byte_limit;        /* 0 = none; going over it is an out-of-memory */
+    uint64_t taken;           /* all that its arenas ever gave out: a count of work that no machine changes */
     Arena *program;           /* lives as long as the context: AST, names, models, graphs */
     Arena *scratch;           /* a stage may use it between arena_mark and arena_reset */
     struct NameTable *names;

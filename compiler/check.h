@@ -2,8 +2,8 @@
  *
  * In:  syntax trees.   Out: a Model, a Train, checks (model.h).
  * The one idea: a file is a program over static values whose tensor expressions build the graph while
- * they are evaluated. Environments are persistent lists, so a closure keeps exactly the names that stood
- * where it was written; scopes carry the attributes (`scope.X`) and the path of the place applied.
+ * they are evaluated. Environments are persistent lists (with an index here and there), so a closure keeps
+ * exactly the names that stood where it was written; scopes carry the attributes (`scope.X`) and the path of the place applied.
  */
 #ifndef VWN_CHECK_H
 #define VWN_CHECK_H
@@ -39,7 +39,7 @@ typedef enum ValueKind {
     V_SUB,    /* the sublayer given to `step`: a C closure */
     V_RECORD, /* fields: top_k(...).index */
     V_FILE,   /* import ... as NAME */
-    V_HOST,   /* a run-time scalar */
+    V_HOST,   /* a run-time scalar; num = 1: it is true or false */
     V_SPEC    /* text_file(...), cosine(...), mixed(...): a name with evaluated arguments */
 } ValueKind;
 
@@ -102,12 +102,20 @@ struct Binding {
     Name origin;       /* for resolve: how it got its value; NULL = as written */
     uint32_t serial;   /* identifies the declaration for shared modules */
 };
+/* What the nodes behind a node bind, so that a chain of a million names is not walked: the nearest of each name. */
+typedef struct EnvIndex {
+    Map names;
+    const ValueList *dots;
+    Env *base; /* where they end: an older node with an index, the block's edge, or the file */
+} EnvIndex;
 struct Env {
     Env *up;
     Binding *binding;  /* one name, or */
     File *file;        /* all names of a file: the end of the chain */
     const ValueList *dots; /* or: what `..` stands for in this block */
     bool block_edge;   /* dimension names are not looked up past this */
+    const EnvIndex *index; /* of the nodes behind this one; few nodes have it */
+    int run;           /* nodes since the one before that has one, or since the block's edge */
 };
 
 typedef struct Attribute {
@@ -147,6 +155,7 @@ struct BlockValue {
     Arg *arg;
     size_t n_arg;
     Span span; /* of the call or node that configured it last */
+    bool configured; /* by a call: a further call without arguments applies it */
 };
 
 struct Instance { /* one module: a block applied under one name in one place */
@@ -264,6 +273,9 @@ Value v_word(Name s);
 Value v_tensor(Val v);
 Value v_dim(Dim d); /* V_NUM when static */
 Value v_host(const HostExpr *e);
+Value v_host_truth(const HostExpr *e); /* a condition of the run */
+bool is_host_number(const Value *v);   /* a number, static or of the run, and no condition */
+bool is_host_truth(const Value *v);    /* true or false, static or of the run */
 Value v_list(Eval *ev, const Value *v, size_t n);
 Value v_record(Eval *ev, Name name, const Field *f, size_t n);
 const char *value_kind_name(const Value *v); /* "a number", "a tensor", ... */
@@ -320,7 +332,10 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at); /* files E0102 with 
 bool host_name(Name name, HostVar *var);             /* `step`, `train.loss`, ... */
 const char *shape_words(Eval *ev, const Value *v);   /* "[B, T, 64] ([.., D])" */
 Value binary(Eval *ev, const Ast *e, Value a, Value b);
-const HostExpr *to_host(Eval *ev, const Value *v); /* NULL when not a number or run-time scalar */
+/* An operator of two tensors (or what becomes one) that has no sign: `e` has its name and its operands. */
+Value tensor_binary(Eval *ev, const Ast *e, Op op, Value a, Value b);
+const HostExpr *to_host(Eval *ev, const Value *v); /* NULL unless is_host_number() */
+const HostExpr *to_host_truth(Eval *ev, const Value *v); /* NULL unless is_host_truth() */
 const char *expr_text(Eval *ev, const Ast *e);
 /* The expression with names replaced by what they are: "1,177,158,464 - 1,176,764,416". */
 const char *expr_values(Eval *ev, const Ast *e, Env *env, Scope *scope);
@@ -405,6 +420,19 @@ bool lint_allowed(const File *f, const char *lint);   /* or reported by the file
 
 /* ---- names of what was not evaluated (check_names.c) ---- */
 void check_names(Eval *ev, File *f);
+
+/* ---- words for what is written in other languages (check_advice.c) ---- */
+bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew the name */
+void advise_argument(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
+void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
+bool advise_attribute(Eval *ev, Diag *d, Name given, const char *value); /* of `train`; true when it knew it */
+void advise_kind(Eval *ev, Diag *d, const Value *v); /* of a value where a number was wanted */
+void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T that has no result */
+/* These file the message: `train.lr` in an expression; `for i in 8`; `rope(10_000)`; `weight_decay = cosine(...)`. False when it is something else. */
+bool no_run_quantity(Eval *ev, Name node, Name full, Span at);
+void no_list(Eval *ev, const Ast *list, const Value *v);
+bool configured_by_position(Eval *ev, const BlockValue *b, const Ast *call, const Value *x, size_t n);
+bool schedule_for_number(Eval *ev, const Ast *e, Env *env, const char *what);
 
 /* ---- files (check_file.c) ---- */
 const char *file_field_at(size_t i); /* "params", ...; NULL behind the last */

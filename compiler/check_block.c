@@ -78,6 +78,7 @@ Value block_with(Eval *ev, const BlockValue *b, const Arg *extra, size_t n, Span
 {
     BlockValue *out = NEW(ev->arena, BlockValue);
     *out = *b;
+    out->configured = true;
     out->span = in_library(ev, at) && b->span.file && !in_library(ev, b->span) ? b->span : at;
     out->arg = NEW_ARRAY(ev->arena, Arg, b->n_arg + n + 1);
     out->n_arg = 0;
@@ -524,7 +525,9 @@ static bool param_shape(Body *b, const Ast *it, Shape *shape, int64_t *elements)
     Dim size;
     for (uint8_t k = 0; k < shape->rank; k++)
         if (!dim_static(shape->d[k])) {
-            err(b->ev, "E0202", it->kid[0]->span, "", "the shape of `%s` cannot depend on B or T", it->name);
+            Diag *d = err(b->ev, "E0202", it->kid[0]->span, "", "the shape of `%s` cannot depend on B or T", it->name);
+            diag_note(b->ev->ctx, d, "weights are made before training, which decides how many sequences and positions there are");
+            diag_help(b->ev->ctx, d, "for a row per position write `scope.context` in the place of `T`");
             return false;
         }
     shape_size(shape, &size);
@@ -674,8 +677,7 @@ static void exec_for(Body *b, const Ast *it)
     Value range = eval(b->ev, it->kid[0], b->env, b->scope);
     if (range.kind != V_LIST) {
         if (range.kind != V_POISON)
-            err(b->ev, "E0206", it->kid[0]->span, "", "`for` runs over a list or a range, got %s",
-                value_kind_name(&range));
+            no_list(b->ev, it->kid[0], &range);
         return;
     }
     Scope *outer = b->scope;
@@ -947,12 +949,24 @@ static Value call_block(Eval *ev, const BlockValue *b, const Ast *e, Env *env, S
     const Ast *callee = e->kid[0], *args = e->kid[1];
     Value *x;
     size_t n = positional(ev, args, env, scope, &x);
+    if (n && configured_by_position(ev, b, e, x, n))
+        return v_poison();
     if (n && has_named(args)) {
         Diag *d = err(ev, "E0209", e->span, "", "configuration and tensors in one call of `%s`", b->def->ast->name);
-        diag_help(ev->ctx, d, "configure first, then apply: `%s(name = value)(x)`", b->def->ast->name);
+        Buf named = buf_new(ev->arena), tensors = buf_new(ev->arena);
+        for (uint32_t i = 0; i < args->n; i++)
+            if (args->kid[i]->kind == AST_NAMED)
+                buf_printf(&named, "%s%s = %s", named.n ? ", " : "", args->kid[i]->name, expr_text(ev, args->kid[i]->kid[0]));
+            else if (args->kid[i]->kind != AST_OFF)
+                buf_printf(&tensors, "%s%s", tensors.n ? ", " : "", expr_text(ev, args->kid[i]));
+        diag_note(ev->ctx, d, "named arguments configure a block, positional ones are what it is applied to");
+        const char *block = expr_text(ev, callee), *name = strcmp(block, "f") ? "f" : "g";
+        diag_help(ev->ctx, d, "configure it under a name, then apply that: `let %s = %s(%s)`, then `%s(%s)`", name, block, named.s,
+                  name, tensors.s);
         return v_poison();
     }
-    if (n == 0) {
+    bool applies = n || (b->configured && !args->n && b->def->ast->kid[1] && !b->def->ast->kid[1]->n);
+    if (!applies) {
         Value v = block_configure(ev, b, args, env, e->span);
         bool is_function = !b->def->ast->kid[1] && !b->def->has_methods;
         return v.kind == V_BLOCK && is_function ? static_function(ev, v.block, scope, e->span) : v;

@@ -5,6 +5,7 @@
  * HostExpr, tensors become graph nodes; mixing them converts upwards (number -> scalar -> tensor) and
  * never downwards.
  */
+#include "attribute.h"
 #include "check.h"
 
 #include <math.h>
@@ -12,13 +13,15 @@
 
 bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out)
 {
+    if (schedule_for_number(ev, e, env, what))
+        return false;
     Value v = eval(ev, e, env, scope);
     if (v.kind == V_NUM) {
         *out = v.num;
         return true;
     }
     if (v.kind != V_POISON)
-        err(ev, "E0206", e->span, "", "`%s` must be a number, got %s", what, value_kind_name(&v));
+        advise_kind(ev, err(ev, "E0206", e->span, "", "`%s` must be a number, got %s", what, value_kind_name(&v)), &v);
     return false;
 }
 
@@ -81,7 +84,7 @@ Value unknown_name(Eval *ev, Name name, Env *env, Span at)
     }
     File *f = env_file(env);
     Diag *d = err(ev, "E0102", at, "not found in this file or its imports", "no name `%s` here", name);
-    if (help_import(ev, d, name))
+    if (advise_name(ev, d, name, at) || help_import(ev, d, name))
         return v_poison();
     Name *names;
     size_t n = env_names(ev, env, &names);
@@ -179,7 +182,12 @@ static Value made_tensor(Eval *ev, Value v, Span at)
         err(ev, "E0309", at, "", "only a rectangular list of numbers can be a tensor");
         return v_poison();
     }
-    err(ev, "E0206", at, "", "expected a tensor, got %s", value_kind_name(&v));
+    Diag *d = err(ev, "E0206", at, "", "expected a tensor, got %s", value_kind_name(&v));
+    const Ast *tensors = v.kind == V_BLOCK ? v.block->def->ast->kid[1] : NULL;
+    if (tensors && !tensors->n)
+        diag_help(ev->ctx, d, "name the block, which takes no tensors, and apply it: `let s = %s(...)`, then `s()`",
+                  v.block->def->ast->name);
+    advise_kind(ev, d, &v);
     return v_poison();
 }
 
@@ -212,11 +220,16 @@ static size_t host_nodes(const HostExpr *e, size_t most)
 
 const HostExpr *to_host(Eval *ev, const Value *v)
 {
-    if (v->kind == V_HOST)
-        return v->host;
-    if (v->kind == V_NUM || v->kind == V_BOOL)
-        return host_const(ev->arena, v->num);
-    return NULL;
+    if (!is_host_number(v))
+        return NULL;
+    return v->kind == V_HOST ? v->host : host_const(ev->arena, v->num);
+}
+
+const HostExpr *to_host_truth(Eval *ev, const Value *v)
+{
+    if (!is_host_truth(v))
+        return NULL;
+    return v->kind == V_HOST ? v->host : host_const(ev->arena, v->num);
 }
 
 /* ---- operators ---- */
@@ -297,7 +310,7 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
     return v_poison();
 }
 
-static Value tensor_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
+static Value map_tensors(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
 {
     Graph *g = ev->build ? ev->build->g : NULL;
     Value x = a, y = b;
@@ -341,6 +354,11 @@ static Value tensor_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Va
     return v_tensor(v);
 }
 
+Value tensor_binary(Eval *ev, const Ast *e, Op op, Value a, Value b)
+{
+    return map_tensors(ev, e, &(OpRow){.text = e->name, .op = op}, a, b);
+}
+
 static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Value b)
 {
     const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
@@ -353,7 +371,9 @@ static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
         limit(ev, e->span, "terms of a run-time expression", MOST);
     const HostExpr *r = row->swap ? host_op(ev->arena, row->host, y, x, NULL)
                                   : host_op(ev->arena, row->host, x, y, NULL);
-    return v_host(row->negate ? host_op(ev->arena, HO_NOT, r, NULL, NULL) : r);
+    if (!row->compares)
+        return v_host(r);
+    return v_host_truth(row->negate ? host_op(ev->arena, HO_NOT, r, NULL, NULL) : r);
 }
 
 static Value number_binary(Eval *ev, const Ast *e, const OpRow *row, double x, double y)
@@ -427,7 +447,7 @@ Value binary(Eval *ev, const Ast *e, Value a, Value b)
         const Value *o = a.kind == V_TENSOR ? &b : &a;
         if (row->op == OP_EQ && (o->kind == V_NONE || o->kind == V_WORD))
             return v_bool(row->negate); /* `x == none` asks whether x is there */
-        return tensor_binary(ev, e, row, a, b);
+        return map_tensors(ev, e, row, a, b);
     }
     if (a.kind == V_NUM && b.kind == V_NUM)
         return number_binary(ev, e, row, a.num, b.num);
@@ -445,10 +465,12 @@ Value binary(Eval *ev, const Ast *e, Value a, Value b)
         return host_binary(ev, e, row, a, b);
     if (row->op == OP_EQ)
         return v_bool(value_equal(&a, &b) != row->negate);
-    Diag *d = err(ev, "E0206", e->name_span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text,
-                  value_kind_name(&b));
-    if (a.kind == V_DIM || b.kind == V_DIM)
-        diag_note(ev->ctx, d, "B (sequences) and T (positions) are known only when a program is planned");
+    if (da && db) {
+        Diag *d = err(ev, "E0206", e->span, "no extent of a tensor", "cannot compute `%s`", expr_text(ev, e));
+        advise_symbols(ev, d, row->text);
+        return v_poison();
+    }
+    err(ev, "E0206", e->name_span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text, value_kind_name(&b));
     return v_poison();
 }
 
@@ -470,9 +492,9 @@ static Value eval_op(Eval *ev, const Ast *e, Env *env, Scope *scope)
             return v_poison();
         if (a.kind == V_BOOL && b.kind == V_BOOL)
             return b;
-        const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
-        if (x && y && a.kind != V_NUM && b.kind != V_NUM)
-            return v_host(host_op(ev->arena, is_and ? HO_AND : HO_OR, x, y, NULL));
+        const HostExpr *x = to_host_truth(ev, &a), *y = to_host_truth(ev, &b);
+        if (x && y)
+            return v_host_truth(host_op(ev->arena, is_and ? HO_AND : HO_OR, x, y, NULL));
         err(ev, "E0206", e->span, "", "`%s` needs true or false on both sides", e->name);
         return v_poison();
     }
@@ -543,8 +565,7 @@ static bool comprehend(Eval *ev, const Ast *e, uint32_t level, Env *env, Scope *
     Value range = eval(ev, it->kid[0], env, scope);
     if (range.kind != V_LIST) {
         if (range.kind != V_POISON)
-            err(ev, "E0206", it->kid[0]->span, "", "`for` runs over a list or a range, got %s",
-                value_kind_name(&range));
+            no_list(ev, it->kid[0], &range);
         return false;
     }
     for (size_t i = 0; i < range.list->n; i++)
@@ -561,11 +582,17 @@ static Value eval_cond(Eval *ev, const Ast *e, Env *env, Scope *scope)
     if (c.kind == V_BOOL)
         return eval(ev, e->kid[c.num != 0 ? 1 : 2], env, scope);
     Value a = eval(ev, e->kid[1], env, scope), b = eval(ev, e->kid[2], env, scope);
-    const HostExpr *x = to_host(ev, &a), *y = to_host(ev, &b);
-    if (c.kind == V_HOST && x && y)
-        return v_host(host_op(ev->arena, HO_IF, c.host, x, y));
     if (a.kind == V_POISON || b.kind == V_POISON)
         return v_poison();
+    if (c.kind == V_HOST && is_host_truth(&c)) {
+        if (is_host_number(&a) && is_host_number(&b))
+            return v_host(host_op(ev->arena, HO_IF, c.host, to_host(ev, &a), to_host(ev, &b)));
+        if (is_host_truth(&a) && is_host_truth(&b))
+            return v_host_truth(host_op(ev->arena, HO_IF, c.host, to_host_truth(ev, &a), to_host_truth(ev, &b)));
+        err(ev, "E0206", e->span, "", "a run-time condition chooses between two numbers, or between two conditions, not %s and %s",
+            value_kind_name(&a), value_kind_name(&b));
+        return v_poison();
+    }
     Diag *d = err(ev, "E0206", e->kid[0]->span, "", "a condition must be true or false, got %s", value_kind_name(&c));
     if (c.kind == V_TENSOR)
         diag_help(ev->ctx, d, "to choose element by element use `where(mask, a, b)`");
@@ -598,6 +625,12 @@ static void no_entry(Eval *ev, const Ast *e, const Ast *index, double k, size_t 
         diag_label(ev->ctx, d, b->expr->span, "%zu entr%s", n, n == 1 ? "y" : "ies");
     if (beyond)
         diag_help(ev->ctx, d, "add an entry, or loop over the list: `for %s in 1..size(%s)`", name ? name : "i", list);
+    if (k == 0)
+        diag_note(ev->ctx, d, "lists, layers and axes count from 1");
+    if (k == 0 && !name && n)
+        diag_help(ev->ctx, d, "write `%s[1]` for the first entry", list);
+    else if (k < 0 && !name && n)
+        diag_help(ev->ctx, d, "write `%s[%.0f]`: entries are not counted from the end", list, -k <= (double)n ? (double)n + 1 + k : (double)n);
 }
 
 static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
@@ -609,7 +642,9 @@ static Value eval_index(Eval *ev, const Ast *e, Env *env, Scope *scope)
         if (v.kind != V_LIST) {
             Diag *d = err(ev, "E0206", e->kid[0]->span, "", "only lists have entries, this is %s", value_kind_name(&v));
             if (v.kind == V_TENSOR)
-                diag_help(ev->ctx, d, "parts of a tensor are taken with first, rest, split, gather or pick");
+                diag_help(ev->ctx, d, "parts of an axis are taken by functions: `slice(%s, from, count, axis = 1)`, `first`, `rest`,"
+                                      " `split`, by other tensors `gather` and `pick`; coordinates count from 1",
+                          expr_text(ev, e->kid[0]));
             return v_poison();
         }
         if (!eval_number(ev, list->kid[i], env, scope, "index", &k))
@@ -633,8 +668,17 @@ static Value scope_field(Eval *ev, const Ast *e, Scope *scope)
     Diag *d = err(ev, "E0203", e->span, "asked for here", "no `%s` for `%s`", e->name, *path ? path : "this place");
     diag_note(ev->ctx, d, "`%s` takes `scope.%s`, and no enclosing scope sets `%s`",
               ev->frame ? ev->frame->def->ast->name : "this place", e->name, e->name);
-    diag_help(ev->ctx, d, "add `%s = ...` to the model or to this node%s", e->name,
-              strstr(e->name, "init") ? ", for example `normal(std = 0.02)`" : "");
+    if (is_scope_name(e->name)) {
+        diag_help(ev->ctx, d, "add `%s = ...` to the model or to this node%s", e->name,
+                  strstr(e->name, "init") ? ", for example `normal(std = 0.02)`" : "");
+    } else {
+        const char *known;
+        size_t n;
+        attribute_names(ev->ctx, ev->arena, "model", false, &n, &known);
+        diag_note(ev->ctx, d, "a model sets %s; a node also what its block has as parameters", known);
+        diag_help(ev->ctx, d, "make it a parameter of the block, `%s(%s: float)`, read it by its name, and write `{ %s = ... }`"
+                              " at the node", ev->frame ? ev->frame->def->ast->name : "NAME", e->name, e->name);
+    }
     return v_poison();
 }
 
@@ -700,6 +744,8 @@ static Value eval_field(Eval *ev, const Ast *e, Env *env, Scope *scope)
         Name full = name_printf(ev->ctx, "%s.%s", o->name, e->name);
         if (host_name(full, &var))
             return (Value){.kind = V_HOST, .host = host_var(ev->arena, var)};
+        if (no_run_quantity(ev, o->name, full, e->span))
+            return v_poison();
     }
     bool found;
     Value v = argument_of(ev, e, env, scope, &found);
@@ -739,8 +785,8 @@ static Value eval_not(Eval *ev, const Ast *e, Env *env, Scope *scope)
     Value v = eval(ev, e->kid[0], env, scope);
     if (v.kind == V_BOOL)
         return v_bool(v.num == 0);
-    if (v.kind == V_HOST)
-        return v_host(host_op(ev->arena, HO_NOT, v.host, NULL, NULL));
+    if (v.kind == V_HOST && is_host_truth(&v))
+        return v_host_truth(host_op(ev->arena, HO_NOT, v.host, NULL, NULL));
     if (v.kind != V_POISON)
         err(ev, "E0206", e->span, "", "`not` needs true or false, got %s", value_kind_name(&v));
     return v_poison();
@@ -753,7 +799,7 @@ static Value eval_neg(Eval *ev, const Ast *e, Env *env, Scope *scope)
         v.num = -v.num;
         return v;
     }
-    if (v.kind == V_HOST)
+    if (v.kind == V_HOST && is_host_number(&v))
         return v_host(host_op(ev->arena, HO_NEG, v.host, NULL, NULL));
     if (v.kind == V_TENSOR && node_at(ev->build->g, v.val)->dtype == DT_INT)
         return v_tensor(ir_binary(ev->build->g, OP_SUB, ir_int(ev->build->g, 0), v.val));

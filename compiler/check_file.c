@@ -8,28 +8,21 @@
 #include "check.h"
 
 #include "cost.h"
+#include "file.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 /* ---- reading ---- */
 
 static const char *read_file(Eval *ev, const char *path, size_t *n, const char **why)
 {
     enum { MOST = 16 << 20 };
-    struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-        *why = "it is not a file";
+    FILE *f = file_stream(path, "r", why);
+    if (!f)
         return NULL;
-    }
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        *why = strerror(errno);
-        return NULL;
-    }
     char *text = ctx_alloc(ev->ctx, MOST / 64);
     size_t cap = MOST / 64, len = 0, got;
     CtxGuard guard;
@@ -474,12 +467,13 @@ File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span fro
     if (is_std) {
         text = std_text(path, &n);
         why = text ? NULL : "the standard library has no such file";
+    } else if ((why = file_not_vwn(path, parent != NULL))) {
+        text = NULL;
     } else if (!text) {
         text = read_file(ev, path, &n, &why);
     }
     if (!text) {
-        uint32_t none = from.file ? 0 : source_add(ev->ctx, path, "", 0);
-        Diag *d = err(ev, "E0106", from.file ? from : (Span){none, 0, 0}, "", "cannot read %s: %s", path, why);
+        Diag *d = err(ev, "E0106", from, "", "cannot read %s: %s", path, why);
         if (is_std || !strncmp(name, "std", 3))
             help_library(ev, d, name);
         return NULL;
@@ -656,7 +650,8 @@ void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where)
     Value v = eval(ev, it->kid[0], env, NULL);
     if (v.kind == V_POISON)
         return;
-    if (v.kind == V_SPEC || v.kind == V_HOST) {
+    bool claim = v.kind == V_SPEC && (!strcmp(v.record->name, "preserves") || !strcmp(v.record->name, "alive"));
+    if (claim || (v.kind == V_HOST && is_host_truth(&v))) {
         r.state = CHECK_NOT_DONE;
         r.values = v.kind == V_HOST ? "known only while training" : "needs a growth step to be carried out, which this version does not do";
     } else if (v.kind != V_BOOL) {
@@ -740,6 +735,64 @@ static void written_paths(Eval *ev, const Ast *items, const char *own, const cha
     }
 }
 
+/* The loop of a model over `variable`. */
+static const Ast *loop_over(const Ast *items, Name variable)
+{
+    const Ast *found = NULL;
+    for (uint32_t i = 0; items && i < items->n && !found; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_FOR && it->name == variable)
+            return it;
+        if (it->kind == AST_FOR)
+            found = loop_over(it->kid[1], variable);
+        for (uint32_t k = 1; it->kind == AST_IF && k < it->n && !found; k++)
+            found = loop_over(it->kid[k], variable);
+    }
+    return found;
+}
+
+/* `layer[9]` where layers are 1 to 8: says so and names the nearest one. */
+static bool no_such_iteration(Eval *ev, File *f, const Override *o)
+{
+    Name variable = o->path->name;
+    for (uint32_t i = 0; f->model_ast && i < o->path->n; i++) {
+        const Ast *part = o->path->kid[i];
+        if (part->kind != AST_AT) {
+            variable = part->name;
+            continue;
+        }
+        const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
+        size_t before = diag_count(ev->ctx);
+        Value values = loop ? eval(ev, loop->kid[0], f->env, NULL) : v_none();
+        diag_truncate(ev->ctx, before);
+        if (values.kind != V_LIST || !values.list->n)
+            return false;
+        double want = ast_number(ev->ctx, part->kid[0]).value, near = values.list->v[0].num;
+        bool there = false;
+        for (size_t k = 0; k < values.list->n; k++) {
+            double x = values.list->v[k].kind == V_NUM ? values.list->v[k].num : NAN;
+            there |= x == want;
+            near = fabs(x - want) < fabs(near - want) ? x : near;
+        }
+        if (there)
+            continue;
+        size_t n;
+        const char *text = source_text(ev->ctx, o->span.file, &n);
+        Diag *d = diag_error(ev->ctx, "E0105", o->span, "", "there is no `%s[%.6g]` in %s", variable, want, f->path);
+        bool range = loop->kid[0]->kind == AST_RANGE;
+        if (range)
+            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]), values.list->v[0].num,
+                      values.list->v[values.list->n - 1].num);
+        else
+            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]), value_text(ev, &values));
+        Span at = part->kid[0]->span;
+        diag_help(ev->ctx, d, "the nearest is `--set %.*s%.6g%.*s=%s`", (int)at.lo, text, near, (int)(o->span.hi - at.hi), text + at.hi,
+                  expr_text(ev, o->expr));
+        return true;
+    }
+    return false;
+}
+
 /* What nodes have is known only once they were built: without it only lets can be missed. */
 static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
@@ -747,6 +800,8 @@ static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
         Override *o = &f->overrides.v[i];
         bool train = !strcmp(o->path->name, "train");
         if (o->used || (o->path->n && !(train ? trained : built)) || set_twice(ev, f, i))
+            continue;
+        if (no_such_iteration(ev, f, o))
             continue;
         Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
         NameList names = {0};
@@ -757,6 +812,9 @@ static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
         size_t n;
         const char *text = source_text(ev->ctx, o->span.file, &n);
         Name best = nearest_name(name_printf(ev->ctx, "%.*s", (int)o->span.hi, text), names.v, names.n);
+        const char *last = strrchr(best ? best : "", '.');
+        for (size_t k = 0; !best && k < names.n; k++) /* `lr`: an attribute without the way to it */
+            best = (last = strrchr(names.v[k], '.')) && !strcmp(last + 1, o->path->name) && !o->path->n ? names.v[k] : NULL;
         if (best)
             diag_help(ev->ctx, d, "did you mean `--set %s=%s`?", best, expr_text(ev, o->expr));
         else

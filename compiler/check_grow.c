@@ -60,7 +60,7 @@ static const HostExpr *trigger(Eval *ev, File *f, const Ast *items, Span at, con
         if (it->kid[1]->kind == AST_ID && !strcmp(it->kid[1]->name, "start"))
             return NULL;
         Value v = eval(ev, it->kid[1], f->env, NULL);
-        if (v.kind == V_HOST)
+        if (v.kind == V_HOST && is_host_truth(&v))
             return v.host;
         if (v.kind == V_SPEC && !strcmp(v.record->name, "plateau"))
             return host_const(ev->arena, NAN);

@@ -144,8 +144,8 @@ static void no_norm(Eval *ev, Builder *b)
     diag_help(ev->ctx, d, "set `pre_norm` in the model; `pre_norm = none` says that this is meant");
 }
 
-/* The table that a gather reads, as seen through transposes: whether a product reads it too. */
-static const Node *tied_product(const Graph *g, Val table)
+/* The first product that reads a table, as seen through transposes: its node by the table's. */
+static void find_products(const Graph *g, Map *reads)
 {
     for (size_t i = 1; i < g->node.n; i++) {
         const Node *n = &g->node.v[i];
@@ -154,10 +154,9 @@ static const Node *tied_product(const Graph *g, Val table)
         Val w = n->in[1];
         while (node_at(g, w)->op == OP_PERMUTE)
             w = node_at(g, w)->in[0];
-        if (w == table)
-            return n;
+        void **slot = map_at(reads, (uintptr_t)w);
+        *slot = *slot ? *slot : (void *)n;
     }
-    return NULL;
 }
 
 static void tie_with_wide_state(Eval *ev, Builder *b)
@@ -165,11 +164,14 @@ static void tie_with_wide_state(Eval *ev, Builder *b)
     if (b->embed.kind != V_TENSOR || lint_allowed(b->file, "tie_with_wide_state"))
         return;
     const Shape *e = shape_of(b->g, b->embed.val);
+    Map products;
+    map_init(&products, ev->arena);
+    find_products(b->g, &products);
     for (size_t i = 1; i < b->g->node.n; i++) {
         const Node *n = &b->g->node.v[i];
         if (n->op != OP_GATHER || node_at(b->g, n->in[0])->op != OP_EXT)
             continue;
-        const Node *product = tied_product(b->g, n->in[0]);
+        const Node *product = map_get(&products, (uintptr_t)n->in[0]);
         const Shape *x = product ? shape_of(b->g, product->in[0]) : NULL;
         if (!x || !e->rank || dim_eq(x->d[x->rank - 1], e->d[e->rank - 1]))
             continue;
@@ -218,7 +220,36 @@ static void argument_unused(Eval *ev, Builder *b)
 #undef PLACE
 }
 
-/* Labels of next-token prediction stand in the sequence itself, one place ahead. */
+/* By value: whether it depends on the input `tokens`. */
+static bool *from_tokens(const Graph *g, Arena *arena)
+{
+    bool *from = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (n->op == OP_EXT) {
+            const Ext *x = &g->ext.v[n->a.i];
+            from[v] = x->kind == EXT_INPUT && !strcmp(x->name, "tokens");
+        }
+        for (size_t k = 0; k < n->n_in; k++)
+            from[v] |= from[n->in[k]];
+    }
+    return from;
+}
+
+/* Whether `data` gives labels of its own, which need not be the tokens one place ahead. */
+static bool gives_labels(const File *f)
+{
+    const Ast *items = f->train_ast ? f->train_ast->kid[2] : NULL;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i], *v = it->kind == AST_SET && !strcmp(it->kid[0]->name, "data") ? it->kid[1] : NULL;
+        if (v && v->kind == AST_CALL && v->kid[0]->kind == AST_ID && !strcmp(v->kid[0]->name, "arrays"))
+            return true;
+    }
+    return false;
+}
+
+/* Labels of next-token prediction stand in the sequence itself, one place ahead. An encoder of something else may
+ * see all of that. */
 static void sees_the_answer(Eval *ev, Builder *b)
 {
     bool tokens = false, labels = false;
@@ -227,11 +258,12 @@ static void sees_the_answer(Eval *ev, Builder *b)
         tokens |= x->kind == EXT_INPUT && !strcmp(x->name, "tokens");
         labels |= x->kind == EXT_INPUT && !strcmp(x->name, "labels") && x->shape.rank == 2;
     }
-    if (!tokens || !labels || lint_allowed(b->file, "sees_the_answer"))
+    if (!tokens || !labels || lint_allowed(b->file, "sees_the_answer") || gives_labels(b->file))
         return;
+    const bool *from = from_tokens(b->g, ev->arena);
     for (size_t i = 1; i < b->g->node.n; i++) {
         const Node *n = &b->g->node.v[i];
-        if (n->op != OP_SDPA || (n->a.i & 1))
+        if (n->op != OP_SDPA || (n->a.i & 1) || !shape_of(b->g, n->in[1])->d[1].t || !(from[n->in[1]] || from[n->in[2]]))
             continue;
         Diag *d = diag_warning(ev->ctx, "W0307", "sees_the_answer", place_of(b, n), "every position sees the ones behind it",
                                "with `mask = full` a model that predicts the next token sees it");
@@ -266,21 +298,46 @@ void lint_model(Eval *ev, Builder *b)
 
 /* ---- lets that nothing reads ---- */
 
-static bool names_it(const Ast *e, Name name)
+/* Which of several items name something: the first one, and whether there are more. */
+typedef struct Naming {
+    uint32_t first;
+    bool more;
+} Naming;
+
+static void name_used(Ctx *ctx, Map *names, Name name, uint32_t item)
 {
-    if ((e->kind == AST_ID || e->kind == AST_PATH) && e->name == name)
-        return true;
-    if (e->kind == AST_STR && strchr(e->name, '{') && strstr(e->name, name))
-        return true; /* in braces: the texts of checks */
-    if (e->kind == AST_NODE && e->kid[1]) { /* `embed LABEL` is the block embed_LABEL */
-        size_t n = strlen(e->kid[0]->name);
-        if (!strncmp(name, e->kid[0]->name, n) && name[n] == '_' && !strcmp(name + n + 1, e->kid[1]->name))
-            return true;
+    Naming *u = map_get(names, (uintptr_t)name), *made = NULL;
+    if (u) {
+        u->more |= u->first != item;
+        return;
     }
+    made = NEW(ctx->program, Naming);
+    made->first = item;
+    *map_at(names, (uintptr_t)name) = made;
+}
+
+/* The words of a text of a check, which may stand in braces. */
+static void words_used(Ctx *ctx, Map *names, const char *s, uint32_t item)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (s += strcspn(s, letters); *s; s += strcspn(s, letters)) {
+        size_t n = strspn(s, letters);
+        name_used(ctx, names, name_of(ctx, s, n), item);
+        s += n;
+    }
+}
+
+static void names_used(Ctx *ctx, Map *names, const Ast *e, uint32_t item)
+{
+    if (e->kind == AST_ID || e->kind == AST_PATH)
+        name_used(ctx, names, e->name, item);
+    if (e->kind == AST_STR && strchr(e->name, '{'))
+        words_used(ctx, names, e->name, item);
+    if (e->kind == AST_NODE && e->kid[1]) /* `embed LABEL` is the block embed_LABEL */
+        name_used(ctx, names, name_printf(ctx, "%s_%s", e->kid[0]->name, e->kid[1]->name), item);
     for (uint32_t i = 0; i < e->n; i++)
-        if (e->kid[i] && names_it(e->kid[i], name))
-            return true;
-    return false;
+        if (e->kid[i])
+            names_used(ctx, names, e->kid[i], item);
 }
 
 static bool is_let(const Ast *it)
@@ -291,16 +348,175 @@ static bool is_let(const Ast *it)
 /* Lets and blocks among `items` that no other of them names. */
 static void unused_among(Eval *ev, const Ast *items)
 {
+    Map names;
+    map_init(&names, ev->arena);
+    for (uint32_t i = 0; items && i < items->n; i++)
+        names_used(ev->ctx, &names, items->kid[i], i);
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
-        bool used = !is_let(it);
-        for (uint32_t k = 0; !used && k < items->n; k++)
-            used = k != i && names_it(items->kid[k], it->name);
-        if (used)
+        const Naming *u = is_let(it) ? map_get(&names, (uintptr_t)it->name) : NULL;
+        if (!is_let(it) || (u && (u->first != i || u->more)))
             continue;
         Diag *d = diag_warning(ev->ctx, "W0101", "unused_let", it->name_span, "nothing reads it", "`%s` is never used",
                                it->name);
         diag_help(ev->ctx, d, "delete it, or put `/-` in front of it");
+    }
+}
+
+/* ---- bodies of blocks: what a `for` or an `if` binds is bound in the whole body ---- */
+
+typedef struct BodyNames {
+    Eval *ev;
+    const File *file;
+    Map reads;  /* name -> Naming: names that the body reads, but for those that an item reads to bind them again */
+    Map buffer; /* name -> its AST_BUFFER */
+} BodyNames;
+
+static void read_names(BodyNames *b, const Ast *e, Name own)
+{
+    if ((e->kind == AST_ID || e->kind == AST_PATH) && e->name != own)
+        name_used(b->ev->ctx, &b->reads, e->name, 0);
+    if (e->kind == AST_STR && strchr(e->name, '{'))
+        words_used(b->ev->ctx, &b->reads, e->name, 0);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i])
+            read_names(b, e->kid[i], own);
+}
+
+/* The name that an item binds to a value, or NULL: `loss.x = ...` binds none. */
+static Name bound_name(const Ast *it)
+{
+    return it->kind == AST_LET ? it->name : it->kind == AST_SET && !it->kid[0]->n ? it->kid[0]->name : NULL;
+}
+
+static void read_items(BodyNames *b, const Ast *items)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        Name own = bound_name(it);
+        if (it->kind == AST_BUFFER)
+            *map_at(&b->buffer, (uintptr_t)it->name) = (void *)(uintptr_t)it;
+        if (it->kind == AST_FOR || it->kind == AST_IF) {
+            read_names(b, it->kid[0], NULL);
+            for (uint32_t k = 1; k < it->n; k++)
+                if (it->kid[k])
+                    read_items(b, it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]} : it->kid[k]);
+        } else if (it->kind == AST_SET && own) {
+            read_names(b, it->kid[1], own);
+        } else {
+            read_names(b, it, own);
+        }
+    }
+}
+
+/* A block that is applied may log or add to the loss: then its result need not be read. */
+static bool applies_block(const Ast *e)
+{
+    if (e->kind == AST_CALL && (e->kid[0]->kind != AST_ID || !prim_find(e->kid[0]->name)))
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && applies_block(e->kid[i]))
+            return true;
+    return false;
+}
+
+static void unused_items(BodyNames *b, const Ast *items, bool inner)
+{
+    Ctx *ctx = b->ev->ctx;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_FOR || it->kind == AST_IF)
+            for (uint32_t k = 1; k < it->n; k++)
+                if (it->kid[k])
+                    unused_items(b, it->kid[k]->kind == AST_IF ? &(Ast){.kind = AST_ITEMS, .n = 1, .kid = &it->kid[k]} : it->kid[k], true);
+        Name own = bound_name(it);
+        const Ast *buffer = own && it->kind == AST_SET ? map_get(&b->buffer, (uintptr_t)own) : NULL;
+        if (buffer && !lint_allowed(b->file, "buffer_shadowed")) {
+            Diag *d = diag_warning(ctx, "W0310", "buffer_shadowed", it->kid[0]->span, "a new tensor of the same name",
+                                   "the buffer `%s` keeps its initial value", own);
+            diag_label(ctx, d, buffer->name_span, "stored with the weights, and never changed");
+            diag_note(ctx, d, "`=` binds a name, it does not store: nothing is carried from one step to the next");
+            diag_help(ctx, d, "give the tensor another name, for example `new_%s = ...`", own);
+        }
+        bool tensor = it->kind == AST_SET, counts = own && (tensor ? !applies_block(it->kid[1]) : inner);
+        if (!counts || buffer || map_get(&b->reads, (uintptr_t)own) || lint_allowed(b->file, "unused_let"))
+            continue;
+        Span at = tensor ? it->kid[0]->span : it->name_span;
+        Diag *d = diag_warning(ctx, "W0101", "unused_let", at, "nothing reads it", "`%s` is never used", own);
+        diag_help(ctx, d, "delete it, or put `/-` in front of it");
+        name_used(ctx, &b->reads, own, 0); /* said once */
+    }
+}
+
+static void lint_body(Eval *ev, const File *f, const Ast *body)
+{
+    BodyNames b = {.ev = ev, .file = f};
+    map_init(&b.reads, ev->arena);
+    map_init(&b.buffer, ev->arena);
+    read_items(&b, body);
+    unused_items(&b, body, false);
+}
+
+/* `tied(head, lm, NAME)` reads names of another block's body. */
+static bool reaches_bodies(const Ast *e)
+{
+    bool found = e->kind == AST_CALL && e->kid[0]->kind == AST_ID && !strcmp(e->kid[0]->name, "tied") && e->kid[1]->n > 2;
+    for (uint32_t i = 0; i < e->n && !found; i++)
+        found = e->kid[i] && reaches_bodies(e->kid[i]);
+    return found;
+}
+
+static void lint_bodies(Eval *ev, const File *f, const Ast *e)
+{
+    if (e->kind == AST_BLOCK)
+        lint_body(ev, f, e->kid[3]);
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && e->kind != AST_OFF && (e->kid[i]->kind == AST_BLOCK || e->kid[i]->kind == AST_ITEMS || e->kind == AST_BLOCK))
+            lint_bodies(ev, f, e->kid[i]);
+}
+
+/* ---- a let of the model that reads as one module ---- */
+
+static void copied(Eval *ev, const Ast *let, Span at)
+{
+    Diag *d = diag_warning(ev->ctx, "W0309", "copied_by_loop", at, "new weights in every iteration",
+                           "each iteration has a `%s` of its own", let->name);
+    diag_label(ev->ctx, d, let->name_span, "this reads as one module");
+    diag_note(ev->ctx, d, "every node is a module of its own; a name that is applied twice is one module only inside of a block");
+    diag_help(ev->ctx, d, "if copies are meant, move `let %s = ...` into the loop or to the top of the file", let->name);
+}
+
+/* Nodes in loops of the model that are the let, or give it to a block. True when one was said. */
+static bool find_copied(Eval *ev, const Ast *let, const Ast *items, bool loop)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        bool node = it->kind == AST_NODE && it->kid[0]->name == let->name;
+        bool given = it->kind == AST_SET && it->kid[1]->kind == AST_ID && it->kid[1]->name == let->name && !is_scope_name(it->kid[0]->name);
+        if (loop && (node || given)) {
+            copied(ev, let, node ? it->kid[0]->span : it->kid[1]->span);
+            return true;
+        }
+        const Ast *inner = it->kind == AST_FOR ? it->kid[1] : it->kind == AST_NODE ? it->kid[2] : NULL;
+        if (it->kind == AST_IF)
+            for (uint32_t k = 1; k < it->n; k++)
+                if (it->kid[k] && find_copied(ev, let, it->kid[k], loop))
+                    return true;
+        if (inner && find_copied(ev, let, inner, loop || it->kind == AST_FOR))
+            return true;
+    }
+    return false;
+}
+
+static void copied_by_loop(Eval *ev, const File *f)
+{
+    const Ast *items = f->model_ast ? f->model_ast->kid[2] : NULL;
+    if (lint_allowed(f, "copied_by_loop"))
+        return;
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_LET && it->kid[1]->kind == AST_CALL)
+            find_copied(ev, it, items, false);
     }
 }
 
@@ -320,6 +536,9 @@ static void unused_inside(Eval *ev, const Ast *e)
 
 void lint_unused(Eval *ev, File *f)
 {
+    copied_by_loop(ev, f);
+    if (!f->quiet && !reaches_bodies(f->ast))
+        lint_bodies(ev, f, f->ast);
     if ((!f->model_ast && !f->train_ast) || lint_allowed(f, "unused_let"))
         return;
     unused_among(ev, f->ast);

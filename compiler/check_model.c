@@ -719,7 +719,7 @@ static void do_for(Walk *w, const Ast *it)
     Value range = eval(ev, it->kid[0], w->env, w->scope);
     if (range.kind != V_LIST) {
         if (range.kind != V_POISON)
-            err(ev, "E0206", it->kid[0]->span, "", "`for` runs over a list or a range, got %s", value_kind_name(&range));
+            no_list(ev, it->kid[0], &range);
         *w->state = v_poison();
         return;
     }

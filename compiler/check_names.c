@@ -130,16 +130,33 @@ static void look_comprehension(Look *l, const Ast *e)
 static void look_field(Look *l, const Ast *e)
 {
     const Ast *o = e->kid[0];
-    HostVar var;
-    if (o->kind == AST_ID && !is_local(l, o->name) && !env_find(l->file->env, o->name) &&
-        (!strcmp(o->name, "scope") || !strcmp(o->name, "input") ||
-         host_name(name_printf(l->ev->ctx, "%s.%s", o->name, e->name), &var)))
-        return;
+    if (o->kind == AST_ID && !is_local(l, o->name) && !env_find(l->file->env, o->name)) {
+        HostVar var;
+        Name full = name_printf(l->ev->ctx, "%s.%s", o->name, e->name);
+        if (!strcmp(o->name, "scope") || !strcmp(o->name, "input") || host_name(full, &var) ||
+            no_run_quantity(l->ev, o->name, full, e->span))
+            return;
+    }
     look(l, o);
+}
+
+/* Whether evaluation has filed an error about exactly this text: what stands in it was meant otherwise. */
+static bool said_already(const Look *l, const Ast *e)
+{
+    size_t n = diag_errors(l->ev->ctx) ? diag_count(l->ev->ctx) : 0;
+    for (size_t i = 0; i < n; i++) {
+        const Diag *d = diag_get(l->ev->ctx, i);
+        Span s = d->labels.v[0].span;
+        if (d->level == LEVEL_ERROR && s.file == e->span.file && s.lo == e->span.lo && s.hi == e->span.hi)
+            return true;
+    }
+    return false;
 }
 
 static void look(Look *l, const Ast *e)
 {
+    if (said_already(l, e))
+        return;
     switch (e->kind) {
     case AST_ID:
         if (!is_local(l, e->name) && !env_find(l->file->env, e->name) && !is_builtin(e->name))
@@ -224,6 +241,9 @@ static bool attribute_is_word(Name name, const BlockDef *node)
 static void complete(Look *l, const Ast *e)
 {
     const BlockDef *d = e->kind == AST_CALL && e->kid[0]->kind == AST_ID ? block_named(l, e->kid[0]->name) : NULL;
+    for (uint32_t i = 0; d && i < e->kid[1]->n; i++)
+        if (e->kid[1]->kid[i]->kind != AST_NAMED && e->kid[1]->kid[i]->kind != AST_OFF)
+            return; /* applied, or configured by position, which is an error of its own */
     for (uint32_t i = 0; d && i < d->ast->kid[0]->n; i++) {
         const Ast *par = d->ast->kid[0]->kid[i];
         bool given = par->kid[1] != NULL;

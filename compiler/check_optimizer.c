@@ -79,6 +79,27 @@ static bool choose_update(Eval *ev, Optimizer *o, const Param *p, size_t i, Name
     return false;
 }
 
+/* The groups that have weights, with one of each; and where biases and the like are. */
+static void list_groups(Eval *ev, Diag *d, const Model *m, Name label)
+{
+    VEC(Name) seen = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        bool known = p->buffer;
+        for (size_t k = 0; k < seen.n; k++)
+            known |= seen.v[k] == p->group;
+        if (known)
+            continue;
+        vec_push(ev->arena, &seen, p->group);
+        buf_printf(&all, "%s`%s` (%s)", all.n ? ", " : "", p->group, p->path);
+    }
+    if (seen.n)
+        diag_note(ev->ctx, d, "the groups of this model are, with a weight of each, %s", all.s);
+    if (strstr(label, "bias") || strstr(label, "norm") || !strcmp(label, "gain"))
+        diag_help(ev->ctx, d, "biases and the gains of norms are in the group `vector`");
+}
+
 static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
 {
     if (!it->kid[1]) {
@@ -114,6 +135,8 @@ static void group_rule(Eval *ev, File *f, const Ast *it, Model *m, Optimizer *o)
         Diag *d = err(ev, "E0607", it->kid[1]->span, "", by_path ? "no weight has a path like `%s`" : "no weights in a group `%s`", label);
         if (by_path && m->param.n)
             diag_note(ev->ctx, d, "paths look like `%s`; `*` stands for any text", m->param.v[0].path);
+        else if (!by_path)
+            list_groups(ev, d, m, label);
         if (near)
             diag_fix(ev->ctx, d, it->kid[1]->span, near, FIX_MAYBE, "did you mean `%s`?", near);
     }
@@ -200,6 +223,18 @@ static void read_momentum(Attrs *a, Optimizer *o)
     add_constant(a->ev, o, "nesterov", attr_bool(a, "nesterov", NULL));
 }
 
+static void sgd_constants(Attrs *a, Optimizer *o)
+{
+    Ast word[] = {{.kind = AST_ID, .name = "decoupled"}, {.kind = AST_ID, .name = "coupled"}};
+    Ast *words[] = {&word[0], &word[1]}, name = {.kind = AST_ID, .name = "one_of"};
+    Ast list = {.kind = AST_ARGS, .kid = words, .n = COUNT_OF(words)}, *call[] = {&name, &list};
+    const Ast one_of = {.kind = AST_CALL, .kid = call, .n = COUNT_OF(call)};
+    read_momentum(a, o);
+    const TrainAttr *t = attrs_get(a, "decay");
+    Value v = t ? eval_as(a->ev, t->expr, t->env, NULL, &one_of, t->name) : v_none();
+    add_constant(a->ev, o, "coupled", v.kind == V_WORD && !strcmp(v.word, "coupled"));
+}
+
 static void adamw_constants(Attrs *a, Optimizer *o)
 {
     read_betas(a, o);
@@ -231,7 +266,7 @@ static const struct {
     void (*constants)(Attrs *a, Optimizer *o);
     bool matrices; /* made for matrices alone: the rest has a second optimizer */
 } kinds[] = {{"adamw", adamw_constants, false},
-             {"sgd", read_momentum, false},
+             {"sgd", sgd_constants, false},
              {"lion", read_betas, false},
              {"muon", muon_constants, true}};
 

@@ -63,7 +63,20 @@ static Value default_value(Eval *ev, const char *text)
     return v_word(name_str(ev->ctx, text));
 }
 
-static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
+/* A number that may be of the run; as a `length` it may have a unit. */
+static Value run_value(PrimArgs *a, Value v, Span at, const Param1 *p)
+{
+    bool length = p->type[0] == 'l';
+    if (v.kind == V_POISON || v.kind == V_NONE || is_host_number(&v) || (length && v.kind == V_QTY))
+        return v;
+    Diag *d = err(a->ev, "E0206", at, "", "`%s` of `%s` must be %s, got %s", p->name, a->prim->name,
+                  length ? "a length of training" : "a number", value_kind_name(&v));
+    if (length)
+        diag_help(a->ev->ctx, d, "for example `%s = 100 steps` or `%s = 1%%`", p->name, p->name);
+    return v_poison();
+}
+
+static Value typed_value(PrimArgs *a, const Ast *e, const Param1 *p)
 {
     Eval *ev = a->ev;
     if (!strcmp(p->type, "word"))
@@ -73,6 +86,8 @@ static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
     Value v = eval(ev, e, a->env, a->scope);
     if (!strcmp(p->type, "tensor"))
         return to_tensor(ev, v, e->span);
+    if (!strcmp(p->type, "number") || !strcmp(p->type, "length"))
+        return run_value(a, v, e->span, p);
     static const Ast int_type = {.kind = AST_ID, .name = "int"}, float_type = {.kind = AST_ID, .name = "float"},
                      dim_type = {.kind = AST_ID, .name = "dim"}, list_type = {.kind = AST_ID, .name = "list"},
                      bool_type = {.kind = AST_ID, .name = "bool"}, text_type = {.kind = AST_ID, .name = "string"};
@@ -86,6 +101,16 @@ static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
         return v_poison();
     }
     return t ? check_type(ev, v, t, e->span, p->name, a->env) : v;
+}
+
+/* Only what has the default `none` may be none. */
+static Value arg_value(PrimArgs *a, const Ast *e, const Param1 *p)
+{
+    Value v = typed_value(a, e, p);
+    if (v.kind != V_NONE || !strcmp(p->def, "none") || !strcmp(p->type, "shape") || !strcmp(p->type, "any"))
+        return v;
+    err(a->ev, "E0206", e->span, "", "`%s` of `%s` cannot be none", p->name, a->prim->name);
+    return v_poison();
 }
 
 bool prim_takes_word(const Prim *prim, Name name, size_t position)
@@ -115,7 +140,7 @@ void prim_unknown_argument(Eval *ev, const Prim *prim, const Ast *arg)
         vec_push(ev->arena, &names, name_str(ev->ctx, p.name));
     Diag *d = err(ev, "E0101", arg->name_span, "unknown argument", "`%s` has no argument `%s`", prim->name, arg->name);
     diag_note(ev->ctx, d, "it is %s(%s)", prim->name, prim->params);
-    suggest(ev, d, arg->name, names.v, names.n, arg->name_span);
+    advise_argument(ev, d, arg->name, names.v, names.n, arg->name_span);
 }
 
 static bool given_twice(PrimArgs *a, const Ast *arg)
@@ -158,6 +183,36 @@ static bool bind_named(PrimArgs *a, const Ast *arg)
     return false;
 }
 
+static void one_too_many(PrimArgs *a, const Ast *arg)
+{
+    Diag *d = err(a->ev, "E0313", arg->span, "one too many", "too many arguments for `%s`", a->prim->name);
+    diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
+    Param1 p;
+    size_t i = 0;
+    for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), i++)
+        if (!strcmp(p.type, "shape") || (!strcmp(p.type, "list") && p.required))
+            advise_extents(a->ev, d, a->call, i);
+}
+
+/* Whether there are more positional arguments than parameters; the first of them is said. */
+static bool too_many(PrimArgs *a)
+{
+    const Ast *args = a->call->kid[1];
+    Param1 p;
+    size_t room = 0, n = 0;
+    for (const char *s = next_param(a->prim->params, &p); s; s = next_param(s, &p), room++)
+        if (p.variadic || p.open)
+            return false;
+    for (uint32_t i = 0; i < args->n; i++) {
+        bool positional = args->kid[i]->kind != AST_NAMED && args->kid[i]->kind != AST_OFF;
+        if (positional && n++ == room) {
+            one_too_many(a, args->kid[i]);
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool bind_positional(PrimArgs *a, const Ast *e, size_t *at)
 {
     Param1 p;
@@ -176,8 +231,7 @@ static bool bind_positional(PrimArgs *a, const Ast *e, size_t *at)
         a->v[i] = arg_value(a, e, &p);
         return a->v[i].kind != V_POISON;
     }
-    Diag *d = err(a->ev, "E0313", e->span, "one too many", "too many arguments for `%s`", a->prim->name);
-    diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
+    one_too_many(a, e);
     return false;
 }
 
@@ -191,6 +245,8 @@ static bool fill_defaults(PrimArgs *a)
             continue;
         if (p.required) {
             Diag *d = err(a->ev, "E0104", a->call->span, "", "`%s` needs `%s`", a->prim->name, p.name);
+            if (d->labels.n)
+                d->labels.v[0].text = arena_printf(a->ev->arena, "missing `%s`", p.name);
             diag_note(a->ev->ctx, d, "it is %s(%s)", a->prim->name, a->prim->params);
             return false;
         }
@@ -209,9 +265,9 @@ Value prim_call(Eval *ev, const Prim *prim, const Ast *e, Env *env, Scope *scope
         }
     PrimArgs a = {.ev = ev, .prim = prim, .call = e, .env = env, .scope = scope};
     a.rest = NEW_ARRAY(ev->arena, Value, args->n + 1);
-    bool ok = true;
+    bool ok = !too_many(&a);
     size_t at = 0;
-    for (uint32_t i = 0; i < args->n; i++) {
+    for (uint32_t i = 0; ok && i < args->n; i++) {
         const Ast *arg = args->kid[i];
         if (arg->kind == AST_OFF)
             continue;
@@ -282,7 +338,12 @@ bool prim_axis(PrimArgs *a, size_t i, uint8_t rank, int *axis)
         return false;
     }
     if ( !is_whole(k) || k < -rank || k > rank || k == 0) {
-        prim_fail(a, "E0318", i, "axis %s does not exist in a tensor of %d dimensions", value_text(a->ev, &a->v[i]), rank);
+        Diag *d = err(a->ev, "E0318", a->ast[i] ? a->ast[i]->span : a->call->span, "",
+                      "axis %s does not exist in a tensor of %d dimensions", value_text(a->ev, &a->v[i]), rank);
+        if (rank)
+            diag_note(a->ev->ctx, d, "axes count from 1 to %d, or from the end: -1 is the last, -%d the first", rank, rank);
+        if (k == 0 && rank)
+            diag_help(a->ev->ctx, d, "write `1` for the first axis");
         return false;
     }
     *axis = (int)(k < 0 ? k + rank : k - 1);
@@ -307,6 +368,10 @@ static bool axes_of(PrimArgs *a, size_t i, uint8_t rank, uint32_t *mask)
         a->v[i] = one;
         if (!ok)
             return false;
+        if (*mask & 1u << axis) {
+            prim_fail(a, "E0318", i, "axis %d is named twice", axis + 1);
+            return false;
+        }
         *mask |= 1u << axis;
     }
     return true;
@@ -342,15 +407,19 @@ static bool list_numbers(PrimArgs *a, size_t i, const ValueList **out)
 
 /* ---- elementwise ---- */
 
+/* NaN where the function has no value, and for what it does not know. */
 static double number_unary(int op, double x)
 {
     switch (op) {
+    case OP_STOP: return x;
     case OP_EXP: return exp(x);
     case OP_LOG: return log(x);
     case OP_SQRT: return sqrt(x);
     case OP_ABS: return fabs(x);
     case OP_SIGN: return (x > 0) - (x < 0);
     case OP_FLOOR: return floor(x);
+    case OP_CEIL: return ceil(x);
+    case OP_ROUND: return rint(x);
     case OP_SIN: return sin(x);
     case OP_COS: return cos(x);
     case OP_TANH: return tanh(x);
@@ -361,7 +430,7 @@ static double number_unary(int op, double x)
     case OP_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     case OP_SILU: return x / (1 + exp(-x));
     case OP_SOFTPLUS: return x > 30 ? x : log1p(exp(x));
-    default: return x;
+    default: return NAN;
     }
 }
 
@@ -369,13 +438,25 @@ static bool host_unary(int op, HostOp *out)
 {
     static const struct { int op; HostOp host; } rows[] = {
         {OP_EXP, HO_EXP}, {OP_LOG, HO_LOG}, {OP_SQRT, HO_SQRT}, {OP_ABS, HO_ABS}, {OP_SIN, HO_SIN},
-        {OP_COS, HO_COS}, {OP_TANH, HO_TANH}, {OP_FLOOR, HO_FLOOR}};
+        {OP_COS, HO_COS}, {OP_TANH, HO_TANH}, {OP_FLOOR, HO_FLOOR}, {OP_CEIL, HO_CEIL},
+        {OP_ROUND, HO_ROUND}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (rows[i].op == op) {
             *out = rows[i].host;
             return true;
         }
     return false;
+}
+
+/* Argument 0 of a function of numbers as a tensor, where it is no number. */
+static Value number_to_tensor(PrimArgs *a)
+{
+    Value x = a->v[0];
+    if (is_host_truth(&x))
+        return prim_fail(a, "E0206", 0, "`%s` needs a number or a tensor, got %s", a->prim->name, value_kind_name(&x));
+    if (x.kind == V_HOST && !a->ev->build)
+        return prim_fail(a, "E0206", 0, "`%s` of a run-time number exists only inside a model, where it is a tensor", a->prim->name);
+    return a->v[0] = to_tensor(a->ev, x, a->span[0]);
 }
 
 static Value run_unary(PrimArgs *a)
@@ -386,33 +467,26 @@ static Value run_unary(PrimArgs *a)
         double r = number_unary(a->prim->op, x.num);
         return isfinite(r) ? v_num(r) : prim_fail(a, "E0208", 0, "`%s` of %.6g is not a number", a->prim->name, x.num);
     }
-    if (x.kind == V_HOST && host_unary(a->prim->op, &h))
+    if (x.kind == V_HOST && is_host_number(&x) && host_unary(a->prim->op, &h))
         return v_host(host_op(a->ev->arena, h, x.host, NULL, NULL));
-    x = to_tensor(a->ev, x, a->span[0]);
+    x = number_to_tensor(a);
     if (x.kind == V_POISON)
         return x;
-    a->v[0] = x;
     if (a->prim->op == OP_STOP)
         return v_tensor(ir_stop(prim_graph(a), x.val));
     return prim_real(a, 0) ? v_tensor(ir_unary(prim_graph(a), (Op)a->prim->op, x.val)) : v_poison();
-}
-
-static Value p_ceil(PrimArgs *a)
-{
-    double x = a->v[0].num;
-    if (a->v[0].kind == V_HOST) {
-        bool up = !strcmp(a->prim->name, "ceil");
-        return v_host(host_op(a->ev->arena, up ? HO_CEIL : HO_ROUND, a->v[0].host, NULL, NULL));
-    }
-    return v_num(!strcmp(a->prim->name, "ceil") ? ceil(x) : rint(x));
 }
 
 static Value p_logit(PrimArgs *a)
 {
     if (a->v[0].kind == V_NUM)
         return v_num(log(a->v[0].num / (1 - a->v[0].num)));
-    a->v[0] = to_tensor(a->ev, a->v[0], a->span[0]);
-    if (a->v[0].kind == V_POISON || !prim_real(a, 0))
+    Arena *arena = a->ev->arena;
+    if (a->v[0].kind == V_HOST && is_host_number(&a->v[0])) {
+        const HostExpr *p = a->v[0].host, *q = host_op(arena, HO_SUB, host_const(arena, 1), p, NULL);
+        return v_host(host_op(arena, HO_LOG, host_op(arena, HO_DIV, p, q, NULL), NULL, NULL));
+    }
+    if (number_to_tensor(a).kind == V_POISON || !prim_real(a, 0))
         return v_poison();
     Graph *g = prim_graph(a);
     Val x = a->v[0].val, one = ir_fill(g, 1);
@@ -456,33 +530,44 @@ static Value reduce(PrimArgs *a, char what, size_t over, size_t keep)
     return v_tensor(ir_unary(g, OP_NEG, ir_max(g, ir_unary(g, OP_NEG, x), mask, k)));
 }
 
-static Value p_sum(PrimArgs *a)
+/* `over` and `keep` speak of the axes of a tensor; where there is none they would be ignored. */
+static bool no_axes(PrimArgs *a, size_t over, size_t keep, const char *what)
 {
-    char what = a->prim->name[0] == 's' ? '+' : 'm';
-    return a->v[0].kind == V_LIST ? fold_list(a, what) : reduce(a, what, 1, 2);
+    size_t given = a->v[over].kind != V_NONE ? over : keep;
+    if (a->v[over].kind == V_NONE && a->v[keep].num == 0)
+        return true;
+    prim_fail(a, "E0206", given, "`%s` of %s has no axes: `%s` means nothing here", a->prim->name, what, given == over ? "over" : "keep");
+    return false;
 }
+
+static Value fold(PrimArgs *a, char what, size_t over, size_t keep)
+{
+    if (a->v[0].kind == V_LIST)
+        return no_axes(a, over, keep, "a list") ? fold_list(a, what) : v_poison();
+    return reduce(a, what, over, keep);
+}
+
+static Value p_sum(PrimArgs *a) { return fold(a, a->prim->name[0] == 's' ? '+' : 'm', 1, 2); }
 
 static Value p_max(PrimArgs *a)
 {
     bool up = !strcmp(a->prim->name, "max");
     Value x = a->v[0], y = a->v[1];
     if (y.kind == V_NONE)
-        return x.kind == V_LIST ? fold_list(a, up ? '>' : '<') : reduce(a, up ? '>' : '<', 2, 3);
+        return fold(a, up ? '>' : '<', 2, 3);
+    if (!no_axes(a, 2, 3, "two values"))
+        return v_poison();
     if (x.kind == V_NUM && y.kind == V_NUM)
         return v_num(up ? fmax(x.num, y.num) : fmin(x.num, y.num));
     const HostExpr *h = to_host(a->ev, &x), *i = to_host(a->ev, &y);
     if (h && i)
         return v_host(host_op(a->ev->arena, up ? HO_MAX : HO_MIN, h, i, NULL));
-    x = to_tensor(a->ev, x, a->span[0]);
-    y = x.kind == V_POISON ? x : to_tensor(a->ev, y, a->span[1]);
-    Shape out;
-    if (x.kind == V_POISON || y.kind == V_POISON)
-        return v_poison();
-    Graph *g = prim_graph(a);
-    if (!shape_broadcast(shape_of(g, x.val), shape_of(g, y.val), &out) ||
-        node_at(g, x.val)->dtype != node_at(g, y.val)->dtype)
-        return prim_fail(a, "E0311", 1, "shapes do not match in `%s`", a->prim->name);
-    return v_tensor(ir_binary(g, up ? OP_MAX : OP_MIN, x.val, y.val));
+    for (size_t k = 0; k < 2; k++)
+        if (is_host_truth(&a->v[k]))
+            return prim_fail(a, "E0206", k, "`%s` needs numbers or tensors, got %s", a->prim->name, value_kind_name(&a->v[k]));
+    Ast *kid[2] = {(Ast *)a->ast[0], (Ast *)a->ast[1]};
+    Ast both = {.kind = AST_OP, .name = a->prim->name, .span = a->call->span, .name_span = a->call->kid[0]->span, .n = 2, .kid = kid};
+    return tensor_binary(a->ev, &both, up ? OP_MAX : OP_MIN, x, y);
 }
 
 static Value p_softmax(PrimArgs *a)
@@ -606,6 +691,13 @@ Value prim_spec(PrimArgs *a)
     return v;
 }
 
+static Value p_preserves(PrimArgs *a)
+{
+    if (a->v[0].kind != V_NUM && a->v[0].kind != V_NONE)
+        return prim_fail(a, "E0206", 0, "`tolerance` must be a number or none, got %s", value_kind_name(&a->v[0]));
+    return prim_spec(a);
+}
+
 /* ---- the table ---- */
 
 static const Prim elementwise[] = {
@@ -626,8 +718,6 @@ static const Prim elementwise[] = {
 };
 
 static const Prim general[] = {
-    {"ceil", "x: any", p_ceil, "smallest whole number not below (static and run-time numbers)", 0, false},
-    {"round", "x: any", p_ceil, "nearest whole number (static and run-time numbers)", 0, false},
     {"logit", "x: any", p_logit, "log(x / (1 - x))", 0, false},
     {"sum", "x: any, over: any = none, keep: bool = false", p_sum, "sum of a list, or of a tensor over axes (all by default)", 0, false},
     {"mean", "x: any, over: any = none, keep: bool = false", p_sum, "mean of a list, or of a tensor over axes", 0, false},
@@ -654,14 +744,14 @@ static const Prim general[] = {
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
     {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},
     {"mixed", "compute: word, master: word", prim_spec, "precision: products in `compute`, weights in `master`", 0, false},
-    {"ema", "decay: any", prim_spec, "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
-    {"cosine", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec, "schedule: linear warm-up, then half a cosine to floor", 0, false},
-    {"power", "peak: any, exponent: float, scale: any = none, warmup: any = 0", prim_spec, "schedule: min(peak, scale * tokens^exponent) after warm-up", 0, false},
-    {"wsd", "peak: any, warmup: any = 0, decay: any, floor: any = 0, total: any = none", prim_spec, "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},
+    {"ema", "decay: number", prim_spec, "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
+    {"cosine", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec, "schedule: linear warm-up, then half a cosine to floor", 0, false},
+    {"power", "peak: number, exponent: float, scale: number = none, warmup: length = 0", prim_spec, "schedule: min(peak, scale * tokens^exponent) after warm-up", 0, false},
+    {"wsd", "peak: number, warmup: length = 0, decay: length, floor: number = 0, total: length = none", prim_spec, "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},
     {"dense", "mlp_matrices: float, expansion: float", prim_spec, "match: parameters of a dense model of constant width", 0, false},
     {"routed", "experts: float, ratio: float", prim_spec, "match: parameters of a mixture of experts; ratio = expert width / d", 0, false},
-    {"plateau", "value: any, window: any, less_than: any", prim_spec, "trigger: the value improved by less than a share within the window", 0, false},
-    {"preserves", "tolerance: any", prim_spec, "growth claim: outputs change by at most this (or `none`)", 0, false},
+    {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the value improved by less than a share within the window", 0, false},
+    {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
     {"alive", "steps: int", prim_spec, "growth claim: every new weight has a gradient within this many steps", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},
     {"copy", "of: any = none", prim_spec, "growth fill: copies of old blocks", 0, false},

@@ -15,11 +15,12 @@ typedef struct Sched {
     bool bad;
 } Sched;
 
+/* NULL when it was left out, or is none. */
 static const Field *field(const Sched *s, const char *name)
 {
     for (size_t i = 0; i < s->r->n; i++)
         if (s->r->field[i].name && !strcmp(s->r->field[i].name, name))
-            return &s->r->field[i];
+            return s->r->field[i].value->kind == V_NONE ? NULL : &s->r->field[i];
     return NULL;
 }
 
@@ -40,14 +41,10 @@ static bool is_rate(Eval *ev, const HostExpr *e, Span at, const char *what)
 static const HostExpr *sched_number(Sched *s, const char *name, double fallback)
 {
     const Field *f = field(s, name);
-    if (!f || f->value->kind == V_NONE)
-        return host_const(s->ev->arena, fallback);
-    const HostExpr *e = to_host(s->ev, f->value);
-    if (!e) {
-        err(s->ev, "E0206", f->span, "", "`%s` must be a number", name);
-        s->bad = true;
-    }
-    if (e && strcmp(name, "exponent") && strcmp(name, "scale"))
+    const HostExpr *e = f ? to_host(s->ev, f->value) : host_const(s->ev->arena, fallback);
+    if (!e)
+        vwn_bug(s->ev->ctx, "`%s` of `%s` is no number", name, s->r->name);
+    if (f && strcmp(name, "exponent") && strcmp(name, "scale"))
         s->bad |= !is_rate(s->ev, e, f->span, name);
     return e;
 }
@@ -55,7 +52,7 @@ static const HostExpr *sched_number(Sched *s, const char *name, double fallback)
 static const HostExpr *sched_steps(Sched *s, const char *name, const HostExpr *fallback)
 {
     const Field *f = field(s, name);
-    if (!f || f->value->kind == V_NONE)
+    if (!f)
         return fallback;
     const HostExpr *e = steps_of(s->ev, f->value, f->span, name, s->train);
     s->bad |= !e;
@@ -109,13 +106,13 @@ static const HostExpr *spec_schedule(Sched *s)
     const HostExpr *warmup = sched_steps(s, "warmup", host_const(a, 0)), *total = sched_steps(s, "total", length);
     double high, low;
     const Field *f = field(s, "floor");
+    if (s->bad)
+        return NULL;
     if (f && host_is_const(peak, &high) && host_is_const(floor_, &low) && low > high) {
         Diag *d = err(s->ev, "E0609", f->span, "", "the rate would rise from %.6g to its floor %.6g", high, low);
         diag_help(s->ev->ctx, d, "write a `floor` below `peak`, for example `floor = peak / 10`");
         return NULL;
     }
-    if (s->bad)
-        return NULL;
     if (!strcmp(name, "constant"))
         return warmed(a, warmup, peak, peak);
     if (!strcmp(name, "power"))
@@ -157,9 +154,9 @@ static const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *
 const Prim *schedule_prim(const char *name)
 {
     static const Prim rows[] = {
-        {"linear", "peak: any, floor: any, warmup: any = 0, total: any = none", prim_spec,
+        {"linear", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec,
          "schedule: linear warm-up, then a straight line to floor", 0, false},
-        {"constant", "peak: any, warmup: any = 0", prim_spec, "schedule: linear warm-up, then peak", 0, false}};
+        {"constant", "peak: number, warmup: length = 0", prim_spec, "schedule: linear warm-up, then peak", 0, false}};
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         if (!strcmp(rows[i].name, name))
             return &rows[i];
@@ -219,7 +216,7 @@ static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t,
         return;
     const Field *total = r ? field(&s, "total") : NULL;
     double x;
-    const HostExpr *e = total && total->value->kind != V_NONE ? sched_steps(&s, "total", NULL) : NULL;
+    const HostExpr *e = total ? sched_steps(&s, "total", NULL) : NULL;
     if (!e || !host_is_const(e, &x) || train->length_steps < 0 || x <= (double)train->length_steps + 0.5)
         return;
     Diag *d = diag_warning(a->ev->ctx, "W0601", "lr_never_decays", t->expr->span, "", "the schedule is longer than the run: %.0f of %lld steps",

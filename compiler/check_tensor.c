@@ -10,10 +10,46 @@
 
 /* ---- shape ---- */
 
+static bool is_hole(const Ast *e, Env *env)
+{
+    bool minus_one = e->kind == AST_NEG && e->kid[0]->kind == AST_NUM && !strcmp(e->kid[0]->name, "1");
+    return minus_one || (e->kind == AST_ID && !strcmp(e->name, "_") && !env_find(env, e->name));
+}
+
+/* `reshape(x, [B, T, -1])`: an extent that shall follow from the others. Says what it is. */
+static bool reshape_guesses(PrimArgs *a)
+{
+    Eval *ev = a->ev;
+    const Ast *list = a->ast[1], *hole = NULL;
+    for (uint32_t i = 0; list->kind == AST_LIST && i < list->n; i++)
+        hole = is_hole(list->kid[i], a->env) ? list->kid[i] : hole;
+    if (!hole)
+        return false;
+    Diag *d = err(ev, "E0319", hole->span, "no extent", "`reshape` wants every extent written out");
+    diag_note(ev->ctx, d, "none is found from the others, so that each shape is checked against what was meant");
+    Dim size, x, part;
+    bool known = shape_size(prim_shape(a, 0), &size);
+    size_t before = diag_count(ev->ctx);
+    for (uint32_t i = 0; known && i < list->n; i++) {
+        if (list->kid[i] == hole)
+            continue;
+        Value v = list->kid[i]->kind == AST_DOTS || is_hole(list->kid[i], a->env) ? v_none() : eval(ev, list->kid[i], a->env, a->scope);
+        known = (v.kind == V_NUM || v.kind == V_DIM) && value_dim(ev, &v, list->kid[i]->span, "", &x) && dim_div(size, x, &part);
+        size = part;
+    }
+    diag_truncate(ev->ctx, before);
+    if (!known)
+        return true;
+    Buf text = buf_new(ev->arena);
+    dim_print(&text, size);
+    diag_fix(ev->ctx, d, hole->span, text.s, FIX_MAYBE, "here it is `%s`", text.s);
+    return true;
+}
+
 static Value p_reshape(PrimArgs *a)
 {
     Shape to;
-    if (!eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "to"))
+    if (reshape_guesses(a) || !eval_shape(a->ev, a->ast[1], a->env, a->scope, &to, "to"))
         return v_poison();
     Dim had, want;
     shape_size(prim_shape(a, 0), &had);
@@ -46,6 +82,26 @@ static Value p_permute(PrimArgs *a)
     return v_tensor(ir_permute(prim_graph(a), a->v[0].val, perm));
 }
 
+/* An extent is a product of a number, B and T: the sum of two is none. */
+static Value concat_of_symbols(PrimArgs *a, size_t which, int axis)
+{
+    Eval *ev = a->ev;
+    Graph *g = prim_graph(a);
+    Buf sum = buf_new(ev->arena), shape = buf_new(ev->arena);
+    for (size_t i = 0; i < a->n_rest; i++) {
+        const Shape *t = shape_of(g, a->rest[i].val);
+        buf_puts(&sum, i ? " + " : "");
+        if (axis < t->rank)
+            dim_print(&sum, t->d[axis]);
+    }
+    shape_print(&shape, shape_of(g, a->rest[which].val));
+    Diag *d = err(ev, "E0320", a->call->span, "", "`concat` cannot make an axis of %s coordinates", sum.s);
+    diag_note(ev->ctx, d, "axis %d of %s gets its extent when training, and `concat` joins axes whose extents are numbers: a sum such as"
+                          " 8 + T is no extent, these are products of numbers, B and T", axis + 1, shape.s);
+    diag_help(ev->ctx, d, "tensors with B or T along one axis are put together along another one, and by `+`");
+    return v_poison();
+}
+
 static Value p_concat(PrimArgs *a)
 {
     if (!a->n_rest)
@@ -55,8 +111,9 @@ static Value p_concat(PrimArgs *a)
     int axis;
     if (!prim_axis(a, 1, s->rank, &axis))
         return v_poison();
-    if (a->n_rest > 1 && !dim_static(s->d[axis]))
-        return prim_fail(a, "E0320", 1, "tensors cannot be put together along an axis whose extent is known only when training");
+    for (size_t i = 0; a->n_rest > 1 && i < a->n_rest; i++)
+        if (shape_of(g, a->rest[i].val)->rank == s->rank && !dim_static(shape_of(g, a->rest[i].val)->d[axis]))
+            return concat_of_symbols(a, i, axis);
     Val *x = NEW_ARRAY(a->ev->arena, Val, a->n_rest);
     int64_t extent = 0;
     for (size_t i = 0; i < a->n_rest; i++) {
@@ -119,7 +176,10 @@ static Value p_slice(PrimArgs *a)
         return v_poison();
     double from = a->v[1].num, count = a->v[2].num;
     if (a->v[2].kind != V_NUM || from < 1 || from - 1 + count > (double)n)
-        return prim_fail(a, "E0321", 1, "coordinates %.0f to %.0f are not all within 1..%lld", from, from - 1 + count, (long long)n);
+        return prim_fail(a, "E0321", 1, "coordinates %.0f to %.0f are not all within 1..%lld%s", from, from - 1 + count, (long long)n,
+                         from < 1 ? "; coordinates count from 1" : "");
+    if (count == (double)n)
+        return a->v[0];
     return v_tensor(ir_slice(prim_graph(a), a->v[0].val, axis, (int64_t)from - 1, (int64_t)count));
 }
 
@@ -237,6 +297,8 @@ static Value p_shift(PrimArgs *a)
     int axis;
     if (!prim_axis(a, 2, prim_shape(a, 0)->rank, &axis))
         return v_poison();
+    if (a->v[1].num == 0)
+        return a->v[0]; /* decoding looks at what mixes positions */
     if (!strcmp(a->prim->name, "roll"))
         return v_tensor(ir_roll(prim_graph(a), a->v[0].val, axis, (int64_t)a->v[1].num));
     bool integer = node_at(prim_graph(a), a->v[0].val)->dtype == DT_INT;
@@ -266,7 +328,7 @@ static bool leads_equal(const Shape *x, const Shape *y)
 
 static Value p_pick(PrimArgs *a)
 {
-    if (!prim_integer(a, 1))
+    if (!prim_real(a, 0) || !prim_integer(a, 1))
         return v_poison();
     if (!leads_equal(prim_shape(a, 0), prim_shape(a, 1)))
         return prim_fail(a, "E0311", 1, "`pick` needs equal leading dimensions, got %s and %s", prim_shape_text(a, 0), prim_shape_text(a, 1));
@@ -295,8 +357,14 @@ static Value p_top_k(PrimArgs *a)
     if (!prim_real(a, 0))
         return v_poison();
     double k = a->v[1].num;
-    if (!s->rank || !dim_static(s->d[s->rank - 1]) || k < 1 || k > (double)s->d[s->rank - 1].n)
-        return prim_fail(a, "E0321", 1, "cannot take the %.0f largest of %s", k, prim_shape_text(a, 0));
+    if (s->rank && !dim_static(s->d[s->rank - 1])) {
+        Diag *d = err(a->ev, "E0321", a->ast[0]->span, "", "`top_k` cannot choose along the last axis of %s", prim_shape_text(a, 0));
+        diag_note(a->ev->ctx, d, "how many entries it has is known only when training, so it may have fewer than %.0f", k);
+        diag_help(a->ev->ctx, d, "`top_k` chooses along an axis with a number of entries, such as experts or the width");
+        return v_poison();
+    }
+    if (!s->rank || k < 1 || k > (double)s->d[s->rank - 1].n)
+        return prim_fail(a, "E0321", 1, "cannot take the %.0f largest along the last axis of %s", k, prim_shape_text(a, 0));
     Graph *g = prim_graph(a);
     Val index = ir_top_k(g, a->v[0].val, (int64_t)k);
     Value *v = NEW_ARRAY(a->ev->arena, Value, 2);
@@ -385,6 +453,11 @@ static Value p_rotary(PrimArgs *a)
     int64_t d = s->d[3].n;
     double *freq;
     size_t n;
+    if (a->v[3].kind != V_NONE && a->v[3].kind != V_LIST)
+        return prim_fail(a, "E0206", 3, "`freqs` is a list of numbers, got %s", value_kind_name(&a->v[3]));
+    for (size_t k = 1; k < 3 && a->v[3].kind == V_LIST; k++)
+        if (a->v[k].kind != V_NONE)
+            return prim_fail(a, "E0206", k, "`freqs` gives every frequency: `%s` means nothing beside it", k == 1 ? "base" : "dims");
     if (a->v[3].kind == V_LIST) {
         n = a->v[3].list->n;
         freq = NEW_ARRAY(a->ev->arena, double, n + 1);
@@ -470,7 +543,7 @@ static Value p_cast(PrimArgs *a)
     if (!strcmp(to, "real") || !strcmp(to, "int"))
         return v_tensor(ir_cast(g, a->v[0].val, to[0] == 'r' ? DT_REAL : DT_INT));
     if (!strcmp(to, "fp32"))
-        return a->v[0];
+        return prim_real(a, 0) ? a->v[0] : v_poison();
     int64_t kind = !strcmp(to, "bf16") ? HALF_BF16 : !strcmp(to, "fp16") ? HALF_FP16 : HALF_NONE;
     if (!kind)
         return prim_fail(a, "E0205", 1, "`cast` knows real, int, fp32, bf16 and fp16");
@@ -483,7 +556,9 @@ static Value p_where(PrimArgs *a)
 {
     Shape s, t;
     Graph *g = prim_graph(a);
-    if (!prim_real(a, 0) || !shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
+    if (!prim_real(a, 0))
+        return v_poison();
+    if (!shape_broadcast(prim_shape(a, 1), prim_shape(a, 2), &s) || !shape_broadcast(prim_shape(a, 0), &s, &t) ||
         node_at(g, a->v[1].val)->dtype != node_at(g, a->v[2].val)->dtype)
         return prim_fail(a, "E0311", 1, "shapes or kinds do not match in `where`: %s, %s, %s", prim_shape_text(a, 0), prim_shape_text(a, 1), prim_shape_text(a, 2));
     return v_tensor(ir_where(g, a->v[0].val, a->v[1].val, a->v[2].val));
@@ -618,13 +693,13 @@ const Prim tensor_prims[] = {
     {"broadcast", "x: tensor, to: shape", p_broadcast, "axes of extent 1 repeated", 0, false},
     {"shift", "x: tensor, k: int, axis: int = 2, fill: float = 0", p_shift, "moved by k along an axis, `fill` where nothing moved in", 0, false},
     {"roll", "x: tensor, k: int, axis: int = 2", p_shift, "moved by k along an axis, around the end", 0, false},
-    {"gather", "table: tensor, index: tensor", p_gather, "rows of a table", 0, false},
-    {"pick", "x: tensor, index: tensor", p_pick, "entries of the last axis, per position", 0, false},
+    {"gather", "table: tensor, index: tensor", p_gather, "rows of table [n, ..] by index [..], counted from 0: [index's extents, the table's others]", 0, false},
+    {"pick", "x: tensor, index: tensor", p_pick, "entries of the last axis of x [.., n] by index [.., k], counted from 0: [.., k]", 0, false},
     {"one_hot", "index: tensor, n: dim", p_one_hot, "1 at the index, 0 elsewhere", 0, false},
     {"top_k", "x: tensor, k: int", p_top_k, "the k largest of the last axis: .values and .index, ties to the lowest index", 0, false},
     {"arange", "n: dim", p_arange, "the integers 0 to n - 1", 0, false},
-    {"expert_matmul", "x: tensor, w: tensor, index: tensor", p_expert_matmul, "x times the chosen experts' matrices", 0, false},
-    {"sdpa", "q: tensor, k: tensor, v: tensor, mask: word, scale: float, window: int = 0, softcap: float = 0, dropout: float = 0", p_sdpa, "softmax attention; grouped queries when kv divides heads", 0, false},
+    {"expert_matmul", "x: tensor, w: tensor, index: tensor", p_expert_matmul, "x [.., I] or [.., k, I] times the matrices of w [experts, I, O] that index [.., k] chooses, counted from 0: [.., k, O]", 0, false},
+    {"sdpa", "q: tensor, k: tensor, v: tensor, mask: word, scale: float, window: int = 0, softcap: float = 0, dropout: float = 0", p_sdpa, "softmax attention of q [B, T, heads, d], k [B, S, kv, d] and v [B, S, kv, e], where kv divides heads: [B, T, heads, e]", 0, false},
     {"rotary", "x: tensor, base: any = none, dims: any = none, freqs: any = none", p_rotary, "rotates the pairs (i, i + dims / 2) by position times frequency", 0, false},
     {"cross_entropy", "logits: tensor, labels: tensor, ignore: int = -1, smoothing: float = 0", p_cross_entropy, "per position; 0 where the label is negative or ignored", 0, false},
     {"drop", "x: tensor, p: float", p_drop, "dropout: zero with probability p, else divided by 1 - p", 0, false},
@@ -635,7 +710,7 @@ const Prim tensor_prims[] = {
     {"where", "mask: tensor, a: tensor, b: tensor", p_where, "a where the mask is not 0, else b", 0, false},
     {"clamp", "x: tensor, low: float, high: float", p_clamp, "limited to [low, high]", 0, false},
     {"input", "name: word, shape: shape, kind: word = real", p_input, "a tensor given with every batch: real or int", 0, false},
-    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight or a module of an embed or head node, shared with it", 0, false},
+    {"tied", "kind: word, label: word, name: word = W", p_weight, "a weight or a module of the node `kind label` before this one, shared with it", 0, false},
     {"embedding", "", p_embedding, "what the embed nodes made: [B, T, E]", 0, false},
     {"extent", "x: tensor, axis: int", p_extent, "the extent of an axis, as a dimension", 0, false},
     {"flatten", "x: tensor", p_flatten, "[B, T, ...] with all axes after the second merged into one", 0, false},

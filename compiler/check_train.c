@@ -80,6 +80,29 @@ const TrainAttr *attrs_need(Attrs *a, const char *name)
     return NULL;
 }
 
+/* `train.lr`: an attribute of a node inside of this one. True when there is such a node and it was said. */
+static bool inner_attribute(Attrs *a, const TrainAttr *t, Diag *d)
+{
+    const char *inner = NULL;
+    for (size_t i = 0; !inner && i < node_doc_count(); i++)
+        if (node_stands_in(node_doc_at(i), a->what) && attribute_find(node_doc_at(i)->name, t->name))
+            inner = node_doc_at(i)->name;
+    if (!inner && !strcmp(a->what, "train") && attribute_find("adamw", t->name))
+        inner = "optimizer";
+    size_t n;
+    if (!inner && !strcmp(a->what, "train") && source_text(a->ev->ctx, t->expr->span.file, &n))
+        return advise_attribute(a->ev, d, t->name, expr_text(a->ev, t->expr));
+    if (!inner)
+        return false;
+    const char *source = t->name_span.file ? source_path(a->ev->ctx, t->name_span.file) : "";
+    const char *value = source_text(a->ev->ctx, t->expr->span.file, &n) ? expr_text(a->ev, t->expr) : "...";
+    if (!strcmp(source, "<command line>"))
+        diag_help(a->ev->ctx, d, "write `--set %s.%s.%s=%s`", a->what, inner, t->name, value);
+    else
+        diag_help(a->ev->ctx, d, "it belongs to `%s { ... }` inside of `%s`: write `%s = %s` there", inner, a->what, t->name, value);
+    return true;
+}
+
 void attrs_close(Attrs *a)
 {
     const char *known;
@@ -91,7 +114,8 @@ void attrs_close(Attrs *a)
         Span at = a->v[i].name_span;
         Diag *d = err(a->ev, "E0101", at, "unknown attribute", "`%s` has no attribute `%s`", a->what, a->v[i].name);
         diag_note(a->ev->ctx, d, "its attributes are %s", known);
-        suggest(a->ev, d, a->v[i].name, names, n, at);
+        if (!inner_attribute(a, &a->v[i], d))
+            suggest(a->ev, d, a->v[i].name, names, n, at);
     }
 }
 
@@ -138,7 +162,7 @@ bool attr_bool(Attrs *a, const char *name, bool *given)
 
 /* ---- quantities ---- */
 
-static const double MOST_STEPS = 1e15;
+static const double MOST_STEPS = 1e15, MOST_EPOCHS = 1e6, MOST_TOKENS = 9007199254740992; /* 2^53 */
 
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example)
 {
@@ -497,6 +521,10 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
         return;
     }
     if (!strcmp(v->word, "epoch")) {
+        if (v->num > MOST_EPOCHS) {
+            err(ev, "E0208", at, "", "`length` is too large: at most %.0e epochs", MOST_EPOCHS);
+            return;
+        }
         t->length_epochs = v->num;
         t->length_steps = -1;
     } else if (!strcmp(v->word, "step") || !strcmp(v->word, "token") || is_seq(v->word)) {
@@ -512,6 +540,8 @@ static void train_length(Eval *ev, const Value *v, Span at, Train *t)
     }
     if (t->length_steps == 0 || v->num <= 0)
         err(ev, "E0206", at, "", "`length` must be at least one step");
+    else if ((double)t->length_steps * per_step > MOST_TOKENS)
+        err(ev, "E0208", at, "", "`length` is too large: a run has at most 2^53 tokens, this one %.6g", (double)t->length_steps * per_step);
 }
 
 static void train_precision(Eval *ev, const Value *v, Span at, Train *t)

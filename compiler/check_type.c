@@ -52,12 +52,14 @@ static Value type_error(Eval *ev, Value v, const char *want, Span at, const char
                               "grow wider { when = step >= 10k, let hidden = 4096, ... }");
         return v_poison();
     }
+    Diag *d;
     if (v.kind == V_REL)
-        err(ev, "E0207", at, "", "`%s` takes no relative length such as `0.3d` or `0.75L`", what);
+        d = err(ev, "E0207", at, "", "`%s` must be %s, got the relative length %s", what, want, value_text(ev, &v));
     else if (v.kind == V_NUM)
-        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_text(ev, &v));
+        d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_text(ev, &v));
     else
-        err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
+        d = err(ev, "E0206", at, "", "`%s` must be %s, got %s", what, want, value_kind_name(&v));
+    advise_kind(ev, d, &v);
     return v_poison();
 }
 
@@ -104,7 +106,7 @@ static Value check_named_type(Eval *ev, Value v, const char *t, Span at, const c
         return type_error(ev, v, "a whole number", at, what);
     }
     if (!strcmp(t, "float"))
-        return v.kind == V_NUM || v.kind == V_HOST ? v : type_error(ev, v, "a number", at, what);
+        return is_host_number(&v) ? v : type_error(ev, v, "a number", at, what);
     if (!strcmp(t, "rel"))
         return v.kind == V_NUM || v.kind == V_REL ? v
                                                   : type_error(ev, v, "a number or a relative length", at, what);

@@ -32,6 +32,24 @@ Value v_host(const HostExpr *e)
     return (Value){.kind = V_HOST, .host = e};
 }
 
+Value v_host_truth(const HostExpr *e)
+{
+    double x;
+    if (host_is_const(e, &x))
+        return v_bool(x != 0);
+    return (Value){.kind = V_HOST, .host = e, .num = 1};
+}
+
+bool is_host_number(const Value *v)
+{
+    return v->kind == V_NUM || (v->kind == V_HOST && v->num == 0);
+}
+
+bool is_host_truth(const Value *v)
+{
+    return v->kind == V_BOOL || (v->kind == V_HOST && v->num != 0);
+}
+
 Value v_list(Eval *ev, const Value *v, size_t n)
 {
     ValueList *l = NEW(ev->arena, ValueList);
@@ -79,7 +97,7 @@ const char *value_kind_name(const Value *v)
     case V_SUB: return "a sublayer";
     case V_RECORD: return "a record";
     case V_FILE: return "an imported file";
-    case V_HOST: return "a run-time number";
+    case V_HOST: return v->num != 0 ? "a run-time condition" : "a run-time number";
     case V_SPEC: return "a description";
     }
     return "?";
@@ -269,11 +287,48 @@ Binding *binding_value(Eval *ev, Name name, Value v, Span span)
     return b;
 }
 
+static void index_node(EnvIndex *x, const Env *e)
+{
+    void **slot = e->binding ? map_at(&x->names, (uintptr_t)e->binding->name) : NULL;
+    if (slot && !*slot)
+        *slot = e->binding;
+    x->dots = x->dots ? x->dots : e->dots;
+}
+
+/* Of the nodes from `up` on. What older nodes have is taken over while it is not larger, so a name is copied a
+ * logarithmic number of times, and is found in a logarithmic number of indices. */
+static const EnvIndex *index_names(Eval *ev, Env *up)
+{
+    EnvIndex *x = NEW(ev->arena, EnvIndex);
+    map_init(&x->names, ev->arena);
+    Env *e = up;
+    for (; e && !e->index && !e->block_edge && !e->file; e = e->up)
+        index_node(x, e);
+    for (; e && e->index && e->index->names.n <= x->names.n; e = e->index->base) {
+        const Map *old = &e->index->names;
+        index_node(x, e);
+        for (size_t i = 0; i < old->cap; i++) {
+            void **slot = old->key[i] ? map_at(&x->names, old->key[i]) : NULL;
+            if (slot && !*slot)
+                *slot = old->value[i];
+        }
+        x->dots = x->dots ? x->dots : e->index->dots;
+    }
+    x->base = e;
+    return x;
+}
+
 Env *env_new(Eval *ev, Env *up, Binding *b)
 {
+    enum { SHORT = 32 }; /* nodes that are walked as fast as looked up */
     Env *e = NEW(ev->arena, Env);
     e->up = up;
     e->binding = b;
+    if (!up || up->block_edge || up->file)
+        return e;
+    e->run = up->index ? 1 : up->run + 1;
+    if (e->run == SHORT)
+        e->index = index_names(ev, up);
     return e;
 }
 
@@ -308,33 +363,47 @@ static Binding *file_name(File *f, Name name)
     return NULL;
 }
 
+/* Of the node and those that its index has. */
+static Binding *env_own(const Env *env, Name name)
+{
+    if (env->binding && env->binding->name == name)
+        return env->binding;
+    return env->index ? map_get(&env->index->names, (uintptr_t)name) : NULL;
+}
+
+static Env *env_behind(const Env *env)
+{
+    return env->index ? env->index->base : env->up;
+}
+
 Binding *env_find(Env *env, Name name)
 {
-    for (; env; env = env->up) {
-        if (env->binding && env->binding->name == name)
-            return env->binding;
-        if (env->file) {
-            Binding *b = file_name(env->file, name);
-            if (b)
-                return b;
-        }
+    for (; env; env = env_behind(env)) {
+        Binding *b = env_own(env, name);
+        if (!b && env->file)
+            b = file_name(env->file, name);
+        if (b)
+            return b;
     }
     return NULL;
 }
 
 Binding *env_find_local(Env *env, Name name)
 {
-    for (; env && !env->block_edge; env = env->up)
-        if (env->binding && env->binding->name == name)
-            return env->binding;
-    return NULL;
+    Binding *b = NULL;
+    for (; env && !env->block_edge && !b; env = env_behind(env))
+        b = env_own(env, name);
+    return b;
 }
 
 const ValueList *env_dots(Env *env)
 {
-    for (; env && !env->block_edge; env = env->up)
+    for (; env && !env->block_edge; env = env_behind(env)) {
         if (env->dots)
             return env->dots;
+        if (env->index && env->index->dots)
+            return env->index->dots;
+    }
     return NULL;
 }
 

@@ -8,9 +8,15 @@
 
 #include <math.h>
 
-static bool relative(PrimArgs *a, size_t i, double unit, double *out)
+/* `rel`: the unit that argument i may have, 'd' or 'L'. */
+static bool relative(PrimArgs *a, size_t i, char rel, double unit, double *out)
 {
     Value v = a->v[i];
+    if (v.kind == V_REL && v.rel != rel) {
+        prim_fail(a, "E0207", i, rel == 'd' ? "a width is a part of the base width such as `0.3d`, not of the layers"
+                                            : "a layer is a part of the depth such as `0.75L`, not of the width");
+        return false;
+    }
     if (v.kind == V_REL) {
         *out = v.num * unit;
         return true;
@@ -92,11 +98,11 @@ static Value p_widths(PrimArgs *a)
     p.base = a->v[1].num;
     if (p.layers < 1 || p.layers > 4096)
         return prim_fail(a, "E0401", 0, "`layers` must be from 1 to 4096");
-    if (!relative(a, 2, p.base, &p.bottleneck) || !relative(a, 3, (double)p.layers, &at) || !read_match(a, 4, &p))
+    if (!relative(a, 2, 'd', p.base, &p.bottleneck) || !relative(a, 3, 'L', (double)p.layers, &at) || !read_match(a, 4, &p))
         return v_poison();
     p.at = (int64_t)rint(at);
     p.round = (int64_t)a->v[5].num;
-    if (a->v[6].kind != V_NONE && !relative(a, 6, p.base, &p.first))
+    if (a->v[6].kind != V_NONE && !relative(a, 6, 'd', p.base, &p.first))
         return v_poison();
     if (p.match == MATCH_NONE && a->v[6].kind == V_NONE)
         return prim_fail(a, "E0104", 2, "give `match` (a parameter budget) or `first` (the width of layer 1)");
@@ -115,11 +121,16 @@ static Value p_widths(PrimArgs *a)
 
 static Value p_constant(PrimArgs *a)
 {
+    if (a->v[0].kind == V_NONE && a->v[1].kind != V_NONE)
+        return prim_fail(a, "E0104", 1, "`constant` of a `width` needs `layers`");
     if (a->v[0].kind == V_NONE)
         return prim_spec(a); /* a learning rate: constant(4e-4, warmup = ...) */
-    int64_t n = a->v[0].kind == V_NUM ? (int64_t)a->v[0].num : 0;
+    int64_t n = (int64_t)a->v[0].num;
     if (n < 1 || n > 4096 || a->v[1].kind != V_NUM)
         return prim_fail(a, "E0401", 0, "`constant` needs layers (1 to 4096) and width");
+    for (size_t k = 2; k < 4; k++)
+        if (a->ast[k])
+            return prim_fail(a, "E0206", k, "`constant` of layers is a list of widths: it has no `%s`", k == 2 ? "peak" : "warmup");
     Value *v = NEW_ARRAY(a->ev->arena, Value, (size_t)n);
     for (int64_t i = 0; i < n; i++)
         v[i] = a->v[1];
@@ -131,7 +142,7 @@ const Prim width_prims[] = {
      "widths that shrink to layer `at` and grow back by constant ratios", 0, false},
     {"arithmetic", "layers: int, base: float, bottleneck: any, at: any, match: any = none, round: int = 1, first: any = none, order: word = late", p_widths,
      "widths that shrink to layer `at` and grow back by constant differences", 0, false},
-    {"constant", "layers: any = none, width: any = none, peak: any = none, warmup: any = 0", p_constant,
+    {"constant", "layers: int = none, width: float = none, peak: number = none, warmup: length = none", p_constant,
      "one width for all layers; as a learning rate, constant(peak = ..., warmup = ...)", 0, false},
 };
 const size_t width_prim_count = COUNT_OF(width_prims);

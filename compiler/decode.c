@@ -357,6 +357,48 @@ static bool *needed_nodes(const Graph *g, Arena *arena)
     return needed;
 }
 
+static bool holds_positions(const Graph *g, Val v, int64_t axis)
+{
+    const Shape *s = shape_of(g, v);
+    return axis >= 0 && axis < s->rank && power(s->d[axis], POSITIONS) > 0;
+}
+
+/* How the node reads later positions, or NULL. */
+static const char *looks_ahead(const Graph *g, const Node *n)
+{
+    switch ((Op)n->op) {
+    case OP_SDPA:
+        return !(n->a.i & 1) && holds_positions(g, n->in[1], 1) ? "reads later positions (its mask is not causal)" : NULL;
+    case OP_SHIFT: return n->a.j < 0 && holds_positions(g, n->in[0], n->a.i) ? "reads later positions" : NULL;
+    case OP_ROLL: return holds_positions(g, n->in[0], n->a.i) ? "moves later positions to the front" : NULL;
+    case OP_CUMSUM: return n->a.j && holds_positions(g, n->in[0], n->a.i) ? "sums later positions" : NULL;
+    case OP_SUM: case OP_AMAX:
+        for (int i = 0; i < shape_of(g, n->in[0])->rank; i++)
+            if (n->a.axes >> i & 1 && holds_positions(g, n->in[0], i))
+                return "runs over all positions";
+        return NULL;
+    case OP_MATMUL: {
+        int last = shape_of(g, n->in[0])->rank - 1;
+        return holds_positions(g, n->in[0], n->a.i & 1 ? last - 1 : last) ? "sums over all positions" : NULL;
+    }
+    default: return NULL;
+    }
+}
+
+bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where)
+{
+    const bool *needed = needed_nodes(g, arena);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        const char *why = needed[v] ? looks_ahead(g, n) : NULL;
+        if (!why)
+            continue;
+        *where = (DecodeRefusal){arena_printf(arena, "`%s` %s", op_info((Op)n->op)->name, why), n->name, n->span};
+        return true;
+    }
+    return false;
+}
+
 Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no)
 {
     Decode d = {.g = graph_new(predict->ctx, arena), .from = predict, .context = context,

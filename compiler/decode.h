@@ -15,6 +15,10 @@ typedef struct DecodeRefusal {
     Span span;
 } DecodeRefusal;
 
+/* The first node of `g` by which a position can read later ones, as an attention without a causal mask
+ * does; false when there is none that is known to. */
+bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where);
+
 /* The outputs of `predict` for T positions that follow DECODE_AT earlier ones, which the same
  * graph has seen; DECODE_AT + T is at most `context`. What earlier positions left is kept in
  * EXT_STATE tensors "decode.0", "decode.1", ..; at position 0 they may hold anything. NULL, and

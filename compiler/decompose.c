@@ -66,15 +66,30 @@ static Val widen(Graph *g, Val x, int at)
     return ir_reshape(g, x, &to);
 }
 
+/* x with its first two axes as one: there is room for another. */
+static Val merge_first(Graph *g, Val x)
+{
+    Shape s = *shape_of(g, x), to = {.rank = (uint8_t)(s.rank - 1)};
+    for (int i = 0; i < to.rank; i++)
+        to.d[i] = s.d[i + 1];
+    if (!dim_mul(s.d[0], s.d[1], &to.d[0]))
+        vwn_bug(g->ctx, "the size of a product overflows");
+    return ir_reshape(g, x, &to);
+}
+
 /* Sum of a b over K as the last axis (K long) or the middle one (N long). */
 static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val a = p->ta ? ir_transpose(g, p->a) : p->a; /* [lead, M, K] */
     bool lane_k = !small(p->K) || small(p->N);
     bool same = p->shared || p->lead.rank == 0; /* one b for all rows */
-    Val b, x;
+    Val b = p->b, x;
+    if (shape_of(g, a)->rank == MAX_RANK) {
+        a = merge_first(g, a);
+        b = same ? b : merge_first(g, b);
+    }
     if (lane_k) {
-        b = p->tb ? p->b : ir_transpose(g, p->b); /* [.., N, K] */
+        b = p->tb ? b : ir_transpose(g, b); /* [.., N, K] */
         if (!p->tb && same && !small(p->K) && b < cap && node_at(g, b)->op == OP_PERMUTE)
             copied[b] = true; /* K becomes contiguous, once for all rows */
         a = widen(g, a, 1); /* [lead, M, 1, K] */
@@ -83,7 +98,7 @@ static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
         int axis = shape_of(g, x)->rank - 1;
         x = ir_sum(g, x, (uint32_t)1 << axis, false);
     } else {
-        b = p->tb ? ir_transpose(g, p->b) : p->b; /* [.., K, N] */
+        b = p->tb ? ir_transpose(g, b) : b; /* [.., K, N] */
         if (p->tb && same && !small(p->N) && b < cap && node_at(g, b)->op == OP_PERMUTE)
             copied[b] = true;
         a = widen(g, a, 2); /* [lead, M, K, 1] */

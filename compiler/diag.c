@@ -23,10 +23,16 @@ struct Sources {
     VEC(Source) list;
 };
 
+typedef struct Filed {
+    uintptr_t place;
+    size_t before; /* 1 + the list index of the one before it at its place, 0: none */
+} Filed;
 struct Diags {
     VEC(Diag *) list;
     size_t errors, warnings;
     size_t mistakes; /* errors, with the duplicates that were not filed */
+    VEC(Filed) filed; /* by list index */
+    Map by_place;     /* of a file and an offset: 1 + the list index of the last there */
 };
 
 /* ---- sources ---- */
@@ -170,8 +176,11 @@ size_t utf8_step(const char *text, size_t n)
 
 static Diags *diags_of(Ctx *ctx)
 {
-    if (!ctx->diags)
-        ctx->diags = NEW(ctx->program, Diags);
+    if (!ctx->diags) {
+        Diags *all = NEW(ctx->program, Diags);
+        map_init(&all->by_place, ctx->program);
+        ctx->diags = all;
+    }
     return ctx->diags;
 }
 
@@ -196,12 +205,16 @@ static bool same_span(Span a, Span b)
     return a.file == b.file && a.lo == b.lo && a.hi == b.hi;
 }
 
+/* A key of by_place, never 0. */
+static uintptr_t place_of(Span at) { return ((uintptr_t)at.file << 32 | (uintptr_t)at.lo) + 1; }
+
+/* Those of a place are chained, so many warnings take no square of their number. */
 static bool already_filed(const Diags *all, const char *code, Span at, const char *message)
 {
-    for (size_t i = all->list.n; i-- > 0;) {
-        const Diag *d = all->list.v[i];
-        if (same_span(d->labels.v[0].span, at) && !strcmp(d->code, code) &&
-            !strcmp(d->message, message))
+    size_t i = (size_t)(uintptr_t)map_get(&all->by_place, place_of(at));
+    for (; i; i = all->filed.v[i - 1].before) {
+        const Diag *d = all->list.v[i - 1];
+        if (same_span(d->labels.v[0].span, at) && !strcmp(d->code, code) && !strcmp(d->message, message))
             return true;
     }
     return false;
@@ -227,6 +240,10 @@ static Diag *file_diag(Ctx *ctx, Level level, const char *code, const char *lint
     if (level == LEVEL_ERROR && all->errors >= DIAG_LIMIT)
         ctx_raise(ctx, ST_INPUT, "stopped after %d errors", DIAG_LIMIT);
     vec_push(ctx->program, &all->list, d);
+    void **last = map_at(&all->by_place, place_of(at));
+    Filed filed = {place_of(at), (size_t)(uintptr_t)*last};
+    vec_push(ctx->program, &all->filed, filed);
+    *last = (void *)(uintptr_t)all->list.n;
     all->errors += level == LEVEL_ERROR;
     all->warnings += level == LEVEL_WARNING;
     return d;
@@ -343,6 +360,8 @@ void diag_truncate(Ctx *ctx, size_t from)
     Diags *all = ctx->diags;
     while (all && all->list.n > from) {
         Level level = all->list.v[--all->list.n]->level;
+        Filed filed = all->filed.v[--all->filed.n];
+        *map_at(&all->by_place, filed.place) = (void *)(uintptr_t)filed.before;
         all->errors -= level == LEVEL_ERROR;
         all->warnings -= level == LEVEL_WARNING;
     }

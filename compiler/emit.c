@@ -530,10 +530,40 @@ const char *emit_index_type(const Kernel *k, IVar v)
     return kernel_var_is_wide(k, v) ? "int64_t" : "int32_t";
 }
 
+/* The load of a statement that a guard of the loop over v leaves out in places, and that steps over elements; or
+ * NULL. */
+static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
+{
+    const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
+    int64_t slope;
+    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(&k->ix, v)))
+        return NULL;
+    return ix_slope(&k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
+}
+
+/* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
+ * elements are 0 that are not. Is there such a pair in the loop at s? */
+static bool has_partial_pair(const Kernel *k, const KStmt *s)
+{
+    IVar v = s->kind == KS_ROWS ? k->row : s->var;
+    const KStmt *all = k->stmt.v;
+    size_t from = (size_t)(s - all) + 1, end = kernel_loop_end(k, from - 1);
+    for (size_t i = from; i < end; i++) {
+        const KEx *x = partial_load(k, &all[i], v);
+        for (size_t j = i + 1; x && j < end; j++) {
+            const KEx *y = partial_load(k, &all[j], v);
+            if (y && y->slot == x->slot && y->in[0] == x->in[0])
+                return true;
+        }
+    }
+    return false;
+}
+
 static void open_loop(Printer *p, const KStmt *s)
 {
     const char *index = emit_index_type(p->k, p->k->row);
-    if (s->simd && p->d->simd)
+    bool singly = p->d->singly && has_partial_pair(p->k, s);
+    if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
     if (s->unroll) {
         line(p);
@@ -564,6 +594,10 @@ static void open_loop(Printer *p, const KStmt *s)
     }
     buf_putc(&p->body, '\n');
     p->depth++;
+    if (singly) {
+        line(p);
+        buf_printf(&p->body, "%s\n", p->d->singly);
+    }
 }
 
 /* Every sum over rows has one part of its buffer for each partition. */

@@ -17,6 +17,7 @@ typedef struct Dialect {
     const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of two bytes */
     const char *row_loop;       /* format: row variable, type of an index */
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
+    const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
     const char *scalar;         /* format: type, number of a run-time scalar */
     /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
      * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the

@@ -37,6 +37,7 @@ const Dialect dialect_c = {
     .integer = "integer",
     .row_loop = "for (int64_t %1$s = lo; %1$s < hi; %1$s++) {",
     .simd = "#pragma omp simd",
+    .singly = "SINGLY;",
     .scalar = "(%s)s[%zu]",
     .vector = "vec",
     .at = "VWN_AT(&%s)",

@@ -20,14 +20,14 @@ typedef struct ExportProgram {
     const Plan *plan;
 } ExportProgram;
 
-enum { EXPORT_PROGRAMS = 4, EXPORT_RESULTS = 4096 };
+enum { EXPORT_PROGRAMS = 5, EXPORT_RESULTS = 4096 };
 
 typedef struct Export {
     Ctx *ctx;
     Arena *arena;
     const ExportOptions *how;
     VEC(ExportTensor) tensor;
-    Map tensor_at[EXT_STATE + 1]; /* by kind: name -> number + 1 */
+    Map tensor_at[EXT_KINDS]; /* by kind: name -> number + 1 */
     uint64_t input_bytes, tensor_bytes, arena_bytes;
     ExportProgram program[EXPORT_PROGRAMS];
     size_t n_programs;

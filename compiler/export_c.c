@@ -72,7 +72,7 @@ static void list_tensors(Export *x)
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
-    for (int k = EXT_PARAM; k <= EXT_STATE; k++)
+    for (int k = EXT_PARAM; k < EXT_KINDS; k++)
         add_tensors_of_kind(x, (ExtKind)k);
 }
 
@@ -99,8 +99,11 @@ static void add_programs(Export *x)
     const Model *m = x->how->unit->model;
     const Train *t = x->how->train;
     Arena *a = x->arena;
-    add_program(x, "eval", "the losses of a batch",
+    Graph *count = step_count(m, a);
+    add_program(x, "eval", "what a part of a batch adds to its losses",
                 step_held_out(m, x->how->unit->train, a));
+    if (count)
+        add_program(x, "count", "the numbers of targets of a batch, added up", count);
     if (!t)
         return;
     add_program(x, "train", "losses, and their gradients written",
@@ -217,7 +220,8 @@ static void write_tensors(Buf *b, const Export *x)
                                         [EXT_PARAM] = "WEIGHT",
                                         [EXT_BUFFER] = "CONSTANT",
                                         [EXT_GRAD] = "GRADIENT",
-                                        [EXT_STATE] = "STATE"};
+                                        [EXT_STATE] = "STATE",
+                                        [EXT_TOTAL] = "TOTAL"};
     buf_puts(b, "/* ---- what outlives a run of a program ----\n * ");
     buf_count(b, (int64_t)x->tensor_bytes);
     buf_puts(b, " bytes. kind, name, rank, shape, elements, offset in bytes */\n"
@@ -293,6 +297,12 @@ static void write_model(Buf *b, const Export *x)
                "    .seed = %" PRIu64
                "u,\n    .eval = &eval_program,\n    .eval_batches = %" PRId64 ",\n",
                how->seed, t ? t->eval_batches : 0);
+    if (program_named(x, "count"))
+        buf_puts(b, "    .count = &count_program,\n");
+    bool own = t && (t->eval_data.kind != DATA_NONE || t->data.val_path);
+    buf_puts(b, "    .held_out = ");
+    export_real(b, t && !own ? t->data.val : 0);
+    buf_puts(b, ",\n");
     if (how->train)
         write_training(b, x);
     buf_puts(b, "};\n");
@@ -348,7 +358,7 @@ static void write_use(Buf *b, const Export *x)
     const Train *t = x->how->train;
     buf_puts(b, "## Use\n\n");
     export_target(x)->put_use(b, x);
-    buf_puts(b, "    ./model eval TEXT                      # losses on a text\n");
+    buf_puts(b, "    ./model eval TEXT                      # losses on its held-out part; --all: on all of it\n");
     if (t)
         buf_puts(b, "    ./model train TEXT --steps 100 --out trained.safetensors\n"
                     "    ./model eval TEXT --weights trained.safetensors\n");

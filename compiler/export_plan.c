@@ -61,9 +61,10 @@ bool export_place(Buf *b, Ctx *ctx, Span at)
 /* ---- formulas ---- */
 
 static const char *const host_vars[HV_COUNT] = {
-    [HV_STEP] = "STEP",           [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
+    [HV_STEP] = "STEP",           [HV_UPDATES] = "UPDATES",     [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
     [HV_PROGRESS] = "PROGRESS",   [HV_LENGTH] = "LENGTH",       [HV_TRAIN_LOSS] = "TRAIN_LOSS",
     [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",   [HV_LOSS_SCALE] = "LOSS_SCALE",
+    [HV_SHARE] = "SHARE",
 };
 static const char *const host_ops[HO_IF + 1] = {
     [HO_ADD] = "$a + $b",
@@ -84,7 +85,7 @@ static const char *const host_ops[HO_IF + 1] = {
     [HO_TANH] = "tanh($a)",
     [HO_FLOOR] = "floor($a)",
     [HO_CEIL] = "ceil($a)",
-    [HO_ROUND] = "round($a)",
+    [HO_ROUND] = "rint($a)",
     [HO_LT] = "$a < $b",
     [HO_LE] = "$a <= $b",
     [HO_EQ] = "$a == $b",
@@ -453,7 +454,9 @@ static void put_results(Printer *q)
                   "emitted program takes",
                   q->p->name, (long long)all, (int)EXPORT_RESULTS);
     buf_printf(b, "static void %s_results(const Run *run, double *out)\n{\n", q->p->name);
-    if (q->n_places)
+    if (!all)
+        buf_puts(b, "    (void)run;\n    (void)out;\n");
+    else if (q->n_places)
         buf_printf(b, "    const uint64_t *const place = %s_place;\n    (void)place;\n",
                    q->p->name);
     for (size_t i = 0; i < plan->n_result; i++) {
@@ -467,7 +470,9 @@ static void put_results(Printer *q)
             buf_puts(b, " */\n");
         }
     }
-    buf_printf(b, "}\n\nstatic const char *const %s_names[] = {", q->p->name);
+    buf_puts(b, "}\n\n");
+    if (all)
+        buf_printf(b, "static const char *const %s_names[] = {", q->p->name);
     at = 0;
     for (size_t i = 0; i < plan->n_result; i++) {
         const PlanResult *r = &plan->result[i];
@@ -477,11 +482,11 @@ static void put_results(Printer *q)
                                                 : name_printf(q->x->ctx, "%s[%lld]", r->name, (long long)k + 1));
         }
     }
-    buf_printf(
-        b,
-        "};\nstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n"
-        "    .results = %s_results,\n    .result = %s_names,\n    .n_results = %lld};\n\n",
-        q->p->name, q->p->name, q->p->name, q->p->name, q->p->name, (long long)all);
+    buf_printf(b, "%sstatic const Program %s_program = {\n    .name = \"%s\",\n    .run = %s_run,\n    .results = %s_results,\n",
+               all ? "};\n" : "", q->p->name, q->p->name, q->p->name, q->p->name);
+    if (all)
+        buf_printf(b, "    .result = %s_names,\n", q->p->name);
+    buf_printf(b, "    .n_results = %lld};\n\n", (long long)all);
 }
 
 void export_program(Buf *b, const Export *x, const ExportProgram *p)

@@ -24,6 +24,7 @@ typedef struct Group {
     VEC(Val) again;    /* ROWS: members of others that this one computes for itself, ascending */
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
+    bool moves;        /* ROWS: some member reads what was moved */
     bool alone;        /* a reduction over rows of its result: fits no other */
     int64_t weight;    /* unrolled operations */
     int64_t scratch;   /* elements of the results of a row's products */
@@ -51,6 +52,8 @@ typedef struct Fusion {
     bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
                           what they load may lie in two bytes */
     int64_t *elements; /* of each value, at B and T */
+    int *depth;        /* of a member: values of its group that it is computed from, one from the other */
+    struct Places *places; /* fuse_count_places(); else none */
     uint32_t *seen; /* by a walk, when equal to stamp */
     VEC(Group) group;
     uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */
@@ -75,6 +78,14 @@ void fuse_order(Fusion *f);             /* after edges were added: sorts again *
 Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
+
+/* At how many places each of these values is computed for one element of those that none of them reads: who wants
+ * it where it is shares the place with others, who moves it has one of its own. Call fuse_places() and then
+ * fuse_forget_places(), within one mark of f->tmp. */
+typedef VEC(Val) Vals;
+void fuse_count_places(Fusion *f, Vals *v); /* sorts them */
+int64_t fuse_places(const Fusion *f, Val v);
+void fuse_forget_places(Fusion *f, const Vals *v);
 
 /* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for
  * what a reduction or a choice by index runs over. False when they depend on what a tensor

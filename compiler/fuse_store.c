@@ -174,7 +174,9 @@ enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
     VECTOR_WORK = 4, /* elements of a vector operation that take as long as one byte */
+    GUARD_WORK = 8,  /* bytes in the time of an element that was moved along rows: whether it is there is tested */
     DEVICE_WORK = 2, /* on a device, where what is computed again needs registers and shared memory too */
+    PLACES_FREE = 4, /* halves that are turned, rows of a small matrix: rather than a launch that stores a small table */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
 };
@@ -221,8 +223,9 @@ typedef struct Choice {
     Flow flow;
     uint32_t *in_of;   /* flow node of a value, 0: not seen; its other side is the next */
     Loads seen;
-    VEC(uint32_t) load; /* the edge of each */
+    VEC(uint32_t) load, work; /* the edges of each, 0: none */
     Loads wanted;      /* what the group reads from others */
+    Loads between;     /* and what it computes on the way there, whatever is chosen */
     bool *is_wanted, *is_loaded; /* by value, of one group */
 } Choice;
 
@@ -268,12 +271,22 @@ static int64_t group_rows(const Fusion *f, const Group *gr)
     return most;
 }
 
+/* Is what v moves no vector on a processor? */
+static bool is_tested(const Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    bool test = (n->op == OP_SHIFT || n->op == OP_PAD) && !dim_static(n->shape.d[n->a.i]);
+    return !f->device && (test || n->op == OP_ROLL);
+}
+
 /* To compute v once more, in this group. */
 static int64_t work_cost(const Choice *c, Val v)
 {
     const Fusion *f = c->f;
     const Node *n = node_at(f->g, v);
     OpClass class = op_info((Op)n->op)->class;
+    if (is_tested(f, v))
+        return f->elements[v] * GUARD_WORK + 1;
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
@@ -349,6 +362,8 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     uint32_t load = flow_edge(&c->flow, in, out, memory ? 0 : NO_LIMIT);
     vec_push(c->kept, &c->seen, v);
     vec_push(c->kept, &c->load, memory ? load : 0);
+    vec_push(c->kept, &c->work, 0);
+    size_t number = c->seen.n - 1;
     bool again = again_ok(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
     int64_t work = again ? work_cost(c, v) : 0;
     if (!again || never_again(c, v, work)) {
@@ -356,7 +371,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
         return out;
     }
     if (work)
-        flow_edge(&c->flow, SOURCE, in, work);
+        c->work.v[number] = flow_edge(&c->flow, SOURCE, in, work);
     for (size_t k = 0; k < n->n_in; k++)
         if (!fuse_empty(f, n->in[k]))
             flow_edge(&c->flow, add_value(c, n->in[k], from, hops), in, NO_LIMIT);
@@ -374,9 +389,35 @@ static void find_wanted(Choice *c, Val u)
         vec_push(c->kept, &c->wanted, u);
         return;
     }
+    vec_push(c->kept, &c->between, u);
     const Node *n = node_at(f->g, u);
     for (size_t k = 0; k < n->n_in; k++)
         find_wanted(c, n->in[k]);
+}
+
+/* What is computed again costs its work at every place that the group would want it at, computed all the way. */
+static void count_work(Choice *c)
+{
+    Fusion *f = c->f;
+    const Group *gr = &f->group.v[c->group];
+    ArenaMark mark = arena_mark(f->tmp);
+    Vals all = {0};
+    for (size_t i = 0; i < gr->member.n; i++)
+        vec_push(f->tmp, &all, gr->member.v[i]);
+    for (size_t i = 0; i < c->between.n; i++)
+        vec_push(f->tmp, &all, c->between.v[i]);
+    for (size_t i = 0; i < c->seen.n; i++)
+        vec_push(f->tmp, &all, c->seen.v[i]);
+    fuse_count_places(f, &all);
+    for (size_t i = 0; i < c->seen.n; i++)
+        if (c->work.v[i]) {
+            Edge *e = &c->flow.edge.v[c->work.v[i]];
+            int64_t places = fuse_places(f, c->seen.v[i]);
+            if (places > PLACES_FREE || is_tested(f, c->seen.v[i]))
+                e->left = e->left < NO_LIMIT / places ? e->left * places : NO_LIMIT;
+        }
+    fuse_forget_places(f, &all);
+    arena_reset(f->tmp, mark);
 }
 
 static void *keep_bytes(Choice *c, const void *p, size_t size)
@@ -432,7 +473,7 @@ static void make_network(Choice *c, Cut *x)
 {
     Flow *w = &c->flow;
     flow_start(w);
-    c->seen.n = c->load.n = 0;
+    c->seen.n = c->load.n = c->work.n = 0;
     for (size_t i = 0; i < c->wanted.n; i++)
         c->is_wanted[c->wanted.v[i]] = true;
     for (size_t i = 0; i < c->wanted.n; i++)
@@ -441,6 +482,7 @@ static void make_network(Choice *c, Cut *x)
         c->is_wanted[c->wanted.v[i]] = false;
     for (size_t i = 0; i < c->seen.n; i++)
         c->in_of[c->seen.v[i]] = 0;
+    count_work(c);
     x->network = same_network(c);
     x->seen = keep_bytes(c, c->seen.v, c->seen.n * sizeof *c->seen.v);
     x->cost = NEW_ARRAY(c->kept, int64_t, c->seen.n + 1);
@@ -480,7 +522,7 @@ static void find_all_wanted(Choice *c, uint32_t group)
     Fusion *f = c->f;
     const Group *gr = &f->group.v[group];
     c->group = group;
-    c->wanted.n = 0;
+    c->wanted.n = c->between.n = 0;
     f->stamp++;
     for (size_t m = 0; m < gr->member.n; m++)
         for (size_t k = 0; k < kernel_inputs(f->g, gr->member.v[m]); k++)

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 
 static const char *const var_names[HV_COUNT] = {
-    [HV_STEP] = "step",       [HV_TOKENS] = "tokens",           [HV_EPOCH] = "epoch",
+    [HV_STEP] = "step",       [HV_UPDATES] = "updates",         [HV_TOKENS] = "tokens",           [HV_EPOCH] = "epoch",
     [HV_PROGRESS] = "progress", [HV_LENGTH] = "length",         [HV_TRAIN_LOSS] = "train.loss", [HV_LOSS_SCALE] = "loss_scale",
+    [HV_SHARE] = "batch.share",
     [HV_EVAL_LOSS] = "eval.loss", [HV_GRAD_NORM] = "grad_norm",
 };
 
@@ -103,7 +104,7 @@ static double eval_unary(HostOp op, double a)
     case HO_TANH: return tanh(a);
     case HO_FLOOR: return floor(a);
     case HO_CEIL: return ceil(a);
-    case HO_ROUND: return round(a);
+    case HO_ROUND: return rint(a); /* of two the even one, as everywhere */
     case HO_NOT: return a == 0;
     default: return NAN;
     }

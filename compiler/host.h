@@ -11,10 +11,12 @@
 
 typedef enum HostVar {
     HV_STEP,     /* optimizer steps done before this one; 0 in the first */
+    HV_UPDATES,  /* of them those that were not skipped: in fp16 a gradient may leave its range */
     HV_TOKENS,   /* tokens seen before this step */
     HV_EPOCH,    /* tokens / tokens of the training split */
     HV_PROGRESS, /* step / length, 0..1 */
     HV_LENGTH,   /* the run's length in steps */
+    HV_SHARE,    /* of the batch that one part of it is: 1 in a whole one */
     HV_LOSS_SCALE, /* what the loss is multiplied by before it is differentiated; 1 but in fp16 */
     HV_TRAIN_LOSS, HV_EVAL_LOSS, HV_GRAD_NORM, /* latest values; infinite before the first */
     HV_COUNT
@@ -42,6 +44,13 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
                         const HostExpr *c);
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
+/* Numbers from lo to hi, and perhaps what is none. */
+typedef struct HostRange {
+    double lo, hi;
+    bool nan;
+} HostRange;
+/* A range that holds every value while each variable is in its own; it may be too large. */
+HostRange host_range(const HostExpr *e, const HostRange vars[HV_COUNT]);
 void host_print(Buf *out, const HostExpr *e); /* fully parenthesised, reads back */
 void host_print_number(Buf *out, double x); /* like buf_number, and exact for -0, inf and nan */
 /* Moves *text past the expression; NULL when it is malformed. */

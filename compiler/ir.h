@@ -59,7 +59,9 @@ typedef enum ExtKind {
     EXT_PARAM,  /* learnable weights */
     EXT_BUFFER, /* stored, not learned */
     EXT_GRAD,   /* gradient accumulator of a parameter */
-    EXT_STATE   /* optimizer state: "<param>.adam_m", ... */
+    EXT_STATE,  /* optimizer state: "<param>.adam_m", ... */
+    EXT_TOTAL,  /* a sum over the whole batch that its parts read; see parts.h */
+    EXT_KINDS
 } ExtKind;
 typedef struct Ext {
     ExtKind kind;

@@ -30,7 +30,7 @@ typedef enum KKind {
     KX_COUNT
 } KKind;
 
-enum { NEST_MAX = 8, UNROLL_MAX = 160 };
+enum { NEST_MAX = 16, UNROLL_MAX = 160 };
 
 typedef struct KNest {
     uint32_t n;

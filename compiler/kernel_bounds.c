@@ -2,151 +2,95 @@
  *
  * In:  an index form, a guard (a conjunction of 0 <= form < extent), the number of elements.
  * Out: whether every element the form names exists.
- * The one idea: intervals of affine forms at the kernel's B and T; where a guard bounds a form,
- * the multiple of that form that stands in the index is replaced by the guard's interval. Where that
- * does not do, each variable is bounded by the guards first.
+ * The one idea: all that is known is linear. A guard says lo <= form <= hi; a quotient and a remainder say
+ * base - by * quotient - remainder = 0. Each such bound narrows the variables in it by what the others can be,
+ * until nothing changes; then the index is looked at as it is, and with multiples of bounds taken out of it, since
+ * variables that stand in one bound together can do less than each alone.
  */
 #include "kernel.h"
 
 #include <math.h>
 
-enum { ATOMS_MAX = 8, DEPTH_MAX = 12, KNOWN_MAX = 16, ROUNDS = 3 };
+enum {
+    ROUNDS = 24,        /* of narrowing: far more than chains of quotients are long */
+    TAKEN_OUT_MAX = 4,  /* bounds at one time, */
+    TAKEN_OUT_NARROWING = 2, /* and while variables are narrowed */
+    LOOKS_MAX = 4000    /* at one sum with some taken out */
+};
 
-typedef struct Affine { /* sum of coef * var + constant, as numbers */
-    uint32_t n;
-    IVar var[TERMS_MAX];
-    double coef[TERMS_MAX], constant;
-} Affine;
-
-typedef struct Atom {
-    Affine form;
-    double extent;
-} Atom;
+static const double FRACTION = 0x1p-10; /* of a whole number: more than sums of fractions are off */
 
 typedef struct Interval {
     double lo, hi;
 } Interval;
 
-typedef struct Guards {
+typedef struct Term {
+    uint32_t var; /* of Known */
+    double coef;
+} Term;
+
+typedef struct Linear { /* the sum of coef * var, and a constant */
+    uint32_t n;
+    Term t[TERMS_MAX];
+    double constant; /* NAN: it has too many terms, nothing is known of it */
+} Linear;
+
+typedef struct Bound {
+    Linear form;
+    Interval is;
+} Bound;
+
+typedef struct Pair { /* of one base and divisor, by which the bound is known again */
+    Ix base;
+    Dim by;
+    uint32_t quotient, remainder;
+} Pair;
+
+typedef struct Known {
     const Kernel *k;
-    int n, n_known;
-    Atom atom[ATOMS_MAX];
-    IVar known[KNOWN_MAX]; /* variables that tighten() has bounded */
-    Interval is[KNOWN_MAX];
-} Guards;
+    Arena *arena;
+    VEC(Interval) var;
+    VEC(IVar) of; /* by variable: 0 for the quotient or remainder that the kernel has no use for */
+    VEC(Bound) bound;
+    VEC(Pair) pair;
+    bool never; /* the guards contradict each other */
+    int looks;
+} Known;
 
 static const Interval anything = {-INFINITY, INFINITY};
 
-static void add_term(Affine *a, IVar v, double coef)
+static double size_of(const Known *g, Dim d) { return (double)ix_dim_at(&g->k->ix, d); }
+
+/* ---- sums ---- */
+
+static void add_term(Linear *a, uint32_t v, double coef)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->var[i] == v) {
-            a->coef[i] += coef;
+        if (a->t[i].var == v) {
+            a->t[i].coef += coef;
+            if (a->t[i].coef == 0)
+                a->t[i] = a->t[--a->n];
             return;
         }
-    if (a->n == TERMS_MAX) /* more than a form can have: nothing is known of it */
-        coef = NAN;
+    if (a->n == TERMS_MAX)
+        a->constant = NAN;
     else
-        a->var[a->n] = v, a->coef[a->n++] = coef;
-    a->constant += isnan(coef) ? NAN : 0;
+        a->t[a->n++] = (Term){v, coef};
 }
 
-static Affine affine_of(const Kernel *k, Ix ix)
+static void add_linear(Linear *a, const Linear *b, double times)
 {
-    Affine a = {0};
-    const IxForm *f = ix_form(&k->ix, ix);
-    for (uint32_t i = 0; i < f->n; i++) {
-        double coef = (double)f->t[i].mult * (double)ix_dim_at(&k->ix, f->t[i].coef);
-        if (f->t[i].var == 0)
-            a.constant += coef;
-        else
-            add_term(&a, f->t[i].var, coef);
-    }
-    return a;
+    a->constant += times * b->constant;
+    for (uint32_t i = 0; i < b->n; i++)
+        add_term(a, b->t[i].var, times * b->t[i].coef);
 }
 
-static void collect(Guards *g, Ex e)
-{
-    const KEx *x = kx(g->k, e);
-    if (x->kind == KX_AND) {
-        collect(g, x->in[0]);
-        collect(g, x->in[1]);
-    } else if (x->kind == KX_INSIDE && g->n < ATOMS_MAX) {
-        g->atom[g->n++] = (Atom){affine_of(g->k, x->ix),
-                                 (double)ix_dim_at(&g->k->ix, x->extent)};
-    }
-}
-
-static double coef_of(const Affine *a, IVar v)
+static double coef_of(const Linear *a, uint32_t v)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->var[i] == v)
-            return a->coef[i];
+        if (a->t[i].var == v)
+            return a->t[i].coef;
     return 0;
-}
-
-static Interval meet(Interval a, Interval b)
-{
-    return (Interval){fmax(a.lo, b.lo), fmin(a.hi, b.hi)};
-}
-
-static Interval range(const Guards *g, const Affine *a, uint32_t used, int depth);
-
-/* What is held by a tensor may be anything; only a guard bounds it. */
-static Interval alone(const Guards *g, IVar v, uint32_t used, int depth)
-{
-    const IVarInfo *info = ix_info(&g->k->ix, v);
-    if (info->kind == IV_VALUE)
-        return anything;
-    if (info->kind != IV_DIV && info->kind != IV_MOD)
-        return (Interval){(double)info->lo, (double)info->hi};
-    Affine base = affine_of(g->k, info->base);
-    double by = (double)ix_dim_at(&g->k->ix, info->by);
-    Interval whole = range(g, &base, used, depth + 1);
-    Interval q = {floor(whole.lo / by), floor(whole.hi / by)};
-    if (info->kind == IV_DIV)
-        return q;
-    if (q.lo == q.hi && isfinite(q.lo))
-        return (Interval){whole.lo - q.lo * by, whole.hi - q.lo * by};
-    return (Interval){0, by - 1};
-}
-
-/* A guard bounds each of its variables by what the others can be; variables are whole. */
-static Interval variable(const Guards *g, IVar v, uint32_t used, int depth)
-{
-    Interval out = alone(g, v, used, depth);
-    for (int i = 0; i < g->n_known; i++)
-        if (g->known[i] == v)
-            out = meet(out, g->is[i]);
-    for (int j = 0; j < g->n; j++) {
-        const Atom *t = &g->atom[j];
-        uint32_t bit = 1u << (2 * ATOMS_MAX + j);
-        double coef = coef_of(&t->form, v);
-        if (coef == 0 || used & bit)
-            continue;
-        Affine rest = t->form;
-        add_term(&rest, v, -coef);
-        Interval r = range(g, &rest, used | bit, depth + 1);
-        double x = -r.hi / coef, y = (t->extent - 1 - r.lo) / coef;
-        if (!isnan(x) && !isnan(y))
-            out = meet(out, (Interval){ceil(fmin(x, y)), floor(fmax(x, y))});
-    }
-    return out;
-}
-
-/* a with `from` taken out as often as it stands in it, by its first variable; 0: not at all */
-static double without(const Affine *a, const Affine *from, Affine *rest)
-{
-    if (from->n == 0 || from->coef[0] == 0)
-        return 0;
-    double times = coef_of(a, from->var[0]) / from->coef[0];
-    if (times == 0)
-        return 0;
-    *rest = *a;
-    rest->constant -= times * from->constant;
-    for (uint32_t i = 0; i < from->n; i++)
-        add_term(rest, from->var[i], -times * from->coef[i]);
-    return times;
 }
 
 static Interval plus(Interval a, double times, Interval b)
@@ -155,91 +99,162 @@ static Interval plus(Interval a, double times, Interval b)
     return (Interval){a.lo + fmin(x, y), a.hi + fmax(x, y)};
 }
 
-/* The guard speaks of v, a quotient or remainder of some base, and the index holds the base
- * itself: base = by * quotient + remainder brings v into it. */
-static Interval rejoined(const Guards *g, const Affine *a, IVar v, uint32_t used, int depth)
-{
-    const IVarInfo *info = ix_info(&g->k->ix, v);
-    Affine rest;
-    if (info->kind != IV_DIV && info->kind != IV_MOD)
-        return anything;
-    Affine base = affine_of(g->k, info->base);
-    double times = without(a, &base, &rest), by = (double)ix_dim_at(&g->k->ix, info->by);
-    if (times == 0)
-        return anything;
-    bool mod = info->kind == IV_MOD;
-    add_term(&rest, v, mod ? times : times * by);
-    Interval whole = range(g, &base, used, depth + 1), other = {0, by - 1};
-    if (mod)
-        other = (Interval){floor(whole.lo / by), floor(whole.hi / by)};
-    return plus(range(g, &rest, used, depth + 1), mod ? times * by : times, other);
-}
-
-/* Every bound that is found holds, so they may be combined. */
-static Interval range(const Guards *g, const Affine *a, uint32_t used, int depth)
+static Interval range(const Known *g, const Linear *a)
 {
     Interval out = {a->constant, a->constant};
-    if (depth > DEPTH_MAX || isnan(a->constant))
+    if (isnan(a->constant))
         return anything;
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (a->coef[i] == 0)
-            continue;
-        Interval v = variable(g, a->var[i], used, depth);
-        bool up = a->coef[i] > 0;
-        out.lo += a->coef[i] * (up ? v.lo : v.hi);
-        out.hi += a->coef[i] * (up ? v.hi : v.lo);
-    }
-    if (isnan(out.lo) || isnan(out.hi))
-        out = anything;
-    for (int j = 0; j < g->n; j++) {
-        const Atom *t = &g->atom[j];
-        Affine rest;
-        if (!(used >> j & 1)) {
-            double times = without(a, &t->form, &rest);
-            if (times != 0)
-                out = meet(out, plus(range(g, &rest, used | 1u << j, depth + 1), times,
-                                     (Interval){0, t->extent - 1}));
-        }
-        if (!(used >> (ATOMS_MAX + j) & 1))
-            for (uint32_t i = 0; i < t->form.n; i++)
-                out = meet(out, rejoined(g, a, t->form.var[i], used | 1u << (ATOMS_MAX + j),
-                                         depth));
-    }
+    for (uint32_t i = 0; i < a->n; i++)
+        out = plus(out, a->t[i].coef, g->var.v[a->t[i].var]);
     return out;
 }
 
-/* What the guards say of each variable, again with what they said of the others: of the digits of a number, as in
- * 2 <= 4 i + 2 j + k < 4, one after the other becomes known. */
-static void tighten(Guards *g)
+/* ---- what is known at first ---- */
+
+static Linear linear_of(Known *g, Ix ix);
+
+static uint32_t new_variable(Known *g, IVar of, Interval is)
 {
-    for (int round = 0; round < ROUNDS; round++)
-        for (int j = 0; j < g->n; j++)
-            for (uint32_t i = 0; i < g->atom[j].form.n; i++) {
-                IVar v = g->atom[j].form.var[i];
-                int at = 0;
-                while (at < g->n_known && g->known[at] != v)
-                    at++;
-                if (at == KNOWN_MAX)
-                    continue;
-                Interval is = variable(g, v, 0, 0);
-                g->known[at] = v, g->is[at] = is;
-                g->n_known = at == g->n_known ? at + 1 : g->n_known;
-            }
+    vec_push(g->arena, &g->var, is);
+    vec_push(g->arena, &g->of, of);
+    return (uint32_t)g->var.n - 1;
+}
+
+/* The quotient and the remainder of one base are known together, whichever of them the kernel asks for. */
+static Pair *pair_of(Known *g, Ix base, Dim by)
+{
+    for (size_t i = 0; i < g->pair.n; i++)
+        if (g->pair.v[i].base == base && dim_eq(g->pair.v[i].by, by))
+            return &g->pair.v[i];
+    Bound b = {.form = linear_of(g, base)};
+    double d = size_of(g, by);
+    Interval whole = range(g, &b.form);
+    Pair p = {base, by, new_variable(g, 0, (Interval){floor(whole.lo / d), floor(whole.hi / d)}),
+              new_variable(g, 0, (Interval){0, d - 1})};
+    add_term(&b.form, p.quotient, -d);
+    add_term(&b.form, p.remainder, -1);
+    vec_push(g->arena, &g->bound, b);
+    vec_push(g->arena, &g->pair, p);
+    return &g->pair.v[g->pair.n - 1];
+}
+
+/* What a tensor holds may be anything; only a guard bounds it. */
+static uint32_t variable(Known *g, IVar v)
+{
+    const IVarInfo *info = ix_info(&g->k->ix, v);
+    for (uint32_t i = 0; i < g->of.n; i++)
+        if (g->of.v[i] == v)
+            return i;
+    if (info->kind == IV_DIV || info->kind == IV_MOD) {
+        const Pair *p = pair_of(g, info->base, info->by);
+        uint32_t at = info->kind == IV_DIV ? p->quotient : p->remainder;
+        g->of.v[at] = v;
+        return at;
+    }
+    bool held = info->kind == IV_VALUE;
+    return new_variable(g, v, held ? anything : (Interval){(double)info->lo, (double)info->hi});
+}
+
+static Linear linear_of(Known *g, Ix ix)
+{
+    Linear a = {0};
+    const IxForm *f = ix_form(&g->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        double coef = (double)f->t[i].mult * size_of(g, f->t[i].coef);
+        if (f->t[i].var == 0)
+            a.constant += coef;
+        else
+            add_term(&a, variable(g, f->t[i].var), coef);
+    }
+    return a;
+}
+
+static void collect(Known *g, Ex e)
+{
+    const KEx *x = kx(g->k, e);
+    if (x->kind == KX_AND) {
+        collect(g, x->in[0]);
+        collect(g, x->in[1]);
+    } else if (x->kind == KX_INSIDE) {
+        Bound b = {linear_of(g, x->ix), {0, size_of(g, x->extent) - 1}};
+        vec_push(g->arena, &g->bound, b);
+    }
+}
+
+/* ---- looking ---- */
+
+/* Every bound that is found holds, so they may be combined: a, with `beside` added, lies in *out. */
+static void look(Known *g, const Linear *a, Interval beside, size_t from, int depth, Interval *out)
+{
+    Interval is = plus(range(g, a), 1, beside);
+    out->lo = fmax(out->lo, is.lo);
+    out->hi = fmin(out->hi, is.hi);
+    if (depth == 0)
+        return;
+    for (size_t j = from; j < g->bound.n; j++)
+        for (uint32_t i = 0; i < g->bound.v[j].form.n; i++) {
+            const Bound *b = &g->bound.v[j];
+            double times = coef_of(a, b->form.t[i].var) / b->form.t[i].coef;
+            if (times == 0 || g->looks++ > LOOKS_MAX)
+                continue;
+            Linear rest = *a;
+            add_linear(&rest, &b->form, -times);
+            look(g, &rest, plus(beside, times, b->is), j + 1, depth - 1, out);
+        }
+}
+
+/* ---- narrowing ---- */
+
+/* By what the others in b can be, looked at with `depth` other bounds taken out. Variables are whole numbers. */
+static bool narrow(Known *g, const Bound *b, Term t, int depth)
+{
+    Linear rest = b->form;
+    Interval of = anything, *is = &g->var.v[t.var];
+    add_term(&rest, t.var, -t.coef);
+    g->looks = 0;
+    look(g, &rest, (Interval){0, 0}, 0, depth, &of);
+    double x = (b->is.lo - of.hi) / t.coef, y = (b->is.hi - of.lo) / t.coef;
+    double lo = ceil(fmin(x, y) - FRACTION), hi = floor(fmax(x, y) + FRACTION);
+    bool better = lo > is->lo || hi < is->hi;
+    is->lo = fmax(is->lo, lo);
+    is->hi = fmin(is->hi, hi);
+    g->never |= is->lo > is->hi;
+    return better;
+}
+
+static void narrow_all(Known *g, int depth)
+{
+    bool better = true;
+    for (int round = 0; round < ROUNDS && better && !g->never; round++) {
+        better = false;
+        for (size_t j = 0; j < g->bound.n; j++)
+            for (uint32_t i = 0; i < g->bound.v[j].form.n; i++)
+                better |= narrow(g, &g->bound.v[j], g->bound.v[j].form.t[i], depth);
+    }
 }
 
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
 {
     double never;
+    const IxForm *f = ix_form(&k->ix, ix);
+    if (f->lo >= 0 && f->hi < elements && !ix_reads_value(&k->ix, ix))
+        return true;
     if (guard && kx_is_number(k, guard, &never) && never == 0)
         return true;
-    Guards g = {.k = k};
+    ArenaMark mark = arena_mark(k->arena);
+    Known g = {.k = k, .arena = k->arena};
+    Linear a = linear_of(&g, ix);
+    bool good = false;
     if (guard)
         collect(&g, guard);
-    Affine a = affine_of(k, ix);
-    Interval r = range(&g, &a, 0, 0);
-    if (g.n > 0 && !(r.lo >= 0 && r.hi < (double)elements)) {
-        tighten(&g);
-        r = range(&g, &a, 0, 0);
+    for (int depth = 0; depth <= TAKEN_OUT_MAX && !good; depth++) {
+        Interval is = anything;
+        if (depth <= TAKEN_OUT_NARROWING)
+            narrow_all(&g, depth);
+        g.looks = 0;
+        look(&g, &a, (Interval){0, 0}, 0, depth, &is);
+        good = g.never || (is.lo >= -FRACTION && is.hi <= (double)(elements - 1) + FRACTION);
     }
-    return r.lo >= 0 && r.hi < (double)elements;
+    arena_reset(k->arena, mark);
+    return good;
 }

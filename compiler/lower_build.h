@@ -49,6 +49,7 @@ typedef struct Lower {
     Arena *arena;
     VEC(Site) site;
     int64_t budget; /* how many copies of a site may be unrolled */
+    size_t most;    /* expressions; what has more is not wanted. 0: any number */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */

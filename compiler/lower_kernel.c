@@ -341,11 +341,9 @@ static Ex concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 {
     int axis = (int)n->a.i;
     IxTable *t = &l->k->ix;
-    Ex inside[64], value[64];
+    Ex *inside = NEW_ARRAY(l->arena, Ex, n->n_in), *value = NEW_ARRAY(l->arena, Ex, n->n_in);
     int count = 0;
     Ix offset = 0;
-    if (n->n_in > 64)
-        vwn_bug(l->f->ctx, "too many tensors in one concat");
     for (int i = 0; i < n->n_in; i++) {
         Dim d = shape_of(l->g, n->in[i])->d[axis];
         Ix at[MAX_RANK];
@@ -488,6 +486,8 @@ static Ex memo_get(const Lower *l, const Memo *m)
 
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
+    if (l->most && l->k->ex.n > l->most) /* it is too long already, and is dropped */
+        return kx_number(l->k, type_of(l, v), 0, v);
     Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
     Ex held = lower_held_at(l, v, c, m.guard);
     if (held)
@@ -851,21 +851,67 @@ static bool is_crowded(const Lower *l)
     return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
-/* A scheduled kernel, not yet verified. */
+/* Times what is kept: loops that are not cut yet may make more of it. */
+enum { BUILT_MOST = 4 };
+
+/* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a
+ * kernel of 779 lines with 392 of them took it more than 150 s where it took 1.4 s without vectors, one with 368 took
+ * 29 s and 3; with 192 it takes no longer than without. */
+enum { SCATTERED_MAX = 256 };
+
+/* The most places, in a loop of which a processor shall compute neighbours together, that lie apart for these. */
+static int scattered(const Kernel *k)
+{
+    int most = 0, n[NEST_MAX + 3] = {0}, depth = 0;
+    IVar lane[NEST_MAX + 3] = {0};
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP) {
+            depth++;
+            n[depth] = 0;
+            lane[depth] = !s->simd || s->vector ? 0 : s->kind == KS_ROWS ? k->row : s->var;
+        } else if (s->kind == KS_END) {
+            most = n[depth] > most ? n[depth] : most;
+            depth--;
+        } else if (lane[depth]) {
+            bool load = s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD;
+            bool store = s->kind == KS_STORE || s->kind == KS_SINK;
+            int64_t slope = 0;
+            Ix at = load ? kx(k, s->ex)->ix : store ? k->root.v[s->root].at : 0;
+            n[depth] += (load || store) && !(ix_slope(&k->ix, at, lane[depth], &slope) && slope >= 0 && slope <= 1);
+        }
+    }
+    return most;
+}
+
+/* A scheduled kernel, not yet verified. Of a crowded one less is written out, as long as that makes it no longer:
+ * where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each sum
+ * runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
-    Lower l = lower_start(arena, f, group, same);
+    Lower l = lower_start(arena, f, group, same), kept = {0};
     l.budget = f->device && lower_has_products(&l) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
     for (;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
         bool last = f->device ? l.budget == 1 : l.budget / 6 == 0;
         l.site.n = 0;
+        l.most = kept.k ? BUILT_MOST * kept.k->ex.n : 0;
         build_all(&l, f->group.v[group].rows);
-        if (!last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT))
+        bool longer = kept.k && l.k->ex.n > kept.k->ex.n;
+        if (!last && (longer || l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT)))
             continue;
-        schedule(&l);
-        if (last || !is_crowded(&l))
+        if (!longer)
+            schedule(&l);
+        if (kept.k && (longer || l.k->stmt.n > 2 * kept.k->stmt.n)) {
+            if (last)
+                return kept;
+            continue;
+        }
+        bool slow = !f->device && scattered(l.k) > SCATTERED_MAX; /* to compile */
+        if (last || (!slow && !is_crowded(&l)))
             return l;
+        kept = l;
+        memset(&l.sink, 0, sizeof l.sink); /* those of `kept` stay as they are */
     }
 }
 

@@ -111,7 +111,7 @@ typedef struct TokenizerSpec {
 } TokenizerSpec;
 
 typedef struct OptimizerConstant {
-    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "steps", "a", "b", "c", "rms" of muon */
+    Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "coupled" of sgd; "steps", "a", "b", "c", "rms" of muon */
     double value;
 } OptimizerConstant;
 typedef struct Optimizer {
@@ -256,8 +256,10 @@ void model_find_dead(Model *m);
 
 /* ---- step.c: graphs made of a model ---- */
 /* Forward and backward of one micro-batch. Host results: "loss" (sum of trained losses) and
- * "loss.NAME" each. Adds the gradients times `1 / micro-batches` into EXT_GRAD tensors (one per
- * learnable, unfrozen parameter, name = path). `fresh`: overwrite instead of add (first micro-batch). */
+ * "loss.NAME" each, and gradients, which are added into EXT_GRAD tensors (one per learnable, unfrozen
+ * parameter, name = path). `fresh`: overwrite instead of add (first micro-batch). With several
+ * micro-batches to a batch all of these are what one of them adds to those of the batch, and the
+ * EXT_TOTAL tensors of step_count() are read. */
 Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena);
 /* The forward half of it: the same losses, the scalar that is differentiated as the output
  * STEP_OBJECTIVE, and an EXT_GRAD tensor that nothing stores yet for every gradient that is wanted. */
@@ -268,16 +270,20 @@ Graph *step_forward(const Model *m, const Train *t, Arena *arena);
 void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fresh);
 /* Clipping and optimizer: reads EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE.
  * Host results: "grad_norm" (before clipping). The learning rate is a host scalar. State tensors are
- * "<path>:m", "<path>:v" (adamw, zeros at first) and a step count HV_STEP-based bias correction; with
+ * "<path>:m", "<path>:v" (adamw, zeros at first) and a bias correction by HV_UPDATES; with
  * Train.average also "<path>:average", at first the initial weights. */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
 /* Losses without gradients and without dropout: "loss", "loss.NAME". */
 Graph *step_evaluate(const Model *m, Arena *arena);
-/* What evaluations of a run measure: step_evaluate, of the averages of the weights where `t` (NULL: no
- * training) keeps them. */
+/* What evaluations of a run measure: what a part adds to step_evaluate of all windows, by HV_SHARE and
+ * the EXT_TOTAL tensors of step_count(); of the averages of the weights where `t` keeps them. NULL:
+ * of the weights. */
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
+/* Adds what a part has of the sums over a batch that follow from its data, as numbers of targets, to
+ * EXT_TOTAL tensors, for all parts before the first is computed. NULL: there are none. See parts.h. */
+Graph *step_count(const Model *m, Arena *arena);
 /* Whether the model reads an input: "tokens", "labels", "document", .. */
 bool model_reads(const Model *m, const char *input);
 /* Output "logits" only, or the first where there is none of this name, without dropout; all positions

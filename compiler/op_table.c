@@ -140,7 +140,7 @@ static void verify_tables(const Graph *g)
     for (size_t i = 0; i < g->ext.n; i++) {
         const Ext *e = &g->ext.v[i];
         const char *wrong = shape_sane(&e->shape);
-        if (!e->name || e->kind > EXT_STATE || wrong)
+        if (!e->name || e->kind >= EXT_KINDS || wrong)
             vwn_bug(g->ctx, "external tensor %zu (%s): %s", i, e->name ? e->name : "no name",
                     wrong ? wrong : "no name, or an unknown kind");
         for (size_t j = 0; j < i && g->ext.n < 256; j++)

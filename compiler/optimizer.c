@@ -125,14 +125,19 @@ static Val momentum_of(const Update *u, const Slot *s, Val grad)
 }
 
 /* SGD with (Nesterov) momentum as Sutskever et al. 2013 give it in the form that applies the
- * rate last: g <- g + decay w      w <- w - rate momentum_of(g) */
+ * rate last. Its decay is decoupled (Loshchilov and Hutter, Algorithm 1: SGDW), or coupled, a part
+ * of the gradient that goes into the momentum, too:
+ *   decoupled: w <- w - rate (momentum_of(g) + decay w)
+ *   coupled:   w <- w - rate momentum_of(g + decay w) */
 static void update_sgd(const Update *u, const Slot *s)
 {
     Graph *g = u->g;
-    Val grad = s->grad;
-    if (s->decay != 0)
-        grad = add(g, grad, ir_scale(g, s->w, s->decay));
-    Val step = momentum_of(u, s, grad);
+    bool coupled = constant_of(s->o, "coupled", 0) != 0 && s->decay != 0;
+    if (!coupled) {
+        store_decayed(u, s, momentum_of(u, s, s->grad));
+        return;
+    }
+    Val step = momentum_of(u, s, add(g, s->grad, ir_scale(g, s->w, s->decay)));
     store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
 }
 
@@ -233,12 +238,13 @@ int optimizer_states(const Optimizer *o, size_t i)
 
 /* ---- what all parameters share ---- */
 
-/* 1 / (1 - beta^(step + 1)), evaluated on the host in float64. */
+/* 1 / (1 - beta^t), evaluated on the host in float64; t counts updates, since a step that is skipped
+ * leaves the moments as they were. */
 static Val unbias(Graph *g, double beta)
 {
     Arena *a = g->arena;
     const HostExpr *one = host_const(a, 1);
-    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_STEP), one, NULL);
+    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), one, NULL);
     const HostExpr *power = host_op(a, HO_POW, host_const(a, beta), t, NULL);
     const HostExpr *rest = host_op(a, HO_SUB, one, power, NULL);
     return ir_host(g, host_op(a, HO_DIV, one, rest, NULL));

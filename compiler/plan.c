@@ -275,8 +275,6 @@ static void plan_rows(Build *b, uint32_t group)
 
 /* ---- memory alone ---- */
 
-typedef VEC(Val) Vals;
-
 /* What a kernel of the group loads for v. */
 static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
 {

@@ -24,6 +24,7 @@ static const char *const PRELUDE_C[] = {
 "#define FN static inline __attribute__((always_inline))",
 "#define KERNEL void",
 "#define ALIGNED __attribute__((aligned(64)))",
+"#define SINGLY __asm__ volatile(\"\")",
 "#define INFINITE __builtin_inff()",
 "#define NOT_A_NUMBER __builtin_nanf(\"\")",
 "",

@@ -51,7 +51,7 @@ typedef enum Stage {
     STAGE_CUDA,
     STAGE_PLAN
 } Stage;
-/* `program` is train, accumulate (train, adding to gradients), update, eval or predict; NULL: train if
+/* `program` is train, accumulate (train, adding to gradients), update, eval, count (targets of a batch) or predict; NULL: train if
  * the file trains, else predict. */
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
 /* The plan of a program whose kernels are a device's, in the scratch arena. */

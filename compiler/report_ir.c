@@ -104,6 +104,9 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
         return step_held_out(m, u->train, arena);
     if (strcmp(program, "predict") == 0)
         return step_predict(m, arena);
+    Graph *count = strcmp(program, "count") == 0 ? step_count(m, arena) : NULL;
+    if (count)
+        return count;
     if (!u->train)
         ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path,
                   program);
@@ -116,7 +119,7 @@ static Graph *program_graph(Unit *u, const char *program, bool differentiate)
     if (strcmp(program, "update") == 0)
         return step_update(m, u->train, arena);
     ctx_raise(u->ctx, ST_USAGE,
-              "there is no program `%s`: train, accumulate, update, eval, predict", program);
+              "there is no program `%s`: train, accumulate, update, eval, count, predict", program);
 }
 
 static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)

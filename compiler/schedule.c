@@ -422,8 +422,11 @@ static bool is_matrix(const Sched *s, const KNest *own)
     return s->k->apart && own->n > 0 && n <= MATRIX_MAX;
 }
 
+/* Truth values have no arrays: a test of places is no work. */
 static bool keep(Sched *s, KEx *x, const KNest *own)
 {
+    if (x->type == KT_BOOL)
+        return false;
     int64_t bytes = elements_of(s, own) * 4;
     bool matrix = is_matrix(s, own) && s->matrix_bytes + bytes <= MATRICES_BYTES;
     if (x->array < 0 && (matrix || s->array_bytes + bytes <= room(s))) {

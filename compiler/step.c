@@ -11,6 +11,7 @@
 #include "model.h"
 #include "op.h"
 #include "optimizer.h"
+#include "parts.h"
 #include "recompute.h"
 
 /* ---- copying the forward graph ---- */
@@ -193,16 +194,17 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
     g->span = NO_SPAN;
 }
 
-/* The losses of one micro-batch; *objective is what is differentiated. */
+/* What one micro-batch adds to the losses; *objective is what is differentiated. */
 static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective)
 {
     Val *map;
     Graph *g = copy_losses(m, arena, &(Change){.dropout = true, .times = 4}, &map);
-    Val loss = emit_losses(g, m, map);
+    int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
+    if (parts > 1)
+        parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts));
+    Val loss = *objective = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
-    int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
-    *objective = parts > 1 ? ir_scale(g, loss, 1.0 / (double)parts) : loss;
     if (t->compute == HALF_FP16) /* so that small gradients are none that fp16 has not */
         *objective = ir_binary(g, OP_MUL, *objective, ir_host(g, host_var(arena, HV_LOSS_SCALE)));
     return g;
@@ -241,10 +243,12 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
     return g;
 }
 
-static Graph *evaluate_with(const Model *m, const Name *state, Arena *arena)
+static Graph *evaluate_with(const Model *m, const Name *state, bool part, Arena *arena)
 {
     Val *map;
     Graph *g = copy_losses(m, arena, &(Change){.state = state}, &map);
+    if (part)
+        parts_apply(parts_of(m, arena), g, map, ir_host(g, host_var(arena, HV_SHARE)));
     if (!emit_losses(g, m, map))
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to evaluate", m->name);
     return g;
@@ -252,18 +256,39 @@ static Graph *evaluate_with(const Model *m, const Name *state, Arena *arena)
 
 Graph *step_evaluate(const Model *m, Arena *arena)
 {
-    return evaluate_with(m, NULL, arena);
+    return evaluate_with(m, NULL, false, arena);
 }
 
 Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
 {
     if (!t || !t->average)
-        return step_evaluate(m, arena);
+        return evaluate_with(m, NULL, true, arena);
     Name *state = NEW_ARRAY(arena, Name, m->graph->node.n + 1);
     for (size_t i = 0; i < m->param.n; i++)
         if (param_is_trained(m, t, i))
             state[m->param.v[i].value] = average_name(m->graph->ctx, &m->param.v[i]);
-    return evaluate_with(m, state, arena);
+    return evaluate_with(m, state, true, arena);
+}
+
+Graph *step_count(const Model *m, Arena *arena)
+{
+    const Parts *p = parts_of(m, arena);
+    size_t n = parts_totals(p);
+    Val *root = NEW_ARRAY(arena, Val, n + 1), *map;
+    Name name;
+    for (size_t i = 0; i < n; i++)
+        root[i] = parts_total(p, i, &name);
+    if (!n)
+        return NULL;
+    Graph *g = copy_forward(m, arena, &(Change){0}, root, n, &map);
+    for (size_t i = 0; i < n; i++) {
+        Val of = parts_total(p, i, &name);
+        g->span = node_at(m->graph, of)->span;
+        g->name = node_at(m->graph, of)->name;
+        Val before = ir_ext(g, EXT_TOTAL, name, DT_REAL, shape_of(g, map[of]));
+        ir_store(g, ir_binary(g, OP_ADD, before, map[of]), EXT_TOTAL, name);
+    }
+    return g;
 }
 
 bool model_reads(const Model *m, const char *input)

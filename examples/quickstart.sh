@@ -6,11 +6,13 @@
 #      after the first steps and one at the end, the loss on held-out text, and how many of the sampled
 #      words are words of the text. Run again, it starts the training anew.
 set -eu
+export LC_ALL=C
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/setup.sh
 . tests/setup.sh
 
 install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
-mkdir -p build/quickstart
+build_folder build/quickstart
 make_text
 build_vwn build Release
 vwn="$PWD/build/vwn"
@@ -38,7 +40,7 @@ say "A sample"
 "$vwn" sample runs/quickstart --prompt 'And God said' --tokens 400
 
 # words of letters only, in lower case, each once per occurrence; the last may be cut off
-words() { tr 'A-Z' 'a-z' | tr -cs 'a-z' '\n' | grep -E '^[a-z]+$'; }
+words() { tr '[:upper:]' '[:lower:]' | tr -cs '[:lower:]' '\n' | grep -E '^[a-z]+$'; }
 words < kjv.txt | sort -u > known.txt
 "$vwn" sample runs/quickstart --prompt 'And' --tokens 3000 --seed 2 | words | sed '$d' > sampled.txt
 awk 'NR == FNR { known[$1]; next } { all++; if ($1 in known) hits++ }

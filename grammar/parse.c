@@ -223,8 +223,26 @@ static char char_after(const Lex *lx, uint32_t at)
     return at < lx->n ? lx->text[at] : 0;
 }
 
+/* Whether `==` comes next. */
+static bool followed_by_equals(const Lex *lx, uint32_t at)
+{
+    while (at < lx->n && (lx->text[at] == ' ' || lx->text[at] == '\t'))
+        at++;
+    return at + 1 < lx->n && lx->text[at] == '=' && lx->text[at + 1] == '=';
+}
+
+/* Whether what follows a reserved word is what follows a name in an expression or in a list of parameters:
+ * `return in`, `(in: dim)`. Words that go on with an expression of their own, as in `x = let y`, are no names. */
+static bool goes_on_as_name(const Lex *lx, Token word, Expected e)
+{
+    char next = char_after(lx, word.span.hi);
+    bool separate = word.kind == T_IN || word.kind == T_AS || word.kind == T_BLOCK || word.kind == T_PARAM ||
+                    word.kind == T_BUFFER || word.kind == T_CHECK;
+    return separate && expects(e, "a name") && (!next || strchr("\n\r,)];}:.+-*/@^<>", next));
+}
+
 /* `let in = 3`, `f(for = 2)`, `check = 1`: a reserved word where a name was meant. */
-static bool reserved_word(Parser *p)
+static bool reserved_word(Parser *p, Expected e)
 {
     Lex *lx = &p->lex;
     Token word = p->token, before = lx->before_last;
@@ -240,7 +258,7 @@ static bool reserved_word(Parser *p)
         case T_AS:
         case T_DOT: found = true; break;
         case T_IDENT: found = next == '{'; break;
-        default: found = next == '=' && lx->text[word.span.hi + 1] != '='; break;
+        default: found = (next == '=' && !followed_by_equals(lx, word.span.hi)) || goes_on_as_name(lx, word, e); break;
         }
     } else if (is_keyword(before.kind) && before.kind != T_BOOL &&
                (word.kind == T_ASSIGN || word.kind == T_DOT || word.kind == T_COLON)) {
@@ -327,6 +345,113 @@ static bool missing_value(Parser *p, Expected e)
     return true;
 }
 
+/* `param W : [a, b]`, `param W`, `param W = zeros`: no initial value, or no shape. */
+static bool unborn_weight(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    int first = lx->item[0].kind;
+    if ((first != T_PARAM && first != T_BUFFER) || lx->item_before < 2 || lx->item[1].kind != T_IDENT)
+        return false;
+    const char *kind = first == T_PARAM ? "param" : "buffer", *name = lx->item[1].text;
+    bool ends = p->token.kind == T_SEP && lx->by_newline;
+    bool shaped = lx->before_last.span.lo > lx->item[1].span.lo;
+    if (ends && shaped && expects(e, "=")) {
+        Span shape = {lx->file, lx->item[1].span.lo, lx->before_last.span.hi};
+        Diag *d = diag_error(p->ctx, "E0001", shape, "expected `= ...` behind the shape", "`%s` has no initial value", name);
+        diag_note(p->ctx, d, "there is no default initialiser: every %s says which numbers it begins with", kind);
+        uint32_t lo = lx->item[0].span.lo;
+        int n = (int)(shape.hi - lo);
+        diag_help(p->ctx, d, "write `%.*s = %s`", n, lx->text + lo, first == T_PARAM ? "normal(std = 0.02)" : "zeros");
+        return true;
+    }
+    if (!shaped && (ends || p->token.kind == T_ASSIGN)) {
+        Diag *d = diag_error(p->ctx, "E0001", lx->item[1].span, "expected `: [...]` behind the name", "`%s` has no shape", name);
+        diag_note(p->ctx, d, "a %s gives its extents and its initial values; `[]` is the shape of a single number", kind);
+        diag_help(p->ctx, d, "for example `%s %s : [64] = zeros`", kind, name);
+        return true;
+    }
+    return false;
+}
+
+/* The rest of a line from `at` on, without a comment and blanks at its end. */
+static Span rest_of_line(const Lex *lx, uint32_t at)
+{
+    while (at < lx->n && lx->text[at] == ' ')
+        at++;
+    uint32_t hi = at;
+    while (hi < lx->n && !strchr("\n\r#;}", lx->text[hi]))
+        hi++;
+    while (hi > at && (lx->text[hi - 1] == ' ' || lx->text[hi - 1] == '\t'))
+        hi--;
+    return (Span){lx->file, at, hi};
+}
+
+/* `x += 1`, `x++`. */
+static bool update_in_place(Parser *p, Expected e)
+{
+    Lex *lx = &p->lex;
+    Token t = p->token, name = lx->item[0];
+    bool operates = t.kind == T_PLUS || t.kind == T_MINUS || t.kind == T_STAR || t.kind == T_SLASH || t.kind == T_AT ||
+                    t.kind == T_CARET;
+    if (!operates || !expects(e, "=") || lx->item_before != 1 || name.kind != T_IDENT || t.span.hi >= lx->n)
+        return false;
+    char op = lx->text[t.span.lo], next = lx->text[t.span.hi];
+    bool twice = next == op && (op == '+' || op == '-');
+    if (next != '=' && !twice)
+        return false;
+    Span at = {lx->file, t.span.lo, t.span.hi + 1}, rest = rest_of_line(lx, at.hi);
+    Diag *d = diag_error(p->ctx, "E0001", at, "not an operator", "`%c%c` does not exist", op, next);
+    diag_note(p->ctx, d, "nothing is changed in place: `=` binds a name to a new value");
+    int n = (int)(rest.hi - rest.lo);
+    const char *text = lx->text + rest.lo;
+    bool group = !twice && strcspn(text, "+-*/@^=<> ") < (size_t)n;
+    if (twice)
+        diag_help(p->ctx, d, "write `%s = %s %c 1`", name.text, name.text, op);
+    else if (n)
+        diag_help(p->ctx, d, group ? "write `%s = %s %c (%.*s)`" : "write `%s = %s %c %.*s`", name.text, name.text, op, n, text);
+    return true;
+}
+
+/* Where the bracket that opens at `at` closes; 0 when it does not in a text without strings and comments. */
+static uint32_t closing(const Lex *lx, uint32_t at)
+{
+    int depth = 0;
+    for (uint32_t i = at; i < lx->n && !strchr("\"#", lx->text[i]); i++) {
+        depth += strchr("([{", lx->text[i]) != NULL;
+        depth -= strchr(")]}", lx->text[i]) != NULL;
+        if (!depth)
+            return i;
+    }
+    return 0;
+}
+
+/* `attention(heads = 4)` as an item: a call that stands alone makes no node and binds nothing. */
+static bool called_node(Parser *p, Expected e)
+{
+    enum { SHOWN = 120 };
+    Lex *lx = &p->lex;
+    if (p->token.kind != T_LPAREN || !expects(e, "{") || lx->item[0].kind != T_IDENT)
+        return false;
+    uint32_t lo = lx->item[0].span.lo, open = p->token.span.lo, close = closing(lx, open);
+    int n = (int)(open - lo), inside = close ? (int)(close - open) - 1 : 0;
+    while (n && lx->text[lo + (uint32_t)n - 1] == ' ')
+        n--;
+    const char *name = lx->text + lo, *args = lx->text + open + 1;
+    bool configures = !inside || memchr(args, '=', (size_t)inside);
+    Diag *d = diag_error(p->ctx, "E0001", p->token.span, configures ? "parentheses make a value" : "a value that nothing takes",
+                         configures ? "`%.*s` is placed with braces, not with parentheses" : "the result of `%.*s` is not used", n, name);
+    if (configures)
+        diag_note(p->ctx, d, "braces compose: `ffn { ... }` is a node of a model; parentheses configure: `ffn(...)` is a value");
+    bool line = inside && inside < SHOWN && !memchr(args, '\n', (size_t)inside);
+    if (configures && line)
+        diag_help(p->ctx, d, "write `%.*s { %.*s }`", n, name, inside, args);
+    else if (configures)
+        diag_help(p->ctx, d, inside ? "write `%.*s { ... }`" : "write `%.*s { }`", n, name);
+    else if (line)
+        diag_help(p->ctx, d, "bind it: `y = %.*s(%.*s)`", n, name, inside, args);
+    return true;
+}
+
 static void add_hints(Parser *p, Diag *d, Expected e)
 {
     const Lex *lx = &p->lex;
@@ -345,6 +470,11 @@ static void add_hints(Parser *p, Diag *d, Expected e)
         diag_help(p->ctx, d,
                   "braces belong to nodes; as a value a block is configured with "
                   "parentheses: `ffn(hidden = 3072)`");
+    else if (before.kind == T_IDENT && expects(e, "=") && expects(e, ",") && (t.kind == T_NUMBER || t.kind == T_STRING))
+        diag_help(p->ctx, d, t.kind == T_STRING ? "write `%s = \"%s\"`" : "write `%s = %s`", before.text, t.text);
+    else if (t.kind == T_COLON && (before.kind == T_LBRACKET || before.kind == T_COMMA || expects(e, "]")))
+        diag_help(p->ctx, d, "parts of an axis are taken by functions: `slice(x, from, count, axis = 2)`, `first`, `rest`; axes"
+                             " and coordinates count from 1");
     else if (t.kind == T_COLON && expects(e, "="))
         diag_help(p->ctx, d, "a value is set with `=`");
     else if (t.kind == T_DOT && expects(e, "a number"))
@@ -359,7 +489,8 @@ void parse_error(Parser *p, int token, const char *const *expected, size_t n)
 {
     (void)token;
     Expected e = {expected, n};
-    if (missing_value(p, e) || reserved_word(p))
+    if (missing_value(p, e) || reserved_word(p, e) || unborn_weight(p, e) || update_in_place(p, e) ||
+        called_node(p, e))
         return;
     Buf want = buf_new(p->lex.arena), found = buf_new(p->lex.arena);
     Span at;

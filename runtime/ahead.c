@@ -7,7 +7,6 @@
 #include "ahead.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,7 +62,9 @@ static bool take_chunk(Ahead *a)
 
 static void *help(void *user)
 {
+    _Alignas(16) char crash_stack[CRASH_STACK];
     Ahead *a = user;
+    thread_crash_stack(crash_stack);
     pthread_mutex_lock(&a->lock);
     while (take_chunk(a) || !a->leaving)
         if (a->first == a->n_loop && !a->leaving)
@@ -74,17 +75,13 @@ static void *help(void *user)
 
 static void start_helpers(Ahead *a)
 {
-    sigset_t all, before;
     pthread_mutex_init(&a->lock, NULL);
     pthread_cond_init(&a->work, NULL);
     a->process = getpid();
     a->leaving = false;
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (a->started = 0; a->started < a->helpers; a->started++)
-        if (pthread_create(&a->helper[a->started], NULL, help, a) != 0)
+        if (thread_start(&a->helper[a->started], help, a) != 0)
             break;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* The caller takes chunks until there are none, then waits for those that helpers have begun.

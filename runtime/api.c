@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../compiler/file.h"
 #include "../compiler/report.h"
 #include "../compiler/resolve.h"
 #include "ahead.h"
@@ -512,12 +513,15 @@ typedef struct FileCall {
 static uint32_t open_source(Ctx *ctx, const vwn_file_options *file)
 {
     bool standard = strcmp(file->path, "-") == 0;
+    const char *reason = standard ? NULL : file_not_vwn(file->path, false);
+    if (reason)
+        ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, reason);
     if (file->text || standard)
         return source_add(ctx, standard ? "<stdin>" : file->path, file->text ? file->text : "",
                           file->text_length);
-    FILE *f = fopen(file->path, "rb");
+    FILE *f = file_stream(file->path, "r", &reason);
     if (!f)
-        ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, strerror(errno));
+        ctx_raise(ctx, ST_INPUT, "cannot read %s: %s", file->path, reason);
     char part[8192];
     size_t n;
     CtxGuard guard;

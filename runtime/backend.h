@@ -47,17 +47,20 @@ struct Backend {
     bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
     bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */
+    const char *slow;  /* what would make it several times as fast, or NULL */
 };
 
 typedef struct CpuOptions {
     int threads;            /* 0 = as many as the process may use; at most 1024 */
     const char *cache_dir;  /* NULL = $XDG_CACHE_HOME/vwn or ~/.cache/vwn; "" = no cache */
     const char *compiler;   /* NULL = $CC if it is set, else cc, gcc or clang */
+    int compile_seconds;    /* that a C file may take; 0 = 600 */
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
     void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
     void *user;
 } CpuOptions;
-/* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. */
+/* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. Raises when
+ * there is no memory. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
 
 /* Why the kernel cache of a CPU backend is not used, or NULL; "": none was wanted. */

@@ -292,11 +292,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         how = &defaults;
     *out = NULL;
     why[0] = 0;
-    CpuBackend *cpu = cpu_small_block(ctx, sizeof *cpu);
-    if (!cpu) {
-        snprintf(why, 512, "%s", ctx->message);
-        return ST_ENVIRONMENT;
-    }
+    CpuBackend *cpu = ctx_alloc(ctx, sizeof *cpu);
     cpu->base = (Backend){.ops = &cpu_ops, .ctx = ctx, .threads = how->threads};
     cpu->compiling = how->compiling;
     cpu->user = how->user;
@@ -307,9 +303,10 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
         cpu->base.threads = THREADS_MOST;
     Status status = ST_ENVIRONMENT;
     void *scratch = NULL;
+    bool compiler = false;
     if (!blas_open(&cpu->blas, how->products, why))
         status = ST_USAGE;
-    else if (!compiler_find(&cpu->compiler, how->compiler, why))
+    else if (!(compiler = compiler_find(&cpu->compiler, how->compiler, how->compile_seconds, why)))
         status = ST_ENVIRONMENT;
     else if (!(cpu->pool = pool_open(cpu->base.threads)) ||
              !(cpu->base.ahead = ahead_open(cpu->base.threads)))
@@ -323,8 +320,13 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     cpu->blas.scratch = scratch;
     if (status != ST_OK) {
         cpu_close(&cpu->base);
+        if (compiler) /* then it is memory that is missing, for any other backend, too */
+            ctx_raise(ctx, status, "%s", why);
         return status;
     }
+    if (cpu->blas.kind == BLAS_PLAIN && !how->products)
+        cpu->base.slow = "neither oneDNN nor OpenBLAS is here: products of matrices are computed in "
+                         "plain loops, several times as slowly; install the Debian package libdnnl2";
     cpu->base.bf16 =
         bf16_open(&cpu->blas, ctx, cpu->base.threads, cpu->base.no_bf16);
     cache_open(&cpu->cache, CACHE_SHARED_OBJECTS, how->cache_dir);

@@ -3,6 +3,7 @@
 #include "cache.h"
 
 #include "sha256.h"
+#include "trusted.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -97,11 +98,12 @@ void cache_open(Cache *c, CacheKind kind, const char *asked)
         note(c, "there is no kernel cache: neither XDG_CACHE_HOME nor HOME names a folder");
         return;
     }
+    char resolved[CACHE_PATH], why[256];
     int error = make_folders(c->dir);
-    c->fd = open(c->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    c->fd = trusted_folder(c->dir, false, resolved, sizeof resolved, why);
     if (c->fd < 0) {
-        note(c, "the kernel cache %.150s cannot be used: %s", c->dir,
-             strerror(error ? error : errno));
+        note(c, "the kernel cache %.100s cannot be used: %.120s", c->dir,
+             error ? strerror(error) : why);
         return;
     }
     if (!folder_is_private(c)) {
@@ -201,27 +203,6 @@ static int open_object(const Cache *c, const char object[65], off_t *bytes)
     return open_own(c, name, bytes);
 }
 
-bool cache_verify(Cache *c, const char object[65], char *path, size_t size)
-{
-    char hex[65];
-    unsigned char block[16384];
-    off_t bytes;
-    if ((size_t)snprintf(path, size, "%s/%.64s%s", c->dir, object, kinds[c->kind].ending) >= size)
-        return false;
-    int fd = open_object(c, object, &bytes);
-    if (fd < 0)
-        return false;
-    Sha256 hash;
-    sha256_start(&hash);
-    ssize_t n;
-    while ((n = read_some(fd, block, sizeof block)) > 0)
-        sha256_add(&hash, block, (size_t)n);
-    futimens(fd, NULL); /* used now: cache_prune takes the oldest; may fail, no matter */
-    close(fd);
-    sha256_hex(&hash, hex);
-    return n == 0 && !memcmp(hex, object, 64);
-}
-
 void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size)
 {
     off_t bytes;
@@ -239,7 +220,7 @@ void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size)
     }
     for (ssize_t n = 1; block && got < (size_t)bytes && n > 0; got += (size_t)(n > 0 ? n : 0))
         n = read_some(fd, block + got, (size_t)bytes - got);
-    futimens(fd, NULL);
+    futimens(fd, NULL); /* used now: cache_prune takes the oldest; may fail, no matter */
     close(fd);
     sha256_start(&hash);
     sha256_add(&hash, block, block ? got : 0);

@@ -2,14 +2,15 @@
  *
  * In:  a key (a hash of everything a kernel's machine code depends on), the bytes of an object: a
  * shared object of the CPU backend or a cubin.
- * Out: the path or the bytes of a verified object, or a miss.
+ * Out: the bytes of a verified object, or a miss.
  * The one idea: an object is named by the hash of its bytes, and a small JSON file named by
  * the key says which object holds the kernel. Both are written under another name and
  * renamed, so a reader sees all or nothing; whatever does not verify is a miss and is written
  * again.
  *
  * The folder belongs to the user alone (mode 0700): what lies in it is executed. A folder
- * that belongs to somebody else, or that others may write, is refused.
+ * that belongs to somebody else, or that others may write, is refused, and so is one that others
+ * could replace (trusted.h). Everything goes through the descriptor of the folder that was judged.
  */
 #ifndef VWN_CACHE_H
 #define VWN_CACHE_H
@@ -36,9 +37,8 @@ void cache_close(Cache *c);
 /* The object that holds the kernel of `key`; false is a miss. Keys and objects are 64 hex
  * digits. */
 bool cache_find(Cache *c, const char key[65], char object[65]);
-/* Checks the object's bytes against its name; `path` gets where it lies. */
-bool cache_verify(Cache *c, const char object[65], char *path, size_t size);
-/* The object's bytes, checked against its name, in a block of the context; NULL is a miss. */
+/* The object's bytes, checked against its name, in a block of the context; NULL is a miss. What is run
+ * is these bytes: the file may be another one by then. */
 void *cache_read(Cache *c, Ctx *ctx, const char object[65], size_t *size);
 /* Stores an object and says its name. On failure the cache is no longer written, and note says
  * why. */

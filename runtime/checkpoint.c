@@ -17,10 +17,12 @@ static double measured(double x)
 void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
 {
     vars[HV_STEP] = (double)p->step;
+    vars[HV_UPDATES] = (double)(p->step - p->skipped);
     vars[HV_TOKENS] = (double)p->tokens;
     vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
     vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
     vars[HV_LENGTH] = length;
+    vars[HV_SHARE] = 1;
     vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
     vars[HV_TRAIN_LOSS] = measured(p->train_loss);
     vars[HV_EVAL_LOSS] = measured(p->eval_loss);
@@ -386,9 +388,10 @@ static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry
         print_extents(there, sizeof there, t->rank, t->d);
         print_extents(here, sizeof here, e->rank, e->d);
         snprintf(why, WHY,
-                 "%.120s: byte %llu: tensor `%.80s` has the shape %s, the model needs %s%s",
-                 c->file.path, (unsigned long long)t->begin, t->name, there, here,
-                 from.transposed ? " with its axes swapped" : "");
+                 "`%.80s` has the shape %s, the model needs %s%s: the sizes of the model are not "
+                 "those of the checkpoint %.80s",
+                 t->name, there, here, from.transposed ? " with its axes swapped" : "",
+                 c->file.path);
         return false;
     }
     if (from.transposed)
@@ -435,8 +438,8 @@ bool checkpoint_has_average(const Checkpoint *c)
 static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries,
                         const Stored *from, char why[WHY])
 {
-    int n = snprintf(why, WHY, "%.150s: byte %llu: the model has no tensor `%.80s`", c->file.path,
-                     (unsigned long long)t->begin, t->name);
+    int n = snprintf(why, WHY, "the model has no tensor `%.80s` of the checkpoint %.150s", t->name,
+                     c->file.path);
     for (size_t i = 0; i < entries->n; i++)
         if (!from[i].tensor && entries->v[i]->kind != EXT_STATE &&
             same_extents(t, entries->v[i], false)) {

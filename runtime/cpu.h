@@ -83,11 +83,12 @@ void expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const float
                 const float *w_or_dy, const int64_t *index, float *out, void *scratch);
 
 /* ---- the C compiler (cpu_compile.c) ---- */
-enum { COMPILER_WORDS = 16 };
+enum { COMPILER_WORDS = 16, COMPILER_OPTIONS = 32, COMPILE_SECONDS = 600 };
 typedef struct Compiler {       /* points into itself: not to be copied */
     char command[512];          /* words separated by NUL */
     char *word[COMPILER_WORDS]; /* into command; NULL-terminated */
     char version[256];          /* the first line of --version */
+    int seconds;                /* that one file may take */
 } Compiler;
 /* One C file to compile: prelude, then kernels. */
 typedef struct CompileUnit {
@@ -96,10 +97,12 @@ typedef struct CompileUnit {
     const char *log;    /* path of the compiler's messages */
     int pid;            /* set while the compiler runs, else 0 */
     int status;         /* of waitpid; -1 when it could not be known */
-    int error;          /* errno of the start, or 0 */
+    int error;          /* errno of the start, or 0; ETIMEDOUT: it was given up */
+    double deadline;    /* on the monotonic clock */
 } CompileUnit;
-/* `asked` NULL: $CC, cc, gcc, clang, whichever runs first. false with `why` when none does. */
-bool compiler_find(Compiler *out, const char *asked, char why[512]);
+/* `asked` NULL: $CC, cc, gcc, clang, whichever runs first. false with `why` when none does. A file may
+ * take so many seconds; 0: COMPILE_SECONDS. */
+bool compiler_find(Compiler *out, const char *asked, int seconds, char why[512]);
 /* The options of every kernel, one string with spaces: part of the cache's key. */
 const char *compiler_options(void);
 /* Compiles all units, at most `jobs` at a time; true when all objects were made. */
@@ -112,7 +115,7 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size);
 bool build_folder_make(char *path, size_t size, char why[512]);
 void build_folder_remove(const char *path); /* with the files in it */
 
-/* Bytes that can still be had, by the system and by the control group, and all there are; -1
+/* Bytes that can still be had, by the system, the control group and `ulimit -v`, and all there are; -1
  * where that is not known. */
 int64_t memory_available(int64_t *total);
 

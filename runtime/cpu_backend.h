@@ -19,7 +19,7 @@ typedef struct Loaded { /* a kernel that can be called */
 typedef struct Object { /* a shared object that is open */
     char name[65];
     void *handle;
-    int fd; /* of a memory file that must stay open with it: its name is its number; else -1 */
+    int fd; /* of the memory file, which stays open with it: its name is its number; else -1 */
 } Object;
 
 typedef struct CpuBackend {

@@ -2,27 +2,29 @@
  *
  * In:  C files in a private folder.
  * Out: shared objects beside them, or the first line that tells of an error.
- * The one idea: the compiler is an ordinary child, started without a shell, waited for by its
- * number, its messages in a file. So nothing can deadlock, no zombie stays, and a Ctrl-C ends
- * the compiler too.
+ * The one idea: the compiler is an ordinary child, waited for by its number, its messages in a file. So
+ * nothing can deadlock and no zombie stays. One that hangs is given up, and whatever ends this process
+ * ends the compiler, too.
  */
 #define _GNU_SOURCE
+#include "cache.h"
 #include "cpu.h"
+#include "trusted.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-extern char **environ;
 
 /* ---- the processor ---- */
 
@@ -70,51 +72,80 @@ const char *cpu_simd_level(void)
 
 /* ---- children ---- */
 
-/* Starts argv with stdin from /dev/null, stdout and stderr into `log`. Returns 0 or errno. */
-static int start_child(char *const argv[], const char *log, int *pid)
+/* The compiler's own children must end with it, and all of them with us, however we end: so it runs below
+ * a shell that leads a group of processes and is told by the system when we are no more. */
+static const char guard[] = "trap 'kill -9 -$$' TERM; \"$@\" & wait $!";
+
+/* Starts argv with stdin from /dev/null, stdout and stderr into `log`. Returns 0 or errno. The child
+ * shares our memory until it is another program, so it only makes system calls. */
+__attribute__((noinline)) static int start_child(char *const argv[], const char *log, int *pid)
 {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, restored;
-    int error = posix_spawn_file_actions_init(&files);
-    if (error)
-        return error;
-    error = posix_spawnattr_init(&attr);
-    if (error) {
-        posix_spawn_file_actions_destroy(&files);
-        return error;
-    }
+    static const int restored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGCHLD};
+    const char *all[COMPILER_WORDS + COMPILER_OPTIONS + 8] = {"sh", "-c", guard, "vwn"};
+    size_t n = 4;
+    while (*argv && n < COUNT_OF(all) - 1)
+        all[n++] = *argv++;
+    sigset_t none;
     sigemptyset(&none);
-    sigemptyset(&restored);
-    sigaddset(&restored, SIGINT);
-    sigaddset(&restored, SIGTERM);
-    sigaddset(&restored, SIGHUP);
-    sigaddset(&restored, SIGPIPE);
-    sigaddset(&restored, SIGCHLD);
-    pid_t child = 0;
-    if (!(error = posix_spawnattr_setflags(&attr,
-                                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)) &&
-        !(error = posix_spawnattr_setsigmask(&attr, &none)) &&
-        !(error = posix_spawnattr_setsigdefault(&attr, &restored)) &&
-        !(error = posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0)) &&
-        !(error = posix_spawn_file_actions_addopen(&files, 1, log, O_WRONLY | O_CREAT | O_TRUNC,
-                                                   0600)) &&
-        !(error = posix_spawn_file_actions_adddup2(&files, 1, 2)))
-        error = posix_spawnp(&child, argv[0], &files, &attr, argv, environ);
-    posix_spawnattr_destroy(&attr);
-    posix_spawn_file_actions_destroy(&files);
+    pid_t parent = getpid(), child = vfork();
+    if (child < 0)
+        return errno;
     *pid = (int)child;
-    return error;
+    if (child)
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(restored); i++)
+        signal(restored[i], SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (in >= 0 && out >= 0 && setpgid(0, 0) == 0 && prctl(PR_SET_PDEATHSIG, SIGTERM) == 0 &&
+        getppid() == parent && dup2(in, 0) >= 0 && dup2(out, 1) >= 0 && dup2(out, 2) >= 0)
+        execv("/bin/sh", (char *const *)all);
+    _exit(127);
 }
 
-/* The status of waitpid; -1 when somebody else took it (SIGCHLD ignored by the program). */
-static int wait_child(int pid)
+static void end_child(int pid)
+{
+    kill(-(pid_t)pid, SIGKILL); /* the group; */
+    kill((pid_t)pid, SIGKILL);  /* of which it may not be the leader yet */
+}
+
+static double seconds_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Sleeps until the process ends, but no longer than `seconds`. */
+static void await(int pid, double seconds)
+{
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    poll(&end, fd >= 0, fd < 0 ? 2 : seconds < 60 ? (int)(seconds * 1000) + 1 : 60000);
+    if (fd >= 0)
+        close(fd);
+}
+
+/* The status of waitpid; -1 when somebody else took it (SIGCHLD ignored by the program). At `deadline`
+ * it is ended, and *late is set. */
+static int wait_child(int pid, double deadline, bool *late)
 {
     int status;
     pid_t got;
-    do
-        got = waitpid((pid_t)pid, &status, 0);
-    while (got < 0 && errno == EINTR);
+    *late = false;
+    while ((got = waitpid((pid_t)pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
+        double left = deadline - seconds_now();
+        if (left > 0) {
+            await(pid, left);
+            continue;
+        }
+        *late = true;
+        end_child(pid);
+        do
+            got = waitpid((pid_t)pid, &status, 0);
+        while (got < 0 && errno == EINTR);
+        break;
+    }
     return got < 0 ? -1 : status;
 }
 
@@ -154,10 +185,26 @@ static bool split_words(Compiler *cc, const char *command)
     return n > 0;
 }
 
+/* Whether files can be written there at all; false with `why`. */
+static bool try_writing(const char *path, char why[512])
+{
+    FILE *f = fopen(path, "we");
+    bool good = f && fputs("\n", f) >= 0;
+    if (f && fclose(f) != 0)
+        good = false;
+    if (!good)
+        snprintf(why, 512, "temporary files cannot be written: %s: %s (set TMPDIR)", path,
+                 strerror(errno));
+    return good;
+}
+
+enum { VERSION_SECONDS = 20 };
+
 /* True when `command --version` runs and says something. */
-static bool try_compiler(Compiler *cc, const char *command, const char *log)
+static bool try_compiler(Compiler *cc, const char *command, int seconds, const char *log)
 {
     memset(cc, 0, sizeof *cc);
+    cc->seconds = seconds > 0 ? seconds : COMPILE_SECONDS;
     if (!command || !split_words(cc, command))
         return false;
     char *argv[COMPILER_WORDS + 1], option[] = "--version", text[512];
@@ -168,7 +215,8 @@ static bool try_compiler(Compiler *cc, const char *command, const char *log)
     argv[n] = NULL;
     if (start_child(argv, log, &pid) != 0)
         return false;
-    int status = wait_child(pid);
+    bool late;
+    int status = wait_child(pid, seconds_now() + (cc->seconds < VERSION_SECONDS ? cc->seconds : VERSION_SECONDS), &late);
     bool ran = status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (!ran || !read_text(log, text, sizeof text) || !text[0])
         return false;
@@ -177,18 +225,22 @@ static bool try_compiler(Compiler *cc, const char *command, const char *log)
     return true;
 }
 
-bool compiler_find(Compiler *out, const char *asked, char why[512])
+bool compiler_find(Compiler *out, const char *asked, int seconds, char why[512])
 {
     char folder[256], log[300];
     if (!build_folder_make(folder, sizeof folder, why))
         return false;
     snprintf(log, sizeof log, "%s/version", folder);
+    if (!try_writing(log, why)) {
+        build_folder_remove(folder);
+        return false;
+    }
     bool found = false;
     const char *habit = getenv("CC"), *from = asked ? "" : " that CC names";
     if (!asked && habit && *habit)
         asked = habit;
     if (asked) {
-        found = try_compiler(out, asked, log);
+        found = try_compiler(out, asked, seconds, log);
         if (!found)
             snprintf(why, 512,
                      "the C compiler '%.200s'%s does not run: install it, or set CC to one that "
@@ -197,7 +249,7 @@ bool compiler_find(Compiler *out, const char *asked, char why[512])
     } else {
         const char *const tried[] = {"cc", "gcc", "clang"};
         for (size_t i = 0; i < COUNT_OF(tried) && !found; i++)
-            found = try_compiler(out, tried[i], log);
+            found = try_compiler(out, tried[i], seconds, log);
         if (!found)
             snprintf(why, 512, "no C compiler found: install gcc or set CC");
     }
@@ -234,6 +286,8 @@ const char *compiler_options(void)
            "-fopenmp-simd -fvisibility=hidden -fPIC -shared -s -w";
 }
 
+_Static_assert(COUNT_OF(options) + 5 < COMPILER_OPTIONS, "start_child has room for all");
+
 static void start_unit(const Compiler *cc, CompileUnit *unit)
 {
     const char *argv[COMPILER_WORDS + COUNT_OF(options) + 8];
@@ -249,16 +303,22 @@ static void start_unit(const Compiler *cc, CompileUnit *unit)
     argv[n] = NULL;
     unit->status = 0;
     unit->pid = 0;
+    unit->deadline = seconds_now() + cc->seconds;
     unit->error = start_child((char *const *)argv, unit->log, &unit->pid);
 }
 
 /* True when the compiler ended well, or nobody knows how and the object is there. */
 static bool finish_unit(CompileUnit *unit)
 {
+    bool late;
     if (unit->error)
         return false;
-    unit->status = wait_child(unit->pid);
+    unit->status = wait_child(unit->pid, unit->deadline, &late);
     unit->pid = 0;
+    if (late) {
+        unit->error = ETIMEDOUT;
+        return false;
+    }
     if (unit->status == -1)
         return access(unit->object, R_OK) == 0;
     return WIFEXITED(unit->status) && WEXITSTATUS(unit->status) == 0;
@@ -276,6 +336,8 @@ bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
             unit[done].status = -1; /* not tried after a failure */
             continue;
         }
+        if (!good && !unit[done].error)
+            unit[done].deadline = 0; /* nobody wants it now */
         good &= finish_unit(&unit[done]);
     }
     return good;
@@ -294,7 +356,9 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
     char *best = strstr(log, "error:");
     if (!best)
         best = strstr(log, "rror");
-    if (unit->error)
+    if (unit->error == ETIMEDOUT)
+        snprintf(text, size, "it took too long and was ended (VWN_COMPILE_SECONDS is its limit)");
+    else if (unit->error)
         snprintf(text, size, "it cannot be started: %s", strerror(unit->error));
     else if (best || log[0]) {
         char *line = best ? best : log;
@@ -304,6 +368,8 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
         snprintf(text, size, "%s", line);
     } else if (unit->status != -1 && WIFSIGNALED(unit->status))
         snprintf(text, size, "it was ended by signal %d", WTERMSIG(unit->status));
+    else if (unit->status != -1 && WEXITSTATUS(unit->status) > 128)
+        snprintf(text, size, "it was ended by signal %d", WEXITSTATUS(unit->status) - 128);
     else if (disk_is_full(unit->log))
         snprintf(text, size, "no space left for temporary files (set TMPDIR)");
     else
@@ -351,9 +417,17 @@ static void sweep_folders(const char *parent)
 
 bool build_folder_make(char *path, size_t size, char why[512])
 {
-    const char *parent = getenv("TMPDIR");
-    if (!parent || parent[0] != '/')
-        parent = "/tmp";
+    char parent[CACHE_PATH], unsafe[256];
+    const char *wanted = getenv("TMPDIR");
+    if (!wanted || wanted[0] != '/')
+        wanted = "/tmp";
+    int fd = trusted_folder(wanted, true, parent, sizeof parent, unsafe);
+    if (fd < 0) {
+        snprintf(why, 512, "no temporary folder can be made in %.150s: %.200s (set TMPDIR)", wanted,
+                 unsafe);
+        return false;
+    }
+    close(fd);
     int n = snprintf(path, size, "%s/" FOLDER_NAME "%ld-XXXXXX", parent, (long)getpid());
     if (n < 0 || (size_t)n >= size) {
         snprintf(why, 512, "the name of the temporary folder %.200s is too long", parent);

@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 /* ---- memory ---- */
 
@@ -22,6 +24,17 @@ static int64_t number_in(const char *path)
     if (f)
         fclose(f);
     return ok && text[0] >= '0' && text[0] <= '9' ? (int64_t)strtoull(text, NULL, 10) : -1;
+}
+
+/* What `ulimit -v` leaves; -1 without such a limit. */
+static int64_t address_space_left(void)
+{
+    struct rlimit limit;
+    int64_t pages = number_in("/proc/self/statm");
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || pages < 0)
+        return -1;
+    uint64_t used = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return limit.rlim_cur > used ? (int64_t)(limit.rlim_cur - used) : 0;
 }
 
 int64_t memory_available(int64_t *total)
@@ -47,6 +60,9 @@ int64_t memory_available(int64_t *total)
     if (most >= 0 && (value = number_in("/sys/fs/cgroup/memory.current")) >= 0 &&
         (free_bytes < 0 || most - value < free_bytes))
         free_bytes = most > value ? most - value : 0;
+    int64_t space = address_space_left();
+    if (space >= 0 && (free_bytes < 0 || space < free_bytes))
+        free_bytes = space;
     return free_bytes;
 }
 
@@ -94,7 +110,7 @@ void backend_cpu_describe(Ctx *ctx, const CpuOptions *how, Buf *out)
     char why[512];
     Blas blas;
     Compiler compiler;
-    if (compiler_find(&compiler, how->compiler, why)) {
+    if (compiler_find(&compiler, how->compiler, how->compile_seconds, why)) {
         buf_puts(out, "C compiler:");
         for (char *const *w = compiler.word; *w; w++)
             buf_printf(out, " %s", *w);

@@ -116,11 +116,22 @@ static bool take_kernel(Build *b, uint32_t i, const Object *o)
     return true;
 }
 
-/* An object from memory, for folders that forbid execution; NULL when that is not possible
- * either. */
-static Object *load_from_memory(Build *b, const char *name, const char *bytes, size_t n)
+static bool write_all(int fd, const char *bytes, size_t n)
 {
-    char path[64];
+    for (size_t at = 0; at < n;) {
+        ssize_t put = write(fd, bytes + at, n - at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += (size_t)put;
+    }
+    return true;
+}
+
+/* A file in memory with these bytes, which nobody else can change; -1 when there is none. */
+static int memory_file(const char *bytes, size_t n)
+{
 #ifdef MFD_EXEC
     int fd = memfd_create("vwn-kernels", MFD_CLOEXEC | MFD_EXEC);
     if (fd < 0)
@@ -128,38 +139,65 @@ static Object *load_from_memory(Build *b, const char *name, const char *bytes, s
 #else
     int fd = memfd_create("vwn-kernels", MFD_CLOEXEC);
 #endif
-    if (fd < 0)
-        return NULL;
-    for (size_t at = 0; at < n;) {
-        ssize_t put = write(fd, bytes + at, n - at);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0) {
-            close(fd);
-            return NULL;
-        }
-        at += (size_t)put;
-    }
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
+    if (fd >= 0 && write_all(fd, bytes, n))
+        return fd;
+    if (fd >= 0)
         close(fd);
-        return NULL;
-    }
-    return add_object(b->cpu, name, handle, fd);
+    return -1;
 }
 
-/* The whole file into b->bytes; 0 when it cannot be read or is empty. */
+/* The same in a private folder, where memory cannot be executed or there is no /proc. */
+static void *open_from_folder(const char *bytes, size_t n, char why[512])
+{
+    char folder[256], path[300];
+    void *handle = NULL;
+    if (!build_folder_make(folder, sizeof folder, why))
+        return NULL;
+    snprintf(path, sizeof path, "%s/kernels.so", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+    if (fd >= 0 && write_all(fd, bytes, n))
+        handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (fd >= 0)
+        close(fd);
+    build_folder_remove(folder);
+    return handle;
+}
+
+/* An object of these bytes; NULL with the backend's `why`. */
+static Object *load_object(Build *b, const char *name, const char *bytes, size_t n)
+{
+    CpuBackend *cpu = b->cpu;
+    char path[64], why[512] = "", first[300] = "no memory";
+    reserve_object(cpu);
+    int fd = memory_file(bytes, n);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    void *handle = fd < 0 ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const char *error = fd < 0 ? NULL : dlerror();
+        if (error)
+            snprintf(first, sizeof first, "%.299s", error);
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+        handle = open_from_folder(bytes, n, why);
+    }
+    if (handle)
+        return add_object(cpu, name, handle, fd);
+    cpu_fail(&cpu->base, ST_ENVIRONMENT, "compiled kernels cannot be loaded: %s", first);
+    return NULL;
+}
+
+/* What the compiler wrote, into b->bytes; 0 when it cannot be read or is empty. */
 static size_t read_object(Build *b, const char *path)
 {
     struct stat st;
     size_t got = 0;
     ctx_release(b->cpu->base.ctx, b->bytes);
     b->bytes = NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return 0;
-    if (fstat(fd, &st) == 0 && st.st_size > 0)
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
         b->bytes = cpu_small_block(b->cpu->base.ctx, (size_t)st.st_size);
     while (b->bytes && got < (size_t)st.st_size) {
         ssize_t n = read(fd, b->bytes + got, (size_t)st.st_size - got);
@@ -173,37 +211,20 @@ static size_t read_object(Build *b, const char *path)
     return b->bytes && got == (size_t)st.st_size ? got : 0;
 }
 
-/* An object that lies at `path`; by way of memory where the folder forbids execution. */
-static Object *load_object(Build *b, const char *name, const char *path)
-{
-    CpuBackend *cpu = b->cpu;
-    reserve_object(cpu);
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle)
-        return add_object(cpu, name, handle, -1);
-    const char *error = dlerror();
-    char first[300];
-    snprintf(first, sizeof first, "%.299s", error ? error : "unknown error");
-    size_t n = read_object(b, path);
-    Object *o = n ? load_from_memory(b, name, b->bytes, n) : NULL;
-    if (o && !cpu->cache.note[0])
-        snprintf(cpu->cache.note, sizeof cpu->cache.note,
-                 "kernels are loaded from memory: %.200s", first);
-    if (!o)
-        cpu_fail(&cpu->base, ST_ENVIRONMENT, "compiled kernels cannot be loaded: %s", first);
-    return o;
-}
-
 /* Kernel i from the disk; false is a miss. */
 static bool load_cached(Build *b, uint32_t i)
 {
     CpuBackend *cpu = b->cpu;
-    char name[65], path[CACHE_PATH + 80];
+    char name[65];
+    size_t n;
     if (!cache_find(&cpu->cache, b->key[i], name))
         return false;
     Object *o = find_object(cpu, name);
-    if (!o && cache_verify(&cpu->cache, name, path, sizeof path)) {
-        o = load_object(b, name, path);
+    if (!o) {
+        ctx_release(cpu->base.ctx, b->bytes);
+        b->bytes = NULL;
+        b->bytes = cache_read(&cpu->cache, cpu->base.ctx, name, &n);
+        o = b->bytes ? load_object(b, name, b->bytes, n) : NULL;
         cpu->base.why[0] = 0; /* a miss, no failure: it is compiled again */
     }
     return o && take_kernel(b, i, o);
@@ -319,7 +340,7 @@ static void report_compile_error(Build *b)
 static bool keep_unit(Build *b, int u)
 {
     CpuBackend *cpu = b->cpu;
-    char name[65], path[CACHE_PATH + 80];
+    char name[65];
     size_t n = read_object(b, b->unit[u].object);
     if (!n) {
         cpu_fail(&cpu->base, ST_ENVIRONMENT, "the compiled kernels %.200s cannot be read: %s",
@@ -328,13 +349,10 @@ static bool keep_unit(Build *b, int u)
     }
     bool stored = cache_put_object(&cpu->cache, b->bytes, n, name);
     Object *o = find_object(cpu, name);
-    if (!o && stored && cache_verify(&cpu->cache, name, path, sizeof path))
-        o = load_object(b, name, path);
     if (!o)
-        o = load_object(b, name, b->unit[u].object);
+        o = load_object(b, name, b->bytes, n);
     if (!o)
         return false;
-    cpu->base.why[0] = 0;
     for (int i = 0; i < b->n_missing; i++) {
         uint32_t k = b->missing[i].kernel;
         if (b->missing[i].unit != u)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../compiler/export.h"
+#include "../compiler/file.h"
 #include "../compiler/init.h"
 #include "data.h"
 
@@ -108,7 +109,8 @@ static bool is_ours(const Emission *e)
 {
     char first[sizeof EXPORT_MARK] = "";
     const char *path = arena_printf(e->session.arena, "%s/plan.c", e->how->folder);
-    FILE *f = fopen(path, "rb");
+    const char *why;
+    FILE *f = file_stream(path, "r", &why);
     size_t n = f ? fread(first, 1, sizeof first - 1, f) : 0;
     if (f)
         fclose(f);
@@ -148,9 +150,10 @@ static void make_folder(const Emission *e)
 static void write_file(const Emission *e, const ExportFile *file)
 {
     const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, file->name);
-    FILE *f = fopen(path, "wb");
+    const char *why;
+    FILE *f = file_stream(path, "w", &why);
     if (!f)
-        failed(e, file->name, "written");
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s could not be written: %s", path, why);
     bool fine = fwrite(file->text, 1, file->length, f) == file->length;
     if (fclose(f) != 0 || !fine)
         failed(e, file->name, "written");

@@ -15,7 +15,7 @@ typedef struct Evaluation {
     const vwn_writer *out;
     const Hooks *hooks;
     Source source;
-    Program *program;
+    Program *program, *count;
     double *mean; /* of all numbers of the results */
     int64_t windows, tokens;
     bool text;     /* it has tokens, so perplexity means something */
@@ -153,7 +153,8 @@ static Status eval_body(void *user)
                           .share_arena = true,
                           .half = session_half(s, t)};
     BuildReport built = {0};
-    e->program = session_program(s, step_evaluate(m, s->arena), &how, &built);
+    e->program = session_program(s, step_held_out(m, NULL, s->arena), &how, &built);
+    e->count = count_program(s, m, &how, &built);
     session_warn(s, built.note);
     Feed feed = feed_open(s, split, batch, t->context);
     e->averaged = source_load(s, &e->source, e->how->last);
@@ -169,7 +170,7 @@ static Status eval_body(void *user)
     e->mean = NEW_ARRAY(s->arena, double, numbers + 1);
     int64_t batches = e->how->batches > 0 ? e->how->batches : t->eval_batches;
     e->windows =
-        evaluate(&feed, e->program, split, batches, t->batch_seqs, &args, part, e->mean);
+        evaluate(&feed, e->program, e->count, split, batches, t->batch_seqs, &args, part, e->mean);
     e->tokens = e->windows * t->context;
     report(e);
     return ST_OK;

@@ -187,24 +187,45 @@ void result_put(JsonText *t, const char *key, const double *v, size_t n)
     json_close(t, ']');
 }
 
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
-                 const RunArgs *args, double *part, double *mean)
+Program *count_program(Session *s, const Model *m, const ProgramOptions *how, BuildReport *total)
+{
+    const Graph *g = step_count(m, s->arena);
+    return g ? session_program(s, g, how, total) : NULL;
+}
+
+void count_begin(Session *s)
+{
+    const double zero = 0;
+    for (size_t i = 0; i < store_count(s->store); i++) {
+        StoreEntry *e = store_at(s->store, i);
+        for (int64_t k = 0; e->kind == EXT_TOTAL && k < e->elements; k++)
+            session_store_ok(s, store_put_f64(s->store, e, k, 1, &zero));
+    }
+}
+
+int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
+                 int64_t batch, const RunArgs *args, double *part, double *all)
 {
     Session *s = f->session;
     size_t n = results_size(eval);
     int64_t of = split_fixed_windows(split);
+    double vars[HV_COUNT];
+    memcpy(vars, args->host_vars, sizeof vars);
     if (batches > 0 && batches <= of / batch)
         of = batches * batch;
     for (size_t i = 0; i < n; i++)
-        mean[i] = 0;
+        all[i] = 0;
+    count_begin(s);
+    for (int64_t first = 0; count && first < of; first += f->B) {
+        feed_fixed(f, split, first, of);
+        session_run(s, count, args);
+    }
     for (int64_t first = 0; first < of; first += f->B) {
-        double rows = (double)feed_fixed(f, split, first, of);
-        session_run(s, eval, args);
+        vars[HV_SHARE] = (double)feed_fixed(f, split, first, of) / (double)of;
+        session_run(s, eval, &(RunArgs){vars, args->seed, args->step});
         results_read(s, eval, part);
         for (size_t i = 0; i < n; i++)
-            mean[i] += rows * part[i];
+            all[i] += part[i];
     }
-    for (size_t i = 0; i < n; i++)
-        mean[i] /= (double)of;
     return of;
 }

@@ -38,10 +38,15 @@ void results_read(Session *s, Program *p, double *v);
 int result_index(const Program *p, const char *name);
 /* Puts a result as one number or as an array of them. */
 void result_put(JsonText *t, const char *key, const double *v, size_t n);
-/* Runs `eval` over `batches` times `batch` windows (0 batches, or fewer windows: all), always
- * the same ones, however many the program takes at a time. mean[i] is number i of its results
- * averaged over the windows, whose number is returned; `part` is room for as many. */
-int64_t evaluate(Feed *f, Program *eval, const Split *split, int64_t batches, int64_t batch,
-                 const RunArgs *args, double *part, double *mean);
+/* The program of step_count(); NULL: nothing of the model is to be counted. */
+Program *count_program(Session *s, const Model *m, const ProgramOptions *how, BuildReport *total);
+/* Before the parts of a batch are counted. */
+void count_begin(Session *s);
+/* Runs `eval` (step_held_out) over `batches` times `batch` windows (0 batches, or fewer windows:
+ * all), always the same ones, however many the program takes at a time; `count`: count_program().
+ * all[i] is number i of its results over all windows, whose number is returned; `part` is room for
+ * as many. */
+int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
+                 int64_t batch, const RunArgs *args, double *part, double *all);
 
 #endif

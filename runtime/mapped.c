@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE
 #include "mapped.h"
 
+#include "../compiler/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -39,17 +41,16 @@ const char *mapped_path(Arena *a, const char *folder, const char *path)
 void mapped_open(Session *s, Mapped *m, const char *path)
 {
     struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const char *why;
+    int fd = file_open(path, O_RDONLY, &why);
     if (fd < 0)
-        mapped_wrong(s, path, "%s", strerror(errno));
+        mapped_wrong(s, path, "%s", why);
     int bad = fstat(fd, &st);
     void *map = MAP_FAILED;
-    if (!bad && S_ISREG(st.st_mode) && st.st_size > 0)
+    if (!bad && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
     int error = errno;
     close(fd);
-    if (!bad && !S_ISREG(st.st_mode))
-        mapped_wrong(s, path, "is not a file");
     if (!bad && st.st_size == 0)
         mapped_wrong(s, path, "byte 0: the file is empty");
     if (bad || map == MAP_FAILED)

@@ -46,16 +46,19 @@ static const char *place_of(Ctx *ctx, Arena *arena, const DecodeRefusal *no)
 static void choose_graph(Predictor *p, bool recompute)
 {
     Session *s = p->session;
-    Graph *predict = step_predict(p->source->unit->model, s->arena), *g = NULL;
+    Graph *predict = step_predict(p->source->unit->model, s->arena);
     DecodeRefusal no = {0};
-    if (!recompute) {
-        g = decode_graph(predict, p->context, s->arena, &no);
-        if (!g)
-            session_warn(s, arena_printf(s->arena,
-                                         "every token is predicted from the whole context: at "
-                                         "%s, %s",
-                                         place_of(s->ctx, s->arena, &no), no.why));
-    }
+    Graph *g = decode_graph(predict, p->context, s->arena, &no);
+    p->in_order = g != NULL;
+    if (!p->in_order && !decode_looks_ahead(predict, s->arena, &p->ahead))
+        p->ahead = no;
+    p->why_whole = g || recompute
+                       ? NULL
+                       : arena_printf(s->arena,
+                                      "every token is predicted from the whole context: at %s, %s",
+                                      place_of(s->ctx, s->arena, &no), no.why);
+    if (recompute)
+        g = NULL;
     p->whole = !g;
     p->texts = p->whole ? 1 : PREDICT_TEXTS;
     p->graph = g ? g : predict;
@@ -95,23 +98,6 @@ static void find_inputs(Predictor *p)
     }
 }
 
-void predictor_open(Predictor *p, Session *s, const Source *source, bool recompute, bool last)
-{
-    const Model *m = source->unit->model;
-    *p = (Predictor){.session = s, .source = source, .context = m->context, .vocab = m->vocab};
-    p->next = name_str(s->ctx, "next");
-    session_open_backend(s);
-    session_warn(s, s->note);
-    session_add_params(s, m);
-    choose_graph(p, recompute);
-    p->one = p->whole ? build(p, "predict", p->context) : build(p, "decode", 1);
-    source_load(s, source, last);
-    find_inputs(p);
-    int64_t ids = p->whole ? p->context : PREDICT_TEXTS * BLOCK;
-    p->ids = NEW_ARRAY(s->arena, int64_t, (size_t)ids);
-    p->logits = NEW_ARRAY(s->arena, double, (size_t)(p->texts * p->vocab));
-}
-
 /* ---- one run ---- */
 
 static void put(const Predictor *p, StoreEntry *e, int64_t n, const int64_t *v)
@@ -134,6 +120,59 @@ static void run(Predictor *p, Program *program, uint64_t seed)
                                (size_t)(p->texts * p->vocab));
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "%s", program_why(program));
+}
+
+/* Two texts that are the same up to position `at`, and whose later tokens all differ. */
+static void put_probe(Predictor *p, int64_t at, int64_t which)
+{
+    for (int64_t i = 0; i < p->context; i++)
+        p->ids[i] = (i * 7 + 1 + (i > at ? which : 0)) % p->vocab;
+    put(p, p->tokens, p->context, p->ids);
+    put(p, p->rows, 1, &at);
+}
+
+/* A text is continued by what is predicted before its later tokens are there. Whether a prediction depends on them
+ * is computed: at the first, a middle and the last position that has later ones, with other tokens behind it. */
+static void check_order(Predictor *p)
+{
+    Session *s = p->session;
+    const int64_t at[] = {0, p->context / 2, p->context - 2};
+    size_t bytes = (size_t)p->vocab * sizeof *p->logits;
+    double *first = NEW_ARRAY(s->arena, double, (size_t)p->vocab);
+    for (size_t i = 0; i < COUNT_OF(at) && p->vocab > 1; i++) {
+        if (at[i] < 0 || at[i] + 1 >= p->context)
+            continue;
+        put_probe(p, at[i], 0);
+        run(p, p->one, 0);
+        memcpy(first, p->logits, bytes);
+        put_probe(p, at[i], 1);
+        run(p, p->one, 0);
+        if (memcmp(first, p->logits, bytes) != 0)
+            ctx_raise(s->ctx, ST_INPUT,
+                      "`vwn sample` continues texts, and what this model predicts at a position "
+                      "depends on later tokens: at %s, %s",
+                      place_of(s->ctx, s->arena, &p->ahead), p->ahead.why);
+    }
+}
+
+void predictor_open(Predictor *p, Session *s, const Source *source, bool recompute, bool last)
+{
+    const Model *m = source->unit->model;
+    *p = (Predictor){.session = s, .source = source, .context = m->context, .vocab = m->vocab};
+    p->next = name_str(s->ctx, "next");
+    session_open_backend(s);
+    session_warn(s, s->note);
+    session_add_params(s, m);
+    choose_graph(p, recompute);
+    p->one = p->whole ? build(p, "predict", p->context) : build(p, "decode", 1);
+    source_load(s, source, last);
+    find_inputs(p);
+    int64_t ids = p->whole ? p->context : PREDICT_TEXTS * BLOCK;
+    p->ids = NEW_ARRAY(s->arena, int64_t, (size_t)ids);
+    p->logits = NEW_ARRAY(s->arena, double, (size_t)(p->texts * p->vocab));
+    if (!p->in_order)
+        check_order(p);
+    session_warn(s, p->why_whole);
 }
 
 static bool interrupted(const Predictor *p)

@@ -17,6 +17,7 @@
 #ifndef VWN_PREDICT_H
 #define VWN_PREDICT_H
 
+#include "../compiler/decode.h"
 #include "source.h"
 
 enum { PREDICT_TEXTS = 4 };
@@ -38,7 +39,10 @@ typedef struct Predictor {
     const Graph *graph;
     Name next;
     int64_t context, vocab, texts;
-    bool whole; /* each token from the whole context */
+    bool whole;    /* each token from the whole context */
+    bool in_order; /* the graph itself shows that no position reads later ones */
+    DecodeRefusal ahead;   /* where one may, when it does not */
+    const char *why_whole; /* a warning, or NULL */
     Program *one, *many;
     StoreEntry *tokens, *rows, *at, *on; /* inputs; NULL: the program does not read it */
     int64_t *ids;

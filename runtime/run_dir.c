@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE
 #include "run_dir.h"
 
+#include "../compiler/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +18,15 @@ static _Noreturn void failed(Session *s, const char *path, const char *what)
 {
     ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be %s: %s", path, what,
               strerror(errno));
+}
+
+static int open_file(Session *s, const char *path, int flags)
+{
+    const char *why;
+    int fd = file_open(path, flags, &why);
+    if (fd < 0)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s could not be opened: %s", path, why);
+    return fd;
 }
 
 /* ---- names ---- */
@@ -149,9 +160,7 @@ static void close_run(void *what)
 static void take_lock(Session *s, RunDir *r)
 {
     const char *path = arena_printf(s->arena, "%s/lock", r->path);
-    r->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (r->lock_fd < 0)
-        failed(s, path, "opened");
+    r->lock_fd = open_file(s, path, O_RDWR | O_CREAT);
     char text[32] = "";
     /* a compiler that a killed run was starting may hold a copy for a moment: ask again */
     int tries = 25, locked;
@@ -216,6 +225,8 @@ void run_clear(Session *s, RunDir *r)
 
 /* ---- events ---- */
 
+enum { LONGEST = 1 << 16 }; /* line */
+
 /* Whether a line was written by a run that had done at most `step` steps. */
 static bool belongs(Arena *scratch, const char *line, size_t n, int64_t step)
 {
@@ -229,7 +240,6 @@ static bool belongs(Arena *scratch, const char *line, size_t n, int64_t step)
 
 static int64_t kept_bytes(Session *s, FILE *f, int64_t step)
 {
-    enum { LONGEST = 1 << 16 };
     char *line = arena_alloc(s->ctx->scratch, LONGEST);
     int64_t kept = 0;
     while (fgets(line, LONGEST, f)) {
@@ -249,16 +259,36 @@ static void close_stream(void *what)
     *f = NULL;
 }
 
+bool run_had_checkpoint(Session *s, const char *path)
+{
+    const char *why;
+    bool had = false;
+    ArenaMark mark = arena_mark(s->ctx->scratch);
+    FILE **f = NEW(s->arena, FILE *);
+    char *line = arena_alloc(s->ctx->scratch, LONGEST);
+    session_defer(s, close_stream, f);
+    *f = file_stream(arena_printf(s->ctx->scratch, "%s/events.jsonl", path), "r", &why);
+    while (*f && !had && fgets(line, LONGEST, *f)) {
+        JsonError e;
+        ArenaMark each = arena_mark(s->ctx->scratch);
+        const char *event = json_string(json_read(s->ctx->scratch, line, strlen(line), &e), "event");
+        had = event && !strcmp(event, "checkpoint");
+        arena_reset(s->ctx->scratch, each);
+    }
+    close_stream(f);
+    arena_reset(s->ctx->scratch, mark);
+    return had;
+}
+
 void run_begin_events(Session *s, RunDir *r, int64_t step)
 {
     const char *path = arena_printf(s->arena, "%s/events.jsonl", r->path);
     FILE **f = NEW(s->arena, FILE *);
     session_defer(s, close_stream, f);
-    r->events_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (r->events_fd < 0)
-        failed(s, path, "opened");
+    r->events_fd = open_file(s, path, O_WRONLY | O_CREAT | O_APPEND);
     r->events_size = 0;
-    if (step > 0 && (*f = fopen(path, "r"))) {
+    const char *why;
+    if (step > 0 && (*f = file_stream(path, "r", &why))) {
         ArenaMark mark = arena_mark(s->ctx->scratch);
         r->events_size = kept_bytes(s, *f, step);
         arena_reset(s->ctx->scratch, mark);
@@ -294,10 +324,11 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
 static char *read_small(Arena *a, const char *path, size_t *n)
 {
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode) || st.st_size > 1 << 26)
+    const char *why;
+    if (stat(path, &st) || st.st_size > 1 << 26)
         return NULL;
     char *text = arena_alloc(a, (size_t)st.st_size + 1); /* before the file is open */
-    FILE *f = fopen(path, "rb");
+    FILE *f = file_stream(path, "r", &why);
     *n = f ? fread(text, 1, (size_t)st.st_size, f) : 0;
     text[*n] = 0;
     if (f)
@@ -357,9 +388,7 @@ void run_write_file(Session *s, RunDir *r, const char *name, const char *text, s
 {
     const char *path = arena_printf(s->arena, "%s/%s", r->path, name);
     const char *temporary = arena_printf(s->arena, "%s/.%s.tmp", r->path, name);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0)
-        failed(s, path, "written");
+    int fd = open_file(s, temporary, O_WRONLY | O_CREAT | O_TRUNC);
     bool ok = write_whole(fd, text, n);
     int error = errno;
     close(fd);

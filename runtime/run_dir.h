@@ -29,6 +29,8 @@ bool run_exists(Session *s, const char *path);
 RunDir *run_open(Session *s, const char *path);
 /* Removes the files of the run that was there. */
 void run_clear(Session *s, RunDir *r);
+/* Whether its events tell of a checkpoint, which may be there no more. */
+bool run_had_checkpoint(Session *s, const char *path);
 /* Cuts events.jsonl behind the last line of a run of `step` steps, and opens it. */
 void run_begin_events(Session *s, RunDir *r, int64_t step);
 /* Appends a line and its newline. False with `why`; then no part of it is in the file. */

@@ -4,6 +4,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "safetensors.h"
 
+#include "../compiler/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -251,16 +253,12 @@ bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY])
 {
     *f = (SafeFile){.fd = -1, .path = path};
     struct stat st;
+    const char *reason;
     CtxGuard guard;
     Ctx *ctx = arena_ctx(a);
-    f->fd = open(path, O_RDONLY | O_CLOEXEC);
+    f->fd = file_open(path, O_RDONLY, &reason);
     if (f->fd < 0 || fstat(f->fd, &st)) {
-        snprintf(why, WHY, "%.300s: %s", path, strerror(errno));
-        safe_close(f);
-        return false;
-    }
-    if (!S_ISREG(st.st_mode)) {
-        snprintf(why, WHY, "%.300s is not a file", path);
+        snprintf(why, WHY, "%.300s: %s", path, f->fd < 0 ? reason : strerror(errno));
         safe_close(f);
         return false;
     }
@@ -475,7 +473,8 @@ bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, 
     w->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w->folder < 0)
         return failed(w, why, "created");
-    w->fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const char *reason;
+    w->fd = file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, &reason);
     if (w->fd < 0)
         return failed(w, why, "created");
     w->temporary = temporary;

@@ -58,6 +58,7 @@ void session_open_backend(Session *s)
     CpuOptions cpu = {.threads = o->threads,
                       .cache_dir = o->cache_dir,
                       .compiler = o->compiler,
+                      .compile_seconds = o->compile_seconds,
                       .compiling = o->compiling,
                       .user = o->compiling_user};
     char why[512] = "";

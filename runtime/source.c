@@ -70,7 +70,7 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     }
     const RunMeta *meta = &source.checkpoint->meta;
-    CheckOptions how = {.path = source.checkpoint->file.path,
+    CheckOptions how = {.path = arena_printf(s->arena, "%s (text of the model)", source.checkpoint->file.path),
                         .text = meta->text,
                         .text_length = strlen(meta->text),
                         .model_only = model_only};

@@ -2,7 +2,8 @@
  *
  * The one idea: a loop is over when its chunks are done, not when all threads have met. A
  * thread that the system has taken off its core before it took a chunk holds nobody up;
- * OpenMP's barrier would wait for it, 8 ms at a time on a busy machine.
+ * OpenMP's barrier would wait for it, 8 ms at a time on a busy machine. One that is taken off
+ * within a chunk does; threads.h says what becomes of it.
  *
  * `ticket` is the number of the loop in its high half and of the chunks still to be had in its
  * low half. Taking a chunk is one compare-and-swap, and whoever got one knows that the loop is
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Looks before a thread sleeps: some 20 us, the length of a short loop. */
@@ -29,6 +31,10 @@ typedef struct Worker {
     Pool *pool;
     pthread_t thread;
     int index;
+    atomic_bool busy; /* in the loop */
+    atomic_bool out;  /* left out; changed under the lock */
+    bool awaited;     /* it was busy when the caller fell asleep */
+    double late;      /* seconds that the caller slept for it in this span */
 } Worker;
 
 struct Pool {
@@ -47,8 +53,107 @@ struct Pool {
     _Alignas(64) _Atomic int sleepers;
     _Atomic bool caller_sleeps, stop;
     pthread_mutex_t lock;
-    pthread_cond_t work, done;
+    pthread_cond_t work, done, again; /* again: for those that are left out */
+
+    Attendance attendance;
+    double ended; /* when the last loop did */
 };
+
+/* ---- attendance ---- */
+
+static const double SPAN = 0.25, OUT_SPAN = 2; /* seconds: of measuring, of being left out */
+static const double DELAY = 1, DELAY_MOST = 64;
+static const double LATE_SHARE = 1. / 32; /* of a span: a worker that is late for so long counts */
+static const double PAUSE = 0.05;         /* between two loops: what was measured is void */
+
+double attendance_span_end(const Attendance *a)
+{
+    return a->wall + (a->out && !a->trial ? OUT_SPAN : SPAN);
+}
+
+AttendanceMove attendance_next(Attendance *a, double wall, double cpu, bool late)
+{
+    double rate = (cpu - a->cpu) / (wall - a->wall);
+    a->wall = wall;
+    a->cpu = cpu;
+    if (a->trial) {
+        a->trial = false;
+        if (rate >= a->with) {
+            a->delay = 0;
+            return STAY_AS_IT_IS;
+        }
+        a->delay = a->delay == 0 ? DELAY : a->delay < DELAY_MOST ? 2 * a->delay : DELAY_MOST;
+        a->next = wall + a->delay;
+    } else if (!a->out) {
+        a->with = rate;
+        if (!late || wall < a->next)
+            return STAY_AS_IT_IS;
+        a->out = a->trial = true;
+        return LEAVE_THE_LATE_OUT;
+    }
+    a->out = false;
+    return TAKE_ALL_IN;
+}
+
+static double seconds_on(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double now(void)
+{
+    return seconds_on(CLOCK_MONOTONIC);
+}
+
+static void move_workers(Pool *p, AttendanceMove move, double late)
+{
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < p->started; i++) {
+        Worker *w = &p->worker[i];
+        atomic_store(&w->out, move == LEAVE_THE_LATE_OUT && w->late >= late);
+    }
+    if (move == TAKE_ALL_IN)
+        pthread_cond_broadcast(&p->again);
+    pthread_mutex_unlock(&p->lock);
+}
+
+/* Before a loop. */
+static void see_who_is_late(Pool *p)
+{
+    Attendance *a = &p->attendance;
+    double wall = now();
+    bool whole = a->running && wall - p->ended < PAUSE;
+    if (whole && wall < attendance_span_end(a))
+        return;
+    double cpu = seconds_on(CLOCK_PROCESS_CPUTIME_ID);
+    if (whole) {
+        double least = LATE_SHARE * (wall - a->wall);
+        bool late = false;
+        for (int i = 0; i < p->started; i++)
+            late = late || p->worker[i].late >= least;
+        AttendanceMove move = attendance_next(a, wall, cpu, late);
+        if (move != STAY_AS_IT_IS)
+            move_workers(p, move, least);
+    } else {
+        a->running = true;
+        a->wall = wall;
+        a->cpu = cpu;
+    }
+    for (int i = 0; i < p->started; i++)
+        p->worker[i].late = 0;
+}
+
+int pool_left_out(const Pool *p)
+{
+    int n = 0;
+    for (int i = 0; p && i < p->started; i++)
+        n += atomic_load(&p->worker[i].out);
+    return n;
+}
+
+/* ---- the loop ---- */
 
 static void pause_a_little(void)
 {
@@ -59,11 +164,17 @@ static void pause_a_little(void)
 #endif
 }
 
+/* Worker 0 is the caller. */
+static bool is_out(const Pool *p, int worker)
+{
+    return worker > 0 && atomic_load(&p->worker[worker - 1].out);
+}
+
 /* Takes tickets until there are none. */
 static void take_chunks(Pool *p, int worker)
 {
     uint64_t t = atomic_load(&p->ticket);
-    while ((uint32_t)t) {
+    while ((uint32_t)t && !is_out(p, worker)) {
         if (!atomic_compare_exchange_weak(&p->ticket, &t, t - 1))
             continue;
         int64_t first = (p->tickets - (int64_t)(uint32_t)t) * p->group;
@@ -80,26 +191,69 @@ static void take_chunks(Pool *p, int worker)
     }
 }
 
-static bool has_work(Pool *p)
+static bool has_work(const Worker *w)
 {
-    return (uint32_t)atomic_load(&p->ticket) || atomic_load(&p->stop);
+    const Pool *p = w->pool;
+    return atomic_load(&p->stop) || ((uint32_t)atomic_load(&p->ticket) && !atomic_load(&w->out));
+}
+
+/* Until there is work, with the lock. */
+static void sleep_for_work(Worker *w)
+{
+    Pool *p = w->pool;
+    while (!has_work(w)) {
+        if (atomic_load(&w->out)) {
+            pthread_cond_wait(&p->again, &p->lock);
+            continue;
+        }
+        atomic_fetch_add(&p->sleepers, 1);
+        if (!has_work(w)) /* after `sleepers`: the caller looks at them in the other order */
+            pthread_cond_wait(&p->work, &p->lock);
+        atomic_fetch_sub(&p->sleepers, 1);
+    }
+}
+
+int thread_start(void *thread, void *(*fn)(void *), void *user)
+{
+    static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    sigset_t all, before;
+    sigfillset(&all);
+    for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
+        sigdelset(&all, crashes[i]);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = pthread_create(thread, NULL, fn, user);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+void thread_crash_stack(char *memory)
+{
+#if defined __SANITIZE_ADDRESS__
+    (void)memory; /* threads have one of the sanitizer's, which it would look for */
+#else
+    stack_t own = {.ss_sp = memory, .ss_size = CRASH_STACK};
+    sigaltstack(&own, NULL);
+#endif
 }
 
 static void *work(void *user)
 {
+    _Alignas(16) char crash_stack[CRASH_STACK];
     Worker *w = user;
     Pool *p = w->pool;
+    thread_crash_stack(crash_stack);
     while (!atomic_load(&p->stop)) {
-        take_chunks(p, w->index);
-        for (int i = 0; i < SPINS && !has_work(p); i++)
+        if (has_work(w)) {
+            atomic_store(&w->busy, true);
+            take_chunks(p, w->index);
+            atomic_store(&w->busy, false);
+        }
+        for (int i = 0; i < SPINS && !atomic_load(&w->out) && !has_work(w); i++)
             pause_a_little();
-        if (has_work(p))
+        if (has_work(w))
             continue;
         pthread_mutex_lock(&p->lock);
-        atomic_fetch_add(&p->sleepers, 1);
-        while (!has_work(p)) /* after `sleepers`: the caller looks at them in the other order */
-            pthread_cond_wait(&p->work, &p->lock);
-        atomic_fetch_sub(&p->sleepers, 1);
+        sleep_for_work(w);
         pthread_mutex_unlock(&p->lock);
     }
     return NULL;
@@ -108,21 +262,19 @@ static void *work(void *user)
 /* Starts the workers where there are none: at the first loop, and in a child after a fork. */
 static void start_workers(Pool *p)
 {
-    sigset_t all, before;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->work, NULL);
     pthread_cond_init(&p->done, NULL);
+    pthread_cond_init(&p->again, NULL);
+    p->attendance = (Attendance){0};
     atomic_store(&p->sleepers, 0);
     p->process = getpid();
-    sigfillset(&all); /* signals are for the program's own threads */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (p->started = 0; p->started < p->threads - 1; p->started++) {
         Worker *w = &p->worker[p->started];
         *w = (Worker){.pool = p, .index = p->started + 1};
-        if (pthread_create(&w->thread, NULL, work, w) != 0)
+        if (thread_start(&w->thread, work, w) != 0)
             break;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 Pool *pool_open(int threads)
@@ -148,11 +300,13 @@ void pool_close(Pool *p)
         pthread_mutex_lock(&p->lock);
         atomic_store(&p->stop, true);
         pthread_cond_broadcast(&p->work);
+        pthread_cond_broadcast(&p->again);
         pthread_mutex_unlock(&p->lock);
         for (int i = 0; i < p->started; i++)
             pthread_join(p->worker[i].thread, NULL);
         pthread_cond_destroy(&p->work);
         pthread_cond_destroy(&p->done);
+        pthread_cond_destroy(&p->again);
         pthread_mutex_destroy(&p->lock);
     }
     free(p->worker);
@@ -171,12 +325,18 @@ static void wait_for_the_rest(Pool *p)
             return;
         pause_a_little();
     }
+    double from = now();
+    for (int i = 0; i < p->started; i++)
+        p->worker[i].awaited = atomic_load(&p->worker[i].busy);
     pthread_mutex_lock(&p->lock);
     atomic_store(&p->caller_sleeps, true);
     while (atomic_load(&p->left))
         pthread_cond_wait(&p->done, &p->lock);
     atomic_store(&p->caller_sleeps, false);
     pthread_mutex_unlock(&p->lock);
+    double slept = now() - from;
+    for (int i = 0; i < p->started; i++)
+        p->worker[i].late += p->worker[i].awaited ? slept : 0;
 }
 
 void parallel_for(Pool *p, int64_t n, int64_t grain, RangeFn fn, void *user)
@@ -193,6 +353,7 @@ void parallel_for(Pool *p, int64_t n, int64_t grain, RangeFn fn, void *user)
     }
     if (p->process != getpid())
         start_workers(p);
+    see_who_is_late(p);
     p->fn = fn;
     p->user = user;
     p->n = n;
@@ -210,6 +371,7 @@ void parallel_for(Pool *p, int64_t n, int64_t grain, RangeFn fn, void *user)
     }
     take_chunks(p, 0);
     wait_for_the_rest(p);
+    p->ended = now();
 }
 
 /* Reads the first line of DIR/NAME into text; false when there is none. */

@@ -105,21 +105,31 @@ static void remember(Progress *p, double loss)
 
 /* ---- one step ---- */
 
-/* Forward and backward over all micro-batches; tr->mean holds the results' means. */
+/* Runs a program on micro-batch k. */
+static void run_part(Trainer *tr, Program *p, int64_t k)
+{
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
+    feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+    session_run(&tr->session, p, &args);
+}
+
+/* Forward and backward over all micro-batches, once the targets of all are counted; tr->all holds
+ * the results. */
 static void run_gradient(Trainer *tr)
 {
     size_t n = results_size(tr->fresh);
     for (size_t i = 0; i < n; i++)
-        tr->mean[i] = 0;
+        tr->all[i] = 0;
+    if (tr->parts > 1)
+        count_begin(&tr->session);
+    for (int64_t k = 0; tr->count && tr->parts > 1 && k < tr->parts; k++)
+        run_part(tr, tr->count, k);
     for (int64_t k = 0; k < tr->parts; k++) {
         Program *p = k == 0 ? tr->fresh : tr->more;
-        RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
-        feed_train(&tr->feed, &tr->data->train, tr->train->seed,
-                   tr->now.sequences + k * tr->micro);
-        session_run(&tr->session, p, &args);
+        run_part(tr, p, k);
         results_read(&tr->session, p, tr->part);
         for (size_t i = 0; i < n; i++)
-            tr->mean[i] += tr->part[i] / (double)tr->parts;
+            tr->all[i] += tr->part[i];
     }
 }
 
@@ -146,7 +156,7 @@ void train_step(Trainer *tr)
     train_set_vars(tr);
     tr->lr = train_rate(tr, p->step);
     run_gradient(tr);
-    double loss = tr->mean[tr->loss];
+    double loss = tr->all[tr->loss];
     if (!isfinite(loss))
         stop_not_finite(tr, "the loss", loss);
     check_spike(tr, loss);
@@ -190,9 +200,9 @@ static void run_eval(Trainer *tr)
     double before = clock_seconds();
     train_set_vars(tr);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
-    evaluate(&tr->feed, tr->eval, tr->eval_split, tr->train->eval_batches,
-             tr->train->batch_seqs, &args, tr->eval_part, tr->eval_mean);
-    p->eval_loss = tr->eval_mean[tr->eval_loss];
+    evaluate(&tr->feed, tr->eval, tr->count, tr->eval_split, tr->train->eval_batches,
+             tr->train->batch_seqs, &args, tr->eval_part, tr->eval_all);
+    p->eval_loss = tr->eval_all[tr->eval_loss];
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;
     tr->evaluated_at = p->eval_step = p->step;

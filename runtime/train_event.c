@@ -50,7 +50,7 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
     json_put_integer(&t, "steps", e->steps);
     json_put_integer(&t, "tokens", e->tokens);
     if (e->kind == VWN_EVENT_STEP) {
-        put_losses(&t, tr->fresh, tr->mean, "loss");
+        put_losses(&t, tr->fresh, tr->all, "loss");
         json_put_number(&t, "lr", e->lr);
         json_put_number(&t, "grad_norm", e->grad_norm);
         if (tr->now.loss_scale > 0) {
@@ -62,7 +62,7 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         json_put_number(&t, "eta", round(e->eta_seconds));
     }
     if (e->kind == VWN_EVENT_EVAL)
-        put_losses(&t, tr->eval, tr->eval_mean, "eval_loss");
+        put_losses(&t, tr->eval, tr->eval_all, "eval_loss");
     if (e->kind == VWN_EVENT_END) {
         json_put_string(&t, "status", status);
         json_put_number(&t, "loss", e->loss);

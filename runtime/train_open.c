@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../compiler/parts.h"
 #include "cpu.h"
 #include "trainer.h"
 
@@ -161,42 +162,78 @@ double train_rate(Trainer *tr, int64_t step)
     return value_of(tr, &rate, step);
 }
 
+/* What is looked for before a run: the first step in which a number is not from 0 to `most`. */
+typedef struct Search {
+    Trainer *tr;
+    const HostExpr *e;
+    Progress from; /* where steps and tokens are counted from */
+    double most;
+    int64_t left; /* evaluations; what they do not decide is tested in its step */
+} Search;
+enum { EVALUATIONS = 1000000 };
+
+static void vars_at(const Search *s, int64_t step)
+{
+    Progress at = s->from;
+    at.step = step;
+    at.tokens += (step - s->from.step) * s->tr->train->batch_seqs * s->tr->train->context;
+    set_vars(s->tr, &at);
+}
+
+/* `end` when there is none. Halves are looked at while the range of the number in all steps of a half is too large:
+ * a number that holds over a stretch of a run costs one evaluation, however long the stretch is. */
+static int64_t first_outside(Search *s, int64_t step, int64_t end)
+{
+    HostRange vars[HV_COUNT];
+    if (step >= end || s->left-- <= 0)
+        return end;
+    vars_at(s, step);
+    if (end - step == 1) {
+        double x = host_eval(s->e, s->tr->vars);
+        return isfinite(x) && x >= 0 && x <= s->most ? end : step;
+    }
+    for (int k = 0; k < HV_COUNT; k++)
+        vars[k].lo = s->tr->vars[k];
+    vars_at(s, end - 1);
+    for (int k = 0; k < HV_COUNT; k++)
+        vars[k] = (HostRange){vars[k].lo, s->tr->vars[k], false}; /* none of them falls */
+    HostRange r = host_range(s->e, vars);
+    if (!r.nan && r.lo >= 0 && isfinite(r.hi) && r.hi <= s->most)
+        return end;
+    int64_t middle = step + (end - step) / 2, found = first_outside(s, step, middle);
+    return found < middle ? found : first_outside(s, middle, end);
+}
+
 /* What no loss decides is known for every step: a bad rate is said before the first. */
 static void refuse_values(Trainer *tr, const Running *r)
 {
-    enum { MOST = 10000000 }; /* steps looked at; train_rate() is asked in every step anyway */
-    int64_t per_step = tr->train->batch_seqs * tr->train->context;
-    Progress at = tr->now;
+    Search s = {.tr = tr, .e = r->e, .from = tr->now, .most = r->most, .left = EVALUATIONS};
     if (!r->e || reads_losses(r->e))
         return;
-    for (; at.step < tr->stop_at && at.step < tr->now.step + MOST; at.step++) {
-        set_vars(tr, &at);
-        value_of(tr, r, at.step);
-        at.tokens += per_step;
-    }
+    int64_t step = first_outside(&s, tr->now.step, tr->stop_at);
+    if (step >= tr->stop_at)
+        return;
+    vars_at(&s, step);
+    value_of(tr, r, step);
 }
 
 /* The growth step would come into force during this run: say so before the first step. */
 static void refuse_growth(Trainer *tr)
 {
-    int64_t per_step = tr->train->batch_seqs * tr->train->context;
-    Progress at = tr->now;
     for (size_t i = 0; i < tr->unit->grow.n; i++) {
         const GrowStep *g = &tr->unit->grow.v[i];
         if (g->when && reads_losses(g->when))
             continue; /* nobody can know; tested after every step */
-        for (int64_t step = 0; step < tr->stop_at; step++) {
-            at.step = step;
-            at.tokens = step * per_step;
-            set_vars(tr, &at);
-            if (!g->when || host_eval(g->when, tr->vars) != 0)
-                ctx_raise(tr->ctx, ST_INPUT,
-                          "the growth step `%s` would begin at step %lld of %lld, "
-                          "but this version of vwn checks growth and cannot carry it out: stop "
-                          "before "
-                          "it with `--until '%lld steps'`, or switch it off with `/-`",
-                          g->name, (long long)step, (long long)tr->steps, (long long)step);
-        }
+        Search s = {.tr = tr, .e = g->when, .from = tr->now, .left = EVALUATIONS};
+        s.from.step = s.from.tokens = 0;
+        int64_t step = g->when ? first_outside(&s, 0, tr->stop_at) : 0;
+        if (step < tr->stop_at)
+            ctx_raise(tr->ctx, ST_INPUT,
+                      "the growth step `%s` would begin at step %lld of %lld, "
+                      "but this version of vwn checks growth and cannot carry it out: stop "
+                      "before "
+                      "it with `--until '%lld steps'`, or switch it off with `/-`",
+                      g->name, (long long)step, (long long)tr->steps, (long long)step);
     }
 }
 
@@ -226,6 +263,11 @@ static void find_checkpoint(Trainer *tr, const char *path)
         else
             train_event(tr, VWN_EVENT_WARNING, "a damaged checkpoint is passed over: %s", why);
     }
+    if (!tr->from && run_had_checkpoint(s, path))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT,
+                  "the checkpoints of `%s` are gone: put them back into %s/ckpt, or start anew with "
+                  "--overwrite",
+                  path, path);
     if (!tr->from)
         train_event(tr, VWN_EVENT_WARNING,
                     "`%s` has no checkpoint yet: starting from the beginning", path);
@@ -434,15 +476,18 @@ static void build_programs(Trainer *tr)
     tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
+    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true};
+    if (tr->parts > 1 || tr->eval_split)
+        tr->count = count_program(s, m, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
     size_t n = results_size(tr->fresh), n_eval = tr->eval ? results_size(tr->eval) : 0;
     tr->part = NEW_ARRAY(s->arena, double, n + 1);
-    tr->mean = NEW_ARRAY(s->arena, double, n + 1);
+    tr->all = NEW_ARRAY(s->arena, double, n + 1);
     tr->loss = result_index(tr->fresh, "loss");
     if (tr->eval) {
         tr->eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
-        tr->eval_mean = NEW_ARRAY(s->arena, double, n_eval + 1);
+        tr->eval_all = NEW_ARRAY(s->arena, double, n_eval + 1);
         tr->eval_loss = result_index(tr->eval, "loss");
     }
     if (total->note[0])
@@ -596,6 +641,26 @@ static void say_precision(Trainer *tr)
                     t->precision, b->no_bf16);
 }
 
+/* Losses that are not those of the whole batch when it is computed in parts. */
+static void say_parts(Trainer *tr)
+{
+    Buf b = buf_new(tr->session.arena);
+    const Parts *p = parts_of(tr->model, tr->session.arena);
+    Name last = NULL;
+    for (size_t i = 0; tr->parts > 1 && i < tr->model->loss.n; i++) {
+        const ModelLoss *l = &tr->model->loss.v[i];
+        if (l->trained && l->name != last && !parts_exact(p, i)) {
+            buf_printf(&b, "%s`loss.%s`", b.n ? ", " : "", l->name);
+            last = l->name;
+        }
+    }
+    if (b.n)
+        train_event(tr, VWN_EVENT_NOTE,
+                    "%s: the mean of the %lld parts of a step, each computed from its part alone, "
+                    "not from the whole batch",
+                    b.s, (long long)tr->parts);
+}
+
 static void say_start(Trainer *tr)
 {
     const Train *t = tr->train;
@@ -618,9 +683,12 @@ static void say_start(Trainer *tr)
     train_event(tr, VWN_EVENT_START, "%s", b.s);
     if (tr->session.note[0])
         train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.note);
+    if (tr->session.backend && tr->session.backend->slow)
+        train_event(tr, VWN_EVENT_WARNING, "%s", tr->session.backend->slow);
     if (t->average && tr->eval_split)
         train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
     say_precision(tr);
+    say_parts(tr);
     if (tr->data->train.unused)
         train_event(tr, VWN_EVENT_NOTE,
                     "%zu data files are shorter than the context of %lld and give "

@@ -22,6 +22,7 @@ typedef struct Trainer {
     Data *data, *eval_data; /* data: opened unless the caller has */
     const Split *eval_split;               /* NULL: no evaluation */
     Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
+    Program *count; /* see count_program(); NULL also where nothing is computed in parts */
     Feed feed;
     RunDir *run;            /* NULL in a dry run */
     Checkpoint *from;       /* resumed from it, else NULL */
@@ -35,8 +36,8 @@ typedef struct Trainer {
     Progress now;
     double vars[HV_COUNT];
     double lr;
-    double *part, *mean;            /* results of fresh: of a micro-batch, of a step */
-    double *eval_part, *eval_mean;  /* results of eval: of some windows, of all */
+    double *part, *all;             /* results of fresh: what a micro-batch adds, of a step */
+    double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
     int loss, eval_loss;            /* where "loss" stands among them */
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
 

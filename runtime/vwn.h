@@ -38,6 +38,7 @@ typedef struct vwn_options {
     int threads;           /* 0 = as many as the process may use */
     const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn; "" = none */
     const char *compiler;  /* C compiler; NULL = $CC, else cc, gcc, clang */
+    int compile_seconds;   /* after which a C compiler is given up, for each file; 0 = 600 */
     bool reference;        /* run in the float64 reference evaluator instead of compiled kernels */
     /* Called before as many kernels are compiled, which may take seconds, and with 0 behind it. */
     void (*compiling)(void *compiling_user, size_t kernels);

@@ -7,10 +7,11 @@
 #      the sanitizers leaves out the tests labelled `slow`. It can be run again without harm.
 set -eu
 cd "$(dirname "$0")/.."
+# shellcheck source=tests/setup.sh
 . tests/setup.sh
 
 install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
-mkdir -p build
+build_folder build
 make_text
 build_vwn build Release
 build_vwn build/sanitize Sanitize -DVWN_TEST_CACHE="$PWD/build/scratch/cache"

@@ -1,9 +1,38 @@
+# shellcheck shell=sh
 # setup.sh - what tests/run.sh and examples/quickstart.sh need; to be sourced in the root of the sources.
 #
 # In:  a Debian 12 with nothing on it, or a machine on which all is there already.
-# Out: functions install_packages, make_text and build_vwn, each of which does nothing the second time.
+# Out: functions install_packages, make_text and build_vwn, each of which does nothing the second time. The
+#      current folder has a name that CMake and make can take.
 
 say() { printf '\n== %s\n' "$*"; }
+
+# One sentence, and the status of what is missing on a machine.
+stop() {
+    echo "$*" >&2
+    exit 5
+}
+
+# The folder `build` and one in it, or an end: the sources may lie where nobody writes.
+build_folder() {
+    if ! mkdir -p "$1" 2> /dev/null || ! [ -w "$1" ]; then
+        stop "$PWD/$1 cannot be written: copy the sources to a folder that can be."
+    fi
+}
+
+# CMake and make read `;`, `$`, quotes and the like in a path as something else: such a folder goes by another name, a
+# link that stays.
+plain_name() {
+    case $PWD in
+    *[!A-Za-z0-9/._+,@~-]*) ;;
+    *) return 0 ;;
+    esac
+    link=/tmp/vwn-$(id -u)-$(printf %s "$PWD" | cksum | tr ' ' -)
+    [ -L "$link" ] || ln -s "$PWD" "$link" 2> /dev/null || true
+    [ "$(readlink "$link")" = "$PWD" ] || stop "$link cannot be made as another name of $PWD: copy the sources to a folder with a plain name."
+    cd "$link" || exit 5
+}
+plain_name
 
 jobs=$(nproc 2> /dev/null || echo 2)
 
@@ -22,29 +51,27 @@ install_packages() {
     say "Installing$missing"
     as_root=
     if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo > /dev/null || {
-            echo "Missing packages:$missing. Install them, or run this as root." >&2
-            exit 1
-        }
+        command -v sudo > /dev/null ||
+            stop "There is neither root nor sudo to install$missing: install them, then run this again."
         as_root=sudo
     fi
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
+    # A list of packages that cannot be fetched may still be there from before.
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q || true
     # shellcheck disable=SC2086
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing ||
+        stop "The packages could not be installed (no network?): install$missing, then run this again."
 }
 
 # The King James Bible, one verse a line, from Debian's package: build/data/kjv.txt.
 make_text() {
     text=build/data/kjv.txt
     size=4404412
-    mkdir -p build/data
-    [ "$(wc -c < $text 2> /dev/null)" = "$size" ] && return 0
+    build_folder build/data
+    [ -f $text ] && [ "$(wc -c < $text)" -eq $size ] && return 0
     say "Writing $text"
-    bible -f gen1:1-rev22:21 > $text.part
-    [ "$(wc -c < $text.part)" -eq $size ] || {
-        echo "The text has $(wc -c < $text.part) bytes instead of $size." >&2
-        exit 1
-    }
+    bible -f gen1:1-rev22:21 > $text.part || stop "\`bible\` of the package bible-kjv has failed: see above."
+    [ "$(wc -c < $text.part)" -eq $size ] ||
+        stop "The text has $(wc -c < $text.part) bytes instead of $size: another edition of the package bible-kjv-text?"
     mv $text.part $text
 }
 
@@ -54,12 +81,14 @@ build_vwn() {
     type=$2
     log=$folder/build.log
     shift 2
-    mkdir -p "$folder"
+    build_folder "$folder"
     say "Building $type in $folder"
-    cmake -S . -B "$folder" -DCMAKE_BUILD_TYPE="$type" "$@" > "$log" 2>&1 &&
-        cmake --build "$folder" -j "$jobs" >> "$log" 2>&1 || {
-        tail -n 60 "$log" >&2
-        echo "The build failed; all of it is in $log." >&2
-        exit 1
-    }
+    : 2> /dev/null > "$log" || stop "$PWD/$log cannot be written."
+    if cmake -S "$PWD" -B "$PWD/$folder" -DCMAKE_BUILD_TYPE="$type" "$@" >> "$log" 2>&1 &&
+        cmake --build "$folder" -j "$jobs" >> "$log" 2>&1; then
+        return 0
+    fi
+    tail -n 60 "$log" >&2
+    echo "The build failed; all of it is in $log." >&2
+    exit 1
 }

@@ -22,7 +22,8 @@ typedef enum TensorKind {
     WEIGHT,   /* learned */
     CONSTANT, /* kept with the weights, but not learned */
     GRADIENT,
-    STATE /* of the optimizer */
+    STATE, /* of the optimizer */
+    TOTAL  /* a sum over the whole batch, such as its number of targets, that parts of it read */
 } TensorKind;
 
 /* A tensor that outlives a run of a program. */
@@ -36,7 +37,10 @@ typedef struct Tensor {
 } Tensor;
 
 /* What the formulas of the file can read, in Run.vars. */
-enum { STEP, TOKENS, EPOCH, PROGRESS, LENGTH, LOSS_SCALE, TRAIN_LOSS, EVAL_LOSS, GRAD_NORM, VARS };
+enum {
+    STEP, UPDATES, TOKENS, EPOCH, PROGRESS, LENGTH, SHARE, LOSS_SCALE, TRAIN_LOSS, EVAL_LOSS,
+    GRAD_NORM, VARS
+};
 
 typedef struct Device Device; /* what computes: threads, or a GPU */
 
@@ -73,6 +77,8 @@ typedef struct Model {
     int64_t n_symbols;
     int64_t separator; /* the token that documents begin with, where the model looks at them */
     const Program *eval;
+    const Program *count; /* adds to TOTAL tensors, for all parts of a batch before the first is
+                             computed; NULL: there are none */
 
     /* training; `train` is NULL in a folder without it */
     const Program *train;      /* forward and backward; gradients are written */
@@ -87,6 +93,7 @@ typedef struct Model {
     int64_t steps;        /* length of training; -1: `epochs` instead */
     double epochs;
     double val;    /* share of the text that is kept for evaluation */
+    double held_out; /* the share that `eval` measures; 0: all of the text */
     uint64_t seed; /* of the order of the text */
 } Model;
 extern const Model model;

@@ -8,13 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY, 0, 0};
+const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY, 0, 0, 0};
 
 /* ---- whole files ---- */
 
 static FILE *open_file(const char *path, const char *mode)
 {
+    struct stat st;
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe would wait for its other end */
+        stop("%s: it is not a regular file", path);
     FILE *f = fopen(path, mode);
     if (!f)
         stop("%s: %s", path, strerror(errno));
@@ -278,7 +282,8 @@ static void read_metadata(Json *j, Progress *p)
         } known[] = {{"step", &p->step, NULL},           {"tokens", &p->tokens, NULL},
                      {"sequences", &p->sequences, NULL}, {"train_loss", NULL, &p->train_loss},
                      {"eval_loss", NULL, &p->eval_loss}, {"grad_norm", NULL, &p->grad_norm},
-                     {"loss_scale", NULL, &p->loss_scale}, {"good_steps", &p->good_steps, NULL}};
+                     {"loss_scale", NULL, &p->loss_scale}, {"good_steps", &p->good_steps, NULL},
+                     {"skipped_steps", &p->skipped, NULL}};
         for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
             if (strcmp(key, known[i].key))
                 continue;
@@ -433,8 +438,10 @@ static void put_header(FILE *f, const Progress *p)
             p->eval_loss);
     fprintf(f, ",\"grad_norm\":\"%.17g\"", p->grad_norm);
     if (p->loss_scale > 0)
-        fprintf(f, ",\"loss_scale\":\"%.17g\",\"good_steps\":\"%" PRId64 "\"", p->loss_scale,
-                p->good_steps);
+        fprintf(f,
+                ",\"loss_scale\":\"%.17g\",\"good_steps\":\"%" PRId64
+                "\",\"skipped_steps\":\"%" PRId64 "\"",
+                p->loss_scale, p->good_steps, p->skipped);
     fputc('}', f);
     for (int i = 0; i < model.n_tensors; i++) {
         const Tensor *t = &model.tensor[i];

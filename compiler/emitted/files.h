@@ -19,6 +19,7 @@ typedef struct Progress {
     double train_loss, eval_loss, grad_norm; /* the latest; infinite before the first */
     double loss_scale;                       /* of the next step; 0: the loss is not scaled */
     int64_t good_steps;                      /* since the scale has changed */
+    int64_t skipped;                         /* of the steps those that changed no weight */
 } Progress;
 extern const Progress no_progress;
 

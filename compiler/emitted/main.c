@@ -1,10 +1,11 @@
 /* main.c - runs the programs of plan.c: evaluation on a text, and training where there is a
  * program for it.
  *
- *     ./model eval  TEXT... [--weights FILE] [--batches N]
+ *     ./model eval  TEXT... [--weights FILE] [--batches N] [--all]
  *     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE]
  *
- * In:  texts as the model's data says (bytes, characters or token ids), weights; on a CPU also
+ * In:  texts as the model's data says (bytes, characters or token ids), weights. `eval` measures the
+ *      share of the text that training holds out, as `vwn eval` does, or --all of it. On a CPU also
  *      `--threads N`.
  * Out: losses on stdout; with --out the weights and the optimizer's state.
  */
@@ -21,7 +22,7 @@
 enum { MOST_RESULTS = 4096 };
 
 typedef struct Options {
-    bool train;
+    bool train, all;
     const char **path; /* of the texts */
     int n_paths;
     const char *weights, *out;
@@ -114,26 +115,53 @@ static void run_program(Run *run, const Program *program, double *out)
     program->results(run, out);
 }
 
+/* Before the parts of a batch are counted. */
+static void count_begin(Run *run)
+{
+    for (int i = 0; i < model.n_tensors; i++) {
+        const Tensor *t = &model.tensor[i];
+        if (t->kind != TOTAL)
+            continue;
+        uint64_t bytes = (uint64_t)t->elements * sizeof(real);
+        real *zeros = room(bytes);
+        device_put(run, run->tensors + t->offset, zeros, bytes);
+        free(zeros);
+    }
+}
+
 /* ---- evaluation ---- */
 
-/* Results of the eval program, averaged over windows; how many. */
-static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *mean)
+/* Sequences first .. of the windows of an evaluation; how many there are. What is left of the part
+ * has no labels. */
+static int64_t feed_fixed(Run *run, const Split *s, int64_t first, int64_t of)
+{
+    int64_t rows = of - first < model.micro ? of - first : model.micro;
+    for (int64_t row = 0; row < model.micro; row++) {
+        int64_t i = row < rows ? first + row : 0;
+        feed(run, s, order_fixed(s->range, s->n, model.context, i, of), row, row < rows);
+    }
+    return rows;
+}
+
+/* Results of the eval program over all windows, to which its parts add; how many windows. */
+static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *all)
 {
     int64_t of = order_fixed_windows(s->range, s->n, model.context);
     double out[MOST_RESULTS];
     if (batches > 0 && batches <= of / model.batch)
         of = batches * model.batch;
     for (int i = 0; i < model.eval->n_results; i++)
-        mean[i] = 0;
+        all[i] = 0;
+    count_begin(run);
+    for (int64_t first = 0; model.count && first < of; first += model.micro) {
+        feed_fixed(run, s, first, of);
+        run_program(run, model.count, out);
+    }
     for (int64_t first = 0; first < of; first += model.micro) {
-        int64_t rows = of - first < model.micro ? of - first : model.micro;
-        for (int64_t row = 0; row < model.micro; row++) {
-            int64_t i = row < rows ? first + row : 0;
-            feed(run, s, order_fixed(s->range, s->n, model.context, i, of), row, row < rows);
-        }
+        run->vars[SHARE] = (double)feed_fixed(run, s, first, of) / (double)of;
         run_program(run, model.eval, out);
         for (int i = 0; i < model.eval->n_results; i++)
-            mean[i] += (double)rows * out[i] / (double)of;
+            all[i] += out[i];
     }
     return of;
 }
@@ -143,32 +171,41 @@ static void set_vars(Run *run, const Progress *p, double length, double per_epoc
 {
     run->step = p->step;
     run->vars[STEP] = (double)p->step;
+    run->vars[UPDATES] = (double)(p->step - p->skipped);
     run->vars[TOKENS] = (double)p->tokens;
     run->vars[EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
     run->vars[PROGRESS] = length > 0 ? (double)p->step / length : 0;
     run->vars[LENGTH] = length;
+    run->vars[SHARE] = 1;
     run->vars[TRAIN_LOSS] = p->train_loss;
     run->vars[EVAL_LOSS] = p->eval_loss;
     run->vars[GRAD_NORM] = p->grad_norm;
     run->vars[LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
 }
 
+/* Of the part of the text that training keeps for it, or of all. */
 static void run_eval(Run *run, const Options *o, const Text *text, const Progress *p)
 {
-    Split all = {0}, none = {0};
-    double mean[MOST_RESULTS], length = (double)(model.steps > 0 ? model.steps : p->step);
-    divide(text, o->n_paths, 0, &all, &none);
-    if (!all.windows)
-        stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
-    set_vars(run, p, length, 0);
+    Split train = {0}, kept = {0};
+    double all[MOST_RESULTS], length = (double)(model.steps > 0 ? model.steps : p->step);
+    bool whole = o->all || model.held_out <= 0;
+    divide(text, o->n_paths, whole ? 0 : model.held_out, &train, &kept);
+    const Split *split = whole ? &train : &kept;
+    if (!split->windows)
+        stop("%s is shorter than the context of %" PRId64 " tokens",
+             whole ? "the text" : "the part of the text that is held out (--all takes all of it)",
+             model.context);
+    if (!whole && model.steps < 0)
+        length = ceil(model.epochs * (double)train.windows / (double)model.batch);
+    set_vars(run, p, length, whole ? 0 : (double)train.windows * (double)model.context);
     int64_t batches = o->batches ? o->batches : model.eval_batches;
-    int64_t windows = evaluate(run, &all, batches, mean);
+    int64_t windows = evaluate(run, split, batches, all);
     for (int i = 0; i < model.eval->n_results; i++)
-        printf("%-16s %.6f\n", model.eval->result[i], mean[i]);
+        printf("%-16s %.6f\n", model.eval->result[i], all[i]);
     printf("on               %" PRId64 " tokens, after step %" PRId64 "\n",
            windows * model.context, p->step);
-    forget(&all);
-    forget(&none);
+    forget(&train);
+    forget(&kept);
 }
 
 /* ---- training ---- */
@@ -191,29 +228,42 @@ static void scale_after(Progress *p, double norm)
              p->step + 1, norm);
     if (p->loss_scale > 0)
         loss_scale_after(&p->loss_scale, &p->good_steps, good);
-    if (good)
+    if (good) {
         p->grad_norm = norm;
-    else
-        printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is "
-               "now scaled by %.17g\n",
-               p->step + 1, p->loss_scale);
+        return;
+    }
+    p->skipped++;
+    printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is now "
+           "scaled by %.17g\n",
+           p->step + 1, p->loss_scale);
+}
+
+/* Runs a program on part k of a step. */
+static void run_part(Run *run, const Split *s, const Progress *p, const Program *program, int64_t k,
+                     double *out)
+{
+    for (int64_t row = 0; row < model.micro; row++) {
+        int64_t ordinal = p->sequences + k * model.micro + row;
+        feed(run, s,
+             order_window(s->range, s->n, s->windows, model.context, model.seed, ordinal), row,
+             true);
+    }
+    run->step = p->step * (model.batch / model.micro) + k;
+    run_program(run, program, out);
 }
 
 static void one_step(Run *run, const Split *s, Progress *p)
 {
     double out[MOST_RESULTS], loss = 0;
     int64_t parts = model.batch / model.micro;
+    if (parts > 1)
+        count_begin(run);
+    for (int64_t k = 0; model.count && parts > 1 && k < parts; k++)
+        run_part(run, s, p, model.count, k, out);
     for (int64_t k = 0; k < parts; k++) {
         const Program *program = k ? model.accumulate : model.train;
-        for (int64_t row = 0; row < model.micro; row++) {
-            int64_t ordinal = p->sequences + k * model.micro + row;
-            feed(run, s,
-                 order_window(s->range, s->n, s->windows, model.context, model.seed, ordinal),
-                 row, true);
-        }
-        run->step = p->step * parts + k;
-        run_program(run, program, out);
-        loss += result("loss", program, out) / (double)parts;
+        run_part(run, s, p, program, k, out);
+        loss += result("loss", program, out);
     }
     if (!isfinite(loss))
         stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1,
@@ -273,7 +323,7 @@ static _Noreturn void usage(void)
 {
     const char *threads = device_has_threads ? " [--threads N]" : "";
     fprintf(stderr,
-            "use: ./model eval  TEXT... [--weights FILE] [--batches N]%s\n"
+            "use: ./model eval  TEXT... [--weights FILE] [--batches N] [--all]%s\n"
             "     ./model train TEXT... [--weights FILE] [--steps N] [--out FILE]%s\n",
             threads, threads);
     exit(2);
@@ -299,6 +349,10 @@ static Options read_options(int argc, char **argv)
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strncmp(argv[i], "--", 2)) {
             o.path[o.n_paths++] = argv[i];
+            continue;
+        }
+        if (!strcmp(argv[i], "--all") && !o.train) {
+            o.all = true;
             continue;
         }
         if (!value)

@@ -62,7 +62,7 @@ for kind in nano wide grows; do
     near theirs ours 1e-4
     [ "$(wc -l < ours)" -eq 6 ] || fail "$kind: not three steps"
     # what it wrote is read again
-    expect 0 $kind.cuda/model eval small.txt --weights $kind.safetensors
+    expect 0 $kind.cuda/model eval small.txt --all --weights $kind.safetensors
     has out 'after step 3'
     sed -n 's/^loss  *//p' out > ours
     expect 0 "$VWN" eval runs/$kind --data small.txt
@@ -127,6 +127,7 @@ for weights in one skipped; do
     sed -n 's/^loss  *//p' out > $weights.loss
 done
 cmp -s one.loss skipped.loss || fail "a skipped step changed the weights"
+LC_ALL=C grep -aq '"skipped_steps":"1"' skipped.safetensors || fail "it counts as an update"
 # C for a CPU has neither, which is said
 expect 0 "$VWN" emit c wide/fp16.vwn -o fp16.c
 has fp16.c/README.md 'The file asks for products in fp16'

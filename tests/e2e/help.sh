@@ -52,6 +52,8 @@ expect 2 "$VWN" params --by weight a.vwn
 has err 'one of node, layer, group, tensor'
 expect 2 "$VWN" cost --batch 8 a.vwn
 has err "8 seqs"
+expect 2 "$VWN" cost --batch '9223372036854775807k seqs' a.vwn
+has err 'a count is needed'
 expect 2 "$VWN" cost --batch '8 steps' a.vwn
 expect 2 "$VWN" train --until '10 seqs' a.vwn
 expect 2 "$VWN" train --until

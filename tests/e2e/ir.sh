@@ -8,6 +8,13 @@ for stage in ast resolved tensor; do
     expect 0 "$VWN" ir $file --stage $stage
     filled out
 done
+# sizes that no machine has are a limit, whichever stage meets them
+for stage in fuse kernel cuda plan; do
+    for batch in 9007199254740991 90071992547409 9223372036854775807; do
+        expect 1 "$VWN" ir $file --stage $stage --batch "$batch seqs"
+        has err 'limit `tensor size` reached'
+    done
+done
 for program in train update eval predict; do
     for stage in gradient simple fuse kernel c cuda plan; do
         expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'

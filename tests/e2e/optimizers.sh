@@ -1,5 +1,5 @@
-# optimizers.sh - lion and muon train a model with experts; a resumed run is the same run; the count of states is what a
-# checkpoint holds; kernels compute what the reference evaluator does.
+# optimizers.sh - lion, muon and sgd train a model with experts; a resumed run is the same run; the count of states is
+# what a checkpoint holds; kernels compute what the reference evaluator does, and so does the folder of `emit c`.
 . "$VWN_SOURCE/tests/e2e/lib.inc"
 
 i=0
@@ -58,9 +58,15 @@ model muon '{
     group "layer[2].*" { lr_scale = 0.5, weight_decay = 0 }
   }'
 
+model sgd '{
+    lr = linear(peak = 0.5, floor = 0), momentum = 0.9, nesterov = true, weight_decay = 0.5
+    group vector { weight_decay = 0 }
+  }'
+sed 's/nesterov = true/decay = coupled/; s/model sgd/model coupled/' sgd.vwn > coupled.vwn
+
 losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1"; }
 
-for kind in lion muon; do
+for kind in lion muon sgd coupled; do
     expect 0 "$VWN" train $kind.vwn --run $kind --json
     losses out > losses
     expect 0 "$VWN" train $kind.vwn --run $kind-two --until '3 steps' --json
@@ -86,7 +92,22 @@ for kind in lion muon; do
     losses out | paste losses - > both
     awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 2e-4 * $2) bad = 1; n++ }
          END { exit !(n == 6 && !bad) }' both || fail "$kind: kernels and reference differ: $(cat both)"
+
+    command -v make > made && command -v cc > made || continue
+    expect 0 "$VWN" emit c $kind.vwn -o $kind.c
+    expect 0 make -s -C $kind.c
+    expect 0 $kind.c/model train text.txt --weights $kind.c/weights.safetensors
+    sed -n 's/^step.* loss \([0-9.]*\) .*/\1/p' out | paste losses - > both
+    awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4 * $2) bad = 1; n++ }
+         END { exit !(n == 6 && !bad) }' both || fail "$kind: the folder differs: $(cat both)"
 done
+# Two kinds of decay are two runs.
+sed 's/decay = coupled/decay = decoupled/' coupled.vwn > plain.vwn
+expect 0 "$VWN" train plain.vwn --run plain --json
+losses out > plain
+expect 0 "$VWN" train coupled.vwn --run again --json
+losses out > coupled
+if cmp -s plain coupled; then fail "coupled decay is decoupled"; fi
 
 # A rate of the second optimizer is asked for in every step, too
 expect 0 "$VWN" check muon.vwn --set 'train.optimizer.adamw.lr=cosine(peak = 1e-3, floor = 0)'

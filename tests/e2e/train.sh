@@ -57,4 +57,18 @@ for signals in TERM 'HUP HUP'; do
     ls runs/stopped/ckpt/*.safetensors > /dev/null 2>&1 || fail "no checkpoint"
 done
 expect 0 "$VWN" sample runs/stopped --tokens 4
+
+# Without a library of products (files of their names that are none stand before them) a run says once that it is
+# slow, and what to install; with one it does not.
+expect 0 "$VWN" doctor
+grep -q 'products: plain' out && there=false || there=true
+mkdir hidden
+for library in libdnnl.so.3 libdnnl.so.2 libdnnl.so libopenblas.so.0 libopenblas.so; do : > hidden/$library; done
+expect 0 env LD_LIBRARY_PATH="$PWD/hidden" "$VWN" train nano/model.vwn --run slow --until '2 steps' --json
+json out
+[ "$(grep -c '"event":"warning".*libdnnl2' out)" -eq 1 ] || fail "no word of libdnnl2, or more than one"
+if $there; then
+    expect 0 "$VWN" train nano/model.vwn --run fast --until '2 steps' --json
+    lacks out libdnnl2
+fi
 finish

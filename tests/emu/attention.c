@@ -61,6 +61,11 @@ static const Case cases[] = {
     {1, 35, 35, 2, 1, 256, 256, 1, 17, 0, 0, false, F32, true, false},
     {1, 37, 37, 2, 1, 250, 250, 1, 0, 0, 0, false, BF, true, true},
     {1, 35, 35, 1, 1, 255, 255, 1, 0, 0, 0, false, F32, false, false}, /* the most copies in flight */
+    /* the last query that sees the last key of a tile is the first of the next tile, and the other way round */
+    {1, 67, 67, 1, 1, 32, 32, 1, 2, 0, 0, false, BF, false, false},
+    {1, 67, 67, 1, 1, 32, 32, 0, 2, 0, 0, false, BF, false, false},
+    {1, 99, 99, 1, 1, 32, 32, 1, 34, 0, 0, false, F32, false, false},
+    {1, 99, 99, 1, 1, 32, 32, 0, 34, 0, 0, false, F32, false, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 

@@ -17,6 +17,7 @@ typedef struct Case {
     Half half;
     int B, T;
     bool slow; /* not under the sanitizers, where others go the same ways */
+    const char *sgd; /* NULL: AdamW; SGD with Nesterov's momentum and this kind of decay */
     double worst; /* relative to the largest entry of the tensor */
     const char *name;
     size_t compared, moved;
@@ -29,6 +30,8 @@ typedef struct Case {
 /* Rows of a thread (12 numbers), of a warp (36); matrices of rows; wide enough for bf16. */
 static Case cases[] = {
     {{"gpt", {"widths=[D]", NULL}}, .B = 2, .T = 7},
+    {{"gpt, sgd", {"widths=[D]", NULL}}, .B = 1, .T = 7, .sgd = "decoupled"},
+    {{"gpt, sgd coupled", {"widths=[D]", NULL}}, .B = 1, .T = 7, .sgd = "coupled"},
     {{"ghc (2,3)", {"D=36", "widths=[D]", "conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "wide=54", NULL}}, .B = 1, .T = 7},
     {{"ghc (8,64)", {"D=16", "widths=[D]", "conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))", "wide=128", NULL}}, .B = 1, .T = 3},
     {{"mhc 3", {"widths=[D]", "conn=mhc(n = 3, iterations = 4)", NULL}}, .B = 2, .T = 7},
@@ -85,7 +88,7 @@ static void run_steps(Ctx *ctx, Backend *b, const Case *c, const Graph *const g[
     fill_store(ctx, s, g[1], bind[1]);
     for (int step = 0; step < STEPS; step++) {
         double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
-        vars[HV_STEP] = step;
+        vars[HV_STEP] = vars[HV_UPDATES] = step;
         vars[HV_LENGTH] = 10;
         for (int k = 0; k < 2; k++)
             if (program_run(p[k], &(RunArgs){.host_vars = vars, .seed = 1, .step = (uint64_t)step}) != ST_OK)
@@ -121,10 +124,21 @@ static void compare_tensor(Case *c, const RefBinding *was, const double *got, co
     }
 }
 
+static void use_sgd(Ctx *ctx, Optimizer *o, const char *decay)
+{
+    const OptimizerConstant of[] = {{"momentum", 0.9}, {"nesterov", 1}, {"coupled", !strcmp(decay, "coupled")}};
+    o->kind = name_str(ctx, "sgd");
+    o->constant.n = 0;
+    for (size_t i = 0; i < COUNT_OF(of); i++)
+        vec_push(ctx->program, &o->constant, of[i]);
+}
+
 static void run(Ctx *ctx, void *arg)
 {
     Case *c = arg;
     Unit *u = load_text(ctx, model_text, c->v.set);
+    if (c->sgd)
+        use_sgd(ctx, &u->train->optimizer, c->sgd);
     const Graph *g[2] = {step_gradient(u->model, u->train, true, ctx->program),
                          step_update(u->model, u->train, ctx->program)};
     RefBinding *bind[2];

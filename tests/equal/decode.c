@@ -35,7 +35,7 @@ static const char other_text[] =
     "}\n"
     "block before(k: int)(x: [B, T, D]) -> [B, T, D] {\n"
     "  param w : [D] = ones\n"
-    "  return w * shift(x, k, axis = 2, fill = 0.5) + shift(x, 1, axis = 2)\n"
+    "  return w * shift(x, k, axis = 2, fill = 0.5) + shift(x, 1, axis = 2) * shift(roll(x, 0), 0)\n"
     "}\n"
     "block slots(n: int)(x: [B, T, D]) -> [B, T, D] {\n"
     "  param k : [1, n, 2, 6] = normal(std = 0.3)\n"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Messages: `vwn check NAME.vwn` prints exactly NAME.err on its error output and ends with the status that
 # follows from it, for every NAME.vwn of this folder. Further arguments of a case stand in NAME.args.
-# Files named *.lib are imported by cases. The list of codes is checked against the sources, too.
+# Files of lib/ are imported by cases. The list of codes is checked against the sources, too.
 #
 #     run.sh [--bless] [path of vwn]      (default: $VWN; --bless writes the .err files instead)
 

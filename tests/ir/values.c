@@ -253,6 +253,9 @@ static void extremes(Tally *t)
     expect_vector(t, OP_SOFTPLUS, NULL, x, (double[]){0, 1000, log(2), exp(-40)}, 4);
     expect_vector(t, OP_GELU, NULL, x, (double[]){0, 1000, 0, 0}, 3);
     expect_vector(t, OP_RELU, NULL, (double[]){NAN, -1, 2}, (double[]){NAN, 0, 2}, 3);
+    double half[] = {-2.5, -1.5, -0.2, 0.5, 2.5, 2.6};
+    expect_vector(t, OP_CEIL, NULL, half, (double[]){-2, -1, 0, 1, 3, 3}, 6);
+    expect_vector(t, OP_ROUND, NULL, half, (double[]){-2, -2, 0, 0, 2, 3}, 6); /* ties to even */
     expect_vector(t, OP_SIGN, NULL, (double[]){-3, 0, 5}, (double[]){-1, 0, 1}, 3);
     double z[] = {0.5, -1.5, 3};
     double erf_form[] = {0.5 * 0.5 * (1 + erf(0.5 / sqrt(2))), -1.5 * 0.5 * erfc(1.5 / sqrt(2)),

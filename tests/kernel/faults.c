@@ -90,6 +90,7 @@ typedef struct Fault {
 
 static const Fault faults[] = {
     {"x8 real = mul x6 x7", "x8 real = mul x6 x9", "used before it is computed"},
+    {"x8 real = mul x6 x7", "x8 real = mul x6 x5", "before its loops are done"},
     {"add x5 x8", "add x5 x6\n        add x5 x6", "no open accumulator"},
     {"loop i2 simd x5", "loop i2 simd", "does not carry"},
     {"loop i2 simd x5", "loop i3", "outside its loop"},
@@ -117,6 +118,9 @@ static const Fault faults[] = {
     {"x11 real = exp x9", "x11 real = log x9", "in order"},
     {"fill t0 x12 real = sum over i3\n", "acc x12 real = sum over i3\n", "not set to begin with"},
     {"fill t0 x12 real = sum over i3", "fill t0 x12 real = sum over i2", "its own loops"},
+    {"      loop i3\n        loop i2 simd\n          x13 real = rand n0[i2 + 20*i3]\n          add t0 x12 x13\n"
+     "        end\n      end\n",
+     "      loop i2 simd\n        x13 real = rand n0[i2]\n        add t0 x12 x13\n      end\n", "its own loops"},
     {"        get t0 x12\n", "", "used before"},
     {"get t0 x12\n", "get t0 x13\n", "before it holds"},
     {"array t0 real over i2", "array t0 real over i3", "its own loops"},

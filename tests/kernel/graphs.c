@@ -73,7 +73,8 @@ static void elementwise(Suite *s)
         }
     }
     begin(s, "casts");
-    Val x = ir_scale(s->g, input(s, "x", btn(s)), 100), i = index_input(s, "i", btn(s));
+    /* by a power of two: what is rounded is the same number in float32 and float64 */
+    Val x = ir_scale(s->g, input(s, "x", btn(s)), 128), i = index_input(s, "i", btn(s));
     out(s, ir_cast(s->g, x, DT_INT));
     out(s, ir_cast(s->g, i, DT_REAL));
     out(s, ir_where(s->g, ir_binary(s->g, OP_LT, i, ir_int(s->g, 5)), x, ir_fill(s->g, 0.25)));
@@ -127,6 +128,10 @@ static void views(Suite *s)
         out(s, ir_shift(g, ir_unary(g, OP_TANH, x), 3, k, 0));
     }
     out(s, ir_roll(g, m, 1, 1));
+    /* two neighbours at a time, in another order, from rows of which some are not there */
+    Val pair = input(s, "pair", shape(2, DIM(12), DIM(2), DIM(1), DIM(1)));
+    Val moved = ir_roll(g, ir_shift(g, pair, 0, -4, 0), 1, 1);
+    out(s, ir_binary(g, OP_MUL, moved, ir_sum(g, pair, 2, true)));
     Shape wide = shape(4, DIM_B, DIM_T, DIM(3), DIM(s->n));
     out(s, ir_broadcast(g, input(s, "y", shape(3, DIM_T, DIM(1), DIM(s->n), DIM(1))), &wide));
     end(s, 9, 2e-6);
@@ -366,6 +371,14 @@ static void stores(Suite *s)
     out(s, ir_sum(g, vb, 1, false));
     Val vt = ir_ext(g, EXT_BUFFER, t, DT_REAL, &sh);
     ir_store(g, ir_binary(g, OP_DIV, vt, ir_sum(g, vt, 3, true)), EXT_BUFFER, t); /* not in place */
+    /* elements that other elements of the new tensor need: of its row, through what is computed on the way, and
+     * in another place of it */
+    Name u = name_str(s->ctx, "u"), r = name_str(s->ctx, "r");
+    Val vu = ir_ext(g, EXT_STATE, u, DT_REAL, &sh), vr = ir_ext(g, EXT_STATE, r, DT_REAL, &sh);
+    Val square = ir_binary(g, OP_MUL, vu, vu), apart = ir_binary(g, OP_SUB, square, ir_sum(g, square, 2, true));
+    ir_store(g, ir_scale(g, vu, 2), EXT_STATE, u);
+    out(s, ir_sum(g, ir_binary(g, OP_MUL, apart, apart), 2, true));
+    ir_store(g, ir_binary(g, OP_ADD, vr, ir_roll(g, vr, 1, 1)), EXT_STATE, r);
     end(s, 9, 1e-5);
 }
 

@@ -1,13 +1,14 @@
-/* index.c - quotients and remainders of indices, against arithmetic.
+/* index.c - quotients, remainders and bounds of indices, against arithmetic.
  *
- * In:  random sums of loop variables, divided by random numbers.
+ * In:  random sums of loop variables, divided by random numbers; places of elements that have moved along two axes.
  * Out: `N passed, N failed`. The forms have the values of what they stand for, at every combination of the loops; what a
- *      sum is made of is divided where the rest of it does not matter.
+ *      sum is made of is divided where the rest of it does not matter. Where guards keep a place inside a tensor that is
+ *      proved, and nothing is that is not so.
  */
 #include "../models.h"
 #include "runtime/harness.h"
 
-#include "compiler/index.h"
+#include "compiler/kernel.h"
 
 enum { LOOPS = 3 };
 
@@ -18,6 +19,7 @@ static int64_t variable_at(const IxTable *t, IVar v, const int64_t *at)
     const IVarInfo *x = ix_info(t, v);
     switch (x->kind) {
     case IV_ONE: return 1;
+    case IV_ROW: return at[0];
     case IV_LOOP: return at[x->ordinal];
     case IV_DIV: return value_of(t, x->base, at) / ix_dim_at(t, x->by);
     default: return value_of(t, x->base, at) % ix_dim_at(t, x->by);
@@ -92,6 +94,73 @@ static void divide_high(Ctx *ctx, void *arg)
     CHECK(c->h, ix_add(&t, ix_scale(&t, q, DIM(2048)), m) == a);
 }
 
+typedef struct Moved {
+    Kernel k;
+    Shape s;
+    Ix at, test[2]; /* 0 <= test < extent: the guard, a test an axis */
+    Dim extent[2];
+    Ex guard;
+    int64_t rows, loop, size;
+} Moved;
+
+/* The element of a tensor that a kernel over some of its axes, or a part of one, asks for: two axes moved. */
+static void move(Case *c, Ctx *ctx, Moved *m)
+{
+    static const int64_t sizes[] = {1, 2, 2, 3, 4, 6, 8};
+    IxTable *t = &m->k.ix;
+    Ix at[MAX_RANK] = {0};
+    m->s.rank = (uint8_t)(2 + some(c, 4));
+    m->size = m->rows = 1;
+    for (int i = 0; i < m->s.rank; i++) {
+        m->s.d[i] = DIM(sizes[some(c, COUNT_OF(sizes))]);
+        m->size *= m->s.d[i].n;
+    }
+    for (int64_t n = some(c, 40) + 1; n > 0; n--) /* a divisor of the size */
+        m->rows = m->size % n == 0 && m->size / n >= 1 && m->rows == 1 ? m->size / n : m->rows;
+    m->loop = m->size / m->rows;
+    kernel_init(&m->k, ctx, ctx->program, 1, 1, DIM(m->rows));
+    Ix row = ix_scale(t, ix_var(t, m->k.row), DIM(m->loop));
+    ix_unlinear(t, &m->s, ix_add(t, row, ix_var(t, ix_loop(t, DIM(m->loop), 1))), at);
+    for (int i = 0; i < 2; i++) {
+        int axis = (int)some(c, m->s.rank);
+        at[axis] = ix_add(t, at[axis], ix_const(t, some(c, 7) - 3));
+        m->test[i] = at[axis];
+        m->extent[i] = m->s.d[axis];
+        m->guard = kx_and(&m->k, m->guard, kx_inside(&m->k, at[axis], m->s.d[axis]));
+    }
+    m->at = ix_linear(t, &m->s, at);
+}
+
+static void bounds(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    int proved = 0;
+    for (int round = 0; round < 2000; round++) {
+        Moved m = {0};
+        int64_t lowest = INT64_MAX, highest = INT64_MIN, at[LOOPS] = {0};
+        bool inside = true;
+        move(c, ctx, &m);
+        for (at[0] = 0; at[0] < m.rows; at[0]++)
+            for (at[1] = 0; at[1] < m.loop; at[1]++) {
+                int64_t place = value_of(&m.k.ix, m.at, at);
+                bool there = true;
+                for (int i = 0; i < 2; i++) {
+                    int64_t x = value_of(&m.k.ix, m.test[i], at);
+                    there = there && x >= 0 && x < m.extent[i].n;
+                }
+                inside = inside && place >= 0 && place < m.size;
+                lowest = there && place < lowest ? place : lowest;
+                highest = there && place > highest ? place : highest;
+            }
+        bool last = lowest <= highest; /* something is there */
+        proved += m.guard && last && kernel_in_bounds(&m.k, m.at, m.guard, m.size);
+        CHECK(c->h, !last || kernel_in_bounds(&m.k, m.at, m.guard, m.size) == (lowest >= 0 && highest < m.size));
+        CHECK(c->h, !last || !kernel_in_bounds(&m.k, m.at, m.guard, highest));
+        CHECK(c->h, inside || !kernel_in_bounds(&m.k, m.at, 0, m.size));
+    }
+    CHECK(c->h, proved > 500);
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -99,6 +168,7 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     CHECK(&h, guarded(ctx, divide, &c));
     CHECK(&h, guarded(ctx, divide_high, &c));
+    CHECK(&h, guarded(ctx, bounds, &c));
     ctx_free(ctx);
     return harness_end(&h);
 }

@@ -56,6 +56,11 @@ static const Function functions[] = {
     {"pow, exponent", "vwn_pow(3.0f, x)", three_to, -79, 79, 2},
     {"floor", "vwn_floor(x)", floor, -100, 100, 0},
     {"floor, large", "vwn_floor(x)", floor, -1e9, 1e9, 0},
+    {"ceil", "vwn_ceil(x)", ceil, -100, 100, 0},
+    {"ceil, large", "vwn_ceil(x)", ceil, -1e9, 1e9, 0},
+    {"round", "vwn_round(x)", rint, -100, 100, 0},
+    {"round, between 2^22 and 2^24", "vwn_round(x)", rint, 4e6, 2e7, 0},
+    {"round, large", "vwn_round(x)", rint, -1e9, 1e9, 0},
 };
 
 /* What must come out exactly, as text on both sides. */
@@ -83,7 +88,9 @@ static const char *const exact[][2] = {
     {"vwn_pow(-2.0f, 0.5f)", "NOT_A_NUMBER"}, {"vwn_pow(0.0f, -1.0f)", "INFINITE"},
     {"vwn_pow(0.0f, 2.0f)", "0.0f"}, {"vwn_pow(INFINITE, -1.0f)", "0.0f"},
     {"vwn_pow(0.5f, INFINITE)", "0.0f"}, {"vwn_pow(NOT_A_NUMBER, 0.0f)", "1.0f"},
-    {"vwn_floor(-0.5f)", "-1.0f"}, {"vwn_floor(INFINITE)", "INFINITE"}, {"vwn_sign(-3.0f)", "-1.0f"},
+    {"vwn_floor(-0.5f)", "-1.0f"}, {"vwn_floor(INFINITE)", "INFINITE"}, {"vwn_ceil(-0.5f)", "-0.0f"},
+    {"vwn_round(2.5f)", "2.0f"}, {"vwn_round(3.5f)", "4.0f"}, {"vwn_round(-0.5f)", "-0.0f"}, {"vwn_round(-2.6f)", "-3.0f"},
+    {"vwn_round(-INFINITE)", "-INFINITE"}, {"vwn_round(NOT_A_NUMBER)", "NOT_A_NUMBER"}, {"vwn_sign(-3.0f)", "-1.0f"},
     {"vwn_mod(-1.0f, 3.0f)", "2.0f"}, {"(real)vwn_imod(-1, 3)", "2.0f"}, {"(real)vwn_imod(5, 0)", "0.0f"},
     {"(real)vwn_to_int(NOT_A_NUMBER)", "0.0f"}, {"(real)vwn_to_int(-2.7f)", "-2.0f"},
     {"vwn_round_to(1.00390625f, 16)", "1.0f"}, {"vwn_round_to(3.4e38f, 16)", "INFINITE"},

@@ -81,6 +81,22 @@ static void doubling(Test *t, const char *what, const char *first, const char *n
     run(t, &(Case){what, text, "E0008"}, seconds);
 }
 
+/* Names without end, each told from all others: in a block, in a model, in the file. */
+static void many_names(Test *t, const char *what, const char *head, const char *line, const char *tail, double seconds)
+{
+    enum { NAMES = 60000, LONG = 64 };
+    char *text = malloc((size_t)NAMES * LONG);
+    if (!text)
+        abort();
+    size_t n = (size_t)sprintf(text, "%s", head);
+    for (int i = 1; i < NAMES; i++)
+        for (const char *p = line; *p; p++)
+            n += (size_t)(*p == '$' ? sprintf(text + n, "%d", i) : *p == '@' ? sprintf(text + n, "%d", i - 1) : sprintf(text + n, "%c", *p));
+    sprintf(text + n, "%s", tail);
+    run(t, &(Case){what, text, NULL}, seconds);
+    free(text);
+}
+
 int main(void)
 {
     Test t = {0};
@@ -89,6 +105,10 @@ int main(void)
     double seconds = type && !strcmp(type, "Release") ? 2 : 60;
     for (size_t i = 0; i < COUNT_OF(cases); i++)
         run(&t, &cases[i], seconds);
+    many_names(&t, "names of a block", HEAD "block b()(x: [.., D]) -> [.., D] {\n", "y$ = x\n",
+               "return x\n}\n" MODEL("8", "b"), seconds);
+    many_names(&t, "lets of a block", HEAD "block b()(x: [.., D]) -> [.., D] {\nlet a0 = 1\n", "let a$ = a@ + 1\n",
+               "return x * a59999\n}\n" MODEL("8", "b"), seconds);
     doubling(&t, "a list that doubles", "[1, 1]", "[$, $]", "check size(a39) == 2", seconds);
     doubling(&t, "printed", "[1, 1]", "[$, $]", "check a39 == 4", seconds);
     doubling(&t, "a run-time number that doubles", "step + 1", "$ + $", "check a39 > 3", seconds);

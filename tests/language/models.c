@@ -98,6 +98,13 @@ static void sharing(Test *t)
                   NULL,
                   "embed.tokens.W [32, 8] embedding\nb.pre_norm.g [8] vector\nb.f.up.W [8, 4] matrix\n"
                   "b.f.down.W [4, 8] matrix\nhead.lm.norm.g [8] vector\n");
+    expect_params(t, "a block without tensors is applied by an empty call: twice, and it is one module",
+                  HEAD "block one(n: dim)() -> [n] {\n param s : [n] = ones\n return s\n}\n"
+                       "block b()(x: [.., D]) -> [.., D] {\n let s = one(n = D)\n let f = one\n let g = f(n = 1)\n"
+                       " return x * s() + s() * g()\n}\n" MODEL("b", LM),
+                  NULL,
+                  "embed.tokens.W [32, 8] embedding\nb.pre_norm.g [8] vector\nb.s.s [8] vector\nb.g.s [1] vector\n"
+                  "head.lm.norm.g [8] vector\n");
     expect_params(t, "two lets are two modules; an iteration has its own",
                   HEAD "block b()(x: [.., D]) -> [.., D] {\n let f = linear(out = D)\n let g = f\n x = f(x) + g(x)\n"
                        " for i in 1..2 {\n  let h = linear(out = D)\n  x = h(f(x))\n }\n return x\n}\n" MODEL("b", LM),

@@ -47,7 +47,7 @@ has 04_hyper_x4.resolved.vwn 'check 1176765184 - 1176764416 == 768'
 
 number=0
 mkdir cases
-cp "$VWN_SOURCE"/tests/errors/*.lib "$VWN_SOURCE"/tests/errors/*.vwn "$VWN_SOURCE"/tests/front/corpus/*.vwn cases
+cp -r "$VWN_SOURCE"/tests/errors/lib "$VWN_SOURCE"/tests/errors/*.vwn "$VWN_SOURCE"/tests/front/corpus/*.vwn cases
 cd cases || exit 1
 for file in *.vwn; do
     grep -qx 'error\[E0801\].*' "$VWN_SOURCE/tests/errors/${file%.vwn}.err" 2> /dev/null ||
@@ -139,7 +139,7 @@ grep -q 'E0801' err || sed -i '/m.wide {/d' user.vwn # a node is one word
 sed -i 's/^let size = 1 .*/&\nlet mlp = m.mlp/; s/^  parallel {/&\n    mlp/' user.vwn
 proof user
 for line in '# was m.double' '= 3' 'block wide(factor' 'names other {' 'log { every = 1 steps }' \
-    'clip        = 0' 'micro_batch = 4 seqs' 'nesterov     = false' 'batches = 10' 'check D == 64' 'warmup = 0' \
+    'clip        = 0' 'micro_batch = 4 seqs' 'nesterov     = false' 'decay        = decoupled' 'batches = 10' 'check D == 64' 'warmup = 0' \
     'header = none' 'let D = 64 * 2' '# two models'; do
     has user.resolved.vwn "$line"
 done

@@ -54,9 +54,32 @@ static const char text[] =
     "let kind  : one_of(wide, deep) = deep\n"
     "check heads == 8 and kind == deep\n";
 
+/* A body with so many names that they are indexed: each function keeps what its names meant where it was written, and
+ * the sum of what they return is known. */
+static void closures(Test *t)
+{
+    enum { NAMES = 300 };
+    static char body[1 << 16];
+    size_t n = (size_t)snprintf(body, sizeof body, "edition = 1\nlet far = 7\nblock all() {\n  let x = 0\n  let total = 0\n");
+    int64_t want = 0;
+    for (int i = 1; i <= NAMES; i++) {
+        /* `x` is bound again and again, `own` once; the function before sees the old `x` */
+        n += (size_t)snprintf(body + n, sizeof body - n,
+                              "  let own%d = %d\n  block f%d(k: int) { return k * x + own%d + far }\n  let x = x + 1\n"
+                              "  let total = total + f%d(k = 3)\n", i, i * i, i, (i + 1) / 2, i);
+        want += 3 * (i - 1) + ((i + 1) / 2) * ((i + 1) / 2) + 7;
+    }
+    snprintf(body + n, sizeof body - n, "  return total\n}\ncheck all() == %lld\n", (long long)want);
+    Checked c = check_text("-", body, NULL);
+    expect_fine(t, "closures", &c);
+    EXPECT(t, "closures", c.unit && c.unit->check.n == 1 && c.unit->check.v[0].state == CHECK_TRUE);
+    ctx_free(c.ctx);
+}
+
 int main(void)
 {
     Test t = {0};
+    closures(&t);
     Checked c = check_text("-", text, NULL);
     expect_fine(&t, "values", &c);
     for (size_t i = 0; c.unit && i < c.unit->check.n; i++) {

@@ -19,6 +19,7 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 static const char *const both[] = {"k_scale", HAND_SCALE, "k_twice", HAND_TWICE, NULL};
@@ -27,6 +28,19 @@ static const char *const changed[] = {
     "k_scale",
     HAND_SIGNATURE("k_scale") "{\n    (void)p, (void)n, (void)s, (void)lo, (void)hi;\n}\n",
     NULL};
+
+/* Whether code of this process is mapped from a file whose path has this part. */
+static bool mapped_from(const char *part)
+{
+    char line[4096];
+    bool found = false;
+    FILE *f = fopen("/proc/self/maps", "r");
+    while (f && fgets(line, sizeof line, f))
+        found |= strstr(line, part) && strstr(line, ".so");
+    if (f)
+        fclose(f);
+    return found;
+}
 
 /* Opens a backend with this cache, builds, runs when the first kernel is HAND_SCALE, closes. */
 static Status build(const CpuOptions *how, const char *const *texts, BuildReport *r)
@@ -51,6 +65,9 @@ static Status build(const CpuOptions *how, const char *const *texts, BuildReport
             if (y[4] != 11)
                 status = ST_BUG;
         }
+        /* what lies in the folder may be something else than what was hashed */
+        if (o.cache_dir && *o.cache_dir && mapped_from(o.cache_dir))
+            status = ST_BUG;
         b->ops->drop(b, m);
         b->ops->close(b);
     }
@@ -217,14 +234,17 @@ static void test_prune(Harness *h, const char *dir)
         snprintf(path, sizeof path, "%s.so", object[i]);
         utimensat(c.fd, path, t, 0);
     }
-    CHECK(h, cache_verify(&c, object[0], path, sizeof path)); /* used: the newest now */
+    Ctx *ctx = ctx_new(NULL);
+    size_t n;
+    CHECK(h, cache_read(&c, ctx, object[0], &n) && n == sizeof bytes); /* used: the newest now */
     cache_prune(&c);
     int64_t files, size;
     cache_size(&c, &files, &size);
     CHECK(h, files == 5 && size == 5000);
-    CHECK(h, cache_verify(&c, object[0], path, sizeof path));
-    CHECK(h, !cache_verify(&c, object[1], path, sizeof path));
-    CHECK(h, cache_verify(&c, object[11], path, sizeof path));
+    CHECK(h, cache_read(&c, ctx, object[0], &n) != NULL);
+    CHECK(h, !cache_read(&c, ctx, object[1], &n));
+    CHECK(h, cache_read(&c, ctx, object[11], &n) != NULL);
+    ctx_free(ctx);
     /* A file that cannot be written to its end, as when the disk is full, leaves nothing. */
     struct rlimit old, small = {100, 0};
     getrlimit(RLIMIT_FSIZE, &old);
@@ -311,22 +331,218 @@ static bool read_only(const char *folder)
     return ok;
 }
 
-/* Kernels in a folder that forbids execution are loaded from memory, now and from then on. */
+/* Kernels are loaded from memory, so folders that forbid execution will do. */
 static bool no_execution(const char *folder)
 {
     BuildReport r = {0};
     if (!mounted(folder, MS_NOEXEC, "size=16m"))
         return skip_case();
-    if (build(&(CpuOptions){.cache_dir = folder}, both, &r) != ST_OK || r.compiled != 2 ||
-        !strstr(r.note, "loaded from memory"))
-        return false;
-    r = (BuildReport){0};
-    if (build(&(CpuOptions){.cache_dir = folder}, both, &r) != ST_OK || r.cached != 2 ||
-        !strstr(r.note, "loaded from memory"))
+    if (!counts(folder, both, 0, 2) || !counts(folder, both, 2, 0))
         return false;
     setenv("TMPDIR", folder, 1); /* the temporary folder too */
     r = (BuildReport){0};
     return build(&(CpuOptions){.cache_dir = ""}, both, &r) == ST_OK && r.compiled == 2;
+}
+
+/* ---- a folder that is swapped while kernels are loaded ---- */
+
+enum { STRANGER = 65533 };
+
+/* Swaps FOLDER/cache and FOLDER/evil as fast as it can, until its parent ends. */
+static pid_t start_swapping(const char *folder, uid_t user)
+{
+    char a[400], b[400];
+    snprintf(a, sizeof a, "%s/cache", folder);
+    snprintf(b, sizeof b, "%s/evil", folder);
+    fflush(NULL);
+    pid_t parent = getpid(), pid = fork();
+    if (pid)
+        return pid;
+    alarm(120);
+    if (user && (setgid(user) != 0 || setuid(user) != 0))
+        _exit(1);
+    while (getppid() == parent) /* who started it may be another user by now, and may not end it */
+        syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, 2 /* RENAME_EXCHANGE */);
+    _exit(0);
+}
+
+static void stop_swapping(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    end_child(pid);
+}
+
+/* Puts the other machine code in the place of the object that lies in FOLDER/evil. */
+static bool poison(const char *folder)
+{
+    char command[1000];
+    snprintf(command, sizeof command, "cat %s/other/*.so > $(ls %s/evil/*.so)", folder, folder);
+    return system(command) == 0;
+}
+
+/* FOLDER/cache has the kernels of `one`; FOLDER/evil the same names, but the machine code of another
+ * text of the same kernel, which does nothing. */
+static bool make_pair(const char *folder)
+{
+    char cache[400], evil[400], text[800];
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    snprintf(evil, sizeof evil, "%s/evil", folder);
+    snprintf(text, sizeof text, "%s/other", folder);
+    BuildReport r = {0};
+    bool made = counts(cache, one, 0, 1) && counts(text, changed, 0, 1) &&
+                build(&(CpuOptions){.cache_dir = evil}, one, &r) == ST_OK;
+    return made && poison(folder);
+}
+
+/* Both users are one: nothing on the way is refused, so the bytes alone decide. build() runs the
+ * kernel and compares what it computes; where it has compiled it, the wrong code is put back. */
+static bool race_of_one(const char *folder)
+{
+    char cache[400];
+    int cached = 0;
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    if (!make_pair(folder))
+        return false;
+    pid_t swapping = start_swapping(folder, 0);
+    bool right = true;
+    for (int i = 0; right && i < 20 && cached < 8; i++) {
+        BuildReport r = {0};
+        right = build(&(CpuOptions){.cache_dir = cache}, one, &r) == ST_OK;
+        cached += r.cached;
+        right = right && (!r.compiled || poison(folder));
+    }
+    stop_swapping(swapping);
+    return right && cached > 0;
+}
+
+/* Bytes of a cubin: those that were hashed or none, whatever lies there meanwhile. */
+static bool race_of_bytes(const char *folder)
+{
+    char path[400], object[2][65], name[1000];
+    static char bytes[2][5000];
+    for (int i = 0; i < 2; i++) {
+        Cache c;
+        memset(bytes[i], 'a' + i, sizeof bytes[i]);
+        snprintf(path, sizeof path, "%s/%s", folder, i ? "evil" : "cache");
+        cache_open(&c, CACHE_CUBINS, path);
+        if (!cache_put_object(&c, bytes[i], sizeof bytes[i], object[i]))
+            return false;
+        cache_close(&c);
+    }
+    snprintf(name, sizeof name, "mv %s/evil/%s.cubin %s/evil/%s.cubin", folder, object[1], folder,
+             object[0]);
+    if (system(name) != 0)
+        return false;
+    snprintf(path, sizeof path, "%s/cache", folder);
+    pid_t swapping = start_swapping(folder, 0);
+    int hits = 0, misses = 0;
+    bool right = true;
+    Ctx *ctx = ctx_new(NULL);
+    for (int i = 0; i < 3000 && right; i++) {
+        Cache c;
+        size_t n;
+        cache_open(&c, CACHE_CUBINS, path);
+        char *got = cache_read(&c, ctx, object[0], &n);
+        hits += got != NULL;
+        misses += !got;
+        right = !got || (n == sizeof bytes[0] && !memcmp(got, bytes[0], n));
+        ctx_release(ctx, got);
+        cache_close(&c);
+    }
+    ctx_free(ctx);
+    stop_swapping(swapping);
+    return right && hits > 0 && misses > 0;
+}
+
+/* Another user may rename what lies in FOLDER: the cache is never used, and it is said why. In the
+ * place of our folder he has one with his code. `how`: 0 the folder is his, 1 it is ours, but all may
+ * write it. */
+static bool race_of_two_in(const char *folder, int how)
+{
+    char cache[400], note[200];
+    snprintf(cache, sizeof cache, "%s/cache", folder);
+    if (geteuid() != 0 || chmod(folder, 0755) != 0)
+        return skip_case();
+    uid_t owner = how == 0 ? STRANGER : NOBODY;
+    if (chown(folder, NOBODY, NOBODY) != 0)
+        return skip_case();
+    pid_t child = fork(); /* as our user: fill it while it is still ours alone */
+    if (child == 0)
+        _exit(setgid(NOBODY) == 0 && setuid(NOBODY) == 0 && setenv("TMPDIR", "/tmp", 1) == 0 &&
+                      make_pair(folder)
+                  ? 0
+                  : 1);
+    if (end_child(child) != 0)
+        return skip_case();
+    snprintf(note, sizeof note, "chown -R %d %s/evil %s/other", STRANGER, folder, folder);
+    if (system(note) != 0 || chmod(folder, how == 0 ? 0755 : 0777) != 0 ||
+        chown(folder, owner, owner) != 0)
+        return skip_case();
+    pid_t swapping = start_swapping(folder, STRANGER);
+    if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+        return skip_case();
+    setenv("TMPDIR", "/tmp", 1);
+    bool right = true;
+    for (int i = 0; right && i < 3; i++) {
+        BuildReport r = {0};
+        right = build(&(CpuOptions){.cache_dir = cache}, one, &r) == ST_OK && r.cached == 0 &&
+                r.compiled == 1 &&
+                strstr(r.note, how == 0 ? "belongs to another user" : "others may write");
+        if (!right)
+            fprintf(stderr, "    cached %d, compiled %d: %s %s\n", r.cached, r.compiled, r.why,
+                    r.note);
+    }
+    return right && swapping > 0;
+}
+
+static bool race_of_two_his(const char *folder)
+{
+    return race_of_two_in(folder, 0);
+}
+
+static bool race_of_two_open(const char *folder)
+{
+    return race_of_two_in(folder, 1);
+}
+
+/* A temporary folder in which others may rename ours is not one to compile in. */
+static bool open_temporary(const char *folder)
+{
+    BuildReport r = {0};
+    char inner[400];
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    mkdir(inner, 0700);
+    setenv("TMPDIR", inner, 1);
+    if (build(&(CpuOptions){.cache_dir = ""}, one, &r) != ST_OK)
+        return false;
+    chmod(folder, 0777);
+    bool refused = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
+    chmod(folder, 01777);
+    bool sticky = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_OK;
+    chmod(folder, 0700);
+    chmod(inner, 0777);
+    bool itself = build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_ENVIRONMENT;
+    chmod(inner, 01777);
+    return refused && sticky && itself && build(&(CpuOptions){.cache_dir = ""}, one, &r) == ST_OK;
+}
+
+/* Sticky folders on the way are fine, as /tmp is; open ones are not; links are followed once. */
+static bool chain(const char *folder)
+{
+    char inner[400], link[400];
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    if (!counts(inner, one, 0, 1) || symlink(inner, link) != 0 || !counts(link, one, 1, 0))
+        return false;
+    chmod(folder, 0777);
+    BuildReport r = {0};
+    bool open = build(&(CpuOptions){.cache_dir = inner}, one, &r) == ST_OK && r.compiled == 1 &&
+                strstr(r.note, "others may write");
+    chmod(folder, 0720);
+    bool group = build(&(CpuOptions){.cache_dir = link}, one, &r) == ST_OK && r.compiled == 1 &&
+                 strstr(r.note, "others may write");
+    chmod(folder, 01777);
+    return open && group && counts(inner, one, 1, 0);
 }
 
 static bool full_disk(const char *folder)
@@ -371,7 +587,19 @@ int main(void)
     check_child(&h, no_execution, MADE("noexec"), "a folder that forbids execution");
     check_child(&h, full_disk, MADE("full"), "a full disk");
     check_child(&h, full_temporary, MADE("full-tmp"), "a full temporary folder");
+    check_child(&h, chain, MADE("chain"), "open folders on the way");
+    check_child(&h, open_temporary, MADE("open-tmp"), "temporary folders that others may write");
+    check_child(&h, race_of_one, MADE("race"), "a folder that is swapped while it is loaded");
+    check_child(&h, race_of_bytes, MADE("race-cubin"), "a folder of cubins that is swapped");
     CHECK(&h, count_files(temporary, "") == 0);
+    static const ChildFn races[] = {race_of_two_his, race_of_two_open};
+    for (size_t i = 0; i < COUNT_OF(races); i++) {
+        char race_place[] = "/tmp/vwn-test-XXXXXX";
+        if (mkdtemp(race_place)) {
+            check_child(&h, races[i], race_place, "a folder that another user swaps");
+            remove_folder(race_place);
+        }
+    }
     char open_place[] = "/tmp/vwn-test-XXXXXX"; /* reachable by other users */
     if (mkdtemp(open_place)) {
         check_child(&h, read_only, open_place, "a read-only folder");

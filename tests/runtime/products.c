@@ -306,77 +306,11 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools)
         }
 }
 
-/* ---- the loop itself ---- */
-
-typedef struct Marks {
-    int seen[1000];
-    int worst_worker;
-} Marks;
-
-static void mark(void *user, int64_t lo, int64_t hi, int worker)
-{
-    Marks *m = user;
-    for (int64_t i = lo; i < hi; i++)
-        m->seen[i] += 1 + (worker < 0 || worker >= 4) * 100;
-}
-
-static void test_loop(Harness *h)
-{
-    static const int64_t sizes[] = {0, 1, 2, 7, 64, 999, 1000},
-                         grains[] = {-1, 0, 1, 3, 64, 5000};
-    for (size_t s = 0; s < COUNT_OF(sizes); s++)
-        for (size_t g = 0; g < COUNT_OF(grains); g++)
-            for (int threads = 0; threads <= 4; threads++) {
-                Pool *pool = threads ? pool_open(threads) : NULL;
-                Marks m = {0};
-                parallel_for(pool, sizes[s], grains[g], mark, &m);
-                bool ok = true;
-                for (int64_t i = 0; i < 1000; i++)
-                    ok &= m.seen[i] == (i < sizes[s]);
-                CHECK(h, ok);
-                pool_close(pool);
-            }
-    CHECK(h, threads_available() >= 1);
-}
-
-/* Short loops, one right after the other and with pauses in which the threads fall asleep. */
-static void add_one(void *user, int64_t lo, int64_t hi, int worker)
-{
-    int *v = user;
-    (void)worker;
-    for (int64_t i = lo; i < hi; i++)
-        v[i]++;
-}
-
-static void test_many_loops(Harness *h)
-{
-    enum { LOOPS = 20000, ITEMS = 37 };
-    int v[ITEMS] = {0};
-    Pool *pool = pool_open(4);
-    bool ok = true;
-    for (int i = 0; i < LOOPS; i++) {
-        parallel_for(pool, 1 + i % ITEMS, 1 + i % 3, add_one, v);
-        if (i % 1000 == 999)
-            nanosleep(&(struct timespec){0, 2000000}, NULL);
-    }
-    for (int k = 0; k < ITEMS; k++) {
-        int expected = 0;
-        for (int i = 0; i < LOOPS; i++)
-            expected += 1 + i % ITEMS > k;
-        ok &= v[k] == expected;
-    }
-    CHECK(h, ok);
-    pool_close(pool);
-    pool_close(NULL);
-}
-
 int main(void)
 {
     Harness h = {0};
     char why[512];
     static const char *const names[] = {"onednn", "openblas", "plain"};
-    test_loop(&h);
-    test_many_loops(&h);
     Pool *pools[POOLS];
     for (int i = 0; i < POOLS; i++)
         pools[i] = pool_open(thread_counts[i]);

@@ -118,6 +118,7 @@ static void order(Tally *t, vwn_context *v, const char *folder)
     for (int64_t i = 0; i < 4; i++) {
         int64_t at = split_fixed(e, i, 4).first;
         CHECK(t, at >= before + C && at + C <= N);
+        CHECK(t, at == 4500 + i * all / 4 * C); /* over all of the share */
         before = at;
     }
     session_close(&o.s);

@@ -7,6 +7,7 @@
 
 #include "../../compiler/plan.h"
 #include "../../runtime/run_dir.h"
+#include "../../runtime/safetensors.h"
 #include "../../runtime/trainer.h"
 #include "support.h"
 
@@ -14,7 +15,7 @@ enum { SPIKE = 6 }; /* steps before the loss grows */
 
 typedef struct Log {
     int skipped; /* notes of it */
-    double scale, first_loss, last_loss;
+    double scale, first_loss, last_loss, last_lr;
     int64_t skips; /* as steps report them */
 } Log;
 
@@ -28,6 +29,7 @@ static void on_event(void *user, const vwn_event *e)
     if (isnan(l->first_loss))
         l->first_loss = e->loss;
     l->last_loss = e->loss;
+    l->last_lr = e->lr;
     const char *scale = strstr(e->json, "\"loss_scale\":"), *skips = strstr(e->json, "\"skipped\":");
     l->scale = scale ? strtod(scale + 13, NULL) : 0;
     l->skips = skips ? strtoll(skips + 10, NULL, 10) : -1;
@@ -97,6 +99,50 @@ static void test_skip(Tally *t, Ctx *ctx)
     CHECK(t, same_tensors(ctx, run, 16, whole, 16)); /* resumed twice, and not at all */
 }
 
+enum { WIDTH = 64 }; /* of the tiny model */
+
+/* A tensor of a checkpoint. */
+static bool numbers(Ctx *ctx, const char *run, int64_t step, const char *name, double out[WIDTH])
+{
+    char why[WHY];
+    SafeFile f;
+    const char *path =
+        arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step);
+    if (!safe_open(ctx->program, path, &f, why))
+        return false;
+    const SafeTensor *t = safe_find(&f, name);
+    bool read = t && t->elements == WIDTH && safe_read(&f, t, 0, WIDTH, out, why);
+    safe_close(&f);
+    return read;
+}
+
+/* The first update behind skipped steps is that of Adam (Kingma and Ba, Algorithm 1) whose t counts
+ * updates: with t counting steps it would be another. No weight decay in a bias. */
+static void test_correction(Tally *t, Ctx *ctx)
+{
+    char why[512];
+    Log log;
+    TinyOptions how = tiny(16, SPIKE);
+    const char *run = in(ctx, "correction");
+    int64_t at = SPIKE;
+    do {
+        at++;
+        CHECKF(t, go(&how, run, at > SPIKE + 1, at, &log, why) == ST_OK, "%s", why);
+    } while (log.skipped && at < 15);
+    double before[WIDTH], w[WIDTH], m[WIDTH], v[WIDTH], worst = 0, other = 0;
+    bool read = numbers(ctx, run, at - 1, "hidden.b", before) && numbers(ctx, run, at, "hidden.b", w) &&
+                numbers(ctx, run, at, "hidden.b:m", m) && numbers(ctx, run, at, "hidden.b:v", v);
+    CHECKF(t, read && at > SPIKE + 1 && at < 15, "step %d", (int)at);
+    for (int i = 0; read && i < WIDTH; i++)
+        for (int steps = 0; steps < 2; steps++) {
+            double n = steps ? (double)at : SPIKE + 1;
+            double unbiased = m[i] / (1 - pow(0.9, n)), square = v[i] / (1 - pow(0.99, n));
+            double off = fabs(before[i] - w[i] - log.last_lr * unbiased / (sqrt(square) + 1e-8));
+            *(steps ? &other : &worst) = fmax(steps ? other : worst, off / log.last_lr);
+        }
+    CHECKF(t, worst < 1e-5 && other > 0.01, "off by %g of the rate; %g if t counted steps", worst, other);
+}
+
 /* The scale is doubled after 2,000 good steps. */
 static void test_growth(Tally *t, Ctx *ctx)
 {
@@ -155,6 +201,7 @@ static void test_underflow(Tally *t, Ctx *ctx)
 {
     const double small = 0x1p-20; /* 1e-6: as if the loss were multiplied by it */
     TinyOptions how = tiny(4, 0);
+    how.micro = how.batch; /* alone, it is the whole batch */
     Unit *u = tiny_unit(ctx, &how);
     u->train->compute = HALF_FP16;
     const Tensor *exact = gradient(ctx, u, false, small), *none = gradient(ctx, u, true, small);
@@ -174,6 +221,7 @@ int main(void)
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
         test_skip(&t, ctx);
+        test_correction(&t, ctx);
         test_growth(&t, ctx);
         test_underflow(&t, ctx);
         ctx_leave(ctx, &guard);

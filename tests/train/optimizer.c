@@ -21,6 +21,7 @@ typedef struct Setting {
     double average; /* largest decay of the average of the weights, 0 = none */
     double rms;     /* of muon, 0 = none */
     int rounds;     /* of muon, 0 = the default */
+    bool coupled;   /* decay of sgd */
 } Setting;
 
 static bool is_muon(const Setting *o)
@@ -54,13 +55,16 @@ static void plain_adamw(const Setting *o, Plain *p, const double *g, int t, doub
     }
 }
 
+/* Coupled: as torch.optim.SGD says. Else Algorithm 1 of Loshchilov and Hutter 2019, line 9, whose
+ * momentum has the rate in it: here the rate stands before the step. */
 static void plain_sgd(const Setting *o, Plain *p, const double *grad, double lr)
 {
     for (int i = 0; i < p->n; i++) {
-        double g = grad[i] + p->decay * p->w[i];
+        double g = grad[i] + (o->coupled ? p->decay * p->w[i] : 0);
         p->m[i] = o->momentum * p->m[i] + g;
         double step = o->momentum == 0 ? g : o->nesterov ? g + o->momentum * p->m[i] : p->m[i];
-        p->w[i] -= lr * p->lr_scale * step;
+        double shrunk = o->coupled ? 0 : lr * p->lr_scale * p->decay * p->w[i];
+        p->w[i] -= lr * p->lr_scale * step + shrunk;
     }
 }
 
@@ -203,6 +207,7 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
                {"momentum", o->momentum},
                {"nesterov", o->nesterov},
                {"steps", o->rounds ? o->rounds : 5},
+               {"coupled", o->coupled},
                {"rms", o->rms}};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         OptimizerConstant c = {name_str(ctx, all[i].name), all[i].value};
@@ -275,6 +280,8 @@ static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *t
     }
 }
 
+enum { SKIPPED = 4 }; /* the step whose gradient is infinite: schedules count it, updates do not */
+
 static void compare(Tally *t, const Setting *o, const char *what)
 {
     Ctx *ctx = ctx_new(NULL);
@@ -296,11 +303,16 @@ static void compare(Tally *t, const Setting *o, const char *what)
                 sum += grad[i][k] * grad[i][k];
                 bound(g, b, EXT_GRAD, names[i])->real[k] = grad[i][k];
             }
+        if (step == SKIPPED)
+            bound(g, b, EXT_GRAD, "b")->real[0] = INFINITY;
+        const int done = step - (step > SKIPPED);
         double norm = sqrt(sum), factor = o->clip > 0 && norm > o->clip ? o->clip / norm : 1;
-        double vars[HV_COUNT] = {[HV_STEP] = step}, lr = o->lr / (step + 1);
+        double vars[HV_COUNT] = {[HV_STEP] = step, [HV_UPDATES] = done}, lr = o->lr / (step + 1);
         RefRun run = {.B = 1, .T = 1, .host_vars = vars, .bind = b, .n_bind = g->ext.n};
         Tensor *result[64];
         ref_evaluate(g, ctx->program, &run, result);
+        if (step == SKIPPED)
+            continue;
         for (size_t i = 0; i < g->out.n; i++)
             if (g->out.v[i].ext < 0)
                 CHECKF(t, near(result[i]->real[0], norm) < 1e-12, "%s: norm %g, not %g", what,
@@ -308,7 +320,7 @@ static void compare(Tally *t, const Setting *o, const char *what)
         for (int i = 0; i < TRAINED; i++) {
             for (int k = 0; k < plain[i].n; k++)
                 grad[i][k] *= factor;
-            plain_step(o, &plain[i], i, grad[i], step + 1, lr);
+            plain_step(o, &plain[i], i, grad[i], done + 1, lr);
             char name[12];
             snprintf(name, sizeof name, "%s:average", names[i]);
             const Tensor *average = bound(g, b, EXT_STATE, name);
@@ -328,12 +340,40 @@ static void compare(Tally *t, const Setting *o, const char *what)
     ctx_free(ctx);
 }
 
+/* The formulas above against two weights after three steps of torch.optim.SGD (PyTorch 2.15,
+ * float64): coupled with its weight_decay, else with w *= 1 - lr decay before each of its steps. */
+static void as_pytorch(Tally *t)
+{
+    static const double grads[3][2] = {{1, -2}, {0.5, 0.25}, {-0.25, 4}};
+    static const struct {
+        double momentum;
+        bool nesterov, coupled;
+        double w[2];
+    } cases[] = {{0, false, false, {0.744625, -0.6719375}},
+                 {0, false, true, {0.744625, -0.6719375}},
+                 {0.9, false, false, {0.533125, -0.3614375}},
+                 {0.9, false, true, {0.411625, -0.3074375}},
+                 {0.9, true, false, {0.4528, -0.6114125}},
+                 {0.9, true, true, {0.258362875, -0.5507193125}}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Setting o = {.momentum = cases[i].momentum};
+        o.nesterov = cases[i].nesterov;
+        o.coupled = cases[i].coupled;
+        Plain p = {.w = {1, -0.5}, .lr_scale = 1, .decay = 0.5, .n = 2};
+        for (int step = 0; step < 3; step++)
+            plain_sgd(&o, &p, grads[step], 0.1);
+        for (int k = 0; k < 2; k++)
+            CHECKF(t, fabs(p.w[k] - cases[i].w[k]) < 1e-14, "PyTorch, case %d: %.17g, not %.17g",
+                   (int)i, p.w[k], cases[i].w[k]);
+    }
+}
+
 /* A gradient with a NaN or an infinity leaves weights and moments as they were. */
 static void not_finite(Tally *t, const char *kind, double clip, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0};
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false};
     Model *m = all_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
@@ -404,21 +444,26 @@ static void initial_values(Tally *t)
 int main(void)
 {
     Tally t = {0};
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0}, "adamw");
-    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0}, "adamw, clipped");
-    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0}, "adamw without memory");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0}, "sgd");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0}, "sgd, momentum");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0}, "sgd, nesterov");
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0}, "averaged");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0}, "sgd, averaged");
-    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0}, "lion");
-    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0},
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0, false}, "adamw");
+    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0, false}, "adamw, clipped");
+    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0, false}, "adamw without memory");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, false}, "sgd");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false}, "sgd, momentum");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false}, "sgd, nesterov");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true}, "sgd, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true},
+            "sgd, momentum, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true},
+            "sgd, nesterov, coupled");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false}, "averaged");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false}, "sgd, averaged");
+    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false}, "lion");
+    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0, false},
             "lion, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0}, "muon");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0, false}, "muon");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3, false},
             "muon by rms, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1, false},
             "muon without momentum");
     for (int clip = 0; clip < 2; clip++) {
         not_finite(&t, "lion", clip, NAN);
@@ -428,6 +473,7 @@ int main(void)
         not_finite(&t, "adamw", clip, INFINITY);
         not_finite(&t, "sgd", clip, -INFINITY);
     }
+    as_pytorch(&t);
     initial_values(&t);
     return tally_end(&t, "optimizer");
 }

@@ -628,6 +628,14 @@ static void add_growth(Unit *u, const HostExpr *when)
     vec_push(u->ctx->program, &u->grow, g);
 }
 
+static void rate_of_a_long_run(Unit *u) /* 1e11 steps; the rate is bad in one of the last */
+{
+    Arena *a = u->ctx->program;
+    const HostExpr *late = host_op(a, HO_EQ, host_var(a, HV_STEP), host_const(a, 98765432101.0), NULL);
+    u->train->length_steps = 100000000000;
+    u->train->optimizer.lr = host_op(a, HO_IF, late, host_const(a, -1), host_const(a, 0.01));
+}
+
 static const HostExpr *compare(Unit *u, HostVar var, double with)
 {
     Arena *a = u->ctx->program;
@@ -641,6 +649,11 @@ static void grow_at_start(Unit *u)
 static void grow_at_tokens(Unit *u)
 {
     add_growth(u, compare(u, HV_TOKENS, 640));
+}
+static void grow_in_a_long_run(Unit *u)
+{
+    u->train->length_steps = 100000000000;
+    add_growth(u, compare(u, HV_TOKENS, 64 * 98765432100.5));
 }
 static void grow_after_end(Unit *u)
 {
@@ -680,6 +693,10 @@ static void growth(Tally *t)
 {
     Log log;
     Case c = plain(true, in("grow"));
+    c.change = rate_of_a_long_run; /* both are found without evaluating every step: that would take hours */
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "step 98765432102: the learning rate"), "%s", why);
+    c.change = grow_in_a_long_run;
+    CHECKF(t, go(&c, &log, why) == ST_INPUT && strstr(why, "at step 98765432101 of 100000000000"), "%s", why);
     c.change = grow_at_start;
     CHECK(t, go(&c, &log, why) == ST_INPUT && strstr(why, "`to_big` would begin at step 0"));
     c.change = grow_at_tokens; /* 64 tokens per step */

@@ -1,0 +1,346 @@
+/* parts.c - a batch in parts gives the losses, the gradient and the weights of the whole batch, also
+ * where the parts have different numbers of targets.
+ *
+ * In:  models with several losses of different counts; labels of which many are missing.
+ * Out: `N passed, N failed`. In the float64 reference graphs agree to 1e-11, what is not exact is
+ * known as such; runs of three steps, with evaluations, agree within float32.
+ */
+#include <stdarg.h>
+
+#include "arrays.h"
+#include "compiler/parts.h"
+#include "models.h"
+#include "runtime/safetensors.h"
+#include "runtime/vwn.h"
+
+static int passed, failed;
+
+__attribute__((format(printf, 2, 3))) static void check(bool good, const char *fmt, ...)
+{
+    va_list ap;
+    good ? passed++ : failed++;
+    va_start(ap, fmt);
+    if (!good) {
+        fputs("failed: ", stderr);
+        vfprintf(stderr, fmt, ap);
+        fputc('\n', stderr);
+    }
+    va_end(ap);
+}
+
+enum { BATCH = 8, T = 8, MOST_RESULTS = 32 };
+
+/* Next tokens (smoothed), tokens further ahead, a loss of the user's over every third position, a
+ * weighted one, a penalty of weights, masked positions of the model's own choice. */
+static const char text[] =
+    "edition = 1\n"
+    "import \"std/transformer\"\n"
+    "import \"std/connections\"\n"
+    "let D = 8\n"
+    "let norm = rms_norm(eps = 1e-6)\n"
+    "let sub = ffn(hidden = 12, activation = silu)\n"
+    "block others()(x: [B, T, D]) -> [B, T, D] {\n"
+    "  param W : [D, 17] = normal(std = 0.3)\n"
+    "  buffer c : [17] = uniform(low = 0.5, high = 2)\n"
+    "  ce     = cross_entropy(x @ W, input.labels)\n"
+    "  third  = (input.labels >= 0) * (input.tokens mod 3 == 0)\n"
+    "  loss.x = 2 * sum(ce * third) / max(sum(third), 1) + 0.01 * mean(W ^ 2)\n"
+    "  weight = gather(c, input.tokens) * (input.labels >= 0)\n"
+    "  loss.weighted  = 0.5 * sum(ce * weight / (sum(weight) + 1e-3)) - 0.1 * mean(abs(x))\n"
+    "  loss.norm      = mean(mean(x ^ 2, over = [1, 2]))\n"
+    "  metric.targets = sum(third)\n"
+    "  metric.means   = mean(x, over = [1, 2])\n"
+    "  return x\n"
+    "}\n"
+    "model small {\n"
+    "  context = 8, width = D, mask = causal, connection = residual(), pre_norm = norm\n"
+    "  init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
+    "  embed tokens { vocab = 17 }\n"
+    "  attention { heads = 2, position = rope(base = 100) }\n"
+    "  sub\n"
+    "  others\n"
+    "  head lm { norm = norm, smoothing = 0.1, z_loss = 0.01 }\n"
+    "  for ahead in 2..3 {\n"
+    "    head mtp { predict = ahead, weight = 0.3, mix = linear(), norm = norm, layer { ffn { hidden = 8, activation = silu } } }\n"
+    "  }\n"
+    "}\n"
+    "train {\n"
+    "  data = arrays(tokens = \"tokens.npy\", labels = \"labels.npy\", val = 25%)\n"
+    "  batch = 8 seqs, length = 3 steps, seed = 1, precision = fp32, clip = 0.5\n"
+    "  optimizer adamw { lr = 1e-2, betas = [0.9, 0.95], eps = 1e-3, weight_decay = 0.1 }\n"
+    "  eval { every = 3 steps, batches = 100 }\n"
+    "}\n";
+
+#define MOE "sub=moe(experts = 4, active = 2, hidden = 5, activation = silu, scores = softmax, normalize = true, z_loss = 0.01, balance = "
+
+static const struct Case {
+    const char *name, *text, *set[2];
+    const char *mixed; /* the loss that is not exact, or NULL */
+} cases[] = {{"losses", text, {NULL}, NULL},
+             {"experts, no balance", text, {MOE "0)", NULL}, NULL},
+             {"experts", text, {MOE "0.1)", NULL}, "loss.balance"},
+             {"images", classify_text, {NULL}, NULL}};
+
+/* ---- graphs ---- */
+
+typedef struct Outcome {
+    double result[MOST_RESULTS];
+    Name name[MOST_RESULTS];
+    size_t n;
+} Outcome;
+
+/* Tensors of a kind and name are one in all graphs; inputs begin at a sequence. */
+typedef struct Tensors {
+    Ctx *ctx;
+    const Model *m;
+    Map at[EXT_KINDS];
+    int64_t first, rows;
+} Tensors;
+
+static int64_t label_of(int64_t sequence, int64_t position)
+{
+    bool missing = sequence % 4 == 1 ? position > 0 : sequence % 4 == 3 || (sequence + position) % 5 == 0;
+    return missing ? -1 : (sequence * 7 + position * 5) % 17;
+}
+
+static void fill_input(const Tensors *t, const Ext *e, Tensor *x)
+{
+    int64_t each = x->size / t->rows;
+    for (int64_t i = 0; i < x->size; i++) {
+        int64_t sequence = t->first + i / each, k = i % each;
+        if (e->dtype == DT_REAL)
+            x->real[i] = sin((double)(sequence * 31 + k * 7));
+        else
+            x->integer[i] = strcmp(e->name, "labels") ? (sequence * 3 + k * k) % 17 : label_of(sequence, k);
+    }
+}
+
+static Tensor *tensor_for(Tensors *t, const Ext *e)
+{
+    int64_t d[MAX_RANK];
+    for (int k = 0; k < e->shape.rank; k++)
+        d[k] = dim_at(e->shape.d[k], t->rows, t->m->context);
+    void **slot = map_at(&t->at[e->kind], (uintptr_t)e->name);
+    if (e->kind == EXT_INPUT || !*slot)
+        *slot = tensor_new(t->ctx->program, e->dtype, e->shape.rank, d);
+    Tensor *x = *slot;
+    if (e->kind == EXT_INPUT)
+        fill_input(t, e, x);
+    return x;
+}
+
+/* Runs a graph on sequences; adds its results to those of other parts. */
+static void evaluate_part(Tensors *t, Graph *g, const double *vars, int64_t first, int64_t rows, Outcome *o)
+{
+    Tensor **result = NEW_ARRAY(t->ctx->program, Tensor *, g->out.n + 1);
+    RefBinding *bind = NEW_ARRAY(t->ctx->program, RefBinding, g->ext.n + 1);
+    t->first = first;
+    t->rows = rows;
+    for (size_t i = 0; i < g->ext.n; i++)
+        bind[i] = (RefBinding){g->ext.v[i].kind, g->ext.v[i].name, tensor_for(t, &g->ext.v[i])};
+    RefRun run = {.B = rows, .T = t->m->context, .seed = 1, .host_vars = vars, .bind = bind, .n_bind = g->ext.n};
+    ref_evaluate(g, t->ctx->program, &run, result);
+    o->n = 0;
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext < 0) {
+            o->name[o->n] = g->out.v[i].name;
+            o->result[o->n++] += result[i]->real[0];
+        }
+}
+
+static Tensors tensors_new(Ctx *ctx, const Model *m)
+{
+    Tensors t = {.ctx = ctx, .m = m};
+    for (size_t i = 0; i < EXT_KINDS; i++)
+        map_init(&t.at[i], ctx->program);
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        Ext e = {p->buffer ? EXT_BUFFER : EXT_PARAM, p->path, DT_REAL, p->shape};
+        random_param(p, p->buffer ? 0 : 0.1, tensor_for(&t, &e)->real);
+    }
+    return t;
+}
+
+/* `micro` sequences at a time, of `of` in all: training (gradients stay in *t), or evaluation. */
+static Outcome in_parts(Tensors *t, const Unit *u, int64_t micro, int64_t of, bool train)
+{
+    Arena *a = t->ctx->program;
+    Train how = *u->train;
+    how.batch_seqs = of;
+    how.micro_seqs = micro;
+    Graph *count = step_count(u->model, a), *first = train ? step_gradient(u->model, &how, true, a)
+                                                           : step_held_out(u->model, &how, a);
+    Graph *more = train ? step_gradient(u->model, &how, false, a) : first;
+    Outcome o = {0}, none = {0};
+    double vars[HV_COUNT] = {[HV_SHARE] = (double)micro / (double)of};
+    map_init(&t->at[EXT_TOTAL], a); /* zeros */
+    for (int64_t k = 0; k < of; k += micro)
+        evaluate_part(t, count, vars, k, micro, &none);
+    for (int64_t k = 0; k < of; k += micro)
+        evaluate_part(t, k ? more : first, vars, k, micro, &o);
+    return o;
+}
+
+static double far(double x, double y)
+{
+    double d = fabs(x - y) / (1e-3 + fabs(y));
+    return d <= 1 ? d : 1;
+}
+
+static void compare_results(const struct Case *c, const Outcome *parts, const Outcome *whole, int64_t micro)
+{
+    for (size_t i = 0; i < whole->n; i++) {
+        bool same = far(parts->result[i], whole->result[i]) < 1e-11;
+        bool mixed = c->mixed && (!strcmp(whole->name[i], c->mixed) || !strcmp(whole->name[i], "loss"));
+        check(same != mixed, "%s, %s in parts of %d: %.17g, whole %.17g", c->name, whole->name[i], (int)micro,
+               parts->result[i], whole->result[i]);
+    }
+}
+
+static void graphs(const struct Case *c)
+{
+    Ctx *ctx = ctx_new(NULL);
+    const char *file = c->text == text ? text : arena_printf(ctx->program, "%s%s", c->text, train_images);
+    Unit *u = load_text(ctx, file, c->set);
+    Parts *p = parts_of(u->model, ctx->program);
+    for (size_t i = 0; i < u->model->loss.n; i++) {
+        const char *name = name_printf(ctx, "loss.%s", u->model->loss.v[i].name);
+        check(parts_exact(p, i) == !(c->mixed && !strcmp(name, c->mixed)), "%s: %s", c->name, name);
+    }
+    Tensors whole = tensors_new(ctx, u->model);
+    Outcome one = {0};
+    Train how = *u->train;
+    how.batch_seqs = how.micro_seqs = BATCH;
+    evaluate_part(&whole, step_gradient(u->model, &how, true, ctx->program), (double[HV_COUNT]){0}, 0, BATCH, &one);
+    for (int64_t micro = 1; micro < BATCH; micro *= 2) {
+        Tensors parts = tensors_new(ctx, u->model);
+        Outcome some = in_parts(&parts, u, micro, BATCH, true), held = in_parts(&parts, u, micro, BATCH, false);
+        compare_results(c, &some, &one, micro);
+        compare_results(c, &held, &one, micro);
+        double worst = 0, size = 0;
+        for (size_t i = 0; i < u->model->param.n; i++) {
+            Tensor *x = map_get(&parts.at[EXT_GRAD], (uintptr_t)u->model->param.v[i].path);
+            Tensor *y = map_get(&whole.at[EXT_GRAD], (uintptr_t)u->model->param.v[i].path);
+            for (int64_t k = 0; x && k < x->size; k++) {
+                worst = fmax(worst, fabs(x->real[k] - y->real[k]));
+                size = fmax(size, fabs(y->real[k]));
+            }
+        }
+        check(size > 1e-3 && (worst < 1e-11 * size) == !c->mixed, "%s: gradients in parts of %d: off by %g of %g",
+               c->name, (int)micro, worst, size);
+    }
+    ctx_free(ctx);
+}
+
+/* ---- runs ---- */
+
+enum { SEQUENCES = 64, STEPS = 3, MOST_WEIGHTS = 1 << 13 };
+
+static void write_arrays(void)
+{
+    static int32_t tokens[SEQUENCES * T], labels[SEQUENCES * T];
+    char header[200];
+    for (int i = 0; i < SEQUENCES * T; i++) {
+        tokens[i] = (i * i + i / T * 3) % 17;
+        labels[i] = (int32_t)label_of(i / T, i % T);
+    }
+    snprintf(header, sizeof header, "{'descr': '<i4', 'fortran_order': False, 'shape': (%d, %d), }", SEQUENCES, T);
+    npy_write("tokens.npy", 1, header, tokens, sizeof tokens);
+    npy_write("labels.npy", 1, header, labels, sizeof labels);
+}
+
+typedef struct Log {
+    double loss[STEPS], norm[STEPS], eval;
+    int steps, notes;
+} Log;
+
+static void on_event(void *user, const vwn_event *e)
+{
+    Log *l = user;
+    if (e->kind == VWN_EVENT_STEP && l->steps < STEPS) {
+        l->loss[l->steps] = e->loss;
+        l->norm[l->steps++] = e->grad_norm;
+    }
+    if (e->kind == VWN_EVENT_EVAL)
+        l->eval = e->eval_loss;
+    if (e->kind == VWN_EVENT_NOTE && strstr(e->text, "`loss.balance`"))
+        l->notes++;
+}
+
+/* All weights behind the last step, one after the other. */
+static size_t weights(Ctx *ctx, const char *run, double *out)
+{
+    char why[512];
+    SafeFile f;
+    size_t n = 0;
+    const char *path = arena_printf(ctx->program, "%s/ckpt/step_%08d.safetensors", run, STEPS);
+    if (!safe_open(ctx->program, path, &f, why))
+        return 0;
+    for (size_t i = 0; i < f.n; i++) {
+        const SafeTensor *x = &f.tensor[i];
+        if (strchr(x->name, ':') || n + (size_t)x->elements > MOST_WEIGHTS)
+            continue;
+        if (!safe_read(&f, x, 0, x->elements, out + n, why))
+            return 0;
+        n += (size_t)x->elements;
+    }
+    safe_close(&f);
+    return n;
+}
+
+static size_t train_in(Ctx *ctx, const struct Case *c, int micro, bool reference, Log *log, double *out)
+{
+    const char *set[4] = {arena_printf(ctx->program, "train.micro_batch=%d seqs", micro), c->set[0]};
+    const char *run = arena_printf(ctx->program, "runs/%d%s", micro, reference ? "_reference" : "");
+    vwn_context *v = vwn_open(&(vwn_options){.threads = 1, .reference = reference});
+    vwn_unit *unit;
+    *log = (Log){0};
+    vwn_file_options file = {.path = "parts.vwn", .set = set, .n_set = c->set[0] ? 2 : 1};
+    vwn_train_options how = {.run = run, .overwrite = true, .event = on_event, .user = log};
+    vwn_status st = vwn_check(v, &file, &unit);
+    st = st == VWN_OK ? vwn_train(unit, &how) : st;
+    if (st != VWN_OK)
+        fprintf(stderr, "%s, %d: %s\n", c->name, micro, vwn_message(v));
+    vwn_close(v);
+    return st == VWN_OK ? weights(ctx, run, out) : 0;
+}
+
+/* In parts of `first` sequences, then of a quarter of them as long as there are such. */
+static void runs(const struct Case *c, int first)
+{
+    static double whole[MOST_WEIGHTS], part[MOST_WEIGHTS];
+    Ctx *ctx = ctx_new(NULL);
+    Log one, log;
+    size_t n = train_in(ctx, c, BATCH, true, &one, whole);
+    check(n > 500 && one.steps == STEPS && one.eval > 1, "%s: %zu weights", c->name, n);
+    for (int micro = first; micro >= 1; micro /= 4) {
+        size_t m = train_in(ctx, c, micro, false, &log, part);
+        double worst = 0;
+        check(m == n && log.steps == STEPS, "%s in parts of %d: %zu weights", c->name, micro, m);
+        check(log.notes == (c->mixed && micro < BATCH), "%s: %d notes", c->name, log.notes);
+        for (int i = 0; i < STEPS && !c->mixed; i++)
+            check(far(log.loss[i], one.loss[i]) < 2e-6 && far(log.norm[i], one.norm[i]) < 2e-5,
+                   "%s, step %d in parts of %d: loss %.9g, not %.9g; norm %.9g, not %.9g", c->name, i + 1, micro,
+                   log.loss[i], one.loss[i], log.norm[i], one.norm[i]);
+        for (size_t k = 0; k < n && k < m; k++)
+            worst = fmax(worst, fabs(part[k] - whole[k]));
+        check(c->mixed || worst < 1e-5, "%s: weights in parts of %d are off by %g", c->name, micro, worst);
+        check(c->mixed || far(log.eval, one.eval) < 1e-5, "%s: evaluation in parts of %d: %.9g, not %.9g", c->name,
+               micro, log.eval, one.eval);
+    }
+    ctx_free(ctx);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        graphs(&cases[i]);
+    write_arrays();
+    FILE *f = fopen("parts.vwn", "wb");
+    if (!f || fputs(text, f) < 0 || fclose(f))
+        return 2;
+    runs(&cases[0], BATCH);
+    runs(&cases[2], 2);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,320 @@
+/* shim.c - preloaded into vwn: the n-th call of a kind fails, or the power is cut at the n-th operation on
+ * a file of a run.
+ *
+ * In:  VWN_FAULT="KIND N" with KIND write, fsync, rename or malloc: that call fails (0: none);
+ *      VWN_FAULT="power N" or "names N": the process ends before operation N, and the files below runs/
+ *      are left in a state that POSIX allows then. power: what was not synced is lost, names and removals
+ *      are not. names: new names are lost, too, whose folder was not synced.
+ *      VWN_COUNT: a file for the number of calls.
+ * Out: exit status 99 at the cut.
+ * The one idea: a disk may keep names and lose bytes, or keep removals and lose names, whatever the order
+ * in which they were made; only fsync promises anything.
+ *
+ * Calls of vwn and of the C library are counted; the libraries of products are not ours. Programs that
+ * vwn starts are left alone.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { FILES = 1024, NAMES = 256, CUT = 99 };
+
+static struct {
+    char kind[16];
+    long at, count;
+    const char *to;
+    uintptr_t lo, hi; /* of the program */
+} fault;
+
+static struct File {
+    ino_t inode;
+    char path[256];
+    off_t synced; /* bytes that a power cut leaves */
+    bool dirty;
+} file[FILES];
+static int n_file;
+static struct Rename { /* whose folder has not been synced */
+    char from[256], to[256];
+} renamed[NAMES];
+static int n_renamed;
+
+/* ---- which call ---- */
+
+static int on_object(struct dl_phdr_info *info, size_t size, void *user)
+{
+    (void)size, (void)user;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t lo = info->dlpi_addr + h->p_vaddr;
+        if (h->p_type != PT_LOAD)
+            continue;
+        if (!fault.lo || lo < fault.lo)
+            fault.lo = lo;
+        if (lo + h->p_memsz > fault.hi)
+            fault.hi = lo + h->p_memsz;
+    }
+    return 1; /* the first is the program */
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    const char *asked = getenv("VWN_FAULT");
+    fault.to = getenv("VWN_COUNT");
+    unsetenv("LD_PRELOAD");
+    dl_iterate_phdr(on_object, NULL);
+    if (asked)
+        sscanf(asked, "%15s %ld", fault.kind, &fault.at);
+    fault.count = 0;
+}
+
+__attribute__((destructor)) static void end(void)
+{
+    char text[32];
+    int n = snprintf(text, sizeof text, "%ld\n", fault.count);
+    int fd = fault.to ? (int)syscall(SYS_openat, AT_FDCWD, fault.to, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (fd >= 0 && syscall(SYS_write, fd, text, n) < 0)
+        perror(fault.to);
+}
+
+static bool is_kind(const char *kind)
+{
+    return !strcmp(fault.kind, kind);
+}
+
+/* Whether this call is the one that fails. */
+static bool fails(const char *kind, int error)
+{
+    if (!is_kind(kind) || __atomic_add_fetch(&fault.count, 1, __ATOMIC_SEQ_CST) != fault.at)
+        return false;
+    errno = error;
+    return true;
+}
+
+/* ---- the power ---- */
+
+static bool power(void)
+{
+    return is_kind("power") || is_kind("names");
+}
+
+static struct File *file_of(int fd)
+{
+    struct stat st;
+    for (int i = 0; fstat(fd, &st) == 0 && i < n_file; i++)
+        if (file[i].inode == st.st_ino)
+            return &file[i];
+    return NULL;
+}
+
+static void cut(void)
+{
+    for (int i = n_renamed; is_kind("names") && i-- > 0;)
+        syscall(SYS_rename, renamed[i].to, renamed[i].from);
+    for (int i = 0; i < n_file; i++)
+        for (int k = n_renamed; is_kind("names") && k-- > 0;)
+            if (!strcmp(file[i].path, renamed[k].to))
+                strcpy(file[i].path, renamed[k].from);
+    for (int i = 0; i < n_file; i++)
+        if (file[i].dirty)
+            syscall(SYS_truncate, file[i].path, file[i].synced);
+    syscall(SYS_exit_group, CUT);
+}
+
+static void operation(void)
+{
+    if (++fault.count == fault.at)
+        cut();
+}
+
+static void written(int fd)
+{
+    struct File *f = power() ? file_of(fd) : NULL;
+    if (!f)
+        return;
+    operation();
+    f->dirty = true;
+}
+
+static void opened(int fd, const char *path, int flags)
+{
+    struct stat st;
+    if (fd < 0 || !power() || (flags & O_ACCMODE) == O_RDONLY || !strstr(path, "runs/") ||
+        fstat(fd, &st) != 0)
+        return;
+    struct File *f = file_of(fd);
+    if (!f && n_file < FILES)
+        *(f = &file[n_file++]) = (struct File){.inode = st.st_ino, .synced = st.st_size};
+    if (!f)
+        return;
+    snprintf(f->path, sizeof f->path, "%s", path);
+    if (flags & O_TRUNC)
+        f->synced = 0, f->dirty = true;
+}
+
+static void synced(int fd)
+{
+    struct stat st;
+    struct File *f = file_of(fd);
+    if (fstat(fd, &st) != 0)
+        return;
+    if (f)
+        f->dirty = false, f->synced = st.st_size;
+    for (int i = 0; S_ISDIR(st.st_mode) && i < n_renamed;) {
+        char folder[256];
+        struct stat of;
+        snprintf(folder, sizeof folder, "%s", renamed[i].to);
+        *strrchr(folder, '/') = 0;
+        if (stat(folder, &of) == 0 && of.st_ino == st.st_ino)
+            renamed[i] = renamed[--n_renamed];
+        else
+            i++;
+    }
+}
+
+/* ---- calls on files ---- */
+
+/* The function that this one stands before. */
+static void *real(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    if (power() && (flags & O_ACCMODE) != O_RDONLY && strstr(path, "runs/"))
+        operation();
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+    opened(fd, path, flags);
+    return fd;
+}
+
+ssize_t write(int fd, const void *p, size_t n)
+{
+    if (fd != 2 && fails("write", ENOSPC))
+        return -1;
+    written(fd);
+    return syscall(SYS_write, fd, p, n);
+}
+
+ssize_t pwrite(int fd, const void *p, size_t n, off_t at)
+{
+    if (fails("write", EIO))
+        return -1;
+    written(fd);
+    return syscall(SYS_pwrite64, fd, p, n, at);
+}
+
+/* Streams write inside the C library, where no other function can stand in. */
+size_t fwrite(const void *p, size_t size, size_t n, FILE *f)
+{
+    if (f != stderr && fails("write", ENOSPC))
+        return 0;
+    size_t (*next)(const void *, size_t, size_t, FILE *);
+    *(void **)&next = real("fwrite");
+    return next(p, size, n, f);
+}
+
+int fclose(FILE *f)
+{
+    bool bad = f != stderr && fails("write", EIO);
+    int (*next)(FILE *);
+    *(void **)&next = real("fclose");
+    int result = next(f);
+    if (bad)
+        errno = EIO;
+    return bad ? EOF : result;
+}
+
+int fflush(FILE *f)
+{
+    int (*next)(FILE *);
+    *(void **)&next = real("fflush");
+    return f != stderr && f && fails("write", ENOSPC) ? EOF : next(f);
+}
+
+int fsync(int fd)
+{
+    if (fails("fsync", EIO))
+        return -1;
+    if (power()) {
+        operation();
+        synced(fd);
+        return 0;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+    if (fails("rename", EIO))
+        return -1;
+    if (power() && strstr(to, "runs/")) {
+        operation();
+        for (int i = 0; i < n_file; i++)
+            if (!strcmp(file[i].path, from))
+                snprintf(file[i].path, sizeof file[i].path, "%s", to);
+        if (n_renamed < NAMES) {
+            snprintf(renamed[n_renamed].from, sizeof renamed->from, "%s", from);
+            snprintf(renamed[n_renamed++].to, sizeof renamed->to, "%s", to);
+        }
+    }
+    return (int)syscall(SYS_rename, from, to);
+}
+
+int renameat(int a, const char *from, int b, const char *to)
+{
+    return fails("rename", EIO) ? -1 : (int)syscall(SYS_renameat2, a, from, b, to, 0);
+}
+
+int unlink(const char *path)
+{
+    if (power() && strstr(path, "runs/"))
+        operation();
+    return (int)syscall(SYS_unlink, path);
+}
+
+/* ---- memory ---- */
+
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t),
+    *__libc_memalign(size_t, size_t);
+
+static bool no_memory(void *caller)
+{
+    uintptr_t at = (uintptr_t)caller;
+    return at >= fault.lo && at < fault.hi && fails("malloc", ENOMEM);
+}
+
+void *malloc(size_t n)
+{
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t size)
+{
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_calloc(n, size);
+}
+
+void *realloc(void *p, size_t n)
+{
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t alignment, size_t n)
+{
+    return no_memory(__builtin_return_address(0)) ? NULL : __libc_memalign(alignment, n);
+}

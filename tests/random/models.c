@@ -1,0 +1,462 @@
+/* models.c - whole files made at random, through every verb and every way of computing them.
+ *
+ * In:  FROM COUNT: seeds (1 300); every fourth file is one edit away from a valid one. `--jobs
+ * N`; `--stages a,b`: those alone; `--all`: every stage for every model; `--show SEED`: its
+ * text; `--file FILE`: that text;
+ *      `--shrink FILE` or `--shrink SEED`: the smallest text that fails in the same way.
+ * Out: `N models, ..., N failed`, and the text of what failed as random_SEED.vwn. No file ends
+ * a verb by a bug, a signal or after more than ten seconds; a valid one is accepted; what is
+ * computed agrees with the reference. The one idea: each file is run in a process of its own,
+ * so that whatever happens there is a finding with a seed.
+ */
+#define _GNU_SOURCE /* anonymous memory */
+#include "generate.h"
+#include "stages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { JOBS_MOST = 16, EDITED_EVERY = 4 };
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
+typedef struct Options {
+    uint64_t from, count;
+    int jobs;
+    bool all, chosen, first;
+    double patience;
+    bool take[STAGES];
+    char cache[4096];
+} Options;
+
+/* A file on its way: a process, and what it shares with this one. */
+typedef struct Job {
+    pid_t pid;
+    uint64_t seed;
+    const char *text;
+    Ctx *ctx;
+    char folder[64];
+    Report *report;
+} Job;
+
+static bool is_edited(uint64_t seed)
+{
+    return seed % EDITED_EVERY == EDITED_EVERY - 1;
+}
+
+static char *text_of(Arena *arena, uint64_t seed)
+{
+    char *text = generate_file(arena, seed);
+    return is_edited(seed) ? edit_file(arena, seed, text) : text;
+}
+
+/* Findings that are not mended yet, by the first stage that they are seen in and words of their
+ * sentence: they are counted, and are no failures. */
+typedef struct Known {
+    Stage from;
+    const char *words, *what;
+} Known;
+static const Known known[] = {
+    {STAGE_REPORTS, "does not end",
+     "kernels over few rows that compute small products of small products again and again"},
+    {STAGE_REPORTS, "out of memory", "the same, where memory ends first"},
+};
+
+static bool is_known(const Report *r)
+{
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (r->stage >= (int)known[i].from && strstr(r->why, known[i].words))
+            return true;
+    return false;
+}
+
+/* ---- one file ---- */
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st, (void)kind, (void)at;
+    return remove(path);
+}
+
+static void limit(int what, rlim_t most)
+{
+    struct rlimit r;
+    if (getrlimit(what, &r) == 0 && (r.rlim_max == RLIM_INFINITY || most < r.rlim_max)) {
+        r.rlim_cur = most;
+        setrlimit(what, &r);
+    }
+}
+
+static bool start(Job *j, const Options *o, const char *sweep)
+{
+    StageOptions how = {.text = j->text,
+                        .sweep = sweep,
+                        .cache = o->cache[0] ? o->cache : NULL,
+                        .seed = j->seed,
+                        .patience = o->patience * (SANITIZED ? 8 : 1)};
+    Writer w = {.state = (j->seed + 5) * 0x9e3779b97f4a7c15u};
+    for (int s = 0; s < STAGES; s++) {
+        bool drawn = roll(&w, 1u << 20) % (uint32_t)stage_share[s] == 0 &&
+                     (is_lean(j->seed) || !stage_compiles((Stage)s));
+        how.take[s] = o->chosen ? o->take[s] && (o->all || drawn) : o->all || drawn;
+    }
+    memset(j->report, 0, sizeof *j->report);
+    snprintf(j->folder, sizeof j->folder, "random_%d_%llu", (int)getpid(),
+             (unsigned long long)j->seed);
+    mkdir(j->folder, 0777);
+    fflush(NULL);
+    j->pid = fork();
+    if (j->pid != 0)
+        return j->pid > 0;
+    setpgid(0, 0);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    limit(RLIMIT_CORE, 0);
+    limit(RLIMIT_FSIZE, (rlim_t)1 << 28);
+    if (!SANITIZED)
+        limit(RLIMIT_AS, (rlim_t)6 << 30);
+    if (chdir(j->folder) != 0)
+        _exit(2);
+    int out = open("output", O_CREAT | O_WRONLY | O_TRUNC, 0666);
+    dup2(out, 1);
+    dup2(out, 2);
+    stages_run(&how, j->report);
+    _exit(0);
+}
+
+/* Its sentence in r->why, and whether something is wrong. */
+static bool ended(Job *j, int status)
+{
+    Report *r = j->report;
+    if (!r->failed && !r->done) {
+        r->failed = true;
+        if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF))
+            snprintf(r->why, sizeof r->why, "does not end");
+        else if (WIFSIGNALED(status))
+            snprintf(r->why, sizeof r->why, "signal %d", WTERMSIG(status));
+        else
+            snprintf(r->why, sizeof r->why, "ended the process with %d", WEXITSTATUS(status));
+        char said[700] = "", path[128];
+        snprintf(path, sizeof path, "%s/output", j->folder);
+        FILE *f = fopen(path, "r");
+        size_t n = f ? fread(said, 1, sizeof said - 1, f) : 0, used = strlen(r->why);
+        if (n)
+            snprintf(r->why + used, sizeof r->why - used, ": %s", said);
+        if (f)
+            fclose(f);
+    }
+    if (r->failed && j->pid > 0)
+        kill(-j->pid, SIGKILL); /* compilers that it left behind */
+    nftw(j->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return r->failed;
+}
+
+static bool wait_one(Job *j)
+{
+    int status = 0;
+    while (waitpid(j->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return ended(j, status);
+}
+
+static void keep_text(const char *text, const char *name)
+{
+    FILE *f = fopen(name, "w");
+    if (f) {
+        fputs(text, f);
+        fclose(f);
+    }
+}
+
+static Report *shared_report(void)
+{
+    Report *r =
+        mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return r == MAP_FAILED ? NULL : r;
+}
+
+/* ---- many ---- */
+
+typedef struct Tally {
+    uint64_t models, edited, accepted, accepted_edited, failed, known;
+    uint64_t ran[STAGES], unstable[STAGES];
+    double seconds[STAGES], worst[STAGES], slowest[STAGES];
+    uint64_t slowest_seed[STAGES];
+} Tally;
+
+static void count(Tally *t, const Job *j, bool bad)
+{
+    const Report *r = j->report;
+    t->models++;
+    t->edited += is_edited(j->seed);
+    *(is_edited(j->seed) ? &t->accepted_edited : &t->accepted) += r->accepted;
+    for (int s = 0; s < STAGES; s++) {
+        t->ran[s] += r->ran[s];
+        t->unstable[s] += r->unstable[s];
+        t->seconds[s] += r->seconds[s];
+        t->worst[s] = r->worst[s] > t->worst[s] ? r->worst[s] : t->worst[s];
+        if (r->seconds[s] > t->slowest[s]) {
+            t->slowest[s] = r->seconds[s];
+            t->slowest_seed[s] = j->seed;
+        }
+    }
+    if (!bad)
+        return;
+    if (is_known(r)) {
+        t->known++;
+        return;
+    }
+    t->failed++;
+    char name[64];
+    snprintf(name, sizeof name, "random_%llu.vwn", (unsigned long long)j->seed);
+    keep_text(j->text, name);
+    printf("FAIL seed %llu%s, %s: %s\n", (unsigned long long)j->seed,
+           is_edited(j->seed) ? " (edited)" : "", stage_name[r->stage], r->why);
+    fflush(stdout);
+}
+
+static bool is_bad(Job *j, bool bad)
+{
+    Report *r = j->report;
+    if (bad || r->accepted || is_edited(j->seed))
+        return bad;
+    r->stage = STAGE_CHECK;
+    snprintf(r->why, sizeof r->why, "a valid file is refused: %.1000s", r->refused);
+    return r->failed = true;
+}
+
+/* Ctrl-C begins no more files; those that are on their way end, and all are counted. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static int run_many(const Options *o)
+{
+    Job job[JOBS_MOST] = {0};
+    Tally t = {0};
+    uint64_t next = o->from, end = o->from + o->count;
+    int running = 0;
+    signal(SIGINT, interrupt);
+    signal(SIGTERM, interrupt);
+    for (int i = 0; i < o->jobs; i++)
+        if (!(job[i].report = shared_report()))
+            return 1;
+    while (next < end || running > 0) {
+        if (interrupted || (o->first && t.failed))
+            next = end;
+        for (int i = 0; i < o->jobs && next < end; i++) {
+            Job *j = &job[i];
+            if (j->pid)
+                continue;
+            j->ctx = ctx_new(NULL);
+            j->seed = next++;
+            j->text = text_of(j->ctx->program, j->seed);
+            const char *sweep =
+                is_edited(j->seed) || j->seed % 3
+                    ? NULL
+                    : generate_sweep(j->ctx->program, j->seed, j->text, "made.vwn");
+            if (!start(j, o, sweep))
+                return 1;
+            running++;
+        }
+        int status = 0;
+        pid_t pid = waitpid(-1, &status, 0);
+        for (int i = 0; i < o->jobs && pid > 0; i++)
+            if (job[i].pid == pid) {
+                count(&t, &job[i], is_bad(&job[i], ended(&job[i], status)));
+                ctx_free(job[i].ctx);
+                job[i].pid = 0;
+                running--;
+            }
+    }
+    for (int s = 0; s < STAGES; s++)
+        printf("%-10s %6llu models, %7.1f s, slowest %.1f s (seed %llu), %llu not compared, "
+               "worst %.1e of the bound\n",
+               stage_name[s], (unsigned long long)t.ran[s], t.seconds[s], t.slowest[s],
+               (unsigned long long)t.slowest_seed[s], (unsigned long long)t.unstable[s],
+               t.worst[s]);
+    printf("%llu models, %llu of them edited and %llu of these accepted, %llu failed and %llu "
+           "in ways that are known\n",
+           (unsigned long long)t.models, (unsigned long long)t.edited,
+           (unsigned long long)t.accepted_edited, (unsigned long long)t.failed,
+           (unsigned long long)t.known);
+    return t.failed != 0;
+}
+
+/* ---- one, again and smaller ---- */
+
+static bool fails(const Options *o, Job *j, const char *text)
+{
+    j->text = text;
+    if (!start(j, o, NULL))
+        exit(1);
+    return wait_one(j);
+}
+
+/* Two failures are the same in the same stage with the same first words. */
+static void signature(const Report *r, char to[64])
+{
+    size_t n = (size_t)snprintf(to, 8, "%d ", r->stage);
+    for (const char *c = r->why; *c && n < 40; c++)
+        if (*c < '0' || *c > '9')
+            to[n++] = *c;
+    to[n] = 0;
+}
+
+static bool fails_so(const Options *o, Job *j, const char *text, const char *as)
+{
+    char now[64];
+    if (!fails(o, j, text))
+        return false;
+    signature(j->report, now);
+    return strcmp(now, as) == 0;
+}
+
+/* Deletes pieces, the longest first, then makes numbers small, as long as the text fails so. */
+static const char *shrunk(Arena *arena, const Options *o, Job *j, const char *text,
+                          const char *as)
+{
+    for (bool smaller = true; smaller;) {
+        smaller = false;
+        Piece *p;
+        size_t n = text_pieces(arena, text, &p);
+        for (size_t longest = n; longest > 0; longest--) {
+            size_t at = 0;
+            for (size_t i = 0; i < n; i++)
+                if (p[i].to - p[i].from > p[at].to - p[at].from)
+                    at = i;
+            size_t to = p[at].to + (text[p[at].to] == ',');
+            const char *less = text_replaced(arena, text, (Piece){p[at].from, to}, "");
+            p[at].to = p[at].from; /* seen */
+            if (!fails_so(o, j, less, as))
+                continue;
+            text = less;
+            smaller = true;
+            n = text_pieces(arena, text, &p);
+            longest = n + 1;
+        }
+        n = text_tokens(arena, text, &p);
+        for (size_t i = 0; i < n; i++) {
+            static const char *const small[] = {"1", "2", "3"};
+            for (size_t k = 0; k < 3 && text[p[i].from] >= '0' && text[p[i].from] <= '9'; k++) {
+                if (p[i].to == p[i].from + 1 && text[p[i].from] <= *small[k])
+                    break;
+                const char *less = text_replaced(arena, text, p[i], small[k]);
+                if (fails_so(o, j, less, as)) {
+                    text = less;
+                    smaller = true;
+                    n = text_tokens(arena, text, &p);
+                    break;
+                }
+            }
+        }
+    }
+    return text;
+}
+
+static const char *file_or_seed(Arena *arena, const char *what, uint64_t *seed)
+{
+    FILE *f = fopen(what, "r");
+    if (!f) {
+        *seed = strtoull(what, NULL, 10);
+        return text_of(arena, *seed);
+    }
+    static char text[1 << 20];
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    return text;
+}
+
+static int run_one(Options *o, const char *what, bool shrink)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Job j = {.report = shared_report(), .seed = 0};
+    const char *text = file_or_seed(ctx->program, what, &j.seed);
+    o->all = true;
+    bool bad = is_bad(&j, fails(o, &j, text));
+    printf("%s%s%s\n", bad ? stage_name[j.report->stage] : "ok", bad ? ": " : "",
+           j.report->why);
+    for (int s = 0; s < STAGES && !bad; s++)
+        if (j.report->ran[s])
+            printf("%-10s %.2f s, %.2f of the bound%s\n", stage_name[s], j.report->seconds[s],
+                   j.report->worst[s], j.report->unstable[s] ? ", not compared" : "");
+    if (bad && shrink) {
+        char as[64];
+        signature(j.report, as);
+        o->patience = 0.2; /* what does not end is not waited for */
+        o->chosen = true;
+        memset(o->take, 0, sizeof o->take);
+        o->take[j.report->stage] = true;
+        const char *less = shrunk(ctx->program, o, &j, text, as);
+        fails(o, &j, less);
+        printf("%s\n\n%s: %s\n", less, stage_name[j.report->stage], j.report->why);
+        keep_text(less, "random_small.vwn");
+    }
+    ctx_free(ctx);
+    return bad;
+}
+
+static void choose(Options *o, const char *names)
+{
+    o->chosen = true;
+    for (int s = 0; s < STAGES; s++) {
+        const char *at = strstr(names, stage_name[s]);
+        size_t n = strlen(stage_name[s]);
+        for (; at; at = strstr(at + 1, stage_name[s]))
+            o->take[s] =
+                o->take[s] || ((at == names || at[-1] == ',') && (!at[n] || at[n] == ','));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    Options o = {.from = 1, .count = 300, .jobs = 1, .patience = 1};
+    const char *one = NULL;
+    bool shrink = false, show = false;
+    int place = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *next = i + 1 < argc ? argv[i + 1] : "";
+        if (!strcmp(argv[i], "--all"))
+            o.all = true;
+        else if (!strcmp(argv[i], "--first"))
+            o.first = true;
+        else if (!strcmp(argv[i], "--jobs"))
+            o.jobs = atoi(next), i++;
+        else if (!strcmp(argv[i], "--stages"))
+            choose(&o, next), i++;
+        else if (!strcmp(argv[i], "--file") || !strcmp(argv[i], "--shrink") ||
+                 !strcmp(argv[i], "--show"))
+            shrink = argv[i][3] == 'h' && argv[i][4] == 'r', show = argv[i][4] == 'o',
+            one = next, i++;
+        else
+            *(place++ ? &o.count : &o.from) = strtoull(argv[i], NULL, 10);
+    }
+    o.jobs = o.jobs < 1 ? 1 : o.jobs > JOBS_MOST ? JOBS_MOST : o.jobs;
+    if (!getenv("XDG_CACHE_HOME") && getcwd(o.cache, sizeof o.cache - 16))
+        strcat(o.cache, "/random_cache");
+    if (show) {
+        Ctx *ctx = ctx_new(NULL);
+        uint64_t seed;
+        fputs(file_or_seed(ctx->program, one, &seed), stdout);
+        ctx_free(ctx);
+        return 0;
+    }
+    return one ? run_one(&o, one, shrink) : run_many(&o);
+}

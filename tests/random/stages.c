@@ -1,0 +1,492 @@
+/* stages.c - see stages.h. */
+#include "stages.h"
+
+#include "../emu/backend_emu.h"
+#include "generate.h"
+
+#include "compiler/model.h"
+#include "runtime/session.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+const char *const stage_name[STAGES] = {
+#define X(id, name, share, seconds, text) name,
+    STAGE_ROWS(X)
+#undef X
+};
+const int stage_share[STAGES] = {
+#define X(id, name, share, seconds, text) share,
+    STAGE_ROWS(X)
+#undef X
+};
+const int stage_seconds[STAGES] = {
+#define X(id, name, share, seconds, text) seconds,
+    STAGE_ROWS(X)
+#undef X
+};
+
+typedef struct Child {
+    const StageOptions *how;
+    Report *r;
+    Ctx *text; /* owns texts of this process */
+    vwn_context *v;
+    vwn_unit *unit;
+    bool small; /* enough to be computed */
+} Child;
+
+static _Noreturn void failed(Child *c, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static _Noreturn void failed(Child *c, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->r->why, sizeof c->r->why, fmt, ap);
+    va_end(ap);
+    c->r->failed = true;
+    _exit(1);
+}
+
+static void into_buf(void *user, const char *text, size_t n)
+{
+    Buf *b = user;
+    buf_put(b, text, n);
+}
+
+static vwn_writer writer(Buf *b)
+{
+    return (vwn_writer){into_buf, b};
+}
+
+static vwn_context *open_context(Child *c, bool reference)
+{
+    vwn_context *v = vwn_open(
+        &(vwn_options){.threads = 1, .cache_dir = c->how->cache, .reference = reference});
+    if (!v)
+        failed(c, "no context");
+    return v;
+}
+
+static const char *diagnostics(Child *c, vwn_context *v, size_t *errors)
+{
+    Buf b = buf_new(c->text->program);
+    vwn_writer w = writer(&b);
+    *errors = vwn_diagnostics(v, &w, c->how->seed % 2, c->how->seed % 3 == 0, NULL);
+    return b.s;
+}
+
+/* A file says that it is wrong, with at least one error. */
+static const char *expect(Child *c, vwn_context *v, vwn_status st, const char *what)
+{
+    size_t errors;
+    const char *said = diagnostics(c, v, &errors);
+    if (st == VWN_INPUT && errors == 0)
+        failed(c, "%s: refused without an error: %s", what, vwn_message(v));
+    if (st != VWN_OK && st != VWN_INPUT && st != VWN_CHECK)
+        failed(c, "%s: status %d: %.800s%.200s", what, (int)st, vwn_message(v), said);
+    return said;
+}
+
+static vwn_status check_text(vwn_context *v, const char *text, vwn_unit **unit)
+{
+    return vwn_check(
+        v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, unit);
+}
+
+static const char *report(Child *c, vwn_unit *u, vwn_report what, const vwn_report_options *how,
+                          vwn_status *st)
+{
+    Buf b = buf_new(c->text->program);
+    vwn_writer w = writer(&b);
+    *st = vwn_write_report(u, what, how, &w);
+    return b.s;
+}
+
+static const char *weights(Child *c, vwn_unit *u)
+{
+    vwn_status st;
+    const char *s =
+        report(c, u, VWN_REPORT_PARAMS_BY_TENSOR, &(vwn_report_options){.json = true}, &st);
+    if (st != VWN_OK)
+        failed(c, "params --by tensor: status %d: %s", (int)st, vwn_message(c->v));
+    return s;
+}
+
+/* Another text of the file is checked and must have the same weights. */
+static vwn_unit *same_model(Child *c, const char *text, const char *what)
+{
+    vwn_context *v = open_context(c, false);
+    vwn_unit *u;
+    vwn_status st = check_text(v, text, &u);
+    size_t errors;
+    const char *said = diagnostics(c, v, &errors);
+    if (st != VWN_OK)
+        failed(c, "%s is not accepted: %.900s%s", what, said, vwn_message(v));
+    if (u->unit->model && strcmp(weights(c, u), weights(c, c->unit)) != 0)
+        failed(c, "%s has other weights", what);
+    return u; /* its context ends with the process */
+}
+
+/* ---- the stages ---- */
+
+static bool is_small(const Unit *u)
+{
+    if (!u->model)
+        return false;
+    ModelCount n = model_count(u->model);
+    double seqs = u->train ? (double)u->train->batch_seqs : 2,
+           T = u->train ? (double)u->train->context : (double)u->model->context;
+    return n.stored + n.buffers < 300000 && model_flops_per_token(u->model) * seqs * T < 1e8 &&
+           seqs * T <= 400 && u->model->graph->node.n < 6000;
+}
+
+static void stage_check(Child *c)
+{
+    vwn_status st = check_text(c->v, c->how->text, &c->unit);
+    const char *said = expect(c, c->v, st, "check");
+    c->r->accepted = st == VWN_OK;
+    if (st != VWN_OK)
+        snprintf(c->r->refused, sizeof c->r->refused, "%s", said);
+    c->small = st == VWN_OK && is_small(c->unit->unit);
+    if (st != VWN_OK || !c->how->sweep)
+        return;
+    const char *name[] = {"made.vwn", "sweep.vwn"}, *text[] = {c->how->text, c->how->sweep};
+    for (int i = 0; i < 2; i++) {
+        FILE *f = fopen(name[i], "w");
+        if (!f || fputs(text[i], f) < 0 || fclose(f) != 0)
+            failed(c, "%s cannot be written", name[i]);
+    }
+    vwn_context *v = open_context(c, false);
+    vwn_unit *u;
+    st = vwn_check(v, &(vwn_file_options){.path = name[1]}, &u);
+    size_t errors;
+    said = diagnostics(c, v, &errors);
+    if (st != VWN_OK)
+        failed(c, "its sweep: status %d: %.900s", (int)st, said);
+    vwn_close(v);
+}
+
+static const char *formatted(Child *c, const char *text, vwn_status *st)
+{
+    Buf b = buf_new(c->text->program);
+    vwn_writer w = writer(&b);
+    vwn_context *v = open_context(c, false);
+    *st = vwn_format_file(
+        v, &(vwn_file_options){.path = "-", .text = text, .text_length = strlen(text)}, &w);
+    expect(c, v, *st, "fmt");
+    vwn_close(v);
+    return b.s;
+}
+
+static void stage_fmt(Child *c)
+{
+    vwn_status st;
+    const char *once = formatted(c, c->how->text, &st);
+    if (st != VWN_OK) {
+        if (c->r->accepted)
+            failed(c, "an accepted file is not formatted");
+        return;
+    }
+    if (strcmp(once, formatted(c, once, &st)) != 0)
+        failed(c, "the formatted text is formatted otherwise again");
+    if (c->r->accepted)
+        same_model(c, once, "the formatted text");
+}
+
+static void stage_resolve(Child *c)
+{
+    vwn_status st;
+    const char *once = report(c, c->unit, VWN_REPORT_RESOLVED, &(vwn_report_options){0}, &st);
+    if (st != VWN_OK)
+        failed(c, "resolve: status %d: %s", (int)st, vwn_message(c->v));
+    vwn_unit *u = same_model(c, once, "the resolved text");
+    if (u->unit->grow.n != c->unit->unit->grow.n)
+        failed(c, "the resolved text has other growth");
+    const char *twice = report(c, u, VWN_REPORT_RESOLVED, &(vwn_report_options){0}, &st);
+    if (st != VWN_OK || strcmp(once, twice) != 0)
+        failed(c, "the resolved text resolves to another one");
+    report(c, c->unit, VWN_REPORT_ORIGINS, &(vwn_report_options){0}, &st);
+    expect(c, c->v, st, "origins");
+}
+
+static void stage_reports(Child *c)
+{
+    static const vwn_report all[] = {VWN_REPORT_CHECK,           VWN_REPORT_PARAMS,
+                                     VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
+                                     VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR,
+                                     VWN_REPORT_LOSSES,          VWN_REPORT_COST};
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        vwn_status st;
+        report(c, c->unit, all[i], &(vwn_report_options){.json = (c->how->seed >> i) % 2}, &st);
+        if (st != VWN_OK && c->unit->unit->model)
+            expect(c, c->v, st, "report");
+    }
+}
+
+static void stage_ir(Child *c)
+{
+    static const vwn_report all[] = {VWN_REPORT_AST,    VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
+                                     VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,   VWN_REPORT_KERNEL,
+                                     VWN_REPORT_C,      VWN_REPORT_CUDA,   VWN_REPORT_PLAN};
+    static const char *const programs[] = {"train", "update", "eval", "predict"};
+    for (uint64_t i = 0; i < 2; i++) {
+        vwn_report what = all[(c->how->seed / 3 + 5 * i) % COUNT_OF(all)];
+        vwn_report_options how = {
+            .program = programs[(c->how->seed / 7 + i) % (c->unit->unit->train ? 4 : 2) +
+                                (c->unit->unit->train ? 0 : 2)]};
+        vwn_status st;
+        const char *s = report(c, c->unit, what, &how, &st);
+        expect(c, c->v, st, "ir");
+        bool graph = what == VWN_REPORT_SIMPLE, kernels = what == VWN_REPORT_KERNEL;
+        if (st != VWN_OK || !(graph || kernels))
+            continue;
+        Buf b = buf_new(c->text->program);
+        vwn_writer w = writer(&b);
+        vwn_context *v = open_context(c, false);
+        st = vwn_graph_report(
+            v, &(vwn_file_options){.path = "-", .text = s, .text_length = strlen(s)}, what,
+            &(vwn_report_options){0}, &w);
+        size_t errors;
+        const char *said = diagnostics(c, v, &errors);
+        if (st != VWN_OK)
+            failed(c, "what `ir` printed is not read back: status %d: %.900s%s", (int)st, said,
+                   vwn_message(v));
+        vwn_close(v);
+    }
+}
+
+/* What is not emitted as a folder is printed: models of images. One that grows is emitted as it
+ * begins. */
+static void emit(Child *c, bool cuda)
+{
+    const Unit *u = c->unit->unit;
+    vwn_status printed;
+    if (!model_reads(u->model, "tokens")) {
+        report(c, c->unit, cuda ? VWN_REPORT_CUDA : VWN_REPORT_C,
+               &(vwn_report_options){.program = u->train ? "train" : "eval"}, &printed);
+        expect(c, c->v, printed, "ir");
+        return;
+    }
+    Buf b = buf_new(c->text->program);
+    vwn_writer w = writer(&b);
+    vwn_status st = vwn_emit(c->unit,
+                             &(vwn_emit_options){.folder = cuda ? "cuda" : "c",
+                                                 .cuda = cuda,
+                                                 .infer = u->grow.n > 0,
+                                                 .fast = cuda && c->how->seed % 5 == 0},
+                             &w);
+    expect(c, c->v, st, "emit");
+}
+
+static void stage_emit_c(Child *c)
+{
+    emit(c, false);
+}
+static void stage_emit_cuda(Child *c)
+{
+    emit(c, true);
+}
+
+typedef struct Numbers {
+    Child *c;
+    Stage stage;
+    Compared is;
+} Numbers;
+
+static void numbers(Ctx *ctx, void *arg)
+{
+    Numbers *n = arg;
+    const StageOptions *how = n->c->how;
+    CheckOptions file = {.path = "-", .text = how->text, .text_length = strlen(how->text)};
+    Unit *u = check_file(ctx, &file);
+    Backend *b = NULL;
+    char why[512] = "";
+    if (n->stage == STAGE_INTERPRET || n->stage == STAGE_GRADIENT) {
+        (n->stage == STAGE_INTERPRET ? compare_interpreted
+                                     : compare_gradient)(ctx, u, how->seed, &n->is);
+        return;
+    }
+    if (!u->train)
+        return;
+    if (n->stage == STAGE_EMULATED
+            ? backend_emu_open(ctx, &(EmuOptions){0}, &b, why) != ST_OK
+            : backend_cpu_open(ctx, &(CpuOptions){.threads = 1, .cache_dir = how->cache}, &b,
+                               why) != ST_OK)
+        vwn_bug(ctx, "no backend: %s", why);
+    compare_steps(ctx, u, b, n->stage == STAGE_EMULATED ? backend_emu_way : NULL, &n->is);
+    b->ops->close(b);
+}
+
+static void stage_numbers(Child *c)
+{
+    Numbers n = {.c = c, .stage = (Stage)c->r->stage, .is = {.name = ""}};
+    Ctx *ctx = ctx_new(NULL);
+    CtxGuard guard;
+    if (CTX_TRY(ctx, &guard)) {
+        numbers(ctx, &n);
+        ctx_leave(ctx, &guard);
+    } else {
+        failed(c, "raised %d: %s", (int)ctx->raised, ctx->message);
+    }
+    c->r->unstable[n.stage] = n.is.unstable;
+    c->r->worst[n.stage] = n.is.worst;
+    if (!n.is.unstable && !(n.is.worst < 1))
+        failed(c, "differs by %.1f of what is allowed, at %s", n.is.worst,
+               n.is.name ? n.is.name : "nothing");
+    ctx_free(ctx);
+}
+
+/* Not of a file that says what the backward pass is to leave out. */
+static void stage_gradient(Child *c)
+{
+    static const char *const stops[] = {"stop_gradient", "detach = true", "variance = learned"};
+    for (size_t i = 0; i < COUNT_OF(stops); i++)
+        if (strstr(c->how->text, stops[i]))
+            return;
+    stage_numbers(c);
+}
+
+/* ---- a run from files ---- */
+
+enum { RUN_STEPS = 3 };
+typedef struct Run {
+    double loss[RUN_STEPS + 1], lr[RUN_STEPS + 1], norm[RUN_STEPS + 1], eval[RUN_STEPS + 1];
+    int steps;
+} Run;
+
+static void run_event(void *user, const vwn_event *e)
+{
+    Run *r = user;
+    if (e->step < 0 || e->step > RUN_STEPS)
+        return;
+    if (e->kind == VWN_EVENT_STEP) {
+        r->loss[e->step] = e->loss;
+        r->lr[e->step] = e->lr;
+        r->norm[e->step] = e->grad_norm;
+        r->steps++;
+    } else if (e->kind == VWN_EVENT_EVAL) {
+        r->eval[e->step] = e->eval_loss;
+    }
+}
+
+static vwn_status run_steps(Child *c, bool reference, Run *r)
+{
+    vwn_context *v = open_context(c, reference);
+    vwn_unit *u;
+    check_text(v, c->how->text, &u);
+    vwn_status st =
+        vwn_train(u, &(vwn_train_options){.run = reference ? "run_reference" : "run",
+                                          .until_steps = RUN_STEPS,
+                                          .event = run_event,
+                                          .user = r});
+    size_t errors;
+    const char *said = diagnostics(c, v, &errors);
+    if (st != VWN_OK && st != VWN_INPUT && st != VWN_DIVERGED)
+        failed(c, "train: status %d: %.600s%.400s", (int)st, vwn_message(v), said);
+    vwn_close(v);
+    return st;
+}
+
+static bool near_to(double a, double b, double by)
+{
+    return a == b || fabs(a - b) <= by * fmax(fabs(b), 1e-2);
+}
+
+static void stage_train(Child *c)
+{
+    if (!c->unit->unit->train)
+        return;
+    Run got = {0}, want = {0};
+    vwn_status a = run_steps(c, false, &got), b = run_steps(c, true, &want);
+    if (a != b || got.steps != want.steps)
+        failed(c, "ends with status %d after %d steps, in the reference with %d after %d",
+               (int)a, got.steps, (int)b, want.steps);
+    const double by = train_half(c->unit->unit->train) ? 3e-2 : 2e-3;
+    for (int i = 0; i <= RUN_STEPS; i++) {
+        if (!near_to(got.lr[i], want.lr[i], 1e-4))
+            failed(c, "step %d has the rate %g, in the reference %g", i, got.lr[i], want.lr[i]);
+        if (!near_to(got.loss[i], want.loss[i], by) ||
+            !near_to(got.norm[i], want.norm[i], 10 * by) ||
+            !near_to(got.eval[i], want.eval[i], by))
+            failed(c, "step %d: loss %g, norm %g, held out %g; in the reference %g, %g, %g", i,
+                   got.loss[i], got.norm[i], got.eval[i], want.loss[i], want.norm[i],
+                   want.eval[i]);
+    }
+}
+
+/* ---- */
+
+static double processor_seconds(void)
+{
+    double all = 0;
+    const int who[] = {RUSAGE_SELF, RUSAGE_CHILDREN};
+    for (size_t i = 0; i < 2; i++) {
+        struct rusage r;
+        getrusage(who[i], &r);
+        all += (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) +
+               1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
+    }
+    return all;
+}
+
+/* SIGPROF after so many seconds of this process's own, SIGALRM after many more of the clock,
+ * which others slow down. */
+static void limit_time(double seconds)
+{
+    struct itimerval t = {.it_value = {.tv_sec = (time_t)seconds,
+                                       .tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6)}};
+    setitimer(ITIMER_PROF, &t, NULL);
+    alarm((unsigned)(20 * seconds));
+}
+
+static void (*const stages[STAGES])(Child *) = {
+    [STAGE_CHECK] = stage_check,
+    [STAGE_FMT] = stage_fmt,
+    [STAGE_RESOLVE] = stage_resolve,
+    [STAGE_REPORTS] = stage_reports,
+    [STAGE_IR] = stage_ir,
+    [STAGE_EMIT_C] = stage_emit_c,
+    [STAGE_EMIT_CUDA] = stage_emit_cuda,
+    [STAGE_GRADIENT] = stage_gradient,
+    [STAGE_INTERPRET] = stage_numbers,
+    [STAGE_COMPILED] = stage_numbers,
+    [STAGE_EMULATED] = stage_numbers,
+    [STAGE_TRAIN] = stage_train,
+};
+
+/* What a stage asks of a file: nothing, that it is accepted, that it has a model, or that it is
+ * small, too. */
+static bool takes(const Child *c, Stage s)
+{
+    if (s <= STAGE_FMT)
+        return true;
+    if (!c->r->accepted || s == STAGE_RESOLVE)
+        return c->r->accepted;
+    return c->unit->unit->model && (s <= STAGE_REPORTS || c->small);
+}
+
+void stages_run(const StageOptions *how, Report *r)
+{
+    Child c = {.how = how, .r = r, .text = ctx_new(NULL)};
+    c.v = open_context(&c, false);
+    write_data(how->text);
+    for (int s = 0; s < STAGES; s++) {
+        if (!(how->take[s] || s == STAGE_CHECK) || !takes(&c, (Stage)s))
+            continue;
+        double before = processor_seconds(), most = how->patience * stage_seconds[s];
+        r->stage = s;
+        limit_time(most);
+        stages[s](&c);
+        r->seconds[s] = processor_seconds() - before;
+        if (r->seconds[s] > most)
+            failed(&c, "takes %.1f s", r->seconds[s]);
+        r->ran[s] = true;
+    }
+    limit_time(0);
+    r->done = true;
+}
