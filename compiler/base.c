@@ -96,8 +96,10 @@ static _Noreturn void unwind(Ctx *ctx, Status status)
 {
     jmp_buf *env = ctx->unwind;
     ctx->raised = status;
-    if (!env)
-        abort(); /* a public function forgot its CTX_TRY */
+    if (!env) { /* a public function forgot its CTX_TRY */
+        fprintf(stderr, "nobody waits for: %s\n", ctx->message);
+        abort();
+    }
     CtxGuard *guard = (CtxGuard *)((char *)env - offsetof(CtxGuard, env));
     ctx->unwind = guard->outer;
     longjmp(*env, 1);

@@ -349,6 +349,15 @@ static bool disk_is_full(const char *path)
     return statvfs(path, &fs) == 0 && fs.f_blocks && fs.f_bavail * fs.f_frsize < 16384;
 }
 
+/* The line of `log` that `within` points into. */
+static void first_line(char *log, char *within, char *text, size_t size)
+{
+    while (within > log && within[-1] != '\n')
+        within--;
+    within[strcspn(within, "\n")] = 0;
+    snprintf(text, size, "%s", within);
+}
+
 void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
 {
     char log[4096];
@@ -360,16 +369,14 @@ void compiler_first_error(const CompileUnit *unit, char *text, size_t size)
         snprintf(text, size, "it took too long and was ended (VWN_COMPILE_SECONDS is its limit)");
     else if (unit->error)
         snprintf(text, size, "it cannot be started: %s", strerror(unit->error));
-    else if (best || log[0]) {
-        char *line = best ? best : log;
-        while (line > log && line[-1] != '\n')
-            line--;
-        line[strcspn(line, "\n")] = 0;
-        snprintf(text, size, "%s", line);
-    } else if (unit->status != -1 && WIFSIGNALED(unit->status))
+    else if (best)
+        first_line(log, best, text, size);
+    else if (unit->status != -1 && WIFSIGNALED(unit->status)) /* before the shell's word for it */
         snprintf(text, size, "it was ended by signal %d", WTERMSIG(unit->status));
     else if (unit->status != -1 && WEXITSTATUS(unit->status) > 128)
         snprintf(text, size, "it was ended by signal %d", WEXITSTATUS(unit->status) - 128);
+    else if (log[0])
+        first_line(log, log, text, size);
     else if (disk_is_full(unit->log))
         snprintf(text, size, "no space left for temporary files (set TMPDIR)");
     else

@@ -112,7 +112,7 @@ static Work work_new(const Case *c)
     w.y = array_new(c->y_half, c->dw ? matrices : rows, NULL);
     w.index = malloc((size_t)(w.pairs + 1) * sizeof *w.index);
     w.start = malloc((size_t)(c->experts + 2) * sizeof *w.start);
-    w.order = malloc((size_t)(w.pairs + 1) * sizeof *w.order);
+    w.order = malloc((size_t)(2 * w.pairs + 1) * sizeof *w.order); /* a planted fault writes beyond its end */
     w.want = calloc((size_t)w.y.n + 1, sizeof *w.want);
     for (int64_t i = 0; i < w.pairs; i++) /* the second expert has none, some pairs have none */
         w.index[i] = i % 7 == 3 ? (i % 2 ? -1 : c->experts) : i % 3 && c->experts > 2 ? 2 : 0;

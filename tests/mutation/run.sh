@@ -48,7 +48,7 @@ compile() {
 
 # link TARGET: with the mutated objects before the libraries, as ./TARGET.
 link() {
-    folder=$(find "$build" -path "*/CMakeFiles/$1.dir/link.txt" | sed 's/.CMakeFiles.*//')
+    folder=$(find "$build" -path "$build/sanitize" -prune -o -path "*/CMakeFiles/$1.dir/link.txt" -print | sed 's/.CMakeFiles.*//')
     [ -n "$folder" ] || return 1
     command=$(sed 's/ -o [^ ]* / /' "$folder/CMakeFiles/$1.dir/link.txt")
     objects=

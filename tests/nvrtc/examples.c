@@ -29,6 +29,7 @@ static const Source variations[] = {
 typedef struct Text {
     CudaText code;
     const char *kind; /* as examples.txt calls them */
+    const char *file; /* an example that has it */
     uint64_t class;   /* of those that compute the same functions on equally many threads */
     bool chosen;
 } Text;
@@ -78,7 +79,7 @@ static uint64_t class_of(const CudaText *code)
 }
 
 /* The place of a kernel's text, which is added where it is new. */
-static size_t place_of(Texts *t, const PlanKernel *k)
+static size_t place_of(Texts *t, const PlanKernel *k, const char *file)
 {
     Arena *arena = t->ctx->program;
     void **slot = map_at(&t->seen, hash_bytes(k->text, k->length, 0) | 1);
@@ -87,6 +88,7 @@ static size_t place_of(Texts *t, const PlanKernel *k)
         x.code.text = arena_copy(arena, k->text, k->length);
         x.code.name = arena_copy(arena, k->name, strlen(k->name));
         x.kind = kind_of(x.code.text);
+        x.file = file;
         x.class = class_of(&x.code);
         vec_push(arena, &t->text, x);
         *slot = (void *)(uintptr_t)t->text.n;
@@ -110,13 +112,13 @@ static void add_shared(Texts *t, const Plan *p)
 }
 
 /* Returns the longest text, of `longest` and the plan's. */
-static size_t add_plan(Texts *t, const Plan *p, size_t longest)
+static size_t add_plan(Texts *t, const char *file, const Plan *p, size_t longest)
 {
     add_shared(t, p);
     for (size_t i = 0; i < p->n_kernel; i++) {
         if (!p->kernel[i].grid.threads)
             continue;
-        size_t at = place_of(t, &p->kernel[i]);
+        size_t at = place_of(t, &p->kernel[i], file);
         if (longest == SIZE_MAX || t->text.v[at].code.length > t->text.v[longest].code.length)
             longest = at;
     }
@@ -140,7 +142,7 @@ static void add_example(Ctx *ctx, void *arg)
     CHECK_CASE(e->h, !diag_errors(ctx) && u->model, e->source->file);
     size_t longest = SIZE_MAX;
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++)
-        longest = add_plan(e->texts, report_device_plan(u, programs[i], 0), longest);
+        longest = add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0), longest);
     if (CHECK_CASE(e->h, longest != SIZE_MAX, e->source->file))
         e->texts->text.v[longest].chosen = true;
 }
@@ -274,7 +276,9 @@ int main(int argc, char **argv)
     printf("shared memory at most: %llu bytes over rows, %llu of the library\n", (unsigned long long)t.shared[0],
            (unsigned long long)t.shared[1]);
     for (size_t i = 0; i < t.text.n; i++)
-        CHECK_CASE(&h, t.text.v[i].code.length <= TEXT_MAX, t.text.v[i].code.name);
+        CHECK_CASE(&h, t.text.v[i].code.length <= TEXT_MAX,
+                   arena_printf(ctx->program, "%s of %s has %zu bytes", t.text.v[i].code.name, t.text.v[i].file,
+                                t.text.v[i].code.length));
     CHECK(&h, t.shared[0] > 0 && t.shared[0] <= PLAN_SHARED);
     CHECK(&h, t.shared[1] > 0 && t.shared[1] <= A100_SHARED);
     if (!open_or_skip(ctx, &n)) {

@@ -293,23 +293,23 @@ static void *rationed_resize(void *user, void *p, size_t old_size, size_t new_si
 static bool build_rationed(Harness *h, Ctx *ctx, const char *cache)
 {
     char why[512] = "";
-    Backend *b = NULL;
+    Backend *volatile opened = NULL;
     Module *m = NULL;
     BuildReport r;
     HandPlan plan;
-    Status status = open_plain(ctx, &(CpuOptions){.cache_dir = cache}, &b, why);
-    CHECK(h, (status == ST_OK) == (b != NULL) && (status == ST_OK || why[0]));
-    if (!b)
-        return false;
     CtxGuard guard;
     if (!CTX_TRY(ctx, &guard)) {
-        CHECK(h, ctx->raised == ST_ENVIRONMENT);
-        b->ops->close(b);
+        CHECK(h, ctx->raised == ST_ENVIRONMENT && ctx->message[0]);
+        if (opened)
+            opened->ops->close(opened);
         return false;
     }
+    Backend *b = NULL;
+    CHECK(h, open_plain(ctx, &(CpuOptions){.cache_dir = cache}, &b, why) == ST_OK && b);
+    opened = b;
     hand_plan(&plan, ctx, both);
     ctx_leave(ctx, &guard);
-    status = b->ops->build(b, &plan.plan, &m, &r);
+    Status status = b->ops->build(b, &plan.plan, &m, &r);
     CHECK(h, (status == ST_OK) == (m != NULL) && (status == ST_OK || r.why[0]));
     bool ran = m && run_both(b, m, 10, 3);
     b->ops->drop(b, m);
