@@ -851,9 +851,9 @@ static bool is_crowded(const Lower *l)
     return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
-/* Times what is kept: loops that are not cut yet make more of it. The gradient of mhc(n = 4) is begun with ten times as
+/* Times what is kept, or what is kept though it is long: loops that are not cut yet make more of it. The gradient of mhc(n = 4) is begun with ten times as
  * much as it ends with. */
-enum { BUILT_MOST = 16 };
+enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
 
 /* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a
  * kernel of 779 lines with 392 of them took it more than 150 s where it took 1.4 s without vectors, one with 368 took
@@ -885,35 +885,38 @@ static int scattered(const Kernel *k)
     return most;
 }
 
-/* A scheduled kernel, not yet verified. Of a crowded one less is written out, as long as that makes it no longer:
- * where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each sum
- * runs again, is many times as long as what it was to relieve. */
+/* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
+ * no longer: where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each
+ * sum runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     Lower l = lower_start(arena, f, group, same), kept = {0};
+    bool scheduled = false; /* `kept` is */
     l.budget = f->device && lower_has_products(&l) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
-    for (;; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
+    for (bool last = false; !last; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
-        bool last = f->device ? l.budget == 1 : l.budget / 6 == 0;
+        last = f->device ? l.budget == 1 : l.budget / 6 == 0;
         l.site.n = 0;
-        l.most = kept.k ? BUILT_MOST * kept.k->ex.n : 0;
+        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : 0;
         build_all(&l, f->group.v[group].rows);
-        bool longer = kept.k && l.k->ex.n > kept.k->ex.n;
-        if (!last && (longer || l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT)))
-            continue;
-        if (!longer)
+        bool better = !kept.k || l.k->ex.n <= kept.k->ex.n;
+        bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
+        if (better && !is_long) {
             schedule(&l);
-        if (kept.k && (longer || l.k->stmt.n > 2 * kept.k->stmt.n)) {
-            if (last)
-                return kept;
-            continue;
+            bool slow = !f->device && scattered(l.k) > SCATTERED_MAX; /* to compile */
+            better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
+            if (better && (last || (!slow && !is_crowded(&l))))
+                return l;
         }
-        bool slow = !f->device && scattered(l.k) > SCATTERED_MAX; /* to compile */
-        if (last || (!slow && !is_crowded(&l)))
-            return l;
-        kept = l;
-        memset(&l.sink, 0, sizeof l.sink); /* those of `kept` stay as they are */
+        if (better && !(is_long && scheduled)) {
+            kept = l;
+            scheduled = !is_long;
+            memset(&l.sink, 0, sizeof l.sink); /* those of `kept` stay as they are */
+        }
     }
+    if (!scheduled)
+        schedule(&kept);
+    return kept;
 }
 
 static int64_t launch_rows(const Kernel *k)

@@ -218,7 +218,6 @@ typedef struct Slope {
     RefBinding *bind;
     const RefBinding *grad; /* of the gradient program */
     const Graph *grad_graph;
-    double parts; /* of a step */
 } Slope;
 
 static double loss_at(Slope *s, int64_t param, uint64_t seed, double h)
@@ -277,8 +276,6 @@ static void see_slope(Slope *s, int64_t param, uint64_t seed, Compared *c)
             size += fabs(g->real[k] * by);
         }
     }
-    want *= s->parts;
-    size *= s->parts;
     for (int k = 0; k < 2; k++) {
         double by = k ? h / 4 : h;
         found[k] = (loss_at(s, param, seed, by) - loss_at(s, param, seed, -by)) / (2 * by);
@@ -297,8 +294,7 @@ void compare_gradient(Ctx *ctx, const Unit *u, uint64_t seed, Compared *c)
         return;
     Slope s = {.ctx = ctx,
                .u = u,
-               .loss = step_forward(u->model, u->train, ctx->program),
-               .parts = (double)u->train->batch_seqs / (double)sequences(u)};
+               .loss = step_forward(u->model, u->train, ctx->program)}; /* what a part adds to it */
     s.grad_graph = step_gradient(u->model, u->train, true, ctx->program);
     double vars[HV_COUNT];
     run_vars(vars, 1, u);
