@@ -15,7 +15,7 @@
 const Flag common_flags[] = {
     {"--set", "PATH=EXPR", "give a let, an argument or an attribute another value; repeatable"},
     {"--threads", "N", "threads to use (else VWN_THREADS, else all that the process may use)"},
-    {"--device", "cpu|reference", "compiled kernels, or the float64 reference evaluator"},
+    {"--device", "auto|cpu|cuda|cuda:N", "where it runs (else auto: a GPU where one can be used); also reference"},
     {"--json", NULL, "print JSON"},
     {"-q", NULL, "say only results and errors"},
     {"-v", NULL, "say more"},

@@ -105,9 +105,21 @@ static void on_compiling(void *ui, size_t kernels)
         ui_wait_end(ui);
 }
 
+static void on_chosen(void *ui, const char *sentence)
+{
+    ui_say(ui, "Device", "%s", sentence);
+}
+
+/* cuda:N is any of them; the library says what is there. */
+static bool device_is_known(Call *call, const char *device)
+{
+    static const char *const words[] = {"auto", "cpu", "cuda", "cuda:0", "reference", NULL};
+    size_t digits = strncmp(device, "cuda:", 5) == 0 ? strspn(device + 5, "0123456789") : 0;
+    return (digits && digits <= 4 && !device[5 + digits]) || call_choice(call, "--device", words, 0) >= 0;
+}
+
 bool call_open(Call *call, int *status)
 {
-    static const char *const devices[] = {"cpu", "reference", NULL};
     int64_t threads = 0, seconds = 0;
     const char *cache = getenv("VWN_CACHE");
     *status = VWN_USAGE;
@@ -115,13 +127,15 @@ bool call_open(Call *call, int *status)
         (!threads && !wanted_number(call, "VWN_THREADS", MOST_THREADS, &threads)) ||
         !wanted_number(call, "VWN_COMPILE_SECONDS", MOST_SECONDS, &seconds))
         return false;
-    int device = call_choice(call, "--device", devices, 0);
-    if (device < 0)
+    const char *device = call_flag(call, "--device");
+    if (device && !device_is_known(call, device))
         return false;
     vwn_options options = {.threads = (int)threads,
                            .cache_dir = cache,
                            .compile_seconds = (int)seconds,
-                           .reference = device == 1,
+                           .device = device ? device : call->verb->takes & TAKES_DEVICE ? "auto" : "cpu",
+                           .chosen = on_chosen,
+                           .chosen_user = &call->ui,
                            .compiling = on_compiling,
                            .compiling_user = &call->ui};
     call->ctx = vwn_open(&options);

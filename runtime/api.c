@@ -54,6 +54,8 @@ vwn_context *vwn_open(const vwn_options *options)
         context->options.cache_dir = arena_copy(ctx->program, o.cache_dir, strlen(o.cache_dir));
     if (o.compiler)
         context->options.compiler = arena_copy(ctx->program, o.compiler, strlen(o.compiler));
+    if (o.device)
+        context->options.device = arena_copy(ctx->program, o.device, strlen(o.device));
     ctx_leave(ctx, &guard);
     return context;
 }

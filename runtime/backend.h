@@ -20,6 +20,13 @@ typedef struct BuildReport {
     char note[256]; /* said once per backend: the kernel cache is not used or not written, and why */
 } BuildReport;
 
+/* Where in a model the next call is, for messages of a device that fails later. */
+typedef struct CallPlace {
+    const Launch *launch; /* NULL: outside of a program */
+    const char *program;
+    uint64_t step;
+} CallPlace;
+
 typedef struct BackendOps {
     const char *name;
     Status (*alloc)(Backend *b, uint64_t bytes, void **memory); /* 64-byte aligned, zeroed */
@@ -35,6 +42,7 @@ typedef struct BackendOps {
                      const int64_t *index, float *out);
     Status (*copy)(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out);
     Status (*sync)(Backend *b);
+    bool (*room)(Backend *b, uint64_t *left, uint64_t *all); /* bytes of a device's own memory; NULL: the host's */
     void (*close)(Backend *b);
 } BackendOps;
 
@@ -48,6 +56,7 @@ struct Backend {
     bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */
     const char *slow;  /* what would make it several times as fast, or NULL */
+    CallPlace at;      /* kept by programs while they run */
 };
 
 typedef struct CpuOptions {
@@ -62,6 +71,21 @@ typedef struct CpuOptions {
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. Raises when
  * there is no memory. */
 Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why[512]);
+
+typedef struct CudaOptions {
+    int ordinal;           /* -1: the first GPU that can be used */
+    int threads;           /* that compile kernels; 0 = as many as the process may use */
+    const char *cache_dir; /* as above */
+    void (*compiling)(void *user, size_t kernels);
+    void *user;
+} CudaOptions;
+/* ST_ENVIRONMENT with `why`, which says what to do about it, when the GPU cannot be used. Raises when there is no
+ * memory. Environment: VWN_CUDA_LIBRARIES (cuda_open.h); VWN_CUDA_SYNC=1 waits for every call, so that what fails is
+ * named exactly. */
+Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char why[512]);
+/* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free" */
+void backend_cuda_name(Backend *b, char text[256]);
+const char *cuda_cache_trouble(const Backend *b); /* as cpu_cache_trouble() */
 
 /* Why the kernel cache of a CPU backend is not used, or NULL; "": none was wanted. */
 const char *cpu_cache_trouble(const Backend *b);

@@ -360,7 +360,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   .now = none,
                   .saved_at = -1,
                   .evaluated_at = -1,
-                  .session.owner = owner};
+                  .session = {.owner = owner, .processor = true}};
     Bench b = {.tr = &tr,
                .how = how,
                .steps = how->steps > 0 ? how->steps : STEPS,

@@ -2,42 +2,31 @@
  *
  * In:  the machine.
  * Out: "key: value" lines; the last one says where training runs, and why there.
- * The one idea: every line is asked of the library itself, and the first thing that is missing
- * is the reason that is given.
+ * The one idea: every line is asked of the library itself, and the last one is decided as a run decides it.
  */
 #define _GNU_SOURCE
-#include "nvrtc.h"
+#include "device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { DEVICES_SHOWN = 16 };
 
-/* Keeps the first reason. */
-static void because(char reason[512], const char *text)
+static void describe_devices(Buf *out, const CudaDriver *d)
 {
-    if (!reason[0])
-        snprintf(reason, 512, "%s", text);
-}
-
-static bool describe_devices(Buf *out, const CudaDriver *d)
-{
-    bool able = false;
     for (int i = 0; i < d->devices && i < DEVICES_SHOWN; i++) {
         CudaDevice device;
         if (!cuda_device(d, i, &device)) {
             buf_printf(out, "CUDA device %d: it says nothing of itself\n", i);
             continue;
         }
-        able |= device.capability >= LEAST_CAPABILITY;
         buf_printf(out, "CUDA device %d: %s, compute capability %d.%d, %.1f GiB\n", i,
                    device.name, device.capability / 10, device.capability % 10,
                    (double)device.bytes / (1 << 30));
     }
-    return able;
 }
 
-static void describe_driver(Buf *out, char reason[512])
+static void describe_driver(Buf *out)
 {
     CudaDriver d;
     char why[512];
@@ -45,33 +34,24 @@ static void describe_driver(Buf *out, char reason[512])
     if (!cuda_driver_open(&d, why)) {
         buf_printf(out, "CUDA driver: %s\n",
                    cuda_switched_off() || d.path[0] ? why : "not found");
-        because(reason, why);
         return;
     }
     if (d.state == CUDA_IS_STUB || d.version(&version) != 0) {
         buf_printf(out, "CUDA driver: %s\n", d.state ? why : "it does not say its version");
-        because(reason, d.state ? why : "the CUDA driver does not say its version");
         return;
     }
     buf_printf(out, "CUDA driver: %d.%d (%s)%s%s\n", version / 1000, version % 1000 / 10,
                d.path, d.state ? ", " : "", d.state ? why : "");
-    bool able = describe_devices(out, &d);
-    if (d.state)
-        because(reason, why);
-    else if (!d.devices)
-        because(reason, "the CUDA driver finds no GPU");
-    else if (!able)
-        because(reason, "no GPU here has compute capability 8.0 or more");
+    describe_devices(out, &d);
 }
 
-static void describe_compiler(Ctx *ctx, Buf *out, char reason[512])
+static void describe_compiler(Ctx *ctx, Buf *out)
 {
     Nvrtc n;
     char why[512];
     if (!nvrtc_open(ctx, &n, why)) {
         buf_printf(out, "CUDA compiler (NVRTC): %s\n",
                    cuda_switched_off() || n.path[0] ? why : "not found");
-        because(reason, why);
         return;
     }
     int least = n.n_arch ? n.arch[0] : 0, most = least;
@@ -83,7 +63,7 @@ static void describe_compiler(Ctx *ctx, Buf *out, char reason[512])
                least, most, n.path);
 }
 
-static void describe_products(Buf *out, char reason[512])
+static void describe_products(Buf *out)
 {
     char path[CUDA_PATH_SIZE], why[512];
     size_t (*version)(void);
@@ -92,7 +72,6 @@ static void describe_products(Buf *out, char reason[512])
     if (!library || !cuda_functions(library, wanted, COUNT_OF(wanted), why)) {
         buf_printf(out, "CUDA products (cuBLASLt): %s\n",
                    cuda_switched_off() || path[0] ? why : "not found");
-        because(reason, why);
         return;
     }
     size_t v = version(); /* 10000 major + 100 minor + patch */
@@ -102,11 +81,13 @@ static void describe_products(Buf *out, char reason[512])
 
 void cuda_describe(Ctx *ctx, Buf *out)
 {
-    char reason[512] = "";
-    describe_driver(out, reason);
-    describe_compiler(ctx, out, reason);
-    describe_products(out, reason);
-    because(reason,
-            "this version trains on the CPU only, although all that a GPU needs is here");
-    buf_printf(out, "training runs on: the CPU, because %s\n", reason);
+    char why[512];
+    CudaFound found;
+    describe_driver(out);
+    describe_compiler(ctx, out);
+    describe_products(out);
+    if (cuda_find(ctx, -1, &found, why))
+        buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal, found.device.name);
+    else
+        buf_printf(out, "training runs on: the CPU, because %s\n", why);
 }

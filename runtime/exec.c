@@ -305,6 +305,7 @@ static Status run_call(Program *p, const Call *c)
 {
     Backend *b = p->store->backend;
     const Launch *l = c->launch;
+    b->at.launch = l;
     switch (l->kind) {
     case LAUNCH_KERNEL:
         if (l->rows <= 0)
@@ -342,11 +343,13 @@ static Status run_on_backend(Program *p, const RunArgs *args)
     if (p->generation != p->store->generation)
         resolve_addresses(p);
     fill_in(p, args);
+    b->at = (CallPlace){NULL, p->name, args->step};
     Status status = p->watch ? run_watched(p) : ST_OK;
     for (size_t i = 0; !p->watch && status == ST_OK && i < p->plan->n_launch; i++)
         status = run_call(p, &p->call[i]);
     if (status == ST_OK)
         status = b->ops->sync(b);
+    b->at = (CallPlace){0};
     return status == ST_OK ? ST_OK : fail(p, status, "%s program: %s", p->name, b->why);
 }
 

@@ -18,6 +18,7 @@ typedef struct Planning {
     int64_t batch;
     Alike *alike;
     const PlanWatch *watch;
+    bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
 } Planning;
 
 static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
@@ -43,8 +44,9 @@ static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
-    how.arena_only = true;
-    how.counted = watched;
+    how.cuda = p->cuda;
+    how.arena_only = !p->cuda;
+    how.counted = watched && !p->cuda;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
     if (watched)
@@ -169,7 +171,7 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
     batch = sized(&t, batch);
     choose_other(m, &t, ctx->scratch);
     Arena *own = arena_new(ctx);
-    Planning p = {ctx, m, batch, alike_new(ctx, own), NULL};
+    Planning p = {ctx, m, batch, alike_new(ctx, own), NULL, false};
     uint64_t bytes = other_arena(&p, &t);
     alike_free(p.alike);
     arena_free(own);
@@ -188,10 +190,11 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     count_tensors(&n, m, train);
     n.inputs = input_bytes(m, train != NULL, batch, t.context);
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
+    enum { DEVICE = 64 << 20 };    /* of a GPU: machine code, and what pages leave unused */
     n.program = ctx->bytes + LIBRARIES;
     ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
-    Planning p = {ctx, m, batch, alike_new(ctx, own), ask->watch};
+    Planning p = {ctx, m, batch, ask->cuda ? NULL : alike_new(ctx, own), ask->watch, ask->cuda};
     if (train) {
         uint64_t gradient = gradient_arena(&p, &t, &n.program);
         uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);
@@ -203,9 +206,11 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     } else {
         n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
     }
-    alike_free(p.alike);
+    if (p.alike)
+        alike_free(p.alike);
     arena_free(own);
     ctx_keep_spare(ctx, 0);
+    n.program = ask->cuda ? DEVICE : n.program;
     n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
               n.arena + n.program;
     return n;

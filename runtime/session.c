@@ -6,6 +6,7 @@
 
 #include "../compiler/init.h"
 #include "../compiler/optimizer.h" /* average_name */
+#include "device.h"
 #include "threads.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
@@ -52,7 +53,38 @@ void session_close(Session *s)
     s->lifted = false;
 }
 
-void session_open_backend(Session *s)
+/* Tells who asked for a GPU, or for whatever is best, where it runs. */
+__attribute__((format(printf, 2, 3))) static void say_device(Session *s, const char *fmt, ...)
+{
+    char text[768];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (s->owner->options.chosen)
+        s->owner->options.chosen(s->owner->options.chosen_user, text);
+}
+
+/* false with `why`. */
+static bool open_cuda(Session *s, int ordinal, char why[512])
+{
+    const vwn_options *o = &s->owner->options;
+    CudaOptions cuda = {.ordinal = ordinal,
+                        .threads = o->threads,
+                        .cache_dir = o->cache_dir,
+                        .compiling = o->compiling,
+                        .user = o->compiling_user};
+    char name[256];
+    if (backend_cuda_open(s->ctx, &cuda, &s->backend, why) != ST_OK)
+        return false;
+    if (o->cache_dir && *o->cache_dir && cuda_cache_trouble(s->backend))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cuda_cache_trouble(s->backend));
+    backend_cuda_name(s->backend, name);
+    say_device(s, "%s", name);
+    return true;
+}
+
+static void open_cpu(Session *s)
 {
     const vwn_options *o = &s->owner->options;
     CpuOptions cpu = {.threads = o->threads,
@@ -62,27 +94,69 @@ void session_open_backend(Session *s)
                       .compiling = o->compiling,
                       .user = o->compiling_user};
     char why[512] = "";
-    if (!o->reference) {
-        Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
-        const char *named = o->compiler ? o->compiler : getenv("CC");
-        if (st != ST_OK && named && *named)
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
-        if (st == ST_OK && o->cache_dir && *o->cache_dir && cpu_cache_trouble(s->backend))
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cpu_cache_trouble(s->backend));
-        if (st != ST_OK) {
-            s->backend = NULL;
-            snprintf(
-                s->note, sizeof s->note,
-                "no C compiler works here (%.400s); running in the "
-                "float64 reference evaluator, which is much slower: install gcc or clang, or "
-                "name one in CC",
-                why);
-        }
-    }
-    s->byte_limit = s->ctx->byte_limit; /* of the compiler's own data; tensors are not that */
+    Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
+    const char *named = o->compiler ? o->compiler : getenv("CC");
+    if (st != ST_OK && named && *named)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
+    if (st == ST_OK && o->cache_dir && *o->cache_dir && cpu_cache_trouble(s->backend))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cpu_cache_trouble(s->backend));
+    if (st == ST_OK)
+        return;
+    s->backend = NULL;
+    snprintf(s->note, sizeof s->note,
+             "no C compiler works here (%.400s); running in the "
+             "float64 reference evaluator, which is much slower: install gcc or clang, or "
+             "name one in CC",
+             why);
+}
+
+/* The tensors of a run are not the compiler's own data, which the limit is for. */
+static void open_store(Session *s)
+{
+    if (!s->lifted)
+        s->byte_limit = s->ctx->byte_limit;
     s->ctx->byte_limit = 0;
     s->lifted = true;
     s->store = store_new(s->ctx, s->backend);
+}
+
+void session_open_backend(Session *s)
+{
+    const vwn_options *o = &s->owner->options;
+    DeviceAsked asked;
+    char why[512];
+    if (!device_read(o->device, &asked))
+        ctx_raise(s->ctx, ST_USAGE, "`%.40s` is no device: cpu, cuda, cuda:0, auto and reference are", o->device);
+    if (s->processor && asked.kind != DEVICE_REFERENCE)
+        asked.kind = DEVICE_CPU;
+    if (o->reference)
+        asked.kind = DEVICE_REFERENCE;
+    bool cuda = asked.kind == DEVICE_CUDA || asked.kind == DEVICE_AUTO;
+    if (cuda && !open_cuda(s, asked.ordinal, why)) {
+        if (asked.kind == DEVICE_CUDA)
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
+        say_device(s, "the CPU: %s", why);
+        cuda = false;
+    }
+    s->may_change = asked.kind == DEVICE_AUTO && cuda;
+    if (!cuda && asked.kind != DEVICE_REFERENCE)
+        open_cpu(s);
+    open_store(s);
+}
+
+bool session_use_cpu(Session *s, const char *why)
+{
+    if (!s->may_change)
+        return false;
+    s->may_change = false;
+    store_free(s->store);
+    s->store = NULL;
+    s->backend->ops->close(s->backend);
+    s->backend = NULL;
+    say_device(s, "the CPU: %s", why);
+    open_cpu(s);
+    open_store(s);
+    return true;
 }
 
 void session_warn(Session *s, const char *sentence)

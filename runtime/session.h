@@ -57,6 +57,8 @@ typedef struct Session {
     Cleanup *cleanup;
     size_t byte_limit; /* the context's, while it is lifted */
     bool lifted;
+    bool processor;    /* the CPU, whatever vwn_options say: it is measured */
+    bool may_change;   /* the device was not asked for: session_use_cpu() may leave it */
     char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;
 
@@ -66,8 +68,12 @@ Status guarded(Ctx *ctx, Status (*body)(void *user), void *user);
 /* The session must be zeroed; both raise, and session_close is due in every case. */
 void session_open(Session *s, vwn_context *owner);
 /* Opens the backend that vwn_options ask for and an empty store. Without a C compiler: the
- * reference evaluator, and `note` says so and what to install. */
+ * reference evaluator, and `note` says so and what to install. A GPU that was asked for and cannot be used is
+ * ST_ENVIRONMENT. */
 void session_open_backend(Session *s);
+/* From a GPU that was taken for want of another wish back to the processor, before anything is in the store; false
+ * where the device was asked for. */
+bool session_use_cpu(Session *s, const char *why);
 void session_close(Session *s);
 void session_defer(Session *s, void (*release)(void *what), void *what);
 
@@ -115,6 +121,7 @@ typedef struct PlanWatch {
 } PlanWatch;
 typedef struct MemoryAsk {
     Arena *both; /* where the names go; NULL: one arena will do */
+    bool cuda;   /* the memory of a GPU; not with `both` */
     const PlanWatch *watch;
     /* what session_memory_other() said meanwhile, NULL: nothing; NULL: nobody has asked it */
     const uint64_t *(*other)(void *user);

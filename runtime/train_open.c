@@ -547,9 +547,10 @@ static const double GIB = 1024.0 * 1024.0 * 1024.0;
 static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left)
 {
     Arena *a = tr->session.arena;
+    const MemoryAsk ask = {.cuda = tr->session.backend->cuda};
     if (tr->micro == 1)
         return "a smaller model or `context` needs less";
-    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1, NULL);
+    MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1, &ask);
     if (least.total > left)
         return arena_printf(a,
                             "even `micro_batch = 1 seqs` would need %.2f GiB: a smaller model "
@@ -561,7 +562,7 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
     MemoryNeed need = least;
     do {
         fit = divisor_below(tr->train->batch_seqs, fit);
-        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, NULL) : least;
+        need = fit > 1 ? session_memory(tr->ctx, tr->model, tr->train, fit, &ask) : least;
     } while (fit > 1 && need.total > left);
     return arena_printf(a,
                         "`micro_batch = %lld seqs` needs %.2f GiB for the same batch of %lld%s",
@@ -571,27 +572,46 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
                                                  : "");
 }
 
-/* A run that would not fit is refused before it takes anything. */
+/* Bytes of the device's memory, or the host's, that a run may take; false: nobody knows. */
+static bool room_left(Trainer *tr, uint64_t *left)
+{
+    Backend *b = tr->session.backend;
+    uint64_t all;
+    int64_t total, host = memory_available(&total);
+    if (b && b->ops->room && !b->ops->room(b, left, &all))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", b->why);
+    if (b && !b->ops->room)
+        *left = host < 0 ? 0 : (uint64_t)host;
+    return b && (b->ops->room || host >= 0);
+}
+
+/* A run that would not fit is refused before it takes anything; one that was to be on whatever is best goes to the
+ * processor. */
 static void check_memory(Trainer *tr)
 {
-    int64_t total, left = memory_available(&total);
-    if (!tr->session.backend || left < 0)
+    uint64_t left;
+    if (!room_left(tr, &left))
         return;
     Train t = *tr->train;
     if (!session_half(&tr->session, &t))
         t.compute = HALF_NONE;
-    if (session_memory_most(tr->model, &t) <= (uint64_t)left)
+    if (session_memory_most(tr->model, &t) <= left)
         return;
-    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, NULL);
-    if (n.total <= (uint64_t)left)
+    bool cuda = tr->session.backend->cuda;
+    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.cuda = cuda});
+    if (n.total <= left)
         return;
-    const char *advice = memory_advice(tr, &n, (uint64_t)left);
-    ctx_raise(tr->ctx, ST_ENVIRONMENT,
-              "training needs %.2f GiB and %.2f are available: weights %.2f, gradients %.2f, "
-              "optimizer %.2f, activations of %lld sequences %.2f; %s",
-              (double)n.total / GIB, (double)left / GIB, (double)(n.weights + n.buffers) / GIB,
-              (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
-              (double)n.arena / GIB, advice);
+    const char *advice = memory_advice(tr, &n, left);
+    const char *why = arena_printf(
+        tr->session.arena,
+        "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
+        "optimizer %.2f, activations of %lld sequences %.2f; %s",
+        (double)n.total / GIB, (double)left / GIB, cuda ? " on the GPU" : "", (double)(n.weights + n.buffers) / GIB,
+        (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
+        (double)n.arena / GIB, advice);
+    if (!session_use_cpu(&tr->session, why))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    check_memory(tr);
 }
 
 static void load_state(Trainer *tr)
@@ -632,9 +652,13 @@ static void say_precision(Trainer *tr)
     const Backend *b = tr->session.backend;
     if (t->compute == HALF_FP16)
         train_event(tr, VWN_EVENT_NOTE,
-                    "`%s`: operands of large products are rounded to fp16 and multiplied in %s; "
+                    "`%s`: operands of large products are rounded to fp16 and %s; "
                     "the loss is scaled, now by %.17g",
-                    t->precision, b ? "float32" : "float64", tr->now.loss_scale);
+                    t->precision,
+                    !b        ? "multiplied in float64"
+                    : b->cuda ? "their products added in float32"
+                              : "multiplied in float32",
+                    tr->now.loss_scale);
     else if (t->compute == HALF_BF16 && b && !b->bf16)
         train_event(tr, VWN_EVENT_NOTE,
                     "the file asks for `%s`; products are computed in float32: %s",
@@ -726,8 +750,11 @@ void train_open(Trainer *tr)
     refuse_values(tr, &second);
     refuse_values(tr, &decay);
     session_open_backend(&tr->session);
+    if (tr->session.backend && tr->session.backend->cuda)
+        check_memory(tr); /* it may yet be another device */
     say_start(tr);
-    check_memory(tr);
+    if (tr->session.backend && !tr->session.backend->cuda)
+        check_memory(tr);
     build_programs(tr);
     count_memory(tr);
     if (tr->from)

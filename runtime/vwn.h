@@ -39,7 +39,14 @@ typedef struct vwn_options {
     const char *cache_dir; /* NULL = $XDG_CACHE_HOME/vwn; "" = none */
     const char *compiler;  /* C compiler; NULL = $CC, else cc, gcc, clang */
     int compile_seconds;   /* after which a C compiler is given up, for each file; 0 = 600 */
-    bool reference;        /* run in the float64 reference evaluator instead of compiled kernels */
+    bool reference;        /* as device "reference" */
+    /* Where models run: "cpu", NULL: compiled kernels on the processor; "cuda:1": on that GPU, or VWN_ENVIRONMENT and
+     * why not; "cuda": on the first that can be used; "auto": there, else on the processor; "reference": in the
+     * float64 reference evaluator. vwn_bench and vwn_doctor measure the processor whatever it is. */
+    const char *device;
+    /* Called with a sentence when "cuda..." or "auto" has been decided, and when a run turns out not to fit. */
+    void (*chosen)(void *chosen_user, const char *sentence);
+    void *chosen_user;
     /* Called before as many kernels are compiled, which may take seconds, and with 0 behind it. */
     void (*compiling)(void *compiling_user, size_t kernels);
     void *compiling_user;
