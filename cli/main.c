@@ -105,9 +105,12 @@ static void on_compiling(void *ui, size_t kernels)
         ui_wait_end(ui);
 }
 
-static void on_chosen(void *ui, const char *sentence)
+/* Training says where it is; what reads a run mentions the processor only where there is a GPU. */
+static void on_chosen(void *user, const char *sentence, bool plain)
 {
-    ui_say(ui, "Device", "%s", sentence);
+    Call *call = user;
+    if (!plain || call->verbose || call->verb == &verb_train)
+        ui_say(&call->ui, "Device", "%s", sentence);
 }
 
 /* cuda:N is any of them; the library says what is there. */
@@ -135,7 +138,7 @@ bool call_open(Call *call, int *status)
                            .compile_seconds = (int)seconds,
                            .device = device ? device : call->verb->takes & TAKES_DEVICE ? "auto" : "cpu",
                            .chosen = on_chosen,
-                           .chosen_user = &call->ui,
+                           .chosen_user = call,
                            .compiling = on_compiling,
                            .compiling_user = &call->ui};
     call->ctx = vwn_open(&options);

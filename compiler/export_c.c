@@ -195,7 +195,7 @@ static void check_plan(const Export *x, const Plan *plan)
         vwn_bug(x->ctx, "export: a plan for a GPU in a folder for the CPU");
 }
 
-static const char *const gpu_files[] = {"CMakeLists.txt", "blocks.h", "compute_cuda.c", NULL};
+static const char *const gpu_files[] = {"CMakeLists.txt", "blocks.h", "compute_cuda.c", "device_call.h", NULL};
 const ExportTarget export_cpu = {
     .calls = "rows.h",
     .kernels = "kernels.c",

@@ -128,7 +128,7 @@ const ExportTarget export_gpu = {
     .kernels = "kernels.cu",
     .without = cpu_files,
     .title = "CUDA C",
-    .files = "| `compute_cuda.c`, `compute.h`, `blocks.h` | the calls: kernels by blocks of "
+    .files = "| `compute_cuda.c`, `compute.h`, `blocks.h`, `device_call.h` | the calls: kernels by blocks of "
              "threads, products of matrices by cuBLAS |\n"
              "| `CMakeLists.txt` | how it is built: with CMake, a C compiler, and of the CUDA "
              "toolkit nvcc and cuBLAS |\n",

@@ -392,8 +392,8 @@ Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void 
     if (how->k <= 0)
         return how->accumulate ? ST_OK : clear(c, how, (char *)z);
     const int64_t item = how->half ? 2 : sizeof(float), item_out = how->rounded ? 2 : sizeof(float);
-    for (int64_t done = 0; st == ST_OK && done < how->batch; done += call_batch(how->batch - done)) {
-        PlanMatmul part = *how;
+    PlanMatmul part = *how;
+    for (int64_t done = 0; st == ST_OK && done < how->batch; done += part.batch) {
         part.batch = call_batch(how->batch - done);
         st = multiply(c, &part, (const char *)x + done * how->step_a * item, (const char *)y + done * how->step_b * item,
                       (char *)z + done * how->step_c * item_out);

@@ -131,6 +131,13 @@ static bool suits_driver(const CudaFound *f, const char *what, int major, const 
     return false;
 }
 
+bool cuda_is_here(void)
+{
+    CudaDriver d;
+    char why[512];
+    return cuda_driver_open(&d, why) && !d.state && d.devices > 0;
+}
+
 bool cuda_find(Ctx *ctx, int ordinal, CudaFound *f, char why[512])
 {
     char path[CUDA_PATH_SIZE];

@@ -54,7 +54,7 @@ void session_close(Session *s)
 }
 
 /* Tells who asked for a GPU, or for whatever is best, where it runs. */
-__attribute__((format(printf, 2, 3))) static void say_device(Session *s, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void say_device(Session *s, bool plain, const char *fmt, ...)
 {
     char text[768];
     va_list ap;
@@ -62,7 +62,7 @@ __attribute__((format(printf, 2, 3))) static void say_device(Session *s, const c
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     if (s->owner->options.chosen)
-        s->owner->options.chosen(s->owner->options.chosen_user, text);
+        s->owner->options.chosen(s->owner->options.chosen_user, text, plain);
 }
 
 /* false with `why`. */
@@ -80,7 +80,7 @@ static bool open_cuda(Session *s, int ordinal, char why[512])
     if (o->cache_dir && *o->cache_dir && cuda_cache_trouble(s->backend))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cuda_cache_trouble(s->backend));
     backend_cuda_name(s->backend, name);
-    say_device(s, "%s", name);
+    say_device(s, false, "%s", name);
     return true;
 }
 
@@ -135,7 +135,7 @@ void session_open_backend(Session *s)
     if (cuda && !open_cuda(s, asked.ordinal, why)) {
         if (asked.kind == DEVICE_CUDA)
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
-        say_device(s, "the CPU: %s", why);
+        say_device(s, !cuda_is_here(), "the CPU: %s", why);
         cuda = false;
     }
     s->may_change = asked.kind == DEVICE_AUTO && cuda;
@@ -153,7 +153,7 @@ bool session_use_cpu(Session *s, const char *why)
     s->store = NULL;
     s->backend->ops->close(s->backend);
     s->backend = NULL;
-    say_device(s, "the CPU: %s", why);
+    say_device(s, false, "the CPU: %s", why);
     open_cpu(s);
     open_store(s);
     return true;

@@ -611,7 +611,6 @@ static void check_memory(Trainer *tr)
         (double)n.arena / GIB, advice);
     if (!session_use_cpu(&tr->session, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
-    check_memory(tr);
 }
 
 static void load_state(Trainer *tr)

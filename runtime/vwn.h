@@ -44,8 +44,9 @@ typedef struct vwn_options {
      * why not; "cuda": on the first that can be used; "auto": there, else on the processor; "reference": in the
      * float64 reference evaluator. vwn_bench and vwn_doctor measure the processor whatever it is. */
     const char *device;
-    /* Called with a sentence when "cuda..." or "auto" has been decided, and when a run turns out not to fit. */
-    void (*chosen)(void *chosen_user, const char *sentence);
+    /* Called with a sentence when "cuda..." or "auto" has been decided, and when a run turns out not to fit;
+     * `plain`: there is no GPU, so it is the processor. */
+    void (*chosen)(void *chosen_user, const char *sentence, bool plain);
     void *chosen_user;
     /* Called before as many kernels are compiled, which may take seconds, and with 0 behind it. */
     void (*compiling)(void *compiling_user, size_t kernels);

@@ -6,6 +6,7 @@
  */
 #include "blocks.h"
 #include "compute.h"
+#include "device_call.h"
 
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
@@ -62,6 +63,11 @@ void device_open(Run *run, int64_t threads)
         stop("the GPU is of compute capability %d; the kernels need 8.0 or more", major);
     run->device = room(sizeof *run->device);
     must_multiply(cublasCreate(&run->device->blas), "opening cuBLAS");
+    /* parts of a sum are added in float32, too, also where it is rounded to 16 bits in the end */
+    must_multiply(cublasSetMathMode(run->device->blas,
+                                    (cublasMath_t)(CUBLAS_DEFAULT_MATH |
+                                                   CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+                  "setting up cuBLAS");
     run->inputs = room(model.input_bytes);
     run->tensors = device_room(run, model.tensor_bytes);
     run->arena = device_room(run, model.arena_bytes);
@@ -93,11 +99,6 @@ void device_get(const Run *run, void *to, const void *from, uint64_t bytes)
 
 /* ---- kernels ---- */
 
-enum {
-    MOST_ARGUMENTS = 4096,
-    SHARED_UNASKED = 32 * 1024 /* of the 48 KiB that a kernel may have, its own included, without asking */
-};
-
 static void ask_for_shared(const Kernel *k, uint64_t bytes)
 {
     int most = 0;
@@ -114,23 +115,15 @@ void blocks(Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared, 
             const int64_t *n, const double *s)
 {
     const Kernel *k = &kernel[which];
-    void *argument[MOST_ARGUMENTS];
-    int count = 0;
+    void *argument[CALL_ARGUMENTS];
     (void)run;
     if (rows <= 0)
         return;
-    if (k->buffers + k->integers + k->numbers + 1 > MOST_ARGUMENTS)
+    if (!call_arguments(argument, p, (size_t)k->buffers, n, (size_t)k->integers, s, (size_t)k->numbers, &rows))
         stop("%s: too many arguments", k->name);
-    for (int i = 0; i < k->buffers; i++) /* the driver reads what they point to */
-        argument[count++] = (void *)(uintptr_t)&p[i];
-    for (int i = 0; i < k->integers; i++)
-        argument[count++] = (void *)(uintptr_t)&n[i];
-    for (int i = 0; i < k->numbers; i++)
-        argument[count++] = (void *)(uintptr_t)&s[i];
-    argument[count] = &rows;
-    if (shared > SHARED_UNASKED)
+    if (shared > CALL_SHARED_UNASKED)
         ask_for_shared(k, shared);
-    struct dim3 grid = {blocks < INT32_MAX ? (unsigned)blocks : INT32_MAX, 1, 1};
+    struct dim3 grid = {call_blocks(blocks), 1, 1};
     struct dim3 block = {k->threads, 1, 1};
     must(cudaLaunchKernel(k->code, grid, block, argument, (size_t)shared, NULL), k->name);
 }
@@ -155,12 +148,30 @@ static void empty_sums(const Product *how, char *c)
              "zeroing a product");
 }
 
-/* cuBLAS counts by columns: what it takes for the transpose of C is B times A, transposed. */
-void product(Run *run, const Product *how, const void *a, const void *b, void *c)
+static cublasOperation_t operation(const ColumnMatrix *m)
+{
+    return m->transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+}
+
+/* Up to 65,535 products. */
+static void multiply(Run *run, const Product *how, int64_t batch, const char *a, const char *b, char *c)
 {
     const float one = 1, beta = how->accumulate ? 1 : 0;
     const cudaDataType type = how->bf16 ? CUDA_R_16BF : how->fp16 ? CUDA_R_16F : CUDA_R_32F;
-    const cudaDataType result = how->rounded ? type : CUDA_R_32F;
+    const RowProduct rows = {how->transpose_a, how->transpose_b, how->m,   how->n,      how->k,      batch,
+                             how->lda,         how->ldb,         how->ldc, how->step_a, how->step_b, how->step_c};
+    const ColumnProduct by = call_by_columns(&rows);
+    must_multiply(cublasGemmStridedBatchedEx(
+                      run->device->blas, operation(&by.left), operation(&by.right), (int)by.out.rows,
+                      (int)by.out.columns, (int)how->k, &one, b, type, (int)by.left.ld, by.left.step, a, type,
+                      (int)by.right.ld, by.right.step, &beta, c, how->rounded ? type : CUDA_R_32F, (int)by.out.ld,
+                      by.out.step, (int)batch, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+                  "a product of matrices");
+}
+
+void product(Run *run, const Product *how, const void *a, const void *b, void *c)
+{
+    const int64_t item = how->bf16 || how->fp16 ? 2 : sizeof(real), item_out = how->rounded ? 2 : sizeof(real);
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return;
     if (how->k <= 0) {
@@ -168,15 +179,12 @@ void product(Run *run, const Product *how, const void *a, const void *b, void *c
             empty_sums(how, c);
         return;
     }
-    if (((how->m | how->n | how->k | how->lda | how->ldb | how->ldc | how->batch) >> 31) != 0)
+    if (((how->m | how->n | how->k | how->lda | how->ldb | how->ldc) >> 31) != 0)
         stop("a product of %lld x %lld x %lld is too large for cuBLAS", (long long)how->m,
              (long long)how->n, (long long)how->k);
-    must_multiply(
-        cublasGemmStridedBatchedEx(
-            run->device->blas, how->transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N,
-            how->transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, (int)how->n, (int)how->m, (int)how->k,
-            &one, b, type, (int)how->ldb, how->step_b, a, type, (int)how->lda, how->step_a,
-            &beta, c, result, (int)how->ldc, how->step_c, (int)how->batch,
-            CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        "a product of matrices");
+    for (int64_t done = 0, now; done < how->batch; done += now) {
+        now = call_batch(how->batch - done);
+        multiply(run, how, now, (const char *)a + done * how->step_a * item,
+                 (const char *)b + done * how->step_b * item, (char *)c + done * how->step_c * item_out);
+    }
 }

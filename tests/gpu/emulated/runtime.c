@@ -284,11 +284,20 @@ cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEven
 
 /* ---- cuBLAS ---- */
 
+static cublasMath_t math_mode;
+
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
     static char it;
     *handle = (cublasHandle_t)(void *)&it;
+    math_mode = CUBLAS_DEFAULT_MATH;
     return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
+{
+    math_mode = mode;
+    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 
 cublasStatus_t cublasDestroy(cublasHandle_t handle)
@@ -328,8 +337,12 @@ cublasStatus_t cublasGemmStridedBatchedEx(cublasHandle_t handle, cublasOperation
     if (!handle || m < 0 || n < 0 || k < 0 || batch < 0 || a_type != b_type ||
         (c_type != CUDA_R_32F && c_type != a_type) ||
         lda < (ta ? k : m) || ldb < (tb ? n : k) || ldc < m || compute != CUBLAS_COMPUTE_32F ||
-        algorithm != CUBLAS_GEMM_DEFAULT)
+        algorithm != CUBLAS_GEMM_DEFAULT || batch > 65535)
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (c_type != CUDA_R_32F && !(math_mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)) {
+        fprintf(stderr, "emulated: parts of a sum may be rounded to 16 bits before they are added\n");
+        return CUBLAS_STATUS_INVALID_VALUE;
+    }
     begin_call();
     for (int at = 0; at < batch; at++)
         for (int j = 0; j < n; j++)
