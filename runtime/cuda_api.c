@@ -21,7 +21,6 @@ bool cuda_api_open(CudaApi *a, char why[512])
         {"cuMemcpyDtoDAsync_v2", &a->across},
         {"cuMemcpy2DAsync_v2", &a->copy_2d},
         {"cuMemsetD8Async", &a->fill},
-        {"cuMemsetD2D8Async", &a->fill_2d},
         {"cuStreamCreate", &a->new_stream},
         {"cuStreamDestroy_v2", &a->end_stream},
         {"cuStreamSynchronize", &a->wait_stream},

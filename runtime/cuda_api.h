@@ -51,7 +51,6 @@ typedef struct CudaApi {
     int (*across)(CudaAddress to, CudaAddress from, size_t bytes, CudaStream stream);
     int (*copy_2d)(const CudaCopy2D *how, CudaStream stream);
     int (*fill)(CudaAddress to, unsigned char byte, size_t bytes, CudaStream stream);
-    int (*fill_2d)(CudaAddress to, size_t pitch, unsigned char byte, size_t width, size_t height, CudaStream stream);
     int (*new_stream)(CudaStream *out, unsigned flags);
     int (*end_stream)(CudaStream stream);
     int (*wait_stream)(CudaStream stream);                                 /* the host waits */

@@ -368,16 +368,17 @@ static Status multiply(CudaBackend *c, const PlanMatmul *m, const void *x, const
     return st == ST_OK ? cuda_queued(c, "a product") : st;
 }
 
-/* A sum of nothing. */
-static Status clear(CudaBackend *c, const PlanMatmul *m, char *z)
+/* A sum of nothing, row by row. */
+static Status clear(CudaBackend *c, const PlanMatmul *m, CudaAddress z)
 {
     const size_t item = m->rounded ? 2 : sizeof(float);
     Status st = ST_OK;
-    for (int64_t i = 0; i < m->batch && st == ST_OK; i++)
-        st = cuda_must(c,
-                       c->api.fill_2d((CudaAddress)(uintptr_t)z + (uint64_t)(i * m->step_c) * item,
-                                      (size_t)m->ldc * item, 0, (size_t)m->n * item, (size_t)m->m, c->stream),
-                       "zeroing a product");
+    for (int64_t i = 0; i < m->batch; i++)
+        for (int64_t row = 0; row < m->m && st == ST_OK; row++)
+            st = cuda_must(c,
+                           c->api.fill(z + (uint64_t)(i * m->step_c + row * m->ldc) * item, 0, (size_t)m->n * item,
+                                       c->stream),
+                           "zeroing a product");
     return st == ST_OK ? cuda_queued(c, "zeroing a product") : st;
 }
 
@@ -390,7 +391,7 @@ Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void 
     if (st != ST_OK || how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return st;
     if (how->k <= 0)
-        return how->accumulate ? ST_OK : clear(c, how, (char *)z);
+        return how->accumulate ? ST_OK : clear(c, how, (CudaAddress)(uintptr_t)z);
     const int64_t item = how->half ? 2 : sizeof(float), item_out = how->rounded ? 2 : sizeof(float);
     PlanMatmul part = *how;
     for (int64_t done = 0; st == ST_OK && done < how->batch; done += part.batch) {
