@@ -57,6 +57,7 @@ struct Backend {
     char no_bf16[512]; /* else: why it does not */
     const char *slow;  /* what would make it several times as fast, or NULL */
     CallPlace at;      /* kept by programs while they run */
+    char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
 
 typedef struct CpuOptions {

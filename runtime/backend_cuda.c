@@ -40,14 +40,14 @@ void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256])
         LineCol p = source_position(c->base.ctx, l->span.file, l->span.lo);
         snprintf(where, sizeof where, " at %.120s:%u:%u", source_path(c->base.ctx, l->span.file), p.line, p.column);
     }
-    snprintf(text, 256, " of %.60s%s (%.20s, step %llu)", l && l->name && *l->name ? l->name : "the model", where,
+    snprintf(text, 256, " of %.60s%s (%.20s, run %llu)", l && l->name && *l->name ? l->name : "the model", where,
              at->program, (unsigned long long)at->step + 1);
 }
 
 /* The calls that the device may have failed in, the last one first. */
 static void list_queued(CudaBackend *c, char text[300])
 {
-    enum { SHOWN = 3 };
+    enum { SHOWN = 2 };
     size_t n = 0;
     text[0] = 0;
     uint64_t from = c->n_queued > CUDA_QUEUED ? c->n_queued - CUDA_QUEUED : 0;
@@ -62,15 +62,18 @@ static void list_queued(CudaBackend *c, char text[300])
 
 Status cuda_must(CudaBackend *c, int error, const char *what)
 {
-    char reason[160], last[300];
+    enum { OF_LAUNCHES = 700 }; /* errors from here on may be those of what was queued before */
+    char reason[160], place[256], last[300] = "";
     if (!error)
         return ST_OK;
     cuda_error_text(&c->found.driver, error, reason);
-    list_queued(c, last);
+    cuda_place_text(c, &c->base.at, place);
+    if (error >= OF_LAUNCHES)
+        list_queued(c, last);
     if (!c->broken)
-        snprintf(c->end, sizeof c->end, "cuda:%d failed in %s: %.150s%s%.200s%s", c->found.ordinal, what, reason,
-                 last[0] ? "; queued last: " : "", last,
-                 last[0] && !c->synchronous ? "; with VWN_CUDA_SYNC=1 the call that fails is named" : "");
+        snprintf(c->end, sizeof c->end, "cuda:%d failed in %s%.120s: %.120s%s%.140s%s", c->found.ordinal, what, place,
+                 reason, last[0] ? "; queued last: " : "", last,
+                 last[0] && !c->synchronous ? "; VWN_CUDA_SYNC=1 names the call" : "");
     c->broken = true;
     return cuda_fail(c, ST_ENVIRONMENT, "%s", c->end);
 }
@@ -239,6 +242,16 @@ static Status cuda_alloc(Backend *b, uint64_t bytes, void **memory)
     return st;
 }
 
+/* A device that was given up still ends what was queued, where it can. */
+static void drain(CudaBackend *c)
+{
+    if (!c->drained && c->stream)
+        c->api.wait_stream(c->stream);
+    if (!c->drained && c->copies)
+        c->api.wait_stream(c->copies);
+    c->drained = true;
+}
+
 /* Nothing that is queued uses it any more. A device that was given up gives back what it can. */
 static void cuda_free(Backend *b, void *memory, uint64_t bytes)
 {
@@ -248,6 +261,8 @@ static void cuda_free(Backend *b, void *memory, uint64_t bytes)
         return;
     if (cuda_enter(c) == ST_OK && cuda_flush(c) == ST_OK)
         wait(c, "waiting before memory is given back");
+    if (c->broken)
+        drain(c);
     cuda_must(c, c->api.give((CudaAddress)(uintptr_t)memory), "giving memory back");
 }
 
@@ -285,40 +300,44 @@ static Status cuda_expert(Backend *b, const PlanExpert *how, const float *x, con
 static void close_slot(CudaBackend *c, CudaSlot *s)
 {
     if (s->arrived)
-        c->api.end_event(s->arrived);
+        cuda_must(c, c->api.end_event(s->arrived), "ending an event");
     if (s->taken)
-        c->api.end_event(s->taken);
+        cuda_must(c, c->api.end_event(s->taken), "ending an event");
     if (s->device)
-        c->api.give(s->device);
+        cuda_must(c, c->api.give(s->device), "giving memory back");
     if (s->host)
-        c->api.give_host(s->host);
+        cuda_must(c, c->api.give_host(s->host), "giving memory of the host back");
 }
 
-/* What is there goes, in the reverse order; what a device that failed says to that changes nothing. */
+static void close_context(CudaBackend *c)
+{
+    cuda_must(c, c->api.set_current(c->context), "closing it");
+    drain(c);
+    cuda_products_close(c);
+    cuda_unload(c);
+    for (int i = 0; i < STAGING_SLOTS; i++)
+        close_slot(c, &c->slot[i]);
+    if (c->landing)
+        cuda_must(c, c->api.give_host(c->landing), "giving memory of the host back");
+    if (c->copies)
+        cuda_must(c, c->api.end_stream(c->copies), "ending a stream");
+    if (c->stream)
+        cuda_must(c, c->api.end_stream(c->stream), "ending a stream");
+    cuda_must(c, c->api.set_current(NULL), "closing it");
+    cuda_must(c, c->api.release(c->found.handle), "closing it");
+}
+
+/* What is there goes, whatever a device that failed says to that. */
 static void cuda_close(Backend *b)
 {
     if (!b)
         return;
     CudaBackend *c = cuda_of(b);
-    if (c->context) {
-        c->api.set_current(c->context);
-        if (c->stream)
-            c->api.wait_stream(c->stream);
-        if (c->copies)
-            c->api.wait_stream(c->copies);
-        cuda_products_close(c);
-        cuda_unload(c);
-        for (int i = 0; i < STAGING_SLOTS; i++)
-            close_slot(c, &c->slot[i]);
-        if (c->landing)
-            c->api.give_host(c->landing);
-        if (c->copies)
-            c->api.end_stream(c->copies);
-        if (c->stream)
-            c->api.end_stream(c->stream);
-        c->api.set_current(NULL);
-        c->api.release(c->found.handle);
-    }
+    c->base.at = (CallPlace){0};
+    if (c->context)
+        close_context(c);
+    if (c->broken && b->last_words)
+        snprintf(b->last_words, 512, "%s", c->end);
     cache_close(&c->cache);
     arena_free(c->arena);
     ctx_release(b->ctx, c);

@@ -61,6 +61,7 @@ typedef struct CudaBackend {
     void *user;
     bool synchronous;     /* VWN_CUDA_SYNC: every call is waited for */
     bool broken;          /* nothing can be done any more; `end` says why */
+    bool drained;         /* and nothing is queued any more */
     char end[512];
     CudaQueued queued[CUDA_QUEUED]; /* since the device was waited for last */
     uint64_t n_queued;
@@ -81,7 +82,7 @@ Status cuda_fail(CudaBackend *c, Status status, const char *fmt, ...) __attribut
 Status cuda_queued(CudaBackend *c, const char *what);
 /* What was given to upload() is on its way before whatever is queued next. */
 Status cuda_flush(CudaBackend *c);
-/* "layers.1.ffn at gpt.vwn:12:5 (train, step 7)", or "" */
+/* " of layers.1.ffn at gpt.vwn:12:5 (train, run 7)", or "" */
 void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256]);
 
 /* cuda_kernels.c: the functions `build`, `drop` and `launch` of backend.h. */

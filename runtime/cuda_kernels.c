@@ -184,7 +184,7 @@ void cuda_unload(CudaBackend *c)
 {
     for (size_t i = c->module.n; i-- > 0;)
         if (c->module.v[i])
-            c->api.unload(c->module.v[i]);
+            cuda_must(c, c->api.unload(c->module.v[i]), "unloading kernels");
     c->module.n = 0;
 }
 

@@ -50,12 +50,18 @@ struct CudaProducts {
     char file[40];
 };
 
+/* As cuda_must(). */
 static Status must_lt(CudaBackend *c, int status, const char *what)
 {
+    char place[256];
     if (!status)
         return ST_OK;
-    return cuda_fail(c, ST_ENVIRONMENT, "cuBLASLt failed in %s: %s (status %d)", what, c->found.lt.status_text(status),
-                     status);
+    cuda_place_text(c, &c->base.at, place);
+    if (!c->broken)
+        snprintf(c->end, sizeof c->end, "cuda:%d failed in %s%.200s: cuBLASLt says %.100s (status %d)",
+                 c->found.ordinal, what, place, c->found.lt.status_text(status), status);
+    c->broken = true;
+    return cuda_fail(c, ST_ENVIRONMENT, "%s", c->end);
 }
 
 /* ---- choices on disk ---- */
@@ -163,7 +169,7 @@ void cuda_products_keep(CudaBackend *c)
 
 static Status set_wish(CudaBackend *c, int what, const void *value, size_t bytes)
 {
-    return must_lt(c, c->found.lt.set_wish(c->products->wish, what, value, bytes), "its preferences");
+    return must_lt(c, c->found.lt.set_wish(c->products->wish, what, value, bytes), "asking for algorithms");
 }
 
 Status cuda_products_open(CudaBackend *c)
@@ -173,11 +179,11 @@ Status cuda_products_open(CudaBackend *c)
     const uint64_t workspace = WORKSPACE;
     const uint32_t reductions = LT_REDUCTION_IN_COMPUTE_TYPE;
     c->products = p;
-    Status st = must_lt(c, lt->create(&p->handle), "opening");
+    Status st = must_lt(c, lt->create(&p->handle), "opening cuBLASLt");
     if (st == ST_OK)
         st = cuda_must(c, c->api.take(&p->workspace, WORKSPACE), "taking memory for products");
     if (st == ST_OK)
-        st = must_lt(c, lt->new_wish(&p->wish), "its preferences");
+        st = must_lt(c, lt->new_wish(&p->wish), "asking for algorithms");
     if (st == ST_OK)
         st = set_wish(c, LT_MOST_WORKSPACE, &workspace, sizeof workspace);
     if (st == ST_OK)
@@ -189,16 +195,15 @@ Status cuda_products_open(CudaBackend *c)
     return ST_OK;
 }
 
-static void end_product(const LtApi *lt, Product *p)
+static void end_product(CudaBackend *c, Product *p)
 {
-    if (p->out)
-        lt->end_layout(p->out);
-    if (p->right)
-        lt->end_layout(p->right);
-    if (p->left)
-        lt->end_layout(p->left);
+    const LtApi *lt = &c->found.lt;
+    LtLayout layouts[] = {p->out, p->right, p->left};
+    for (size_t i = 0; i < COUNT_OF(layouts); i++)
+        if (layouts[i])
+            must_lt(c, lt->end_layout(layouts[i]), "forgetting a matrix");
     if (p->product)
-        lt->end_product(p->product);
+        must_lt(c, lt->end_product(p->product), "forgetting a product");
 }
 
 void cuda_products_close(CudaBackend *c)
@@ -208,13 +213,13 @@ void cuda_products_close(CudaBackend *c)
         return;
     for (size_t i = 0; i < BUCKETS; i++)
         for (Product *x = p->product[i]; x; x = x->next)
-            end_product(&c->found.lt, x);
+            end_product(c, x);
     if (p->wish)
-        c->found.lt.end_wish(p->wish);
+        must_lt(c, c->found.lt.end_wish(p->wish), "forgetting what algorithms are asked for");
     if (p->workspace)
-        c->api.give(p->workspace);
+        cuda_must(c, c->api.give(p->workspace), "giving memory back");
     if (p->handle)
-        c->found.lt.destroy(p->handle);
+        must_lt(c, c->found.lt.destroy(p->handle), "closing cuBLASLt");
     c->products = NULL;
 }
 
@@ -242,11 +247,11 @@ static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, int64_
 {
     const LtApi *lt = &c->found.lt;
     int32_t many = (int32_t)batch;
-    Status st = must_lt(c, lt->new_layout(out, type, (uint64_t)m->rows, (uint64_t)m->columns, m->ld), "a layout");
+    Status st = must_lt(c, lt->new_layout(out, type, (uint64_t)m->rows, (uint64_t)m->columns, m->ld), "describing a matrix");
     if (st == ST_OK && batch > 1)
-        st = must_lt(c, lt->set_layout(*out, LT_BATCH, &many, sizeof many), "a layout");
+        st = must_lt(c, lt->set_layout(*out, LT_BATCH, &many, sizeof many), "describing a matrix");
     if (st == ST_OK && batch > 1)
-        st = must_lt(c, lt->set_layout(*out, LT_STEP, &m->step, sizeof m->step), "a layout");
+        st = must_lt(c, lt->set_layout(*out, LT_STEP, &m->step, sizeof m->step), "describing a matrix");
     return st;
 }
 
@@ -258,11 +263,11 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
                              m->step_a, m->step_b, m->step_c};
     const ColumnProduct by = call_by_columns(&rows);
     int type = type_of(m->half);
-    Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_FLOAT32), "a description");
+    Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_FLOAT32), "describing a product");
     if (st == ST_OK && by.left.transposed)
-        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed), "a description");
+        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed), "describing a product");
     if (st == ST_OK && by.right.transposed)
-        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed), "a description");
+        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed), "describing a product");
     if (st == ST_OK)
         st = new_layout(c, &by.left, type, m->batch, &p->left);
     if (st == ST_OK)
@@ -334,7 +339,7 @@ static Status make(CudaBackend *c, const PlanMatmul *m, const ProductKey *key, P
     if (st == ST_OK)
         c->products->product[i] = p;
     else
-        end_product(&c->found.lt, p);
+        end_product(c, p);
     ctx_leave(c->base.ctx, &guard);
     *out = p;
     return st;

@@ -181,6 +181,5 @@ Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_wr
 {
     Evaluation e = {.session.owner = owner, .how = how, .out = out, .hooks = hooks};
     Status st = guarded(owner->ctx, eval_body, &e);
-    session_close(&e.session);
-    return st;
+    return session_end(&e.session, st);
 }

@@ -259,6 +259,5 @@ Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vw
 {
     Sampling x = {.session.owner = owner, .how = how, .out = out, .hooks = hooks};
     Status st = guarded(owner->ctx, sample_body, &x);
-    session_close(&x.session);
-    return st;
+    return session_end(&x.session, st);
 }

@@ -33,8 +33,9 @@ void session_defer(Session *s, void (*release)(void *what), void *what)
     s->cleanup = c;
 }
 
-void session_close(Session *s)
+Status session_end(Session *s, Status st)
 {
+    char last_words[512] = "";
     if (s->backend)
         ahead_drop(s->backend->ahead); /* it writes into what is given back now */
     for (Cleanup *c = s->cleanup; c; c = c->next)
@@ -42,8 +43,10 @@ void session_close(Session *s)
     s->cleanup = NULL;
     if (s->store)
         store_free(s->store);
-    if (s->backend)
+    if (s->backend) {
+        s->backend->last_words = last_words;
         s->backend->ops->close(s->backend);
+    }
     s->store = NULL;
     s->backend = NULL;
     arena_free(s->arena);
@@ -51,6 +54,15 @@ void session_close(Session *s)
     if (s->lifted)
         s->ctx->byte_limit = s->byte_limit;
     s->lifted = false;
+    if (st != ST_OK || !last_words[0])
+        return st;
+    snprintf(s->ctx->message, sizeof s->ctx->message, "%s", last_words);
+    return ST_ENVIRONMENT;
+}
+
+void session_close(Session *s)
+{
+    session_end(s, ST_OK);
 }
 
 /* Tells who asked for a GPU, or for whatever is best, where it runs. */

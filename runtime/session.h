@@ -75,6 +75,9 @@ void session_open_backend(Session *s);
  * where the device was asked for. */
 bool session_use_cpu(Session *s, const char *why);
 void session_close(Session *s);
+/* The same at the end of a call: `st`, or, where that is ST_OK and the device has failed in the end, ST_ENVIRONMENT
+ * with its sentence. */
+Status session_end(Session *s, Status st);
 void session_defer(Session *s, void (*release)(void *what), void *what);
 
 /* Keeps a sentence for vwn_warning(), behind those that are there; "" and NULL are fine. */

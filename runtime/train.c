@@ -319,6 +319,5 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
         train_end_event(&t, st);
     if (st == ST_INTERRUPTED)
         owner->interrupted = 0;
-    session_close(&t.session);
-    return st;
+    return session_end(&t.session, st);
 }
