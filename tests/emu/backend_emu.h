@@ -14,6 +14,7 @@ typedef struct EmuOptions {
     bool lazy;           /* copies arrive only when they are waited for */
     bool no_copies;      /* there are none; one that comes stops the launch */
     uint32_t blocks_max; /* 0 = as many as there are rows for */
+    const uint32_t *order; /* which block runs when; NULL: as `descending` says */
 } EmuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. A kernel with copies
  * is launched twice, with copies that arrive at once and late; the bits that it leaves must be the same. */
@@ -44,6 +45,9 @@ bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t
 /* The same; in a build with the address sanitizer it watches the kernels too. */
 bool emu_compile_watched(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,
                          char why[512]);
+/* Makes a shared object of a C++ file that includes cuemu.h; the compiler's words go to the file `log`. Several threads
+ * may do so at once, after one of them has asked emu_possible(). */
+bool emu_object(const char *source, const char *object, const char *log, const char *options);
 /* NULL, or what is wrong. `shared`: bytes of dynamic shared memory. */
 const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *how, uint32_t blocks,
                        uint32_t threads, uint64_t shared);

@@ -401,6 +401,7 @@ struct EmuLaunch {
     uint64_t shared; /* bytes of dynamic shared memory */
     int descending;  /* blocks, warps and lanes come from the last to the first */
     int lazy;        /* 1: copies arrive only when they are waited for; 2: there are none */
+    const unsigned *order; /* [blocks] which block runs when; NULL: as `descending` says */
 };
 
 /* NULL, or what is wrong with the kernel or the launch. */
@@ -428,14 +429,29 @@ extern "C" const char *emu_run(const EmuLaunch *l)
     gridDim = {l->blocks, 1, 1};
     blockDim = {l->threads, 1, 1};
     for (unsigned k = 0; k < l->blocks && !trouble[0]; k++) {
-        blockIdx = {descending ? l->blocks - 1 - k : k, 0, 0};
+        blockIdx = {l->order ? l->order[k] : descending ? l->blocks - 1 - k : k, 0, 0};
         run_block(l->shared);
     }
     return trouble[0] ? trouble : nullptr;
 }
 
-#define EMU_EXPORT(name) \
-    extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); }
+/* What a kernel takes, as a driver knows it. */
+struct EmuParameter {
+    unsigned bytes, align;
+    int address; /* 1: it is a pointer */
+};
+namespace emu {
+template <class... A> static const EmuParameter *parameters(void (*)(A...), unsigned *n)
+{
+    static const EmuParameter all[] = {{sizeof(A), alignof(A), std::is_pointer<A>::value}..., {0, 0, 0}};
+    *n = sizeof...(A);
+    return all;
+}
+} // namespace emu
+
+#define EMU_EXPORT(name)                                                                   \
+    extern "C" void emu_call_##name(void **arguments) { emu::call_with(name, arguments); } \
+    extern "C" const EmuParameter *emu_parameters_##name(unsigned *n) { return emu::parameters(name, n); }
 
 /* ---- what CUDA C has built in ---- */
 

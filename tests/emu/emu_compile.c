@@ -12,6 +12,7 @@ typedef struct EmuRun { /* EmuLaunch of cuemu.h */
     unsigned blocks, threads;
     uint64_t shared;
     int descending, lazy;
+    const unsigned *order;
 } EmuRun;
 
 typedef struct Known {
@@ -117,20 +118,27 @@ static const char *watching(void)
 #endif
 }
 
+bool emu_object(const char *source, const char *object, const char *log, const char *options)
+{
+    char command[2048];
+    int n = snprintf(command, sizeof command,
+                     "%s -std=gnu++17 -O0 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
+                     "-fPIC -shared %s -o '%s' '%s' > '%s' 2>&1", compiler(), options, object, source, log);
+    return n < (int)sizeof command && system(command) == 0;
+}
+
 static void *build(const char *prelude, size_t length, const EmuText *text, size_t n, bool watched, char why[512])
 {
     static int number;
-    char path[64], source[80], object[80], log[80], command[1024];
+    char path[64], source[80], object[80], log[80];
     snprintf(path, sizeof path, "/tmp/vwn_emu_%ld_%d", (long)getpid(), number++);
     snprintf(source, sizeof source, "%s.cc", path);
     snprintf(object, sizeof object, "%s.so", path);
     snprintf(log, sizeof log, "%s.log", path);
     void *handle = NULL;
-    snprintf(command, sizeof command, "%s -std=gnu++17 -O0 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
-             "-fPIC -shared %s -o %s %s > %s 2>&1", compiler(), watched ? watching() : "", object, source, log);
     if (!write_source(source, prelude, length, text, n))
         snprintf(why, 512, "cannot write %s", source);
-    else if (system(command) != 0)
+    else if (!emu_object(source, object, log, watched ? watching() : ""))
         first_error(log, why);
     else if (!(handle = dlopen(object, RTLD_NOW | RTLD_LOCAL)))
         snprintf(why, 512, "%.400s", dlerror());
@@ -182,7 +190,7 @@ const char *emu_launch(const EmuKernel *k, void **arguments, const EmuOptions *h
     const char *(*run)(const EmuRun *);
     EmuRun launch = {.kernel = k->call, .arguments = arguments, .threads = threads,
                      .shared = shared, .descending = how->descending,
-                     .lazy = how->no_copies ? 2 : how->lazy};
+                     .lazy = how->no_copies ? 2 : how->lazy, .order = how->order};
     launch.blocks = how->blocks_max && blocks > how->blocks_max ? how->blocks_max : blocks;
     memcpy(&run, &k->object, sizeof run);
     return run(&launch);

@@ -227,13 +227,14 @@ typedef struct EmuLaunch { /* of cuemu.h */
     unsigned blocks, threads;
     uint64_t shared;
     int descending, lazy;
+    const unsigned *order;
 } EmuLaunch;
 const char *emu_run(const EmuLaunch *l);
 
 cudaError_t cudaLaunchKernel(const void *code, struct dim3 grid, struct dim3 block,
                              void **arguments, size_t shared, cudaStream_t stream)
 {
-    EmuLaunch l = {NULL, arguments, grid.x, block.x, shared, 0, 0};
+    EmuLaunch l = {NULL, arguments, grid.x, block.x, shared, 0, 0, NULL};
     (void)stream;
     memcpy(&l.kernel, &code, sizeof code);
     if (grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1)
