@@ -33,7 +33,8 @@ typedef struct Object {
 typedef struct Algo {
     uint64_t mark;
     int32_t id, tile, split, stages;
-    uint32_t reduction, swizzle, custom, align;
+    uint32_t reduction, swizzle, custom;
+    uint8_t align[ALIGNMENTS]; /* of A, B, C, D: bytes, at most 16 */
     uint32_t types, compute; /* what it was made for */
     uint16_t inner, cluster;
     uint32_t unused;
@@ -306,7 +307,7 @@ static Algo algo_for(int compute, const int type[4], int id)
 {
     return (Algo){.mark = algo_mark, .id = id, .tile = 20, .split = id == SUM_HALVES ? 2 : 1, .stages = 1,
                   .reduction = id == SUM_HALVES ? REDUCE_COMPUTE : REDUCE_NONE, .types = types_of(type),
-                  .compute = (uint32_t)compute, .align = 1};
+                  .compute = (uint32_t)compute, .align = {1, 1, 1, 1}};
 }
 
 static void types_asked(const Asked *q, int type[4])
@@ -338,14 +339,6 @@ static int check_algo(const Asked *q, const Algo *a)
     return B_OK;
 }
 
-static uint32_t least_alignment(const Object *p)
-{
-    uint32_t least = p->alignment[0];
-    for (int i = 1; i < ALIGNMENTS; i++)
-        least = p->alignment[i] < least ? p->alignment[i] : least;
-    return least;
-}
-
 static int heuristic(const void *library, const void *how, const void *const layout[4], const void *preference, int most,
                      FakeHeuristic *out, int *found)
 {
@@ -354,6 +347,9 @@ static int heuristic(const void *library, const void *how, const void *const lay
     int type[4], at = 0;
     if (!fake_object(KIND_BLAS, library) || !p || !out || !found || most < 1)
         return B_VALUE;
+    for (int i = 0; i < ALIGNMENTS; i++)
+        if (!p->alignment[i] || (p->alignment[i] & (p->alignment[i] - 1)))
+            return fake_refuse(B_VALUE, "an alignment that is no power of two");
     *found = 0;
     int error = read_asked(&q, how, layout);
     if (error)
@@ -366,7 +362,8 @@ static int heuristic(const void *library, const void *how, const void *const lay
     fake_say("%lld x %lld x %lld, %d", (long long)q.m, (long long)q.n, (long long)q.k, q.matrix[3]->batch);
     for (int i = 0; i < SUMS && at < most; i++) {
         Algo a = algo_for(q.how->compute, type, (int)((i + fake_settings()->heuristic) % SUMS));
-        a.align = least_alignment(p) < 16 ? 1 : 16;
+        for (int j = 0; j < ALIGNMENTS; j++)
+            a.align[j] = (uint8_t)(p->alignment[j] < 16 ? p->alignment[j] : 16);
         if ((a.reduction & ~p->reduction) || workspace_of(&q, &a) > p->workspace)
             continue;
         out[at] = (FakeHeuristic){.workspace = workspace_of(&q, &a), .waves = 1};
@@ -486,7 +483,7 @@ static int run(void *data, char why[256])
     return E_OK;
 }
 
-static int check_memory(const Asked *q, const void *const at[4], float beta, uint32_t align)
+static int check_memory(const Asked *q, const void *const at[4], float beta, const uint8_t align[ALIGNMENTS])
 {
     for (int i = 0; i < 4; i++) {
         uint64_t a = (uintptr_t)at[i];
@@ -494,7 +491,7 @@ static int check_memory(const Asked *q, const void *const at[4], float beta, uin
             continue;
         if (!a || a % size_of(q->matrix[i]->type))
             return fake_refuse(B_VALUE, "matrix %d is nowhere, or not aligned", i);
-        if (a % align)
+        if (a % align[i])
             return fake_refuse(B_NOT_SUPPORTED, "matrix %d is aligned less than the algorithm was chosen for", i);
         if (!fake_holds(a, extent(q->matrix[i])))
             return fake_refuse(B_VALUE, "matrix %d does not lie in an allocation", i);

@@ -40,6 +40,7 @@ typedef struct Objects {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread Call call;
 static FILE *file;
+static pid_t owner; /* its children have other ends */
 static Name name[NAMES_MAX];
 static size_t n_name;
 static unsigned long calls;
@@ -81,6 +82,7 @@ static void __attribute__((constructor)) begin(void)
         read_failures(fail);
     if (!path || !*path)
         return;
+    owner = getpid();
     file = fopen(path, "we");
     if (!file) {
         fprintf(stderr, "fake CUDA: FAKE_CUDA_LOG=%s cannot be written\n", path);
@@ -91,7 +93,7 @@ static void __attribute__((constructor)) begin(void)
 
 static void __attribute__((destructor)) end(void)
 {
-    if (!file)
+    if (!file || getpid() != owner)
         return;
     for (size_t i = 0; i < n_name; i++)
         fprintf(file, "count %s %lu\n", name[i].text, name[i].count);
@@ -295,6 +297,12 @@ void fake_forget(FakeKind kind, const void *handle)
     void **at = place_of(kind, handle);
     if (at)
         *at = NULL;
+}
+
+void fake_forget_all(FakeKind kind)
+{
+    for (size_t i = 0; i < objects[kind].n; i++)
+        objects[kind].at[i] = NULL;
 }
 
 const char *fake_error_name(int error)

@@ -417,7 +417,7 @@ static char *object_of(Program *p, const Options *o, const ImageKernel *kernel, 
 
 static int compile(Program *p, int n, const char *const *option)
 {
-    Options o = {.arch = 75};
+    Options o = {.arch = 75, .given = "-Wl,-Bsymbolic"}; /* a kernel may be named like a function of the C library */
     ImageKernel *kernel = calloc(KERNELS, sizeof *kernel);
     size_t size;
     int error = p ? N_OK : N_PROGRAM;

@@ -227,6 +227,17 @@ FAKE_API int cuDevicePrimaryCtxRetain(void **out, int device)
     FAKE_CALL("cuDevicePrimaryCtxRetain", NEEDS_INIT, E_MEMORY, retain(out, device));
 }
 
+/* What is still there ends with it; nobody gave it back. */
+static void end_context(void)
+{
+    static const FakeKind of_context[] = {KIND_MODULE, KIND_FUNCTION, KIND_EVENT, KIND_GRAPH, KIND_EXEC};
+    for (size_t i = 0; i < sizeof of_context / sizeof *of_context; i++)
+        fake_forget_all(of_context[i]);
+    fake_found();
+    fake_streams_drop();
+    fake_memory_end();
+}
+
 static int release(int device)
 {
     if (known(device))
@@ -238,8 +249,7 @@ static int release(int device)
     if (--c->users)
         return E_OK;
     fake_wait_all();
-    fake_found();
-    fake_streams_drop();
+    end_context();
     fake_forget(KIND_CONTEXT, c->handle);
     return E_OK;
 }

@@ -69,6 +69,7 @@ void *fake_handle(FakeKind kind, void *object);
 void *fake_object(FakeKind kind, const void *handle); /* NULL: foreign, or given back */
 void *fake_object_locked(FakeKind kind, const void *handle); /* for a call WITHOUT_LOCK */
 void fake_forget(FakeKind kind, const void *handle);
+void fake_forget_all(FakeKind kind);
 
 /* ---- memory.c ---- */
 
@@ -76,6 +77,7 @@ uint64_t fake_alloc(size_t bytes); /* 0: there is not so much */
 bool fake_free(uint64_t at);
 void *fake_pin(size_t bytes);
 bool fake_unpin(void *at);
+void fake_memory_end(void);                       /* all of it is freed */
 bool fake_is_device(uint64_t at);                 /* an address of the device's range, given out or not */
 bool fake_holds(uint64_t at, uint64_t bytes);     /* inside one allocation */
 bool fake_pinned(const void *at, size_t bytes);   /* inside memory of fake_pin() */

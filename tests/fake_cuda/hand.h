@@ -12,6 +12,7 @@
 
 #include "runtime/cuda_open.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

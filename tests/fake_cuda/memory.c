@@ -60,7 +60,8 @@ static void poison(const Block *b)
     size_t first = b->bytes < POISONED ? b->bytes : POISONED;
     memset(byte(b->page), MARK, b->at - b->page);
     memset(byte(b->at), POISON, first);
-    memset(byte(b->at + b->bytes - first), POISON, first);
+    if (first < b->bytes)
+        memset(byte(b->at + b->bytes - first), POISON, first);
     memset(byte(b->at + b->bytes), MARK, b->end - b->at - b->bytes);
 }
 
@@ -142,6 +143,16 @@ bool fake_free(uint64_t at)
              0) == MAP_FAILED)
         abort();
     return true;
+}
+
+void fake_memory_end(void)
+{
+    for (size_t i = 0; i < n_block; i++)
+        if (block[i].live)
+            fake_free(block[i].at);
+    for (size_t i = 0; i < n_pin; i++)
+        if (pin[i].live)
+            fake_unpin((void *)(uintptr_t)pin[i].at);
 }
 
 bool fake_is_device(uint64_t at)
