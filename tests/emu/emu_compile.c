@@ -122,7 +122,7 @@ bool emu_object(const char *source, const char *object, const char *log, const c
 {
     char command[2048];
     int n = snprintf(command, sizeof command,
-                     "%s -std=gnu++17 -O0 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
+                     "LC_ALL=C %s -std=gnu++17 -O0 -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
                      "-fPIC -shared %s -o '%s' '%s' > '%s' 2>&1", compiler(), options, object, source, log);
     return n < (int)sizeof command && system(command) == 0;
 }

@@ -35,6 +35,11 @@ static char *copy_of(const char *text)
     return strcpy(copy, text);
 }
 
+static bool is(const char *text, const char *beginning)
+{
+    return !strncmp(text, beginning, strlen(beginning));
+}
+
 /* ---- what the library is ---- */
 
 static int version(int *major, int *minor)
@@ -191,11 +196,6 @@ FAKE_API int nvrtcGetCUBIN(const void *handle, char *bytes)
 
 /* ---- options ---- */
 
-static bool is(const char *option, const char *name)
-{
-    return !strncmp(option, name, strlen(name));
-}
-
 static bool read_arch(Options *o, const char *text)
 {
     char *end;
@@ -329,18 +329,31 @@ static char *read_file(const char *path, size_t *size)
     return NULL;
 }
 
+/* The host's compiler and NVRTC say this in other words, of which the latter are those that people search for. */
+static void say_as_nvrtc(const char *text, char out[512])
+{
+    static const char *const undefined[] = {"' was not declared in this scope", "' does not name a type"};
+    const char *name = strchr(text, '\''), *end = name ? strchr(name + 1, '\'') : NULL;
+    snprintf(out, 512, "%s", text);
+    for (size_t i = 0; end && i < sizeof undefined / sizeof *undefined; i++)
+        if (is(end, undefined[i]))
+            snprintf(out, 512, "identifier \"%.*s\" is undefined", (int)(end - name - 1), name + 1);
+}
+
 /* "k_1:7:13: error: text" becomes "k_1(7): error: text"; other lines are left out. */
 static void keep_errors(Program *p, char *log)
 {
-    size_t size = strlen(log) + 256, at = 0, errors = 0;
-    char *out = calloc(1, size);
-    for (char *line = strtok(log, "\n"); line; line = strtok(NULL, "\n")) {
-        char *error = strstr(line, " error: "), *colon = strchr(line, ':');
+    static const char mark[] = " error: ";
+    size_t size = 2 * strlen(log) + 256, at = 0, errors = 0;
+    char *out = calloc(1, size), *rest, said[512];
+    for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        const char *error = strstr(line, mark), *colon = strchr(line, ':');
         if (!error || !colon || colon > error)
             continue;
         errors++;
-        at += (size_t)snprintf(out + at, size - at, "%.*s(%ld):%s\n", (int)(colon - line), line,
-                               strtol(colon + 1, NULL, 10), error);
+        say_as_nvrtc(error + strlen(mark), said);
+        at += (size_t)snprintf(out + at, size - at, "%.*s(%ld):%s%s\n", (int)(colon - line), line,
+                               strtol(colon + 1, NULL, 10), mark, said);
     }
     snprintf(out + at, size - at, "\n%zu error%s detected in the compilation of \"%s\".\n", errors, errors == 1 ? "" : "s",
              p->name);
