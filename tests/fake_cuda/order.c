@@ -162,6 +162,57 @@ static void any_order(void)
     EXPECT(two_streams(true));
 }
 
+/* ---- blocks ---- */
+
+enum { BLOCKS = 40 };
+
+/* Blocks write their numbers one after the other: in which order they came. */
+static void blocks(float out[BLOCKS])
+{
+    static const char text[] = DIALECT "KERNEL(32) come(float *to, int *n)\n"
+                                       "{\n"
+                                       "    if (threadIdx.x == 0) to[n[0]++] = blockIdx.x;\n"
+                                       "}\n";
+    hand_start();
+    Handle come = hand_function(text, "come"), stream = hand_stream();
+    uint64_t to = hand_memory(BLOCKS * 4), n = hand_memory(4);
+    void *each[] = {&to, &n};
+    GOOD(cu.cuMemsetD8Async(n, 0, 4, stream));
+    GOOD(cu.cuLaunchKernel(come, BLOCKS, 1, 1, 32, 1, 1, 0, stream, each, NULL));
+    hand_read(to, out, BLOCKS, stream);
+}
+
+static void ascending(void)
+{
+    float at[BLOCKS];
+    blocks(at);
+    for (int i = 0; i < BLOCKS; i++)
+        EXPECT(at[i] == (float)i);
+}
+
+static void descending(void)
+{
+    float at[BLOCKS];
+    blocks(at);
+    for (int i = 0; i < BLOCKS; i++)
+        EXPECT(at[i] == (float)(BLOCKS - 1 - i));
+}
+
+/* Each once, in neither of these orders. */
+static void shuffled(void)
+{
+    float at[BLOCKS];
+    bool seen[BLOCKS] = {false};
+    int in_order = 0;
+    blocks(at);
+    for (int i = 0; i < BLOCKS; i++) {
+        EXPECT(!seen[(int)at[i]]);
+        seen[(int)at[i]] = true;
+        in_order += i && at[i] > at[i - 1];
+    }
+    EXPECT(in_order > BLOCKS / 8 && in_order < BLOCKS * 7 / 8);
+}
+
 static const Case cases[] = {
     {"event_there", "FAKE_CUDA_ORDER=late", event_there, 0},
     {"event_missing", "FAKE_CUDA_ORDER=late", event_missing, 0},
@@ -178,7 +229,10 @@ static const Case cases[] = {
     {"shuffled_1", "FAKE_CUDA_ORDER=shuffled:1", any_order, 0},
     {"shuffled_2", "FAKE_CUDA_ORDER=shuffled:2", any_order, 0},
     {"shuffled_3", "FAKE_CUDA_ORDER=shuffled:3;FAKE_CUDA_BLOCKS=shuffled", any_order, 0},
-    {"descending", "FAKE_CUDA_BLOCKS=descending", any_order, 0},
+    {"blocks_descending", "FAKE_CUDA_BLOCKS=descending", any_order, 0},
+    {"ascending", "FAKE_CUDA_BLOCKS=ascending", ascending, 0},
+    {"descending", "FAKE_CUDA_BLOCKS=descending", descending, 0},
+    {"shuffled", "FAKE_CUDA_BLOCKS=shuffled", shuffled, 0},
 };
 
 int main(int argc, char **argv)

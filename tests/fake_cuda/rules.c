@@ -147,6 +147,21 @@ static void out_of_memory(void)
     GOOD(cu.cuMemAlloc_v2(&b, (size_t)6 << 20));
 }
 
+/* What a context leaves goes with it. */
+static void memory_of_a_context(void)
+{
+    Handle context;
+    uint64_t a;
+    size_t left, all;
+    hand_start();
+    GOOD(cu.cuMemGetInfo_v2(&left, &all));
+    GOOD(cu.cuMemAlloc_v2(&a, left - ((size_t)4 << 20)));
+    GOOD(cu.cuDevicePrimaryCtxRelease_v2(0));
+    GOOD(cu.cuDevicePrimaryCtxRetain(&context, 0));
+    GOOD(cu.cuCtxSetCurrent(context));
+    GOOD(cu.cuMemAlloc_v2(&a, left - ((size_t)4 << 20)));
+}
+
 static void rows(void)
 {
     float from[12], to[2][3] = {{0}};
@@ -411,6 +426,7 @@ static const Case cases[] = {
     {"unreadable", "FAKE_CUDA_DEVICE=memory=much", no_device, 70},
     {"memory", "A=", memory_calls, 0},
     {"out_of_memory", "FAKE_CUDA_DEVICE=memory=400", out_of_memory, 0},
+    {"memory_of_a_context", "FAKE_CUDA_DEVICE=memory=400", memory_of_a_context, 0},
     {"rows", "A=", rows, 0},
     {"host_looks", "ASAN_OPTIONS=handle_segv=0", host_looks, -SIGSEGV},
     {"handles", "A=", handles, 0},
