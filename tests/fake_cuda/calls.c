@@ -292,17 +292,28 @@ void *fake_object_locked(FakeKind kind, const void *handle)
     return object;
 }
 
+void fake_bury(void *object)
+{
+    static Objects graves;
+    graves.at = realloc(graves.at, (graves.n + 1) * sizeof *graves.at);
+    graves.at[graves.n++] = object;
+}
+
 void fake_forget(FakeKind kind, const void *handle)
 {
     void **at = place_of(kind, handle);
-    if (at)
-        *at = NULL;
+    if (!at || !*at)
+        return;
+    fake_bury(*at);
+    *at = NULL;
 }
 
 void fake_forget_all(FakeKind kind)
 {
-    for (size_t i = 0; i < objects[kind].n; i++)
+    for (size_t i = 0; i < objects[kind].n; i++) {
+        fake_bury(objects[kind].at[i]);
         objects[kind].at[i] = NULL;
+    }
 }
 
 const char *fake_error_name(int error)

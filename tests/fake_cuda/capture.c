@@ -100,6 +100,7 @@ bool fake_capture_end(FakeCapture *c)
     for (size_t i = 0; i < n_captures; i++)
         if (captures[i] == c)
             captures[i] = captures[--n_captures];
+    fake_bury(c); /* events were recorded in it */
     return all;
 }
 

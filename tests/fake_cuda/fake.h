@@ -70,6 +70,7 @@ void *fake_object(FakeKind kind, const void *handle); /* NULL: foreign, or given
 void *fake_object_locked(FakeKind kind, const void *handle); /* for a call WITHOUT_LOCK */
 void fake_forget(FakeKind kind, const void *handle);
 void fake_forget_all(FakeKind kind);
+void fake_bury(void *object); /* work may still refer to it: it is kept until the process ends, and no leak */
 
 /* ---- memory.c ---- */
 

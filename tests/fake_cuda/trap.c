@@ -51,6 +51,7 @@ static void have_stack(void)
     if (stack || sigaltstack(NULL, &now) || !(now.ss_flags & SS_DISABLE))
         return;
     stack = malloc(STACK);
+    fake_bury(stack);
     sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = STACK}, NULL);
 }
 
