@@ -46,8 +46,8 @@ static int version(int *major, int *minor)
 {
     if (!major || !minor)
         return N_INPUT;
-    *major = 13;
-    *minor = 0;
+    *major = (int)(fake_settings()->compiler / 1000);
+    *minor = (int)(fake_settings()->compiler % 1000 / 10);
     return N_OK;
 }
 
@@ -56,14 +56,20 @@ FAKE_API int nvrtcVersion(int *major, int *minor)
     FAKE_CALL("nvrtcVersion", WITHOUT_LOCK, N_INTERNAL, version(major, minor));
 }
 
+/* Those behind 90 came with version 12.8. */
 static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
-enum { ARCHITECTURES = sizeof architectures / sizeof *architectures };
+enum { ALL_ARCHITECTURES = sizeof architectures / sizeof *architectures, OLD_ARCHITECTURES = 7 };
+
+static int n_architectures(void)
+{
+    return fake_settings()->compiler >= 12080 ? ALL_ARCHITECTURES : OLD_ARCHITECTURES;
+}
 
 static int count(int *n)
 {
     if (!n)
         return N_INPUT;
-    *n = ARCHITECTURES;
+    *n = n_architectures();
     return N_OK;
 }
 
@@ -76,7 +82,7 @@ static int list(int *archs)
 {
     if (!archs)
         return N_INPUT;
-    memcpy(archs, architectures, sizeof architectures);
+    memcpy(archs, architectures, (size_t)n_architectures() * sizeof *architectures);
     return N_OK;
 }
 
@@ -200,7 +206,7 @@ static bool read_arch(Options *o, const char *text)
 {
     char *end;
     long number = is(text, "sm_") ? strtol(text + 3, &end, 10) : -1;
-    for (int i = 0; i < ARCHITECTURES; i++)
+    for (int i = 0; i < n_architectures(); i++)
         if (architectures[i] == number) {
             o->arch = (int)number;
             o->only = *end == 'a';
@@ -440,7 +446,7 @@ static int compile(Program *p, int n, const char *const *option)
     size_t kernels = error ? 0 : find_kernels(p->text, kernel);
     char *object = error ? NULL : object_of(p, &o, kernel, kernels, &size, &error);
     if (object) {
-        Image im = {.arch = o.arch, .only = o.only, .kernel = kernel, .n = kernels, .object = object, .size = size};
+        Image im = {.arch = o.arch, .only = o.only, .version = (int)(fake_settings()->compiler / 1000), .kernel = kernel, .n = kernels, .object = object, .size = size};
         free(p->cubin);
         p->cubin = image_write(&im, &p->cubin_size);
     }

@@ -68,6 +68,8 @@ static int load(const void **out, const void *bytes)
         return E_VALUE;
     if (!image_object(bytes, &im))
         return fake_refuse(E_IMAGE, "no cubin of the fake compiler");
+    if (fake_settings()->driver / 1000 < im.version)
+        return fake_refuse(E_IMAGE, "made by a compiler of version %d, which is too new for the driver", im.version);
     if (!fits(&im))
         return fake_refuse(E_NO_BINARY, "for sm_%d", im.arch);
     Module *m = calloc(1, sizeof *m);

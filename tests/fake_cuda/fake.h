@@ -23,7 +23,7 @@ typedef struct FakeSettings {
     FakeBlocks blocks;
     char name[64];
     long memory, taken; /* MiB: all, and what other processes have */
-    long capability, sms, driver, devices, heuristic;
+    long capability, sms, driver, compiler, devices, heuristic;
 } FakeSettings;
 const FakeSettings *fake_settings(void); /* a setting that cannot be read ends the process */
 uint64_t fake_random(void);

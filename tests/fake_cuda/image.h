@@ -15,6 +15,7 @@ typedef struct ImageKernel {
 typedef struct Image {
     int arch; /* 90 */
     int only; /* 1: of "sm_90a", for no other */
+    int version; /* 13: of the compiler */
     const ImageKernel *kernel;
     size_t n;
     const void *object;

@@ -1,7 +1,8 @@
 /* memory.c - the memory of the device, and pinned memory of the host.
  *
  * The one idea: an address of the device is an address of this process, since kernels follow pointers that lie in
- * memory, where nothing could translate them; but its pages can be reached only while work runs. Allocations end at
+ * memory, where nothing could translate them; but its pages can be reached only while work runs (in the orders in which
+ * it runs seldom: to change that for each launch would take longer than most of them). Allocations end at
  * the end of a page behind which there is nothing; addresses are given out once, so what is freed stays unreachable.
  * The bytes between an allocation and the ends of its pages carry a mark.
  */
@@ -181,6 +182,8 @@ const char *fake_where(uint64_t at, char text[128])
 
 void fake_memory_open(void)
 {
+    if (open)
+        return;
     open = true;
     for (size_t i = 0; i < n_block; i++)
         if (block[i].live)
@@ -189,13 +192,16 @@ void fake_memory_open(void)
 
 bool fake_memory_close(void)
 {
+    FakeOrder order = fake_settings()->order;
     bool whole = true;
+    for (size_t i = 0; i < n_block; i++)
+        whole = whole && (!block[i].live || marks_are_whole(&block[i]));
+    if (order == ORDER_EAGER || order == ORDER_SHUFFLED)
+        return whole;
     open = false;
     for (size_t i = 0; i < n_block; i++)
-        if (block[i].live) {
-            whole = whole && marks_are_whole(&block[i]);
+        if (block[i].live)
             protect(&block[i], PROT_NONE);
-        }
     return whole;
 }
 

@@ -234,6 +234,23 @@ static void another_arch(void)
     GIVES(E_NO_BINARY, cu.cuModuleLoadData(&m, hand_cubin(text)));
 }
 
+static void old_driver(void)
+{
+    Handle m;
+    hand_start();
+    GIVES(E_IMAGE, cu.cuModuleLoadData(&m, hand_cubin(text)));
+}
+
+static void old_compiler(void)
+{
+    Handle p;
+    const char *option = "--gpu-architecture=sm_100";
+    hand_start();
+    hand_function(text, "set");
+    GOOD(cu.nvrtcCreateProgram(&p, text, "old", 0, NULL, NULL));
+    GIVES(N_OPTION, cu.nvrtcCompileProgram(p, 1, &option));
+}
+
 static void events(void)
 {
     Handle a, b, e;
@@ -437,6 +454,8 @@ static const Case cases[] = {
     {"handles", "A=", handles, 0},
     {"legacy_stream", "A=", legacy_stream, 0},
     {"another_arch", "FAKE_CUDA_DEVICE=capability=100", another_arch, 0},
+    {"old_driver", "FAKE_CUDA_DEVICE=driver=12090", old_driver, 0},
+    {"old_compiler", "FAKE_CUDA_DEVICE=driver=12090 compiler=12040", old_compiler, 0},
     {"events", "A=", events, 0},
     {"shapes", "A=", shapes, 0},
     {"shared", "A=", shared, 0},

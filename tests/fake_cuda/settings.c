@@ -61,6 +61,7 @@ static void read_device(void)
         {"memory", &settings.memory, 80000}, {"taken", &settings.taken, 0},
         {"capability", &settings.capability, 90}, {"sms", &settings.sms, 132},
         {"driver", &settings.driver, 13000}, {"devices", &settings.devices, 1},
+        {"compiler", &settings.compiler, 13000},
     };
     const char *text = getenv("FAKE_CUDA_DEVICE");
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
