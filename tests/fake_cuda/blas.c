@@ -1,7 +1,7 @@
 /* blas.c - libcublasLt: products of matrices, checked when they are called and queued on a stream.
  *
- * The one idea: several ways to compute a product are offered, which differ in the order of their sums, so a program that
- * does not keep the one it has chosen gets other bits. What would sum in 16 bits is refused.
+ * The one idea: several ways to compute a product are offered, which differ in the order of their sums, so a program
+ * that does not keep the one it has chosen gets other bits. What would sum in 16 bits is refused.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -35,7 +35,7 @@ typedef struct Algo {
     int32_t id, tile, split, stages;
     uint32_t reduction, swizzle, custom;
     uint8_t align[ALIGNMENTS]; /* of A, B, C, D: bytes, at most 16 */
-    uint32_t types, compute; /* what it was made for */
+    uint32_t types, compute;   /* what it was made for */
     uint16_t inner, cluster;
     uint32_t unused;
 } Algo;
@@ -43,15 +43,13 @@ _Static_assert(sizeof(Algo) <= sizeof(FakeAlgo), "an algorithm fits");
 
 /* ---- the library ---- */
 
+/* It comes with the compiler. */
 FAKE_API size_t cublasLtGetVersion(void)
 {
-    return 130000;
+    return (size_t)(fake_settings()->compiler / 1000 * 10000 + fake_settings()->compiler % 1000 * 10);
 }
 
-FAKE_API size_t cublasLtGetCudartVersion(void)
-{
-    return 13000;
-}
+FAKE_API size_t cublasLtGetCudartVersion(void) { return (size_t)fake_settings()->compiler; }
 
 FAKE_API const char *cublasLtGetStatusString(int status)
 {
@@ -68,10 +66,7 @@ FAKE_API const char *cublasLtGetStatusString(int status)
     return "CUBLAS_STATUS unknown";
 }
 
-FAKE_API const char *cublasLtGetStatusName(int status)
-{
-    return cublasLtGetStatusString(status);
-}
+FAKE_API const char *cublasLtGetStatusName(int status) { return cublasLtGetStatusString(status); }
 
 static int create(const void **out)
 {
@@ -127,22 +122,29 @@ static Object *object_of(const void *handle, Kind kind)
 
 FAKE_API int cublasLtMatmulDescCreate(const void **out, int compute, int scale)
 {
-    FAKE_CALL("cublasLtMatmulDescCreate", BLAS, B_ALLOC,
-              new_object(out, (Object){.kind = DESCRIPTION, .compute = compute, .scale = scale,
-                                       .epilogue = EPILOGUE_DEFAULT}));
+    FAKE_CALL(
+        "cublasLtMatmulDescCreate", BLAS, B_ALLOC,
+        new_object(out,
+                   (Object){.kind = DESCRIPTION, .compute = compute, .scale = scale, .epilogue = EPILOGUE_DEFAULT}));
 }
 
 FAKE_API int cublasLtMatrixLayoutCreate(const void **out, int type, uint64_t rows, uint64_t columns, int64_t ld)
 {
-    FAKE_CALL("cublasLtMatrixLayoutCreate", BLAS, B_ALLOC,
-              new_object(out, (Object){.kind = LAYOUT, .layout = {.type = type, .order = ORDER_COL, .batch = 1,
-                                                                  .rows = rows, .columns = columns, .ld = ld}}));
+    FAKE_CALL(
+        "cublasLtMatrixLayoutCreate", BLAS, B_ALLOC,
+        new_object(
+            out,
+            (Object){
+                .kind = LAYOUT,
+                .layout = {.type = type, .order = ORDER_COL, .batch = 1, .rows = rows, .columns = columns, .ld = ld}}));
 }
 
 FAKE_API int cublasLtMatmulPreferenceCreate(const void **out)
 {
     FAKE_CALL("cublasLtMatmulPreferenceCreate", BLAS, B_ALLOC,
-              new_object(out, (Object){.kind = PREFERENCE, .reduction = REDUCE_ALL, .alignment = {256, 256, 256, 256},
+              new_object(out, (Object){.kind = PREFERENCE,
+                                       .reduction = REDUCE_ALL,
+                                       .alignment = {256, 256, 256, 256},
                                        .impl = ~(uint64_t)0}));
 }
 
@@ -170,19 +172,33 @@ typedef struct Field {
     size_t at, size;
 } Field;
 
-#define FIELD(kind, attribute, member) {kind, attribute, offsetof(Object, member), sizeof(((Object *)0)->member)}
+#define FIELD(kind, attribute, member)                                                                                 \
+    {                                                                                                                  \
+        kind, attribute, offsetof(Object, member), sizeof(((Object *)0)->member)                                       \
+    }
 static const Field fields[] = {
-    FIELD(DESCRIPTION, DESC_COMPUTE, compute), FIELD(DESCRIPTION, DESC_SCALE, scale),
-    FIELD(DESCRIPTION, DESC_POINTER_MODE, pointer_mode), FIELD(DESCRIPTION, DESC_TRANSA, transposed[0]),
-    FIELD(DESCRIPTION, DESC_TRANSB, transposed[1]), FIELD(DESCRIPTION, DESC_TRANSC, transposed[2]),
-    FIELD(DESCRIPTION, DESC_EPILOGUE, epilogue), FIELD(LAYOUT, LAYOUT_TYPE, layout.type),
-    FIELD(LAYOUT, LAYOUT_ORDER, layout.order), FIELD(LAYOUT, LAYOUT_ROWS, layout.rows),
-    FIELD(LAYOUT, LAYOUT_COLS, layout.columns), FIELD(LAYOUT, LAYOUT_LD, layout.ld),
-    FIELD(LAYOUT, LAYOUT_BATCH, layout.batch), FIELD(LAYOUT, LAYOUT_STRIDE, layout.stride),
-    FIELD(PREFERENCE, PREF_SEARCH, search), FIELD(PREFERENCE, PREF_WORKSPACE, workspace),
-    FIELD(PREFERENCE, PREF_REDUCTION, reduction), FIELD(PREFERENCE, PREF_ALIGN_A, alignment[0]),
-    FIELD(PREFERENCE, PREF_ALIGN_B, alignment[1]), FIELD(PREFERENCE, PREF_ALIGN_C, alignment[2]),
-    FIELD(PREFERENCE, PREF_ALIGN_D, alignment[3]), FIELD(PREFERENCE, PREF_WAVES, waves),
+    FIELD(DESCRIPTION, DESC_COMPUTE, compute),
+    FIELD(DESCRIPTION, DESC_SCALE, scale),
+    FIELD(DESCRIPTION, DESC_POINTER_MODE, pointer_mode),
+    FIELD(DESCRIPTION, DESC_TRANSA, transposed[0]),
+    FIELD(DESCRIPTION, DESC_TRANSB, transposed[1]),
+    FIELD(DESCRIPTION, DESC_TRANSC, transposed[2]),
+    FIELD(DESCRIPTION, DESC_EPILOGUE, epilogue),
+    FIELD(LAYOUT, LAYOUT_TYPE, layout.type),
+    FIELD(LAYOUT, LAYOUT_ORDER, layout.order),
+    FIELD(LAYOUT, LAYOUT_ROWS, layout.rows),
+    FIELD(LAYOUT, LAYOUT_COLS, layout.columns),
+    FIELD(LAYOUT, LAYOUT_LD, layout.ld),
+    FIELD(LAYOUT, LAYOUT_BATCH, layout.batch),
+    FIELD(LAYOUT, LAYOUT_STRIDE, layout.stride),
+    FIELD(PREFERENCE, PREF_SEARCH, search),
+    FIELD(PREFERENCE, PREF_WORKSPACE, workspace),
+    FIELD(PREFERENCE, PREF_REDUCTION, reduction),
+    FIELD(PREFERENCE, PREF_ALIGN_A, alignment[0]),
+    FIELD(PREFERENCE, PREF_ALIGN_B, alignment[1]),
+    FIELD(PREFERENCE, PREF_ALIGN_C, alignment[2]),
+    FIELD(PREFERENCE, PREF_ALIGN_D, alignment[3]),
+    FIELD(PREFERENCE, PREF_WAVES, waves),
     FIELD(PREFERENCE, PREF_IMPL, impl),
 };
 
@@ -213,7 +229,8 @@ FAKE_API int cublasLtMatrixLayoutSetAttribute(const void *handle, int which, con
 
 FAKE_API int cublasLtMatmulPreferenceSetAttribute(const void *handle, int which, const void *value, size_t size)
 {
-    FAKE_CALL("cublasLtMatmulPreferenceSetAttribute", BLAS, B_VALUE, set_attribute(handle, PREFERENCE, which, value, size));
+    FAKE_CALL("cublasLtMatmulPreferenceSetAttribute", BLAS, B_VALUE,
+              set_attribute(handle, PREFERENCE, which, value, size));
 }
 
 /* ---- what is asked for ---- */
@@ -224,10 +241,7 @@ typedef struct Asked {
     int64_t m, n, k;
 } Asked;
 
-static size_t size_of(int type)
-{
-    return type == R_32F ? 4 : type == R_16F || type == R_16BF ? 2 : 0;
-}
+static size_t size_of(int type) { return type == R_32F ? 4 : type == R_16F || type == R_16BF ? 2 : 0; }
 
 static int check_layout(const Layout *l)
 {
@@ -305,9 +319,15 @@ static uint32_t types_of(const int type[4])
 
 static Algo algo_for(int compute, const int type[4], int id)
 {
-    return (Algo){.mark = algo_mark, .id = id, .tile = 20, .split = id == SUM_HALVES ? 2 : 1, .stages = 1,
-                  .reduction = id == SUM_HALVES ? REDUCE_COMPUTE : REDUCE_NONE, .types = types_of(type),
-                  .compute = (uint32_t)compute, .align = {1, 1, 1, 1}};
+    return (Algo){.mark = algo_mark,
+                  .id = id,
+                  .tile = 20,
+                  .split = id == SUM_HALVES ? 2 : 1,
+                  .stages = 1,
+                  .reduction = id == SUM_HALVES ? REDUCE_COMPUTE : REDUCE_NONE,
+                  .types = types_of(type),
+                  .compute = (uint32_t)compute,
+                  .align = {1, 1, 1, 1}};
 }
 
 static void types_asked(const Asked *q, int type[4])
@@ -334,13 +354,14 @@ static int check_algo(const Asked *q, const Algo *a)
         fake_mistake("an algorithm that sums in 16 bits");
         return fake_refuse(B_NOT_SUPPORTED, "sums in 16 bits");
     }
-    if ((a->id == SUM_HALVES) != (a->split == 2 && a->reduction == REDUCE_COMPUTE) || (a->id != SUM_HALVES && a->split > 1))
+    if ((a->id == SUM_HALVES) != (a->split == 2 && a->reduction == REDUCE_COMPUTE) ||
+        (a->id != SUM_HALVES && a->split > 1))
         return fake_refuse(B_NOT_SUPPORTED, "a split that this algorithm does not have");
     return B_OK;
 }
 
-static int heuristic(const void *library, const void *how, const void *const layout[4], const void *preference, int most,
-                     FakeHeuristic *out, int *found)
+static int heuristic(const void *library, const void *how, const void *const layout[4], const void *preference,
+                     int most, FakeHeuristic *out, int *found)
 {
     const Object *p = object_of(preference, PREFERENCE);
     Asked q;
@@ -422,11 +443,16 @@ FAKE_API int cublasLtMatmulAlgoInit(const void *library, int compute, int scale,
     FAKE_CALL("cublasLtMatmulAlgoInit", BLAS, B_VALUE, algo_init(library, compute, scale, type, id, out));
 }
 
-#define ALGO_FIELD(attribute, member) {DESCRIPTION, attribute, offsetof(Algo, member), sizeof(((Algo *)0)->member)}
+#define ALGO_FIELD(attribute, member)                                                                                  \
+    {                                                                                                                  \
+        DESCRIPTION, attribute, offsetof(Algo, member), sizeof(((Algo *)0)->member)                                    \
+    }
 static const Field algo_fields[] = {
-    ALGO_FIELD(ALGO_ID, id), ALGO_FIELD(ALGO_TILE, tile), ALGO_FIELD(ALGO_SPLIT_K, split),
-    ALGO_FIELD(ALGO_REDUCTION, reduction), ALGO_FIELD(ALGO_SWIZZLE, swizzle), ALGO_FIELD(ALGO_CUSTOM, custom),
-    ALGO_FIELD(ALGO_STAGES, stages), ALGO_FIELD(ALGO_INNER, inner), ALGO_FIELD(ALGO_CLUSTER, cluster),
+    ALGO_FIELD(ALGO_ID, id),           ALGO_FIELD(ALGO_TILE, tile),
+    ALGO_FIELD(ALGO_SPLIT_K, split),   ALGO_FIELD(ALGO_REDUCTION, reduction),
+    ALGO_FIELD(ALGO_SWIZZLE, swizzle), ALGO_FIELD(ALGO_CUSTOM, custom),
+    ALGO_FIELD(ALGO_STAGES, stages),   ALGO_FIELD(ALGO_INNER, inner),
+    ALGO_FIELD(ALGO_CLUSTER, cluster),
 };
 
 static int algo_attribute(FakeAlgo *algo, int which, const void *from, void *to, size_t size, size_t *written)
@@ -450,10 +476,12 @@ static int algo_attribute(FakeAlgo *algo, int which, const void *from, void *to,
 
 FAKE_API int cublasLtMatmulAlgoConfigSetAttribute(FakeAlgo *algo, int which, const void *value, size_t size)
 {
-    FAKE_CALL("cublasLtMatmulAlgoConfigSetAttribute", BLAS, B_VALUE, algo_attribute(algo, which, value, NULL, size, NULL));
+    FAKE_CALL("cublasLtMatmulAlgoConfigSetAttribute", BLAS, B_VALUE,
+              algo_attribute(algo, which, value, NULL, size, NULL));
 }
 
-FAKE_API int cublasLtMatmulAlgoConfigGetAttribute(const FakeAlgo *algo, int which, void *value, size_t size, size_t *written)
+FAKE_API int cublasLtMatmulAlgoConfigGetAttribute(const FakeAlgo *algo, int which, void *value, size_t size,
+                                                  size_t *written)
 {
     FakeAlgo copy = algo ? *algo : (FakeAlgo){{0}};
     FAKE_CALL("cublasLtMatmulAlgoConfigGetAttribute", BLAS, B_VALUE,
@@ -465,8 +493,11 @@ FAKE_API int cublasLtMatmulAlgoConfigGetAttribute(const FakeAlgo *algo, int whic
 static ProductMatrix matrix(const Layout *l, const void *at, bool transposed)
 {
     int64_t row = l->order == ORDER_COL ? 1 : l->ld, column = l->order == ORDER_COL ? l->ld : 1;
-    return (ProductMatrix){.at = (char *)at, .type = l->type, .row = transposed ? column : row,
-                           .column = transposed ? row : column, .step = l->batch > 1 ? l->stride : 0};
+    return (ProductMatrix){.at = (char *)at,
+                           .type = l->type,
+                           .row = transposed ? column : row,
+                           .column = transposed ? row : column,
+                           .step = l->batch > 1 ? l->stride : 0};
 }
 
 static uint64_t extent(const Layout *l)
@@ -526,17 +557,25 @@ static int matmul(const void *library, const Asked *q, const void *const at[4], 
              q->matrix[3]->batch, a.id);
     const int32_t *t = q->how->transposed;
     Product *p = malloc(sizeof *p);
-    *p = (Product){.m = q->m, .n = q->n, .k = q->k, .batch = q->matrix[3]->batch, .alpha = *alpha, .beta = *beta,
-                   .a = matrix(q->matrix[0], at[0], t[0]), .b = matrix(q->matrix[1], at[1], t[1]),
-                   .c = matrix(q->matrix[2], at[2], false), .d = matrix(q->matrix[3], at[3], false), .sum = a.id,
+    *p = (Product){.m = q->m,
+                   .n = q->n,
+                   .k = q->k,
+                   .batch = q->matrix[3]->batch,
+                   .alpha = *alpha,
+                   .beta = *beta,
+                   .a = matrix(q->matrix[0], at[0], t[0]),
+                   .b = matrix(q->matrix[1], at[1], t[1]),
+                   .c = matrix(q->matrix[2], at[2], false),
+                   .d = matrix(q->matrix[3], at[3], false),
+                   .sum = a.id,
                    .tf32 = q->how->compute == COMPUTE_32F_FAST_TF32};
     return fake_enqueue(s, (FakeWork){"a product of cuBLASLt", run, free, p}) ? B_EXECUTION : B_OK;
 }
 
-FAKE_API int cublasLtMatmul(const void *library, const void *how, const void *alpha, const void *a, const void *a_layout,
-                            const void *b, const void *b_layout, const void *beta, const void *c, const void *c_layout,
-                            void *d, const void *d_layout, const FakeAlgo *algo, void *workspace, size_t bytes,
-                            const void *stream)
+FAKE_API int cublasLtMatmul(const void *library, const void *how, const void *alpha, const void *a,
+                            const void *a_layout, const void *b, const void *b_layout, const void *beta, const void *c,
+                            const void *c_layout, void *d, const void *d_layout, const FakeAlgo *algo, void *workspace,
+                            size_t bytes, const void *stream)
 {
     const void *const layout[4] = {a_layout, b_layout, c_layout, d_layout}, *const at[4] = {a, b, c, d};
     Asked q;

@@ -48,8 +48,9 @@ static Failure failure[FAILURES_MAX];
 static size_t n_failure;
 static Objects objects[KINDS];
 static unsigned long made[KINDS], back[KINDS];
-static const char *const kinds[KINDS] = {"contexts", "allocations", "pinned", "modules", "functions", "streams",
-                                         "events", "graphs", "executables", "programs", "blas", "descriptors"};
+static const char *const kinds[KINDS] = {"contexts",    "allocations", "pinned", "modules",
+                                         "functions",   "streams",     "events", "graphs",
+                                         "executables", "programs",    "blas",   "descriptors"};
 
 /* ---- the record ---- */
 
@@ -144,11 +145,7 @@ static bool loses_context(int error)
 
 static int (*driver_rules)(unsigned rules);
 
-
-void fake_set_rules(int (*rules)(unsigned))
-{
-    driver_rules = rules;
-}
+void fake_set_rules(int (*rules)(unsigned)) { driver_rules = rules; }
 
 static int broken_rule(unsigned rules)
 {
@@ -248,21 +245,12 @@ void fake_note(const char *format, ...)
 
 /* ---- what is made and given back ---- */
 
-void fake_made(FakeKind kind)
-{
-    made[kind]++;
-}
+void fake_made(FakeKind kind) { made[kind]++; }
 
-void fake_given_back(FakeKind kind)
-{
-    back[kind]++;
-}
+void fake_given_back(FakeKind kind) { back[kind]++; }
 
 /* No address of x86-64: who looks into a handle is stopped. */
-static uintptr_t tag(FakeKind kind)
-{
-    return (uintptr_t)0xfa << 56 | (uintptr_t)(kind + 1) << 40;
-}
+static uintptr_t tag(FakeKind kind) { return (uintptr_t)0xfa << 56 | (uintptr_t)(kind + 1) << 40; }
 
 void *fake_handle(FakeKind kind, void *object)
 {

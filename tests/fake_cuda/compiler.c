@@ -1,7 +1,7 @@
 /* compiler.c - libnvrtc: CUDA text as a shared object of the emulator, in a file that looks like a cubin (image.h).
  *
- * The one idea: the text is compiled as C++ behind tests/emu/cuemu.h, by the host's compiler. What was compiled is kept in
- * the folder that FAKE_CUDA_CACHE names, by the hash of all that it was made of.
+ * The one idea: the text is compiled as C++ behind tests/emu/cuemu.h, by the host's compiler. What was compiled is kept
+ * in the folder that FAKE_CUDA_CACHE names, by the hash of all that it was made of.
  */
 #define _GNU_SOURCE
 #include "fake.h"
@@ -35,10 +35,7 @@ static char *copy_of(const char *text)
     return strcpy(copy, text);
 }
 
-static bool is(const char *text, const char *beginning)
-{
-    return !strncmp(text, beginning, strlen(beginning));
-}
+static bool is(const char *text, const char *beginning) { return !strncmp(text, beginning, strlen(beginning)); }
 
 /* ---- what the library is ---- */
 
@@ -60,10 +57,7 @@ FAKE_API int nvrtcVersion(int *major, int *minor)
 static const int architectures[] = {75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121};
 enum { ALL_ARCHITECTURES = sizeof architectures / sizeof *architectures, OLD_ARCHITECTURES = 7 };
 
-static int n_architectures(void)
-{
-    return fake_settings()->compiler >= 12080 ? ALL_ARCHITECTURES : OLD_ARCHITECTURES;
-}
+static int n_architectures(void) { return fake_settings()->compiler >= 12080 ? ALL_ARCHITECTURES : OLD_ARCHITECTURES; }
 
 static int count(int *n)
 {
@@ -218,9 +212,9 @@ static bool read_arch(Options *o, const char *text)
 /* What the host's compiler need not know, and what is asked of it: macros. */
 static bool read_option(Options *o, const char *option)
 {
-    static const char *const without_effect[] = {"--minimal", "--std=c++17", "-std=c++17", "-default-device",
-                                                 "--device-as-default-execution-space", "-lineinfo", "--generate-line-info",
-                                                 "--fmad=false", "--ptxas-options=", "--split-compile="};
+    static const char *const without_effect[] = {
+        "--minimal", "--std=c++17",          "-std=c++17",   "-default-device",  "--device-as-default-execution-space",
+        "-lineinfo", "--generate-line-info", "--fmad=false", "--ptxas-options=", "--split-compile="};
     if (is(option, "--gpu-architecture="))
         return read_arch(o, strchr(option, '=') + 1);
     if (is(option, "-arch="))
@@ -229,7 +223,8 @@ static bool read_option(Options *o, const char *option)
         if (is(option, without_effect[i]))
             return true;
     size_t n = strlen(o->given);
-    if (!is(option, "-D") || option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])
+    if (!is(option, "-D") ||
+        option[2 + strspn(option + 2, "_=.ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")])
         return false;
     return snprintf(o->given + n, OPTIONS - n, " %s", option) < (int)(OPTIONS - n);
 }
@@ -254,7 +249,8 @@ static const char *skip_bounds(const char *p, int *number)
     return p;
 }
 
-/* A kernel that begins at p, KERNEL(256) name( or extern "C" __global__ void [__launch_bounds__(256)] name(; else NULL. */
+/* A kernel that begins at p, KERNEL(256) name( or extern "C" __global__ void [__launch_bounds__(256)] name(; else NULL.
+ */
 static const char *kernel_at(const char *p, ImageKernel *k)
 {
     static const char bounds[] = "__launch_bounds__";
@@ -307,7 +303,8 @@ static bool write_source(const Program *p, const char *path, const ImageKernel *
     size_t prelude = body ? (size_t)(body - p->text) : 0;
     if (!f)
         return false;
-    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n%s#line 1 \"%s\"\n", VWN_SOURCE_DIR, body ? "EMU_FAST\n" : "", p->name);
+    fprintf(f, "#include \"%s/tests/emu/cuemu.h\"\n%s#line 1 \"%s\"\n", VWN_SOURCE_DIR, body ? "EMU_FAST\n" : "",
+            p->name);
     fwrite(p->text, 1, prelude, f);
     fprintf(f, "%s%s\n", body ? "\nEMU_FAST_END" : "", p->text + prelude);
     for (size_t i = 0; i < n; i++)
@@ -361,8 +358,8 @@ static void keep_errors(Program *p, char *log)
         at += (size_t)snprintf(out + at, size - at, "%.*s(%ld):%s%s\n", (int)(colon - line), line,
                                strtol(colon + 1, NULL, 10), mark, said);
     }
-    snprintf(out + at, size - at, "\n%zu error%s detected in the compilation of \"%s\".\n", errors, errors == 1 ? "" : "s",
-             p->name);
+    snprintf(out + at, size - at, "\n%zu error%s detected in the compilation of \"%s\".\n", errors,
+             errors == 1 ? "" : "s", p->name);
     free(p->log);
     p->log = out;
 }
@@ -446,7 +443,13 @@ static int compile(Program *p, int n, const char *const *option)
     size_t kernels = error ? 0 : find_kernels(p->text, kernel);
     char *object = error ? NULL : object_of(p, &o, kernel, kernels, &size, &error);
     if (object) {
-        Image im = {.arch = o.arch, .only = o.only, .version = (int)(fake_settings()->compiler / 1000), .kernel = kernel, .n = kernels, .object = object, .size = size};
+        Image im = {.arch = o.arch,
+                    .only = o.only,
+                    .version = (int)(fake_settings()->compiler / 1000),
+                    .kernel = kernel,
+                    .n = kernels,
+                    .object = object,
+                    .size = size};
         free(p->cubin);
         p->cubin = image_write(&im, &p->cubin_size);
     }

@@ -30,10 +30,7 @@ static int rules(unsigned asked)
     return E_OK;
 }
 
-static void __attribute__((constructor)) begin(void)
-{
-    fake_set_rules(rules);
-}
+static void __attribute__((constructor)) begin(void) { fake_set_rules(rules); }
 
 /* ---- the library ---- */
 
@@ -47,10 +44,7 @@ static int init(unsigned flags)
     return E_OK;
 }
 
-FAKE_API int cuInit(unsigned flags)
-{
-    FAKE_CALL("cuInit", 0, E_UNKNOWN, init(flags));
-}
+FAKE_API int cuInit(unsigned flags) { FAKE_CALL("cuInit", 0, E_UNKNOWN, init(flags)); }
 
 FAKE_API int cuDriverGetVersion(int *version)
 {
@@ -84,10 +78,7 @@ static int count(int *n)
     return E_OK;
 }
 
-FAKE_API int cuDeviceGetCount(int *n)
-{
-    FAKE_CALL("cuDeviceGetCount", NEEDS_INIT, E_UNKNOWN, count(n));
-}
+FAKE_API int cuDeviceGetCount(int *n) { FAKE_CALL("cuDeviceGetCount", NEEDS_INIT, E_UNKNOWN, count(n)); }
 
 static int known(int device)
 {
@@ -152,16 +143,17 @@ FAKE_API int cuDeviceGetUuid_v2(unsigned char uuid[16], int device)
 static int shared_of_sm(void)
 {
     switch (fake_settings()->capability) {
-    case 80: case 87: return 164 << 10;
-    case 90: case 100: case 103: case 110: return 228 << 10;
+    case 80:
+    case 87: return 164 << 10;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return 228 << 10;
     default: return 100 << 10;
     }
 }
 
-int fake_shared_most(void)
-{
-    return shared_of_sm() - 1024;
-}
+int fake_shared_most(void) { return shared_of_sm() - 1024; }
 
 static int attribute_of(int which, int *value)
 {
@@ -171,14 +163,40 @@ static int attribute_of(int which, int *value)
         int which;
         long value;
     } known_attributes[] = {
-        {D_THREADS, 1024}, {D_BLOCK_X, 1024}, {D_BLOCK_Y, 1024}, {D_BLOCK_Z, 64}, {D_GRID_X, INT32_MAX},
-        {D_GRID_Y, 65535}, {D_GRID_Z, 65535}, {D_SHARED, 48 << 10}, {D_WARP, 32}, {D_PITCH, INT32_MAX},
-        {D_REGISTERS, 65536}, {D_CLOCK, 1755000}, {D_SMS, s->sms}, {D_INTEGRATED, 0}, {D_COMPUTE_MODE, 0},
-        {D_CONCURRENT, 1}, {D_ECC, 1}, {D_PCI_BUS, 1}, {D_PCI_DEVICE, 0}, {D_MEMORY_CLOCK, 2619000},
-        {D_BUS_WIDTH, 5120}, {D_L2, 50 << 20}, {D_THREADS_SM, small ? 1536 : 2048}, {D_COPY_ENGINES, 3},
-        {D_UNIFIED, 1}, {D_PCI_DOMAIN, 0}, {D_MAJOR, s->capability / 10}, {D_MINOR, s->capability % 10},
-        {D_SHARED_SM, shared_of_sm()}, {D_REGISTERS_SM, 65536}, {D_MANAGED, 1},
-        {D_SHARED_OPT_IN, fake_shared_most()}, {D_BLOCKS_SM, small ? 24 : 32}, {D_RESERVED_SHARED, 1024},
+        {D_THREADS, 1024},
+        {D_BLOCK_X, 1024},
+        {D_BLOCK_Y, 1024},
+        {D_BLOCK_Z, 64},
+        {D_GRID_X, INT32_MAX},
+        {D_GRID_Y, 65535},
+        {D_GRID_Z, 65535},
+        {D_SHARED, 48 << 10},
+        {D_WARP, 32},
+        {D_PITCH, INT32_MAX},
+        {D_REGISTERS, 65536},
+        {D_CLOCK, 1755000},
+        {D_SMS, s->sms},
+        {D_INTEGRATED, 0},
+        {D_COMPUTE_MODE, 0},
+        {D_CONCURRENT, 1},
+        {D_ECC, 1},
+        {D_PCI_BUS, 1},
+        {D_PCI_DEVICE, 0},
+        {D_MEMORY_CLOCK, 2619000},
+        {D_BUS_WIDTH, 5120},
+        {D_L2, 50 << 20},
+        {D_THREADS_SM, small ? 1536 : 2048},
+        {D_COPY_ENGINES, 3},
+        {D_UNIFIED, 1},
+        {D_PCI_DOMAIN, 0},
+        {D_MAJOR, s->capability / 10},
+        {D_MINOR, s->capability % 10},
+        {D_SHARED_SM, shared_of_sm()},
+        {D_REGISTERS_SM, 65536},
+        {D_MANAGED, 1},
+        {D_SHARED_OPT_IN, fake_shared_most()},
+        {D_BLOCKS_SM, small ? 24 : 32},
+        {D_RESERVED_SHARED, 1024},
     };
     for (size_t i = 0; i < sizeof known_attributes / sizeof *known_attributes; i++)
         if (known_attributes[i].which == which) {
@@ -437,10 +455,7 @@ static size_t extent(size_t width, size_t height, size_t pitch)
     return width && height ? (height - 1) * pitch + width : 0;
 }
 
-static char *address(uint64_t at)
-{
-    return (char *)(uintptr_t)at;
-}
+static char *address(uint64_t at) { return (char *)(uintptr_t)at; }
 
 /* The host's memory is read now where it is no pinned memory, for it may be gone when the copy runs. */
 static void stage(Move *m)
@@ -514,8 +529,12 @@ static int copy_rows(const FakeCopy2D *c, const void *stream)
         return fake_refuse(E_VALUE, "a pitch below the width, or above the device's limit");
     char *from = from_host ? (char *)c->from_host : address(c->from_device);
     char *to = to_host ? (char *)c->to_host : address(c->to_device);
-    Move m = {.to = to + c->to_y * to_pitch + c->to_x, .from = from + c->from_y * from_pitch + c->from_x,
-              .width = c->width, .height = c->height, .to_pitch = to_pitch, .from_pitch = from_pitch};
+    Move m = {.to = to + c->to_y * to_pitch + c->to_x,
+              .from = from + c->from_y * from_pitch + c->from_x,
+              .width = c->width,
+              .height = c->height,
+              .to_pitch = to_pitch,
+              .from_pitch = from_pitch};
     return copy(s, "a copy of rows", m, from_host, to_host);
 }
 
@@ -533,7 +552,8 @@ static int fill(const void *stream, uint64_t at, uint32_t value, size_t unit, si
         return error;
     if (at % unit || n > SIZE_MAX / unit || !fake_holds(at, unit * n))
         return fake_refuse(E_VALUE, "no memory of the device that is so long, or not aligned");
-    return enqueue_move(s, "a fill", (Move){.to = address(at), .width = unit * n, .height = 1, .unit = unit, .value = value});
+    return enqueue_move(s, "a fill",
+                        (Move){.to = address(at), .width = unit * n, .height = 1, .unit = unit, .value = value});
 }
 
 FAKE_API int cuMemsetD8Async(uint64_t at, unsigned char value, size_t n, const void *stream)

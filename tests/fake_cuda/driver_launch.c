@@ -51,7 +51,8 @@ static void *open_object(const Image *im)
     static unsigned number;
     char path[128];
     const char *folder = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%.80s/fake_cuda_%ld_%u.so", folder && *folder ? folder : "/tmp", (long)getpid(), number++);
+    snprintf(path, sizeof path, "%.80s/fake_cuda_%ld_%u.so", folder && *folder ? folder : "/tmp", (long)getpid(),
+             number++);
     FILE *f = fopen(path, "we");
     if (!f)
         return NULL;
@@ -197,9 +198,12 @@ static int get_attribute(int *value, int which, const void *handle)
         return f ? E_VALUE : fake_refuse(E_HANDLE, "no function");
     switch (which) {
     case F_THREADS: *value = f->threads_most; return E_OK;
-    case F_SHARED: case F_CONSTANT: case F_LOCAL: *value = 0; return E_OK;
+    case F_SHARED:
+    case F_CONSTANT:
+    case F_LOCAL: *value = 0; return E_OK;
     case F_REGISTERS: *value = IMAGE_REGISTERS; return E_OK;
-    case F_PTX: case F_BINARY: *value = f->of->arch; return E_OK;
+    case F_PTX:
+    case F_BINARY: *value = f->of->arch; return E_OK;
     case F_DYNAMIC: *value = f->shared_most; return E_OK;
     default: return E_VALUE;
     }
@@ -210,10 +214,7 @@ FAKE_API int cuFuncGetAttribute(int *value, int which, const void *handle)
     FAKE_CALL("cuFuncGetAttribute", CONTEXT, E_VALUE, get_attribute(value, which, handle));
 }
 
-static int smaller(int a, int b)
-{
-    return a < b ? a : b;
-}
+static int smaller(int a, int b) { return a < b ? a : b; }
 
 static int occupancy(int *blocks, const void *handle, int threads, size_t shared)
 {
@@ -233,7 +234,8 @@ static int occupancy(int *blocks, const void *handle, int threads, size_t shared
 
 FAKE_API int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *handle, int threads, size_t shared)
 {
-    FAKE_CALL("cuOccupancyMaxActiveBlocksPerMultiprocessor", CONTEXT, E_VALUE, occupancy(blocks, handle, threads, shared));
+    FAKE_CALL("cuOccupancyMaxActiveBlocksPerMultiprocessor", CONTEXT, E_VALUE,
+              occupancy(blocks, handle, threads, shared));
 }
 
 /* ---- launches ---- */
@@ -304,10 +306,7 @@ static int run(void *data, char why[256])
     return strstr(trouble, "multiple of its size") ? E_MISALIGNED : E_LAUNCH;
 }
 
-static size_t up(size_t x, size_t unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
+static size_t up(size_t x, size_t unit) { return (x + unit - 1) / unit * unit; }
 
 /* Arguments from addresses of them, or from a buffer in which they lie as in a structure. */
 static int take_arguments(Started *l, void **each, const char *all, size_t size)

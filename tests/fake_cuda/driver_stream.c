@@ -404,7 +404,11 @@ static int graph_launch(const void *handle, const void *stream)
         return fake_refuse(E_NOT_SUPPORTED, "the fake makes no graphs of graphs");
     }
     x->graph->users++;
-    fake_push(s, (FakeOp){.kind = OP_GRAPH, .graph = x->graph, .left = x->graph->n, .on = x->last_on, .until = x->last,
+    fake_push(s, (FakeOp){.kind = OP_GRAPH,
+                          .graph = x->graph,
+                          .left = x->graph->n,
+                          .on = x->last_on,
+                          .until = x->last,
                           .ran = calloc(x->graph->n + 1, sizeof(bool))});
     x->last_on = s;
     x->last = s->issued;

@@ -45,8 +45,8 @@ static void lost_program(void)
     GOOD(cu.cuDevicePrimaryCtxRelease_v2(0));
 }
 
-static const char *const all_kinds[] = {"contexts", "allocations", "streams", "pinned", "modules",
-                                        "events", "programs", "blas", "descriptors"};
+static const char *const all_kinds[] = {"contexts", "allocations", "streams", "pinned",     "modules",
+                                        "events",   "programs",    "blas",    "descriptors"};
 
 static void leaked(const char *path, long wanted, size_t kinds)
 {
@@ -150,7 +150,4 @@ static const Case cases[] = {
     {"unreadable", "FAKE_CUDA_FAIL=cuMemAlloc:often", each_call, 70},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

@@ -1,18 +1,17 @@
 /* graphs.c - graphs by capture: replayed they do what the calls did, and what cannot be captured is refused. */
 #include "hand.h"
 
-static const char text[] =
-    "#define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
-    "KERNEL(64) step(float *x, const float *by, int n)\n"
-    "{\n"
-    "    for (int i = threadIdx.x; i < n; i += 64)\n"
-    "        x[i] = x[i] * by[0] + 1;\n"
-    "}\n"
-    "KERNEL(64) add(float *to, const float *from, int n)\n"
-    "{\n"
-    "    for (int i = threadIdx.x; i < n; i += 64)\n"
-    "        to[i] += from[i];\n"
-    "}\n";
+static const char text[] = "#define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
+                           "KERNEL(64) step(float *x, const float *by, int n)\n"
+                           "{\n"
+                           "    for (int i = threadIdx.x; i < n; i += 64)\n"
+                           "        x[i] = x[i] * by[0] + 1;\n"
+                           "}\n"
+                           "KERNEL(64) add(float *to, const float *from, int n)\n"
+                           "{\n"
+                           "    for (int i = threadIdx.x; i < n; i += 64)\n"
+                           "        to[i] += from[i];\n"
+                           "}\n";
 enum { N = 100, STEPS = 3 };
 
 static Handle step, add, stream, side, fork_event, join_event;
@@ -253,7 +252,4 @@ static const Case cases[] = {
     {"lost", "A=", lost, 0},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

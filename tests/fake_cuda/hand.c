@@ -5,10 +5,7 @@ enum { SKIPPED = 77, LOG_PATH = 128 };
 
 /* Cases end where they end: what they took from malloc is nobody's concern. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "detect_leaks=0";
-}
+const char *__asan_default_options(void) { return "detect_leaks=0"; }
 
 Hand cu;
 Handle hand_module;

@@ -31,16 +31,19 @@ typedef const void *Handle;
     F(cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, Handle)) \
     F(cuMemcpyDtoHAsync_v2, (void *, uint64_t, size_t, Handle)) \
     F(cuMemcpyDtoDAsync_v2, (uint64_t, uint64_t, size_t, Handle)) F(cuMemcpy2DAsync_v2, (const FakeCopy2D *, Handle)) \
-    F(cuMemsetD8Async, (uint64_t, unsigned char, size_t, Handle)) F(cuMemsetD32Async, (uint64_t, unsigned, size_t, Handle)) \
+    F(cuMemsetD8Async, (uint64_t, unsigned char, size_t, Handle)) \
+    F(cuMemsetD32Async, (uint64_t, unsigned, size_t, Handle)) \
     F(cuStreamCreate, (Handle *, unsigned)) F(cuStreamCreateWithPriority, (Handle *, unsigned, int)) \
     F(cuStreamDestroy_v2, (Handle)) F(cuStreamSynchronize, (Handle)) F(cuStreamQuery, (Handle)) \
-    F(cuStreamWaitEvent, (Handle, Handle, unsigned)) F(cuEventCreate, (Handle *, unsigned)) F(cuEventDestroy_v2, (Handle)) \
+    F(cuStreamWaitEvent, (Handle, Handle, unsigned)) F(cuEventCreate, (Handle *, unsigned)) \
+    F(cuEventDestroy_v2, (Handle)) \
     F(cuEventRecord, (Handle, Handle)) F(cuEventQuery, (Handle)) F(cuEventSynchronize, (Handle)) \
     F(cuEventElapsedTime, (float *, Handle, Handle)) F(cuModuleLoadData, (Handle *, const void *)) \
     F(cuModuleUnload, (Handle)) F(cuModuleGetFunction, (Handle *, Handle, const char *)) \
     F(cuFuncSetAttribute, (Handle, int, int)) F(cuFuncGetAttribute, (int *, int, Handle)) \
     F(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *, Handle, int, size_t)) \
-    F(cuLaunchKernel, (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **)) \
+    F(cuLaunchKernel, (Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, \
+                       void **)) \
     F(cuStreamBeginCapture_v2, (Handle, int)) F(cuStreamEndCapture, (Handle, Handle *)) \
     F(cuStreamIsCapturing, (Handle, int *)) F(cuGraphInstantiateWithFlags, (Handle *, Handle, uint64_t)) \
     F(cuGraphLaunch, (Handle, Handle)) F(cuGraphDestroy, (Handle)) F(cuGraphExecDestroy, (Handle)) \
@@ -55,14 +58,16 @@ typedef const void *Handle;
 #define BLAS_FUNCTIONS(F) \
     F(cublasLtCreate, (Handle *)) F(cublasLtDestroy, (Handle)) F(cublasLtMatmulDescCreate, (Handle *, int, int)) \
     F(cublasLtMatmulDescDestroy, (Handle)) F(cublasLtMatmulDescSetAttribute, (Handle, int, const void *, size_t)) \
-    F(cublasLtMatrixLayoutCreate, (Handle *, int, uint64_t, uint64_t, int64_t)) F(cublasLtMatrixLayoutDestroy, (Handle)) \
+    F(cublasLtMatrixLayoutCreate, (Handle *, int, uint64_t, uint64_t, int64_t)) \
+    F(cublasLtMatrixLayoutDestroy, (Handle)) \
     F(cublasLtMatrixLayoutSetAttribute, (Handle, int, const void *, size_t)) \
     F(cublasLtMatmulPreferenceCreate, (Handle *)) F(cublasLtMatmulPreferenceDestroy, (Handle)) \
     F(cublasLtMatmulPreferenceSetAttribute, (Handle, int, const void *, size_t)) \
-    F(cublasLtMatmulAlgoGetHeuristic, (Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, FakeHeuristic *, int *)) \
+    F(cublasLtMatmulAlgoGetHeuristic, (Handle, Handle, Handle, Handle, Handle, Handle, Handle, int, FakeHeuristic *, \
+                                       int *)) \
     F(cublasLtMatmulAlgoCheck, (Handle, Handle, Handle, Handle, Handle, Handle, const FakeAlgo *, FakeHeuristic *)) \
-    F(cublasLtMatmul, (Handle, Handle, const void *, const void *, Handle, const void *, Handle, const void *, const void *, \
-                       Handle, void *, Handle, const FakeAlgo *, void *, size_t, Handle))
+    F(cublasLtMatmul, (Handle, Handle, const void *, const void *, Handle, const void *, Handle, const void *, \
+                       const void *, Handle, void *, Handle, const FakeAlgo *, void *, size_t, Handle))
 
 #define MEMBER(name, arguments) int(*name) arguments;
 typedef struct Hand {
@@ -97,7 +102,7 @@ typedef struct Case {
 /* All cases, each in a process; those named by the arguments only. Returns the status of the test. */
 int hand_run(int argc, char **argv, const Case *of, size_t n);
 
-/* The log of this case (hand.c sets FAKE_CUDA_LOG): the number in its line "count NAME n", "leaked KIND n"; -1: none. */
+/* The number in the line "count NAME n" or "leaked KIND n" of a log; -1: there is no such line. */
 long hand_logged(const char *path, const char *what);
 
 #endif

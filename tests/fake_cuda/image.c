@@ -83,9 +83,15 @@ void *image_write(const Image *im, size_t *size)
     s[5] = section(put_name(&names, ".fake.object", ""), OBJECT, &file, im->object, im->size);
     uint32_t own_name = put_name(&names, ".shstrtab", "");
     s[1] = section(own_name, SHT_STRTAB, &file, names.at, names.n);
-    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0, ABI}, .e_type = ET_EXEC, .e_machine = MACHINE,
-                    .e_version = 1, .e_flags = (uint32_t)(im->version << 16 | im->arch << 8 | im->only), .e_ehsize = sizeof h,
-                    .e_shentsize = sizeof *s, .e_shnum = (uint16_t)n, .e_shstrndx = 1};
+    Elf64_Ehdr h = {.e_ident = {0x7f, 'E', 'L', 'F', 2, 1, 1, 0, ABI},
+                    .e_type = ET_EXEC,
+                    .e_machine = MACHINE,
+                    .e_version = 1,
+                    .e_flags = (uint32_t)(im->version << 16 | im->arch << 8 | im->only),
+                    .e_ehsize = sizeof h,
+                    .e_shentsize = sizeof *s,
+                    .e_shnum = (uint16_t)n,
+                    .e_shstrndx = 1};
     h.e_shoff = put(&file, s, n * sizeof *s);
     memcpy(file.at, &h, sizeof h);
     free(names.at);
@@ -115,8 +121,8 @@ const void *image_object(const void *bytes, Image *out)
     Elf64_Ehdr h;
     if (!read_header(bytes, &h))
         return NULL;
-    *out = (Image){.arch = (int)(h.e_flags >> 8 & 0xff), .only = (int)(h.e_flags & 1),
-                    .version = (int)(h.e_flags >> 16)};
+    *out =
+        (Image){.arch = (int)(h.e_flags >> 8 & 0xff), .only = (int)(h.e_flags & 1), .version = (int)(h.e_flags >> 16)};
     for (unsigned i = 0; i < h.e_shnum; i++) {
         Elf64_Shdr s = section_at(bytes, &h, i);
         if (s.sh_type != OBJECT)
@@ -145,7 +151,8 @@ int image_threads(const void *bytes, const char *kernel)
     for (unsigned i = 0; i < h.e_shnum; i++) {
         Elf64_Shdr s = section_at(bytes, &h, i);
         const char *name = names + s.sh_name;
-        if (!strncmp(name, prefix, strlen(prefix)) && !strcmp(name + strlen(prefix), kernel) && s.sh_size == sizeof value)
+        if (!strncmp(name, prefix, strlen(prefix)) && !strcmp(name + strlen(prefix), kernel) &&
+            s.sh_size == sizeof value)
             memcpy(value, (const char *)bytes + s.sh_offset, sizeof value);
     }
     return (int)value[1];

@@ -1,4 +1,5 @@
-/* kernels.c - kernels from text to numbers: the product's own prelude and reader of cubins, the fake compiler and driver.
+/* kernels.c - kernels from text to numbers: the product's own prelude and reader of cubins, the fake compiler and
+ * driver.
  *
  * Beside: what the compiler says of mistakes, and what a cubin of it says of itself.
  */
@@ -9,26 +10,27 @@
 
 #include <math.h>
 
-/* Sums of rows by a warp each, through shared memory, and the rows in bf16: in the dialect of the compiler's kernels. */
-static const char row_text[] =
-    "KERNEL(128) rows(real *__restrict__ sum, bf16 *__restrict__ half, const real *__restrict__ x, int64_t n, int64_t m)\n"
-    "{\n"
-    "    DYN_SMEM(bytes);\n"
-    "    real *const mine = (real *)bytes + threadIdx.x / 32 * 32;\n"
-    "    for (int64_t r = blockIdx.x * 4 + threadIdx.x / 32; r < n; r += gridDim.x * 4) {\n"
-    "        real t = 0;\n"
-    "        for (int64_t i = threadIdx.x % 32; i < m; i += 32) {\n"
-    "            t += x[r * m + i];\n"
-    "            half[r * m + i] = vwn_bf16(x[r * m + i]);\n"
-    "        }\n"
-    "        mine[threadIdx.x % 32] = t;\n"
-    "        __syncwarp();\n"
-    "        t = vwn_warp_sum(mine[31 - threadIdx.x % 32]);\n"
-    "        __syncwarp();\n"
-    "        if (threadIdx.x % 32 == 0)\n"
-    "            sum[r] = t;\n"
-    "    }\n"
-    "}\n";
+/* Sums of rows by a warp each, through shared memory, and the rows in bf16: in the dialect of the compiler's kernels.
+ */
+static const char row_text[] = "KERNEL(128) rows(real *__restrict__ sum, bf16 *__restrict__ half, const real "
+                               "*__restrict__ x, int64_t n, int64_t m)\n"
+                               "{\n"
+                               "    DYN_SMEM(bytes);\n"
+                               "    real *const mine = (real *)bytes + threadIdx.x / 32 * 32;\n"
+                               "    for (int64_t r = blockIdx.x * 4 + threadIdx.x / 32; r < n; r += gridDim.x * 4) {\n"
+                               "        real t = 0;\n"
+                               "        for (int64_t i = threadIdx.x % 32; i < m; i += 32) {\n"
+                               "            t += x[r * m + i];\n"
+                               "            half[r * m + i] = vwn_bf16(x[r * m + i]);\n"
+                               "        }\n"
+                               "        mine[threadIdx.x % 32] = t;\n"
+                               "        __syncwarp();\n"
+                               "        t = vwn_warp_sum(mine[31 - threadIdx.x % 32]);\n"
+                               "        __syncwarp();\n"
+                               "        if (threadIdx.x % 32 == 0)\n"
+                               "            sum[r] = t;\n"
+                               "    }\n"
+                               "}\n";
 enum { ROWS = 37, COLUMNS = 70 };
 
 static CudaCode compiled(Ctx *ctx)
@@ -39,8 +41,14 @@ static CudaCode compiled(Ctx *ctx)
     Nvrtc n;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text = {"rows", row_text, strlen(row_text), ""};
-    CudaBuild b = {.arch = "sm_90a", .prelude = prelude, .prelude_length = length, .kernel = &text, .n = 1, .jobs = 1,
-                   .arena = ctx->program, .code = &code};
+    CudaBuild b = {.arch = "sm_90a",
+                   .prelude = prelude,
+                   .prelude_length = length,
+                   .kernel = &text,
+                   .n = 1,
+                   .jobs = 1,
+                   .arena = ctx->program,
+                   .code = &code};
     EXPECT(nvrtc_open(ctx, &n, why));
     if (nvrtc_build(&n, &b) != ST_OK)
         printf("    %s\n", b.why);
@@ -49,10 +57,7 @@ static CudaCode compiled(Ctx *ctx)
     return code;
 }
 
-static float value(int i)
-{
-    return (float)((i * 37) % 101) / 7 - 5;
-}
+static float value(int i) { return (float)((i * 37) % 101) / 7 - 5; }
 
 static void rows(void)
 {
@@ -129,7 +134,4 @@ static const Case cases[] = {
     {"mistakes", "A=", mistakes, 0},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

@@ -15,10 +15,10 @@
 #include <sys/mman.h>
 
 enum { PAGE = 4096, ALIGN = 256, POISON = 0xff, MARK = 0xa5 };
-#define RANGE ((uint64_t)1 << 40)
-#define POISONED ((size_t)1 << 30) /* of larger allocations only so much at each end */
+#define RANGE         ((uint64_t)1 << 40)
+#define POISONED      ((size_t)1 << 30) /* of larger allocations only so much at each end */
 #define CONTEXT_BYTES ((size_t)300 << 20)
-#define GRAIN ((size_t)2 << 20) /* what a device hands out to a process */
+#define GRAIN         ((size_t)2 << 20) /* what a device hands out to a process */
 
 typedef struct Block {
     uint64_t at, bytes;
@@ -34,15 +34,9 @@ static size_t n_pin;
 static size_t used, used_small;
 static bool open;
 
-static uint64_t up(uint64_t x, uint64_t unit)
-{
-    return (x + unit - 1) / unit * unit;
-}
+static uint64_t up(uint64_t x, uint64_t unit) { return (x + unit - 1) / unit * unit; }
 
-static uint8_t *byte(uint64_t at)
-{
-    return (uint8_t *)(uintptr_t)at;
-}
+static uint8_t *byte(uint64_t at) { return (uint8_t *)(uintptr_t)at; }
 
 static void *reserve(size_t bytes, int protection)
 {
@@ -78,10 +72,7 @@ static bool marks_are_whole(const Block *b)
 }
 
 /* Small allocations share what the device hands out. */
-static size_t footprint(size_t bytes)
-{
-    return bytes < GRAIN / 2 ? up(bytes, 512) : up(bytes, GRAIN);
-}
+static size_t footprint(size_t bytes) { return bytes < GRAIN / 2 ? up(bytes, 512) : up(bytes, GRAIN); }
 
 size_t fake_memory_free(void)
 {
@@ -156,10 +147,7 @@ void fake_memory_end(void)
             fake_unpin((void *)(uintptr_t)pin[i].at);
 }
 
-bool fake_is_device(uint64_t at)
-{
-    return range && at >= range && at < range + RANGE;
-}
+bool fake_is_device(uint64_t at) { return range && at >= range && at < range + RANGE; }
 
 bool fake_holds(uint64_t at, uint64_t bytes)
 {
@@ -214,8 +202,8 @@ void *fake_pin(size_t bytes)
         return NULL;
     memset(m, POISON, bytes);
     pin = realloc(pin, (n_pin + 1) * sizeof *pin);
-    pin[n_pin++] = (Block){.at = (uintptr_t)m, .bytes = bytes, .page = (uintptr_t)m, .end = (uintptr_t)m + up(bytes, PAGE),
-                           .live = true};
+    pin[n_pin++] = (Block){
+        .at = (uintptr_t)m, .bytes = bytes, .page = (uintptr_t)m, .end = (uintptr_t)m + up(bytes, PAGE), .live = true};
     return m;
 }
 
@@ -224,8 +212,8 @@ bool fake_unpin(void *at)
     for (size_t i = 0; i < n_pin; i++)
         if (pin[i].live && pin[i].at == (uintptr_t)at) {
             pin[i].live = false;
-            return mmap(at, pin[i].end - pin[i].page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-                        -1, 0) != MAP_FAILED;
+            return mmap(at, pin[i].end - pin[i].page, PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
         }
     return false;
 }
@@ -234,7 +222,8 @@ bool fake_pinned(const void *p, size_t bytes)
 {
     uint64_t at = (uintptr_t)p;
     for (size_t i = 0; i < n_pin; i++)
-        if (pin[i].live && at >= pin[i].at && at - pin[i].at <= pin[i].bytes && bytes <= pin[i].bytes - (at - pin[i].at))
+        if (pin[i].live && at >= pin[i].at && at - pin[i].at <= pin[i].bytes &&
+            bytes <= pin[i].bytes - (at - pin[i].at))
             return true;
     return false;
 }

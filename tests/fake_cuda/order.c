@@ -5,13 +5,11 @@
 #include "hand.h"
 
 #define DIALECT "#define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
-static const char scale_text[] =
-    DIALECT
-    "KERNEL(64) scale(float *to, const float *from, const float *by, int n)\n"
-    "{\n"
-    "    for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += gridDim.x * 64)\n"
-    "        to[i] = from[i] * by[0];\n"
-    "}\n";
+static const char scale_text[] = DIALECT "KERNEL(64) scale(float *to, const float *from, const float *by, int n)\n"
+                                         "{\n"
+                                         "    for (int i = blockIdx.x * 64 + threadIdx.x; i < n; i += gridDim.x * 64)\n"
+                                         "        to[i] = from[i] * by[0];\n"
+                                         "}\n";
 enum { N = 200 };
 
 static void scale(Handle function, uint64_t to, uint64_t from, uint64_t by, Handle stream)
@@ -31,9 +29,15 @@ static Things things(void)
 {
     Things t;
     hand_start();
-    t = (Things){.function = hand_function(scale_text, "scale"), .stream = hand_stream(), .other = hand_stream(),
-                 .event = hand_event(), .x = hand_memory(N * 4), .y = hand_memory(N * 4), .by = hand_memory(4),
-                 .host = hand_pinned(N), .factor = hand_pinned(1)};
+    t = (Things){.function = hand_function(scale_text, "scale"),
+                 .stream = hand_stream(),
+                 .other = hand_stream(),
+                 .event = hand_event(),
+                 .x = hand_memory(N * 4),
+                 .y = hand_memory(N * 4),
+                 .by = hand_memory(4),
+                 .host = hand_pinned(N),
+                 .factor = hand_pinned(1)};
     for (int i = 0; i < N; i++)
         t.host[i] = (float)i;
     t.factor[0] = 3;
@@ -157,10 +161,7 @@ static void late(void)
 }
 
 /* With events in the right places, every order gives the same. */
-static void any_order(void)
-{
-    EXPECT(two_streams(true));
-}
+static void any_order(void) { EXPECT(two_streams(true)); }
 
 /* ---- blocks ---- */
 
@@ -235,7 +236,4 @@ static const Case cases[] = {
     {"shuffled", "FAKE_CUDA_BLOCKS=shuffled", shuffled, 0},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

@@ -1,7 +1,7 @@
 /* product.c - see product.h.
  *
- * The one idea: both operands are copied as float32 so that the innermost loop goes over neighbours; every sum goes over
- * k in one order, whatever is done side by side.
+ * The one idea: both operands are copied as float32 so that the innermost loop goes over neighbours; every sum goes
+ * over k in one order, whatever is done side by side.
  */
 #include "product.h"
 

@@ -1,4 +1,5 @@
-/* products.c - products of matrices by the fake cuBLASLt: right in every type and layout, refused where they should be. */
+/* products.c - products of matrices by the fake cuBLASLt: right in every type and layout, refused where they should be.
+ */
 #include "hand.h"
 
 #include "half.h"
@@ -24,6 +25,7 @@ typedef struct Matrix {
 } Matrix;
 
 static Handle library, description, preference, stream;
+static Matrix a, b, d, wide; /* of a case: wide has the numbers of d in float32 */
 static uint64_t workspace;
 enum { WORKSPACE = 1 << 20 };
 
@@ -40,10 +42,7 @@ static void start(void)
     workspace = hand_memory(WORKSPACE);
 }
 
-static size_t size_of(int type)
-{
-    return type == R_32F ? 4 : 2;
-}
+static size_t size_of(int type) { return type == R_32F ? 4 : 2; }
 
 static double rounded(double x, int type)
 {
@@ -72,7 +71,8 @@ static Matrix matrix(int64_t rows, int64_t columns, int type, bool row_major, in
 {
     int64_t ld = (row_major ? columns : rows) + 3, other = row_major ? rows : columns;
     int32_t order = row_major ? ORDER_ROW : ORDER_COL, many = batch;
-    Matrix m = {.rows = rows, .columns = columns, .ld = ld, .stride = ld * other + 5, .type = type, .row_major = row_major};
+    Matrix m = {
+        .rows = rows, .columns = columns, .ld = ld, .stride = ld * other + 5, .type = type, .row_major = row_major};
     m.count = (size_t)(m.stride * batch);
     m.value = malloc(m.count * sizeof *m.value);
     for (size_t i = 0; i < m.count; i++)
@@ -86,14 +86,14 @@ static Matrix matrix(int64_t rows, int64_t columns, int type, bool row_major, in
     return m;
 }
 
-static int64_t place(const Matrix *m, int64_t b, int64_t r, int64_t c)
+static int64_t place(const Matrix *m, int64_t batch, int64_t r, int64_t c)
 {
-    return b * m->stride + (m->row_major ? r * m->ld + c : c * m->ld + r);
+    return batch * m->stride + (m->row_major ? r * m->ld + c : c * m->ld + r);
 }
 
-static double element(const Matrix *m, bool transposed, int64_t b, int64_t r, int64_t c)
+static double element(const Matrix *m, bool transposed, int64_t batch, int64_t r, int64_t c)
 {
-    return m->value[transposed ? place(m, b, c, r) : place(m, b, r, c)];
+    return m->value[transposed ? place(m, batch, c, r) : place(m, batch, r, c)];
 }
 
 static void *download(const Matrix *m)
@@ -111,26 +111,26 @@ static double got(const Matrix *m, const void *bytes, int64_t i)
 }
 
 /* Every result against float64, with a bound that float32 sums and one rounding keep; gaps between rows stay. */
-static void compare(const Form *f, const Matrix *a, const Matrix *b, const Matrix *d)
+static void compare(const Form *f)
 {
-    void *bytes = download(d);
-    double unit = d->type == R_32F ? 0x1p-24 : d->type == R_16F ? 0x1p-11 : 0x1p-8;
+    void *bytes = download(&d);
+    double unit = d.type == R_32F ? 0x1p-24 : d.type == R_16F ? 0x1p-11 : 0x1p-8;
     double slack = f->compute == COMPUTE_32F_FAST_TF32 ? 0x1p-10 : 0x1p-24;
     for (int64_t i = 0; i < f->batch; i++)
         for (int64_t r = 0; r < M; r++)
             for (int64_t c = 0; c < N; c++) {
                 double sum = 0, size = 0;
                 for (int64_t k = 0; k < K; k++) {
-                    double x = element(a, f->transposed_a, i, r, k) * element(b, f->transposed_b, i, k, c);
+                    double x = element(&a, f->transposed_a, i, r, k) * element(&b, f->transposed_b, i, k, c);
                     sum += x;
                     size += fabs(x);
                 }
-                double before = element(d, false, i, r, c);
-                double z = (double)f->alpha * sum + (double)f->beta * before, y = got(d, bytes, place(d, i, r, c));
+                double before = element(&d, false, i, r, c);
+                double z = (double)f->alpha * sum + (double)f->beta * before, y = got(&d, bytes, place(&d, i, r, c));
                 EXPECT(fabs(y - z) <= fabs(z) * unit + K * slack * (fabs((double)f->alpha) * size + 2));
             }
     for (int64_t i = 0; i + 1 < f->batch; i++) /* behind the last element of a product */
-        EXPECT(got(d, bytes, (i + 1) * d->stride - 1) == d->value[(i + 1) * d->stride - 1]);
+        EXPECT(got(&d, bytes, (i + 1) * d.stride - 1) == d.value[(i + 1) * d.stride - 1]);
     free(bytes);
 }
 
@@ -142,48 +142,60 @@ static void describe(const Form *f)
     GOOD(cu.cublasLtMatmulDescSetAttribute(description, DESC_TRANSB, &t[1], sizeof *t));
 }
 
-static int choose(const Matrix *a, const Matrix *b, const Matrix *d, FakeHeuristic found[MOST])
+static int choose(FakeHeuristic found[MOST])
 {
     int n = 0;
-    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a->layout, b->layout, d->layout, d->layout, preference,
+    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a.layout, b.layout, d.layout, d.layout, preference,
                                            MOST, found, &n));
     EXPECT(n == 3);
     return n;
 }
 
-static int multiply(const Form *f, const Matrix *a, const Matrix *b, const Matrix *d, const FakeAlgo *algo)
+static int multiply(const Form *f, const Matrix *x, const Matrix *y, const Matrix *z, const FakeAlgo *algo)
 {
-    return cu.cublasLtMatmul(library, description, &f->alpha, (void *)(uintptr_t)a->at, a->layout,
-                             (void *)(uintptr_t)b->at, b->layout, &f->beta, (void *)(uintptr_t)d->at, d->layout,
-                             (void *)(uintptr_t)d->at, d->layout, algo, (void *)(uintptr_t)workspace, WORKSPACE, stream);
+    return cu.cublasLtMatmul(library, description, &f->alpha, (void *)(uintptr_t)x->at, x->layout,
+                             (void *)(uintptr_t)y->at, y->layout, &f->beta, (void *)(uintptr_t)z->at, z->layout,
+                             (void *)(uintptr_t)z->at, z->layout, algo, (void *)(uintptr_t)workspace, WORKSPACE,
+                             stream);
 }
 
 static void forms_of(const Form *f)
 {
-    Matrix a = matrix(f->transposed_a ? K : M, f->transposed_a ? M : K, f->type, f->row_major, f->batch, 1);
-    Matrix b = matrix(f->transposed_b ? N : K, f->transposed_b ? K : N, f->type, f->row_major, f->batch, 2);
-    Matrix d = matrix(M, N, f->type_out, f->row_major, f->batch, 3);
     FakeHeuristic found[MOST], again;
+    a = matrix(f->transposed_a ? K : M, f->transposed_a ? M : K, f->type, f->row_major, f->batch, 1);
+    b = matrix(f->transposed_b ? N : K, f->transposed_b ? K : N, f->type, f->row_major, f->batch, 2);
+    d = matrix(M, N, f->type_out, f->row_major, f->batch, 3);
     describe(f);
-    int n = choose(&a, &b, &d, found);
+    int n = choose(found);
     for (int i = 0; i < n; i++) {
-        GOOD(cu.cublasLtMatmulAlgoCheck(library, description, a.layout, b.layout, d.layout, d.layout, &found[i].algo, &again));
+        GOOD(cu.cublasLtMatmulAlgoCheck(library, description, a.layout, b.layout, d.layout, d.layout, &found[i].algo,
+                                        &again));
         EXPECT(again.workspace == found[i].workspace);
         GOOD(multiply(f, &a, &b, &d, &found[i].algo));
-        compare(f, &a, &b, &d);
+        compare(f);
         upload(&d);
     }
 }
 
 static void all_forms(void)
 {
-    static const int types[][3] = {{R_32F, R_32F, COMPUTE_32F}, {R_16BF, R_16BF, COMPUTE_32F}, {R_16F, R_16F, COMPUTE_32F},
-                                   {R_16BF, R_32F, COMPUTE_32F}, {R_32F, R_32F, COMPUTE_32F_FAST_TF32}};
+    static const int types[][3] = {{R_32F, R_32F, COMPUTE_32F},
+                                   {R_16BF, R_16BF, COMPUTE_32F},
+                                   {R_16F, R_16F, COMPUTE_32F},
+                                   {R_16BF, R_32F, COMPUTE_32F},
+                                   {R_32F, R_32F, COMPUTE_32F_FAST_TF32}};
     start();
     for (size_t i = 0; i < COUNT_OF(types) * 8; i++) {
         const int *t = types[i / 8];
-        Form f = {.type = t[0], .type_out = t[1], .compute = t[2], .transposed_a = i & 1, .transposed_b = i & 2,
-                  .row_major = i & 4, .batch = i & 1 ? BATCH : 1, .alpha = i & 2 ? 1 : 0.5f, .beta = i & 4 ? 1 : 0};
+        Form f = {.type = t[0],
+                  .type_out = t[1],
+                  .compute = t[2],
+                  .transposed_a = i & 1,
+                  .transposed_b = i & 2,
+                  .row_major = i & 4,
+                  .batch = i & 1 ? BATCH : 1,
+                  .alpha = i & 2 ? 1 : 0.5f,
+                  .beta = i & 4 ? 1 : 0};
         forms_of(&f);
     }
 }
@@ -194,10 +206,12 @@ static const Form plain = {.type = R_32F, .type_out = R_32F, .compute = COMPUTE_
 
 static float *result(const FakeAlgo *kept, FakeAlgo *first)
 {
-    Matrix a = matrix(M, K, R_32F, false, 1, 1), b = matrix(K, N, R_32F, false, 1, 2), d = matrix(M, N, R_32F, false, 1, 3);
     FakeHeuristic found[MOST];
+    a = matrix(M, K, R_32F, false, 1, 1);
+    b = matrix(K, N, R_32F, false, 1, 2);
+    d = matrix(M, N, R_32F, false, 1, 3);
     describe(&plain);
-    choose(&a, &b, &d, found);
+    choose(found);
     *first = found[0].algo;
     GOOD(multiply(&plain, &a, &b, &d, kept ? kept : first));
     float *out = download(&d);
@@ -234,102 +248,137 @@ static void chosen_anew(void) { repeat(false); }
 
 /* ---- what is refused ---- */
 
-static int asked(const Matrix *a, const Matrix *b, const Matrix *d)
+static int asked(const Matrix *x, const Matrix *y, const Matrix *z)
 {
     FakeHeuristic found[MOST];
     int n;
-    return cu.cublasLtMatmulAlgoGetHeuristic(library, description, a->layout, b->layout, d->layout, d->layout, preference,
-                                             MOST, found, &n);
+    return cu.cublasLtMatmulAlgoGetHeuristic(library, description, x->layout, y->layout, z->layout, z->layout,
+                                             preference, MOST, found, &n);
 }
 
-static void refused(void)
+static Form start_refusing(void)
 {
     start();
-    Matrix a = matrix(M, K, R_16BF, false, 1, 1), b = matrix(K, N, R_16BF, false, 1, 2), d = matrix(M, N, R_16BF, false, 1, 3);
-    Matrix wide = matrix(M, N, R_32F, false, 1, 3), small = matrix(M, N - 1, R_16BF, false, 1, 3);
-    const uint32_t loose = REDUCE_ALL, strict = REDUCE_NONE, no_power = 12;
-    const int32_t many = 65536, none = 0;
-    const int64_t narrow = M - 1;
-    const uint64_t no_workspace = 0;
-    FakeHeuristic found[MOST];
+    a = matrix(M, K, R_16BF, false, 1, 1);
+    b = matrix(K, N, R_16BF, false, 1, 2);
+    d = matrix(M, N, R_16BF, false, 1, 3);
+    wide = matrix(M, N, R_32F, false, 1, 3);
+    describe(&plain);
+    return plain;
+}
+
+static void set_wish(int which, const void *value, size_t bytes)
+{
+    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, which, value, bytes));
+}
+
+static int ways(FakeHeuristic found[MOST])
+{
     int n;
-    Form f = plain;
-    describe(&f);
+    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a.layout, b.layout, d.layout, d.layout, preference,
+                                           MOST, found, &n));
+    return n;
+}
+
+static void sizes_refused(void)
+{
+    const int32_t many = 65536, none = 0, one = 1;
+    const int64_t narrow = M - 1;
+    start_refusing();
+    Matrix small = matrix(M, N - 1, R_16BF, false, 1, 3);
     GOOD(asked(&a, &b, &d));
     GOOD(asked(&a, &b, &wide));
     GIVES(B_VALUE, asked(&a, &b, &small));
     GIVES(B_VALUE, asked(&b, &a, &d));
     GIVES(B_NOT_SUPPORTED, asked(&wide, &b, &d));
-    /* sums in 16 bits */
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_REDUCTION, &loose, 4));
+    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &many, sizeof many));
+    GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
+    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &none, sizeof none));
+    GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
+    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &one, sizeof one));
+    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_LD, &narrow, sizeof narrow));
+    GIVES(B_VALUE, asked(&a, &b, &d));
+}
+
+/* Sums in 16 bits. */
+static void sums_refused(void)
+{
+    static const int computes[] = {COMPUTE_16F, COMPUTE_16F_PEDANTIC, COMPUTE_32F_FAST_16F, COMPUTE_32F_FAST_16BF};
+    const uint32_t loose = REDUCE_ALL, in_place = REDUCE_INPLACE, strict = REDUCE_NONE;
+    FakeHeuristic found[MOST];
+    Form f = start_refusing();
+    set_wish(PREF_REDUCTION, &loose, sizeof loose);
     GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
     GOOD(asked(&a, &b, &wide));
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_REDUCTION, &strict, 4));
-    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a.layout, b.layout, d.layout, d.layout, preference, MOST,
-                                           found, &n));
-    EXPECT(n == 2);
-    f.compute = COMPUTE_16F;
-    describe(&f);
+    set_wish(PREF_REDUCTION, &in_place, sizeof in_place);
     GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
-    f.compute = COMPUTE_32F_FAST_16BF;
-    describe(&f);
-    GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
-    f.compute = COMPUTE_32F;
-    describe(&f);
-    /* a call */
+    set_wish(PREF_REDUCTION, &strict, sizeof strict);
+    EXPECT(ways(found) == 2);
+    for (size_t i = 0; i < COUNT_OF(computes); i++) {
+        f.compute = computes[i];
+        describe(&f);
+        GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
+    }
+}
+
+static void calls_refused(void)
+{
+    FakeHeuristic found[MOST];
+    Form f = start_refusing();
+    EXPECT(ways(found) == 3);
     GOOD(multiply(&f, &a, &b, &d, &found[0].algo));
     GIVES(B_NOT_SUPPORTED, multiply(&f, &a, &b, &d, NULL));
     GIVES(B_VALUE, multiply(&f, &a, &b, &wide, &found[0].algo));
+    GIVES(B_VALUE, multiply(&f, &a, &b, &d, &(FakeAlgo){{1, 2, 3}}));
     Matrix odd = a;
     odd.at += 2;
     GIVES(B_NOT_SUPPORTED, multiply(&f, &odd, &b, &d, &found[0].algo));
-    odd.at += 14 + 2 * (M + 3); /* it ends behind its allocation */
-    odd.at = odd.at / 16 * 16;
+    odd.at += 1;
     GIVES(B_VALUE, multiply(&f, &odd, &b, &d, &found[0].algo));
-    GIVES(B_VALUE, multiply(&f, &a, &b, &d, &(FakeAlgo){{1, 2, 3}}));
+    odd.at = a.at + 32; /* it ends behind its allocation */
+    GIVES(B_VALUE, multiply(&f, &odd, &b, &d, &found[0].algo));
     GIVES(B_VALUE, cu.cublasLtMatmul(library, description, &f.alpha, (void *)(uintptr_t)a.at, a.layout,
-                                     (void *)(uintptr_t)b.at, b.layout, &f.beta, NULL, d.layout, (void *)(uintptr_t)d.at,
-                                     d.layout, &found[0].algo, NULL, 0, NULL));
-    /* alignment, workspace, batches, leading dimensions, types of attributes */
+                                     (void *)(uintptr_t)b.at, b.layout, &f.beta, NULL, d.layout,
+                                     (void *)(uintptr_t)d.at, d.layout, &found[0].algo, NULL, 0, NULL));
+}
+
+static void wishes_refused(void)
+{
+    const uint32_t strict = REDUCE_NONE, no_power = 12, two = 2;
+    const uint64_t no_workspace = 0;
+    FakeHeuristic found[MOST];
+    Form f = start_refusing();
     GIVES(B_VALUE, cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_REDUCTION, &strict, 8));
     GIVES(B_VALUE, cu.cublasLtMatmulPreferenceSetAttribute(library, PREF_REDUCTION, &strict, 4));
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_REDUCTION, &(uint32_t){REDUCE_COMPUTE}, 4));
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_WORKSPACE, &no_workspace, 8));
-    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a.layout, b.layout, d.layout, d.layout, preference, MOST,
-                                           found, &n));
-    EXPECT(n == 2);
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_ALIGN_A, &no_power, 4));
+    set_wish(PREF_WORKSPACE, &no_workspace, sizeof no_workspace);
+    EXPECT(ways(found) == 2);
+    set_wish(PREF_ALIGN_A, &no_power, sizeof no_power);
     GIVES(B_VALUE, asked(&a, &b, &d));
-    GOOD(cu.cublasLtMatmulPreferenceSetAttribute(preference, PREF_ALIGN_A, &(uint32_t){2}, 4));
-    GOOD(cu.cublasLtMatmulAlgoGetHeuristic(library, description, a.layout, b.layout, d.layout, d.layout, preference, MOST,
-                                           found, &n));
-    odd.at = a.at + 2;
+    set_wish(PREF_ALIGN_A, &two, sizeof two);
+    EXPECT(ways(found) == 2);
+    Matrix odd = a;
+    odd.at += 2;
     GOOD(multiply(&f, &odd, &b, &d, &found[0].algo));
-    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &many, 4));
-    GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
-    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &none, 4));
-    GIVES(B_NOT_SUPPORTED, asked(&a, &b, &d));
-    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_BATCH, &(int32_t){1}, 4));
-    GOOD(cu.cublasLtMatrixLayoutSetAttribute(a.layout, LAYOUT_LD, &narrow, 8));
-    GIVES(B_VALUE, asked(&a, &b, &d));
 }
 
 /* Workspace that is too small for the algorithm, or nowhere. */
 static void small_workspace(void)
 {
     start();
-    Matrix a = matrix(M, K, R_32F, false, 1, 1), b = matrix(K, N, R_32F, false, 1, 2), d = matrix(M, N, R_32F, false, 1, 3);
+    a = matrix(M, K, R_32F, false, 1, 1);
+    b = matrix(K, N, R_32F, false, 1, 2);
+    d = matrix(M, N, R_32F, false, 1, 3);
     FakeHeuristic found[MOST];
     describe(&plain);
-    int n = choose(&a, &b, &d, found), needing = 0;
+    int n = choose(found), needing = 0;
     for (int i = 0; i < n; i++) {
         if (!found[i].workspace)
             continue;
         needing++;
         GIVES(B_VALUE, cu.cublasLtMatmul(library, description, &plain.alpha, (void *)(uintptr_t)a.at, a.layout,
                                          (void *)(uintptr_t)b.at, b.layout, &plain.beta, NULL, d.layout,
-                                         (void *)(uintptr_t)d.at, d.layout, &found[i].algo, (void *)(uintptr_t)workspace,
-                                         found[i].workspace - 1, stream));
+                                         (void *)(uintptr_t)d.at, d.layout, &found[i].algo,
+                                         (void *)(uintptr_t)workspace, found[i].workspace - 1, stream));
     }
     EXPECT(needing == 1);
 }
@@ -340,12 +389,14 @@ static void queued(void)
     float before, after;
     Handle graph, exec;
     start();
-    Matrix a = matrix(M, K, R_32F, false, 1, 1), b = matrix(K, N, R_32F, false, 1, 2), d = matrix(M, N, R_32F, false, 1, 3);
+    a = matrix(M, K, R_32F, false, 1, 1);
+    b = matrix(K, N, R_32F, false, 1, 2);
+    d = matrix(M, N, R_32F, false, 1, 3);
     FakeHeuristic found[MOST];
     Form f = plain;
     f.beta = 1;
     describe(&f);
-    choose(&a, &b, &d, found);
+    choose(found);
     GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
     GOOD(multiply(&f, &a, &b, &d, &found[0].algo));
     f.alpha = 100; /* it was taken at the call */
@@ -367,12 +418,12 @@ static const Case cases[] = {
     {"remember", "A=", remember, 0},
     {"kept", "FAKE_CUDA_HEURISTIC=1", kept, 0},
     {"chosen_anew", "FAKE_CUDA_HEURISTIC=1", chosen_anew, 0},
-    {"refused", "A=", refused, 0},
+    {"sizes_refused", "A=", sizes_refused, 0},
+    {"sums_refused", "A=", sums_refused, 0},
+    {"calls_refused", "A=", calls_refused, 0},
+    {"wishes_refused", "A=", wishes_refused, 0},
     {"small_workspace", "A=", small_workspace, 0},
     {"queued", "A=", queued, 0},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

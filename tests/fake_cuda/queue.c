@@ -38,10 +38,7 @@ int fake_stream(const void *handle, FakeStream **out)
     return *out ? E_OK : fake_refuse(E_HANDLE, "no stream");
 }
 
-FakeStream *fake_streams(void)
-{
-    return streams;
-}
+FakeStream *fake_streams(void) { return streams; }
 
 static void drop_op(FakeOp *op)
 {
@@ -70,10 +67,7 @@ static void drop_all(void)
             pop(s);
 }
 
-int fake_lost(void)
-{
-    return lost;
-}
+int fake_lost(void) { return lost; }
 
 void fake_lose(int error)
 {
@@ -99,15 +93,9 @@ void fake_streams_drop(void)
 
 /* ---- one step ---- */
 
-bool fake_reached(const FakeStream *s, uint64_t place)
-{
-    return !s || s->done >= place;
-}
+bool fake_reached(const FakeStream *s, uint64_t place) { return !s || s->done >= place; }
 
-static bool can_go_on(const FakeStream *s)
-{
-    return s->first && fake_reached(s->first->on, s->first->until);
-}
+static bool can_go_on(const FakeStream *s) { return s->first && fake_reached(s->first->on, s->first->until); }
 
 static void run_work(const FakeWork *w)
 {
@@ -225,10 +213,7 @@ int fake_wait(FakeStream *s, uint64_t place)
     return lost;
 }
 
-int fake_wait_stream(FakeStream *s)
-{
-    return fake_wait(s, s->issued);
-}
+int fake_wait_stream(FakeStream *s) { return fake_wait(s, s->issued); }
 
 int fake_wait_all(void)
 {
@@ -278,10 +263,7 @@ void fake_push(FakeStream *s, FakeOp op)
     s->last = o;
 }
 
-bool fake_capturing(const FakeStream *s)
-{
-    return s->capture != NULL;
-}
+bool fake_capturing(const FakeStream *s) { return s->capture != NULL; }
 
 int fake_enqueue(FakeStream *s, FakeWork work)
 {

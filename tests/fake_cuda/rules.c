@@ -174,8 +174,16 @@ static void rows(void)
     for (int i = 0; i < 12; i++)
         from[i] = (float)i;
     GOOD(cu.cuMemcpyHtoDAsync_v2(memory, from, sizeof from, stream));
-    FakeCopy2D c = {.from_x = 4, .from_y = 1, .from_kind = MEMORY_DEVICE, .from_device = memory, .from_pitch = 16,
-                    .to_kind = MEMORY_HOST, .to_host = to, .to_pitch = 12, .width = 8, .height = 2};
+    FakeCopy2D c = {.from_x = 4,
+                    .from_y = 1,
+                    .from_kind = MEMORY_DEVICE,
+                    .from_device = memory,
+                    .from_pitch = 16,
+                    .to_kind = MEMORY_HOST,
+                    .to_host = to,
+                    .to_pitch = 12,
+                    .width = 8,
+                    .height = 2};
     GOOD(cu.cuMemcpy2DAsync_v2(&c, stream));
     EXPECT(to[0][0] == 5 && to[0][1] == 6 && to[0][2] == 0 && to[1][0] == 9 && to[1][1] == 10);
     c.from_pitch = 11;
@@ -207,7 +215,8 @@ static void handles(void)
     GIVES(E_HANDLE, cu.cuModuleUnload(&x));
     GIVES(E_HANDLE, launch(hand_module, 1, 32, 0, NULL));
     GIVES(E_NOT_FOUND, cu.cuModuleGetFunction(&f, hand_module, "nothing"));
-    GIVES(E_IMAGE, cu.cuModuleLoadData(&f, "this is no cubin, and long enough for a header of ELF, as everyone can see"));
+    GIVES(E_IMAGE,
+          cu.cuModuleLoadData(&f, "this is no cubin, and long enough for a header of ELF, as everyone can see"));
     GOOD(cu.cuStreamDestroy_v2(other));
     GIVES(E_HANDLE, cu.cuStreamDestroy_v2(other));
     GIVES(E_HANDLE, cu.cuStreamSynchronize(other));
@@ -471,7 +480,4 @@ static const Case cases[] = {
     {"lost_and_found", "A=", lost_and_found, 0},
 };
 
-int main(int argc, char **argv)
-{
-    return hand_run(argc, argv, cases, COUNT_OF(cases));
-}
+int main(int argc, char **argv) { return hand_run(argc, argv, cases, COUNT_OF(cases)); }

@@ -58,9 +58,9 @@ static void read_device(void)
         const char *name;
         long *value, usual;
     } known[] = {
-        {"memory", &settings.memory, 80000}, {"taken", &settings.taken, 0},
+        {"memory", &settings.memory, 80000},      {"taken", &settings.taken, 0},
         {"capability", &settings.capability, 90}, {"sms", &settings.sms, 132},
-        {"driver", &settings.driver, 13000}, {"devices", &settings.devices, 1},
+        {"driver", &settings.driver, 13000},      {"devices", &settings.devices, 1},
         {"compiler", &settings.compiler, 13000},
     };
     const char *text = getenv("FAKE_CUDA_DEVICE");
@@ -70,7 +70,8 @@ static void read_device(void)
     for (const char *p = text ? text : ""; *p; p += strspn(p, " ")) {
         size_t length = strcspn(p, "="), i = 0;
         char *end = (char *)p;
-        while (i < sizeof known / sizeof *known && (strlen(known[i].name) != length || strncmp(known[i].name, p, length)))
+        while (i < sizeof known / sizeof *known &&
+               (strlen(known[i].name) != length || strncmp(known[i].name, p, length)))
             i++;
         if (i < sizeof known / sizeof *known && p[length])
             *known[i].value = strtol(p + length + 1, &end, 10);
@@ -91,7 +92,4 @@ static void __attribute__((constructor)) read_settings(void)
         stop("FAKE_CUDA_HEURISTIC", heuristic);
 }
 
-const FakeSettings *fake_settings(void)
-{
-    return &settings;
-}
+const FakeSettings *fake_settings(void) { return &settings; }

@@ -12,7 +12,8 @@ export XDG_CACHE_HOME
 trap 'rm -rf "$XDG_CACHE_HOME"' EXIT
 
 wanted=$("$VWN" ir "$VWN_SOURCE/examples/01_nano.vwn" --stage cuda | grep -c '^KERNEL(')
-FAKE_CUDA_LOG=calls.log "$VWN" ir "$VWN_SOURCE/examples/01_nano.vwn" --stage cubin --program train --arch sm_90a > out.txt
+export FAKE_CUDA_LOG=calls.log
+"$VWN" ir "$VWN_SOURCE/examples/01_nano.vwn" --stage cubin --program train --arch sm_90a > out.txt
 got=$(grep -c '^  k_' out.txt)
 echo "$got kernels of $wanted"
 [ "$got" -eq "$wanted" ] && [ "$wanted" -gt 10 ]
