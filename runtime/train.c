@@ -6,6 +6,7 @@
  * anywhere and resumed gives the same bits as one that was not.
  */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "trainer.h"
@@ -297,6 +298,17 @@ static Status open_body(void *user)
     return ST_OK;
 }
 
+/* A GPU that fails leaves what was written before. */
+static void name_checkpoint(Trainer *tr)
+{
+    char *said = tr->ctx->message;
+    size_t n = strlen(said), room = sizeof tr->ctx->message;
+    if (!tr->session.backend || !tr->session.backend->cuda || tr->saved_at < 0 || !n)
+        return;
+    n = n < room - 64 ? n : room - 64;
+    snprintf(said + n, room - n, "; `--resume` goes on from step %lld", (long long)tr->saved_at);
+}
+
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
@@ -315,6 +327,8 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
     Status st = guarded(t.ctx, open_body, &t);
     if (st == ST_OK)
         st = guarded(t.ctx, train_body, &t);
+    if (st == ST_ENVIRONMENT)
+        name_checkpoint(&t);
     if (t.started)
         train_end_event(&t, st);
     if (st == ST_INTERRUPTED)

@@ -1,0 +1,73 @@
+# devices.sh - which device a run is on, and why: devices that are not there, not able, not free, or too small.
+. "$VWN_SOURCE/tests/cuda/small.inc"
+export FAKE_CUDA_DEVICE
+all=$VWN_CUDA_LIBRARIES
+
+# refused SENTENCE: what was asked for is refused, and `auto` says the same and takes the CPU, as `vwn doctor` does.
+refused() {
+    expect 5 "$VWN" train small.vwn --device "${2:-cuda}" --overwrite
+    has err "$1"
+    has err '`--device cpu` runs on the processor'
+    [ "$(wc -l < err)" -eq 1 ] || fail "$1: not one sentence"
+    [ "${2:-cuda}" = cuda ] || return 0
+    expect 0 "$VWN" train small.vwn --until '1 steps' --overwrite
+    has err 'Device the CPU: '
+    has err "$1"
+    has err '(cpu)'
+    expect 0 "$VWN" doctor
+    has out 'training runs on: the CPU, because '
+    has out "$1"
+}
+FAKE_CUDA_DEVICE='devices=2'
+refused 'there is no cuda:7: the GPUs here are cuda:0 to cuda:1' cuda:7
+expect 0 "$VWN" train small.vwn --device cuda:1 --until '1 steps' --overwrite
+has err 'Device cuda:1, Fake GPU'
+FAKE_CUDA_DEVICE=
+refused 'there is no cuda:1: the only GPU here is cuda:0' cuda:1
+FAKE_CUDA_DEVICE='devices=0'
+refused 'the CUDA driver finds no GPU'
+FAKE_CUDA_DEVICE='capability=75'
+refused 'cuda:0 (Fake GPU) is of compute capability 7.5, and the kernels are for 8.0 and later'
+FAKE_CUDA_DEVICE='capability=210'
+refused 'makes no code for cuda:0 (Fake GPU, compute capability 21.0): install a newer CUDA toolkit' cuda:0
+FAKE_CUDA_DEVICE='driver=11080'
+refused "the GPU's driver is for CUDA 11.8, and 12.0 or later is needed: install a newer driver"
+FAKE_CUDA_DEVICE='driver=12040'
+refused "is of CUDA 13 and the GPU's driver of CUDA 12.4: install a newer driver" cuda:0
+FAKE_CUDA_DEVICE='memory=2000 taken=1950'
+refused 'of 2000.0 MiB free: other processes' cuda:0
+FAKE_CUDA_DEVICE=
+export VWN_CUDA_LIBRARIES=
+refused 'the CUDA driver is not looked for: VWN_CUDA_LIBRARIES is empty'
+for missing in libnvrtc.so.13 libcublasLt.so.13; do
+    rm -rf some
+    mkdir some
+    ln -s "$all"/lib* some
+    rm some/$missing
+    VWN_CUDA_LIBRARIES=$PWD/some
+    refused "($missing) is not in $PWD/some"
+done
+VWN_CUDA_LIBRARIES=$all
+
+# a model that does not fit is refused before anything is taken, with what would fit; `auto` takes the CPU
+FAKE_CUDA_DEVICE='memory=800'
+expect 5 env FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --dry-run --overwrite --set D=256 --set model.context=256 --set 'train.batch=256 seqs'
+has err 'are available on the GPU: weights'
+has err '`micro_batch = '
+[ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
+expect 0 "$VWN" train small.vwn --dry-run --overwrite --set D=256 --set model.context=256 --set 'train.batch=256 seqs'
+has err 'Device the CPU: training needs'
+FAKE_CUDA_DEVICE=
+
+# quiet, unknown and explicit
+expect 0 "$VWN" train small.vwn --device auto --until '1 steps' --overwrite -q
+empty err
+expect 0 "$VWN" train small.vwn --device cpu --until '1 steps' --overwrite
+lacks err Device
+for word in gpu cuda: cuda:x cuda:1.5 cuda:99999; do
+    expect 2 "$VWN" train small.vwn --device $word --overwrite
+    has err "\`--device $word\`: one of"
+done
+expect 0 "$VWN" doctor
+has out 'training runs on: cuda:0 (Fake GPU)'
+finish

@@ -1,0 +1,43 @@
+# losses.sh - 20 steps on a GPU have the losses of 20 steps on the CPU: in float32 but for rounding, in bf16 and fp16 within
+# what these round; and whatever order a device chooses, the same bits.
+. "$VWN_SOURCE/tests/cuda/small.inc"
+
+# variant NAME BOUND PATH=EXPR...
+variant() {
+    name=$1 bound=$2
+    shift 2
+    for set in "$@"; do
+        shift
+        set -- "$@" --set "$set"
+    done
+    train cpu "$name-cpu" "$@"
+    train cuda "$name-gpu" "$@"
+    has err 'Device cuda:0, Fake GPU'
+    near "$name-cpu" "$name-gpu" 20 "$bound"
+}
+
+variant gpt 1e-5
+variant parts 1e-5 'train.micro_batch=1 seqs'
+variant ghc 1e-5 'conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' wide=18
+variant mhc 1e-5 'conn=mhc(n = 2, iterations = 2)'
+variant moe 1e-5 'sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, balance = 0.01)'
+variant widths 1e-5 'widths=[8, 16]' 'conn=carried(widths = widths, head = D, norm = norm)' head.lm.norm=none
+wider='sub=ffn(hidden = 64, activation = silu, gated = true)'
+variant bf16 2e-2 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'
+variant fp16 5e-3 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = fp16, master = fp32)'
+has err 'rounded to fp16 and their products added in float32; the loss is scaled'
+cmp -s bf16-gpu.losses fp16-gpu.losses && fail "nothing was rounded"
+
+for order in in-order eager shuffled:1 shuffled:2; do
+    export FAKE_CUDA_ORDER=$order FAKE_CUDA_BLOCKS=shuffled
+    train cuda again
+    same_weights gpt-gpu again 20
+done
+unset FAKE_CUDA_BLOCKS
+# the device is waited for after every call; another list of algorithms, which the kept choices do not follow
+export FAKE_CUDA_ORDER=late
+VWN_CUDA_SYNC=1 train cuda again
+same_weights gpt-gpu again 20
+FAKE_CUDA_HEURISTIC=1 train cuda again
+same_weights gpt-gpu again 20
+finish

@@ -1,0 +1,140 @@
+/* products.c - products by cuBLASLt, as the backend asks for them, against sums in float64.
+ *
+ * In:  products of every way round, with pitches, of many matrices, with nothing to add.     Out: `N passed, N failed`.
+ * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once.
+ */
+#include "half.h"
+#include "runtime/backend.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct Case {
+    const char *name;
+    PlanMatmul how;
+} Case;
+
+static const Case cases[] = {
+    {"plain", {.m = 5, .n = 7, .k = 3, .batch = 1, .lda = 3, .ldb = 7, .ldc = 7}},
+    {"left transposed", {.transpose_a = true, .m = 5, .n = 7, .k = 3, .batch = 1, .lda = 6, .ldb = 7, .ldc = 9}},
+    {"right transposed", {.transpose_b = true, .m = 5, .n = 7, .k = 3, .batch = 1, .lda = 4, .ldb = 5, .ldc = 7}},
+    {"both, added", {.transpose_a = true, .transpose_b = true, .accumulate = true, .m = 5, .n = 7, .k = 3, .batch = 2,
+                     .lda = 5, .ldb = 3, .ldc = 8, .step_a = 15, .step_b = 21, .step_c = 40}},
+    {"a row", {.m = 1, .n = 7, .k = 3, .batch = 1, .lda = 1, .ldb = 7, .ldc = 1}},
+    {"one matrix for all", {.m = 2, .n = 3, .k = 4, .batch = 3, .lda = 4, .ldb = 3, .ldc = 3, .step_a = 8, .step_c = 6}},
+    {"70,000 products", {.m = 1, .n = 2, .k = 3, .batch = 70000, .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6,
+                         .step_c = 2}},
+    {"70,000 products, added, bf16", {.accumulate = true, .half = HALF_BF16, .m = 1, .n = 2, .k = 3, .batch = 70000,
+                                      .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6, .step_c = 2}},
+    {"rounded to bf16", {.half = HALF_BF16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6,
+                         .ldc = 6}},
+    {"rounded to fp16", {.half = HALF_FP16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6,
+                         .ldc = 6}},
+    {"nothing to add", {.m = 4, .n = 6, .k = 0, .batch = 2, .lda = 1, .ldb = 6, .ldc = 7, .step_c = 28}},
+};
+
+static int64_t extent(int64_t rows, int64_t columns, int64_t ld, int64_t step, int64_t batch)
+{
+    return (batch - 1) * step + (rows - 1) * ld + columns;
+}
+
+static double next(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(*state >> 40) / (1 << 23) - 1;
+}
+
+/* A matrix of the host and of the device, with the same numbers. */
+typedef struct Matrix {
+    double *number;
+    void *memory;
+    int64_t n;
+    Half half;
+} Matrix;
+
+static Matrix make(Backend *b, int64_t n, Half half, uint64_t *state)
+{
+    Matrix m = {calloc((size_t)n + 1, sizeof(double)), NULL, n, half};
+    char *bytes = calloc((size_t)n + 1, 4);
+    for (int64_t i = 0; i < n; i++) {
+        m.number[i] = half ? of_half(to_half(next(state), half), half) : (double)(float)next(state);
+        if (half)
+            ((uint16_t *)(void *)bytes)[i] = to_half(m.number[i], half);
+        else
+            ((float *)(void *)bytes)[i] = (float)m.number[i];
+    }
+    uint64_t size = (uint64_t)(n + 1) * (half ? 2 : 4);
+    if (b->ops->alloc(b, size, &m.memory) != ST_OK || b->ops->upload(b, m.memory, bytes, size) != ST_OK)
+        printf("%s\n", b->why);
+    free(bytes);
+    return m;
+}
+
+static double at(const Matrix *m, int64_t from, int64_t ld, bool transposed, int64_t row, int64_t column)
+{
+    return m->number[from + (transposed ? column * ld + row : row * ld + column)];
+}
+
+/* The largest distance of C from its sums; what lies between its rows has stayed. */
+static double worst(Backend *b, const PlanMatmul *p, const Matrix *x, const Matrix *y, const Matrix *z)
+{
+    char *bytes = calloc((size_t)z->n + 1, 4);
+    double most = b->ops->download(b, bytes, z->memory, (uint64_t)z->n * (z->half ? 2 : 4)) == ST_OK ? 0 : INFINITY;
+    for (int64_t i = 0; i < p->batch; i++)
+        for (int64_t r = 0; r < p->m; r++)
+            for (int64_t c = 0; c < p->n; c++) {
+                double sum = p->accumulate ? z->number[i * p->step_c + r * p->ldc + c] : 0;
+                for (int64_t k = 0; k < p->k; k++)
+                    sum += at(x, i * p->step_a, p->lda, p->transpose_a, r, k) *
+                           at(y, i * p->step_b, p->ldb, p->transpose_b, k, c);
+                z->number[i * p->step_c + r * p->ldc + c] = sum;
+            }
+    for (int64_t i = 0; i < z->n; i++) {
+        double got = z->half ? of_half(((uint16_t *)(void *)bytes)[i], z->half) : (double)((float *)(void *)bytes)[i];
+        double off = fabs(got - z->number[i]);
+        most = off > most || isnan(got) ? (isnan(got) ? INFINITY : off) : most;
+    }
+    free(bytes);
+    return most;
+}
+
+static bool run(Backend *b, const Case *c)
+{
+    const PlanMatmul *p = &c->how;
+    uint64_t state = 3;
+    int64_t k = p->k ? p->k : 1, x_rows = p->transpose_a ? k : p->m, y_rows = p->transpose_b ? p->n : k;
+    Matrix x = make(b, extent(x_rows, p->transpose_a ? p->m : k, p->lda, p->step_a, p->batch), p->half, &state);
+    Matrix y = make(b, extent(y_rows, p->transpose_b ? k : p->n, p->ldb, p->step_b, p->batch), p->half, &state);
+    Matrix z = make(b, extent(p->m, p->n, p->ldc, p->step_c, p->batch), p->rounded ? p->half : HALF_NONE, &state);
+    Status st = b->ops->matmul(b, p, x.memory, y.memory, z.memory);
+    double bound = !p->rounded ? 2e-6 : p->half == HALF_BF16 ? 2e-2 : 3e-3, off = st == ST_OK ? worst(b, p, &x, &y, &z) : 1;
+    bool ok = st == ST_OK && off < bound && (!p->rounded || off > 1e-5);
+    printf("%-30s off by %.1e%s %s\n", c->name, off, ok ? "" : "  FAILED", b->why);
+    Matrix all[] = {x, y, z};
+    for (int i = 0; i < 3; i++) {
+        b->ops->free(b, all[i].memory, 0);
+        free(all[i].number);
+    }
+    return ok;
+}
+
+int main(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Backend *b;
+    char why[512], last_words[512] = "";
+    int failed = 0;
+    if (backend_cuda_open(ctx, &(CudaOptions){.ordinal = -1, .cache_dir = ""}, &b, why) != ST_OK) {
+        printf("no device: %s\n", why);
+        return 1;
+    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        failed += !run(b, &cases[i]);
+    b->last_words = last_words;
+    b->ops->close(b);
+    failed += last_words[0] != 0;
+    ctx_free(ctx);
+    printf("%zu passed, %d failed\n", COUNT_OF(cases) - (size_t)failed, failed);
+    return failed != 0;
+}
