@@ -1,0 +1,16 @@
+# orders.sh - whatever order a device chooses, and whether it is waited for or not, a run has the same bits.
+. "$VWN_SOURCE/tests/cuda/small.inc"
+train cuda first
+for order in shuffled:1 eager; do
+    export FAKE_CUDA_ORDER=$order FAKE_CUDA_BLOCKS=shuffled
+    train cuda again
+    same_weights first again 20
+done
+unset FAKE_CUDA_BLOCKS
+# the device is waited for after every call; another list of algorithms, which the kept choices do not follow
+export FAKE_CUDA_ORDER=late
+VWN_CUDA_SYNC=1 train cuda again
+same_weights first again 20
+FAKE_CUDA_HEURISTIC=1 train cuda again
+same_weights first again 20
+finish
