@@ -1,0 +1,56 @@
+# training.sh - a few steps of a model on the fake GPU: the CPU's losses, the same bits in every order of work, no mistake and
+# nothing left on the device. It is short, so that faults can be planted in the CUDA backend (tests/mutation/cuda.txt).
+#
+# In:  VWN, VWN_SOURCE, VWN_CUDA_LIBRARIES, FAKE_CUDA_CACHE.     Out: 0, 1, or 77 without a C++ compiler.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+command -v "${CXX:-g++}" > /dev/null || {
+    echo "skipped: no C++ compiler: set CXX, or install g++"
+    exit 77
+}
+XDG_CACHE_HOME=$PWD/cache # the algorithms of products that earlier runs chose lie there
+export XDG_CACHE_HOME
+cp "$VWN_SOURCE/tests/cuda/small.vwn" .
+awk 'BEGIN { x = 7
+    for (i = 0; i < 3000; i++) {
+        x = (x * 1103515245 + 12345) % 2147483648
+        printf "%s", i % 70 == 69 ? "\n" : substr("abcdefghijklmno ", 1 + int(x / 65536) % (1 + i % 16), 1)
+    } }' > text.txt
+
+# train DEVICE RUN [flags]: its losses are in RUN.losses.
+train() {
+    device=$1 run=$2
+    shift 2
+    FAKE_CUDA_LOG=$run.log
+    export FAKE_CUDA_LOG
+    expect 0 "$VWN" train small.vwn --device "$device" --run "$run" --until '5 steps' --json "$@"
+    sed -n 's/.*"event":"step".*"loss":\([-0-9.e+]*\),.*/\1/p' out > "$run.losses"
+    [ "$(wc -l < "$run.losses")" -eq 5 ] || fail "$run: no five losses"
+    lacks err mistake
+    [ "$device" = cpu ] && return
+    awk '/^leaked/ && $3 > 0' "$run.log" > leaks
+    [ ! -s leaks ] || fail "$run: $(cat leaks)"
+}
+
+# near A B BOUND: losses that differ by less.
+near() {
+    paste "$1.losses" "$2.losses" | awk -v most="$3" '
+        { d = ($1 - $2) / $1; bad += !(d < most && d > -most) }
+        END { exit bad || !NR }' || fail "$1 and $2 are not alike: $(paste "$1.losses" "$2.losses")"
+}
+
+same() {
+    cmp "runs/$1/ckpt/step_00000005.safetensors" "runs/$2/ckpt/step_00000005.safetensors" || fail "$1 and $2 differ"
+}
+
+train cpu cpu
+train cuda late
+near cpu late 1e-5
+export FAKE_CUDA_ORDER=shuffled:1 FAKE_CUDA_HEURISTIC=1
+train cuda shuffled
+same late shuffled
+unset FAKE_CUDA_ORDER FAKE_CUDA_HEURISTIC
+wide='sub=ffn(hidden = 64, activation = silu, gated = true)'
+train cuda bf16 --set D=64 --set "$wide" --set model.context=32 --set 'train.batch=2 seqs' \
+    --set 'train.precision=mixed(compute = bf16, master = fp32)'
+near cpu bf16 1
+finish
