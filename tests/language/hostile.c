@@ -4,8 +4,6 @@
  */
 #include "support.h"
 
-#include <time.h>
-
 #define HEAD                                                                                                  \
     "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nlet n = rms_norm(eps = 1e-6)\n"
 #define MODEL(width, body)                                                                                    \
@@ -47,26 +45,21 @@ static const Case cases[] = {
     {"an empty file", "", NULL},
 };
 
-static void run(Test *t, const Case *k, double seconds)
+/* Work is what arenas gave out, which no machine changes: half a gigabyte is a second of it. */
+static void run(Test *t, const Case *k)
 {
-    struct timespec a, b;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &a);
     Checked c = check_text("-", k->text, NULL);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &b);
-    double took = (double)(b.tv_sec - a.tv_sec) + 1e-9 * (double)(b.tv_nsec - a.tv_nsec);
     if (k->code)
         expect_error(t, k->what, &c, k->code);
     else
         expect_fine(t, k->what, &c);
     EXPECT(t, k->what, c.ctx->peak_bytes < (size_t)1 << 30);
-    EXPECT(t, k->what, took < seconds);
-    if (took >= seconds)
-        printf("  took %.2f s\n", took);
+    EXPECT(t, k->what, c.ctx->taken < (uint64_t)1 << 29);
     ctx_free(c.ctx);
 }
 
 /* let a1 = [a0, a0], let a2 = [a1, a1], ...: 2^40 values, or 2^40 terms of a run-time expression. */
-static void doubling(Test *t, const char *what, const char *first, const char *next, const char *last, double seconds)
+static void doubling(Test *t, const char *what, const char *first, const char *next, const char *last)
 {
     static char text[8000];
     size_t n = (size_t)snprintf(text, sizeof text, "%slet a0 = %s\n", HEAD, first);
@@ -78,11 +71,11 @@ static void doubling(Test *t, const char *what, const char *first, const char *n
         n += (size_t)snprintf(text + n, sizeof text - n, "\n");
     }
     snprintf(text + n, sizeof text - n, "%s\n", last);
-    run(t, &(Case){what, text, "E0008"}, seconds);
+    run(t, &(Case){what, text, "E0008"});
 }
 
 /* Names without end, each told from all others: in a block, in a model, in the file. */
-static void many_names(Test *t, const char *what, const char *head, const char *line, const char *tail, double seconds)
+static void many_names(Test *t, const char *what, const char *head, const char *line, const char *tail)
 {
     enum { NAMES = 60000, LONG = 64 };
     char *text = malloc((size_t)NAMES * LONG);
@@ -93,24 +86,21 @@ static void many_names(Test *t, const char *what, const char *head, const char *
         for (const char *p = line; *p; p++)
             n += (size_t)(*p == '$' ? sprintf(text + n, "%d", i) : *p == '@' ? sprintf(text + n, "%d", i - 1) : sprintf(text + n, "%c", *p));
     sprintf(text + n, "%s", tail);
-    run(t, &(Case){what, text, NULL}, seconds);
+    run(t, &(Case){what, text, NULL});
     free(text);
 }
 
 int main(void)
 {
     Test t = {0};
-    /* a second in a release build; sanitizers and busy machines get more */
-    const char *type = getenv("VWN_BUILD_TYPE");
-    double seconds = type && !strcmp(type, "Release") ? 2 : 60;
     for (size_t i = 0; i < COUNT_OF(cases); i++)
-        run(&t, &cases[i], seconds);
+        run(&t, &cases[i]);
     many_names(&t, "names of a block", HEAD "block b()(x: [.., D]) -> [.., D] {\n", "y$ = x\n",
-               "return x\n}\n" MODEL("8", "b"), seconds);
+               "return x\n}\n" MODEL("8", "b"));
     many_names(&t, "lets of a block", HEAD "block b()(x: [.., D]) -> [.., D] {\nlet a0 = 1\n", "let a$ = a@ + 1\n",
-               "return x * a59999\n}\n" MODEL("8", "b"), seconds);
-    doubling(&t, "a list that doubles", "[1, 1]", "[$, $]", "check size(a39) == 2", seconds);
-    doubling(&t, "printed", "[1, 1]", "[$, $]", "check a39 == 4", seconds);
-    doubling(&t, "a run-time number that doubles", "step + 1", "$ + $", "check a39 > 3", seconds);
+               "return x * a59999\n}\n" MODEL("8", "b"));
+    doubling(&t, "a list that doubles", "[1, 1]", "[$, $]", "check size(a39) == 2");
+    doubling(&t, "printed", "[1, 1]", "[$, $]", "check a39 == 4");
+    doubling(&t, "a run-time number that doubles", "step + 1", "$ + $", "check a39 > 3");
     return test_end(&t);
 }
