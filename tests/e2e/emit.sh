@@ -54,13 +54,7 @@ for kind in nano wide moe; do
     diff -r $kind.c again/$kind > out || fail "$kind: the bytes differ"
     has $kind.c/plan.c ', std/transformer.vwn:'
     has $kind.c/plan.c 'to layer[1].attention.q_proj [B, T, 32]'
-    for compiler in gcc clang; do
-        command -v $compiler > out || continue
-        expect 0 make -s -C $kind.c clean
-        expect 0 make -s -C $kind.c CC=$compiler CFLAGS='-O0 -Wall -Wextra -Wpedantic -std=c17 -Werror'
-    done
-    expect 0 make -s -C $kind.c clean
-    expect 0 make -s -C $kind.c CFLAGS='-O2 -Wall -Wextra -Werror'
+    expect 0 make -s -C $kind.c CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror'
     empty err
 
     expect 0 "$VWN" train $kind/model.vwn --until '2 steps' --set 'train.log.every=1 steps'
@@ -105,7 +99,7 @@ done
 
 if command -v clang > /dev/null; then
     expect 0 make -s -C nano.c clean
-    expect 0 make -s -C nano.c CC=clang CFLAGS='-O2 -Wall -Werror'
+    expect 0 make -s -C nano.c CC=clang CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror'
     expect 0 nano.c/model eval small.txt --all --weights nano.safetensors
     results out > ours
     expect 0 "$VWN" eval runs/nano --data small.txt
@@ -126,7 +120,9 @@ fi
 for blas in openblas cblas blas; do
     printf '#include <cblas.h>\nint main(void) { return cblas_isamax(0, 0, 1) > 0; }\n' > probe.c
     $cc -o probe probe.c -l$blas > out 2> err || continue
+    mv nano.c/kernels.o . # the only one without products
     expect 0 make -s -C nano.c clean
+    mv kernels.o nano.c
     expect 0 make -s -C nano.c BLAS=$blas CFLAGS='-O2 -Wall -Wextra -Werror'
     expect 0 nano.c/model eval small.txt --all --weights nano.safetensors
     results out > ours
