@@ -230,6 +230,7 @@ void kernel_schedule(Kernel *k); /* schedule.c */
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
 const char *kernel_check(const Kernel *k, size_t *at);
 void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
+void kernel_verify_spread(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
@@ -248,6 +249,9 @@ bool kernel_sharing_same(const KSharing *a, const KSharing *b);
 void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
 void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
+/* The first statement of a spread kernel at which a thread touches what another may still be at, or SIZE_MAX
+ * (kernel_races.c). What kernel_spread() makes has none, or it raises. */
+size_t kernel_race(const Kernel *k);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
 /* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one

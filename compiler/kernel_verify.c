@@ -901,16 +901,27 @@ const char *kernel_check(const Kernel *k, size_t *at)
     return c.why;
 }
 
-void kernel_verify(const Kernel *k)
+static _Noreturn void broken(const Kernel *k, size_t at, const char *why)
 {
-    size_t at;
-    const char *why = kernel_check(k, &at);
-    if (!why)
-        return;
     if (k->ctx->on_bug) {
         Buf dump = buf_new(k->arena);
         kernel_print(&dump, k);
         k->ctx->on_bug(k->ctx, dump.s);
     }
     vwn_bug(k->ctx, "kernel, statement %lld: %s", at == SIZE_MAX ? -1ll : (long long)at, why);
+}
+
+void kernel_verify(const Kernel *k)
+{
+    size_t at;
+    const char *why = kernel_check(k, &at);
+    if (why)
+        broken(k, at, why);
+}
+
+void kernel_verify_spread(const Kernel *k)
+{
+    size_t at = kernel_race(k);
+    if (at != SIZE_MAX)
+        broken(k, at, "a thread touches what another may still be at: there is no barrier between");
 }
