@@ -23,6 +23,7 @@ typedef struct Touch {
 typedef struct Touched {
     VEC(Touch) by; /* since the last barrier */
     bool of_row;   /* another row's are other elements */
+    bool sums;     /* over rows: a partition's part, which every row adds to */
 } Touched;
 
 typedef struct Races {
@@ -99,11 +100,11 @@ static void touch_array(Races *r, size_t i, const KStmt *s)
     touch(r, i, &r->array[s->array], t);
 }
 
-/* Tiles may lie where others lay; a tensor is asked only when it is written, too. */
+/* Tiles may lie where others lay; a tensor is asked only when it is written and read, or added to. */
 static void touch_buffer(Races *r, size_t i, uint32_t buffer, Touch t)
 {
     const KBuffer *b = &r->k->buffer.v[buffer];
-    if (!b->tile && !(b->read && b->written))
+    if (!b->tile && !r->buffer[buffer].sums && !(b->read && b->written))
         return;
     t.own = t.lane != 0; /* at the same place: a result's places are each one thread's */
     uint32_t first = buffer; /* of the tiles that lie in one place */
@@ -130,15 +131,21 @@ static void touch_store(Races *r, size_t i, const KStmt *s)
     touch_buffer(r, i, root->buffer, t);
 }
 
-/* Parts of partitions are not asked: they are added to in the order of rows, by the same threads. */
+/* Before the first row of a partition all threads fill its part of each sum over rows. */
+static void touch_parts(Races *r, size_t i)
+{
+    for (uint32_t b = 0; b < r->k->buffer.n; b++)
+        if (r->buffer[b].sums)
+            touch_buffer(r, i, b, touch_here(r, true));
+}
+
 static void touch_product(Races *r, size_t i, const KProduct *p)
 {
     Touch t = touch_here(r, true);
     t.result = p->add ? 0 : p->c + 1;
     touch_buffer(r, i, p->a, touch_here(r, false));
     touch_buffer(r, i, p->b, touch_here(r, false));
-    if (r->k->buffer.v[p->c].tile)
-        touch_buffer(r, i, p->c, t);
+    touch_buffer(r, i, p->c, t);
 }
 
 static void touch_slot(Races *r, size_t i, const KStmt *s)
@@ -161,6 +168,8 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
         r->lane = s->var;
         r->width = s->width > 1 ? s->width : 1;
     }
+    if (s->kind == KS_PART)
+        touch_parts(r, i);
     for (int round = 0; round < 2; round++) {
         walk(r, i + 1, r->end[i]);
         if (s->kind == KS_ROWS)
@@ -191,7 +200,7 @@ static void walk(Races *r, size_t from, size_t to)
             if (kx(k, s->ex)->kind == KX_LOAD)
                 touch_load(r, i, kx(k, s->ex));
             break;
-        case KS_STORE: touch_store(r, i, s); break;
+        case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
         case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
         default: break;
@@ -220,8 +229,12 @@ size_t kernel_race(const Kernel *k)
     r.buffer = NEW_ARRAY(k->arena, Touched, k->buffer.n + 1);
     r.slot = NEW_ARRAY(k->arena, Touched, k->spread.slots + 1);
     r.end = NEW_ARRAY(k->arena, size_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->root.n; i++)
+        r.buffer[k->root.v[i].buffer].sums = k->root.v[i].kind == KR_SINK;
+    for (size_t i = 0; i < k->product.n; i++)
+        r.buffer[k->product.v[i].c].sums = !k->buffer.v[k->product.v[i].c].tile;
     for (size_t i = 0; i < k->buffer.n; i++)
-        r.buffer[i].of_row = !k->buffer.v[i].tile;
+        r.buffer[i].of_row = !k->buffer.v[i].tile && !r.buffer[i].sums;
     find_ends(&r);
     walk(&r, 0, k->stmt.n);
     arena_reset(k->arena, mark);

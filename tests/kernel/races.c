@@ -1,0 +1,110 @@
+/* races.c - kernels for the threads of a device with a barrier, or a thread's part, taken away.
+ *
+ * In:  the gradient programs of connections of every kind, in float32 and bf16.
+ * Out: `N passed, N failed`. Every kernel as it is spread is without a race; with a barrier taken out most have one
+ *      (spread.c has two where one would do), and so have many of which a loop is given to threads in another way, or
+ *      an element to all of them.
+ */
+#include "../examples.h"
+#include "../runtime/harness.h"
+
+#include "compiler/kernel_text.h"
+#include "compiler/plan.h"
+
+static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc", "over-encoding", "own connection"};
+
+typedef struct Tally {
+    Harness h;
+    int kernels, barriers, needed, widths, caught, ones, all;
+} Tally;
+
+typedef struct Job {
+    Tally *t;
+    const Source *source;
+    Half half;
+} Job;
+
+/* The spread kernel without statement i. */
+static size_t race_without(const Kernel *spread, size_t i)
+{
+    Kernel k = *spread;
+    memset(&k.stmt, 0, sizeof k.stmt);
+    for (size_t j = 0; j < spread->stmt.n; j++)
+        if (j != i)
+            vec_push(k.arena, &k.stmt, spread->stmt.v[j]);
+    return kernel_race(&k);
+}
+
+static size_t race_with(const Kernel *spread, size_t i, KStmt s)
+{
+    Kernel k = *spread;
+    memset(&k.stmt, 0, sizeof k.stmt);
+    for (size_t j = 0; j < spread->stmt.n; j++)
+        vec_push(k.arena, &k.stmt, j == i ? s : spread->stmt.v[j]);
+    return kernel_race(&k);
+}
+
+static void plant(Tally *t, const Kernel *spread)
+{
+    for (size_t i = 0; i < spread->stmt.n; i++) {
+        KStmt s = spread->stmt.v[i];
+        if (s.kind == KS_BARRIER) {
+            t->barriers++;
+            t->needed += race_without(spread, i) != SIZE_MAX;
+        } else if (s.kind == KS_LOOP && s.spread && s.threads == THREADS_OF_ROW) {
+            s.width = s.width > 1 ? 0 : 4;
+            t->widths++;
+            t->caught += race_with(spread, i, s) != SIZE_MAX;
+        } else if (s.kind == KS_ARRAY_PUT && s.one) {
+            s.one = false;
+            t->ones++;
+            t->all += race_with(spread, i, s) != SIZE_MAX;
+        }
+    }
+}
+
+static void look(Ctx *ctx, void *arg)
+{
+    Job *j = arg;
+    Unit *u = load_text(ctx, example_text(ctx, j->source), j->source->v.set);
+    PlanOptions how = {.B = 2, .T = 7, .programs = true, .cuda = true, .half = j->half};
+    Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
+    const Plan *p = plan_build(ctx, ctx->program, g, &how);
+    Buf text = buf_new(ctx->program);
+    kernels_begin(&text, p->B, p->T);
+    for (size_t i = 0; i < p->n_kernel; i++)
+        if (p->kernel[i].program) /* the library's have none */
+            buf_puts(&text, p->kernel[i].program);
+    KernelTexts *all = kernels_read(ctx, ctx->program, source_add(ctx, "test", text.s, text.n));
+    if (!CHECK_CASE(&j->t->h, all && all->kernel.n > 5, j->source->v.name))
+        return;
+    for (size_t i = 0; i < all->kernel.n; i++) {
+        Kernel *k = all->kernel.v[i].kernel, spread;
+        if (!k)
+            continue;
+        k->apart = true;
+        k->shared = PLAN_SHARED;
+        k->tensor = j->half != HALF_NONE;
+        kernel_spread(&spread, k, NULL); /* raises when there is a race */
+        CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
+        j->t->kernels++;
+        if (!spread.spread.by_row)
+            plant(j->t, &spread);
+    }
+}
+
+int main(void)
+{
+    Tally t = {0};
+    for (size_t n = 0; n < COUNT_OF(names); n++)
+        for (size_t i = 0; i < COUNT_OF(sources); i++)
+            for (int half = 0; half < 2 && !strcmp(sources[i].v.name, names[n]); half++) {
+                Ctx *ctx = ctx_new(NULL);
+                CHECK_CASE(&t.h, guarded(ctx, look, &(Job){&t, &sources[i], half ? HALF_BF16 : HALF_NONE}), names[n]);
+                ctx_free(ctx);
+            }
+    printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all\n",
+           t.kernels, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all);
+    CHECK(&t.h, t.kernels > 200 && 2 * t.needed > t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
+    return harness_end(&t.h);
+}
