@@ -1,6 +1,8 @@
 /* graphs.c - graphs by capture: replayed they do what the calls did, and what cannot be captured is refused. */
 #include "hand.h"
 
+#include <pthread.h>
+
 static const char text[] = "#define KERNEL(...) extern \"C\" __global__ void __launch_bounds__(__VA_ARGS__)\n"
                            "KERNEL(64) step(float *x, const float *by, int n)\n"
                            "{\n"
@@ -221,6 +223,52 @@ static void another_stream(void)
     GIVES(E_CAPTURE_INVALIDATED, cu.cuStreamEndCapture(stream, &graph));
 }
 
+/* ---- another thread ---- */
+
+static Handle context;
+
+/* What the other thread does, once without and once with the context. */
+static void *elsewhere(void *call)
+{
+    int (*does)(void);
+    memcpy(&does, &call, sizeof does);
+    GIVES(E_CONTEXT, does());
+    GOOD(cu.cuCtxSetCurrent(context));
+    return (void *)(intptr_t)does();
+}
+
+static int in_thread(int (*call)(void))
+{
+    pthread_t thread;
+    void *argument, *result;
+    memcpy(&argument, &call, sizeof argument);
+    EXPECT(pthread_create(&thread, NULL, elsewhere, argument) == 0);
+    pthread_join(thread, &result);
+    return (int)(intptr_t)result;
+}
+
+static int end(void)
+{
+    Handle graph;
+    return cu.cuStreamEndCapture(stream, &graph);
+}
+
+static void threads(void)
+{
+    start();
+    GOOD(cu.cuCtxGetCurrent(&context));
+    GOOD(in_thread(take));
+    GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_THREAD));
+    GOOD(in_thread(take));
+    GIVES(E_CAPTURE_THREAD, in_thread(end));
+    GOOD(end());
+    GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_RELAXED));
+    GOOD(in_thread(end));
+    GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL));
+    GIVES(E_CAPTURE_UNSUPPORTED, in_thread(take));
+    GIVES(E_CAPTURE_INVALIDATED, end());
+}
+
 /* A kernel that goes wrong in a graph. */
 static void lost(void)
 {
@@ -249,6 +297,7 @@ static const Case cases[] = {
     {"refused", "A=", refused, 0},
     {"two_captures", "A=", two_captures, 0},
     {"another_stream", "A=", another_stream, 0},
+    {"threads", "A=", threads, 0},
     {"lost", "A=", lost, 0},
 };
 
