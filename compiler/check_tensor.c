@@ -477,6 +477,7 @@ static Value p_rotary(PrimArgs *a)
         if (!is_whole(dims) || fmod(rint(dims), 2) != 0 || dims < 0 || dims > (double)d)
             return prim_fail(a, "E0305", 0, "rotary embedding rotates pairs: %.6g of %lld coordinates cannot be rotated", dims, (long long)d);
         n = (size_t)rint(dims) / 2;
+        spend(a->ev, (Span){0}, (int64_t)n);
         freq = NEW_ARRAY(a->ev->arena, double, n + 1);
         for (size_t i = 0; i < n; i++)
             freq[i] = pow(a->v[1].num, -2.0 * (double)i / rint(dims));

@@ -36,6 +36,7 @@ static const Case cases[] = {
     {"classes without end", BLOCK("return x + sum(one_hot(arange(10), 1e15))"), "E0008"},
     {"more axes than there are", BLOCK("y = repeat(repeat(repeat(repeat(repeat(repeat(x, 2), 2), 2), 2), 2), 2)\nreturn x"),
      "E0008"},
+    {"a head of 10^9 coordinates", HEAD MODEL("8", "attention { heads = 1, head_dim = 1e9, position = rope(base = 100) }"), "E0008"},
     {"a width of 10^15", HEAD MODEL("1e15", "ffn { hidden = 4, activation = gelu }"), "E0008"},
     {"a width of 10^300", HEAD MODEL("1e300", "ffn { hidden = 4, activation = gelu }"), "E0208"},
     {"a width of 10^8", HEAD MODEL("1e8", "ffn { hidden = 4, activation = gelu }"), NULL},
