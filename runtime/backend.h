@@ -52,6 +52,7 @@ struct Backend {
     int threads;
     Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
     char why[512]; /* sentence of the first failure since the last sync */
+    bool queues;   /* calls return before they are done: download() and sync() wait */
     bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
     bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */

@@ -4,7 +4,7 @@
  * Out: queued work, and numbers when it is waited for.
  * The one idea: everything that is computed follows in one stream, so its order is that of the calls. What the host
  * gives goes through memory that is its own and the device's in turn: it comes up in a second stream while programs
- * run, and the first stream takes it from there when it gets to it. The host waits only for numbers and at the end.
+ * run, and the first stream takes it from there when it gets to it. The host waits only for numbers.
  */
 #define _GNU_SOURCE
 #include "cuda_backend.h"
@@ -90,7 +90,7 @@ Status cuda_enter(CudaBackend *c)
     return st;
 }
 
-static Status wait(CudaBackend *c, const char *what)
+Status cuda_wait(CudaBackend *c, const char *what)
 {
     Status st = cuda_must(c, c->api.wait_stream(c->stream), what);
     if (st == ST_OK)
@@ -101,7 +101,7 @@ static Status wait(CudaBackend *c, const char *what)
 Status cuda_queued(CudaBackend *c, const char *what)
 {
     c->queued[c->n_queued++ % CUDA_QUEUED] = (CudaQueued){what, c->base.at};
-    return c->synchronous ? wait(c, what) : ST_OK;
+    return c->synchronous ? cuda_wait(c, what) : ST_OK;
 }
 
 /* ---- what the host gives ---- */
@@ -136,7 +136,7 @@ Status cuda_flush(CudaBackend *c)
         st = cuda_must(c, a->record(s->taken, c->stream), "recording an upload");
     s->used = true;
     c->next = (c->next + 1) % STAGING_SLOTS;
-    return st == ST_OK ? cuda_queued(c, "an upload") : st;
+    return st == ST_OK && c->synchronous ? cuda_wait(c, "an upload") : st;
 }
 
 /* Uploads to neighbouring places are one copy. */
@@ -175,11 +175,13 @@ static Status cuda_download(Backend *b, void *to, const void *from, uint64_t byt
         uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
         st = cuda_must(c, c->api.down(c->landing, (CudaAddress)(uintptr_t)from + done, part, c->stream), "a download");
         if (st == ST_OK)
-            st = wait(c, "waiting for a download");
+            st = cuda_wait(c, "waiting for a download");
         if (st == ST_OK)
             memcpy((char *)to + done, c->landing, part);
         done += part;
     }
+    if (st == ST_OK)
+        cuda_products_keep(c);
     return st;
 }
 
@@ -190,11 +192,7 @@ static Status cuda_sync(Backend *b)
     Status st = cuda_enter(c);
     if (st == ST_OK)
         st = cuda_flush(c);
-    if (st == ST_OK)
-        st = wait(c, "computing");
-    if (st == ST_OK)
-        cuda_products_keep(c);
-    return st;
+    return st == ST_OK ? cuda_wait(c, "computing") : st;
 }
 
 /* ---- memory ---- */
@@ -260,7 +258,7 @@ static void cuda_free(Backend *b, void *memory, uint64_t bytes)
     if (!memory)
         return;
     if (cuda_enter(c) == ST_OK && cuda_flush(c) == ST_OK)
-        wait(c, "waiting before memory is given back");
+        cuda_wait(c, "waiting before memory is given back");
     if (c->broken)
         drain(c);
     cuda_must(c, c->api.give((CudaAddress)(uintptr_t)memory), "giving memory back");
@@ -433,7 +431,7 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
     if (!cuda_find(ctx, how->ordinal, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
-    c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .cuda = true, .bf16 = true};
+    c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .queues = true, .cuda = true, .bf16 = true};
     c->found = found;
     c->api = found.api;
     c->threads = how->threads;

@@ -80,6 +80,8 @@ Status cuda_must(CudaBackend *c, int error, const char *what);
 Status cuda_fail(CudaBackend *c, Status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Remembers a call that the device accepted; with VWN_CUDA_SYNC waits for it. */
 Status cuda_queued(CudaBackend *c, const char *what);
+/* All that is queued is done. */
+Status cuda_wait(CudaBackend *c, const char *what);
 /* What was given to upload() is on its way before whatever is queued next. */
 Status cuda_flush(CudaBackend *c);
 /* " of layers.1.ffn at gpt.vwn:12:5 (train, run 7)", or "" */

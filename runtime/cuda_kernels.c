@@ -24,13 +24,20 @@ typedef struct Wanted {
     size_t n;
 } Wanted;
 
+/* The first line of the comment that says what a kernel was printed for: "layers.1.ffn gpt.vwn:12:5". */
+static const char *place_of(Arena *arena, const PlanKernel *k)
+{
+    const char *from = k->where ? k->where + strspn(k->where, "/* ") : "";
+    return arena_printf(arena, "%.*s", (int)strcspn(from, "\n*"), from);
+}
+
 static Wanted gather(CudaBackend *c, const Plan *p, Arena *arena)
 {
     Wanted w = {NEW_ARRAY(arena, CudaText, p->n_kernel + 1), NEW_ARRAY(arena, CudaCode, p->n_kernel + 1), 0};
     for (size_t i = 0; i < p->n_kernel; i++) {
         const PlanKernel *k = &p->kernel[i];
         if (!map_get(&c->by_name, (uintptr_t)k->name))
-            w.text[w.n++] = (CudaText){k->name, k->text, k->length, k->where ? k->where : ""};
+            w.text[w.n++] = (CudaText){k->name, k->text, k->length, place_of(arena, k)};
     }
     return w;
 }
@@ -95,13 +102,13 @@ static Status compile(CudaBackend *c, const Plan *p, Wanted *w, Arena *arena, Bu
 /* ---- what launches ask for ---- */
 
 /* Of the launches of a plan the most that each kernel has, which a function must be given leave for. */
-static Status ask_for_shared(CudaBackend *c, const PlanKernel *k, CudaLoaded *to, uint64_t bytes)
+static Status ask_for_shared(CudaBackend *c, const PlanKernel *k, CudaLoaded *to, uint64_t bytes, Arena *arena)
 {
     uint64_t all = bytes + (uint64_t)to->own_shared;
     if (all > (uint64_t)c->found.shared_most)
         return cuda_fail(c, ST_ENVIRONMENT,
-                         "the kernel %s%s%.200s takes %.1f KiB of shared memory, and cuda:%d (%s) has %.1f KiB for a block",
-                         k->name, k->where ? " of " : "", k->where ? k->where : "", (double)all / 1024,
+                         "the kernel %s of %.200s takes %.1f KiB of shared memory, and cuda:%d (%s) has %.1f KiB for a block",
+                         k->name, place_of(arena, k), (double)all / 1024,
                          c->found.ordinal, c->found.device.name, (double)c->found.shared_most / 1024);
     if (bytes <= CALL_SHARED_UNASKED || bytes <= to->asked)
         return ST_OK;
@@ -125,7 +132,7 @@ static Status check_launches(CudaBackend *c, const Module *m, Arena *arena)
         if (k->grid.whole && plan_blocks(&k->grid, l->rows) > INT32_MAX)
             return cuda_fail(c, ST_ENVIRONMENT, "the kernel %s has %lld rows, more than a grid has blocks: a smaller "
                              "micro_batch has fewer", k->name, (long long)l->rows);
-        Status st = ask_for_shared(c, k, m->kernel[l->kernel], plan_shared_bytes(&k->grid, n));
+        Status st = ask_for_shared(c, k, m->kernel[l->kernel], plan_shared_bytes(&k->grid, n), arena);
         if (st != ST_OK)
             return st;
     }
@@ -174,10 +181,14 @@ Status cuda_build(Backend *b, const Plan *plan, Module **module, BuildReport *re
     return st;
 }
 
+/* Kernels stay for other programs; names of launches go with the plan. */
 void cuda_drop(Backend *b, Module *m)
 {
-    (void)m;                    /* kernels stay for other programs */
-    cuda_of(b)->n_queued = 0;   /* names of launches go with the plan */
+    CudaBackend *c = cuda_of(b);
+    (void)m;
+    if (c->n_queued && cuda_enter(c) == ST_OK)
+        cuda_wait(c, "computing");
+    c->n_queued = 0;
 }
 
 void cuda_unload(CudaBackend *c)

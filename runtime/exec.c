@@ -347,7 +347,7 @@ static Status run_on_backend(Program *p, const RunArgs *args)
     Status status = p->watch ? run_watched(p) : ST_OK;
     for (size_t i = 0; !p->watch && status == ST_OK && i < p->plan->n_launch; i++)
         status = run_call(p, &p->call[i]);
-    if (status == ST_OK)
+    if (status == ST_OK && !b->queues) /* else whoever reads a result waits, and meanwhile the next input comes up */
         status = b->ops->sync(b);
     b->at = (CallPlace){0};
     return status == ST_OK ? ST_OK : fail(p, status, "%s program: %s", p->name, b->why);

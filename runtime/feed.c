@@ -121,14 +121,21 @@ static void upload(Feed *f)
 
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first)
 {
+    if (f->of == split && f->seed == seed && f->first == first)
+        return;
+    f->of = NULL;
     for (int64_t row = 0; row < f->B; row++)
         read_row(f, split, split_window(split, seed, first + row), row);
     upload(f);
+    f->of = split;
+    f->seed = seed;
+    f->first = first;
 }
 
 int64_t feed_fixed(Feed *f, const Split *split, int64_t first, int64_t of)
 {
     int64_t rows = of - first < f->B ? of - first : f->B;
+    f->of = NULL;
     for (int64_t row = 0; row < f->B; row++) {
         bool real = row < rows;
         read_row(f, split, split_fixed(split, real ? first + row : 0, of), row);

@@ -21,10 +21,13 @@ typedef struct Feed {
     FeedInput *input;                       /* instead of text */
     size_t n_input;
     int64_t B, T;
+    const Split *of; /* what is on the device, by the last feed_train(); NULL: something else */
+    uint64_t seed;
+    int64_t first;
 } Feed;
 /* After the programs were built on the session's store, for data of the kind that `of` is. */
 Feed feed_open(Session *s, const Split *of, int64_t B, int64_t T);
-/* Uploads windows first .. first + B - 1 of a run under `seed`. Raises ST_ENVIRONMENT. */
+/* Uploads windows first .. first + B - 1 of a run under `seed`, unless they are there. Raises ST_ENVIRONMENT. */
 void feed_train(Feed *f, const Split *split, uint64_t seed, int64_t first);
 /* Uploads evaluation windows first .. of `of`; the number of real ones. The rest has no labels;
  * where labels of arrays cannot be missing, windows come a second time. */

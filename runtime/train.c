@@ -106,12 +106,26 @@ static void remember(Progress *p, double loss)
 
 /* ---- one step ---- */
 
+/* Micro-batch k of this step; of the next one, too, which begins behind the last. */
+static void feed_part(Trainer *tr, int64_t k)
+{
+    feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+}
+
 /* Runs a program on micro-batch k. */
 static void run_part(Trainer *tr, Program *p, int64_t k)
 {
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
-    feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+    feed_part(tr, k);
     session_run(&tr->session, p, &args);
+}
+
+/* What comes next goes up while a device that queues its calls computes. */
+static void feed_ahead(Trainer *tr, int64_t k)
+{
+    const Backend *b = tr->session.backend;
+    if (b && b->queues && (k < tr->parts || tr->now.step + 1 < tr->stop_at))
+        feed_part(tr, k);
 }
 
 /* Forward and backward over all micro-batches, once the targets of all are counted; tr->all holds
@@ -128,6 +142,8 @@ static void run_gradient(Trainer *tr)
     for (int64_t k = 0; k < tr->parts; k++) {
         Program *p = k == 0 ? tr->fresh : tr->more;
         run_part(tr, p, k);
+        if (k + 1 < tr->parts)
+            feed_ahead(tr, k + 1);
         results_read(&tr->session, p, tr->part);
         for (size_t i = 0; i < n; i++)
             tr->all[i] += tr->part[i];
@@ -163,6 +179,8 @@ void train_step(Trainer *tr)
     check_spike(tr, loss);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
     session_run(&tr->session, tr->update, &args);
+    if (!tr->count || tr->parts == 1)
+        feed_ahead(tr, tr->parts);
     double norm = session_scalar(&tr->session, tr->update, name_str(tr->ctx, "grad_norm"));
     if (norm <= GRAD_NORM_MOST) {
         p->grad_norm = norm;

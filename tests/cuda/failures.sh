@@ -1,16 +1,19 @@
 # failures.sh - every call that a run makes of the driver, of the compiler and of the products fails once: one sentence, exit
 # status 5, nothing left on the device, and a run directory that goes on.
 . "$VWN_SOURCE/tests/cuda/small.inc"
+export VWN_CACHE= # compiled and chosen anew each time; the fake compiler has a cache of its own
+expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' -q --run warm
 expect 0 env FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --until '1 steps' -q --run first
 sed -n 's/^count //p' log > calls
 [ "$(wc -l < calls)" -gt 40 ] || fail "few kinds of calls: $(wc -l < calls)"
 
-# A kept algorithm that the library does not know any more is chosen anew, and what gives back the device is its own loss.
-allowed='cublasLtMatmulAlgoCheck cuDevicePrimaryCtxRelease'
+# The device that could not be given back is what is left; a compiled text that is not forgotten harms nobody.
+allowed='cuDevicePrimaryCtxRelease nvrtcDestroyProgram'
 tried=0
 while read -r name n; do
     case " $allowed " in *" $name "*) continue ;; esac
     for i in $(printf '%s\n' 1 "$n" | sort -un); do
+        case $name:$i in nvrtcGetProgramLog*) continue ;; esac # a message that is not there is not needed
         rm -rf runs/it
         expect 5 env FAKE_CUDA_FAIL="$name:$i" FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --run it -q \
             --until '1 steps'
@@ -23,10 +26,10 @@ done < calls
 [ "$tried" -gt 60 ] || fail "only $tried calls failed"
 
 # an error that comes late is told with the kernels that were queued last, or with the one that it was
-expect 5 env FAKE_CUDA_FAIL=cuStreamSynchronize:9=700 "$VWN" train small.vwn --device cuda --run late -q
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:9=700 "$VWN" train small.vwn --device cuda --run late -q
 has err 'queued last: k_'
 has err 'VWN_CUDA_SYNC=1 names the call'
-has err '(update, run 2)'
+has err '(update, run '
 expect 5 env VWN_CUDA_SYNC=1 FAKE_CUDA_FAIL=cuLaunchKernel:40=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
 has err 'failed in k_'
 has err ' at '
