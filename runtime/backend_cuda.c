@@ -213,10 +213,11 @@ static Status no_memory(CudaBackend *c, uint64_t bytes)
     uint64_t left, all;
     if (!cuda_room(&c->base, &left, &all))
         return ST_ENVIRONMENT;
-    return cuda_fail(c, ST_ENVIRONMENT,
-                     "out of memory of cuda:%d: %.1f MiB asked for, %.1f of %.1f MiB free; `nvidia-smi` shows who has the "
-                     "rest; a smaller micro_batch needs less",
-                     c->found.ordinal, (double)bytes / 1048576, (double)left / 1048576, (double)all / 1048576);
+    return cuda_fail(
+        c, ST_ENVIRONMENT,
+        "out of memory of cuda:%d: %.1f MiB asked for, %.1f of %.1f MiB free; `nvidia-smi` shows who has the "
+        "rest; a smaller micro_batch needs less",
+        c->found.ordinal, (double)bytes / 1048576, (double)left / 1048576, (double)all / 1048576);
 }
 
 static Status cuda_alloc(Backend *b, uint64_t bytes, void **memory)
@@ -364,10 +365,11 @@ static Status check_room(CudaBackend *c)
         return ST_ENVIRONMENT;
     if (left >= SPARE_ROOM)
         return ST_OK;
-    return cuda_fail(c, ST_ENVIRONMENT,
-                     "cuda:%d (%s) has %.1f of %.1f MiB free: other processes, which `nvidia-smi` shows, have its memory; "
-                     "end them or name another GPU",
-                     c->found.ordinal, c->found.device.name, (double)left / 1048576, (double)all / 1048576);
+    return cuda_fail(
+        c, ST_ENVIRONMENT,
+        "cuda:%d (%s) has %.1f of %.1f MiB free: other processes, which `nvidia-smi` shows, have its memory; "
+        "end them or name another GPU",
+        c->found.ordinal, c->found.device.name, (double)left / 1048576, (double)all / 1048576);
 }
 
 static Status open_device(CudaBackend *c)

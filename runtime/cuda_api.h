@@ -16,10 +16,10 @@ typedef struct CudaEventOf *CudaEvent;
 typedef struct CudaModuleOf *CudaModule;
 typedef struct CudaFunctionOf *CudaKernel;
 
-enum { CUDA_OUT_OF_MEMORY = 2 };                              /* of the errors */
-enum { CUDA_DEVICE_MEMORY = 2 };                              /* kinds of memory */
-enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 }; /* flags */
-enum { CUDA_SHARED_DYNAMIC = 8 };                             /* attributes of a function */
+enum { CUDA_OUT_OF_MEMORY = 2 };                                                   /* of the errors */
+enum { CUDA_DEVICE_MEMORY = 2 };                                                   /* kinds of memory */
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };                     /* flags */
+enum { CUDA_SHARED_DYNAMIC = 8 };                                                  /* attributes of a function */
 enum { CUDA_MULTIPROCESSORS = 16, CUDA_COMPUTE_MODE = 20, CUDA_SHARED_MOST = 97 }; /* and of a device */
 enum { CUDA_MODE_PROHIBITED = 2 };
 
@@ -53,12 +53,12 @@ typedef struct CudaApi {
     int (*fill)(CudaAddress to, unsigned char byte, size_t bytes, CudaStream stream);
     int (*new_stream)(CudaStream *out, unsigned flags);
     int (*end_stream)(CudaStream stream);
-    int (*wait_stream)(CudaStream stream);                                 /* the host waits */
-    int (*wait_for)(CudaStream stream, CudaEvent event, unsigned flags);   /* the stream waits */
+    int (*wait_stream)(CudaStream stream);                               /* the host waits */
+    int (*wait_for)(CudaStream stream, CudaEvent event, unsigned flags); /* the stream waits */
     int (*new_event)(CudaEvent *out, unsigned flags);
     int (*end_event)(CudaEvent event);
     int (*record)(CudaEvent event, CudaStream stream);
-    int (*wait_event)(CudaEvent event);                                    /* the host waits */
+    int (*wait_event)(CudaEvent event); /* the host waits */
     int (*load)(CudaModule *out, const void *cubin);
     int (*unload)(CudaModule module);
     int (*function)(CudaKernel *out, CudaModule module, const char *name);
@@ -74,9 +74,9 @@ void cuda_error_text(const CudaDriver *d, int error, char text[160]);
 /* ---- cuBLASLt ---- */
 
 typedef struct LtHandleOf *LtHandle;
-typedef struct LtProductOf *LtProduct;     /* cublasLtMatmulDesc_t */
-typedef struct LtLayoutOf *LtLayout;       /* cublasLtMatrixLayout_t */
-typedef struct LtWishOf *LtWish;           /* cublasLtMatmulPreference_t */
+typedef struct LtProductOf *LtProduct; /* cublasLtMatmulDesc_t */
+typedef struct LtLayoutOf *LtLayout;   /* cublasLtMatrixLayout_t */
+typedef struct LtWishOf *LtWish;       /* cublasLtMatmulPreference_t */
 typedef struct LtAlgorithm {
     uint64_t word[8];
 } LtAlgorithm;
@@ -88,12 +88,12 @@ typedef struct LtFound { /* cublasLtMatmulHeuristicResult_t */
     int reserved[4];
 } LtFound;
 
-enum { LT_FLOAT32 = 0, LT_FP16 = 2, LT_BF16 = 14 };  /* types of elements */
-enum { LT_COMPUTE_FLOAT32 = 68 };                    /* products are added in float32, without TF32 */
+enum { LT_FLOAT32 = 0, LT_FP16 = 2, LT_BF16 = 14 }; /* types of elements */
+enum { LT_COMPUTE_FLOAT32 = 68 };                   /* products are added in float32, without TF32 */
 enum { LT_TRANSPOSE_LEFT = 3, LT_TRANSPOSE_RIGHT = 4, LT_TRANSPOSED = 1 };
-enum { LT_BATCH = 5, LT_STEP = 6 };                  /* attributes of a layout */
+enum { LT_BATCH = 5, LT_STEP = 6 }; /* attributes of a layout */
 enum { LT_MOST_WORKSPACE = 1, LT_REDUCTIONS = 3, LT_ALIGNMENT = 5 /* of left, right, C, D: 5 to 8 */ };
-enum { LT_REDUCTION_IN_COMPUTE_TYPE = 2 };           /* bits of a mask; without any: one sum in order */
+enum { LT_REDUCTION_IN_COMPUTE_TYPE = 2 }; /* bits of a mask; without any: one sum in order */
 
 typedef struct LtApi {
     size_t (*version)(void); /* 10000 major + 100 minor + patch */

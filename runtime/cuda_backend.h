@@ -46,22 +46,22 @@ typedef struct CudaBackend {
     pthread_t thread;          /* that the context is current on */
     bool has_thread;
     CudaSlot slot[STAGING_SLOTS];
-    int next;             /* slot */
-    char *pending_to;     /* of the bytes that lie in slot `next` and are not on their way */
+    int next;         /* slot */
+    char *pending_to; /* of the bytes that lie in slot `next` and are not on their way */
     uint64_t pending;
-    char *landing;        /* what comes down, of STAGING_BYTES */
+    char *landing; /* what comes down, of STAGING_BYTES */
     CudaProducts *products;
-    Arena *arena;         /* modules and kernels, as long as the backend */
+    Arena *arena; /* modules and kernels, as long as the backend */
     VEC(CudaModule) module;
-    Map by_name;          /* Name -> CudaLoaded */
+    Map by_name; /* Name -> CudaLoaded */
     Cache cache;
-    bool noted;           /* the cache's note has been given */
+    bool noted; /* the cache's note has been given */
     int threads;
     void (*compiling)(void *user, size_t kernels);
     void *user;
-    bool synchronous;     /* VWN_CUDA_SYNC: every call is waited for */
-    bool broken;          /* nothing can be done any more; `end` says why */
-    bool drained;         /* and nothing is queued any more */
+    bool synchronous; /* VWN_CUDA_SYNC: every call is waited for */
+    bool broken;      /* nothing can be done any more; `end` says why */
+    bool drained;     /* and nothing is queued any more */
     char end[512];
     CudaQueued queued[CUDA_QUEUED]; /* since the device was waited for last */
     uint64_t n_queued;

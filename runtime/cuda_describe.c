@@ -87,7 +87,8 @@ void cuda_describe(Ctx *ctx, Buf *out)
     describe_compiler(ctx, out);
     describe_products(out);
     if (cuda_find(ctx, -1, &found, why))
-        buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal, found.device.name);
+        buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal,
+                   found.device.name);
     else
         buf_printf(out, "training runs on: the CPU, because %s\n", why);
 }

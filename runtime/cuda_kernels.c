@@ -106,14 +106,15 @@ static Status ask_for_shared(CudaBackend *c, const PlanKernel *k, CudaLoaded *to
 {
     uint64_t all = bytes + (uint64_t)to->own_shared;
     if (all > (uint64_t)c->found.shared_most)
-        return cuda_fail(c, ST_ENVIRONMENT,
-                         "the kernel %s of %.200s takes %.1f KiB of shared memory, and cuda:%d (%s) has %.1f KiB for a block",
-                         k->name, place_of(arena, k), (double)all / 1024,
-                         c->found.ordinal, c->found.device.name, (double)c->found.shared_most / 1024);
+        return cuda_fail(
+            c, ST_ENVIRONMENT,
+            "the kernel %s of %.200s takes %.1f KiB of shared memory, and cuda:%d (%s) has %.1f KiB for a block",
+            k->name, place_of(arena, k), (double)all / 1024, c->found.ordinal, c->found.device.name,
+            (double)c->found.shared_most / 1024);
     if (bytes <= CALL_SHARED_UNASKED || bytes <= to->asked)
         return ST_OK;
-    Status st = cuda_must(c, c->api.set_attribute(to->function, CUDA_SHARED_DYNAMIC, (int)bytes),
-                          "asking for shared memory");
+    Status st =
+        cuda_must(c, c->api.set_attribute(to->function, CUDA_SHARED_DYNAMIC, (int)bytes), "asking for shared memory");
     to->asked = st == ST_OK ? bytes : to->asked;
     return st;
 }
@@ -130,8 +131,10 @@ static Status check_launches(CudaBackend *c, const Module *m, Arena *arena)
         for (uint32_t j = 0; j < l->n_int; j++)
             n[j] = l->ints[j].value; /* shared memory is of sizes, which are constants */
         if (k->grid.whole && plan_blocks(&k->grid, l->rows) > INT32_MAX)
-            return cuda_fail(c, ST_ENVIRONMENT, "the kernel %s has %lld rows, more than a grid has blocks: a smaller "
-                             "micro_batch has fewer", k->name, (long long)l->rows);
+            return cuda_fail(c, ST_ENVIRONMENT,
+                             "the kernel %s has %lld rows, more than a grid has blocks: a smaller "
+                             "micro_batch has fewer",
+                             k->name, (long long)l->rows);
         Status st = ask_for_shared(c, k, m->kernel[l->kernel], plan_shared_bytes(&k->grid, n), arena);
         if (st != ST_OK)
             return st;

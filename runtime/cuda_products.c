@@ -16,8 +16,8 @@
 
 enum {
     WORKSPACE = 32 << 20,
-    CHOICES = 8,      /* that the library is asked for */
-    ALIGNED = 64,     /* at most what buffers of a plan are */
+    CHOICES = 8,  /* that the library is asked for */
+    ALIGNED = 64, /* at most what buffers of a plan are */
     BUCKETS = 256,
     KEYS = 18,
     KEPT_TEXT = 1 << 19,
@@ -247,7 +247,8 @@ static Status new_layout(CudaBackend *c, const ColumnMatrix *m, int type, int64_
 {
     const LtApi *lt = &c->found.lt;
     int32_t many = (int32_t)batch;
-    Status st = must_lt(c, lt->new_layout(out, type, (uint64_t)m->rows, (uint64_t)m->columns, m->ld), "describing a matrix");
+    Status st =
+        must_lt(c, lt->new_layout(out, type, (uint64_t)m->rows, (uint64_t)m->columns, m->ld), "describing a matrix");
     if (st == ST_OK && batch > 1)
         st = must_lt(c, lt->set_layout(*out, LT_BATCH, &many, sizeof many), "describing a matrix");
     if (st == ST_OK && batch > 1)
@@ -259,15 +260,17 @@ static Status describe(CudaBackend *c, const PlanMatmul *m, Product *p)
 {
     const LtApi *lt = &c->found.lt;
     const int32_t transposed = LT_TRANSPOSED;
-    const RowProduct rows = {m->transpose_a, m->transpose_b, m->m, m->n, m->k, m->batch, m->lda, m->ldb, m->ldc,
-                             m->step_a, m->step_b, m->step_c};
+    const RowProduct rows = {m->transpose_a, m->transpose_b, m->m,   m->n,      m->k,      m->batch,
+                             m->lda,         m->ldb,         m->ldc, m->step_a, m->step_b, m->step_c};
     const ColumnProduct by = call_by_columns(&rows);
     int type = type_of(m->half);
     Status st = must_lt(c, lt->new_product(&p->product, LT_COMPUTE_FLOAT32, LT_FLOAT32), "describing a product");
     if (st == ST_OK && by.left.transposed)
-        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed), "describing a product");
+        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_LEFT, &transposed, sizeof transposed),
+                     "describing a product");
     if (st == ST_OK && by.right.transposed)
-        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed), "describing a product");
+        st = must_lt(c, lt->set_product(p->product, LT_TRANSPOSE_RIGHT, &transposed, sizeof transposed),
+                     "describing a product");
     if (st == ST_OK)
         st = new_layout(c, &by.left, type, m->batch, &p->left);
     if (st == ST_OK)
@@ -380,10 +383,9 @@ static Status clear(CudaBackend *c, const PlanMatmul *m, CudaAddress z)
     Status st = ST_OK;
     for (int64_t i = 0; i < m->batch; i++)
         for (int64_t row = 0; row < m->m && st == ST_OK; row++)
-            st = cuda_must(c,
-                           c->api.fill(z + (uint64_t)(i * m->step_c + row * m->ldc) * item, 0, (size_t)m->n * item,
-                                       c->stream),
-                           "zeroing a product");
+            st = cuda_must(
+                c, c->api.fill(z + (uint64_t)(i * m->step_c + row * m->ldc) * item, 0, (size_t)m->n * item, c->stream),
+                "zeroing a product");
     return st == ST_OK ? cuda_queued(c, "zeroing a product") : st;
 }
 
@@ -401,8 +403,8 @@ Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void 
     PlanMatmul part = *how;
     for (int64_t done = 0; st == ST_OK && done < how->batch; done += part.batch) {
         part.batch = call_batch(how->batch - done);
-        st = multiply(c, &part, (const char *)x + done * how->step_a * item, (const char *)y + done * how->step_b * item,
-                      (char *)z + done * how->step_c * item_out);
+        st = multiply(c, &part, (const char *)x + done * how->step_a * item,
+                      (const char *)y + done * how->step_b * item, (char *)z + done * how->step_c * item_out);
     }
     return st;
 }

@@ -38,8 +38,7 @@ static bool find_driver(CudaFound *f, char why[512])
     }
     f->driver_version = version;
     if (version < LEAST_DRIVER) {
-        snprintf(why, 512,
-                 "the GPU's driver is for CUDA %d.%d, and %d.%d or later is needed: install a newer driver",
+        snprintf(why, 512, "the GPU's driver is for CUDA %d.%d, and %d.%d or later is needed: install a newer driver",
                  version / 1000, version % 1000 / 10, LEAST_DRIVER / 1000, LEAST_DRIVER % 1000 / 10);
         return false;
     }
@@ -66,9 +65,8 @@ static bool usable(CudaFound *f, int ordinal, char why[512])
         return false;
     }
     if (mode == CUDA_MODE_PROHIBITED) {
-        snprintf(why, 512,
-                 "cuda:%d (%s) is closed to programs: `nvidia-smi -i %d -c DEFAULT`, as root, opens it", ordinal,
-                 f->device.name, ordinal);
+        snprintf(why, 512, "cuda:%d (%s) is closed to programs: `nvidia-smi -i %d -c DEFAULT`, as root, opens it",
+                 ordinal, f->device.name, ordinal);
         return false;
     }
     return true;
@@ -112,10 +110,11 @@ static bool choose_arch(CudaFound *f, char why[512])
     snprintf(f->arch, sizeof f->arch, "sm_%d", best);
     if (best)
         return true;
-    snprintf(why, 512,
-             "the CUDA compiler %d.%d (%.200s) makes no code for cuda:%d (%s, compute capability %d.%d): install a newer "
-             "CUDA toolkit",
-             f->nvrtc.major, f->nvrtc.minor, f->nvrtc.path, f->ordinal, f->device.name, wanted / 10, wanted % 10);
+    snprintf(
+        why, 512,
+        "the CUDA compiler %d.%d (%.200s) makes no code for cuda:%d (%s, compute capability %d.%d): install a newer "
+        "CUDA toolkit",
+        f->nvrtc.major, f->nvrtc.minor, f->nvrtc.path, f->ordinal, f->device.name, wanted / 10, wanted % 10);
     return false;
 }
 

@@ -19,18 +19,42 @@ static const Case cases[] = {
     {"plain", {.m = 5, .n = 7, .k = 3, .batch = 1, .lda = 3, .ldb = 7, .ldc = 7}},
     {"left transposed", {.transpose_a = true, .m = 5, .n = 7, .k = 3, .batch = 1, .lda = 6, .ldb = 7, .ldc = 9}},
     {"right transposed", {.transpose_b = true, .m = 5, .n = 7, .k = 3, .batch = 1, .lda = 4, .ldb = 5, .ldc = 7}},
-    {"both, added", {.transpose_a = true, .transpose_b = true, .accumulate = true, .m = 5, .n = 7, .k = 3, .batch = 2,
-                     .lda = 5, .ldb = 3, .ldc = 8, .step_a = 15, .step_b = 21, .step_c = 40}},
+    {"both, added",
+     {.transpose_a = true,
+      .transpose_b = true,
+      .accumulate = true,
+      .m = 5,
+      .n = 7,
+      .k = 3,
+      .batch = 2,
+      .lda = 5,
+      .ldb = 3,
+      .ldc = 8,
+      .step_a = 15,
+      .step_b = 21,
+      .step_c = 40}},
     {"a row", {.m = 1, .n = 7, .k = 3, .batch = 1, .lda = 1, .ldb = 7, .ldc = 1}},
-    {"one matrix for all", {.m = 2, .n = 3, .k = 4, .batch = 3, .lda = 4, .ldb = 3, .ldc = 3, .step_a = 8, .step_c = 6}},
-    {"70,000 products", {.m = 1, .n = 2, .k = 3, .batch = 70000, .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6,
-                         .step_c = 2}},
-    {"70,000 products, added, bf16", {.accumulate = true, .half = HALF_BF16, .m = 1, .n = 2, .k = 3, .batch = 70000,
-                                      .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6, .step_c = 2}},
-    {"rounded to bf16", {.half = HALF_BF16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6,
-                         .ldc = 6}},
-    {"rounded to fp16", {.half = HALF_FP16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6,
-                         .ldc = 6}},
+    {"one matrix for all",
+     {.m = 2, .n = 3, .k = 4, .batch = 3, .lda = 4, .ldb = 3, .ldc = 3, .step_a = 8, .step_c = 6}},
+    {"70,000 products",
+     {.m = 1, .n = 2, .k = 3, .batch = 70000, .lda = 3, .ldb = 2, .ldc = 2, .step_a = 3, .step_b = 6, .step_c = 2}},
+    {"70,000 products, added, bf16",
+     {.accumulate = true,
+      .half = HALF_BF16,
+      .m = 1,
+      .n = 2,
+      .k = 3,
+      .batch = 70000,
+      .lda = 3,
+      .ldb = 2,
+      .ldc = 2,
+      .step_a = 3,
+      .step_b = 6,
+      .step_c = 2}},
+    {"rounded to bf16",
+     {.half = HALF_BF16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6, .ldc = 6}},
+    {"rounded to fp16",
+     {.half = HALF_FP16, .rounded = true, .m = 4, .n = 6, .k = 8, .batch = 1, .lda = 8, .ldb = 6, .ldc = 6}},
     {"nothing to add", {.m = 4, .n = 6, .k = 0, .batch = 2, .lda = 1, .ldb = 6, .ldc = 7, .step_c = 28}},
 };
 
@@ -108,7 +132,10 @@ static bool run(Backend *b, const Case *c)
     Matrix y = make(b, extent(y_rows, p->transpose_b ? k : p->n, p->ldb, p->step_b, p->batch), p->half, &state);
     Matrix z = make(b, extent(p->m, p->n, p->ldc, p->step_c, p->batch), p->rounded ? p->half : HALF_NONE, &state);
     Status st = b->ops->matmul(b, p, x.memory, y.memory, z.memory);
-    double bound = !p->rounded ? 2e-6 : p->half == HALF_BF16 ? 2e-2 : 3e-3, off = st == ST_OK ? worst(b, p, &x, &y, &z) : 1;
+    double bound = !p->rounded            ? 2e-6
+                   : p->half == HALF_BF16 ? 2e-2
+                                          : 3e-3,
+           off = st == ST_OK ? worst(b, p, &x, &y, &z) : 1;
     bool ok = st == ST_OK && off < bound && (!p->rounded || off > 1e-5);
     printf("%-30s off by %.1e%s %s\n", c->name, off, ok ? "" : "  FAILED", b->why);
     Matrix all[] = {x, y, z};
