@@ -188,24 +188,38 @@ static Launch *sum_launch(Build *b, Val v, int64_t partitions, uint32_t parts)
     return x;
 }
 
+/* The axes of a part in the order of the result: those of one element are left out, and of neighbours that lie in this
+ * order too one is made. Returns how many. */
+static int parts_axes(const Sink *s, int64_t extent[FACTORS_MAX], int64_t stride[FACTORS_MAX])
+{
+    int n = 0;
+    for (int i = 0; i < s->n_factor; i++) {
+        if (s->extent[i] == 1)
+            continue;
+        bool joins = n > 0 && stride[n - 1] == s->stride[i] * s->extent[i];
+        extent[n - joins] = joins ? extent[n - 1] * s->extent[i] : s->extent[i];
+        stride[n - joins] = s->stride[i];
+        n += !joins;
+    }
+    return n;
+}
+
 /* The second stage of a sum over rows. */
 static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t parts)
 {
-    bool plain = true, max = s->op == OP_AMAX;
-    int64_t stride = 1;
-    for (int i = s->n_factor - 1; i >= 0; i--) {
-        plain = plain && (s->extent[i] == 1 || s->stride[i] == stride);
-        stride *= s->extent[i];
-    }
+    bool max = s->op == OP_AMAX;
+    int64_t extent[FACTORS_MAX], stride[FACTORS_MAX];
+    int n = parts_axes(s, extent, stride);
+    bool plain = n == 0 || (n == 1 && stride[0] == 1);
     Launch *x = sum_launch(b, s->v, partitions, parts);
     int64_t v[2 + 2 * PARTS_AXES] = {partitions, s->size};
     for (int i = 0; i < PARTS_AXES; i++)
         v[2 + i] = 1;
-    if (!plain && s->n_factor > PARTS_AXES)
+    if (!plain && n > PARTS_AXES)
         vwn_bug(b->ctx, "a sum over rows has too many factors");
-    for (int i = 0; i < s->n_factor && !plain; i++) {
-        v[2 + PARTS_AXES - s->n_factor + i] = s->extent[i];
-        v[2 + 2 * PARTS_AXES - s->n_factor + i] = s->stride[i];
+    for (int i = 0; i < n && !plain; i++) {
+        v[2 + PARTS_AXES - n + i] = extent[i];
+        v[2 + 2 * PARTS_AXES - n + i] = stride[i];
     }
     plan_ints(b, x, v, plain ? 2 : 2 + 2 * PARTS_AXES);
     plan_library_kernel(b, x, plain ? (max ? LIB_MAX_PARTS : LIB_SUM_PARTS)
