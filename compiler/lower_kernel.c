@@ -890,13 +890,14 @@ static int scattered(const Kernel *k)
  * sum runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
-    Lower l = lower_start(arena, f, group, same), kept = {0};
+    Lower start = lower_start(arena, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
-    l.budget = f->device && lower_has_products(&l) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
-    for (bool last = false; !last; l.budget = l.budget / 6 ? l.budget / 6 : 1) {
+    start.budget = f->device && lower_has_products(&start) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
+    for (bool last = false; !last; start.budget = start.budget / 6 ? start.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
-        last = f->device ? l.budget == 1 : l.budget / 6 == 0;
-        l.site.n = 0;
+        last = f->device ? start.budget == 1 : start.budget / 6 == 0;
+        ArenaMark mark = arena_mark(arena);
+        Lower l = start;
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : 0;
         build_all(&l, f->group.v[group].rows);
         bool better = !kept.k || l.k->ex.n <= kept.k->ex.n;
@@ -911,7 +912,8 @@ static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, cons
         if (better && !(is_long && scheduled)) {
             kept = l;
             scheduled = !is_long;
-            memset(&l.sink, 0, sizeof l.sink); /* those of `kept` stay as they are */
+        } else {
+            arena_reset(arena, mark);
         }
     }
     if (!scheduled)
