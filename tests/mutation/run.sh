@@ -48,7 +48,10 @@ compile() {
 
 # link TARGET: with the mutated objects before the libraries, as ./TARGET.
 link() {
-    folder=$(find "$build" -path "$build/sanitize" -prune -o -path "*/CMakeFiles/$1.dir/link.txt" -print | sed 's/.CMakeFiles.*//')
+    folder=
+    for target in "$build/CMakeFiles/$1.dir" "$build/tests/CMakeFiles/$1.dir" "$build"/tests/*/CMakeFiles/"$1.dir"; do
+        [ ! -f "$target/link.txt" ] || folder=${target%/CMakeFiles/*} # (tests build other trees below)
+    done
     [ -n "$folder" ] || return 1
     command=$(sed 's/ -o [^ ]* / /' "$folder/CMakeFiles/$1.dir/link.txt")
     objects=
