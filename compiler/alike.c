@@ -394,6 +394,7 @@ static void print(Alike *a, Known *k, const Dialect *d, const char *about)
     if (family && !family->settled)
         settle(a, family, d);
     kernel_spread(&spread, kernel, family ? &family->how : NULL);
+    kernel_verify_spread(&spread);
     emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
                          family ? &family->sizes : NULL);
     kernel->ix = spread.ix;

@@ -250,7 +250,7 @@ void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what thi
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
 void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
 /* The first statement of a spread kernel at which a thread touches what another may still be at, or SIZE_MAX
- * (kernel_races.c). What kernel_spread() makes has none, or it raises. */
+ * (kernel_races.c). */
 size_t kernel_race(const Kernel *k);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);

@@ -698,5 +698,4 @@ void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
     to->spread.index = to->spread.index < how->index ? to->spread.index : how->index;
     to->spread.live = kernel_live(to);
     to->spread.ahead = kernel_ahead(to);
-    kernel_verify_spread(to);
 }

@@ -85,7 +85,7 @@ static void look(Ctx *ctx, void *arg)
         k->apart = true;
         k->shared = PLAN_SHARED;
         k->tensor = j->half != HALF_NONE;
-        kernel_spread(&spread, k, NULL); /* raises when there is a race */
+        kernel_spread(&spread, k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
         j->t->kernels++;
         if (!spread.spread.by_row)
