@@ -765,6 +765,15 @@ static bool deepen(Fusion *f, uint32_t a, uint32_t b)
     return ok;
 }
 
+static bool group_reads_pinned(Fusion *f, uint32_t group, uint32_t of)
+{
+    const Group *gr = &f->group.v[group];
+    for (size_t m = 0; m < gr->member.n; m++)
+        if (fuse_reads_pinned(f, gr->member.v[m], (int32_t)of))
+            return true;
+    return false;
+}
+
 /* Merges b into a, which is older or equal in order, if they may run as one. */
 static bool merge(Fusion *f, uint32_t a, uint32_t b)
 {
@@ -774,6 +783,8 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
         x->scratch + y->scratch > SCRATCH_MAX ||
         too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
         !fuse_may_join(f, a, b))
+        return false;
+    if (group_reads_pinned(f, a, b) || group_reads_pinned(f, b, a))
         return false;
     Dims out = shared_choices(f, a, b);
     if (out.n == 0 || ((x->moves || y->moves) && !few_places(f, x, y, 0)) || !deepen(f, a, b))
@@ -835,7 +846,7 @@ static void place_compute(Fusion *f, Val v)
         Group *gr = &f->group.v[id];
         if (gr->kind != GROUP_ROWS || gr->member.n >= MEMBERS_MAX ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
-            too_early(f, gr->first, v) || waits(f, (uint32_t)id, a.met.v, a.met.n) ||
+            too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, a.met.v, a.met.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !few_places(f, gr, NULL, v)))
             continue;
         choice = joint(f, v, (uint32_t)id);
@@ -1027,6 +1038,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     if (how->half && how->cuda) /* what a library stores rounded shapes the groups */
         fuse_choose_halved(f);
     find_wanted(f);
+    fuse_find_pinned(f);
     keep_long_ways(f);
     for (Val v = 1; v < g->node.n && f->halved; v++)
         if (f->copied[v] && op_is_view((Op)node_at(g, v)->op))

@@ -45,6 +45,8 @@ typedef struct Fusion {
     Val again;         /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
+    bool *pinned;      /* computed once, stored, and loaded by all who read it */
+    bool pins;         /* there are such */
     Half half;         /* what is kept in two bytes is this */
     bool *halved;      /* kept in two bytes each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
@@ -69,6 +71,9 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOpti
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
 void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
+/* fuse_pinned.c */
+void fuse_find_pinned(Fusion *f);
+bool fuse_reads_pinned(Fusion *f, Val v, int32_t group); /* does v read a pinned member of the group? */
 /* fuse_order.c */
 void fuse_new_row(Fusion *f, uint32_t group); /* after a group was added */
 void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */

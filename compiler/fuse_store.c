@@ -330,7 +330,7 @@ static bool again_ok(const Fusion *f, Val v)
     }
     default: return false;
     }
-    if (f->home[v] >= 0 && (f->group.v[f->home[v]].kind != GROUP_ROWS || f->copied[v]))
+    if (f->pinned[v] || (f->home[v] >= 0 && (f->group.v[f->home[v]].kind != GROUP_ROWS || f->copied[v])))
         return false;
     return true;
 }
@@ -567,7 +567,7 @@ static void choose_for(Choice *c, uint32_t group)
 
 /* ---- all groups ---- */
 
-/* Results of the graph and operands of libraries lie in memory. */
+/* Results of the graph, operands of libraries and what is computed once lie in memory. */
 static bool *find_fixed(const Fusion *f)
 {
     const Graph *g = f->g;
@@ -575,6 +575,7 @@ static bool *find_fixed(const Fusion *f)
     for (size_t i = 0; i < g->out.n; i++)
         fixed[fuse_base(f, g->out.v[i].value)] = true;
     for (Val v = 1; v < g->node.n; v++) {
+        fixed[v] = fixed[v] || f->pinned[v];
         size_t first = fuse_is_library(g, v) ? 0 : kernel_inputs(g, v);
         for (size_t k = first; k < node_at(g, v)->n_in; k++)
             fixed[fuse_base(f, node_at(g, v)->in[k])] = true;

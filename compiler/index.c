@@ -73,6 +73,30 @@ IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps)
     return new_value(t, value, extent, deps);
 }
 
+void ix_value_depends(IxTable *t, uint32_t value, uint64_t deps)
+{
+    bool more = false;
+    for (size_t k = 1; k < t->var.n; k++) {
+        IVarInfo *v = &t->var.v[k];
+        more = more || (v->kind == IV_VALUE && v->value == value && (deps & ~v->deps));
+        v->deps |= v->kind == IV_VALUE && v->value == value ? deps : 0;
+    }
+    while (more) { /* forms are of variables, and variables of forms */
+        more = false;
+        for (size_t i = 0; i < t->form.n; i++) {
+            IxForm *f = &t->form.v[i];
+            for (uint32_t j = 0; j < f->n; j++)
+                f->deps |= t->var.v[f->t[j].var].deps;
+        }
+        for (size_t k = 1; k < t->var.n; k++) {
+            IVarInfo *v = &t->var.v[k];
+            uint64_t of = v->kind == IV_DIV || v->kind == IV_MOD ? t->form.v[v->base].deps : 0;
+            more = more || (of & ~v->deps);
+            v->deps |= of;
+        }
+    }
+}
+
 /* ---- interning ---- */
 
 static Dim coef_dim(IxTerm x)

@@ -87,6 +87,8 @@ IVar ix_row(IxTable *t, Dim extent);
 IVar ix_part(IxTable *t, Dim extent); /* variable 2 */
 IVar ix_loop(IxTable *t, Dim extent, int ordinal);
 IVar ix_value(IxTable *t, uint32_t value, Dim extent, uint64_t deps); /* 0 <= it < extent */
+/* Of readers of dumps, where a variable stands before its value: that depends on these loops. */
+void ix_value_depends(IxTable *t, uint32_t value, uint64_t deps);
 
 /* The bit of a ROW, PART or LOOP in `deps`. */
 static inline uint64_t ix_bit(const IxTable *t, IVar v)

@@ -306,6 +306,7 @@ static Ex read_definition(KernelReader *r)
     if (have->kind == KX_NONE) {
         kx_find_needs(r->k, &x);
         *have = x;
+        ix_value_depends(&r->k->ix, e, x.deps);
         return e;
     }
     x.in[0] = x.kind == KX_REDUCE ? have->in[0] : x.in[0];

@@ -47,6 +47,7 @@ typedef struct Lower {
     const Val *same;
     Kernel *k;
     Arena *arena;
+    Arena *cuts; /* of sites, which outlive the kernels that are built to find them */
     VEC(Site) site;
     int64_t budget; /* how many copies of a site may be unrolled */
     size_t most;    /* expressions; what has more is not wanted. 0: any number */

@@ -41,7 +41,7 @@ static bool add_cut(Lower *l, IVar v, Dim inner)
     for (size_t i = 0; i < s->cut.n; i++)
         if (dim_eq(s->cut.v[i].extent, extent))
             return false;
-    vec_push(l->arena, &s->cut, (Cut){extent, inner});
+    vec_push(l->cuts, &s->cut, (Cut){extent, inner});
     return true;
 }
 
@@ -55,7 +55,7 @@ static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
     for (size_t i = 0; i < s->segment.n; i++)
         if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
             return false;
-    vec_push(l->arena, &s->segment, (Segment){extent, at});
+    vec_push(l->cuts, &s->segment, (Segment){extent, at});
     return true;
 }
 

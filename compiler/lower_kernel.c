@@ -19,7 +19,7 @@ static uint32_t site_of(Lower *l, Val v, int run)
     for (size_t i = 0; i < l->site.n; i++)
         if (l->site.v[i].v == v && l->site.v[i].run == run)
             return (uint32_t)i;
-    vec_push(l->arena, &l->site, (Site){.v = v, .run = run});
+    vec_push(l->cuts, &l->site, (Site){.v = v, .run = run});
     return (uint32_t)l->site.n - 1;
 }
 
@@ -711,8 +711,12 @@ static void build(Lower *l, Dim rows)
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
     l->k->ix.loose = l->searching;
     l->k->ix.arguments = l->arguments;
-    l->memo.n = l->slots = l->sink.n = l->held.n = l->owner.n = 0;
+    memset(&l->memo, 0, sizeof l->memo); /* what an earlier kernel had has gone with it */
+    memset(&l->sink, 0, sizeof l->sink);
+    memset(&l->held, 0, sizeof l->held);
+    memset(&l->owner, 0, sizeof l->owner);
     l->slot = NULL;
+    l->slots = 0;
     lower_products(l);
     for (size_t i = 0; i < gr->store.n; i++) {
         Val v = gr->store.v[i];
@@ -772,12 +776,14 @@ enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 /* On a device the rounds of a loop of eight and more beside products of a row are for its warps (spread.c). */
 enum { PRODUCTS_UNROLL_MAX = 7 };
 
-/* With shared loops; what is found to be an argument on the way may change what was built before. */
-static void build_shared(Lower *l, Dim rows)
+/* With shared loops; what is found to be an argument on the way may change what was built before. What was built
+ * since `mark` is given back. */
+static void build_shared(Lower *l, Dim rows, ArenaMark mark)
 {
     l->searching = false;
     for (uint32_t before = ~l->arguments; before != l->arguments;) {
         before = l->arguments;
+        arena_reset(l->arena, mark);
         build(l, rows);
     }
 }
@@ -788,20 +794,22 @@ static bool search_cuts(Lower *l, Dim rows)
 {
     bool row_work;
     Lower shared = *l;
-    memset(&l->sink, 0, sizeof l->sink); /* those of `shared` stay as they are */
+    ArenaMark mark = arena_mark(l->arena);
     l->searching = true;
     build(l, rows);
-    if (lower_find_cuts(l, &row_work))
-        return true;
-    *l = shared;
-    return false;
+    bool found = lower_find_cuts(l, &row_work);
+    arena_reset(l->arena, mark);
+    if (!found)
+        *l = shared;
+    return found;
 }
 
 /* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
 {
     bool row_work;
-    build_shared(l, rows);
+    ArenaMark mark = arena_mark(l->arena);
+    build_shared(l, rows, mark);
     for (int round = 0; round < ROUNDS_MAX; round++) {
         l->unsure = false;
         bool found = lower_find_cuts(l, &row_work);
@@ -809,13 +817,13 @@ static void build_all(Lower *l, Dim rows)
             found = true;
         if (!found)
             break;
-        build_shared(l, rows);
+        build_shared(l, rows, mark);
     }
 }
 
-static Lower lower_start(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_start(Arena *arena, Arena *cuts, const Fusion *f, uint32_t group, const Val *same)
 {
-    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena};
+    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .cuts = cuts};
 }
 
 /* what a dump calls them */
@@ -888,9 +896,9 @@ static int scattered(const Kernel *k)
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer: where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each
  * sum runs again, is many times as long as what it was to relieve. */
-static Lower lower_scheduled(Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_t group, const Val *same)
 {
-    Lower start = lower_start(arena, f, group, same), kept = {0};
+    Lower start = lower_start(arena, cuts, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
     start.budget = f->device && lower_has_products(&start) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
     for (bool last = false; !last; start.budget = start.budget / 6 ? start.budget / 6 : 1) {
@@ -928,7 +936,9 @@ static int64_t launch_rows(const Kernel *k)
 
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
-    Lower l = lower_scheduled(arena, f, group, same);
+    Arena *cuts = arena_new(f->ctx);
+    Lower l = lower_scheduled(arena, cuts, f, group, same);
+    arena_free(cuts);
     out->rows = launch_rows(l.k);
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
@@ -940,7 +950,9 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
 void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     ArenaMark mark = arena_mark(arena);
-    Lower l = lower_scheduled(arena, f, group, same);
+    Arena *cuts = arena_new(f->ctx);
+    Lower l = lower_scheduled(arena, cuts, f, group, same);
+    arena_free(cuts);
     *out = (Counted){.rows = launch_rows(l.k), .by_part = lower_by_part(l.k),
                      .work = kernel_work(l.k)};
     arena_reset(arena, mark);
@@ -948,7 +960,7 @@ void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, co
 
 bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)
 {
-    Lower l = lower_start(arena, f, group, NULL);
+    Lower l = lower_start(arena, arena, f, group, NULL);
     bool row_work;
     l.searching = true;
     l.budget = UNROLL_MAX;

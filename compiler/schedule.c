@@ -436,6 +436,20 @@ static bool keep(Sched *s, KEx *x, const KNest *own)
     return x->array >= 0;
 }
 
+static void find_shared(Sched *s, int loop, uint64_t outside, Ex e);
+
+static void find_shared_ix(Sched *s, int loop, uint64_t outside, Ix ix)
+{
+    const IxForm *f = ix_form(&s->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&s->k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            find_shared(s, loop, outside, v->value);
+        else if (v->kind == IV_DIV || v->kind == IV_MOD)
+            find_shared_ix(s, loop, outside, v->base);
+    }
+}
+
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
@@ -451,6 +465,7 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
     }
     for (int i = 0; i < 3; i++)
         find_shared(s, loop, outside, s->k->ex.v[e].in[i]);
+    find_shared_ix(s, loop, outside, s->k->ex.v[e].ix);
 }
 
 static void share_costly(Sched *s, const int *order)
@@ -463,6 +478,8 @@ static void share_costly(Sched *s, const int *order)
             Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0]
                                 : s->k->root.v[unit->root].value;
             find_shared(s, order[i], s->base, e);
+            if (!unit->reduce)
+                find_shared_ix(s, order[i], s->base, s->k->root.v[unit->root].at);
         }
     }
 }

@@ -4,6 +4,8 @@
  * second time with weights that are rounded otherwise. Where that alone moves a result far, as
  * at a choice of experts that is a tie, nothing can be compared.
  */
+#include <float.h>
+
 #include "../kernel/interpret.h"
 #include "../models.h"
 
@@ -257,7 +259,7 @@ static double loss_at(Slope *s, int64_t param, uint64_t seed, double h)
 static void see_slope(Slope *s, int64_t param, uint64_t seed, Compared *c)
 {
     static const double FAR = 1e-5, WRONG = 1e-4, h = 1e-5;
-    double want = 0, size = 1e-4, found[2];
+    double want = 0, size = 1e-4, found[3];
     uint64_t state = seed;
     for (size_t i = 0; i < s->loss->ext.n; i++) {
         const Tensor *g =
@@ -276,11 +278,13 @@ static void see_slope(Slope *s, int64_t param, uint64_t seed, Compared *c)
             size += fabs(g->real[k] * by);
         }
     }
-    for (int k = 0; k < 2; k++) {
-        double by = k ? h / 4 : h;
+    for (int k = 0; k < 3; k++) { /* the largest tells where the loss itself is rounded more coarsely than the others see */
+        double by = k == 2 ? 16 * h : k == 1 ? h / 4 : h;
         found[k] = (loss_at(s, param, seed, by) - loss_at(s, param, seed, -by)) / (2 * by);
     }
-    if (!(fabs(found[0] - found[1]) < FAR * size)) /* a corner, or no number */
+    double lost = fabs(loss_at(s, param, seed, 0)) * DBL_EPSILON / (h / 4); /* of a slope, beside so large a loss */
+    bool smooth = fabs(found[0] - found[1]) < FAR * size && fabs(found[0] - found[2]) < WRONG * size;
+    if (!smooth || !(lost < FAR * size)) /* a corner, or no number */
         c->unstable = true;
     else
         see(c, param < 0 ? "all weights" : s->bind[param].name, fabs(found[1] - want),
