@@ -100,12 +100,9 @@ static bool in_place(const Build *b, Val v, Val leaf, uint32_t group, int64_t si
         bool matters = u == leaf || b->f->home[u] == (int32_t)group;
         if (matters && (!plain || plan_elements(b, u) != size || plan_elements(b, v) != size))
             return false;
-        if (u != leaf && fuse_passes(b->f, group, u)) {
-            if (!plain && !reads(b, u, leaf, group))
-                continue;
-            if (!in_place(b, u, leaf, group, size))
-                return false;
-        }
+        if (u != leaf && fuse_passes(b->f, group, u) &&
+            (plain ? !in_place(b, u, leaf, group, size) : reads(b, u, leaf, group)))
+            return false;
     }
     return true;
 }
@@ -168,11 +165,9 @@ static bool may_overwrite(Build *b, Val v, Val leaf, const Readers *readers)
         if (gr->kind != GROUP_ROWS)
             return false;
         int64_t size = plan_elements(b, v);
-        for (size_t m = 0; m < gr->member.n; m++) {
-            OpClass c = op_info((Op)node_at(b->g, gr->member.v[m])->op)->class;
-            if (c == CLASS_REDUCE || !in_place(b, gr->member.v[m], leaf, (uint32_t)home, size))
+        for (size_t m = 0; m < gr->member.n; m++)
+            if (!in_place(b, gr->member.v[m], leaf, (uint32_t)home, size))
                 return false;
-        }
     }
     return true;
 }

@@ -373,12 +373,17 @@ static void stores(Suite *s)
     ir_store(g, ir_binary(g, OP_DIV, vt, ir_sum(g, vt, 3, true)), EXT_BUFFER, t); /* not in place */
     /* elements that other elements of the new tensor need: of its row, through what is computed on the way, and
      * in another place of it */
-    Name u = name_str(s->ctx, "u"), r = name_str(s->ctx, "r");
+    Name u = name_str(s->ctx, "u"), r = name_str(s->ctx, "r"), q = name_str(s->ctx, "q");
     Val vu = ir_ext(g, EXT_STATE, u, DT_REAL, &sh), vr = ir_ext(g, EXT_STATE, r, DT_REAL, &sh);
     Val square = ir_binary(g, OP_MUL, vu, vu), apart = ir_binary(g, OP_SUB, square, ir_sum(g, square, 2, true));
     ir_store(g, ir_scale(g, vu, 2), EXT_STATE, u);
     out(s, ir_sum(g, ir_binary(g, OP_MUL, apart, apart), 2, true));
     ir_store(g, ir_binary(g, OP_ADD, vr, ir_roll(g, vr, 1, 1)), EXT_STATE, r);
+    /* and through what is another kernel's, over columns, and computed again on the way */
+    Val vq = ir_ext(g, EXT_STATE, q, DT_REAL, &sh), twice = ir_scale(g, vq, 2);
+    Val most = ir_max(g, twice, 1, true), below = ir_binary(g, OP_SUB, twice, most);
+    out(s, ir_sum(g, ir_unary(g, OP_EXP, below), 1, true));
+    ir_store(g, ir_binary(g, OP_ADD, ir_scale(g, vq, 0.9), ir_shift(g, twice, 1, 1, 0)), EXT_STATE, q);
     end(s, 9, 1e-5);
 }
 
