@@ -253,7 +253,7 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
             narrow_all(&g, depth);
         g.looks = 0;
         look(&g, &a, (Interval){0, 0}, 0, depth, &is);
-        good = g.never || (is.lo >= -FRACTION && is.hi <= (double)(elements - 1) + FRACTION);
+        good = g.never || (is.lo > -1 + FRACTION && is.hi < (double)elements - FRACTION); /* an index is whole */
     }
     arena_reset(k->arena, mark);
     return good;
