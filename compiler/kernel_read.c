@@ -213,7 +213,8 @@ static Ex read_ex(KernelReader *r)
     double value = reader_real(&r->t);
     if (r->t.failed)
         return 0;
-    KType type = reader_accept(&r->t, "i") ? KT_INT : reader_accept(&r->t, "b") ? KT_BOOL : KT_REAL;
+    KType type = *r->t.p == 'i' ? KT_INT : *r->t.p == 'b' ? KT_BOOL : KT_REAL; /* "0i"; in "0 i=16" it is another word */
+    r->t.p += type != KT_REAL;
     if (type != KT_REAL && !(value >= -9007199254740992.0 && value <= 9007199254740992.0 &&
                              value == (double)(int64_t)value))
         wrong(r, at, "not a whole number");
