@@ -8,13 +8,11 @@
 #include "plan.h"
 #include "recompute.h"
 
-#include <stdlib.h>
 
 enum {
     MEMBERS_MAX = 400,
     WEIGHT_MAX = 6000,
     TREE_MAX = 256,  /* nodes between an element that is not stored and what is, counted along every way */
-    PLACES_MAX = 8,  /* at which a kernel computes a member for one element of another */
     DEPTH_MAX = 1000, /* values of a group that are computed one from the other */
     SCRATCH_MAX = 96 * 1024 /* elements of products that one row keeps, in the second-level cache */
 };
@@ -481,148 +479,6 @@ static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
     return a.ok;
 }
 
-/* ---- what is computed at several places ---- */
-
-static int by_value(const void *a, const void *b)
-{
-    Val x = *(const Val *)a, y = *(const Val *)b;
-    return (x > y) - (x < y);
-}
-
-enum { PLACES_MOST = 64 }; /* more is as bad */
-
-/* How many elements away, ascending. */
-typedef struct Places {
-    int n;
-    const int64_t *away;
-} Places;
-
-/* By how many elements v moves its input k along an axis that is more than a few long: those of others are written
- * out, and what is wanted twice is there. */
-static int64_t moved_by(const Fusion *f, Val v, size_t k)
-{
-    const Node *n = node_at(f->g, v);
-    const Shape *s = shape_of(f->g, n->in[k]);
-    int axis = (int)n->a.i;
-    int64_t by = n->a.j;
-    switch ((Op)n->op) {
-    case OP_SLICE: case OP_PAD: case OP_SHIFT: case OP_ROLL: break;
-    case OP_CONCAT:
-        by = 0;
-        for (size_t i = 0; i < k; i++)
-            by += dim_at(shape_of(f->g, n->in[i])->d[axis], f->B, f->T);
-        break;
-    default: return 0;
-    }
-    if (dim_literal(n->shape.d[axis]) && dim_literal(s->d[axis]))
-        return 0;
-    for (int i = axis + 1; i < s->rank; i++)
-        by *= dim_at(s->d[i], f->B, f->T);
-    return n->op == OP_SLICE ? -by : by;
-}
-
-int64_t fuse_places(const Fusion *f, Val v) { return f->places[v].n ? f->places[v].n : 1; }
-
-/* Adds to those of v what is `by` away from these. */
-static void add_places(Fusion *f, Val v, const Places *from, int64_t by)
-{
-    Places old = f->places[v];
-    int64_t *away = NEW_ARRAY(f->tmp, int64_t, PLACES_MOST);
-    int i = 0, j = 0, n = 0;
-    while (n < PLACES_MOST && (i < old.n || j < from->n)) {
-        bool first = j == from->n || (i < old.n && old.away[i] <= from->away[j] + by);
-        int64_t next = first ? old.away[i] : from->away[j] + by;
-        i += i < old.n && old.away[i] == next;
-        j += j < from->n && from->away[j] + by == next;
-        away[n++] = next;
-    }
-    f->places[v] = (Places){n, away};
-}
-
-void fuse_count_places(Fusion *f, Vals *all)
-{
-    static const int64_t here = 0;
-    if (all->n)
-        qsort(all->v, all->n, sizeof *all->v, by_value);
-    for (size_t i = all->n; i-- > 0;) {
-        const Node *n = node_at(f->g, all->v[i]);
-        Places *p = &f->places[all->v[i]];
-        if (!p->n)
-            *p = (Places){1, &here};
-        for (size_t k = 0; k < n->n_in; k++) {
-            Places *in = &f->places[n->in[k]];
-            int64_t by = moved_by(f, all->v[i], k);
-            if (!in->n && by == 0)
-                *in = *p;
-            else if (in->away != p->away || in->n != p->n || by)
-                add_places(f, n->in[k], p, by);
-        }
-    }
-}
-
-void fuse_forget_places(Fusion *f, const Vals *all)
-{
-    for (size_t i = 0; i < all->n; i++) {
-        const Node *n = node_at(f->g, all->v[i]);
-        f->places[all->v[i]].n = 0;
-        for (size_t k = 0; k < n->n_in; k++)
-            f->places[n->in[k]].n = 0;
-    }
-}
-
-/* v, and what is computed wherever it wants it. *moves: something of that is moved. */
-static void add_way(Fusion *f, Val v, Vals *all, bool *moves)
-{
-    const Node *n = node_at(f->g, v);
-    vec_push(f->tmp, all, v);
-    for (size_t k = 0; k < n->n_in; k++) {
-        Val u = n->in[k];
-        if (fuse_empty(f, u))
-            continue;
-        *moves = *moves || moved_by(f, v, k);
-        if (f->home[u] < 0 && f->seen[u] != f->stamp) {
-            f->seen[u] = f->stamp;
-            add_way(f, u, all, moves);
-        }
-    }
-}
-
-/* Does v read what was moved? */
-static bool reads_moved(Fusion *f, Val v)
-{
-    ArenaMark mark = arena_mark(f->tmp);
-    Vals all = {0};
-    bool moves = false;
-    f->stamp++;
-    add_way(f, v, &all, &moves);
-    arena_reset(f->tmp, mark);
-    return moves;
-}
-
-/* One kernel of these members: is what it computes computed at few places? A sum of a member and of itself, moved,
- * doubles the work of all that the member comes from. */
-static bool few_places(Fusion *f, const Group *a, const Group *b, Val v)
-{
-    const Group *both[2] = {a, b};
-    ArenaMark mark = arena_mark(f->tmp);
-    Vals all = {0};
-    bool few = true, moves = false;
-    f->stamp++;
-    for (int i = 0; i < 2; i++)
-        for (size_t m = 0; both[i] && m < both[i]->member.n; m++)
-            add_way(f, both[i]->member.v[m], &all, &moves);
-    if (v)
-        add_way(f, v, &all, &moves);
-    if (moves) {
-        fuse_count_places(f, &all);
-        for (size_t i = 0; i < all.n; i++)
-            few = few && (f->home[all.v[i]] < 0 || fuse_places(f, all.v[i]) <= PLACES_MAX);
-        fuse_forget_places(f, &all);
-    }
-    arena_reset(f->tmp, mark);
-    return few;
-}
-
 /* Values of groups a and b, which are one or shall be, that v is computed from, one from the other. */
 static int depth_in(const Fusion *f, Val v, int32_t a, int32_t b)
 {
@@ -787,7 +643,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     if (group_reads_pinned(f, a, b) || group_reads_pinned(f, b, a))
         return false;
     Dims out = shared_choices(f, a, b);
-    if (out.n == 0 || ((x->moves || y->moves) && !few_places(f, x, y, 0)) || !deepen(f, a, b))
+    if (out.n == 0 || ((x->moves || y->moves) && !fuse_few_places(f, x, y, 0)) || !deepen(f, a, b))
         return false;
     for (size_t m = 0; m < y->member.n; m++)
         f->home[y->member.v[m]] = (int32_t)a;
@@ -838,7 +694,7 @@ static void place_compute(Fusion *f, Val v)
     Aligned a;
     producers(f, v, &a);
     int32_t best = -1;
-    bool moves = reads_moved(f, v);
+    bool moves = fuse_reads_moved(f, v);
     int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
     Dims choice = {0};
     for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
@@ -847,7 +703,7 @@ static void place_compute(Fusion *f, Val v)
         if (gr->kind != GROUP_ROWS || gr->member.n >= MEMBERS_MAX ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
             too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, a.met.v, a.met.n) ||
-            depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !few_places(f, gr, NULL, v)))
+            depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
             continue;
         choice = joint(f, v, (uint32_t)id);
         best = choice.n ? id : -1;
@@ -1024,7 +880,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     f->elements = NEW_ARRAY(arena, int64_t, g->node.n);
     f->depth = NEW_ARRAY(arena, int, g->node.n);
-    f->places = NEW_ARRAY(arena, Places, g->node.n);
+    f->places = fuse_new_places(arena, g->node.n);
     int64_t all = 0;
     for (Val v = 0; v < g->node.n; v++) {
         f->elements[v] = dim_at(size_of(g, v), how->B, how->T);

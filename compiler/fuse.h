@@ -91,6 +91,11 @@ typedef VEC(Val) Vals;
 void fuse_count_places(Fusion *f, Vals *v); /* sorts them */
 int64_t fuse_places(const Fusion *f, Val v);
 void fuse_forget_places(Fusion *f, const Vals *v);
+struct Places *fuse_new_places(Arena *arena, size_t values); /* for Fusion.places */
+bool fuse_reads_moved(Fusion *f, Val v); /* does v read what was moved? */
+/* One kernel of the members of both (b may be NULL) and of v (0: none): is what it computes computed at few places? A
+ * sum of a member and of itself, moved, doubles the work of all that the member comes from. */
+bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
 
 /* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for
  * what a reduction or a choice by index runs over. False when they depend on what a tensor
