@@ -8,7 +8,6 @@
 #include "plan.h"
 #include "recompute.h"
 
-
 enum {
     MEMBERS_MAX = 400,
     WEIGHT_MAX = 6000,

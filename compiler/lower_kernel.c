@@ -804,13 +804,19 @@ static bool search_cuts(Lower *l, Dim rows)
     return found;
 }
 
+/* Nothing is built beyond, unless nothing else is left: half a million take 3 s. An attempt for which the first cuts
+ * do not help is given up. */
+enum { BUILT_LIMIT = 100000 };
+
+static bool is_beyond(const Lower *l) { return l->most && l->k->ex.n > BUILT_LIMIT; }
+
 /* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
 {
     bool row_work;
     ArenaMark mark = arena_mark(l->arena);
     build_shared(l, rows, mark);
-    for (int round = 0; round < ROUNDS_MAX; round++) {
+    for (int round = 0; round < ROUNDS_MAX && !(round && is_beyond(l)); round++) {
         l->unsure = false;
         bool found = lower_find_cuts(l, &row_work);
         if (l->unsure && search_cuts(l, rows))
@@ -906,9 +912,10 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
         last = f->device ? start.budget == 1 : start.budget / 6 == 0;
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
-        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : 0;
+        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last ? 0 : BUILT_LIMIT;
+        l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
-        bool better = !kept.k || l.k->ex.n <= kept.k->ex.n;
+        bool better = !l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most);
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
