@@ -23,6 +23,7 @@ typedef enum Status {
     ST_CHECK = 3,       /* a `check` of the file is false */
     ST_DIVERGED = 4,    /* NaN, infinity or a loss spike stopped the run */
     ST_ENVIRONMENT = 5, /* no memory, no compiler, unreadable or unwritable files */
+    ST_CHANGES = 6,     /* a plan has changes */
     ST_BUG = 70,        /* a broken invariant of vwn itself */
     ST_INTERRUPTED = 130
 } Status;

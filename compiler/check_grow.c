@@ -4,6 +4,7 @@
  * The one idea: a step is the same file with other lets, so it is evaluated like an import with
  * arguments; steps build on each other in the order of the file.
  */
+#include "check_prim.h"
 #include "check_train.h"
 
 #include <math.h>
@@ -187,6 +188,38 @@ static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, Fil
     diag_help(ev->ctx, d, "for a smaller model start a new run");
 }
 
+/* Selected weights have the attributes of `fill`, but selectors. */
+static void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector, GrowStep *g)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_NODE && it->kid[0]->n && !*selector) {
+            size_t n;
+            const char *text = source_text(ev->ctx, it->kid[0]->span.file, &n);
+            Span s = it->kid[0]->span;
+            unknown_items(ev, it->kid[2], "fill");
+            fill_rules(ev, f, it->kid[2], arena_copy(ev->arena, text + s.lo, s.hi - s.lo), g);
+        }
+        if (it->kind != AST_SET || it->kid[0]->n)
+            continue;
+        Value v = it->kid[1]->kind == AST_ID && !env_find(f->env, it->kid[1]->name) && !prim_find(it->kid[1]->name)
+                      ? v_word(it->kid[1]->name) : eval(ev, it->kid[1], f->env, NULL);
+        if (v.kind == V_POISON)
+            continue;
+        bool of_roles = strcmp(it->kid[0]->name, "norms") && strcmp(it->kid[0]->name, "layers");
+        static const Ast init_type = {.kind = AST_ID, .name = "init"};
+        if (of_roles && v.kind != V_SPEC && v.kind != V_WORD)
+            v = check_type(ev, v, &init_type, it->kid[1]->span, it->kid[0]->name, f->env);
+        if (v.kind == V_POISON)
+            continue;
+        FillRule r = {.selector = selector, .part = it->kid[0]->name, .text = expr_text(ev, it->kid[1]), .span = it->span};
+        r.is_init = v.kind == V_INIT;
+        if (r.is_init)
+            r.init = *v.init;
+        vec_push(ev->arena, &g->fill, r);
+    }
+}
+
 static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
 {
     const Ast *items = it->kid[2];
@@ -194,6 +227,9 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     GrowStep g = {.name = name, .before = before, .span = it->kid[0]->span};
     unknown_items(ev, items, "grow");
     inner_nodes(ev, items);
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
+            fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
     g.when = trigger(ev, f, items, it->kid[0]->span, name);
     Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
     const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);

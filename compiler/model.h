@@ -171,12 +171,22 @@ typedef struct CheckResult {
     const char *where;  /* "" at file level, else the grow step's name */
     Span span;
 } CheckResult;
+/* What `fill` says of new blocks: `entry = zeros`, `layer[*].ffn.up { entry = normal(std = 0.02) }`. */
+typedef struct FillRule {
+    const char *selector; /* of paths; "" is all */
+    Name part;            /* entry, exit, inner; norms, layers, which no plan has yet */
+    bool is_init;         /* else `text` is copy and the like, which no plan has yet */
+    Init init;
+    const char *text;     /* as written */
+    Span span;
+} FillRule;
 typedef struct GrowStep {
     Name name;
     const HostExpr *when; /* NULL: at the start */
     const Model *before, *after; /* after: shape-checked and counted */
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;
+    VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
     Span span;
 } GrowStep;
 typedef struct SweepPlan {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "../compiler/file.h"
+#include "../compiler/growth.h"
 #include "../compiler/report.h"
 #include "../compiler/resolve.h"
 #include "ahead.h"
@@ -397,6 +398,28 @@ static void start_beside(ReportCall *c)
         ahead_begin(b->ahead, 1, 1, plan_other, b);
 }
 
+/* The plan of the step of this name. */
+static Status growth_body(Buf *out, ReportCall *c)
+{
+    Unit *u = c->unit->unit;
+    const char *name = c->how->program;
+    for (size_t i = 0; i < u->grow.n; i++) {
+        if (strcmp(u->grow.v[i].name, name) != 0)
+            continue;
+        const GrowthPlan *plan = growth_plan(&u->grow.v[i], u->ctx->scratch);
+        report_growth(out, plan, c->how->json);
+        for (size_t k = 0; k < plan->n; k++)
+            if (plan->entry[k].kind != GROWTH_TAKEN)
+                return ST_CHANGES;
+        return ST_OK;
+    }
+    Buf names = buf_new(u->ctx->scratch);
+    for (size_t i = 0; i < u->grow.n; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", u->grow.v[i].name);
+    ctx_raise(u->ctx, ST_INPUT, "%s has no growth step `%s`%s%s", u->path, name,
+              u->grow.n ? "; it has " : "", names.n ? names.s : "");
+}
+
 typedef struct Estimating {
     Rates rates;
     Estimate sum;
@@ -459,6 +482,7 @@ static Status report_body(void *user)
     ReportCall *c = user;
     Unit *u = c->unit->unit;
     bool json = c->how->json;
+    Status st = ST_OK;
     Buf b = buf_new(u->ctx->scratch);
     switch (c->what) {
     case VWN_REPORT_CHECK: report_check(&b, u, json); break;
@@ -470,6 +494,7 @@ static Status report_body(void *user)
     case VWN_REPORT_LOSSES: report_losses(&b, u, json); break;
     case VWN_REPORT_COST: cost_body(&b, c); break;
     case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_file(u, u->ctx->scratch)); break;
+    case VWN_REPORT_GROWTH: st = growth_body(&b, c); break;
     case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
     case VWN_REPORT_AST:
     case VWN_REPORT_TENSOR:
@@ -485,7 +510,7 @@ static Status report_body(void *user)
         break;
     }
     put(c->out, &b);
-    return ST_OK;
+    return st;
 }
 
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,

@@ -20,6 +20,7 @@ typedef enum vwn_status {
     VWN_DIVERGED = 4,     /* NaN, infinity or a loss spike stopped the run */
     VWN_ENVIRONMENT = 5,  /* memory, compiler, files, disk */
     VWN_BUG = 70,         /* a broken invariant of vwn */
+    VWN_CHANGES = 6,      /* a plan has changes */
     VWN_INTERRUPTED = 130 /* stopped by vwn_interrupt; a checkpoint was written */
 } vwn_status;
 
@@ -87,6 +88,7 @@ typedef enum vwn_report {
     VWN_REPORT_PARAMS, VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
     VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR, VWN_REPORT_LOSSES,
     VWN_REPORT_COST,     /* parameters, FLOPs, bytes; peak memory of training as planned */
+    VWN_REPORT_GROWTH,   /* what the growth step `program` does to every tensor; VWN_CHANGES when it does something */
     VWN_REPORT_RESOLVED, /* the file with every default and override written out */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
@@ -96,7 +98,7 @@ typedef struct vwn_report_options {
     bool json;
     int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
     int64_t positions;  /* plans of vwn_graph_report: 0 = 1 */
-    const char *program; /* ir: "train", "update", "eval", "predict" */
+    const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name */
 } vwn_report_options;
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
                             const vwn_writer *out);

@@ -1,0 +1,83 @@
+/* growth.h - what a growth step does to every tensor, as data.
+ *
+ * In:  a GrowStep: the model before and after it.   Out: a GrowthPlan that accounts for every tensor
+ * of both sides; nothing is allocated in the size of the weights.
+ * The one idea: an axis of a tensor has parts, ranges of the new tensor that are taken from a range of
+ * the old one or are new; a block of a tensor is one part of each of its axes. Whoever applies the plan
+ * (weights, moments, averages) and whoever proves something about it reads the same list.
+ */
+#ifndef VWN_GROWTH_H
+#define VWN_GROWTH_H
+
+#include "model.h"
+
+typedef enum GrowthKind {
+    GROWTH_TAKEN, /* both sides have it, with the same shape */
+    GROWTH_GROWN, /* both sides have it; an axis has new parts, none is shorter */
+    GROWTH_CUT,   /* both sides have it; an axis is shorter, or its rank differs (steps refuse this) */
+    GROWTH_NEW,   /* after only */
+    GROWTH_LEFT   /* before only: left behind (steps refuse this) */
+} GrowthKind;
+
+/* A range of one axis of the new tensor. */
+typedef struct GrowthPart {
+    int64_t at, count; /* in the new tensor; the parts of an axis follow each other and cover it */
+    int64_t from;      /* where the range begins in the old tensor; -1: it is new */
+} GrowthPart;
+typedef struct GrowthAxis {
+    const GrowthPart *part;
+    size_t n;
+    bool reads;   /* a product sums over it, or a table is looked up along it; else it is written */
+    bool recut;   /* what the graph splits the axis into before and after does not correspond (24 heads where
+                     there were 16 of another size): old elements keep their places, new ones follow */
+} GrowthAxis;
+
+/* What a block of a grown tensor connects, by which of its axes stand at new parts. */
+typedef enum GrowthRole {
+    ROLE_OLD,   /* no new part */
+    ROLE_ENTRY, /* new on an axis that is written: feeds new units from old ones */
+    ROLE_EXIT,  /* new on an axis that is read: new units feed old ones */
+    ROLE_INNER, /* both */
+    ROLE_OWN    /* new, of a tensor that no product reads: a gain, a bias */
+} GrowthRole;
+
+typedef struct GrowthEntry {
+    GrowthKind kind;
+    Name path;
+    const Param *before, *after; /* NULL on the side that has it not */
+    GrowthAxis axis[MAX_RANK];   /* of TAKEN and GROWN: after->shape.rank of them */
+    int64_t old_elements;        /* how many of `after` are taken from `before` */
+    /* By role: the values of new blocks; ROLE_OLD is unused. They are drawn as those of `after` are, at the
+     * same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
+    Init init[ROLE_OWN + 1];
+    bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
+} GrowthEntry;
+
+typedef struct GrowthPlan {
+    const GrowStep *step;
+    GrowthEntry *entry; /* in the order of `after`, then what is left behind in that of `before` */
+    size_t n;
+    int64_t taken, added; /* numbers of `after` that are taken from `before`; that are new; buffers too */
+} GrowthPlan;
+
+/* Makes the plan in `arena`; the step needs both models. Costs time in the nodes of both graphs. */
+GrowthPlan *growth_plan(const GrowStep *step, Arena *arena);
+/* The role of the block that consists of part[k] of each axis k. */
+GrowthRole growth_role(const GrowthEntry *e, const size_t *part);
+/* Whether a path, "layer[3].ffn.up.W", lies at or below a selector, "layer[*].ffn.up". */
+bool growth_selects(const char *selector, const char *path);
+/* The plan as a difference, for people, or as one JSON object (schema "vwn.growth"). */
+void report_growth(Buf *out, const GrowthPlan *plan, bool json);
+
+/* ---- growth_axes.c: how the graph splits axes ---- */
+/* An axis that a graph reshapes into several, [16 * 64] -> [16, 64], has factors, outermost first; one
+ * of which it takes slices, or that is put together of others, has segments. Never both. */
+typedef struct AxisShape {
+    const int64_t *factor, *segment; /* products and sums of these are the extent */
+    size_t n_factor, n_segment;      /* 0: none */
+    bool reads;
+} AxisShape;
+/* For each parameter of `m` an array of shape.rank. */
+AxisShape **growth_axes(const Model *m, Arena *arena);
+
+#endif

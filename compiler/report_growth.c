@@ -1,0 +1,156 @@
+/* report_growth.c - a growth step's plan as a difference.
+ *
+ * In:  a GrowthPlan.   Out: a line for each tensor that changes, its axes and new blocks below; or JSON.
+ * The one idea: `+` is new, `~` grows, `-` is left behind, `!` is cut; what is taken as it is is counted.
+ */
+#include "growth.h"
+
+static const char *const kind_name[] = {"taken", "grown", "cut", "new", "left"};
+static const char *const role_text[] = {"old", "entry", "exit", "inner", "own"};
+
+static void init_print(Buf *out, const Init *i)
+{
+    switch (i->kind) {
+    case INIT_FILL: buf_printf(out, i->a == 0 ? "zeros" : i->a == 1 ? "ones" : "fill(%.6g)", i->a); break;
+    case INIT_EYE: buf_puts(out, "eye"); break;
+    case INIT_NORMAL: buf_printf(out, "normal(std = %.6g)", i->a); break;
+    case INIT_TRUNC_NORMAL: buf_printf(out, "trunc_normal(std = %.6g, cutoff = %.6g)", i->a, i->b); break;
+    case INIT_UNIFORM: buf_printf(out, "uniform(%.6g, %.6g)", i->a, i->b); break;
+    case INIT_LIST: buf_puts(out, "a list"); break;
+    }
+}
+
+/* Numbers in new blocks of each role. */
+static void count_roles(const GrowthEntry *e, int64_t count[ROLE_OWN + 1])
+{
+    size_t part[MAX_RANK] = {0};
+    int rank = e->after->shape.rank;
+    for (int k = 0; k >= 0 && rank;) {
+        int64_t n = 1;
+        for (k = 0; k < rank; k++)
+            n *= e->axis[k].part[part[k]].count;
+        count[growth_role(e, part)] += n;
+        for (k = rank - 1; k >= 0 && ++part[k] == e->axis[k].n; k--)
+            part[k] = 0;
+    }
+}
+
+static void text_entry(Buf *out, const GrowthEntry *e)
+{
+    static const char sign[] = {' ', '~', '!', '+', '-'};
+    if (e->kind == GROWTH_TAKEN)
+        return;
+    buf_printf(out, "  %c %s ", sign[e->kind], e->path);
+    if (e->before)
+        shape_print(out, &e->before->shape);
+    if (e->before && e->after)
+        buf_puts(out, " -> ");
+    if (e->after)
+        shape_print(out, &e->after->shape);
+    if (e->kind == GROWTH_NEW) {
+        buf_puts(out, " = ");
+        init_print(out, &e->after->init);
+    }
+    buf_putc(out, '\n');
+    if (e->kind != GROWTH_GROWN)
+        return;
+    for (int k = 0; k < e->after->shape.rank; k++) {
+        const GrowthAxis *a = &e->axis[k];
+        if (a->n == 1 && a->part[0].from >= 0 && !a->recut)
+            continue;
+        size_t fresh = 0;
+        int64_t n = 0, first = -1;
+        for (size_t i = 0; i < a->n; i++)
+            if (a->part[i].from < 0) {
+                first = first < 0 ? a->part[i].at : first;
+                fresh++;
+                n += a->part[i].count;
+            }
+        buf_printf(out, "      axis %d, %s: %lld new ", k, a->reads ? "read" : "written", (long long)n);
+        if (!fresh)
+            buf_puts(out, "elements");
+        else if (fresh == 1)
+            buf_printf(out, "from %lld on", (long long)first);
+        else
+            buf_printf(out, "in %zu places, the first at %lld", fresh, (long long)first);
+        buf_puts(out, a->recut ? "; it is cut in another way than before\n" : "\n");
+    }
+    int64_t count[ROLE_OWN + 1] = {0};
+    count_roles(e, count);
+    for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++)
+        if (count[r]) {
+            buf_printf(out, "      + %s ", role_text[r]);
+            buf_count(out, count[r]);
+            buf_puts(out, " = ");
+            init_print(out, &e->init[r]);
+            buf_puts(out, e->filled[r] ? "\n" : " (as declared)\n");
+        }
+}
+
+static void json_entry(Buf *out, const GrowthEntry *e)
+{
+    buf_printf(out, "{\"path\":\"%s\",\"kind\":\"%s\"", e->path, kind_name[e->kind]);
+    if (e->before) {
+        buf_puts(out, ",\"before\":");
+        shape_print(out, &e->before->shape);
+    }
+    if (e->after) {
+        buf_puts(out, ",\"after\":");
+        shape_print(out, &e->after->shape);
+    }
+    if (e->kind == GROWTH_GROWN) {
+        buf_puts(out, ",\"axes\":[");
+        for (int k = 0; k < e->after->shape.rank; k++) {
+            const GrowthAxis *a = &e->axis[k];
+            buf_printf(out, "%s{\"reads\":%s,\"recut\":%s,\"parts\":[", k ? "," : "", a->reads ? "true" : "false",
+                       a->recut ? "true" : "false");
+            for (size_t i = 0; i < a->n; i++)
+                buf_printf(out, "%s[%lld,%lld,%lld]", i ? "," : "", (long long)a->part[i].at,
+                           (long long)a->part[i].count, (long long)a->part[i].from);
+            buf_puts(out, "]}");
+        }
+        int64_t count[ROLE_OWN + 1] = {0};
+        bool first = true;
+        count_roles(e, count);
+        buf_puts(out, "],\"new\":{");
+        for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++)
+            if (count[r]) {
+                buf_printf(out, "%s\"%s\":{\"elements\":%lld,\"init\":\"", first ? "" : ",", role_text[r],
+                           (long long)count[r]);
+                init_print(out, &e->init[r]);
+                buf_puts(out, "\"}");
+                first = false;
+            }
+        buf_putc(out, '}');
+    }
+    buf_putc(out, '}');
+}
+
+void report_growth(Buf *out, const GrowthPlan *plan, bool json)
+{
+    size_t kinds[GROWTH_LEFT + 1] = {0};
+    if (json)
+        buf_printf(out, "{\"schema\":\"vwn.growth\",\"v\":1,\"step\":\"%s\",\"taken\":%lld,\"added\":%lld,\"tensors\":[",
+                   plan->step->name, (long long)plan->taken, (long long)plan->added);
+    else
+        buf_printf(out, "grow %s\n", plan->step->name);
+    for (size_t i = 0; i < plan->n; i++) {
+        kinds[plan->entry[i].kind]++;
+        if (json && i)
+            buf_putc(out, ',');
+        (json ? json_entry : text_entry)(out, &plan->entry[i]);
+    }
+    if (json) {
+        buf_puts(out, "]}\n");
+        return;
+    }
+    for (size_t i = 0; i < plan->step->fill.n; i++)
+        if (!plan->step->fill.v[i].is_init)
+            buf_printf(out, "  `%s = %s` of fill is not in this plan\n", plan->step->fill.v[i].part,
+                       plan->step->fill.v[i].text);
+    buf_printf(out, "%zu taken, %zu grown, %zu new; ", kinds[GROWTH_TAKEN], kinds[GROWTH_GROWN], kinds[GROWTH_NEW]);
+    buf_count(out, plan->taken);
+    buf_puts(out, " numbers are old, ");
+    buf_count(out, plan->added);
+    buf_puts(out, " new. Whether the function stays the same is not decided yet.\n");
+}

@@ -1,0 +1,18 @@
+# grow.sh - `vwn grow --plan`: exit status 6 for changes, 0 for none; wrong names and uses are told apart.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+file="$VWN_SOURCE/examples/09_nexus_growth.vwn"
+expect 6 "$VWN" grow "$file" to_300m --plan
+has out '~ layer[12].attention.v_proj.W_A [780, 960] -> [1088, 1228]'
+has out '+ entry 209,040 = zeros'
+has out '+ inner 82,544 = normal(std = 0.02)'
+has out '187,936,512 numbers are old, 37,066,752 new'
+expect 6 "$VWN" grow "$file" to_300m --plan --json
+has out '"parts":[[0,780,0],[780,308,-1]]'
+expect 0 "$VWN" grow "$file" to_300m --plan --set M=1088 --set A=1228
+has out '0 grown, 0 new'
+expect 1 "$VWN" grow "$file" to_400m --plan
+has err 'it has to_300m, to_380m'
+expect 2 "$VWN" grow "$file" to_300m
+has err '--plan'
+finish

@@ -1,0 +1,136 @@
+/* growth.c - plans of growth steps, against loops over heads and their sizes and the files' own counts.
+ *
+ * In:  a small model and random sizes before and after; the growth steps of the examples.   Out: 0 when every element
+ * stands where the loops put it.
+ * The one idea: an element of a grown axis has a place for a person, head 2 and column 5, that both models agree on.
+ */
+#include "support.h"
+
+#include "compiler/growth.h"
+
+static const char model[] =
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"
+    "let heads = 2\nlet kv = 2\nlet h = 8\nlet F = 24\nlet H = 2\nlet K = 2\nlet w = 8\nlet G = 24\n"
+    "model m {\n  context = 8\n  width = 16\n  mask = causal\n  init = normal(std = 0.02)\n"
+    "  out_init = normal(std = 0.02)\n  pre_norm = rms_norm(eps = 1e-5)\n  connection = residual()\n"
+    "  embed tokens { vocab = 32 }\n"
+    "  for layer in 1..2 {\n    attention { heads = heads, kv_heads = kv, head_dim = h }\n"
+    "    ffn { hidden = F, activation = gelu, gated = false }\n  }\n"
+    "  head lm { norm = rms_norm(eps = 1e-5) }\n}\n"
+    "grow wide {\n  when = step >= 10\n  let heads = H\n  let kv = K\n  let h = w\n  let F = G\n"
+    "  fill { entry = zeros, exit = normal(std = 0.5), layer[*].ffn.up { entry = ones } }\n}\n";
+
+static const GrowthEntry *entry_at(const GrowthPlan *p, const char *path)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (!strcmp(p->entry[i].path, path))
+            return &p->entry[i];
+    return NULL;
+}
+
+static int64_t was_at(const GrowthAxis *a, int64_t at)
+{
+    for (size_t i = 0; i < a->n; i++)
+        if (at >= a->part[i].at && at < a->part[i].at + a->part[i].count)
+            return a->part[i].from < 0 ? -1 : a->part[i].from + at - a->part[i].at;
+    return -2;
+}
+
+/* Axis k of a weight has heads of h columns, then more of each. */
+static void test_heads(Test *t, const GrowthPlan *p, const char *path, int k, int64_t n, int64_t h, int64_t n2, int64_t h2)
+{
+    const GrowthEntry *e = entry_at(p, path);
+    EXPECT(t, path, e && e->before && e->after);
+    if (!e || !e->before || !e->after)
+        return;
+    EXPECT(t, path, !e->axis[k].recut && e->axis[k].reads == (k == 0));
+    int64_t wrong = 0;
+    for (int64_t head = 0; head < n2; head++)
+        for (int64_t c = 0; c < h2; c++)
+            wrong += was_at(&e->axis[k], head * h2 + c) != (head < n && c < h ? head * h + c : -1);
+    EXPECT(t, path, wrong == 0);
+}
+
+static void test_sizes(Test *t)
+{
+    static const int64_t size[][7] = { /* heads, kv, h before; after; hidden after */
+        {2, 2, 8, 3, 3, 8, 24}, {2, 2, 8, 2, 2, 12, 24}, {2, 2, 8, 3, 3, 12, 32}, {4, 2, 4, 8, 4, 6, 25},
+        {2, 1, 8, 4, 2, 8, 24}, {2, 2, 8, 2, 2, 8, 48}, {6, 3, 4, 8, 4, 8, 24}};
+    for (size_t i = 0; i < COUNT_OF(size); i++) {
+        const int64_t *s = size[i];
+        char set[7][32];
+        static const char *const name[] = {"heads", "kv", "h", "H", "K", "w", "G"};
+        const char *sets[8] = {NULL};
+        for (int k = 0; k < 7; k++) {
+            snprintf(set[k], sizeof set[k], "%s=%lld", name[k], (long long)s[k]);
+            sets[k] = set[k];
+        }
+        Checked c = check_text("growth.vwn", model, sets);
+        bool good = c.unit && !diag_errors(c.ctx) && c.unit->grow.n == 1;
+        EXPECT(t, "checks", good);
+        if (!good) {
+            print_diagnostics(&c);
+            ctx_free(c.ctx);
+            continue;
+        }
+        const GrowthPlan *p = growth_plan(&c.unit->grow.v[0], c.ctx->program);
+        test_heads(t, p, "layer[2].attention.q_proj.W", 1, s[0], s[2], s[3], s[5]);
+        test_heads(t, p, "layer[2].attention.k_proj.W", 1, s[1], s[2], s[4], s[5]);
+        test_heads(t, p, "layer[2].attention.v_proj.W", 1, s[1], s[2], s[4], s[5]);
+        test_heads(t, p, "layer[2].attention.o_proj.W", 0, s[0], s[2], s[3], s[5]);
+        test_heads(t, p, "layer[1].ffn.up.W", 1, 1, 24, 1, s[6]);
+        test_heads(t, p, "layer[1].ffn.down.W", 0, 1, 24, 1, s[6]);
+        const GrowthEntry *q = entry_at(p, "layer[1].attention.q_proj.W"), *up = entry_at(p, "layer[1].ffn.up.W");
+        const GrowthEntry *down = entry_at(p, "layer[1].ffn.down.W");
+        if (q && up && down) {
+            EXPECT(t, "zeros", q->init[ROLE_ENTRY].kind == INIT_FILL && q->init[ROLE_ENTRY].a == 0);
+            EXPECT(t, "a selector", up->init[ROLE_ENTRY].kind == INIT_FILL && up->init[ROLE_ENTRY].a == 1);
+            EXPECT(t, "normal", down->init[ROLE_EXIT].kind == INIT_NORMAL && down->init[ROLE_EXIT].a == 0.5);
+            EXPECT(t, "as declared", !down->filled[ROLE_INNER] && down->init[ROLE_INNER].a == 0.02);
+        }
+        ctx_free(c.ctx);
+    }
+}
+
+/* Every old number is taken once: parts cover the new axis, and their old ranges the old one. */
+static void test_example(Test *t, const char *path)
+{
+    Checked c = check_text(path, NULL, NULL);
+    EXPECT(t, path, c.unit && c.unit->grow.n);
+    for (size_t i = 0; c.unit && i < c.unit->grow.n; i++) {
+        const GrowStep *g = &c.unit->grow.v[i];
+        const GrowthPlan *p = growth_plan(g, c.ctx->program);
+        int64_t before = 0, after = 0, wrong = 0;
+        for (size_t k = 0; k < g->before->param.n; k++)
+            before += g->before->param.v[k].elements;
+        for (size_t k = 0; k < g->after->param.n; k++)
+            after += g->after->param.v[k].elements;
+        EXPECT(t, path, p->taken == before && p->taken + p->added == after && p->added > 0);
+        for (size_t k = 0; k < p->n; k++)
+            for (int a = 0; p->entry[k].before && a < p->entry[k].after->shape.rank; a++) {
+                const GrowthAxis *x = &p->entry[k].axis[a];
+                int64_t at = 0, from = 0;
+                for (size_t m = 0; m < x->n; m++) {
+                    wrong += x->part[m].at != at || (x->part[m].from >= 0 && x->part[m].from != from);
+                    at += x->part[m].count;
+                    from += x->part[m].from < 0 ? 0 : x->part[m].count;
+                }
+                wrong += at != p->entry[k].after->shape.d[a].n || from != p->entry[k].before->shape.d[a].n;
+            }
+        EXPECT(t, path, wrong == 0);
+    }
+    ctx_free(c.ctx);
+}
+
+int main(void)
+{
+    Test t = {0};
+    test_sizes(&t);
+    test_example(&t, VWN_SOURCE_DIR "/examples/09_nexus_growth.vwn");
+    test_example(&t, VWN_SOURCE_DIR "/examples/10_tokenformer_growth.vwn");
+    test_example(&t, VWN_SOURCE_DIR "/examples/11_residual_to_hyper.vwn");
+    EXPECT(&t, "selector", growth_selects("layer[*].ffn.up", "layer[12].ffn.up.W"));
+    EXPECT(&t, "selector", !growth_selects("layer[*].ffn.up", "layer[12].ffn.upper.W"));
+    EXPECT(&t, "selector", !growth_selects("layer[2]", "layer[12].ffn.up.W"));
+    return test_end(&t);
+}
