@@ -71,6 +71,8 @@ static bool wanted(const char **line, CudaAttentionKernel which, const CudaAtten
         const char *mark;
         bool is;
     } marks[] = {{"@OLDEST ", c->oldest},
+                 {"@DROPPED ", c->dropped},
+                 {"@KEPT ", !c->dropped},
                  {"@SPLIT ", is_split(which, c)},
                  {"@WHOLE ", !is_split(which, c)}};
     for (size_t i = 0; i < COUNT_OF(marks); i++) {

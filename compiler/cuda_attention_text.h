@@ -394,15 +394,18 @@ static const char *const ATTENTION_CUDA_ABOUT_K[] = {
 
 static const char *const ATTENTION_CUDA_ARGUMENTS[] = {
 "@OLDEST     const integer *__restrict__ start,",
+"@DROPPED     const number *__restrict__ now,",
 "    int64_t T, int64_t S, int64_t H, int64_t K, int64_t d, int64_t dv, int64_t causal, int64_t window,",
 "    int64_t qb, int64_t qt, int64_t qh, int64_t kb, int64_t kt, int64_t kh,",
-"    int64_t vb, int64_t vt, int64_t vh, int64_t seed, int64_t step,",
+"@KEPT     int64_t vb, int64_t vt, int64_t vh, int64_t seed, int64_t step,",
+"@DROPPED     int64_t vb, int64_t vt, int64_t vh,",
 "    double scale64, double cap64, double rate64, int64_t rows)",
 "{",
 0,
 };
 
 static const char *const ATTENTION_CUDA_HEAD[] = {
+"@DROPPED     const int64_t seed = now[0].whole, step = now[1].whole;",
 "    enum { PITCH = D + 16 / (int)sizeof(elem), PITCH_V = DV + 16 / (int)sizeof(elem) };",
 "    enum { PASSING = COLUMNS * (PITCH + PITCH_V), HELD = sizeof(elem) == 4 ? 16 * (COLUMNS + 4) : 0 };",
 "    const real scale = (real)scale64, cap = (real)cap64, rate = (real)rate64;",

@@ -50,6 +50,10 @@ typedef struct PrintedInt {
     Name site;
     uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
 } PrintedInt;
+static inline bool printed_changes(const PrintedInt *x) /* from run to run */
+{
+    return x->kind == PI_SEED || x->kind == PI_STEP;
+}
 
 /* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
 typedef struct EmitSizes {
@@ -76,6 +80,8 @@ static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, 
     emit_kernel_of_sizes(out, k, d, about, NULL);
 }
 const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
+/* How many of its arguments change from run to run: a device finds these in memory, integers first. */
+size_t emit_changing(const Kernel *k, const Printed *p);
 /* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
 bool emit_wide_products(const Kernel *k);
 const char *prelude_c(Arena *arena, size_t *length);

@@ -17,23 +17,56 @@ static const char *size_type(const Kernel *k, KIndex least)
     return k->spread.index >= least ? "size32" : "int64_t";
 }
 
+size_t emit_changing(const Kernel *k, const Printed *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->ints.n; i++)
+        n += printed_changes(&p->ints.v[i]);
+    for (size_t i = 0; i < p->scalar.n; i++)
+        n += k->scalar.v[p->scalar.v[i]].host >= 0;
+    return n;
+}
+
+/* What changes from run to run, under the names that arguments have. */
+static void put_changing(Buf *out, const Kernel *k, const Printed *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->ints.n; i++)
+        if (printed_changes(&p->ints.v[i]))
+            buf_printf(out, "    const int64_t n%zu = now[%zu].whole;\n", i, n++);
+    for (size_t i = 0; i < p->scalar.n; i++)
+        if (k->scalar.v[p->scalar.v[i]].host >= 0)
+            buf_printf(out, "    const double s%zu = now[%zu].exact;\n", i, n++);
+}
+
+/* An argument on a line that has others, or on one of its own. */
+static void put_argument(Buf *out, size_t *n, const char *type, char name, size_t i)
+{
+    buf_printf(out, "%s%s %c%zu,", *n == 0 ? "    " : *n % 6 ? " " : "\n    ", type, name, i);
+    ++*n;
+}
+
 static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 {
+    size_t n = 0;
     for (size_t i = 0; i < p->buffer.n; i++) {
         const KBuffer *b = &k->buffer.v[p->buffer.v[i]];
         buf_printf(out, "    %s%s *__restrict__ p%zu,\n", b->written ? "" : "const ",
                    b->dtype == DT_INT ? "integer" : half_word(b->half), i);
     }
+    if (emit_changing(k, p))
+        buf_puts(out, "    const number *__restrict__ now,\n");
     if (p->grid.blocks)
         buf_printf(out, "    real *__restrict__ p%zu,\n", p->buffer.n);
-    for (size_t i = 0; i < p->ints.n; i++) {
-        bool key = p->ints.v[i].kind == PI_SEED || p->ints.v[i].kind == PI_STEP;
-        buf_printf(out, "%s%s n%zu,%s", i % 6 ? " " : "    ", key ? "int64_t" : size_type(k, INDEX_WIDE_ROWS), i,
-                   i % 6 == 5 || i + 1 == p->ints.n ? "\n" : "");
-    }
+    for (size_t i = 0; i < p->ints.n; i++)
+        if (!printed_changes(&p->ints.v[i]))
+            put_argument(out, &n, size_type(k, INDEX_WIDE_ROWS), 'n', i);
+    buf_puts(out, n ? "\n" : "");
+    n = 0;
     for (size_t i = 0; i < p->scalar.n; i++)
-        buf_printf(out, "%sdouble s%zu,%s", i % 6 ? " " : "    ", i,
-                   i % 6 == 5 || i + 1 == p->scalar.n ? "\n" : "");
+        if (k->scalar.v[p->scalar.v[i]].host < 0)
+            put_argument(out, &n, "double", 's', i);
+    buf_puts(out, n ? "\n" : "");
     buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
 }
 
@@ -72,6 +105,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
     buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n");
     buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
     buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
+    put_changing(out, k, p);
     if (p->grid.shared || p->grid.n_term)
         buf_puts(out, "    DYN_SMEM(memory);\n"
                       "    unsigned char *shared = memory;\n");

@@ -254,6 +254,18 @@ static void put_buffers(Printer *q, const Launch *l, const char *end)
 
 /* ---- launches ---- */
 
+/* The step or a key of random numbers. */
+static void put_drawn(Printer *q, IntKind kind, Name site)
+{
+    if (kind == INT_STEP) {
+        buf_puts(q->b, "run->step");
+        return;
+    }
+    buf_puts(q->b, "/* key of ");
+    export_comment(q->b, site);
+    buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u", philox_key(q->x->how->seed, site));
+}
+
 static void put_ints(Printer *q, const Launch *l)
 {
     size_t begin = q->b->n;
@@ -269,16 +281,10 @@ static void put_ints(Printer *q, const Launch *l)
             buf_puts(q->b, "\n           ");
         }
         buf_puts(q->b, k ? " " : "");
-        if (x->kind == INT_STEP) {
-            buf_puts(q->b, "run->step");
-        } else if (x->kind == INT_SEED) {
-            buf_puts(q->b, "/* key of ");
-            export_comment(q->b, x->site);
-            buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u",
-                       philox_key(q->x->how->seed, x->site));
-        } else {
+        if (x->kind == INT_CONST)
             buf_printf(q->b, "%" PRId64, x->value);
-        }
+        else
+            put_drawn(q, x->kind, x->site);
     }
     buf_puts(q->b, "};\n");
 }
@@ -404,22 +410,48 @@ static void put_head(Printer *q)
     buf_puts(q->b, " bytes of the arena. */\n\n");
 }
 
+static bool put_formulas_of(Printer *q, bool any, int32_t host)
+{
+    double value;
+    if (host < 0 || host_is_const(q->plan->host[host], &value))
+        return any;
+    if (!any)
+        buf_puts(q->b, "    const double *const v = run->vars;\n");
+    put_formula(&q->formulas, q->plan->host[host]);
+    return true;
+}
+
 /* The formulas that launches read, before the first of them. */
 static void put_formulas(Printer *q)
 {
     const Plan *plan = q->plan;
     bool any = false;
-    double value;
+    for (size_t i = 0; i < plan->n_number; i++)
+        any = put_formulas_of(q, any, plan->number[i].host);
     for (size_t i = 0; i < plan->n_launch; i++)
-        for (uint32_t k = 0; k < plan->launch[i].n_scalar; k++) {
-            int32_t host = plan->launch[i].scalars[k].host;
-            if (host < 0 || host_is_const(plan->host[host], &value))
-                continue;
-            if (!any)
-                buf_puts(q->b, "    const double *const v = run->vars;\n");
-            any = true;
-            put_formula(&q->formulas, plan->host[host]);
-        }
+        for (uint32_t k = 0; k < plan->launch[i].n_scalar; k++)
+            any = put_formulas_of(q, any, plan->launch[i].scalars[k].host);
+}
+
+/* What a GPU's kernels read of this run. */
+static void put_numbers(Printer *q)
+{
+    const Plan *plan = q->plan;
+    if (!plan->n_number)
+        return;
+    buf_puts(q->b, "    const Number number[] = {\n");
+    for (size_t i = 0; i < plan->n_number; i++) {
+        const PlanNumber *x = &plan->number[i];
+        buf_puts(q->b, x->kind == INT_CONST ? "        {.exact = " : "        {.whole = ");
+        if (x->kind == INT_CONST)
+            put_operand(&q->formulas, plan->host[x->host]);
+        else
+            put_drawn(q, x->kind, x->site);
+        buf_puts(q->b, "},\n");
+    }
+    buf_puts(q->b, "    };\n    device_put(run, ");
+    put_buffer(q, plan->numbers, 0);
+    buf_puts(q->b, ", number, sizeof number);\n");
 }
 
 static void put_run(Printer *q)
@@ -429,6 +461,7 @@ static void put_run(Printer *q)
     if (q->n_places)
         buf_printf(b, "    const uint64_t *const place = %s_place;\n", q->p->name);
     put_formulas(q);
+    put_numbers(q);
     for (size_t i = 0; i < q->plan->n_launch; i++)
         put_launch(q, i);
     buf_puts(b, "}\n\n");

@@ -40,12 +40,27 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
     return text.s;
 }
 
+/* Does it lie in memory? */
+static bool is_number(const Build *b, const PrintedInt *x)
+{
+    return b->cuda && printed_changes(x);
+}
+
+/* Where the integer i of a text stands among those of a launch. */
+static uint32_t place_of(const Build *b, const Printed *p, size_t i)
+{
+    uint32_t n = 0;
+    for (size_t k = 0; k < i; k++)
+        n += !is_number(b, &p->ints.v[k]);
+    return n;
+}
+
 /* What the text takes for granted about sizes. */
 static const PlanSize *sizes(Build *b, const Printed *p)
 {
     PlanSize *size = NEW_ARRAY(b->arena, PlanSize, p->ints.n + 1);
     for (size_t i = 0; i < p->ints.n; i++)
-        size[i].multiple = p->ints.v[i].multiple ? p->ints.v[i].multiple : 1;
+        size[place_of(b, p, i)].multiple = p->ints.v[i].multiple ? p->ints.v[i].multiple : 1;
     return size;
 }
 
@@ -90,6 +105,8 @@ static const char *where(const Build *b, const Kernel *k, const Printed *p, cons
             shape_print(&text, shape_of(b->g, kb->value));
         buf_printf(&text, " %s\n", kb->name ? kb->name : "");
     }
+    if (emit_changing(k, p))
+        buf_printf(&text, " *     now [%zu] numbers of the run\n", emit_changing(k, p));
     if (p->grid.blocks)
         buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.aside);
     buf_puts(&text, " */\n");
@@ -97,12 +114,15 @@ static const char *where(const Build *b, const Kernel *k, const Printed *p, cons
 }
 
 /* The grid outlives what it was printed with. */
-static PlanGrid keep_grid(const Build *b, const PlanGrid *g)
+static PlanGrid keep_grid(const Build *b, const Printed *p)
 {
+    const PlanGrid *g = &p->grid;
     PlanGrid kept = *g;
     PlanShared *term = NEW_ARRAY(b->arena, PlanShared, g->n_term + 1);
-    memcpy(term, g->term, g->n_term * sizeof *term);
+    for (size_t i = 0; i < g->n_term; i++)
+        term[i] = (PlanShared){place_of(b, p, g->term[i].n), g->term[i].bytes};
     kept.term = term;
+    kept.aside = place_of(b, p, g->aside);
     return kept;
 }
 
@@ -130,19 +150,54 @@ static int64_t argument(const Build *b, const Kernel *k, const PrintedInt *s)
                                   : s->value;
 }
 
+static IntKind kind_of(const PrintedInt *s)
+{
+    return s->kind == PI_SEED ? INT_SEED : s->kind == PI_STEP ? INT_STEP : INT_CONST;
+}
+
+/* The constants among the arguments of a launch, and what changes where that lies in memory. */
+typedef struct Arguments {
+    LaunchInt *ints;
+    LaunchScalar *scalars;
+    PlanNumber *numbers;
+    uint32_t n_int, n_scalar, n_number;
+} Arguments;
+
+static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
+{
+    Arguments a = {NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1), NEW_ARRAY(b->arena, LaunchScalar, p->scalar.n + 1),
+                   NEW_ARRAY(b->f->tmp, PlanNumber, p->ints.n + p->scalar.n + 1), 0, 0, 0};
+    for (size_t i = 0; i < p->ints.n; i++) {
+        const PrintedInt *s = &p->ints.v[i];
+        if (is_number(b, s))
+            a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1};
+        else
+            a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site};
+    }
+    for (size_t i = 0; i < p->scalar.n; i++) {
+        const KScalar *s = &k->scalar.v[p->scalar.v[i]];
+        if (b->cuda && s->host >= 0)
+            a.numbers[a.n_number++] = (PlanNumber){INT_CONST, NULL, s->host};
+        else
+            a.scalars[a.n_scalar++] = (LaunchScalar){s->host, s->value};
+    }
+    return a;
+}
+
 /* parts: by buffer of the kernel, where those of its sums lie. */
 static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
                              const uint32_t *parts)
 {
     const Kernel *k = l->kernel;
-    size_t buffers = p->buffer.n + (p->grid.blocks > 0);
-    uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, buffers, p->ints.n, p->scalar.n);
+    const Arguments a = arguments_of(b, k, p);
+    size_t buffers = p->buffer.n + (a.n_number > 0) + (p->grid.blocks > 0);
+    uint32_t kernel = plan_kernel(b, p->name, p->text, p->length, buffers, a.n_int, a.n_scalar);
     if (!b->kernel.v[kernel].size)
         b->kernel.v[kernel].size = sizes(b, p);
     Launch *x = plan_launch(b, LAUNCH_KERNEL, buffers, of);
     x->kernel = kernel;
     if (b->cuda && !b->kernel.v[kernel].where) {
-        b->kernel.v[kernel].grid = keep_grid(b, &p->grid);
+        b->kernel.v[kernel].grid = keep_grid(b, p);
         b->kernel.v[kernel].where = where(b, k, p, x);
     }
     for (size_t i = 0; i < p->buffer.n; i++) {
@@ -150,28 +205,17 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         plan_argument(b, x, i, kb->part >= 0 ? parts[p->buffer.v[i]] : plan_buffer(b, kb->value), 0,
                       kb->written);
     }
+    if (a.n_number)
+        plan_numbers(b, x, p->buffer.n, a.numbers, a.n_number);
     if (p->grid.blocks) {
         int64_t each = argument(b, k, &p->ints.v[p->grid.aside]);
         uint32_t aside = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
-        plan_argument(b, x, p->buffer.n, aside, 0, true);
+        plan_argument(b, x, buffers - 1, aside, 0, true);
     }
-    LaunchInt *ints = NEW_ARRAY(b->arena, LaunchInt, p->ints.n + 1);
-    for (size_t i = 0; i < p->ints.n; i++) {
-        const PrintedInt *s = &p->ints.v[i];
-        ints[i] = (LaunchInt){s->kind == PI_SEED   ? INT_SEED
-                              : s->kind == PI_STEP ? INT_STEP
-                                                   : INT_CONST,
-                              argument(b, k, s), s->site};
-    }
-    x->ints = ints;
-    x->n_int = (uint32_t)p->ints.n;
-    LaunchScalar *scalars = NEW_ARRAY(b->arena, LaunchScalar, p->scalar.n + 1);
-    for (size_t i = 0; i < p->scalar.n; i++) {
-        const KScalar *s = &k->scalar.v[p->scalar.v[i]];
-        scalars[i] = (LaunchScalar){s->host, s->value};
-    }
-    x->scalars = scalars;
-    x->n_scalar = (uint32_t)p->scalar.n;
+    x->ints = a.ints;
+    x->n_int = a.n_int;
+    x->scalars = a.scalars;
+    x->n_scalar = a.n_scalar;
     x->rows = l->rows;
     x->work = l->work;
     x->grain = grain_of(x, lower_by_part(k));
@@ -546,6 +590,8 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->n_kernel = b.kernel.n;
     p->launch = b.launch.v;
     p->n_launch = b.launch.n;
+    p->number = b.number.v;
+    p->n_number = b.number.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
     if (how->cuda)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
@@ -593,6 +639,24 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
     for (uint32_t k = 0; k < l->n_scalar; k++)
         if (l->scalars[k].host >= (int32_t)p->n_host)
             vwn_bug(ctx, "plan: launch %zu wants a host value that does not exist", i);
+    for (uint32_t k = 0; p->device_prelude && k < l->n_int + l->n_scalar; k++)
+        if (k < l->n_int ? l->ints[k].kind != INT_CONST : l->scalars[k - l->n_int].host >= 0)
+            vwn_bug(ctx, "plan: launch %zu is another in each run", i);
+}
+
+/* They are there before the first launch, and until the last. */
+static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first, size_t *last)
+{
+    if (!p->n_number)
+        return;
+    if (!p->device_prelude || p->numbers >= p->n_buffer || p->buffer[p->numbers].bytes != 8 * p->n_number)
+        vwn_bug(ctx, "plan: its numbers have no place");
+    for (size_t i = 0; i < p->n_number; i++)
+        if (p->number[i].kind == INT_CONST && (size_t)p->number[i].host >= p->n_host)
+            vwn_bug(ctx, "plan: number %zu is a host value that does not exist", i);
+    written[p->numbers] = true;
+    first[p->numbers] = 0;
+    last[p->numbers] = SIZE_MAX;
 }
 
 void plan_verify(Ctx *ctx, const Plan *p)
@@ -602,12 +666,13 @@ void plan_verify(Ctx *ctx, const Plan *p)
     size_t *first = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
     size_t *last = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
     memset(first, 0xff, (p->n_buffer + 1) * sizeof *first);
+    verify_numbers(ctx, p, written, first, last);
     for (size_t i = 0; i < p->n_launch; i++) {
         verify_launch(ctx, p, i, written);
         for (uint32_t k = 0; k < p->launch[i].n_buffer; k++) {
             uint32_t x = p->launch[i].buffer[k];
             first[x] = first[x] < i ? first[x] : i;
-            last[x] = i;
+            last[x] = last[x] > i ? last[x] : i;
         }
     }
     for (size_t i = 0; i < p->n_result; i++) {
@@ -683,6 +748,16 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
     buf_printf(out, "  # %s\n", l->name ? l->name : "");
 }
 
+static void dump_number(Buf *out, const Plan *p, size_t i)
+{
+    const PlanNumber *x = &p->number[i];
+    buf_printf(out, "number %zu b%u+%zu", i, p->numbers, 8 * i);
+    if (x->kind == INT_CONST)
+        buf_printf(out, " host%d\n", x->host);
+    else
+        buf_printf(out, x->kind == INT_SEED ? " seed:%s\n" : " step\n", x->site);
+}
+
 void plan_dump(Buf *out, const Plan *p)
 {
     buf_printf(out, "plan B %" PRId64 " T %" PRId64 " arena %" PRIu64 " bytes, %zu kernels, "
@@ -697,6 +772,8 @@ void plan_dump(Buf *out, const Plan *p)
             buf_printf(out, " at %" PRIu64, x->offset);
         buf_printf(out, "  # %s\n", x->name ? x->name : "");
     }
+    for (size_t i = 0; i < p->n_number; i++)
+        dump_number(out, p, i);
     for (size_t i = 0; i < p->n_launch; i++) {
         buf_printf(out, "launch %zu ", i);
         dump_launch(out, p, &p->launch[i]);

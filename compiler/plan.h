@@ -86,6 +86,14 @@ typedef struct LaunchScalar {
     double value;
 } LaunchScalar;
 
+/* What changes from run to run. A kernel of a device reads it from memory, as a `number` of its prelude, so that a
+ * launch is the same in every run: its ints and scalars are constants. Eight bytes. */
+typedef struct PlanNumber {
+    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host` */
+    Name site;
+    int32_t host; /* index in Plan.host, or -1 */
+} PlanNumber;
+
 /* C[b] = op(A[b]) op(B[b]) (+ C[b] when accumulate), row-major, extents and strides in elements.
  * buffers: A, B, C. */
 typedef struct PlanMatmul {
@@ -163,6 +171,8 @@ typedef struct Plan {
     PlanKernel *kernel;      size_t n_kernel;
     Launch *launch;          size_t n_launch;
     PlanResult *result;      size_t n_result;
+    PlanNumber *number;      size_t n_number; /* of a device, in the order of their memory */
+    uint32_t numbers;        /* the buffer that a run writes them to before its first launch; if there are any */
     uint64_t arena_bytes;
     uint64_t compiler_bytes; /* of the plan's arena: graphs and groups, without texts */
     const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
@@ -202,6 +212,8 @@ void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
+/* The bits of number i in a run; host: values of Plan.host. */
+uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
 /* Bytes of dynamic shared memory of a launch. */
 uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
 

@@ -273,6 +273,8 @@ static Life *lives_of(const Build *b)
         }
     for (size_t i = 0; i < b->plan->n_result; i++)
         life[b->plan->result[i].buffer].last = UINT32_MAX;
+    if (b->number.n) /* a run writes them before its first launch */
+        life[b->plan->numbers] = (Life){0, UINT32_MAX};
     return life;
 }
 

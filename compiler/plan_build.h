@@ -37,6 +37,7 @@ typedef struct Build {
     VEC(Launch) launch;
     Map kernel_at; /* name -> number + 1 */
     VEC(PlanSorted) sorted; /* of a device: pairs by expert */
+    VEC(PlanNumber) number; /* and what changes from run to run */
 } Build;
 
 /* ---- plan_buffer.c: memory ---- */
@@ -71,6 +72,8 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
                DType dtype, Val of);
 
 /* ---- plan_device.c: those of a device ---- */
+/* Argument i: where these numbers lie. */
+void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n);
 const char *plan_comment(const Build *b, const Launch *x); /* "layer[1].norm gpt.vwn:7:5" */
 void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,
                         size_t length, const PlanGrid *grid, size_t n_scalar);

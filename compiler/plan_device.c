@@ -41,6 +41,45 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
     }
 }
 
+/* ---- what changes from run to run ---- */
+
+static bool same_number(const PlanNumber *x, const PlanNumber *y)
+{
+    return x->kind == y->kind && x->site == y->site && x->host == y->host;
+}
+
+/* Launches that want the same numbers in the same order read the same ones. */
+void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n)
+{
+    size_t at = 0;
+    if (!b->number.n)
+        b->plan->numbers = plan_scratch(b, DT_INT, 0, "numbers");
+    for (; at < b->number.n; at++) {
+        size_t k = 0;
+        while (k < n && at + k < b->number.n && same_number(&b->number.v[at + k], &x[k]))
+            k++;
+        if (k == n)
+            break;
+    }
+    bool found = at < b->number.n;
+    for (size_t k = 0; !found && k < n; k++)
+        vec_push(b->arena, &b->number, x[k]);
+    b->buffer.v[b->plan->numbers].bytes = 8 * (uint64_t)b->number.n;
+    plan_argument(b, l, i, b->plan->numbers, 8 * (uint64_t)at, false);
+    l->bytes -= 8 * (double)(b->number.n - n);
+}
+
+uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host)
+{
+    const PlanNumber *x = &p->number[i];
+    uint64_t bits = step;
+    if (x->kind == INT_SEED)
+        bits = philox_key(seed, x->site);
+    else if (x->kind == INT_CONST)
+        memcpy(&bits, &host[x->host], sizeof bits);
+    return bits;
+}
+
 /* ---- attention ---- */
 
 typedef struct Attention {
@@ -127,9 +166,17 @@ static const PlanSize *attention_sizes(Build *b, const CudaAttentionClass *c, ui
 static void check_types(const Attention *a, CudaAttentionKernel which, const Launch *l)
 {
     static const unsigned statistics[] = {1 << 4, 1 << 4 | 1 << 7, 1 << 3 | 1 << 4};
-    for (uint32_t i = 0; i < l->n_buffer - a->oldest; i++)
+    for (uint32_t i = 0; i < l->n_buffer - a->oldest - a->class.dropped; i++)
         if (a->b->buffer.v[l->buffer[i]].half != (statistics[which] >> i & 1 ? HALF_NONE : a->class.half))
             vwn_bug(a->b->ctx, "%%%u: attention has operands of two types", (unsigned)a->of);
+}
+
+/* Argument i: the key and the step of random numbers, which are the last integers. */
+static void draw_from_memory(Build *b, Launch *l, size_t i)
+{
+    const LaunchInt *key = &l->ints[l->n_int - 2];
+    plan_numbers(b, l, i, (PlanNumber[]){{key->kind, key->site, -1}, {key[1].kind, NULL, -1}}, 2);
+    l->n_int -= 2;
 }
 
 /* in: values, of which the first three are q, k and v; 0: the buffer `mean`. */
@@ -139,7 +186,8 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     static const char *const names[] = {"sdpa", "sdpa_grad_q", "sdpa_grad_k"};
     Build *b = a->b;
     const Node *n = node_at(b->g, a->of);
-    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + a->oldest, a->of);
+    bool dropped = a->class.dropped;
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, n_in + n_out + a->oldest + dropped, a->of);
     Operand o[7];
     for (size_t i = 0; i < n_in; i++)
         if (in[i])
@@ -151,6 +199,8 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     if (a->oldest)
         plan_read(b, l, n_in + n_out, n->in[n->n_in - 1], &o[6]);
     plan_attention_args(b, l, a->of, o, 0);
+    if (dropped)
+        draw_from_memory(b, l, l->n_buffer - 1);
     a->class.half = b->buffer.v[l->buffer[0]].half;
     check_types(a, which, l);
     a->class.width = width_of(a, which, l, o, a->class.half);

@@ -100,6 +100,8 @@ Status cuda_wait(CudaBackend *c, const char *what)
 
 Status cuda_queued(CudaBackend *c, const char *what)
 {
+    if (c->recording)
+        return ST_OK;
     c->queued[c->n_queued++ % CUDA_QUEUED] = (CudaQueued){what, c->base.at};
     return c->synchronous ? cuda_wait(c, what) : ST_OK;
 }
@@ -241,8 +243,7 @@ static Status cuda_alloc(Backend *b, uint64_t bytes, void **memory)
     return st;
 }
 
-/* A device that was given up still ends what was queued, where it can. */
-static void drain(CudaBackend *c)
+void cuda_drain(CudaBackend *c)
 {
     if (!c->drained && c->stream)
         c->api.wait_stream(c->stream);
@@ -261,7 +262,7 @@ static void cuda_free(Backend *b, void *memory, uint64_t bytes)
     if (cuda_enter(c) == ST_OK && cuda_flush(c) == ST_OK)
         cuda_wait(c, "waiting before memory is given back");
     if (c->broken)
-        drain(c);
+        cuda_drain(c);
     cuda_must(c, c->api.give((CudaAddress)(uintptr_t)memory), "giving memory back");
 }
 
@@ -311,7 +312,7 @@ static void close_slot(CudaBackend *c, CudaSlot *s)
 static void close_context(CudaBackend *c)
 {
     cuda_must(c, c->api.set_current(c->context), "closing it");
-    drain(c);
+    cuda_drain(c);
     cuda_products_close(c);
     cuda_unload(c);
     for (int i = 0; i < STAGING_SLOTS; i++)
@@ -415,6 +416,8 @@ static const BackendOps cuda_ops = {
     .upload = cuda_upload,
     .download = cuda_download,
     .build = cuda_build,
+    .begin = cuda_begin,
+    .end = cuda_end,
     .drop = cuda_drop,
     .launch = cuda_launch,
     .matmul = cuda_matmul,

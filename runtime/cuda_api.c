@@ -34,6 +34,12 @@ bool cuda_api_open(CudaApi *a, char why[512])
         {"cuModuleGetFunction", &a->function},
         {"cuFuncSetAttribute", &a->set_attribute},
         {"cuLaunchKernel", &a->launch},
+        {"cuStreamBeginCapture_v2", &a->begin_capture},
+        {"cuStreamEndCapture", &a->end_capture},
+        {"cuGraphInstantiateWithFlags", &a->make_graph},
+        {"cuGraphLaunch", &a->launch_graph},
+        {"cuGraphExecDestroy", &a->end_graph},
+        {"cuGraphDestroy", &a->end_record},
     };
     void *library = cuda_library(CUDA_DRIVER, path, why);
     return library && cuda_functions(library, wanted, COUNT_OF(wanted), why);

@@ -15,10 +15,13 @@ typedef struct CudaStreamOf *CudaStream;
 typedef struct CudaEventOf *CudaEvent;
 typedef struct CudaModuleOf *CudaModule;
 typedef struct CudaFunctionOf *CudaKernel;
+typedef struct CudaRecordOf *CudaRecord; /* CUgraph */
+typedef struct CudaGraphOf *CudaGraph;   /* CUgraphExec */
 
 enum { CUDA_OUT_OF_MEMORY = 2 };                                                   /* of the errors */
 enum { CUDA_DEVICE_MEMORY = 2 };                                                   /* kinds of memory */
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };                     /* flags */
+enum { CUDA_CAPTURE_THREAD = 1 };                                                  /* forbids this thread what a record cannot hold */
 enum { CUDA_SHARED_DYNAMIC = 8 };                                                  /* attributes of a function */
 enum { CUDA_MULTIPROCESSORS = 16, CUDA_COMPUTE_MODE = 20, CUDA_SHARED_MOST = 97 }; /* and of a device */
 enum { CUDA_MODE_PROHIBITED = 2 };
@@ -65,6 +68,12 @@ typedef struct CudaApi {
     int (*set_attribute)(CudaKernel function, int attribute, int value);
     int (*launch)(CudaKernel function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,
                   unsigned block_z, unsigned shared, CudaStream stream, void **argument, void **extra);
+    int (*begin_capture)(CudaStream stream, int mode); /* calls are recorded instead of made */
+    int (*end_capture)(CudaStream stream, CudaRecord *out);
+    int (*make_graph)(CudaGraph *out, CudaRecord record, unsigned long long flags);
+    int (*launch_graph)(CudaGraph graph, CudaStream stream);
+    int (*end_graph)(CudaGraph graph);
+    int (*end_record)(CudaRecord record);
 } CudaApi;
 /* Of a driver that is open. */
 bool cuda_api_open(CudaApi *out, char why[512]);

@@ -1,7 +1,7 @@
 /* cuda_backend.h - the state of a GPU, for the files that make up its backend.
  *
  * backend_cuda.c opens and closes it, gives memory and copies; cuda_kernels.c loads kernels and launches them;
- * cuda_products.c multiplies matrices.
+ * cuda_products.c multiplies matrices; cuda_graph.c makes one launch of a program's calls.
  */
 #ifndef VWN_CUDA_BACKEND_H
 #define VWN_CUDA_BACKEND_H
@@ -35,6 +35,14 @@ typedef struct CudaLoaded { /* a kernel that can be launched */
     uint64_t asked;     /* dynamic shared memory that it may have */
 } CudaLoaded;
 
+struct Module {
+    const Plan *plan; /* outlives it */
+    CudaLoaded **kernel;
+    CudaGraph graph;     /* its calls, once they are recorded */
+    uint64_t generation; /* of the memory that they are about */
+    bool warm;           /* it has run */
+};
+
 typedef struct CudaProducts CudaProducts;
 enum { CUDA_QUEUED = 64 };
 typedef struct CudaBackend {
@@ -59,6 +67,7 @@ typedef struct CudaBackend {
     int threads;
     void (*compiling)(void *user, size_t kernels);
     void *user;
+    bool recording;   /* calls are recorded, not queued */
     bool synchronous; /* VWN_CUDA_SYNC: every call is waited for */
     bool broken;      /* nothing can be done any more; `end` says why */
     bool drained;     /* and nothing is queued any more */
@@ -82,6 +91,8 @@ Status cuda_fail(CudaBackend *c, Status status, const char *fmt, ...) __attribut
 Status cuda_queued(CudaBackend *c, const char *what);
 /* All that is queued is done. */
 Status cuda_wait(CudaBackend *c, const char *what);
+/* A device that was given up still ends what was queued, where it can. */
+void cuda_drain(CudaBackend *c);
 /* What was given to upload() is on its way before whatever is queued next. */
 Status cuda_flush(CudaBackend *c);
 /* " of layers.1.ffn at gpt.vwn:12:5 (train, run 7)", or "" */
@@ -93,6 +104,12 @@ void cuda_drop(Backend *b, Module *module);
 Status cuda_launch(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n, const double *s,
                    int64_t rows, int64_t grain);
 void cuda_unload(CudaBackend *c);
+
+/* cuda_graph.c: the functions `begin` and `end` of backend.h. */
+Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool *replayed);
+Status cuda_end(Backend *b, Module *m, Status st);
+/* The device has been waited for. */
+void cuda_forget(CudaBackend *c, Module *m);
 
 /* cuda_products.c: cuBLASLt, 32 MiB to work in, and which algorithm each product has. */
 Status cuda_products_open(CudaBackend *c);

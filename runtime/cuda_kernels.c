@@ -10,11 +10,6 @@
 
 #include "device_call.h"
 
-struct Module {
-    const Plan *plan; /* outlives it */
-    CudaLoaded **kernel;
-};
-
 /* ---- loading ---- */
 
 /* What the compiler is given of the kernels that are not loaded. */
@@ -188,10 +183,12 @@ Status cuda_build(Backend *b, const Plan *plan, Module **module, BuildReport *re
 void cuda_drop(Backend *b, Module *m)
 {
     CudaBackend *c = cuda_of(b);
-    (void)m;
     if (c->n_queued && cuda_enter(c) == ST_OK)
         cuda_wait(c, "computing");
     c->n_queued = 0;
+    if (c->broken)
+        cuda_drain(c);
+    cuda_forget(c, m);
 }
 
 void cuda_unload(CudaBackend *c)

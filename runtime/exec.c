@@ -36,6 +36,7 @@ struct Program {
     Module *module;
     Call *call;
     double *host; /* values of plan->host in this run */
+    uint64_t *number; /* and of plan->number */
     void *memory; /* the arena, or NULL: the store's */
     uint64_t generation;
     bool shared;
@@ -93,6 +94,7 @@ static void prepare_calls(Program *p)
     Ctx *ctx = p->store->ctx;
     p->call = NEW_ARRAY(p->arena, Call, plan->n_launch);
     p->host = NEW_ARRAY(p->arena, double, plan->n_host);
+    p->number = NEW_ARRAY(p->arena, uint64_t, plan->n_number);
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         Call *c = &p->call[i];
@@ -287,6 +289,8 @@ static void fill_in(Program *p, const RunArgs *args)
     const double *vars = args->host_vars ? args->host_vars : none;
     for (size_t i = 0; i < p->plan->n_host; i++)
         p->host[i] = host_eval(p->plan->host[i], vars);
+    for (size_t i = 0; i < p->plan->n_number; i++)
+        p->number[i] = plan_number(p->plan, i, args->seed, args->step, p->host);
     for (size_t i = 0; i < p->plan->n_launch; i++) {
         Call *c = &p->call[i];
         const Launch *l = c->launch;
@@ -319,7 +323,19 @@ static Status run_call(Program *p, const Call *c)
     return ST_BUG;
 }
 
-/* As the loop of run_on_backend, with the time of each launch; the device is waited for. */
+static Status run_calls(Program *p)
+{
+    Backend *b = p->store->backend;
+    bool replayed = false;
+    Status status = b->ops->begin ? b->ops->begin(b, p->module, p->generation, &replayed) : ST_OK;
+    if (status != ST_OK || replayed)
+        return status;
+    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++)
+        status = run_call(p, &p->call[i]);
+    return b->ops->end ? b->ops->end(b, p->module, status) : status;
+}
+
+/* As run_calls(), with the time of each launch; the device is waited for. */
 static Status run_watched(Program *p)
 {
     Backend *b = p->store->backend;
@@ -336,6 +352,15 @@ static Status run_watched(Program *p)
     return status;
 }
 
+/* What kernels read of this run comes up before the first of them. */
+static Status put_numbers(Program *p)
+{
+    Backend *b = p->store->backend;
+    if (!p->plan->n_number)
+        return ST_OK;
+    return b->ops->upload(b, buffer_address(p, p->plan->numbers), p->number, p->plan->n_number * sizeof *p->number);
+}
+
 static Status run_on_backend(Program *p, const RunArgs *args)
 {
     Backend *b = p->store->backend;
@@ -344,9 +369,9 @@ static Status run_on_backend(Program *p, const RunArgs *args)
         resolve_addresses(p);
     fill_in(p, args);
     b->at = (CallPlace){NULL, p->name, args->step};
-    Status status = p->watch ? run_watched(p) : ST_OK;
-    for (size_t i = 0; !p->watch && status == ST_OK && i < p->plan->n_launch; i++)
-        status = run_call(p, &p->call[i]);
+    Status status = put_numbers(p);
+    if (status == ST_OK)
+        status = p->watch ? run_watched(p) : run_calls(p);
     if (status == ST_OK && !b->queues) /* else whoever reads a result waits, and meanwhile the next input comes up */
         status = b->ops->sync(b);
     b->at = (CallPlace){0};

@@ -20,8 +20,14 @@ typedef struct Kernel {
 } Kernel;
 extern const Kernel kernel[]; /* behind the last stands one without a name */
 
+/* What changes from run to run, as kernels read it from the GPU's memory. */
+typedef union Number {
+    int64_t whole;
+    double exact;
+} Number;
+
 /* The kernel on rows 0 .. rows - 1 by so many blocks, each with `shared` bytes of dynamic shared
- * memory; p: buffers, n: sizes and keys, s: numbers. The call returns before it is done. */
+ * memory; p: buffers, n: sizes, s: numbers. The call returns before it is done. */
 struct Run;
 void blocks(struct Run *run, int which, int64_t rows, int64_t blocks, uint64_t shared,
             void *const *p, const int64_t *n, const double *s);

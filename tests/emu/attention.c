@@ -228,7 +228,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
     CudaAttentionLaunch l = cuda_attention_launch(which, &w->class);
     bool of_k = which == CUDA_SDPA_GRAD_K;
     int64_t blocks = cuda_attention_blocks(&l, c->B, of_k ? c->S : c->T, of_k ? c->K : c->H);
-    void *p[10], *q[3];
+    void *p[11], *q[3];
     int n = 0;
     for (int i = 0; i < 3; i++)
         q[i] = (char *)w->in[i].at + w->offset[i] * (c->half ? 2 : 4);
@@ -242,16 +242,17 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         p[n] = all[which][n];
     if (c->oldest)
         p[n++] = w->oldest;
+    int64_t drawn[2] = {(int64_t)philox_key(SEED, "at"), STEP};
+    if (w->class.dropped)
+        p[n++] = drawn;
     int64_t ints[19] = {c->T, c->S, c->H, c->K, c->d, c->dv, c->causal, c->window};
     memcpy(ints + 8, w->stride, sizeof w->stride);
-    ints[17] = (int64_t)philox_key(SEED, "at");
-    ints[18] = STEP;
     double scalars[3] = {0.3, c->cap, c->rate};
     void *arguments[40];
     int at = 0;
     for (int i = 0; i < n; i++)
         arguments[at++] = &p[i];
-    for (int i = 0; i < 19; i++)
+    for (int i = 0; i < (w->class.dropped ? 17 : 19); i++)
         arguments[at++] = &ints[i];
     for (int i = 0; i < 3; i++)
         arguments[at++] = &scalars[i];

@@ -330,9 +330,23 @@ static int end_capture(const void *handle, const void **out)
     return E_OK;
 }
 
+/* One that fails as asked leaves a capture that is over, and no graph, as one that was broken before does. */
+static int fail_capture(const void *handle, const void **out, int error)
+{
+    FakeStream *s;
+    if (!fake_stream(handle, &s) && s->capture) {
+        fake_capture_invalidate(s);
+        end_capture(handle, out);
+    }
+    return error;
+}
+
 FAKE_API int cuStreamEndCapture(const void *handle, const void **out)
 {
-    FAKE_CALL("cuStreamEndCapture", CONTEXT, E_UNKNOWN, end_capture(handle, out));
+    int error = fake_enter("cuStreamEndCapture", CONTEXT, E_UNKNOWN);
+    if (error)
+        return fake_leave(fake_futile(error) ? error : fail_capture(handle, out, error));
+    return fake_leave(end_capture(handle, out));
 }
 
 /* ---- graphs ---- */

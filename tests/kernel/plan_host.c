@@ -347,6 +347,12 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
                 Tensor **stored)
 {
     Memory m = memory_new(p, how);
+    double *host = calloc(p->n_host + 1, sizeof *host);
+    for (size_t i = 0; i < p->n_host; i++)
+        host[i] = host_eval(p->host[i], how->host_vars);
+    for (size_t i = 0; i < p->n_number; i++)
+        ((uint64_t *)(void *)m.at[p->numbers])[i] = plan_number(p, i, how->seed, how->step, host);
+    free(host);
     double start = now();
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];

@@ -1,0 +1,53 @@
+# graphs.sh - the calls of a program are recorded once and launched as one in every run, with the numbers of that run: its bits
+# are those of calls made one by one, and further steps add no call of a kernel or of a product.
+. "$VWN_SOURCE/tests/cuda/small.inc"
+# each step draws other numbers, and has another rate
+sed -e 's/attention { /&dropout = 0.2, /' -e 's/activation = silu/&, dropout = 0.3/' \
+    -e 's/lr = 1e-2/lr = constant(1e-2, warmup = 15 steps)/' small.vwn > drawn.vwn
+[ "$(cmp -l small.vwn drawn.vwn 2> /dev/null | wc -l)" -gt 100 ] || fail "nothing is drawn"
+
+# run NAME FLAGS...: its calls are in NAME.log, its events in NAME.json.
+run() {
+    name=$1
+    shift
+    expect 0 env FAKE_CUDA_LOG="$name.log" "$VWN" train drawn.vwn --device cuda --run "$name" --json "$@"
+    cp out "$name.json"
+    lacks err mistake
+}
+calls() { sed -n "s/^count $2 //p" "$1.log" | grep . || echo 0; }
+
+run recorded
+expect 0 "$VWN" train drawn.vwn --device cpu --run cpu --json
+cp out cpu.json
+near cpu recorded 20 1e-5
+VWN_CUDA_SYNC=1 run single
+same_weights recorded single 20
+for order in eager shuffled:5; do
+    FAKE_CUDA_ORDER=$order run "$order"
+    same_weights recorded "$order" 20
+done
+
+# train, update, eval and what counts targets are recorded; each of 20 steps launches two graphs but for the first
+run short --until '10 steps'
+[ "$(calls single cuGraphLaunch)" -eq 0 ] || fail "what is waited for was recorded"
+[ "$(calls single cuLaunchKernel)" -gt $((5 * $(calls recorded cuLaunchKernel))) ] || fail "calls were made one by one"
+for name in cuLaunchKernel cublasLtMatmul cuMemAlloc; do
+    [ "$(calls short $name)" -eq "$(calls recorded $name)" ] || fail "$name: $(calls short $name) in 10 steps, $(calls recorded $name) in 20"
+done
+for name in cuStreamBeginCapture cuGraphInstantiateWithFlags cuGraphExecDestroy; do
+    [ "$(calls recorded $name)" -eq 4 ] || fail "$name: $(calls recorded $name) for 4 programs"
+done
+[ "$(calls recorded cuGraphLaunch)" -ge 38 ] || fail "$(calls recorded cuGraphLaunch) launches of graphs in 20 steps"
+[ "$(calls recorded cuGraphLaunch)" -gt "$(calls short cuGraphLaunch)" ] || fail "later steps launch no graphs"
+
+# a text that is sampled token by token, and measured
+for flags in 'sample runs/recorded --tokens 30 --prompt abc --seed 5' 'eval runs/recorded'; do
+    # shellcheck disable=SC2086
+    expect 0 env FAKE_CUDA_LOG=all.log "$VWN" $flags --device cuda
+    cp out all
+    [ "$(calls all cuGraphLaunch)" -gt 1 ] || fail "$flags: nothing was recorded"
+    # shellcheck disable=SC2086
+    expect 0 env VWN_CUDA_SYNC=1 "$VWN" $flags --device cuda
+    cmp -s all out || fail "$flags: calls one by one give $(cat out) for $(cat all)"
+done
+finish
