@@ -40,6 +40,7 @@ typedef struct Known {
     const Name *site; /* their random streams; the graph they are of may be gone */
     size_t n_met;
     bool lowered, counted;
+    bool is_long; /* and has no kernel, while it may be split */
     Made made;     /* when lowered */
     Counted count; /* when counted */
     Family *family; /* of a device's kernel that was met; else NULL */
@@ -327,6 +328,7 @@ static Known *add_known(Alike *a, const Walk *w, uint64_t hash)
 static void lower_known(Alike *a, Known *k, const Walk *w)
 {
     const Fusion *f = w->f;
+    ArenaMark mark = arena_mark(a->arena);
     Val *met = NEW_ARRAY(a->arena, Val, w->met.n + 1);
     Name *site = NEW_ARRAY(a->arena, Name, w->met.n + 1);
     for (size_t i = 0; i < w->met.n; i++) {
@@ -337,7 +339,10 @@ static void lower_known(Alike *a, Known *k, const Walk *w)
     k->met = met;
     k->site = site;
     lower_group(&k->made.low, a->arena, f, w->group, w->same);
-    k->lowered = true;
+    k->is_long = k->made.low.is_long;
+    k->lowered = !k->is_long;
+    if (k->is_long)
+        arena_reset(a->arena, mark);
 }
 
 static Known *know(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same)
@@ -360,6 +365,19 @@ static Known *know_kernel(Alike *a, Walk *w, const Fusion *f, uint32_t group, co
     return k;
 }
 
+bool alike_is_long(Alike *a, const Fusion *f, uint32_t group, const Val *same, bool counted)
+{
+    Walk w;
+    if (!fuse_may_split(f, group))
+        return false;
+    if (counted)
+        return alike_count(a, f, group, same).is_long;
+    Known *k = know(a, &w, f, group, same);
+    if (!k->lowered && !k->is_long)
+        lower_known(a, k, &w);
+    return k->is_long;
+}
+
 Counted alike_count(Alike *a, const Fusion *f, uint32_t group, const Val *same)
 {
     Walk w;
@@ -377,7 +395,7 @@ void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, cons
     bool fresh;
     const Group *gr = &f->group.v[group];
     Known *k = know_kernel(a, &w, f, group, same, &fresh);
-    if (fresh)
+    if (!k->family && !k->made.printed.name)
         join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
     if (k->family)
         meet_way(a, k->family, &k->own, gr->bytes);

@@ -29,6 +29,10 @@ void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, cons
 void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
                 const Dialect *d, About about);
 
+/* Does the group make a kernel that is too long, and may be made smaller? There is no kernel of it then. `counted`:
+ * only alike_count() will be asked. */
+bool alike_is_long(Alike *a, const Fusion *f, uint32_t group, const Val *same, bool counted);
+
 /* What a launch of the group computes; the kernel is not kept, nor printed. Not for a device. */
 Counted alike_count(Alike *a, const Fusion *f, uint32_t group, const Val *same);
 

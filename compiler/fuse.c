@@ -9,7 +9,6 @@
 #include "recompute.h"
 
 enum {
-    MEMBERS_MAX = 400,
     WEIGHT_MAX = 6000,
     TREE_MAX = 256,  /* nodes between an element that is not stored and what is, counted along every way */
     DEPTH_MAX = 1000, /* values of a group that are computed one from the other */
@@ -634,7 +633,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
 {
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
-        x->member.n + y->member.n > MEMBERS_MAX || x->weight + y->weight > WEIGHT_MAX ||
+        x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
         x->scratch + y->scratch > SCRATCH_MAX ||
         too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
         !fuse_may_join(f, a, b))
@@ -699,7 +698,7 @@ static void place_compute(Fusion *f, Val v)
     for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
          id = newest(&a, id)) {
         Group *gr = &f->group.v[id];
-        if (gr->kind != GROUP_ROWS || gr->member.n >= MEMBERS_MAX ||
+        if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
             too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, a.met.v, a.met.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
@@ -865,10 +864,10 @@ static void collect_stores(Fusion *f)
 static const int64_t MOST_ELEMENTS = (int64_t)1 << 53;
 
 Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
-                   const bool *copied)
+                   const bool *copied, size_t members)
 {
     Fusion *f = NEW(arena, Fusion);
-    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T,
+    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
                   .apart = how->no_fusion, .device = how->cuda, .half = how->half,
                   .shared = how->shared ? how->shared : PLAN_SHARED};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);

@@ -40,6 +40,7 @@ typedef struct Fusion {
     Arena *arena, *tmp; /* tmp: for what does not outlive a question */
     const Graph *g;
     int64_t B, T;
+    size_t members;    /* of a group, at most */
     bool apart;        /* every node its own kernel */
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
     Val again;         /* the first node that computes again what the forward pass has; 0: none */
@@ -64,10 +65,16 @@ typedef struct Fusion {
     uint32_t stamp;
 } Fusion;
 
-/* copied: views that must be stored (by decompose), or NULL. */
+enum { MEMBERS_MAX = 400, MEMBERS_LEAST = 25 }; /* of a group */
+/* copied: views that must be stored (by decompose), or NULL. members: of a group, at most. */
 struct PlanOptions;
 Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
-                   const bool *copied);
+                   const bool *copied, size_t members);
+/* Of a group that makes a long kernel: would fewer members be several groups? */
+static inline bool fuse_may_split(const Fusion *f, uint32_t group)
+{
+    return f->members > MEMBERS_LEAST && f->group.v[group].member.n > MEMBERS_LEAST;
+}
 void fuse_free(Fusion *f);              /* what it needs no more; optional */
 void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
 void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */

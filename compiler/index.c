@@ -345,10 +345,10 @@ static IVar new_derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 {
     const IxForm *f = ix_form(t, base);
     int64_t d = ix_dim_at(t, by);
-    IVarInfo v = {.kind = kind, .base = base, .by = by, .deps = f->deps};
+    IVarInfo v = {.kind = kind, .base = base, .by = by, .next = f->derived, .deps = f->deps};
     v.lo = kind == IV_DIV ? floor_div(f->lo, d) : 0;
     v.hi = kind == IV_DIV ? floor_div(f->hi, d) : d - 1;
-    return new_var(t, v);
+    return t->form.v[base].derived = new_var(t, v);
 }
 
 /* Never a constant, though it may be one at these sizes: only so a quotient and its remainder are
@@ -356,11 +356,9 @@ static IVar new_derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 static Ix derived(IxTable *t, IVarKind kind, Ix base, Dim by)
 {
     IxTerm x = {0, 1, DIM(1)};
-    for (size_t k = 1; k < t->var.n && !x.var; k++) {
-        const IVarInfo *v = &t->var.v[k];
-        if (v->kind == kind && v->base == base && dim_eq(v->by, by))
-            x.var = (IVar)k;
-    }
+    for (IVar k = ix_form(t, base)->derived; k && !x.var; k = ix_info(t, k)->next)
+        if (ix_info(t, k)->kind == kind && dim_eq(ix_info(t, k)->by, by))
+            x.var = k;
     if (!x.var)
         x.var = new_derived(t, kind, base, by);
     return intern(t, &x, 1);

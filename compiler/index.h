@@ -32,6 +32,7 @@ typedef struct IVarInfo {
     int ordinal;    /* LOOP: distinguishes nested loops of one extent */
     Ix base;        /* DIV, MOD */
     Dim by;
+    IVar next;      /* DIV, MOD: another of the same base, or 0 */
     uint32_t value; /* VALUE: the expression */
     uint8_t bit;    /* ROW, PART, LOOP: its place in `deps` */
     uint64_t deps;  /* changes with the ROW, PART or LOOP of this bit */
@@ -49,6 +50,7 @@ typedef struct IxForm {
     uint64_t deps;
     int64_t lo, hi; /* inclusive */
     uint64_t hash;
+    IVar derived; /* the last variable that is a quotient or a remainder of it, or 0 */
 } IxForm;
 
 /* A sum that was asked for. */

@@ -181,6 +181,28 @@ static void collect(Known *g, Ex e)
     }
 }
 
+/* Of a sum of whole numbers the part whose factors are multiples of `by` is a multiple of it too: what the rest
+ * leaves to it is rounded inwards (Gomory's cut). Found for each factor of the guards, bounds `from` up to `to`. */
+static void cut_part(Known *g, const Bound *b, double by)
+{
+    Linear part = {0}, rest = {.constant = b->form.constant};
+    for (uint32_t i = 0; i < b->form.n; i++)
+        add_term(fmod(b->form.t[i].coef, by) == 0 ? &part : &rest, b->form.t[i].var, b->form.t[i].coef);
+    Interval left = range(g, &rest);
+    Bound cut = {part, {by * ceil((b->is.lo - left.hi) / by), by * floor((b->is.hi - left.lo) / by)}};
+    vec_push(g->arena, &g->bound, cut);
+}
+
+static void cut_all(Known *g, size_t from, size_t to)
+{
+    for (size_t j = from; j < to; j++) {
+        const Bound b = g->bound.v[j];
+        for (uint32_t i = 0; i < b.form.n && !isnan(b.form.constant); i++)
+            if (fabs(b.form.t[i].coef) > 1)
+                cut_part(g, &b, fabs(b.form.t[i].coef));
+    }
+}
+
 /* ---- looking ---- */
 
 /* Every bound that is found holds, so they may be combined: a, with `beside` added, lies in *out. */
@@ -233,6 +255,21 @@ static void narrow_all(Known *g, int depth)
     }
 }
 
+/* Does `a` lie below `elements`, and not below 0? */
+static bool proves(Known *g, const Linear *a, int64_t elements)
+{
+    bool good = false;
+    for (int depth = 0; depth <= TAKEN_OUT_MAX && !good; depth++) {
+        Interval is = anything;
+        if (depth <= TAKEN_OUT_NARROWING)
+            narrow_all(g, depth);
+        g->looks = 0;
+        look(g, a, (Interval){0, 0}, 0, depth, &is);
+        good = g->never || (is.lo > -1 + FRACTION && is.hi < (double)elements - FRACTION); /* an index is whole */
+    }
+    return good;
+}
+
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
 {
     double never;
@@ -244,16 +281,14 @@ bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
     ArenaMark mark = arena_mark(k->arena);
     Known g = {.k = k, .arena = k->arena};
     Linear a = linear_of(&g, ix);
-    bool good = false;
+    size_t from = g.bound.n;
     if (guard)
         collect(&g, guard);
-    for (int depth = 0; depth <= TAKEN_OUT_MAX && !good; depth++) {
-        Interval is = anything;
-        if (depth <= TAKEN_OUT_NARROWING)
-            narrow_all(&g, depth);
-        g.looks = 0;
-        look(&g, &a, (Interval){0, 0}, 0, depth, &is);
-        good = g.never || (is.lo > -1 + FRACTION && is.hi < (double)elements - FRACTION); /* an index is whole */
+    size_t to = g.bound.n;
+    bool good = proves(&g, &a, elements);
+    if (!good && to > from) {
+        cut_all(&g, from, to);
+        good = proves(&g, &a, elements);
     }
     arena_reset(k->arena, mark);
     return good;

@@ -258,7 +258,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
 static Ex sum_result(Lower *l, Sums *s)
 {
     Ex total = 0;
-    s->used = deps_of(l, s->c, s->view->rank);
+    s->used = deps_of(l, s->c, s->view->rank) | (s->guard ? kx(l->k, s->guard)->deps : 0);
     sum_axes(l, s, 0, &(KNest){0});
     for (size_t i = 0; i < s->part.n; i++)
         total = kx_fold(l->k, s->op, total,
@@ -805,10 +805,10 @@ static bool search_cuts(Lower *l, Dim rows)
 }
 
 /* Nothing is built beyond, unless nothing else is left: half a million take 3 s. An attempt for which the first cuts
- * do not help is given up. */
+ * do not help is given up. A group that may be made smaller is, instead. */
 enum { BUILT_LIMIT = 100000 };
 
-static bool is_beyond(const Lower *l) { return l->most && l->k->ex.n > BUILT_LIMIT; }
+static bool is_beyond(const Lower *l) { return l->most && l->k->ex.n > l->most; }
 
 /* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
@@ -899,6 +899,12 @@ static int scattered(const Kernel *k)
     return most;
 }
 
+/* Nothing was found that a compiler should be given, and the group may be made smaller. */
+static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
+{
+    return fuse_may_split(f, group) && (!l->k || l->k->ex.n > EXPRESSIONS_MAX);
+}
+
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer: where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each
  * sum runs again, is many times as long as what it was to relieve. */
@@ -906,13 +912,14 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
 {
     Lower start = lower_start(arena, cuts, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
+    bool may_split = fuse_may_split(f, group);
     start.budget = f->device && lower_has_products(&start) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
     for (bool last = false; !last; start.budget = start.budget / 6 ? start.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
         last = f->device ? start.budget == 1 : start.budget / 6 == 0;
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
-        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last ? 0 : BUILT_LIMIT;
+        l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
         bool better = !l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most);
@@ -931,7 +938,7 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
             arena_reset(arena, mark);
         }
     }
-    if (!scheduled)
+    if (!scheduled && kept.k && !is_split(f, group, &kept))
         schedule(&kept);
     return kept;
 }
@@ -946,6 +953,9 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     Arena *cuts = arena_new(f->ctx);
     Lower l = lower_scheduled(arena, cuts, f, group, same);
     arena_free(cuts);
+    out->is_long = is_split(f, group, &l);
+    if (out->is_long)
+        return;
     out->rows = launch_rows(l.k);
     for (size_t i = 0; i < l.sink.n; i++)
         vec_push(arena, &out->sink, l.sink.v[i]);
@@ -960,8 +970,9 @@ void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, co
     Arena *cuts = arena_new(f->ctx);
     Lower l = lower_scheduled(arena, cuts, f, group, same);
     arena_free(cuts);
-    *out = (Counted){.rows = launch_rows(l.k), .by_part = lower_by_part(l.k),
-                     .work = kernel_work(l.k)};
+    *out = (Counted){.is_long = is_split(f, group, &l)};
+    if (!out->is_long)
+        *out = (Counted){.rows = launch_rows(l.k), .by_part = lower_by_part(l.k), .work = kernel_work(l.k)};
     arena_reset(arena, mark);
 }
 

@@ -27,12 +27,14 @@ typedef struct Lowered {
     VEC(Sink) sink;
     int64_t rows;  /* of the launch */
     PlanWork work; /* of the launch */
+    bool is_long;  /* more than a compiler should be given; of a group that may split there is no kernel then */
 } Lowered;
 
 /* What a launch of it computes, without the kernel. */
 typedef struct Counted {
     int64_t rows;
     bool by_part; /* rows are partitions of a sum */
+    bool is_long; /* as above */
     PlanWork work;
 } Counted;
 

@@ -496,20 +496,32 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart
     return any;
 }
 
-/* Groups, until there is room for the tiles of each. */
+static bool any_is_long(Build *b)
+{
+    bool is_long = false;
+    for (uint32_t i = 0; i < b->f->group.n && !is_long; i++)
+        if (!b->f->group.v[i].dead && b->f->group.v[i].kind == GROUP_ROWS)
+            is_long = alike_is_long(b->alike, b->f, i, b->same, b->arena_only);
+    return is_long;
+}
+
+/* Groups, until there is room for the tiles of each and none makes a kernel that is too long. */
 static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
                      Alike *alike, bool *apart)
 {
+    size_t members = MEMBERS_MAX;
     for (;;) {
         Decomposed d = {.apart = apart};
         const Graph *g = decompose(ctx, arena, from, how, &d);
-        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied);
+        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members);
         start_build(b, ctx, arena, g, f, how);
         b->stream = written_bytes(f) >= STREAM_BYTES;
         b->alike = alike;
         plan_choose_direct(b);
-        if (!how->cuda || !leave_large(b, d.made, from->node.n, apart))
+        bool is_long = any_is_long(b);
+        if (!is_long && (!how->cuda || !leave_large(b, d.made, from->node.n, apart)))
             return f;
+        members /= is_long ? 4 : 1;
         fuse_free(f);
     }
 }

@@ -361,7 +361,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     bool *shared = NEW_ARRAY(tmp, bool, n), *none = NEW_ARRAY(tmp, bool, n);
     Decomposed d = {0};
     const Graph *g = decompose(from->ctx, tmp, from, how, &d);
-    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied);
+    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied, MEMBERS_MAX);
     const bool *coefficient = find_coefficients(from, tmp, how), *score = find_scores(from, tmp, how);
     Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
     find_bare(&b);

@@ -28,7 +28,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
     if (stage == STAGE_FUSE) {
         Decomposed d = {0};
         Graph *small = decompose(ctx, arena, g, how, &d);
-        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied));
+        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied, MEMBERS_MAX));
         return;
     }
     Plan *plan = plan_build(ctx, arena, g, &own);

@@ -7,17 +7,12 @@
  */
 #include "backend_emu.h"
 
+#include "../sanitized.h"
 #include "compiler/emit.h"
 #include "runtime/harness.h"
 #include "runtime/plans.h"
 
 #include <sys/wait.h>
-
-#if defined(__SANITIZE_ADDRESS__)
-enum { WATCHED = true };
-#else
-enum { WATCHED = false };
-#endif
 
 #define TRIPLE(name, also)                                                                     \
     "KERNEL(32) " name "(const real *__restrict__ p0, real *__restrict__ p1, int64_t n0, int64_t rows)\n" \
@@ -118,7 +113,7 @@ int main(void)
     if (CHECK(&h, open_device(ctx, &d, why))) {
         test_sizes(&h, &d);
         CHECK(&h, runs(&d, 0));
-        CHECK(&h, runs(&d, 1) == !WATCHED);
+        CHECK(&h, runs(&d, 1) == !SANITIZED);
         close_device(&d);
     }
     ctx_free(ctx);

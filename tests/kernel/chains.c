@@ -3,15 +3,19 @@
  * In:  chains of one statement after the other, each reading the result before it once or twice, element by element
  *      or moved, and their gradients.
  * Out: a case for each; `N passed, N failed`. Ten thousand statements are planned at all, with launches, operations
- *      and bytes for each statement that do not grow with their number.
+ *      and bytes for each statement that do not grow with their number. Products of small matrices in a chain, written
+ *      out in one kernel millions of expressions, are several kernels.
  * The one idea: what a statement reads twice doubles, with each statement, the ways to the first one. Whoever walks
  *      along all of them, or prints or computes anew what lies on them, does not end with the second chain.
  */
 #include "../models.h"
+#include "../sanitized.h"
 
 #include "cases.h"
 
 #include "compiler/plan.h"
+
+#include <sys/resource.h>
 
 typedef Val Step(Graph *g, Val x, int i);
 
@@ -82,6 +86,15 @@ static Val scan(Graph *g, Val x, Val a, int steps)
     return x;
 }
 
+static Val multiplied(Graph *g, Val x, int i)
+{
+    const Shape apart = {.rank = 5, .d = {DIM_B, DIM_T, DIM(2), DIM(5), DIM(4)}}, flat = {.rank = 3, .d = {DIM_B, DIM_T, DIM(32)}};
+    (void)i;
+    Val a = ir_reshape(g, x, &apart), gram = ir_scale(g, ir_matmul(g, ir_transpose(g, a), a), 0.3);
+    Val gate = ir_unary(g, OP_SIGMOID, gram), y = ir_scale(g, ir_matmul(g, ir_matmul(g, gram, gate), ir_transpose(g, gate)), 0.1);
+    return ir_pad(g, ir_reshape(g, y, &flat), 2, 0, 8);
+}
+
 static const struct {
     const char *name;
     Step *step; /* NULL: scan() */
@@ -95,20 +108,22 @@ typedef struct Cost {
     double launches, work, bytes; /* of a statement */
 } Cost;
 
-static Graph *chain(Ctx *ctx, size_t kind, int steps)
+static Graph *chain_of(Ctx *ctx, Step *step, int steps)
 {
     Graph *g = graph_new(ctx, ctx->program);
     const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(40)}};
     Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), y = x, d = 0;
-    if (!kinds[kind].step)
+    if (!step)
         y = scan(g, x, ir_unary(g, OP_SIGMOID, x), steps);
-    for (int i = 0; i < steps && kinds[kind].step; i++)
-        y = kinds[kind].step(g, y, i);
+    for (int i = 0; i < steps && step; i++)
+        y = step(g, y, i);
     ir_output(g, name_str(ctx, "y"), y);
     graph_gradient(g, ir_sum(g, ir_binary(g, OP_MUL, y, y), 7, false), &x, 1, &d);
     ir_output(g, name_str(ctx, "dx"), d);
     return g;
 }
+
+static Graph *chain(Ctx *ctx, size_t kind, int steps) { return chain_of(ctx, kinds[kind].step, steps); }
 
 /* device: kernels are printed for it; else they are counted. */
 static Cost cost(Ctx *ctx, size_t kind, int steps, bool device)
@@ -157,6 +172,41 @@ static bool run_one(size_t i)
     return ok;
 }
 
+enum { PRODUCTS = 6, KERNEL_BYTES = 800000, ADDRESSES = 2000000000 };
+
+/* The mean of what every second element has from a mean, one element before: both sums run over as many elements, and
+ * the inner one stands behind a test of where the outer one is. */
+static Graph *sums_behind_tests(Ctx *ctx)
+{
+    const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(40)}}, column = {.rank = 4, .d = {DIM_B, DIM_T, DIM(40), DIM(1)}};
+    const Shape pairs = {.rank = 3, .d = {DIM_B, DIM_T, DIM(80)}}, flat = {.rank = 2, .d = {DIM_B, {40, 0, 1}}};
+    Graph *g = graph_new(ctx, ctx->program);
+    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), d = 0;
+    Val part[2] = {ir_reshape(g, ir_binary(g, OP_SUB, x, ir_mean(g, x, 4, true)), &column)};
+    part[1] = ir_binary(g, OP_MUL, part[0], part[0]);
+    Val y = ir_slice(g, ir_reshape(g, ir_concat(g, part, 2, 3), &pairs), 2, 0, 40);
+    y = ir_binary(g, OP_SUB, y, ir_mean(g, y, 4, true));
+    y = ir_reshape(g, ir_shift(g, ir_reshape(g, y, &flat), 1, 1, 0), &s);
+    ir_output(g, name_str(ctx, "y"), y);
+    graph_gradient(g, ir_sum(g, ir_binary(g, OP_MUL, y, y), 7, false), &x, 1, &d);
+    ir_output(g, name_str(ctx, "dx"), d);
+    return g;
+}
+
+/* Kernels that a compiler can be given, found without more memory than that. */
+static void check_products(Ctx *ctx, void *arg)
+{
+    for (int device = 0; device < 2; device++) {
+        PlanOptions how = {.B = 2, .T = T, .cuda = device};
+        const Plan *p = plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, PRODUCTS), ctx->program, &how), &how);
+        size_t most = 0;
+        for (size_t i = 0; i < p->n_kernel; i++)
+            most = p->kernel[i].length > most ? p->kernel[i].length : most;
+        printf("%d products%s: %zu kernels, %zu bytes at most\n", 3 * PRODUCTS, device ? " on a device" : "", p->n_kernel, most);
+        *(int *)arg += most > KERNEL_BYTES;
+    }
+}
+
 static const char *case_name(size_t i) { return kinds[i / 2].name; }
 
 /* The numbers of short chains are those of the reference evaluator. */
@@ -167,6 +217,7 @@ static void check_numbers(Ctx *ctx, void *arg)
         const Graph *g = chain(ctx, kind, kinds[kind].step ? CHECKED : 4);
         cases_add(cases, kinds[kind].name, g, 2, T, 9, 2e-5);
     }
+    cases_add(cases, "sums behind tests", sums_behind_tests(ctx), 2, T, 9, 2e-5);
     *(int *)arg = cases_run(cases);
 }
 
@@ -176,6 +227,11 @@ int main(int argc, char **argv)
     Ctx *ctx = ctx_new(NULL);
     bool done = guarded(ctx, check_numbers, &wrong);
     ctx_free(ctx);
-    int failed = run_cases(argc, argv, 2 * COUNT_OF(kinds), case_name, run_one);
-    return done && !wrong ? failed : 1;
+    int failed = run_cases(argc, argv, 2 * COUNT_OF(kinds), case_name, run_one), long_ones = 0;
+    if (!SANITIZED)
+        setrlimit(RLIMIT_AS, &(const struct rlimit){ADDRESSES, ADDRESSES});
+    ctx = ctx_new(NULL);
+    done &= guarded(ctx, check_products, &long_ones);
+    ctx_free(ctx);
+    return done && !wrong && !long_ones ? failed : 1;
 }

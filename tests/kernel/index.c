@@ -161,6 +161,27 @@ static void bounds(Ctx *ctx, void *arg)
     CHECK(c->h, proved > 500);
 }
 
+/* A guard over one part of a row tells which rows there are, so another part of the row is there as well. */
+static void bounds_of_parts(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    int rounded = 0;
+    for (int round = 0; round < 1000; round++) {
+        Kernel k;
+        int64_t rows = some(c, 12) + 1, part = some(c, 7) + 2, extent = some(c, rows * part) + 1, shift = some(c, part);
+        kernel_init(&k, ctx, ctx->program, 1, 1, DIM(rows));
+        Ix row = ix_scale(&k.ix, ix_var(&k.ix, k.row), DIM(part));
+        Ix guarded = ix_add(&k.ix, row, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 1)));
+        Ix other = ix_add(&k.ix, row, ix_add(&k.ix, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 2)), ix_const(&k.ix, shift)));
+        int64_t last = (extent - 1) / part * part + part - 1 + shift; /* of the rows that begin inside */
+        Ex guard = kx_inside(&k, guarded, DIM(extent));
+        CHECK(c->h, kernel_in_bounds(&k, other, guard, last + 1));
+        CHECK(c->h, !kernel_in_bounds(&k, other, guard, last));
+        rounded += extent % part != 0 && last + 1 < rows * part;
+    }
+    CHECK(c->h, rounded > 300);
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -169,6 +190,7 @@ int main(void)
     CHECK(&h, guarded(ctx, divide, &c));
     CHECK(&h, guarded(ctx, divide_high, &c));
     CHECK(&h, guarded(ctx, bounds, &c));
+    CHECK(&h, guarded(ctx, bounds_of_parts, &c));
     ctx_free(ctx);
     return harness_end(&h);
 }

@@ -231,13 +231,14 @@ static int longest_first(const void *a, const void *b)
     return x != y ? (x < y) - (x > y) : (i > j) - (i < j);
 }
 
-/* Which texts are compiled for architecture a, the longest first. Returns how many. */
+/* Which texts are compiled for architecture a, the longest first: some of each kind. Returns how many. */
 static size_t choose(Texts *t, int a, size_t *which)
 {
-    Map seen;
+    Map seen, kinds;
     size_t n = 0, chosen = 0, classes = 0;
     size_t *order = NEW_ARRAY(t->ctx->program, size_t, t->text.n + 1);
     map_init(&seen, t->ctx->program);
+    map_init(&kinds, t->ctx->program);
     for (size_t i = 0; i < t->text.n; i++)
         order[i] = i;
     sorted = t;
@@ -248,8 +249,11 @@ static size_t choose(Texts *t, int a, size_t *which)
         if (!*slot && classes++ % EVERY == 0)
             x->chosen = true;
         *slot = x;
+        void **kind = map_at(&kinds, hash_bytes(x->kind, strlen(x->kind), 0) | 1);
+        bool longest = !*kind;
+        *kind = x;
         bool turn = x->chosen && (int)(chosen++ % ARCH_COUNT) == a;
-        if (t->all || turn || i < LONGEST)
+        if (t->all || turn || longest || i < LONGEST)
             which[n++] = order[i];
     }
     return n;

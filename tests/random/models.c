@@ -10,6 +10,7 @@
  * so that whatever happens there is a finding with a seed.
  */
 #define _GNU_SOURCE /* anonymous memory */
+#include "../sanitized.h"
 #include "generate.h"
 #include "stages.h"
 
@@ -26,12 +27,6 @@
 #include <unistd.h>
 
 enum { JOBS_MOST = 16, EDITED_EVERY = 4 };
-
-#if defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
-#endif
 
 typedef struct Options {
     uint64_t from, count;
