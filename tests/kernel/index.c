@@ -168,9 +168,11 @@ static void bounds_of_parts(Ctx *ctx, void *arg)
     int rounded = 0;
     for (int round = 0; round < 1000; round++) {
         Kernel k;
-        int64_t rows = some(c, 12) + 1, part = some(c, 7) + 2, extent = some(c, rows * part) + 1, shift = some(c, part);
-        kernel_init(&k, ctx, ctx->program, 1, 1, DIM(rows));
-        Ix row = ix_scale(&k.ix, ix_var(&k.ix, k.row), DIM(part));
+        int64_t blocks = some(c, 4) + 1, block = some(c, 4) + 1, rows = blocks * block;
+        int64_t part = some(c, 7) + 2, extent = some(c, rows * part) + 1, shift = some(c, part);
+        kernel_init(&k, ctx, ctx->program, 1, 1, DIM(blocks));
+        Ix first = ix_scale(&k.ix, ix_var(&k.ix, k.row), DIM(block));
+        Ix row = ix_scale(&k.ix, ix_add(&k.ix, first, ix_var(&k.ix, ix_loop(&k.ix, DIM(block), 3))), DIM(part));
         Ix guarded = ix_add(&k.ix, row, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 1)));
         Ix other = ix_add(&k.ix, row, ix_add(&k.ix, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 2)), ix_const(&k.ix, shift)));
         int64_t last = (extent - 1) / part * part + part - 1 + shift; /* of the rows that begin inside */
