@@ -273,6 +273,11 @@ static Value matmul(Eval *ev, const Ast *e, Value a, Value b)
     if (a.kind == V_POISON || b.kind == V_POISON)
         return v_poison();
     Graph *g = ev->build->g;
+    for (int i = 0; i < 2; i++)
+        if (node_at(g, (i ? b : a).val)->dtype != DT_REAL) {
+            err(ev, "E0310", e->kid[i]->span, "", "`@` needs real numbers, got a tensor of integers; convert with cast(x, real)");
+            return v_poison();
+        }
     const Shape *s = shape_of(g, a.val), *t = shape_of(g, b.val);
     if (s->rank < 2 || t->rank < 2) {
         Diag *d = err(ev, "E0301", e->span, "", "`@` needs matrices, got %s and %s", shape_words(ev, &a),
@@ -425,11 +430,12 @@ static bool dim_binary(const OpRow *row, const Value *a, const Value *b, Value *
     if ((a->kind == V_NUM && !is_whole(a->num)) || (b->kind == V_NUM && !is_whole(b->num)))
         return false;
     Dim d;
-    if (row->op == OP_MUL && dim_mul(x, y, &d))
+    bool extents = x.n > 0 && y.n > 0, decided = dim_eq(x, y) || (dim_static(x) && dim_static(y));
+    if (row->op == OP_MUL && extents && dim_mul(x, y, &d))
         *out = v_dim(d);
-    else if (row->op == OP_DIV && dim_div(x, y, &d))
+    else if (row->op == OP_DIV && extents && dim_div(x, y, &d))
         *out = v_dim(d);
-    else if (row->op == OP_EQ)
+    else if (row->op == OP_EQ && (decided || !extents))
         *out = v_bool(dim_eq(x, y) != row->negate);
     else
         return false;
@@ -463,13 +469,13 @@ Value binary(Eval *ev, const Ast *e, Value a, Value b)
         return out;
     if (a.kind == V_HOST || b.kind == V_HOST)
         return host_binary(ev, e, row, a, b);
-    if (row->op == OP_EQ)
-        return v_bool(value_equal(&a, &b) != row->negate);
     if (da && db) {
         Diag *d = err(ev, "E0206", e->span, "no extent of a tensor", "cannot compute `%s`", expr_text(ev, e));
         advise_symbols(ev, d, row->text);
         return v_poison();
     }
+    if (row->op == OP_EQ)
+        return v_bool(value_equal(&a, &b) != row->negate);
     err(ev, "E0206", e->name_span, "", "cannot compute %s %s %s", value_kind_name(&a), row->text, value_kind_name(&b));
     return v_poison();
 }

@@ -182,24 +182,45 @@ static void collect(Known *g, Ex e)
 }
 
 /* Of a sum of whole numbers the part whose factors are multiples of `by` is a multiple of it too: what the rest
- * leaves to it is rounded inwards (Gomory's cut). Found for each factor of the guards, bounds `from` up to `to`. */
+ * leaves to it is rounded inwards (Gomory's cut). */
 static void cut_part(Known *g, const Bound *b, double by)
 {
     Linear part = {0}, rest = {.constant = b->form.constant};
     for (uint32_t i = 0; i < b->form.n; i++)
         add_term(fmod(b->form.t[i].coef, by) == 0 ? &part : &rest, b->form.t[i].var, b->form.t[i].coef);
-    Interval left = range(g, &rest);
+    Interval left = range(g, &rest), is = range(g, &part);
     Bound cut = {part, {by * ceil((b->is.lo - left.hi) / by), by * floor((b->is.hi - left.lo) / by)}};
-    vec_push(g->arena, &g->bound, cut);
+    if (cut.is.lo > is.lo || cut.is.hi < is.hi)
+        vec_push(g->arena, &g->bound, cut);
 }
 
+/* For each factor. */
+static void cut_bound(Known *g, const Bound *b)
+{
+    for (uint32_t i = 0; i < b->form.n && !isnan(b->form.constant); i++)
+        if (fabs(b->form.t[i].coef) > 1)
+            cut_part(g, b, fabs(b->form.t[i].coef));
+}
+
+/* The guards, bounds `from` up to `to`, as they are, and said with a quotient and a remainder in place of a variable
+ * that those are made of, whole times. */
 static void cut_all(Known *g, size_t from, size_t to)
 {
+    size_t known = g->bound.n;
     for (size_t j = from; j < to; j++) {
-        const Bound b = g->bound.v[j];
-        for (uint32_t i = 0; i < b.form.n && !isnan(b.form.constant); i++)
-            if (fabs(b.form.t[i].coef) > 1)
-                cut_part(g, &b, fabs(b.form.t[i].coef));
+        const Bound guard = g->bound.v[j];
+        cut_bound(g, &guard);
+        for (size_t i = 0; i < known; i++) {
+            const Bound pair = g->bound.v[i];
+            bool zero = pair.is.lo == 0 && pair.is.hi == 0;
+            for (uint32_t t = 0; t < pair.form.n && zero && i != j; t++) {
+                Bound said = guard;
+                double times = coef_of(&guard.form, pair.form.t[t].var) / pair.form.t[t].coef;
+                add_linear(&said.form, &pair.form, -times);
+                if (times != 0 && times == trunc(times))
+                    cut_bound(g, &said);
+            }
+        }
     }
 }
 

@@ -184,6 +184,30 @@ static void bounds_of_parts(Ctx *ctx, void *arg)
     CHECK(c->h, rounded > 300);
 }
 
+/* The same of a row that the guard names through a quotient: the places of a sequence that is moved within its row. */
+static void bounds_of_quotients(Ctx *ctx, void *arg)
+{
+    Case *c = arg;
+    for (int round = 0; round < 1000; round++) {
+        Kernel k;
+        int64_t rows = some(c, 6) + 1, part = some(c, 7) + 2, shift = some(c, part) + 1;
+        int64_t extent = shift + some(c, rows * part) + 1;
+        kernel_init(&k, ctx, ctx->program, 1, 1, DIM(rows));
+        Ix row = ix_var(&k.ix, k.row), to = ix_const(&k.ix, shift);
+        Ix moved = ix_add(&k.ix, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 1)), to);
+        Ix guarded = ix_add(&k.ix, ix_scale(&k.ix, row, DIM(part)), moved);
+        Ix of = ix_add(&k.ix, row, ix_div(&k.ix, moved, DIM(part)));
+        Ix other = ix_add(&k.ix, ix_scale(&k.ix, of, DIM(part)), ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 2)));
+        int64_t last = (extent - 1) / part * part + part - 1; /* of the rows that begin inside */
+        Ex guard = kx_inside(&k, guarded, DIM(extent));
+        CHECK(c->h, kernel_in_bounds(&k, other, guard, last + 1));
+        CHECK(c->h, !kernel_in_bounds(&k, other, guard, last));
+        Ix group = ix_div(&k.ix, other, DIM(3 * part));
+        CHECK(c->h, kernel_in_bounds(&k, group, guard, last / (3 * part) + 1));
+        CHECK(c->h, !kernel_in_bounds(&k, group, guard, last / (3 * part)));
+    }
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -193,6 +217,7 @@ int main(void)
     CHECK(&h, guarded(ctx, divide_high, &c));
     CHECK(&h, guarded(ctx, bounds, &c));
     CHECK(&h, guarded(ctx, bounds_of_parts, &c));
+    CHECK(&h, guarded(ctx, bounds_of_quotients, &c));
     ctx_free(ctx);
     return harness_end(&h);
 }

@@ -457,10 +457,49 @@ static void expect_places(Test *t)
         }
 }
 
+/* Between two values: refused with an error of each at most, or computed as between the tensors that they stand for. */
+static void expect_operator(Test *t, Arena *a, const char *form, const Kind *x, const Kind *y)
+{
+    Buf call = buf_new(a), tensors = buf_new(a);
+    buf_printf(&call, form, x->text, y->text);
+    Outcome o, other;
+    evaluate(&o, OUTPUT, call.s);
+    bool right = o.n >= 0 ? o.errors == 0 : (o.errors == 1 || o.errors == 2) && o.c.status != ST_BUG;
+    bool lists = (x->letter == 'l' && !strchr("xi", y->letter)) || (y->letter == 'l' && !strchr("xi", x->letter));
+    bool whole = lists && strchr(form, '='); /* a list equals a list */
+    bool zeros = strstr(form, "mod") && y->letter == 'i';
+    if (o.n >= 0 && x->tensor && y->tensor && !whole && !zeros) {
+        buf_printf(&tensors, form, x->tensor, y->tensor);
+        evaluate(&other, OUTPUT, tensors.s);
+        right = right && same_numbers(&o, &other);
+        for (int k = 0; !right && k < o.n; k++)
+            printf("  %.17g, as tensors %.17g\n", o.v[k], k < other.n ? other.v[k] : NAN);
+        ctx_free(other.c.ctx);
+    }
+    EXPECT(t, call.s, right);
+    if (!right && o.n < 0)
+        print_diagnostics(&o.c);
+    ctx_free(o.c.ctx);
+}
+
+static void expect_operators(Test *t)
+{
+    static const char *const forms[] = {"(%s) + (%s)", "(%s) - (%s)",  "(%s) * (%s)",  "(%s) / (%s)", "(%s) ^ (%s)", "(%s) mod (%s)",
+                                        "(%s).T @ (%s)", "(%s) < (%s)", "(%s) >= (%s)", "(%s) == (%s)", "(%s) != (%s)"};
+    for (size_t f = 0; f < COUNT_OF(forms); f++)
+        for (size_t i = 0; i < COUNT_OF(kinds); i++)
+            for (size_t j = 0; j < COUNT_OF(kinds); j++) {
+                Ctx *ctx = ctx_new(NULL);
+                expect_operator(t, ctx->program, forms[f], &kinds[i], &kinds[j]);
+                ctx_free(ctx);
+            }
+}
+
 int main(void)
 {
     Test t = {0};
     expect_places(&t);
+    expect_operators(&t);
     for (size_t i = 0; i < prim_count(); i++)
         if (!prim_at(i)->hidden)
             expect_prim(&t, prim_at(i), false);
