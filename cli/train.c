@@ -139,6 +139,10 @@ static void on_event(void *user, const vwn_event *e)
             ui_say(ui, "Saved", "%s", text);
         }
         break;
+    case VWN_EVENT_GROWTH:
+        settle(show);
+        ui_say(ui, "Grown", "%s", text);
+        break;
     case VWN_EVENT_NOTE:
         settle(show);
         ui_say(ui, "Note", "%s", text);

@@ -448,6 +448,8 @@ void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where)
 /* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
 Train *build_train(Eval *ev, File *file, Model *model);
 void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias from the `names` tables */
-void build_grow(Eval *ev, File *file);
+/* The file with the lets of its first n growth steps, or of all when it has fewer. */
+File *grown_file(Eval *ev, File *file, size_t n);
+void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
 void build_sweep(Eval *ev, File *file);
 #endif

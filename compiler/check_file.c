@@ -885,6 +885,8 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
             if (f->lets.v[i]->origin)
                 f->lets.v[i]->env = f->env;
     }
+    if (how->grown && !diag_errors(ctx))
+        u->file = f = grown_file(ev, f, how->grown);
     if (diag_errors(ctx))
         return u;
     u->model = build_model(ev, f);
@@ -894,7 +896,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
         if (f->train_ast && (u->model || !f->model_ast) && !diag_errors(ctx))
             u->train = build_train(ev, f, u->model);
         size_t before = diag_errors(ctx);
-        for (size_t i = 0; i < f->checks.n && !before; i++)
+        for (size_t i = 0; i < f->checks.n && !before && !u->grown; i++) /* they mean the file's model */
             run_check(ev, f, f->checks.v[i], f->env, "");
         if (!before) {
             build_grow(ev, f);

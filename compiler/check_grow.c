@@ -1,4 +1,4 @@
-/* check_grow.c - the `grow` and `sweep` nodes, elaborated but not carried out.
+/* check_grow.c - the `grow` and `sweep` nodes, elaborated.
  *
  * In:  the node and the file.   Out: GrowStep and SweepPlan records; grown models are shape-checked.
  * The one idea: a step is the same file with other lets, so it is evaluated like an import with
@@ -220,6 +220,43 @@ static void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector
     }
 }
 
+/* The lets of a step; `written` gets them as they stand there. */
+static Override *step_lets(Eval *ev, File *f, File *target, const Ast *items, size_t *n, const char **written)
+{
+    Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *let = items->kid[i];
+        if (let->kind != AST_LET || !let_exists(ev, target, let) || let_again(ev, o, *n, let))
+            continue;
+        written[*n] = arena_printf(ev->arena, "%s = %s", let->name, expr_text(ev, let->kid[1]));
+        o[(*n)++] = let_override(ev, f, let, "grow");
+    }
+    return o;
+}
+
+/* The first item of a step that is read and that no run carries out. */
+static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
+{
+    static const char *const done[] = {"when", "of", "fill"};
+    for (uint32_t i = 0; items && i < items->n && !g->refused; i++) {
+        const Ast *it = items->kid[i];
+        bool named = (it->kind == AST_SET || it->kind == AST_NODE) && !it->kid[0]->n, carried = !named;
+        for (size_t k = 0; k < COUNT_OF(done) && named; k++)
+            carried |= !strcmp(it->kid[0]->name, done[k]);
+        carried |= it->kind == AST_SET && named && !strcmp(it->kid[0]->name, "moments") && it->kid[1]->kind == AST_ID &&
+                   !strcmp(it->kid[1]->name, "zeros");
+        if (!carried) {
+            g->refused = arena_printf(ev->arena, "`%s`", it->kid[0]->name);
+            g->refused_at = it->span;
+        }
+    }
+    for (size_t i = 0; i < g->fill.n && !g->refused; i++)
+        if (!g->fill.v[i].is_init) {
+            g->refused = arena_printf(ev->arena, "`%s = %s`", g->fill.v[i].part, g->fill.v[i].text);
+            g->refused_at = g->fill.v[i].span;
+        }
+}
+
 static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
 {
     const Ast *items = it->kid[2];
@@ -231,15 +268,14 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
             fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
     g.when = trigger(ev, f, items, it->kid[0]->span, name);
-    Override *o = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
-    const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
+    find_refused(ev, items, &g);
+    if (g.when && g.when->op == HO_CONST && isnan(g.when->value) && !g.refused) {
+        g.refused = "`when = plateau(...)`";
+        g.refused_at = it->kid[0]->span;
+    }
     size_t n = 0;
-    for (uint32_t i = 0; items && i < items->n; i++)
-        if (items->kid[i]->kind == AST_LET && let_exists(ev, target, items->kid[i]) &&
-            !let_again(ev, o, n, items->kid[i])) {
-            lets[n] = arena_printf(ev->arena, "%s = %s", items->kid[i]->name, expr_text(ev, items->kid[i]->kid[1]));
-            o[n++] = let_override(ev, f, items->kid[i], "grow");
-        }
+    const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
+    Override *o = step_lets(ev, f, target, items, &n, lets);
     g.lets = lets;
     g.n_lets = n;
     if (diag_errors(ev->ctx))
@@ -258,10 +294,25 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     return after;
 }
 
+File *grown_file(Eval *ev, File *f, size_t n)
+{
+    File *now = f;
+    for (size_t i = 0; i < f->grows.n && i < n && !diag_errors(ev->ctx); i++) {
+        const Ast *items = f->grows.v[i]->kid[2];
+        size_t n_lets = 0;
+        const char **written = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
+        Override *o = step_lets(ev, f, now, items, &n_lets, written);
+        now = file_again(ev, now, o, n_lets);
+        now->quiet = false;
+        ev->unit->grown++;
+    }
+    return now;
+}
+
 void build_grow(Eval *ev, File *f)
 {
     File *now = NULL, *target = NULL;
-    for (size_t i = 0; i < f->grows.n && !diag_errors(ev->ctx); i++) {
+    for (size_t i = ev->unit->grown; i < f->grows.n && !diag_errors(ev->ctx); i++) {
         const Ast *it = f->grows.v[i];
         File *of = target_of(ev, f, it->kid[2], it->kid[0]->span, "grow", false);
         if (!of)

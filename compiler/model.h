@@ -133,6 +133,12 @@ typedef struct Optimizer {
 #define MUON_B -4.7750
 #define MUON_C 2.0315
 
+/* Which parts of the weights came with growth steps, and when: Adam's bias correction counts the updates of a part. */
+typedef struct GrownParts {
+    const double *updates; /* that were done before each growth step, in their order */
+    size_t n;
+    const bool *some;      /* by parameter: parts of it came with a step */
+} GrownParts;
 typedef struct Train {
     DataSpec data;
     TokenizerSpec tokenizer;
@@ -154,8 +160,12 @@ typedef struct Train {
     DataSpec eval_data;   /* kind DATA_NONE: the validation split of `data` */
     int64_t checkpoint_every, checkpoint_keep;
     int64_t log_every;    /* 1 unless written */
+    GrownParts births;        /* of a run that has grown; the runtime's */
     Span span;
 } Train;
+/* The state "path:born0" says of each index of axis 0 with which growth step it came, counted from 1; 0: with the
+ * model. An element came with the last of its indices. A parameter without axes has axis 0 of extent 1. */
+Name born_name(Ctx *ctx, const Param *p, int axis);
 /* What operands of its large products are rounded to. */
 static inline Half train_half(const Train *t)
 {
@@ -187,7 +197,8 @@ typedef struct GrowStep {
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;
     VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
-    Span span;
+    const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
+    Span refused_at, span;
 } GrowStep;
 typedef struct SweepPlan {
     Name name;
@@ -210,7 +221,8 @@ typedef struct Unit {
     Model *model;   /* NULL when the file has none (or it could not be built) */
     Train *train;   /* NULL when the file has none */
     VEC(CheckResult) check;
-    VEC(GrowStep) grow;
+    size_t grown;        /* the first steps of the file that are carried out: the model is the one after them */
+    VEC(GrowStep) grow;  /* those behind them */
     VEC(SweepPlan) sweep;
     VEC(LetInfo) let;
     VEC(const char *) files;    /* every file imported, for "Checking a (+ b, c)" */
@@ -226,6 +238,7 @@ typedef struct CheckOptions {
     size_t text_length;
     const char *const *set; /* "PATH=EXPR" */
     size_t n_set;
+    size_t grown;           /* growth steps that are carried out, of those that the file has: see Unit */
     bool model_only;        /* skip train, grow, sweep and checks (resume, sample) */
 } CheckOptions;
 /* Parses and evaluates a file and everything it imports. Diagnostics are in ctx; the Unit is never

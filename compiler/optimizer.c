@@ -29,6 +29,11 @@ Name average_name(Ctx *ctx, const Param *p)
     return name_printf(ctx, "%s:average", p->path);
 }
 
+Name born_name(Ctx *ctx, const Param *p, int axis)
+{
+    return name_printf(ctx, "%s:born%d", p->path, axis);
+}
+
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
@@ -36,12 +41,15 @@ typedef struct Update {
     Val finite;           /* mask: the gradient's norm is a number */
     Val unscale;          /* 1 / the scale of the loss, 0 = none */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
+    const GrownParts *births;
+    const Val *later1, *later2; /* the same of what came with each growth step */
     Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
 } Update;
 
 typedef struct Slot { /* one parameter */
     const Param *p;
     const Optimizer *o; /* its own: the constants */
+    bool born;          /* parts of it came with growth steps */
     Val w, grad, rate;
     double decay;
 } Slot;
@@ -91,6 +99,32 @@ static void store_decayed(const Update *u, const Slot *s, Val step)
     store_weight(u, s, ir_binary(g, OP_SUB, s->w, mul(g, step, s->rate)));
 }
 
+/* The growth step with which each element came: the last of those of its indices. */
+static Val born_of(const Update *u, const Slot *s)
+{
+    Graph *g = u->g;
+    const Shape *all = &s->p->shape;
+    Val born = 0;
+    for (int k = 0; k < all->rank || k == 0; k++) {
+        Shape one = {.rank = 1, .d = {all->rank ? all->d[k] : DIM(1)}}, along = {.rank = all->rank};
+        for (int i = 0; i < all->rank; i++)
+            along.d[i] = i == k ? all->d[i] : DIM(1);
+        Val axis = ir_reshape(g, ir_ext(g, EXT_STATE, born_name(g->ctx, s->p, k), DT_REAL, &one), &along);
+        born = born ? ir_binary(g, OP_MAX, born, axis) : axis;
+    }
+    return born;
+}
+
+/* x times `plain`, or times that of `later` where an element came later. */
+static Val unbiased(const Update *u, const Slot *s, Val x, Val plain, const Val *later)
+{
+    Graph *g = u->g;
+    Val by = plain, born = s->born ? born_of(u, s) : 0;
+    for (size_t i = 0; i < u->births->n && s->born; i++)
+        by = ir_where(g, ir_binary(g, OP_LE, ir_fill(g, (double)i + 1), born), later[i], by);
+    return mul(g, x, by);
+}
+
 /* AdamW: decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2):
  *   m <- b1 m + (1 - b1) g      v <- b2 v + (1 - b2) g g
  *   w <- w - rate (m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + eps) + decay w) */
@@ -103,8 +137,8 @@ static void update_adamw(const Update *u, const Slot *s)
     Val m0 = state(u, s, "m", &m_name), v0 = state(u, s, "v", &v_name);
     Val m1 = add(g, ir_scale(g, m0, b1), ir_scale(g, s->grad, 1 - b1));
     Val v1 = add(g, ir_scale(g, v0, b2), ir_scale(g, mul(g, s->grad, s->grad), 1 - b2));
-    Val root = ir_unary(g, OP_SQRT, mul(g, v1, u->unbias2));
-    Val step = ir_binary(g, OP_DIV, mul(g, m1, u->unbias1), add(g, root, ir_fill(g, eps)));
+    Val root = ir_unary(g, OP_SQRT, unbiased(u, s, v1, u->unbias2, u->later2));
+    Val step = ir_binary(g, OP_DIV, unbiased(u, s, m1, u->unbias1, u->later1), add(g, root, ir_fill(g, eps)));
     store_decayed(u, s, step);
     store(u, m1, m0, EXT_STATE, m_name);
     store(u, v1, v0, EXT_STATE, v_name);
@@ -239,12 +273,12 @@ int optimizer_states(const Optimizer *o, size_t i)
 /* ---- what all parameters share ---- */
 
 /* 1 / (1 - beta^t), evaluated on the host in float64; t counts updates, since a step that is skipped
- * leaves the moments as they were. */
-static Val unbias(Graph *g, double beta)
+ * leaves the moments as they were, but not those `before` the weight came. */
+static Val unbias(Graph *g, double beta, double before)
 {
     Arena *a = g->arena;
     const HostExpr *one = host_const(a, 1);
-    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), one, NULL);
+    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), host_const(a, 1 - before), NULL);
     const HostExpr *power = host_op(a, HO_POW, host_const(a, beta), t, NULL);
     const HostExpr *rest = host_op(a, HO_SUB, one, power, NULL);
     return ir_host(g, host_op(a, HO_DIV, one, rest, NULL));
@@ -308,7 +342,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     if (kind_of(o) == COUNT_OF(kinds))
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
-    Update u = {.g = g};
+    Update u = {.g = g, .births = &t->births};
     if (t->compute == HALF_FP16)
         u.unscale = ir_host(g, host_op(g->arena, HO_DIV, host_const(g->arena, 1),
                                        host_var(g->arena, HV_LOSS_SCALE), NULL));
@@ -323,8 +357,17 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     }
     const Optimizer *biased = o->second ? o->second : o;
     if (!strcmp(biased->kind, "adamw")) {
-        u.unbias1 = unbias(g, constant_of(biased, "beta1", 0.9));
-        u.unbias2 = unbias(g, constant_of(biased, "beta2", 0.999));
+        double b1 = constant_of(biased, "beta1", 0.9), b2 = constant_of(biased, "beta2", 0.999);
+        size_t n = u.births->n;
+        Val *later1 = NEW_ARRAY(g->arena, Val, n + 1), *later2 = NEW_ARRAY(g->arena, Val, n + 1);
+        u.unbias1 = unbias(g, b1, 0);
+        u.unbias2 = unbias(g, b2, 0);
+        for (size_t i = 0; i < n; i++) {
+            later1[i] = unbias(g, b1, u.births->updates[i]);
+            later2[i] = unbias(g, b2, u.births->updates[i]);
+        }
+        u.later1 = later1;
+        u.later2 = later2;
     }
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
@@ -333,6 +376,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         g->name = p->path;
         g->span = p->declared;
         Slot s = {.p = p, .o = optimizer_for(o, i), .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
+        s.born = t->births.n && t->births.some[i];
         double scale = o->lr_scale ? o->lr_scale[i] : 1;
         s.w = ir_ext(g, EXT_PARAM, p->path, DT_REAL, &p->shape);
         s.grad = gradient_used(&u, p);

@@ -33,6 +33,7 @@ typedef struct Printer {
     Arena *arena;
     File *file;
     const Train *train;
+    size_t grown; /* growth steps that are carried out */
     Edits edits; /* of the text of `file` */
     Part part[MOST_PARTS];
     int depth;
@@ -585,6 +586,9 @@ static void print_top(Printer *p, const Ast *it, uint32_t *first)
 {
     Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
     p->training = strcmp(kind, "train") == 0;
+    for (size_t i = 0; i < p->grown; i++)
+        if (p->file->grows.v[i] == it)
+            edit(&p->r, &p->edits, it->span.lo, it->span.lo, "/-");
     if (it->kind == AST_IMPORT)
         print_import(p, it, first);
     else if (it->kind == AST_LET)
@@ -630,7 +634,7 @@ static const char *edited_text(Printer *p, const char *path)
 static char *print_unit(Unit *u, Arena *arena, bool items, bool alone)
 {
     File *f = u->file;
-    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train};
+    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown};
     p.r = (Resolver){.ctx = u->ctx,
                      .arena = arena,
                      .ev = f->ev,

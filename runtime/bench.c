@@ -318,10 +318,10 @@ static Status bench_body(void *user)
 {
     BenchCall *c = user;
     Bench *b = c->b;
-    const Model *m = b->tr->unit->model;
+    const Model *m = b->tr->file->model;
     for (size_t i = 0; m && i < m->param.n; i++)
         b->weights += m->param.v[i].buffer ? 0 : m->param.v[i].elements;
-    bool whole = m && b->tr->unit->train; /* else train_open says what is missing */
+    bool whole = m && b->tr->file->train; /* else train_open says what is missing */
     const Json *then = whole && b->how->against ? bench_earlier(b) : NULL;
     open_run(b);
     measure(b);
@@ -354,6 +354,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
     plain.resolved_text = no_text;
     vwn_train_options dry = {.dry_run = true, .event = how->event, .user = how->user};
     Trainer tr = {.ctx = owner->ctx,
+                  .file = &alone,
                   .unit = &alone,
                   .how = &dry,
                   .hooks = &plain,

@@ -31,17 +31,22 @@ void progress_vars(const Progress *p, double length, double per_epoch, double va
 
 /* ---- which tensors ---- */
 
-static StoreEntry *entry_of(const Session *s, const Param *p)
+StoreEntry *checkpoint_entry(const Session *s, const Param *p)
 {
     return store_find(s->store, p->buffer ? EXT_BUFFER : EXT_PARAM, p->path);
 }
 
-static const char *const state_names[] = {"m", "v", "average"};
+static const char *const state_names[STATE_KINDS] = {"m", "v", "average"};
 
-static StoreEntry *state_of(const Session *s, const Param *p, size_t which)
+StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which)
 {
     Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[which]);
     return store_find(s->store, EXT_STATE, name);
+}
+
+StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis)
+{
+    return store_find(s->store, EXT_STATE, born_name(s->ctx, p, axis));
 }
 
 /* ---- writing ---- */
@@ -82,6 +87,8 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     meta_text(w, "text", meta->text);
     meta_text(w, "lets", meta->lets);
     meta_text(w, "folder", meta->folder);
+    if (*meta->grown)
+        meta_text(w, "grown", meta->grown);
     meta_text(w, "seed", seed);
     meta_text(w, "data", meta->data);
     meta_text(w, "tokenizer", tokenizer_name(meta->tokenizer));
@@ -132,10 +139,16 @@ typedef VEC(StoreEntry *) Entries;
 static void list_entries(Session *s, const Model *m, Arena *a, Entries *out)
 {
     for (size_t i = 0; i < m->param.n; i++)
-        vec_push(a, out, entry_of(s, &m->param.v[i]));
-    for (size_t k = 0; k < COUNT_OF(state_names); k++)
+        vec_push(a, out, checkpoint_entry(s, &m->param.v[i]));
+    for (size_t i = 0; i < m->param.n; i++)
+        for (int k = 0; k < MAX_RANK; k++) {
+            StoreEntry *e = checkpoint_born(s, &m->param.v[i], k);
+            if (e)
+                vec_push(a, out, e);
+        }
+    for (StateKind k = 0; k < STATE_KINDS; k++)
         for (size_t i = 0; i < m->param.n; i++) {
-            StoreEntry *e = state_of(s, &m->param.v[i], k);
+            StoreEntry *e = checkpoint_state(s, &m->param.v[i], k);
             if (e)
                 vec_push(a, out, e);
         }
@@ -270,6 +283,9 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
                  c->file.path, format);
         return false;
     }
+    m->grown = json_get(c->file.metadata, "grown") ? json_string(c->file.metadata, "grown") : "";
+    if (!m->grown)
+        return bad_value(c, "grown", why);
     char *end;
     m->seed = strtoull(seed, &end, 10);
     if (end == seed || *end)
@@ -411,7 +427,7 @@ static bool is_state(const char *name)
     for (size_t k = 0; which && k < COUNT_OF(state_names); k++)
         if (!strcmp(which + 1, state_names[k]))
             return true;
-    return false;
+    return which && !strncmp(which, ":born", 5);
 }
 
 /* The tensor of the file that a parameter gets: its average where that is wanted and there. */

@@ -9,6 +9,7 @@
 #ifndef VWN_CHECKPOINT_H
 #define VWN_CHECKPOINT_H
 
+#include "../compiler/growth.h"
 #include "session.h"
 #include "tokenizer.h"
 
@@ -34,6 +35,7 @@ void progress_vars(const Progress *p, double length, double per_epoch, double va
 typedef struct RunMeta {
     const char *version, *model, *text, *lets, *data;
     const char *folder; /* that the paths in `text` are relative to, as it was written */
+    const char *grown;  /* growth steps that are carried out: "wider 20 deeper 40 ", with the updates before each */
     const Tokenizer *tokenizer;
     uint64_t seed;
 } RunMeta;
@@ -59,6 +61,19 @@ typedef enum CheckpointPart {
  * missing, unknown or of another shape. */
 bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
                      char why[WHY]);
+typedef struct GrowthCall {
+    uint64_t seed;
+    size_t number; /* of the step, in the order of the file, from 1 */
+} GrowthCall;
+/* grown.c: the checkpoint of the model before the step into a store of the model after it, which holds the initial
+ * values drawn under the seed: old blocks as they are, with their moments; new ones as the plan says, with moments of 0.
+ * False with `why` when the checkpoint is not of that model. */
+bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, const GrowthCall *how, char why[WHY]);
+/* The state of a parameter that the optimizer keeps, and the average; NULL: there is none. */
+typedef enum StateKind { STATE_FIRST, STATE_SECOND, STATE_AVERAGE, STATE_KINDS } StateKind;
+StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which);
+StoreEntry *checkpoint_entry(const Session *s, const Param *p);
+StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */
 /* Whether the run kept averages of its weights. */
 bool checkpoint_has_average(const Checkpoint *c);
 /* Whether its numbers are of the type that this session computes in (else resuming is not

@@ -114,6 +114,14 @@ static void remove_checkpoint(Session *s, const RunDir *r, int64_t step)
     unlink(arena_printf(s->arena, "%s/%s", r->ckpt, run_checkpoint_name(s->arena, step)));
 }
 
+void run_keep_checkpoint(Session *s, const RunDir *r, int64_t step, const char *name)
+{
+    const char *kept = arena_printf(s->arena, "%s/before_%s.safetensors", r->ckpt, name);
+    unlink(kept);
+    if (link(arena_printf(s->arena, "%s/%s", r->ckpt, run_checkpoint_name(s->arena, step)), kept))
+        failed(s, kept, "made");
+}
+
 void run_prune(Session *s, const RunDir *r, int64_t keep)
 {
     ArenaMark mark = arena_mark(s->arena);
@@ -213,8 +221,21 @@ RunDir *run_open(Session *s, const char *path)
 
 static const char *const whole_files[] = {"resolved.vwn", "origins.json"};
 
+typedef struct Clearing {
+    Session *s;
+    const RunDir *r;
+} Clearing;
+
+static void remove_kept(void *user, const char *name)
+{
+    const Clearing *c = user;
+    if (!strncmp(name, "before_", 7))
+        unlink(arena_printf(c->s->arena, "%s/%s", c->r->ckpt, name));
+}
+
 void run_clear(Session *s, RunDir *r)
 {
+    each_entry(s, r->ckpt, remove_kept, &(Clearing){s, r});
     unlink(arena_printf(s->arena, "%s/events.jsonl", r->path));
     for (size_t i = 0; i < COUNT_OF(whole_files); i++)
         unlink(arena_printf(s->arena, "%s/%s", r->path, whole_files[i]));

@@ -42,6 +42,8 @@ void run_sync_files(Session *s, RunDir *r);
 
 /* Checkpoints by step. `folder` is a run directory; its ckpt/ may be missing. */
 StepList run_checkpoints(Session *s, const char *folder);
+/* The checkpoint of `step` under another name beside it, before_NAME.safetensors, which no run removes or goes on from. */
+void run_keep_checkpoint(Session *s, const RunDir *r, int64_t step, const char *name);
 const char *run_checkpoint_name(Arena *a, int64_t step); /* "step_00001000.safetensors" */
 /* The overrides (`PATH=EXPR`, as given with --set) that the run in `path` was started with; none when
  * there is no run or its origins.json cannot be read. */

@@ -253,22 +253,6 @@ static bool due(int64_t step, int64_t every)
     return every > 0 && step % every == 0;
 }
 
-/* A growth step whose trigger reads a loss: it begins now, and cannot be carried out. */
-static void check_growth(Trainer *tr)
-{
-    train_set_vars(tr);
-    for (size_t i = 0; i < tr->unit->grow.n; i++) {
-        const GrowStep *g = &tr->unit->grow.v[i];
-        if (!g->when || host_eval(g->when, tr->vars) == 0)
-            continue;
-        save(tr);
-        ctx_raise(tr->ctx, ST_INPUT,
-                  "step %lld: the growth step `%s` begins, but this version of vwn "
-                  "checks growth and cannot carry it out; a checkpoint was written",
-                  (long long)tr->now.step, g->name);
-    }
-}
-
 static void between_steps(Trainer *tr)
 {
     const Train *t = tr->train;
@@ -280,15 +264,48 @@ static void between_steps(Trainer *tr)
         run_eval(tr);
     if (due(step, t->checkpoint_every) || stop)
         save(tr);
-    if (tr->unit->grow.n && !stop)
-        check_growth(tr);
+}
+
+/* A step of growth begins from a checkpoint of the model before it, with the loss that is to be the same after it. */
+static bool growth_begins(Trainer *tr)
+{
+    if (tr->now.step >= tr->stop_at || !train_growth_due(tr))
+        return false;
+    if (tr->eval && tr->evaluated_at != tr->now.step)
+        run_eval(tr);
+    tr->saved_at = tr->eval ? -1 : tr->saved_at; /* with that loss */
+    save(tr);
+    return true;
+}
+
+/* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
+static void end_growth(Trainer *tr)
+{
+    const GrowthPlan *plan = growth_plan(tr->grows, tr->session.arena);
+    double before = tr->now.eval_step == tr->now.step ? tr->now.eval_loss : NAN;
+    Buf b = buf_new(tr->session.arena);
+    buf_printf(&b, "%s: ", tr->grows->name);
+    buf_count(&b, plan->taken);
+    buf_puts(&b, " numbers stay, ");
+    buf_count(&b, plan->added);
+    buf_puts(&b, " are new");
+    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, tr->grows->name);
+    if (tr->eval) {
+        run_eval(tr);
+        buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", tr->now.eval_loss, before,
+                   tr->now.eval_loss - before);
+    }
+    save(tr);
+    train_event(tr, VWN_EVENT_GROWTH, "%s", b.s);
 }
 
 static Status train_loop(Trainer *tr)
 {
     tr->reported = clock_seconds();
     tr->reported_at = tr->began_at = tr->now.step;
-    while (tr->now.step < tr->stop_at) {
+    if (tr->grows)
+        end_growth(tr);
+    while (!(tr->due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
         if (tr->session.owner->interrupted) {
             save(tr);
             return ST_INTERRUPTED;
@@ -296,7 +313,8 @@ static Status train_loop(Trainer *tr)
         train_step(tr);
         between_steps(tr);
     }
-    save(tr);
+    if (!tr->due)
+        save(tr);
     return ST_OK;
 }
 
@@ -327,29 +345,44 @@ static void name_checkpoint(Trainer *tr)
     snprintf(said + n, room - n, "; `--resume` goes on from step %lld", (long long)tr->saved_at);
 }
 
+/* From one growth step to the next, or to the end of the run. *due: it goes on with the step that begins. */
+static Status train_stage(Trainer *t, bool *due)
+{
+    t->began = clock_seconds();
+    Status st = guarded(t->ctx, open_body, t);
+    if (st == ST_OK)
+        st = guarded(t->ctx, train_body, t);
+    *due = st == ST_OK && t->due;
+    if (st == ST_ENVIRONMENT)
+        name_checkpoint(t);
+    if (t->started && !*due)
+        train_end_event(t, st);
+    return session_end(&t->session, st);
+}
+
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
     static const Progress none = {
         .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
     static const vwn_train_options plain = {0};
-    Trainer t = {.ctx = owner->ctx,
-                 .unit = unit,
-                 .how = how ? how : &plain,
-                 .hooks = hooks,
-                 .now = none,
-                 .saved_at = -1,
-                 .evaluated_at = -1,
-                 .session.owner = owner};
-    t.began = clock_seconds();
-    Status st = guarded(t.ctx, open_body, &t);
-    if (st == ST_OK)
-        st = guarded(t.ctx, train_body, &t);
-    if (st == ST_ENVIRONMENT)
-        name_checkpoint(&t);
-    if (t.started)
-        train_end_event(&t, st);
+    vwn_train_options now = how ? *how : plain;
+    bool due = false;
+    Status st;
+    do {
+        Trainer t = {.ctx = owner->ctx,
+                     .file = unit,
+                     .how = &now,
+                     .hooks = hooks,
+                     .now = none,
+                     .saved_at = -1,
+                     .evaluated_at = -1,
+                     .session.owner = owner};
+        st = train_stage(&t, &due);
+        now.resume = true;
+        now.overwrite = false;
+    } while (st == ST_OK && due);
     if (st == ST_INTERRUPTED)
         owner->interrupted = 0;
-    return session_end(&t.session, st);
+    return st;
 }

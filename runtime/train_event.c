@@ -11,7 +11,7 @@
 #include "trainer.h"
 
 static const char *const kind_names[] = {"start",      "compile", "step", "eval",
-                                         "checkpoint", "note",    "end",  "warning"};
+                                         "checkpoint", "note",    "end",  "warning", "growth"};
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
 {

@@ -217,24 +217,96 @@ static void refuse_values(Trainer *tr, const Running *r)
     value_of(tr, r, step);
 }
 
-/* The growth step would come into force during this run: say so before the first step. */
+/* ---- growth ---- */
+
+const GrowStep *train_growth_due(Trainer *tr)
+{
+    const GrowStep *g = tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL;
+    train_set_vars(tr);
+    return g && (!g->when || host_eval(g->when, tr->vars) != 0) ? g : NULL;
+}
+
+/* A growth step may come into force during this run that holds what no run carries out: said before the first step. */
 static void refuse_growth(Trainer *tr)
 {
     for (size_t i = 0; i < tr->unit->grow.n; i++) {
         const GrowStep *g = &tr->unit->grow.v[i];
-        if (g->when && reads_losses(g->when))
-            continue; /* nobody can know; tested after every step */
         Search s = {.tr = tr, .e = g->when, .from = tr->now, .left = EVALUATIONS};
         s.from.step = s.from.tokens = 0;
-        int64_t step = g->when ? first_outside(&s, 0, tr->stop_at) : 0;
-        if (step < tr->stop_at)
-            ctx_raise(tr->ctx, ST_INPUT,
-                      "the growth step `%s` would begin at step %lld of %lld, "
-                      "but this version of vwn checks growth and cannot carry it out: stop "
-                      "before "
-                      "it with `--until '%lld steps'`, or switch it off with `/-`",
-                      g->name, (long long)step, (long long)tr->steps, (long long)step);
+        bool never = g->when && !reads_losses(g->when) && first_outside(&s, 0, tr->stop_at) >= tr->stop_at;
+        if (!g->refused || never)
+            continue;
+        uint32_t line = g->refused_at.file ? source_position(tr->ctx, g->refused_at.file, g->refused_at.lo).line : 0;
+        ctx_raise(tr->ctx, ST_INPUT,
+                  "%s:%u: the growth step `%s` has %s, which this version of vwn reads and cannot carry out: "
+                  "switch it off with `/-`, or stop before the step with `--until`",
+                  tr->unit->path, line, g->name, g->refused);
     }
+}
+
+/* The file again, with other settings, after its first `grown` growth steps. NULL: it has errors then. */
+static Unit *check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown)
+{
+    size_t n, before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
+    const Unit *u = tr->file;
+    const char *text = u->ast ? source_text(tr->ctx, u->ast->span.file, &n) : NULL;
+    CheckOptions how = {.path = u->path, .set = set, .n_set = n_set, .grown = grown};
+    if (text && !strcmp(u->path, "-")) {
+        how.text = text;
+        how.text_length = n;
+    }
+    Unit *again = tr->hooks->check(tr->ctx, &how);
+    bool fine = diag_errors(tr->ctx) == errors;
+    diag_truncate(tr->ctx, before);
+    return fine ? again : NULL;
+}
+
+/* The first n growth steps of the file, as RunMeta.grown. */
+static const char *grown_text(Trainer *tr, size_t n)
+{
+    Buf b = buf_new(tr->session.arena);
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&b, "%s %.0f ", tr->file->grow.v[i].name, tr->born[i]);
+    return b.s;
+}
+
+/* How many growth steps the checkpoint has behind it; sets tr->born, which has room for one more. */
+static size_t steps_behind(Trainer *tr)
+{
+    const char *then = tr->from->meta.grown, *at = then;
+    size_t n = 0, most = tr->file->grow.n;
+    double *born = NEW_ARRAY(tr->session.arena, double, most + 1);
+    for (char *end; *at && n < most; at = end + (*end == ' ')) {
+        Name name = tr->file->grow.v[n].name;
+        size_t length = strlen(name);
+        if (strncmp(at, name, length) || at[length] != ' ')
+            break;
+        born[n++] = strtod(at + length, &end);
+    }
+    tr->born = born;
+    if (*at)
+        ctx_raise(tr->ctx, ST_INPUT,
+                  "%s has grown by the step `%.*s`, which is not step %zu of the file: a run goes on with the growth "
+                  "steps that it was grown by, in the order of the file",
+                  tr->from->file.path, (int)strcspn(at, " "), at, n + 1);
+    born[n] = (double)(tr->from->progress.step - tr->from->progress.skipped);
+    return n;
+}
+
+/* The parameters of which parts came with a growth step, and when. */
+static GrownParts births_of(Trainer *tr, size_t n)
+{
+    const Model *first = n ? tr->file->grow.v[0].before : NULL, *m = tr->model;
+    bool *some = NEW_ARRAY(tr->session.arena, bool, m->param.n + 1);
+    Map had;
+    map_init(&had, tr->session.arena);
+    for (size_t i = 0; first && i < first->param.n; i++)
+        *map_at(&had, (uintptr_t)first->param.v[i].path) = (void *)(uintptr_t)&first->param.v[i];
+    for (size_t i = 0; first && i < m->param.n; i++) {
+        const Param *p = map_get(&had, (uintptr_t)m->param.v[i].path);
+        some[i] = !p || p->elements != m->param.v[i].elements;
+    }
+    return (GrownParts){tr->born, n, some};
 }
 
 /* ---- the run directory ---- */
@@ -361,6 +433,7 @@ static void describe_run(Trainer *tr)
                          .lets = lets_text(tr),
                          .folder = absolute(a, tr->train->data.folder),
                          .data = data.s,
+                         .grown = grown_text(tr, tr->unit->grown),
                          .tokenizer = tr->data->tokenizer,
                          .seed = tr->train->seed};
 }
@@ -368,18 +441,8 @@ static void describe_run(Trainer *tr)
 /* The resolved text of the same file under the overrides that the run was started with. */
 static const char *text_under(Trainer *tr, const Settings *then)
 {
-    size_t n, before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
-    const Unit *u = tr->unit;
-    const char *text = u->ast ? source_text(tr->ctx, u->ast->span.file, &n) : NULL;
-    CheckOptions how = {.path = u->path, .set = then->v, .n_set = then->n};
-    if (text && !strcmp(u->path, "-")) {
-        how.text = text;
-        how.text_length = n;
-    }
-    Unit *plain = tr->hooks->check(tr->ctx, &how);
-    bool fine = diag_errors(tr->ctx) == errors;
-    diag_truncate(tr->ctx, before);
-    return fine ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
+    Unit *plain = check_again(tr, then->v, then->n, tr->unit->grown);
+    return plain ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
 }
 
 /* A run goes on under the overrides it was started with; returns what the file says under them. */
@@ -467,7 +530,7 @@ static void build_programs(Trainer *tr)
     const Train *t = tr->train;
     BuildReport *total = &tr->build;
     session_add_params(s, m);
-    if (!tr->from)
+    if (!tr->from || tr->grows)
         tr->drawing = session_begin_params(s, m, t->seed);
     tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
     if (tr->parts > 1)
@@ -621,9 +684,15 @@ static void load_state(Trainer *tr)
                     "%s holds numbers of another precision than this run computes "
                     "in: going on from it is not exact",
                     tr->from->file.path);
-    if (!checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
+    const GrowthPlan *plan = tr->grows ? growth_plan(tr->grows, tr->session.arena) : NULL;
+    if (plan)
+        session_end_params(&tr->session, tr->drawing);
+    const GrowthCall grow = {tr->train->seed, tr->unit->grown};
+    if (plan ? !checkpoint_grow(&tr->session, plan, tr->from, &grow, why)
+             : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
-    tr->saved_at = tr->evaluated_at = tr->now.step;
+    if (!plan)
+        tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
         ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",
                   tr->from->file.path, (long long)tr->now.step, (long long)tr->steps);
@@ -719,25 +788,51 @@ static void say_start(Trainer *tr)
                     tr->data->train.unused, (long long)t->context);
 }
 
-void train_open(Trainer *tr)
+/* The run is of the file after its first n growth steps. */
+static void enter_stage(Trainer *tr, size_t n)
 {
-    Unit *u = tr->unit;
-    tr->model = u->model;
-    tr->train = u->train;
-    train_event_room(tr);
+    tr->unit = n ? check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
+    if (tr->unit && tr->unit->grown != n)
+        vwn_bug(tr->ctx, "a file with %zu growth steps carried out instead of %zu", tr->unit->grown, n);
+    if (!tr->unit)
+        ctx_raise(tr->ctx, ST_INPUT, "the file has errors after its growth step `%s`: see `vwn check`",
+                  tr->file->grow.v[n - 1].name);
+    tr->model = tr->unit->model;
+    tr->train = tr->unit->train;
     if (!tr->model)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `model` to train");
     if (!tr->train)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `train`: it says how a model is trained");
+    if (n) {
+        tr->unit->train->births = births_of(tr, n);
+        tr->data = tr->eval_data = NULL;
+    }
     open_all_data(tr);
     resolve_length(tr);
-    refuse_growth(tr);
     describe_run(tr);
+}
+
+/* The file as far as the checkpoint has it, and one growth step further where that begins now. */
+static void resume_stage(Trainer *tr)
+{
+    size_t behind = steps_behind(tr);
+    if (behind)
+        enter_stage(tr, behind);
+    compare_run(tr);
+    tr->now = tr->from->progress;
+    tr->grows = tr->how->dry_run || tr->now.step >= tr->stop_at ? NULL : train_growth_due(tr);
+    if (tr->grows)
+        enter_stage(tr, behind + 1);
+}
+
+void train_open(Trainer *tr)
+{
+    train_event_room(tr);
+    enter_stage(tr, 0);
+    refuse_growth(tr);
     open_run(tr);
-    if (tr->from) {
-        compare_run(tr);
-        tr->now = tr->from->progress;
-    }
+    if (tr->from)
+        resume_stage(tr);
     if (tr->train->compute != HALF_FP16)
         tr->now.loss_scale = 0;
     else if (tr->now.loss_scale == 0)

@@ -13,7 +13,11 @@
 typedef struct Trainer {
     Session session;
     Ctx *ctx;
-    Unit *unit;
+    Unit *file;            /* as it was given */
+    Unit *unit;            /* the same after the growth steps that are carried out */
+    const GrowStep *grows; /* the last of them, when this opening carries it out */
+    const double *born;    /* updates that were done before each growth step that is carried out */
+    bool due;              /* the next one begins: the run is to be opened again */
     const Model *model;
     const Train *train;
     const vwn_train_options *how;
@@ -56,6 +60,9 @@ void train_set_vars(Trainer *tr);
 /* The learning rate of step `step` (from 0) under tr->vars; files E0208 and raises when it, or the
  * decay of the average, is none. */
 double train_rate(Trainer *tr, int64_t step);
+
+/* The growth step that begins after as many steps as are done; NULL: none. Steps come in the order of the file. */
+const GrowStep *train_growth_due(Trainer *tr);
 
 /* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
 void train_step(Trainer *tr);

@@ -137,7 +137,8 @@ vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_write
 typedef enum vwn_event_kind {
     VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,
     VWN_EVENT_NOTE, VWN_EVENT_END,
-    VWN_EVENT_WARNING /* a note that nobody should miss */
+    VWN_EVENT_WARNING, /* a note that nobody should miss */
+    VWN_EVENT_GROWTH   /* a growth step was carried out */
 } vwn_event_kind;
 typedef struct vwn_event {
     vwn_event_kind kind;

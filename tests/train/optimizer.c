@@ -12,6 +12,7 @@ typedef struct Plain { /* one parameter, as the papers write it */
     double w[N], m[N], v[N], average[N], lr_scale, decay;
     int n;
     bool frozen;
+    int came[N]; /* updates that were done before an element came */
 } Plain;
 
 typedef struct Setting {
@@ -22,6 +23,7 @@ typedef struct Setting {
     double rms;     /* of muon, 0 = none */
     int rounds;     /* of muon, 0 = the default */
     bool coupled;   /* decay of sgd */
+    bool grown;     /* by two steps: W and the scalar */
 } Setting;
 
 static bool is_muon(const Setting *o)
@@ -46,8 +48,8 @@ static double noise(uint64_t *state)
 /* Loshchilov and Hutter 2019, Algorithm 2, with the schedule in the rate. */
 static void plain_adamw(const Setting *o, Plain *p, const double *g, int t, double lr)
 {
-    double c1 = 1 - pow(o->beta1, t), c2 = 1 - pow(o->beta2, t);
     for (int i = 0; i < p->n; i++) {
+        double c1 = 1 - pow(o->beta1, t - p->came[i]), c2 = 1 - pow(o->beta2, t - p->came[i]);
         p->m[i] = o->beta1 * p->m[i] + (1 - o->beta1) * g[i];
         p->v[i] = o->beta2 * p->v[i] + (1 - o->beta2) * g[i] * g[i];
         double step = (p->m[i] / c1) / (sqrt(p->v[i] / c2) + o->eps);
@@ -215,6 +217,11 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
         if (strcmp(all[i].name, "rms") || o->rms > 0)
             vec_push(a, of_second ? &second->constant : &t->optimizer.constant, c);
     }
+    static const double updates[] = {-3, -1}; /* of a count that began before this one */
+    bool *some = NEW_ARRAY(a, bool, PARAMS);
+    some[0] = some[2] = true;
+    if (o->grown)
+        t->births = (GrownParts){updates, COUNT_OF(updates), some};
     t->optimizer.lr_scale = NEW_ARRAY(a, double, PARAMS);
     t->optimizer.decay = NEW_ARRAY(a, double, PARAMS);
     t->optimizer.frozen = NEW_ARRAY(a, bool, PARAMS);
@@ -256,6 +263,21 @@ static Tensor *bound(const Graph *g, const RefBinding *b, ExtKind kind, const ch
     return NULL;
 }
 
+/* Says what of W and of the scalar came with which growth step. */
+static void grow(const Graph *g, RefBinding *b, const Train *train, Plain *plain)
+{
+    static const double rows[3] = {0, 0, 2}, columns[4] = {0, 1, 0, 0};
+    memcpy(bound(g, b, EXT_STATE, "W:born0")->real, rows, sizeof rows);
+    memcpy(bound(g, b, EXT_STATE, "W:born1")->real, columns, sizeof columns);
+    bound(g, b, EXT_STATE, "s:born0")->real[0] = 1;
+    plain[2].came[0] = (int)train->births.updates[0];
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 4; k++) {
+            double born = fmax(rows[i], columns[k]);
+            plain[0].came[i * 4 + k] = born > 0 ? (int)train->births.updates[(int)born - 1] : 0;
+        }
+}
+
 static double near(double a, double b)
 {
     double d = fabs(a - b) / (1e-12 + fabs(a) + fabs(b));
@@ -294,6 +316,9 @@ static void compare(Tally *t, const Setting *o, const char *what)
     CHECKF(t, !bound(g, b, EXT_PARAM, "f") && !bound(g, b, EXT_GRAD, "f"), "%s: frozen", what);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:v") == (strcmp(o->kind, "adamw") != 0), "%s: v", what);
     states(t, g, b, train, what);
+    CHECKF(t, !bound(g, b, EXT_STATE, "W:born0") == !o->grown && !bound(g, b, EXT_STATE, "b:born0"), "%s: born", what);
+    if (o->grown)
+        grow(g, b, train, plain);
     uint64_t state = 17;
     for (int step = 0; step < STEPS; step++) {
         double grad[PARAMS][N], sum = 0, worst = 0;
@@ -373,7 +398,7 @@ static void not_finite(Tally *t, const char *kind, double clip, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false};
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false, false};
     Model *m = all_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
@@ -444,26 +469,27 @@ static void initial_values(Tally *t)
 int main(void)
 {
     Tally t = {0};
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0, false}, "adamw");
-    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0, false}, "adamw, clipped");
-    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0, false}, "adamw without memory");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, false}, "sgd");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false}, "sgd, momentum");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false}, "sgd, nesterov");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true}, "sgd, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true},
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0, false, false}, "adamw");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0, 0, 0, false, true}, "adamw, grown");
+    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0, false, false}, "adamw, clipped");
+    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0, false, false}, "adamw without memory");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, false, false}, "sgd");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false, false}, "sgd, momentum");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false, false}, "sgd, nesterov");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true, false}, "sgd, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true, false},
             "sgd, momentum, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true},
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true, false},
             "sgd, nesterov, coupled");
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false}, "averaged");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false}, "sgd, averaged");
-    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false}, "lion");
-    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0, false},
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false, false}, "averaged");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false, false}, "sgd, averaged");
+    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false, false}, "lion");
+    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0, false, false},
             "lion, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0, false}, "muon");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3, false},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0, false, false}, "muon");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3, false, false},
             "muon by rms, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1, false},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1, false, false},
             "muon without momentum");
     for (int clip = 0; clip < 2; clip++) {
         not_finite(&t, "lion", clip, NAN);

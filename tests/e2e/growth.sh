@@ -1,0 +1,120 @@
+# growth.sh - a model grows in the middle of its training: the loss does not change, what is stopped and resumed before, at
+# and after a step is the same run, and bad steps are refused before anything is done.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+i=0
+while [ $i -lt 400 ]; do
+    echo "line $i says that $((i * i)) is the square of $i"
+    i=$((i + 1))
+done > text.txt
+
+cat > model.vwn <<EOF
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+let hidden = 24
+let heads  = 2
+let layers = 2
+
+model small {
+  context    = 16
+  width      = 16
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  connection = residual()
+  pre_norm   = rms_norm(eps = 1e-6)
+
+  embed tokens { vocab = 256 }
+  for layer in 1..layers {
+    attention { heads = heads, head_dim = 8, position = rope(base = 10_000) }
+    ffn       { hidden = hidden, activation = gelu }
+  }
+  head lm { norm = rms_norm(eps = 1e-6) }
+}
+
+train {
+  data      = text_file("text.txt", val = 10%)
+  tokenizer = bytes()
+  batch     = 4 seqs
+  length    = 12 steps
+  seed      = 1
+  precision = fp32
+  average   = ema(decay = 0.9)
+  optimizer adamw { lr = constant(peak = 1e-2), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
+  eval       { every = 4 steps, batches = 2 }
+  checkpoint { every = 4 steps, keep = 9 }
+  log        { every = 1 steps }
+}
+
+grow wider {
+  when = step >= 4
+  let hidden = 48
+  fill { exit = zeros }
+}
+
+grow deeper {
+  when   = eval.loss < 100 and step >= 8
+  let layers = 3
+  let heads = 3
+  moments = zeros
+  fill { exit = zeros }
+}
+EOF
+
+losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1"; }
+final=ckpt/step_00000012.safetensors
+
+expect 0 "$VWN" train model.vwn --run whole --json
+json out
+[ "$(grep -c '"event":"growth"' out)" -eq 2 ] || fail "two growth steps are two events"
+[ "$(losses out | wc -l)" -eq 12 ] || fail "each step is reported once"
+has out 'wider:'
+grep '"event":"growth"' out | head -n 1 | grep -q 'difference 0"' || fail "zero rows behind new units change the loss"
+for kept in before_wider before_deeper; do
+    filled runs/whole/ckpt/$kept.safetensors
+done
+has runs/whole/resolved.vwn '/- grow wider'
+has runs/whole/resolved.vwn 'let hidden = 48'
+
+# before, at and after each step, and killed between the two checkpoints of one
+for at in 3 4 5 8 9; do
+    expect 0 "$VWN" train model.vwn --run parts --overwrite --until "$at steps" -q
+    expect 0 "$VWN" train model.vwn --run parts --resume -q
+    cmp -s runs/whole/$final runs/parts/$final || fail "a run stopped at step $at is another run"
+done
+rm runs/parts/ckpt/step_0000001*.safetensors
+mv runs/parts/ckpt/before_deeper.safetensors runs/parts/ckpt/step_00000008.safetensors
+expect 0 "$VWN" train model.vwn --run parts --resume -q
+cmp -s runs/whole/$final runs/parts/$final || fail "a run killed within a growth step is another run"
+expect 0 "$VWN" train model.vwn --run parts --overwrite --until '2 steps' -q
+[ "$(ls runs/parts/ckpt)" = step_00000002.safetensors ] || fail "--overwrite leaves checkpoints of the run before"
+
+# a grown checkpoint is a checkpoint
+expect 0 "$VWN" eval runs/whole
+expect 0 "$VWN" sample runs/whole --tokens 3 --seed 1
+expect 0 "$VWN" eval runs/whole/ckpt/before_wider.safetensors
+
+# the float64 evaluator trains and grows the same
+expect 0 "$VWN" train model.vwn --run reference --device reference --json
+losses out > reference
+expect 0 "$VWN" train model.vwn --run whole --overwrite --json
+losses out | paste - reference | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) exit 1 }' ||
+    fail "losses of the processor and of the reference differ"
+
+# the file must keep the steps that were carried out
+sed 's/grow wider/grow broader/' model.vwn > other.vwn
+expect 1 "$VWN" train other.vwn --run whole --resume
+has err 'has grown by the step `wider`, which is not step 1 of the file'
+
+# what is read and not carried out is refused before the first step
+sed 's/moments = zeros/old { lr_scale = 0 }/' model.vwn > old.vwn
+expect 1 "$VWN" train old.vwn --run old
+has err 'old.vwn:'
+has err 'the growth step `deeper` has `old`'
+[ ! -e runs/old/events.jsonl ] || fail "a refused run has begun"
+sed 's/fill { exit = zeros }/fill { exit = copy() }/' model.vwn > copy.vwn
+expect 1 "$VWN" train copy.vwn --run copy
+has err 'has `exit = copy()`'
+finish
