@@ -102,10 +102,12 @@ static bool put_grown(const Growing *g, const GrowthEntry *e, StoreEntry *into, 
 /* New blocks of the parameter: as they were drawn with it, or drawn as a rule of `fill` says. */
 static void fill_new(const Growing *g, const GrowthEntry *e, double *to)
 {
-    double *drawn = NEW_ARRAY(g->s->arena, double, e->after->elements + 1);
+    double *drawn = NULL;
     for (GrowthRole r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
         if (!e->filled[r])
             continue;
+        if (!drawn)
+            drawn = NEW_ARRAY(g->s->arena, double, e->after->elements + 1);
         Param p = *e->after;
         p.init = e->init[r];
         param_init(&p, g->how->seed, drawn);

@@ -281,15 +281,15 @@ static bool growth_begins(Trainer *tr)
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
 static void end_growth(Trainer *tr)
 {
-    const GrowthPlan *plan = growth_plan(tr->grows, tr->session.arena);
+    const GrowthPlan *plan = tr->grows;
     double before = tr->now.eval_step == tr->now.step ? tr->now.eval_loss : NAN;
     Buf b = buf_new(tr->session.arena);
-    buf_printf(&b, "%s: ", tr->grows->name);
+    buf_printf(&b, "%s: ", plan->step->name);
     buf_count(&b, plan->taken);
     buf_puts(&b, " numbers stay, ");
     buf_count(&b, plan->added);
     buf_puts(&b, " are new");
-    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, tr->grows->name);
+    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
     if (tr->eval) {
         run_eval(tr);
         buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", tr->now.eval_loss, before,

@@ -231,10 +231,11 @@ static void refuse_growth(Trainer *tr)
 {
     for (size_t i = 0; i < tr->unit->grow.n; i++) {
         const GrowStep *g = &tr->unit->grow.v[i];
+        if (!g->refused)
+            continue;
         Search s = {.tr = tr, .e = g->when, .from = tr->now, .left = EVALUATIONS};
         s.from.step = s.from.tokens = 0;
-        bool never = g->when && !reads_losses(g->when) && first_outside(&s, 0, tr->stop_at) >= tr->stop_at;
-        if (!g->refused || never)
+        if (g->when && !reads_losses(g->when) && first_outside(&s, 0, tr->stop_at) >= tr->stop_at)
             continue;
         uint32_t line = g->refused_at.file ? source_position(tr->ctx, g->refused_at.file, g->refused_at.lo).line : 0;
         ctx_raise(tr->ctx, ST_INPUT,
@@ -684,14 +685,13 @@ static void load_state(Trainer *tr)
                     "%s holds numbers of another precision than this run computes "
                     "in: going on from it is not exact",
                     tr->from->file.path);
-    const GrowthPlan *plan = tr->grows ? growth_plan(tr->grows, tr->session.arena) : NULL;
-    if (plan)
+    if (tr->grows)
         session_end_params(&tr->session, tr->drawing);
     const GrowthCall grow = {tr->train->seed, tr->unit->grown};
-    if (plan ? !checkpoint_grow(&tr->session, plan, tr->from, &grow, why)
-             : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
+    if (tr->grows ? !checkpoint_grow(&tr->session, tr->grows, tr->from, &grow, why)
+                  : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
-    if (!plan)
+    if (!tr->grows)
         tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
         ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",
@@ -820,9 +820,11 @@ static void resume_stage(Trainer *tr)
         enter_stage(tr, behind);
     compare_run(tr);
     tr->now = tr->from->progress;
-    tr->grows = tr->how->dry_run || tr->now.step >= tr->stop_at ? NULL : train_growth_due(tr);
-    if (tr->grows)
-        enter_stage(tr, behind + 1);
+    const GrowStep *due = tr->how->dry_run || tr->now.step >= tr->stop_at ? NULL : train_growth_due(tr);
+    if (!due)
+        return;
+    tr->grows = growth_plan(due, tr->session.arena);
+    enter_stage(tr, behind + 1);
 }
 
 void train_open(Trainer *tr)

@@ -15,7 +15,7 @@ typedef struct Trainer {
     Ctx *ctx;
     Unit *file;            /* as it was given */
     Unit *unit;            /* the same after the growth steps that are carried out */
-    const GrowStep *grows; /* the last of them, when this opening carries it out */
+    const GrowthPlan *grows; /* of the last of them, when this opening carries it out */
     const double *born;    /* updates that were done before each growth step that is carried out */
     bool due;              /* the next one begins: the run is to be opened again */
     const Model *model;

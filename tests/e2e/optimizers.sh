@@ -2,11 +2,7 @@
 # what a checkpoint holds; kernels compute what the reference evaluator does, and so does the folder of `emit c`.
 . "$VWN_SOURCE/tests/e2e/lib.inc"
 
-i=0
-while [ $i -lt 400 ]; do
-    echo "line $i says that $((i * i)) is the square of $i"
-    i=$((i + 1))
-done > text.txt
+squares > text.txt
 
 model() { # kind, its settings
     cat > "$1.vwn" <<EOF
@@ -64,7 +60,6 @@ model sgd '{
   }'
 sed 's/nesterov = true/decay = coupled/; s/model sgd/model coupled/' sgd.vwn > coupled.vwn
 
-losses() { sed -n 's/.*"event":"step".*"loss":\([0-9.e+-]*\).*/\1/p' "$1"; }
 
 for kind in lion muon sgd coupled; do
     expect 0 "$VWN" train $kind.vwn --run $kind --json
