@@ -443,7 +443,8 @@ File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
 Value file_field(Eval *ev, File *f, Name field, Span at);
 bool is_file_field(Name name); /* params, flops_per_token, ... */
 Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
-void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where);
+typedef struct Claims Claims; /* check_claim.h: of the growth step it stands in, or NULL */
+void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where, Claims *claims);
 
 /* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
 Train *build_train(Eval *ev, File *file, Model *model);

@@ -5,6 +5,7 @@
  * same thing: evaluating the same tree again with some lets (or arguments of calls) replaced.
  */
 #include "attribute.h"
+#include "check_claim.h"
 #include "check.h"
 
 #include "cost.h"
@@ -644,16 +645,18 @@ static void check_failed(Eval *ev, File *f, const Ast *it, Env *env, const char 
     }
 }
 
-void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where)
+void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where, Claims *claims)
 {
     CheckResult r = {.text = expr_text(ev, it->kid[0]), .where = where, .span = it->span, .values = ""};
     Value v = eval(ev, it->kid[0], env, NULL);
     if (v.kind == V_POISON)
         return;
-    bool claim = v.kind == V_SPEC && (!strcmp(v.record->name, "preserves") || !strcmp(v.record->name, "alive"));
-    if (claim || (v.kind == V_HOST && is_host_truth(&v))) {
+    if (is_claim(&v)) {
+        if (!decide_claim(ev, claims, it, &v, &r))
+            return;
+    } else if (v.kind == V_HOST && is_host_truth(&v)) {
         r.state = CHECK_NOT_DONE;
-        r.values = v.kind == V_HOST ? "known only while training" : "needs a growth step to be carried out, which this version does not do";
+        r.values = "known only while training";
     } else if (v.kind != V_BOOL) {
         err(ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
         return;
@@ -897,7 +900,7 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
             u->train = build_train(ev, f, u->model);
         size_t before = diag_errors(ctx);
         for (size_t i = 0; i < f->checks.n && !before && !u->grown; i++) /* they mean the file's model */
-            run_check(ev, f, f->checks.v[i], f->env, "");
+            run_check(ev, f, f->checks.v[i], f->env, "", NULL);
         if (!before) {
             build_grow(ev, f);
             build_sweep(ev, f);

@@ -4,6 +4,7 @@
  * The one idea: a step is the same file with other lets, so it is evaluated like an import with
  * arguments; steps build on each other in the order of the file.
  */
+#include "check_claim.h"
 #include "check_prim.h"
 #include "check_train.h"
 
@@ -257,6 +258,22 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
         }
 }
 
+/* A selector of `fill` that no weight has would do nothing. */
+static void selectors_exist(Eval *ev, const GrowStep *g)
+{
+    for (size_t i = 0; i < g->fill.n; i++) {
+        const FillRule *r = &g->fill.v[i];
+        bool met = !*r->selector;
+        for (size_t k = 0; k < g->after->param.n && !met; k++)
+            met = growth_selects(r->selector, g->after->param.v[k].path);
+        if (met)
+            continue;
+        Diag *d = err(ev, "E0105", r->span, "", "`%s` selects no weight of the grown model", r->selector);
+        diag_help(ev->ctx, d, "`vwn grow FILE %s --plan` prints their paths, `layer[*]` is every layer", g->name);
+        return;
+    }
+}
+
 static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
 {
     const Ast *items = it->kid[2];
@@ -285,10 +302,12 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     if (g.after)
         only_adds(ev, it, &g, target, after);
     if (g.after) {
+        selectors_exist(ev, &g);
         Env *env = grown_env(ev, f, after);
+        Claims claims = {.step = &g};
         for (uint32_t i = 0; items && i < items->n; i++)
             if (items->kid[i]->kind == AST_CHECK)
-                run_check(ev, after, items->kid[i], env, name);
+                run_check(ev, after, items->kid[i], env, name, &claims);
     }
     vec_push(ev->arena, &ev->unit->grow, g);
     return after;

@@ -809,7 +809,7 @@ static void walk(Walk *w, const Ast *items)
         case AST_FOR: do_for(w, it); break;
         case AST_IF: do_if(w, it); break;
         case AST_NODE: do_node(w, it); break;
-        case AST_CHECK: run_check(w->ev, w->ev->build->file, it, w->env, ""); break;
+        case AST_CHECK: run_check(w->ev, w->ev->build->file, it, w->env, "", NULL); break;
         case AST_OFF: break;
         default:
             err(w->ev, "E0110", it->span, "", "a model cannot hold this item");

@@ -67,7 +67,41 @@ GrowthRole growth_role(const GrowthEntry *e, const size_t *part);
 /* Whether a path, "layer[3].ffn.up.W", lies at or below a selector, "layer[*].ffn.up". */
 bool growth_selects(const char *selector, const char *path);
 /* The plan as a difference, for people, or as one JSON object (schema "vwn.growth"). */
-void report_growth(Buf *out, const GrowthPlan *plan, bool json);
+struct GrowthProof;
+void report_growth(Buf *out, const GrowthPlan *plan, const struct GrowthProof *proof, bool json);
+
+/* ---- growth_proof.c: what is known of a step before anything runs ---- */
+enum { NEVER = -1, NO_BLOCK = -2 };
+/* A new block of a tensor, or what differs in one. */
+typedef struct GrowthCell {
+    GrowthRole role; /* ROLE_OLD: of a tensor that is new as a whole */
+    int64_t at[MAX_RANK], count[MAX_RANK];
+    int after; /* how many updates are done before it has a gradient; NEVER: that is zero and stays so */
+} GrowthCell;
+typedef struct GrowthLife {
+    VEC(GrowthCell) cell;    /* none for tensors that are not trained */
+    int after[ROLE_OWN + 1]; /* the latest of a role, or NEVER; NO_BLOCK: there is none */
+} GrowthLife;
+typedef struct GrowthProof {
+    bool preserved;        /* every output is what it was, as real numbers */
+    double factor;         /* every output is this times what it was; 0: not shown */
+    const char *output;    /* the first of which that is not shown */
+    const Param *leak;     /* new numbers of this weight reach it; or NULL */
+    Val departs;           /* of the grown graph: the first value there that is made of old ones alone and that the old
+                              model has not; 0: none */
+    Val lost;              /* of the grown graph: where no rule says what becomes of old values; 0: nowhere */
+    bool in_norm;          /* that is a sum over a grown axis to which a constant is added */
+    const Param *recut;    /* a weight that is cut in another way than before; or NULL */
+    bool trained;          /* there is a loss, so `life` says something */
+    const char *undefined; /* where something is divided by 0 right after the step, "layer[1].attention"; or NULL */
+    GrowthLife *life;      /* by entry of the plan */
+    size_t blocks, dead;   /* of new blocks, by entry and role */
+    int alive_after;       /* updates until all blocks have a gradient; NEVER */
+} GrowthProof;
+/* Preservation and life of a step, in `arena`. Sound: `preserved` is true of all weights and inputs that both models
+ * take (ids that the old tables have); a gradient that is zero by this is zero. `alive` holds for weights in general
+ * position. The source of the facts: f(0) and f'(0), by the operators' own rules. */
+GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena);
 
 /* ---- growth_axes.c: how the graph splits axes ---- */
 /* An axis that a graph reshapes into several, [16 * 64] -> [16, 64], has factors, outermost first; one

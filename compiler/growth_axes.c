@@ -51,6 +51,11 @@ static void join_reshape(Axes *a, Val x, Val y)
 {
     const Shape *s = shape_of(a->g, x), *t = shape_of(a->g, y);
     for (int i = 0, j = 0; i < s->rank && j < t->rank;) {
+        bool one = dim_eq(s->d[i], DIM(1)), other = dim_eq(t->d[j], DIM(1));
+        if (one != other) { /* a bias becomes [1, 1, n] */
+            *(one ? &i : &j) += 1;
+            continue;
+        }
         int i0 = i, j0 = j;
         Dim p = s->d[i++], q = t->d[j++];
         while (!dim_eq(p, q) && (i < s->rank || j < t->rank)) {

@@ -30,7 +30,7 @@ static void add(Parts *p, int64_t at, int64_t count, int64_t from)
     GrowthPart *last = p->part.n ? &p->part.v[p->part.n - 1] : NULL;
     if (!count)
         return;
-    if (last && (last->from < 0 ? from < 0 : from == last->from + last->count))
+    if (last && last->from >= 0 && from == last->from + last->count)
         last->count += count;
     else
         vec_push(p->arena, &p->part, ((GrowthPart){at, count, from}));

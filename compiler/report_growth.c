@@ -126,7 +126,39 @@ static void json_entry(Buf *out, const GrowthEntry *e)
     buf_putc(out, '}');
 }
 
-void report_growth(Buf *out, const GrowthPlan *plan, bool json)
+static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
+{
+    for (size_t i = 0; i < plan->step->fill.n; i++)
+        if (!plan->step->fill.v[i].is_init)
+            return; /* what it does is not known */
+    if (p->preserved)
+        buf_puts(out, "preserves: proved, every output is the same as real numbers\n");
+    else if (p->leak)
+        buf_printf(out, "preserves: no, new numbers of %s reach `%s`\n", p->leak->path, p->output);
+    else if (p->factor != 0)
+        buf_printf(out, "preserves: no, `%s` becomes %.6g times what it was\n", p->output, p->factor);
+    else
+        buf_puts(out, "preserves: not shown\n");
+    if (!p->trained || !p->blocks)
+        return;
+    buf_puts(out, "alive: ");
+    if (!p->dead && p->alive_after == 0)
+        buf_printf(out, "all %zu new blocks have a gradient at once\n", p->blocks);
+    else {
+        for (int pass = 0, seen = 0; pass <= 64 && (pass == 0 || seen < (int)(p->blocks - p->dead)); pass++) {
+            int n = 0;
+            for (size_t i = 0; i < plan->n; i++)
+                for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+                    n += p->life[i].after[r] != NO_BLOCK && p->life[i].after[r] != NEVER && p->life[i].after[r] <= pass;
+            buf_printf(out, "%s%d of %zu new blocks ", pass ? ", " : "", n, p->blocks);
+            buf_printf(out, pass == 0 ? "at once" : pass == 1 ? "after one update" : "after %d", pass);
+            seen = n;
+        }
+        buf_printf(out, p->dead ? "; %zu never\n" : "\n", p->dead);
+    }
+}
+
+void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, bool json)
 {
     size_t kinds[GROWTH_LEFT + 1] = {0};
     if (json)
@@ -141,7 +173,9 @@ void report_growth(Buf *out, const GrowthPlan *plan, bool json)
         (json ? json_entry : text_entry)(out, &plan->entry[i]);
     }
     if (json) {
-        buf_puts(out, "]}\n");
+        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
+                   proof->factor, proof->blocks, proof->dead);
+        buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }
     for (size_t i = 0; i < plan->step->fill.n; i++)
@@ -152,5 +186,6 @@ void report_growth(Buf *out, const GrowthPlan *plan, bool json)
     buf_count(out, plan->taken);
     buf_puts(out, " numbers are old, ");
     buf_count(out, plan->added);
-    buf_puts(out, " new. Whether the function stays the same is not decided yet.\n");
+    buf_puts(out, " new.\n");
+    text_proof(out, plan, proof);
 }

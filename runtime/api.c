@@ -407,7 +407,7 @@ static Status growth_body(Buf *out, ReportCall *c)
         if (strcmp(u->grow.v[i].name, name) != 0)
             continue;
         const GrowthPlan *plan = growth_plan(&u->grow.v[i], u->ctx->scratch);
-        report_growth(out, plan, c->how->json);
+        report_growth(out, plan, growth_prove(plan, u->ctx->scratch), c->how->json);
         for (size_t k = 0; k < plan->n; k++)
             if (plan->entry[k].kind != GROWTH_TAKEN)
                 return ST_CHANGES;

@@ -213,7 +213,7 @@ static const char *whole_file(Arena *a, Place place, const char *call)
     bool in_block = place == OUTPUT || place == WEIGHT, in_train = place != LET && place != CLAIM && !in_block;
     const char *body = place == OUTPUT  ? arena_printf(a, "v = %s\n  output.y = v", call)
                        : place == WEIGHT ? arena_printf(a, "param W : [2, 2] = %s\n  output.y = sum(W)", call) : "";
-    const char *top = place == CLAIM ? arena_printf(a, "check %s", call)
+    const char *top = place == CLAIM ? arena_printf(a, "let N = 1\ngrow g {\n when = step >= 1\n let N = 2\n check %s\n}", call)
                       : place == LET ? arena_printf(a, "let v = %s\ncheck size([v]) == 1", call) : "";
     const char *model = arena_printf(a, text, top, in_block ? given : "", body);
     if (!in_train)

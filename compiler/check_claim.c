@@ -1,0 +1,161 @@
+/* check_claim.c - `check preserves(...)` and `check alive(...)` of a growth step, decided.
+ *
+ * In:  a step and what it claims.   Out: a CheckResult, or a diagnostic that names the tensor, the reason and the way out.
+ * The one idea: a claim is true when growth_prove shows it, and refused when it does not; nothing has to run.
+ */
+#include "check_claim.h"
+
+#include <math.h>
+
+static const char *const role_name[] = {"", "entry", "exit", "inner", "own"};
+
+/* "layer[1].ffn.up.W (entry)" of the first, and how many there are. */
+static void list_dead(Eval *ev, Diag *d, const Claims *c, int within)
+{
+    enum { MOST = 6 };
+    size_t n = 0, tensors = 0;
+    Buf b = buf_new(ev->arena);
+    for (size_t i = 0; i < c->plan->n; i++)
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
+            int after = c->proof->life[i].after[r];
+            if (after == NO_BLOCK || (after != NEVER && after <= within))
+                continue;
+            if (n++ >= MOST)
+                continue;
+            buf_printf(&b, "%s%s", tensors++ ? ", " : "", c->plan->entry[i].path);
+            if (r != ROLE_OLD)
+                buf_printf(&b, " (%s)", role_name[r]);
+            if (after != NEVER)
+                buf_printf(&b, " after %d updates", after);
+        }
+    diag_note(ev->ctx, d, "%s%s", b.s, n > MOST ? arena_printf(ev->arena, " and %zu others", n - MOST) : "");
+}
+
+static void refuse_life(Eval *ev, const Claims *c, const Ast *it, int within)
+{
+    const GrowthProof *p = c->proof;
+    size_t late = 0;
+    for (size_t i = 0; i < c->plan->n; i++)
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+            late += p->life[i].after[r] > within;
+    Diag *d;
+    if (p->dead)
+        d = err(ev, "E0702", it->kid[0]->span, "has a gradient of zero that stays zero",
+                "%zu of %zu new blocks can never learn", p->dead, p->blocks);
+    else
+        d = err(ev, "E0702", it->kid[0]->span, "", "%zu of %zu new blocks have no gradient after %d update%s", late,
+                p->blocks, within, within == 1 ? "" : "s");
+    list_dead(ev, d, c, within);
+    if (p->dead) {
+        diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, so its gradient is zero, and stays so");
+        diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
+                  "inner = normal(std = 0.02) }`, or the other way round");
+    } else {
+        diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers", p->alive_after);
+    }
+}
+
+static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
+{
+    const GrowthProof *p = c->proof;
+    const Node *at = p->departs ? node_at(c->step->after->graph, p->departs) : NULL;
+    bool names_place = at && at->span.hi > at->span.lo;
+    const char *code = p->recut ? "E0704" : at && !p->in_norm && !p->leak ? "E0703" : "E0701";
+    Diag *d = err(ev, code, it->kid[0]->span, "is not so", "this growth step changes the function of the model");
+    if (p->recut) {
+        diag_note(ev->ctx, d, "%s is cut at other places than before, so old numbers come to stand in other parts", p->recut->path);
+        diag_help(ev->ctx, d, "let the inner size stay, as `head_dim = 64`, and grow the number of parts; or let both sizes only grow");
+    } else if (p->factor != 0 && fabs(p->factor - 1) > 1e-9) {
+        diag_note(ev->ctx, d, "`%s` becomes %.6g times what it was", p->output, p->factor);
+    } else if (p->leak) {
+        diag_note(ev->ctx, d, "new numbers of %s reach `%s`: neither they nor what they are multiplied by is zero", p->leak->path, p->output);
+        diag_help(ev->ctx, d, "let one side of the new units be zero: `entry = zeros` or `exit = zeros` in `fill`, for all weights or for "
+                  "`%s { ... }`", p->leak->path);
+    } else if (p->in_norm) {
+        diag_note(ev->ctx, d, "a mean of %s is taken over more coordinates than before; the new ones are zero, so it becomes smaller",
+                  at->name ? at->name : "the model");
+        diag_help(ev->ctx, d, "let the norm keep its width, or say that the jump is intended: `check preserves(none)`");
+    } else if (at) {
+        diag_note(ev->ctx, d, "in %s the old values are not the old ones any more (%s)", at->name ? at->name : "the model",
+                  op_info((Op)at->op)->name);
+        diag_help(ev->ctx, d, "a number there follows from a size that grows: compute it once and store it, `buffer tau : [] = fill(...)`, or "
+                  "write it as a number");
+    } else if (p->lost) {
+        diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", node_at(c->step->after->graph, p->lost)->name,
+                  op_info((Op)node_at(c->step->after->graph, p->lost)->op)->name);
+    } else if (p->output) {
+        diag_note(ev->ctx, d, "`%s` has another shape, or is not there any more", p->output);
+    } else {
+        diag_note(ev->ctx, d, "the model has no output that could be compared");
+    }
+    if (names_place)
+        diag_label(ev->ctx, d, at->span, "first here");
+    if (!p->in_norm)
+        diag_help(ev->ctx, d, "or say that the change is intended: `check preserves(none)`");
+}
+
+static const Value *argument(const Value *v, const char *name)
+{
+    for (size_t i = 0; i < v->record->n; i++)
+        if (!v->record->field[i].name || !strcmp(v->record->field[i].name, name))
+            return v->record->field[i].value;
+    return NULL;
+}
+
+bool is_claim(const Value *v)
+{
+    return v->kind == V_SPEC && (!strcmp(v->record->name, "preserves") || !strcmp(v->record->name, "alive"));
+}
+
+bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResult *r)
+{
+    if (!c) {
+        Diag *d = err(ev, "E0206", it->kid[0]->span, "", "`%s` is a claim about a growth step", v->record->name);
+        diag_help(ev->ctx, d, "write it inside the step: `grow NAME { ... check %s(...) }`", v->record->name);
+        return false;
+    }
+    const Value *limit = argument(v, strcmp(v->record->name, "alive") ? "tolerance" : "steps");
+    if (limit && limit->kind == V_NONE) {
+        *r = (CheckResult){.state = CHECK_TRUE, .text = r->text, .where = r->where, .span = r->span, .values = "a change is intended"};
+        return true;
+    }
+    for (size_t i = 0; i < c->step->fill.n; i++)
+        if (!c->step->fill.v[i].is_init) {
+            r->state = CHECK_NOT_DONE;
+            r->values = arena_printf(ev->arena, "`%s = %s` of fill is not carried out yet", c->step->fill.v[i].part, c->step->fill.v[i].text);
+            return true;
+        }
+    if (!c->proof) {
+        c->plan = growth_plan(c->step, ev->arena);
+        c->proof = growth_prove(c->plan, ev->arena);
+    }
+    const GrowthProof *p = c->proof;
+    r->state = CHECK_TRUE;
+    if (!strcmp(v->record->name, "preserves")) {
+        if (!p->preserved) {
+            refuse_change(ev, c, it);
+            return false;
+        }
+        r->values = "proved: every output is the same, as real numbers";
+        return true;
+    }
+    int within = limit ? (int)fmin(limit->num, 1e6) : 0;
+    if (!p->trained) {
+        r->state = CHECK_NOT_DONE;
+        r->values = "the model has no loss";
+    } else if (p->undefined) {
+        Diag *d = err(ev, "E0702", it->kid[0]->span, "", "right after the step gradients are no numbers");
+        diag_note(ev->ctx, d, "%s divides by zero, for all it reads there is zero", p->undefined);
+        diag_help(ev->ctx, d, "add a small number to its root, or fill what it reads with random numbers");
+        return false;
+    } else if (p->alive_after == NEVER || p->alive_after > within) {
+        refuse_life(ev, c, it, within);
+        return false;
+    } else {
+        r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s", p->blocks,
+                                 p->alive_after == 0   ? "at once"
+                                 : p->alive_after == 1 ? "after one update"
+                                                       : arena_printf(ev->arena, "after %d updates", p->alive_after));
+    }
+    return true;
+}

@@ -1,0 +1,18 @@
+/* check_claim.h - what a growth step claims of itself. */
+#ifndef VWN_CHECK_CLAIM_H
+#define VWN_CHECK_CLAIM_H
+
+#include "check.h"
+#include "growth.h"
+
+struct Claims {
+    const GrowStep *step;
+    const GrowthPlan *plan; /* these two are made when the first claim asks for them */
+    const GrowthProof *proof;
+};
+/* `preserves(...)` or `alive(...)`. */
+bool is_claim(const Value *v);
+/* Fills *r. False: a diagnostic says why the claim does not hold, or that none can be made here (`c` NULL). */
+bool decide_claim(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r);
+
+#endif

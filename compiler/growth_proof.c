@@ -1,0 +1,369 @@
+/* growth_proof.c - whether a growth step preserves the function, and whether what is new can learn.
+ *
+ * In:  a plan.   Out: a GrowthProof.
+ * The one idea: the old graph is looked at with its weights as terms, the grown one with the same terms where weights
+ * are old and with what `fill` says where they are new; outputs that come out as the same terms are the same function.
+ * For life the gradient's graph is looked at, in which all that matters is what is zero; blocks with a gradient are
+ * anything from the next update on.
+ */
+#include "growth.h"
+#include "growth_rules.h"
+
+typedef struct Proof {
+    const GrowthPlan *plan;
+    Arena *arena;
+    Map entry;      /* path of a parameter -> its entry + 1 */
+    bool old_known; /* old numbers are terms; else they are anything */
+    Value **now;    /* by entry: what is known of the weight while life is looked at */
+} Proof;
+
+static Block old_block(Values *x, const GrowthEntry *e)
+{
+    Attr a = {.i = e->before->buffer ? EXT_BUFFER : EXT_PARAM, .site = e->path};
+    return block_whole(x, OP_EXT, &a, &e->before->shape, DT_REAL);
+}
+
+static Value *old_leaf(void *user, Values *x, Val v)
+{
+    (void)user;
+    const Node *n = node_at(x->g, v);
+    const Ext *e = &x->g->ext.v[n->a.i];
+    return value_uniform(x, &n->shape, block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, DT_REAL));
+}
+
+/* What an initialisation gives a whole tensor. */
+static Value *drawn(Values *x, const Param *p, const Init *init)
+{
+    enum { SMALL = 64 };
+    Block random = {.kind = BLOCK_ANY, .why = x->at};
+    bool no_spread = (init->kind == INIT_NORMAL || init->kind == INIT_TRUNC_NORMAL) && init->a == 0;
+    if (init->kind == INIT_FILL || no_spread)
+        return value_uniform(x, &p->shape, block_number(x, p->shape.rank, no_spread ? 0 : init->a));
+    if ((init->kind != INIT_LIST && init->kind != INIT_EYE) || p->elements > SMALL)
+        return value_uniform(x, &p->shape, random);
+    Param q = *p;
+    q.init = *init;
+    double *data = NEW_ARRAY(x->arena, double, p->elements + 1);
+    param_init(&q, 0, data);
+    return value_table(x, &p->shape, data, (size_t)p->elements);
+}
+
+/* Cuts of roles: where parts of the plan begin. */
+static Value *role_parts(Values *x, const GrowthEntry *e)
+{
+    Cuts cuts[MAX_RANK] = {{0}};
+    for (int k = 0; k < e->after->shape.rank && e->kind != GROWTH_NEW && e->kind != GROWTH_CUT; k++) {
+        cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, e->axis[k].n + 1), e->axis[k].n};
+        for (size_t i = 0; i < e->axis[k].n; i++)
+            cuts[k].at[i] = e->axis[k].part[i].at;
+    }
+    return value_cut(x, &e->after->shape, cuts);
+}
+
+/* What is known of a weight right after the step. */
+static Value *weight(Values *x, const Proof *p, const GrowthEntry *e)
+{
+    if (e->kind == GROWTH_NEW || e->kind == GROWTH_CUT)
+        return drawn(x, e->after, &e->after->init);
+    int rank = e->after->shape.rank;
+    Cuts cuts[MAX_RANK] = {{0}};
+    const Value *fill[ROLE_OWN + 1] = {0};
+    const Value *roles = role_parts(x, e);
+    memcpy(cuts, roles->axis, sizeof cuts);
+    for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
+        fill[r] = drawn(x, e->after, &e->init[r]);
+        for (int k = 0; k < rank; k++)
+            cuts[k] = cuts_union(x, cuts[k], fill[r]->axis[k]);
+    }
+    Value *out = value_cut(x, &e->after->shape, cuts);
+    size_t part[MAX_RANK] = {0};
+    do {
+        int64_t at[MAX_RANK] = {0};
+        size_t of[MAX_RANK] = {0};
+        for (int k = 0; k < rank; k++) {
+            at[k] = out->axis[k].at[part[k]];
+            while (of[k] + 1 < roles->axis[k].n && roles->axis[k].at[of[k] + 1] <= at[k])
+                of[k]++;
+        }
+        GrowthRole role = growth_role(e, of);
+        Block *b = value_block(out, part);
+        if (role != ROLE_OLD) {
+            *b = block_at(x, fill[role], at);
+        } else if (p->old_known) {
+            *b = old_block(x, e);
+            for (int k = 0; k < rank; k++)
+                if (block_varies(x, b, k))
+                    b->from[k] = e->axis[k].part[of[k]].from + at[k] - e->axis[k].part[of[k]].at;
+        }
+    } while (value_next(out, part));
+    return value_tidy(x, out);
+}
+
+static const GrowthEntry *entry_of(const Proof *p, Name path)
+{
+    size_t i = (size_t)(uintptr_t)map_get(&p->entry, (uintptr_t)path);
+    return i ? &p->plan->entry[i - 1] : NULL;
+}
+
+static Value *grown_leaf(void *user, Values *x, Val v)
+{
+    Proof *p = user;
+    const GrowthEntry *e = entry_of(p, x->g->ext.v[node_at(x->g, v)->a.i].name);
+    return p->now ? p->now[e - p->plan->entry] : weight(x, p, e);
+}
+
+/* ---- preservation ---- */
+
+static bool is_old(const Values *x, Val v, Term last)
+{
+    for (size_t i = 0; i < x->of[v]->n; i++)
+        if (x->of[v]->block[i].kind == BLOCK_ANY || x->of[v]->block[i].term > last)
+            return false;
+    return true;
+}
+
+/* The first value on the way to `output` that consists of old ones and that the old model has not. */
+static Val find_departure(const Values *x, Val output, Term last, Arena *arena)
+{
+    bool *leads = NEW_ARRAY(arena, bool, (size_t)output + 1);
+    leads[output] = true;
+    for (Val v = output; v > 0; v--)
+        for (size_t i = 0; leads[v] && i < node_at(x->g, v)->n_in; i++)
+            leads[node_at(x->g, v)->in[i]] = true;
+    for (Val v = 1; v <= output; v++) {
+        bool made = leads[v] && node_at(x->g, v)->n_in > 0, old = true;
+        for (size_t i = 0; made && i < node_at(x->g, v)->n_in; i++)
+            old &= is_old(x, node_at(x->g, v)->in[i], last);
+        for (size_t i = 0; made && old && i < x->of[v]->n; i++)
+            if (x->of[v]->block[i].kind == BLOCK_TERM && x->of[v]->block[i].term > last)
+                return v;
+    }
+    return 0;
+}
+
+/* A mean over a grown axis to which a constant is added, as norms do. */
+static bool in_norm(const Values *x, Val v)
+{
+    const Node *n = node_at(x->g, v);
+    if (n->op != OP_ADD)
+        return false;
+    for (int depth = 0; n->n_in && depth < 4; depth++) {
+        if (n->op == OP_SUM)
+            return true;
+        n = node_at(x->g, n->in[0]);
+    }
+    return false;
+}
+
+/* What a model is for: its outputs; where it has none, its losses. */
+static size_t result_count(const Model *m)
+{
+    return m->output.n ? m->output.n : m->loss.n;
+}
+
+static Val result_at(const Model *m, size_t i, Name *name)
+{
+    *name = m->output.n ? m->output.v[i].name : m->loss.v[i].name;
+    return m->output.n ? m->output.v[i].value : m->loss.v[i].value;
+}
+
+/* The i-th of those with this name; 0: there is none. Losses of several heads may have one name. */
+static Val result_named(const Model *m, Name name, size_t i)
+{
+    for (size_t k = 0; k < result_count(m); k++) {
+        Name other;
+        Val v = result_at(m, k, &other);
+        if (other == name && i-- == 0)
+            return v;
+    }
+    return 0;
+}
+
+static void prove_preserved(Proof *p, GrowthProof *out)
+{
+    const Model *a = p->plan->step->before, *b = p->plan->step->after;
+    Terms *terms = terms_new(p->arena);
+    p->old_known = true;
+    const Values *had = values_find(p->arena, terms, a->graph, old_leaf, NULL, NULL);
+    Term last = (Term)terms->node.n - 1;
+    Values *has = values_find(p->arena, terms, b->graph, grown_leaf, p, had);
+    out->preserved = true;
+    for (size_t i = 0; i < result_count(a); i++) {
+        Name name, other;
+        Val before = result_at(a, i, &name), why = 0;
+        size_t earlier = 0;
+        for (size_t k = 0; k < i; k++) {
+            result_at(a, k, &other);
+            earlier += other == name;
+        }
+        Val now = result_named(b, name, earlier);
+        double factor = 0;
+        bool scales = now && value_scales(has, has->of[now], had->of[before], &factor, &why);
+        out->factor = scales && (i == 0 || out->factor == factor) ? factor : 0;
+        if (scales && factor > 1 - 1e-9 && factor < 1 + 1e-9)
+            continue;
+        if (out->preserved) {
+            out->output = name;
+            const Node *leaf = why ? node_at(b->graph, why) : NULL;
+            const GrowthEntry *e = leaf && leaf->op == OP_EXT ? entry_of(p, b->graph->ext.v[leaf->a.i].name) : NULL;
+            out->leak = e ? e->after : NULL;
+            out->lost = e ? 0 : why;
+            out->departs = now ? find_departure(has, now, last, p->arena) : 0;
+            out->in_norm = out->departs && in_norm(has, out->departs);
+        }
+        out->preserved = false;
+    }
+}
+
+/* ---- life ---- */
+
+/* Blocks of *now that have a gradient become anything; true: there are some that were not. */
+static bool let_learn(Values *x, Value **now, const Value *grad)
+{
+    Cuts cuts[MAX_RANK];
+    bool some = false;
+    for (int k = 0; k < grad->shape.rank; k++)
+        cuts[k] = cuts_union(x, (*now)->axis[k], grad->axis[k]);
+    Value *v = value_refine(x, *now, cuts);
+    const Value *d = value_refine(x, grad, cuts);
+    for (size_t i = 0; i < v->n; i++)
+        if (d->block[i].kind != BLOCK_ZERO && v->block[i].kind != BLOCK_ANY) {
+            v->block[i] = (Block){.kind = BLOCK_ANY, .why = x->at};
+            some = true;
+        }
+    *now = value_tidy(x, v);
+    return some;
+}
+
+static GrowthRole role_of(const GrowthEntry *e, const Value *parts, const int64_t *at)
+{
+    size_t of[MAX_RANK] = {0};
+    for (int k = 0; k < e->after->shape.rank; k++)
+        while (of[k] + 1 < parts->axis[k].n && parts->axis[k].at[of[k] + 1] <= at[k])
+            of[k]++;
+    return growth_role(e, of);
+}
+
+/* Notes the pass in the blocks of *seen that have a gradient now; `why` is 1 more than it. NULL: none has. */
+static void note_life(Values *x, Value **seen, const Value *grad, int pass)
+{
+    Cuts cuts[MAX_RANK];
+    if (!grad)
+        return;
+    for (int k = 0; k < grad->shape.rank; k++)
+        cuts[k] = cuts_union(x, (*seen)->axis[k], grad->axis[k]);
+    *seen = value_refine(x, *seen, cuts);
+    const Value *d = value_refine(x, grad, cuts);
+    for (size_t i = 0; i < d->n; i++)
+        if (d->block[i].kind != BLOCK_ZERO && !(*seen)->block[i].why)
+            (*seen)->block[i].why = (Val)pass + 1;
+}
+
+static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, GrowthLife *life, Arena *arena)
+{
+    const Value *parts = role_parts(x, e);
+    size_t part[MAX_RANK] = {0};
+    do {
+        GrowthCell c = {.role = ROLE_OLD, .after = (int)value_block(seen, part)->why - 1};
+        for (int k = 0; k < seen->shape.rank; k++) {
+            c.at[k] = seen->axis[k].at[part[k]];
+            c.count[k] = part_end(seen, k, part[k]) - c.at[k];
+        }
+        if (e->kind != GROWTH_NEW && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
+            continue;
+        int *after = &life->after[c.role];
+        *after = *after == NEVER || c.after == NEVER ? NEVER : c.after > *after ? c.after : *after;
+        vec_push(arena, &life->cell, c);
+    } while (value_next(seen, part));
+}
+
+static void prove_life(Proof *p, GrowthProof *out, Arena *arena)
+{
+    enum { MOST_PASSES = 64 }; /* each changes a block, or it is the last; chains are short */
+    const GrowthPlan *plan = p->plan;
+    const Model *m = plan->step->after;
+    for (size_t i = 0; i < m->loss.n; i++)
+        out->trained |= m->loss.v[i].trained;
+    if (!out->trained)
+        return;
+    Graph *g = step_evaluate(m, p->arena);
+    Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, "loss"))
+            loss = g->out.v[i].value;
+    size_t n = 0, *at = NEW_ARRAY(p->arena, size_t, plan->n + 1);
+    for (Val v = 1; v < (Val)g->node.n; v++) {
+        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
+        if (e && e->kind == EXT_PARAM && entry_of(p, e->name)) {
+            at[n] = (size_t)(entry_of(p, e->name) - plan->entry);
+            leaf[n++] = v;
+        }
+    }
+    graph_gradient(g, loss, leaf, n, grad);
+    p->old_known = false;
+    Terms *terms = terms_new(p->arena);
+    Values first = {.arena = p->arena, .terms = terms, .g = g};
+    Value **now = NEW_ARRAY(p->arena, Value *, plan->n + 1);
+    Value **seen = NEW_ARRAY(p->arena, Value *, plan->n + 1);
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->entry[i].after) {
+            now[i] = weight(&first, p, &plan->entry[i]);
+            seen[i] = role_parts(&first, &plan->entry[i]); /* at 0: no `why` */
+        }
+    p->now = now;
+    bool changed = true;
+    for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
+        Values *x = values_find(p->arena, terms, g, grown_leaf, p, NULL);
+        if (pass == 0 && x->undefined)
+            out->undefined = node_at(g, x->undefined)->name ? node_at(g, x->undefined)->name : "the model";
+        const Value **of = NEW_ARRAY(p->arena, const Value *, plan->n + 1);
+        changed = false;
+        for (size_t i = 0; i < n; i++)
+            of[at[i]] = grad[i] ? x->of[grad[i]] : NULL;
+        for (size_t i = 0; i < plan->n; i++) {
+            const GrowthEntry *e = &plan->entry[i];
+            if (!e->after)
+                continue;
+            note_life(x, &seen[i], of[i], pass);
+            if (of[i] && !e->after->buffer && !e->after->frozen)
+                changed |= let_learn(x, &now[i], of[i]);
+        }
+    }
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        if (e->after && !e->after->buffer && !e->after->frozen)
+            list_cells(&first, e, seen[i], &out->life[i], arena);
+    }
+}
+
+GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)
+{
+    GrowthProof *out = NEW(arena, GrowthProof);
+    Arena *work = arena_new(arena_ctx(arena));
+    Proof p = {.plan = plan, .arena = work};
+    map_init(&p.entry, work);
+    out->life = NEW_ARRAY(arena, GrowthLife, plan->n + 1);
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        *map_at(&p.entry, (uintptr_t)e->path) = (void *)(uintptr_t)(i + 1);
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++)
+            out->life[i].after[r] = NO_BLOCK;
+        for (int k = 0; e->after && k < e->after->shape.rank; k++)
+            out->recut = e->axis[k].recut && !out->recut ? e->after : out->recut;
+    }
+    prove_preserved(&p, out);
+    prove_life(&p, out, arena);
+    for (size_t i = 0; i < plan->n; i++)
+        for (int r = ROLE_OLD; r <= ROLE_OWN; r++) {
+            int after = out->life[i].after[r];
+            if (after == NO_BLOCK)
+                continue;
+            out->blocks++;
+            out->dead += after == NEVER;
+            out->alive_after = after == NEVER || out->alive_after == NEVER ? NEVER
+                             : after > out->alive_after                    ? after
+                                                                           : out->alive_after;
+        }
+    arena_free(work);
+    return out;
+}

@@ -1,0 +1,235 @@
+/* catalogue.c - the published ways to grow a model, and what is known of each.
+ *
+ * In:  a small model, a growth step, what papers and their algebra say of it.   Out: 0 when growth_prove says the same.
+ * The one idea: whether a way preserves the function and which blocks learn when was derived by hand and measured
+ * elsewhere (Net2Net, bert2BERT, LEMON, Hyper-Connections, Nexusformer, Tokenformer); here it is one row each.
+ */
+#include "support.h"
+
+#include "compiler/growth.h"
+
+enum { HALF_STEPS = -3 }; /* not looked at */
+typedef struct Row {
+    const char *name, *set, *lets, *fill; /* `set`: lets of the model that differ, "a = 1|b = 2" */
+    bool preserved;
+    int alive; /* updates until every new block has a gradient; NEVER; HALF_STEPS */
+} Row;
+
+static const char model[] =
+    "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\n"
+    "block scaled(slots: int, out: dim = scope.width)(x: [.., D]) -> [.., out] {\n"
+    "  param K : [slots, D] = scope.init\n  param V : [slots, out] = scope.init\n  s = x @ K.T\n"
+    "  return gelu(s / sqrt(sum(s * s, over = -1, keep = true)) * sqrt(slots)) @ V\n}\n"
+    "let D = 16\nlet F = 24\nlet heads = 2\nlet kv = 2\nlet h = 8\nlet L = 2\nlet V = 32\nlet S = 8\nlet E = D\n"
+    "let act = gelu\nlet gated = false\nlet scale = 0.35\nlet conn = residual()\nlet norm = rms_norm(eps = 1e-5)\n"
+    "let out = normal(std = 0.02)\nlet turn = none\nlet qk = none\nlet map = linear()\n"
+    "let sub = ffn(hidden = F, activation = act, gated = gated)\nlet experts = 3\nlet tie = none\n"
+    "model m {\n  context = 8\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = out\n"
+    "  pre_norm = norm\n  connection = conn\n  embed tokens { vocab = V, width = E }\n"
+    "  for layer in 1..L {\n    attention { heads = heads, kv_heads = kv, head_dim = h, scale = scale, position = turn, qk_norm = qk,\n"
+    "      q_proj = map, k_proj = map, v_proj = map }\n    sub\n  }\n  head lm { norm = norm }\n}\n";
+
+#define RANDOM "normal(std = 0.02)"
+static const Row rows[] = {
+    /* feed-forward layers (Net2Net 2016, LEMON 2024) */
+    {"ffn, gelu, down = 0", NULL, "let F = 40", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"ffn, gelu, up = 0", NULL, "let F = 40", "entry = zeros, exit = " RANDOM, true, 1},
+    {"ffn, gelu, both random", NULL, "let F = 40", "entry = " RANDOM ", exit = " RANDOM, false, 0},
+    {"ffn, gelu, both 0", NULL, "let F = 40", "entry = zeros, exit = zeros", true, NEVER},
+    {"ffn, relu, up = 0", "act = relu", "let F = 40", "entry = zeros, exit = " RANDOM, true, NEVER},
+    {"ffn, relu, down = 0", "act = relu", "let F = 40", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"ffn, sigmoid, up = 0", "act = sigmoid", "let F = 40", "entry = zeros, exit = " RANDOM, false, 0},
+    {"ffn, sigmoid, both 0", "act = sigmoid", "let F = 40", "entry = zeros, exit = zeros", true, 1},
+    {"swiglu, down = 0", "act = silu|gated = true", "let F = 40", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"swiglu, gate = 0", "act = silu|gated = true", "let F = 40", "entry = " RANDOM ", exit = " RANDOM ", layer[*].sub.gate { entry = zeros }", true, 1},
+    {"swiglu, up = 0", "act = silu|gated = true", "let F = 40", "entry = " RANDOM ", exit = " RANDOM ", layer[*].sub.up { entry = zeros }", true, 1},
+    {"swiglu, gate = up = 0", "act = silu|gated = true", "let F = 40", "entry = zeros, exit = " RANDOM, true, NEVER},
+    {"swiglu, all 0", "act = silu|gated = true", "let F = 40", "entry = zeros, exit = zeros", true, NEVER},
+    /* attention */
+    {"heads, o = 0", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"heads, v = 0", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = " RANDOM ", layer[*].attention.v_proj { entry = zeros }", true, 1},
+    {"heads, v = o = 0", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = zeros, layer[*].attention.v_proj { entry = zeros }", true, NEVER},
+    {"heads, all random", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = " RANDOM, false, 0},
+    {"heads share kv, o = 0", "kv = 1", "let heads = 3", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"head_dim, k = 0, o = 0", NULL, "let h = 12", "entry = " RANDOM ", exit = zeros, layer[*].attention.k_proj { entry = zeros }", true, 1},
+    {"head_dim, q = k = 0", NULL, "let h = 12", "entry = zeros, exit = zeros, layer[*].attention.v_proj { entry = " RANDOM " }", true, NEVER},
+    {"head_dim, scale follows", "scale = 1 / sqrt(h)", "let h = 12", "entry = " RANDOM ", exit = zeros, layer[*].attention.k_proj { entry = zeros }", false, HALF_STEPS},
+    {"head_dim, rope moves", "turn = rope(base = 100)", "let h = 12", "entry = " RANDOM ", exit = zeros, layer[*].attention.k_proj { entry = zeros }", false, HALF_STEPS},
+    {"head_dim, qk norm", "qk = rms_norm(eps = 1e-5)", "let h = 12", "entry = " RANDOM ", exit = zeros, layer[*].attention.k_proj { entry = zeros }", false, HALF_STEPS},
+    {"width re-cuts heads", "h = D / heads|scale = 0.35", "let D = 20", "entry = zeros, exit = zeros, inner = zeros", false, HALF_STEPS},
+    /* depth */
+    {"depth, o = down = 0", "out = zeros", "let L = 3", "", true, 1},
+    {"depth, random", NULL, "let L = 3", "", false, 0},
+    /* width of the stream: a mean over more coordinates */
+    {"width, rms_norm", NULL, "let D = 20", "entry = zeros, exit = " RANDOM ", inner = zeros", false, 1},
+    {"width, layer_norm", "norm = layer_norm(eps = 1e-5)", "let D = 20", "entry = zeros, exit = " RANDOM ", inner = zeros", false, HALF_STEPS},
+    /* hyper-connections */
+    {"residual to hyper, mean", NULL, "let conn = hyper(n = 2, dynamic = true, collapse = mean)", "", true, HALF_STEPS},
+    {"residual to hyper, sum", NULL, "let conn = hyper(n = 2, dynamic = true)", "", false, HALF_STEPS},
+    {"residual to virtual width", NULL, "let conn = ghc(m = 2, n = 2, dynamic = true)", "", true, HALF_STEPS},
+    {"residual to frac", NULL, "let conn = frac(m = 2, dynamic = true)", "", true, HALF_STEPS},
+    {"hyper, a stream that reads 1", "conn = hyper(n = 2, dynamic = true)", "let conn = hyper(n = 3, dynamic = true)", "entry = zeros, exit = zeros, inner = zeros", false, HALF_STEPS},
+    /* experts, ids */
+    {"experts wider, down = 0", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
+     "let F = 40", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"more experts", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
+     "let experts = 4", "entry = zeros, exit = zeros", false, HALF_STEPS},
+    {"more ids", NULL, "let V = 40", "entry = zeros, exit = zeros", false, HALF_STEPS},
+    /* Tokenformer (2024): keys are new on the written axis of their transpose */
+    {"tokens, keys = 0, tau kept", "map = pattention(slots = S)", "let S = 12", "entry = zeros, exit = " RANDOM, true, 1},
+    {"tokens, both 0", "map = pattention(slots = S)", "let S = 12", "entry = zeros, exit = zeros", true, NEVER},
+    {"tokens, values = 0", "map = pattention(slots = S)", "let S = 12", "entry = " RANDOM ", exit = zeros", false, HALF_STEPS},
+    {"tokens, as released", "map = pattention(slots = S)", "let S = 12", "entry = " RANDOM ", exit = " RANDOM, false, 0},
+    {"tokens, tau follows", "map = scaled(slots = S)", "let S = 12", "entry = zeros, exit = " RANDOM, false, HALF_STEPS},
+    {"tokens, softmax", "map = pattention(slots = S, normalise = softmax)", "let S = 12", "entry = zeros, exit = " RANDOM, false, HALF_STEPS},
+    {"tokens, gelu then l2", "map = pattention(slots = S, normalise = gelu_l2)", "let S = 12", "entry = zeros, exit = " RANDOM, true, 1},
+};
+
+static const GrowthProof *prove(Test *t, Checked *c, const char *name, const GrowthPlan **plan)
+{
+    bool good = c->unit && !diag_errors(c->ctx) && c->unit->grow.n == 1;
+    EXPECT(t, name, good);
+    if (!good) {
+        print_diagnostics(c);
+        return NULL;
+    }
+    *plan = growth_plan(&c->unit->grow.v[0], c->ctx->program);
+    return growth_prove(*plan, c->ctx->program);
+}
+
+/* Copies the model into `text`, with the lets of "a = 1|b = f(x, y)" in the place of its own. */
+static size_t put_model(char *text, size_t most, const char *set)
+{
+    size_t n = (size_t)snprintf(text, most, "%s", model);
+    while (set && *set) {
+        size_t length = strcspn(set, "|"), name = strcspn(set, "=");
+        char find[64];
+        snprintf(find, sizeof find, "let %.*s=", (int)name, set);
+        char *at = strstr(text, find), *end = at ? strchr(at, '\n') : NULL;
+        if (!end)
+            abort();
+        memmove(at + 4 + length, end, (size_t)(text + n + 1 - end));
+        memcpy(at + 4, set, length);
+        n = strlen(text);
+        set += length + (set[length] == '|');
+    }
+    return n;
+}
+
+static void put_row(char *text, size_t most, const Row *r, const char *claim)
+{
+    size_t n = put_model(text, most, r->set);
+    snprintf(text + n, most - n, "grow g {\n  when = step >= 1\n  %s\n%s%s%s%s}\n", r->lets, *r->fill ? "  fill { " : "", r->fill,
+             *r->fill ? " }\n" : "", claim);
+}
+
+/* The same step that claims it of itself: fine, or refused with one error of these codes. */
+static void test_claim(Test *t, const char *name, const char *text, bool holds, const char *codes)
+{
+    Checked c = check_text("catalogue.vwn", text, NULL);
+    if (holds) {
+        bool proved = expect_fine(t, name, &c) && c.unit->check.n == 1 && c.unit->check.v[0].state == CHECK_TRUE;
+        EXPECT(t, name, proved);
+    } else {
+        char code[6] = "";
+        for (size_t i = 0; i < diag_count(c.ctx); i++)
+            if (diag_get(c.ctx, i)->level == LEVEL_ERROR)
+                snprintf(code, sizeof code, "%s", diag_get(c.ctx, i)->code);
+        EXPECT(t, name, *code && strstr(codes, code));
+        expect_error(t, name, &c, code);
+    }
+    ctx_free(c.ctx);
+}
+
+/* `alive` updates are enough for all new blocks, and one less is not. */
+static void test_claims(Test *t, const Row *r, const GrowthProof *p)
+{
+    char text[8192], claim[64];
+    put_row(text, sizeof text, r, "  check preserves(1e-6)\n");
+    test_claim(t, r->name, text, r->preserved, "E0701 E0703 E0704");
+    put_row(text, sizeof text, r, "  check preserves(none)\n");
+    test_claim(t, r->name, text, true, "");
+    if (p->undefined)
+        return;
+    snprintf(claim, sizeof claim, "  check alive(steps = %d)\n", p->alive_after == NEVER ? 1000 : p->alive_after);
+    put_row(text, sizeof text, r, claim);
+    test_claim(t, r->name, text, p->alive_after != NEVER, "E0702");
+    if (p->alive_after <= 0)
+        return;
+    snprintf(claim, sizeof claim, "  check alive(steps = %d)\n", p->alive_after - 1);
+    put_row(text, sizeof text, r, claim);
+    test_claim(t, r->name, text, false, "E0702");
+}
+
+static void test_row(Test *t, const Row *r)
+{
+    char text[8192];
+    put_row(text, sizeof text, r, "");
+    Checked c = check_text("catalogue.vwn", text, NULL);
+    const GrowthPlan *plan;
+    const GrowthProof *p = prove(t, &c, r->name, &plan);
+    if (p) {
+        EXPECT(t, r->name, p->preserved == r->preserved);
+        EXPECT(t, r->name, r->alive == HALF_STEPS || p->alive_after == r->alive);
+        if (p->preserved != r->preserved || (r->alive != HALF_STEPS && p->alive_after != r->alive))
+            printf("    preserved %d, alive after %d of %zu blocks (%zu dead)\n", p->preserved, p->alive_after, p->blocks, p->dead);
+    }
+    if (p)
+        test_claims(t, r, p);
+    ctx_free(c.ctx);
+}
+
+/* ---- the table of Nexusformer's growth: P, Q1, Q2, Q3, S, each 0 or random ---- */
+
+typedef struct NexusRow {
+    const char *blocks; /* '0' or 'r' of P, Q1, Q2, Q3, S */
+    bool paper, l2;     /* preserves: Eq. 3 as printed; with the l2 norm of the released code */
+    const char *after;  /* updates until each has a gradient, of Eq. 3; '-' never, '?' not said */
+} NexusRow;
+static const NexusRow nexus[] = {
+    {"00000", true, true, "-----"}, {"rr000", true, false, "11010"}, {"rr0r0", true, false, "11010"}, {"00rrr", true, true, "00111"},
+    {"00r0r", true, true, "00111"}, {"r000r", true, false, "10001"}, {"0rr00", true, false, "011?0"}, {"r0000", true, false, "1-0--"},
+    {"0000r", true, true, "-0--1"}, {"r0r00", false, false, "?????"}, {"rrrrr", false, false, "00000"}, {"000r0", true, true, "-----"}};
+
+static void test_nexus(Test *t, const NexusRow *r, bool l2)
+{
+    static const char *const weight[] = {"W_M", "W_A", "W_A", "W_A", "W_D"}, *const role[] = {"entry", "entry", "exit", "inner", "exit"};
+    static const GrowthRole roles[] = {ROLE_ENTRY, ROLE_ENTRY, ROLE_EXIT, ROLE_INNER, ROLE_EXIT};
+    char text[8192];
+    size_t n = put_model(text, sizeof text, l2 ? "map = nexus_rank(M = M, A = A, pre_norm = l2)" : "map = nexus_rank(M = M, A = A)");
+    n += (size_t)snprintf(text + n, sizeof text - n, "let M = 20\nlet A = 24\ngrow g {\n  when = step >= 1\n  let M = 22\n  let A = 27\n  fill {\n");
+    for (int i = 0; i < 5; i++)
+        for (const char *qkv = "qkv"; *qkv; qkv++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "    layer[*].attention.%c_proj.%s { %s = %s }\n", *qkv, weight[i], role[i],
+                                  r->blocks[i] == '0' ? "zeros" : RANDOM);
+    snprintf(text + n, sizeof text - n, "  }\n}\n");
+    Checked c = check_text("nexus.vwn", text, NULL);
+    const GrowthPlan *plan;
+    const GrowthProof *p = prove(t, &c, r->blocks, &plan);
+    if (p)
+        EXPECT(t, r->blocks, p->preserved == (l2 ? r->l2 : r->paper));
+    for (size_t i = 0; p && !l2 && i < plan->n; i++)
+        for (int k = 0; k < 5; k++) {
+            char path[64];
+            snprintf(path, sizeof path, "layer[1].attention.q_proj.%s", weight[k]);
+            int after = p->life[i].after[roles[k]], want = r->after[k] == '-' ? NEVER : r->after[k] - '0';
+            if (r->after[k] == '?' || strcmp(plan->entry[i].path, path) != 0)
+                continue;
+            EXPECT(t, r->blocks, after == want);
+            if (after != want)
+                printf("    block %d: %d, not %d\n", k, after, want);
+        }
+    ctx_free(c.ctx);
+}
+
+int main(void)
+{
+    Test t = {0};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        test_row(&t, &rows[i]);
+    for (size_t i = 0; i < COUNT_OF(nexus); i++) {
+        test_nexus(&t, &nexus[i], false);
+        test_nexus(&t, &nexus[i], true);
+    }
+    return test_end(&t);
+}
