@@ -120,7 +120,7 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         return true;
     }
     for (size_t i = 0; i < c->step->fill.n; i++)
-        if (!c->step->fill.v[i].is_init) {
+        if (!fill_is_carried(&c->step->fill.v[i])) {
             r->state = CHECK_NOT_DONE;
             r->values = arena_printf(ev->arena, "`%s = %s` of fill is not carried out yet", c->step->fill.v[i].part, c->step->fill.v[i].text);
             return true;
@@ -132,6 +132,7 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
     const GrowthProof *p = c->proof;
     r->state = CHECK_TRUE;
     if (!strcmp(v->record->name, "preserves")) {
+        c->step->tolerance = fmin(c->step->tolerance, limit ? limit->num : INFINITY);
         if (!p->preserved) {
             refuse_change(ev, c, it);
             return false;

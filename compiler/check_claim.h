@@ -6,7 +6,7 @@
 #include "growth.h"
 
 struct Claims {
-    const GrowStep *step;
+    GrowStep *step;         /* gets the tolerance that is claimed */
     const GrowthPlan *plan; /* these two are made when the first claim asks for them */
     const GrowthProof *proof;
 };

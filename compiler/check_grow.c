@@ -207,7 +207,7 @@ static void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector
                       ? v_word(it->kid[1]->name) : eval(ev, it->kid[1], f->env, NULL);
         if (v.kind == V_POISON)
             continue;
-        bool of_roles = strcmp(it->kid[0]->name, "norms") && strcmp(it->kid[0]->name, "layers");
+        bool of_roles = strcmp(it->kid[0]->name, "norms") != 0;
         static const Ast init_type = {.kind = AST_ID, .name = "init"};
         if (of_roles && v.kind != V_SPEC && v.kind != V_WORD)
             v = check_type(ev, v, &init_type, it->kid[1]->span, it->kid[0]->name, f->env);
@@ -215,6 +215,7 @@ static void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector
             continue;
         FillRule r = {.selector = selector, .part = it->kid[0]->name, .text = expr_text(ev, it->kid[1]), .span = it->span};
         r.is_init = v.kind == V_INIT;
+        r.identity = v.kind == V_WORD && !strcmp(r.part, "layers") && !strcmp(r.text, "identity");
         if (r.is_init)
             r.init = *v.init;
         vec_push(ev->arena, &g->fill, r);
@@ -252,7 +253,7 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
         }
     }
     for (size_t i = 0; i < g->fill.n && !g->refused; i++)
-        if (!g->fill.v[i].is_init) {
+        if (!fill_is_carried(&g->fill.v[i])) {
             g->refused = arena_printf(ev->arena, "`%s = %s`", g->fill.v[i].part, g->fill.v[i].text);
             g->refused_at = g->fill.v[i].span;
         }
@@ -278,7 +279,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
 {
     const Ast *items = it->kid[2];
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
-    GrowStep g = {.name = name, .before = before, .span = it->kid[0]->span};
+    GrowStep g = {.name = name, .before = before, .tolerance = INFINITY, .span = it->kid[0]->span};
     unknown_items(ev, items, "grow");
     inner_nodes(ev, items);
     for (uint32_t i = 0; items && i < items->n; i++)

@@ -47,8 +47,8 @@ typedef struct GrowthEntry {
     const Param *before, *after; /* NULL on the side that has it not */
     GrowthAxis axis[MAX_RANK];   /* of TAKEN and GROWN: after->shape.rank of them */
     int64_t old_elements;        /* how many of `after` are taken from `before` */
-    /* By role: the values of new blocks; ROLE_OLD is unused. They are drawn as those of `after` are, at the
-     * same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
+    /* By role: the values of new blocks; ROLE_OLD: of a tensor that is new as a whole. They are drawn as those of
+     * `after` are, at the same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
     Init init[ROLE_OWN + 1];
     bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
 } GrowthEntry;
@@ -66,6 +66,11 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena);
 GrowthRole growth_role(const GrowthEntry *e, const size_t *part);
 /* Whether a path, "layer[3].ffn.up.W", lies at or below a selector, "layer[*].ffn.up". */
 bool growth_selects(const char *selector, const char *path);
+/* Whether plans have what a rule of `fill` says. */
+static inline bool fill_is_carried(const FillRule *f)
+{
+    return (f->is_init && strcmp(f->part, "norms") != 0) || f->identity;
+}
 /* The plan as a difference, for people, or as one JSON object (schema "vwn.growth"). */
 struct GrowthProof;
 void report_growth(Buf *out, const GrowthPlan *plan, const struct GrowthProof *proof, bool json);
@@ -110,6 +115,9 @@ typedef struct AxisShape {
     const int64_t *factor, *segment; /* products and sums of these are the extent */
     size_t n_factor, n_segment;      /* 0: none */
     bool reads;
+    /* Axes of one model that operators make the same are of one class; `within` is that of the innermost axis it is
+     * split into, or the same. */
+    uint32_t class, within;
 } AxisShape;
 /* For each parameter of `m` an array of shape.rank. */
 AxisShape **growth_axes(const Model *m, Arena *arena);

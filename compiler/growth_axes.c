@@ -10,6 +10,7 @@ typedef struct Class {
     uint32_t up;
     VEC(int64_t) inner; /* extents of what stands inside, by reshapes: 64 of [16 * 64] */
     VEC(int64_t) cut;   /* places at which it is cut */
+    uint32_t within;    /* 1 + the innermost axis of a reshape */
 } Class;
 typedef struct Axes {
     const Graph *g;
@@ -87,6 +88,8 @@ static void learn_reshape(Axes *a, Val one, Val many)
             return;
         int64_t inner = 1;
         Class *c = &a->class[class_of(a, axis_of(a, one, i))];
+        if (j > j0 + 1)
+            c->within = axis_of(a, many, j - 1) + 1;
         for (int k = j - 1; k > j0; k--) {
             inner *= t->d[k].n;
             if (!dim_static(s->d[i]) || inner <= 1 || inner > s->d[i].n)
@@ -293,8 +296,12 @@ AxisShape **growth_axes(const Model *m, Arena *arena)
         const Param *p = &m->param.v[i];
         param[p->value] = i + 1;
         of[i] = NEW_ARRAY(arena, AxisShape, p->shape.rank + 1u);
-        for (int k = 0; k < p->shape.rank; k++)
-            of[i][k] = shape_from(&a, &a.class[class_of(&a, axis_of(&a, p->value, k))], p->shape.d[k].n);
+        for (int k = 0; k < p->shape.rank; k++) {
+            uint32_t class = class_of(&a, axis_of(&a, p->value, k));
+            of[i][k] = shape_from(&a, &a.class[class], p->shape.d[k].n);
+            of[i][k].class = class;
+            of[i][k].within = a.class[class].within ? class_of(&a, a.class[class].within - 1) : class;
+        }
     }
     find_reads(g, arena, of, param);
     return of;

@@ -122,6 +122,29 @@ static void find_fill(GrowthEntry *e, const GrowStep *step)
     }
 }
 
+/* Weights of new layers: what they are drawn with. Of layers that add nothing those that write an axis which old weights
+ * have too, as the width of the stream, are zeros: the output projections. Static numbers stay what they are. */
+static void fill_layers(GrowthEntry *e, const GrowStep *step, const AxisShape *is, const bool *old)
+{
+    bool reads = false, out = false;
+    e->init[ROLE_OLD] = e->after->init;
+    for (int k = 0; k < e->after->shape.rank; k++) {
+        reads |= is[k].reads;
+        out |= !is[k].reads && (old[is[k].class] || old[is[k].within]);
+    }
+    InitKind kind = e->after->init.kind;
+    if (!reads || (kind != INIT_NORMAL && kind != INIT_TRUNC_NORMAL && kind != INIT_UNIFORM))
+        return;
+    for (size_t i = 0; i < step->fill.n; i++) {
+        const FillRule *f = &step->fill.v[i];
+        if (strcmp(f->part, "layers") != 0 || !fill_is_carried(f) || (f->identity && !out) ||
+            (*f->selector && !growth_selects(f->selector, e->path)))
+            continue;
+        e->init[ROLE_OLD] = f->identity ? (Init){.kind = INIT_FILL} : f->init;
+        e->filled[ROLE_OLD] = true;
+    }
+}
+
 static void compare(GrowthEntry *e, const GrowStep *step, const AxisShape *was, const AxisShape *is, Arena *arena)
 {
     const Shape *s = &e->before->shape, *t = &e->after->shape;
@@ -165,6 +188,17 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena)
         plan->taken += e->old_elements;
         plan->added += e->after->elements - e->old_elements;
     }
+    uint32_t classes = 0;
+    for (size_t i = 0; i < b->param.n; i++)
+        for (int k = 0; k < b->param.v[i].shape.rank; k++)
+            classes = is[i][k].class + is[i][k].within + 1 > classes ? is[i][k].class + is[i][k].within + 1 : classes;
+    bool *old = NEW_ARRAY(arena, bool, classes + 1u);
+    for (size_t i = 0; i < b->param.n; i++)
+        for (int k = 0; k < b->param.v[i].shape.rank && plan->entry[i].before; k++)
+            old[is[i][k].class] = old[is[i][k].within] = true;
+    for (size_t i = 0; i < b->param.n; i++)
+        if (plan->entry[i].kind == GROWTH_NEW)
+            fill_layers(&plan->entry[i], step, is[i], old);
     for (size_t i = 0; i < a->param.n; i++)
         if (!met[i])
             plan->entry[plan->n++] =

@@ -64,7 +64,7 @@ static Value *role_parts(Values *x, const GrowthEntry *e)
 static Value *weight(Values *x, const Proof *p, const GrowthEntry *e)
 {
     if (e->kind == GROWTH_NEW || e->kind == GROWTH_CUT)
-        return drawn(x, e->after, &e->after->init);
+        return drawn(x, e->after, e->kind == GROWTH_NEW ? &e->init[ROLE_OLD] : &e->after->init);
     int rank = e->after->shape.rank;
     Cuts cuts[MAX_RANK] = {{0}};
     const Value *fill[ROLE_OWN + 1] = {0};

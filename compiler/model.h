@@ -184,8 +184,9 @@ typedef struct CheckResult {
 /* What `fill` says of new blocks: `entry = zeros`, `layer[*].ffn.up { entry = normal(std = 0.02) }`. */
 typedef struct FillRule {
     const char *selector; /* of paths; "" is all */
-    Name part;            /* entry, exit, inner; norms, layers, which no plan has yet */
-    bool is_init;         /* else `text` is copy and the like, which no plan has yet */
+    Name part;            /* entry, exit, inner, layers; norms, which no plan has yet */
+    bool is_init;         /* `init` is what it says */
+    bool identity;        /* of layers: new layers add nothing. Neither: `text` is copy and the like, which no plan has yet */
     Init init;
     const char *text;     /* as written */
     Span span;
@@ -196,6 +197,7 @@ typedef struct GrowStep {
     const Model *before, *after; /* after: shape-checked and counted */
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;
+    double tolerance;     /* of `check preserves(...)`: how much outputs may change; infinite: any */
     VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
     const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
     Span refused_at, span;

@@ -49,7 +49,7 @@ static void text_entry(Buf *out, const GrowthEntry *e)
         shape_print(out, &e->after->shape);
     if (e->kind == GROWTH_NEW) {
         buf_puts(out, " = ");
-        init_print(out, &e->after->init);
+        init_print(out, &e->init[ROLE_OLD]);
     }
     buf_putc(out, '\n');
     if (e->kind != GROWTH_GROWN)
@@ -129,7 +129,7 @@ static void json_entry(Buf *out, const GrowthEntry *e)
 static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
 {
     for (size_t i = 0; i < plan->step->fill.n; i++)
-        if (!plan->step->fill.v[i].is_init)
+        if (!fill_is_carried(&plan->step->fill.v[i]))
             return; /* what it does is not known */
     if (p->preserved)
         buf_puts(out, "preserves: proved, every output is the same as real numbers\n");
@@ -179,7 +179,7 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         return;
     }
     for (size_t i = 0; i < plan->step->fill.n; i++)
-        if (!plan->step->fill.v[i].is_init)
+        if (!fill_is_carried(&plan->step->fill.v[i]))
             buf_printf(out, "  `%s = %s` of fill is not in this plan\n", plan->step->fill.v[i].part,
                        plan->step->fill.v[i].text);
     buf_printf(out, "%zu taken, %zu grown, %zu new; ", kinds[GROWTH_TAKEN], kinds[GROWTH_GROWN], kinds[GROWTH_NEW]);

@@ -136,6 +136,22 @@ static bool grow_tensor(const Growing *g, const GrowthEntry *e)
     return true;
 }
 
+/* A tensor that is new as a whole has its initial values already, but for a rule of `fill`. */
+static bool fill_tensor(const Growing *g, const GrowthEntry *e)
+{
+    if (!e->filled[ROLE_OLD])
+        return true;
+    StoreEntry *into[] = {checkpoint_entry(g->s, e->after), checkpoint_state(g->s, e->after, STATE_AVERAGE)};
+    double *value = NEW_ARRAY(g->s->arena, double, e->after->elements + 1);
+    Param p = *e->after;
+    p.init = e->init[ROLE_OLD];
+    param_init(&p, g->how->seed, value);
+    for (size_t i = 0; i < COUNT_OF(into); i++)
+        if (into[i] && !store_ok(g, store_put_f64(g->s->store, into[i], 0, e->after->elements, value)))
+            return false;
+    return true;
+}
+
 /* With which step each index of an axis came; no file has that of a parameter which has not grown before. */
 static bool put_born(const Growing *g, const GrowthEntry *e, int axis)
 {
@@ -163,7 +179,9 @@ bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, co
         ArenaMark mark = arena_mark(s->arena);
         if (e->kind == GROWTH_TAKEN || e->kind == GROWTH_GROWN) {
             ok = grow_tensor(&g, e);
-        } else if (e->kind != GROWTH_NEW) {
+        } else if (e->kind == GROWTH_NEW) {
+            ok = fill_tensor(&g, e);
+        } else {
             snprintf(why, WHY, "the growth step `%.80s` would lose numbers of `%.150s`", plan->step->name, e->path);
             ok = false;
         }

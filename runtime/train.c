@@ -278,6 +278,20 @@ static bool growth_begins(Trainer *tr)
     return true;
 }
 
+/* What `check preserves` of the step says, measured: outputs that change by at most t change their cross-entropy by at most
+ * 2 t. Sums over more numbers are rounded in another way. The run stays as it was before the step. */
+static void expect_preserved(Trainer *tr, double before)
+{
+    const GrowStep *g = tr->grows->step;
+    double change = fabs(tr->now.eval_loss - before);
+    double most = 2 * g->tolerance + (train_half(tr->train) == HALF_NONE ? 1e-5 : 1e-3) * fabs(before);
+    if (!(change <= most))
+        ctx_raise(tr->ctx, ST_DIVERGED,
+                  "the growth step `%s` changed the eval loss from %.6f to %.6f, and it says `check preserves(%g)`; the run "
+                  "stays as it was before the step",
+                  g->name, before, tr->now.eval_loss, g->tolerance);
+}
+
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
 static void end_growth(Trainer *tr)
 {
@@ -289,12 +303,14 @@ static void end_growth(Trainer *tr)
     buf_puts(&b, " numbers stay, ");
     buf_count(&b, plan->added);
     buf_puts(&b, " are new");
-    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
     if (tr->eval) {
         run_eval(tr);
+        if (isfinite(plan->step->tolerance) && isfinite(before))
+            expect_preserved(tr, before);
         buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", tr->now.eval_loss, before,
                    tr->now.eval_loss - before);
     }
+    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
     save(tr);
     train_event(tr, VWN_EVENT_GROWTH, "%s", b.s);
 }

@@ -55,7 +55,9 @@ grow deeper {
   let layers = 3
   let heads = 3
   moments = zeros
-  fill { exit = zeros }
+  fill { exit = zeros, layers = identity }
+  check preserves(1e-6)
+  check alive(steps = 2)
 }
 EOF
 
@@ -66,7 +68,7 @@ json out
 [ "$(grep -c '"event":"growth"' out)" -eq 2 ] || fail "two growth steps are two events"
 [ "$(losses out | wc -l)" -eq 12 ] || fail "each step is reported once"
 has out 'wider:'
-grep '"event":"growth"' out | head -n 1 | grep -q 'difference 0"' || fail "zero rows behind new units change the loss"
+[ "$(grep '"event":"growth"' out | grep -c 'difference 0"')" -eq 2 ] || fail "new units and layers that add nothing change the loss"
 for kept in before_wider before_deeper; do
     filled runs/whole/ckpt/$kept.safetensors
 done
@@ -97,6 +99,13 @@ losses out > reference
 expect 0 "$VWN" train model.vwn --run whole --overwrite --json
 losses out | paste - reference | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-4) exit 1 }' ||
     fail "losses of the processor and of the reference differ"
+
+# what is proved of real numbers is measured in those of the machine: 0 times infinity is none
+sed '/^grow wider/,/^}/d; /check alive/d; s/exit = zeros, layers/entry = zeros, exit = fill(1e39), layers/' model.vwn > infinite.vwn
+expect 0 "$VWN" check infinite.vwn
+expect 4 "$VWN" train infinite.vwn --run infinite
+has err 'the growth step `deeper` changed the eval loss'
+[ "$(ls runs/infinite/ckpt | tail -n 1)" = step_00000008.safetensors ] || fail "a refused growth step leaves something"
 
 # the file must keep the steps that were carried out
 sed 's/grow wider/grow broader/' model.vwn > other.vwn

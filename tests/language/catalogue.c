@@ -59,6 +59,13 @@ static const Row rows[] = {
     {"width re-cuts heads", "h = D / heads|scale = 0.35", "let D = 20", "entry = zeros, exit = zeros, inner = zeros", false, HALF_STEPS},
     /* depth */
     {"depth, o = down = 0", "out = zeros", "let L = 3", "", true, 1},
+    {"depth, identity", NULL, "let L = 3", "layers = identity", true, 1},
+    {"depth, all 0", NULL, "let L = 3", "layers = zeros", true, NEVER},
+    {"depth, identity, hyper", "conn = hyper(n = 2, dynamic = true)", "let L = 3", "layers = identity", true, HALF_STEPS},
+    {"depth, identity, virtual width", "conn = ghc(m = 2, n = 4, dynamic = true)|E = 32", "let L = 3", "layers = identity", true, HALF_STEPS},
+    {"depth, identity, gated", "act = silu|gated = true", "let L = 4", "layers = identity", true, 1},
+    {"depth, identity, experts", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
+     "let L = 3", "layers = identity", true, HALF_STEPS},
     {"depth, random", NULL, "let L = 3", "", false, 0},
     /* width of the stream: a mean over more coordinates */
     {"width, rms_norm", NULL, "let D = 20", "entry = zeros, exit = " RANDOM ", inner = zeros", false, 1},

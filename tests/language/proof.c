@@ -101,6 +101,8 @@ static const char *text_of(Arena *arena, uint64_t seed)
         }
     }
     buf_printf(&b, "grow g {\n  when = step >= 10\n%s  fill { entry = %s, exit = %s, inner = %s", lets.s, fill_of(&d), fill_of(&d), fill_of(&d));
+    if (pick(&d, 2))
+        buf_printf(&b, ", layers = %s", ONE_OF(&d, "identity", "identity", "normal(std = 0.2)"));
     if (pick(&d, 3) == 0 && !strcmp(sub, "ffn"))
         buf_printf(&b, ", layer[*].ffn.%s { entry = %s }", !strcmp(gated, "true") ? ONE_OF(&d, "up", "gate") : "up", fill_of(&d));
     if (pick(&d, 3) == 0)
@@ -180,7 +182,11 @@ static RefBinding *bind_grown(Arena *arena, const Graph *g, const GrowthPlan *p,
             if (t && (e->kind == GROWTH_GROWN || e->kind == GROWTH_TAKEN))
                 put_grown(arena, e, draw, t->real, now[i].tensor->real);
             else
-                param_init(e->after, draw, now[i].tensor->real);
+                {
+                Param fresh = *e->after;
+                fresh.init = e->init[ROLE_OLD];
+                param_init(&fresh, draw, now[i].tensor->real);
+            }
         }
     }
     return now;
