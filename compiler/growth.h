@@ -84,7 +84,7 @@ typedef struct GrowthCell {
     int after; /* how many updates are done before it has a gradient; NEVER: that is zero and stays so */
 } GrowthCell;
 typedef struct GrowthLife {
-    VEC(GrowthCell) cell;    /* none for tensors that are not trained */
+    VEC(GrowthCell) cell;    /* none for what is not trained, or could not learn with any weights */
     int after[ROLE_OWN + 1]; /* the latest of a role, or NEVER; NO_BLOCK: there is none */
 } GrowthLife;
 typedef struct GrowthProof {

@@ -244,12 +244,10 @@ static GrowthRole role_of(const GrowthEntry *e, const Value *parts, const int64_
     return growth_role(e, of);
 }
 
-/* Notes the pass in the blocks of *seen that have a gradient now; `why` is 1 more than it. NULL: none has. */
+/* Notes the pass in the blocks of *seen that have a gradient now; `why` is 1 more than it. */
 static void note_life(Values *x, Value **seen, const Value *grad, int pass)
 {
     Cuts cuts[MAX_RANK];
-    if (!grad)
-        return;
     for (int k = 0; k < grad->shape.rank; k++)
         cuts[k] = cuts_union(x, (*seen)->axis[k], grad->axis[k]);
     *seen = value_refine(x, *seen, cuts);
@@ -259,7 +257,8 @@ static void note_life(Values *x, Value **seen, const Value *grad, int pass)
             (*seen)->block[i].why = (Val)pass + 1;
 }
 
-static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, GrowthLife *life, Arena *arena)
+/* `ever`: what has a gradient when no weight is zero; the rest is dead by its shape, and not for what it is filled with. */
+static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, const Value *ever, GrowthLife *life, Arena *arena)
 {
     const Value *parts = role_parts(x, e);
     size_t part[MAX_RANK] = {0};
@@ -271,10 +270,40 @@ static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, Growt
         }
         if (e->kind != GROWTH_NEW && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
             continue;
+        if (block_at(x, ever, c.at).kind == BLOCK_ZERO)
+            continue;
         int *after = &life->after[c.role];
         *after = *after == NEVER || c.after == NEVER ? NEVER : c.after > *after ? c.after : *after;
         vec_push(arena, &life->cell, c);
     } while (value_next(seen, part));
+}
+
+/* The graph of the loss and its gradients; grad[i]: that of entry i, 0: the loss does not depend on it. */
+static Graph *gradients(const Proof *p, Val *grad)
+{
+    const GrowthPlan *plan = p->plan;
+    Graph *g = step_evaluate(plan->step->after, p->arena);
+    Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *d = NEW_ARRAY(p->arena, Val, plan->n + 1);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (!strcmp(g->out.v[i].name, "loss"))
+            loss = g->out.v[i].value;
+    size_t n = 0, *at = NEW_ARRAY(p->arena, size_t, plan->n + 1);
+    for (Val v = 1; v < (Val)g->node.n; v++) {
+        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
+        if (e && e->kind == EXT_PARAM) {
+            at[n] = (size_t)(entry_of(p, e->name) - plan->entry);
+            leaf[n++] = v;
+        }
+    }
+    graph_gradient(g, loss, leaf, n, d);
+    for (size_t i = 0; i < n; i++)
+        grad[at[i]] = d[i];
+    return g;
+}
+
+static bool learns(const GrowthEntry *e)
+{
+    return e->after && !e->after->buffer && !e->after->frozen;
 }
 
 static void prove_life(Proof *p, GrowthProof *out, Arena *arena)
@@ -286,54 +315,44 @@ static void prove_life(Proof *p, GrowthProof *out, Arena *arena)
         out->trained |= m->loss.v[i].trained;
     if (!out->trained)
         return;
-    Graph *g = step_evaluate(m, p->arena);
-    Val loss = 0, *leaf = NEW_ARRAY(p->arena, Val, plan->n + 1), *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
-    for (size_t i = 0; i < g->out.n; i++)
-        if (!strcmp(g->out.v[i].name, "loss"))
-            loss = g->out.v[i].value;
-    size_t n = 0, *at = NEW_ARRAY(p->arena, size_t, plan->n + 1);
-    for (Val v = 1; v < (Val)g->node.n; v++) {
-        const Ext *e = node_at(g, v)->op == OP_EXT ? &g->ext.v[node_at(g, v)->a.i] : NULL;
-        if (e && e->kind == EXT_PARAM && entry_of(p, e->name)) {
-            at[n] = (size_t)(entry_of(p, e->name) - plan->entry);
-            leaf[n++] = v;
-        }
-    }
-    graph_gradient(g, loss, leaf, n, grad);
-    p->old_known = false;
+    Val *grad = NEW_ARRAY(p->arena, Val, plan->n + 1);
+    const Graph *g = gradients(p, grad);
     Terms *terms = terms_new(p->arena);
     Values first = {.arena = p->arena, .terms = terms, .g = g};
-    Value **now = NEW_ARRAY(p->arena, Value *, plan->n + 1);
-    Value **seen = NEW_ARRAY(p->arena, Value *, plan->n + 1);
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan->entry[i].after) {
-            now[i] = weight(&first, p, &plan->entry[i]);
-            seen[i] = role_parts(&first, &plan->entry[i]); /* at 0: no `why` */
-        }
+    Value **seen = NEW_ARRAY(p->arena, Value *, plan->n + 1), **now = NEW_ARRAY(p->arena, Value *, plan->n + 1);
+    p->old_known = false;
     p->now = now;
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->entry[i].after)
+            now[i] = value_uniform(&first, &plan->entry[i].after->shape, (Block){.kind = BLOCK_ANY});
+    const Values *ever = values_find(p->arena, terms, g, grown_leaf, p, NULL);
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        if (!e->after)
+            continue;
+        now[i] = weight(&first, p, e);
+        seen[i] = role_parts(&first, e); /* at 0: no `why` */
+        Cuts cuts[MAX_RANK];
+        for (int k = 0; k < e->after->shape.rank && grad[i]; k++)
+            cuts[k] = cuts_union(&first, seen[i]->axis[k], ever->of[grad[i]]->axis[k]);
+        if (grad[i])
+            seen[i] = value_refine(&first, seen[i], cuts);
+    }
     bool changed = true;
     for (int pass = 0; changed && pass < MOST_PASSES; pass++) {
         Values *x = values_find(p->arena, terms, g, grown_leaf, p, NULL);
         if (pass == 0 && x->undefined)
             out->undefined = node_at(g, x->undefined)->name ? node_at(g, x->undefined)->name : "the model";
-        const Value **of = NEW_ARRAY(p->arena, const Value *, plan->n + 1);
         changed = false;
-        for (size_t i = 0; i < n; i++)
-            of[at[i]] = grad[i] ? x->of[grad[i]] : NULL;
-        for (size_t i = 0; i < plan->n; i++) {
-            const GrowthEntry *e = &plan->entry[i];
-            if (!e->after)
-                continue;
-            note_life(x, &seen[i], of[i], pass);
-            if (of[i] && !e->after->buffer && !e->after->frozen)
-                changed |= let_learn(x, &now[i], of[i]);
-        }
+        for (size_t i = 0; i < plan->n; i++)
+            if (grad[i]) {
+                note_life(x, &seen[i], x->of[grad[i]], pass);
+                changed |= learns(&plan->entry[i]) && let_learn(x, &now[i], x->of[grad[i]]);
+            }
     }
-    for (size_t i = 0; i < plan->n; i++) {
-        const GrowthEntry *e = &plan->entry[i];
-        if (e->after && !e->after->buffer && !e->after->frozen)
-            list_cells(&first, e, seen[i], &out->life[i], arena);
-    }
+    for (size_t i = 0; i < plan->n; i++)
+        if (grad[i] && learns(&plan->entry[i]))
+            list_cells(&first, &plan->entry[i], seen[i], ever->of[grad[i]], &out->life[i], arena);
 }
 
 GrowthProof *growth_prove(const GrowthPlan *plan, Arena *arena)

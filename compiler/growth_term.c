@@ -8,9 +8,11 @@
 
 enum { MOST_SUMMED = 256 }; /* longer sums stay nested */
 
-static bool factor_same(double a, double b)
+bool factor_same(double a, double b)
 {
-    return a == b || fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
+    if (a == floor(a) && b == floor(b))
+        return a == b;
+    return fabs(a - b) <= 1e-12 * fmax(fabs(a), fabs(b));
 }
 
 Terms *terms_new(Arena *arena)

@@ -31,7 +31,9 @@ typedef struct Terms {
 } Terms;
 
 Terms *terms_new(Arena *arena);
-/* Finds or makes; `in` is copied. Factors are equal within 1e-12 of their size. */
+/* Whether two factors are one number: whole ones exactly, others within 1e-12 of their size. */
+bool factor_same(double a, double b);
+/* Finds or makes; `in` is copied. */
 Term term_make(Terms *t, Op op, DType dtype, const TermIn *in, size_t n_in, const Attr *a, const Shape *shape);
 static inline const TermNode *term_at(const Terms *t, Term x) { return &t->node.v[x]; }
 Term term_one(Terms *t, int rank);       /* the number 1, every extent 1 */

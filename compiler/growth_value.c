@@ -143,7 +143,7 @@ static bool continues(const Values *x, const Value *v, const Block *a, const Blo
         return false;
     if (a->kind != BLOCK_TERM)
         return true;
-    if (a->term != b->term || fabs(a->c - b->c) > 1e-12 * fabs(a->c))
+    if (a->term != b->term || !factor_same(a->c, b->c))
         return false;
     for (int k = 0; k < v->shape.rank; k++)
         if (block_varies(x, a, k) && b->from[k] != a->from[k] + (k == axis ? count : 0))
