@@ -259,6 +259,35 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
         }
 }
 
+/* Of the first step that is to come, which has the length of the file: a trigger that no training step makes true. */
+static void trigger_fires(Eval *ev, const GrowStep *g, Span at)
+{
+    const Train *t = ev->unit->train;
+    if (!t || t->length_steps <= 0 || !g->when || ev->unit->grow.n)
+        return;
+    HostRange vars[HV_COUNT];
+    double length = (double)t->length_steps, tokens = length * (double)t->batch_seqs * (double)t->context;
+    for (int i = 0; i < HV_COUNT; i++)
+        vars[i] = (HostRange){-INFINITY, INFINITY, true};
+    vars[HV_STEP] = vars[HV_UPDATES] = (HostRange){0, length, false};
+    vars[HV_TOKENS] = (HostRange){0, tokens, false};
+    vars[HV_EPOCH] = (HostRange){0, INFINITY, false};
+    vars[HV_PROGRESS] = (HostRange){0, 1, false};
+    vars[HV_LENGTH] = (HostRange){length, length, false};
+    HostRange r = host_range(g->when, vars);
+    if (r.nan || r.lo != 0 || r.hi != 0)
+        return;
+    Diag *d = err(ev, "E0706", at, "never true", "the growth step `%s` never happens", g->name);
+    Buf b = buf_new(ev->arena);
+    buf_puts(&b, "training ends after ");
+    buf_count(&b, t->length_steps);
+    buf_puts(&b, " steps, ");
+    buf_count(&b, (int64_t)tokens);
+    buf_puts(&b, " tokens");
+    diag_note(ev->ctx, d, "%s", b.s);
+    diag_help(ev->ctx, d, "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off with `/-`");
+}
+
 /* A selector of `fill` that no weight has would do nothing. */
 static void selectors_exist(Eval *ev, const GrowStep *g)
 {
@@ -273,6 +302,14 @@ static void selectors_exist(Eval *ev, const GrowStep *g)
         diag_help(ev->ctx, d, "`vwn grow FILE %s --plan` prints their paths, `layer[*]` is every layer", g->name);
         return;
     }
+}
+
+static Span when_span(const Ast *items, Span otherwise)
+{
+    for (uint32_t i = 0; items && i < items->n; i++)
+        if (items->kid[i]->kind == AST_SET && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "when"))
+            return items->kid[i]->kid[1]->span;
+    return otherwise;
 }
 
 static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
@@ -304,12 +341,17 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         only_adds(ev, it, &g, target, after);
     if (g.after) {
         selectors_exist(ev, &g);
+        if (target->path == f->path)
+            trigger_fires(ev, &g, when_span(items, it->kid[0]->span));
         Env *env = grown_env(ev, f, after);
         Claims claims = {.step = &g};
         for (uint32_t i = 0; items && i < items->n; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name, &claims);
     }
+    if (!n && !g.fill.n && !g.refused && g.after)
+        diag_help(ev->ctx, err(ev, "E0707", it->kid[0]->span, "", "the growth step `%s` changes nothing", name),
+                  "give a `let` of the file another value, as `let hidden = 4096`");
     vec_push(ev->arena, &ev->unit->grow, g);
     return after;
 }

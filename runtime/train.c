@@ -269,7 +269,7 @@ static void between_steps(Trainer *tr)
 /* A step of growth begins from a checkpoint of the model before it, with the loss that is to be the same after it. */
 static bool growth_begins(Trainer *tr)
 {
-    if (tr->now.step >= tr->stop_at || !train_growth_due(tr))
+    if (!train_growth_due(tr))
         return false;
     if (tr->eval && tr->evaluated_at != tr->now.step)
         run_eval(tr);

@@ -222,6 +222,8 @@ static void refuse_values(Trainer *tr, const Running *r)
 const GrowStep *train_growth_due(Trainer *tr)
 {
     const GrowStep *g = tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL;
+    if (tr->now.step >= tr->stop_at && tr->stop_at < tr->steps)
+        return NULL; /* stopped before the end, as was asked for */
     train_set_vars(tr);
     return g && (!g->when || host_eval(g->when, tr->vars) != 0) ? g : NULL;
 }
@@ -235,7 +237,8 @@ static void refuse_growth(Trainer *tr)
             continue;
         Search s = {.tr = tr, .e = g->when, .from = tr->now, .left = EVALUATIONS};
         s.from.step = s.from.tokens = 0;
-        if (g->when && !reads_losses(g->when) && first_outside(&s, 0, tr->stop_at) >= tr->stop_at)
+        int64_t end = tr->stop_at + (tr->stop_at == tr->steps); /* triggers are tested at the end, too */
+        if (g->when && !reads_losses(g->when) && first_outside(&s, 0, end) >= end)
             continue;
         uint32_t line = g->refused_at.file ? source_position(tr->ctx, g->refused_at.file, g->refused_at.lo).line : 0;
         ctx_raise(tr->ctx, ST_INPUT,
@@ -820,7 +823,7 @@ static void resume_stage(Trainer *tr)
         enter_stage(tr, behind);
     compare_run(tr);
     tr->now = tr->from->progress;
-    const GrowStep *due = tr->how->dry_run || tr->now.step >= tr->stop_at ? NULL : train_growth_due(tr);
+    const GrowStep *due = tr->how->dry_run ? NULL : train_growth_due(tr);
     if (!due)
         return;
     tr->grows = growth_plan(due, tr->session.arena);

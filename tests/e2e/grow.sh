@@ -7,7 +7,10 @@ has out '~ layer[12].attention.v_proj.W_A [780, 960] -> [1088, 1228]'
 has out '+ entry 209,040 = zeros'
 has out '+ inner 82,544 = normal(std = 0.02)'
 has out '187,936,512 numbers are old, 37,066,752 new'
+has out 'preserves: proved'
+has out 'alive: 72 of 180 new blocks at once, 180 of 180 new blocks after one update'
 expect 6 "$VWN" grow "$file" to_300m --plan --json
+has out '"preserved":true,"factor":1,"blocks":180,"dead":0,"alive_after":1}'
 has out '"parts":[[0,780,0],[780,308,-1]]'
 expect 0 "$VWN" grow "$file" to_300m --plan --set M=1088 --set A=1228
 has out '0 grown, 0 new'

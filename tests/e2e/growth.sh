@@ -107,6 +107,13 @@ expect 4 "$VWN" train infinite.vwn --run infinite
 has err 'the growth step `deeper` changed the eval loss'
 [ "$(ls runs/infinite/ckpt | tail -n 1)" = step_00000008.safetensors ] || fail "a refused growth step leaves something"
 
+# a step at the end of the length gives the run another one; a stop that was asked for is none
+sed '/^grow deeper/,/^}/d; s/step >= 4/step >= end/; s/length    = 12 steps/length    = end * 1 steps/; s/let hidden = 48/let hidden = 48\n  let end = 15/; s/^let hidden = 24/let hidden = 24\nlet end = 12/' model.vwn > longer.vwn
+expect 0 "$VWN" train longer.vwn --run longer --until '12 steps' -q
+expect 0 "$VWN" train longer.vwn --run longer --resume -q
+filled runs/longer/ckpt/step_00000015.safetensors
+filled runs/longer/ckpt/before_wider.safetensors
+
 # the file must keep the steps that were carried out
 sed 's/grow wider/grow broader/' model.vwn > other.vwn
 expect 1 "$VWN" train other.vwn --run whole --resume

@@ -40,7 +40,7 @@ static const char *one_of(Draw *d, const char *const *text, size_t n)
 
 static const char *fill_of(Draw *d)
 {
-    return pick(d, 2) ? "zeros" : "normal(std = 0.3)";
+    return pick(d, 9) < 5 ? "zeros" : "normal(std = 0.3)";
 }
 
 /* What grows, and how its blocks are filled. */

@@ -658,7 +658,7 @@ static void grow_in_a_long_run(Unit *u)
 }
 static void grow_after_end(Unit *u)
 {
-    add_growth(u, compare(u, HV_STEP, 30));
+    add_growth(u, compare(u, HV_STEP, 31));
 }
 static void grow_at_loss(Unit *u)
 {
