@@ -629,7 +629,7 @@ static void growth(File *f)
         "0.02) }\n  check params > 0\n}\n",
         one_in(&f->w, 2)   ? "step >= 3"
         : one_in(&f->w, 2) ? "plateau(train.loss, window = 5 steps, less_than = 1%)"
-                           : "tokens >= 1k",
+                           : "progress >= 0.75",
         one_in(&f->w, 2) ? "L = L + 1" : "F = 2 * F");
 }
 
