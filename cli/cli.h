@@ -57,7 +57,7 @@ struct Call {
 };
 
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit,
-    verb_grow, verb_train, verb_eval, verb_sample, verb_bench, verb_resolve, verb_explain, verb_doc,
+    verb_grow, verb_train, verb_eval, verb_sample, verb_inspect, verb_bench, verb_resolve, verb_explain, verb_doc,
     verb_doctor;
 
 /* ---- args.c ---- */

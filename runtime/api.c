@@ -824,6 +824,12 @@ static Status eval_body(void *user)
     return eval_source(c->context, c->how, c->out, &hooks);
 }
 
+static Status inspect_body(void *user)
+{
+    RunCall *c = user;
+    return inspect_growth(c->context, c->how, c->out, &hooks);
+}
+
 static Status sample_body(void *user)
 {
     RunCall *c = user;
@@ -867,6 +873,12 @@ vwn_status vwn_eval(vwn_context *context, const vwn_eval_options *how, const vwn
 {
     RunCall c = {.context = context, .how = how, .out = out};
     return run(context, eval_body, &c);
+}
+
+vwn_status vwn_inspect_growth(vwn_context *context, const vwn_inspect_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, inspect_body, &c);
 }
 
 vwn_status vwn_sample(vwn_context *context, const vwn_sample_options *how,

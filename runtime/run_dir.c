@@ -122,6 +122,33 @@ void run_keep_checkpoint(Session *s, const RunDir *r, int64_t step, const char *
         failed(s, kept, "made");
 }
 
+typedef struct Kept {
+    Arena *arena;
+    VEC(const char *) name;
+} Kept;
+
+/* The length of NAME in "before_NAME.safetensors", or 0. */
+static size_t kept_name(const char *file)
+{
+    size_t n = strlen(file), around = strlen("before_") + strlen(".safetensors");
+    return n > around && !strncmp(file, "before_", 7) && !strcmp(file + n - 12, ".safetensors") ? n - around : 0;
+}
+
+static void collect_kept(void *user, const char *file)
+{
+    Kept *k = user;
+    size_t n = kept_name(file);
+    if (n)
+        vec_push(k->arena, &k->name, arena_copy(k->arena, file + 7, n));
+}
+
+KeptList run_kept(Session *s, const char *folder)
+{
+    Kept k = {.arena = s->arena};
+    each_entry(s, arena_printf(s->arena, "%s/ckpt", folder), collect_kept, &k);
+    return (KeptList){k.name.v, k.name.n};
+}
+
 void run_prune(Session *s, const RunDir *r, int64_t keep)
 {
     ArenaMark mark = arena_mark(s->arena);
@@ -229,7 +256,7 @@ typedef struct Clearing {
 static void remove_kept(void *user, const char *name)
 {
     const Clearing *c = user;
-    if (!strncmp(name, "before_", 7))
+    if (kept_name(name))
         unlink(arena_printf(c->s->arena, "%s/%s", c->r->ckpt, name));
 }
 

@@ -44,6 +44,12 @@ void run_sync_files(Session *s, RunDir *r);
 StepList run_checkpoints(Session *s, const char *folder);
 /* The checkpoint of `step` under another name beside it, before_NAME.safetensors, which no run removes or goes on from. */
 void run_keep_checkpoint(Session *s, const RunDir *r, int64_t step, const char *name);
+/* The names of those that were kept so; their order is that of the folder. */
+typedef struct KeptList {
+    const char **name;
+    size_t n;
+} KeptList;
+KeptList run_kept(Session *s, const char *folder);
 const char *run_checkpoint_name(Arena *a, int64_t step); /* "step_00001000.safetensors" */
 /* The overrides (`PATH=EXPR`, as given with --set) that the run in `path` was started with; none when
  * there is no run or its origins.json cannot be read. */

@@ -49,10 +49,9 @@ static const char *at_step(Session *s, const char *where)
     return arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, step));
 }
 
-Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks)
+Checkpoint *source_checkpoint(Session *s, const char *where)
 {
     char why[WHY] = "";
-    Source source = {0};
     if (!where || !*where)
         ctx_raise(s->ctx, ST_USAGE, "name a run directory or a checkpoint");
     size_t n = strlen(where);
@@ -61,29 +60,36 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
                   "`%.300s` describes a model and holds no weights: train it with `vwn train "
                   "%.300s`, then name the run directory, runs/<name of the model>",
                   where, where);
-    if (is_folder(where)) {
-        source.checkpoint = newest_of(s, where);
-    } else {
-        const char *step = at_step(s, where);
-        source.checkpoint = open_file(s, step ? step : where, why);
-        if (!source.checkpoint)
-            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
-    }
-    const RunMeta *meta = &source.checkpoint->meta;
-    CheckOptions how = {.path = arena_printf(s->arena, "%s (text of the model)", source.checkpoint->file.path),
-                        .text = meta->text,
-                        .text_length = strlen(meta->text),
+    if (is_folder(where))
+        return newest_of(s, where);
+    const char *step = at_step(s, where);
+    Checkpoint *c = open_file(s, step ? step : where, why);
+    if (!c)
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    return c;
+}
+
+Unit *source_unit(Session *s, const Checkpoint *c, bool model_only, const Hooks *hooks)
+{
+    CheckOptions how = {.path = arena_printf(s->arena, "%s (text of the model)", c->file.path),
+                        .text = c->meta.text,
+                        .text_length = strlen(c->meta.text),
                         .model_only = model_only};
     size_t before = diag_count(s->ctx);
-    source.unit = hooks->check(s->ctx, &how);
+    Unit *unit = hooks->check(s->ctx, &how);
     if (diag_only_checks(s->ctx, before))
         diag_truncate(s->ctx, before); /* all this was read when it was trained */
     else
-        ctx_raise(s->ctx, ST_INPUT, "the text in %.300s does not check",
-                  source.checkpoint->file.path);
-    if (!source.unit->model)
-        ctx_raise(s->ctx, ST_INPUT, "%.300s holds no model", source.checkpoint->file.path);
-    return source;
+        ctx_raise(s->ctx, ST_INPUT, "the text in %.300s does not check", c->file.path);
+    if (!unit->model)
+        ctx_raise(s->ctx, ST_INPUT, "%.300s holds no model", c->file.path);
+    return unit;
+}
+
+Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks)
+{
+    Checkpoint *c = source_checkpoint(s, where);
+    return (Source){c, source_unit(s, c, model_only, hooks)};
 }
 
 bool source_load(Session *s, const Source *source, bool last)

@@ -14,6 +14,9 @@ typedef struct Source {
  * file. Raises ST_USAGE or ST_ENVIRONMENT when there is none, ST_INPUT when its text does not
  * check. */
 Source source_open(Session *s, const char *where, bool model_only, const Hooks *hooks);
+/* Its two halves; they raise alike. */
+Checkpoint *source_checkpoint(Session *s, const char *where);
+Unit *source_unit(Session *s, const Checkpoint *c, bool model_only, const Hooks *hooks);
 /* Copies weights and buffers into the store, after the programs were built: the averages of
  * weights that the run kept, unless `last`. Whether they are averages. */
 bool source_load(Session *s, const Source *source, bool last);

@@ -225,6 +225,24 @@ typedef struct vwn_eval_options {
 } vwn_eval_options;
 vwn_status vwn_eval(vwn_context *ctx, const vwn_eval_options *how, const vwn_writer *out);
 
+typedef struct vwn_inspect_options {
+    const char *const *source; /* a run that has grown; or checkpoints: before a growth step, then later ones, the
+                                  first of which is, of three files and more, the grown model right after it */
+    size_t n_sources;
+    const char *step;    /* of a run: the name of the growth step; NULL = the last one */
+    const char *tensors; /* a selector, "layer[*].attention"; NULL = the weights that grew */
+    bool by_tensor;      /* also a table for each of them */
+    bool densities;      /* NOC by kernel densities, not by histograms */
+    int64_t bins;        /* of histograms, at least 1 */
+    int64_t samples;     /* weights of each side that ranks and densities are made of, at least 1 */
+    uint64_t seed;       /* that chooses them */
+    bool json;           /* one object, event "inspect_growth" */
+} vwn_inspect_options;
+/* How far a grown model has moved from the weights before it, after sections 5.1, C and F of the Nexusformer paper: NOC,
+ * U_P, R and |ln R| by checkpoint, distances where losses were measured, the estimators' settings above the table.
+ * VWN_USAGE: there is nothing to compare; VWN_ENVIRONMENT: a file cannot be read; VWN_INPUT: it is of another model. */
+vwn_status vwn_inspect_growth(vwn_context *ctx, const vwn_inspect_options *how, const vwn_writer *out);
+
 typedef struct vwn_sample_options {
     const char *source;  /* run directory or checkpoint file */
     const char *const *prompts;
