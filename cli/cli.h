@@ -57,7 +57,7 @@ struct Call {
 };
 
 extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit,
-    verb_grow, verb_train, verb_eval, verb_sample, verb_inspect, verb_bench, verb_resolve, verb_explain, verb_doc,
+    verb_grow, verb_train, verb_eval, verb_sample, verb_inspect, verb_compare, verb_bench, verb_resolve, verb_explain, verb_doc,
     verb_doctor;
 
 /* ---- args.c ---- */
@@ -99,7 +99,7 @@ void put_json_string(Ui *ui, const char *s, size_t n);
 /* "-": stdin. NULL, or why it cannot be read. */
 const char *read_whole_file(const char *path, Text *out);
 
-/* Writes a new content beside the file and renames it; keeps the mode. False: errno says why.
+/* Writes a new content beside the file and renames it; keeps the mode of one that was there. False: errno says why.
  */
 bool replace_file(const char *path, const char *text, size_t n);
 

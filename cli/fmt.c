@@ -6,6 +6,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,9 @@
 
 bool replace_file(const char *path, const char *text, size_t n)
 {
+    int made = open(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
+    if (made >= 0)
+        close(made);
     char *real = realpath(path, NULL);
     if (!real)
         return false;
@@ -41,6 +45,8 @@ bool replace_file(const char *path, const char *text, size_t n)
     int why = errno;
     if (!ok && fd >= 0)
         unlink(temporary);
+    if (!ok && made >= 0)
+        unlink(real);
     free(temporary);
     free(real);
     errno = why;

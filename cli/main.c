@@ -20,7 +20,7 @@
 
 static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     &verb_params,
                                     &verb_cost,   &verb_ir,      &verb_emit,    &verb_grow,    &verb_train,
-                                    &verb_eval,   &verb_sample,  &verb_inspect,  &verb_bench,   &verb_resolve,
+                                    &verb_eval,   &verb_sample,  &verb_inspect, &verb_compare,  &verb_bench,   &verb_resolve,
                                     &verb_explain, &verb_doc,    &verb_doctor};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
 

@@ -830,6 +830,12 @@ static Status inspect_body(void *user)
     return inspect_growth(c->context, c->how, c->out, &hooks);
 }
 
+static Status compare_body(void *user)
+{
+    RunCall *c = user;
+    return compare_runs(c->context, c->how, c->out);
+}
+
 static Status sample_body(void *user)
 {
     RunCall *c = user;
@@ -879,6 +885,12 @@ vwn_status vwn_inspect_growth(vwn_context *context, const vwn_inspect_options *h
 {
     RunCall c = {.context = context, .how = how, .out = out};
     return run(context, inspect_body, &c);
+}
+
+vwn_status vwn_compare(vwn_context *context, const vwn_compare_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, compare_body, &c);
 }
 
 vwn_status vwn_sample(vwn_context *context, const vwn_sample_options *how,

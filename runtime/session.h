@@ -148,6 +148,7 @@ Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_wr
                    const Hooks *hooks);
 Status inspect_growth(vwn_context *owner, const vwn_inspect_options *how, const vwn_writer *out,
                       const Hooks *hooks);
+Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
 Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
 Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,

@@ -243,6 +243,20 @@ typedef struct vwn_inspect_options {
  * VWN_USAGE: there is nothing to compare; VWN_ENVIRONMENT: a file cannot be read; VWN_INPUT: it is of another model. */
 vwn_status vwn_inspect_growth(vwn_context *ctx, const vwn_inspect_options *how, const vwn_writer *out);
 
+typedef enum vwn_compare_form { VWN_COMPARE_TABLE, VWN_COMPARE_JSON, VWN_COMPARE_CSV, VWN_COMPARE_SVG } vwn_compare_form;
+typedef enum vwn_compare_axis { VWN_BY_STEP, VWN_BY_TOKENS, VWN_BY_FLOPS, VWN_BY_SECONDS } vwn_compare_axis;
+typedef struct vwn_compare_options {
+    const char *const *run; /* run directories, or "NAME=RUN,RUN": runs that are averaged, as those of several seeds */
+    size_t n_runs;
+    const char *metric;     /* a name in their events.jsonl; NULL = "eval_loss", or "loss" where a run has evaluated less than twice */
+    vwn_compare_axis by;
+    int64_t smooth;         /* points that are averaged around each; 0 = 1, of "loss" one in fifty of all */
+    vwn_compare_form form;
+} vwn_compare_options;
+/* What runs have learned, at the last step (or ...) that all have reached; runs may be going on. VWN_USAGE: no run, or it
+ * has not written such numbers. Lines that are damaged are passed over, and vwn_warning says where. */
+vwn_status vwn_compare(vwn_context *ctx, const vwn_compare_options *how, const vwn_writer *out);
+
 typedef struct vwn_sample_options {
     const char *source;  /* run directory or checkpoint file */
     const char *const *prompts;

@@ -1,11 +1,11 @@
 # help.sh - help texts list what exists and nothing else; wrong use is told apart and explained.
 . "$VWN_SOURCE/tests/e2e/lib.inc"
 
-verbs="new check fmt params cost ir emit grow train eval sample inspect bench resolve explain doc doctor"
+verbs="new check fmt params cost ir emit grow train eval sample inspect compare bench resolve explain doc doctor"
 
 expect 0 "$VWN"
 for verb in $verbs; do has out "vwn $verb "; done
-[ "$(grep -c '^  vwn [a-z]' out)" -eq 17 ] || fail "the help lists other verbs"
+[ "$(grep -c '^  vwn [a-z]' out)" -eq 18 ] || fail "the help lists other verbs"
 cp out short
 expect 0 "$VWN" --help
 cmp -s short out || fail "vwn and vwn --help differ"
