@@ -1,0 +1,17 @@
+# growth_story.sh - examples/growth.sh at a tenth of its size: the step changes nothing and pays, zeros everywhere stay the
+# small model to the last bit, every run has its curve.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+[ -f "$VWN_DATA/kjv.txt" ] || exit 77
+cp "$VWN_DATA/kjv.txt" .
+export FOLDER="$PWD" STEPS=120
+expect 0 sh "$VWN_SOURCE/examples/growth.sh"
+cp out story
+[ "$(grep -c 'difference 0$' story)" -ge 3 ] || fail "a growth step changes the loss"
+has story 'to the last bit'
+[ "$(grep -c '<path class="c s' curves.svg)" -eq 5 ] || fail "five curves"
+# loss NAME: the held-out loss at the end
+loss() { "$VWN" compare "runs/$1" --json | sed 's/.*"last":\([0-9.]*\).*/\1/'; }
+echo "$(loss grown) $(loss small)" | awk '{ exit !($1 < $2 - 0.005) }' || fail "growth does not pay: $(loss grown), small $(loss small)"
+flops() { "$VWN" compare "runs/$1" --json | sed 's/.*"flops":\([0-9.]*\).*/\1/'; }
+echo "$(flops grown) $(flops scratch)" | awk '{ exit !($2 <= $1 && $2 > 0.97 * $1) }' || fail "the runs have not taken the same FLOPs"
+finish
