@@ -5,6 +5,7 @@
  * arguments; steps build on each other in the order of the file.
  */
 #include "check_claim.h"
+#include "check_fill.h"
 #include "check_prim.h"
 #include "check_train.h"
 
@@ -77,7 +78,7 @@ static const HostExpr *trigger(Eval *ev, File *f, const Ast *items, Span at, con
     return NULL;
 }
 
-static void unknown_items(Eval *ev, const Ast *items, const char *what)
+void unknown_items(Eval *ev, const Ast *items, const char *what)
 {
     const char *known;
     size_t n;
@@ -139,23 +140,20 @@ static Env *grown_env(Eval *ev, File *f, File *after)
     return env;
 }
 
-static const Param *param_at(const Model *m, Name path)
+/* The first weight that the step would cut or drop; NULL when all of them stay. *now: what takes it, or NULL. */
+static const Param *shrinks(const GrowStep *g, const Param **now)
 {
-    for (size_t i = 0; i < m->param.n; i++)
-        if (m->param.v[i].path == path)
-            return &m->param.v[i];
-    return NULL;
-}
-
-/* The first weight that the step would cut or drop; NULL when all of them stay. */
-static const Param *shrinks(const Model *before, const Model *after)
-{
-    for (size_t i = 0; i < before->param.n; i++) {
-        const Param *had = &before->param.v[i], *now = param_at(after, had->path);
-        if (!now)
+    for (size_t i = 0; i < g->before->param.n; i++) {
+        const Param *had = &g->before->param.v[i];
+        *now = fill_taker(g, had->path);
+        if (!*now)
             return had;
-        for (uint8_t k = 0; k < had->shape.rank && had->shape.rank == now->shape.rank; k++)
-            if (now->shape.d[k].n < had->shape.d[k].n)
+        bool copied = (*now)->path != had->path;
+        int spread = copied && (*now)->shape.rank == had->shape.rank + 1;
+        if (copied && (*now)->shape.rank != had->shape.rank + spread)
+            return had;
+        for (uint8_t k = 0; k < had->shape.rank && had->shape.rank + spread == (*now)->shape.rank; k++)
+            if ((*now)->shape.d[k + spread].n < had->shape.d[k].n)
                 return had;
     }
     return NULL;
@@ -164,7 +162,7 @@ static const Param *shrinks(const Model *before, const Model *after)
 /* Points at the let that got smaller, if there is one. */
 static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, File *after)
 {
-    const Param *p = shrinks(g->before, g->after), *now = p ? param_at(g->after, p->path) : NULL;
+    const Param *now = NULL, *p = shrinks(g, &now);
     if (!p)
         return;
     Diag *d = NULL;
@@ -189,39 +187,6 @@ static void only_adds(Eval *ev, const Ast *it, const GrowStep *g, File *was, Fil
     diag_help(ev->ctx, d, "for a smaller model start a new run");
 }
 
-/* Selected weights have the attributes of `fill`, but selectors. */
-static void fill_rules(Eval *ev, File *f, const Ast *items, const char *selector, GrowStep *g)
-{
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *it = items->kid[i];
-        if (it->kind == AST_NODE && it->kid[0]->n && !*selector) {
-            size_t n;
-            const char *text = source_text(ev->ctx, it->kid[0]->span.file, &n);
-            Span s = it->kid[0]->span;
-            unknown_items(ev, it->kid[2], "fill");
-            fill_rules(ev, f, it->kid[2], arena_copy(ev->arena, text + s.lo, s.hi - s.lo), g);
-        }
-        if (it->kind != AST_SET || it->kid[0]->n)
-            continue;
-        Value v = it->kid[1]->kind == AST_ID && !env_find(f->env, it->kid[1]->name) && !prim_find(it->kid[1]->name)
-                      ? v_word(it->kid[1]->name) : eval(ev, it->kid[1], f->env, NULL);
-        if (v.kind == V_POISON)
-            continue;
-        bool of_roles = strcmp(it->kid[0]->name, "norms") != 0;
-        static const Ast init_type = {.kind = AST_ID, .name = "init"};
-        if (of_roles && v.kind != V_SPEC && v.kind != V_WORD)
-            v = check_type(ev, v, &init_type, it->kid[1]->span, it->kid[0]->name, f->env);
-        if (v.kind == V_POISON)
-            continue;
-        FillRule r = {.selector = selector, .part = it->kid[0]->name, .text = expr_text(ev, it->kid[1]), .span = it->span};
-        r.is_init = v.kind == V_INIT;
-        r.identity = v.kind == V_WORD && !strcmp(r.part, "layers") && !strcmp(r.text, "identity");
-        if (r.is_init)
-            r.init = *v.init;
-        vec_push(ev->arena, &g->fill, r);
-    }
-}
-
 /* The lets of a step; `written` gets them as they stand there. */
 static Override *step_lets(Eval *ev, File *f, File *target, const Ast *items, size_t *n, const char **written)
 {
@@ -239,24 +204,17 @@ static Override *step_lets(Eval *ev, File *f, File *target, const Ast *items, si
 /* The first item of a step that is read and that no run carries out. */
 static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
 {
-    static const char *const done[] = {"when", "of", "fill"};
+    static const char *const done[] = {"when", "of", "fill", "moments"};
     for (uint32_t i = 0; items && i < items->n && !g->refused; i++) {
         const Ast *it = items->kid[i];
         bool named = (it->kind == AST_SET || it->kind == AST_NODE) && !it->kid[0]->n, carried = !named;
         for (size_t k = 0; k < COUNT_OF(done) && named; k++)
             carried |= !strcmp(it->kid[0]->name, done[k]);
-        carried |= it->kind == AST_SET && named && !strcmp(it->kid[0]->name, "moments") && it->kid[1]->kind == AST_ID &&
-                   !strcmp(it->kid[1]->name, "zeros");
         if (!carried) {
             g->refused = arena_printf(ev->arena, "`%s`", it->kid[0]->name);
             g->refused_at = it->span;
         }
     }
-    for (size_t i = 0; i < g->fill.n && !g->refused; i++)
-        if (!fill_is_carried(&g->fill.v[i])) {
-            g->refused = arena_printf(ev->arena, "`%s = %s`", g->fill.v[i].part, g->fill.v[i].text);
-            g->refused_at = g->fill.v[i].span;
-        }
 }
 
 /* Of the first step that is to come, which has the length of the file: a trigger that no training step makes true. */
@@ -288,22 +246,6 @@ static void trigger_fires(Eval *ev, const GrowStep *g, Span at)
     diag_help(ev->ctx, d, "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off with `/-`");
 }
 
-/* A selector of `fill` that no weight has would do nothing. */
-static void selectors_exist(Eval *ev, const GrowStep *g)
-{
-    for (size_t i = 0; i < g->fill.n; i++) {
-        const FillRule *r = &g->fill.v[i];
-        bool met = !*r->selector;
-        for (size_t k = 0; k < g->after->param.n && !met; k++)
-            met = growth_selects(r->selector, g->after->param.v[k].path);
-        if (met)
-            continue;
-        Diag *d = err(ev, "E0105", r->span, "", "`%s` selects no weight of the grown model", r->selector);
-        diag_help(ev->ctx, d, "`vwn grow FILE %s --plan` prints their paths, `layer[*]` is every layer", g->name);
-        return;
-    }
-}
-
 static Span when_span(const Ast *items, Span otherwise)
 {
     for (uint32_t i = 0; items && i < items->n; i++)
@@ -322,6 +264,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     for (uint32_t i = 0; items && i < items->n; i++)
         if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
             fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
+    fill_moments(ev, items, &g);
     g.when = trigger(ev, f, items, it->kid[0]->span, name);
     find_refused(ev, items, &g);
     if (g.when && g.when->op == HO_CONST && isnan(g.when->value) && !g.refused) {
@@ -338,9 +281,11 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     File *after = file_again(ev, target, o, n);
     g.after = build_model(ev, after);
     if (g.after)
+        fill_models(ev, f, &g);
+    bool filled = g.after && !diag_errors(ev->ctx);
+    if (filled)
         only_adds(ev, it, &g, target, after);
-    if (g.after) {
-        selectors_exist(ev, &g);
+    if (filled) {
         if (target->path == f->path)
             trigger_fires(ev, &g, when_span(items, it->kid[0]->span));
         Env *env = grown_env(ev, f, after);

@@ -19,10 +19,13 @@ typedef enum GrowthKind {
     GROWTH_LEFT   /* before only: left behind (steps refuse this) */
 } GrowthKind;
 
-/* A range of one axis of the new tensor. */
+/* A range of one axis of the new tensor. What is taken from the old one is multiplied by the product of `weight` over
+ * the axes, and its gradient is the old one times the product of `gradient`, as far as the function stays the same. */
 typedef struct GrowthPart {
     int64_t at, count; /* in the new tensor; the parts of an axis follow each other and cover it */
-    int64_t from;      /* where the range begins in the old tensor; -1: it is new */
+    int64_t from;      /* where the range begins in the old tensor; -1: it is new and a copy of nothing */
+    bool fresh;        /* it is new; from >= 0: blocks that are copies are copied from there */
+    double weight, gradient;
 } GrowthPart;
 typedef struct GrowthAxis {
     const GrowthPart *part;
@@ -30,6 +33,8 @@ typedef struct GrowthAxis {
     bool reads;   /* a product sums over it, or a table is looked up along it; else it is written */
     bool recut;   /* what the graph splits the axis into before and after does not correspond (24 heads where
                      there were 16 of another size): old elements keep their places, new ones follow */
+    bool spread;  /* the old tensor has no such axis: all along it is the same */
+    bool carried; /* moments of new parts are those of what they copy */
 } GrowthAxis;
 
 /* What a block of a grown tensor connects, by which of its axes stand at new parts. */
@@ -45,12 +50,14 @@ typedef struct GrowthEntry {
     GrowthKind kind;
     Name path;
     const Param *before, *after; /* NULL on the side that has it not */
+    bool copied;                 /* the whole is a copy, and `before` another tensor than that of this path */
     GrowthAxis axis[MAX_RANK];   /* of TAKEN and GROWN: after->shape.rank of them */
-    int64_t old_elements;        /* how many of `after` are taken from `before` */
+    int64_t old_elements;        /* how many of `after` are taken from `before` and stand nowhere else */
     /* By role: the values of new blocks; ROLE_OLD: of a tensor that is new as a whole. They are drawn as those of
      * `after` are, at the same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
     Init init[ROLE_OWN + 1];
     bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
+    bool copies[ROLE_OWN + 1]; /* not drawn: blocks of this role are taken from where their parts say */
 } GrowthEntry;
 
 typedef struct GrowthPlan {
@@ -66,11 +73,14 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena);
 GrowthRole growth_role(const GrowthEntry *e, const size_t *part);
 /* Whether a path, "layer[3].ffn.up.W", lies at or below a selector, "layer[*].ffn.up". */
 bool growth_selects(const char *selector, const char *path);
-/* Whether plans have what a rule of `fill` says. */
-static inline bool fill_is_carried(const FillRule *f)
-{
-    return (f->is_init && strcmp(f->part, "norms") != 0) || f->identity;
-}
+/* What the block of part[k] of each axis k, if it is taken, is multiplied by, and its gradient. */
+double growth_weight(const GrowthEntry *e, const size_t *part);
+double growth_gradient(const GrowthEntry *e, const size_t *part);
+/* Whether all of the tensor is what it was. */
+bool growth_same(const GrowthEntry *e);
+/* Whether the block is taken from the old tensor, and whether its moments are. */
+bool growth_taken(const GrowthEntry *e, const size_t *part);
+bool growth_moments(const GrowthEntry *e, const size_t *part);
 /* The plan as a difference, for people, or as one JSON object (schema "vwn.growth"). */
 struct GrowthProof;
 void report_growth(Buf *out, const GrowthPlan *plan, const struct GrowthProof *proof, bool json);
@@ -95,7 +105,8 @@ typedef struct GrowthProof {
     Val departs;           /* of the grown graph: the first value there that is made of old ones alone and that the old
                               model has not; 0: none */
     Val lost;              /* of the grown graph: where no rule says what becomes of old values; 0: nowhere */
-    bool in_norm;          /* that is a sum over a grown axis to which a constant is added */
+    bool in_norm;          /* that is a mean over a grown axis to which a constant is added */
+    int64_t mean_of, mean_over; /* so many of its coordinates are not zero, of so many */
     const Param *recut;    /* a weight that is cut in another way than before; or NULL */
     bool trained;          /* there is a loss, so `life` says something */
     const char *undefined; /* where something is divided by 0 right after the step, "layer[1].attention"; or NULL */

@@ -1,11 +1,12 @@
 /* growth_plan.c - the plan of a growth step: both models side by side, tensor by tensor, axis by axis.
  *
  * In:  a GrowStep.   Out: growth.h's GrowthPlan.
- * The one idea: an axis that is a product of factors grows in each of them, so that a head which gets
- * wider has its new columns behind its old ones; one with segments grows at the end of each segment.
+ * The one idea: a rule of `fill` decides about blocks of a role; whether they are drawn or copied, where the copies stand
+ * and what is shared out among them then stands in the parts of the axes.
  */
-#include "growth.h"
+#include "growth_build.h"
 
+#include <math.h>
 #include <string.h>
 
 bool growth_selects(const char *s, const char *p)
@@ -20,78 +21,51 @@ bool growth_selects(const char *s, const char *p)
     return !*p || *p == '.' || *p == '[';
 }
 
-typedef struct Parts {
-    Arena *arena;
-    VEC(GrowthPart) part;
-} Parts;
-
-static void add(Parts *p, int64_t at, int64_t count, int64_t from)
+static double product(const GrowthEntry *e, const size_t *part, bool gradient)
 {
-    GrowthPart *last = p->part.n ? &p->part.v[p->part.n - 1] : NULL;
-    if (!count)
-        return;
-    if (last && last->from >= 0 && from == last->from + last->count)
-        last->count += count;
-    else
-        vec_push(p->arena, &p->part, ((GrowthPart){at, count, from}));
+    double c = 1;
+    for (int k = 0; k < e->after->shape.rank; k++)
+        c *= gradient ? e->axis[k].part[part[k]].gradient : e->axis[k].part[part[k]].weight;
+    return c;
 }
 
-/* Factors of both sides, outermost first: where each element of the new axis was. */
-static void add_factors(Parts *p, const int64_t *had, const int64_t *now, size_t n, int64_t at, int64_t from)
+double growth_weight(const GrowthEntry *e, const size_t *part)
 {
-    int64_t inner_had = 1, inner_now = 1;
-    for (size_t i = 1; i < n; i++) {
-        inner_had *= had[i];
-        inner_now *= now[i];
-    }
-    if (n == 1 || (inner_had == inner_now && memcmp(had + 1, now + 1, (n - 1) * sizeof *had) == 0)) {
-        add(p, at, had[0] * inner_had, from);
-        add(p, at + had[0] * inner_had, (now[0] - had[0]) * inner_now, -1);
-        return;
-    }
-    for (int64_t i = 0; i < had[0]; i++)
-        add_factors(p, had + 1, now + 1, n - 1, at + i * inner_now, from + i * inner_had);
-    add(p, at + had[0] * inner_now, (now[0] - had[0]) * inner_now, -1);
+    return product(e, part, false);
 }
 
-/* No factor and no segment gets smaller, and there are as many. */
-static bool correspond(const int64_t *had, size_t n_had, const int64_t *now, size_t n_now)
+double growth_gradient(const GrowthEntry *e, const size_t *part)
 {
-    for (size_t i = 0; i < n_had && n_had == n_now; i++)
-        if (now[i] < had[i])
-            return false;
-    return n_had == n_now;
+    return product(e, part, true);
 }
 
-static GrowthAxis axis_of(const AxisShape *was, const AxisShape *is, int64_t had, int64_t now, Arena *arena)
+bool growth_same(const GrowthEntry *e)
 {
-    Parts p = {.arena = arena};
-    GrowthAxis a = {.reads = is->reads};
-    if (is->n_factor && correspond(was->factor, was->n_factor, is->factor, is->n_factor)) {
-        add_factors(&p, was->factor, is->factor, is->n_factor, 0, 0);
-    } else if (is->n_segment && correspond(was->segment, was->n_segment, is->segment, is->n_segment)) {
-        int64_t at = 0, from = 0;
-        for (size_t i = 0; i < is->n_segment; i++) {
-            add(&p, at, was->segment[i], from);
-            add(&p, at + was->segment[i], is->segment[i] - was->segment[i], -1);
-            at += is->segment[i];
-            from += was->segment[i];
-        }
-    } else {
-        a.recut = is->n_factor || is->n_segment || was->n_factor || was->n_segment;
-        add(&p, 0, had, 0);
-        add(&p, had, now - had, -1);
-    }
-    a.part = p.part.v;
-    a.n = p.part.n;
-    return a;
+    bool same = e->kind == GROWTH_TAKEN && !e->copied;
+    for (int k = 0; same && k < e->after->shape.rank; k++)
+        same = e->axis[k].n == 0 || (e->axis[k].n == 1 && e->axis[k].part[0].weight == 1);
+    return same;
+}
+
+bool growth_taken(const GrowthEntry *e, const size_t *part)
+{
+    GrowthRole r = growth_role(e, part);
+    return r == ROLE_OLD || e->copies[r];
+}
+
+bool growth_moments(const GrowthEntry *e, const size_t *part)
+{
+    bool carried = growth_taken(e, part);
+    for (int k = 0; k < e->after->shape.rank; k++)
+        carried &= !e->axis[k].part[part[k]].fresh || e->axis[k].carried;
+    return carried;
 }
 
 GrowthRole growth_role(const GrowthEntry *e, const size_t *part)
 {
     bool read = false, written = false, product = false;
     for (int k = 0; k < e->after->shape.rank; k++) {
-        bool fresh = e->axis[k].part[part[k]].from < 0;
+        bool fresh = e->axis[k].part[part[k]].fresh;
         read |= fresh && e->axis[k].reads;
         written |= fresh && !e->axis[k].reads;
         product |= e->axis[k].reads;
@@ -101,24 +75,56 @@ GrowthRole growth_role(const GrowthEntry *e, const size_t *part)
     return read ? (written ? ROLE_INNER : ROLE_EXIT) : written ? ROLE_ENTRY : ROLE_OLD;
 }
 
-static const char *role_name(GrowthRole role)
+static bool copying(FillKind kind)
 {
-    static const char *const names[] = {"old", "entry", "exit", "inner", "own"};
-    return names[role];
+    return kind == FILL_COPY || kind == FILL_SPLIT || kind == FILL_REPLICATE;
+}
+
+typedef struct Planning {
+    const GrowStep *step;
+    Arena *arena;
+    AxisShape **was, **is; /* by parameter of each model */
+    const size_t *reader;  /* by class of the grown model: a parameter that reads it, + 1 */
+    int64_t **had_mean, **has_mean; /* NULL: nothing is rescaled */
+} Planning;
+
+/* The last rule of this part that fits; NULL: none. */
+static const FillRule *rule_of(const GrowStep *step, const char *part, const char *path)
+{
+    const FillRule *last = NULL;
+    for (size_t i = 0; i < step->fill.n; i++) {
+        const FillRule *f = &step->fill.v[i];
+        if (!strcmp(f->part, part) && (!*f->selector || growth_selects(f->selector, path)))
+            last = f;
+    }
+    return last;
+}
+
+/* What decides about blocks of a role. Gains and biases of coordinates that are copies are copies, unless `norms` says
+ * something else; so is what connects copies with copies, unless `inner` does. */
+static const FillRule *rule_for(const GrowStep *step, GrowthRole role, const char *path)
+{
+    static const char *const name[] = {"layers", "entry", "exit", "inner", "norms"};
+    const FillRule *f = rule_of(step, name[role], path), *entry = rule_of(step, "entry", path);
+    bool copies = entry && copying(entry->kind);
+    if (role == ROLE_INNER && !f && copies) {
+        const FillRule *exit = rule_of(step, "exit", path);
+        return exit && copying(exit->kind) ? exit : NULL;
+    }
+    if (role == ROLE_OWN && (!f || f->kind == FILL_RESCALE))
+        return copies ? entry : NULL;
+    return f;
 }
 
 static void find_fill(GrowthEntry *e, const GrowStep *step)
 {
-    for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
+    for (GrowthRole r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
+        const FillRule *f = rule_for(step, r, e->path);
         e->init[r] = e->after->init;
-        for (size_t i = 0; i < step->fill.n && r != ROLE_OWN; i++) {
-            const FillRule *f = &step->fill.v[i];
-            if (!f->is_init || strcmp(f->part, role_name((GrowthRole)r)) != 0 ||
-                (*f->selector && !growth_selects(f->selector, e->path)))
-                continue;
+        e->copies[r] = f && copying(f->kind);
+        e->filled[r] = f && f->kind == FILL_INIT;
+        if (e->filled[r])
             e->init[r] = f->init;
-            e->filled[r] = true;
-        }
     }
 }
 
@@ -137,32 +143,147 @@ static void fill_layers(GrowthEntry *e, const GrowStep *step, const AxisShape *i
         return;
     for (size_t i = 0; i < step->fill.n; i++) {
         const FillRule *f = &step->fill.v[i];
-        if (strcmp(f->part, "layers") != 0 || !fill_is_carried(f) || (f->identity && !out) ||
+        bool identity = f->kind == FILL_IDENTITY;
+        if (strcmp(f->part, "layers") != 0 || (!identity && f->kind != FILL_INIT) || (identity && !out) ||
             (*f->selector && !growth_selects(f->selector, e->path)))
             continue;
-        e->init[ROLE_OLD] = f->identity ? (Init){.kind = INIT_FILL} : f->init;
+        e->init[ROLE_OLD] = identity ? (Init){.kind = INIT_FILL} : f->init;
         e->filled[ROLE_OLD] = true;
     }
 }
 
-static void compare(GrowthEntry *e, const GrowStep *step, const AxisShape *was, const AxisShape *is, Arena *arena)
+/* How an axis of a tensor gets its new coordinates. What is read is shared out by the tensor's own rule, gradients of what
+ * is written by that of the tensor that reads it: where none is known all copies are alike, and where it copies nothing
+ * new coordinates have no part in the result. */
+static GrowthAxis plan_axis(const Planning *p, const GrowthEntry *e, const AxisShape *was, const AxisShape *is, int64_t had,
+                            int64_t now, bool own)
 {
+    const FillRule *f = rule_for(p->step, own ? ROLE_OWN : is->reads ? ROLE_EXIT : ROLE_ENTRY, e->path);
+    const FillRule *inner = rule_for(p->step, ROLE_INNER, e->path);
+    if (!own && (!f || !copying(f->kind)))
+        f = inner;
+    Copying how = {.copies = f && copying(f->kind)};
+    how.beside = how.copies && f->kind == FILL_REPLICATE;
+    how.share = how.copies ? f->share : EQUAL_SHARES;
+    if (!is->reads && how.copies) {
+        size_t reader = p->reader[is->class];
+        const FillRule *exit = reader ? rule_for(p->step, ROLE_EXIT, p->step->after->param.v[reader - 1].path) : NULL;
+        how.share = !reader ? EQUAL_SHARES : exit && copying(exit->kind) ? exit->share : 0;
+    }
+    return growth_axis(was, is, had, now, &how, how.copies && f->kind != FILL_COPY, p->arena);
+}
+
+/* Whether all blocks that are new along axis k are copies, so that they may have moments of what they copy. */
+static bool carries(const GrowthEntry *e, int k, bool own)
+{
+    bool other = false;
+    for (int i = 0; i < e->after->shape.rank; i++)
+        for (size_t j = 0; j < e->axis[i].n; j++)
+            other |= i != k && e->axis[i].part[j].fresh && e->axis[i].reads != e->axis[k].reads;
+    GrowthRole role = own ? ROLE_OWN : e->axis[k].reads ? ROLE_EXIT : ROLE_ENTRY;
+    return e->copies[role] && (!other || e->copies[ROLE_INNER]);
+}
+
+/* A gain, or what reads a norm without one: sqrt(d / d') takes back what the mean over more coordinates does. */
+static void rescale(const Planning *p, GrowthEntry *e, int k, size_t before, size_t after)
+{
+    const FillRule *f = rule_of(p->step, "norms", e->path);
+    int64_t had = p->had_mean ? p->had_mean[before][k] : 0, has = p->has_mean ? p->has_mean[after][k] : 0;
+    if (!f || f->kind != FILL_RESCALE || had <= 0 || has <= had)
+        return;
+    GrowthPart *part = NEW_ARRAY(p->arena, GrowthPart, e->axis[k].n + 1);
+    memcpy(part, e->axis[k].part, e->axis[k].n * sizeof *part);
+    double s = sqrt((double)had / (double)has);
+    for (size_t i = 0; i < e->axis[k].n; i++) {
+        part[i].weight *= s;
+        part[i].gradient /= s;
+    }
+    e->axis[k].part = part;
+}
+
+static void compare(const Planning *p, GrowthEntry *e, size_t before, size_t after)
+{
+    static const GrowthPart none = {.weight = 1, .gradient = 1};
     const Shape *s = &e->before->shape, *t = &e->after->shape;
-    bool cut = s->rank != t->rank || e->before->buffer != e->after->buffer;
+    const AxisShape *was = p->was[before], *is = p->is[after];
+    int spread = e->copied && t->rank == s->rank + 1; /* the axis in front: one for each of several copies */
+    bool cut = s->rank + spread != t->rank || e->before->buffer != e->after->buffer, own = true;
     e->kind = GROWTH_TAKEN;
     for (int k = 0; k < t->rank && !cut; k++) {
-        cut = t->d[k].n < s->d[k].n;
-        if (t->d[k].n > s->d[k].n)
+        cut = k >= spread && t->d[k].n < s->d[k - spread].n;
+        if (k < spread || t->d[k].n > s->d[k - spread].n)
             e->kind = GROWTH_GROWN;
+        own &= !is[k].reads;
     }
     if (cut) {
         e->kind = GROWTH_CUT;
         return;
     }
+    find_fill(e, p->step);
+    for (int k = 0; k < t->rank; k++) {
+        if (k < spread) {
+            GrowthPart *all = NEW(p->arena, GrowthPart);
+            *all = none;
+            all->count = t->d[k].n;
+            e->axis[k] = (GrowthAxis){.part = all, .n = 1, .spread = true};
+        } else {
+            e->axis[k] = plan_axis(p, e, &was[k - spread], &is[k], s->d[k - spread].n, t->d[k].n, own);
+        }
+    }
     for (int k = 0; k < t->rank; k++)
-        e->axis[k] = axis_of(&was[k], &is[k], s->d[k].n, t->d[k].n, arena);
-    e->old_elements = e->before->elements;
-    find_fill(e, step);
+        e->axis[k].carried = !p->step->fresh_moments && carries(e, k, own);
+    for (int k = 0; k < t->rank && !spread; k++)
+        rescale(p, e, k, before, after);
+}
+
+/* By class of the grown model: a parameter that reads an axis of it, + 1. */
+static size_t *find_readers(const Planning *p, size_t *classes)
+{
+    const Model *m = p->step->after;
+    *classes = 0;
+    for (size_t i = 0; i < m->param.n; i++)
+        for (int k = 0; k < m->param.v[i].shape.rank; k++) {
+            size_t most = (p->is[i][k].class > p->is[i][k].within ? p->is[i][k].class : p->is[i][k].within) + 1u;
+            *classes = most > *classes ? most : *classes;
+        }
+    size_t *reader = NEW_ARRAY(p->arena, size_t, *classes + 1);
+    for (size_t i = 0; i < m->param.n; i++)
+        for (int k = 0; k < m->param.v[i].shape.rank; k++)
+            if (p->is[i][k].reads)
+                reader[p->is[i][k].class] = i + 1;
+    return reader;
+}
+
+static bool rescales(const GrowStep *step)
+{
+    bool some = false;
+    for (size_t i = 0; i < step->fill.n; i++)
+        some |= step->fill.v[i].kind == FILL_RESCALE;
+    return some;
+}
+
+/* Where the tensor comes from: the one of its path, or what it is a copy of. */
+static Name source_of(const GrowStep *step, size_t i)
+{
+    return step->source && step->source[i] ? step->source[i] : step->after->param.v[i].path;
+}
+
+static void plan_entry(const Planning *p, GrowthPlan *plan, size_t i, const Map *had, bool *met)
+{
+    const Model *a = p->step->before, *b = p->step->after;
+    GrowthEntry *e = &plan->entry[plan->n++];
+    *e = (GrowthEntry){.kind = GROWTH_NEW, .path = b->param.v[i].path, .after = &b->param.v[i]};
+    Name from = source_of(p->step, i);
+    size_t at = (size_t)(uintptr_t)map_get(had, (uintptr_t)from);
+    if (at) {
+        e->before = &a->param.v[at - 1];
+        e->copied = from != e->path;
+        compare(p, e, at - 1, i);
+        e->old_elements = met[at - 1] || e->kind == GROWTH_CUT ? 0 : e->before->elements;
+        met[at - 1] = true;
+    }
+    plan->taken += e->old_elements;
+    plan->added += e->after->elements - e->old_elements;
 }
 
 GrowthPlan *growth_plan(const GrowStep *step, Arena *arena)
@@ -170,35 +291,26 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena)
     const Model *a = step->before, *b = step->after;
     GrowthPlan *plan = NEW(arena, GrowthPlan);
     *plan = (GrowthPlan){.step = step, .entry = NEW_ARRAY(arena, GrowthEntry, a->param.n + b->param.n + 1)};
-    AxisShape **was = growth_axes(a, arena), **is = growth_axes(b, arena);
+    Planning p = {.step = step, .arena = arena, .was = growth_axes(a, arena), .is = growth_axes(b, arena)};
+    size_t classes;
+    p.reader = find_readers(&p, &classes);
+    if (rescales(step)) {
+        p.had_mean = growth_means(a, arena);
+        p.has_mean = growth_means(b, arena);
+    }
     Map had;
     map_init(&had, arena);
     for (size_t i = 0; i < a->param.n; i++)
         *map_at(&had, (uintptr_t)a->param.v[i].path) = (void *)(uintptr_t)(i + 1);
-    bool *met = NEW_ARRAY(arena, bool, a->param.n + 1);
+    bool *met = NEW_ARRAY(arena, bool, a->param.n + 1), *old = NEW_ARRAY(arena, bool, classes + 1);
     for (size_t i = 0; i < b->param.n; i++) {
-        GrowthEntry *e = &plan->entry[plan->n++];
-        *e = (GrowthEntry){.kind = GROWTH_NEW, .path = b->param.v[i].path, .after = &b->param.v[i]};
-        size_t at = (size_t)(uintptr_t)map_get(&had, (uintptr_t)e->path);
-        if (at) {
-            met[at - 1] = true;
-            e->before = &a->param.v[at - 1];
-            compare(e, step, was[at - 1], is[i], arena);
-        }
-        plan->taken += e->old_elements;
-        plan->added += e->after->elements - e->old_elements;
-    }
-    uint32_t classes = 0;
-    for (size_t i = 0; i < b->param.n; i++)
-        for (int k = 0; k < b->param.v[i].shape.rank; k++)
-            classes = is[i][k].class + is[i][k].within + 1 > classes ? is[i][k].class + is[i][k].within + 1 : classes;
-    bool *old = NEW_ARRAY(arena, bool, classes + 1u);
-    for (size_t i = 0; i < b->param.n; i++)
+        plan_entry(&p, plan, i, &had, met);
         for (int k = 0; k < b->param.v[i].shape.rank && plan->entry[i].before; k++)
-            old[is[i][k].class] = old[is[i][k].within] = true;
+            old[p.is[i][k].class] = old[p.is[i][k].within] = true;
+    }
     for (size_t i = 0; i < b->param.n; i++)
         if (plan->entry[i].kind == GROWTH_NEW)
-            fill_layers(&plan->entry[i], step, is[i], old);
+            fill_layers(&plan->entry[i], step, p.is[i], old);
     for (size_t i = 0; i < a->param.n; i++)
         if (!met[i])
             plan->entry[plan->n++] =

@@ -17,10 +17,19 @@ typedef struct Proof {
     Value **now;    /* by entry: what is known of the weight while life is looked at */
 } Proof;
 
+/* The old tensor, with an axis of extent 1 in front where it becomes one of several copies. */
 static Block old_block(Values *x, const GrowthEntry *e)
 {
-    Attr a = {.i = e->before->buffer ? EXT_BUFFER : EXT_PARAM, .site = e->path};
-    return block_whole(x, OP_EXT, &a, &e->before->shape, DT_REAL);
+    Attr a = {.i = e->before->buffer ? EXT_BUFFER : EXT_PARAM, .site = e->before->path};
+    Block b = block_whole(x, OP_EXT, &a, &e->before->shape, DT_REAL);
+    Shape s = e->before->shape;
+    if (e->after->shape.rank > s.rank) {
+        memmove(s.d + 1, s.d, s.rank * sizeof *s.d);
+        s.d[0] = DIM(1);
+        s.rank++;
+        b.term = term_reshape(x->terms, b.term, &s);
+    }
+    return b;
 }
 
 static Value *old_leaf(void *user, Values *x, Val v)
@@ -85,12 +94,15 @@ static Value *weight(Values *x, const Proof *p, const GrowthEntry *e)
             while (of[k] + 1 < roles->axis[k].n && roles->axis[k].at[of[k] + 1] <= at[k])
                 of[k]++;
         }
-        GrowthRole role = growth_role(e, of);
         Block *b = value_block(out, part);
-        if (role != ROLE_OLD) {
-            *b = block_at(x, fill[role], at);
+        double c = growth_weight(e, of);
+        if (!growth_taken(e, of)) {
+            *b = block_at(x, fill[growth_role(e, of)], at);
+        } else if (c == 0) {
+            *b = (Block){.kind = BLOCK_ZERO};
         } else if (p->old_known) {
             *b = old_block(x, e);
+            b->c = c;
             for (int k = 0; k < rank; k++)
                 if (block_varies(x, b, k))
                     b->from[k] = e->axis[k].part[of[k]].from + at[k] - e->axis[k].part[of[k]].at;
@@ -142,15 +154,24 @@ static Val find_departure(const Values *x, Val output, Term last, Arena *arena)
 }
 
 /* A mean over a grown axis to which a constant is added, as norms do. */
-static bool in_norm(const Values *x, Val v)
+static bool in_norm(const Values *x, Val v, GrowthProof *out)
 {
     const Node *n = node_at(x->g, v);
     if (n->op != OP_ADD)
         return false;
-    for (int depth = 0; n->n_in && depth < 4; depth++) {
-        if (n->op == OP_SUM)
-            return true;
-        n = node_at(x->g, n->in[0]);
+    for (int depth = 0; n->n_in && depth < 4; depth++, n = node_at(x->g, n->in[0])) {
+        if (n->op != OP_SUM)
+            continue;
+        const Value *in = x->of[n->in[0]];
+        int k = 0;
+        while (k + 1 < in->shape.rank && !(n->a.axes >> k & 1))
+            k++;
+        size_t part[MAX_RANK] = {0};
+        for (; part[k] < in->axis[k].n; part[k]++)
+            if (value_block(in, part)->kind != BLOCK_ZERO)
+                out->mean_of += part_end(in, k, part[k]) - in->axis[k].at[part[k]];
+        out->mean_over = in->shape.d[k].n;
+        return true;
     }
     return false;
 }
@@ -209,7 +230,7 @@ static void prove_preserved(Proof *p, GrowthProof *out)
             out->leak = e ? e->after : NULL;
             out->lost = e ? 0 : why;
             out->departs = now ? find_departure(has, now, last, p->arena) : 0;
-            out->in_norm = out->departs && in_norm(has, out->departs);
+            out->in_norm = out->departs && in_norm(has, out->departs, out);
         }
         out->preserved = false;
     }
@@ -268,7 +289,7 @@ static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, const
             c.at[k] = seen->axis[k].at[part[k]];
             c.count[k] = part_end(seen, k, part[k]) - c.at[k];
         }
-        if (e->kind != GROWTH_NEW && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
+        if (!e->copied && e->kind != GROWTH_NEW && e->kind != GROWTH_CUT && (c.role = role_of(e, parts, c.at)) == ROLE_OLD)
             continue;
         if (block_at(x, ever, c.at).kind == BLOCK_ZERO)
             continue;

@@ -127,7 +127,7 @@ static Value *merge(Values *x, const Value *v, int k)
 /* How wide the inner axis of a term is whose axis of extent `d` is split: the first row has so many. */
 static int64_t old_inner(const Values *x, const Value *v, int k, Term t, int64_t inner)
 {
-    int64_t d = term_dim(x, t, k).n, first = 0;
+    int64_t d = term_dim(x, t, k).n, low = INT64_MAX, high = 0;
     if (d == v->shape.d[k].n)
         return inner;
     int64_t at[MAX_RANK] = {0};
@@ -149,11 +149,14 @@ static int64_t old_inner(const Values *x, const Value *v, int k, Term t, int64_t
         while (p + 1 < v->axis[k].n && v->axis[k].at[p + 1] <= c)
             p++;
         int64_t end = part_end(v, k, p) < (row + 1) * inner ? part_end(v, k, p) : (row + 1) * inner;
-        first += b.kind == BLOCK_TERM && b.term == t ? end - c : 0;
+        if (b.kind == BLOCK_TERM && b.term == t) { /* copies stand in it several times */
+            low = b.from[k] < low ? b.from[k] : low;
+            high = b.from[k] + end - c > high ? b.from[k] + end - c : high;
+        }
         c = end;
     }
-    if (first && d % first == 0)
-        return first;
+    if (high > low && d % (high - low) == 0)
+        return high - low;
     return d % inner == 0 ? inner : 0;
 }
 
@@ -219,7 +222,7 @@ static Value *split(Values *x, const Value *v, int k, Dim outer, Dim inner)
         } else {
             if (b.term != known) {
                 known = b.term;
-                width = old_inner(x, v, k, b.term, inner.n);
+                width = outer.n == 1 ? old.d[k].n : old_inner(x, v, k, b.term, inner.n);
             }
             int64_t count = part_end(out, k + 1, part[k + 1]) - out->axis[k + 1].at[part[k + 1]];
             if (!width || b.from[k] % width + count > width)

@@ -181,13 +181,23 @@ typedef struct CheckResult {
     const char *where;  /* "" at file level, else the grow step's name */
     Span span;
 } CheckResult;
-/* What `fill` says of new blocks: `entry = zeros`, `layer[*].ffn.up { entry = normal(std = 0.02) }`. */
+/* What new numbers begin with, one rule of `fill`: `entry = zeros`, `layer[*].ffn.up { entry = copy }`. */
+typedef enum FillKind {
+    FILL_INIT,      /* drawn with `init` */
+    FILL_COPY,      /* a new coordinate is a copy of an old one, behind them all; of layers: a copy of an old layer */
+    FILL_SPLIT,     /* so, and what reads a coordinate and its copies is shared out among them */
+    FILL_REPLICATE, /* so, but each copy stands beside what it copies; of layers: in turn */
+    FILL_IDENTITY,  /* of layers: they add nothing */
+    FILL_RESCALE    /* of norms: a gain over an axis that grows from d to d' is multiplied by sqrt(d / d') */
+} FillKind;
+enum { EQUAL_SHARES = -1 };
 typedef struct FillRule {
     const char *selector; /* of paths; "" is all */
-    Name part;            /* entry, exit, inner, layers; norms, which no plan has yet */
-    bool is_init;         /* `init` is what it says */
-    bool identity;        /* of layers: new layers add nothing. Neither: `text` is copy and the like, which no plan has yet */
+    Name part;            /* entry, exit, inner, norms, layers */
+    FillKind kind;
     Init init;
+    double share;         /* of split: of a coordinate's copies together; EQUAL_SHARES: each gets what it gets */
+    const struct Ast *of; /* of copy: which layer, or what, is copied; NULL: those there are, in turn */
     const char *text;     /* as written */
     Span span;
 } FillRule;
@@ -199,6 +209,8 @@ typedef struct GrowStep {
     size_t n_lets;
     double tolerance;     /* of `check preserves(...)`: how much outputs may change; infinite: any */
     VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
+    const Name *source;   /* by parameter of `after`: the old one that it is a copy of as a whole; NULL: none */
+    bool fresh_moments;   /* optimizer states of copies begin with zeros */
     const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
     Span refused_at, span;
 } GrowStep;

@@ -5,6 +5,8 @@
  */
 #include "growth.h"
 
+#include <math.h>
+
 static const char *const kind_name[] = {"taken", "grown", "cut", "new", "left"};
 static const char *const role_text[] = {"old", "entry", "exit", "inner", "own"};
 
@@ -35,46 +37,80 @@ static void count_roles(const GrowthEntry *e, int64_t count[ROLE_OWN + 1])
     }
 }
 
+static void text_axis(Buf *out, const GrowthAxis *a, int k)
+{
+    size_t fresh = 0;
+    int64_t n = 0, first = -1;
+    bool copies = true;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->part[i].fresh) {
+            first = first < 0 ? a->part[i].at : first;
+            fresh++;
+            n += a->part[i].count;
+            copies &= a->part[i].from >= 0;
+        }
+    if (a->spread) {
+        buf_printf(out, "      axis %d: the old tensor %lld times\n", k, (long long)a->part[0].count);
+        return;
+    }
+    if (!fresh && !a->recut)
+        return;
+    buf_printf(out, "      axis %d, %s: %lld new ", k, a->reads ? "read" : "written", (long long)n);
+    if (!fresh)
+        buf_puts(out, "elements");
+    else if (fresh == 1)
+        buf_printf(out, "from %lld on", (long long)first);
+    else
+        buf_printf(out, "in %zu places, the first at %lld", fresh, (long long)first);
+    if (fresh && copies)
+        buf_puts(out, ", copies");
+    buf_puts(out, a->recut ? "; it is cut in another way than before\n" : "\n");
+}
+
+/* What old numbers are multiplied by; 1 along all axes: nothing is printed. */
+static void text_weights(Buf *out, const GrowthEntry *e)
+{
+    double least = 1, most = 1;
+    for (int k = 0; k < e->after->shape.rank; k++) {
+        double lo = INFINITY, hi = 0;
+        for (size_t i = 0; i < e->axis[k].n; i++)
+            if (e->axis[k].part[i].from >= 0) {
+                lo = fmin(lo, e->axis[k].part[i].weight);
+                hi = fmax(hi, e->axis[k].part[i].weight);
+            }
+        least *= lo;
+        most *= hi;
+    }
+    if (least != 1 || most != 1)
+        buf_printf(out, least == most ? "      old numbers times %.6g\n" : "      old numbers times %.6g to %.6g\n", least, most);
+}
+
 static void text_entry(Buf *out, const GrowthEntry *e)
 {
     static const char sign[] = {' ', '~', '!', '+', '-'};
-    if (e->kind == GROWTH_TAKEN)
+    if (growth_same(e))
         return;
-    buf_printf(out, "  %c %s ", sign[e->kind], e->path);
-    if (e->before)
+    buf_printf(out, "  %c %s ", e->kind == GROWTH_TAKEN ? '~' : sign[e->kind], e->path);
+    if (e->before && !shape_eq(&e->before->shape, e->after ? &e->after->shape : &e->before->shape)) {
         shape_print(out, &e->before->shape);
-    if (e->before && e->after)
-        buf_puts(out, " -> ");
+        buf_puts(out, e->after ? " -> " : "");
+    } else if (!e->after) {
+        shape_print(out, &e->before->shape);
+    }
     if (e->after)
         shape_print(out, &e->after->shape);
+    if (e->copied)
+        buf_printf(out, " = copy of %s", e->before->path);
     if (e->kind == GROWTH_NEW) {
         buf_puts(out, " = ");
         init_print(out, &e->init[ROLE_OLD]);
     }
     buf_putc(out, '\n');
-    if (e->kind != GROWTH_GROWN)
+    if (e->kind != GROWTH_GROWN && e->kind != GROWTH_TAKEN)
         return;
-    for (int k = 0; k < e->after->shape.rank; k++) {
-        const GrowthAxis *a = &e->axis[k];
-        if (a->n == 1 && a->part[0].from >= 0 && !a->recut)
-            continue;
-        size_t fresh = 0;
-        int64_t n = 0, first = -1;
-        for (size_t i = 0; i < a->n; i++)
-            if (a->part[i].from < 0) {
-                first = first < 0 ? a->part[i].at : first;
-                fresh++;
-                n += a->part[i].count;
-            }
-        buf_printf(out, "      axis %d, %s: %lld new ", k, a->reads ? "read" : "written", (long long)n);
-        if (!fresh)
-            buf_puts(out, "elements");
-        else if (fresh == 1)
-            buf_printf(out, "from %lld on", (long long)first);
-        else
-            buf_printf(out, "in %zu places, the first at %lld", fresh, (long long)first);
-        buf_puts(out, a->recut ? "; it is cut in another way than before\n" : "\n");
-    }
+    for (int k = 0; k < e->after->shape.rank; k++)
+        text_axis(out, &e->axis[k], k);
+    text_weights(out, e);
     int64_t count[ROLE_OWN + 1] = {0};
     count_roles(e, count);
     for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++)
@@ -82,9 +118,27 @@ static void text_entry(Buf *out, const GrowthEntry *e)
             buf_printf(out, "      + %s ", role_text[r]);
             buf_count(out, count[r]);
             buf_puts(out, " = ");
-            init_print(out, &e->init[r]);
-            buf_puts(out, e->filled[r] ? "\n" : " (as declared)\n");
+            if (e->copies[r])
+                buf_puts(out, "copies\n");
+            else {
+                init_print(out, &e->init[r]);
+                buf_puts(out, e->filled[r] ? "\n" : " (as declared)\n");
+            }
         }
+}
+
+/* Where parts are copies, or old numbers are multiplied: which are new, and the factors. */
+static void json_copies(Buf *out, const GrowthAxis *a)
+{
+    bool any = a->spread;
+    for (size_t i = 0; i < a->n; i++)
+        any |= (a->part[i].fresh && a->part[i].from >= 0) || a->part[i].weight != 1 || a->part[i].gradient != 1;
+    if (!any)
+        return;
+    buf_printf(out, ",\"spread\":%s,\"copies\":[", a->spread ? "true" : "false");
+    for (size_t i = 0; i < a->n; i++)
+        buf_printf(out, "%s[%s,%.17g,%.17g]", i ? "," : "", a->part[i].fresh ? "true" : "false", a->part[i].weight, a->part[i].gradient);
+    buf_putc(out, ']');
 }
 
 static void json_entry(Buf *out, const GrowthEntry *e)
@@ -98,7 +152,9 @@ static void json_entry(Buf *out, const GrowthEntry *e)
         buf_puts(out, ",\"after\":");
         shape_print(out, &e->after->shape);
     }
-    if (e->kind == GROWTH_GROWN) {
+    if (e->copied)
+        buf_printf(out, ",\"copy_of\":\"%s\"", e->before->path);
+    if (e->kind == GROWTH_GROWN || (e->kind == GROWTH_TAKEN && !growth_same(e))) {
         buf_puts(out, ",\"axes\":[");
         for (int k = 0; k < e->after->shape.rank; k++) {
             const GrowthAxis *a = &e->axis[k];
@@ -107,7 +163,9 @@ static void json_entry(Buf *out, const GrowthEntry *e)
             for (size_t i = 0; i < a->n; i++)
                 buf_printf(out, "%s[%lld,%lld,%lld]", i ? "," : "", (long long)a->part[i].at,
                            (long long)a->part[i].count, (long long)a->part[i].from);
-            buf_puts(out, "]}");
+            buf_puts(out, "]");
+            json_copies(out, a);
+            buf_putc(out, '}');
         }
         int64_t count[ROLE_OWN + 1] = {0};
         bool first = true;
@@ -117,7 +175,10 @@ static void json_entry(Buf *out, const GrowthEntry *e)
             if (count[r]) {
                 buf_printf(out, "%s\"%s\":{\"elements\":%lld,\"init\":\"", first ? "" : ",", role_text[r],
                            (long long)count[r]);
-                init_print(out, &e->init[r]);
+                if (e->copies[r])
+                    buf_puts(out, "copy");
+                else
+                    init_print(out, &e->init[r]);
                 buf_puts(out, "\"}");
                 first = false;
             }
@@ -128,9 +189,6 @@ static void json_entry(Buf *out, const GrowthEntry *e)
 
 static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
 {
-    for (size_t i = 0; i < plan->step->fill.n; i++)
-        if (!fill_is_carried(&plan->step->fill.v[i]))
-            return; /* what it does is not known */
     if (p->preserved)
         buf_puts(out, "preserves: proved, every output is the same as real numbers\n");
     else if (p->leak)
@@ -178,10 +236,6 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }
-    for (size_t i = 0; i < plan->step->fill.n; i++)
-        if (!fill_is_carried(&plan->step->fill.v[i]))
-            buf_printf(out, "  `%s = %s` of fill is not in this plan\n", plan->step->fill.v[i].part,
-                       plan->step->fill.v[i].text);
     buf_printf(out, "%zu taken, %zu grown, %zu new; ", kinds[GROWTH_TAKEN], kinds[GROWTH_GROWN], kinds[GROWTH_NEW]);
     buf_count(out, plan->taken);
     buf_puts(out, " numbers are old, ");

@@ -409,7 +409,7 @@ static Status growth_body(Buf *out, ReportCall *c)
         const GrowthPlan *plan = growth_plan(&u->grow.v[i], u->ctx->scratch);
         report_growth(out, plan, growth_prove(plan, u->ctx->scratch), c->how->json);
         for (size_t k = 0; k < plan->n; k++)
-            if (plan->entry[k].kind != GROWTH_TAKEN)
+            if (!growth_same(&plan->entry[k]))
                 return ST_CHANGES;
         return ST_OK;
     }

@@ -38,10 +38,14 @@ StoreEntry *checkpoint_entry(const Session *s, const Param *p)
 
 static const char *const state_names[STATE_KINDS] = {"m", "v", "average"};
 
+Name checkpoint_state_name(const Session *s, const Param *p, StateKind which)
+{
+    return name_printf(s->ctx, "%s:%s", p->path, state_names[which]);
+}
+
 StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which)
 {
-    Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[which]);
-    return store_find(s->store, EXT_STATE, name);
+    return store_find(s->store, EXT_STATE, checkpoint_state_name(s, p, which));
 }
 
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis)

@@ -66,11 +66,12 @@ typedef struct GrowthCall {
     size_t number; /* of the step, in the order of the file, from 1 */
 } GrowthCall;
 /* grown.c: the checkpoint of the model before the step into a store of the model after it, which holds the initial
- * values drawn under the seed: old blocks as they are, with their moments; new ones as the plan says, with moments of 0.
+ * values drawn under the seed: blocks that are taken, with their moments, times what the plan says; new ones drawn, with moments of 0.
  * False with `why` when the checkpoint is not of that model. */
 bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, const GrowthCall *how, char why[WHY]);
 /* The state of a parameter that the optimizer keeps, and the average; NULL: there is none. */
 typedef enum StateKind { STATE_FIRST, STATE_SECOND, STATE_AVERAGE, STATE_KINDS } StateKind;
+Name checkpoint_state_name(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_entry(const Session *s, const Param *p);
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */

@@ -6,6 +6,7 @@
  * that is drawn in the size of the new one, so that a new number does not depend on what was there before.
  */
 #include "checkpoint.h"
+#include "compiler/optimizer.h"
 
 #include <stdio.h>
 
@@ -28,11 +29,11 @@ static bool next_index(int64_t *at, const int64_t *extent, int rank)
     return false;
 }
 
-/* Copies the block part[k] of each axis k into `to`, laid out as the new tensor, from `from`, laid out as that or, for
- * the old block, as the old tensor. */
-static void copy_block(const GrowthEntry *e, const int64_t *part, bool old, const double *from, double *to)
+/* Puts `factor` times the block part[k] of each axis k into `to`, laid out as the new tensor, from `from`, laid out as that
+ * or, for what is taken, as the old tensor. */
+static void copy_block(const GrowthEntry *e, const size_t *part, bool old, double factor, const double *from, double *to)
 {
-    int rank = e->after->shape.rank, rows = rank ? rank - 1 : 0;
+    int rank = e->after->shape.rank, rows = rank ? rank - 1 : 0, spread = old ? rank - e->before->shape.rank : 0;
     int64_t at[MAX_RANK] = {0}, count[MAX_RANK] = {0}, run = 1;
     for (int k = 0; k < rank; k++)
         count[k] = run = e->axis[k].part[part[k]].count;
@@ -42,26 +43,50 @@ static void copy_block(const GrowthEntry *e, const int64_t *part, bool old, cons
             const GrowthPart *p = &e->axis[k].part[part[k]];
             int64_t in = k < rows ? at[k] : 0;
             here = here * e->after->shape.d[k].n + p->at + in;
-            there = old ? there * e->before->shape.d[k].n + p->from + in : here;
+            there = !old ? here : k < spread ? 0 : there * e->before->shape.d[k - spread].n + p->from + in;
         }
-        memcpy(to + here, from + there, (size_t)run * sizeof *to);
+        for (int64_t i = 0; i < run; i++)
+            to[here + i] = factor * from[there + i];
     } while (next_index(at, count, rows));
 }
 
-/* The blocks of one role. */
+typedef enum Taking { TAKE_WEIGHTS, TAKE_FIRST, TAKE_SECOND } Taking; /* moments: of the gradient, of its square */
+
+/* The next block of the tensor; false behind the last one. */
+static bool next_block(const GrowthEntry *e, size_t *part)
+{
+    int64_t at[MAX_RANK], parts[MAX_RANK];
+    int rank = e->after->shape.rank;
+    for (int k = 0; k < rank; k++) {
+        at[k] = (int64_t)part[k];
+        parts[k] = (int64_t)e->axis[k].n;
+    }
+    bool more = next_index(at, parts, rank);
+    for (int k = 0; k < rank; k++)
+        part[k] = (size_t)at[k];
+    return more;
+}
+
+/* Blocks that are taken from the old tensor. Where weights are multiplied or copied the gradient has a factor, and so have
+ * moments. */
+static void take_old(const GrowthEntry *e, Taking what, const double *from, double *to)
+{
+    size_t part[MAX_RANK] = {0};
+    do {
+        double g = growth_gradient(e, part), factor = what == TAKE_FIRST ? g : what == TAKE_SECOND ? g * g : growth_weight(e, part);
+        if (what == TAKE_WEIGHTS ? growth_taken(e, part) : growth_moments(e, part))
+            copy_block(e, part, true, factor, from, to);
+    } while (next_block(e, part));
+}
+
+/* Blocks of one role that are drawn. */
 static void copy_role(const GrowthEntry *e, GrowthRole role, const double *from, double *to)
 {
-    int64_t part[MAX_RANK] = {0}, parts[MAX_RANK] = {0};
-    int rank = e->after->shape.rank;
-    for (int k = 0; k < rank; k++)
-        parts[k] = (int64_t)e->axis[k].n;
+    size_t part[MAX_RANK] = {0};
     do {
-        size_t at[MAX_RANK] = {0};
-        for (int k = 0; k < rank; k++)
-            at[k] = (size_t)part[k];
-        if (growth_role(e, at) == role)
-            copy_block(e, part, role == ROLE_OLD, from, to);
-    } while (next_index(part, parts, rank));
+        if (growth_role(e, part) == role)
+            copy_block(e, part, false, 1, from, to);
+    } while (next_block(e, part));
 }
 
 /* The tensor of the file, in the session's arena; NULL with `why`. */
@@ -90,12 +115,12 @@ static bool store_ok(const Growing *g, Status st)
     return st == ST_OK;
 }
 
-/* Old blocks of `to` from the file, then `to` into the store. */
-static bool put_grown(const Growing *g, const GrowthEntry *e, StoreEntry *into, double *to)
+/* Old blocks of `to` from the tensor `name` of the file, then `to` into the store. */
+static bool put_grown(const Growing *g, const GrowthEntry *e, Taking what, Name name, StoreEntry *into, double *to)
 {
-    double *old = read_old(g, &e->before->shape, into->name);
+    double *old = read_old(g, &e->before->shape, name);
     if (old)
-        copy_role(e, ROLE_OLD, old, to);
+        take_old(e, what, old, to);
     return old && store_ok(g, store_put_f64(g->s->store, into, 0, e->after->elements, to));
 }
 
@@ -124,13 +149,15 @@ static bool grow_tensor(const Growing *g, const GrowthEntry *e)
     if (!store_ok(g, store_get_f64(s->store, own, 0, n, value)))
         return false;
     fill_new(g, e, value);
-    if (!put_grown(g, e, own, value))
+    if (!put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
         return false;
+    static const Taking what[STATE_KINDS] = {[STATE_FIRST] = TAKE_FIRST, [STATE_SECOND] = TAKE_SECOND};
     for (StateKind k = 0; k < STATE_KINDS; k++) {
         StoreEntry *into = checkpoint_state(s, e->after, k);
         for (int64_t i = 0; i < n; i++)
             state[i] = k == STATE_AVERAGE ? value[i] : 0;
-        if (into && !put_grown(g, e, into, state))
+        if (into && (k == STATE_AVERAGE || !e->copied || !g->plan->step->fresh_moments) &&
+            !put_grown(g, e, what[k], checkpoint_state_name(s, e->before, k), into, state))
             return false;
     }
     return true;
@@ -152,22 +179,28 @@ static bool fill_tensor(const Growing *g, const GrowthEntry *e)
     return true;
 }
 
-/* With which step each index of an axis came; no file has that of a parameter which has not grown before. */
+/* With which step each index of an axis came; no file has that of a parameter which has not grown before. What has moments of
+ * what it copies came with that. */
 static bool put_born(const Growing *g, const GrowthEntry *e, int axis)
 {
     Session *s = g->s;
     StoreEntry *into = checkpoint_born(s, e->after, axis);
     if (!into)
         return true;
-    const GrowthPart all = {0, into->elements, e->before ? 0 : -1};
-    const GrowthAxis whole = {.part = &all, .n = 1}, *a = e->before && e->after->shape.rank ? &e->axis[axis] : &whole;
-    bool known = e->before && safe_find(&g->c->file, into->name);
-    Shape had = {.rank = 1, .d = {e->before && e->before->shape.rank ? e->before->shape.d[axis] : DIM(1)}};
-    double *born = NEW_ARRAY(s->arena, double, into->elements + 1), *old = known ? read_old(g, &had, into->name) : NULL;
-    for (size_t i = 0; i < a->n; i++)
+    bool fresh = !e->before || (e->copied && g->plan->step->fresh_moments);
+    int was = axis - (e->before ? e->after->shape.rank - e->before->shape.rank : 0);
+    Name name = e->before && was >= 0 ? born_name(s->ctx, e->before, was) : NULL;
+    bool known = !fresh && name && e->before->shape.rank && safe_find(&g->c->file, name);
+    double *born = NEW_ARRAY(s->arena, double, into->elements + 1), *old = NULL;
+    if (known && !(old = read_old(g, &(Shape){.rank = 1, .d = {e->before->shape.d[was]}}, name)))
+        return false;
+    const GrowthAxis none = {0}, *a = e->before && e->after->shape.rank ? &e->axis[axis] : &none;
+    for (int64_t k = 0; k < into->elements; k++)
+        born[k] = fresh ? (double)g->how->number : 0;
+    for (size_t i = 0; i < a->n && !fresh; i++)
         for (int64_t k = 0; k < a->part[i].count; k++)
-            born[a->part[i].at + k] = a->part[i].from < 0 ? (double)g->how->number : old ? old[a->part[i].from + k] : 0;
-    return (old || !known) && store_ok(g, store_put_f64(s->store, into, 0, into->elements, born));
+            born[a->part[i].at + k] = a->part[i].fresh && !a->carried ? (double)g->how->number : old ? old[a->part[i].from + k] : 0;
+    return store_ok(g, store_put_f64(s->store, into, 0, into->elements, born));
 }
 
 bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, const GrowthCall *how, char why[WHY])

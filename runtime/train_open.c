@@ -306,6 +306,12 @@ static GrownParts births_of(Trainer *tr, size_t n)
     map_init(&had, tr->session.arena);
     for (size_t i = 0; first && i < first->param.n; i++)
         *map_at(&had, (uintptr_t)first->param.v[i].path) = (void *)(uintptr_t)&first->param.v[i];
+    for (size_t k = 0; k < n; k++) /* copies of others count as new */
+        for (size_t i = 0; tr->file->grow.v[k].source && i < tr->file->grow.v[k].after->param.n; i++) {
+            Name path = tr->file->grow.v[k].after->param.v[i].path;
+            if (tr->file->grow.v[k].source[i] != path)
+                *map_at(&had, (uintptr_t)path) = NULL;
+        }
     for (size_t i = 0; first && i < m->param.n; i++) {
         const Param *p = map_get(&had, (uintptr_t)m->param.v[i].path);
         some[i] = !p || p->elements != m->param.v[i].elements;

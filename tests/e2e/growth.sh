@@ -125,7 +125,7 @@ expect 1 "$VWN" train old.vwn --run old
 has err 'old.vwn:'
 has err 'the growth step `deeper` has `old`'
 [ ! -e runs/old/events.jsonl ] || fail "a refused run has begun"
-sed 's/fill { exit = zeros }/fill { exit = copy() }/' model.vwn > copy.vwn
-expect 1 "$VWN" train copy.vwn --run copy
-has err 'has `exit = copy()`'
+sed 's/fill { exit = zeros }/fill { exit = split(share = 2) }/' model.vwn > share.vwn
+expect 1 "$VWN" train share.vwn --run share
+has err 'a share lies between 0 and 1'
 finish

@@ -32,7 +32,7 @@ static int64_t was_at(const GrowthAxis *a, int64_t at)
 {
     for (size_t i = 0; i < a->n; i++)
         if (at >= a->part[i].at && at < a->part[i].at + a->part[i].count)
-            return a->part[i].from < 0 ? -1 : a->part[i].from + at - a->part[i].at;
+            return a->part[i].fresh ? -1 : a->part[i].from + at - a->part[i].at;
     return -2;
 }
 

@@ -120,7 +120,7 @@ static int64_t was_at(const GrowthEntry *e, int k, int64_t at, size_t *part)
     for (size_t i = 0; i < a->n; i++)
         if (at >= a->part[i].at && at < a->part[i].at + a->part[i].count) {
             *part = i;
-            return a->part[i].from < 0 ? -1 : a->part[i].from + at - a->part[i].at;
+            return a->part[i].fresh ? -1 : a->part[i].from + at - a->part[i].at;
         }
     abort();
 }
