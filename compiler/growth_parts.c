@@ -81,6 +81,24 @@ static bool correspond(const int64_t *had, size_t n_had, const int64_t *now, siz
     return n_had == n_now;
 }
 
+/* What the old axis has for the factors of the new one: its own, or, of one that was whole (in one part, [1 * 96]), as many
+ * of the inner ones as fit. NULL: it is cut in another way. */
+static const int64_t *factors_of(const AxisShape *was, const AxisShape *is, int64_t had, Arena *arena)
+{
+    if (was->n_factor && correspond(was->factor, was->n_factor, is->factor, is->n_factor))
+        return was->factor;
+    bool whole = !was->n_segment && (!was->n_factor || (was->n_factor == 2 && was->factor[0] == 1));
+    int64_t inner = 1;
+    for (size_t i = 1; i < is->n_factor; i++)
+        inner *= is->factor[i];
+    if (!whole || had % inner)
+        return NULL;
+    int64_t *f = NEW_ARRAY(arena, int64_t, is->n_factor);
+    memcpy(f, is->factor, is->n_factor * sizeof *f);
+    f[0] = had / inner;
+    return f;
+}
+
 GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, int64_t now, const Copying *how, bool shares,
                        Arena *arena)
 {
@@ -88,8 +106,9 @@ GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, i
     Parts p = {.arena = arena, .how = had > 0 ? how : &none};
     GrowthAxis a = {.reads = is->reads};
     Origin start = {0, false, 1};
-    if (is->n_factor && correspond(was->factor, was->n_factor, is->factor, is->n_factor)) {
-        add_factors(&p, was->factor, is->factor, is->n_factor, 0, start);
+    const int64_t *factor = is->n_factor ? factors_of(was, is, had, arena) : NULL;
+    if (factor) {
+        add_factors(&p, factor, is->factor, is->n_factor, 0, start);
     } else if (is->n_segment && correspond(was->segment, was->n_segment, is->segment, is->n_segment)) {
         int64_t at = 0;
         for (size_t i = 0; i < is->n_segment; i++) {

@@ -40,6 +40,23 @@ static Value *old_leaf(void *user, Values *x, Val v)
     return value_uniform(x, &n->shape, block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, DT_REAL));
 }
 
+/* Ones on the diagonal; what lies behind it in the longer axis is zero. */
+static Value *identity(Values *x, const Shape *s)
+{
+    int64_t n = s->d[0].n < s->d[1].n ? s->d[0].n : s->d[1].n;
+    Cuts cuts[MAX_RANK] = {{0}};
+    for (int k = 0; k < 2; k++) {
+        cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, 2), s->d[k].n > n ? 2 : 1};
+        cuts[k].at[0] = 0;
+        cuts[k].at[1] = n;
+    }
+    Value *v = value_cut(x, s, cuts);
+    for (size_t i = 0; i < v->n; i++)
+        v->block[i] = (Block){.kind = BLOCK_ZERO};
+    v->block[0] = (Block){.kind = BLOCK_TERM, .term = term_identity(x->terms, n), .c = 1};
+    return v;
+}
+
 /* What an initialisation gives a whole tensor. */
 static Value *drawn(Values *x, const Param *p, const Init *init)
 {
@@ -48,6 +65,8 @@ static Value *drawn(Values *x, const Param *p, const Init *init)
     bool no_spread = (init->kind == INIT_NORMAL || init->kind == INIT_TRUNC_NORMAL) && init->a == 0;
     if (init->kind == INIT_FILL || no_spread)
         return value_uniform(x, &p->shape, block_number(x, p->shape.rank, no_spread ? 0 : init->a));
+    if (init->kind == INIT_EYE && p->shape.rank == 2 && p->elements > SMALL && p->shape.d[0].n > 1 && p->shape.d[1].n > 1)
+        return identity(x, &p->shape);
     if ((init->kind != INIT_LIST && init->kind != INIT_EYE) || p->elements > SMALL)
         return value_uniform(x, &p->shape, random);
     Param q = *p;

@@ -348,6 +348,44 @@ static void side_parts(const Product *p, const size_t *out, size_t k, bool left,
     part[left ? p->ma : p->nb] = out[left ? p->r - 2 : p->r - 1];
 }
 
+/* x by rows of the identity: the coordinates of x to which they belong. False: the window is no piece of its diagonal, nor
+ * beside it, so nothing is added. */
+static bool add_selected(const Product *p, Sums *s, Block a, const Block *b, int64_t rows, int64_t columns)
+{
+    Values *x = p->x;
+    if (!p->shared || p->ka != p->ra - 1 || b->kind != BLOCK_TERM || !term_is_identity(x->terms, b->term))
+        return false;
+    int64_t row = b->from[p->kb], column = b->from[p->nb];
+    if (a.kind == BLOCK_ZERO || row + rows <= column || column + columns <= row)
+        return true;
+    if (row != column || rows != columns)
+        return false;
+    a.c *= b->c; /* the axis that was summed over is that of the result; the window stays */
+    a.balanced = false;
+    add_block(s, a);
+    return true;
+}
+
+/* Cuts the axis that is written where the other is cut, so that pieces of an identity are whole or beside its diagonal. */
+static Cuts cut_diagonal(Values *x, const Product *p, const Value *b, Cuts read, Cuts written)
+{
+    size_t part[MAX_RANK] = {0};
+    do {
+        const Block *i = value_block(b, part);
+        if (!p->shared || i->kind != BLOCK_TERM || !term_is_identity(x->terms, i->term))
+            continue;
+        int64_t row = b->axis[p->kb].at[part[p->kb]], column = b->axis[p->nb].at[part[p->nb]];
+        int64_t by = column - i->from[p->nb] - (row - i->from[p->kb]), end = part_end(b, p->nb, part[p->nb]);
+        Cuts more = {NEW_ARRAY(x->arena, int64_t, read.n + 1), 1};
+        more.at[0] = 0;
+        for (size_t k = 0; k < read.n; k++)
+            if (read.at[k] + by > column && read.at[k] + by < end)
+                more.at[more.n++] = read.at[k] + by;
+        written = cuts_union(x, written, more);
+    } while (value_next(b, part));
+    return written;
+}
+
 Value *rule_matmul(Values *x, const Node *n)
 {
     const Value *a = x->of[n->in[0]], *b = x->of[n->in[1]];
@@ -367,6 +405,7 @@ Value *rule_matmul(Values *x, const Node *n)
             ca[k] = cb[k] = cuts_union(x, ca[k], cb[k]);
         cuts[k] = ca[k];
     }
+    cb[p.nb] = cut_diagonal(x, &p, b, cb[p.kb], cb[p.nb]);
     cuts[p.r - 2] = ca[p.ma];
     cuts[p.r - 1] = cb[p.nb];
     a = value_refine(x, a, ca);
@@ -379,7 +418,11 @@ Value *rule_matmul(Values *x, const Node *n)
             size_t at[MAX_RANK] = {0}, bt[MAX_RANK] = {0};
             side_parts(&p, part, k, true, at);
             side_parts(&p, part, k, false, bt);
-            add_pair(&p, &s, *value_block(a, at), *value_block(b, bt), part_end(a, p.ka, k) - a->axis[p.ka].at[k],
+            int64_t count = part_end(a, p.ka, k) - a->axis[p.ka].at[k];
+            if (p.shared && add_selected(&p, &s, *value_block(a, at), value_block(b, bt), count,
+                                         part_end(b, p.nb, bt[p.nb]) - b->axis[p.nb].at[bt[p.nb]]))
+                continue;
+            add_pair(&p, &s, *value_block(a, at), *value_block(b, bt), count,
                      dim_static(a->shape.d[p.ma]) ? part_end(a, p.ma, part[p.r - 2]) - a->axis[p.ma].at[part[p.r - 2]] : 0);
         }
         for (size_t i = 0; i < s.group.n; i++) {

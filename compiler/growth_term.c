@@ -100,6 +100,27 @@ bool term_is_one(const Terms *t, Term x)
     return x && t->node.v[x].op == OP_FILL;
 }
 
+/* Where the index along one axis is that along the other. */
+Term term_identity(Terms *t, int64_t n)
+{
+    Shape whole = {.rank = 2, .d = {DIM(n), DIM(n)}};
+    TermIn index[2];
+    for (int k = 0; k < 2; k++) {
+        Shape s = {.rank = 2, .d = {DIM(1), DIM(1)}};
+        s.d[k] = DIM(n);
+        index[k] = (TermIn){1, term_make(t, OP_IOTA, DT_INT, NULL, 0, &(Attr){.i = k}, &s)};
+    }
+    return term_make(t, OP_EQ, DT_REAL, index, 2, NULL, &whole);
+}
+
+bool term_is_identity(const Terms *t, Term x)
+{
+    const TermNode *n = term_at(t, x);
+    return x && n->op == OP_EQ && n->shape.rank == 2 && term_at(t, n->in[0].t)->op == OP_IOTA &&
+           term_at(t, n->in[1].t)->op == OP_IOTA && term_at(t, n->in[0].t)->a.i == 0 && term_at(t, n->in[1].t)->a.i == 1 &&
+           dim_eq(n->shape.d[0], n->shape.d[1]);
+}
+
 Term term_slice(Terms *t, Term x, int axis, int64_t from, int64_t count)
 {
     Shape s = term_at(t, x)->shape;

@@ -38,6 +38,8 @@ Term term_make(Terms *t, Op op, DType dtype, const TermIn *in, size_t n_in, cons
 static inline const TermNode *term_at(const Terms *t, Term x) { return &t->node.v[x]; }
 Term term_one(Terms *t, int rank);       /* the number 1, every extent 1 */
 bool term_is_one(const Terms *t, Term x);
+Term term_identity(Terms *t, int64_t n); /* the matrix with ones on its diagonal; n > 1 */
+bool term_is_identity(const Terms *t, Term x);
 Term term_slice(Terms *t, Term x, int axis, int64_t from, int64_t count); /* x itself when it is whole */
 Term term_reshape(Terms *t, Term x, const Shape *to);
 Term term_spread(Terms *t, Term x, int axis, Dim extent); /* extent 1 repeated */

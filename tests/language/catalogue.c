@@ -74,6 +74,8 @@ static const Row rows[] = {
     {"residual to hyper, mean", NULL, "let conn = hyper(n = 2, dynamic = true, collapse = mean)", "", true, HALF_STEPS},
     {"residual to hyper, sum", NULL, "let conn = hyper(n = 2, dynamic = true)", "", false, HALF_STEPS},
     {"residual to virtual width", NULL, "let conn = ghc(m = 2, n = 2, dynamic = true)", "", true, HALF_STEPS},
+    {"residual to virtual width 3/2", NULL, "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))", "", true, HALF_STEPS},
+    {"residual to virtual width 3/2, reduce random", NULL, "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "", false, HALF_STEPS},
     {"residual to frac", NULL, "let conn = frac(m = 2, dynamic = true)", "", true, HALF_STEPS},
     {"hyper, a stream that reads 1", "conn = hyper(n = 2, dynamic = true)", "let conn = hyper(n = 3, dynamic = true)", "entry = zeros, exit = zeros, inner = zeros", false, HALF_STEPS},
     /* experts, ids */
