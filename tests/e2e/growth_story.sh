@@ -7,7 +7,9 @@ export FOLDER="$PWD" STEPS=120
 expect 0 sh "$VWN_SOURCE/examples/growth.sh"
 cp out story
 [ "$(grep -c 'difference 0$' story)" -ge 3 ] || fail "a growth step changes the loss"
-has story 'to the last bit'
+has story 'are those of its small model to the last bit'
+[ "$(wc -l < tiny_dead.txt)" -eq 8 ] || fail "eight losses of the tiny model"
+grep 'losses of `dead` differ' story | sed 's/.*at most \([0-9.e-]*\);.*/\1/' | awk '{ exit !($1 < 1e-4) }' || fail "zeros learn"
 [ "$(grep -c '<path class="c s' curves.svg)" -eq 5 ] || fail "five curves"
 # loss NAME: the held-out loss at the end
 loss() { "$VWN" compare "runs/$1" --json | sed 's/.*"last":\([0-9.]*\).*/\1/'; }
