@@ -262,6 +262,7 @@ static void between_steps(Trainer *tr)
         report_step(tr);
     if (tr->eval && tr->evaluated_at != step && (due(step, t->eval_every) || last))
         run_eval(tr);
+    train_plateau(tr);
     if (due(step, t->checkpoint_every) || stop)
         save(tr);
 }
@@ -271,9 +272,10 @@ static bool growth_begins(Trainer *tr)
 {
     if (!train_growth_due(tr))
         return false;
-    if (tr->eval && tr->evaluated_at != tr->now.step)
+    if (tr->eval && tr->now.eval_step != tr->now.step)
         run_eval(tr);
-    tr->saved_at = tr->eval ? -1 : tr->saved_at; /* with that loss */
+    tr->now.due = true;
+    tr->saved_at = -1; /* with that loss, which may have been what the step waited for */
     save(tr);
     return true;
 }
@@ -380,7 +382,8 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
     static const Progress none = {
-        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
+        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN,
+        .plateau.last = NAN};
     static const vwn_train_options plain = {0};
     vwn_train_options now = how ? *how : plain;
     bool due = false;

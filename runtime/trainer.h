@@ -64,6 +64,13 @@ double train_rate(Trainer *tr, int64_t step);
 /* The growth step that begins after as many steps as are done; NULL: none. Steps come in the order of the file. */
 const GrowStep *train_growth_due(Trainer *tr);
 
+/* train_grow.c: the parts of the weights that came with the first n growth steps, and their rates. */
+GrownParts train_births(Trainer *tr, size_t n);
+/* After each step: the window that the next growth step looks at, where it waits for a plateau. */
+void train_plateau(Trainer *tr);
+/* The next growth step begins a stage of the run: the progress of what comes behind it. */
+void train_enter_progress(Progress *p, const GrowStep *g);
+
 /* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
 void train_step(Trainer *tr);
 
