@@ -8,10 +8,10 @@
 
 #include "trainer.h"
 
-GrownParts train_births(Trainer *tr, size_t n)
+GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *updates)
 {
     const GrowStep *step = tr->file->grow.v;
-    const Model *first = n ? step[0].before : NULL, *m = tr->model;
+    const Model *first = n ? step[0].before : NULL;
     Arena *a = tr->session.arena;
     bool *some = NEW_ARRAY(a, bool, m->param.n + 1), said = false;
     PartRate *old = NEW_ARRAY(a, PartRate, n + 1), *fresh = NEW_ARRAY(a, PartRate, n + 1);
@@ -28,7 +28,7 @@ GrownParts train_births(Trainer *tr, size_t n)
         fresh[i] = step[i].fresh;
         said |= old[i].said || fresh[i].said;
     }
-    return (GrownParts){tr->born, n, some, said ? old : NULL, said ? fresh : NULL};
+    return (GrownParts){updates, n, some, said ? old : NULL, said ? fresh : NULL};
 }
 
 /* Means over windows that follow each other: what is held from step to step is one sum. */
@@ -62,4 +62,48 @@ void train_enter_progress(Progress *p, const GrowStep *g)
         return;
     p->from_step = p->step;
     p->from_tokens = p->tokens;
+}
+
+/* ---- kernels of steps to come ---- */
+
+static void prepare_stage(Trainer *tr, const GrowStep *g, size_t n, BuildReport *total)
+{
+    Session *s = &tr->session;
+    const Model *m = g->after;
+    Train t = *g->train;
+    double *updates = NEW_ARRAY(s->arena, double, n + 1);
+    for (size_t i = 0; i < n; i++)
+        updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
+    t.births = train_births(tr, m, n, updates);
+    ProgramOptions how = {.name = "grown", .B = t.micro_seqs, .T = t.context, .share_arena = true,
+                          .half = session_half(s, &t)};
+    session_prepare(s, step_gradient(m, &t, true, s->arena), &how, total);
+    if (t.batch_seqs > t.micro_seqs)
+        session_prepare(s, step_gradient(m, &t, false, s->arena), &how, total);
+    session_prepare(s, step_update(m, &t, s->arena), &how, total);
+    if (t.eval_every > 0)
+        session_prepare(s, step_held_out(m, &t, s->arena), &how, total);
+    how.half = HALF_NONE;
+    Graph *count = t.batch_seqs > t.micro_seqs || t.eval_every > 0 ? step_count(m, s->arena) : NULL;
+    if (count)
+        session_prepare(s, count, &how, total);
+}
+
+/* Without a cache each opening of the run compiles its kernels anyway. */
+void train_prepare(Trainer *tr)
+{
+    const Unit *u = tr->unit;
+    Backend *b = tr->session.backend;
+    BuildReport total = {0};
+    ArenaMark mark = arena_mark(tr->session.arena);
+    for (size_t i = 0; b && !tr->build.note[0] && i < u->grow.n; i++) {
+        const GrowStep *g = &u->grow.v[i];
+        if (g->refused || !g->train)
+            break;
+        prepare_stage(tr, g, u->grown + i + 1, &total);
+    }
+    arena_reset(tr->session.arena, mark);
+    if (total.compiled)
+        train_event(tr, VWN_EVENT_COMPILE, "%d kernels of growth steps to come: %d cached, %d compiled in %.1f s",
+                    total.kernels, total.cached, total.compiled, total.seconds);
 }

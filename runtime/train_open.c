@@ -572,6 +572,7 @@ static void build_programs(Trainer *tr)
     else
         train_event(tr, VWN_EVENT_COMPILE,
                     "nothing: running in the float64 reference evaluator");
+    train_prepare(tr);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -814,7 +815,7 @@ static void enter_stage(Trainer *tr, size_t n)
     if (!tr->train)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `train`: it says how a model is trained");
     if (n) {
-        tr->unit->train->births = train_births(tr, n);
+        tr->unit->train->births = train_births(tr, tr->model, n, tr->born);
         tr->data = tr->eval_data = NULL;
     }
     open_all_data(tr);
@@ -838,6 +839,7 @@ static void resume_stage(Trainer *tr)
     if (due->refused)
         refuse_step(tr, due);
     tr->grows = growth_plan(due, tr->session.arena);
+    tr->was = tr->train;
     train_enter_progress(&tr->now, due);
     enter_stage(tr, behind + 1);
 }
