@@ -192,26 +192,37 @@ static void part_rate(Eval *ev, File *after, const Ast *it, const Train *t, Part
     attrs_close(&a);
 }
 
-static bool frozen_now(const PartRate *r)
+/* What all steps of the file up to this one say of rates. */
+static GrownParts parts_up_to(Eval *ev, const GrowStep *g)
 {
-    double x;
-    return r->said && host_is_const(r->scale, &x) && x == 0;
+    size_t n = ev->unit->grow.n;
+    PartRate *old = NEW_ARRAY(ev->arena, PartRate, n + 1), *fresh = NEW_ARRAY(ev->arena, PartRate, n + 1);
+    for (size_t i = 0; i <= n; i++) {
+        const GrowStep *step = i < n ? &ev->unit->grow.v[i] : g;
+        old[i] = step->old;
+        fresh[i] = step->fresh;
+    }
+    return (GrownParts){.n = n + 1, .old = old, .fresh = fresh};
 }
 
 /* An optimizer of whole matrices cannot leave a part of one as it is: the rest of the step is made of that part, too. */
 static void frozen_parts(Eval *ev, const GrowStep *g)
 {
     const Optimizer *o = g->train ? &g->train->optimizer : NULL;
-    const PartRate *r = frozen_now(&g->old) ? &g->old : &g->fresh;
+    const GrownParts parts = parts_up_to(ev, g);
     const Model *first = ev->unit->grow.n ? ev->unit->grow.v[0].before : g->before;
-    if (!o || !o->by_second || !frozen_now(r))
+    bool frozen = false;
+    for (size_t b = 0; b <= parts.n; b++)
+        frozen |= part_is_frozen(&parts, b, parts.n);
+    if (!o || !o->by_second || !frozen)
         return;
+    Span at = g->old.said ? g->old.scale_span : g->fresh.said ? g->fresh.scale_span : g->span;
     for (size_t i = 0; i < g->after->param.n; i++) {
         const Param *p = &g->after->param.v[i];
         size_t k = place_of(first, p->path);
         if (o->by_second[i] || k == first->param.n || first->param.v[k].elements == p->elements)
             continue;
-        Diag *d = err(ev, "E0708", r->scale_span, "", "`%s` cannot freeze a part of a matrix", o->kind);
+        Diag *d = err(ev, "E0708", at, "", "`%s` cannot freeze a part of a matrix", o->kind);
         diag_note(ev->ctx, d, "it makes steps of whole matrices, and old and new weights are parts of `%s`", p->path);
         diag_help(ev->ctx, d, "let another optimizer update it: `group NAME { update = adamw }`, or take a small rate");
         return;

@@ -314,15 +314,16 @@ static bool same_data(const DataSpec *a, const DataSpec *b)
     return same;
 }
 
-/* The eval loss of the grown model on what that of the model before was measured on; NaN: the step brings other data. */
-static double eval_alike(Trainer *tr)
+/* The eval loss of the grown model on what that of the model before was measured on; false: the step brings other data. */
+static bool eval_alike(Trainer *tr, double *loss)
 {
     const Train *was = tr->was, *now = tr->train;
     bool same = same_data(&was->data, &now->data) && same_data(&was->eval_data, &now->eval_data);
     if (!same || was->context != now->context || was->eval_every <= 0)
-        return NAN;
+        return false;
     bool as_much = was->eval_batches == now->eval_batches && was->batch_seqs == now->batch_seqs;
-    return as_much ? tr->now.eval_loss : held_out(tr, was);
+    *loss = as_much ? tr->now.eval_loss : held_out(tr, was);
+    return true;
 }
 
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
@@ -338,13 +339,14 @@ static void end_growth(Trainer *tr)
     buf_puts(&b, " are new");
     if (tr->eval) {
         run_eval(tr);
-        double after = eval_alike(tr);
-        if (isnan(after))
-            buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);
-        else if (isfinite(plan->step->tolerance) && isfinite(before))
+        double after;
+        bool alike = eval_alike(tr, &after);
+        if (alike && isfinite(plan->step->tolerance) && isfinite(before))
             expect_preserved(tr, before, after);
-        if (!isnan(after))
+        if (alike)
             buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", after, before, after - before);
+        else
+            buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);
     }
     run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
     save(tr);
@@ -420,20 +422,21 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
         .plateau.last = NAN};
     static const vwn_train_options plain = {0};
     vwn_train_options now = how ? *how : plain;
-    bool due = false;
+    bool due = false, begins = true;
     Status st;
     do {
         Trainer t = {.ctx = owner->ctx,
                      .file = unit,
                      .how = &now,
                      .hooks = hooks,
+                     .begins = begins,
                      .now = none,
                      .saved_at = -1,
                      .evaluated_at = -1,
                      .session.owner = owner};
         st = train_stage(&t, &due);
         now.resume = true;
-        now.overwrite = false;
+        now.overwrite = begins = false;
     } while (st == ST_OK && due);
     if (st == ST_INTERRUPTED)
         owner->interrupted = 0;

@@ -96,7 +96,7 @@ void train_prepare(Trainer *tr)
     Backend *b = tr->session.backend;
     BuildReport total = {0};
     ArenaMark mark = arena_mark(tr->session.arena);
-    for (size_t i = 0; b && !tr->build.note[0] && i < u->grow.n; i++) {
+    for (size_t i = 0; tr->begins && b && !tr->build.note[0] && i < u->grow.n; i++) {
         const GrowStep *g = &u->grow.v[i];
         if (g->refused || !g->train)
             break;

@@ -18,6 +18,7 @@ typedef struct Trainer {
     const GrowthPlan *grows; /* of the last of them, when this opening carries it out */
     const Train *was;      /* the training before it */
     const double *born;    /* updates that were done before each growth step that is carried out */
+    bool begins;           /* the first opening of this call: the others follow it at growth steps */
     bool due;              /* the next one begins: the run is to be opened again */
     const Model *model;
     const Train *train;
