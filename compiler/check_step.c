@@ -130,14 +130,15 @@ static void states_follow(Eval *ev, const GrowStep *g, const Train *was)
     for (size_t i = 0; i < g->after->param.n; i++) {
         Name path = g->after->param.v[i].path;
         size_t k = place_of(g->before, path);
-        if (k == g->before->param.n || !param_learns(g->after, now, i))
-            continue;
-        if (!param_learns(g->before, was, k)) {
+        bool learns = k < g->before->param.n && param_learns(g->after, now, i);
+        if (k < g->before->param.n && learns != param_learns(g->before, was, k)) {
             Diag *d = cannot_change(ev, g, was->optimizer.span, now->optimizer.span, "which weights are frozen by the file");
-            diag_note(ev->ctx, d, "`%s` was frozen, and the optimizer knows nothing of it", path);
-            diag_help(ev->ctx, d, "let it learn and freeze it by a step before: `old { lr_scale = 0 }`");
+            diag_note(ev->ctx, d, learns ? "`%s` was frozen, and the optimizer knows nothing of it" : "`%s` has learned until here", path);
+            diag_help(ev->ctx, d, "weights that learn are frozen, for a time, by `old { lr_scale = 0 }` of a growth step");
             return;
         }
+        if (!learns)
+            continue;
         bool moved = was->optimizer.by_second && was->optimizer.by_second[k] != now->optimizer.by_second[i];
         if (!moved && optimizer_states(&was->optimizer, k) == optimizer_states(&now->optimizer, i))
             continue;

@@ -310,11 +310,13 @@ static size_t steps_behind(Trainer *tr)
         born[n++] = strtod(at + length, &end);
     }
     tr->born = born;
-    if (*at)
+    if (*at) {
+        const char *is = n < most ? arena_printf(tr->session.arena, "; that is `%s`", tr->file->grow.v[n].name) : "";
         ctx_raise(tr->ctx, ST_INPUT,
-                  "%s has grown by the step `%.*s`, which is not step %zu of the file: a run goes on with the growth "
+                  "%s has grown by the step `%.*s`, which is not step %zu of the file%s: a run goes on with the growth "
                   "steps that it was grown by, in the order of the file",
-                  tr->from->file.path, (int)strcspn(at, " "), at, n + 1);
+                  tr->from->file.path, (int)strcspn(at, " "), at, n + 1, is);
+    }
     born[n] = (double)(tr->from->progress.step - tr->from->progress.skipped);
     return n;
 }
