@@ -185,6 +185,7 @@ typedef struct Override { /* --set, import arguments, lets of a grow step */
     const Ast *expr;
     Env *env;
     bool used;
+    bool of_step; /* of the `train` of a growth step: it is evaluated in the grown file */
     Name origin;
     Span span;
     Value value; /* when expr is NULL */

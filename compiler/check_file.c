@@ -385,6 +385,9 @@ File *file_again(Eval *ev, const File *of, const Override *extra, size_t n)
         vec_push(ev->arena, &f->overrides, of->overrides.v[i]);
     for (size_t i = 0; i < n; i++)
         vec_push(ev->arena, &f->overrides, extra[i]);
+    for (size_t i = 0; i < f->overrides.n; i++)
+        if (f->overrides.v[i].of_step)
+            f->overrides.v[i].env = f->env;
     vec_push(ev->arena, &ev->files, f);
     collect(ev, f);
     return f;

@@ -53,29 +53,28 @@ static bool let_exists(Eval *ev, File *target, const Ast *let)
     return false;
 }
 
-/* When the step happens; *known false when only training can tell (a plateau). */
-static const HostExpr *trigger(Eval *ev, File *f, const Ast *items, Span at, const char *name)
+/* When the step happens: fills `when` or `plateau`, or neither for the start. `was`: the training before it. */
+static void trigger(Eval *ev, File *f, const Ast *items, const Train *was, GrowStep *g)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind != AST_SET || it->kid[0]->n || strcmp(it->kid[0]->name, "when"))
             continue;
         if (it->kid[1]->kind == AST_ID && !strcmp(it->kid[1]->name, "start"))
-            return NULL;
+            return;
         Value v = eval(ev, it->kid[1], f->env, NULL);
-        if (v.kind == V_HOST && is_host_truth(&v))
-            return v.host;
-        if (v.kind == V_SPEC && !strcmp(v.record->name, "plateau"))
-            return host_const(ev->arena, NAN);
-        if (v.kind != V_POISON) {
+        if (v.kind == V_HOST && is_host_truth(&v)) {
+            g->when = v.host;
+        } else if (v.kind == V_SPEC && !strcmp(v.record->name, "plateau")) {
+            g->plateau = plateau_of(ev, &v, it->kid[1]->span, was);
+        } else if (v.kind != V_POISON) {
             Diag *d = err(ev, "E0206", it->kid[1]->span, "", "`when` must be a condition on the run, got %s", value_kind_name(&v));
             diag_help(ev->ctx, d, "for example `when = step >= 10k`, `when = tokens >= 1B` or `when = start`");
         }
-        return NULL;
+        return;
     }
-    Diag *d = err(ev, "E0104", at, "missing `when`", "`grow %s` needs `when`", name);
+    Diag *d = err(ev, "E0104", g->span, "missing `when`", "`grow %s` needs `when`", g->name);
     diag_help(ev->ctx, d, "for example `%s`", attribute_find("grow", "when")->example);
-    return NULL;
 }
 
 void unknown_items(Eval *ev, const Ast *items, const char *what)
@@ -204,7 +203,7 @@ static Override *step_lets(Eval *ev, File *f, File *target, const Ast *items, si
 /* The first item of a step that is read and that no run carries out. */
 static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
 {
-    static const char *const done[] = {"when", "of", "fill", "moments"};
+    static const char *const done[] = {"when", "of", "fill", "moments", "old", "new", "train"};
     for (uint32_t i = 0; items && i < items->n && !g->refused; i++) {
         const Ast *it = items->kid[i];
         bool named = (it->kind == AST_SET || it->kind == AST_NODE) && !it->kid[0]->n, carried = !named;
@@ -217,32 +216,67 @@ static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
     }
 }
 
-/* Of the first step that is to come, which has the length of the file: a trigger that no training step makes true. */
-static void trigger_fires(Eval *ev, const GrowStep *g, Span at)
+/* What the run can say while the training before the step goes on. */
+static void reachable(const Train *t, HostRange vars[HV_COUNT])
 {
-    const Train *t = ev->unit->train;
-    if (!t || t->length_steps <= 0 || !g->when || ev->unit->grow.n)
-        return;
-    HostRange vars[HV_COUNT];
     double length = (double)t->length_steps, tokens = length * (double)t->batch_seqs * (double)t->context;
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = (HostRange){-INFINITY, INFINITY, true};
-    vars[HV_STEP] = vars[HV_UPDATES] = (HostRange){0, length, false};
+    vars[HV_STEP] = (HostRange){0, length, false};
     vars[HV_TOKENS] = (HostRange){0, tokens, false};
-    vars[HV_EPOCH] = (HostRange){0, INFINITY, false};
+    vars[HV_EPOCH] = (HostRange){0, t->length_epochs > 0 ? t->length_epochs + 1 : INFINITY, false};
     vars[HV_PROGRESS] = (HostRange){0, 1, false};
     vars[HV_LENGTH] = (HostRange){length, length, false};
-    HostRange r = host_range(g->when, vars);
-    if (r.nan || r.lo != 0 || r.hi != 0)
+    if (t->length_steps < 0) /* known with the data */
+        vars[HV_STEP] = vars[HV_TOKENS] = vars[HV_LENGTH] = (HostRange){0, INFINITY, false};
+    if (t->eval_every <= 0)
+        vars[HV_EVAL_LOSS] = (HostRange){INFINITY, INFINITY, false};
+}
+
+static bool reads(const HostExpr *e, HostVar var)
+{
+    return e && ((e->op == HO_VAR && e->var == var) || reads(e->a, var) || reads(e->b, var) || reads(e->c, var));
+}
+
+/* A trigger that no training step makes true. `t`: the training before the step. */
+static void trigger_fires(Eval *ev, const GrowStep *g, const Train *t, Span at)
+{
+    HostRange vars[HV_COUNT];
+    if (!t || (!g->when && !g->plateau))
+        return;
+    reachable(t, vars);
+    bool silent = t->eval_every <= 0 && reads(g->plateau ? g->plateau->value : g->when, HV_EVAL_LOSS);
+    bool never, short_of = false;
+    if (g->plateau) {
+        HostRange w = host_range(g->plateau->window, vars);
+        short_of = t->length_steps > 0 && 2 * ceil(w.lo) > (double)t->length_steps;
+        never = silent || short_of;
+    } else {
+        HostRange r = host_range(g->when, vars);
+        never = !r.nan && r.lo == 0 && r.hi == 0;
+    }
+    if (!never)
         return;
     Diag *d = err(ev, "E0706", at, "never true", "the growth step `%s` never happens", g->name);
     Buf b = buf_new(ev->arena);
+    if (silent) {
+        diag_note(ev->ctx, d, "`eval.loss` is never measured: `train` has no `eval`");
+        diag_help(ev->ctx, d, "for example `eval { every = 250 steps }` in `train`");
+        return;
+    }
     buf_puts(&b, "training ends after ");
-    buf_count(&b, t->length_steps);
-    buf_puts(&b, " steps, ");
-    buf_count(&b, (int64_t)tokens);
-    buf_puts(&b, " tokens");
+    if (t->length_steps > 0) {
+        buf_count(&b, t->length_steps);
+        buf_puts(&b, " steps, ");
+        buf_count(&b, t->length_steps * t->batch_seqs * t->context);
+        buf_puts(&b, " tokens");
+    } else {
+        buf_number(&b, t->length_epochs);
+        buf_puts(&b, " epochs");
+    }
     diag_note(ev->ctx, d, "%s", b.s);
+    if (short_of)
+        diag_note(ev->ctx, d, "a plateau is seen when two windows have passed");
     diag_help(ev->ctx, d, "to train for a shorter time than the file says, write `--until '100 steps'`; or switch the step off with `/-`");
 }
 
@@ -254,7 +288,19 @@ static Span when_span(const Ast *items, Span otherwise)
     return otherwise;
 }
 
-static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before)
+/* The file after a step: other lets, and another `train` where the step has one. */
+static File *stage_file(Eval *ev, File *f, File *target, const Ast *items, size_t *n, const char **written)
+{
+    Override *lets = step_lets(ev, f, target, items, n, written);
+    OverrideList all = {0};
+    for (size_t i = 0; i < *n; i++)
+        vec_push(ev->arena, &all, lets[i]);
+    step_train(ev, target, items, &all);
+    return diag_errors(ev->ctx) ? NULL : file_again(ev, target, all.v, all.n);
+}
+
+/* `was`: the training before the step, NULL where the file has none of its own. */
+static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Model *before, const Train *was)
 {
     const Ast *items = it->kid[2];
     Name name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "grow");
@@ -265,20 +311,15 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         if (items->kid[i]->kind == AST_NODE && !items->kid[i]->kid[0]->n && !strcmp(items->kid[i]->kid[0]->name, "fill"))
             fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
     fill_moments(ev, items, &g);
-    g.when = trigger(ev, f, items, it->kid[0]->span, name);
+    trigger(ev, f, items, was, &g);
     find_refused(ev, items, &g);
-    if (g.when && g.when->op == HO_CONST && isnan(g.when->value) && !g.refused) {
-        g.refused = "`when = plateau(...)`";
-        g.refused_at = it->kid[0]->span;
-    }
     size_t n = 0;
     const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
-    Override *o = step_lets(ev, f, target, items, &n, lets);
+    File *after = stage_file(ev, f, target, items, &n, lets);
     g.lets = lets;
     g.n_lets = n;
-    if (diag_errors(ev->ctx))
+    if (!after)
         return NULL;
-    File *after = file_again(ev, target, o, n);
     g.after = build_model(ev, after);
     if (g.after)
         fill_models(ev, f, &g);
@@ -286,15 +327,15 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     if (filled)
         only_adds(ev, it, &g, target, after);
     if (filled) {
-        if (target->path == f->path)
-            trigger_fires(ev, &g, when_span(items, it->kid[0]->span));
+        trigger_fires(ev, &g, was, when_span(items, it->kid[0]->span));
+        step_training(ev, after, items, was, &g);
         Env *env = grown_env(ev, f, after);
         Claims claims = {.step = &g};
         for (uint32_t i = 0; items && i < items->n; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name, &claims);
     }
-    if (!n && !g.fill.n && !g.refused && g.after)
+    if (!n && !g.fill.n && !g.refused && !g.old.said && !g.fresh.said && !g.restarts && g.after)
         diag_help(ev->ctx, err(ev, "E0707", it->kid[0]->span, "", "the growth step `%s` changes nothing", name),
                   "give a `let` of the file another value, as `let hidden = 4096`");
     vec_push(ev->arena, &ev->unit->grow, g);
@@ -308,8 +349,10 @@ File *grown_file(Eval *ev, File *f, size_t n)
         const Ast *items = f->grows.v[i]->kid[2];
         size_t n_lets = 0;
         const char **written = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);
-        Override *o = step_lets(ev, f, now, items, &n_lets, written);
-        now = file_again(ev, now, o, n_lets);
+        File *after = stage_file(ev, f, now, items, &n_lets, written);
+        if (!after)
+            return now;
+        now = after;
         now->quiet = false;
         ev->unit->grown++;
     }
@@ -319,6 +362,7 @@ File *grown_file(Eval *ev, File *f, size_t n)
 void build_grow(Eval *ev, File *f)
 {
     File *now = NULL, *target = NULL;
+    const Train *was = NULL;
     for (size_t i = ev->unit->grown; i < f->grows.n && !diag_errors(ev->ctx); i++) {
         const Ast *it = f->grows.v[i];
         File *of = target_of(ev, f, it->kid[2], it->kid[0]->span, "grow", false);
@@ -326,6 +370,7 @@ void build_grow(Eval *ev, File *f)
             return;
         if (of != target) {
             target = now = of;
+            was = of == f ? ev->unit->train : NULL;
         }
         const Model *before = build_model(ev, now);
         if (!before) {
@@ -333,9 +378,11 @@ void build_grow(Eval *ev, File *f)
                 err(ev, "E0111", it->kid[0]->span, "", "%s has no model to grow", now->path);
             return;
         }
-        File *after = grow_one(ev, f, now, it, before);
+        File *after = grow_one(ev, f, now, it, before, was);
         if (!after)
             return;
+        if (ev->unit->grow.n)
+            was = ev->unit->grow.v[ev->unit->grow.n - 1].train;
         now = after;
     }
 }

@@ -70,8 +70,11 @@ Override *override_for(File *f, Name node_path, Name attr)
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
         const char *full = arena_printf(f->ev->arena, "%s%s%s", node_path, *node_path ? "." : "", attr);
-        if (o->path->n && path_matches(override_text(f->ev, o->path), full))
-            found = o;
+        if (!o->path->n || !path_matches(override_text(f->ev, o->path), full))
+            continue;
+        if (found && o->of_step)
+            found->used = true; /* it held until the step */
+        found = o;
     }
     if (found)
         found->used = true;

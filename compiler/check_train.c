@@ -11,11 +11,11 @@
 
 /* ---- attributes of a node that C knows ---- */
 
-static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env *env, Span span)
+static void attrs_add(Attrs *a, Name name, Span name_span, const Ast *expr, Env *env, Span span, bool instead)
 {
     for (size_t i = 0; i < a->n; i++)
         if (a->v[i].name == name) {
-            if (a->v[i].span.file == span.file && !a->v[i].overridden)
+            if (a->v[i].span.file == span.file && !a->v[i].overridden && !instead)
                 err(a->ev, "E0108", span, "given twice", "`%s` is given twice", name);
             a->v[i] = (TrainAttr){name, expr, env, span, name_span, false, true};
             return;
@@ -33,7 +33,7 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_SET && it->kid[0]->n == 0)
-            attrs_add(a, it->kid[0]->name, it->kid[0]->span, it->kid[1], f->env, it->span);
+            attrs_add(a, it->kid[0]->name, it->kid[0]->span, it->kid[1], f->env, it->span, false);
         else if (it->kind == AST_SET)
             err(ev, "E0110", it->span, "", "`%s` has no attribute of this form", what);
     }
@@ -41,7 +41,7 @@ void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const 
         Override *o = override_for(f, path, over[i]);
         Span last = o->path->n ? o->path->kid[o->path->n - 1]->name_span : o->path->name_span;
         last.file = o->span.file; /* the path of `--set` was parsed from a copy of the argument */
-        attrs_add(a, over[i], last, o->expr, o->env, o->span);
+        attrs_add(a, over[i], last, o->expr, o->env, o->span, o->of_step);
     }
 }
 

@@ -39,6 +39,14 @@ void array_specs(Eval *ev, const Record *r, DataSpec *out);
 void check_inputs(Eval *ev, const Model *m, const DataSpec *data);
 const char *arrays_example(Eval *ev, const Model *m); /* "arrays(image = \"image.npy\", ...)" */
 
+/* check_step.c: what a growth step says about training. The `train { }` of the step as overrides of that of the file. */
+typedef VEC(Override) OverrideList;
+void step_train(Eval *ev, File *f, const Ast *items, OverrideList *out);
+/* Fills old, fresh, restarts and train; `was`: the training before the step, NULL when it is not this file's. */
+void step_training(Eval *ev, File *after, const Ast *items, const Train *was, GrowStep *g);
+/* `plateau(...)` under `was`, which may be NULL. NULL when a message was filed. */
+const Plateau *plateau_of(Eval *ev, const Value *spec, Span at, const Train *was);
+
 /* E0201: a number where a quantity is needed. */
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);
 /* A length of training in steps; NULL when a message was filed. */

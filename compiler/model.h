@@ -133,12 +133,26 @@ typedef struct Optimizer {
 #define MUON_B -4.7750
 #define MUON_C 2.0315
 
-/* Which parts of the weights came with growth steps, and when: Adam's bias correction counts the updates of a part. */
+/* What a growth step says of the rates of weights: `old { }`, `new { }`. */
+typedef struct PartRate {
+    bool said;
+    const HostExpr *scale;  /* a factor of the learning rate; the constant 0: they are frozen */
+    const HostExpr *warmup; /* updates over which it rises; NULL: none */
+    Span span, scale_span;
+} PartRate;
+/* Which parts of the weights came with growth steps, and when: Adam's bias correction counts the updates of a part, and
+ * steps give rates to parts. Part b came with step b, counted from 1, part 0 with the model. */
 typedef struct GrownParts {
     const double *updates; /* that were done before each growth step, in their order */
     size_t n;
     const bool *some;      /* by parameter: parts of it came with a step */
+    const PartRate *old, *fresh; /* by step; both NULL: no step says anything */
 } GrownParts;
+/* The factor of the learning rate of part b: of the last step that says one of it, `new` of step b or `old` of a later one.
+ * NULL: none does. */
+const HostExpr *part_factor(Arena *arena, const GrownParts *g, size_t b);
+/* Whether that is the constant 0 after the first `steps` steps. */
+bool part_is_frozen(const GrownParts *g, size_t b, size_t steps);
 typedef struct Train {
     DataSpec data;
     TokenizerSpec tokenizer;
@@ -201,9 +215,20 @@ typedef struct FillRule {
     const char *text;     /* as written */
     Span span;
 } FillRule;
+/* `plateau(value, window, less_than)`: the mean of the value over a window of training steps is not below that over the
+ * window before by at least the share. */
+typedef struct Plateau {
+    const HostExpr *value, *window; /* window: in steps */
+    double least;
+    Span span;
+} Plateau;
 typedef struct GrowStep {
     Name name;
-    const HostExpr *when; /* NULL: at the start */
+    const HostExpr *when; /* NULL: at the start, or `plateau` */
+    const Plateau *plateau;
+    PartRate old, fresh;  /* rates of what was there and of what comes, from the step on */
+    bool restarts;        /* it has a `train { }`: the schedule's time begins again */
+    const Train *train;   /* of the grown model; NULL when the file has none */
     const Model *before, *after; /* after: shape-checked and counted */
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;

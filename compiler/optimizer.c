@@ -9,10 +9,67 @@
 
 #include "optimizer.h"
 
-bool param_is_trained(const Model *m, const Train *t, size_t i)
+/* ---- which weights learn, and at which rate ---- */
+
+/* What is said of part b after the first `steps` growth steps; *at: by which of them, from 0. NULL: nothing. */
+static const PartRate *rate_said(const GrownParts *g, size_t b, size_t steps, size_t *at)
+{
+    const PartRate *found = NULL;
+    for (size_t k = b ? b : 1; g->old && k <= steps; k++) {
+        const PartRate *r = k == b ? &g->fresh[k - 1] : &g->old[k - 1];
+        if (!r->said)
+            continue;
+        found = r;
+        *at = k - 1;
+    }
+    return found;
+}
+
+const HostExpr *part_factor(Arena *a, const GrownParts *g, size_t b)
+{
+    size_t at;
+    const PartRate *r = rate_said(g, b, g->n, &at);
+    if (!r || !r->warmup)
+        return r ? r->scale : NULL;
+    const HostExpr *one = host_const(a, 1), *count = host_const(a, 1 - g->updates[at]);
+    const HostExpr *done = host_op(a, HO_ADD, host_var(a, HV_UPDATES), count, NULL);
+    const HostExpr *ramp = host_op(a, HO_DIV, done, host_op(a, HO_MAX, r->warmup, one, NULL), NULL);
+    return host_op(a, HO_MUL, r->scale, host_op(a, HO_MIN, ramp, one, NULL), NULL);
+}
+
+bool part_is_frozen(const GrownParts *g, size_t b, size_t steps)
+{
+    size_t at;
+    double x;
+    const PartRate *r = rate_said(g, b, steps, &at);
+    return r && host_is_const(r->scale, &x) && x == 0;
+}
+
+/* Updates that part b has missed, before it came or while it was frozen, before the last growth step. */
+static double updates_missed(const GrownParts *g, size_t b)
+{
+    double missed = b ? g->updates[b - 1] : 0;
+    for (size_t k = b ? b : 1; k < g->n; k++)
+        if (part_is_frozen(g, b, k))
+            missed += g->updates[k] - g->updates[k - 1];
+    return missed;
+}
+
+/* Frozen as a whole by a growth step; its moments and its average are kept. */
+bool param_is_held(const Model *m, const Train *t, size_t i)
+{
+    return t->births.n && !m->param.v[i].buffer && !t->births.some[i] && part_is_frozen(&t->births, 0, t->births.n);
+}
+
+bool param_learns(const Model *m, const Train *t, size_t i)
 {
     const Param *p = &m->param.v[i];
     return !p->buffer && !p->frozen && !(t->optimizer.frozen && t->optimizer.frozen[i]);
+}
+
+bool param_is_trained(const Model *m, const Train *t, size_t i)
+{
+    return param_learns(m, t, i) && !param_is_held(m, t, i);
 }
 
 static double constant_of(const Optimizer *o, const char *name, double otherwise)
@@ -22,7 +79,6 @@ static double constant_of(const Optimizer *o, const char *name, double otherwise
             return o->constant.v[i].value;
     return otherwise;
 }
-
 
 Name average_name(Ctx *ctx, const Param *p)
 {
@@ -43,6 +99,8 @@ typedef struct Update {
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
     const GrownParts *births;
     const Val *later1, *later2; /* the same of what came with each growth step */
+    const Val *factor_of;       /* of the rate, by part, 0 = 1; NULL: no growth step says any */
+    bool holds;                 /* a growth step freezes some part */
     Val old, fresh;       /* shares of the average and of the new weight; 0 = no average */
 } Update;
 
@@ -51,6 +109,7 @@ typedef struct Slot { /* one parameter */
     const Optimizer *o; /* its own: the constants */
     bool born;          /* parts of it came with growth steps */
     Val w, grad, rate;
+    Val moves;          /* mask: elements that are not frozen; 0 = all */
     double decay;
 } Slot;
 
@@ -69,25 +128,32 @@ static Val state(const Update *u, const Slot *s, const char *which, Name *name)
     return ir_ext(u->g, EXT_STATE, *name, DT_REAL, &s->p->shape);
 }
 
-static Val store(const Update *u, Val now, Val old, ExtKind kind, Name name)
+static Val store(const Update *u, Val moves, Val now, Val old, ExtKind kind, Name name)
 {
+    if (moves)
+        now = ir_where(u->g, moves, now, old);
     Val kept = ir_where(u->g, u->finite, now, old);
     ir_store(u->g, kept, kind, name);
     return kept;
 }
 
-/* The new weight, and its average: a <- decay a + (1 - decay) w. */
-static void store_weight(const Update *u, const Slot *s, Val now)
+/* a <- decay a + (1 - decay) w */
+static void store_average(const Update *u, const Param *p, Val w)
 {
     Graph *g = u->g;
-    Val w = store(u, now, s->w, EXT_PARAM, s->p->path);
     if (!u->fresh)
         return;
-    Name name = average_name(g->ctx, s->p);
-    Val before = ir_ext(g, EXT_STATE, name, DT_REAL, &s->p->shape);
+    Name name = average_name(g->ctx, p);
+    Val before = ir_ext(g, EXT_STATE, name, DT_REAL, &p->shape);
     Val kept = mul(g, before, u->old), added = mul(g, w, u->fresh);
     Val average = add(g, kept, added);
-    store(u, average, before, EXT_STATE, name);
+    store(u, 0, average, before, EXT_STATE, name);
+}
+
+/* The new weight, and its average. */
+static void store_weight(const Update *u, const Slot *s, Val now)
+{
+    store_average(u, s->p, store(u, s->moves, now, s->w, EXT_PARAM, s->p->path));
 }
 
 /* w <- w - rate (step + decay w) */
@@ -115,14 +181,46 @@ static Val born_of(const Update *u, const Slot *s)
     return born;
 }
 
-/* x times `plain`, or times that of `later` where an element came later. */
-static Val unbiased(const Update *u, const Slot *s, Val x, Val plain, const Val *later)
+/* `plain`, or that of `later` where an element came later. */
+static Val by_part(const Update *u, const Slot *s, Val plain, const Val *later)
 {
     Graph *g = u->g;
-    Val by = plain, born = s->born ? born_of(u, s) : 0;
+    bool differs = false;
     for (size_t i = 0; i < u->births->n && s->born; i++)
+        differs |= later[i] != plain;
+    Val by = plain, born = differs ? born_of(u, s) : 0;
+    for (size_t i = 0; i < u->births->n && differs; i++)
         by = ir_where(g, ir_binary(g, OP_LE, ir_fill(g, (double)i + 1), born), later[i], by);
-    return mul(g, x, by);
+    return by;
+}
+
+static Val unbiased(const Update *u, const Slot *s, Val x, Val plain, const Val *later)
+{
+    return mul(u->g, x, by_part(u, s, plain, later));
+}
+
+/* Whether each part is frozen, as a mask of the elements; 0: none is. */
+static Val moving(const Update *u, const Slot *s)
+{
+    Graph *g = u->g;
+    size_t n = u->births->n;
+    if (!u->holds || !s->born)
+        return 0;
+    Val stays = ir_fill(g, 0), moves = ir_fill(g, 1);
+    Val *of = NEW_ARRAY(g->arena, Val, n + 1);
+    for (size_t b = 0; b <= n; b++)
+        of[b] = part_is_frozen(u->births, b, n) ? stays : moves;
+    return ir_binary(g, OP_LT, stays, by_part(u, s, of[0], of + 1));
+}
+
+/* The rate times what growth steps say of each part. */
+static Val rate_by_part(const Update *u, const Slot *s, Val rate)
+{
+    Graph *g = u->g;
+    if (!u->factor_of)
+        return rate;
+    Val factor = by_part(u, s, u->factor_of[0], u->factor_of + 1);
+    return mul(g, rate, factor);
 }
 
 /* AdamW: decoupled weight decay (Loshchilov and Hutter, arXiv 1711.05101, Algorithm 2):
@@ -140,8 +238,8 @@ static void update_adamw(const Update *u, const Slot *s)
     Val root = ir_unary(g, OP_SQRT, unbiased(u, s, v1, u->unbias2, u->later2));
     Val step = ir_binary(g, OP_DIV, unbiased(u, s, m1, u->unbias1, u->later1), add(g, root, ir_fill(g, eps)));
     store_decayed(u, s, step);
-    store(u, m1, m0, EXT_STATE, m_name);
-    store(u, v1, v0, EXT_STATE, v_name);
+    store(u, s->moves, m1, m0, EXT_STATE, m_name);
+    store(u, s->moves, v1, v0, EXT_STATE, v_name);
 }
 
 /* b <- momentum b + g, stored; gives nesterov ? g + momentum b : b. Without momentum g itself. */
@@ -154,7 +252,7 @@ static Val momentum_of(const Update *u, const Slot *s, Val grad)
     Name name;
     Val b0 = state(u, s, "m", &name);
     Val b1 = add(g, ir_scale(g, b0, momentum), grad);
-    store(u, b1, b0, EXT_STATE, name);
+    store(u, s->moves, b1, b0, EXT_STATE, name);
     return constant_of(s->o, "nesterov", 0) != 0 ? add(g, grad, ir_scale(g, b1, momentum)) : b1;
 }
 
@@ -189,7 +287,7 @@ static void update_lion(const Update *u, const Slot *s)
     fresh = ir_scale(g, s->grad, 1 - b2);
     Val m1 = add(g, kept, fresh);
     store_decayed(u, s, ir_unary(g, OP_SIGN, mixed));
-    store(u, m1, m0, EXT_STATE, name);
+    store(u, s->moves, m1, m0, EXT_STATE, name);
 }
 
 /* X or its transpose times X, on the shorter side: [.., r, r], r = min(rows, columns). */
@@ -273,12 +371,12 @@ int optimizer_states(const Optimizer *o, size_t i)
 /* ---- what all parameters share ---- */
 
 /* 1 / (1 - beta^t), evaluated on the host in float64; t counts updates, since a step that is skipped
- * leaves the moments as they were, but not those `before` the weight came. */
-static Val unbias(Graph *g, double beta, double before)
+ * leaves the moments as they were, but not those that the weight has `missed`. */
+static Val unbias(Graph *g, double beta, double missed)
 {
     Arena *a = g->arena;
     const HostExpr *one = host_const(a, 1);
-    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), host_const(a, 1 - before), NULL);
+    const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), host_const(a, 1 - missed), NULL);
     const HostExpr *power = host_op(a, HO_POW, host_const(a, beta), t, NULL);
     const HostExpr *rest = host_op(a, HO_SUB, one, power, NULL);
     return ir_host(g, host_op(a, HO_DIV, one, rest, NULL));
@@ -309,7 +407,9 @@ static Val gradient_norm(const Update *u, const Model *m, const Train *t)
             continue;
         g->name = p->path;
         g->span = p->declared;
-        Val s = sum_of_squares(g, gradient_of(u, p));
+        const Slot slot = {.p = p, .born = u->births->n && u->births->some[i]};
+        Val moves = moving(u, &slot), grad = gradient_of(u, p);
+        Val s = sum_of_squares(g, moves ? ir_where(g, moves, grad, ir_fill(g, 0)) : grad);
         sum = sum ? add(g, sum, s) : s;
     }
     g->name = name_str(g->ctx, "grad_norm");
@@ -336,6 +436,24 @@ static Val clip_factor(Graph *g, Val norm, double clip)
     return ir_binary(g, OP_DIV, limit, larger);
 }
 
+/* Factors of the rates by part. */
+static void read_parts(Update *u)
+{
+    Graph *g = u->g;
+    size_t n = u->births->n;
+    Val *of = NEW_ARRAY(g->arena, Val, n + 1), one = ir_fill(g, 1);
+    bool said = false;
+    for (size_t b = 0; b <= n; b++) {
+        const HostExpr *e = part_factor(g->arena, u->births, b);
+        double x;
+        of[b] = !e ? one : host_is_const(e, &x) ? ir_fill(g, x) : ir_host(g, e);
+        said |= e != NULL;
+        u->holds |= part_is_frozen(u->births, b, n);
+    }
+    if (said)
+        u->factor_of = of;
+}
+
 Val optimizer_update(Graph *g, const Model *m, const Train *t)
 {
     const Optimizer *o = &t->optimizer;
@@ -346,6 +464,7 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     if (t->compute == HALF_FP16)
         u.unscale = ir_host(g, host_op(g->arena, HO_DIV, host_const(g->arena, 1),
                                        host_var(g->arena, HV_LOSS_SCALE), NULL));
+    read_parts(&u);
     Val norm = gradient_norm(&u, m, t);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
@@ -360,21 +479,23 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         double b1 = constant_of(biased, "beta1", 0.9), b2 = constant_of(biased, "beta2", 0.999);
         size_t n = u.births->n;
         Val *later1 = NEW_ARRAY(g->arena, Val, n + 1), *later2 = NEW_ARRAY(g->arena, Val, n + 1);
-        u.unbias1 = unbias(g, b1, 0);
-        u.unbias2 = unbias(g, b2, 0);
+        u.unbias1 = unbias(g, b1, updates_missed(u.births, 0));
+        u.unbias2 = unbias(g, b2, updates_missed(u.births, 0));
         for (size_t i = 0; i < n; i++) {
-            later1[i] = unbias(g, b1, u.births->updates[i]);
-            later2[i] = unbias(g, b2, u.births->updates[i]);
+            later1[i] = unbias(g, b1, updates_missed(u.births, i + 1));
+            later2[i] = unbias(g, b2, updates_missed(u.births, i + 1));
         }
         u.later1 = later1;
         u.later2 = later2;
     }
     for (size_t i = 0; i < m->param.n; i++) {
         const Param *p = &m->param.v[i];
-        if (!param_is_trained(m, t, i))
-            continue;
         g->name = p->path;
         g->span = p->declared;
+        if (param_learns(m, t, i) && param_is_held(m, t, i))
+            store_average(&u, p, ir_ext(g, EXT_PARAM, p->path, DT_REAL, &p->shape));
+        if (!param_is_trained(m, t, i))
+            continue;
         Slot s = {.p = p, .o = optimizer_for(o, i), .decay = o->decay && !isnan(o->decay[i]) ? o->decay[i] : 0};
         s.born = t->births.n && t->births.some[i];
         double scale = o->lr_scale ? o->lr_scale[i] : 1;
@@ -383,6 +504,8 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         s.rate = s.o == o ? rate : second;
         if (scale != 1)
             s.rate = ir_scale(g, s.rate, scale);
+        s.rate = rate_by_part(&u, &s, s.rate);
+        s.moves = moving(&u, &s);
         kinds[kind_of(s.o)].update(&u, &s);
     }
     return norm;

@@ -4,7 +4,11 @@
 
 #include "model.h"
 
-/* Whether Model.param[i] is learned under `t`: neither a buffer nor frozen. */
+/* Whether Model.param[i] is neither a buffer nor frozen by the file: then it has states and an average. */
+bool param_learns(const Model *m, const Train *t, size_t i);
+/* Whether a growth step has frozen it as a whole, in a file where it would learn; its states are kept. */
+bool param_is_held(const Model *m, const Train *t, size_t i);
+/* Whether it is learned under `t`: it learns and is not held. */
 bool param_is_trained(const Model *m, const Train *t, size_t i);
 
 /* Appends clipping by the global norm and the update of every trained parameter: reads

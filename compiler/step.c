@@ -265,7 +265,7 @@ Graph *step_held_out(const Model *m, const Train *t, Arena *arena)
         return evaluate_with(m, NULL, true, arena);
     Name *state = NEW_ARRAY(arena, Name, m->graph->node.n + 1);
     for (size_t i = 0; i < m->param.n; i++)
-        if (param_is_trained(m, t, i))
+        if (param_learns(m, t, i))
             state[m->param.v[i].value] = average_name(m->graph->ctx, &m->param.v[i]);
     return evaluate_with(m, state, true, arena);
 }

@@ -1,6 +1,8 @@
 /* checkpoint.c - see checkpoint.h. */
 #include "checkpoint.h"
 
+#include "../compiler/optimizer.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +18,12 @@ static double measured(double x)
 
 void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
 {
-    vars[HV_STEP] = (double)p->step;
+    double step = (double)(p->step - p->from_step), tokens = (double)(p->tokens - p->from_tokens);
+    vars[HV_STEP] = step;
     vars[HV_UPDATES] = (double)(p->step - p->skipped);
-    vars[HV_TOKENS] = (double)p->tokens;
-    vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
-    vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
+    vars[HV_TOKENS] = tokens;
+    vars[HV_EPOCH] = per_epoch > 0 ? tokens / per_epoch : 0;
+    vars[HV_PROGRESS] = length > 0 ? step / length : 0;
     vars[HV_LENGTH] = length;
     vars[HV_SHARE] = 1;
     vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
@@ -51,6 +54,22 @@ StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which)
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis)
 {
     return store_find(s->store, EXT_STATE, born_name(s->ctx, p, axis));
+}
+
+void checkpoint_hold(Session *s, const Model *m, const Train *t)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        int n = param_learns(m, t, i) && param_is_held(m, t, i) ? optimizer_states(&t->optimizer, i) : 0;
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < p->shape.rank; k++)
+            d[k] = p->shape.d[k].n;
+        for (int k = 0; k < n; k++) {
+            StoreEntry *e;
+            Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[k]);
+            session_store_ok(s, store_add(s->store, EXT_STATE, name, DT_REAL, p->shape.rank, d, &e));
+        }
+    }
 }
 
 /* ---- writing ---- */
@@ -112,7 +131,21 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     if (p->loss_scale > 0) {
         meta_number(w, "loss_scale", p->loss_scale);
         meta_integer(w, "good_steps", p->good_steps);
+    }
+    if (p->loss_scale > 0 || p->skipped)
         meta_integer(w, "skipped_steps", p->skipped);
+    if (p->from_step) {
+        meta_integer(w, "time_from_step", p->from_step);
+        meta_integer(w, "time_from_tokens", p->from_tokens);
+    }
+    if (p->due)
+        meta_text(w, "growth_due", "yes");
+    if (p->plateau.steps || p->plateau.over || !isnan(p->plateau.last)) {
+        meta_number(w, "plateau_last", p->plateau.last);
+        meta_number(w, "plateau_sum", p->plateau.sum);
+        meta_integer(w, "plateau_numbers", p->plateau.n);
+        meta_integer(w, "plateau_steps", p->plateau.steps);
+        meta_text(w, "plateau_over", p->plateau.over ? "yes" : "no");
     }
     Buf recent = buf_new(a);
     for (int i = 0; i < p->n_recent; i++)
@@ -263,12 +296,40 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
 static bool read_scale(Checkpoint *c, char why[WHY])
 {
     Progress *p = &c->progress;
+    if (json_get(c->file.metadata, "skipped_steps") && !need_count(c, "skipped_steps", &p->skipped, why))
+        return false;
     if (!json_get(c->file.metadata, "loss_scale"))
         return true;
     return need_number(c, "loss_scale", &p->loss_scale, why) &&
            (p->loss_scale > 0 || bad_value(c, "loss_scale", why)) &&
-           need_count(c, "good_steps", &p->good_steps, why) &&
-           need_count(c, "skipped_steps", &p->skipped, why);
+           need_count(c, "good_steps", &p->good_steps, why);
+}
+
+static bool need_answer(const Checkpoint *c, const char *key, bool *out, char why[WHY])
+{
+    const char *text;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = !strcmp(text, "yes");
+    return *out || !strcmp(text, "no") || bad_value(c, key, why);
+}
+
+/* What growth steps behind the checkpoint and before it have left. */
+static bool read_growth(Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    const Json *m = c->file.metadata;
+    p->plateau.last = NAN;
+    if (json_get(m, "time_from_step") &&
+        (!need_count(c, "time_from_step", &p->from_step, why) || !need_count(c, "time_from_tokens", &p->from_tokens, why)))
+        return false;
+    if (json_get(m, "growth_due") && !need_answer(c, "growth_due", &p->due, why))
+        return false;
+    return !json_get(m, "plateau_last") ||
+           (need_number(c, "plateau_last", &p->plateau.last, why) && need_number(c, "plateau_sum", &p->plateau.sum, why) &&
+            need_count(c, "plateau_numbers", &p->plateau.n, why) &&
+            need_count(c, "plateau_steps", &p->plateau.steps, why) &&
+            need_answer(c, "plateau_over", &p->plateau.over, why));
 }
 
 static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
@@ -304,7 +365,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
            need_number(c, "eval_loss", &p->eval_loss, why) &&
            need_number(c, "best_eval_loss", &p->best_eval, why) &&
            need_number(c, "grad_norm", &p->grad_norm, why) && read_recent(c, why) &&
-           read_scale(c, why) && read_tokenizer(a, c, why);
+           read_scale(c, why) && read_growth(c, why) && read_tokenizer(a, c, why);
 }
 
 static void close_file(void *f)

@@ -25,6 +25,13 @@ typedef struct Progress {
     double loss_scale;         /* of fp16; 0: there is none */
     int64_t good_steps;        /* since the scale has changed */
     int64_t skipped;           /* steps without an update: a gradient was not finite */
+    int64_t from_step, from_tokens; /* where the schedule's time began: 0, or at a growth step with `train { }` */
+    bool due;                  /* the next growth step begins here */
+    struct {
+        double sum, last;      /* of the window that is open; the mean of the one before, NaN: there is none */
+        int64_t n, steps;      /* numbers in the sum; steps of the window */
+        bool over;             /* that window was no better */
+    } plateau;                 /* of the next growth step */
 } Progress;
 
 /* What run-time expressions read after this progress. A loss or a norm that has not been measured
@@ -74,6 +81,8 @@ typedef enum StateKind { STATE_FIRST, STATE_SECOND, STATE_AVERAGE, STATE_KINDS }
 Name checkpoint_state_name(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which);
 StoreEntry *checkpoint_entry(const Session *s, const Param *p);
+/* States of parameters that a growth step holds still: no program has them, and checkpoints keep them. */
+void checkpoint_hold(Session *s, const Model *m, const Train *t);
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */
 /* Whether the run kept averages of its weights. */
 bool checkpoint_has_average(const Checkpoint *c);

@@ -193,6 +193,17 @@ static void bind_reference(Program *p)
             p->output[p->n_output++] = i;
 }
 
+static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
+{
+    return (PlanOptions){.B = p->B,
+                         .T = p->T,
+                         .no_fusion = o->no_fusion,
+                         .rows_apart = o->rows_apart,
+                         .half = o->half,
+                         .shared = o->shared,
+                         .cuda = p->store->backend && p->store->backend->cuda};
+}
+
 /* The part that may leave when memory runs out or a stage finds a broken invariant. */
 static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
                             BuildReport *report)
@@ -203,13 +214,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
         return fail(p, ctx->raised, "%s", ctx->message);
     p->arena = arena_new(ctx);
     double began = clock_seconds();
-    const PlanOptions how = {.B = p->B,
-                             .T = p->T,
-                             .no_fusion = o->no_fusion,
-                             .rows_apart = o->rows_apart,
-                             .half = o->half,
-                             .shared = o->shared,
-                             .cuda = p->store->backend && p->store->backend->cuda};
+    const PlanOptions how = plan_options(p, o);
     p->graph = plan_graph(g, p->arena, &how);
     graph_verify(p->graph);
     Status status = bind_exts(p);
@@ -262,6 +267,39 @@ Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Progra
     p->name = how->name ? how->name : "program"; /* a literal of the caller */
     *out = p;
     return ST_OK;
+}
+
+/* Plans and kernels, without tensors. */
+static Status prepare_guarded(Program *p, const Graph *g, const ProgramOptions *o, BuildReport *report)
+{
+    Ctx *ctx = p->store->ctx;
+    Backend *b = p->store->backend;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        return fail(p, ctx->raised, "%s", ctx->message);
+    p->arena = arena_new(ctx);
+    const PlanOptions how = plan_options(p, o);
+    p->graph = plan_graph(g, p->arena, &how);
+    p->plan = plan_build(ctx, p->arena, p->graph, &how);
+    b->why[0] = 0;
+    Status status = b->ops->build(b, p->plan, &p->module, report);
+    ctx_leave(ctx, &guard);
+    return status;
+}
+
+Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report)
+{
+    *report = (BuildReport){0};
+    if (!s->backend)
+        return ST_OK;
+    Program p = {.store = s, .B = how->B, .T = how->T, .shared = true};
+    Status status = prepare_guarded(&p, g, how, report);
+    if (status != ST_OK && p.why[0])
+        snprintf(report->why, sizeof report->why, "%s", p.why);
+    if (p.module)
+        s->backend->ops->drop(s->backend, p.module);
+    arena_free(p.arena);
+    return status;
 }
 
 void program_free(Program *p)

@@ -53,6 +53,8 @@ typedef struct ProgramOptions {
 Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
                      BuildReport *report);
 void program_free(Program *p);
+/* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
+Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);
 typedef struct RunArgs {
     const double *host_vars; /* HV_COUNT values */
     uint64_t seed, step;     /* random numbers */

@@ -100,8 +100,18 @@ static double *read_old(const Growing *g, const Shape *s, Name name)
         n *= s->d[k].n;
     }
     if (!same) {
-        snprintf(g->why, WHY, "%.250s %s `%.150s` of the model before the growth step", g->c->file.path,
-                 t ? "has another shape for the tensor" : "has no tensor", name);
+        Buf there = buf_new(g->s->arena), here = buf_new(g->s->arena);
+        Shape of = {.rank = t ? t->rank : 0};
+        for (int k = 0; k < of.rank; k++)
+            of.d[k] = DIM(t->d[k]);
+        shape_print(&there, &of);
+        shape_print(&here, s);
+        if (t)
+            snprintf(g->why, WHY, "`%.100s` has the shape %.50s in %.150s, and the model before the growth step `%.60s` needs %.50s",
+                     name, there.s, g->c->file.path, g->plan->step->name, here.s);
+        else
+            snprintf(g->why, WHY, "%.200s has no tensor `%.120s`, which the model before the growth step `%.80s` has",
+                     g->c->file.path, name, g->plan->step->name);
         return NULL;
     }
     double *v = NEW_ARRAY(g->s->arena, double, n + 1);
@@ -203,10 +213,33 @@ static bool put_born(const Growing *g, const GrowthEntry *e, int axis)
     return store_ok(g, store_put_f64(s->store, into, 0, into->elements, born));
 }
 
+/* Every tensor of the file is one of the model before the step, and has a place in the model after it. */
+static bool all_have_places(const Growing *g)
+{
+    static const ExtKind kinds[] = {EXT_PARAM, EXT_BUFFER, EXT_STATE};
+    const char *lost = NULL, *made = NULL;
+    for (size_t i = 0; i < g->c->file.n && !lost; i++) {
+        Name name = name_str(g->s->ctx, g->c->file.tensor[i].name);
+        lost = name;
+        for (size_t k = 0; k < COUNT_OF(kinds); k++)
+            lost = store_find(g->s->store, kinds[k], name) ? NULL : lost;
+    }
+    for (size_t i = 0; i < g->plan->n && !lost && !made; i++)
+        if (g->plan->entry[i].kind == GROWTH_NEW && safe_find(&g->c->file, g->plan->entry[i].path))
+            made = g->plan->entry[i].path;
+    if (lost)
+        snprintf(g->why, WHY, "the model behind the growth step `%.80s` has no place for `%.150s` of %.200s",
+                 g->plan->step->name, lost, g->c->file.path);
+    else if (made)
+        snprintf(g->why, WHY, "%.200s has `%.150s` already, which the growth step `%.80s` is to make", g->c->file.path, made,
+                 g->plan->step->name);
+    return !lost && !made;
+}
+
 bool checkpoint_grow(Session *s, const GrowthPlan *plan, const Checkpoint *c, const GrowthCall *how, char why[WHY])
 {
     const Growing g = {s, plan, c, how, why};
-    bool ok = true;
+    bool ok = all_have_places(&g);
     for (size_t i = 0; i < plan->n && ok; i++) {
         const GrowthEntry *e = &plan->entry[i];
         ArenaMark mark = arena_mark(s->arena);

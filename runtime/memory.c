@@ -88,8 +88,8 @@ static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
     for (size_t i = 0; i < m->param.n; i++) {
         uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
         *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
-        if (train && param_is_trained(m, train, i)) {
-            n->gradients += bytes;
+        if (train && param_learns(m, train, i)) {
+            n->gradients += param_is_trained(m, train, i) ? bytes : 0;
             n->optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
             n->average += train->average ? bytes : 0;
         }

@@ -111,7 +111,7 @@ static void run(Predictor *p, Program *program, uint64_t seed)
     Session *s = p->session;
     const Progress *progress = &p->source->checkpoint->progress;
     double vars[HV_COUNT];
-    progress_vars(progress, (double)progress->step, 0, vars);
+    progress_vars(progress, (double)(progress->step - progress->from_step), 0, vars);
     RunArgs args = {vars, seed, 0};
     session_run(s, program, &args);
     uint8_t rank;

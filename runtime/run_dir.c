@@ -114,12 +114,27 @@ static void remove_checkpoint(Session *s, const RunDir *r, int64_t step)
     unlink(arena_printf(s->arena, "%s/%s", r->ckpt, run_checkpoint_name(s->arena, step)));
 }
 
+/* Makes sure of a file, or of the names in a folder. */
+static void sync_path(Session *s, const char *path, bool folder)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int bad = fd < 0 || fsync(fd), error = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = error;
+    bool fine = folder ? error == EINVAL  /* some file systems have no fsync for folders */
+                       : error == ENOENT; /* somebody has removed it */
+    if (bad && !fine)
+        failed(s, path, "written");
+}
+
 void run_keep_checkpoint(Session *s, const RunDir *r, int64_t step, const char *name)
 {
     const char *kept = arena_printf(s->arena, "%s/before_%s.safetensors", r->ckpt, name);
     unlink(kept);
     if (link(arena_printf(s->arena, "%s/%s", r->ckpt, run_checkpoint_name(s->arena, step)), kept))
         failed(s, kept, "made");
+    sync_path(s, r->ckpt, true); /* before the other name is given to the grown model */
 }
 
 typedef struct Kept {
@@ -438,6 +453,7 @@ void run_write_file(Session *s, RunDir *r, const char *name, const char *text, s
     const char *temporary = arena_printf(s->arena, "%s/.%s.tmp", r->path, name);
     int fd = open_file(s, temporary, O_WRONLY | O_CREAT | O_TRUNC);
     bool ok = write_whole(fd, text, n);
+    ok = ok && (!exists(path) || !fsync(fd)); /* a file that takes the place of one is whole */
     int error = errno;
     close(fd);
     errno = error;
@@ -456,17 +472,7 @@ void run_sync_files(Session *s, RunDir *r)
         return;
     for (size_t i = 0; i <= COUNT_OF(whole_files); i++) { /* the last: the folder with their names */
         bool folder = i == COUNT_OF(whole_files);
-        const char *path =
-            folder ? r->path : arena_printf(s->arena, "%s/%s", r->path, whole_files[i]);
-        int fd = open(path, O_RDONLY | O_CLOEXEC);
-        int bad = fd < 0 || fsync(fd), error = errno;
-        if (fd >= 0)
-            close(fd);
-        errno = error;
-        bool fine = folder ? error == EINVAL  /* some file systems have no fsync for folders */
-                           : error == ENOENT; /* somebody has removed it */
-        if (bad && !fine)
-            failed(s, path, "written");
+        sync_path(s, folder ? r->path : arena_printf(s->arena, "%s/%s", r->path, whole_files[i]), folder);
     }
     r->unsynced = false;
 }

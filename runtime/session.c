@@ -193,6 +193,20 @@ static void free_program(void *slot)
     *p = NULL;
 }
 
+/* Adds what was built to the total; raises when it was not. */
+static void built(Session *s, const char *name, Status st, const BuildReport *r, BuildReport *total)
+{
+    if (st != ST_OK)
+        ctx_raise(s->ctx, st, "the %s program could not be built: %s", name, r->why);
+    if (r->note[0])
+        memcpy(total->note, r->note, sizeof total->note);
+    total->kernels += r->kernels;
+    total->cached += r->cached;
+    total->compiled += r->compiled;
+    total->seconds += r->seconds;
+    total->plan_seconds += r->plan_seconds;
+}
+
 Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
                          BuildReport *total)
 {
@@ -200,16 +214,15 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     session_defer(s, free_program, slot);
     BuildReport r = {0};
     Status st = program_build(s->store, g, how, slot, &r);
-    if (st != ST_OK)
-        ctx_raise(s->ctx, st, "the %s program could not be built: %s", how->name, r.why);
-    if (r.note[0])
-        memcpy(total->note, r.note, sizeof total->note);
-    total->kernels += r.kernels;
-    total->cached += r.cached;
-    total->compiled += r.compiled;
-    total->seconds += r.seconds;
-    total->plan_seconds += r.plan_seconds;
+    built(s, how->name, st, &r, total);
     return *slot;
+}
+
+void session_prepare(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total)
+{
+    BuildReport r = {0};
+    Status st = program_prepare(s->store, g, how, &r);
+    built(s, how->name, st, &r, total);
 }
 
 Half session_half(const Session *s, const Train *t)

@@ -88,6 +88,8 @@ void session_store_ok(Session *s, Status st);
 /* Builds a program that is freed with the session. Raises with the reason when it cannot. */
 Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
                          BuildReport *total);
+/* program_prepare() of one that is built later. */
+void session_prepare(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total);
 /* Runs it; raises ST_ENVIRONMENT with the reason when the backend fails. */
 void session_run(Session *s, Program *p, const RunArgs *args);
 double session_scalar(Session *s, Program *p, Name result);

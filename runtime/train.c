@@ -213,15 +213,21 @@ static void report_step(Trainer *tr)
     tr->reported_at = tr->now.step;
 }
 
+/* The eval loss, of as much data as `as` says. */
+static double held_out(Trainer *tr, const Train *as)
+{
+    train_set_vars(tr);
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step};
+    evaluate(&tr->feed, tr->eval, tr->count, tr->eval_split, as->eval_batches, as->batch_seqs, &args, tr->eval_part,
+             tr->eval_all);
+    return tr->eval_all[tr->eval_loss];
+}
+
 static void run_eval(Trainer *tr)
 {
     Progress *p = &tr->now;
     double before = clock_seconds();
-    train_set_vars(tr);
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
-    evaluate(&tr->feed, tr->eval, tr->count, tr->eval_split, tr->train->eval_batches,
-             tr->train->batch_seqs, &args, tr->eval_part, tr->eval_all);
-    p->eval_loss = tr->eval_all[tr->eval_loss];
+    p->eval_loss = held_out(tr, tr->train);
     if (!(p->best_eval <= p->eval_loss))
         p->best_eval = p->eval_loss;
     tr->evaluated_at = p->eval_step = p->step;
@@ -262,6 +268,7 @@ static void between_steps(Trainer *tr)
         report_step(tr);
     if (tr->eval && tr->evaluated_at != step && (due(step, t->eval_every) || last))
         run_eval(tr);
+    train_plateau(tr);
     if (due(step, t->checkpoint_every) || stop)
         save(tr);
 }
@@ -271,25 +278,52 @@ static bool growth_begins(Trainer *tr)
 {
     if (!train_growth_due(tr))
         return false;
-    if (tr->eval && tr->evaluated_at != tr->now.step)
+    if (tr->eval && tr->now.eval_step != tr->now.step)
         run_eval(tr);
-    tr->saved_at = tr->eval ? -1 : tr->saved_at; /* with that loss */
+    tr->now.due = true;
+    tr->saved_at = -1; /* with that loss, which may have been what the step waited for */
     save(tr);
     return true;
 }
 
 /* What `check preserves` of the step says, measured: outputs that change by at most t change their cross-entropy by at most
  * 2 t. Sums over more numbers are rounded in another way. The run stays as it was before the step. */
-static void expect_preserved(Trainer *tr, double before)
+static void expect_preserved(Trainer *tr, double before, double after)
 {
     const GrowStep *g = tr->grows->step;
-    double change = fabs(tr->now.eval_loss - before);
+    double change = fabs(after - before);
     double most = 2 * g->tolerance + (train_half(tr->train) == HALF_NONE ? 1e-5 : 1e-3) * fabs(before);
     if (!(change <= most))
         ctx_raise(tr->ctx, ST_DIVERGED,
                   "the growth step `%s` changed the eval loss from %.6f to %.6f, and it says `check preserves(%g)`; the run "
                   "stays as it was before the step",
-                  g->name, before, tr->now.eval_loss, g->tolerance);
+                  g->name, before, after, g->tolerance);
+}
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_data(const DataSpec *a, const DataSpec *b)
+{
+    bool same = a->kind == b->kind && same_text(a->path, b->path) && same_text(a->val_path, b->val_path) &&
+                a->val == b->val && a->separated == b->separated && a->n_array == b->n_array;
+    for (size_t i = 0; same && i < a->n_array; i++)
+        same = same_text(a->array[i].path, b->array[i].path);
+    return same;
+}
+
+/* The eval loss of the grown model on what that of the model before was measured on; false: the step brings other data. */
+static bool eval_alike(Trainer *tr, double *loss)
+{
+    const Train *was = tr->was, *now = tr->train;
+    bool same = same_data(&was->data, &now->data) && same_data(&was->eval_data, &now->eval_data);
+    if (!same || was->context != now->context || was->eval_every <= 0)
+        return false;
+    bool as_much = was->eval_batches == now->eval_batches && was->batch_seqs == now->batch_seqs;
+    *loss = as_much ? tr->now.eval_loss : held_out(tr, was);
+    return true;
 }
 
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
@@ -305,10 +339,14 @@ static void end_growth(Trainer *tr)
     buf_puts(&b, " are new");
     if (tr->eval) {
         run_eval(tr);
-        if (isfinite(plan->step->tolerance) && isfinite(before))
-            expect_preserved(tr, before);
-        buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", tr->now.eval_loss, before,
-                   tr->now.eval_loss - before);
+        double after;
+        bool alike = eval_alike(tr, &after);
+        if (alike && isfinite(plan->step->tolerance) && isfinite(before))
+            expect_preserved(tr, before, after);
+        if (alike)
+            buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", after, before, after - before);
+        else
+            buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);
     }
     run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
     save(tr);
@@ -380,23 +418,25 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
     static const Progress none = {
-        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
+        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN,
+        .plateau.last = NAN};
     static const vwn_train_options plain = {0};
     vwn_train_options now = how ? *how : plain;
-    bool due = false;
+    bool due = false, begins = true;
     Status st;
     do {
         Trainer t = {.ctx = owner->ctx,
                      .file = unit,
                      .how = &now,
                      .hooks = hooks,
+                     .begins = begins,
                      .now = none,
                      .saved_at = -1,
                      .evaluated_at = -1,
                      .session.owner = owner};
         st = train_stage(&t, &due);
         now.resume = true;
-        now.overwrite = false;
+        now.overwrite = begins = false;
     } while (st == ST_OK && due);
     if (st == ST_INTERRUPTED)
         owner->interrupted = 0;

@@ -64,6 +64,7 @@ static void resolve_length(Trainer *tr)
     if (tr->steps < 0)
         tr->steps = (int64_t)ceil(t->length_epochs * (double)tr->data->train.windows /
                                   (double)t->batch_seqs);
+    tr->steps += tr->now.from_step;
     tr->stop_at = tr->steps;
     if (tr->how->until_steps > 0 && tr->how->until_steps < tr->steps)
         tr->stop_at = tr->how->until_steps;
@@ -74,7 +75,7 @@ static void resolve_length(Trainer *tr)
 static void set_vars(Trainer *tr, const Progress *p)
 {
     double per_epoch = (double)tr->data->train.windows * (double)tr->train->context;
-    progress_vars(p, (double)tr->steps, per_epoch, tr->vars);
+    progress_vars(p, (double)(tr->steps - p->from_step), per_epoch, tr->vars);
 }
 
 void train_set_vars(Trainer *tr)
@@ -149,6 +150,15 @@ static Running decay_of(const Train *t)
                      "a decay is a number from 0 to 1", 1};
 }
 
+/* What growth steps say of rates; none where they say a constant. */
+static Running part_of(const PartRate *r)
+{
+    double x;
+    bool runs = r->said && !host_is_const(r->scale, &x);
+    return (Running){runs ? r->scale : NULL, r->scale_span, "factor of the rate", "a factor is a finite number from 0 on",
+                     INFINITY};
+}
+
 double train_rate(Trainer *tr, int64_t step)
 {
     const Optimizer *o = &tr->train->optimizer;
@@ -159,6 +169,12 @@ double train_rate(Trainer *tr, int64_t step)
     }
     if (decay.e)
         value_of(tr, &decay, step);
+    const GrownParts *births = &tr->train->births;
+    for (size_t i = 0; births->old && i < 2 * births->n; i++) {
+        const Running part = part_of(i % 2 ? &births->old[i / 2] : &births->fresh[i / 2]);
+        if (part.e)
+            value_of(tr, &part, step);
+    }
     return value_of(tr, &rate, step);
 }
 
@@ -225,7 +241,17 @@ const GrowStep *train_growth_due(Trainer *tr)
     if (tr->now.step >= tr->stop_at && tr->stop_at < tr->steps)
         return NULL; /* stopped before the end, as was asked for */
     train_set_vars(tr);
-    return g && (!g->when || host_eval(g->when, tr->vars) != 0) ? g : NULL;
+    bool due = g && (tr->now.due || (g->plateau ? tr->now.plateau.over : !g->when || host_eval(g->when, tr->vars) != 0));
+    return due ? g : NULL;
+}
+
+static _Noreturn void refuse_step(Trainer *tr, const GrowStep *g)
+{
+    uint32_t line = g->refused_at.file ? source_position(tr->ctx, g->refused_at.file, g->refused_at.lo).line : 0;
+    ctx_raise(tr->ctx, ST_INPUT,
+              "%s:%u: the growth step `%s` has %s, which this version of vwn reads and cannot carry out: "
+              "switch it off with `/-`, or stop before the step with `--until`",
+              tr->unit->path, line, g->name, g->refused);
 }
 
 /* A growth step may come into force during this run that holds what no run carries out: said before the first step. */
@@ -240,11 +266,7 @@ static void refuse_growth(Trainer *tr)
         int64_t end = tr->stop_at + (tr->stop_at == tr->steps); /* triggers are tested at the end, too */
         if (g->when && !reads_losses(g->when) && first_outside(&s, 0, end) >= end)
             continue;
-        uint32_t line = g->refused_at.file ? source_position(tr->ctx, g->refused_at.file, g->refused_at.lo).line : 0;
-        ctx_raise(tr->ctx, ST_INPUT,
-                  "%s:%u: the growth step `%s` has %s, which this version of vwn reads and cannot carry out: "
-                  "switch it off with `/-`, or stop before the step with `--until`",
-                  tr->unit->path, line, g->name, g->refused);
+        refuse_step(tr, g);
     }
 }
 
@@ -288,35 +310,15 @@ static size_t steps_behind(Trainer *tr)
         born[n++] = strtod(at + length, &end);
     }
     tr->born = born;
-    if (*at)
+    if (*at) {
+        const char *is = n < most ? arena_printf(tr->session.arena, "; that is `%s`", tr->file->grow.v[n].name) : "";
         ctx_raise(tr->ctx, ST_INPUT,
-                  "%s has grown by the step `%.*s`, which is not step %zu of the file: a run goes on with the growth "
+                  "%s has grown by the step `%.*s`, which is not step %zu of the file%s: a run goes on with the growth "
                   "steps that it was grown by, in the order of the file",
-                  tr->from->file.path, (int)strcspn(at, " "), at, n + 1);
+                  tr->from->file.path, (int)strcspn(at, " "), at, n + 1, is);
+    }
     born[n] = (double)(tr->from->progress.step - tr->from->progress.skipped);
     return n;
-}
-
-/* The parameters of which parts came with a growth step, and when. */
-static GrownParts births_of(Trainer *tr, size_t n)
-{
-    const Model *first = n ? tr->file->grow.v[0].before : NULL, *m = tr->model;
-    bool *some = NEW_ARRAY(tr->session.arena, bool, m->param.n + 1);
-    Map had;
-    map_init(&had, tr->session.arena);
-    for (size_t i = 0; first && i < first->param.n; i++)
-        *map_at(&had, (uintptr_t)first->param.v[i].path) = (void *)(uintptr_t)&first->param.v[i];
-    for (size_t k = 0; k < n; k++) /* copies of others count as new */
-        for (size_t i = 0; tr->file->grow.v[k].source && i < tr->file->grow.v[k].after->param.n; i++) {
-            Name path = tr->file->grow.v[k].after->param.v[i].path;
-            if (tr->file->grow.v[k].source[i] != path)
-                *map_at(&had, (uintptr_t)path) = NULL;
-        }
-    for (size_t i = 0; first && i < m->param.n; i++) {
-        const Param *p = map_get(&had, (uintptr_t)m->param.v[i].path);
-        some[i] = !p || p->elements != m->param.v[i].elements;
-    }
-    return (GrownParts){tr->born, n, some};
 }
 
 /* ---- the run directory ---- */
@@ -547,6 +549,7 @@ static void build_programs(Trainer *tr)
         tr->more =
             build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
     tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
+    checkpoint_hold(s, m, t);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
     ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true};
@@ -571,6 +574,7 @@ static void build_programs(Trainer *tr)
     else
         train_event(tr, VWN_EVENT_COMPILE,
                     "nothing: running in the float64 reference evaluator");
+    train_prepare(tr);
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -813,7 +817,7 @@ static void enter_stage(Trainer *tr, size_t n)
     if (!tr->train)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `train`: it says how a model is trained");
     if (n) {
-        tr->unit->train->births = births_of(tr, n);
+        tr->unit->train->births = train_births(tr, tr->model, n, tr->born);
         tr->data = tr->eval_data = NULL;
     }
     open_all_data(tr);
@@ -825,14 +829,20 @@ static void enter_stage(Trainer *tr, size_t n)
 static void resume_stage(Trainer *tr)
 {
     size_t behind = steps_behind(tr);
+    tr->now = tr->from->progress;
     if (behind)
         enter_stage(tr, behind);
     compare_run(tr);
-    tr->now = tr->from->progress;
     const GrowStep *due = tr->how->dry_run ? NULL : train_growth_due(tr);
-    if (!due)
+    bool measured = tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
+    tr->now.due &= due != NULL;
+    if (!due || !measured) /* the loss that is to be the same behind the step is measured first */
         return;
+    if (due->refused)
+        refuse_step(tr, due);
     tr->grows = growth_plan(due, tr->session.arena);
+    tr->was = tr->train;
+    train_enter_progress(&tr->now, due);
     enter_stage(tr, behind + 1);
 }
 
@@ -854,6 +864,11 @@ void train_open(Trainer *tr)
     refuse_values(tr, &rate);
     refuse_values(tr, &second);
     refuse_values(tr, &decay);
+    for (size_t i = 0; tr->train->births.old && i < tr->train->births.n; i++) {
+        const Running old = part_of(&tr->train->births.old[i]), fresh = part_of(&tr->train->births.fresh[i]);
+        refuse_values(tr, &old);
+        refuse_values(tr, &fresh);
+    }
     session_open_backend(&tr->session);
     if (tr->session.backend && tr->session.backend->cuda)
         check_memory(tr); /* it may yet be another device */

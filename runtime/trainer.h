@@ -16,7 +16,9 @@ typedef struct Trainer {
     Unit *file;            /* as it was given */
     Unit *unit;            /* the same after the growth steps that are carried out */
     const GrowthPlan *grows; /* of the last of them, when this opening carries it out */
+    const Train *was;      /* the training before it */
     const double *born;    /* updates that were done before each growth step that is carried out */
+    bool begins;           /* the first opening of this call: the others follow it at growth steps */
     bool due;              /* the next one begins: the run is to be opened again */
     const Model *model;
     const Train *train;
@@ -63,6 +65,16 @@ double train_rate(Trainer *tr, int64_t step);
 
 /* The growth step that begins after as many steps as are done; NULL: none. Steps come in the order of the file. */
 const GrowStep *train_growth_due(Trainer *tr);
+
+/* train_grow.c: the parts of the weights of `m`, the model after the first n growth steps, with their rates; `updates`: how
+ * many were done before each. */
+GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *updates);
+/* Compiles what growth steps to come will want, so that none waits for a compiler in mid-run. */
+void train_prepare(Trainer *tr);
+/* After each step: the window that the next growth step looks at, where it waits for a plateau. */
+void train_plateau(Trainer *tr);
+/* The next growth step begins a stage of the run: the progress of what comes behind it. */
+void train_enter_progress(Progress *p, const GrowStep *g);
 
 /* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
 void train_step(Trainer *tr);

@@ -117,15 +117,35 @@ filled runs/longer/ckpt/before_wider.safetensors
 # the file must keep the steps that were carried out
 sed 's/grow wider/grow broader/' model.vwn > other.vwn
 expect 1 "$VWN" train other.vwn --run whole --resume
-has err 'has grown by the step `wider`, which is not step 1 of the file'
+has err 'has grown by the step `wider`, which is not step 1 of the file; that is `broader`'
+awk '/^grow wider/ { wide = 1 } wide { kept = kept $0 "\n"; if ($0 == "}") wide = 0; next } { print } END { printf "%s", kept }' model.vwn > swapped.vwn
+sed -i 's/step >= 4$/step >= 9/' swapped.vwn
+expect 1 "$VWN" train swapped.vwn --run whole --resume
+has err 'has grown by the step `wider`, which is not step 1 of the file; that is `deeper`'
 
-# what is read and not carried out is refused before the first step
-sed 's/moments = zeros/old { lr_scale = 0 }/' model.vwn > old.vwn
-expect 1 "$VWN" train old.vwn --run old
-has err 'old.vwn:'
-has err 'the growth step `deeper` has `old`'
-[ ! -e runs/old/events.jsonl ] || fail "a refused run has begun"
+# a checkpoint that is not of the model before the step; the run stays as it was
+state() { (cd runs/odd && find . -type f ! -name lock -exec cksum {} + | sort); }
+expect 0 "$VWN" train model.vwn --run odd --until '4 steps' -q
+odd() { # WHAT MESSAGE: a file of another model in the place of step 4
+    cp "$1" runs/odd/ckpt/step_00000004.safetensors
+    state > was
+    expect 1 "$VWN" train model.vwn --run odd --resume
+    state | cmp -s was - || fail "a refused growth step changes the run"
+    has err "$2"
+}
+sed 's/^let hidden = 24/let hidden = 28/' model.vwn > wide.vwn
+expect 0 "$VWN" train wide.vwn --run wide --until '4 steps' -q
+odd runs/wide/ckpt/step_00000004.safetensors '`layer[1].ffn.up.W` has the shape [16, 28] in runs/odd/ckpt/step_00000004.safetensors, and the model before the growth step `wider` needs [16, 24]'
+sed 's/activation = gelu/activation = gelu, bias = true/' model.vwn > biased.vwn
+expect 0 "$VWN" train biased.vwn --run biased --until '4 steps' -q
+odd runs/biased/ckpt/step_00000004.safetensors 'the model behind the growth step `wider` has no place for `layer[1].ffn.up.b`'
+sed 's/^let layers = 2/let layers = 1/' model.vwn > short.vwn
+expect 0 "$VWN" train short.vwn --run short --until '4 steps' -q
+odd runs/short/ckpt/step_00000004.safetensors 'has no tensor `layer[2].'
+
+# what is wrong is refused before the first step
 sed 's/fill { exit = zeros }/fill { exit = split(share = 2) }/' model.vwn > share.vwn
 expect 1 "$VWN" train share.vwn --run share
 has err 'a share lies between 0 and 1'
+[ ! -e runs/share/events.jsonl ] || fail "a refused run has begun"
 finish

@@ -1,10 +1,11 @@
 /* shim.c - preloaded into vwn: the n-th call of a kind fails, or the power is cut at the n-th operation on
  * a file of a run.
  *
- * In:  VWN_FAULT="KIND N" with KIND write, fsync, rename or malloc: that call fails (0: none);
+ * In:  VWN_FAULT="KIND N" with KIND write, fsync, rename, link or malloc: that call fails (0: none);
  *      VWN_FAULT="power N" or "names N": the process ends before operation N, and the files below runs/
  *      are left in a state that POSIX allows then. power: what was not synced is lost, names and removals
- *      are not. names: new names are lost, too, whose folder was not synced.
+ *      are not. names: new names are lost, too, whose folder was not synced, and a name that one of them took
+ *      over means the file from before.
  *      VWN_COUNT: a file for the number of calls.
  * Out: exit status 99 at the cut.
  * The one idea: a disk may keep names and lose bytes, or keep removals and lose names, whatever the order
@@ -45,9 +46,10 @@ static struct File {
 } file[FILES];
 static int n_file;
 static struct Rename { /* whose folder has not been synced */
-    char from[256], to[256];
+    char from[256], to[256]; /* from "": a new name of a file that keeps its other one */
+    char old[32];            /* another name of the file that `to` meant, "": there was none */
 } renamed[NAMES];
-static int n_renamed;
+static int n_renamed, n_old;
 
 /* ---- which call ---- */
 
@@ -119,8 +121,15 @@ static struct File *file_of(int fd)
 
 static void cut(void)
 {
-    for (int i = n_renamed; is_kind("names") && i-- > 0;)
-        syscall(SYS_rename, renamed[i].to, renamed[i].from);
+    for (int i = n_renamed; is_kind("names") && i-- > 0;) {
+        const struct Rename *r = &renamed[i];
+        if (r->from[0])
+            syscall(SYS_rename, r->to, r->from);
+        else
+            syscall(SYS_unlink, r->to);
+        if (r->old[0])
+            syscall(SYS_rename, r->old, r->to);
+    }
     for (int i = 0; i < n_file; i++)
         for (int k = n_renamed; is_kind("names") && k-- > 0;)
             if (!strcmp(file[i].path, renamed[k].to))
@@ -175,11 +184,28 @@ static void synced(int fd)
         struct stat of;
         snprintf(folder, sizeof folder, "%s", renamed[i].to);
         *strrchr(folder, '/') = 0;
-        if (stat(folder, &of) == 0 && of.st_ino == st.st_ino)
-            renamed[i] = renamed[--n_renamed];
-        else
+        if (stat(folder, &of) != 0 || of.st_ino != st.st_ino) {
             i++;
+            continue;
+        }
+        if (renamed[i].old[0])
+            syscall(SYS_unlink, renamed[i].old);
+        memmove(renamed + i, renamed + i + 1, (size_t)(--n_renamed - i) * sizeof *renamed);
     }
+}
+
+static void named(const char *from, const char *to)
+{
+    struct Rename *r = &renamed[n_renamed];
+    if (n_renamed == NAMES)
+        return;
+    n_renamed++;
+    snprintf(r->from, sizeof r->from, "%s", from);
+    snprintf(r->to, sizeof r->to, "%s", to);
+    snprintf(r->old, sizeof r->old, "old.%d", n_old++);
+    syscall(SYS_unlink, r->old);
+    if (!is_kind("names") || syscall(SYS_link, to, r->old) != 0)
+        r->old[0] = 0;
 }
 
 /* ---- calls on files ---- */
@@ -268,12 +294,20 @@ int rename(const char *from, const char *to)
         for (int i = 0; i < n_file; i++)
             if (!strcmp(file[i].path, from))
                 snprintf(file[i].path, sizeof file[i].path, "%s", to);
-        if (n_renamed < NAMES) {
-            snprintf(renamed[n_renamed].from, sizeof renamed->from, "%s", from);
-            snprintf(renamed[n_renamed++].to, sizeof renamed->to, "%s", to);
-        }
+        named(from, to);
     }
     return (int)syscall(SYS_rename, from, to);
+}
+
+int link(const char *from, const char *to)
+{
+    if (fails("link", EIO))
+        return -1;
+    if (power() && strstr(to, "runs/")) {
+        operation();
+        named("", to);
+    }
+    return (int)syscall(SYS_link, from, to);
 }
 
 int renameat(int a, const char *from, int b, const char *to)

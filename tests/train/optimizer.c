@@ -12,7 +12,9 @@ typedef struct Plain { /* one parameter, as the papers write it */
     double w[N], m[N], v[N], average[N], lr_scale, decay;
     int n;
     bool frozen;
-    int came[N]; /* updates that were done before an element came */
+    int came[N]; /* updates that were done before an element came, or that it missed later */
+    int part[N]; /* the growth step that an element came with */
+    double factor[N]; /* of its rate now; 0: it is frozen */
 } Plain;
 
 typedef struct Setting {
@@ -24,7 +26,29 @@ typedef struct Setting {
     int rounds;     /* of muon, 0 = the default */
     bool coupled;   /* decay of sgd */
     bool grown;     /* by two steps: W and the scalar */
+    int rates;      /* what these steps say of rates, 0 = nothing: see factor_at() */
 } Setting;
+
+/* Updates when the two steps of growth were done; where they give rates, BEFORE more were done before the first here. */
+enum { BEFORE = 5, CAME_1 = -3, CAME_2 = -1 };
+enum { RISING = 1, FROZEN, RELEASED, NEW_FROZEN };
+
+/* The factor of a part after `done` updates and `step` steps, written out for each kind.
+ *   RISING:     the first step says old 0.5 and new 2 with a warm-up of 8, the second old `1 / (step + 2)` with 11
+ *   FROZEN:     the first says new 3, the second old 0
+ *   RELEASED:   the first says old 0, the second old 0.75 with 9
+ *   NEW_FROZEN: the second says new 0 */
+static double factor_at(int rates, int part, int done, int step)
+{
+    int since1 = done + 1 - CAME_1, since2 = done + 1 - CAME_2;
+    switch (rates) {
+    case RISING: return part == 2 ? 1 : 1.0 / (step + 2) * fmin(1, since2 / 11.0);
+    case FROZEN: return part == 2 ? 1 : 0;
+    case RELEASED: return part == 2 ? 1 : 0.75 * fmin(1, since2 / 9.0);
+    case NEW_FROZEN: return part == 2 ? 0 : 1;
+    default: return since1 > 0 ? 1 : NAN;
+    }
+}
 
 static bool is_muon(const Setting *o)
 {
@@ -49,11 +73,13 @@ static double noise(uint64_t *state)
 static void plain_adamw(const Setting *o, Plain *p, const double *g, int t, double lr)
 {
     for (int i = 0; i < p->n; i++) {
+        if (p->factor[i] == 0)
+            continue;
         double c1 = 1 - pow(o->beta1, t - p->came[i]), c2 = 1 - pow(o->beta2, t - p->came[i]);
         p->m[i] = o->beta1 * p->m[i] + (1 - o->beta1) * g[i];
         p->v[i] = o->beta2 * p->v[i] + (1 - o->beta2) * g[i] * g[i];
         double step = (p->m[i] / c1) / (sqrt(p->v[i] / c2) + o->eps);
-        p->w[i] -= lr * p->lr_scale * (step + p->decay * p->w[i]);
+        p->w[i] -= lr * p->lr_scale * p->factor[i] * (step + p->decay * p->w[i]);
     }
 }
 
@@ -62,11 +88,13 @@ static void plain_adamw(const Setting *o, Plain *p, const double *g, int t, doub
 static void plain_sgd(const Setting *o, Plain *p, const double *grad, double lr)
 {
     for (int i = 0; i < p->n; i++) {
+        if (p->factor[i] == 0)
+            continue;
         double g = grad[i] + (o->coupled ? p->decay * p->w[i] : 0);
         p->m[i] = o->momentum * p->m[i] + g;
         double step = o->momentum == 0 ? g : o->nesterov ? g + o->momentum * p->m[i] : p->m[i];
-        double shrunk = o->coupled ? 0 : lr * p->lr_scale * p->decay * p->w[i];
-        p->w[i] -= lr * p->lr_scale * step + shrunk;
+        double rate = lr * p->lr_scale * p->factor[i], shrunk = o->coupled ? 0 : rate * p->decay * p->w[i];
+        p->w[i] -= rate * step + shrunk;
     }
 }
 
@@ -74,9 +102,11 @@ static void plain_sgd(const Setting *o, Plain *p, const double *grad, double lr)
 static void plain_lion(const Setting *o, Plain *p, const double *g, double lr)
 {
     for (int i = 0; i < p->n; i++) {
+        if (p->factor[i] == 0)
+            continue;
         double c = o->beta1 * p->m[i] + (1 - o->beta1) * g[i];
         double sign = c > 0 ? 1 : c < 0 ? -1 : 0;
-        p->w[i] -= lr * p->lr_scale * (sign + p->decay * p->w[i]);
+        p->w[i] -= lr * p->lr_scale * p->factor[i] * (sign + p->decay * p->w[i]);
         p->m[i] = o->beta2 * p->m[i] + (1 - o->beta2) * g[i];
     }
 }
@@ -132,7 +162,7 @@ static void plain_muon(const Setting *o, Plain *p, const double *g, int in, int 
     for (int i = 0; i < p->n; i += in * out)
         plain_newton_schulz(in, out, step + i, o->rounds ? o->rounds : 5);
     for (int i = 0; i < p->n; i++)
-        p->w[i] -= lr * p->lr_scale * (scale * step[i] + p->decay * p->w[i]);
+        p->w[i] -= lr * p->lr_scale * p->factor[i] * (scale * step[i] + p->decay * p->w[i]);
 }
 
 /* One step of parameter i, t steps with this one. */
@@ -173,11 +203,44 @@ static Model *all_params(Ctx *ctx, Plain *plain)
                                              : 0,
                            .frozen = i == TRAINED};
         for (int k = 0; k < plain[i].n; k++)
-            plain[i].w[k] = plain[i].average[k] = noise(&state);
+            plain[i].w[k] = plain[i].average[k] = noise(&state), plain[i].factor[k] = 1;
         p.value = ir_ext(m->graph, EXT_PARAM, p.path, DT_REAL, &p.shape);
         vec_push(a, &m->param, p);
     }
     return m;
+}
+
+static PartRate rate_of(Ctx *ctx, double scale, double warmup)
+{
+    Arena *a = ctx->program;
+    return (PartRate){.said = true, .scale = host_const(a, scale), .warmup = warmup > 0 ? host_const(a, warmup) : NULL};
+}
+
+static GrownParts births_of(Ctx *ctx, const Setting *o)
+{
+    Arena *a = ctx->program;
+    double *updates = NEW_ARRAY(a, double, 2);
+    PartRate *old = NEW_ARRAY(a, PartRate, 2), *fresh = NEW_ARRAY(a, PartRate, 2);
+    bool *some = NEW_ARRAY(a, bool, PARAMS);
+    some[0] = some[2] = true;
+    updates[0] = CAME_1 + (o->rates ? BEFORE : 0);
+    updates[1] = CAME_2 + (o->rates ? BEFORE : 0);
+    if (o->rates == RISING) {
+        const HostExpr *later = host_op(a, HO_ADD, host_var(a, HV_STEP), host_const(a, 2), NULL);
+        old[0] = rate_of(ctx, 0.5, 0);
+        fresh[0] = rate_of(ctx, 2, 8);
+        old[1] = rate_of(ctx, 0, 11);
+        old[1].scale = host_op(a, HO_DIV, host_const(a, 1), later, NULL);
+    } else if (o->rates == FROZEN) {
+        fresh[0] = rate_of(ctx, 3, 0);
+        old[1] = rate_of(ctx, 0, 0);
+    } else if (o->rates == RELEASED) {
+        old[0] = rate_of(ctx, 0, 0);
+        old[1] = rate_of(ctx, 0.75, 9);
+    } else if (o->rates == NEW_FROZEN) {
+        fresh[1] = rate_of(ctx, 0, 0);
+    }
+    return (GrownParts){updates, 2, some, o->rates ? old : NULL, o->rates ? fresh : NULL};
 }
 
 static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
@@ -217,11 +280,8 @@ static Train *train_of(Ctx *ctx, const Setting *o, const Plain *plain)
         if (strcmp(all[i].name, "rms") || o->rms > 0)
             vec_push(a, of_second ? &second->constant : &t->optimizer.constant, c);
     }
-    static const double updates[] = {-3, -1}; /* of a count that began before this one */
-    bool *some = NEW_ARRAY(a, bool, PARAMS);
-    some[0] = some[2] = true;
     if (o->grown)
-        t->births = (GrownParts){updates, COUNT_OF(updates), some};
+        t->births = births_of(ctx, o);
     t->optimizer.lr_scale = NEW_ARRAY(a, double, PARAMS);
     t->optimizer.decay = NEW_ARRAY(a, double, PARAMS);
     t->optimizer.frozen = NEW_ARRAY(a, bool, PARAMS);
@@ -264,17 +324,20 @@ static Tensor *bound(const Graph *g, const RefBinding *b, ExtKind kind, const ch
 }
 
 /* Says what of W and of the scalar came with which growth step. */
-static void grow(const Graph *g, RefBinding *b, const Train *train, Plain *plain)
+static void grow(const Graph *g, RefBinding *b, const Setting *o, Plain *plain)
 {
     static const double rows[3] = {0, 0, 2}, columns[4] = {0, 1, 0, 0};
     memcpy(bound(g, b, EXT_STATE, "W:born0")->real, rows, sizeof rows);
     memcpy(bound(g, b, EXT_STATE, "W:born1")->real, columns, sizeof columns);
     bound(g, b, EXT_STATE, "s:born0")->real[0] = 1;
-    plain[2].came[0] = (int)train->births.updates[0];
+    plain[2].part[0] = 1;
     for (int i = 0; i < 3; i++)
-        for (int k = 0; k < 4; k++) {
-            double born = fmax(rows[i], columns[k]);
-            plain[0].came[i * 4 + k] = born > 0 ? (int)train->births.updates[(int)born - 1] : 0;
+        for (int k = 0; k < 4; k++)
+            plain[0].part[i * 4 + k] = (int)fmax(rows[i], columns[k]);
+    for (int i = 0; i < TRAINED; i++)
+        for (int k = 0; k < plain[i].n; k++) {
+            int part = plain[i].part[k], missed = o->rates == RELEASED && !part ? CAME_2 - CAME_1 : 0;
+            plain[i].came[k] = missed + (part ? (part == 1 ? CAME_1 : CAME_2) + (o->rates ? BEFORE : 0) : 0);
         }
 }
 
@@ -291,6 +354,8 @@ static void states(Tally *t, const Graph *g, const RefBinding *b, const Train *t
     static const char *const which[] = {"m", "v"};
     for (size_t i = 0; i < TRAINED; i++) {
         int there = 0;
+        if (i && !bound(g, b, EXT_GRAD, names[i]))
+            continue; /* held: what keeps its states is the checkpoint */
         for (size_t k = 0; k < COUNT_OF(which); k++) {
             char name[12];
             snprintf(name, sizeof name, "%s:%s", names[i], which[k]);
@@ -317,22 +382,28 @@ static void compare(Tally *t, const Setting *o, const char *what)
     CHECKF(t, !bound(g, b, EXT_STATE, "W:v") == (strcmp(o->kind, "adamw") != 0), "%s: v", what);
     states(t, g, b, train, what);
     CHECKF(t, !bound(g, b, EXT_STATE, "W:born0") == !o->grown && !bound(g, b, EXT_STATE, "b:born0"), "%s: born", what);
+    CHECKF(t, !bound(g, b, EXT_GRAD, "X") == (o->rates == FROZEN), "%s: what is frozen as a whole has no gradient", what);
+    const int before = o->rates ? BEFORE : 0;
     if (o->grown)
-        grow(g, b, train, plain);
+        grow(g, b, o, plain);
     uint64_t state = 17;
     for (int step = 0; step < STEPS; step++) {
         double grad[PARAMS][N], sum = 0, worst = 0;
+        const int done = step - (step > SKIPPED);
         for (int i = 0; i < TRAINED; i++)
             for (int k = 0; k < plain[i].n; k++) {
+                Tensor *of = bound(g, b, EXT_GRAD, names[i]);
                 grad[i][k] = noise(&state) * (step == 3 ? 0.01 : 1);
-                sum += grad[i][k] * grad[i][k];
-                bound(g, b, EXT_GRAD, names[i])->real[k] = grad[i][k];
+                if (o->rates)
+                    plain[i].factor[k] = factor_at(o->rates, plain[i].part[k], done, step);
+                sum += plain[i].factor[k] == 0 ? 0 : grad[i][k] * grad[i][k];
+                if (of)
+                    of->real[k] = grad[i][k];
             }
         if (step == SKIPPED)
-            bound(g, b, EXT_GRAD, "b")->real[0] = INFINITY;
-        const int done = step - (step > SKIPPED);
+            bound(g, b, EXT_GRAD, "W")->real[o->rates == FROZEN ? 11 : 2] = INFINITY; /* it moves */
         double norm = sqrt(sum), factor = o->clip > 0 && norm > o->clip ? o->clip / norm : 1;
-        double vars[HV_COUNT] = {[HV_STEP] = step, [HV_UPDATES] = done}, lr = o->lr / (step + 1);
+        double vars[HV_COUNT] = {[HV_STEP] = step, [HV_UPDATES] = done + before}, lr = o->lr / (step + 1);
         RefRun run = {.B = 1, .T = 1, .host_vars = vars, .bind = b, .n_bind = g->ext.n};
         Tensor *result[64];
         ref_evaluate(g, ctx->program, &run, result);
@@ -345,7 +416,7 @@ static void compare(Tally *t, const Setting *o, const char *what)
         for (int i = 0; i < TRAINED; i++) {
             for (int k = 0; k < plain[i].n; k++)
                 grad[i][k] *= factor;
-            plain_step(o, &plain[i], i, grad[i], done + 1, lr);
+            plain_step(o, &plain[i], i, grad[i], done + 1 + before, lr);
             char name[12];
             snprintf(name, sizeof name, "%s:average", names[i]);
             const Tensor *average = bound(g, b, EXT_STATE, name);
@@ -354,8 +425,9 @@ static void compare(Tally *t, const Setting *o, const char *what)
             for (int k = 0; k < plain[i].n; k++) {
                 double *mean = &plain[i].average[k];
                 *mean = decay * *mean + (1 - decay) * plain[i].w[k];
-                worst =
-                    fmax(worst, near(plain[i].w[k], bound(g, b, EXT_PARAM, names[i])->real[k]));
+                const Tensor *w = bound(g, b, EXT_PARAM, names[i]);
+                if (w)
+                    worst = fmax(worst, near(plain[i].w[k], w->real[k]));
                 if (average)
                     worst = fmax(worst, near(*mean, average->real[k]));
             }
@@ -384,7 +456,7 @@ static void as_pytorch(Tally *t)
         Setting o = {.momentum = cases[i].momentum};
         o.nesterov = cases[i].nesterov;
         o.coupled = cases[i].coupled;
-        Plain p = {.w = {1, -0.5}, .lr_scale = 1, .decay = 0.5, .n = 2};
+        Plain p = {.w = {1, -0.5}, .lr_scale = 1, .decay = 0.5, .n = 2, .factor = {1, 1}};
         for (int step = 0; step < 3; step++)
             plain_sgd(&o, &p, grads[step], 0.1);
         for (int k = 0; k < 2; k++)
@@ -398,7 +470,7 @@ static void not_finite(Tally *t, const char *kind, double clip, double poison)
 {
     Ctx *ctx = ctx_new(NULL);
     Plain plain[PARAMS];
-    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false, false};
+    Setting o = {kind, 0.9, 0.99, 1e-8, 0.9, clip, 0.1, false, 0.5, 0, 0, false, false, 0};
     Model *m = all_params(ctx, plain);
     Graph *g =
         graph_simplify(step_update(m, train_of(ctx, &o, plain), ctx->program), ctx->program);
@@ -469,28 +541,39 @@ static void initial_values(Tally *t)
 int main(void)
 {
     Tally t = {0};
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0, false, false}, "adamw");
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0, 0, 0, false, true}, "adamw, grown");
-    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0, false, false}, "adamw, clipped");
-    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0, false, false}, "adamw without memory");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, false, false}, "sgd");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false, false}, "sgd, momentum");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false, false}, "sgd, nesterov");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true, false}, "sgd, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true, false},
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0, 0.1, false, 0, 0, 0, false, false, 0}, "adamw");
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0, 0, 0, false, true, 0}, "adamw, grown");
+    compare(&t, &(Setting){"adamw", 0.9, 0.999, 1e-10, 0, 0.5, 0.1, false, 0, 0, 0, false, false, 0}, "adamw, clipped");
+    compare(&t, &(Setting){"adamw", 0, 0, 1e-2, 0, 100, 0.1, false, 0, 0, 0, false, false, 0}, "adamw without memory");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, false, false, 0}, "sgd");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, false, false, 0}, "sgd, momentum");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, false, false, 0}, "sgd, nesterov");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0, 0, 0.1, false, 0, 0, 0, true, false, 0}, "sgd, coupled");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, false, 0, 0, 0, true, false, 0},
             "sgd, momentum, coupled");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true, false},
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0, 0, 0, true, false, 0},
             "sgd, nesterov, coupled");
-    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false, false}, "averaged");
-    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false, false}, "sgd, averaged");
-    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false, false}, "lion");
-    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0, false, false},
+    compare(&t, &(Setting){"adamw", 0.9, 0.95, 1e-8, 0, 0.5, 0.1, false, 0.3, 0, 0, false, false, 0}, "averaged");
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0, 0.1, true, 0.999, 0, 0, false, false, 0}, "sgd, averaged");
+    compare(&t, &(Setting){"lion", 0.9, 0.99, 0, 0, 0, 0.01, false, 0, 0, 0, false, false, 0}, "lion");
+    compare(&t, &(Setting){"lion", 0.95, 0.98, 0, 0, 0.5, 0.01, false, 0.9, 0, 0, false, false, 0},
             "lion, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0, false, false}, "muon");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3, false, false},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.95, 0, 0.02, true, 0, 0, 0, false, false, 0}, "muon");
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0.9, 0.5, 0.02, false, 0.9, 0.2, 3, false, false, 0},
             "muon by rms, clipped, averaged");
-    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1, false, false},
+    compare(&t, &(Setting){"muon", 0.9, 0.95, 1e-8, 0, 0, 0.02, true, 0, 0, 1, false, false, 0},
             "muon without momentum");
+    static const char *const kinds[] = {"adamw", "sgd", "lion", "muon"};
+    static const int rates[] = {RISING, RELEASED, FROZEN, NEW_FROZEN};
+    for (size_t i = 0; i < COUNT_OF(kinds) * COUNT_OF(rates); i++) {
+        Setting o = {kinds[i / COUNT_OF(rates)], 0.9, 0.95, 1e-8, 0.9, 0.5, 0.05, false, 0.9, 0, 0, false, true,
+                     rates[i % COUNT_OF(rates)]};
+        if (!strcmp(o.kind, "adamw") || !strcmp(o.kind, "lion"))
+            o.momentum = 0;
+        if (!is_muon(&o) || o.rates == RISING || o.rates == RELEASED) /* others are refused by check */
+            compare(&t, &o, o.kind);
+    }
+    compare(&t, &(Setting){"sgd", 0, 0, 0, 0.9, 0.5, 0.1, true, 0, 0, 0, true, true, FROZEN}, "sgd, coupled, frozen");
     for (int clip = 0; clip < 2; clip++) {
         not_finite(&t, "lion", clip, NAN);
         not_finite(&t, "muon", clip, NAN);

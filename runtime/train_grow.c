@@ -1,0 +1,115 @@
+/* train_grow.c - what growth steps leave for the training behind them.
+ *
+ * In:  a Trainer that has carried out the first steps of its file.   Out: parts of the weights with their rates, the
+ * windows of a plateau, the schedule's time.
+ * The one idea: all of it is in the file or in Progress, which a checkpoint holds, so a resumed run has it, too.
+ */
+#include <math.h>
+
+#include "trainer.h"
+
+GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *updates)
+{
+    const GrowStep *step = tr->file->grow.v;
+    const Model *first = n ? step[0].before : NULL;
+    Arena *a = tr->session.arena;
+    bool *some = NEW_ARRAY(a, bool, m->param.n + 1), said = false;
+    PartRate *old = NEW_ARRAY(a, PartRate, n + 1), *fresh = NEW_ARRAY(a, PartRate, n + 1);
+    Map had;
+    map_init(&had, a);
+    for (size_t i = 0; first && i < first->param.n; i++)
+        *map_at(&had, (uintptr_t)first->param.v[i].path) = (void *)(uintptr_t)&first->param.v[i];
+    for (size_t k = 0; k < n; k++) /* copies of others count as new */
+        for (size_t i = 0; step[k].source && i < step[k].after->param.n; i++) {
+            Name path = step[k].after->param.v[i].path;
+            if (step[k].source[i] != path)
+                *map_at(&had, (uintptr_t)path) = NULL;
+        }
+    for (size_t i = 0; first && i < m->param.n; i++) {
+        const Param *p = map_get(&had, (uintptr_t)m->param.v[i].path);
+        some[i] = !p || p->elements != m->param.v[i].elements;
+    }
+    for (size_t i = 0; i < n; i++) {
+        old[i] = step[i].old;
+        fresh[i] = step[i].fresh;
+        said |= old[i].said || fresh[i].said;
+    }
+    return (GrownParts){updates, n, some, said ? old : NULL, said ? fresh : NULL};
+}
+
+/* Means over windows that follow each other: what is held from step to step is one sum. */
+void train_plateau(Trainer *tr)
+{
+    const Plateau *of = tr->unit->grow.n ? tr->unit->grow.v[0].plateau : NULL;
+    Progress *p = &tr->now;
+    if (!of)
+        return;
+    train_set_vars(tr);
+    double x = host_eval(of->value, tr->vars), window = host_eval(of->window, tr->vars);
+    if (isfinite(x)) {
+        p->plateau.sum += x;
+        p->plateau.n++;
+    }
+    if ((double)++p->plateau.steps < window)
+        return;
+    double mean = p->plateau.n ? p->plateau.sum / (double)p->plateau.n : NAN, last = p->plateau.last;
+    p->plateau.over |= mean > last - of->least * fabs(last); /* false of NaN */
+    p->plateau.last = mean;
+    p->plateau.sum = 0;
+    p->plateau.n = p->plateau.steps = 0;
+}
+
+void train_enter_progress(Progress *p, const GrowStep *g)
+{
+    static const Progress none = {.plateau.last = NAN};
+    p->plateau = none.plateau;
+    p->due = false;
+    if (!g->restarts)
+        return;
+    p->from_step = p->step;
+    p->from_tokens = p->tokens;
+}
+
+/* ---- kernels of steps to come ---- */
+
+static void prepare_stage(Trainer *tr, const GrowStep *g, size_t n, BuildReport *total)
+{
+    Session *s = &tr->session;
+    const Model *m = g->after;
+    Train t = *g->train;
+    double *updates = NEW_ARRAY(s->arena, double, n + 1);
+    for (size_t i = 0; i < n; i++)
+        updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
+    t.births = train_births(tr, m, n, updates);
+    ProgramOptions how = {.name = "grown", .B = t.micro_seqs, .T = t.context, .share_arena = true,
+                          .half = session_half(s, &t)};
+    session_prepare(s, step_gradient(m, &t, true, s->arena), &how, total);
+    if (t.batch_seqs > t.micro_seqs)
+        session_prepare(s, step_gradient(m, &t, false, s->arena), &how, total);
+    session_prepare(s, step_update(m, &t, s->arena), &how, total);
+    if (t.eval_every > 0)
+        session_prepare(s, step_held_out(m, &t, s->arena), &how, total);
+    how.half = HALF_NONE;
+    Graph *count = t.batch_seqs > t.micro_seqs || t.eval_every > 0 ? step_count(m, s->arena) : NULL;
+    if (count)
+        session_prepare(s, count, &how, total);
+}
+
+/* Without a cache each opening of the run compiles its kernels anyway. */
+void train_prepare(Trainer *tr)
+{
+    const Unit *u = tr->unit;
+    Backend *b = tr->session.backend;
+    BuildReport total = {0};
+    ArenaMark mark = arena_mark(tr->session.arena);
+    for (size_t i = 0; tr->begins && b && !tr->build.note[0] && i < u->grow.n; i++) {
+        const GrowStep *g = &u->grow.v[i];
+        if (g->refused || !g->train)
+            break;
+        prepare_stage(tr, g, u->grown + i + 1, &total);
+    }
+    arena_reset(tr->session.arena, mark);
+    if (total.compiled)
+        train_event(tr, VWN_EVENT_COMPILE, "%d kernels of growth steps to come: %d cached, %d compiled in %.1f s",
+                    total.kernels, total.cached, total.compiled, total.seconds);
+}
