@@ -19,6 +19,7 @@ static const Word words[] = {
     {"copy", FILL_COPY, "entry exit inner norms layers"},
     {"split", FILL_SPLIT, "exit inner"},
     {"replicate", FILL_REPLICATE, "entry exit inner norms layers"},
+    {"noise", FILL_NOISE, "entry exit inner"},
     {"identity", FILL_IDENTITY, "layers"},
     {"rescale", FILL_RESCALE, "norms"},
 };
@@ -68,21 +69,28 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
     }
     r->kind = w->kind;
     r->share = EQUAL_SHARES;
-    const char *takes = w->kind == FILL_SPLIT ? "share" : w->kind == FILL_COPY && layers ? "of" : NULL;
+    bool shares = w->kind == FILL_SPLIT || w->kind == FILL_NOISE;
+    const char *takes = shares ? "share" : w->kind == FILL_COPY && layers ? "of" : NULL;
     const Ast *arg = only_argument(ev, args, takes, w->name);
     if (diag_errors(ev->ctx))
         return false;
     if (w->kind == FILL_COPY)
         r->of = arg;
-    if (!arg || w->kind != FILL_SPLIT)
+    if (!arg && w->kind == FILL_NOISE) {
+        Diag *d = err(ev, "E0104", it->kid[1]->span, "missing `share`", "`noise` needs `share`");
+        diag_help(ev->ctx, d, "for example `%s = noise(share = 10%%)`: a tenth of the standard deviation of the old numbers", r->part);
+        return false;
+    }
+    if (!arg || !shares)
         return true;
     Value v = eval(ev, arg, f->env, NULL);
     if (v.kind == V_POISON)
         return false;
-    if (v.kind != V_NUM || !(v.num > 0 && v.num < 1)) {
-        Diag *d = err(ev, "E0206", arg->span, "", "a share lies between 0 and 1, got %s",
+    if (v.kind != V_NUM || !(v.num > 0 && (v.num < 1 || w->kind == FILL_NOISE))) {
+        Diag *d = err(ev, "E0206", arg->span, "", w->kind == FILL_NOISE ? "the share of `noise` is more than 0, got %s" : "a share lies between 0 and 1, got %s",
                       v.kind == V_NUM ? value_text(ev, &v) : value_kind_name(&v));
-        diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
+        if (w->kind == FILL_SPLIT)
+            diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
         return false;
     }
     r->share = v.num;

@@ -122,9 +122,10 @@ static void find_fill(GrowthEntry *e, const GrowStep *step)
         const FillRule *f = rule_for(step, r, e->path);
         e->init[r] = e->after->init;
         e->copies[r] = f && copying(f->kind);
-        e->filled[r] = f && f->kind == FILL_INIT;
+        e->filled[r] = f && (f->kind == FILL_INIT || f->kind == FILL_NOISE);
+        e->noise[r] = e->filled[r] && f->kind == FILL_NOISE ? f->share : 0;
         if (e->filled[r])
-            e->init[r] = f->init;
+            e->init[r] = e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share} : f->init;
     }
 }
 

@@ -22,6 +22,15 @@ static void init_print(Buf *out, const Init *i)
     }
 }
 
+/* What new blocks of a role are drawn with. */
+static void role_print(Buf *out, const GrowthEntry *e, int role)
+{
+    if (e->noise[role] != 0)
+        buf_printf(out, "noise(%.6g of the old spread)", e->noise[role]);
+    else
+        init_print(out, &e->init[role]);
+}
+
 /* Numbers in new blocks of each role. */
 static void count_roles(const GrowthEntry *e, int64_t count[ROLE_OWN + 1])
 {
@@ -121,7 +130,7 @@ static void text_entry(Buf *out, const GrowthEntry *e)
             if (e->copies[r])
                 buf_puts(out, "copies\n");
             else {
-                init_print(out, &e->init[r]);
+                role_print(out, e, r);
                 buf_puts(out, e->filled[r] ? "\n" : " (as declared)\n");
             }
         }
@@ -178,7 +187,7 @@ static void json_entry(Buf *out, const GrowthEntry *e)
                 if (e->copies[r])
                     buf_puts(out, "copy");
                 else
-                    init_print(out, &e->init[r]);
+                    role_print(out, e, r);
                 buf_puts(out, "\"}");
                 first = false;
             }
