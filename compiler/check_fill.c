@@ -37,26 +37,22 @@ static const Word *word_of(const File *f, const Ast *e, const Ast **args)
     return NULL;
 }
 
-/* The only argument, by its name or without one; NULL: there is none, or an error is filed. */
-static const Ast *only_argument(Eval *ev, const Ast *args, const char *name, const char *of)
+/* *found: the only argument, by its name or without one; NULL: there is none. False: an error is filed. */
+static bool only_argument(Eval *ev, const Ast *args, const char *name, const char *of, const Ast **found)
 {
-    const Ast *found = NULL;
+    *found = NULL;
     for (uint32_t i = 0; args && i < args->n; i++) {
         const Ast *a = args->kid[i];
         if (a->kind == AST_OFF)
             continue;
         bool named = a->kind == AST_NAMED;
-        if (!found && name && (!named || !strcmp(a->name, name))) {
-            found = named ? a->kid[0] : a;
-        } else if (name) {
-            err(ev, "E0206", a->span, "", "`%s` of fill takes one argument, `%s`", of, name);
-            return NULL;
-        } else {
-            err(ev, "E0206", a->span, "", "`%s` of fill takes no argument here", of);
-            return NULL;
+        if (*found || !name || (named && strcmp(a->name, name) != 0)) {
+            err(ev, "E0206", a->span, "", name ? "`%s` of fill takes one argument, `%s`" : "`%s` of fill takes no argument here", of, name);
+            return false;
         }
+        *found = named ? a->kid[0] : a;
     }
-    return found;
+    return true;
 }
 
 static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const Ast *it, FillRule *r)
@@ -71,8 +67,8 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
     r->share = EQUAL_SHARES;
     bool shares = w->kind == FILL_SPLIT || w->kind == FILL_NOISE;
     const char *takes = shares ? "share" : w->kind == FILL_COPY && layers ? "of" : NULL;
-    const Ast *arg = only_argument(ev, args, takes, w->name);
-    if (diag_errors(ev->ctx))
+    const Ast *arg;
+    if (!only_argument(ev, args, takes, w->name, &arg))
         return false;
     if (w->kind == FILL_COPY)
         r->of = arg;
@@ -235,7 +231,7 @@ static Name copied_from(Sources *s, const FillRule *r, Name path)
     Numbered n;
     if (r->of && is_path(r->of)) {
         const char *text = expr_text(ev, r->of);
-        Name from = starred(ev, text, r->selector, path, false), below = starred(ev, text, r->selector, path, true);
+        Name from = starred(ev, text, r->selector, path, false), below = starred(ev, text, r->selector, path, *r->selector);
         if (is_old(s, from) || is_old(s, below))
             return is_old(s, from) ? from : below;
         err(ev, "E0105", r->of->span, "", "the model before the step has no weight `%s`, which `%s` would copy", below, path);
