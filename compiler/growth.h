@@ -65,6 +65,8 @@ typedef struct GrowthPlan {
     const GrowStep *step;
     GrowthEntry *entry; /* in the order of `after`, then what is left behind in that of `before` */
     size_t n;
+    int64_t alike;        /* new coordinates that are copies in all they are written and read by, with equal shares: they get
+                             the gradients of what they copy, and stay copies */
     int64_t taken, added; /* numbers of `after` that are taken from `before`; that are new; buffers too */
 } GrowthPlan;
 

@@ -206,6 +206,10 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
         buf_printf(out, "preserves: no, `%s` becomes %.6g times what it was\n", p->output, p->factor);
     else
         buf_puts(out, "preserves: not shown\n");
+    if (plan->alike) {
+        buf_count(out, plan->alike);
+        buf_puts(out, " new coordinates get the same gradients as what they copy: another share, as `split(share = 0.4)`, tells them apart\n");
+    }
     if (!p->trained || !p->blocks)
         return;
     buf_puts(out, "alive: ");
@@ -240,8 +244,8 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         (json ? json_entry : text_entry)(out, &plan->entry[i]);
     }
     if (json) {
-        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
-                   proof->factor, proof->blocks, proof->dead);
+        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
+                   proof->factor, (long long)plan->alike, proof->blocks, proof->dead);
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }

@@ -295,9 +295,36 @@ static void test_nexus(Test *t, const NexusRow *r, bool l2)
     ctx_free(c.ctx);
 }
 
+/* Copies whose gradients are those of what they copy are counted, by the coordinates of one layer and all. */
+static void test_alike(Test *t)
+{
+    static const struct {
+        const char *set, *lets, *fill;
+        int64_t alike;
+    } steps[] = {
+        {NULL, "let F = 40", "entry = copy, exit = split", 2 * 16},
+        {"act = silu|gated = true", "let F = 72", "entry = replicate, exit = replicate", 2 * 48},
+        {NULL, "let F = 40", "entry = copy, exit = split(share = 0.4)", 0},
+        {"act = silu|gated = true", "let F = 40", "entry = copy, exit = split, layer[*].sub.gate { entry = zeros }", 0},
+        {NULL, "let F = 40", "entry = copy, exit = zeros", 0},
+        {"heads = 4|kv = 2", "let kv = 4", "entry = replicate", 0}, /* each serves other queries */
+        {"norm = layer_norm(eps = 1e-5)", "let D = 32", "entry = copy, exit = split", 16},
+    };
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        char text[8192];
+        put_row(text, sizeof text, &(Row){.set = steps[i].set, .lets = steps[i].lets, .fill = steps[i].fill}, "");
+        Checked c = check_text("alike.vwn", text, NULL);
+        const GrowthPlan *plan = NULL;
+        if (prove(t, &c, steps[i].fill, &plan))
+            EXPECT(t, steps[i].fill, plan->alike == steps[i].alike);
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
+    test_alike(&t);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         test_row(&t, &rows[i]);
     for (size_t i = 0; i < COUNT_OF(nexus); i++) {
