@@ -149,10 +149,11 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         refuse_life(ev, c, it, within);
         return false;
     } else {
-        r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s", p->blocks,
+        const char *alike = c->plan->alike ? "; copies with equal shares stay copies" : "";
+        r->values = arena_printf(ev->arena, "proved: all %zu new blocks have a gradient %s%s", p->blocks,
                                  p->alive_after == 0   ? "at once"
                                  : p->alive_after == 1 ? "after one update"
-                                                       : arena_printf(ev->arena, "after %d updates", p->alive_after));
+                                                       : arena_printf(ev->arena, "after %d updates", p->alive_after), alike);
     }
     return true;
 }

@@ -19,6 +19,7 @@ static const Word words[] = {
     {"copy", FILL_COPY, "entry exit inner norms layers"},
     {"split", FILL_SPLIT, "exit inner"},
     {"replicate", FILL_REPLICATE, "entry exit inner norms layers"},
+    {"noise", FILL_NOISE, "entry exit inner"},
     {"identity", FILL_IDENTITY, "layers"},
     {"rescale", FILL_RESCALE, "norms"},
 };
@@ -36,26 +37,22 @@ static const Word *word_of(const File *f, const Ast *e, const Ast **args)
     return NULL;
 }
 
-/* The only argument, by its name or without one; NULL: there is none, or an error is filed. */
-static const Ast *only_argument(Eval *ev, const Ast *args, const char *name, const char *of)
+/* *found: the only argument, by its name or without one; NULL: there is none. False: an error is filed. */
+static bool only_argument(Eval *ev, const Ast *args, const char *name, const char *of, const Ast **found)
 {
-    const Ast *found = NULL;
+    *found = NULL;
     for (uint32_t i = 0; args && i < args->n; i++) {
         const Ast *a = args->kid[i];
         if (a->kind == AST_OFF)
             continue;
         bool named = a->kind == AST_NAMED;
-        if (!found && name && (!named || !strcmp(a->name, name))) {
-            found = named ? a->kid[0] : a;
-        } else if (name) {
-            err(ev, "E0206", a->span, "", "`%s` of fill takes one argument, `%s`", of, name);
-            return NULL;
-        } else {
-            err(ev, "E0206", a->span, "", "`%s` of fill takes no argument here", of);
-            return NULL;
+        if (*found || !name || (named && strcmp(a->name, name) != 0)) {
+            err(ev, "E0206", a->span, "", name ? "`%s` of fill takes one argument, `%s`" : "`%s` of fill takes no argument here", of, name);
+            return false;
         }
+        *found = named ? a->kid[0] : a;
     }
-    return found;
+    return true;
 }
 
 static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const Ast *it, FillRule *r)
@@ -68,21 +65,28 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
     }
     r->kind = w->kind;
     r->share = EQUAL_SHARES;
-    const char *takes = w->kind == FILL_SPLIT ? "share" : w->kind == FILL_COPY && layers ? "of" : NULL;
-    const Ast *arg = only_argument(ev, args, takes, w->name);
-    if (diag_errors(ev->ctx))
+    bool shares = w->kind == FILL_SPLIT || w->kind == FILL_NOISE;
+    const char *takes = shares ? "share" : w->kind == FILL_COPY && layers ? "of" : NULL;
+    const Ast *arg;
+    if (!only_argument(ev, args, takes, w->name, &arg))
         return false;
     if (w->kind == FILL_COPY)
         r->of = arg;
-    if (!arg || w->kind != FILL_SPLIT)
+    if (!arg && w->kind == FILL_NOISE) {
+        Diag *d = err(ev, "E0104", it->kid[1]->span, "missing `share`", "`noise` needs `share`");
+        diag_help(ev->ctx, d, "for example `%s = noise(share = 10%%)`: a tenth of the standard deviation of the old numbers", r->part);
+        return false;
+    }
+    if (!arg || !shares)
         return true;
     Value v = eval(ev, arg, f->env, NULL);
     if (v.kind == V_POISON)
         return false;
-    if (v.kind != V_NUM || !(v.num > 0 && v.num < 1)) {
-        Diag *d = err(ev, "E0206", arg->span, "", "a share lies between 0 and 1, got %s",
+    if (v.kind != V_NUM || !(v.num > 0 && (v.num < 1 || w->kind == FILL_NOISE))) {
+        Diag *d = err(ev, "E0206", arg->span, "", w->kind == FILL_NOISE ? "the share of `noise` is more than 0, got %s" : "a share lies between 0 and 1, got %s",
                       v.kind == V_NUM ? value_text(ev, &v) : value_kind_name(&v));
-        diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
+        if (w->kind == FILL_SPLIT)
+            diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
         return false;
     }
     r->share = v.num;
@@ -227,7 +231,7 @@ static Name copied_from(Sources *s, const FillRule *r, Name path)
     Numbered n;
     if (r->of && is_path(r->of)) {
         const char *text = expr_text(ev, r->of);
-        Name from = starred(ev, text, r->selector, path, false), below = starred(ev, text, r->selector, path, true);
+        Name from = starred(ev, text, r->selector, path, false), below = starred(ev, text, r->selector, path, *r->selector);
         if (is_old(s, from) || is_old(s, below))
             return is_old(s, from) ? from : below;
         err(ev, "E0105", r->of->span, "", "the model before the step has no weight `%s`, which `%s` would copy", below, path);

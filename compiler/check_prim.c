@@ -754,7 +754,6 @@ static const Prim general[] = {
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
     {"alive", "steps: int", prim_spec, "growth claim: every new weight has a gradient within this many steps", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},
-    {"copy", "of: any = none", prim_spec, "growth fill: copies of old blocks", 0, false},
 };
 
 static bool search(const Prim *rows, size_t n, const char *name, const Prim **out)

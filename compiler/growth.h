@@ -57,6 +57,7 @@ typedef struct GrowthEntry {
      * `after` are, at the same element of the new tensor, with this initialisation. A rule of `fill` or the declared one. */
     Init init[ROLE_OWN + 1];
     bool filled[ROLE_OWN + 1]; /* a rule of `fill` says so */
+    double noise[ROLE_OWN + 1]; /* not 0: `init` is normal, with so much of the old tensor's standard deviation */
     bool copies[ROLE_OWN + 1]; /* not drawn: blocks of this role are taken from where their parts say */
 } GrowthEntry;
 
@@ -64,6 +65,8 @@ typedef struct GrowthPlan {
     const GrowStep *step;
     GrowthEntry *entry; /* in the order of `after`, then what is left behind in that of `before` */
     size_t n;
+    int64_t alike;        /* new coordinates that are copies in all they are written and read by, with equal shares: they get
+                             the gradients of what they copy, and stay copies */
     int64_t taken, added; /* numbers of `after` that are taken from `before`; that are new; buffers too */
 } GrowthPlan;
 

@@ -414,10 +414,15 @@ Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf,
     Values *x = NEW(arena, Values);
     *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like};
     x->of = NEW_ARRAY(arena, Value *, g->node.n + 1);
+    x->sums = NEW_ARRAY(arena, Value *, g->node.n + 1);
+    x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
     for (Val v = 1; v < (Val)g->node.n; v++) {
         x->at = v;
         const Node *n = node_at(g, v);
+        int axis = 0;
         x->of[v] = rule(x, n);
+        x->sums[v] = value_shares(x, n, &axis);
+        x->along[v] = (int8_t)axis;
         if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&
             n->op != OP_SDPA_GRAD && n->op != OP_AUX)
             for (size_t i = 0; i < x->of[v]->n; i++)

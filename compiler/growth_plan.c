@@ -122,9 +122,10 @@ static void find_fill(GrowthEntry *e, const GrowStep *step)
         const FillRule *f = rule_for(step, r, e->path);
         e->init[r] = e->after->init;
         e->copies[r] = f && copying(f->kind);
-        e->filled[r] = f && f->kind == FILL_INIT;
+        e->filled[r] = f && (f->kind == FILL_INIT || f->kind == FILL_NOISE);
+        e->noise[r] = e->filled[r] && f->kind == FILL_NOISE ? f->share : 0;
         if (e->filled[r])
-            e->init[r] = f->init;
+            e->init[r] = e->noise[r] != 0 ? (Init){.kind = INIT_NORMAL, .a = f->share} : f->init;
     }
 }
 
@@ -254,6 +255,38 @@ static size_t *find_readers(const Planning *p, size_t *classes)
     return reader;
 }
 
+/* Coordinates of an axis that all weights around it copy, and none tells apart. */
+static int64_t count_alike(const Planning *p, const GrowthPlan *plan, size_t classes)
+{
+    typedef struct Class {
+        int64_t fresh;
+        bool read, written, other;
+    } Class;
+    Class *c = NEW_ARRAY(p->arena, Class, classes + 1);
+    int64_t alike = 0;
+    for (size_t i = 0; i < p->step->after->param.n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        bool own = true;
+        for (int k = 0; k < e->after->shape.rank; k++)
+            own &= !p->is[i][k].reads;
+        for (int k = 0; k < e->after->shape.rank && e->kind == GROWTH_GROWN; k++) {
+            const FillRule *f = rule_for(p->step, ROLE_EXIT, e->path);
+            Class *of = &c[p->is[i][k].class];
+            int64_t fresh = 0;
+            for (size_t j = 0; j < e->axis[k].n; j++)
+                fresh += e->axis[k].part[j].fresh ? e->axis[k].part[j].count : 0;
+            if (!fresh)
+                continue;
+            of->fresh = fresh;
+            *(e->axis[k].reads ? &of->read : &of->written) = true;
+            of->other |= !carries(e, k, own) || (e->axis[k].reads && f && f->share != EQUAL_SHARES);
+        }
+    }
+    for (size_t i = 0; i < classes; i++)
+        alike += c[i].read && c[i].written && !c[i].other ? c[i].fresh : 0;
+    return alike;
+}
+
 static bool rescales(const GrowStep *step)
 {
     bool some = false;
@@ -311,6 +344,7 @@ GrowthPlan *growth_plan(const GrowStep *step, Arena *arena)
     for (size_t i = 0; i < b->param.n; i++)
         if (plan->entry[i].kind == GROWTH_NEW)
             fill_layers(&plan->entry[i], step, p.is[i], old);
+    plan->alike = count_alike(&p, plan, classes);
     for (size_t i = 0; i < a->param.n; i++)
         if (!met[i])
             plan->entry[plan->n++] =

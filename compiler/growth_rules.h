@@ -25,6 +25,8 @@ Value *rule_matmul(Values *x, const Node *n);
 Value *rule_expert_matmul(Values *x, const Node *n);
 Value *rule_sdpa(Values *x, const Node *n);
 Value *rule_sdpa_grad(Values *x, const Node *n, int64_t which);
+/* ---- growth_shares.c: of what is not known its sum over *axis; NULL: not known either ---- */
+Value *value_shares(Values *x, const Node *n, int *axis);
 /* ---- growth_views.c: what only moves elements ---- */
 Value *rule_reshape(Values *x, const Node *n);
 Value *rule_permute(Values *x, const Node *n);

@@ -171,6 +171,8 @@ static Value *sum_axis(Values *x, const Value *v, int k)
 Value *rule_sum(Values *x, const Node *n)
 {
     Value *v = x->of[n->in[0]];
+    if (x->sums[n->in[0]] && n->a.axes == 1u << x->along[n->in[0]])
+        return x->sums[n->in[0]];
     if (n->a.axes & 2) {
         v = value_refine(x, v, v->axis);
         for (size_t i = 0; i < v->n; i++)
@@ -436,6 +438,22 @@ Value *rule_matmul(Values *x, const Node *n)
     return value_tidy(x, out);
 }
 
+/* x [B, T, I] or [B, T, 1, I] by the one matrix that all experts have: [B, T, 1, O], whoever is chosen. */
+static Term term_alike(Values *x, Term a, Term w, bool turned)
+{
+    int ra = term_at(x->terms, a)->shape.rank;
+    Shape sa = {.rank = 3, .d = {term_dim(x, a, 0), term_dim(x, a, 1), term_dim(x, a, ra - 1)}};
+    Shape sw = {.rank = 2, .d = {term_dim(x, w, 1), term_dim(x, w, 2)}}, s = sa;
+    a = term_reshape(x->terms, a, &sa);
+    w = term_reshape(x->terms, w, &sw);
+    s.d[2] = sw.d[turned ? 0 : 1];
+    Term product = term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, a}, {1, w}}, 2, &(Attr){.i = turned ? 2 : 0}, &s);
+    s.rank = 4;
+    s.d[3] = s.d[2];
+    s.d[2] = DIM(1);
+    return term_reshape(x->terms, product, &s);
+}
+
 /* x [.., I] or [.., k, I] by w [E, I, O] at index [.., k]; of DW: x, dy [.., k, O] -> [E, I, O]. */
 Value *rule_expert_matmul(Values *x, const Node *n)
 {
@@ -451,7 +469,7 @@ Value *rule_expert_matmul(Values *x, const Node *n)
         cuts[1] = a->axis[la];
     else
         ca[la] = cw[kw] = cuts_union(x, ca[la], cw[kw]);
-    bool plain = idx->n == 1 && idx->block[0].kind == BLOCK_TERM && idx->block[0].c == 1 && w->axis[0].n == 1;
+    bool plain = w->axis[0].n == 1, known = idx->n == 1 && idx->block[0].kind == BLOCK_TERM && idx->block[0].c == 1;
     for (int k = 0; k < la; k++)
         plain &= a->axis[k].n == 1;
     a = value_refine(x, a, ca);
@@ -473,8 +491,9 @@ Value *rule_expert_matmul(Values *x, const Node *n)
                 const Block *u = &a->block[i], *v = &w->block[j];
                 if (u->kind == BLOCK_ZERO || v->kind == BLOCK_ZERO)
                     continue;
+                bool alike = v->kind == BLOCK_TERM && !block_varies(x, v, 0) && (la == 2 || !block_varies(x, u, 2));
                 if (dw || !plain || u->kind == BLOCK_ANY || v->kind == BLOCK_ANY || !block_varies(x, u, la) ||
-                    !block_varies(x, v, kw) || !block_varies(x, v, 0))
+                    !block_varies(x, v, kw) || !(alike || (known && block_varies(x, v, 0))))
                     add_block(&s, u->kind == BLOCK_ANY ? *u : v->kind == BLOCK_ANY ? *v : unknown);
                 else
                     add_range(&s, *u, *v, la, kw, part_end(a, la, k) - a->axis[la].at[k], u->c * v->c);
@@ -490,7 +509,7 @@ Value *rule_expert_matmul(Values *x, const Node *n)
                 Shape t = n->shape;
                 t.d[r - 1] = term_dim(x, tw, ow);
                 b.from[r - 1] = g->b.from[ow];
-                b.term = term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}},
+                b.term = dim_eq(term_dim(x, tw, 0), DIM(1)) ? term_alike(x, ta, tw, turned) : term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}},
                                    3, &n->a, &t);
                 add_block(&s, b);
             }

@@ -42,6 +42,8 @@ struct Values {
     Terms *terms;
     const Graph *g;
     Value **of;      /* by node */
+    Value **sums;    /* by node: of what is not known, the sum over axis along[node]; NULL: neither */
+    int8_t *along;
     KnownLeaf *leaf;
     void *user;
     const Values *like; /* of the old model, or NULL: where its counts along an axis end */

@@ -6,7 +6,7 @@
  */
 #include "growth_rules.h"
 
-enum { MOST_CELLS = 1 << 16 };
+enum { MOST_CELLS = 1 << 16, MOST_SAME = 256 };
 
 static Value *input(const Values *x, const Node *n, int i)
 {
@@ -72,6 +72,8 @@ static Value *merge(Values *x, const Value *v, int k)
         bool full = b->kind != BLOCK_TERM || (!block_varies(x, b, k) && !block_varies(x, b, k + 1)) ||
                     (dim_eq(term_dim(x, b->term, k + 1), db) && b->from[k + 1] == 0);
         rows |= !full && (v->axis[k].n > 1 || v->axis[k + 1].n > 1 || block_varies(x, b, k + 1));
+        /* rows that are all the same, as several copies of one head, are windows of one row */
+        rows |= b->kind == BLOCK_TERM && fixed && da.n <= MOST_SAME && !block_varies(x, b, k) && block_varies(x, b, k + 1);
     }
     rows |= v->axis[k + 1].n > 1;
     if ((rows || v->axis[k].n > 1) && !fixed)
@@ -104,7 +106,7 @@ static Value *merge(Values *x, const Value *v, int k)
             t = term_spread(x->terms, t, k + 1, db);
             b.from[k + 1] = fixed ? at[k + 1] : 0;
         }
-        if (vb && !va && !is_single(v, k, at[k])) {
+        if (vb && !va && !rows && !is_single(v, k, at[k])) {
             t = term_spread(x->terms, t, k, da);
             b.from[k] = at[k];
         }

@@ -201,6 +201,7 @@ typedef enum FillKind {
     FILL_COPY,      /* a new coordinate is a copy of an old one, behind them all; of layers: a copy of an old layer */
     FILL_SPLIT,     /* so, and what reads a coordinate and its copies is shared out among them */
     FILL_REPLICATE, /* so, but each copy stands beside what it copies; of layers: in turn */
+    FILL_NOISE,     /* normal, with `share` of the standard deviation that the old tensor has when it grows */
     FILL_IDENTITY,  /* of layers: they add nothing */
     FILL_RESCALE    /* of norms: a gain over an axis that grows from d to d' is multiplied by sqrt(d / d') */
 } FillKind;
@@ -210,7 +211,7 @@ typedef struct FillRule {
     Name part;            /* entry, exit, inner, norms, layers */
     FillKind kind;
     Init init;
-    double share;         /* of split: of a coordinate's copies together; EQUAL_SHARES: each gets what it gets */
+    double share;         /* of split: of a coordinate's copies together; EQUAL_SHARES: each gets what it gets; of noise */
     const struct Ast *of; /* of copy: which layer, or what, is copied; NULL: those there are, in turn */
     const char *text;     /* as written */
     Span span;

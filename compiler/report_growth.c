@@ -22,6 +22,15 @@ static void init_print(Buf *out, const Init *i)
     }
 }
 
+/* What new blocks of a role are drawn with. */
+static void role_print(Buf *out, const GrowthEntry *e, int role)
+{
+    if (e->noise[role] != 0)
+        buf_printf(out, "noise(%.6g of the old spread)", e->noise[role]);
+    else
+        init_print(out, &e->init[role]);
+}
+
 /* Numbers in new blocks of each role. */
 static void count_roles(const GrowthEntry *e, int64_t count[ROLE_OWN + 1])
 {
@@ -121,7 +130,7 @@ static void text_entry(Buf *out, const GrowthEntry *e)
             if (e->copies[r])
                 buf_puts(out, "copies\n");
             else {
-                init_print(out, &e->init[r]);
+                role_print(out, e, r);
                 buf_puts(out, e->filled[r] ? "\n" : " (as declared)\n");
             }
         }
@@ -178,7 +187,7 @@ static void json_entry(Buf *out, const GrowthEntry *e)
                 if (e->copies[r])
                     buf_puts(out, "copy");
                 else
-                    init_print(out, &e->init[r]);
+                    role_print(out, e, r);
                 buf_puts(out, "\"}");
                 first = false;
             }
@@ -197,6 +206,10 @@ static void text_proof(Buf *out, const GrowthPlan *plan, const GrowthProof *p)
         buf_printf(out, "preserves: no, `%s` becomes %.6g times what it was\n", p->output, p->factor);
     else
         buf_puts(out, "preserves: not shown\n");
+    if (plan->alike) {
+        buf_count(out, plan->alike);
+        buf_puts(out, " new coordinates get the same gradients as what they copy: another share, as `split(share = 0.4)`, tells them apart\n");
+    }
     if (!p->trained || !p->blocks)
         return;
     buf_puts(out, "alive: ");
@@ -231,8 +244,8 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
         (json ? json_entry : text_entry)(out, &plan->entry[i]);
     }
     if (json) {
-        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
-                   proof->factor, proof->blocks, proof->dead);
+        buf_printf(out, "],\"preserved\":%s,\"factor\":%.17g,\"alike\":%lld,\"blocks\":%zu,\"dead\":%zu,\"alive_after\":", proof->preserved ? "true" : "false",
+                   proof->factor, (long long)plan->alike, proof->blocks, proof->dead);
         buf_printf(out, proof->alive_after == NEVER ? "null}\n" : "%d}\n", proof->alive_after);
         return;
     }

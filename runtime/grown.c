@@ -8,6 +8,7 @@
 #include "checkpoint.h"
 #include "compiler/optimizer.h"
 
+#include <math.h>
 #include <stdio.h>
 
 typedef struct Growing {
@@ -134,8 +135,21 @@ static bool put_grown(const Growing *g, const GrowthEntry *e, Taking what, Name 
     return old && store_ok(g, store_put_f64(g->s->store, into, 0, e->after->elements, to));
 }
 
+/* The standard deviation of the old numbers; negative: they cannot be read. */
+static double spread_of(const Growing *g, const GrowthEntry *e)
+{
+    const double *old = read_old(g, &e->before->shape, e->before->path);
+    int64_t n = e->before->elements;
+    double mean = 0, squares = 0;
+    for (int64_t i = 0; old && i < n; i++)
+        mean += old[i] / (double)n;
+    for (int64_t i = 0; old && i < n; i++)
+        squares += (old[i] - mean) * (old[i] - mean);
+    return old ? sqrt(squares / (double)n) : -1;
+}
+
 /* New blocks of the parameter: as they were drawn with it, or drawn as a rule of `fill` says. */
-static void fill_new(const Growing *g, const GrowthEntry *e, double *to)
+static bool fill_new(const Growing *g, const GrowthEntry *e, double *to)
 {
     double *drawn = NULL;
     for (GrowthRole r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
@@ -145,9 +159,15 @@ static void fill_new(const Growing *g, const GrowthEntry *e, double *to)
             drawn = NEW_ARRAY(g->s->arena, double, e->after->elements + 1);
         Param p = *e->after;
         p.init = e->init[r];
+        double spread = e->noise[r] != 0 ? spread_of(g, e) : 0;
+        if (spread < 0)
+            return false;
+        if (e->noise[r] != 0)
+            p.init.a = e->noise[r] * spread;
         param_init(&p, g->how->seed, drawn);
         copy_role(e, r, drawn, to);
     }
+    return true;
 }
 
 static bool grow_tensor(const Growing *g, const GrowthEntry *e)
@@ -158,8 +178,7 @@ static bool grow_tensor(const Growing *g, const GrowthEntry *e)
     double *value = NEW_ARRAY(s->arena, double, n + 1), *state = NEW_ARRAY(s->arena, double, n + 1);
     if (!store_ok(g, store_get_f64(s->store, own, 0, n, value)))
         return false;
-    fill_new(g, e, value);
-    if (!put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
+    if (!fill_new(g, e, value) || !put_grown(g, e, TAKE_WEIGHTS, e->before->path, own, value))
         return false;
     static const Taking what[STATE_KINDS] = {[STATE_FIRST] = TAKE_FIRST, [STATE_SECOND] = TAKE_SECOND};
     for (StateKind k = 0; k < STATE_KINDS; k++) {

@@ -23,12 +23,13 @@ static const char model[] =
     "let D = 16\nlet F = 24\nlet heads = 2\nlet kv = 2\nlet h = 8\nlet L = 2\nlet V = 32\nlet S = 8\nlet E = D\n"
     "let act = gelu\nlet gated = false\nlet scale = 0.35\nlet conn = residual()\nlet norm = rms_norm(eps = 1e-5)\n"
     "let out = normal(std = 0.02)\nlet turn = none\nlet qk = none\nlet map = linear()\n"
-    "let sub = ffn(hidden = F, activation = act, gated = gated)\nlet experts = 3\nlet tie = none\n"
-    "model m {\n  context = 8\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = out\n"
-    "  pre_norm = norm\n  connection = conn\n  embed tokens { vocab = V, width = E }\n"
+    "let sub = ffn(hidden = F, activation = act, gated = gated)\nlet experts = 3\nlet tied = false\nlet learned = false\nlet eps = 1e-5\nlet context = 8\n"
+    "model m {\n  context = context\n  width = D\n  mask = causal\n  init = normal(std = 0.02)\n  out_init = out\n"
+    "  pre_norm = norm\n  connection = conn\n  embed tokens { vocab = V, width = E }\n  if learned { embed position { size = context } }\n"
     "  for layer in 1..L {\n    attention { heads = heads, kv_heads = kv, head_dim = h, scale = scale, position = turn, qk_norm = qk,\n"
-    "      q_proj = map, k_proj = map, v_proj = map }\n    sub\n  }\n  head lm { norm = norm }\n}\n";
+    "      q_proj = map, k_proj = map, v_proj = map }\n    sub\n  }\n  if tied { head lm { norm = norm, tie = tokens } } else { head lm { norm = norm } }\n}\n";
 
+#define UPCYCLED "layer[*].sub.up { layers = copy(of = layer[*].sub.up.W) }, layer[*].sub.gate { layers = copy(of = layer[*].sub.gate.W) }, layer[*].sub.down { layers = copy(of = layer[*].sub.down.W) }"
 #define RANDOM "normal(std = 0.02)"
 static const Row rows[] = {
     /* feed-forward layers (Net2Net 2016, LEMON 2024) */
@@ -45,6 +46,27 @@ static const Row rows[] = {
     {"swiglu, up = 0", "act = silu|gated = true", "let F = 40", "entry = " RANDOM ", exit = " RANDOM ", layer[*].sub.up { entry = zeros }", true, 1},
     {"swiglu, gate = up = 0", "act = silu|gated = true", "let F = 40", "entry = zeros, exit = " RANDOM, true, NEVER},
     {"swiglu, all 0", "act = silu|gated = true", "let F = 40", "entry = zeros, exit = zeros", true, NEVER},
+    /* copies of units: incoming weights copied, outgoing ones shared out (Net2Wider; LEMON: sizes that do not divide, shares
+     * that are not equal) */
+    {"net2wider, gelu", NULL, "let F = 40", "entry = copy, exit = split", true, 0},
+    {"net2wider, relu, twice as wide", "act = relu", "let F = 48", "entry = copy, exit = split", true, 0},
+    {"net2wider, beside", NULL, "let F = 72", "entry = replicate, exit = replicate", true, 0},
+    {"net2wider, swiglu", "act = silu|gated = true", "let F = 100", "entry = copy, exit = split", true, 0},
+    {"net2wider, sigmoid, biases", "act = sigmoid|sub = ffn(hidden = F, activation = act, bias = true)", "let F = 40", "entry = copy, exit = split", true, 0},
+    {"lemon, unequal shares", NULL, "let F = 40", "entry = copy, exit = split(share = 0.3)", true, 0},
+    {"copies without shares", NULL, "let F = 40", "entry = copy, exit = copy", false, 0},
+    {"copies that are not read", NULL, "let F = 40", "entry = copy, exit = zeros", true, 1},
+    {"shares of what is no copy", NULL, "let F = 40", "entry = " RANDOM ", exit = split", false, 0},
+    {"copies in another order than they are read", NULL, "let F = 48", "entry = replicate, exit = split", false, 0},
+    {"experts, net2wider", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
+     "let F = 40", "entry = copy, exit = split", true, 0},
+    {"heads, copies", NULL, "let heads = 4\n  let kv = 4", "entry = copy, exit = split", true, 0},
+    {"heads, copies, sizes that do not divide", NULL, "let heads = 3\n  let kv = 3", "entry = copy, exit = split(share = 0.4)", true, 0},
+    {"groups of heads, copies", "heads = 4|kv = 2", "let heads = 8\n  let kv = 4", "entry = copy, exit = split", true, 0},
+    {"more kv heads, each beside its copies", "heads = 4|kv = 2|turn = rope(base = 100)", "let kv = 4", "entry = replicate", true, 0},
+    {"more kv heads, of one", "heads = 4|kv = 1", "let kv = 4", "entry = replicate", true, 0},
+    {"more kv heads, copies behind", "heads = 4|kv = 2", "let kv = 4", "entry = copy", false, 0},
+    {"head_dim, copies", NULL, "let h = 12", "entry = copy, exit = split", false, HALF_STEPS}, /* scores grow */
     /* attention */
     {"heads, o = 0", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = zeros", true, 1},
     {"heads, v = 0", NULL, "let heads = 3\n  let kv = 3", "entry = " RANDOM ", exit = " RANDOM ", layer[*].attention.v_proj { entry = zeros }", true, 1},
@@ -67,8 +89,27 @@ static const Row rows[] = {
     {"depth, identity, experts", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
      "let L = 3", "layers = identity", true, HALF_STEPS},
     {"depth, random", NULL, "let L = 3", "", false, 0},
+    {"depth, stacked", NULL, "let L = 4", "layers = copy", false, 0},
+    {"depth, stacked, by number", NULL, "let L = 4", "layers = copy(layer - 2)", false, 0},
+    {"depth, interleaved", NULL, "let L = 4", "layers = replicate", false, 0},
+    {"depth, stacked, o = down = 0", NULL, "let L = 3", "layers = copy, layer[*].attention.o_proj { layers = zeros }, layer[*].sub.down { layers = zeros }", true, 1},
+    {"depth, interleaved, o = down = 0", NULL, "let L = 6", "layers = replicate, layer[*].attention.o_proj { layers = zeros }, layer[*].sub.down { layers = zeros }",
+     true, 1},
+    {"depth, post-norm, identity", "conn = post_norm(norm = rms_norm(eps = 1e-5))|norm = none", "let L = 3", "layers = identity", false, HALF_STEPS},
     /* width of the stream: a mean over more coordinates */
     {"width, rms_norm", NULL, "let D = 20", "entry = zeros, exit = " RANDOM ", inner = zeros", false, 1},
+    {"width, rms_norm, gains and eps", "norm = rms_norm(eps = eps)", "let D = 20\n  let eps = 1e-5 * 16 / 20", "entry = zeros, exit = " RANDOM ", norms = rescale", true, 1},
+    {"width, rms_norm, gains alone", "norm = rms_norm(eps = eps)", "let D = 20", "entry = zeros, exit = " RANDOM ", norms = rescale", false, 1},
+    {"width, rms_norm, eps alone", "norm = rms_norm(eps = eps)", "let D = 20\n  let eps = 1e-5 * 16 / 20", "entry = zeros, exit = " RANDOM, false, 1},
+    {"width, rms_norm without eps, gains", "norm = rms_norm(eps = 0)", "let D = 20", "entry = zeros, exit = " RANDOM ", norms = rescale", true, 1},
+    {"width, rms_norm without gain, folded", "norm = rms_norm(eps = eps, gain = false)", "let D = 20\n  let eps = 1e-5 * 16 / 20", "entry = zeros, exit = " RANDOM ", norms = rescale",
+     true, 1},
+    {"width, rms_norm, read = write = 0", "norm = rms_norm(eps = eps)", "let D = 20\n  let eps = 1e-5 * 16 / 20", "entry = zeros, exit = zeros, norms = rescale", true, NEVER},
+    {"width, rms_norm, all random", "norm = rms_norm(eps = eps)", "let D = 20\n  let eps = 1e-5 * 16 / 20", "entry = " RANDOM ", exit = " RANDOM ", norms = rescale", false, 0},
+    {"width, layer_norm, twice", "norm = layer_norm(eps = 1e-5)", "let D = 32", "entry = copy, exit = split", true, 0},
+    {"width, layer_norm, copies of some", "norm = layer_norm(eps = 1e-5)", "let D = 20", "entry = copy, exit = split", false, 0},
+    {"width, tied table", "norm = rms_norm(eps = eps)|tied = true", "let D = 20\n  let eps = 1e-5 * 16 / 20",
+     "entry = zeros, exit = " RANDOM ", norms = rescale, embed.tokens { exit = zeros }", true, 1},
     {"width, layer_norm", "norm = layer_norm(eps = 1e-5)", "let D = 20", "entry = zeros, exit = " RANDOM ", inner = zeros", false, HALF_STEPS},
     /* hyper-connections */
     {"residual to hyper, mean", NULL, "let conn = hyper(n = 2, dynamic = true, collapse = mean)", "", true, HALF_STEPS},
@@ -77,12 +118,37 @@ static const Row rows[] = {
     {"residual to virtual width 3/2", NULL, "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = eye))", "", true, HALF_STEPS},
     {"residual to virtual width 3/2, reduce random", NULL, "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))", "", false, HALF_STEPS},
     {"residual to frac", NULL, "let conn = frac(m = 2, dynamic = true)", "", true, HALF_STEPS},
+    {"hyper, one more stream, zero", "conn = hyper(n = 2, dynamic = true, replicate = [1, 1])", "let conn = hyper(n = 3, dynamic = true, replicate = [1, 1, 0])",
+     "entry = zeros, exit = " RANDOM ", layer[*].attention.connection.B { norms = zeros }, layer[*].sub.connection.B { norms = zeros }", true, HALF_STEPS},
+    {"hyper, one more stream, and it is written", "conn = hyper(n = 2, dynamic = true, replicate = [1, 1])", "let conn = hyper(n = 3, dynamic = true, replicate = [1, 1, 0])",
+     "entry = zeros, exit = " RANDOM, false, HALF_STEPS},
+    {"hyper, one more stream, mean", "conn = hyper(n = 2, dynamic = true, replicate = [1, 1], collapse = mean)",
+     "let conn = hyper(n = 3, dynamic = true, replicate = [1, 1, 0], collapse = mean)",
+     "entry = zeros, exit = " RANDOM ", layer[*].attention.connection.B { norms = zeros }, layer[*].sub.connection.B { norms = zeros }", false, HALF_STEPS},
+    {"virtual width, a new slot", "conn = ghc(m = 2, n = 2, dynamic = true, tau = 2.8, reduce = linear(out = D))",
+     "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, tau = 2.8, reduce = linear(out = D))",
+     "entry = " RANDOM ", exit = zeros, layer[*].attention.connection.S_ac { norms = zeros }, layer[*].sub.connection.S_ac { norms = zeros }, "
+     "layer[*].attention.connection.S_ai { norms = zeros }, layer[*].sub.connection.S_ai { norms = zeros }", true, HALF_STEPS},
+    {"virtual width, a new slot whose scales are 1", "conn = ghc(m = 2, n = 2, dynamic = true, tau = 2.8, reduce = linear(out = D))",
+     "let E = 24\n  let conn = ghc(m = 2, n = 3, dynamic = true, tau = 2.8, reduce = linear(out = D))", "entry = " RANDOM ", exit = zeros", false, HALF_STEPS},
     {"hyper, a stream that reads 1", "conn = hyper(n = 2, dynamic = true)", "let conn = hyper(n = 3, dynamic = true)", "entry = zeros, exit = zeros, inner = zeros", false, HALF_STEPS},
     /* experts, ids */
     {"experts wider, down = 0", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
      "let F = 40", "entry = " RANDOM ", exit = zeros", true, 1},
+    {"dense to experts, weights add up to 1", "act = silu|gated = true", "let sub = moe(experts = 4, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0.01)",
+     UPCYCLED, true, HALF_STEPS},
+    {"dense to experts, softmax of the chosen", "act = silu|gated = true", "let sub = moe(experts = 4, active = 2, hidden = F, activation = silu, scores = softmax, normalize = false, balance = 0.01, order = topk_first)",
+     UPCYCLED, true, HALF_STEPS},
+    {"dense to experts, weights as they are", "act = silu|gated = true", "let sub = moe(experts = 4, active = 2, hidden = F, activation = silu, scores = softmax, normalize = false, balance = 0.01)",
+     UPCYCLED, false, HALF_STEPS},
     {"more experts", "sub = moe(experts = experts, active = 2, hidden = F, activation = silu, scores = softmax, normalize = true, balance = 0)",
      "let experts = 4", "entry = zeros, exit = zeros", false, HALF_STEPS},
+    {"copies of ids", NULL, "let V = 40", "entry = copy, exit = copy", false, HALF_STEPS},
+    {"head_dim, given frequencies", "turn = rope_at(freqs = [1, 0.3, 0.1, 0.03])", "let h = 12", "entry = " RANDOM ", exit = zeros, layer[*].attention.k_proj { entry = zeros }", true, 1},
+    {"10 % noise", NULL, "let F = 40", "entry = noise(share = 10%), exit = noise(share = 10%)", false, 0},
+    {"10 % noise, nothing reads it", NULL, "let F = 40", "entry = noise(share = 10%), exit = zeros", true, 1},
+    {"longer context", "turn = rope(base = 100)", "let context = 16", "", true, HALF_STEPS},
+    {"longer context, learned positions", "learned = true", "let context = 16", "entry = " RANDOM, true, HALF_STEPS},
     {"more ids", NULL, "let V = 40", "entry = zeros, exit = zeros", false, HALF_STEPS},
     /* Tokenformer (2024): keys are new on the written axis of their transpose */
     {"tokens, keys = 0, tau kept", "map = pattention(slots = S)", "let S = 12", "entry = zeros, exit = " RANDOM, true, 1},
@@ -231,9 +297,36 @@ static void test_nexus(Test *t, const NexusRow *r, bool l2)
     ctx_free(c.ctx);
 }
 
+/* Copies whose gradients are those of what they copy are counted, by the coordinates of one layer and all. */
+static void test_alike(Test *t)
+{
+    static const struct {
+        const char *set, *lets, *fill;
+        int64_t alike;
+    } steps[] = {
+        {NULL, "let F = 40", "entry = copy, exit = split", 2 * 16},
+        {"act = silu|gated = true", "let F = 72", "entry = replicate, exit = replicate", 2 * 48},
+        {NULL, "let F = 40", "entry = copy, exit = split(share = 0.4)", 0},
+        {"act = silu|gated = true", "let F = 40", "entry = copy, exit = split, layer[*].sub.gate { entry = zeros }", 0},
+        {NULL, "let F = 40", "entry = copy, exit = zeros", 0},
+        {"heads = 4|kv = 2", "let kv = 4", "entry = replicate", 0}, /* each serves other queries */
+        {"norm = layer_norm(eps = 1e-5)", "let D = 32", "entry = copy, exit = split", 16},
+    };
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        char text[8192];
+        put_row(text, sizeof text, &(Row){.set = steps[i].set, .lets = steps[i].lets, .fill = steps[i].fill}, "");
+        Checked c = check_text("alike.vwn", text, NULL);
+        const GrowthPlan *plan = NULL;
+        if (prove(t, &c, steps[i].fill, &plan))
+            EXPECT(t, steps[i].fill, plan->alike == steps[i].alike);
+        ctx_free(c.ctx);
+    }
+}
+
 int main(void)
 {
     Test t = {0};
+    test_alike(&t);
     for (size_t i = 0; i < COUNT_OF(rows); i++)
         test_row(&t, &rows[i]);
     for (size_t i = 0; i < COUNT_OF(nexus); i++) {

@@ -12,7 +12,7 @@
 
 #include <float.h>
 
-enum { PASSES = 3, FIRST_DRAW = 5, LAST_DRAW = 8, WHY_MOST = 300 };
+enum { PASSES = 3, FIRST_DRAW = 5, LAST_DRAW = 20, WHY_MOST = 300 };
 typedef struct Counts {
     int steps, lossless, proved, dead, lossy, unsound, missed, wrong_life, refused;
 } Counts;
@@ -40,7 +40,7 @@ static const char *one_of(Draw *d, const char *const *text, size_t n)
 
 static const char *fill_of(Draw *d)
 {
-    return pick(d, 9) < 5 ? "zeros" : "normal(std = 0.3)";
+    return pick(d, 9) < 6 ? "zeros" : "normal(std = 0.3)";
 }
 
 /* What grows, and how its blocks are filled. */
@@ -53,16 +53,19 @@ static const char *text_of(Arena *arena, uint64_t seed)
     int F = 3 + pick(&d, 9), M = 3 + pick(&d, 5), A = 3 + pick(&d, 5), S = 3 + pick(&d, 4), n = 2 + pick(&d, 2);
     const char *map = ONE_OF(&d, "linear()", "linear()", "nexus_rank(M = M, A = A)", "nexus_rank(M = M, A = A, pre_norm = l2)",
                              "pattention(slots = S, eps = 0.01)", "pattention(slots = S, normalise = gelu_l2)", "linear(bias = true)");
-    const char *norm = ONE_OF(&d, "rms_norm(eps = 1e-3)", "rms_norm(eps = 1e-3)", "layer_norm(eps = 1e-3)", "rms_norm(eps = 1e-3, gain = false)");
+    const char *norm = ONE_OF(&d, "rms_norm(eps = eps)", "rms_norm(eps = eps)", "layer_norm(eps = eps)", "rms_norm(eps = eps, gain = false)");
     const char *conn = ONE_OF(&d, "residual()", "residual()", "residual()", "hyper(n = n, dynamic = false)", "hyper(n = n, dynamic = true, collapse = mean)",
                               "ghc(m = 2, n = n + 1, dynamic = true)", "frac(m = 2, dynamic = true)", "residual(branch_scale = 0.5)");
     const char *act = ONE_OF(&d, "gelu", "silu", "relu", "tanh", "sigmoid");
     const char *gated = ONE_OF(&d, "true", "false");
     const char *sub = ONE_OF(&d, "ffn", "ffn", "ffn", "moe", "pattention");
+    int layers = 1 + !pick(&d, 4);
     Buf b = buf_new(arena), lets = buf_new(arena);
-    buf_printf(&b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\n"
-               "let D = %d\nlet F = %d\nlet heads = %d\nlet kv = %d\nlet h = %d\nlet n = %d\nlet L = 1\nlet M = %d\nlet A = %d\n"
-               "let S = %d\nlet V = 17\nlet conn = %s\n", D, F, heads * group, heads, h, n, M, A, S, conn);
+    const char *copies = pick(&d, 4) ? NULL : ONE_OF(&d, "entry = copy, exit = split", "entry = copy, exit = split", "entry = copy, exit = split(share = 0.3)", "entry = replicate, exit = replicate",
+                                                     "entry = copy, exit = zeros", "entry = copy, exit = copy", "entry = zeros, exit = split", "entry = replicate, exit = split");
+    buf_printf(&b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\nlet eps = 1e-3\n"
+               "let D = %d\nlet F = %d\nlet heads = %d\nlet kv = %d\nlet h = %d\nlet n = %d\nlet L = %d\nlet M = %d\nlet A = %d\n"
+               "let S = %d\nlet V = 17\nlet conn = %s\n", D, F, heads * group, heads, h, n, layers, M, A, S, conn);
     buf_printf(&b, "model m {\n  context = 8, width = D, mask = %s, init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
                "  pre_norm = %s, connection = conn\n  embed tokens { vocab = V, width = %s }\n  for layer in 1..L {\n"
                "    attention { heads = heads, kv_heads = kv, head_dim = h, scale = %s, q_proj = %s, k_proj = %s, v_proj = %s%s%s }\n",
@@ -79,6 +82,7 @@ static const char *text_of(Arena *arena, uint64_t seed)
     static const int same[] = {0, 0, 0, 1, 2, 3, 3, 4, 4, 5, 6, 7, 8, 9}; /* what grows, by draw */
     bool plain = !strncmp(conn, "residual", 8);
     int times = 1 + pick(&d, 2), first = -1;
+    bool rescale = false;
     for (int i = 0; i < times; i++) {
         int what = pick(&d, plain ? 14 : 12);
         if (first >= 0 && same[what] == same[first])
@@ -86,12 +90,26 @@ static const char *text_of(Arena *arena, uint64_t seed)
         first = what;
         switch (what) {
         case 0: case 1: case 2: F += 1 + pick(&d, 4); buf_printf(&lets, "  let F = %d\n", F); break;
-        case 3: heads += 1 + pick(&d, 2); buf_printf(&lets, "  let heads = %d\n  let kv = %d\n", heads * group, heads); break;
+        case 3:
+            if (group > 1 && pick(&d, 3) == 0) { /* each of the old groups becomes several */
+                buf_printf(&lets, "  let kv = %d\n", heads * group);
+                copies = ONE_OF(&d, "entry = replicate", "entry = replicate", "entry = copy");
+                break;
+            }
+            heads += 1 + pick(&d, 2); buf_printf(&lets, "  let heads = %d\n  let kv = %d\n", heads * group, heads);
+            break;
         case 4: h += 2; buf_printf(&lets, "  let h = %d\n", h); break;
         case 5: case 6: M += 1 + pick(&d, 3); A += 1 + pick(&d, 3); buf_printf(&lets, "  let M = %d\n  let A = %d\n", M, A); break;
         case 7: case 8: S += 1 + pick(&d, 3); buf_printf(&lets, "  let S = %d\n", S); break;
-        case 9: D += 4; buf_printf(&lets, "  let D = %d\n", D); break;
-        case 10: buf_printf(&lets, "  let L = %d\n", 2 + i); break;
+        case 9:
+            if (pick(&d, 3) && !copies) {
+                buf_printf(&lets, "  let eps = 1e-3 * %d / %d\n", D, D + 4);
+                rescale = true;
+            }
+            D += copies && pick(&d, 2) ? D : 4;
+            buf_printf(&lets, "  let D = %d\n", D);
+            break;
+        case 10: buf_printf(&lets, "  let L = %d\n", 2 * layers + i); break;
         case 12:
             buf_printf(&lets, "  let conn = %s\n", ONE_OF(&d, "hyper(n = 2, dynamic = true, collapse = mean)", "hyper(n = 3, dynamic = false, collapse = mean)",
                        "hyper(n = 2, dynamic = true)", "ghc(m = 1, n = 1, dynamic = true)", "ghc(m = 2, n = 2, dynamic = true)", "frac(m = 2, dynamic = true)", "frac(m = 2, dynamic = false)"));
@@ -100,9 +118,16 @@ static const char *text_of(Arena *arena, uint64_t seed)
         case 11: n += 1; buf_printf(&lets, "  let n = %d\n", n); break;
         }
     }
-    buf_printf(&b, "grow g {\n  when = step >= 10\n%s  fill { entry = %s, exit = %s, inner = %s", lets.s, fill_of(&d), fill_of(&d), fill_of(&d));
+    buf_printf(&b, "grow g {\n  when = step >= 10\n%s  fill { ", lets.s);
+    if (copies)
+        buf_puts(&b, copies);
+    else
+        buf_printf(&b, "entry = %s, exit = %s, inner = %s", fill_of(&d), fill_of(&d), fill_of(&d));
+    if (rescale)
+        buf_puts(&b, ", norms = rescale");
     if (pick(&d, 2))
-        buf_printf(&b, ", layers = %s", ONE_OF(&d, "identity", "identity", "normal(std = 0.2)"));
+        buf_printf(&b, ", layers = %s", ONE_OF(&d, "identity", "identity", "normal(std = 0.2)", "copy", "replicate",
+                   "copy, layer[*].attention.o_proj { layers = zeros }, layer[*].ffn.down { layers = zeros }"));
     if (pick(&d, 3) == 0 && !strcmp(sub, "ffn"))
         buf_printf(&b, ", layer[*].ffn.%s { entry = %s }", !strcmp(gated, "true") ? ONE_OF(&d, "up", "gate") : "up", fill_of(&d));
     if (pick(&d, 3) == 0)
@@ -113,37 +138,37 @@ static const char *text_of(Arena *arena, uint64_t seed)
 
 /* ---- measuring ---- */
 
-/* Where index `at` of axis k was; -1: it is new. */
-static int64_t was_at(const GrowthEntry *e, int k, int64_t at, size_t *part)
+/* The part of axis k in which index `at` lies. */
+static const GrowthPart *part_of(const GrowthEntry *e, int k, int64_t at, size_t *part)
 {
     const GrowthAxis *a = &e->axis[k];
-    for (size_t i = 0; i < a->n; i++)
-        if (at >= a->part[i].at && at < a->part[i].at + a->part[i].count) {
-            *part = i;
-            return a->part[i].fresh ? -1 : a->part[i].from + at - a->part[i].at;
-        }
+    for (*part = 0; *part < a->n; ++*part)
+        if (at >= a->part[*part].at && at < a->part[*part].at + a->part[*part].count)
+            return &a->part[*part];
     abort();
 }
 
-/* The role of an element, said again: by which of its axes it is new on. *old its place before; *block a number of its
- * block. */
-static GrowthRole role_at(const GrowthEntry *e, int64_t flat, int64_t *old, size_t *block)
+/* The role of an element, said again: by which of its axes it is new on. *old: its place before, or that of what it is a
+ * copy of; *weight: what that is multiplied by. */
+static GrowthRole role_at(const GrowthEntry *e, int64_t flat, int64_t *old, double *weight)
 {
     bool read = false, written = false, reads = false;
     int64_t index[MAX_RANK];
     *old = 0;
-    *block = 0;
+    *weight = 1;
     for (int k = e->after->shape.rank - 1; k >= 0; k--) {
         index[k] = flat % e->after->shape.d[k].n;
         flat /= e->after->shape.d[k].n;
     }
+    int spread = e->after->shape.rank - e->before->shape.rank;
     for (int k = 0; k < e->after->shape.rank; k++) {
         size_t part = 0;
-        int64_t was = was_at(e, k, index[k], &part);
+        const GrowthPart *p = part_of(e, k, index[k], &part);
         reads |= e->axis[k].reads;
-        *(e->axis[k].reads ? &read : &written) |= was < 0;
-        *old = *old * e->before->shape.d[k].n + was;
-        *block = *block * e->axis[k].n + part;
+        *(e->axis[k].reads ? &read : &written) |= p->fresh;
+        if (k >= spread)
+            *old = *old * e->before->shape.d[k - spread].n + p->from + index[k] - p->at;
+        *weight *= p->weight;
     }
     return read && written ? ROLE_INNER : read ? ROLE_EXIT : !written ? ROLE_OLD : reads ? ROLE_ENTRY : ROLE_OWN;
 }
@@ -159,9 +184,9 @@ static void put_grown(Arena *arena, const GrowthEntry *e, uint64_t draw, const d
     }
     for (int64_t i = 0; i < e->after->elements; i++) {
         int64_t old;
-        size_t block;
-        GrowthRole r = role_at(e, i, &old, &block);
-        now[i] = r == ROLE_OLD ? had[old] : drawn[r][i];
+        double weight;
+        GrowthRole r = role_at(e, i, &old, &weight);
+        now[i] = r == ROLE_OLD || e->copies[r] ? weight * had[old] : drawn[r][i];
     }
 }
 
@@ -179,10 +204,10 @@ static RefBinding *bind_grown(Arena *arena, const Graph *g, const GrowthPlan *p,
             const GrowthEntry *e = &p->entry[k];
             if (!e->after || e->path != now[i].name)
                 continue;
-            if (t && (e->kind == GROWTH_GROWN || e->kind == GROWTH_TAKEN))
-                put_grown(arena, e, draw, t->real, now[i].tensor->real);
-            else
-                {
+            const Tensor *source = e->before ? bound(had, old, now[i].kind, e->before->path) : NULL;
+            if (source && (e->kind == GROWTH_GROWN || e->kind == GROWTH_TAKEN)) {
+                put_grown(arena, e, draw, source->real, now[i].tensor->real);
+            } else {
                 Param fresh = *e->after;
                 fresh.init = e->init[ROLE_OLD];
                 param_init(&fresh, draw, now[i].tensor->real);
@@ -190,6 +215,15 @@ static RefBinding *bind_grown(Arena *arena, const Graph *g, const GrowthPlan *p,
         }
     }
     return now;
+}
+
+/* Other old weights. */
+static void shake(const Graph *g, RefBinding *had, uint64_t draw)
+{
+    Draw d = {draw};
+    for (size_t i = 0; i < g->ext.n; i++)
+        for (int64_t k = 0; had[i].kind == EXT_PARAM && k < had[i].tensor->size; k++)
+            had[i].tensor->real[k] = (pick(&d, 2001) - 1000) * 8e-4;
 }
 
 static Tensor *evaluate(Arena *arena, const Graph *g, RefBinding *bind, const char *name)
@@ -341,10 +375,13 @@ static void try_one(uint64_t seed, Counts *n)
                proof->leak ? proof->leak->path : "", proof->departs ? "departs" : "lost", (unsigned)at, d ? op_info((Op)d->op)->name : "-",
                d && d->name ? d->name : "-");
     }
-    bool lives = false, none = true;
+    bool lives = false, none = true; /* with other numbers, old ones too, if there is none by chance */
     char why[WHY_MOST];
-    for (uint64_t draw = FIRST_DRAW; draw <= LAST_DRAW && !lives && none; draw++)
+    for (uint64_t draw = FIRST_DRAW; draw <= LAST_DRAW && !lives && none; draw++) {
+        if (draw > FIRST_DRAW)
+            shake(old, had, draw);
         lives = measure_life(work, p, proof, draw, &none, why, old, had);
+    }
     /* Where there are new ids, an l2 norm of a row of zeros has no gradient. */
     if (!lives && !proof->undefined && p->step->after->vocab == p->step->before->vocab) {
         printf("%sseed %llu: %s\n", text, (unsigned long long)seed, why);
