@@ -55,6 +55,7 @@ typedef struct Lower {
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
     bool unsure;         /* something is to be cut that several sites share */
+    bool uncut;          /* pieces of other extents were too many loops: tests stay in theirs */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;

@@ -60,7 +60,7 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     int ordinal = 0;
     if (l->searching)
         return (int)site * SITE_LOOPS + factor;
-    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)))
+    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)) && !l->k->ix.overfull)
         ordinal++;
     return ordinal;
 }
@@ -156,6 +156,9 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 /* ---- values at coordinates ---- */
 
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard);
+
+/* It is too long already, or has too many loops. */
+static bool is_beyond(const Lower *l) { return l->k->ix.overfull || (l->most && l->k->ex.n > l->most); }
 
 static KType type_of(const Lower *l, Val v)
 {
@@ -337,33 +340,53 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 
 /* ---- movement ---- */
 
+/* Where a part of a concatenation begins: as loops are cut there, so that both cancel. */
+typedef struct Begin {
+    Ix symbols; /* extents that training decides */
+    int64_t numbers, at;
+} Begin;
+
+static Ix begin_form(IxTable *t, const Begin *b)
+{
+    return ix_add(t, b->symbols, ix_dim(t, DIM(b->numbers), 1));
+}
+
+static void begin_behind(IxTable *t, Begin *b, Dim d)
+{
+    if (dim_static(d))
+        b->numbers += d.n;
+    else
+        b->symbols = ix_add(t, b->symbols, ix_dim(t, d, 1));
+    b->at += ix_dim_at(t, d);
+}
+
+/* Of parts where the coordinate never is, no form is made: a row of a thousand parts has a thousand pieces. */
 static Ex concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 {
     int axis = (int)n->a.i;
     IxTable *t = &l->k->ix;
-    Ex *inside = NEW_ARRAY(l->arena, Ex, n->n_in), *value = NEW_ARRAY(l->arena, Ex, n->n_in);
-    int count = 0;
-    Ix offset = 0;
-    for (int i = 0; i < n->n_in; i++) {
-        Dim d = shape_of(l->g, n->in[i])->d[axis];
+    const int64_t lo = ix_form(t, c[axis])->lo, hi = ix_form(t, c[axis])->hi;
+    const bool anywhere = ix_reads_value(t, c[axis]);
+    VEC(Ex) inside = {0}, value = {0};
+    Begin begin = {0};
+    Dim d;
+    for (int i = 0; i < n->n_in; i++, begin_behind(t, &begin, d)) {
+        d = shape_of(l->g, n->in[i])->d[axis];
+        bool outside = hi < begin.at || lo >= begin.at + ix_dim_at(t, d);
+        if (fuse_empty(l->f, n->in[i]) || (outside && !anywhere))
+            continue;
         Ix at[MAX_RANK];
-        double zero;
         memcpy(at, c, sizeof at);
-        at[axis] = ix_add(t, c[axis], ix_times(t, offset, -1));
-        offset = ix_add(t, offset, ix_dim(t, d, 1));
-        if (fuse_empty(l->f, n->in[i]))
-            continue;
+        at[axis] = ix_add(t, c[axis], ix_times(t, begin_form(t, &begin), -1));
         Ex in = kx_inside(l->k, at[axis], d);
-        if (in && kx_is_number(l->k, in, &zero))
-            continue;
-        inside[count] = in;
-        value[count++] = value_at(l, n->in[i], at, kx_and(l->k, guard, in));
+        vec_push(l->arena, &inside, in);
+        vec_push(l->arena, &value, value_at(l, n->in[i], at, kx_and(l->k, guard, in)));
     }
-    if (count == 0)
+    if (value.n == 0)
         return kx_number(l->k, (KType)type_of(l, n->in[0]), 0, 0);
-    Ex x = value[count - 1];
-    for (int i = count - 2; i >= 0; i--)
-        x = kx_select(l->k, inside[i], value[i], x);
+    Ex x = value.v[value.n - 1];
+    for (size_t i = value.n - 1; i-- > 0;)
+        x = kx_select(l->k, inside.v[i], value.v[i], x);
     return x;
 }
 
@@ -486,7 +509,7 @@ static Ex memo_get(const Lower *l, const Memo *m)
 
 static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
-    if (l->most && l->k->ex.n > l->most) /* it is too long already, and is dropped */
+    if (is_beyond(l)) /* it is dropped */
         return kx_number(l->k, type_of(l, v), 0, v);
     Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
     Ex held = lower_held_at(l, v, c, m.guard);
@@ -808,7 +831,14 @@ static bool search_cuts(Lower *l, Dim rows)
  * do not help is given up. A group that may be made smaller is, instead. */
 enum { BUILT_LIMIT = 100000 };
 
-static bool is_beyond(const Lower *l) { return l->most && l->k->ex.n > l->most; }
+/* Without pieces of loops where they were too many. */
+static void build_uncut(Lower *l, Dim rows, ArenaMark mark)
+{
+    l->uncut = true;
+    for (size_t i = 0; i < l->site.n; i++)
+        l->site.v[i].segment.n = 0;
+    build_shared(l, rows, mark);
+}
 
 /* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
@@ -824,6 +854,8 @@ static void build_all(Lower *l, Dim rows)
         if (!found)
             break;
         build_shared(l, rows, mark);
+        if (l->k->ix.overfull && !l->uncut)
+            build_uncut(l, rows, mark);
     }
 }
 
@@ -902,7 +934,7 @@ static int scattered(const Kernel *k)
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
-    return fuse_may_split(f, group) && (!l->k || l->k->ex.n > EXPRESSIONS_MAX);
+    return fuse_may_split(f, group) && (!l->k || l->k->ix.overfull || l->k->ex.n > EXPRESSIONS_MAX);
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
@@ -922,7 +954,12 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
-        bool better = !l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most);
+        if (l.k->ix.overfull && !kept.k) { /* less written out is more loops */
+            if (!may_split)
+                vwn_bug(f->ctx, "too many loops in one kernel");
+            return l;
+        }
+        bool better = !l.k->ix.overfull && (!l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most));
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
