@@ -85,7 +85,8 @@ static bool open_cuda(Session *s, int ordinal, char why[512])
                         .threads = o->threads,
                         .cache_dir = o->cache_dir,
                         .compiling = o->compiling,
-                        .user = o->compiling_user};
+                        .user = o->compiling_user,
+                        .stop = &s->owner->interrupted};
     char name[256];
     if (backend_cuda_open(s->ctx, &cuda, &s->backend, why) != ST_OK)
         return false;
@@ -104,7 +105,8 @@ static void open_cpu(Session *s)
                       .compiler = o->compiler,
                       .compile_seconds = o->compile_seconds,
                       .compiling = o->compiling,
-                      .user = o->compiling_user};
+                      .user = o->compiling_user,
+                      .stop = &s->owner->interrupted};
     char why[512] = "";
     Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
     const char *named = o->compiler ? o->compiler : getenv("CC");
@@ -200,6 +202,8 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
     session_defer(s, free_program, slot);
     BuildReport r = {0};
     Status st = program_build(s->store, g, how, slot, &r);
+    if (st == ST_INTERRUPTED)
+        ctx_raise(s->ctx, st, "%s", r.why);
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "the %s program could not be built: %s", how->name, r.why);
     if (r.note[0])
