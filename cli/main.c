@@ -242,6 +242,8 @@ int call_failed(Call *call, vwn_status status)
     const char *message = call->ctx ? vwn_message(call->ctx) : "";
     if (status == VWN_BUG)
         bug_report(call, message);
+    else if (status == VWN_INTERRUPTED && *message)
+        ui_say(&call->ui, "Stopped", "%s", message);
     else if (status != VWN_OK && *message)
         ui_error(&call->ui, "%s", message);
     if (call->ctx && *vwn_warning(call->ctx))

@@ -219,7 +219,8 @@ const Verb verb_train = {
     .summary = "Trains the model of a file",
     .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
                 {"vwn train model.vwn --resume", "go on where it stopped"}},
-    .text = "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130.\n"
+    .text = "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130; while\n"
+            "kernels are compiled it ends the compiler.\n"
             "Exit status: 0 fine, 1 errors, 3 a `check` is false, 4 the run diverged,\n"
             "5 memory, compiler, files or disk, 130 interrupted.\n",
     .flag = flags,

@@ -215,7 +215,11 @@ static bool to_seqs(Eval *ev, const Value *v, Span at, const char *what, const T
         err(ev, "E0201", at, "", "`%s` is counted in seqs or tokens, not in %ss", what, v->word);
         return false;
     }
-    if (!is_whole(seqs) || seqs < 1 || seqs > 1e9) {
+    if (seqs > 1e9) {
+        err(ev, "E0206", at, "", "`%s` may be 1,000,000,000 sequences at most, got %.16g", what, seqs);
+        return false;
+    }
+    if (!is_whole(seqs) || seqs < 1) {
         err(ev, "E0206", at, "", "`%s` must be at least one whole sequence, got %.6g", what, seqs);
         return false;
     }

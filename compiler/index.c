@@ -35,8 +35,7 @@ static IVar new_loop(IxTable *t, IVarKind kind, Dim extent, int ordinal)
     int64_t n = ix_dim_at(t, extent);
     IVar v = new_var(t, (IVarInfo){.kind = kind, .extent = extent, .ordinal = ordinal,
                                    .hi = n > 0 ? n - 1 : 0});
-    if (t->loops >= 64 && !t->loose)
-        vwn_bug(t->ctx, "too many loops in one kernel");
+    t->overfull = t->overfull || (t->loops >= 64 && !t->loose);
     int bit = t->loops < 64 ? t->loops++ : 63;
     t->loop[bit] = v;
     t->var.v[v].bit = (uint8_t)bit;

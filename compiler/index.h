@@ -64,6 +64,7 @@ typedef struct IxTable {
     Arena *arena;
     int64_t B, T;
     bool loose; /* more than 64 loops may exist; only the row's part in deps counts */
+    bool overfull; /* more than 64 loops exist, and deps cannot tell them apart: no kernel may be made of it */
     uint32_t arguments; /* bit n: an extent of n is an argument, though small */
     IVar loop[64]; /* by bit */
     int loops;

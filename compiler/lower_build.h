@@ -1,4 +1,4 @@
-/* lower_build.h - private to lower_kernel.c and lower_product.c: a kernel that is being made.
+/* lower_build.h - private to lower_*.c: a kernel that is being made.
  *
  * In:  a group.     Out: expressions, roots and products of its kernel.
  */
@@ -55,6 +55,7 @@ typedef struct Lower {
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
     bool unsure;         /* something is to be cut that several sites share */
+    bool uncut;          /* pieces of other extents were too many loops: tests stay in theirs */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;
@@ -73,10 +74,16 @@ typedef VEC(Inst) Insts;
 /* lower_kernel.c: all pieces of an axis of this extent; `used`: loops that are in use already. */
 Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used);
 enum { RUN_OF_ROW = 200 }; /* the run that is all of a value's row */
+Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard); /* loaded, from a tile, or computed */
 Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard);
 Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard);
 uint32_t lower_memory_of(Lower *l, Val v);
+KType lower_type_of(const Lower *l, Val v);
 Dim lower_size_of(const Lower *l, Val v);
+
+/* lower_move.c */
+Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard);
+Ex lower_moved_at(Lower *l, Val v, const Ix *c, Ex guard); /* pad and shift */
 
 /* lower_cut.c: notes the cuts that the kernel's loops want, and whether there are new ones; *row_work:
  * something in it is not the same for all rows. */

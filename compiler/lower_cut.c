@@ -47,7 +47,7 @@ static bool add_cut(Lower *l, IVar v, Dim inner)
 
 static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 {
-    if (!is_segment(extent, at))
+    if (l->uncut || !is_segment(extent, at))
         return false;
     Site *s = site_at(l, v);
     if (!s)

@@ -60,7 +60,7 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     int ordinal = 0;
     if (l->searching)
         return (int)site * SITE_LOOPS + factor;
-    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)))
+    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)) && !l->k->ix.overfull)
         ordinal++;
     return ordinal;
 }
@@ -155,9 +155,10 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 
 /* ---- values at coordinates ---- */
 
-static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard);
+/* It is too long already, or has too many loops. */
+static bool is_beyond(const Lower *l) { return l->k->ix.overfull || (l->most && l->k->ex.n > l->most); }
 
-static KType type_of(const Lower *l, Val v)
+KType lower_type_of(const Lower *l, Val v)
 {
     return node_at(l->g, v)->dtype == DT_INT ? KT_INT : KT_REAL;
 }
@@ -215,7 +216,7 @@ static void sum_leaf(Lower *l, Sums *s, const KNest *nest)
 {
     Ix c[MAX_RANK];
     ix_unlinear(&l->k->ix, shape_of(l->g, s->u), ix_linear(&l->k->ix, s->view, s->c), c);
-    Ex x = value_at(l, s->u, c, s->guard);
+    Ex x = lower_value_at(l, s->u, c, s->guard);
     for (size_t i = 0; i < s->part.n; i++)
         if (s->part.v[i].nest.n == nest->n &&
             memcmp(s->part.v[i].nest.var, nest->var, nest->n * sizeof nest->var[0]) == 0) {
@@ -292,7 +293,7 @@ static Ex indexed_at(Lower *l, Val x, int axis, Ix *c, Ex index, Ex guard)
         at = ix_var(t, ix_value(t, index, extent, kx(l->k, index)->deps));
     Ex inside = kx_inside(l->k, at, extent);
     c[axis] = at;
-    Ex value = value_at(l, x, c, kx_and(l->k, guard, inside));
+    Ex value = lower_value_at(l, x, c, kx_and(l->k, guard, inside));
     return kx_select(l->k, inside, value, kx_number(l->k, KT_REAL, 0, 0));
 }
 
@@ -302,7 +303,7 @@ static Ex gather_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     Ix at[MAX_RANK] = {0};
     for (int i = 1; i < rt; i++)
         at[i] = c[ri + i - 1];
-    Ex index = value_at(l, n->in[1], c, guard);
+    Ex index = lower_value_at(l, n->in[1], c, guard);
     return indexed_at(l, n->in[0], 0, at, index, guard);
 }
 
@@ -311,7 +312,7 @@ static Ex pick_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     int last = n->shape.rank - 1;
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);
-    Ex index = value_at(l, n->in[1], c, guard);
+    Ex index = lower_value_at(l, n->in[1], c, guard);
     return indexed_at(l, n->in[0], last, at, index, guard);
 }
 
@@ -326,73 +327,20 @@ static Ex place_at(Lower *l, const Node *n, const Ix *c, Ex guard)
     Ex total = 0, zero = kx_number(l->k, KT_REAL, 0, 0);
     for (size_t i = 0; i < in.n; i++) {
         at[last] = in.v[i].at;
-        Ex eq[2] = {value_at(l, n->in[1], at, guard), kx_index(l->k, c[last])};
+        Ex eq[2] = {lower_value_at(l, n->in[1], at, guard), kx_index(l->k, c[last])};
         Ex hit = kx_op(l->k, OP_EQ, KT_REAL, eq, 2, 0);
-        Ex where[3] = {hit, value_at(l, n->in[0], at, guard), zero};
+        Ex where[3] = {hit, lower_value_at(l, n->in[0], at, guard), zero};
         Ex x = kx_op(l->k, OP_WHERE, KT_REAL, where, 3, 0);
         total = kx_fold(l->k, OP_SUM, total, kx_reduce(l->k, OP_SUM, x, &in.v[i].nest));
     }
     return total ? total : zero;
 }
 
-/* ---- movement ---- */
-
-static Ex concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
-{
-    int axis = (int)n->a.i;
-    IxTable *t = &l->k->ix;
-    Ex *inside = NEW_ARRAY(l->arena, Ex, n->n_in), *value = NEW_ARRAY(l->arena, Ex, n->n_in);
-    int count = 0;
-    Ix offset = 0;
-    for (int i = 0; i < n->n_in; i++) {
-        Dim d = shape_of(l->g, n->in[i])->d[axis];
-        Ix at[MAX_RANK];
-        double zero;
-        memcpy(at, c, sizeof at);
-        at[axis] = ix_add(t, c[axis], ix_times(t, offset, -1));
-        offset = ix_add(t, offset, ix_dim(t, d, 1));
-        if (fuse_empty(l->f, n->in[i]))
-            continue;
-        Ex in = kx_inside(l->k, at[axis], d);
-        if (in && kx_is_number(l->k, in, &zero))
-            continue;
-        inside[count] = in;
-        value[count++] = value_at(l, n->in[i], at, kx_and(l->k, guard, in));
-    }
-    if (count == 0)
-        return kx_number(l->k, (KType)type_of(l, n->in[0]), 0, 0);
-    Ex x = value[count - 1];
-    for (int i = count - 2; i >= 0; i--)
-        x = kx_select(l->k, inside[i], value[i], x);
-    return x;
-}
-
-static Ex moved_at(Lower *l, Val v, const Ix *c, Ex guard)
-{
-    const Node *n = node_at(l->g, v);
-    int axis = (int)n->a.i;
-    IxTable *t = &l->k->ix;
-    Dim d = shape_of(l->g, n->in[0])->d[axis];
-    Ix at[MAX_RANK];
-    memcpy(at, c, sizeof at);
-    KType type = type_of(l, n->in[0]);
-    Ex fill = kx_number(l->k, type, n->op == OP_SHIFT ? n->a.x : 0, v);
-    if (fuse_empty(l->f, n->in[0]))
-        return fill;
-    at[axis] = ix_add(t, c[axis], ix_const(t, -n->a.j));
-    Ex inside = kx_inside(l->k, at[axis], d);
-    double zero;
-    if (inside && kx_is_number(l->k, inside, &zero))
-        return fill;
-    Ex value = value_at(l, n->in[0], at, kx_and(l->k, guard, inside));
-    return kx_select(l->k, inside, value, fill);
-}
-
 static Ex leaf_at(Lower *l, Val v, const Ix *c)
 {
     const Node *n = node_at(l->g, v);
     switch ((Op)n->op) {
-    case OP_FILL: return kx_number(l->k, type_of(l, v), n->a.x, v);
+    case OP_FILL: return kx_number(l->k, lower_type_of(l, v), n->a.x, v);
     case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0, v);
     case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(&l->k->ix, n->a.dim), v);
     case OP_IOTA: return kx_index(l->k, c[n->a.i]);
@@ -406,25 +354,25 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     Ix at[MAX_RANK];
     Ex in[3];
     if (fuse_is_view(l->f, v) && n->op == OP_ROUND_TO)
-        return value_at(l, n->in[0], c, guard);
+        return lower_value_at(l, n->in[0], c, guard);
     switch (op_info((Op)n->op)->class) {
     case CLASS_LEAF: return leaf_at(l, v, c);
     case CLASS_REDUCE: return reduce_at(l, v, c, guard);
     case CLASS_VIEW:
         fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
-        return value_at(l, n->in[0], at, guard);
+        return lower_value_at(l, n->in[0], at, guard);
     case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
         for (int i = 0; i < n->n_in; i++)
-            in[i] = value_at(l, n->in[i], c, guard);
-        return kx_op(l->k, (Op)n->op, type_of(l, v), in, n->n_in, n->a.i);
+            in[i] = lower_value_at(l, n->in[i], c, guard);
+        return kx_op(l->k, (Op)n->op, lower_type_of(l, v), in, n->n_in, n->a.i);
     default: break;
     }
     switch ((Op)n->op) {
-    case OP_CONCAT: return concat_at(l, n, c, guard);
-    case OP_PAD: case OP_SHIFT: return moved_at(l, v, c, guard);
+    case OP_CONCAT: return lower_concat_at(l, n, c, guard);
+    case OP_PAD: case OP_SHIFT: return lower_moved_at(l, v, c, guard);
     case OP_ROLL:
         fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
-        return value_at(l, n->in[0], at, guard);
+        return lower_value_at(l, n->in[0], at, guard);
     case OP_GATHER: return gather_at(l, n, c, guard);
     case OP_PICK: return pick_at(l, n, c, guard);
     case OP_PLACE: return place_at(l, n, c, guard);
@@ -484,10 +432,10 @@ static Ex memo_get(const Lower *l, const Memo *m)
     return 0;
 }
 
-static Ex value_at(Lower *l, Val v, const Ix *c, Ex guard)
+Ex lower_value_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
-    if (l->most && l->k->ex.n > l->most) /* it is too long already, and is dropped */
-        return kx_number(l->k, type_of(l, v), 0, v);
+    if (is_beyond(l)) /* it is dropped */
+        return kx_number(l->k, lower_type_of(l, v), 0, v);
     Memo m = {.v = v, .guard = guard && always_inside(l, v, c) ? 0 : guard};
     Ex held = lower_held_at(l, v, c, m.guard);
     if (held)
@@ -539,7 +487,7 @@ static void add_store(Lower *l, Val v)
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
         ix_unlinear(t, &n->shape, at, c);
-        Ex x = again ? lower_compute_at(l, v, c, 0) : value_at(l, v, c, 0);
+        Ex x = again ? lower_compute_at(l, v, c, 0) : lower_value_at(l, v, c, 0);
         KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = unrounded(l->k, b, x)};
         root.nest = in.v[i].nest;
         vec_push(l->arena, &l->k->root, root);
@@ -808,7 +756,14 @@ static bool search_cuts(Lower *l, Dim rows)
  * do not help is given up. A group that may be made smaller is, instead. */
 enum { BUILT_LIMIT = 100000 };
 
-static bool is_beyond(const Lower *l) { return l->most && l->k->ex.n > l->most; }
+/* Without pieces of loops where they were too many. */
+static void build_uncut(Lower *l, Dim rows, ArenaMark mark)
+{
+    l->uncut = true;
+    for (size_t i = 0; i < l->site.n; i++)
+        l->site.v[i].segment.n = 0;
+    build_shared(l, rows, mark);
+}
 
 /* While some loop wants a cut. */
 static void build_all(Lower *l, Dim rows)
@@ -824,6 +779,8 @@ static void build_all(Lower *l, Dim rows)
         if (!found)
             break;
         build_shared(l, rows, mark);
+        if (l->k->ix.overfull && !l->uncut)
+            build_uncut(l, rows, mark);
     }
 }
 
@@ -902,7 +859,7 @@ static int scattered(const Kernel *k)
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
-    return fuse_may_split(f, group) && (!l->k || l->k->ex.n > EXPRESSIONS_MAX);
+    return fuse_may_split(f, group) && (!l->k || l->k->ix.overfull || l->k->ex.n > EXPRESSIONS_MAX);
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
@@ -922,7 +879,12 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
-        bool better = !l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most);
+        if (l.k->ix.overfull && !kept.k) { /* less written out is more loops */
+            if (!may_split)
+                vwn_bug(f->ctx, "too many loops in one kernel");
+            return l;
+        }
+        bool better = !l.k->ix.overfull && (!l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most));
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);

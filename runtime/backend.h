@@ -9,6 +9,8 @@
 #include "../compiler/plan.h"
 #include "ahead.h"
 
+#include <signal.h>
+
 typedef struct Backend Backend;
 typedef struct Module Module; /* the compiled kernels of one plan */
 
@@ -74,6 +76,7 @@ typedef struct CpuOptions {
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
     void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
     void *user;
+    const volatile sig_atomic_t *stop; /* once not 0 compiling ends with ST_INTERRUPTED; NULL: nobody asks */
 } CpuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. Raises when
  * there is no memory. */
@@ -85,6 +88,7 @@ typedef struct CudaOptions {
     const char *cache_dir; /* as above */
     void (*compiling)(void *user, size_t kernels);
     void *user;
+    const volatile sig_atomic_t *stop; /* as above, between the compiler's programs */
 } CudaOptions;
 /* ST_ENVIRONMENT with `why`, which says what to do about it, when the GPU cannot be used. Raises when there is no
  * memory. Environment: VWN_CUDA_LIBRARIES (cuda_open.h); VWN_CUDA_SYNC=1 waits for every call, so that what fails is

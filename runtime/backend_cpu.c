@@ -318,6 +318,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     else
         status = ST_OK;
     cpu->blas.scratch = scratch;
+    cpu->compiler.stop = how->stop;
     if (status != ST_OK) {
         cpu_close(&cpu->base);
         if (compiler) /* then it is memory that is missing, for any other backend, too */

@@ -442,6 +442,7 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
     c->threads = how->threads;
     c->compiling = how->compiling;
     c->user = how->user;
+    c->stop = how->stop;
     c->synchronous = wait_always && !strcmp(wait_always, "1");
     c->arena = arena_new(ctx);
     map_init(&c->by_name, c->arena);

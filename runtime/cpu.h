@@ -89,6 +89,7 @@ typedef struct Compiler {       /* points into itself: not to be copied */
     char *word[COMPILER_WORDS]; /* into command; NULL-terminated */
     char version[256];          /* the first line of --version */
     int seconds;                /* that one file may take */
+    const volatile sig_atomic_t *stop; /* once not 0 the compiler is ended; NULL: nobody asks */
 } Compiler;
 /* One C file to compile: prelude, then kernels. */
 typedef struct CompileUnit {
@@ -97,7 +98,7 @@ typedef struct CompileUnit {
     const char *log;    /* path of the compiler's messages */
     int pid;            /* set while the compiler runs, else 0 */
     int status;         /* of waitpid; -1 when it could not be known */
-    int error;          /* errno of the start, or 0; ETIMEDOUT: it was given up */
+    int error;          /* errno of the start, or 0; ETIMEDOUT: it was given up; ECANCELED: it was asked to stop */
     double deadline;    /* on the monotonic clock */
 } CompileUnit;
 /* `asked` NULL: $CC, cc, gcc, clang, whichever runs first. false with `why` when none does. A file may

@@ -116,6 +116,8 @@ static double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+enum { STOP_SECONDS_PART = 10 }; /* how many times a second it is asked whether to stop */
+
 /* Sleeps until the process ends, but no longer than `seconds`. */
 static void await(int pid, double seconds)
 {
@@ -127,19 +129,20 @@ static void await(int pid, double seconds)
 }
 
 /* The status of waitpid; -1 when somebody else took it (SIGCHLD ignored by the program). At `deadline`
- * it is ended, and *late is set. */
-static int wait_child(int pid, double deadline, bool *late)
+ * and when *stop is set it is ended, and *why is ETIMEDOUT or ECANCELED; else 0. */
+static int wait_child(int pid, double deadline, const volatile sig_atomic_t *stop, int *why)
 {
+    const double nap = 1.0 / STOP_SECONDS_PART;
     int status;
     pid_t got;
-    *late = false;
+    *why = 0;
     while ((got = waitpid((pid_t)pid, &status, WNOHANG)) == 0 || (got < 0 && errno == EINTR)) {
         double left = deadline - seconds_now();
-        if (left > 0) {
-            await(pid, left);
+        if (left > 0 && !(stop && *stop)) {
+            await(pid, stop && left > nap ? nap : left);
             continue;
         }
-        *late = true;
+        *why = stop && *stop ? ECANCELED : ETIMEDOUT;
         end_child(pid);
         do
             got = waitpid((pid_t)pid, &status, 0);
@@ -215,8 +218,8 @@ static bool try_compiler(Compiler *cc, const char *command, int seconds, const c
     argv[n] = NULL;
     if (start_child(argv, log, &pid) != 0)
         return false;
-    bool late;
-    int status = wait_child(pid, seconds_now() + (cc->seconds < VERSION_SECONDS ? cc->seconds : VERSION_SECONDS), &late);
+    int why;
+    int status = wait_child(pid, seconds_now() + (cc->seconds < VERSION_SECONDS ? cc->seconds : VERSION_SECONDS), NULL, &why);
     bool ran = status == -1 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
     if (!ran || !read_text(log, text, sizeof text) || !text[0])
         return false;
@@ -308,17 +311,14 @@ static void start_unit(const Compiler *cc, CompileUnit *unit)
 }
 
 /* True when the compiler ended well, or nobody knows how and the object is there. */
-static bool finish_unit(CompileUnit *unit)
+static bool finish_unit(const Compiler *cc, CompileUnit *unit)
 {
-    bool late;
     if (unit->error)
         return false;
-    unit->status = wait_child(unit->pid, unit->deadline, &late);
+    unit->status = wait_child(unit->pid, unit->deadline, cc->stop, &unit->error);
     unit->pid = 0;
-    if (late) {
-        unit->error = ETIMEDOUT;
+    if (unit->error)
         return false;
-    }
     if (unit->status == -1)
         return access(unit->object, R_OK) == 0;
     return WIFEXITED(unit->status) && WEXITSTATUS(unit->status) == 0;
@@ -338,7 +338,7 @@ bool compiler_run(const Compiler *cc, CompileUnit *unit, int n, int jobs)
         }
         if (!good && !unit[done].error)
             unit[done].deadline = 0; /* nobody wants it now */
-        good &= finish_unit(&unit[done]);
+        good &= finish_unit(cc, &unit[done]);
     }
     return good;
 }

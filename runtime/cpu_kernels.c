@@ -35,6 +35,7 @@ typedef struct Build {
     CompileUnit *unit;
     int n_missing, n_unit;
     char folder[256]; /* "" until made */
+    bool interrupted;
     char *bytes;      /* of the object being loaded */
 } Build;
 
@@ -316,6 +317,11 @@ static void report_compile_error(Build *b)
 {
     for (int u = 0; u < b->n_unit; u++) {
         char line[300];
+        if (b->unit[u].error == ECANCELED) {
+            b->interrupted = true;
+            cpu_fail(&b->cpu->base, ST_INTERRUPTED, "interrupted while kernels were compiled");
+            return;
+        }
         if (!b->unit[u].error && b->unit[u].status == 0)
             continue;
         if (b->unit[u].status == -1 && !b->unit[u].error && access(b->unit[u].log, R_OK) != 0)
@@ -466,7 +472,7 @@ static Status build_guarded(Build *b)
     bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) &&
                 prepare_products(b);
     ctx_leave(ctx, &guard);
-    return good ? ST_OK : ST_ENVIRONMENT;
+    return good ? ST_OK : b->interrupted ? ST_INTERRUPTED : ST_ENVIRONMENT;
 }
 
 static void build_end(Build *b)

@@ -115,13 +115,15 @@ static void compile(Cubins *c)
                      .jobs = c->session.owner->options.threads,
                      .compiling = c->session.owner->options.compiling,
                      .user = c->session.owner->options.compiling_user,
+                     .stop = &c->session.owner->interrupted,
                      .cache = &c->cache,
                      .arena = arena,
                      .code = NEW_ARRAY(arena, CudaCode, c->kernel.n + 1)};
     if (!nvrtc_can(&c->nvrtc, b->arch, b->why))
         ctx_raise(c->session.ctx, ST_USAGE, "%s", b->why);
-    if (nvrtc_build(&c->nvrtc, b) != ST_OK)
-        ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", b->why);
+    Status st = nvrtc_build(&c->nvrtc, b);
+    if (st != ST_OK)
+        ctx_raise(c->session.ctx, st, "%s", b->why);
 }
 
 static void say(const Cubins *c, vwn_event_kind kind, const char *text)

@@ -67,6 +67,7 @@ typedef struct CudaBackend {
     int threads;
     void (*compiling)(void *user, size_t kernels);
     void *user;
+    const volatile sig_atomic_t *stop;
     bool recording;   /* calls are recorded, not queued */
     bool synchronous; /* VWN_CUDA_SYNC: every call is waited for */
     bool broken;      /* nothing can be done any more; `end` says why */

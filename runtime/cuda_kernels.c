@@ -78,6 +78,7 @@ static Status compile(CudaBackend *c, const Plan *p, Wanted *w, Arena *arena, Bu
                        .jobs = c->threads,
                        .compiling = c->compiling,
                        .user = c->user,
+                       .stop = c->stop,
                        .cache = c->cache.readable ? &c->cache : NULL,
                        .arena = arena,
                        .code = w->code};

@@ -156,6 +156,7 @@ typedef struct Build {
     Object *object;
     size_t n_object;
     bool failed; /* set by any thread, read as a hint */
+    bool interrupted;
 } Build;
 
 static void hash_keys(Build *u)
@@ -342,12 +343,14 @@ static void run_job(const Build *u, Job *job)
     }
 }
 
+static bool stopped(const Build *u) { return u->b->stop && *u->b->stop; }
+
 static void run_jobs(void *user, int64_t lo, int64_t hi, int worker)
 {
     Build *u = user;
     (void)worker;
     for (int64_t i = lo; i < hi; i++) {
-        if (__atomic_load_n(&u->failed, __ATOMIC_RELAXED))
+        if (stopped(u) || __atomic_load_n(&u->failed, __ATOMIC_RELAXED))
             return;
         run_job(u, &u->job[i]);
         if (u->job[i].result)
@@ -491,7 +494,11 @@ static bool compile_missing(Build *u)
     pool_close(pool);
     u->b->compiled = u->n_missing;
     report_jobs(u);
-    return !u->failed && keep_jobs(u);
+    for (size_t i = 0; i < u->n_job && !u->failed; i++)
+        u->interrupted = u->interrupted || !u->job[i].done;
+    if (u->interrupted)
+        snprintf(u->b->why, sizeof u->b->why, "interrupted while kernels were compiled");
+    return !u->failed && !u->interrupted && keep_jobs(u);
 }
 
 static bool build_all(Build *u)
@@ -564,5 +571,5 @@ Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
     }
     release(at);
     b->seconds = seconds_now() - start;
-    return good ? ST_OK : ST_ENVIRONMENT;
+    return good ? ST_OK : at->interrupted ? ST_INTERRUPTED : ST_ENVIRONMENT;
 }

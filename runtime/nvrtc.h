@@ -13,6 +13,8 @@
 #include "cubin.h"
 #include "cuda_open.h"
 
+#include <signal.h>
+
 enum { NVRTC_ARCHS = 64, LEAST_CAPABILITY = 80 /* of a GPU that the kernels are for */ };
 typedef struct Nvrtc {
     int major, minor;
@@ -53,6 +55,7 @@ typedef struct CudaBuild {
     int jobs;       /* threads; 0: as many as the process may use */
     void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
     void *user;
+    const volatile sig_atomic_t *stop; /* once not 0 no further program is begun; NULL: nobody asks */
     Cache *cache;   /* NULL: none */
     Arena *arena;   /* for the cubins; its context pays for the rest */
     CudaCode *code; /* [n], to be filled */
@@ -60,7 +63,7 @@ typedef struct CudaBuild {
     double seconds;
     char why[1024]; /* of a failure: kernel, place, line, the compiler's first error */
 } CudaBuild;
-/* ST_OK, or ST_ENVIRONMENT with `why`. Kernels of equal name and text may occur repeatedly; what different
+/* ST_OK, or ST_ENVIRONMENT or ST_INTERRUPTED with `why`. Kernels of equal name and text may occur repeatedly; what different
  * texts define has different names. */
 Status nvrtc_build(const Nvrtc *n, CudaBuild *b);
 

@@ -85,7 +85,8 @@ static bool open_cuda(Session *s, int ordinal, char why[512])
                         .threads = o->threads,
                         .cache_dir = o->cache_dir,
                         .compiling = o->compiling,
-                        .user = o->compiling_user};
+                        .user = o->compiling_user,
+                        .stop = &s->owner->interrupted};
     char name[256];
     if (backend_cuda_open(s->ctx, &cuda, &s->backend, why) != ST_OK)
         return false;
@@ -104,7 +105,8 @@ static void open_cpu(Session *s)
                       .compiler = o->compiler,
                       .compile_seconds = o->compile_seconds,
                       .compiling = o->compiling,
-                      .user = o->compiling_user};
+                      .user = o->compiling_user,
+                      .stop = &s->owner->interrupted};
     char why[512] = "";
     Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
     const char *named = o->compiler ? o->compiler : getenv("CC");
@@ -196,6 +198,8 @@ static void free_program(void *slot)
 /* Adds what was built to the total; raises when it was not. */
 static void built(Session *s, const char *name, Status st, const BuildReport *r, BuildReport *total)
 {
+    if (st == ST_INTERRUPTED)
+        ctx_raise(s->ctx, st, "%s", r->why);
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "the %s program could not be built: %s", name, r->why);
     if (r->note[0])

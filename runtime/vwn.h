@@ -21,7 +21,7 @@ typedef enum vwn_status {
     VWN_ENVIRONMENT = 5,  /* memory, compiler, files, disk */
     VWN_BUG = 70,         /* a broken invariant of vwn */
     VWN_CHANGES = 6,      /* a plan has changes */
-    VWN_INTERRUPTED = 130 /* stopped by vwn_interrupt; a checkpoint was written */
+    VWN_INTERRUPTED = 130 /* stopped by vwn_interrupt: a checkpoint was written, or kernels were still compiled */
 } vwn_status;
 
 typedef struct vwn_context vwn_context;

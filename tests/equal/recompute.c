@@ -82,6 +82,35 @@ static void compare(Ctx *ctx, void *arg)
     c->same = same_bits(&r[0], &r[1]);
 }
 
+/* ---- maxima ---- */
+
+static Val behind_views(const Graph *g, Val v)
+{
+    while (op_is_view((Op)node_at(g, v)->op))
+        v = node_at(g, v)->in[0];
+    return v;
+}
+
+/* The gradient of a maximum compares it with the numbers that it was chosen from: both computed again, or neither, for
+ * the last bits of a copy may differ. */
+static void count_maxima(Ctx *ctx, void *arg)
+{
+    static const char *const blocks =
+        "\nblock top()(x: [.., D]) -> [.., 1] { return max(sigmoid(x) / (1 + x * x), over = -1, keep = true) }"
+        "\nblock peak()(x: [.., D]) -> [.., D] {\n let t = top()\n return x * t(x)\n}\n";
+    int *count = arg;
+    const char *set[3] = {"sub=peak()", "train.recompute=[t]", NULL};
+    Unit *u = load_text(ctx, arena_printf(ctx->program, "%s%s", model_text, blocks), set);
+    PlanOptions how = {.B = B, .T = T};
+    const Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        Val most = n->op == OP_EQ ? behind_views(g, n->in[1]) : 0;
+        if (most && node_at(g, most)->op == OP_AMAX)
+            count[behind_views(g, n->in[0]) == behind_views(g, node_at(g, most)->in[0])]++;
+    }
+}
+
 /* ---- operands ---- */
 
 typedef struct Operands {
@@ -243,6 +272,13 @@ int main(void)
     bool ok = guarded(ctx, measure, &m) && m.eight - m.four == 4 * read && m.kept_eight > 2 * m.eight;
     printf("4 more layers: %llu bytes, inputs are %llu; without %llu%s\n", (unsigned long long)(m.eight - m.four),
            (unsigned long long)(4 * read), (unsigned long long)(m.kept_eight - m.kept_four), ok ? "" : "  FAILED");
+    ok ? passed++ : failed++;
+    ctx_free(ctx);
+    ctx = ctx_new(NULL);
+    int maxima[2] = {0};
+    ok = guarded(ctx, count_maxima, maxima) && maxima[0] == 0 && maxima[1] > 0;
+    printf("maxima are compared with what they are of %d times, with other copies %d times%s\n", maxima[1], maxima[0],
+           ok ? "" : "  FAILED");
     ok ? passed++ : failed++;
     ctx_free(ctx);
     failed += test_operands(&passed);

@@ -4,7 +4,8 @@
  *      or moved, and their gradients.
  * Out: a case for each; `N passed, N failed`. Ten thousand statements are planned at all, with launches, operations
  *      and bytes for each statement that do not grow with their number. Products of small matrices in a chain, written
- *      out in one kernel millions of expressions, are several kernels.
+ *      out in one kernel millions of expressions, are several kernels. A row of many parts takes, for each part, what
+ *      a row of half as many does.
  * The one idea: what a statement reads twice doubles, with each statement, the ways to the first one. Whoever walks
  *      along all of them, or prints or computes anew what lies on them, does not end with the second chain.
  */
@@ -193,6 +194,41 @@ static Graph *sums_behind_tests(Ctx *ctx)
     return g;
 }
 
+/* A row of parts in another order: part k has `narrow + k * wider` coordinates. */
+static Graph *row_of_parts(Ctx *ctx, int parts, int narrow, int wider)
+{
+    int64_t width = parts * narrow + wider * parts * (parts - 1) / 2, from = 0;
+    const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(width)}};
+    Graph *g = graph_new(ctx, ctx->program);
+    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), *part = NEW_ARRAY(ctx->program, Val, (size_t)parts);
+    for (int k = 0; k < parts; from += narrow + wider * k++)
+        part[(k + 1) % parts] = ir_unary(g, OP_TANH, ir_slice(g, x, 2, from, narrow + wider * k));
+    Val y = ir_concat(g, part, (size_t)parts, 2);
+    ir_output(g, name_str(ctx, "y"), ir_binary(g, OP_SUB, y, ir_mean(g, y, 4, true)));
+    return g;
+}
+
+enum { PARTS = 520, EXTENTS = 66 }; /* more than a kernel has loops */
+
+/* What a plan of a row of parts takes, for each of them. */
+static double bytes_of_a_part(int parts)
+{
+    Ctx *ctx = ctx_new(NULL);
+    PlanOptions how = {.B = 2, .T = T};
+    plan_build(ctx, ctx->program, plan_graph(row_of_parts(ctx, parts, 1, 0), ctx->program, &how), &how);
+    double bytes = (double)ctx->peak_bytes / parts;
+    ctx_free(ctx);
+    return bytes;
+}
+
+static void check_parts(Ctx *ctx, void *arg)
+{
+    (void)ctx;
+    double few = bytes_of_a_part(PARTS / 2), many = bytes_of_a_part(PARTS);
+    printf("a row of %d parts: %.0f bytes a part to plan it; of %d: %.0f\n", PARTS, many, PARTS / 2, few);
+    *(int *)arg += !same(few, many);
+}
+
 /* Kernels that a compiler can be given, found without more memory than that. */
 static void check_products(Ctx *ctx, void *arg)
 {
@@ -218,6 +254,7 @@ static void check_numbers(Ctx *ctx, void *arg)
         cases_add(cases, kinds[kind].name, g, 2, T, 9, 2e-5);
     }
     cases_add(cases, "sums behind tests", sums_behind_tests(ctx), 2, T, 9, 2e-5);
+    cases_add(cases, "parts of many extents", row_of_parts(ctx, EXTENTS, 17, 1), 2, T, 9, 2e-5);
     *(int *)arg = cases_run(cases);
 }
 
@@ -226,6 +263,7 @@ int main(int argc, char **argv)
     int wrong = 1;
     Ctx *ctx = ctx_new(NULL);
     bool done = guarded(ctx, check_numbers, &wrong);
+    done &= guarded(ctx, check_parts, &wrong);
     ctx_free(ctx);
     int failed = run_cases(argc, argv, 2 * COUNT_OF(kinds), case_name, run_one), long_ones = 0;
     ctx = ctx_new(NULL);
