@@ -266,7 +266,7 @@ static Life *lives_of(const Build *b)
     for (uint32_t i = 0; i < b->buffer.n; i++)
         life[i] = (Life){UINT32_MAX, 0};
     for (uint32_t i = 0; i < b->launch.n; i++)
-        for (uint32_t k = 0; k < b->launch.v[i].n_buffer; k++) {
+        for (uint32_t k = 0; k < b->launch.v[i].n_touched; k++) {
             Life *x = &life[b->launch.v[i].buffer[k]];
             x->first = x->first < i ? x->first : i;
             x->last = x->last > i ? x->last : i;
@@ -283,6 +283,7 @@ void plan_place(Build *b)
     Arena *tmp = b->f->tmp;
     size_t n = 0, most = b->buffer.n + 1;
     const Life *life = lives_of(b);
+    b->plan->arena_bytes = 0;
     uint32_t *order = NEW_ARRAY(tmp, uint32_t, most);
     Placed placed = {0, NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
                      NEW_ARRAY(tmp, uint64_t, most)};

@@ -24,7 +24,7 @@ typedef struct Build {
     Plan *plan;
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
-    bool programs, cuda, arena_only, counted;
+    bool programs, cuda, arena_only, counted, single;
     bool stream; /* kernels store past the cache */
     bool rows_apart, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
@@ -46,7 +46,7 @@ uint32_t plan_temporary(Build *b, Val v);          /* a new one for v */
 uint32_t plan_ext_buffer(Build *b, int32_t ext);
 uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name);
 int64_t plan_elements(const Build *b, Val v);
-void plan_place(Build *b);    /* lifetimes -> offsets */
+void plan_place(Build *b);    /* lifetimes -> offsets, and the size of the arena */
 void plan_choose_direct(Build *b);
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
 
@@ -80,6 +80,8 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
 void plan_device_sdpa(Build *b, Val v);
 void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
+uint32_t plan_numbers_buffer(Build *b); /* a new one, if there is none yet */
+void plan_gather(Build *b); /* plan_gather.c; places the buffers, too */
 void plan_device_expert(Build *b, Val v);
 
 #endif

@@ -351,7 +351,9 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
     for (size_t i = 0; i < p->n_host; i++)
         host[i] = host_eval(p->host[i], how->host_vars);
     for (size_t i = 0; i < p->n_number; i++)
-        ((uint64_t *)(void *)m.at[p->numbers])[i] = plan_number(p, i, how->seed, how->step, host);
+        ((uint64_t *)(void *)m.at[p->numbers])[i] =
+            plan_number(p, i, how->seed, how->step, host) +
+            (p->number[i].kind == INT_PLACE ? (uint64_t)(uintptr_t)m.at[p->number[i].buffer] : 0);
     free(host);
     double start = now();
     for (size_t i = 0; i < p->n_launch; i++) {
