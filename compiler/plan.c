@@ -436,6 +436,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
     map_init(&b->kernel_at, arena);
     b->buffer_of = NEW_ARRAY(arena, int32_t, g->node.n);
     b->direct = NEW_ARRAY(arena, int32_t, g->node.n);
+    b->added = NEW_ARRAY(arena, bool, g->node.n);
     b->same = NEW_ARRAY(arena, Val, g->node.n);
     b->ext_buffer = NEW_ARRAY(arena, int32_t, g->ext.n + 1);
     b->leaf = NEW_ARRAY(arena, Val, g->ext.n + 1);
@@ -583,11 +584,15 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
+    if (how->cuda)
+        plan_choose_added(&b);
     for (size_t i = 0; i < f->order.n && how->cuda; i++)
-        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS)
+        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
             alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
     for (size_t i = 0; i < f->order.n; i++) {
         uint32_t id = f->order.v[i];
+        if (f->group.v[id].kind == GROUP_ROWS && b.added[f->group.v[id].first])
+            continue;
         if (f->group.v[id].kind == GROUP_ROWS)
             b.arena_only ? plan_rows_memory(&b, id) : plan_rows(&b, id);
         else
@@ -724,7 +729,9 @@ void plan_verify(Ctx *ctx, const Plan *p)
         const PlanBuffer *x = &p->buffer[i];
         if (x->ext >= 0 || !x->bytes)
             continue;
-        if (x->offset % 64 || x->offset + x->bytes > p->arena_bytes)
+        if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)
+            vwn_bug(ctx, "plan: buffer %zu does not lie behind its neighbour", i);
+        if (x->offset % PLAN_ALIGN || x->offset + x->bytes > p->arena_bytes)
             vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
         for (size_t k = 0; k < i; k++) {
             const PlanBuffer *y = &p->buffer[k];

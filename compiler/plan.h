@@ -10,6 +10,7 @@
 
 #include "ir.h"
 
+enum { PLAN_ALIGN = 64 };
 /* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
  *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
  * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
@@ -64,6 +65,7 @@ typedef struct PlanBuffer {
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
     Half half;              /* of DT_REAL: in two bytes */
+    uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
@@ -99,7 +101,7 @@ typedef struct PlanNumber {
 } PlanNumber;
 
 /* C[b] = op(A[b]) op(B[b]) (+ C[b] when accumulate), row-major, extents and strides in elements.
- * buffers: A, B, C. */
+ * buffers: A, B, C; further ones that are touched lie behind these (PlanBuffer.behind). */
 typedef struct PlanMatmul {
     bool transpose_a, transpose_b, accumulate;
     Half half;    /* what A and B are; their products are added in float32 */

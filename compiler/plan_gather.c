@@ -5,9 +5,9 @@
  * and of the arguments; in the kernel made of it a block looks up in memory which launch it belongs to, and what the arguments
  * of that one are. Layers repeat, so the launches of an update are a few kernels' and so are the second stages of sums.
  *
- * A launch goes to an earlier one of its kernel, past whatever stands between and has nothing to do with it; one that nobody
- * reads of goes to a later one. Both make some value live longer, so how many bytes may is limited, more and more, until the
- * arena is hardly larger than it was.
+ * A launch goes to a later one of its kernel, past whatever stands between and has nothing to do with it, and else to an
+ * earlier one. Both make some value live longer, so how many bytes may is limited, more and more, until the arena is hardly
+ * larger than it was.
  */
 #include "plan_build.h"
 
@@ -172,7 +172,7 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
         const Run *r = &from->v[i];
         const Launch *l = &g->launch[r->launch.v[0]];
         size_t after = must_follow(g, r, last), at = to.n;
-        if (may_gather(g, r) && !(late && after)) {
+        if (may_gather(g, r)) {
             Run *with = open[l->kernel] ? &to.v[open[l->kernel] - 1] : NULL;
             double bytes = 0;
             for (size_t k = 0; k < r->launch.n; k++)
@@ -402,6 +402,6 @@ void plan_gather(Build *b)
             finish(&g, &runs.v[i], &b->launch.v[i]);
     b->buffer.v[g.list].bytes = 8 * (uint64_t)b->number.n;
     drop_unused(b);
-    plan_place(b);
+    plan_batch(b, most + 8 * (uint64_t)b->number.n);
     arena_reset(b->f->tmp, mark);
 }

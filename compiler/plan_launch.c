@@ -145,6 +145,7 @@ static void launch_matmul(Build *b, Val v)
     PlanMatmul *m = &l->matmul;
     m->half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
     m->rounded = b->f->halved && b->f->halved[v];
+    m->accumulate = b->added[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
     m->m = ta ? x.columns : x.rows;

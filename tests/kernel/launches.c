@@ -36,7 +36,7 @@ typedef struct Count {
     const char *const *set;
     const char *program;
     bool single;
-    size_t launches, products, copies, kernels;
+    size_t launches, calls, products, added, copies, kernels;
     double arena;
 } Count;
 
@@ -51,7 +51,9 @@ static void count_plan(Ctx *ctx, void *arg)
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
     for (size_t i = 0; i < p->n_launch; i++) {
-        c->products += p->launch[i].kind == LAUNCH_MATMUL;
+        c->calls += p->launch[i].kind == LAUNCH_MATMUL;
+        c->products += p->launch[i].kind == LAUNCH_MATMUL ? (size_t)p->launch[i].matmul.batch : 0;
+        c->added += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.accumulate;
         c->copies += p->launch[i].kind == LAUNCH_COPY;
     }
     c->launches = p->n_launch;
@@ -64,8 +66,8 @@ static Count count(Harness *h, const char *what, const char *program, bool singl
     Ctx *ctx = ctx_new(NULL);
     Count c = {.set = set, .program = program, .single = single};
     CHECK_CASE(h, guarded(ctx, count_plan, &c) && c.launches > 0, what);
-    printf("%-6s %-10s %-11s %5zu launches: %4zu products, %3zu copies; %3zu kernels; arena %.1f MiB\n", what, program,
-           single ? "one by one" : "gathered", c.launches, c.products, c.copies, c.kernels, c.arena / (1 << 20));
+    printf("%-6s %-10s %-11s %5zu launches: %4zu products in %3zu calls, %3zu copies; %3zu kernels; arena %.1f MiB\n", what, program,
+           single ? "one by one" : "gathered", c.launches, c.products, c.calls, c.copies, c.kernels, c.arena / (1 << 20));
     ctx_free(ctx);
     return c;
 }
@@ -78,15 +80,18 @@ int main(void)
     static const struct {
         const char *what, *program;
         const char *const *set;
-        size_t most;
+        size_t most, calls, added;
     } held[] = {
-        {"GPT", "train", gpt, 800},  {"GPT", "accumulate", gpt, 850}, {"GPT", "update", gpt, 20},  {"GPT", "eval", gpt, 300},
-        {"(2,3)", "train", vwn, 800}, {"(2,3)", "accumulate", vwn, 900}, {"(2,3)", "update", vwn, 20}, {"(2,3)", "eval", vwn, 310},
+        {"GPT", "train", gpt, 700, 420, 0},    {"GPT", "accumulate", gpt, 700, 420, 169},   {"GPT", "update", gpt, 20, 0, 0},
+        {"GPT", "eval", gpt, 230, 97, 0},      {"(2,3)", "train", vwn, 700, 420, 0},        {"(2,3)", "update", vwn, 20, 0, 0},
+        {"(2,3)", "eval", vwn, 230, 98, 0},    {"(2,3)", "accumulate", vwn, 700, 420, 170},
     };
     for (size_t i = 0; i < COUNT_OF(held); i++) {
         Count one = count(&h, held[i].what, held[i].program, true, held[i].set);
         Count now = count(&h, held[i].what, held[i].program, false, held[i].set);
         CHECK(&h, now.launches <= held[i].most && now.products == one.products && now.copies == one.copies);
+        CHECK(&h, now.calls <= held[i].calls && one.calls == one.products);
+        CHECK(&h, now.added == held[i].added); /* every matrix: layers have seven, the heads one or two */
         CHECK(&h, now.arena <= one.arena * (1 + 1.0 / 64) + (8 << 20));
     }
     return harness_end(&h);
