@@ -14,6 +14,7 @@
 /* Launches that are one from now on, in the order of the plan. */
 typedef struct Run {
     VEC(uint32_t) launch;
+    uint64_t blocks;
     double kept; /* bytes that live longer for it */
 } Run;
 typedef VEC(Run) Runs;
@@ -111,14 +112,10 @@ static double arena_bytes(const Gather *g, const Launch *l, bool written)
     return bytes;
 }
 
-static uint64_t blocks_of(const Gather *g, const Run *r)
+static uint64_t blocks_of(const Gather *g, const Launch *l)
 {
-    uint64_t blocks = 0;
-    for (size_t i = 0; i < r->launch.n; i++) {
-        const Launch *l = &g->launch[r->launch.v[i]];
-        blocks += (uint64_t)plan_blocks(&g->b->kernel.v[l->kernel].grid, l->rows);
-    }
-    return blocks;
+    bool kernel = l->kind == LAUNCH_KERNEL && l->rows > 0;
+    return kernel ? (uint64_t)plan_blocks(&g->b->kernel.v[l->kernel].grid, l->rows) : 0;
 }
 
 /* The run behind which this one must stay, plus one; 0: none. */
@@ -159,6 +156,7 @@ static void join(const Gather *g, Run *to, const Run *r, double bytes)
     for (size_t i = 0; i < r->launch.n; i++)
         vec_push(g->b->f->tmp, &to->launch, r->launch.v[i]);
     to->kept += bytes;
+    to->blocks += r->blocks;
 }
 
 /* Each run in turn joins the last one of its kernel, if nothing that it must follow stands behind that. */
@@ -178,7 +176,7 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
             for (size_t k = 0; k < r->launch.n; k++)
                 bytes += arena_bytes(g, &g->launch[r->launch.v[k]], !late);
             if (with && open[l->kernel] > after && with->kept + bytes <= g->limit &&
-                blocks_of(g, with) + blocks_of(g, r) <= INT32_MAX) {
+                with->blocks + r->blocks <= INT32_MAX) {
                 at = open[l->kernel] - 1;
                 join(g, with, r, bytes);
             }
@@ -204,7 +202,7 @@ static Runs gather(const Gather *g, size_t n)
 {
     Runs r = {0};
     for (uint32_t i = 0; i < n; i++) {
-        Run one = {0};
+        Run one = {.blocks = blocks_of(g, &g->launch[i])};
         vec_push(g->b->f->tmp, &one.launch, i);
         vec_push(g->b->f->tmp, &r, one);
     }
@@ -238,7 +236,7 @@ static Launch launch_of(const Gather *g, const Run *r)
     l.items = (uint32_t)r->launch.n;
     l.n_buffer = 1;
     l.n_touched = n;
-    l.rows = (int64_t)blocks_of(g, r);
+    l.rows = (int64_t)r->blocks;
     l.bytes = l.flops = 0;
     l.work = (PlanWork){0};
     for (size_t i = 0; i < r->launch.n; i++) {
@@ -296,9 +294,8 @@ static uint64_t put_list(const Gather *g, const Run *r)
     Build *b = g->b;
     uint64_t at = 8 * (uint64_t)b->number.n, blocks = 0;
     for (size_t i = 0; i < r->launch.n; i++) {
-        const Launch *l = &g->launch[r->launch.v[i]];
         put_value(b, blocks);
-        blocks += (uint64_t)plan_blocks(&b->kernel.v[l->kernel].grid, l->rows);
+        blocks += blocks_of(g, &g->launch[r->launch.v[i]]);
     }
     put_value(b, blocks);
     for (size_t i = 0; i < r->launch.n; i++)
