@@ -11,13 +11,16 @@
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
 {
     Name name = name_printf(ctx, "k_%016" PRIx64, hash_bytes(*text, *length, 0));
-    const char *at = strstr(*text, "@NAME@");
+    const char *rest = *text, *at = strstr(rest, "@NAME@");
     if (!at)
         vwn_bug(ctx, "a kernel text without a place for its name");
     Buf b = buf_new(arena);
-    buf_put(&b, *text, (size_t)(at - *text));
-    buf_puts(&b, name);
-    buf_puts(&b, at + strlen("@NAME@"));
+    for (; at; at = strstr(rest, "@NAME@")) {
+        buf_put(&b, rest, (size_t)(at - rest));
+        buf_puts(&b, name);
+        rest = at + strlen("@NAME@");
+    }
+    buf_puts(&b, rest);
     *text = b.s;
     *length = b.n;
     return name;

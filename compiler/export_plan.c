@@ -442,11 +442,18 @@ static void put_numbers(Printer *q)
     buf_puts(q->b, "    const Number number[] = {\n");
     for (size_t i = 0; i < plan->n_number; i++) {
         const PlanNumber *x = &plan->number[i];
-        buf_puts(q->b, x->kind == INT_CONST ? "        {.exact = " : "        {.whole = ");
-        if (x->kind == INT_CONST)
+        buf_puts(q->b, x->host >= 0 ? "        {.exact = " : "        {.whole = ");
+        if (x->host >= 0) {
             put_operand(&q->formulas, plan->host[x->host]);
-        else
+        } else if (x->kind == INT_PLACE) {
+            buf_puts(q->b, "(int64_t)(uintptr_t)(");
+            put_buffer(q, x->buffer, x->bits);
+            buf_putc(q->b, ')');
+        } else if (x->kind == INT_CONST) {
+            buf_printf(q->b, "%" PRId64, (int64_t)x->bits);
+        } else {
             put_drawn(q, x->kind, x->site);
+        }
         buf_puts(q->b, "},\n");
     }
     buf_puts(q->b, "    };\n    device_put(run, ");

@@ -249,7 +249,8 @@ bool kernel_sharing_same(const KSharing *a, const KSharing *b);
 void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
 void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
-/* The first statement of a spread kernel at which a thread touches what another may still be at, or SIZE_MAX
+/* The first statement of a spread kernel at which a thread touches what another may still be at, or waits for others that
+ * may not come by, or SIZE_MAX
  * (kernel_races.c). */
 size_t kernel_race(const Kernel *k);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */

@@ -1,11 +1,13 @@
 /* kernel_races.c - do the threads that share a row wait for each other where they must?
  *
  * In:  what kernel_spread() makes.
- * Out: the first statement that touches what another thread has touched since the last barrier, one of the two writing.
+ * Out: the first statement that touches what another thread has touched since the last barrier, one of the two writing; or
+ *      that threads do together at a place which not all of them reach.
  * The one idea: statements are walked as threads run them, every loop twice, and of each array, tile, total of a warp
  * and tensor that is read and written it is known who has touched it since the last barrier. Barriers alone order
  * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from spread.c but its
- * statements.
+ * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
+ * threads of a warp must meet at, stands in no loop of which each of them has its own rounds.
  */
 #include "kernel.h"
 
@@ -180,21 +182,32 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
     r->width = width;
 }
 
+/* Do all threads that do this together come by as often? Rows are one to a warp or to a block. */
+static bool all_meet(const Races *r, const KStmt *s)
+{
+    switch (s->kind) {
+    case KS_BARRIER: return !r->lane && !r->warp;
+    case KS_PRODUCT: return !r->lane && !r->warp && r->k->spread.units == 1;
+    case KS_WARP: return !r->lane && r->k->spread.lanes % 32 == 0;
+    default: return true;
+    }
+}
+
 static void walk(Races *r, size_t from, size_t to)
 {
     const Kernel *k = r->k;
     for (size_t i = from; i < to && r->fault == SIZE_MAX; i++) {
         const KStmt *s = &k->stmt.v[i];
+        if (!all_meet(r, s)) {
+            r->fault = i;
+            return;
+        }
         switch (s->kind) {
         case KS_PART: case KS_ROWS: case KS_LOOP:
             walk_loop(r, i, s);
             i = r->end[i];
             break;
-        case KS_BARRIER: /* no thread waits for those that are in other rounds of a spread loop */
-            if (r->lane || r->warp)
-                r->fault = i;
-            forget(r, false);
-            break;
+        case KS_BARRIER: forget(r, false); break;
         case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET: touch_array(r, i, s); break;
         case KS_LET:
             if (kx(k, s->ex)->kind == KX_LOAD)

@@ -923,5 +923,5 @@ void kernel_verify_spread(const Kernel *k)
 {
     size_t at = kernel_race(k);
     if (at != SIZE_MAX)
-        broken(k, at, "a thread touches what another may still be at: there is no barrier between");
+        broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");
 }

@@ -170,14 +170,14 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     for (size_t i = 0; i < p->ints.n; i++) {
         const PrintedInt *s = &p->ints.v[i];
         if (is_number(b, s))
-            a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1};
+            a.numbers[a.n_number++] = (PlanNumber){kind_of(s), s->site, -1, 0, 0};
         else
             a.ints[a.n_int++] = (LaunchInt){kind_of(s), argument(b, k, s), s->site};
     }
     for (size_t i = 0; i < p->scalar.n; i++) {
         const KScalar *s = &k->scalar.v[p->scalar.v[i]];
         if (b->cuda && s->host >= 0)
-            a.numbers[a.n_number++] = (PlanNumber){INT_CONST, NULL, s->host};
+            a.numbers[a.n_number++] = (PlanNumber){INT_CONST, NULL, s->host, 0, 0};
         else
             a.scalars[a.n_scalar++] = (LaunchScalar){s->host, s->value};
     }
@@ -429,13 +429,14 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
                  .programs = how->programs, .cuda = how->cuda, .shared = f->shared,
                  .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only,
-                 .counted = how->counted};
+                 .counted = how->counted, .single = how->single};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
     b->plan->T = how->T;
     map_init(&b->kernel_at, arena);
     b->buffer_of = NEW_ARRAY(arena, int32_t, g->node.n);
     b->direct = NEW_ARRAY(arena, int32_t, g->node.n);
+    b->added = NEW_ARRAY(arena, bool, g->node.n);
     b->same = NEW_ARRAY(arena, Val, g->node.n);
     b->ext_buffer = NEW_ARRAY(arena, int32_t, g->ext.n + 1);
     b->leaf = NEW_ARRAY(arena, Val, g->ext.n + 1);
@@ -583,18 +584,25 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
+    if (how->cuda)
+        plan_choose_added(&b);
     for (size_t i = 0; i < f->order.n && how->cuda; i++)
-        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS)
+        if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
             alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
     for (size_t i = 0; i < f->order.n; i++) {
         uint32_t id = f->order.v[i];
+        if (f->group.v[id].kind == GROUP_ROWS && b.added[f->group.v[id].first])
+            continue;
         if (f->group.v[id].kind == GROUP_ROWS)
             b.arena_only ? plan_rows_memory(&b, id) : plan_rows(&b, id);
         else
             plan_library(&b, f->group.v[id].anchor);
     }
     finish_outputs(&b);
-    plan_place(&b);
+    if (how->cuda && !how->single)
+        plan_gather(&b);
+    else
+        plan_place(&b);
     Plan *p = b.plan;
     p->buffer = b.buffer.v;
     p->n_buffer = b.buffer.n;
@@ -615,10 +623,29 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
 
 /* ---- verifier ---- */
 
+/* Launches that are made as one run at the same time: none writes what another touches. */
+static void verify_items(Ctx *ctx, const Plan *p, size_t i)
+{
+    const Launch *l = &p->launch[i];
+    uint32_t each = (l->n_touched - l->n_buffer) / l->items;
+    ArenaMark mark = arena_mark(ctx->scratch);
+    uint32_t *toucher = NEW_ARRAY(ctx->scratch, uint32_t, p->n_buffer + 1); /* the last item, counted from 1 */
+    uint32_t *writer = NEW_ARRAY(ctx->scratch, uint32_t, p->n_buffer + 1);
+    for (uint32_t k = 0; k < l->n_touched - l->n_buffer; k++) {
+        uint32_t x = l->buffer[l->n_buffer + k], item = 1 + k / each;
+        if ((writer[x] && writer[x] != item) || (l->writes[l->n_buffer + k] && toucher[x] && toucher[x] != item))
+            vwn_bug(ctx, "plan: launch %zu is made of some that wait for each other", i);
+        toucher[x] = item;
+        if (l->writes[l->n_buffer + k])
+            writer[x] = item;
+    }
+    arena_reset(ctx->scratch, mark);
+}
+
 static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
 {
     const Launch *l = &p->launch[i];
-    for (uint32_t k = 0; k < l->n_buffer; k++) {
+    for (uint32_t k = 0; k < l->n_touched; k++) {
         if (l->buffer[k] >= p->n_buffer)
             vwn_bug(ctx, "plan: launch %zu has a buffer that does not exist", i);
         const PlanBuffer *x = &p->buffer[l->buffer[k]];
@@ -628,9 +655,11 @@ static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
             vwn_bug(ctx, "plan: launch %zu (%s) reads what nothing has written", i,
                     l->name ? l->name : "");
     }
-    for (uint32_t k = 0; k < l->n_buffer; k++)
+    for (uint32_t k = 0; k < l->n_touched; k++)
         if (l->writes[k])
             written[l->buffer[k]] = true;
+    if (l->items)
+        verify_items(ctx, p, i);
     if (l->kind == (p->device_prelude ? LAUNCH_EXPERT : LAUNCH_COPY))
         vwn_bug(ctx, "plan: launch %zu is no device's, or a device's alone", i);
     if (l->kind != LAUNCH_KERNEL)
@@ -664,8 +693,11 @@ static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first
     if (!p->device_prelude || p->numbers >= p->n_buffer || p->buffer[p->numbers].bytes != 8 * p->n_number)
         vwn_bug(ctx, "plan: its numbers have no place");
     for (size_t i = 0; i < p->n_number; i++)
-        if (p->number[i].kind == INT_CONST && (size_t)p->number[i].host >= p->n_host)
+        if (p->number[i].host >= (int32_t)p->n_host)
             vwn_bug(ctx, "plan: number %zu is a host value that does not exist", i);
+        else if (p->number[i].kind == INT_PLACE && (p->number[i].buffer >= p->n_buffer ||
+                                                    p->number[i].bits > p->buffer[p->number[i].buffer].bytes))
+            vwn_bug(ctx, "plan: number %zu is the place of no buffer", i);
     written[p->numbers] = true;
     first[p->numbers] = 0;
     last[p->numbers] = SIZE_MAX;
@@ -681,7 +713,7 @@ void plan_verify(Ctx *ctx, const Plan *p)
     verify_numbers(ctx, p, written, first, last);
     for (size_t i = 0; i < p->n_launch; i++) {
         verify_launch(ctx, p, i, written);
-        for (uint32_t k = 0; k < p->launch[i].n_buffer; k++) {
+        for (uint32_t k = 0; k < p->launch[i].n_touched; k++) {
             uint32_t x = p->launch[i].buffer[k];
             first[x] = first[x] < i ? first[x] : i;
             last[x] = last[x] > i ? last[x] : i;
@@ -697,7 +729,9 @@ void plan_verify(Ctx *ctx, const Plan *p)
         const PlanBuffer *x = &p->buffer[i];
         if (x->ext >= 0 || !x->bytes)
             continue;
-        if (x->offset % 64 || x->offset + x->bytes > p->arena_bytes)
+        if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)
+            vwn_bug(ctx, "plan: buffer %zu does not lie behind its neighbour", i);
+        if (x->offset % PLAN_ALIGN || x->offset + x->bytes > p->arena_bytes)
             vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
         for (size_t k = 0; k < i; k++) {
             const PlanBuffer *y = &p->buffer[k];
@@ -735,7 +769,9 @@ static void dump_launch(Buf *out, const Plan *p, const Launch *l)
         buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name,
                    l->rows, l->grain);
     }
-    for (uint32_t k = 0; k < l->n_buffer; k++) {
+    if (l->items)
+        buf_printf(out, " items %u", (unsigned)l->items);
+    for (uint32_t k = 0; k < l->n_touched; k++) {
         buf_printf(out, " %s%u", l->writes[k] ? ">" : "b", l->buffer[k]);
         if (l->shift[k])
             buf_printf(out, "+%" PRIu64, l->shift[k]);
@@ -764,8 +800,12 @@ static void dump_number(Buf *out, const Plan *p, size_t i)
 {
     const PlanNumber *x = &p->number[i];
     buf_printf(out, "number %zu b%u+%zu", i, p->numbers, 8 * i);
-    if (x->kind == INT_CONST)
+    if (x->host >= 0)
         buf_printf(out, " host%d\n", x->host);
+    else if (x->kind == INT_PLACE)
+        buf_printf(out, " place b%u+%" PRIu64 "\n", x->buffer, x->bits);
+    else if (x->kind == INT_CONST)
+        buf_printf(out, " %" PRIu64 "\n", x->bits);
     else
         buf_printf(out, x->kind == INT_SEED ? " seed:%s\n" : " step\n", x->site);
 }

@@ -10,6 +10,7 @@
 
 #include "ir.h"
 
+enum { PLAN_ALIGN = 64 };
 /* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
  *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
  * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
@@ -64,6 +65,7 @@ typedef struct PlanBuffer {
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
     Half half;              /* of DT_REAL: in two bytes */
+    uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
 } PlanBuffer;
@@ -75,7 +77,7 @@ static inline uint64_t plan_item_bytes(const PlanBuffer *b)
 }
 
 typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT, LAUNCH_COPY } LaunchKind;
-typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP } IntKind;
+typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
 typedef struct LaunchInt {
     IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
     int64_t value; /* INT_CONST */
@@ -86,16 +88,20 @@ typedef struct LaunchScalar {
     double value;
 } LaunchScalar;
 
-/* What changes from run to run. A kernel of a device reads it from memory, as a `number` of its prelude, so that a
- * launch is the same in every run: its ints and scalars are constants. Eight bytes. */
+/* What a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies there, so
+ * that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches that are
+ * made as one. Eight bytes. */
 typedef struct PlanNumber {
-    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host` */
+    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_PLACE: the address of `buffer`
+                     and `bits` bytes more */
     Name site;
     int32_t host; /* index in Plan.host, or -1 */
+    uint32_t buffer;
+    uint64_t bits;
 } PlanNumber;
 
 /* C[b] = op(A[b]) op(B[b]) (+ C[b] when accumulate), row-major, extents and strides in elements.
- * buffers: A, B, C. */
+ * buffers: A, B, C; further ones that are touched lie behind these (PlanBuffer.behind). */
 typedef struct PlanMatmul {
     bool transpose_a, transpose_b, accumulate;
     Half half;    /* what A and B are; their products are added in float32 */
@@ -133,6 +139,8 @@ typedef struct Launch {
     LaunchKind kind;
     uint32_t kernel; /* LAUNCH_KERNEL */
     uint32_t n_buffer, n_int, n_scalar;
+    uint32_t n_touched;      /* n_buffer, and behind these the buffers that arguments in memory lead to */
+    uint32_t items;          /* so many launches of one kernel, made as one (plan_gather.c); 0: it is one */
     const uint32_t *buffer;  /* indices in Plan.buffer */
     const uint64_t *shift;   /* bytes to add to each buffer's start */
     const bool *writes;      /* which of them the launch writes (it may read them too) */
@@ -186,6 +194,7 @@ enum { PLAN_SHARED = 96 * 1024 };
 typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
+    bool single;    /* of a device: no launches are made as one: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
                        which multiplies these in float32; with `cuda` what lies between kernels too */
@@ -212,7 +221,7 @@ void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
-/* The bits of number i in a run; host: values of Plan.host. */
+/* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */
 uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
 /* Bytes of dynamic shared memory of a launch. */
 uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);

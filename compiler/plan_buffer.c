@@ -195,32 +195,80 @@ void plan_choose_direct(Build *b)
     fuse_order(b->f);
 }
 
+/* ---- products that are added to an external tensor ---- */
+
+/* How many nodes and outputs want each value. */
+static uint32_t *count_readers(const Build *b)
+{
+    const Graph *g = b->g;
+    uint32_t *n = NEW_ARRAY(b->f->tmp, uint32_t, g->node.n);
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in; k++)
+            n[node_at(g, v)->in[k]]++;
+    for (size_t i = 0; i < g->out.n; i++)
+        n[g->out.v[i].value]++;
+    return n;
+}
+
+/* The product that v adds to `leaf`, where nobody else wants either of them; else 0. */
+static Val product_added(const Build *b, Val v, Val leaf, const uint32_t *readers)
+{
+    const Node *n = node_at(b->g, v);
+    if (n->op != OP_ADD || !leaf || readers[leaf] != 1 || (n->in[0] != leaf && n->in[1] != leaf))
+        return 0;
+    Val x = n->in[n->in[0] == leaf];
+    while (readers[x] == 1 && node_at(b->g, x)->op == OP_RESHAPE && !b->f->copied[x])
+        x = node_at(b->g, x)->in[0];
+    bool product = node_at(b->g, x)->op == OP_MATMUL && b->f->home[x] >= 0 &&
+                   b->f->group.v[b->f->home[x]].kind == GROUP_LIBRARY;
+    return product && readers[x] == 1 && b->direct[x] < 0 && plan_elements(b, x) == plan_elements(b, v) &&
+                   !fuse_empty(b->f, x) && !(b->f->halved && b->f->halved[x])
+               ? x
+               : 0;
+}
+
+void plan_choose_added(Build *b)
+{
+    ArenaMark mark = arena_mark(b->f->tmp);
+    const uint32_t *readers = count_readers(b);
+    for (size_t i = 0; i < b->f->order.n; i++) {
+        const Group *gr = &b->f->group.v[b->f->order.v[i]];
+        Val v = gr->kind == GROUP_ROWS && gr->member.n == 1 ? gr->member.v[0] : 0;
+        if (!v || b->direct[v] < 0 || b->same[v] != b->leaf[b->direct[v]])
+            continue;
+        Val x = product_added(b, v, b->leaf[b->direct[v]], readers);
+        if (x) {
+            b->added[x] = b->added[v] = true;
+            b->direct[x] = b->direct[v];
+        }
+    }
+    arena_reset(b->f->tmp, mark);
+}
+
 /* ---- offsets ---- */
 
-enum { ALIGN = 64 };
-
-static uint64_t rounded(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+static uint64_t rounded(uint64_t bytes) { return (bytes + PLAN_ALIGN - 1) / PLAN_ALIGN * PLAN_ALIGN; }
 
 /* From the first launch that names a buffer to the last one. */
 typedef struct Life {
     uint32_t first, last;
 } Life;
 
-static bool larger(const Build *b, uint32_t x, uint32_t y)
+/* bytes: by buffer. */
+static bool larger(const uint64_t *bytes, uint32_t x, uint32_t y)
 {
-    uint64_t m = b->buffer.v[x].bytes, n = b->buffer.v[y].bytes;
-    return m != n ? m > n : x < y;
+    return bytes[x] != bytes[y] ? bytes[x] > bytes[y] : x < y;
 }
 
-static void sort_buffers(const Build *b, uint32_t *v, uint32_t *tmp, size_t n)
+static void sort_buffers(const uint64_t *bytes, uint32_t *v, uint32_t *tmp, size_t n)
 {
     if (n < 2)
         return;
     size_t half = n / 2, i = 0, j = half, k = 0;
-    sort_buffers(b, v, tmp, half);
-    sort_buffers(b, v + half, tmp, n - half);
+    sort_buffers(bytes, v, tmp, half);
+    sort_buffers(bytes, v + half, tmp, n - half);
     while (i < half || j < n)
-        tmp[k++] = j == n || (i < half && larger(b, v[i], v[j])) ? v[i++] : v[j++];
+        tmp[k++] = j == n || (i < half && larger(bytes, v[i], v[j])) ? v[i++] : v[j++];
     memcpy(v, tmp, n * sizeof *v);
 }
 
@@ -266,7 +314,7 @@ static Life *lives_of(const Build *b)
     for (uint32_t i = 0; i < b->buffer.n; i++)
         life[i] = (Life){UINT32_MAX, 0};
     for (uint32_t i = 0; i < b->launch.n; i++)
-        for (uint32_t k = 0; k < b->launch.v[i].n_buffer; k++) {
+        for (uint32_t k = 0; k < b->launch.v[i].n_touched; k++) {
             Life *x = &life[b->launch.v[i].buffer[k]];
             x->first = x->first < i ? x->first : i;
             x->last = x->last > i ? x->last : i;
@@ -278,24 +326,53 @@ static Life *lives_of(const Build *b)
     return life;
 }
 
+/* Buffers that lie behind each other are placed as one: the first has the bytes of all, and lives as long as any. */
+static uint64_t *join_chains(const Build *b, Life *life)
+{
+    uint64_t *bytes = NEW_ARRAY(b->f->tmp, uint64_t, b->buffer.n + 1);
+    for (uint32_t i = 0; i < b->buffer.n; i++) {
+        uint32_t first = i;
+        while (b->buffer.v[first].behind)
+            first = b->buffer.v[first].behind - 1;
+        bytes[first] += b->buffer.v[i].ext < 0 ? rounded(b->buffer.v[i].bytes) : 0;
+        life[first].first = life[i].first < life[first].first ? life[i].first : life[first].first;
+        life[first].last = life[i].last > life[first].last ? life[i].last : life[first].last;
+    }
+    return bytes;
+}
+
+static void place_chains(Build *b)
+{
+    for (uint32_t i = 0; i < b->buffer.n; i++) {
+        uint64_t bytes = 0;
+        uint32_t first = i;
+        for (; b->buffer.v[first].behind; bytes += b->buffer.v[first].bytes)
+            first = b->buffer.v[first].behind - 1;
+        if (first != i)
+            b->buffer.v[i].offset = b->buffer.v[first].offset + bytes;
+    }
+}
+
 void plan_place(Build *b)
 {
     Arena *tmp = b->f->tmp;
     size_t n = 0, most = b->buffer.n + 1;
-    const Life *life = lives_of(b);
+    Life *life = lives_of(b);
+    const uint64_t *bytes = join_chains(b, life);
     uint32_t *order = NEW_ARRAY(tmp, uint32_t, most);
     Placed placed = {0, NEW_ARRAY(tmp, Life, most), NEW_ARRAY(tmp, uint64_t, most),
                      NEW_ARRAY(tmp, uint64_t, most)};
+    b->plan->arena_bytes = 0;
     for (uint32_t i = 0; i < b->buffer.n; i++)
-        if (b->buffer.v[i].ext < 0 && b->buffer.v[i].bytes)
+        if (bytes[i])
             order[n++] = i;
-    sort_buffers(b, order, NEW_ARRAY(tmp, uint32_t, most), n);
+    sort_buffers(bytes, order, NEW_ARRAY(tmp, uint32_t, most), n);
     for (size_t i = 0; i < n; i++) {
         PlanBuffer *x = &b->buffer.v[order[i]];
-        uint64_t bytes = rounded(x->bytes);
-        x->offset = lowest_gap(&placed, life[order[i]], bytes);
-        place(&placed, life[order[i]], x->offset, bytes);
-        if (x->offset + bytes > b->plan->arena_bytes)
-            b->plan->arena_bytes = x->offset + bytes;
+        x->offset = lowest_gap(&placed, life[order[i]], bytes[order[i]]);
+        place(&placed, life[order[i]], x->offset, bytes[order[i]]);
+        if (x->offset + bytes[order[i]] > b->plan->arena_bytes)
+            b->plan->arena_bytes = x->offset + bytes[order[i]];
     }
+    place_chains(b);
 }

@@ -24,12 +24,13 @@ typedef struct Build {
     Plan *plan;
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
-    bool programs, cuda, arena_only, counted;
+    bool programs, cuda, arena_only, counted, single;
     bool stream; /* kernels store past the cache */
     bool rows_apart, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */
+    bool *added;         /* by Val: a product that its library adds to what is there, and the sum that is made so */
     Val *leaf;           /* by ext: its EXT node, or 0 */
     Val *same;           /* by Val: whose memory it shares */
     VEC(PlanBuffer) buffer;
@@ -46,8 +47,9 @@ uint32_t plan_temporary(Build *b, Val v);          /* a new one for v */
 uint32_t plan_ext_buffer(Build *b, int32_t ext);
 uint32_t plan_scratch(Build *b, DType dtype, int64_t elements, Name name);
 int64_t plan_elements(const Build *b, Val v);
-void plan_place(Build *b);    /* lifetimes -> offsets */
+void plan_place(Build *b);    /* lifetimes -> offsets, and the size of the arena */
 void plan_choose_direct(Build *b);
+void plan_choose_added(Build *b); /* of a device */
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
 
 /* ---- plan_launch.c: library launches ---- */
@@ -80,6 +82,9 @@ void plan_device_kernel(Build *b, Launch *l, const char *library, const char *te
 void plan_device_sdpa(Build *b, Val v);
 void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
+uint32_t plan_numbers_buffer(Build *b); /* a new one, if there is none yet */
+void plan_gather(Build *b); /* plan_gather.c; places the buffers, too */
+void plan_batch(Build *b, uint64_t most); /* plan_batch.c; the same; most: bytes that the arena may have */
 void plan_device_expert(Build *b, Val v);
 
 #endif

@@ -48,12 +48,18 @@ static bool same_number(const PlanNumber *x, const PlanNumber *y)
     return x->kind == y->kind && x->site == y->site && x->host == y->host;
 }
 
+uint32_t plan_numbers_buffer(Build *b)
+{
+    if (!b->number.n)
+        b->plan->numbers = plan_scratch(b, DT_INT, 0, "numbers");
+    return b->plan->numbers;
+}
+
 /* Launches that want the same numbers in the same order read the same ones. */
 void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n)
 {
     size_t at = 0;
-    if (!b->number.n)
-        b->plan->numbers = plan_scratch(b, DT_INT, 0, "numbers");
+    uint32_t buffer = plan_numbers_buffer(b);
     for (; at < b->number.n; at++) {
         size_t k = 0;
         while (k < n && at + k < b->number.n && same_number(&b->number.v[at + k], &x[k]))
@@ -64,18 +70,20 @@ void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n)
     bool found = at < b->number.n;
     for (size_t k = 0; !found && k < n; k++)
         vec_push(b->arena, &b->number, x[k]);
-    b->buffer.v[b->plan->numbers].bytes = 8 * (uint64_t)b->number.n;
-    plan_argument(b, l, i, b->plan->numbers, 8 * (uint64_t)at, false);
+    b->buffer.v[buffer].bytes = 8 * (uint64_t)b->number.n;
+    plan_argument(b, l, i, buffer, 8 * (uint64_t)at, false);
     l->bytes -= 8 * (double)(b->number.n - n);
 }
 
 uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host)
 {
     const PlanNumber *x = &p->number[i];
-    uint64_t bits = step;
+    uint64_t bits = x->bits;
     if (x->kind == INT_SEED)
         bits = philox_key(seed, x->site);
-    else if (x->kind == INT_CONST)
+    else if (x->kind == INT_STEP)
+        bits = step;
+    else if (x->host >= 0)
         memcpy(&bits, &host[x->host], sizeof bits);
     return bits;
 }
@@ -175,7 +183,7 @@ static void check_types(const Attention *a, CudaAttentionKernel which, const Lau
 static void draw_from_memory(Build *b, Launch *l, size_t i)
 {
     const LaunchInt *key = &l->ints[l->n_int - 2];
-    plan_numbers(b, l, i, (PlanNumber[]){{key->kind, key->site, -1}, {key[1].kind, NULL, -1}}, 2);
+    plan_numbers(b, l, i, (PlanNumber[]){{key->kind, key->site, -1, 0, 0}, {key[1].kind, NULL, -1, 0, 0}}, 2);
     l->n_int -= 2;
 }
 

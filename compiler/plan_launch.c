@@ -23,7 +23,7 @@ uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_
 
 Launch *plan_launch(Build *b, LaunchKind kind, size_t n_buffer, Val of)
 {
-    Launch l = {.kind = kind, .n_buffer = (uint32_t)n_buffer, .grain = 1};
+    Launch l = {.kind = kind, .n_buffer = (uint32_t)n_buffer, .n_touched = (uint32_t)n_buffer, .grain = 1};
     l.buffer = NEW_ARRAY(b->arena, uint32_t, n_buffer + 1);
     l.shift = NEW_ARRAY(b->arena, uint64_t, n_buffer + 1);
     l.writes = NEW_ARRAY(b->arena, bool, n_buffer + 1);
@@ -145,6 +145,7 @@ static void launch_matmul(Build *b, Val v)
     PlanMatmul *m = &l->matmul;
     m->half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
     m->rounded = b->f->halved && b->f->halved[v];
+    m->accumulate = b->added[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
     m->m = ta ? x.columns : x.rows;

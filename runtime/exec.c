@@ -36,7 +36,9 @@ struct Program {
     Module *module;
     Call *call;
     double *host; /* values of plan->host in this run */
-    uint64_t *number; /* and of plan->number */
+    uint64_t *number; /* and of plan->number, of which these are others in each run */
+    size_t *changing;
+    size_t n_changing;
     void *memory; /* the arena, or NULL: the store's */
     uint64_t generation;
     bool shared;
@@ -95,6 +97,12 @@ static void prepare_calls(Program *p)
     p->call = NEW_ARRAY(p->arena, Call, plan->n_launch);
     p->host = NEW_ARRAY(p->arena, double, plan->n_host);
     p->number = NEW_ARRAY(p->arena, uint64_t, plan->n_number);
+    p->changing = NEW_ARRAY(p->arena, size_t, plan->n_number + 1);
+    for (size_t i = 0; i < plan->n_number; i++) {
+        const PlanNumber *x = &plan->number[i];
+        if (x->host >= 0 || x->kind == INT_SEED || x->kind == INT_STEP)
+            p->changing[p->n_changing++] = i;
+    }
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         Call *c = &p->call[i];
@@ -141,6 +149,13 @@ static void resolve_addresses(Program *p)
             char *base = buffer_address(p, c->launch->buffer[k]);
             c->p[k] = base ? base + c->launch->shift[k] : NULL;
         }
+    }
+    for (size_t i = 0; i < p->plan->n_number; i++) {
+        const PlanNumber *x = &p->plan->number[i];
+        if (x->kind == INT_PLACE)
+            p->number[i] = (uintptr_t)buffer_address(p, x->buffer) + x->bits;
+        else if (x->kind == INT_CONST)
+            p->number[i] = x->bits;
     }
     p->generation = p->store->generation;
 }
@@ -198,6 +213,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
     return (PlanOptions){.B = p->B,
                          .T = p->T,
                          .no_fusion = o->no_fusion,
+                         .single = o->single,
                          .rows_apart = o->rows_apart,
                          .half = o->half,
                          .shared = o->shared,
@@ -327,8 +343,8 @@ static void fill_in(Program *p, const RunArgs *args)
     const double *vars = args->host_vars ? args->host_vars : none;
     for (size_t i = 0; i < p->plan->n_host; i++)
         p->host[i] = host_eval(p->plan->host[i], vars);
-    for (size_t i = 0; i < p->plan->n_number; i++)
-        p->number[i] = plan_number(p->plan, i, args->seed, args->step, p->host);
+    for (size_t i = 0; i < p->n_changing; i++)
+        p->number[p->changing[i]] = plan_number(p->plan, p->changing[i], args->seed, args->step, p->host);
     for (size_t i = 0; i < p->plan->n_launch; i++) {
         Call *c = &p->call[i];
         const Launch *l = c->launch;

@@ -42,7 +42,7 @@ typedef struct Program Program;
 typedef struct ProgramOptions {
     const char *name; /* "train", "update", "eval", for messages */
     int64_t B, T;
-    bool no_fusion;
+    bool no_fusion, single; /* see PlanOptions: for tests */
     bool rows_apart; /* see PlanOptions */
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */

@@ -1,8 +1,8 @@
 /* cases.h - launches of kernels, each with what it reads and what it must write, as a file.
  *
  * In:  nothing.     Out: the parts of a case. Behind CASES_MARK a file is entries, each behind its
- *      length: some bytes (CASE_BYTES), or a CaseHead (CASE_LAUNCH) with its regions, its buffers, the
- *      integers, the numbers. A region says where in the file its bytes lie, before the launch and,
+ *      length: some bytes (CASE_BYTES), or a CaseHead (CASE_LAUNCH) with its regions, its buffers, addresses that
+ *      lie in its memory, the integers, the numbers. A region says where in the file its bytes lie, before the launch and,
  *      when it is written, after it.
  * The one idea: memory is kept by region, not by argument, so arguments that share memory share it
  * when they are launched again; and what one launch writes and another reads is kept once. Numbers
@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define CASES_MARK "vwn cases 3\n"
+#define CASES_MARK "vwn cases 4\n"
 
 typedef enum CaseKind { CASE_BYTES = 1, CASE_LAUNCH = 2 } CaseKind;
 typedef struct CaseEntry {
@@ -24,7 +24,8 @@ typedef struct CaseHead {
     char kernel[64], where[128]; /* its name; the program and module that it was launched for */
     int64_t rows, blocks;
     uint64_t shared; /* bytes */
-    uint32_t n_region, n_buffer, n_int, n_number;
+    uint32_t n_region, n_buffer, n_place, n_int, n_number;
+    uint32_t unused;
 } CaseHead;
 
 typedef enum CaseType { CASE_REAL, CASE_INTEGER, CASE_BF16, CASE_FP16 } CaseType;
@@ -37,5 +38,10 @@ typedef struct CaseRegion {
 typedef struct CaseBuffer { /* an argument: bytes into a region */
     uint64_t region, shift;
 } CaseBuffer;
+
+typedef struct CasePlace { /* an address that lies in memory, `at` bytes into the region `in` */
+    uint64_t in, at;
+    CaseBuffer to;
+} CasePlace;
 
 #endif

@@ -78,6 +78,7 @@ static CaseType type_of(const PlanBuffer *x)
     return x->half == HALF_BF16 ? CASE_BF16 : x->half == HALF_FP16 ? CASE_FP16 : CASE_REAL;
 }
 
+/* The region of buffer k of the launch, which begins at `at`. */
 static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
                         Region *region, size_t *n)
 {
@@ -127,30 +128,40 @@ static void open_file(Recorder *r)
     put(r, CASES_MARK, strlen(CASES_MARK));
 }
 
-static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const int64_t *n,
-                       const double *s, const CaseBuffer *buffer, const Region *region,
-                       size_t n_region)
+typedef struct Arguments {
+    const int64_t *n;
+    const double *s;
+    CaseBuffer *buffer;
+    Region *region;
+    CasePlace *place;
+    size_t n_region, n_place;
+} Arguments;
+
+static void put_launch(Recorder *r, const Plan *plan, const Launch *l, const Arguments *a)
 {
+    const int64_t *n = a->n;
     const PlanKernel *k = &plan->kernel[l->kernel];
     CaseHead head = {.rows = l->rows,
                      .blocks = plan_blocks(&k->grid, l->rows),
                      .shared = plan_shared_bytes(&k->grid, n),
-                     .n_region = (uint32_t)n_region,
+                     .n_region = (uint32_t)a->n_region,
                      .n_buffer = l->n_buffer,
+                     .n_place = (uint32_t)a->n_place,
                      .n_int = l->n_int,
                      .n_number = l->n_scalar};
-    CaseEntry entry = {CASE_LAUNCH, sizeof head + n_region * sizeof region->is +
-                                        l->n_buffer * sizeof *buffer + l->n_int * sizeof *n +
-                                        l->n_scalar * sizeof *s};
+    CaseEntry entry = {CASE_LAUNCH, sizeof head + a->n_region * sizeof a->region->is + l->n_buffer * sizeof *a->buffer +
+                                        a->n_place * sizeof *a->place + l->n_int * sizeof *n +
+                                        l->n_scalar * sizeof *a->s};
     snprintf(head.kernel, sizeof head.kernel, "%s", k->name);
     snprintf(head.where, sizeof head.where, "%s, %s", r->program, l->name ? l->name : "");
     put(r, &entry, sizeof entry);
     put(r, &head, sizeof head);
-    for (size_t i = 0; i < n_region; i++)
-        put(r, &region[i].is, sizeof region[i].is);
-    put(r, buffer, l->n_buffer * sizeof *buffer);
+    for (size_t i = 0; i < a->n_region; i++)
+        put(r, &a->region[i].is, sizeof a->region[i].is);
+    put(r, a->buffer, l->n_buffer * sizeof *a->buffer);
+    put(r, a->place, a->n_place * sizeof *a->place);
     put(r, n, l->n_int * sizeof *n);
-    put(r, s, l->n_scalar * sizeof *s);
+    put(r, a->s, l->n_scalar * sizeof *a->s);
 }
 
 /* The plan does not outlive its program. */
@@ -166,27 +177,51 @@ static void keep_kernel(Recorder *r, const Plan *plan, const PlanKernel *k)
     r->prelude_length = plan->device_prelude_length;
 }
 
+/* Addresses in memory: those of the launch's buffers, and, in a list that others read too, of what they touch. */
+static void find_places(Recorder *r, const Plan *plan, const Launch *l, Arguments *a)
+{
+    Arena *arena = r->ctx->program;
+    size_t list = 0;
+    a->place = NEW_ARRAY(arena, CasePlace, plan->n_number + 1);
+    while (list < a->n_region && a->region[list].buffer != plan->numbers)
+        list++;
+    if (!l->items || list == a->n_region)
+        return;
+    const uint64_t *address = (const uint64_t *)(const void *)a->region[list].at;
+    for (uint32_t k = l->n_buffer; k < l->n_touched; k++)
+        for (size_t i = 0; i < plan->n_number; i++) {
+            const PlanNumber *x = &plan->number[i];
+            if (x->kind == INT_PLACE && x->buffer == l->buffer[k] && x->bits == l->shift[k])
+                region_of(plan, l, k, (const void *)(uintptr_t)address[i], a->region, &a->n_region);
+        }
+    for (size_t i = 0; i < plan->n_number; i++)
+        for (size_t k = 0; plan->number[i].kind == INT_PLACE && k < a->n_region; k++)
+            if (a->region[k].buffer == plan->number[i].buffer)
+                a->place[a->n_place++] = (CasePlace){list, 8 * i, {k, plan->number[i].bits}};
+}
+
 static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, void *const *p,
                      const int64_t *n, const double *s)
 {
     Recorder *r = recorder_of(b);
     const PlanKernel *k = &plan->kernel[l->kernel];
-    Region *region = NEW_ARRAY(r->ctx->program, Region, l->n_buffer + 1);
-    size_t n_region = 0;
+    Arguments a = {.n = n, .s = s};
     if (n_seen == SEEN)
         vwn_bug(r->ctx, "more kernels than there is room for");
     if (!r->out)
         open_file(r);
-    CaseBuffer *buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
+    a.region = NEW_ARRAY(r->ctx->program, Region, l->n_touched + 1);
+    a.buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
     for (uint32_t i = 0; i < l->n_buffer; i++)
-        buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], region, &n_region), l->shift[i]};
-    for (size_t i = 0; i < n_region; i++)
-        region[i].is.before = put_bytes(r, region[i].at, region[i].is.bytes);
+        a.buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], a.region, &a.n_region), l->shift[i]};
+    find_places(r, plan, l, &a);
+    for (size_t i = 0; i < a.n_region; i++)
+        a.region[i].is.before = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
     Status status = r->emu->ops->launch(r->emu, m, l->kernel, p, n, s, l->rows, l->grain);
-    for (size_t i = 0; i < n_region; i++)
-        if (region[i].is.written)
-            region[i].is.after = put_bytes(r, region[i].at, region[i].is.bytes);
-    put_launch(r, plan, l, n, s, buffer, region, n_region);
+    for (size_t i = 0; i < a.n_region; i++)
+        if (a.region[i].is.written)
+            a.region[i].is.after = put_bytes(r, a.region[i].at, a.region[i].is.bytes);
+    put_launch(r, plan, l, &a);
     snprintf(seen[n_seen++], sizeof seen[0], "%s", k->name);
     keep_kernel(r, plan, k);
     return status;

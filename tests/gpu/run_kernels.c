@@ -28,6 +28,7 @@ typedef struct Case {
     CaseHead head;
     CaseRegion *region;
     CaseBuffer *buffer;
+    CasePlace *place;
     int64_t *n;
     double *s;
     char **before, **after; /* by region */
@@ -72,6 +73,7 @@ static bool read_case(FILE *f, Case *c)
     const CaseHead *h = &c->head;
     c->region = read_some(f, h->n_region * sizeof *c->region);
     c->buffer = read_some(f, h->n_buffer * sizeof *c->buffer);
+    c->place = read_some(f, h->n_place * sizeof *c->place);
     c->n = read_some(f, h->n_int * sizeof *c->n);
     c->s = read_some(f, h->n_number * sizeof *c->s);
     c->before = room(h->n_region * sizeof *c->before);
@@ -93,6 +95,7 @@ static void forget(Case *c)
     }
     free(c->region);
     free(c->buffer);
+    free(c->place);
     free(c->n);
     free(c->s);
     free(c->before);
@@ -185,11 +188,15 @@ static Difference run_case(Run *run, const Case *c, double share)
         stop("%s has other arguments than the case", h->kernel);
     void **p = room(h->n_buffer * sizeof *p);
     char **memory = room(h->n_region * sizeof *memory);
-    for (uint32_t i = 0; i < h->n_region;
-         i++) { /* apart, so that a checker sees their bounds */
+    for (uint32_t i = 0; i < h->n_region; i++) /* apart, so that a checker sees their bounds */
         memory[i] = device_room(run, c->region[i].bytes);
-        device_put(run, memory[i], c->before[i], c->region[i].bytes);
+    for (uint32_t i = 0; i < h->n_place; i++) {
+        const CasePlace *x = &c->place[i];
+        const uint64_t address = (uint64_t)(uintptr_t)(memory[x->to.region] + x->to.shift);
+        memcpy(c->before[x->in] + x->at, &address, sizeof address);
     }
+    for (uint32_t i = 0; i < h->n_region; i++)
+        device_put(run, memory[i], c->before[i], c->region[i].bytes);
     for (uint32_t i = 0; i < h->n_buffer; i++)
         p[i] = memory[c->buffer[i].region] + c->buffer[i].shift;
     blocks(run, which, h->rows, h->blocks, h->shared, p, c->n, c->s);

@@ -174,6 +174,15 @@ static void from_memory(Tensor *t, const char *m)
             t->real[i] = ((const float *)m)[i];
 }
 
+/* Of a buffer and of those that must lie behind it. */
+static uint64_t bytes_of_chain(const Plan *p, uint32_t first)
+{
+    uint64_t bytes = p->buffer[first].bytes;
+    for (uint32_t i = 0; i < p->n_buffer; i++)
+        bytes += p->buffer[i].behind == first + 1 ? bytes_of_chain(p, i) : 0;
+    return bytes;
+}
+
 static Memory memory_new(const Plan *p, const HostRun *how)
 {
     Memory m = {calloc(p->n_buffer + 1, sizeof(char *)), NULL, calloc(p->n_ext + 1, sizeof(char *)),
@@ -194,8 +203,15 @@ static Memory memory_new(const Plan *p, const HostRun *how)
             m.at[i] = m.ext[b->ext];
         else if (how->memory == HOST_ARENA)
             m.at[i] = m.arena + b->offset;
-        else
-            m.at[i] = m.apart[i] = guarded(b->bytes);
+        else if (!b->behind)
+            m.at[i] = m.apart[i] = guarded(bytes_of_chain(p, (uint32_t)i));
+    }
+    for (size_t i = 0; i < p->n_buffer; i++) {
+        uint64_t before = 0;
+        size_t first = i;
+        for (; p->buffer[first].behind; before += p->buffer[first].bytes)
+            first = p->buffer[first].behind - 1;
+        m.at[i] = first == i ? m.at[i] : m.at[first] + before;
     }
     return m;
 }
@@ -351,7 +367,9 @@ double host_run(Host *h, const Plan *p, const HostRun *how, Arena *arena, Tensor
     for (size_t i = 0; i < p->n_host; i++)
         host[i] = host_eval(p->host[i], how->host_vars);
     for (size_t i = 0; i < p->n_number; i++)
-        ((uint64_t *)(void *)m.at[p->numbers])[i] = plan_number(p, i, how->seed, how->step, host);
+        ((uint64_t *)(void *)m.at[p->numbers])[i] =
+            plan_number(p, i, how->seed, how->step, host) +
+            (p->number[i].kind == INT_PLACE ? (uint64_t)(uintptr_t)m.at[p->number[i].buffer] : 0);
     free(host);
     double start = now();
     for (size_t i = 0; i < p->n_launch; i++) {

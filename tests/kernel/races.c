@@ -3,7 +3,8 @@
  * In:  the gradient programs of connections of every kind, in float32 and bf16.
  * Out: `N passed, N failed`. Every kernel as it is spread is without a race; with a barrier taken out most have one
  *      (spread.c has two where one would do), and so have many of which a loop is given to threads in another way, or
- *      an element to all of them.
+ *      an element to all of them. A product or the total of a warp that is moved into a loop of which threads have their
+ *      own rounds is found in every kernel.
  */
 #include "../examples.h"
 #include "../runtime/harness.h"
@@ -15,7 +16,7 @@ static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc
 
 typedef struct Tally {
     Harness h;
-    int kernels, barriers, needed, widths, caught, ones, all;
+    int kernels, barriers, needed, widths, caught, ones, all, together, found;
 } Tally;
 
 typedef struct Job {
@@ -44,6 +45,32 @@ static size_t race_with(const Kernel *spread, size_t i, KStmt s)
     return kernel_race(&k);
 }
 
+/* With statement i in the spread loop that begins at `loop`, too. */
+static size_t race_inside(const Kernel *spread, size_t i, size_t loop)
+{
+    Kernel k = *spread;
+    memset(&k.stmt, 0, sizeof k.stmt);
+    for (size_t j = 0; j < spread->stmt.n; j++) {
+        vec_push(k.arena, &k.stmt, spread->stmt.v[j]);
+        if (j == loop)
+            vec_push(k.arena, &k.stmt, spread->stmt.v[i]);
+    }
+    return kernel_race(&k);
+}
+
+/* What threads do together, once in a loop that is spread over them. */
+static void plant_inside(Tally *t, const Kernel *spread, size_t i)
+{
+    for (size_t j = 0; j < spread->stmt.n; j++) {
+        const KStmt *s = &spread->stmt.v[j];
+        if (s->kind != KS_LOOP || !s->spread || s->threads == WARPS_OF_ROW)
+            continue;
+        t->together++;
+        t->found += race_inside(spread, i, j) == j + 1;
+        return;
+    }
+}
+
 static void plant(Tally *t, const Kernel *spread)
 {
     for (size_t i = 0; i < spread->stmt.n; i++) {
@@ -51,6 +78,8 @@ static void plant(Tally *t, const Kernel *spread)
         if (s.kind == KS_BARRIER) {
             t->barriers++;
             t->needed += race_without(spread, i) != SIZE_MAX;
+        } else if (s.kind == KS_PRODUCT || s.kind == KS_WARP) {
+            plant_inside(t, spread, i);
         } else if (s.kind == KS_LOOP && s.spread && s.threads == THREADS_OF_ROW) {
             s.width = s.width > 1 ? 0 : 4;
             t->widths++;
@@ -103,8 +132,9 @@ int main(void)
                 CHECK_CASE(&t.h, guarded(ctx, look, &(Job){&t, &sources[i], half ? HALF_BF16 : HALF_NONE}), names[n]);
                 ctx_free(ctx);
             }
-    printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all\n",
-           t.kernels, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all);
+    printf("%d kernels: %d barriers, %d of them needed; %d loops, %d of them by other threads; %d elements, %d of them by all; "
+           "%d things done together, %d found where not all come by\n", t.kernels, t.barriers, t.needed, t.widths, t.caught, t.ones, t.all, t.together, t.found);
     CHECK(&t.h, t.kernels > 200 && 2 * t.needed > t.barriers && t.caught > 30 && 5 * t.all > 2 * t.ones);
+    CHECK(&t.h, t.together > 500 && t.found == t.together);
     return harness_end(&t.h);
 }
