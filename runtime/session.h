@@ -57,7 +57,6 @@ typedef struct Session {
     Cleanup *cleanup;
     size_t byte_limit; /* the context's, while it is lifted */
     bool lifted;
-    bool processor;    /* the CPU, whatever vwn_options say: it is measured */
     bool may_change;   /* the device was not asked for: session_use_cpu() may leave it */
     char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;

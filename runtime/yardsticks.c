@@ -343,7 +343,6 @@ static Status measure_body(void *user)
     Measure *m = user;
     Session *s = &m->session;
     session_open(s, m->owner);
-    s->processor = true;
     session_open_backend(s);
     if (!s->backend)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s",
