@@ -225,6 +225,7 @@ typedef struct vwn_eval_options {
     const char *source;  /* run directory or checkpoint file */
     const char *data;    /* path replacing the file's data; NULL = the validation split */
     int64_t batches;     /* 0 = as the file says */
+    int64_t batch_seqs;  /* sequences in memory at once; 0 = the file's micro batch */
     bool last;           /* the weights of the last step, also where the run kept their average */
     bool json;
 } vwn_eval_options;
