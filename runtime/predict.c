@@ -115,9 +115,10 @@ static void fit(Predictor *p)
     const char *advice = less ? arena_printf(s->arena, "`--recompute`, which keeps nothing, needs %.2f GiB",
                                              (double)whole.bytes / GIB)
                               : "`--device cpu` takes the processor";
-    const char *why = arena_printf(s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
-                                   (double)need / GIB, (double)left / GIB, s->backend->cuda ? " on the GPU" : "",
-                                   p->whole ? "the whole context" : "keys and values of several texts", advice);
+    const char *why = arena_printf(
+        s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
+        (double)need / GIB, (double)left / GIB, s->backend->cuda ? " on the GPU" : "",
+        p->whole ? "the whole context" : "keys and values of several texts", advice);
     if (!session_use_cpu(s, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
 }

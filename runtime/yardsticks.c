@@ -264,7 +264,8 @@ static void measure_products(Measure *m, bool bf16)
 {
     double *rate = m->rates->v + (bf16 ? RATE_BF16 : RATE_MATMUL);
     int64_t rows = enough(m, 512, 128);
-    Timed wide = time_products(m, rows, m->sms ? 1024 : 384, bf16), thin = time_products(m, rows, m->sms ? 256 : 128, bf16);
+    Timed wide = time_products(m, rows, m->sms ? 1024 : 384, bf16);
+    Timed thin = time_products(m, rows, m->sms ? 256 : 128, bf16);
     for (int kind = 0; kind < 3; kind++) {
         double tw, tt;
         const Launch *w = product_launch(&wide, (ProductKind)kind, &tw);

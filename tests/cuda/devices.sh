@@ -30,6 +30,9 @@ FAKE_CUDA_DEVICE='capability=75'
 refused 'cuda:0 (Fake GPU) is of compute capability 7.5, and the kernels are for 8.0 and later'
 FAKE_CUDA_DEVICE='capability=210'
 refused 'makes no code for cuda:0 (Fake GPU, compute capability 21.0): install a newer CUDA toolkit' cuda:0
+FAKE_CUDA_DEVICE='driver=14000' # the toolkit is older, which is no harm
+expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' --overwrite
+has err 'Device cuda:0, Fake GPU'
 FAKE_CUDA_DEVICE='driver=11080'
 refused "the GPU's driver is for CUDA 11.8, and 12.0 or later is needed: install a newer driver"
 FAKE_CUDA_DEVICE='driver=12040'

@@ -1,6 +1,7 @@
 # models.sh - 20 steps of models beyond plain ones on a GPU have the losses of 20 steps on the CPU: chains of multi-token heads,
 # projections that are not linear, (8,64) connections, images; a part of them in two bytes. What they sample is the CPU's text.
 . "$VWN_SOURCE/tests/cuda/small.inc"
+command -v python3 > /dev/null || { echo "skipped: no python3"; exit 77; }
 
 # both NAME BOUND LOSS FILE PATH=EXPR...: LOSS is the result whose steps are compared.
 both() {
