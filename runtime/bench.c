@@ -170,6 +170,8 @@ static void find_estimate(Bench *b, const Watched *w, size_t n)
     Rates rates;
     char why[512];
     b->estimated = rates_find(b->tr->session.owner, &rates, why);
+    if (!rates.device[0] != !b->device) /* a run that was too large for the GPU is on the CPU */
+        b->estimated = false;
     for (size_t i = 0; i < n; i++) {
         const Plan *plan = program_plan(w[i].program);
         for (size_t k = 0; k < plan->n_launch; k++)
@@ -302,7 +304,8 @@ static void open_run(Bench *b)
                     "the data of the file is not there: measuring with random data");
     if (!tr->session.backend)
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "there is nothing to measure without compiled kernels: %s", tr->session.note);
+                  "there is nothing to measure without compiled kernels: %s",
+                  tr->session.note[0] ? tr->session.note : "the reference evaluator was asked for");
     if (tr->session.backend->ops->mark) {
         char name[256];
         backend_cuda_name(tr->session.backend, name);

@@ -489,9 +489,10 @@ void program_watch(Program *p, double *seconds)
 bool program_shape(Program *p, size_t i, LaunchShape *out)
 {
     Backend *b = p->store->backend;
+    if (!p->plan || !b->ops->shape || p->plan->launch[i].kind != LAUNCH_KERNEL)
+        return false;
     const Call *c = &p->call[i];
-    return p->plan && b->ops->shape && c->launch->kind == LAUNCH_KERNEL &&
-           b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
+    return b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
 }
 
 double clock_seconds(void)
