@@ -61,11 +61,12 @@ const Verb verb_bench = {
     .text =
         "Nothing is written. Where the file's data is missing, it is drawn at random. `of copy` and\n"
         "`of peak` are shares of a non-temporal copy and of multiply-adds in registers, both\n"
-        "measured in the same run with all threads. Times are the best of all steps. The fields\n"
-        "of --json are described in runtime/vwn.h.\n",
+        "measured in the same run with all threads; of a GPU, of a copy and of a product of random\n"
+        "numbers. Times are the best of all steps. The fields of --json are described in\n"
+        "runtime/vwn.h.\n",
     .flag = flags,
     .n_flags = 3,
-    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS,
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,
     .run = run};

@@ -72,7 +72,7 @@ const Verb verb_doc = {.name = "doc",
                        .run = run_doc};
 
 static const Flag doctor_flags[] = {
-    {"--measure", NULL, "measure how fast it is, for `vwn cost`; kept in the cache folder"},
+    {"--measure", NULL, "measure how fast it, or its GPU, is, for `vwn cost`; kept in the cache folder"},
 };
 const Verb verb_doctor = {
     .name = "doctor",
@@ -82,5 +82,5 @@ const Verb verb_doctor = {
     .example = {{"vwn doctor", "for people"}, {"vwn doctor --json", "for programs"}},
     .flag = doctor_flags,
     .n_flags = 1,
-    .takes = TAKES_JSON | TAKES_THREADS,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .run = run_doctor};

@@ -14,7 +14,8 @@ static int run_eval(Call *call)
                             .data = call_flag(call, "--data"),
                             .last = call_flag(call, "--last") != NULL,
                             .json = call->json};
-    if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches))
+    if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches) ||
+        !call_quantity(call, "--batch", "seq", &how.batch_seqs))
         return VWN_USAGE;
     if (!call_open(call, &status))
         return status;
@@ -126,6 +127,7 @@ static int run_sample(Call *call)
 static const Flag eval_flags[] = {
     {"--data", "PATH", "other data of the same kind (else the run's validation split)"},
     {"--batches", "N", "how many batches (else as the file says)"},
+    {"--batch", "'8 seqs'", "sequences in memory at once (else the file's micro batch); less needs less memory"},
     {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
 };
 const Verb verb_eval = {
@@ -135,7 +137,7 @@ const Verb verb_eval = {
     .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
                 {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
     .flag = eval_flags,
-    .n_flags = 3,
+    .n_flags = 4,
     .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
     .least = 1,
     .most = 1,

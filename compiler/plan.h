@@ -133,6 +133,7 @@ typedef struct PlanWork {
     double attention;    /* the same of attention, within its mask and window, */
     double scores;       /* and its scores */
     bool backward;       /* of attention */
+    double expert;       /* of products by expert, where they are a device's kernels */
 } PlanWork;
 
 typedef struct Launch {

@@ -69,6 +69,8 @@ void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o); /* argument i,
 PlanExpert plan_expert(const Build *b, Val v); /* a product's sizes */
 uint32_t plan_aux_buffer(Build *b, Val v, int64_t which, int64_t elements);
 void plan_attention_args(Build *b, Launch *l, Val v, const Operand o[3], int grad);
+/* What there is to do of attention n: multiply-adds for each score that mask and window leave. */
+void plan_attention_work(Build *b, Launch *l, const Node *n, double products, bool backward);
 /* shift: bytes into `from` */
 void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t elements,
                DType dtype, Val of);

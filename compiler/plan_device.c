@@ -230,6 +230,7 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);
     double products = (double)(d + dv + (which == CUDA_SDPA ? 0 : of_k ? d + dv : d));
     l->flops = 2.0 * (double)(a->B * a->H) * (double)(a->T * a->S) * products;
+    plan_attention_work(b, l, n, products, which != CUDA_SDPA);
 }
 
 void plan_device_sdpa(Build *b, Val v)
@@ -381,4 +382,5 @@ void plan_device_expert(Build *b, Val v)
         k->size = expert_sizes(b, &c);
     l->rows = cuda_expert_blocks(&c, pairs, e.experts, e.in, e.out);
     l->flops = 2.0 * (double)pairs * (double)e.in * (double)e.out;
+    l->work.expert = l->flops;
 }

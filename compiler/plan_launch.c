@@ -419,6 +419,15 @@ static double seen_scores(const Build *b, const Node *n)
     return T * (keys < S ? keys : S);
 }
 
+void plan_attention_work(Build *b, Launch *l, const Node *n, double products, bool backward)
+{
+    double heads = (double)plan_extent(b, n->in[0], 0) * (double)plan_extent(b, n->in[0], 2);
+    l->work.scores = heads * seen_scores(b, n);
+    l->work.attention = 2 * l->work.scores * products;
+    l->work.random = n->a.z > 0 ? l->work.scores : 0;
+    l->work.backward = backward;
+}
+
 static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, const uint32_t *out,
                              size_t n_out)
 {
@@ -448,10 +457,7 @@ static void attention_launch(Build *b, Val v, LibraryKernel which, int grad, con
     double heads = (double)plan_extent(b, n->in[0], 0) * (double)plan_extent(b, n->in[0], 2);
     double all = (double)plan_extent(b, n->in[0], 1) * (double)plan_extent(b, n->in[1], 1);
     l->flops = 2 * heads * all * products;
-    l->work.scores = heads * seen_scores(b, n);
-    l->work.attention = 2 * l->work.scores * products;
-    l->work.random = n->a.z > 0 ? l->work.scores : 0;
-    l->work.backward = grad != 0;
+    plan_attention_work(b, l, n, products, grad != 0);
 }
 
 /* One kernel for all gradients needs the scores once; with few heads it would leave threads idle,

@@ -20,13 +20,15 @@ typedef struct ReportMemory {
     const Name *recompute;
     size_t n_recompute;    /* 0: no module is there to be computed again */
     bool asked;            /* the file asks for it */
-    bool training; /* false: the file does not train; one forward pass was planned */
+    bool training;         /* false: the file does not train; one forward pass was planned */
+    bool device;           /* the memory is a GPU's */
 } ReportMemory;
 
 /* How long training should take here; the runtime estimates it. */
 typedef struct ReportTime {
     const char *why; /* there is no estimate; NULL: there is */
     int threads;
+    const char *device; /* a GPU's name; "": this processor */
     double products, experts, attention, kernels; /* seconds of a step */
     int64_t launches;                             /* of a step */
 } ReportTime;

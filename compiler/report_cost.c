@@ -122,8 +122,8 @@ static void add_recompute(Lines *l, const ReportMemory *b)
 
 static void add_memory(Lines *l, const ReportMemory *b)
 {
-    heading(l, arena_printf(l->arena, "memory of %s, float32, %lld %s at once",
-                            b->training ? "training" : "one forward pass",
+    heading(l, arena_printf(l->arena, "memory of %s%s, float32, %lld %s at once",
+                            b->device ? "the GPU in " : "", b->training ? "training" : "one forward pass",
                             (long long)b->batch_seqs,
                             b->batch_seqs == 1 ? "sequence" : "sequences"));
     add(l, "bytes_weights", "weights", (double)b->weights, IN_BYTES, "4 x stored");
@@ -146,24 +146,26 @@ static void add_memory(Lines *l, const ReportMemory *b)
     if (b->n_recompute)
         add_recompute(l, b);
     add(l, "bytes_program", "program", (double)b->program, IN_BYTES,
-        "graphs and plans that the compiler keeps, and 20 MiB of libraries");
+        b->device ? "machine code, and what pages leave unused"
+                  : "graphs and plans that the compiler keeps, and 20 MiB of libraries");
     add(l, "bytes_total", "peak", (double)b->total, IN_BYTES, "the sum");
 }
 
 /* The estimate: the sum over the launches that were planned. */
 static void add_time(Lines *l, const Train *t, const ReportTime *s)
 {
-    static const char *const HEAD = "time of training on this processor";
     if (!s)
         return;
+    const char *head = arena_printf(l->arena, "time of training on %s", *s->device ? s->device : "this processor");
     if (s->why) {
-        heading(l, arena_printf(l->arena, "%s: no estimate; %s", HEAD, s->why));
+        heading(l, arena_printf(l->arena, "%s: no estimate; %s", head, s->why));
         return;
     }
     double step = s->products + s->experts + s->attention + s->kernels;
     double tokens = (double)t->batch_seqs * (double)t->context;
-    heading(l, arena_printf(l->arena, "%s, %d thread%s, estimated from its measured rates", HEAD,
-                            s->threads, s->threads == 1 ? "" : "s"));
+    const char *threads =
+        *s->device ? "" : arena_printf(l->arena, ", %d thread%s", s->threads, s->threads == 1 ? "" : "s");
+    heading(l, arena_printf(l->arena, "%s%s, estimated from its measured rates", head, threads));
     add(l, "time_products", "products", s->products, IN_SECONDS,
         "2 m n k / rate of what is transposed, bf16 or not, + numbers of operands and result / theirs");
     if (s->experts > 0)

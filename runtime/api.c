@@ -435,6 +435,7 @@ static ReportTime time_of(const Estimating *e, const char *why)
 {
     return (ReportTime){.why = why,
                         .threads = e->rates.threads,
+                        .device = e->rates.device,
                         .products = e->sum.products,
                         .experts = e->sum.experts,
                         .attention = e->sum.attention,
@@ -452,8 +453,9 @@ static void cost_body(Buf *b, ReportCall *c)
     Estimating estimating = {.sum = {0}};
     PlanWatch watch = {estimate_plan, &estimating};
     bool known = u->train && rates_find(context, &estimating.rates, why);
-    MemoryAsk ask = {.both = u->ctx->scratch, .watch = known ? &watch : NULL};
-    if (c->beside.ahead)
+    bool cuda = u->train && estimating.rates.device[0];
+    MemoryAsk ask = {.both = cuda ? NULL : u->ctx->scratch, .cuda = cuda, .watch = known ? &watch : NULL};
+    if (c->beside.ahead && !cuda)
         ask.other = other_arena, ask.other_user = &c->beside;
     MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
@@ -472,7 +474,8 @@ static void cost_body(Buf *b, ReportCall *c)
                            .recompute = n.recompute,
                            .n_recompute = n.n_recompute,
                            .asked = u->train && u->train->n_recompute,
-                           .training = u->train != NULL};
+                           .training = u->train != NULL,
+                           .device = cuda};
     ReportTime time = time_of(&estimating, known ? NULL : why);
     report_cost(b, u, &memory, u->train ? &time : NULL, how->json);
 }

@@ -29,6 +29,17 @@ typedef struct CallPlace {
     uint64_t step;
 } CallPlace;
 
+/* How a launch lies on a device. */
+typedef struct LaunchShape {
+    int64_t blocks;
+    int threads;    /* of a block */
+    int blocks_sm;  /* that a multiprocessor has at one time */
+    int registers;  /* of a thread */
+    int64_t shared; /* bytes of a block */
+    int64_t spills; /* bytes that a thread writes for want of registers */
+    double waves;   /* blocks, by those that the device has at one time */
+} LaunchShape;
+
 typedef struct BackendOps {
     const char *name;
     Status (*alloc)(Backend *b, uint64_t bytes, void **memory); /* 64-byte aligned, zeroed */
@@ -50,6 +61,11 @@ typedef struct BackendOps {
     Status (*copy)(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out);
     Status (*sync)(Backend *b);
     bool (*room)(Backend *b, uint64_t *left, uint64_t *all); /* bytes of a device's own memory; NULL: the host's */
+    /* Moment i in what is queued, also in calls that begin() records; and, when the device has been waited for, the
+     * seconds from moment i to the next one. NULL: the host's clock tells. */
+    Status (*mark)(Backend *b, size_t i);
+    Status (*between)(Backend *b, size_t i, double *seconds);
+    Status (*shape)(Backend *b, Module *m, uint32_t kernel, const int64_t *n, int64_t rows, LaunchShape *out);
     void (*close)(Backend *b);
 } BackendOps;
 
@@ -60,6 +76,8 @@ struct Backend {
     Ahead *ahead;  /* helpers may write its memory as they write the host's; NULL: only upload() may */
     char why[512]; /* sentence of the first failure since the last sync */
     bool queues;   /* calls return before they are done: download() and sync() wait */
+    double waited; /* seconds that the host has spent on waiting for the device */
+    int multiprocessors; /* of a device */
     bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
     bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */
@@ -67,6 +85,8 @@ struct Backend {
     CallPlace at;      /* kept by programs while they run */
     char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
+
+double clock_seconds(void); /* monotonic */
 
 typedef struct CpuOptions {
     int threads;            /* 0 = as many as the process may use; at most 1024 */

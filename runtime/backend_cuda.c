@@ -92,7 +92,9 @@ Status cuda_enter(CudaBackend *c)
 
 Status cuda_wait(CudaBackend *c, const char *what)
 {
+    double began = clock_seconds();
     Status st = cuda_must(c, c->api.wait_stream(c->stream), what);
+    c->base.waited += clock_seconds() - began;
     if (st == ST_OK)
         c->n_queued = 0;
     return st;
@@ -276,6 +278,12 @@ static Status cuda_copy_parts(Backend *b, const PlanCopy *how, int64_t rows, con
         st = cuda_flush(c);
     if (st != ST_OK || rows <= 0 || how->bytes <= 0)
         return st;
+    if (how->from == how->bytes && how->to == how->bytes) { /* one behind the other */
+        st = cuda_must(c, c->api.across((CudaAddress)(uintptr_t)out, (CudaAddress)(uintptr_t)x,
+                                        (uint64_t)(rows * how->bytes), c->stream),
+                       "copying rows");
+        return st == ST_OK ? cuda_queued(c, "a copy of rows") : st;
+    }
     CudaCopy2D copy = {.from_kind = CUDA_DEVICE_MEMORY,
                        .from = (CudaAddress)(uintptr_t)x,
                        .from_pitch = (size_t)how->from,
@@ -313,6 +321,7 @@ static void close_context(CudaBackend *c)
 {
     cuda_must(c, c->api.set_current(c->context), "closing it");
     cuda_drain(c);
+    cuda_forget_marks(c);
     cuda_products_close(c);
     cuda_unload(c);
     for (int i = 0; i < STAGING_SLOTS; i++)
@@ -425,6 +434,9 @@ static const BackendOps cuda_ops = {
     .copy = cuda_copy_parts,
     .sync = cuda_sync,
     .room = cuda_room,
+    .mark = cuda_mark,
+    .between = cuda_between,
+    .shape = cuda_shape,
     .close = cuda_close,
 };
 
@@ -437,6 +449,7 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
     c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .queues = true, .cuda = true, .bf16 = true};
+    c->base.multiprocessors = found.multiprocessors;
     c->found = found;
     c->api = found.api;
     c->threads = how->threads;

@@ -3,7 +3,8 @@
  * In:  a checked file.   Out: times of the step and of every kernel, against what the machine
  * can do. The one idea: it is a training run like any other, opened as a dry run, so it
  * measures the programs that training runs; it only never writes anything, and looks at the
- * clock between launches.
+ * clock between launches. A device notes the times itself; there steps are timed first without that, as training
+ * takes them.
  */
 #include "bench.h"
 
@@ -119,7 +120,8 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
     k.what = printed                    ? about(a, &plan->kernel[l->kernel])
              : l->kind == LAUNCH_MATMUL ? "matrix product"
                                         : "matrix products by expert";
-    k.bf16 = l->kind == LAUNCH_MATMUL && l->matmul.half == HALF_BF16;
+    if (l->kind == LAUNCH_MATMUL && (b->device || l->matmul.half == HALF_BF16))
+        k.half = l->matmul.half;
     k.path = l->name ? l->name : "";
     k.source = place(b, l->span);
     k.time.step = NEW_ARRAY(a, double, (size_t)b->steps);
@@ -141,6 +143,9 @@ static void watch(Bench *b, Watched *w)
         k->launches += w->runs;
         k->bytes += (double)w->runs * l->bytes;
         k->flops += (double)w->runs * l->flops;
+        LaunchShape shape;
+        if (b->device && program_shape(w->program, i, &shape) && shape.blocks > k->shape.blocks)
+            k->shape = shape;
     }
     program_watch(w->program, w->seconds);
 }
@@ -152,7 +157,7 @@ static void find_bounds(Bench *b, const Watched *w)
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         BenchKernel *k = &b->kernel.v[w->kernel[i]];
-        double bound = fmax(l->bytes / b->peak.copy, l->flops / bench_peak(b, k->bf16));
+        double bound = fmax(l->bytes / b->peak.copy, l->flops / bench_peak(b, k->half));
         k->bound += (double)w->runs * bound;
         b->bound += (double)w->runs * bound;
     }
@@ -165,6 +170,8 @@ static void find_estimate(Bench *b, const Watched *w, size_t n)
     Rates rates;
     char why[512];
     b->estimated = rates_find(b->tr->session.owner, &rates, why);
+    if (!rates.device[0] != !b->device) /* a run that was too large for the GPU is on the CPU */
+        b->estimated = false;
     for (size_t i = 0; i < n; i++) {
         const Plan *plan = program_plan(w[i].program);
         for (size_t k = 0; k < plan->n_launch; k++)
@@ -191,14 +198,23 @@ static void take_step(Trainer *tr)
     train_step(tr);
 }
 
-static void timed_step(Bench *b, Watched *w, size_t n, int64_t at)
+static void timed_step(Bench *b, int64_t at)
+{
+    const Backend *device = b->tr->session.backend;
+    double began = clock_seconds(), waited = device->waited;
+    take_step(b->tr);
+    b->step.step[at] = b->outside.step[at] = clock_seconds() - began;
+    b->waited.step[at] = device->waited - waited;
+}
+
+static void watched_step(Bench *b, Watched *w, size_t n, int64_t at)
 {
     for (size_t i = 0; i < n; i++)
         memset(w[i].seconds, 0, program_plan(w[i].program)->n_launch * sizeof *w[i].seconds);
-    double began = clock_seconds();
-    take_step(b->tr);
-    double took = clock_seconds() - began;
-    b->step.step[at] = b->outside.step[at] = took;
+    if (b->device)
+        take_step(b->tr);
+    else
+        timed_step(b, at);
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < program_plan(w[i].program)->n_launch; k++) {
             double each = w[i].seconds[k] / (double)w[i].runs;
@@ -224,6 +240,9 @@ static void measure(Bench *b)
     size_t n = 0;
     b->step.step = NEW_ARRAY(a, double, (size_t)b->steps);
     b->outside.step = NEW_ARRAY(a, double, (size_t)b->steps);
+    b->waited.step = NEW_ARRAY(a, double, (size_t)b->steps);
+    for (int64_t i = 0; b->device && i < b->warmup + b->steps; i++)
+        timed_step(b, i < b->warmup ? 0 : i - b->warmup);
     w[n++] = (Watched){.program = tr->fresh, .runs = 1};
     if (tr->more)
         w[n++] = (Watched){.program = tr->more, .runs = tr->parts - 1};
@@ -233,21 +252,22 @@ static void measure(Bench *b)
     for (int64_t i = 0; i < b->warmup; i++)
         take_step(tr);
     for (int64_t i = 0; i < b->steps; i++)
-        timed_step(b, w, n, i);
+        watched_step(b, w, n, i);
     struct rusage use;
     getrusage(RUSAGE_SELF, &use); /* before the yardsticks take memory of their own */
     b->resident_peak = (uint64_t)use.ru_maxrss << 10;
     char why[512];
-    bool bf16 = false;
+    Half half = HALF_NONE;
     for (size_t i = 0; i < b->kernel.n; i++)
-        bf16 = bf16 || b->kernel.v[i].bf16;
-    if (!peak_measure(tr->session.backend, a, bf16, &b->peak, why))
+        half = b->kernel.v[i].half ? b->kernel.v[i].half : half;
+    if (!peak_measure(tr->session.backend, a, half, &b->peak, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s", why);
     for (size_t i = 0; i < n; i++)
         find_bounds(b, &w[i]);
     find_estimate(b, w, n);
     summarise(&b->step, b->steps, a);
     summarise(&b->outside, b->steps, a);
+    summarise(&b->waited, b->steps, a);
     for (size_t i = 0; i < b->kernel.n; i++)
         summarise(&b->kernel.v[i].time, b->steps, a);
     qsort(b->kernel.v, b->kernel.n, sizeof *b->kernel.v, costlier);
@@ -284,7 +304,14 @@ static void open_run(Bench *b)
                     "the data of the file is not there: measuring with random data");
     if (!tr->session.backend)
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
-                  "there is nothing to measure without compiled kernels: %s", tr->session.note);
+                  "there is nothing to measure without compiled kernels: %s",
+                  tr->session.note[0] ? tr->session.note : "the reference evaluator was asked for");
+    if (tr->session.backend->ops->mark) {
+        char name[256];
+        backend_cuda_name(tr->session.backend, name);
+        *strrchr(name, ',') = 0; /* how much is free is of this moment */
+        b->device = arena_copy(tr->session.arena, name, strlen(name));
+    }
     b->plan = tr->build.plan_seconds;
     b->kernels = tr->build.seconds;
     b->open = clock_seconds() - began - b->plan - b->kernels;
@@ -361,7 +388,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   .now = none,
                   .saved_at = -1,
                   .evaluated_at = -1,
-                  .session = {.owner = owner, .processor = true}};
+                  .session = {.owner = owner}};
     Bench b = {.tr = &tr,
                .how = how,
                .steps = how->steps > 0 ? how->steps : STEPS,

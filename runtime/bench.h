@@ -25,7 +25,8 @@ typedef struct BenchKernel {
     const char *what;   /* what it computes */
     const char *path;   /* the module of its first launch */
     const char *source; /* "gpt.vwn:25:5", or "" */
-    bool bf16;          /* its operands are */
+    Half half;          /* of its operands, where the peak of these is another */
+    LaunchShape shape;  /* of the launch with the most blocks, on a device */
     int64_t launches;
     double bytes, flops, bound;
     double floor, estimate; /* of all launches at their best, and estimated */
@@ -38,6 +39,8 @@ typedef struct Bench {
     int64_t steps, warmup, weights;
     bool synthetic;
     const char *cpu;
+    const char *device;    /* NULL: the CPU */
+    Samples waited;        /* on a device: of a step, what the host spent on waiting for it */
     Peak peak;
     Samples step, outside; /* of a step; of what no launch took */
     double bound;
@@ -50,9 +53,9 @@ typedef struct Bench {
 } Bench;
 
 /* What the machine can do of a kernel's operations. */
-static inline double bench_peak(const Bench *b, bool bf16)
+static inline double bench_peak(const Bench *b, Half half)
 {
-    return bf16 ? b->peak.bf16 : b->peak.fma;
+    return half == HALF_BF16 ? b->peak.bf16 : half ? b->peak.fp16 : b->peak.fma;
 }
 
 /* ---- bench_compare.c: an earlier object ---- */

@@ -195,6 +195,9 @@ Comparison *bench_compare(Bench *b, const Json *then)
     if (kernels)
         compare_kernels(b, kernels, drift, c);
     note_text(b, c, then, "cpu", b->cpu);
+    note_text(b, c, then, "backend", b->tr->session.backend->ops->name);
+    if (b->device)
+        note_text(b, c, then, "device", b->device);
     note_text(b, c, then, "precision", b->tr->train->precision);
     double threads = number(then, "threads");
     if (threads != b->tr->session.backend->threads)

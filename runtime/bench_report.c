@@ -46,8 +46,12 @@ static void step_lines(Buf *out, const Bench *b)
                (long long)tr->train->context);
     if (tr->parts > 1)
         buf_printf(out, " in %lld parts", (long long)tr->parts);
-    buf_printf(out, ", %s, %d threads%s\n\n", tr->train->precision,
-               tr->session.backend->threads, b->synthetic ? ", random data" : "");
+    buf_printf(out, ", %s, ", tr->train->precision);
+    if (b->device)
+        buf_puts(out, b->device);
+    else
+        buf_printf(out, "%d threads", tr->session.backend->threads);
+    buf_printf(out, "%s\n\n", b->synthetic ? ", random data" : "");
     buf_printf(out, "  step       best %.2f ms, median %.2f ms of %lld\n", 1e3 * b->step.best,
                1e3 * b->step.median, (long long)b->steps);
     buf_printf(out, "  floor      %.2f ms, each kernel and product at its best", 1e3 * b->launches);
@@ -59,15 +63,27 @@ static void step_lines(Buf *out, const Bench *b)
     buf_count(out, (int64_t)best);
     buf_puts(out, ", median ");
     buf_count(out, (int64_t)median);
+    buf_puts(out, "\n");
+    if (b->device)
+        buf_printf(out, "  host       queues a step in %.2f ms, then waits for the GPU for %.2f ms (medians)\n",
+                   1e3 * (b->step.median - b->waited.median), 1e3 * b->waited.median);
     buf_printf(out,
-               "\n  roofline   bound %.2f ms, %.0f %% of the best, %.0f %% of the median\n"
-               "             copy %.1f GB/s over %s%s, multiply-add %.1f GFLOP/s",
+               "  roofline   bound %.2f ms, %.0f %% of the best, %.0f %% of the median\n"
+               "             copy %.1f GB/s over %s%s, ",
                1e3 * b->bound, 100 * b->bound / b->step.best, 100 * b->bound / b->step.median,
                1e-9 * b->peak.copy, bytes_text(a, (double)b->peak.copy_bytes),
-               b->peak.cut ? " (less than four times the cache, for want of memory)" : "",
-               1e-9 * b->peak.fma);
+               !b->peak.cut ? ""
+               : b->device  ? " (less than is usual, for want of memory)"
+                            : " (less than four times the cache, for want of memory)");
+    if (b->device)
+        buf_printf(out, "product of random %lld x %lld ", (long long)b->peak.size, (long long)b->peak.size);
+    else
+        buf_puts(out, "multiply-add ");
+    buf_printf(out, "%.1f GFLOP/s", 1e-9 * b->peak.fma);
     if (b->peak.bf16 > 0)
         buf_printf(out, ", in bf16 %.1f", 1e-9 * b->peak.bf16);
+    if (b->peak.fp16 > 0)
+        buf_printf(out, ", in fp16 %.1f", 1e-9 * b->peak.fp16);
     buf_printf(out, "\n  memory     arena %s, with all tensors %s; resident at most %s\n",
                bytes_text(a, (double)b->arena_bytes), bytes_text(a, (double)tr->bytes),
                bytes_text(a, (double)b->resident_peak));
@@ -78,12 +94,15 @@ static void step_lines(Buf *out, const Bench *b)
                tr->build.compiled, 1e3 * b->open, 1e3 * b->first);
 }
 
-static void kernel_header(Table *t, const Comparison *c)
+static void kernel_header(Table *t, const Bench *b, const Comparison *c)
 {
+    static const char *const shape[] = {"blocks", "an SM", "waves", "registers"};
     static const char *const words[] = {"launches", "ms",      "share",  "GB/s",
                                         "of copy",  "GFLOP/s", "of peak"};
     for (size_t i = 0; i < COUNT_OF(words); i++)
         right(t, "%s", words[i]);
+    for (size_t i = 0; b->device && i < COUNT_OF(shape); i++)
+        right(t, "%s", shape[i]);
     if (c) {
         right(t, "was");
         right(t, "ratio");
@@ -92,6 +111,20 @@ static void kernel_header(Table *t, const Comparison *c)
     table_text(t, "kernel");
     table_text(t, "for");
     table_text(t, "what it computes");
+}
+
+/* Of products only the library knows it. */
+static void shape_cells(Table *t, const LaunchShape *s)
+{
+    if (!s->blocks) {
+        for (int i = 0; i < 4; i++)
+            right(t, "-");
+        return;
+    }
+    right(t, "%lld", (long long)s->blocks);
+    right(t, "%d", s->blocks_sm);
+    right(t, "%.2f", s->waves);
+    right(t, "%d%s", s->registers, s->spills ? " spilled" : "");
 }
 
 static void kernel_row(Table *t, const Bench *b, size_t i, const Comparison *c)
@@ -105,11 +138,13 @@ static void kernel_row(Table *t, const Bench *b, size_t i, const Comparison *c)
     right(t, "%.0f %%", 100 * bytes / b->peak.copy);
     if (k->flops > 0) {
         right(t, "%.1f", 1e-9 * flops);
-        right(t, "%.0f %%", 100 * flops / bench_peak(b, k->bf16));
+        right(t, "%.0f %%", 100 * flops / bench_peak(b, k->half));
     } else {
         right(t, "-");
         right(t, "-");
     }
+    if (b->device)
+        shape_cells(t, &k->shape);
     if (c && c->kernel[i].was >= 0) {
         right(t, "%.3f", 1e3 * c->kernel[i].was);
         right(t, "%.2f", c->kernel[i].ratio);
@@ -126,8 +161,8 @@ static void kernel_row(Table *t, const Bench *b, size_t i, const Comparison *c)
 
 static void kernel_lines(Buf *out, const Bench *b, const Comparison *c)
 {
-    Table t = {.arena = b->tr->session.arena, .columns = c ? 13 : 10};
-    kernel_header(&t, c);
+    Table t = {.arena = b->tr->session.arena, .columns = (c ? 13 : 10) + (b->device ? 4 : 0)};
+    kernel_header(&t, b, c);
     for (size_t i = 0; i < b->kernel.n; i++)
         kernel_row(&t, b, i, c);
     buf_puts(out, "\n");
@@ -137,6 +172,9 @@ static void kernel_lines(Buf *out, const Bench *b, const Comparison *c)
         "\n  %.2f ms of a step (median) pass outside of kernels. Bytes are those that must "
         "move;\n  what stays in a cache can be faster than a copy.\n",
         1e3 * b->outside.median);
+    if (b->device)
+        buf_puts(out, "  Times of kernels are of the GPU's own clock, in steps behind those that were timed whole;\n"
+                      "  waves are of the launch with the most blocks.\n");
 }
 
 static void comparison_lines(Buf *out, const Bench *b, const Comparison *c)
@@ -188,6 +226,8 @@ static void put_model(JsonText *t, const Bench *b)
     json_put_integer(t, "threads", tr->session.backend->threads);
     json_put_string(t, "cpu", b->cpu);
     json_put_string(t, "backend", tr->session.backend->ops->name);
+    if (b->device)
+        json_put_string(t, "device", b->device);
 }
 
 static void put_step(JsonText *t, const Bench *b)
@@ -198,6 +238,10 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "fma_gflop_s", 1e-9 * b->peak.fma);
     if (b->peak.bf16 > 0)
         put(t, "bf16_gflop_s", 1e-9 * b->peak.bf16);
+    if (b->peak.fp16 > 0)
+        put(t, "fp16_gflop_s", 1e-9 * b->peak.fp16);
+    if (b->device)
+        json_put_integer(t, "multiprocessors", b->tr->session.backend->multiprocessors);
     json_close(t, '}');
     json_open(t, "step", '{');
     json_put_integer(t, "timed", b->steps);
@@ -207,6 +251,10 @@ static void put_step(JsonText *t, const Bench *b)
     put(t, "mean_ms", 1e3 * b->step.mean);
     put(t, "spread", b->step.spread);
     put(t, "outside_ms", 1e3 * b->outside.median);
+    if (b->device) {
+        put(t, "host_ms", 1e3 * (b->step.median - b->waited.median));
+        put(t, "waited_ms", 1e3 * b->waited.median);
+    }
     put(t, "launches_ms", 1e3 * b->launches);
     if (b->estimated)
         put(t, "estimate_ms", 1e3 * b->estimate);
@@ -247,6 +295,17 @@ static void put_start(JsonText *t, const Bench *b)
     json_close(t, '}');
 }
 
+static void put_shape(JsonText *t, const LaunchShape *s)
+{
+    json_put_integer(t, "blocks", s->blocks);
+    json_put_integer(t, "threads", s->threads);
+    json_put_integer(t, "blocks_sm", s->blocks_sm);
+    put(t, "waves", s->waves);
+    json_put_integer(t, "registers", s->registers);
+    json_put_integer(t, "shared", s->shared);
+    json_put_integer(t, "spills", s->spills);
+}
+
 static void put_kernels(JsonText *t, const Bench *b)
 {
     json_open(t, "kernels", '[');
@@ -269,6 +328,8 @@ static void put_kernels(JsonText *t, const Bench *b)
         put(t, "launches_ms", 1e3 * k->floor);
         if (b->estimated)
             put(t, "estimate_ms", 1e3 * k->estimate);
+        if (k->shape.blocks)
+            put_shape(t, &k->shape);
         json_close(t, '}');
     }
     json_close(t, ']');

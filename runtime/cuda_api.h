@@ -21,6 +21,7 @@ typedef struct CudaGraphOf *CudaGraph;   /* CUgraphExec */
 enum { CUDA_OUT_OF_MEMORY = 2 };                                                   /* of the errors */
 enum { CUDA_DEVICE_MEMORY = 2 };                                                   /* kinds of memory */
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };                     /* flags */
+enum { CUDA_EVENT_IN_GRAPH = 1 };                                                  /* of a record: it happens when the graph runs */
 enum { CUDA_CAPTURE_THREAD = 1 };                                                  /* forbids this thread what a record cannot hold */
 enum { CUDA_SHARED_DYNAMIC = 8 };                                                  /* attributes of a function */
 enum { CUDA_MULTIPROCESSORS = 16, CUDA_COMPUTE_MODE = 20, CUDA_SHARED_MOST = 97 }; /* and of a device */
@@ -62,10 +63,13 @@ typedef struct CudaApi {
     int (*end_event)(CudaEvent event);
     int (*record)(CudaEvent event, CudaStream stream);
     int (*wait_event)(CudaEvent event); /* the host waits */
+    int (*record_flagged)(CudaEvent event, CudaStream stream, unsigned flags);
+    int (*elapsed)(float *ms, CudaEvent from, CudaEvent to); /* both have a time, and have happened */
     int (*load)(CudaModule *out, const void *cubin);
     int (*unload)(CudaModule module);
     int (*function)(CudaKernel *out, CudaModule module, const char *name);
     int (*set_attribute)(CudaKernel function, int attribute, int value);
+    int (*occupancy)(int *blocks, CudaKernel function, int threads, size_t shared); /* of a multiprocessor */
     int (*launch)(CudaKernel function, unsigned x, unsigned y, unsigned z, unsigned block_x, unsigned block_y,
                   unsigned block_z, unsigned shared, CudaStream stream, void **argument, void **extra);
     int (*begin_capture)(CudaStream stream, int mode); /* calls are recorded instead of made */

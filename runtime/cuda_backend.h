@@ -1,7 +1,7 @@
 /* cuda_backend.h - the state of a GPU, for the files that make up its backend.
  *
  * backend_cuda.c opens and closes it, gives memory and copies; cuda_kernels.c loads kernels and launches them;
- * cuda_products.c multiplies matrices; cuda_graph.c makes one launch of a program's calls.
+ * cuda_products.c multiplies matrices; cuda_graph.c makes one launch of a program's calls; cuda_time.c takes times.
  */
 #ifndef VWN_CUDA_BACKEND_H
 #define VWN_CUDA_BACKEND_H
@@ -31,7 +31,7 @@ typedef struct CudaSlot {
 typedef struct CudaLoaded { /* a kernel that can be launched */
     Name name;
     CudaKernel function;
-    int64_t own_shared; /* bytes of static shared memory */
+    CubinKernel facts;  /* of its machine code */
     uint64_t asked;     /* dynamic shared memory that it may have */
 } CudaLoaded;
 
@@ -61,6 +61,7 @@ typedef struct CudaBackend {
     CudaProducts *products;
     Arena *arena; /* modules and kernels, as long as the backend */
     VEC(CudaModule) module;
+    VEC(CudaEvent) mark; /* moments that have a time */
     Map by_name; /* Name -> CudaLoaded */
     Cache cache;
     bool noted; /* the cache's note has been given */
@@ -111,6 +112,12 @@ Status cuda_begin(Backend *b, Module *m, uint64_t generation, bool *replayed);
 Status cuda_end(Backend *b, Module *m, Status st);
 /* The device has been waited for. */
 void cuda_forget(CudaBackend *c, Module *m);
+
+/* cuda_time.c: the functions `mark`, `between` and `shape` of backend.h. */
+Status cuda_mark(Backend *b, size_t i);
+Status cuda_between(Backend *b, size_t i, double *seconds);
+Status cuda_shape(Backend *b, Module *m, uint32_t kernel, const int64_t *n, int64_t rows, LaunchShape *out);
+void cuda_forget_marks(CudaBackend *c);
 
 /* cuda_products.c: cuBLASLt, 32 MiB to work in, and which algorithm each product has. */
 Status cuda_products_open(CudaBackend *c);

@@ -62,7 +62,8 @@ static Status load(CudaBackend *c, const Wanted *w, Arena *arena)
         if (st != ST_OK)
             return st;
         k->name = w->text[i].name;
-        k->own_shared = w->code[i].facts.shared;
+        k->facts = w->code[i].facts;
+        k->facts.name = k->name;
         *map_at(&c->by_name, (uintptr_t)k->name) = k;
     }
     return ST_OK;
@@ -100,7 +101,7 @@ static Status compile(CudaBackend *c, const Plan *p, Wanted *w, Arena *arena, Bu
 /* Of the launches of a plan the most that each kernel has, which a function must be given leave for. */
 static Status ask_for_shared(CudaBackend *c, const PlanKernel *k, CudaLoaded *to, uint64_t bytes, Arena *arena)
 {
-    uint64_t all = bytes + (uint64_t)to->own_shared;
+    uint64_t all = bytes + (uint64_t)to->facts.shared;
     if (all > (uint64_t)c->found.shared_most)
         return cuda_fail(
             c, ST_ENVIRONMENT,

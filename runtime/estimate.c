@@ -48,7 +48,7 @@ static double kernel_seconds(const Rates *r, const Launch *l)
     int back = w->backward;
     double seconds = w->lane / r->v[RATE_LANE] + w->single / r->v[RATE_SINGLE] +
                      w->call / r->v[RATE_CALL] + w->product / r->v[RATE_PRODUCT] +
-                     w->random / r->v[RATE_RANDOM];
+                     w->random / r->v[RATE_RANDOM] + w->expert / r->v[RATE_EXPERT];
     if (w->scores > 0)
         seconds +=
             w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
@@ -79,7 +79,7 @@ void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
         const Launch *l = &plan->launch[i];
         double seconds = (double)runs * estimate_launch(r, l, bytes);
         *(l->kind == LAUNCH_MATMUL   ? &e->products
-          : l->kind == LAUNCH_EXPERT ? &e->experts
+          : l->kind == LAUNCH_EXPERT || l->work.expert > 0 ? &e->experts
           : l->work.scores > 0       ? &e->attention
                                      : &e->kernels) += seconds;
         e->launches += runs;

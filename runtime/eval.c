@@ -131,6 +131,40 @@ static void report(Evaluation *e)
     write_text(e->out, b.s, b.n);
 }
 
+static const double GIB = 1024.0 * 1024.0 * 1024.0;
+
+/* What does not fit is refused before anything is taken, with the largest batch that does; or it goes to the
+ * processor. Returns the program's options for the device that is left. */
+static ProgramOptions fit(Evaluation *e, const Graph *g, int64_t batch)
+{
+    Session *s = &e->session;
+    const Train *t = e->source.unit->train;
+    uint64_t left, need;
+    ProgramOptions how = {.name = "eval", .B = batch, .T = t->context, .share_arena = true, .half = session_half(s, t)};
+    Train bound = *t;
+    bound.micro_seqs = batch;
+    if (!session_room(s, &left) || session_memory_most(e->source.unit->model, &bound) <= left ||
+        (need = session_program_need(s, g, &how)) <= left)
+        return how;
+    ProgramOptions less = how;
+    uint64_t then = need;
+    while (less.B > 1 && then > left) {
+        less.B /= 2;
+        then = session_program_need(s, g, &less);
+    }
+    const char *advice =
+        then > left ? "even one sequence does not fit: `--device cpu` takes the processor"
+                    : arena_printf(s->arena, "`--batch '%lld seqs'` needs %.2f GiB", (long long)less.B,
+                                   (double)then / GIB);
+    const char *why = arena_printf(
+        s->arena, "evaluating %lld sequences at once needs %.2f GiB and %.2f are available%s; %s", (long long)batch,
+        (double)need / GIB, (double)left / GIB, s->backend->cuda ? " on the GPU" : "", advice);
+    if (!session_use_cpu(s, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    how.half = session_half(s, t);
+    return how;
+}
+
 static Status eval_body(void *user)
 {
     Evaluation *e = user;
@@ -145,15 +179,12 @@ static Status eval_body(void *user)
     const Split *split = choose_data(e);
     session_open_backend(s);
     session_warn(s, s->note);
+    int64_t batch = e->how->batch_seqs > 0 ? e->how->batch_seqs : t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    Graph *g = step_held_out(m, NULL, s->arena);
+    ProgramOptions how = fit(e, g, batch);
     session_add_params(s, m);
-    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
-    ProgramOptions how = {.name = "eval",
-                          .B = batch,
-                          .T = t->context,
-                          .share_arena = true,
-                          .half = session_half(s, t)};
     BuildReport built = {0};
-    e->program = session_program(s, step_held_out(m, NULL, s->arena), &how, &built);
+    e->program = session_program(s, g, &how, &built);
     e->count = count_program(s, m, &how, &built);
     session_warn(s, built.note);
     Feed feed = feed_open(s, split, batch, t->context);

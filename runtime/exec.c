@@ -377,19 +377,48 @@ static Status run_call(Program *p, const Call *c)
     return ST_BUG;
 }
 
+/* With moments around them where they are watched, on a device that notes these. */
+static Status make_calls(Program *p)
+{
+    Backend *b = p->store->backend;
+    bool marked = p->watch && b->ops->mark;
+    Status status = marked ? b->ops->mark(b, 0) : ST_OK;
+    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+        status = run_call(p, &p->call[i]);
+        if (status == ST_OK && marked)
+            status = b->ops->mark(b, i + 1);
+    }
+    return status;
+}
+
 static Status run_calls(Program *p)
 {
     Backend *b = p->store->backend;
     bool replayed = false;
-    Status status = b->ops->begin ? b->ops->begin(b, p->module, p->generation, &replayed) : ST_OK;
+    uint64_t same = 2 * p->generation + (p->watch != NULL); /* calls with moments are others */
+    Status status = b->ops->begin ? b->ops->begin(b, p->module, same, &replayed) : ST_OK;
     if (status != ST_OK || replayed)
         return status;
-    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++)
-        status = run_call(p, &p->call[i]);
+    status = make_calls(p);
     return b->ops->end ? b->ops->end(b, p->module, status) : status;
 }
 
-/* As run_calls(), with the time of each launch; the device is waited for. */
+/* The device notes the times, and is waited for in the end. */
+static Status run_marked(Program *p)
+{
+    Backend *b = p->store->backend;
+    Status status = run_calls(p);
+    if (status == ST_OK)
+        status = b->ops->sync(b);
+    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+        double seconds;
+        status = b->ops->between(b, i, &seconds);
+        p->watch[i] += seconds;
+    }
+    return status;
+}
+
+/* As run_calls(), with the time of each launch, which is waited for. */
 static Status run_watched(Program *p)
 {
     Backend *b = p->store->backend;
@@ -425,7 +454,9 @@ static Status run_on_backend(Program *p, const RunArgs *args)
     b->at = (CallPlace){NULL, p->name, args->step};
     Status status = put_numbers(p);
     if (status == ST_OK)
-        status = p->watch ? run_watched(p) : run_calls(p);
+        status = !p->watch       ? run_calls(p)
+                 : b->ops->mark ? run_marked(p)
+                                : run_watched(p);
     if (status == ST_OK && !b->queues) /* else whoever reads a result waits, and meanwhile the next input comes up */
         status = b->ops->sync(b);
     b->at = (CallPlace){0};
@@ -469,6 +500,15 @@ Status program_run(Program *p, const RunArgs *args)
 void program_watch(Program *p, double *seconds)
 {
     p->watch = p->plan ? seconds : NULL;
+}
+
+bool program_shape(Program *p, size_t i, LaunchShape *out)
+{
+    Backend *b = p->store->backend;
+    if (!p->plan || !b->ops->shape || p->plan->launch[i].kind != LAUNCH_KERNEL)
+        return false;
+    const Call *c = &p->call[i];
+    return b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
 }
 
 double clock_seconds(void)

@@ -63,7 +63,8 @@ Status program_run(Program *p, const RunArgs *args);
 /* From now on each run adds the seconds of launch i of program_plan() to seconds[i]; NULL: no more.
  * The array stays the caller's. Without effect in the reference evaluator, which has no launches. */
 void program_watch(Program *p, double *seconds);
-double clock_seconds(void); /* monotonic */
+/* How launch i lies on a device; false where it is no kernel of one. */
+bool program_shape(Program *p, size_t i, LaunchShape *out);
 /* Host-read outputs of the last run. */
 size_t program_results(const Program *p);
 Name program_result_name(const Program *p, size_t i);

@@ -4,11 +4,14 @@
  * The one idea: it plans the very programs that a run would run, one after the other, and keeps
  * of each what its arena takes; groups that programs have in common are lowered once.
  */
+#include "cpu.h"
 #include "session.h"
 
 #include "../compiler/alike.h"
 #include "../compiler/optimizer.h"
 #include "../compiler/recompute.h"
+
+enum { DEVICE = 64 << 20 }; /* of a GPU: machine code, and what pages leave unused */
 
 typedef enum Which { FRESH, MORE, UPDATE, HELD_OUT, PREDICT } Which;
 
@@ -155,6 +158,39 @@ static uint64_t input_bytes(const Model *m, bool train, int64_t batch, int64_t c
     return bytes;
 }
 
+bool session_room(Session *s, uint64_t *left)
+{
+    Backend *b = s->backend;
+    uint64_t all;
+    int64_t total, host = memory_available(&total);
+    if (b && b->ops->room && !b->ops->room(b, left, &all))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", b->why);
+    if (b && !b->ops->room)
+        *left = host < 0 ? 0 : (uint64_t)host;
+    return b && (b->ops->room || host >= 0);
+}
+
+uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *how)
+{
+    Arena *a = arena_new(s->ctx);
+    PlanOptions plan = {.B = how->B,
+                        .T = how->T,
+                        .rows_apart = how->rows_apart,
+                        .half = how->half,
+                        .cuda = s->backend->cuda,
+                        .arena_only = !s->backend->cuda};
+    uint64_t bytes = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan)->arena_bytes;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *e = &g->ext.v[i];
+        uint64_t size = e->dtype == DT_INT ? 8 : 4;
+        for (int k = 0; k < e->shape.rank; k++)
+            size *= (uint64_t)dim_at(e->shape.d[k], how->B, how->T);
+        bytes += size;
+    }
+    arena_free(a);
+    return bytes + (s->backend->cuda ? DEVICE : 0);
+}
+
 /* Sets how many sequences a step has, and returns how many of them a plan has at once. */
 static int64_t sized(Train *t, int64_t batch)
 {
@@ -190,7 +226,6 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     count_tensors(&n, m, train);
     n.inputs = input_bytes(m, train != NULL, batch, t.context);
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
-    enum { DEVICE = 64 << 20 };    /* of a GPU: machine code, and what pages leave unused */
     n.program = ctx->bytes + LIBRARIES;
     ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);

@@ -268,8 +268,9 @@ static bool measure_chains(Yardstick y, uint32_t kernel, double each, double *ou
     return ok && t > 0;
 }
 
-bool peak_measure(Backend *b, Arena *arena, bool bf16, Peak *out, char why[512])
+bool peak_measure(Backend *b, Arena *arena, Half half, Peak *out, char why[512])
 {
+    const bool bf16 = half == HALF_BF16;
     static const struct {
         const char *name, *text;
         size_t length;
@@ -279,6 +280,8 @@ bool peak_measure(Backend *b, Arena *arena, bool bf16, Peak *out, char why[512])
         [BF16] = {"vwn_peak_bf16", bf16_text, sizeof bf16_text - 1},
     };
     *out = (Peak){0};
+    if (b->ops->mark)
+        return peak_of_device(b, half, out, why);
     Plan *plan = NEW(arena, Plan);
     plan->prelude = "";
     plan->n_kernel = bf16 ? YARDSTICKS : BF16;

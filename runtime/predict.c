@@ -65,13 +65,67 @@ static void choose_graph(Predictor *p, bool recompute)
     keep_rows(p, g ? g : predict);
 }
 
-static Program *build(Predictor *p, const char *name, int64_t positions)
+static ProgramOptions options(const Predictor *p, int64_t positions)
 {
-    ProgramOptions how = {.name = name,
-                          .B = p->texts,
-                          .T = positions,
-                          .share_arena = true,
-                          .rows_apart = !p->whole};
+    return (ProgramOptions){.name = p->whole ? "predict" : "decode",
+                            .B = p->texts,
+                            .T = positions,
+                            .share_arena = true,
+                            .rows_apart = !p->whole};
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Of the program that predicts from the whole context; a device may not be able to at all. */
+typedef struct WholeNeed {
+    const Predictor *p;
+    uint64_t bytes;
+} WholeNeed;
+
+static Status whole_need(void *user)
+{
+    WholeNeed *w = user;
+    Session *s = w->p->session;
+    const ProgramOptions how = {.B = 1, .T = w->p->context};
+    w->bytes = session_program_need(s, step_predict(w->p->source->unit->model, s->arena), &how);
+    return ST_OK;
+}
+
+/* What does not fit is refused before anything is taken, with what would; or it goes to the processor. */
+static void fit(Predictor *p)
+{
+    static const double GIB = 1024.0 * 1024.0 * 1024.0;
+    Session *s = p->session;
+    const Model *m = p->source->unit->model;
+    uint64_t left, need;
+    ProgramOptions one = options(p, p->whole ? p->context : 1), many = options(p, BLOCK);
+    const Train bound = {.micro_seqs = p->texts, .context = p->context};
+    if (!session_room(s, &left) || session_memory_most(m, &bound) <= left)
+        return;
+    need = session_program_need(s, p->graph, &one);
+    if (!p->whole)
+        need = larger(need, session_program_need(s, p->graph, &many));
+    if (need <= left)
+        return;
+    WholeNeed whole = {p, UINT64_MAX};
+    bool less = !p->whole && guarded(s->ctx, whole_need, &whole) == ST_OK && whole.bytes <= left;
+    const char *advice = less ? arena_printf(s->arena, "`--recompute`, which keeps nothing, needs %.2f GiB",
+                                             (double)whole.bytes / GIB)
+                              : "`--device cpu` takes the processor";
+    const char *why = arena_printf(
+        s->arena, "sampling needs %.2f GiB and %.2f are available%s: weights, %s, activations; %s",
+        (double)need / GIB, (double)left / GIB, s->backend->cuda ? " on the GPU" : "",
+        p->whole ? "the whole context" : "keys and values of several texts", advice);
+    if (!session_use_cpu(s, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+static Program *build(Predictor *p, int64_t positions)
+{
+    ProgramOptions how = options(p, positions);
     BuildReport built = {0};
     Program *program = session_program(p->session, p->graph, &how, &built);
     session_warn(p->session, built.note);
@@ -162,9 +216,10 @@ void predictor_open(Predictor *p, Session *s, const Source *source, bool recompu
     p->next = name_str(s->ctx, "next");
     session_open_backend(s);
     session_warn(s, s->note);
-    session_add_params(s, m);
     choose_graph(p, recompute);
-    p->one = p->whole ? build(p, "predict", p->context) : build(p, "decode", 1);
+    fit(p);
+    session_add_params(s, m);
+    p->one = build(p, p->whole ? p->context : 1);
     source_load(s, source, last);
     find_inputs(p);
     int64_t ids = p->whole ? p->context : PREDICT_TEXTS * BLOCK;
@@ -270,7 +325,7 @@ static void begin_block(Walk *w)
     if (!any)
         return;
     if (!w->p->many)
-        w->p->many = build(w->p, "decode", BLOCK);
+        w->p->many = build(w->p, BLOCK);
     compute(w, w->p->many, BLOCK, on);
 }
 

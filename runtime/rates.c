@@ -2,7 +2,7 @@
  *
  * In:  a context.   Out: the rates that were kept for this machine, or a sentence.
  * The one idea: the name of the file is a hash of everything that rates depend on, so what was
- * measured elsewhere, with other threads or by another version is not found.
+ * measured elsewhere, with other threads or by another version is not found; those of each GPU are its own.
  */
 #include "rates.h"
 
@@ -10,30 +10,66 @@
 
 #include "cache.h"
 #include "cpu.h"
+#include "device.h"
 #include "json.h"
 #include "peak.h"
 #include "sha256.h"
 
 enum { RATES_TEXT = 8192, RATES_FORMAT = 1 };
 
-/* The file's name; also says which library of products there is. */
-static void file_name(vwn_context *owner, Rates *r, char name[32])
+/* The GPU that a run would be on; false: it would be on the CPU. */
+static bool on_device(vwn_context *owner, CudaFound *found)
+{
+    char why[512];
+    DeviceAsked asked;
+    if (owner->options.reference || !device_read(owner->options.device, &asked) ||
+        (asked.kind != DEVICE_CUDA && asked.kind != DEVICE_AUTO))
+        return false;
+    bool there = cuda_find(owner->ctx, asked.ordinal, found, why);
+    if (!there && asked.kind == DEVICE_CUDA)
+        ctx_raise(owner->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` takes the processor", why);
+    return there;
+}
+
+/* What rates of a GPU depend on. */
+static void device_key(const CudaFound *f, Rates *r, Buf *key)
+{
+    r->threads = 1;
+    snprintf(r->products, sizeof r->products, "cuBLASLt %zu", f->lt.version());
+    snprintf(r->device, sizeof r->device, "cuda:%d, %.150s", f->ordinal, f->device.name);
+    buf_printf(key, "%d %s\n%s\n%d %d %llu\n%d %s %s\n%s\n", RATES_FORMAT, vwn_version(), f->device.name,
+               f->device.capability, f->multiprocessors, (unsigned long long)f->device.bytes, f->driver_version,
+               f->arch, f->nvrtc.build_id, f->lt_build_id);
+}
+
+static void processor_key(vwn_context *owner, Rates *r, Buf *key)
 {
     Blas blas;
-    char why[512], hex[65];
-    Ctx *ctx = owner->ctx;
-    ArenaMark mark = arena_mark(ctx->scratch);
-    Buf key = buf_new(ctx->scratch);
+    char why[512];
     r->threads = owner->options.threads > 0 ? owner->options.threads : threads_available();
     r->products[0] = 0;
     if (blas_open(&blas, NULL, why)) {
         snprintf(r->products, sizeof r->products, "%s", blas.name);
         blas_close(&blas);
     }
-    buf_printf(&key, "%d %s\n%d threads\n%s\n", RATES_FORMAT, vwn_version(), r->threads,
+    buf_printf(key, "%d %s\n%d threads\n%s\n", RATES_FORMAT, vwn_version(), r->threads,
                r->products);
-    peak_processor(&key);
-    cpu_identity(&key);
+    peak_processor(key);
+    cpu_identity(key);
+}
+
+/* The file's name; also says whose rates they are. */
+static void file_name(vwn_context *owner, Rates *r, char name[32])
+{
+    char hex[65];
+    CudaFound found;
+    Ctx *ctx = owner->ctx;
+    ArenaMark mark = arena_mark(ctx->scratch);
+    Buf key = buf_new(ctx->scratch);
+    if (on_device(owner, &found))
+        device_key(&found, r, &key);
+    else
+        processor_key(owner, r, &key);
     Sha256 hash;
     sha256_start(&hash);
     sha256_add(&hash, key.s, key.n);
@@ -45,7 +81,7 @@ static void file_name(vwn_context *owner, Rates *r, char name[32])
 bool rates_keep(vwn_context *owner, const Rates *r, char why[512])
 {
     char name[32], text[RATES_TEXT], key[16];
-    Rates same;
+    Rates same = {0};
     Cache cache;
     JsonText t;
     file_name(owner, &same, name);
@@ -94,7 +130,10 @@ bool rates_find(vwn_context *owner, Rates *out, char why[512])
     ArenaMark mark = arena_mark(ctx->scratch);
     bool found = n && read_rates(ctx, text, n, out);
     arena_reset(ctx->scratch, mark);
-    if (!found)
+    if (!found && out->device[0])
+        snprintf(why, 512, "%s has not been measured: `vwn doctor --measure --device %.*s` does it, in some seconds",
+                 out->device, (int)strcspn(out->device, ","), out->device);
+    else if (!found)
         snprintf(why, 512,
                  "this machine has not been measured with %d thread%s: `vwn doctor --measure` "
                  "does it, in a few seconds",
@@ -107,6 +146,8 @@ void rates_describe(const Rates *r, Buf *out)
 {
     const double *v = r->v;
     const double giga = 1e-9;
+    if (r->device[0])
+        buf_printf(out, "rates of: %s\n", r->device);
     buf_puts(out, "rate of moving:");
     for (int i = 0; i < RATE_MOVES && v[RATE_MOVE_BYTES + i] > 0; i++)
         buf_printf(out, "%s %.1f GB/s in %.0f MiB", i ? "," : "", giga * v[RATE_MOVE + i],

@@ -39,6 +39,7 @@ typedef struct Rates {
     double v[RATE_COUNT];
     int threads;
     char products[160]; /* the library of products */
+    char device[192];   /* "cuda:0, NVIDIA H100"; "": the CPU */
 } Rates;
 
 static inline ProductKind product_kind(bool left, bool right)
@@ -55,8 +56,9 @@ static inline double product_numbers(const PlanMatmul *m) /* of operands and res
                                (double)m->m * (double)m->n);
 }
 
-/* Measures, with all threads that the context may use, in about a second. Raises when it
- * cannot. */
+/* All of them are of what a run would be on (vwn_options.device): a GPU, or the CPU with the threads that the
+ * context may use. A GPU that was asked for by name and cannot be used raises. */
+/* Measures, in about a second. Raises when it cannot. */
 void rates_measure(vwn_context *owner, Rates *out);
 /* Keeps them for this machine, these threads, this version. False with a sentence in `why`. */
 bool rates_keep(vwn_context *owner, const Rates *r, char why[512]);

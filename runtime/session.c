@@ -141,8 +141,6 @@ void session_open_backend(Session *s)
     char why[512];
     if (!device_read(o->device, &asked))
         ctx_raise(s->ctx, ST_USAGE, "`%.40s` is no device: cpu, cuda, cuda:0, auto and reference are", o->device);
-    if (s->processor && asked.kind != DEVICE_REFERENCE)
-        asked.kind = DEVICE_CPU;
     if (o->reference)
         asked.kind = DEVICE_REFERENCE;
     bool cuda = asked.kind == DEVICE_CUDA || asked.kind == DEVICE_AUTO;

@@ -57,7 +57,6 @@ typedef struct Session {
     Cleanup *cleanup;
     size_t byte_limit; /* the context's, while it is lifted */
     bool lifted;
-    bool processor;    /* the CPU, whatever vwn_options say: it is measured */
     bool may_change;   /* the device was not asked for: session_use_cpu() may leave it */
     char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;
@@ -135,6 +134,10 @@ typedef struct MemoryAsk {
 uint64_t session_memory_most(const Model *m, const Train *t); /* bytes, far above the need */
 MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
                           const MemoryAsk *ask); /* NULL: the need alone */
+/* Bytes of the device's memory, or the host's, that the session may take; false: nobody knows. */
+bool session_room(Session *s, uint64_t *left);
+/* What a program that is not built yet will take: its tensors, its arena, and what a device needs beside them. */
+uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *how);
 /* The part of MemoryAsk.both that takes long: the arena of a step of training with the choice of
  * `recompute` that the file has not made. */
 uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch);

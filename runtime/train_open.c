@@ -649,25 +649,12 @@ static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left
                                                  : "");
 }
 
-/* Bytes of the device's memory, or the host's, that a run may take; false: nobody knows. */
-static bool room_left(Trainer *tr, uint64_t *left)
-{
-    Backend *b = tr->session.backend;
-    uint64_t all;
-    int64_t total, host = memory_available(&total);
-    if (b && b->ops->room && !b->ops->room(b, left, &all))
-        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", b->why);
-    if (b && !b->ops->room)
-        *left = host < 0 ? 0 : (uint64_t)host;
-    return b && (b->ops->room || host >= 0);
-}
-
 /* A run that would not fit is refused before it takes anything; one that was to be on whatever is best goes to the
  * processor. */
 static void check_memory(Trainer *tr)
 {
     uint64_t left;
-    if (!room_left(tr, &left))
+    if (!session_room(&tr->session, &left))
         return;
     Train t = *tr->train;
     if (!session_half(&tr->session, &t))

@@ -43,7 +43,7 @@ typedef struct vwn_options {
     bool reference;        /* as device "reference" */
     /* Where models run: "cpu", NULL: compiled kernels on the processor; "cuda:1": on that GPU, or VWN_ENVIRONMENT and
      * why not; "cuda": on the first that can be used; "auto": there, else on the processor; "reference": in the
-     * float64 reference evaluator. vwn_bench and vwn_doctor measure the processor whatever it is. */
+     * float64 reference evaluator. vwn_bench and vwn_doctor measure what a run would be on. */
     const char *device;
     /* Called with a sentence when "cuda..." or "auto" has been decided, and when a run turns out not to fit;
      * `plain`: there is no GPU, so it is the processor. */
@@ -193,10 +193,12 @@ typedef struct vwn_bench_options {
  * The object (schema "vwn.bench", v 1; names stay, others may be added; times in ms, spread is how far
  * the lower quartile of the steps lies above the best, as a share):
  *   schema, v, vwn, build, file, model, weights, batch, micro_batch, context, tokens_per_step,
- *   precision (as written), data ("file" or "synthetic"), threads, cpu, backend
- *   machine  {copy_gb_s (non-temporal), copy_bytes (of both arrays), fma_gflop_s,
- *            bf16_gflop_s (where a product has bf16 operands)}
+ *   precision (as written), data ("file" or "synthetic"), threads, cpu, backend, device (of a GPU)
+ *   machine  {copy_gb_s (on a CPU non-temporal), copy_bytes (of both arrays), fma_gflop_s (of a CPU in registers, of a
+ *            GPU in a product of random float32 numbers), bf16_gflop_s, fp16_gflop_s (where a product has such
+ *            operands), multiprocessors (of a GPU)}
  *   step     {timed, warmup, best_ms, median_ms, mean_ms, spread, outside_ms (median, no kernel),
+ *            host_ms, waited_ms (with a GPU: the host queues a step, and waits for it; medians),
  *            launches_ms (each launch at its best), estimate_ms (of a step, where rates are kept),
  *            times_ms [each]}
  *   tokens_s {best, median}
@@ -208,7 +210,10 @@ typedef struct vwn_bench_options {
  *            total_ms, kernels, cached, compiled}
  *   kernels  with `kernels`: [{kind ("kernel", "product", "expert"), name, what, path, source,
  *            launches (a step), best_ms, median_ms, spread, share (of the steps), bytes, flops,
- *            bound_ms}], the costliest first
+ *            bound_ms, and of a kernel of a GPU the launch with the most blocks: blocks, threads (of a block),
+ *            blocks_sm (at one time on a multiprocessor), waves, registers (of a thread), shared (bytes of a
+ *            block), spills (bytes of a thread)}], the costliest first. A GPU times its kernels itself, in steps of
+ *            their own.
  *   against  with `against`: {name, step {was_ms, ratio, change}, kernels [{name, was_ms, ratio,
  *            change}], gone [{name, was_ms}], notes []}: best times, ratio = now / then, change
  *            "slower", "faster", "same" (within the noise of both and what
@@ -220,6 +225,7 @@ typedef struct vwn_eval_options {
     const char *source;  /* run directory or checkpoint file */
     const char *data;    /* path replacing the file's data; NULL = the validation split */
     int64_t batches;     /* 0 = as the file says */
+    int64_t batch_seqs;  /* sequences in memory at once; 0 = the file's micro batch */
     bool last;           /* the weights of the last step, also where the run kept their average */
     bool json;
 } vwn_eval_options;

@@ -21,11 +21,18 @@ typedef struct Measure {
     vwn_context *owner;
     Rates *rates;
     Graph *g;
+    int64_t sms; /* multiprocessors of a device; 0: the CPU is measured */
     BuildReport build;
     int tensors;
 } Measure;
 
-/* ---- graphs: tensors of B x d1 x d2 x d3 numbers, all zero ---- */
+/* How much of it a device has to do, which is idle below that; or what a CPU has. */
+static int64_t enough(const Measure *m, int64_t cpu, int64_t each_sm)
+{
+    return m->sms ? m->sms * each_sm : cpu;
+}
+
+/* ---- graphs: tensors of B x d1 x d2 x d3 numbers, all zero on a CPU ---- */
 
 static Graph *fresh(Measure *m)
 {
@@ -70,6 +77,23 @@ static bool agree(const Timed *t, const double *second)
     return true;
 }
 
+/* A GPU multiplies zeros faster than other numbers. */
+static void fill(Measure *m)
+{
+    enum { PIECE = 1 << 14 };
+    Session *s = &m->session;
+    double piece[PIECE];
+    uint64_t key = philox_key(1, "yardstick");
+    for (int i = 0; i < PIECE; i++)
+        piece[i] = 2 * philox_uniform(key, 0, (uint64_t)i) - 1;
+    for (size_t i = 0; i < store_count(s->store); i++) {
+        StoreEntry *e = store_at(s->store, i);
+        for (int64_t at = 0; e->kind == EXT_BUFFER && e->dtype == DT_REAL && at < e->elements; at += PIECE)
+            session_store_ok(
+                s, store_put_f64(s->store, e, at, e->elements - at < PIECE ? e->elements - at : PIECE, piece));
+    }
+}
+
 static Timed run_yardstick(Measure *m, int64_t B, bool bf16)
 {
     Session *s = &m->session;
@@ -83,8 +107,12 @@ static Timed run_yardstick(Measure *m, int64_t B, bool bf16)
     t.best = NEW_ARRAY(s->arena, double, n + 1);
     for (size_t i = 0; i < n; i++)
         t.best[i] = second[i] = INFINITY;
+    if (m->sms)
+        fill(m);
     session_run(s, p, NULL); /* pays for pages and clocks */
     program_watch(p, seconds);
+    if (m->sms)
+        session_run(s, p, NULL); /* is recorded anew */
     double began = clock_seconds(), took = 0;
     while (took < ENOUGH || (took < PATIENCE && !agree(&t, second))) {
         memset(seconds, 0, n * sizeof *seconds);
@@ -136,8 +164,10 @@ static void measure_moves(Measure *m)
         int64_t total, left = memory_available(&total);
         if (i && left >= 0 && mib[i] << 20 > left / 8)
             return; /* larger ones take the last rate */
+        if (i && m->sms && mib[i] > 4 * m->sms)
+            return;
         fresh(m);
-        int64_t part = mib[i] < PART ? mib[i] : PART;
+        int64_t part = mib[i] < PART || m->sms ? mib[i] : PART; /* a device is idle between launches */
         for (int64_t k = 0; k < mib[i] / part; k++) {
             Val x = tensor(m, 2, DIM_B, 1024, 1, 1), y = tensor(m, 2, DIM_B, 1024, 1, 1);
             keep(m, ir_binary(m->g, OP_ADD, ir_scale(m->g, x, 0.5), y));
@@ -170,11 +200,11 @@ static Timed time_streams(Measure *m, int64_t rows, int64_t n, int64_t width, in
 static void measure_kernels(Measure *m)
 {
     double *rate = m->rates->v;
-    Timed t = time_streams(m, 64, 8, 1024, 0);
+    Timed t = time_streams(m, enough(m, 64, 16), 8, 1024, 0);
     size_t at = longest(&t);
     rate[RATE_LANE] = positive(m, t.plan->launch[at].work.lane / t.best[at], "arithmetic");
 
-    t = time_streams(m, 1024, 8, 32, 4);
+    t = time_streams(m, enough(m, 1024, 128), 8, 32, 4);
     at = longest(&t);
     const PlanWork *w = &t.plan->launch[at].work;
     double rest = fmax(t.best[at] - w->lane / rate[RATE_LANE], 0.25 * t.best[at]);
@@ -182,21 +212,21 @@ static void measure_kernels(Measure *m)
 
     fresh(m);
     keep(m, ir_unary(m->g, OP_SILU, tensor(m, 2, DIM_B, 1024, 1, 1)));
-    t = run_yardstick(m, 256, false);
+    t = run_yardstick(m, enough(m, 256, 64), false);
     at = longest(&t);
     rate[RATE_CALL] = positive(m, t.plan->launch[at].work.call / t.best[at], "a function");
 
     fresh(m);
     Shape s = *shape_of(m->g, tensor(m, 2, DIM_B, 256, 1, 1));
     keep(m, ir_random(m->g, OP_RAND, &s, next_name(m)));
-    t = run_yardstick(m, 256, false);
+    t = run_yardstick(m, enough(m, 256, 64), false);
     at = longest(&t);
     rate[RATE_RANDOM] =
         positive(m, t.plan->launch[at].work.random / t.best[at], "random numbers");
 
     Graph *g = fresh(m);
     keep(m, ir_matmul(g, tensor(m, 3, DIM_B, 32, 32, 1), tensor(m, 3, DIM_B, 32, 128, 1)));
-    t = run_yardstick(m, 64, false);
+    t = run_yardstick(m, enough(m, 64, 16), false);
     at = longest(&t);
     rate[RATE_PRODUCT] =
         positive(m, t.plan->launch[at].work.product / t.best[at], "a product of a row");
@@ -232,9 +262,10 @@ static const Launch *product_launch(const Timed *t, ProductKind kind, double *se
 /* The two rates that explain a product with much to do for each number and one with little. */
 static void measure_products(Measure *m, bool bf16)
 {
-    enum { ROWS = 512, WIDE = 384, THIN = 128 };
     double *rate = m->rates->v + (bf16 ? RATE_BF16 : RATE_MATMUL);
-    Timed wide = time_products(m, ROWS, WIDE, bf16), thin = time_products(m, ROWS, THIN, bf16);
+    int64_t rows = enough(m, 512, 128);
+    Timed wide = time_products(m, rows, m->sms ? 1024 : 384, bf16);
+    Timed thin = time_products(m, rows, m->sms ? 256 : 128, bf16);
     for (int kind = 0; kind < 3; kind++) {
         double tw, tt;
         const Launch *w = product_launch(&wide, (ProductKind)kind, &tw);
@@ -256,7 +287,8 @@ static void measure_products(Measure *m, bool bf16)
 /* Two of eight experts for each row, all equally often. */
 static void measure_experts(Measure *m)
 {
-    enum { ROWS = 1024, CHOICES = 2, EXPERTS = 8, WIDTH = 256 };
+    enum { CHOICES = 2, EXPERTS = 8 };
+    const int64_t ROWS = enough(m, 1024, 64), WIDTH = m->sms ? 128 : 256;
     double *rate = m->rates->v + RATE_EXPERT;
     Graph *g = fresh(m);
     Shape s = {.rank = 2, .d = {DIM_B, DIM(CHOICES)}};
@@ -272,12 +304,17 @@ static void measure_experts(Measure *m)
     keep(m, grad[1]);
     ir_output(g, next_name(m), loss);
     Timed t = run_yardstick(m, ROWS, false);
+    double flops = 0, seconds = 0; /* of a device, whose kernels do not say which product they are */
     for (size_t i = 0; i < t.plan->n_launch; i++) {
         const Launch *l = &t.plan->launch[i];
         if (l->kind == LAUNCH_EXPERT)
             rate[expert_kind(&l->expert)] =
                 positive(m, l->flops / t.best[i], "a product by expert");
+        flops += l->work.expert;
+        seconds += l->work.expert > 0 ? t.best[i] : 0;
     }
+    for (int kind = 0; kind < 3 && m->sms; kind++)
+        rate[kind] = flops / seconds;
     for (int kind = 0; kind < 3; kind++)
         positive(m, rate[kind], "a product by expert");
 }
@@ -286,7 +323,7 @@ static void measure_experts(Measure *m)
 
 static Timed time_attention(Measure *m, int64_t heads, int64_t width)
 {
-    enum { SEQUENCES = 2, POSITIONS = 64 };
+    const int64_t SEQUENCES = enough(m, 2, 1), POSITIONS = m->sms ? 128 : 64;
     Graph *g = fresh(m);
     Val x[3], dx[3];
     for (int i = 0; i < 3; i++)
@@ -320,7 +357,8 @@ static void attention_launches(const Timed *t, bool backward, PlanWork *w, doubl
 static void measure_attention(Measure *m)
 {
     double *rate = m->rates->v;
-    Timed wide = time_attention(m, 16, 64), thin = time_attention(m, 16, 16);
+    const int64_t heads = m->sms ? 4 : 16;
+    Timed wide = time_attention(m, heads, 64), thin = time_attention(m, heads, 16);
     for (int back = 0; back < 2; back++) {
         PlanWork w, h;
         double tw, tt;
@@ -343,12 +381,12 @@ static Status measure_body(void *user)
     Measure *m = user;
     Session *s = &m->session;
     session_open(s, m->owner);
-    s->processor = true;
     session_open_backend(s);
     if (!s->backend)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the machine could not be measured: %s",
                   s->note[0] ? s->note : "the reference evaluator was asked for");
     m->rates->threads = s->backend->threads;
+    m->sms = s->backend->multiprocessors;
     measure_launches(m);
     measure_kernels(m);
     measure_products(m, false);

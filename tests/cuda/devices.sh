@@ -30,6 +30,9 @@ FAKE_CUDA_DEVICE='capability=75'
 refused 'cuda:0 (Fake GPU) is of compute capability 7.5, and the kernels are for 8.0 and later'
 FAKE_CUDA_DEVICE='capability=210'
 refused 'makes no code for cuda:0 (Fake GPU, compute capability 21.0): install a newer CUDA toolkit' cuda:0
+FAKE_CUDA_DEVICE='driver=14000' # the toolkit is older, which is no harm
+expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' --overwrite
+has err 'Device cuda:0, Fake GPU'
 FAKE_CUDA_DEVICE='driver=11080'
 refused "the GPU's driver is for CUDA 11.8, and 12.0 or later is needed: install a newer driver"
 FAKE_CUDA_DEVICE='driver=12040'
@@ -57,6 +60,29 @@ has err '`micro_batch = '
 [ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
 expect 0 "$VWN" train small.vwn --dry-run --overwrite --set D=256 --set model.context=256 --set 'train.batch=256 seqs'
 has err 'Device the CPU: training needs'
+
+# so are an evaluation and a sampling, of models that were trained on the CPU
+expect 0 "$VWN" train small.vwn --device cpu --run long --until '1 steps' -q --overwrite --set model.context=256
+FAKE_CUDA_DEVICE='memory=600'
+expect 5 env FAKE_CUDA_LOG=log "$VWN" eval runs/long --device cuda --batch '4096 seqs'
+has err 'evaluating 4096 sequences at once needs '
+has err ' are available on the GPU; `--batch '
+[ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
+fits=$(sed -n "s/.*\`--batch '\(.*\) seqs'\`.*/\1/p" err)
+[ "$fits" -ge 2 ] && [ "$fits" -lt 4096 ] || fail "no batch that fits: $fits"
+expect 0 "$VWN" eval runs/long --batch '4096 seqs'
+has err 'Device the CPU: evaluating '
+cp out measured
+expect 0 "$VWN" eval runs/long --device cuda --batch '2 seqs'
+awk 'FNR == 1 { x[NR > FNR] = $2 } END { d = x[0] / x[1] - 1; exit !(d < 1e-5 && d > -1e-5) }' measured out || fail "two sequences at once measure $(cat out)"
+sed 's/heads = 2,/heads = 16,/' small.vwn > large.vwn
+expect 0 "$VWN" train large.vwn --device cpu --run large --until '1 steps' -q --overwrite --set D=1792
+FAKE_CUDA_DEVICE='memory=505'
+expect 5 env FAKE_CUDA_LOG=log "$VWN" sample runs/large --device cuda --tokens 3
+has err 'sampling needs '
+has err ' are available on the GPU: weights, keys and values of several texts, activations; `--device cpu` takes the processor'
+[ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
+rm -r runs/large
 FAKE_CUDA_DEVICE=
 
 # quiet, unknown and explicit

@@ -569,7 +569,7 @@ static int matmul(const void *library, const Asked *q, const void *const at[4], 
                    .d = matrix(q->matrix[3], at[3], false),
                    .sum = a.id,
                    .tf32 = q->how->compute == COMPUTE_32F_FAST_TF32};
-    return fake_enqueue(s, (FakeWork){"a product of cuBLASLt", run, free, p}) ? B_EXECUTION : B_OK;
+    return fake_enqueue(s, (FakeWork){"a product of cuBLASLt", run, free, p, NULL}) ? B_EXECUTION : B_OK;
 }
 
 FAKE_API int cublasLtMatmul(const void *library, const void *how, const void *alpha, const void *a,

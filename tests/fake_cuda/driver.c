@@ -446,7 +446,7 @@ static int enqueue_move(FakeStream *s, const char *what, Move m)
 {
     Move *kept = malloc(sizeof *kept);
     *kept = m;
-    return fake_enqueue(s, (FakeWork){what, move, move_drop, kept});
+    return fake_enqueue(s, (FakeWork){what, move, move_drop, kept, NULL});
 }
 
 /* Bytes from the first to behind the last. */

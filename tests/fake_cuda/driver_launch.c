@@ -392,7 +392,7 @@ static int launch(const void *handle, const Grid3 *shape, const void *stream, vo
         launch_drop(l);
         return error;
     }
-    return fake_enqueue(s, (FakeWork){f->name, run, launch_drop, l});
+    return fake_enqueue(s, (FakeWork){f->name, run, launch_drop, l, NULL});
 }
 
 FAKE_API int cuLaunchKernel(const void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,

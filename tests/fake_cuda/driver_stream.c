@@ -160,6 +160,30 @@ FAKE_API int cuEventRecord(const void *event, const void *stream)
     FAKE_CALL("cuEventRecord", CONTEXT, E_HANDLE, event_record(event, stream));
 }
 
+/* An event that is part of the graph: it happens when the graph comes to it. */
+static int event_record_flagged(const void *handle, const void *stream, unsigned flags)
+{
+    FakeEvent *e = fake_object(KIND_EVENT, handle);
+    FakeStream *s;
+    if (!flags)
+        return event_record(handle, stream);
+    int error = fake_stream(stream, &s);
+    if (error || !e)
+        return error ? error : fake_refuse(E_HANDLE, "no event");
+    if (flags != RECORD_EXTERNAL || !s->capture)
+        return fake_refuse(E_VALUE, "only a captured stream has events of a graph");
+    if (s->capture->invalid)
+        return E_CAPTURE_INVALIDATED;
+    event_clear(e); /* it has no time before the graph is launched */
+    fake_capture_add(s, (FakeWork){.what = "an event", .event = handle});
+    return E_OK;
+}
+
+FAKE_API int cuEventRecordWithFlags(const void *event, const void *stream, unsigned flags)
+{
+    FAKE_CALL("cuEventRecordWithFlags", CONTEXT, E_HANDLE, event_record_flagged(event, stream, flags));
+}
+
 static int wait_captured(FakeStream *s, const FakeEvent *e)
 {
     if (e->capture->invalid || (s->capture && s->capture->invalid))
@@ -426,6 +450,13 @@ static int graph_launch(const void *handle, const void *stream)
                           .ran = calloc(x->graph->n + 1, sizeof(bool))});
     x->last_on = s;
     x->last = s->issued;
+    for (unsigned i = 0; i < x->graph->n; i++) {
+        FakeEvent *e = x->graph->node[i].work.event ? fake_object(KIND_EVENT, x->graph->node[i].work.event) : NULL;
+        if (e) {
+            e->on = s;
+            e->place = s->issued;
+        }
+    }
     fake_progress();
     return E_OK;
 }

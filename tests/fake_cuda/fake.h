@@ -100,6 +100,7 @@ typedef struct FakeWork {
     int (*run)(void *data, char why[256]); /* 0, or the error that the context is lost with */
     void (*drop)(void *data);
     void *data;
+    const void *event; /* instead of all that: it happens then */
 } FakeWork;
 typedef struct FakeStream FakeStream;
 typedef struct FakeEvent FakeEvent;

@@ -269,6 +269,38 @@ static void threads(void)
     GIVES(E_CAPTURE_INVALIDATED, end());
 }
 
+/* Events of a graph have times when it has run, anew in each run. */
+static void timed(void)
+{
+    Handle graph, exec, from, to, plain;
+    float ms, again;
+    start();
+    GOOD(cu.cuEventCreate(&from, EVENT_DEFAULT));
+    GOOD(cu.cuEventCreate(&to, EVENT_DEFAULT));
+    GOOD(cu.cuEventCreate(&plain, EVENT_DEFAULT));
+    GIVES(E_VALUE, cu.cuEventRecordWithFlags(from, stream, RECORD_EXTERNAL));
+    GOOD(cu.cuStreamBeginCapture_v2(stream, CAPTURE_THREAD));
+    GIVES(E_VALUE, cu.cuEventRecordWithFlags(from, stream, 4));
+    GOOD(cu.cuEventRecordWithFlags(from, stream, RECORD_EXTERNAL));
+    GOOD(launch(step, x, by, stream));
+    GOOD(cu.cuEventRecord(plain, stream));
+    GOOD(launch(step, x, by, stream));
+    GOOD(cu.cuEventRecordWithFlags(to, stream, RECORD_EXTERNAL));
+    GOOD(cu.cuStreamEndCapture(stream, &graph));
+    GOOD(cu.cuGraphInstantiateWithFlags(&exec, graph, 0));
+    GIVES(E_HANDLE, cu.cuEventElapsedTime(&ms, from, to));
+    GIVES(E_CAPTURED_EVENT, cu.cuEventElapsedTime(&ms, from, plain));
+    for (int i = 0; i < 2; i++) {
+        GOOD(cu.cuGraphLaunch(exec, stream));
+        GIVES(E_NOT_READY, cu.cuEventElapsedTime(&ms, from, to));
+        GOOD(cu.cuStreamSynchronize(stream));
+        GOOD(cu.cuEventElapsedTime(&ms, from, to));
+        EXPECT(ms > 0.009f && ms < 0.011f);
+        EXPECT(!i || ms == again);
+        again = ms;
+    }
+}
+
 /* A kernel that goes wrong in a graph. */
 static void lost(void)
 {
@@ -298,6 +330,7 @@ static const Case cases[] = {
     {"two_captures", "A=", two_captures, 0},
     {"another_stream", "A=", another_stream, 0},
     {"threads", "A=", threads, 0},
+    {"timed", "FAKE_CUDA_ORDER=late", timed, 0},
     {"lost", "A=", lost, 0},
 };
 

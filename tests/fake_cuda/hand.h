@@ -37,7 +37,7 @@ typedef const void *Handle;
     F(cuStreamDestroy_v2, (Handle)) F(cuStreamSynchronize, (Handle)) F(cuStreamQuery, (Handle)) \
     F(cuStreamWaitEvent, (Handle, Handle, unsigned)) F(cuEventCreate, (Handle *, unsigned)) \
     F(cuEventDestroy_v2, (Handle)) \
-    F(cuEventRecord, (Handle, Handle)) F(cuEventQuery, (Handle)) F(cuEventSynchronize, (Handle)) \
+    F(cuEventRecord, (Handle, Handle)) F(cuEventRecordWithFlags, (Handle, Handle, unsigned)) F(cuEventQuery, (Handle)) F(cuEventSynchronize, (Handle)) \
     F(cuEventElapsedTime, (float *, Handle, Handle)) F(cuModuleLoadData, (Handle *, const void *)) \
     F(cuModuleUnload, (Handle)) F(cuModuleGetFunction, (Handle *, Handle, const char *)) \
     F(cuFuncSetAttribute, (Handle, int, int)) F(cuFuncGetAttribute, (int *, int, Handle)) \

@@ -1,11 +1,11 @@
 #!/bin/sh
-# make.sh - a folder for kernels.sh, to be carried to a machine with a GPU.
+# make.sh - a folder for all.sh and kernels.sh, to be carried to a machine with a GPU.
 #
 #     sh tests/gpu/make.sh BUILD FOLDER [--tiny] [NAME...]
 #
-# In:  a build folder with test_gpu_make_cases and test_gpu_make_model; names of sources of
+# In:  a build folder with vwn, test_gpu_make_cases and test_gpu_make_model; names of sources of
 #      tests/examples.h and models.h (none: all). --tiny: one small model is measured.
-# Out: FOLDER/cases, FOLDER/models, FOLDER/src, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
+# Out: FOLDER/cases, FOLDER/models, FOLDER/programs, FOLDER/src, FOLDER/vwn, FOLDER/all.sh, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
 set -eu
 build=$(cd "$1" && pwd)
 folder=$2
@@ -22,7 +22,16 @@ mkdir -p "$folder/src" "$folder/models"
 cp "$here"/run_kernels.c "$here"/cases.h "$here"/../half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
     "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/device_call.h "$folder/src"
-cp "$here"/kernels.sh "$folder"
+cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"
+cp "$here"/all.py "$here"/peer.py "$folder/src"
+mkdir "$folder/programs"
+cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/programs"
+# A text of its own making, so that none has to be carried.
+awk 'BEGIN { x = 7
+    for (i = 0; i < 40000; i++) {
+        x = (x * 1103515245 + 12345) % 2147483648
+        printf "%s", i % 70 == 69 ? "\n" : substr("abcdefghijklmno ", 1 + int(x / 65536) % (1 + i % 16), 1)
+    } }' > "$folder/programs/kjv.txt"
 
 "$build/tests/gpu/test_gpu_make_cases" "$folder/cases" "$@"
 

@@ -62,7 +62,7 @@ static void measure_peak(Ctx *ctx, Bench *bench)
 {
     char why[512];
     Peak p;
-    if (!peak_measure(bench->b, ctx->program, false, &p, why))
+    if (!peak_measure(bench->b, ctx->program, HALF_NONE, &p, why))
         ctx_raise(ctx, ST_ENVIRONMENT, "yardsticks: %s", why);
     if (p.copy > bench->peak.copy)
         bench->peak.copy = p.copy;

@@ -1,0 +1,102 @@
+# all.py - the report of all.sh, and the small computations in it.
+#
+#     all.py PARTS                                  one JSON of PARTS/*.json
+#     all.py --part PARTS/NAME STATUS BEGAN         that of one part: its .out, its .report where there is one
+#     all.py --losses NAME A B BOUND N              two runs' events: N losses that differ by less than BOUND of them
+#     all.py --sentence FILE                        the error that a program wrote
+#     all.py --bench RATES FILE...                  measurements; PyTorch's beside vwn's
+#
+# All but the first print members of a JSON object, one to a line, without braces.
+import datetime
+import glob
+import json
+import os
+import sys
+import time
+
+
+def member(key, value):
+    print(json.dumps({key: value})[1:-1])
+
+
+def one_part(stem, status, began):
+    with open(stem + ".out") as f:
+        lines = [line for line in f.read().splitlines() if line.startswith('"')]
+    part = {"ok": status == 0, "seconds": round(time.time() - began, 1)}
+    for line in lines:
+        part.update(json.loads("{" + line + "}"))
+    if os.path.exists(stem + ".report"):
+        with open(stem + ".report") as f:
+            part["report"] = json.load(f)
+    if status:
+        with open(stem + ".err") as f:
+            part["said"] = f.read()[-2000:]
+    print(json.dumps(part))
+
+
+def losses(path):
+    with open(path) as f:
+        events = [json.loads(line) for line in f if line.startswith("{")]
+    return [e["loss"] for e in events if e.get("event") == "step"]
+
+
+def compare(name, a, b, bound, n):
+    x, y = losses(a), losses(b)
+    worst = max((abs(p - q) / abs(p) for p, q in zip(x, y)), default=None)
+    ok = len(x) == len(y) == n and worst is not None and worst < bound and x[-1] < x[0]
+    member(name, {"ok": ok, "steps": len(y), "worst": worst, "bound": bound, "first": y[0] if y else None,
+                  "last": y[-1] if y else None, "last_cpu": x[-1] if x else None})
+    if not ok:
+        print(f"{name}: {len(x)} and {len(y)} losses, the worst {worst} apart", file=sys.stderr)
+    return 0 if ok else 1
+
+
+def sentence(path):
+    with open(path) as f:
+        said = [line.strip() for line in f if "error" in line]
+    member("sentence", said[-1] if said else None)
+
+
+def bench(rates, paths):
+    with open(rates) as f:
+        member("rates", json.load(f))
+    found, rows = {}, []
+    for path in sorted(paths):
+        with open(path) as f:
+            found[os.path.basename(path)[:-len(".bench")]] = json.load(f)
+    for name, ours in found.items():
+        if not name.endswith("-vwn"):
+            continue
+        stem = name[:-len("-vwn")]
+        row = {"what": stem, "vwn_ms": ours["step"]["median_ms"]}
+        for how in ("eager", "sdpa", "compiled"):
+            peer = found[f"{stem}-{how}"]
+            row[how + "_ms"] = peer.get("median_ms")
+            if "skipped" in peer:
+                row["peer"] = peer["skipped"]
+        rows.append(row)
+    member("steps", rows)
+    member("measurements", found)
+
+
+def main():
+    what, rest = sys.argv[1], sys.argv[2:]
+    if what == "--part":
+        one_part(rest[0], int(rest[1]), float(rest[2]))
+    elif what == "--losses":
+        return compare(rest[0], rest[1], rest[2], float(rest[3]), int(rest[4]))
+    elif what == "--sentence":
+        sentence(rest[0])
+    elif what == "--bench":
+        bench(rest[0], rest[1:])
+    else:
+        parts = {}
+        for path in sorted(glob.glob(what + "/*.json")):
+            with open(path) as f:
+                parts[os.path.basename(path)[:-len(".json")]] = json.load(f)
+        print(json.dumps({"v": 1, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+                          "parts": parts}, indent=1))
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,41 @@
+# rehearsal.sh - all.sh from its first to its last line on the fake driver: every part is ok, and says what it saw.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+[ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
+
+expect 0 sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt
+export EMULATED="$VWN_SOURCE" SMALL=1 MEASURE='--runs 2 --copy 1 --matrix 64' FAKE_CUDA_DEVICE='sms=1 memory=2000'
+cat > sanitizer << 'END'
+#!/bin/sh
+shift 4
+exec "$@"
+END
+chmod +x sanitizer
+export SANITIZER="$PWD/sanitizer"
+expect 0 bash carried/all.sh carried report.json
+empty err
+python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
+import json
+p = json.load(open("report.json"))["parts"]
+assert set(p) == {"losses", "resume", "memory", "bench", "sanitizer", "kernels"}, set(p)
+assert all(x["ok"] for x in p.values()), {k: x.get("said") for k, x in p.items()}
+for name in ("f32", "bf16"):
+    x = p["losses"][name]
+    assert x["ok"] and x["steps"] == 20 and x["worst"] < x["bound"] and x["last"] < x["first"], x
+assert "are available on the GPU" in p["memory"]["sentence"]
+assert p["kernels"]["report"]["wrong"] == 0 and p["kernels"]["report"]["kernels"] >= 10
+steps = p["bench"]["steps"]
+assert {s["what"] for s in steps} == {"gpt-f32", "gpt-bf16", "vwn23-f32", "vwn23-bf16"}
+assert all(s["vwn_ms"] > 0 and (s["eager_ms"] or s["peer"]) for s in steps), steps
+print("PyTorch:", steps[0].get("peer", "measured"))
+END
+cat verdict
+
+# without time, and with a GPU that computes something else
+expect 1 bash carried/all.sh carried report.json 1
+has report.json 'no time was left'
+unset EMULATED
+if [ ! -e /dev/nvidia0 ]; then
+    expect 77 bash carried/all.sh carried
+    has out 'skipped: no GPU'
+fi
+finish
