@@ -72,19 +72,6 @@ static Program *build(Measuring *m, Side *side, const Graph *g, const char *name
     return session_program(&side->session, g, &how, &report);
 }
 
-static void open_old(Measuring *m)
-{
-    Side *side = &m->was;
-    char why[WHY];
-    side->model = m->before;
-    session_beside(&side->session, &m->tr->session);
-    session_add_params(&side->session, m->before);
-    side->outputs = build(m, side, step_outputs(m->before, side->session.arena), "old outputs");
-    if (!checkpoint_load(&side->session, m->before, m->old, m->part, why))
-        ctx_raise(m->tr->ctx, ST_INPUT, "%s", why);
-    side->feed = feed_open(&side->session, m->split, m->windows, m->T);
-}
-
 /* As the run will have it: the same weights, moments and averages. */
 static void open_new(Measuring *m)
 {
@@ -111,6 +98,23 @@ static void open_new(Measuring *m)
         start_load(&side->session, tr->start);
     else if (!checkpoint_grow(&side->session, tr->grows, tr->from, &grow, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
+    side->feed = feed_open(&side->session, m->split, m->windows, m->T);
+}
+
+static void open_old(Measuring *m)
+{
+    Side *side = &m->was;
+    char why[WHY];
+    side->model = m->before;
+    session_beside(&side->session, &m->tr->session);
+    session_add_params(&side->session, m->before);
+    side->outputs = build(m, side, step_outputs(m->before, side->session.arena), "old outputs");
+    if (!checkpoint_load(&side->session, m->before, m->old, m->part, why)) {
+        session_leave(&side->session);
+        if (m->tr->grows)
+            open_new(m); /* reading it through the plan says which tensor does not fit the step */
+        ctx_raise(m->tr->ctx, ST_INPUT, "%s", why);
+    }
     side->feed = feed_open(&side->session, m->split, m->windows, m->T);
 }
 
