@@ -143,6 +143,12 @@ static void on_event(void *user, const vwn_event *e)
         settle(show);
         ui_say(ui, "Grown", "%s", text);
         break;
+    case VWN_EVENT_OUTPUT:
+    case VWN_EVENT_BLOCK:
+    case VWN_EVENT_TENSOR:
+        settle(show);
+        ui_say(ui, e->kind == VWN_EVENT_OUTPUT ? "Output" : e->kind == VWN_EVENT_BLOCK ? "New" : "Weights", "%s", text);
+        break;
     case VWN_EVENT_NOTE:
         settle(show);
         ui_say(ui, "Note", "%s", text);

@@ -203,7 +203,7 @@ static Override *step_lets(Eval *ev, File *f, File *target, const Ast *items, si
 /* The first item of a step that is read and that no run carries out. */
 static void find_refused(Eval *ev, const Ast *items, GrowStep *g)
 {
-    static const char *const done[] = {"when", "of", "fill", "moments", "old", "new", "train"};
+    static const char *const done[] = {"when", "of", "fill", "moments", "old", "new", "train", "from"};
     for (uint32_t i = 0; items && i < items->n && !g->refused; i++) {
         const Ast *it = items->kid[i];
         bool named = (it->kind == AST_SET || it->kind == AST_NODE) && !it->kid[0]->n, carried = !named;
@@ -288,6 +288,31 @@ static Span when_span(const Ast *items, Span otherwise)
     return otherwise;
 }
 
+/* `from`: only what happens at the start can begin with other weights than those of the run, and only once. */
+static void from_of(Eval *ev, File *f, const Ast *items, GrowStep *g)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind != AST_SET || it->kid[0]->n || strcmp(it->kid[0]->name, "from"))
+            continue;
+        const Train *t = ev->unit->train;
+        Value v = eval(ev, it->kid[1], f->env, NULL);
+        g->from = start_spec(ev, f, &v, it->kid[1]->span, "from");
+        if (g->when) {
+            Diag *d = err(ev, "E0614", it->span, "", "`from` is for a step that happens at the start");
+            diag_note(ev->ctx, d, "later the step begins with the weights that the run has then");
+            diag_help(ev->ctx, d, "write `when = start`");
+        } else if (ev->unit->grow.n || ev->unit->grown) {
+            Diag *d = err(ev, "E0614", it->span, "", "`from` is for the first step of a file");
+            diag_note(ev->ctx, d, "this step begins with the weights of the step before it");
+        } else if (t && t->start.kind != START_DRAWN) {
+            Diag *d = err(ev, "E0614", it->span, "", "the run would begin with two sets of weights");
+            diag_label(ev->ctx, d, t->start.span, "the other one");
+            diag_help(ev->ctx, d, "leave `start_from` out: `from` names the weights of the model before the step");
+        }
+    }
+}
+
 /* The file after a step: other lets, and another `train` where the step has one. */
 static File *stage_file(Eval *ev, File *f, File *target, const Ast *items, size_t *n, const char **written)
 {
@@ -312,6 +337,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
             fill_rules(ev, f, items->kid[i]->kid[2], "", &g);
     fill_moments(ev, items, &g);
     trigger(ev, f, items, was, &g);
+    from_of(ev, f, items, &g);
     find_refused(ev, items, &g);
     size_t n = 0;
     const char **lets = NEW_ARRAY(ev->arena, const char *, (items ? items->n : 0) + 1);

@@ -743,6 +743,8 @@ static const Prim general[] = {
     {"bytes", "", prim_spec, "tokenizer: one token per byte, 256 of them", 0, false},
     {"chars", "", prim_spec, "tokenizer: one token per distinct character of the text", 0, false},
     {"file", "path: text", prim_spec, "tokenizer: token ids made elsewhere; the file names the vocabulary", 0, false},
+    {"run", "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none, last: bool = false, preserves: any = none", prim_spec, "start: the weights of a run or of its checkpoint; `new = draw`, `grown = draw`, `cut = drop` and `left = drop` allow what else is an error", 0, false},
+    {"weights", "path: text, new: word = none, grown: word = none, cut: word = none, left: word = none", prim_spec, "start: the weights of a safetensors file, or of the shards that a .index.json lists, under the paths of the model or the names of a `names` table", 0, false},
     {"mixed", "compute: word, master: word", prim_spec, "precision: products in `compute`, weights in `master`", 0, false},
     {"ema", "decay: number", prim_spec, "average of the weights: after each step, decay times itself plus 1 - decay times the weights", 0, false},
     {"cosine", "peak: number, floor: number, warmup: length = 0, total: length = none", prim_spec, "schedule: linear warm-up, then half a cosine to floor", 0, false},

@@ -685,6 +685,10 @@ Train *build_train(Eval *ev, File *f, Model *m)
         v = word ? eval_word(ev, precision->expr, precision->env, NULL) : attr_value(&a, precision);
         train_precision(ev, &v, precision->expr->span, t);
     }
+    const TrainAttr *start = attrs_get(&a, "start_from");
+    v = attr_value(&a, start);
+    if (start)
+        t->start = start_spec(ev, f, &v, start->expr->span, "start_from");
     t->clip = attr_number(&a, "clip");
     const TrainAttr *average = attrs_get(&a, "average");
     v = attr_value(&a, average);

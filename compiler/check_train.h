@@ -33,6 +33,8 @@ bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL
 
 /* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
 void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
+/* check_start.c: `start_from`, and `from` of a growth step. `what` is which of them. */
+StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *what);
 
 /* check_inputs.c: the arrays that `r` names, and whether data gives what the model reads. */
 void array_specs(Eval *ev, const Record *r, DataSpec *out);

@@ -110,6 +110,19 @@ typedef struct TokenizerSpec {
     Span span;
 } TokenizerSpec;
 
+/* What a run begins with instead of weights that are drawn. */
+typedef enum StartKind { START_DRAWN, START_RUN, START_FILE } StartKind;
+typedef struct StartSpec {
+    StartKind kind;
+    const char *path;   /* as written; relative to `folder`, that of the file */
+    const char *folder;
+    bool draw_new, draw_grown; /* weights, or parts of them, that are not there are drawn as declared, */
+    bool drop_cut, drop_left;  /* numbers that have no place are dropped: else each is an error */
+    bool last;          /* of a run: the weights of the last step, also where it kept their average */
+    double preserves;   /* of a run: how much outputs may differ from its own; infinite: any */
+    Span span;
+} StartSpec;
+
 typedef struct OptimizerConstant {
     Name name; /* "beta1", "beta2", "eps", "momentum", "nesterov"; "coupled" of sgd; "steps", "a", "b", "c", "rms" of muon */
     double value;
@@ -156,6 +169,7 @@ bool part_is_frozen(const GrownParts *g, size_t b, size_t steps);
 typedef struct Train {
     DataSpec data;
     TokenizerSpec tokenizer;
+    StartSpec start;
     int64_t batch_seqs;   /* sequences per optimizer step */
     int64_t micro_seqs;   /* sequences per forward/backward; divides batch_seqs; = batch_seqs if unwritten */
     int64_t length_steps; /* `epochs` lengths are < 0 here and resolved against the data: */
@@ -233,6 +247,7 @@ typedef struct GrowStep {
     const Model *before, *after; /* after: shape-checked and counted */
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;
+    StartSpec from;       /* of a step at the start: what the model before it begins with */
     double tolerance;     /* of `check preserves(...)`: how much outputs may change; infinite: any */
     VEC(FillRule) fill; /* in the order of the file: of those that fit a block the last one holds */
     const Name *source;   /* by parameter of `after`: the old one that it is a copy of as a whole; NULL: none */
@@ -349,6 +364,8 @@ Graph *step_held_out(const Model *m, const Train *t, Arena *arena);
 Graph *step_count(const Model *m, Arena *arena);
 /* Whether the model reads an input: "tokens", "labels", "document", .. */
 bool model_reads(const Model *m, const char *input);
+/* Every output of the model, without dropout, under its name; of several of one name the second is "name#2". */
+Graph *step_outputs(const Model *m, Arena *arena);
 /* Output "logits" only, or the first where there is none of this name, without dropout; all positions
  * are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);

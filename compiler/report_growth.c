@@ -256,3 +256,13 @@ void report_growth(Buf *out, const GrowthPlan *plan, const GrowthProof *proof, b
     buf_puts(out, " new.\n");
     text_proof(out, plan, proof);
 }
+
+bool report_growth_step(Buf *out, const GrowStep *step, Arena *arena, bool json)
+{
+    const GrowthPlan *plan = growth_plan(step, arena);
+    bool changes = false;
+    report_growth(out, plan, growth_prove(plan, arena), json);
+    for (size_t i = 0; i < plan->n; i++)
+        changes |= !growth_same(&plan->entry[i]);
+    return changes;
+}

@@ -301,6 +301,22 @@ bool model_reads(const Model *m, const char *input)
     return false;
 }
 
+Graph *step_outputs(const Model *m, Arena *arena)
+{
+    Val *root = NEW_ARRAY(arena, Val, m->output.n + 1), *map;
+    for (size_t i = 0; i < m->output.n; i++)
+        root[i] = m->output.v[i].value;
+    Graph *g = copy_forward(m, arena, &(Change){0}, root, m->output.n, &map);
+    for (size_t i = 0; i < m->output.n; i++) {
+        size_t before = 0;
+        for (size_t k = 0; k < i; k++)
+            before += m->output.v[k].name == m->output.v[i].name;
+        Name name = m->output.v[i].name;
+        ir_output(g, before ? name_printf(g->ctx, "%s#%zu", name, before + 1) : name, map[root[i]]);
+    }
+    return g;
+}
+
 Graph *step_predict(const Model *m, Arena *arena)
 {
     if (!m->output.n)

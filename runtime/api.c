@@ -403,16 +403,9 @@ static Status growth_body(Buf *out, ReportCall *c)
 {
     Unit *u = c->unit->unit;
     const char *name = c->how->program;
-    for (size_t i = 0; i < u->grow.n; i++) {
-        if (strcmp(u->grow.v[i].name, name) != 0)
-            continue;
-        const GrowthPlan *plan = growth_plan(&u->grow.v[i], u->ctx->scratch);
-        report_growth(out, plan, growth_prove(plan, u->ctx->scratch), c->how->json);
-        for (size_t k = 0; k < plan->n; k++)
-            if (!growth_same(&plan->entry[k]))
-                return ST_CHANGES;
-        return ST_OK;
-    }
+    for (size_t i = 0; i < u->grow.n; i++)
+        if (!strcmp(u->grow.v[i].name, name))
+            return report_growth_step(out, &u->grow.v[i], u->ctx->scratch, c->how->json) ? ST_CHANGES : ST_OK;
     Buf names = buf_new(u->ctx->scratch);
     for (size_t i = 0; i < u->grow.n; i++)
         buf_printf(&names, "%s%s", i ? ", " : "", u->grow.v[i].name);
@@ -850,6 +843,20 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
     vwn_train_options plain = {0};
     RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain};
     return run(unit->context, train_body, &c);
+}
+
+static Status grow_body(void *user)
+{
+    RunCall *c = user;
+    if (!c->unit->unit)
+        return ST_INPUT;
+    return grow_unit(c->context, c->unit->unit, c->how, c->out, &hooks);
+}
+
+vwn_status vwn_grow(vwn_unit *unit, const vwn_grow_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = unit->context, .unit = unit, .how = how, .out = out};
+    return run(unit->context, grow_body, &c);
 }
 
 vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_writer *out)

@@ -486,7 +486,7 @@ static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry
     return true;
 }
 
-static bool is_state(const char *name)
+bool checkpoint_is_state(const char *name)
 {
     const char *which = strrchr(name, ':');
     for (size_t k = 0; which && k < COUNT_OF(state_names); k++)
@@ -551,7 +551,7 @@ bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, Checkpoint
     }
     for (size_t i = 0; ok && i < c->file.n; i++) {
         const SafeTensor *t = &c->file.tensor[i];
-        if (map_get(&used, (uintptr_t)t) || (!states && is_state(t->name)))
+        if (map_get(&used, (uintptr_t)t) || (!states && checkpoint_is_state(t->name)))
             continue;
         say_unknown(c, t, &entries, from, why);
         ok = false;

@@ -86,6 +86,8 @@ void checkpoint_hold(Session *s, const Model *m, const Train *t);
 StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis); /* born_name() of it */
 /* Whether the run kept averages of its weights. */
 bool checkpoint_has_average(const Checkpoint *c);
+/* "layer[1].ffn.up.W:m": what the optimizer keeps, an average, or with which step a part came. */
+bool checkpoint_is_state(const char *name);
 /* Whether its numbers are of the type that this session computes in (else resuming is not
  * exact). */
 bool checkpoint_is_exact(const Session *s, const Checkpoint *c);

@@ -93,6 +93,10 @@ static void print_folder(Emission *e, ExportOptions *x)
             "the file grows the model (`grow %s`), which the emitted program does not do: "
             "emit with --infer, or switch the step off with `/-`",
             u->grow.v[0].name);
+    if (x->train && from->start.kind != START_DRAWN)
+        ctx_raise(s->ctx, ST_INPUT,
+                  "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit with --infer, or "
+                  "switch the line off with `/-`");
     choose_batch(e, x, t);
     x->separator = -1;
     if (from && from->tokenizer.kind != TOKENIZER_CHARS)

@@ -65,6 +65,28 @@ void session_close(Session *s)
     session_end(s, ST_OK);
 }
 
+static void leave(void *what)
+{
+    Session *s = what;
+    s->backend = NULL; /* it is not its own */
+    if (s->arena)
+        session_end(s, ST_OK);
+}
+
+void session_leave(Session *s)
+{
+    leave(s);
+}
+
+void session_beside(Session *s, Session *of)
+{
+    *s = (Session){.owner = of->owner, .ctx = of->ctx};
+    session_defer(of, leave, s);
+    session_open(s, of->owner);
+    s->backend = of->backend;
+    s->store = store_new(s->ctx, s->backend);
+}
+
 /* Tells who asked for a GPU, or for whatever is best, where it runs. */
 __attribute__((format(printf, 3, 4))) static void say_device(Session *s, bool plain, const char *fmt, ...)
 {

@@ -73,6 +73,9 @@ void session_open_backend(Session *s);
 /* From a GPU that was taken for want of another wish back to the processor, before anything is in the store; false
  * where the device was asked for. */
 bool session_use_cpu(Session *s, const char *why);
+/* A store of its own on the backend of another session, which is where it is closed, too, unless session_leave() was before. */
+void session_beside(Session *s, Session *of);
+void session_leave(Session *s);
 void session_close(Session *s);
 /* The same at the end of a call: `st`, or, where that is ST_OK and the device has failed in the end, ST_ENVIRONMENT
  * with its sentence. */
@@ -145,6 +148,8 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
 /* ---- the work behind vwn_train, vwn_emit, vwn_cubins, vwn_eval, ...; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks);
+Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const vwn_writer *out, const Hooks *hooks);
+Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks); /* train.c */
 Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
                  const vwn_writer *out);
 Status cubins_unit(vwn_context *owner, Unit *unit, const vwn_cubin_options *how,

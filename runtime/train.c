@@ -286,20 +286,6 @@ static bool growth_begins(Trainer *tr)
     return true;
 }
 
-/* What `check preserves` of the step says, measured: outputs that change by at most t change their cross-entropy by at most
- * 2 t. Sums over more numbers are rounded in another way. The run stays as it was before the step. */
-static void expect_preserved(Trainer *tr, double before, double after)
-{
-    const GrowStep *g = tr->grows->step;
-    double change = fabs(after - before);
-    double most = 2 * g->tolerance + (train_half(tr->train) == HALF_NONE ? 1e-5 : 1e-3) * fabs(before);
-    if (!(change <= most))
-        ctx_raise(tr->ctx, ST_DIVERGED,
-                  "the growth step `%s` changed the eval loss from %.6f to %.6f, and it says `check preserves(%g)`; the run "
-                  "stays as it was before the step",
-                  g->name, before, after, g->tolerance);
-}
-
 static bool same_text(const char *a, const char *b)
 {
     return a == b || (a && b && !strcmp(a, b));
@@ -326,6 +312,17 @@ static bool eval_alike(Trainer *tr, double *loss)
     return true;
 }
 
+/* `vwn grow --apply`: the checkpoint alone, in a file of the user's. */
+static void save_apart(Trainer *tr)
+{
+    char why[WHY];
+    const char *to = tr->apply_to, *slash = strrchr(to, '/');
+    const char *folder = !slash ? "." : slash == to ? "/" : arena_copy(tr->session.arena, to, (size_t)(slash - to));
+    if (!checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why))
+        ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+    train_event(tr, VWN_EVENT_CHECKPOINT, "%s", to);
+}
+
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
 static void end_growth(Trainer *tr)
 {
@@ -341,15 +338,17 @@ static void end_growth(Trainer *tr)
         run_eval(tr);
         double after;
         bool alike = eval_alike(tr, &after);
-        if (alike && isfinite(plan->step->tolerance) && isfinite(before))
-            expect_preserved(tr, before, after);
         if (alike)
             buf_printf(&b, "; eval loss %.6f, before %.6f, difference %.3g", after, before, after - before);
         else
             buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);
     }
-    run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
-    save(tr);
+    if (tr->apply_to) {
+        save_apart(tr);
+    } else {
+        run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
+        save(tr);
+    }
     train_event(tr, VWN_EVENT_GROWTH, "%s", b.s);
 }
 
@@ -378,7 +377,10 @@ static Status train_body(void *user)
 {
     Trainer *tr = user;
     train_open(tr);
-    return tr->how->dry_run ? ST_OK : train_loop(tr);
+    if (!tr->step)
+        return tr->how->dry_run ? ST_OK : train_loop(tr);
+    end_growth(tr);
+    return ST_OK;
 }
 
 static Status open_body(void *user)
@@ -409,17 +411,27 @@ static Status train_stage(Trainer *t, bool *due)
     *due = st == ST_OK && t->due;
     if (st == ST_ENVIRONMENT)
         name_checkpoint(t);
-    if (t->started && !*due)
+    if (t->started && !*due && !t->step)
         train_end_event(t, st);
     return session_end(&t->session, st);
+}
+
+static const Progress nothing_done = {
+    .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN,
+    .plateau.last = NAN};
+
+Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks)
+{
+    vwn_train_options quiet = {.run = how->source, .dry_run = true, .event = how->event, .user = how->user};
+    Trainer t = {.ctx = owner->ctx, .file = unit, .how = &quiet, .hooks = hooks, .now = nothing_done, .saved_at = -1,
+                 .evaluated_at = -1, .session.owner = owner, .source = how->source, .step = how->step, .apply_to = how->apply_to};
+    bool due;
+    return train_stage(&t, &due);
 }
 
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks)
 {
-    static const Progress none = {
-        .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN,
-        .plateau.last = NAN};
     static const vwn_train_options plain = {0};
     vwn_train_options now = how ? *how : plain;
     bool due = false, begins = true;
@@ -430,7 +442,7 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                      .how = &now,
                      .hooks = hooks,
                      .begins = begins,
-                     .now = none,
+                     .now = nothing_done,
                      .saved_at = -1,
                      .evaluated_at = -1,
                      .session.owner = owner};

@@ -11,7 +11,8 @@
 #include "trainer.h"
 
 static const char *const kind_names[] = {"start",      "compile", "step", "eval",
-                                         "checkpoint", "note",    "end",  "warning", "growth"};
+                                         "checkpoint", "note",    "end",  "warning", "growth",
+                                         "output",     "block",   "tensor"};
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
 {
@@ -72,6 +73,8 @@ static size_t build_json(Trainer *tr, const vwn_event *e, const char *status)
         if (tr->now.eval_step >= 0)
             json_put_integer(&t, "eval_step", tr->now.eval_step);
     }
+    if (tr->fields)
+        tr->fields(&t, tr->fields_of);
     if (e->text)
         json_put_string(&t, "text", e->text);
     json_put_number(&t, "seconds", round(e->seconds * 1e3) / 1e3);
@@ -137,6 +140,14 @@ void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
                  arena_copy(tr->session.arena, e.json, strlen(e.json)));
     if (!ok)
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+void train_row(Trainer *tr, vwn_event_kind kind, TrainFields *fields, const void *of, const char *text)
+{
+    tr->fields = fields;
+    tr->fields_of = of;
+    train_event(tr, kind, "%s", text);
+    tr->fields = NULL;
 }
 
 void train_flush_early(Trainer *tr)

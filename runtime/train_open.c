@@ -271,7 +271,7 @@ static void refuse_growth(Trainer *tr)
 }
 
 /* The file again, with other settings, after its first `grown` growth steps. NULL: it has errors then. */
-static Unit *check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown)
+Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown)
 {
     size_t n, before = diag_count(tr->ctx), errors = diag_errors(tr->ctx);
     const Unit *u = tr->file;
@@ -297,7 +297,7 @@ static const char *grown_text(Trainer *tr, size_t n)
 }
 
 /* How many growth steps the checkpoint has behind it; sets tr->born, which has room for one more. */
-static size_t steps_behind(Trainer *tr)
+size_t train_steps_behind(Trainer *tr)
 {
     const char *then = tr->from->meta.grown, *at = then;
     size_t n = 0, most = tr->file->grow.n;
@@ -453,7 +453,7 @@ static void describe_run(Trainer *tr)
 /* The resolved text of the same file under the overrides that the run was started with. */
 static const char *text_under(Trainer *tr, const Settings *then)
 {
-    Unit *plain = check_again(tr, then->v, then->n, tr->unit->grown);
+    Unit *plain = train_check_again(tr, then->v, then->n, tr->unit->grown);
     return plain ? tr->hooks->resolved_text(plain, tr->session.arena) : "";
 }
 
@@ -791,7 +791,7 @@ static void say_start(Trainer *tr)
 /* The run is of the file after its first n growth steps. */
 static void enter_stage(Trainer *tr, size_t n)
 {
-    tr->unit = n ? check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
+    tr->unit = n ? train_check_again(tr, tr->file->set, tr->file->n_set, n) : tr->file;
     if (tr->unit && tr->unit->grown != n)
         vwn_bug(tr->ctx, "a file with %zu growth steps carried out instead of %zu", tr->unit->grown, n);
     if (!tr->unit)
@@ -815,13 +815,13 @@ static void enter_stage(Trainer *tr, size_t n)
 /* The file as far as the checkpoint has it, and one growth step further where that begins now. */
 static void resume_stage(Trainer *tr)
 {
-    size_t behind = steps_behind(tr);
+    size_t behind = train_steps_behind(tr);
     tr->now = tr->from->progress;
     if (behind)
         enter_stage(tr, behind);
     compare_run(tr);
-    const GrowStep *due = tr->how->dry_run ? NULL : train_growth_due(tr);
-    bool measured = tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
+    const GrowStep *due = tr->step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr);
+    bool measured = tr->step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
     tr->now.due &= due != NULL;
     if (!due || !measured) /* the loss that is to be the same behind the step is measured first */
         return;
@@ -838,9 +838,14 @@ void train_open(Trainer *tr)
     train_event_room(tr);
     enter_stage(tr, 0);
     refuse_growth(tr);
-    open_run(tr);
+    if (tr->step)
+        tr->from = source_checkpoint(&tr->session, tr->source);
+    else
+        open_run(tr);
     if (tr->from)
         resume_stage(tr);
+    else
+        tr->start = train_start_open(tr);
     if (tr->train->compute != HALF_FP16)
         tr->now.loss_scale = 0;
     else if (tr->now.loss_scale == 0)
@@ -862,11 +867,19 @@ void train_open(Trainer *tr)
     say_start(tr);
     if (tr->session.backend && !tr->session.backend->cuda)
         check_memory(tr);
+    if (tr->start)
+        train_start_say(tr, tr->start);
+    if (tr->grows || tr->start)
+        train_measure(tr);
     build_programs(tr);
     count_memory(tr);
     if (tr->from)
         load_state(tr);
+    if (tr->start) {
+        session_end_params(&tr->session, tr->drawing);
+        start_load(&tr->session, tr->start);
+    }
     begin_run(tr); /* while helpers still draw */
-    if (!tr->from)
+    if (!tr->from && !tr->start)
         session_end_params(&tr->session, tr->drawing);
 }

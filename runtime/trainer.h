@@ -8,7 +8,11 @@
 #include "feed.h"
 #include "loss_scale.h"
 #include "run_dir.h"
+#include "start.h"
 
+
+/* What an event says beside the common fields. */
+typedef void TrainFields(JsonText *t, const void *of);
 
 typedef struct Trainer {
     Session session;
@@ -19,6 +23,8 @@ typedef struct Trainer {
     const Train *was;      /* the training before it */
     const double *born;    /* updates that were done before each growth step that is carried out */
     bool begins;           /* the first opening of this call: the others follow it at growth steps */
+    const Start *start;    /* weights that a new run begins with, or NULL */
+    const char *source, *step, *apply_to; /* of `vwn grow`: a run or a checkpoint, the step, the file to write; else NULL */
     bool due;              /* the next one begins: the run is to be opened again */
     const Model *model;
     const Train *train;
@@ -54,6 +60,8 @@ typedef struct Trainer {
     VEC(const char *) early; /* events before events.jsonl is open */
     char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
     size_t json_room;
+    TrainFields *fields;    /* of the event at hand, or NULL */
+    const void *fields_of;
 } Trainer;
 
 /* train_open.c: everything up to the first step. Raises. */
@@ -75,14 +83,30 @@ void train_prepare(Trainer *tr);
 void train_plateau(Trainer *tr);
 /* The next growth step begins a stage of the run: the progress of what comes behind it. */
 void train_enter_progress(Progress *p, const GrowStep *g);
+/* The file again, with other settings, after its first `grown` growth steps. NULL: it has errors then. */
+Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown);
+/* How many growth steps of the file tr->from has behind it; sets tr->born, which has room for one more. */
+size_t train_steps_behind(Trainer *tr);
+/* grow.c: the step tr->step, which must be the next one of `unit`; raises. */
+const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 
 /* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
 void train_step(Trainer *tr);
+
+/* train_start.c: the weights that the file names for the beginning, NULL: none; and their account, told. */
+const Start *train_start_open(Trainer *tr);
+void train_start_say(Trainer *tr, const Start *start);
+/* train_measure.c: what the growth step, or the beginning, at hand does, measured in stores of its own: outputs of the old
+ * and the new model beside each other, gradients of new blocks. Tells it; raises ST_DIVERGED when outputs change by
+ * more than the file says. */
+void train_measure(Trainer *tr);
 
 /* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
 void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void train_event_room(Trainer *tr); /* before the first event, and when the programs are known */
+/* The same with fields of its own. */
+void train_row(Trainer *tr, vwn_event_kind kind, TrainFields *fields, const void *of, const char *text);
 void train_end_event(Trainer *tr, Status status); /* never raises */
 void train_flush_early(Trainer *tr);              /* events.jsonl is open now */
 

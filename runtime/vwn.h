@@ -138,7 +138,10 @@ typedef enum vwn_event_kind {
     VWN_EVENT_START, VWN_EVENT_COMPILE, VWN_EVENT_STEP, VWN_EVENT_EVAL, VWN_EVENT_CHECKPOINT,
     VWN_EVENT_NOTE, VWN_EVENT_END,
     VWN_EVENT_WARNING, /* a note that nobody should miss */
-    VWN_EVENT_GROWTH   /* a growth step was carried out */
+    VWN_EVENT_GROWTH,  /* a growth step was carried out */
+    /* Measured before the first step of a grown model, or of one that begins with the weights of a run: an output beside
+     * the old model's, the gradients of new blocks. What became of tensors, of a run that begins with other weights. */
+    VWN_EVENT_OUTPUT, VWN_EVENT_BLOCK, VWN_EVENT_TENSOR
 } vwn_event_kind;
 typedef struct vwn_event {
     vwn_event_kind kind;
@@ -160,6 +163,20 @@ vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
 /* From another thread: finish the step, write a checkpoint, return. Safe in a signal handler too, but
  * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
+
+/* ---- a growth step of a trained model ---- */
+typedef struct vwn_grow_options {
+    const char *source;   /* run directory, "DIRECTORY@STEP" or checkpoint file: the model before the step */
+    const char *step;     /* its name; the next one of the file */
+    const char *apply_to; /* the checkpoint of the grown model that is written, after the step was measured; NULL: the plan
+                             goes to `out`, and nothing is computed */
+    bool json;
+    void (*event)(void *user, const vwn_event *e);
+    void *user;
+} vwn_grow_options;
+/* Every tensor of the source is compared with the model before the step, which it must be. VWN_CHANGES for a plan that does
+ * something, VWN_DIVERGED when the step changes outputs by more than the file says. The source stays as it is. */
+vwn_status vwn_grow(vwn_unit *unit, const vwn_grow_options *how, const vwn_writer *out);
 
 /* ---- kernels as machine code of GPUs ---- */
 typedef struct vwn_cubin_options {

@@ -69,6 +69,10 @@ json out
 [ "$(losses out | wc -l)" -eq 12 ] || fail "each step is reported once"
 has out 'wider:'
 [ "$(grep '"event":"growth"' out | grep -c 'difference 0"')" -eq 2 ] || fail "new units and layers that add nothing change the loss"
+# every output was measured beside the old model's, and each kind of new block after 0, 1 and 2 updates
+[ "$(grep -c '"event":"output"' out)" -eq 2 ] || fail "two growth steps measure their output"
+[ "$(grep -c '"event":"block"' out)" -eq 14 ] || fail "a row for each kind of new block"
+has out '"path":"layer[*].ffn.up.W","role":"entry","grad_norm":[[0,0],['
 for kept in before_wider before_deeper; do
     filled runs/whole/ckpt/$kept.safetensors
 done
@@ -104,7 +108,8 @@ losses out | paste - reference | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 
 sed '/^grow wider/,/^}/d; /check alive/d; s/exit = zeros, layers/entry = zeros, exit = fill(1e39), layers/' model.vwn > infinite.vwn
 expect 0 "$VWN" check infinite.vwn
 expect 4 "$VWN" train infinite.vwn --run infinite
-has err 'the growth step `deeper` changed the eval loss'
+has err 'the growth step `deeper` changed the output `logits`'
+has err 'numbers left the range of float32'
 [ "$(ls runs/infinite/ckpt | tail -n 1)" = step_00000008.safetensors ] || fail "a refused growth step leaves something"
 
 # a step at the end of the length gives the run another one; a stop that was asked for is none
