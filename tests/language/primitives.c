@@ -169,7 +169,7 @@ static const Row rows[] = {
     {.name = "chars", .place = TOKENIZER},
     {.name = "file", .place = TOKENIZER, .arg = {"\"t.json\""}},
     {.name = "mixed", .place = PRECISION, .arg = {"bf16", "fp32"}},
-    {.name = "plateau", .place = WHEN, .arg = {"eval.loss", "3 steps", "0.5"}},
+    {.name = "plateau", .place = WHEN, .arg = {"train.loss", "3 steps", "0.5"}},
     {.name = "preserves", .place = CLAIM, .arg = {"0.5"}, .any = {"no-."}},
     {.name = "alive", .place = CLAIM, .arg = {"3"}},
     {.name = "dense", .place = LET, .arg = {"2", "4"}},

@@ -624,13 +624,15 @@ static void training(File *f, const char *data)
 
 static void growth(File *f)
 {
+    static const char *const when[] = {"step >= 3", "plateau(train.loss, window = 1 steps, less_than = 60%)", "progress >= 0.75"};
+    static const char *const training[] = {
+        "", "  old { lr_scale = 0.5, warmup = 2 steps }\n  train { length = 4 steps, clip = 1 }\n",
+        "  new { lr_scale = if step < 5 then 2 else 1 }\n"};
+    int k = one_in(&f->w, 2) ? 0 : one_in(&f->w, 2) ? 1 : 2;
     PUT(f,
         "\ngrow larger {\n  when = %s\n  let %s\n  fill { entry = zeros, exit = normal(std = "
-        "0.02) }\n  check params > 0\n}\n",
-        one_in(&f->w, 2)   ? "step >= 3"
-        : one_in(&f->w, 2) ? "plateau(train.loss, window = 5 steps, less_than = 1%)"
-                           : "progress >= 0.75",
-        one_in(&f->w, 2) ? "L = L + 1" : "F = 2 * F");
+        "0.02) }\n%s  check params > 0\n}\n",
+        when[k], one_in(&f->w, 2) ? "L = L + 1" : "F = 2 * F", training[k]);
 }
 
 /* ---- files ---- */
