@@ -750,7 +750,7 @@ static const Prim general[] = {
     {"wsd", "peak: number, warmup: length = 0, decay: length, floor: number = 0, total: length = none", prim_spec, "schedule: warm-up, constant, linear decay over the last `decay`", 0, false},
     {"dense", "mlp_matrices: float, expansion: float", prim_spec, "match: parameters of a dense model of constant width", 0, false},
     {"routed", "experts: float, ratio: float", prim_spec, "match: parameters of a mixture of experts; ratio = expert width / d", 0, false},
-    {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the value improved by less than a share within the window", 0, false},
+    {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the mean of the value over a window is not below that over the window before by this share", 0, false},
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
     {"alive", "steps: int", prim_spec, "growth claim: every new weight has a gradient within this many steps", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},

@@ -421,6 +421,8 @@ static void compare(Tally *t, const Setting *o, const char *what)
             snprintf(name, sizeof name, "%s:average", names[i]);
             const Tensor *average = bound(g, b, EXT_STATE, name);
             CHECKF(t, (average != NULL) == (o->average > 0), "%s: `%s`", what, name);
+            snprintf(name, sizeof name, "%s:m", names[i]);
+            const Tensor *moment = bound(g, b, EXT_STATE, name);
             double decay = decay_at(o, step);
             for (int k = 0; k < plain[i].n; k++) {
                 double *mean = &plain[i].average[k];
@@ -430,6 +432,8 @@ static void compare(Tally *t, const Setting *o, const char *what)
                     worst = fmax(worst, near(plain[i].w[k], w->real[k]));
                 if (average)
                     worst = fmax(worst, near(*mean, average->real[k]));
+                if (moment)
+                    worst = fmax(worst, near(plain[i].m[k], moment->real[k]));
             }
         }
         CHECKF(t, worst < 1e-12, "%s: step %d: relative difference %g", what, step, worst);
