@@ -60,12 +60,13 @@ static const char *text_of(Arena *arena, uint64_t seed)
     const char *gated = ONE_OF(&d, "true", "false");
     const char *sub = ONE_OF(&d, "ffn", "ffn", "ffn", "moe", "pattention");
     int layers = 1 + !pick(&d, 4);
+    bool upcycle = !strcmp(sub, "ffn") && !strcmp(gated, "true") && !pick(&d, 4);
     Buf b = buf_new(arena), lets = buf_new(arena);
     const char *copies = pick(&d, 4) ? NULL : ONE_OF(&d, "entry = copy, exit = split", "entry = copy, exit = split", "entry = copy, exit = split(share = 0.3)", "entry = replicate, exit = replicate",
                                                      "entry = copy, exit = zeros", "entry = copy, exit = copy", "entry = zeros, exit = split", "entry = replicate, exit = split");
     buf_printf(&b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\nlet eps = 1e-3\n"
                "let D = %d\nlet F = %d\nlet heads = %d\nlet kv = %d\nlet h = %d\nlet n = %d\nlet L = %d\nlet M = %d\nlet A = %d\n"
-               "let S = %d\nlet V = 17\nlet conn = %s\n", D, F, heads * group, heads, h, n, layers, M, A, S, conn);
+               "let S = %d\nlet V = 17\nlet dense = true\nlet conn = %s\n", D, F, heads * group, heads, h, n, layers, M, A, S, conn);
     buf_printf(&b, "model m {\n  context = 8, width = D, mask = %s, init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
                "  pre_norm = %s, connection = conn\n  embed tokens { vocab = V, width = %s }\n  for layer in 1..L {\n"
                "    attention { heads = heads, kv_heads = kv, head_dim = h, scale = %s, q_proj = %s, k_proj = %s, v_proj = %s%s%s }\n",
@@ -75,6 +76,10 @@ static const char *text_of(Arena *arena, uint64_t seed)
         buf_printf(&b, "    moe { experts = 3, active = 2, hidden = F, activation = %s, scores = softmax, normalize = true, balance = 0.01 }\n", act);
     else if (!strcmp(sub, "pattention"))
         buf_puts(&b, "    pattention { slots = S, out = D, eps = 0.01 }\n");
+    else if (upcycle) /* not all experts: those that are copies of one another give the router no gradient then, and balance none */
+        buf_printf(&b, "    if dense { ffn { hidden = F, activation = %s, gated = true } } else { moe { experts = 3, active = %s, hidden = F, "
+                   "activation = %s, scores = %s, normalize = %s, order = %s, balance = 0.01 } }\n", act, ONE_OF(&d, "1", "2"), act,
+                   ONE_OF(&d, "softmax", "softmax", "sigmoid"), ONE_OF(&d, "true", "true", "false"), ONE_OF(&d, "scores_first", "topk_first"));
     else
         buf_printf(&b, "    ffn { hidden = F, activation = %s, gated = %s, bias = %s }\n", act, gated, ONE_OF(&d, "true", "false", "false"));
     bool tied = !pick(&d, 4);
@@ -118,6 +123,8 @@ static const char *text_of(Arena *arena, uint64_t seed)
         case 11: n += 1; buf_printf(&lets, "  let n = %d\n", n); break;
         }
     }
+    if (upcycle)
+        buf_puts(&lets, "  let dense = false\n");
     buf_printf(&b, "grow g {\n  when = step >= 10\n%s  fill { ", lets.s);
     if (copies)
         buf_puts(&b, copies);
@@ -125,10 +132,13 @@ static const char *text_of(Arena *arena, uint64_t seed)
         buf_printf(&b, "entry = %s, exit = %s, inner = %s", fill_of(&d), fill_of(&d), fill_of(&d));
     if (rescale)
         buf_puts(&b, ", norms = rescale");
+    if (upcycle)
+        buf_puts(&b, ", layer[*].moe.pre_norm { layers = copy(of = layer[*].ffn.pre_norm) }, layer[*].moe.up { layers = copy(of = layer[*].ffn.up.W) }, "
+                   "layer[*].moe.gate { layers = copy(of = layer[*].ffn.gate.W) }, layer[*].moe.down { layers = copy(of = layer[*].ffn.down.W) }");
     if (pick(&d, 2))
         buf_printf(&b, ", layers = %s", ONE_OF(&d, "identity", "identity", "normal(std = 0.2)", "copy", "replicate",
                    "copy, layer[*].attention.o_proj { layers = zeros }, layer[*].ffn.down { layers = zeros }"));
-    if (pick(&d, 3) == 0 && !strcmp(sub, "ffn"))
+    if (pick(&d, 3) == 0 && !strcmp(sub, "ffn") && !upcycle)
         buf_printf(&b, ", layer[*].ffn.%s { entry = %s }", !strcmp(gated, "true") ? ONE_OF(&d, "up", "gate") : "up", fill_of(&d));
     if (pick(&d, 3) == 0)
         buf_printf(&b, ", layer[*].attention.%s { entry = %s }", ONE_OF(&d, "q_proj", "k_proj", "v_proj"), fill_of(&d));
