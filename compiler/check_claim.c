@@ -55,12 +55,27 @@ static void refuse_life(Eval *ev, const Claims *c, const Ast *it, int within)
     }
 }
 
+static bool copies_anything(const GrowthPlan *plan)
+{
+    for (size_t i = 0; i < plan->n; i++) {
+        const GrowthEntry *e = &plan->entry[i];
+        if (e->copied)
+            return true;
+        for (int k = 0; e->kind == GROWTH_GROWN && k < e->after->shape.rank; k++)
+            for (size_t j = 0; j < e->axis[k].n; j++)
+                if (e->axis[k].part[j].fresh && e->axis[k].part[j].from >= 0)
+                    return true;
+    }
+    return false;
+}
+
 static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
 {
     const GrowthProof *p = c->proof;
     const Node *at = p->departs ? node_at(c->step->after->graph, p->departs) : NULL;
     bool names_place = at && at->span.hi > at->span.lo;
-    const char *code = p->recut ? "E0704" : at && !p->in_norm && !p->leak ? "E0703" : "E0701";
+    bool copies = copies_anything(c->plan);
+    const char *code = p->recut ? "E0704" : at && p->constant && !copies && !p->in_norm && !p->leak ? "E0703" : "E0701";
     Diag *d = err(ev, code, it->kid[0]->span, "is not so", "this growth step changes the function of the model");
     if (p->recut) {
         diag_note(ev->ctx, d, "%s is cut at other places than before, so old numbers come to stand in other parts", p->recut->path);
@@ -80,8 +95,12 @@ static void refuse_change(Eval *ev, const Claims *c, const Ast *it)
     } else if (at) {
         diag_note(ev->ctx, d, "in %s the old values are not the old ones any more (%s)", at->name ? at->name : "the model",
                   op_info((Op)at->op)->name);
-        diag_help(ev->ctx, d, "a number there follows from a size that grows: compute it once and store it, `buffer tau : [] = fill(...)`, or "
-                  "write it as a number");
+        if (copies)
+            diag_help(ev->ctx, d, "what reads a coordinate and its copies is shared out in the order of the copies: `entry = copy, exit = split` or "
+                      "`entry = replicate, exit = replicate`; layers that are copies add something unless what they write is zero");
+        else if (p->constant)
+            diag_help(ev->ctx, d, "a number there follows from a size that grows: compute it once and store it, `buffer tau : [] = fill(...)`, or "
+                      "write it as a number");
     } else if (p->lost) {
         diag_note(ev->ctx, d, "what becomes of old values is not known behind %s (%s)", node_at(c->step->after->graph, p->lost)->name,
                   op_info((Op)node_at(c->step->after->graph, p->lost)->op)->name);

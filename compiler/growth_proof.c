@@ -195,6 +195,24 @@ static bool in_norm(const Values *x, Val v, GrowthProof *out)
     return false;
 }
 
+/* Whether an operator has a number among its inputs, or in itself, or reads an old value times a number. */
+static bool has_number(const Values *x, Val v)
+{
+    const Node *n = node_at(x->g, v);
+    bool some = n->op == OP_SDPA;
+    for (uint16_t i = 0; i < n->n_in; i++) {
+        const Value *in = x->of[n->in[i]];
+        bool all = true;
+        for (size_t k = 0; k < in->n; k++) {
+            bool table = in->block[k].kind == BLOCK_TERM && term_at(x->terms, in->block[k].term)->op == OP_CONST;
+            some |= in->block[k].kind == BLOCK_TERM && in->block[k].c != 1;
+            all &= table || (in->block[k].kind == BLOCK_TERM && block_is_number(x, &in->block[k]));
+        }
+        some |= all;
+    }
+    return some;
+}
+
 /* What a model is for: its outputs; where it has none, its losses. */
 static size_t result_count(const Model *m)
 {
@@ -249,6 +267,7 @@ static void prove_preserved(Proof *p, GrowthProof *out)
             out->leak = e ? e->after : NULL;
             out->lost = e ? 0 : why;
             out->departs = now ? find_departure(has, now, last, p->arena) : 0;
+            out->constant = out->departs && has_number(has, out->departs);
             out->in_norm = out->departs && in_norm(has, out->departs, out);
         }
         out->preserved = false;
