@@ -47,7 +47,10 @@ static bool only_argument(Eval *ev, const Ast *args, const char *name, const cha
             continue;
         bool named = a->kind == AST_NAMED;
         if (*found || !name || (named && strcmp(a->name, name) != 0)) {
-            err(ev, "E0206", a->span, "", name ? "`%s` of fill takes one argument, `%s`" : "`%s` of fill takes no argument here", of, name);
+            if (name)
+                err(ev, "E0206", a->span, "", "`%s` of fill takes one argument, `%s`", of, name);
+            else
+                err(ev, "E0206", a->span, "", "`%s` of fill takes no argument here", of);
             return false;
         }
         *found = named ? a->kid[0] : a;
@@ -83,7 +86,8 @@ static bool read_word(Eval *ev, File *f, const Word *w, const Ast *args, const A
     if (v.kind == V_POISON)
         return false;
     if (v.kind != V_NUM || !(v.num > 0 && (v.num < 1 || w->kind == FILL_NOISE))) {
-        Diag *d = err(ev, "E0206", arg->span, "", w->kind == FILL_NOISE ? "the share of `noise` is more than 0, got %s" : "a share lies between 0 and 1, got %s",
+        Diag *d = err(ev, "E0206", arg->span, "", "%s, got %s",
+                      w->kind == FILL_NOISE ? "the share of `noise` is more than 0" : "a share lies between 0 and 1",
                       v.kind == V_NUM ? value_text(ev, &v) : value_kind_name(&v));
         if (w->kind == FILL_SPLIT)
             diag_help(ev->ctx, d, "`split(share = 0.4)` leaves 0.6 to what is copied; without a share all get the same");
@@ -170,7 +174,8 @@ static int64_t layers_of(const Model *m, const Numbered *like)
     int64_t most = 0;
     Numbered n;
     for (size_t i = 0; i < m->param.n; i++)
-        if (number_in(m->param.v[i].path, &n) && n.name == like->name && !memcmp(n.path, like->path, (size_t)n.name) && n.number > most)
+        if (number_in(m->param.v[i].path, &n) && n.name == like->name && !memcmp(n.path, like->path, (size_t)n.name) &&
+            n.number > most)
             most = n.number;
     return most;
 }
