@@ -71,6 +71,7 @@ bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, Checkpoint
 typedef struct GrowthCall {
     uint64_t seed;
     size_t number; /* of the step, in the order of the file, from 1 */
+    bool weights_only; /* the store has no places for states, as nothing is trained in it */
 } GrowthCall;
 /* grown.c: the checkpoint of the model before the step into a store of the model after it, which holds the initial
  * values drawn under the seed: blocks that are taken, with their moments, times what the plan says; new ones drawn, with moments of 0.

@@ -239,6 +239,8 @@ static bool all_have_places(const Growing *g)
     const char *lost = NULL, *made = NULL;
     for (size_t i = 0; i < g->c->file.n && !lost; i++) {
         Name name = name_str(g->s->ctx, g->c->file.tensor[i].name);
+        if (g->how->weights_only && strchr(name, ':'))
+            continue;
         lost = name;
         for (size_t k = 0; k < COUNT_OF(kinds); k++)
             lost = store_find(g->s->store, kinds[k], name) ? NULL : lost;

@@ -93,7 +93,8 @@ static void open_new(Measuring *m)
         side->update = build(m, side, step_update(tr->model, t, a), "probing update");
     }
     session_end_params(&side->session, drawing);
-    const GrowthCall grow = {t->seed, tr->unit->grown};
+    checkpoint_hold(&side->session, tr->model, t);
+    const GrowthCall grow = {.seed = t->seed, .number = tr->unit->grown, .weights_only = !m->n_block};
     if (tr->start)
         start_load(&side->session, tr->start);
     else if (!checkpoint_grow(&side->session, tr->grows, tr->from, &grow, why))

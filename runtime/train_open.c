@@ -687,7 +687,7 @@ static void load_state(Trainer *tr)
                     tr->from->file.path);
     if (tr->grows)
         session_end_params(&tr->session, tr->drawing);
-    const GrowthCall grow = {tr->train->seed, tr->unit->grown};
+    const GrowthCall grow = {.seed = tr->train->seed, .number = tr->unit->grown};
     if (tr->grows ? !checkpoint_grow(&tr->session, tr->grows, tr->from, &grow, why)
                   : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);

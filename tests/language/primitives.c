@@ -14,7 +14,7 @@
 #include <math.h>
 
 /* Where a call stands, and what of it is compared. */
-typedef enum Place { OUTPUT, WEIGHT, RATE, AVERAGE, DATA, TOKENIZER, PRECISION, WHEN, CLAIM, LET } Place;
+typedef enum Place { OUTPUT, WEIGHT, RATE, AVERAGE, START, DATA, TOKENIZER, PRECISION, WHEN, CLAIM, LET } Place;
 enum { MOST_ARGS = 8, MOST_WANT = 12 };
 
 typedef struct Row {
@@ -169,6 +169,8 @@ static const Row rows[] = {
     {.name = "chars", .place = TOKENIZER},
     {.name = "file", .place = TOKENIZER, .arg = {"\"t.json\""}},
     {.name = "mixed", .place = PRECISION, .arg = {"bf16", "fp32"}},
+    {.name = "run", .place = START, .arg = {"\"runs/a\""}, .any = {NULL, NULL, NULL, NULL, NULL, NULL, "n."}},
+    {.name = "weights", .place = START, .arg = {"\"a.safetensors\""}},
     {.name = "plateau", .place = WHEN, .arg = {"train.loss", "3 steps", "0.5"}},
     {.name = "preserves", .place = CLAIM, .arg = {"0.5"}, .any = {"no-."}},
     {.name = "alive", .place = CLAIM, .arg = {"3"}},
@@ -199,7 +201,7 @@ static const char given[] =
     "  S = input(S, [1, 2, 1, 2])\n  E = input(E, [2, 3, 1])\n  pair = input(pair, [2])\n  two = input(two, [])\n"
     "  one = input(one, [])\n  minus = input(minus, [])\n  half = input(half, [])\n";
 static const char train[] =
-    "train {\n  data = %s\n  %s\n  precision = %s\n  average = %s\n  batch = 1 seqs, length = 100 steps, seed = 1\n"
+    "train {\n  data = %s\n  %s\n  precision = %s\n  average = %s\n%s%s  batch = 1 seqs, length = 100 steps, seed = 1\n"
     "  optimizer adamw { lr = %s, betas = [0.9, 0.99], eps = 1e-8, weight_decay = 0 }\n}\n%s";
 static const double inputs[][MOST_WANT + 1] = {
     {'X', -1.5, 0.5, 2.5, 3, -0.2, 1}, {'P', 0.1, 0.25, 0.5, 0.75, 0.9, 0.3}, {'I', 0, 2, 1, 1, 0, 2}, {'J', 0, 1},
@@ -221,7 +223,8 @@ static const char *whole_file(Arena *a, Place place, const char *call)
     of[place] = call;
     const char *grow = place == WHEN ? arena_printf(a, "let N = 1\ngrow g { when = %s, let N = 2 }\n", call) : "";
     const char *tokenizer = strncmp(of[DATA], "text_file", 9) && place == DATA ? "" : arena_printf(a, "tokenizer = %s", of[TOKENIZER]);
-    return arena_printf(a, "%s%s", model, arena_printf(a, train, of[DATA], tokenizer, of[PRECISION], of[AVERAGE], of[RATE], grow));
+    return arena_printf(a, "%s%s", model, arena_printf(a, train, of[DATA], tokenizer, of[PRECISION], of[AVERAGE],
+                                                place == START ? "  start_from = " : "", place == START ? arena_printf(a, "%s\n", call) : "", of[RATE], grow));
 }
 
 typedef struct Outcome {
@@ -441,7 +444,7 @@ static void expect_prim(Test *t, const Prim *p, bool schedule)
 static void expect_places(Test *t)
 {
     static const struct { Place place; const char *kinds; } places[] = {
-        {RATE, "nr."}, {AVERAGE, "o"}, {DATA, ""}, {TOKENIZER, "p"}, {PRECISION, ""}, {WHEN, "c"}, {CLAIM, "cb"}};
+        {RATE, "nr."}, {AVERAGE, "o"}, {START, "so"}, {DATA, ""}, {TOKENIZER, "p"}, {PRECISION, ""}, {WHEN, "c"}, {CLAIM, "cb"}};
     for (size_t i = 0; i < COUNT_OF(places); i++)
         for (size_t j = 0; j < COUNT_OF(kinds); j++) {
             Outcome o;

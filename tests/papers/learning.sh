@@ -28,7 +28,7 @@ learns() {
     # checks and growth speak of the large model
     sed "/^ *check/d; s|^grow |/- &|" "$VWN_SOURCE/examples/$file.vwn" > "$file.vwn"
     expect 0 "$VWN" train "$file.vwn" --run "$file" --json --set V=256 \
-        --set model.context=32 --set "train.data=text_file(\"text.txt\")" \
+        --set model.context=32 --set "train.data=text_file(\"text.txt\", val = 10%)" \
         --set 'train.tokenizer=bytes()' --set 'train.batch=4 seqs' --set 'train.length=30 steps' \
         --set train.precision=fp32 \
         --set 'train.optimizer.lr=constant(1e-2)' "$@"

@@ -65,6 +65,9 @@ static void on_event(void *user, const vwn_event *e)
         l->warnings++;
         /* fall through */
     case VWN_EVENT_GROWTH:
+    case VWN_EVENT_OUTPUT:
+    case VWN_EVENT_BLOCK:
+    case VWN_EVENT_TENSOR:
     case VWN_EVENT_NOTE:
         l->notes++;
         snprintf(l->note + strlen(l->note), sizeof l->note - strlen(l->note), "%s\n", e->text);
