@@ -31,7 +31,7 @@ static void list_dead(Eval *ev, Diag *d, const Claims *c, int within)
     diag_note(ev->ctx, d, "%s%s", b.s, n > MOST ? arena_printf(ev->arena, " and %zu others", n - MOST) : "");
 }
 
-static void refuse_life(Eval *ev, const Claims *c, const Ast *it, int within)
+static void refuse_life(Eval *ev, const Claims *c, Span at, int within)
 {
     const GrowthProof *p = c->proof;
     size_t late = 0;
@@ -40,16 +40,17 @@ static void refuse_life(Eval *ev, const Claims *c, const Ast *it, int within)
             late += p->life[i].after[r] > within;
     Diag *d;
     if (p->dead)
-        d = err(ev, "E0702", it->kid[0]->span, "has a gradient of zero that stays zero",
+        d = err(ev, "E0702", at, "has a gradient of zero that stays zero",
                 "%zu of %zu new blocks can never learn", p->dead, p->blocks);
     else
-        d = err(ev, "E0702", it->kid[0]->span, "", "%zu of %zu new blocks have no gradient after %d update%s", late,
+        d = err(ev, "E0702", at, "", "%zu of %zu new blocks have no gradient after %d update%s", late,
                 p->blocks, within, within == 1 ? "" : "s");
     list_dead(ev, d, c, within);
     if (p->dead) {
         diag_note(ev->ctx, d, "what such a block is multiplied by is zero on both sides, so its gradient is zero, and stays so");
         diag_help(ev->ctx, d, "let one side of every new unit be zero and the other random: `fill { entry = zeros, exit = normal(std = 0.02), "
                   "inner = normal(std = 0.02) }`, or the other way round");
+        diag_help(ev->ctx, d, "or say that it is intended: `check alive(none)`");
     } else {
         diag_help(ev->ctx, d, "write `alive(steps = %d)`, or fill the other side of the new units with random numbers", p->alive_after);
     }
@@ -128,6 +129,21 @@ bool is_claim(const Value *v)
     return v->kind == V_SPEC && (!strcmp(v->record->name, "preserves") || !strcmp(v->record->name, "alive"));
 }
 
+static const GrowthProof *proof_of(Eval *ev, Claims *c)
+{
+    if (!c->proof) {
+        c->plan = growth_plan(c->step, ev->arena);
+        c->proof = growth_prove(c->plan, ev->arena);
+    }
+    return c->proof;
+}
+
+void refuse_dead(Eval *ev, Claims *c, Span at)
+{
+    if (!c->life && proof_of(ev, c)->trained && c->proof->dead)
+        refuse_life(ev, c, at, 0);
+}
+
 bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResult *r)
 {
     if (!c) {
@@ -135,16 +151,13 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         diag_help(ev->ctx, d, "write it inside the step: `grow NAME { ... check %s(...) }`", v->record->name);
         return false;
     }
+    c->life |= !strcmp(v->record->name, "alive");
     const Value *limit = argument(v, strcmp(v->record->name, "alive") ? "tolerance" : "steps");
     if (limit && limit->kind == V_NONE) {
         *r = (CheckResult){.state = CHECK_TRUE, .text = r->text, .where = r->where, .span = r->span, .values = "a change is intended"};
         return true;
     }
-    if (!c->proof) {
-        c->plan = growth_plan(c->step, ev->arena);
-        c->proof = growth_prove(c->plan, ev->arena);
-    }
-    const GrowthProof *p = c->proof;
+    const GrowthProof *p = proof_of(ev, c);
     r->state = CHECK_TRUE;
     if (!strcmp(v->record->name, "preserves")) {
         c->step->tolerance = fmin(c->step->tolerance, limit ? limit->num : INFINITY);
@@ -165,7 +178,7 @@ bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResul
         diag_help(ev->ctx, d, "add a small number to its root, or fill what it reads with random numbers");
         return false;
     } else if (p->alive_after == NEVER || p->alive_after > within) {
-        refuse_life(ev, c, it, within);
+        refuse_life(ev, c, it->kid[0]->span, within);
         return false;
     } else {
         const char *alike = c->plan->alike ? "; copies with equal shares stay copies" : "";

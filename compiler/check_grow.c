@@ -360,6 +360,8 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
         for (uint32_t i = 0; items && i < items->n; i++)
             if (items->kid[i]->kind == AST_CHECK)
                 run_check(ev, after, items->kid[i], env, name, &claims);
+        if (!diag_errors(ev->ctx) && !g.refused)
+            refuse_dead(ev, &claims, g.span);
     }
     if (!n && !g.fill.n && !g.refused && !g.old.said && !g.fresh.said && !g.restarts && g.after)
         diag_help(ev->ctx, err(ev, "E0707", it->kid[0]->span, "", "the growth step `%s` changes nothing", name),

@@ -698,6 +698,15 @@ static Value p_preserves(PrimArgs *a)
     return prim_spec(a);
 }
 
+static Value p_alive(PrimArgs *a)
+{
+    const Value *v = &a->v[0];
+    if (v->kind != V_NONE && !(v->kind == V_NUM && v->num == floor(v->num) && v->num >= 0))
+        return prim_fail(a, "E0206", 0, "`steps` must be a whole number from 0 or none, got %s",
+                         v->kind == V_NUM ? value_text(a->ev, v) : value_kind_name(v));
+    return prim_spec(a);
+}
+
 /* ---- the table ---- */
 
 static const Prim elementwise[] = {
@@ -754,7 +763,7 @@ static const Prim general[] = {
     {"routed", "experts: float, ratio: float", prim_spec, "match: parameters of a mixture of experts; ratio = expert width / d", 0, false},
     {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the mean of the value over a window is not below that over the window before by this share", 0, false},
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
-    {"alive", "steps: int", prim_spec, "growth claim: every new weight has a gradient within this many steps", 0, false},
+    {"alive", "steps: any", p_alive, "growth claim: every new weight has a gradient within this many steps (or `none`: some never learn)", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},
 };
 

@@ -43,14 +43,20 @@ run() {
     grep -o '"event":"growth".*"text":"[^"]*"' "runs/$name/events.jsonl" | sed 's/.*"text":"/  growth: /; s/"$//' || true
 }
 
+say "Zeros everywhere are refused, unless the file says that what is new need not learn"
+if "$VWN" check growth_nexus.vwn --set new_out=zeros; then
+    echo "they are not" >&2
+    exit 1
+fi
+
 say "What the growth steps do"
 "$VWN" grow growth_nexus.vwn wider --plan | tail -n 3 || true
-"$VWN" grow growth_nexus.vwn wider --plan --set new_out=zeros | tail -n 3 || true
+"$VWN" grow growth_nexus.vwn wider --plan --set new_out=zeros --set within=none | tail -n 3 || true
 "$VWN" grow growth_width.vwn virtual_width --plan | tail -n 3 || true
 
 run small growth_nexus.vwn "$steps" --set grow_at="$steps"
 run grown growth_nexus.vwn "$steps" --set grow_at="$half"
-run dead growth_nexus.vwn "$steps" --set grow_at="$half" --set new_out=zeros
+run dead growth_nexus.vwn "$steps" --set grow_at="$half" --set new_out=zeros --set within=none
 flops=$("$VWN" compare runs/grown --json | sed 's/.*"flops":\([0-9.e+]*\).*/\1/')
 each=$("$VWN" cost growth_nexus.vwn --set M=224 --set A=256 --json | sed 's/.*"flop_training":\([0-9.e+]*\).*/\1/')
 budget=$(echo "$flops $each" | awk '{ printf "%d", $1 / ($2 * 16 * 64) }')
@@ -68,7 +74,7 @@ paste small.txt dead.txt | awk '{ d = $2 - $4; if (d < 0) d = -d; if (d > most) 
     END { printf "The losses of `dead` differ from those of `small` by at most %.2g; sums of float32 over more numbers may be rounded elsewhere.\n", most }'
 # in float64, in which the reference evaluator adds up one number after the other, a small one is the same to the last bit
 tiny() {
-    "$VWN" train growth_nexus.vwn --run "runs/$1" --overwrite --device reference -q --set D=24 --set M=28 --set A=32 --set new_out=zeros \
+    "$VWN" train growth_nexus.vwn --run "runs/$1" --overwrite --device reference -q --set D=24 --set M=28 --set A=32 --set new_out=zeros --set within=none \
         --set steps=8 --set grow_at="$2" --set 'train.batch=2 seqs' --set 'train.log.every=1 steps' --set 'train.eval.every=8 steps' \
         --set 'train.eval.batches=1' > /dev/null 2>&1
     losses "runs/$1/events.jsonl" > "$1.txt"

@@ -82,6 +82,11 @@ static const Source sources[] = {
     {"29_dit.vwn", {"dit hyper", {"D=64", "L=1", "H=2", "S=8", "conn=hyper(n = 2, dynamic = true)",
                                   "qk=rms_norm(eps = 1e-6)", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
+    {"33_fine_tune.vwn", {"fine tune", {NULL}}},
+    {"34_lora.vwn", {"lora", {NULL}}},
+    {"35_convert.vwn", {"convert", {NULL}}},
+    {"growth_nexus.vwn", {"nexus that grows", {"D=24", "M=26", "A=30", NULL}}},
+    {"growth_width.vwn", {"residual that grows", {"D=24", NULL}}},
     /* products of matrices of one row */
     {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
                            "D=128", "wide=256", NULL}}},

@@ -50,7 +50,8 @@ static inline Narrow count_narrow(Ctx *ctx, const Unit *u, Half half, int64_t B,
         is.inside += count_of(text, "vwn_product_bf16<") + count_of(text, "vwn_product_called<");
     }
     for (size_t i = 0; i < p->n_launch; i++)
-        is.products += p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded;
+        if (p->launch[i].kind == LAUNCH_MATMUL && p->launch[i].matmul.rounded)
+            is.products += p->launch[i].matmul.batch > 1 ? (int)p->launch[i].matmul.batch : 1;
     return is;
 }
 

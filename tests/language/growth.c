@@ -18,7 +18,7 @@ static const char model[] =
     "    ffn { hidden = F, activation = gelu, gated = false }\n  }\n"
     "  head lm { norm = rms_norm(eps = 1e-5) }\n}\n"
     "grow wide {\n  when = step >= 10\n  let heads = H\n  let kv = K\n  let h = w\n  let F = G\n"
-    "  fill { entry = zeros, exit = normal(std = 0.5), layer[*].ffn.up { entry = ones } }\n}\n";
+    "  fill { entry = zeros, exit = normal(std = 0.5), layer[*].ffn.up { entry = ones } }\n  check alive(none)\n}\n";
 
 static const GrowthEntry *entry_at(const GrowthPlan *p, const char *path)
 {

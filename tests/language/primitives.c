@@ -173,7 +173,7 @@ static const Row rows[] = {
     {.name = "weights", .place = START, .arg = {"\"a.safetensors\""}},
     {.name = "plateau", .place = WHEN, .arg = {"train.loss", "3 steps", "0.5"}},
     {.name = "preserves", .place = CLAIM, .arg = {"0.5"}, .any = {"no-."}},
-    {.name = "alive", .place = CLAIM, .arg = {"3"}},
+    {.name = "alive", .place = CLAIM, .arg = {"3"}, .any = {"no"}},
     {.name = "dense", .place = LET, .arg = {"2", "4"}},
     {.name = "routed", .place = LET, .arg = {"2", "4"}},
     {.name = "table", .place = LET, .arg = {"1", "2", "3"}, .any = {ALL_KINDS, ALL_KINDS, ALL_KINDS, ALL_KINDS}},

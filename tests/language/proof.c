@@ -142,7 +142,7 @@ static const char *text_of(Arena *arena, uint64_t seed)
         buf_printf(&b, ", layer[*].ffn.%s { entry = %s }", !strcmp(gated, "true") ? ONE_OF(&d, "up", "gate") : "up", fill_of(&d));
     if (pick(&d, 3) == 0)
         buf_printf(&b, ", layer[*].attention.%s { entry = %s }", ONE_OF(&d, "q_proj", "k_proj", "v_proj"), fill_of(&d));
-    buf_puts(&b, " }\n}\n");
+    buf_puts(&b, " }\n  check alive(none)\n}\n");
     return b.s;
 }
 

@@ -631,7 +631,7 @@ static void growth(File *f)
     int k = one_in(&f->w, 2) ? 0 : one_in(&f->w, 2) ? 1 : 2;
     PUT(f,
         "\ngrow larger {\n  when = %s\n  let %s\n  fill { entry = zeros, exit = normal(std = "
-        "0.02) }\n%s  check params > 0\n}\n",
+        "0.02) }\n%s  check params > 0\n  check alive(none)\n}\n",
         when[k], one_in(&f->w, 2) ? "L = L + 1" : "F = 2 * F", training[k]);
 }
 
