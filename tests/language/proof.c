@@ -66,11 +66,12 @@ static const char *text_of(Arena *arena, uint64_t seed)
                                                      "entry = copy, exit = zeros", "entry = copy, exit = copy", "entry = zeros, exit = split", "entry = replicate, exit = split");
     buf_printf(&b, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\nimport \"std/growable\"\nlet eps = 1e-3\n"
                "let D = %d\nlet F = %d\nlet heads = %d\nlet kv = %d\nlet h = %d\nlet n = %d\nlet L = %d\nlet M = %d\nlet A = %d\n"
-               "let S = %d\nlet V = 17\nlet dense = true\nlet conn = %s\n", D, F, heads * group, heads, h, n, layers, M, A, S, conn);
+               "let S = %d\nlet V = 17\nlet dense = true\nlet conn = %s\nlet E = %s\n", D, F, heads * group, heads, h, n, layers, M, A, S, conn,
+               !strncmp(conn, "ghc", 3) ? "D * (n + 1) / 2" : "D");
     buf_printf(&b, "model m {\n  context = 8, width = D, mask = %s, init = normal(std = 0.3), out_init = normal(std = 0.3)\n"
-               "  pre_norm = %s, connection = conn\n  embed tokens { vocab = V, width = %s }\n  for layer in 1..L {\n"
+               "  pre_norm = %s, connection = conn\n  embed tokens { vocab = V, width = E }\n  for layer in 1..L {\n"
                "    attention { heads = heads, kv_heads = kv, head_dim = h, scale = %s, q_proj = %s, k_proj = %s, v_proj = %s%s%s }\n",
-               ONE_OF(&d, "causal", "causal", "full"), norm, !strncmp(conn, "ghc", 3) ? "D * (n + 1) / 2" : "D", pick(&d, 4) ? "0.4" : "1 / sqrt(h)", map, map, map,
+               ONE_OF(&d, "causal", "causal", "full"), norm, pick(&d, 4) ? "0.4" : "1 / sqrt(h)", map, map, map,
                pick(&d, 2) ? ", position = rope(base = 100)" : "", pick(&d, 4) ? "" : ", qk_norm = rms_norm(eps = 1e-3)");
     if (!strcmp(sub, "moe"))
         buf_printf(&b, "    moe { experts = 3, active = 2, hidden = F, activation = %s, scores = softmax, normalize = true, balance = 0.01 }\n", act);
@@ -116,6 +117,11 @@ static const char *text_of(Arena *arena, uint64_t seed)
             break;
         case 10: buf_printf(&lets, "  let L = %d\n", 2 * layers + i); break;
         case 12:
+            if (!pick(&d, 4)) {
+                buf_printf(&lets, "  let E = D * 3 / 2\n  let conn = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D, init = %s))\n",
+                           ONE_OF(&d, "eye", "eye", "normal(std = 0.3)"));
+                break;
+            }
             buf_printf(&lets, "  let conn = %s\n", ONE_OF(&d, "hyper(n = 2, dynamic = true, collapse = mean)", "hyper(n = 3, dynamic = false, collapse = mean)",
                        "hyper(n = 2, dynamic = true)", "ghc(m = 1, n = 1, dynamic = true)", "ghc(m = 2, n = 2, dynamic = true)", "frac(m = 2, dynamic = true)", "frac(m = 2, dynamic = false)"));
             break;
