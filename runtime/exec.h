@@ -47,11 +47,14 @@ typedef struct ProgramOptions {
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
+    PlanCopies *copies; /* see PlanOptions; NULL: the store's */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
 Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
                      BuildReport *report);
+/* To the graph of an update, built after all programs that read weights in two bytes: it writes these, too. */
+void program_write_copies(Store *s, Graph *g);
 void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);

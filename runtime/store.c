@@ -17,7 +17,8 @@ enum { PIECE = 1024 }; /* numbers converted at a time */
 typedef struct Room {
     StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
     uint64_t bytes;
-    bool in_slab; /* given back with it */
+    bool in_slab; /* given back with it; or with the copy in front of it */
+    bool stale;   /* of a copy: the weight has changed since */
 } Room;
 
 __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
@@ -30,9 +31,9 @@ __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status
     return status;
 }
 
-static size_t item_size(const Store *s, DType dtype)
+static size_t item_size(const Store *s, ExtKind kind, DType dtype)
 {
-    return dtype == DT_INT || !s->backend ? 8 : sizeof(float);
+    return dtype == DT_INT || !s->backend ? 8 : kind == EXT_COPY ? 2 : sizeof(float);
 }
 
 /* Zeroed memory where the tensors live. */
@@ -116,6 +117,7 @@ Store *store_new(Ctx *ctx, Backend *backend)
     *s = (Store){.ctx = ctx, .backend = backend};
     s->arena = arena_new(ctx);
     map_init(&s->index, s->arena);
+    map_init(&s->copies.before, s->arena);
     return s;
 }
 
@@ -202,7 +204,7 @@ static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const in
 {
     char had[160], wants[160];
     Room *room = (Room *)e;
-    uint64_t bytes = (uint64_t)elements * item_size(s, dtype);
+    uint64_t bytes = (uint64_t)elements * item_size(s, e->kind, dtype);
     if (e->dtype != dtype)
         return fail(s, ST_USAGE, "the tensor %s is %s elsewhere", e->name,
                     e->dtype == DT_INT ? "an integer" : "real");
@@ -254,7 +256,7 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
         if (d[i] < 0 || !mul_i64(elements, d[i], &elements))
             return fail(s, ST_USAGE, "the tensor %s cannot have the shape %s", name,
                         shape_text(text, rank, d));
-    if (!mul_i64(elements, (int64_t)item_size(s, dtype), &bytes))
+    if (!mul_i64(elements, (int64_t)item_size(s, kind, dtype), &bytes))
         return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name,
                     shape_text(text, rank, d));
     StoreEntry *e = store_find(s, kind, name);
@@ -285,6 +287,55 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     return ST_OK;
 }
 
+/* ---- copies of weights ---- */
+
+/* The first has the memory of all. */
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
+{
+    uint64_t bytes = 0, at = 0;
+    size_t before = s->entry.n;
+    void *memory;
+    for (size_t i = 0; i < n; i++)
+        bytes += 2 * (uint64_t)of[i]->elements;
+    Status status = take(s, bytes, &memory);
+    for (size_t i = 0; status == ST_OK && i < n; i++) {
+        Room *room;
+        void **slot;
+        status = new_room(s, EXT_COPY, of[i]->name, &room, &slot);
+        if (status != ST_OK)
+            break;
+        *room = (Room){.entry = *of[i], .bytes = i ? 0 : bytes, .in_slab = i > 0, .stale = true};
+        room->entry.kind = EXT_COPY;
+        room->entry.memory = (char *)memory + at;
+        at += 2 * (uint64_t)of[i]->elements;
+        s->entry.v[s->entry.n++] = &room->entry;
+        *slot = &room->entry;
+    }
+    if (status == ST_OK || !memory)
+        return status;
+    for (; s->entry.n > before; s->entry.n--)
+        *map_at(&s->index, key_of(EXT_COPY, s->entry.v[s->entry.n - 1]->name)) = NULL; /* the slot is there */
+    give(s, memory, bytes);
+    return status;
+}
+
+bool store_copy_stale(const StoreEntry *copy)
+{
+    return ((const Room *)copy)->stale;
+}
+
+void store_copy_done(StoreEntry *copy)
+{
+    ((Room *)copy)->stale = false;
+}
+
+void store_weight_changes(Store *s, const StoreEntry *weight)
+{
+    Room *copy = weight->kind == EXT_PARAM ? (Room *)store_find(s, EXT_COPY, weight->name) : NULL;
+    if (copy)
+        copy->stale = true;
+}
+
 Status store_reserve_common(Store *s, uint64_t bytes)
 {
     if (bytes <= s->common_bytes)
@@ -307,6 +358,8 @@ static Status check_range(Store *s, const StoreEntry *e, int64_t at, int64_t n, 
     if (at < 0 || n < 0 || at > e->elements || n > e->elements - at)
         return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld",
                     (long long)n, (long long)at, e->name, (long long)e->elements);
+    if (e->kind == EXT_COPY)
+        return fail(s, ST_USAGE, "the numbers of %s are those of the weight", e->name);
     if (integer != (e->dtype == DT_INT))
         return fail(s, ST_USAGE, "the tensor %s is %s", e->name,
                     e->dtype == DT_INT ? "an integer" : "real");
@@ -330,6 +383,7 @@ static Status download(Store *s, void *to, const void *from, uint64_t bytes)
 Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const double *v)
 {
     Status status = check_range(s, e, at, n, false);
+    store_weight_changes(s, e);
     if (status == ST_OK && !s->backend && n)
         memcpy((double *)e->memory + at, v, (size_t)n * sizeof *v);
     for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
@@ -345,6 +399,7 @@ Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const doubl
 Status store_put_f32(Store *s, StoreEntry *e, int64_t at, int64_t n, const float *v)
 {
     Status status = check_range(s, e, at, n, false);
+    store_weight_changes(s, e);
     if (status != ST_OK)
         return status;
     if (s->backend)
