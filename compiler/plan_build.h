@@ -93,7 +93,8 @@ void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
 uint32_t plan_numbers_buffer(Build *b); /* a new one, if there is none yet */
 void plan_gather(Build *b, const PlanCopies *copies); /* plan_gather.c; places the buffers, too */
-void plan_batch(Build *b, const PlanCopies *copies, uint64_t most); /* plan_batch.c; the same; most: bytes that the arena may have */
+/* plan_batch.c; the same; most: bytes that the arena may have */
+void plan_batch(Build *b, const PlanCopies *copies, uint64_t most);
 void plan_device_expert(Build *b, Val v);
 
 #endif

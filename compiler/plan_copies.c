@@ -1,9 +1,9 @@
 /* plan_copies.c - weights in two bytes that stay from one run to the next.
  *
  * In:  groups that only round a weight for products.     Out: they come first, and write tensors that outlive the run.
- * The one idea: a weight changes once a step, so it need not be rounded in every micro-batch. Where it lies rounded is a tensor
- * of its own beside the weight. An update writes both; the launches here are made only where somebody else wrote the weight.
- * Copies that are read as one batch lie behind each other, for all programs that read them.
+ * The one idea: a weight changes once a step, so it need not be rounded in every micro-batch. Where it lies rounded is
+ * a tensor of its own beside the weight. An update writes both; the launches here are made only where somebody else wrote
+ * the weight. Copies that are read as one batch lie behind each other, for all programs that read them.
  */
 #include "op.h"
 #include "plan_build.h"

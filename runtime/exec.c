@@ -103,7 +103,7 @@ static Status hold_chain(Program *p, uint32_t at, const uint32_t *next)
     Status status = store_find(s, EXT_COPY, of[0]->name) ? ST_OK : store_add_copies(s, of, n);
     for (size_t i = 0; status == ST_OK && i < n; i++) {
         StoreEntry *e = store_find(s, EXT_COPY, of[i]->name), *before = i ? p->copy[first + i - 1] : NULL;
-        if (!e || (before && e->memory != (char *)before->memory + 2 * before->elements))
+        if (!e || (before && !store_copy_follows(e, before)))
             vwn_bug(s->ctx, "the copies of weights do not lie as the plan says");
         p->copy[p->n_copy++] = e;
     }
@@ -523,11 +523,14 @@ static Status run_on_backend(Program *p, const RunArgs *args)
 {
     Backend *b = p->store->backend;
     b->why[0] = 0;
+    Status status = store_settle(p->store);
+    if (status != ST_OK)
+        return fail(p, status, "%s", store_why(p->store));
     if (p->generation != p->store->generation)
         resolve_addresses(p);
     fill_in(p, args);
     b->at = (CallPlace){NULL, p->name, args->step};
-    Status status = put_numbers(p);
+    status = put_numbers(p);
     if (status == ST_OK)
         status = make_copies(p);
     note_written(p, false);

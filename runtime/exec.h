@@ -17,7 +17,8 @@ typedef struct StoreEntry {
     uint8_t rank;
     int64_t d[MAX_RANK];
     int64_t elements;
-    void *memory; /* on the backend: float or int64_t; double with the reference evaluator */
+    void *memory; /* on the backend: float or int64_t; double with the reference evaluator. On a device NULL
+                     before it is used */
 } StoreEntry;
 /* backend NULL: reference evaluator, float64 on the host. */
 Store *store_new(Ctx *ctx, Backend *backend);
@@ -25,6 +26,8 @@ void store_free(Store *s);
 /* Makes room (zeroed) for a tensor of this exact shape, or finds it; inputs may grow with B, T. */
 Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
                  StoreEntry **out);
+/* Memory for the tensors and arenas of a device that have none yet; else it is had when one of them is first used. */
+Status store_settle(Store *s);
 StoreEntry *store_find(Store *s, ExtKind kind, Name name); /* NULL when absent */
 size_t store_count(const Store *s);
 StoreEntry *store_at(Store *s, size_t i);

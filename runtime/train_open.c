@@ -874,6 +874,7 @@ void train_open(Trainer *tr)
     if (tr->grows || tr->start)
         train_measure(tr);
     build_programs(tr);
+    session_store_ok(&tr->session, store_settle(tr->session.store)); /* before --overwrite removes a run */
     count_memory(tr);
     if (tr->from)
         load_state(tr);

@@ -112,7 +112,8 @@ static void count_shared(Ctx *ctx, void *arg)
     map_init(&copies.before, ctx->program);
     c->apart = true;
     for (size_t i = 0; i < COUNT_OF(programs); i++) {
-        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true, .copies = &copies};
+        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true,
+                           .copies = &copies};
         const Graph *g = graph_of(ctx, u, programs[i], &copies);
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
         plan_verify(ctx, p);
@@ -125,8 +126,8 @@ static void count_shared(Ctx *ctx, void *arg)
         }
         c->casts[i] = casts_of(p);
         *(i == 2 ? &c->written : i == 3 ? &c->of_eval : &c->copies) = held;
-        printf("%-10s %4zu copies of weights, %2zu launches make them where they are not there; %2zu casts in each run, %3zu of %zu launches "
-               "products; arena %.1f MiB\n", programs[i], held, p->n_cast, c->casts[i], c->calls[i], p->n_launch - p->n_cast,
+        printf("%-10s %4zu copies of weights, %2zu launches make them where they are not there; %2zu casts in each run, "
+               "%3zu of %zu launches products; arena %.1f MiB\n", programs[i], held, p->n_cast, c->casts[i], c->calls[i], p->n_launch - p->n_cast,
                (double)p->arena_bytes / (1 << 20));
     }
 }
