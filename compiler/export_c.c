@@ -221,7 +221,8 @@ static void write_tensors(Buf *b, const Export *x)
                                         [EXT_BUFFER] = "CONSTANT",
                                         [EXT_GRAD] = "GRADIENT",
                                         [EXT_STATE] = "STATE",
-                                        [EXT_TOTAL] = "TOTAL"};
+                                        [EXT_TOTAL] = "TOTAL",
+                                        [EXT_COPY] = "COPY"};
     buf_puts(b, "/* ---- what outlives a run of a program ----\n * ");
     buf_count(b, (int64_t)x->tensor_bytes);
     buf_puts(b, " bytes. kind, name, rank, shape, elements, offset in bytes */\n"

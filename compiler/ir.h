@@ -61,6 +61,7 @@ typedef enum ExtKind {
     EXT_GRAD,   /* gradient accumulator of a parameter */
     EXT_STATE,  /* optimizer state: "<param>.adam_m", ... */
     EXT_TOTAL,  /* a sum over the whole batch that its parts read; see parts.h */
+    EXT_COPY,   /* a parameter rounded to two bytes, as products read it; of a device, see plan_copies.c */
     EXT_KINDS
 } ExtKind;
 typedef struct Ext {

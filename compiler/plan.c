@@ -563,7 +563,10 @@ static void finish_outputs(Build *b)
         const Node *n = node_at(g, o->value);
         if (o->ext >= 0) {
             bool itself = node_at(g, v)->op == OP_EXT && node_at(g, v)->a.i == o->ext;
-            if (b->direct[v] != o->ext && !itself && !fuse_empty(b->f, v))
+            bool put = b->direct[v] != o->ext && !itself && !fuse_empty(b->f, v);
+            if (put && b->plan->ext[o->ext].ext.kind == EXT_COPY)
+                vwn_bug(b->ctx, "plan: the copy of %s is no result of a kernel", b->plan->ext[o->ext].ext.name);
+            if (put)
                 plan_copy(b, output_buffer(b, v), 0, plan_ext_buffer(b, o->ext),
                           plan_elements(b, v), (DType)n->dtype, v);
             continue;
@@ -573,6 +576,22 @@ static void finish_outputs(Build *b)
                           .dtype = (DType)n->dtype, .rank = n->shape.rank};
         for (int k = 0; k < r->rank; k++)
             r->d[k] = dim_at(n->shape.d[k], b->B, b->T);
+    }
+}
+
+/* The launches of groups that make copies of weights, or of all others. */
+static void plan_groups(Build *b, bool casts)
+{
+    const Fusion *f = b->f;
+    for (size_t i = 0; i < f->order.n; i++) {
+        uint32_t id = f->order.v[i];
+        bool rows = f->group.v[id].kind == GROUP_ROWS;
+        if ((b->cast && b->cast[id]) != casts || (rows && b->added[f->group.v[id].first]))
+            continue;
+        if (rows)
+            b->arena_only ? plan_rows_memory(b, id) : plan_rows(b, id);
+        else
+            plan_library(b, f->group.v[id].anchor);
     }
 }
 
@@ -589,20 +608,19 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     for (size_t i = 0; i < f->order.n && how->cuda; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
             alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
-    for (size_t i = 0; i < f->order.n; i++) {
-        uint32_t id = f->order.v[i];
-        if (f->group.v[id].kind == GROUP_ROWS && b.added[f->group.v[id].first])
-            continue;
-        if (f->group.v[id].kind == GROUP_ROWS)
-            b.arena_only ? plan_rows_memory(&b, id) : plan_rows(&b, id);
-        else
-            plan_library(&b, f->group.v[id].anchor);
-    }
+    if (how->cuda && how->copies)
+        plan_choose_copies(&b, how->copies);
+    if (b.cast)
+        plan_groups(&b, true);
+    b.plan->n_cast = b.launch.n;
+    plan_groups(&b, false);
     finish_outputs(&b);
     if (how->cuda && !how->single)
-        plan_gather(&b);
+        plan_gather(&b, how->copies);
     else
         plan_place(&b);
+    if (b.cast)
+        plan_keep_copies(&b, how->copies);
     Plan *p = b.plan;
     p->buffer = b.buffer.v;
     p->n_buffer = b.buffer.n;

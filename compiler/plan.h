@@ -182,6 +182,7 @@ typedef struct Plan {
     PlanResult *result;      size_t n_result;
     PlanNumber *number;      size_t n_number; /* of a device, in the order of their memory */
     uint32_t numbers;        /* the buffer that a run writes them to before its first launch; if there are any */
+    size_t n_cast;           /* the first launches: they make copies of weights, where these are not there yet */
     uint64_t arena_bytes;
     uint64_t compiler_bytes; /* of the plan's arena: graphs and groups, without texts */
     const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
@@ -189,6 +190,13 @@ typedef struct Plan {
     const char *device_prelude; /* of the kernels that have a grid; NULL: there are none */
     size_t device_prelude_length;
 } Plan;
+
+/* Which weights have a copy in two bytes that stays from run to run (EXT_COPY), and how they lie: by the name of a
+ * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
+typedef struct PlanCopies {
+    Map before;
+    Half half;
+} PlanCopies;
 
 /* What a block of sm_80 and of all that came later can have, and of sm_80 and sm_90 two of a multiprocessor. */
 enum { PLAN_SHARED = 96 * 1024 };
@@ -208,6 +216,7 @@ typedef struct PlanOptions {
                         with `cuda` */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
+    PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
     struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 
@@ -224,6 +233,8 @@ void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */
 uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
+/* An update writes the copies of the weights that it changes: adds that to its graph. */
+void plan_write_copies(Graph *g, const PlanCopies *copies);
 /* Bytes of dynamic shared memory of a launch. */
 uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
 

@@ -14,6 +14,7 @@ enum {
 
 typedef struct Chains {
     Build *b;
+    const PlanCopies *copies;
     uint32_t *first, *last; /* by buffer: the launches between which it lives */
     uint32_t *next; /* by buffer: the one behind it, plus one */
 } Chains;
@@ -89,7 +90,8 @@ static uint64_t whole(const Build *b, const Launch *l, int operand)
     const int64_t columns[3] = {m->transpose_a ? m->m : m->k, m->transpose_b ? m->k : m->n, m->n};
     const int64_t pitch[3] = {m->lda, m->ldb, m->ldc};
     uint64_t bytes = (uint64_t)(rows[operand] * columns[operand]) * plan_item_bytes(x);
-    bool fits = x->ext < 0 && !l->shift[operand] && pitch[operand] == columns[operand] && x->bytes == bytes;
+    bool placed = x->ext < 0 || plan_is_copy(b, l->buffer[operand]);
+    bool fits = placed && !l->shift[operand] && pitch[operand] == columns[operand] && x->bytes == bytes;
     return fits && bytes % PLAN_ALIGN == 0 ? bytes : 0;
 }
 
@@ -136,6 +138,8 @@ static bool can_lie(const Chains *c, const Batch *x, int operand)
         uint32_t buffer = buffer_of(b, x, i, operand);
         if (!whole(b, &b->launch.v[x->launch[i]], operand) || in_chain(c, buffer) != chained)
             return false;
+        if (i && !plan_may_follow(b, c->copies, buffer_of(b, x, i - 1, operand), buffer))
+            return false;
         if (chained && i && b->buffer.v[buffer].behind != buffer_of(b, x, i - 1, operand) + 1)
             return false;
         for (uint32_t k = 0; k < i; k++)
@@ -143,6 +147,11 @@ static bool can_lie(const Chains *c, const Batch *x, int operand)
                 return false;
     }
     return true;
+}
+
+static bool all_can_lie(const Chains *c, const Batch *x)
+{
+    return can_lie(c, x, 0) && can_lie(c, x, 1) && can_lie(c, x, 2);
 }
 
 static void lay(Chains *c, const Batch *x, int operand)
@@ -190,13 +199,13 @@ static Launch batch_of(const Build *b, const Batch *x)
     return l;
 }
 
-void plan_batch(Build *b, uint64_t most)
+void plan_batch(Build *b, const PlanCopies *copies, uint64_t most)
 {
     ArenaMark mark = arena_mark(b->f->tmp);
     Launch *before = b->launch.v, *now = NEW_ARRAY(b->arena, Launch, b->launch.n + 1);
     size_t n_before = b->launch.n, n = 0;
     bool *taken = NEW_ARRAY(b->f->tmp, bool, b->launch.n + 1);
-    Chains c = {b, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
+    Chains c = {b, copies, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
                 NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1)};
     find_lives(&c);
     for (uint32_t i = 0; i < n_before; i++) {
@@ -207,7 +216,9 @@ void plan_batch(Build *b, uint64_t most)
             x = find(&c, i, taken);
         for (int k = 0; k < 3 && x.n > 1; k++)
             follow_chain(&c, &x, k);
-        bool fits = x.n > 1 && can_lie(&c, &x, 0) && can_lie(&c, &x, 1) && can_lie(&c, &x, 2);
+        while (x.n > 1 && !all_can_lie(&c, &x) && x.launch[x.n - 1] != i)
+            x.n--;
+        bool fits = x.n > 1 && all_can_lie(&c, &x);
         for (int k = 0; k < 3 && fits; k++)
             lay(&c, &x, k);
         for (uint32_t k = 0; k < x.n && fits; k++)

@@ -31,6 +31,7 @@ typedef struct Build {
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */
     bool *added;         /* by Val: a product that its library adds to what is there, and the sum that is made so */
+    bool *cast;          /* by group: it makes a copy of a weight; NULL: none does */
     Val *leaf;           /* by ext: its EXT node, or 0 */
     Val *same;           /* by Val: whose memory it shares */
     VEC(PlanBuffer) buffer;
@@ -51,6 +52,12 @@ void plan_place(Build *b);    /* lifetimes -> offsets, and the size of the arena
 void plan_choose_direct(Build *b);
 void plan_choose_added(Build *b); /* of a device */
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
+
+/* ---- plan_copies.c: weights in two bytes that stay ---- */
+void plan_choose_copies(Build *b, const PlanCopies *copies);
+bool plan_is_copy(const Build *b, uint32_t buffer);
+bool plan_may_follow(const Build *b, const PlanCopies *copies, uint32_t before, uint32_t buffer); /* in memory */
+void plan_keep_copies(const Build *b, PlanCopies *copies);
 
 /* ---- plan_launch.c: library launches ---- */
 uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
@@ -85,8 +92,9 @@ void plan_device_sdpa(Build *b, Val v);
 void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
 uint32_t plan_numbers_buffer(Build *b); /* a new one, if there is none yet */
-void plan_gather(Build *b); /* plan_gather.c; places the buffers, too */
-void plan_batch(Build *b, uint64_t most); /* plan_batch.c; the same; most: bytes that the arena may have */
+void plan_gather(Build *b, const PlanCopies *copies); /* plan_gather.c; places the buffers, too */
+/* plan_batch.c; the same; most: bytes that the arena may have */
+void plan_batch(Build *b, const PlanCopies *copies, uint64_t most);
 void plan_device_expert(Build *b, Val v);
 
 #endif

@@ -28,6 +28,7 @@ typedef struct Gather {
     Build *b;
     const Launch *launch; /* as they were planned */
     bool *gathers;        /* by kernel: its text can be made a function */
+    size_t casts;         /* so many are first */
     double limit;         /* of bytes that live longer, for each run */
     uint32_t list;        /* the buffer of arguments that lie in memory */
 } Gather;
@@ -151,6 +152,9 @@ static bool may_gather(const Gather *g, const Run *r)
     return l->kind == LAUNCH_KERNEL && g->gathers[l->kernel] && l->rows > 0;
 }
 
+/* It makes copies of weights, before all others, and not in each run. */
+static bool is_cast(const Gather *g, const Run *r) { return r->launch.v[0] < g->casts; }
+
 static void join(const Gather *g, Run *to, const Run *r, double bytes)
 {
     for (size_t i = 0; i < r->launch.n; i++)
@@ -175,7 +179,7 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
             double bytes = 0;
             for (size_t k = 0; k < r->launch.n; k++)
                 bytes += arena_bytes(g, &g->launch[r->launch.v[k]], !late);
-            if (with && open[l->kernel] > after && with->kept + bytes <= g->limit &&
+            if (with && is_cast(g, with) == is_cast(g, r) && open[l->kernel] > after && with->kept + bytes <= g->limit &&
                 with->blocks + r->blocks <= INT32_MAX) {
                 at = open[l->kernel] - 1;
                 join(g, with, r, bytes);
@@ -348,9 +352,10 @@ static uint64_t try_limit(Gather *g, size_t n, double limit, Runs *runs)
     g->limit = limit;
     *runs = gather(g, n);
     b->launch.v = NEW_ARRAY(b->arena, Launch, runs->n + 1);
-    b->launch.n = 0;
+    b->launch.n = b->plan->n_cast = 0;
     for (size_t i = 0; i < runs->n; i++) {
         Run *r = &runs->v[i];
+        b->plan->n_cast += is_cast(g, r);
         sort_numbers(r->launch.v, r->launch.n);
         b->launch.v[b->launch.n++] = r->launch.n > 1 ? launch_of(g, r) : g->launch[r->launch.v[0]];
     }
@@ -377,12 +382,12 @@ static void drop_unused(Build *b)
             b->launch.v[i].kernel = now[b->launch.v[i].kernel];
 }
 
-void plan_gather(Build *b)
+void plan_gather(Build *b, const PlanCopies *copies)
 {
     static const double limits[] = {1e18, 256 << 20, 32 << 20, 4 << 20, 0};
     enum { SHARE = 64, ALWAYS = 8 << 20 }; /* what the arena may grow by */
     ArenaMark mark = arena_mark(b->f->tmp);
-    Gather g = {.b = b, .launch = b->launch.v};
+    Gather g = {.b = b, .launch = b->launch.v, .casts = b->plan->n_cast};
     size_t n = b->launch.n;
     Runs runs = {0};
     Parts p;
@@ -400,6 +405,6 @@ void plan_gather(Build *b)
             finish(&g, &runs.v[i], &b->launch.v[i]);
     b->buffer.v[g.list].bytes = 8 * (uint64_t)b->number.n;
     drop_unused(b);
-    plan_batch(b, most + 8 * (uint64_t)b->number.n);
+    plan_batch(b, copies, most + 8 * (uint64_t)b->number.n);
     arena_reset(b->f->tmp, mark);
 }

@@ -478,7 +478,8 @@ void fuse_choose_halved(Fusion *f)
     for (bool changed = true; changed;) {
         changed = false;
         for (size_t i = 0; i < g->out.n; i++)
-            changed |= give_up(f, fuse_base(f, g->out.v[i].value));
+            if (g->out.v[i].ext < 0 || g->ext.v[g->out.v[i].ext].kind != EXT_COPY)
+                changed |= give_up(f, fuse_base(f, g->out.v[i].value));
         for (Val v = 1; v < g->node.n; v++) {
             if (fuse_is_library(g, v) || concat_stored(g, v))
                 changed |= settle(f, v);

@@ -129,6 +129,7 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
     return b->kernel.n - 1;
 }
 
+/* Launches that make copies of weights are none of a step. */
 static void watch(Bench *b, Watched *w)
 {
     Arena *a = b->tr->session.arena;
@@ -136,7 +137,7 @@ static void watch(Bench *b, Watched *w)
     w->seconds = NEW_ARRAY(a, double, plan->n_launch + 1);
     w->best = NEW_ARRAY(a, double, plan->n_launch + 1);
     w->kernel = NEW_ARRAY(a, size_t, plan->n_launch + 1);
-    for (size_t i = 0; i < plan->n_launch; i++) {
+    for (size_t i = plan->n_cast; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         w->kernel[i] = kernel_of(b, plan, l);
         BenchKernel *k = &b->kernel.v[w->kernel[i]];
@@ -154,7 +155,7 @@ static void watch(Bench *b, Watched *w)
 static void find_bounds(Bench *b, const Watched *w)
 {
     const Plan *plan = program_plan(w->program);
-    for (size_t i = 0; i < plan->n_launch; i++) {
+    for (size_t i = plan->n_cast; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         BenchKernel *k = &b->kernel.v[w->kernel[i]];
         double bound = fmax(l->bytes / b->peak.copy, l->flops / bench_peak(b, k->half));
@@ -174,9 +175,9 @@ static void find_estimate(Bench *b, const Watched *w, size_t n)
         b->estimated = false;
     for (size_t i = 0; i < n; i++) {
         const Plan *plan = program_plan(w[i].program);
-        for (size_t k = 0; k < plan->n_launch; k++)
+        for (size_t k = plan->n_cast; k < plan->n_launch; k++)
             b->kernel.v[w[i].kernel[k]].floor += (double)w[i].runs * w[i].best[k];
-        for (size_t k = 0; b->estimated && k < plan->n_launch; k++)
+        for (size_t k = plan->n_cast; b->estimated && k < plan->n_launch; k++)
             b->kernel.v[w[i].kernel[k]].estimate +=
                 (double)w[i].runs *
                 estimate_launch(&rates, &plan->launch[k], estimate_plan_bytes(plan));
@@ -216,7 +217,7 @@ static void watched_step(Bench *b, Watched *w, size_t n, int64_t at)
     else
         timed_step(b, at);
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < program_plan(w[i].program)->n_launch; k++) {
+        for (size_t k = program_plan(w[i].program)->n_cast; k < program_plan(w[i].program)->n_launch; k++) {
             double each = w[i].seconds[k] / (double)w[i].runs;
             w[i].best[k] = at && w[i].best[k] < each ? w[i].best[k] : each;
             b->kernel.v[w[i].kernel[k]].time.step[at] += w[i].seconds[k];

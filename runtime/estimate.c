@@ -68,14 +68,14 @@ double estimate_plan_bytes(const Plan *plan)
 {
     double bytes = (double)plan->arena_bytes;
     for (size_t i = 0; i < plan->n_ext; i++)
-        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : 4);
+        bytes += (double)plan->ext[i].elements * (plan->ext[i].ext.dtype == DT_INT ? 8 : plan->ext[i].ext.kind == EXT_COPY ? 2 : 4);
     return bytes;
 }
 
 void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
 {
     double bytes = estimate_plan_bytes(plan);
-    for (size_t i = 0; i < plan->n_launch; i++) {
+    for (size_t i = plan->n_cast; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
         double seconds = (double)runs * estimate_launch(r, l, bytes);
         *(l->kind == LAUNCH_MATMUL   ? &e->products

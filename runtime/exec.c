@@ -42,6 +42,8 @@ struct Program {
     void *memory; /* the arena, or NULL: the store's */
     uint64_t generation;
     bool shared;
+    StoreEntry **copy; /* of weights: those that the plan's first launches make */
+    size_t n_copy;
     double *watch; /* seconds of each launch, added up over runs; NULL: not timed */
     /* in the reference evaluator */
     RefBinding *bind;
@@ -90,6 +92,42 @@ static StoreEntry *plan_entry(Program *p, int32_t ext)
     return store_find(p->store, x->ext.kind, x->ext.name);
 }
 
+/* The memory of copies that are behind each other, from buffer `at` on, which is behind nothing. */
+static Status hold_chain(Program *p, uint32_t at, const uint32_t *next)
+{
+    Store *s = p->store;
+    const StoreEntry **of = NEW_ARRAY(p->arena, const StoreEntry *, p->plan->n_buffer);
+    size_t n = 0, first = p->n_copy;
+    for (uint32_t i = at + 1; i; i = next[i - 1])
+        of[n++] = store_find(s, EXT_PARAM, p->plan->buffer[i - 1].name);
+    Status status = store_find(s, EXT_COPY, of[0]->name) ? ST_OK : store_add_copies(s, of, n);
+    for (size_t i = 0; status == ST_OK && i < n; i++) {
+        StoreEntry *e = store_find(s, EXT_COPY, of[i]->name), *before = i ? p->copy[first + i - 1] : NULL;
+        if (!e || (before && !store_copy_follows(e, before)))
+            vwn_bug(s->ctx, "the copies of weights do not lie as the plan says");
+        p->copy[p->n_copy++] = e;
+    }
+    return status == ST_OK ? ST_OK : fail(p, status, "%s", store_why(s));
+}
+
+/* Copies of weights, which the plan adds to the graph's tensors. */
+static Status hold_copies(Program *p)
+{
+    const Plan *plan = p->plan;
+    Status status = ST_OK;
+    if (!plan->n_cast)
+        return ST_OK;
+    uint32_t *next = NEW_ARRAY(p->arena, uint32_t, plan->n_buffer);
+    p->copy = NEW_ARRAY(p->arena, StoreEntry *, plan->n_buffer);
+    for (uint32_t i = 0; i < plan->n_buffer; i++)
+        if (plan->buffer[i].behind)
+            next[plan->buffer[i].behind - 1] = i + 1;
+    for (uint32_t i = 0; status == ST_OK && i < plan->n_buffer; i++)
+        if (plan->buffer[i].ext >= (int32_t)p->graph->ext.n && !plan->buffer[i].behind)
+            status = hold_chain(p, i, next);
+    return status;
+}
+
 static void prepare_calls(Program *p)
 {
     const Plan *plan = p->plan;
@@ -126,8 +164,7 @@ static void prepare_calls(Program *p)
         if (b->ext < 0)
             continue;
         StoreEntry *e = plan_entry(p, b->ext);
-        uint64_t item = b->dtype == DT_INT ? sizeof(int64_t) : sizeof(float);
-        if (!e || e->dtype != b->dtype || b->bytes > (uint64_t)e->elements * item)
+        if (!e || e->dtype != b->dtype || b->bytes > (uint64_t)e->elements * plan_item_bytes(b))
             vwn_bug(ctx, "buffer %zu of the plan does not fit its tensor", i);
     }
 }
@@ -217,6 +254,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .rows_apart = o->rows_apart,
                          .half = o->half,
                          .shared = o->shared,
+                         .copies = o->half ? o->copies ? o->copies : &p->store->copies : NULL,
                          .cuda = p->store->backend && p->store->backend->cuda};
 }
 
@@ -237,9 +275,12 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
     if (status == ST_OK && p->store->backend) {
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
-        prepare_calls(p);
+        status = hold_copies(p);
+        if (status == ST_OK)
+            prepare_calls(p);
         double planned = clock_seconds() - began;
-        status = build_on_backend(p, report);
+        if (status == ST_OK)
+            status = build_on_backend(p, report);
         report->plan_seconds = planned; /* the backend has filled in the rest */
     } else if (status == ST_OK) {
         bind_reference(p);
@@ -381,9 +422,10 @@ static Status run_call(Program *p, const Call *c)
 static Status make_calls(Program *p)
 {
     Backend *b = p->store->backend;
+    size_t first = p->plan->n_cast;
     bool marked = p->watch && b->ops->mark;
-    Status status = marked ? b->ops->mark(b, 0) : ST_OK;
-    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+    Status status = marked ? b->ops->mark(b, first) : ST_OK;
+    for (size_t i = first; status == ST_OK && i < p->plan->n_launch; i++) {
         status = run_call(p, &p->call[i]);
         if (status == ST_OK && marked)
             status = b->ops->mark(b, i + 1);
@@ -410,7 +452,7 @@ static Status run_marked(Program *p)
     Status status = run_calls(p);
     if (status == ST_OK)
         status = b->ops->sync(b);
-    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+    for (size_t i = p->plan->n_cast; status == ST_OK && i < p->plan->n_launch; i++) {
         double seconds;
         status = b->ops->between(b, i, &seconds);
         p->watch[i] += seconds;
@@ -424,7 +466,7 @@ static Status run_watched(Program *p)
     Backend *b = p->store->backend;
     Status status = ST_OK;
     double before = clock_seconds();
-    for (size_t i = 0; status == ST_OK && i < p->plan->n_launch; i++) {
+    for (size_t i = p->plan->n_cast; status == ST_OK && i < p->plan->n_launch; i++) {
         status = run_call(p, &p->call[i]);
         if (status == ST_OK)
             status = b->ops->sync(b);
@@ -444,21 +486,62 @@ static Status put_numbers(Program *p)
     return b->ops->upload(b, buffer_address(p, p->plan->numbers), p->number, p->plan->n_number * sizeof *p->number);
 }
 
+/* Weights that somebody else than an update has written are rounded first: once, or in each run where no program writes
+ * their copies. */
+static Status make_copies(Program *p)
+{
+    bool stale = false;
+    Status status = ST_OK;
+    for (size_t i = 0; i < p->n_copy; i++)
+        stale = stale || store_copy_stale(p->copy[i]);
+    for (size_t i = 0; stale && status == ST_OK && i < p->plan->n_cast; i++)
+        status = run_call(p, &p->call[i]);
+    for (size_t i = 0; stale && status == ST_OK && i < p->n_copy; i++)
+        store_copy_done(p->copy[i]);
+    return status;
+}
+
+/* A program that writes weights begins, or has ended: copies that it writes are as new as these. */
+static void note_written(Program *p, bool ended)
+{
+    const Graph *g = p->graph;
+    for (size_t i = 0; i < g->out.n; i++) {
+        StoreEntry *e = g->out.v[i].ext >= 0 ? p->ext[g->out.v[i].ext] : NULL;
+        if (e && !ended)
+            store_weight_changes(p->store, e);
+        else if (e && e->kind == EXT_COPY)
+            store_copy_done(e);
+    }
+}
+
+void program_write_copies(Store *s, Graph *g)
+{
+    plan_write_copies(g, &s->copies);
+}
+
 static Status run_on_backend(Program *p, const RunArgs *args)
 {
     Backend *b = p->store->backend;
     b->why[0] = 0;
+    Status status = store_settle(p->store);
+    if (status != ST_OK)
+        return fail(p, status, "%s", store_why(p->store));
     if (p->generation != p->store->generation)
         resolve_addresses(p);
     fill_in(p, args);
     b->at = (CallPlace){NULL, p->name, args->step};
-    Status status = put_numbers(p);
+    status = put_numbers(p);
+    if (status == ST_OK)
+        status = make_copies(p);
+    note_written(p, false);
     if (status == ST_OK)
         status = !p->watch       ? run_calls(p)
                  : b->ops->mark ? run_marked(p)
                                 : run_watched(p);
     if (status == ST_OK && !b->queues) /* else whoever reads a result waits, and meanwhile the next input comes up */
         status = b->ops->sync(b);
+    if (status == ST_OK)
+        note_written(p, true);
     b->at = (CallPlace){0};
     return status == ST_OK ? ST_OK : fail(p, status, "%s program: %s", p->name, b->why);
 }

@@ -17,7 +17,8 @@ typedef struct StoreEntry {
     uint8_t rank;
     int64_t d[MAX_RANK];
     int64_t elements;
-    void *memory; /* on the backend: float or int64_t; double with the reference evaluator */
+    void *memory; /* on the backend: float or int64_t; double with the reference evaluator. On a device NULL
+                     before it is used */
 } StoreEntry;
 /* backend NULL: reference evaluator, float64 on the host. */
 Store *store_new(Ctx *ctx, Backend *backend);
@@ -25,6 +26,8 @@ void store_free(Store *s);
 /* Makes room (zeroed) for a tensor of this exact shape, or finds it; inputs may grow with B, T. */
 Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, const int64_t *d,
                  StoreEntry **out);
+/* Memory for the tensors and arenas of a device that have none yet; else it is had when one of them is first used. */
+Status store_settle(Store *s);
 StoreEntry *store_find(Store *s, ExtKind kind, Name name); /* NULL when absent */
 size_t store_count(const Store *s);
 StoreEntry *store_at(Store *s, size_t i);
@@ -47,11 +50,14 @@ typedef struct ProgramOptions {
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
+    PlanCopies *copies; /* see PlanOptions; NULL: the store's */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
 Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
                      BuildReport *report);
+/* To the graph of an update, built after all programs that read weights in two bytes: it writes these, too. */
+void program_write_copies(Store *s, Graph *g);
 void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */
 Status program_prepare(Store *s, const Graph *g, const ProgramOptions *how, BuildReport *report);

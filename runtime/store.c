@@ -4,7 +4,8 @@
  * Out: memory on the backend that programs read and write.
  * The one idea: an entry never moves once made, except that an input may grow; programs
  * notice by the store's generation. Small entries that never move lie side by side in large
- * pieces of memory, which is had in a few large pages. Host numbers travel through a small buffer
+ * pieces of memory, which is had in a few large pages. A device is asked for memory once, for all entries that are there when
+ * the first of them is wanted: a number goes in or out, or a program runs. Host numbers travel through a small buffer
  * on the stack, so copies cost no memory.
  */
 #include "store.h"
@@ -17,7 +18,10 @@ enum { PIECE = 1024 }; /* numbers converted at a time */
 typedef struct Room {
     StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
     uint64_t bytes;
-    bool in_slab; /* given back with it */
+    bool in_slab; /* given back with it; or with the copy in front of it */
+    bool stale;   /* of a copy: the weight has changed since */
+    struct Room *chain; /* of a copy: the first of those that lie behind each other, */
+    uint64_t at;        /* and where it lies in the memory of all */
 } Room;
 
 __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
@@ -30,9 +34,9 @@ __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status
     return status;
 }
 
-static size_t item_size(const Store *s, DType dtype)
+static size_t item_size(const Store *s, ExtKind kind, DType dtype)
 {
-    return dtype == DT_INT || !s->backend ? 8 : sizeof(float);
+    return dtype == DT_INT || !s->backend ? 8 : kind == EXT_COPY ? 2 : sizeof(float);
 }
 
 /* Zeroed memory where the tensors live. */
@@ -91,6 +95,66 @@ static Status new_slab(Store *s)
     return ST_OK;
 }
 
+enum { DEVICE_ALIGNED = 256 };
+
+static uint64_t on_device(uint64_t bytes) { return (bytes + DEVICE_ALIGNED - 1) / DEVICE_ALIGNED * DEVICE_ALIGNED; }
+
+/* On a device that only uploads write to, memory can wait until it is used. */
+static bool is_put_off(const Store *s) { return s->backend && s->backend->queues; }
+
+static bool has_none(const Room *r) { return !r->entry.memory && !r->chain; }
+
+static Status settle(Store *s)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(s->ctx, &guard))
+        return fail(s, s->ctx->raised, "%s", s->ctx->message);
+    vec_push(s->arena, &s->slab, ((StoreSlab){NULL, 0, 0})); /* entered first: then nothing can be lost */
+    ctx_leave(s->ctx, &guard);
+    uint64_t bytes = 0, at = 0;
+    void *memory;
+    for (size_t i = s->settled; i < s->entry.n; i++)
+        bytes += has_none((Room *)s->entry.v[i]) ? on_device(((Room *)s->entry.v[i])->bytes) : 0;
+    Status status = take(s, bytes, &memory);
+    if (status != ST_OK) {
+        s->slab.n--;
+        return status;
+    }
+    s->slab.v[s->slab.n - 1] = (StoreSlab){memory, bytes, bytes};
+    for (size_t i = s->settled; i < s->entry.n; i++) {
+        Room *r = (Room *)s->entry.v[i];
+        if (has_none(r)) {
+            r->entry.memory = (char *)memory + at;
+            r->in_slab = true;
+            at += on_device(r->bytes);
+        } else if (r->chain) { /* the first of them stands before it */
+            r->entry.memory = (char *)r->chain->entry.memory + r->at;
+        }
+    }
+    s->settled = s->entry.n;
+    s->generation++;
+    return ST_OK;
+}
+
+static Status take_common(Store *s)
+{
+    if (s->common)
+        give(s, s->common, s->common_bytes); /* first: both at once would raise the peak */
+    s->common = NULL;
+    s->common_bytes = 0;
+    s->generation++;
+    Status status = take(s, s->common_wanted, &s->common);
+    if (status == ST_OK)
+        s->common_bytes = s->common_wanted;
+    return status;
+}
+
+Status store_settle(Store *s)
+{
+    Status status = s->common_wanted > s->common_bytes ? take_common(s) : ST_OK;
+    return status == ST_OK && is_put_off(s) && s->settled < s->entry.n ? settle(s) : status;
+}
+
 /* Zeroed memory of an entry that stays as long as the store. */
 static Status take_lasting(Store *s, uint64_t bytes, void **memory, bool *in_slab)
 {
@@ -116,6 +180,7 @@ Store *store_new(Ctx *ctx, Backend *backend)
     *s = (Store){.ctx = ctx, .backend = backend};
     s->arena = arena_new(ctx);
     map_init(&s->index, s->arena);
+    map_init(&s->copies.before, s->arena);
     return s;
 }
 
@@ -124,7 +189,7 @@ void store_free(Store *s)
     if (!s)
         return;
     for (size_t i = 0; i < s->entry.n; i++)
-        if (!((Room *)s->entry.v[i])->in_slab)
+        if (!((Room *)s->entry.v[i])->in_slab && (s->entry.v[i]->memory || !is_put_off(s)))
             give(s, s->entry.v[i]->memory, ((Room *)s->entry.v[i])->bytes);
     for (size_t i = 0; i < s->slab.n; i++)
         give(s, s->slab.v[i].memory, s->slab.v[i].bytes);
@@ -202,7 +267,7 @@ static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const in
 {
     char had[160], wants[160];
     Room *room = (Room *)e;
-    uint64_t bytes = (uint64_t)elements * item_size(s, dtype);
+    uint64_t bytes = (uint64_t)elements * item_size(s, e->kind, dtype);
     if (e->dtype != dtype)
         return fail(s, ST_USAGE, "the tensor %s is %s elsewhere", e->name,
                     e->dtype == DT_INT ? "an integer" : "real");
@@ -213,14 +278,18 @@ static Status refit(Store *s, StoreEntry *e, DType dtype, uint8_t rank, const in
                     shape_text(had, e->rank, e->d), shape_text(wants, rank, d));
     if (elements <= e->elements)
         return ST_OK; /* smaller programs use its beginning */
-    if (bytes > room->bytes) {
+    if (bytes > room->bytes && is_put_off(s) && !e->memory) {
+        room->bytes = bytes; /* it has none yet */
+    } else if (bytes > room->bytes) {
         void *memory;
         Status status = take(s, bytes, &memory);
         if (status != ST_OK)
             return status;
-        give(s, e->memory, room->bytes);
+        if (!room->in_slab)
+            give(s, e->memory, room->bytes);
         e->memory = memory;
         room->bytes = bytes;
+        room->in_slab = false;
         s->generation++;
     }
     set_shape(e, rank, d, elements);
@@ -254,7 +323,7 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
         if (d[i] < 0 || !mul_i64(elements, d[i], &elements))
             return fail(s, ST_USAGE, "the tensor %s cannot have the shape %s", name,
                         shape_text(text, rank, d));
-    if (!mul_i64(elements, (int64_t)item_size(s, dtype), &bytes))
+    if (!mul_i64(elements, (int64_t)item_size(s, kind, dtype), &bytes))
         return fail(s, ST_ENVIRONMENT, "out of memory: the tensor %s of shape %s", name,
                     shape_text(text, rank, d));
     StoreEntry *e = store_find(s, kind, name);
@@ -268,10 +337,11 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     Status status = new_room(s, kind, name, &room, &slot);
     if (status != ST_OK)
         return status;
-    void *memory;
+    void *memory = NULL;
     bool in_slab = false;
-    status = kind == EXT_INPUT ? take(s, (uint64_t)bytes, &memory)
-                               : take_lasting(s, (uint64_t)bytes, &memory, &in_slab);
+    status = is_put_off(s)     ? ST_OK
+             : kind == EXT_INPUT ? take(s, (uint64_t)bytes, &memory)
+                                 : take_lasting(s, (uint64_t)bytes, &memory, &in_slab);
     if (status != ST_OK)
         return status;
     e = &room->entry;
@@ -285,32 +355,85 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     return ST_OK;
 }
 
+/* ---- copies of weights ---- */
+
+/* The first has the memory of all. */
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
+{
+    uint64_t bytes = 0, at = 0;
+    size_t before = s->entry.n;
+    void *memory = NULL;
+    Room *first = NULL;
+    for (size_t i = 0; i < n; i++)
+        bytes += 2 * (uint64_t)of[i]->elements;
+    Status status = is_put_off(s) ? ST_OK : take(s, bytes, &memory);
+    for (size_t i = 0; status == ST_OK && i < n; i++) {
+        Room *room;
+        void **slot;
+        status = new_room(s, EXT_COPY, of[i]->name, &room, &slot);
+        if (status != ST_OK)
+            break;
+        first = first ? first : room;
+        *room = (Room){.entry = *of[i], .bytes = i ? 0 : bytes, .in_slab = i > 0, .stale = true,
+                       .chain = i ? first : NULL, .at = at};
+        room->entry.kind = EXT_COPY;
+        room->entry.memory = memory ? (char *)memory + at : NULL;
+        at += 2 * (uint64_t)of[i]->elements;
+        s->entry.v[s->entry.n++] = &room->entry;
+        *slot = &room->entry;
+    }
+    if (status == ST_OK)
+        return ST_OK;
+    for (; s->entry.n > before; s->entry.n--)
+        *map_at(&s->index, key_of(EXT_COPY, s->entry.v[s->entry.n - 1]->name)) = NULL; /* the slot is there */
+    if (memory)
+        give(s, memory, bytes);
+    return status;
+}
+
+bool store_copy_follows(const StoreEntry *copy, const StoreEntry *before)
+{
+    const Room *x = (const Room *)before, *y = (const Room *)copy;
+    return y->chain == (x->chain ? x->chain : x) && y->at == x->at + 2 * (uint64_t)before->elements;
+}
+
+bool store_copy_stale(const StoreEntry *copy)
+{
+    return ((const Room *)copy)->stale;
+}
+
+void store_copy_done(StoreEntry *copy)
+{
+    ((Room *)copy)->stale = false;
+}
+
+void store_weight_changes(Store *s, const StoreEntry *weight)
+{
+    Room *copy = weight->kind == EXT_PARAM ? (Room *)store_find(s, EXT_COPY, weight->name) : NULL;
+    if (copy)
+        copy->stale = true;
+}
+
 Status store_reserve_common(Store *s, uint64_t bytes)
 {
-    if (bytes <= s->common_bytes)
-        return ST_OK;
-    if (s->common)
-        give(s, s->common, s->common_bytes); /* first: both at once would raise the peak */
-    s->common = NULL;
-    s->common_bytes = 0;
-    s->generation++;
-    Status status = take(s, bytes, &s->common);
-    if (status == ST_OK)
-        s->common_bytes = bytes;
-    return status;
+    s->common_wanted = bytes > s->common_wanted ? bytes : s->common_wanted;
+    return is_put_off(s) || s->common_wanted <= s->common_bytes ? ST_OK : take_common(s);
 }
 
 /* ---- numbers in and out ---- */
 
+/* And it has memory. */
 static Status check_range(Store *s, const StoreEntry *e, int64_t at, int64_t n, bool integer)
 {
     if (at < 0 || n < 0 || at > e->elements || n > e->elements - at)
         return fail(s, ST_USAGE, "%lld numbers from %lld do not lie in the tensor %s of %lld",
                     (long long)n, (long long)at, e->name, (long long)e->elements);
+    if (e->kind == EXT_COPY)
+        return fail(s, ST_USAGE, "the numbers of %s are those of the weight", e->name);
     if (integer != (e->dtype == DT_INT))
         return fail(s, ST_USAGE, "the tensor %s is %s", e->name,
                     e->dtype == DT_INT ? "an integer" : "real");
-    return ST_OK;
+    return store_settle(s);
 }
 
 static Status upload(Store *s, void *to, const void *from, uint64_t bytes)
@@ -330,6 +453,7 @@ static Status download(Store *s, void *to, const void *from, uint64_t bytes)
 Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const double *v)
 {
     Status status = check_range(s, e, at, n, false);
+    store_weight_changes(s, e);
     if (status == ST_OK && !s->backend && n)
         memcpy((double *)e->memory + at, v, (size_t)n * sizeof *v);
     for (int64_t i = 0; status == ST_OK && s->backend && i < n; i += PIECE) {
@@ -345,6 +469,7 @@ Status store_put_f64(Store *s, StoreEntry *e, int64_t at, int64_t n, const doubl
 Status store_put_f32(Store *s, StoreEntry *e, int64_t at, int64_t n, const float *v)
 {
     Status status = check_range(s, e, at, n, false);
+    store_weight_changes(s, e);
     if (status != ST_OK)
         return status;
     if (s->backend)

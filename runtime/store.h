@@ -20,13 +20,21 @@ struct Store {
     VEC(StoreEntry *) entry;
     Map index;    /* (kind, name) -> entry */
     void *common; /* the arena that programs share */
-    uint64_t common_bytes;
+    uint64_t common_bytes, common_wanted;
     VEC(StoreSlab) slab; /* what small tensors that stay lie in; the last has room */
     uint64_t slab_bytes; /* of all */
+    size_t settled; /* of a device: so many entries have memory */
     uint64_t generation;
+    PlanCopies copies; /* which weights have one, in the plans of all programs */
     char why[512];
 };
 
+/* Copies in two bytes of these weights, one behind the other; they are stale. */
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n);
+bool store_copy_follows(const StoreEntry *copy, const StoreEntry *before);
+bool store_copy_stale(const StoreEntry *copy);
+void store_copy_done(StoreEntry *copy);
+void store_weight_changes(Store *s, const StoreEntry *weight); /* any tensor: a weight's copy, if it has one, is stale now */
 /* Makes the shared arena at least so large; it holds nothing between runs. */
 Status store_reserve_common(Store *s, uint64_t bytes);
 

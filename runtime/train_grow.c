@@ -82,11 +82,14 @@ static void prepare_stage(Trainer *tr, const GrowStep *g, size_t n, BuildReport 
         updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
     t.births = train_births(tr, m, n, updates);
     ProgramOptions how = {.name = "grown", .B = t.micro_seqs, .T = t.context, .share_arena = true,
-                          .half = session_half(s, &t)};
+                          .half = session_half(s, &t), .copies = NEW(s->arena, PlanCopies)};
+    map_init(&how.copies->before, s->arena);
     session_prepare(s, step_gradient(m, &t, true, s->arena), &how, total);
     if (t.batch_seqs > t.micro_seqs)
         session_prepare(s, step_gradient(m, &t, false, s->arena), &how, total);
-    session_prepare(s, step_update(m, &t, s->arena), &how, total);
+    Graph *update = step_update(m, &t, s->arena);
+    plan_write_copies(update, how.copies);
+    session_prepare(s, update, &how, total);
     if (t.eval_every > 0)
         session_prepare(s, step_held_out(m, &t, s->arena), &how, total);
     how.half = HALF_NONE;

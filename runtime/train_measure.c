@@ -90,7 +90,9 @@ static void open_new(Measuring *m)
         side->outputs = build(m, side, step_outputs(tr->model, a), "new outputs");
     if (m->n_block) {
         side->gradient = build(m, side, step_gradient(tr->model, t, true, a), "probe");
-        side->update = build(m, side, step_update(tr->model, t, a), "probing update");
+        Graph *update = step_update(tr->model, t, a);
+        program_write_copies(side->session.store, update);
+        side->update = build(m, side, update, "probing update");
     }
     session_end_params(&side->session, drawing);
     checkpoint_hold(&side->session, tr->model, t);

@@ -548,7 +548,9 @@ static void build_programs(Trainer *tr)
     if (tr->parts > 1)
         tr->more =
             build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
-    tr->update = build(tr, step_update(m, t, s->arena), "update", tr->micro, total);
+    Graph *update = step_update(m, t, s->arena);
+    program_write_copies(s->store, update);
+    tr->update = build(tr, update, "update", tr->micro, total);
     checkpoint_hold(s, m, t);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
@@ -872,6 +874,7 @@ void train_open(Trainer *tr)
     if (tr->grows || tr->start)
         train_measure(tr);
     build_programs(tr);
+    session_store_ok(&tr->session, store_settle(tr->session.store)); /* before --overwrite removes a run */
     count_memory(tr);
     if (tr->from)
         load_state(tr);

@@ -39,6 +39,13 @@ while read -r place; do
 done < places
 [ "$tried" -gt 80 ] || fail "only $tried calls failed"
 
+# a run is not overwritten by one that has no memory: the arena's and the tensors' are the last two pieces
+for n in $(($(sed -n 's/^cuMemAlloc //p' calls) - 1)) "$(sed -n 's/^cuMemAlloc //p' calls)"; do
+    expect 5 env FAKE_CUDA_FAIL="cuMemAlloc:$n" "$VWN" train small.vwn --device cuda --run first --overwrite -q
+    has err 'out of memory of cuda:0'
+    [ -e runs/first/ckpt/step_00000002.safetensors ] || fail "allocation $n failed, and the run that was there is gone"
+done
+
 # an error that comes late is told with the kernels that were queued last, or with the one that it was
 expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:9=700 "$VWN" train small.vwn --device cuda --run late -q
 has err 'queued last: recorded calls of the model (update, run '

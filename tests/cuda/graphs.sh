@@ -34,6 +34,8 @@ run short --until '10 steps'
 for name in cuLaunchKernel cublasLtMatmul cuMemAlloc; do
     [ "$(calls short $name)" -eq "$(calls recorded $name)" ] || fail "$name: $(calls short $name) in 10 steps, $(calls recorded $name) in 20"
 done
+# tensors are one piece of memory, and what programs have in between another; beside what each copy and the library have of theirs
+[ "$(calls recorded cuMemAlloc)" -eq $(($(calls recorded cuMemHostAlloc) + 2)) ] || fail "$(calls recorded cuMemAlloc) allocations of a run"
 for name in cuStreamBeginCapture cuGraphInstantiateWithFlags cuGraphExecDestroy; do
     [ "$(calls recorded $name)" -eq 4 ] || fail "$name: $(calls recorded $name) for 4 programs"
 done

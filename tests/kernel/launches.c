@@ -37,16 +37,49 @@ typedef struct Count {
     const char *program;
     bool single;
     size_t launches, calls, products, added, copies, kernels;
+    size_t casts; /* of weights, in each run, one by one */
     double arena;
 } Count;
+
+static const Graph *graph_of(Ctx *ctx, Unit *u, const char *program, const PlanCopies *copies)
+{
+    if (strcmp(program, "eval") == 0)
+        return step_held_out(u->model, u->train, ctx->program);
+    if (strcmp(program, "update") != 0)
+        return step_gradient(u->model, u->train, program[0] == 't', ctx->program);
+    Graph *g = step_update(u->model, u->train, ctx->program);
+    if (copies)
+        plan_write_copies(g, copies);
+    return g;
+}
+
+/* A launch that reads nothing but weights and writes as many numbers in two bytes. */
+static bool is_cast(const Plan *p, const Launch *l)
+{
+    size_t reads = 0, writes = 0, others = 0;
+    for (uint32_t k = 0; k < l->n_touched && l->kind == LAUNCH_KERNEL; k++) {
+        const PlanBuffer *x = &p->buffer[l->buffer[k]];
+        bool weight = x->ext >= 0 && p->ext[x->ext].ext.kind == EXT_PARAM;
+        reads += weight && !l->writes[k];
+        writes += l->writes[k] && x->half;
+        others += l->writes[k] ? !x->half : !weight && l->buffer[k] != p->numbers;
+    }
+    return reads > 0 && reads == writes && !others;
+}
+
+static size_t casts_of(const Plan *p)
+{
+    size_t n = 0;
+    for (size_t i = p->n_cast; i < p->n_launch; i++)
+        n += !is_cast(p, &p->launch[i]) ? 0 : p->launch[i].items ? p->launch[i].items : 1;
+    return n;
+}
 
 static void count_plan(Ctx *ctx, void *arg)
 {
     Count *c = arg;
     Unit *u = load_text(ctx, text, c->set);
-    const Graph *g = strcmp(c->program, "update") == 0 ? step_update(u->model, u->train, ctx->program)
-                     : strcmp(c->program, "eval") == 0 ? step_held_out(u->model, u->train, ctx->program)
-                                                       : step_gradient(u->model, u->train, c->program[0] == 't', ctx->program);
+    const Graph *g = graph_of(ctx, u, c->program, NULL);
     PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true, .single = c->single};
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
@@ -57,8 +90,46 @@ static void count_plan(Ctx *ctx, void *arg)
         c->copies += p->launch[i].kind == LAUNCH_COPY;
     }
     c->launches = p->n_launch;
+    c->casts = casts_of(p);
     c->kernels = p->n_kernel;
     c->arena = (double)p->arena_bytes;
+}
+
+/* The programs of a run, which share copies of weights. */
+typedef struct Shared {
+    const char *const *set;
+    size_t copies;                              /* of weights, that training wants */
+    size_t casts[4], written, of_eval, calls[4]; /* in each run; by the update; that the evaluation has besides */
+    bool apart;                                 /* launches that make copies do nothing else, and nothing else does */
+} Shared;
+
+static void count_shared(Ctx *ctx, void *arg)
+{
+    static const char *const programs[] = {"train", "accumulate", "update", "eval"};
+    Shared *c = arg;
+    Unit *u = load_text(ctx, text, c->set);
+    PlanCopies copies = {.half = HALF_NONE};
+    map_init(&copies.before, ctx->program);
+    c->apart = true;
+    for (size_t i = 0; i < COUNT_OF(programs); i++) {
+        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true,
+                           .copies = &copies};
+        const Graph *g = graph_of(ctx, u, programs[i], &copies);
+        const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+        plan_verify(ctx, p);
+        size_t held = 0;
+        for (size_t k = 0; k < p->n_ext; k++)
+            held += p->ext[k].ext.kind == EXT_COPY;
+        for (size_t k = 0; k < p->n_launch; k++) {
+            c->calls[i] += p->launch[k].kind == LAUNCH_MATMUL;
+            c->apart = c->apart && (k >= p->n_cast || is_cast(p, &p->launch[k]));
+        }
+        c->casts[i] = casts_of(p);
+        *(i == 2 ? &c->written : i == 3 ? &c->of_eval : &c->copies) = held;
+        printf("%-10s %4zu copies of weights, %2zu launches make them where they are not there; %2zu casts in each run, "
+               "%3zu of %zu launches products; arena %.1f MiB\n", programs[i], held, p->n_cast, c->casts[i], c->calls[i], p->n_launch - p->n_cast,
+               (double)p->arena_bytes / (1 << 20));
+    }
 }
 
 static Count count(Harness *h, const char *what, const char *program, bool single, const char *const *set)
@@ -93,6 +164,17 @@ int main(void)
         CHECK(&h, now.calls <= held[i].calls && one.calls == one.products);
         CHECK(&h, now.added == held[i].added); /* every matrix: layers have seven, the heads one or two */
         CHECK(&h, now.arena <= one.arena * (1 + 1.0 / 64) + (8 << 20));
+    }
+    for (int i = 0; i < 2; i++) {
+        Ctx *ctx = ctx_new(NULL);
+        Shared c = {.set = i ? vwn : gpt};
+        CHECK(&h, guarded(ctx, count_shared, &c) && c.apart);
+        Count alone = count(&h, "casts", "train", false, c.set);
+        CHECK(&h, alone.casts > 0 && c.copies >= alone.casts);
+        CHECK(&h, c.casts[0] == 0 && c.casts[1] == 0 && c.casts[3] == 0); /* and no product is apart from its neighbours for it: */
+        CHECK(&h, c.written == c.copies && c.of_eval == c.copies && c.calls[0] == alone.calls);
+        CHECK(&h, c.calls[3] <= 122); /* values lie apart from queries and keys, as training wants them */
+        ctx_free(ctx);
     }
     return harness_end(&h);
 }
