@@ -1,4 +1,4 @@
-/* decompose.c - small matrix products become products and sums.
+/* decompose.c - small matrix products become products and sums, rows of many parts become rows of rows.
  *
  * In:  a graph.     Out: an equal graph in which products that a library would do badly (an
  *      extent of a few, per token) are elementwise products and a sum, so that they fuse with
@@ -209,7 +209,26 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
            !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
 }
 
-static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
+/* A row of many parts would be a kernel of as many loops: it is put together of rows of a few, which kernels of
+ * their own store. Marks these as copied. */
+static Val few_parts(Graph *g, Val *in, size_t n, const Attr *a, bool *copied, size_t cap)
+{
+    const Attr some_of = {.i = a->i, .j = CONCAT_OF_PARTS};
+    while (n > PARTS_MAX) {
+        size_t rows = 0;
+        for (size_t k = 0; k < n; k += PARTS_MAX, rows++) {
+            size_t some = n - k < PARTS_MAX ? n - k : PARTS_MAX;
+            Val row = some == 1 ? in[k] : ir_node(g, OP_CONCAT, in + k, some, &some_of, NULL);
+            if (some > 1 && row < cap)
+                copied[row] = true;
+            in[rows] = row;
+        }
+        n = rows;
+    }
+    return ir_node(g, OP_CONCAT, in, n, a, NULL);
+}
+
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool *copied, size_t cap)
 {
     const Node *n = node_at(from, v);
     if (n->op == OP_EXT) {
@@ -221,6 +240,8 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map)
     Val *in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
         in[k] = map[n->in[k]];
+    if (n->op == OP_CONCAT)
+        return few_parts(g, in, n->n_in, &n->a, copied, cap);
     bool given = op_uses((Op)n->op, 'S');
     return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
 }
@@ -254,7 +275,7 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         else if (n->op == OP_ROUND_TO && is_rounded_so(g, map[n->in[0]], n->a.i))
             map[v] = map[n->in[0]];
         else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
-            map[v] = copy_node(g, from, v, map);
+            map[v] = copy_node(g, from, v, map, d->copied, cap);
         if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
             d->copied[map[v]] = true;
         if (g->node.n > cap)

@@ -634,7 +634,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
         x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
-        x->scratch + y->scratch > SCRATCH_MAX ||
+        x->scratch + y->scratch > SCRATCH_MAX || x->parts + y->parts > PARTS_MAX ||
         too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
         !fuse_may_join(f, a, b))
         return false;
@@ -648,8 +648,10 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     memcpy(&x->choice, &out, sizeof out);
     take_members(f, x, y);
     x->moves = x->moves || y->moves;
+    x->pins = x->pins || y->pins;
     x->weight += y->weight;
     x->scratch += y->scratch;
+    x->parts += y->parts;
     x->first = x->first < y->first ? x->first : y->first;
     x->last = x->last > y->last ? x->last : y->last;
     fuse_join_edges(f, a, b);
@@ -694,13 +696,15 @@ static void place_compute(Fusion *f, Val v)
     int32_t best = -1;
     bool moves = fuse_reads_moved(f, v);
     int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
+    size_t parts = concat_of_parts(f->g, v) ? node_at(f->g, v)->n_in : 0;
     Dims choice = {0};
     for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
          id = newest(&a, id)) {
         Group *gr = &f->group.v[id];
         if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
             gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
-            too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) || waits(f, (uint32_t)id, a.met.v, a.met.n) ||
+            gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
+            waits(f, (uint32_t)id, a.met.v, a.met.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
             continue;
         choice = joint(f, v, (uint32_t)id);
@@ -714,6 +718,7 @@ static void place_compute(Fusion *f, Val v)
         f->group.v[best].alone = d.n == 0;
         f->group.v[best].weight = weight;
         f->group.v[best].scratch = scratch;
+        f->group.v[best].parts = parts;
     } else {
         Group *gr = &f->group.v[best];
         memcpy(&gr->choice, &choice, sizeof choice);
@@ -722,10 +727,12 @@ static void place_compute(Fusion *f, Val v)
         gr->alone = false;
         gr->weight += weight;
         gr->scratch += scratch;
+        gr->parts += parts;
         f->home[v] = best;
     }
     f->depth[v] = depth_in(f, v, best, best);
     f->group.v[best].moves = f->group.v[best].moves || moves;
+    f->group.v[best].pins = f->group.v[best].pins || f->pinned[v];
     for (size_t i = 0; i < a.met.n; i++)
         fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
     for (size_t i = 0; i < a.met.n && !f->apart; i++)

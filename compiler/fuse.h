@@ -25,9 +25,11 @@ typedef struct Group {
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
     bool moves;        /* ROWS: some member reads what was moved */
+    bool pins;         /* ROWS: some member is pinned */
     bool alone;        /* a reduction over rows of its result: fits no other */
     int64_t weight;    /* unrolled operations */
     int64_t scratch;   /* elements of the results of a row's products */
+    size_t parts;      /* of rows of many, that it puts together */
     VEC(uint32_t) pred; /* groups that must run before; may repeat */
     Val first, last;   /* smallest and largest member */
     bool dead;         /* merged into another */
@@ -47,7 +49,6 @@ typedef struct Fusion {
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *pinned;      /* computed once, stored, and loaded by all who read it */
-    bool pins;         /* there are such */
     Half half;         /* what is kept in two bytes is this */
     bool *halved;      /* kept in two bytes each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
@@ -151,10 +152,11 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-/* decompose.c: small matrix products become products and sums. */
+/* decompose.c: small matrix products become products and sums, rows of many parts become rows of rows. */
+enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
 typedef struct Decomposed {
     const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
-    bool *copied;      /* by value of the new graph: must be transposed once and kept */
+    bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
     Val *made;         /* by value: what it has become */
 } Decomposed;
 bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
@@ -187,15 +189,20 @@ bool padded_for_later(const Assembly *a, Val v);
 enum { /* Attr.j, which decompose() alone sets */
     CONCAT_OF_COPIES = 1,
     CONCAT_OF_KERNEL = 2,
-    CONCAT_IN_PLACE = 3 /* the kernel stores the first part, then the others are copied beside it */
+    CONCAT_IN_PLACE = 3, /* the kernel stores the first part, then the others are copied beside it */
+    CONCAT_OF_PARTS = 4  /* some of the parts of a row of more than PARTS_MAX: stored, and loaded by who reads the row */
 };
 static inline bool concat_stored(const Graph *g, Val v)
 {
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0;
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0 && node_at(g, v)->a.j != CONCAT_OF_PARTS;
 }
 static inline bool concat_of_copies(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
+}
+static inline bool concat_of_parts(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_PARTS;
 }
 static inline bool concat_in_place(const Graph *g, Val v)
 {

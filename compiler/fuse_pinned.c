@@ -4,6 +4,7 @@
  * The one idea: x == max(x) holds where both are the same bits. Two kernels, or two loops of one, may compute x with
  * different last bits (a division here, a product with the inverse there), and then it holds nowhere: a maximum
  * would have no gradient. So x is stored, and whoever reads it loads it; what only moves or selects keeps the bits.
+ * So are the pieces of a row of many parts, for whose kernels' sake it was cut.
  */
 #include "fuse.h"
 
@@ -35,7 +36,7 @@ static void walk_selected(Fusion *f, Val v, uint32_t other)
             for (size_t k = first; k < n->n_in; k++)
                 vec_push(f->tmp, &left, n->in[k]);
         } else if (met && fuse_is_compute(f->g, u)) {
-            f->pinned[u] = f->pins = true;
+            f->pinned[u] = true;
         }
     }
 }
@@ -51,6 +52,8 @@ void fuse_find_pinned(Fusion *f)
 {
     f->pinned = NEW_ARRAY(f->arena, bool, f->g->node.n);
     for (Val v = 1; v < f->g->node.n; v++) {
+        if (concat_of_parts(f->g, v))
+            f->pinned[v] = true;
         if (!compares(f->g, v))
             continue;
         ArenaMark mark = arena_mark(f->tmp);
@@ -64,7 +67,7 @@ void fuse_find_pinned(Fusion *f)
 
 bool fuse_reads_pinned(Fusion *f, Val v, int32_t group)
 {
-    if (!f->pins)
+    if (!f->group.v[group].pins)
         return false;
     ArenaMark mark = arena_mark(f->tmp);
     VEC(Val) left = {0};

@@ -5,7 +5,7 @@
  * Out: a case for each; `N passed, N failed`. Ten thousand statements are planned at all, with launches, operations
  *      and bytes for each statement that do not grow with their number. Products of small matrices in a chain, written
  *      out in one kernel millions of expressions, are several kernels. A row of many parts takes, for each part, what
- *      a row of half as many does.
+ *      a row of half as many does, and no kernel of it or of its gradient is long.
  * The one idea: what a statement reads twice doubles, with each statement, the ways to the first one. Whoever walks
  *      along all of them, or prints or computes anew what lies on them, does not end with the second chain.
  */
@@ -194,28 +194,35 @@ static Graph *sums_behind_tests(Ctx *ctx)
     return g;
 }
 
-/* A row of parts in another order: part k has `narrow + k * wider` coordinates. */
-static Graph *row_of_parts(Ctx *ctx, int parts, int narrow, int wider)
+/* A row of parts in another order: part k has `narrow + k * wider` coordinates. What is computed is each part, or all
+ * that they are parts of. */
+static Graph *row_of_parts(Ctx *ctx, int parts, int narrow, int wider, bool before)
 {
     int64_t width = parts * narrow + wider * parts * (parts - 1) / 2, from = 0;
     const Shape s = {.rank = 3, .d = {DIM_B, DIM_T, DIM(width)}};
     Graph *g = graph_new(ctx, ctx->program);
-    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), *part = NEW_ARRAY(ctx->program, Val, (size_t)parts);
-    for (int k = 0; k < parts; from += narrow + wider * k++)
-        part[(k + 1) % parts] = ir_unary(g, OP_TANH, ir_slice(g, x, 2, from, narrow + wider * k));
+    Val x = ir_ext(g, EXT_PARAM, name_str(ctx, "x"), DT_REAL, &s), *part = NEW_ARRAY(ctx->program, Val, (size_t)parts), d = 0;
+    Val all = before ? ir_unary(g, OP_TANH, x) : x;
+    for (int k = 0; k < parts; from += narrow + wider * k++) {
+        Val own = ir_slice(g, all, 2, from, narrow + wider * k);
+        part[(k + 1) % parts] = before ? own : ir_unary(g, OP_TANH, own);
+    }
     Val y = ir_concat(g, part, (size_t)parts, 2);
-    ir_output(g, name_str(ctx, "y"), ir_binary(g, OP_SUB, y, ir_mean(g, y, 4, true)));
+    y = ir_binary(g, OP_SUB, y, ir_mean(g, y, 4, true));
+    ir_output(g, name_str(ctx, "y"), y);
+    graph_gradient(g, ir_sum(g, ir_binary(g, OP_MUL, y, y), 7, false), &x, 1, &d);
+    ir_output(g, name_str(ctx, "dx"), d);
     return g;
 }
 
-enum { PARTS = 520, EXTENTS = 66 }; /* more than a kernel has loops */
+enum { PARTS = 520, EXTENTS = 40, TURNED = 1100 }; /* more than a kernel has loops, than it puts together, than it does pieces of */
 
 /* What a plan of a row of parts takes, for each of them. */
 static double bytes_of_a_part(int parts)
 {
     Ctx *ctx = ctx_new(NULL);
     PlanOptions how = {.B = 2, .T = T};
-    plan_build(ctx, ctx->program, plan_graph(row_of_parts(ctx, parts, 1, 0), ctx->program, &how), &how);
+    plan_build(ctx, ctx->program, plan_graph(row_of_parts(ctx, parts, 1, 0, false), ctx->program, &how), &how);
     double bytes = (double)ctx->peak_bytes / parts;
     ctx_free(ctx);
     return bytes;
@@ -227,6 +234,29 @@ static void check_parts(Ctx *ctx, void *arg)
     double few = bytes_of_a_part(PARTS / 2), many = bytes_of_a_part(PARTS);
     printf("a row of %d parts: %.0f bytes a part to plan it; of %d: %.0f\n", PARTS, many, PARTS / 2, few);
     *(int *)arg += !same(few, many);
+}
+
+enum { PARTS_BYTES = 60000, PARTS_ALL = 120000 };
+
+/* What a compiler takes seconds for is no kernel of these, nor are all of them together. */
+static void check_texts(Ctx *ctx, void *arg)
+{
+    static const struct { int parts, narrow, wider; bool before; } row[] = {
+        {PARTS, 1, 0, false}, {PARTS, 2, 0, true}, {PARTS, 20, 0, false}, {100, 1, 1, true}, {TURNED, 20, 0, true}};
+    for (size_t r = 0; r < 2 * COUNT_OF(row); r++) {
+        PlanOptions how = {.B = 2, .T = T, .cuda = r & 1};
+        const Graph *g = row_of_parts(ctx, row[r / 2].parts, row[r / 2].narrow, row[r / 2].wider, row[r / 2].before);
+        const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
+        size_t most = 0, all = 0;
+        for (size_t i = 0; i < p->n_kernel; i++) {
+            most = p->kernel[i].length > most ? p->kernel[i].length : most;
+            all += p->kernel[i].length;
+        }
+        bool ok = most <= PARTS_BYTES && all <= PARTS_ALL;
+        printf("a row of %d parts%s: %zu kernels, %zu bytes, %zu at most%s\n", row[r / 2].parts, how.cuda ? " on a device" : "",
+               p->n_kernel, all, most, ok ? "" : "  FAILED");
+        *(int *)arg += !ok;
+    }
 }
 
 /* Kernels that a compiler can be given, found without more memory than that. */
@@ -254,7 +284,7 @@ static void check_numbers(Ctx *ctx, void *arg)
         cases_add(cases, kinds[kind].name, g, 2, T, 9, 2e-5);
     }
     cases_add(cases, "sums behind tests", sums_behind_tests(ctx), 2, T, 9, 2e-5);
-    cases_add(cases, "parts of many extents", row_of_parts(ctx, EXTENTS, 17, 1), 2, T, 9, 2e-5);
+    cases_add(cases, "parts of many extents", row_of_parts(ctx, EXTENTS, 17, 1, false), 2, T, 9, 2e-5);
     *(int *)arg = cases_run(cases);
 }
 
@@ -264,6 +294,7 @@ int main(int argc, char **argv)
     Ctx *ctx = ctx_new(NULL);
     bool done = guarded(ctx, check_numbers, &wrong);
     done &= guarded(ctx, check_parts, &wrong);
+    done &= guarded(ctx, check_texts, &wrong);
     ctx_free(ctx);
     int failed = run_cases(argc, argv, 2 * COUNT_OF(kinds), case_name, run_one), long_ones = 0;
     ctx = ctx_new(NULL);
