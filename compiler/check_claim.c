@@ -5,6 +5,7 @@
  */
 #include "check_claim.h"
 
+#include <limits.h>
 #include <math.h>
 
 static const char *const role_name[] = {"", "entry", "exit", "inner", "own"};
@@ -141,7 +142,7 @@ static const GrowthProof *proof_of(Eval *ev, Claims *c)
 void refuse_dead(Eval *ev, Claims *c, Span at)
 {
     if (!c->life && proof_of(ev, c)->trained && c->proof->dead)
-        refuse_life(ev, c, at, 0);
+        refuse_life(ev, c, at, INT_MAX);
 }
 
 bool decide_claim(Eval *ev, Claims *c, const Ast *it, const Value *v, CheckResult *r)

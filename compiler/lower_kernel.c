@@ -720,6 +720,9 @@ static bool has_loops(const Kernel *k)
  * backward. Kernels without any loop, of models a few numbers wide, are not worth the compiler's
  * time. */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
+/* So many statements are half a megabyte of text, with few expressions that hang on each other; the longest kernel of an
+ * example has 6,500. */
+enum { STATEMENTS_MAX = 7500 };
 
 /* On a device the rounds of a loop of eight and more beside products of a row are for its warps (spread.c). */
 enum { PRODUCTS_UNROLL_MAX = 7 };
@@ -859,7 +862,7 @@ static int scattered(const Kernel *k)
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
-    return fuse_may_split(f, group) && (!l->k || l->k->ix.overfull || l->k->ex.n > EXPRESSIONS_MAX);
+    return fuse_may_split(f, group) && (!l->k || l->k->ix.overfull || l->k->ex.n > EXPRESSIONS_MAX || l->k->stmt.n > STATEMENTS_MAX);
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
