@@ -4,7 +4,7 @@
 # In:  a Debian 12 (root or sudo where something has to be installed). STEPS in the environment: how many (else 1,200).
 # Out: five runs in build/growth, on the same text, with the same seed and batches; a table and, in curves.svg, a picture.
 #        small    growth_nexus.vwn as it is, without a step (the step comes when training ends)
-#        grown    the same, M and A twice as large from the middle on; what feeds the new units is zero, what reads them random
+#        grown    the same, M and A about three times as large from the middle on; what feeds the new units is zero, what reads them random
 #        dead     the same with zeros everywhere, as the paper's text says: nothing new ever learns, it stays the small model
 #        scratch  the large model from the start, for as many FLOPs of training as `grown` has taken
 #        wide     growth_width.vwn: a residual transformer that becomes a Virtual Width Network in the middle
@@ -58,9 +58,9 @@ run small growth_nexus.vwn "$steps" --set grow_at="$steps"
 run grown growth_nexus.vwn "$steps" --set grow_at="$half"
 run dead growth_nexus.vwn "$steps" --set grow_at="$half" --set new_out=zeros --set within=none
 flops=$("$VWN" compare runs/grown --json | sed 's/.*"flops":\([0-9.e+]*\).*/\1/')
-each=$("$VWN" cost growth_nexus.vwn --set M=224 --set A=256 --json | sed 's/.*"flop_training":\([0-9.e+]*\).*/\1/')
+each=$("$VWN" cost growth_nexus.vwn --set M=192 --set A=256 --json | sed 's/.*"flop_training":\([0-9.e+]*\).*/\1/')
 budget=$(echo "$flops $each" | awk '{ printf "%d", $1 / ($2 * 16 * 64) }')
-run scratch growth_nexus.vwn "$budget" --set M=224 --set A=256 --set grow_at="$budget"
+run scratch growth_nexus.vwn "$budget" --set M=192 --set A=256 --set grow_at="$budget"
 run wide growth_width.vwn "$steps" --set grow_at="$half"
 
 say "By FLOPs of training"
@@ -74,7 +74,7 @@ paste small.txt dead.txt | awk '{ d = $2 - $4; if (d < 0) d = -d; if (d > most) 
     END { printf "The losses of `dead` differ from those of `small` by at most %.2g; sums of float32 over more numbers may be rounded elsewhere.\n", most }'
 # in float64, in which the reference evaluator adds up one number after the other, a small one is the same to the last bit
 tiny() {
-    "$VWN" train growth_nexus.vwn --run "runs/$1" --overwrite --device reference -q --set D=24 --set M=28 --set A=32 --set new_out=zeros --set within=none \
+    "$VWN" train growth_nexus.vwn --run "runs/$1" --overwrite --device reference -q --set D=16 --set M=20 --set A=24 --set new_out=zeros --set within=none \
         --set steps=8 --set grow_at="$2" --set 'train.batch=2 seqs' --set 'train.log.every=1 steps' --set 'train.eval.every=8 steps' \
         --set 'train.eval.batches=1' > /dev/null 2>&1
     losses "runs/$1/events.jsonl" > "$1.txt"
