@@ -12,11 +12,16 @@ void table_text(Table *t, const char *text)
     vec_push(t->arena, &t->cell, (Cell){text, false});
 }
 
+void table_right(Table *t, const char *text)
+{
+    vec_push(t->arena, &t->cell, (Cell){text, true});
+}
+
 void table_count(Table *t, int64_t n)
 {
     Buf b = buf_new(t->arena);
     buf_count(&b, n);
-    vec_push(t->arena, &t->cell, (Cell){b.s, true});
+    table_right(t, b.s);
 }
 
 void table_print(Buf *out, const Table *t)

@@ -205,11 +205,6 @@ static double end_of(const Group *g, HistoryAxis by)
     return sum;
 }
 
-static void cell(Table *t, const char *text)
-{
-    vec_push(t->arena, &t->cell, ((Cell){text, true}));
-}
-
 static const char *quantity(Arena *a, double v)
 {
     static const char *const unit[] = {"", "k", "M", "G", "T", "P", "E"};
@@ -231,18 +226,18 @@ static void print_table(Comparison *c)
                                 "to the first", "spread"};
     buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, axis_name[c->how->by]);
     for (size_t i = 0; i < t.columns; i++)
-        i ? cell(&t, head[i]) : table_text(&t, "run");
+        i ? table_right(&t, head[i]) : table_text(&t, "run");
     for (size_t i = 0; i < c->n; i++) {
         const Group *g = &c->group[i];
         table_text(&t, g->n > 1 ? arena_printf(a, "%s (%zu)", g->name, g->n) : g->name);
         for (int k = 0; k < HISTORY_AXES; k++)
-            cell(&t, quantity(a, end_of(g, (HistoryAxis)k)));
-        cell(&t, arena_printf(a, "%.4f", best_of(g)));
-        cell(&t, arena_printf(a, "%.4f", g->mean[g->points - 1]));
-        cell(&t, arena_printf(a, "%.4f", group_at(g, x)));
-        cell(&t, i ? arena_printf(a, "%+.4f", group_at(g, x) - first) : "");
+            table_right(&t, quantity(a, end_of(g, (HistoryAxis)k)));
+        table_right(&t, arena_printf(a, "%.4f", best_of(g)));
+        table_right(&t, arena_printf(a, "%.4f", g->mean[g->points - 1]));
+        table_right(&t, arena_printf(a, "%.4f", group_at(g, x)));
+        table_right(&t, i ? arena_printf(a, "%+.4f", group_at(g, x) - first) : "");
         if (c->runs > c->n)
-            cell(&t, g->n > 1 ? arena_printf(a, "%.4f", g->high[g->points - 1] - g->low[g->points - 1]) : "");
+            table_right(&t, g->n > 1 ? arena_printf(a, "%.4f", g->high[g->points - 1] - g->low[g->points - 1]) : "");
     }
     table_print(&b, &t);
     write_text(c->out, b.s, b.n);

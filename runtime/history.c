@@ -64,14 +64,6 @@ static void release_line(void *what)
     *line = NULL;
 }
 
-static void close_stream(void *what)
-{
-    FILE **f = what;
-    if (*f)
-        fclose(*f);
-    *f = NULL;
-}
-
 History history_read(Session *s, const char *run, const char *metric)
 {
     History h = {.path = run};
@@ -85,7 +77,7 @@ History history_read(Session *s, const char *run, const char *metric)
     *f = file_stream(arena_printf(s->arena, "%s/events.jsonl", run), "r", &why);
     if (!*f)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%.300s/events.jsonl cannot be read: %s", run, why);
-    session_defer(s, close_stream, f);
+    session_defer(s, run_close_stream, f);
     session_defer(s, release_line, line);
     size_t room = 0;
     int64_t at = 0;

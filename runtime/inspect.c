@@ -264,14 +264,9 @@ static void choose_tensors(Inspection *in)
 
 /* ---- what is printed ---- */
 
-static void cell(Table *t, const char *text)
-{
-    vec_push(t->arena, &t->cell, ((Cell){text, true}));
-}
-
 static void cell_number(Table *t, double x)
 {
-    cell(t, isfinite(x) ? arena_printf(t->arena, "%.4f", x) : "-");
+    table_right(t, isfinite(x) ? arena_printf(t->arena, "%.4f", x) : "-");
 }
 
 static void table_of(Inspection *in, Buf *out, const GrowthState *s)
@@ -280,11 +275,11 @@ static void table_of(Inspection *in, Buf *out, const GrowthState *s)
     Arena *a = in->session.arena;
     Table t = {.arena = a, .columns = in->origin ? COUNT_OF(head) : 4};
     for (size_t i = 0; i < t.columns; i++)
-        cell(&t, head[i]);
+        table_right(&t, head[i]);
     for (size_t i = 0; i < in->later.n; i++) {
         const double x[] = {held_out(in->later.v[i]), s[i].noc, s[i].u, 100 * s[i].noc_change, 100 * s[i].u_change,
                             s[i].radius, s[i].log_radius, s[i].euclidean, s[i].grassmann};
-        cell(&t, arena_printf(a, "%lld", (long long)in->later.v[i]->progress.step));
+        table_right(&t, arena_printf(a, "%lld", (long long)in->later.v[i]->progress.step));
         for (size_t k = 0; k + 1 < t.columns; k++)
             cell_number(&t, x[k]);
     }

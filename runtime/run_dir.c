@@ -314,7 +314,7 @@ static int64_t kept_bytes(Session *s, FILE *f, int64_t step)
     return kept;
 }
 
-static void close_stream(void *what)
+void run_close_stream(void *what)
 {
     FILE **f = what;
     if (*f)
@@ -329,7 +329,7 @@ bool run_had_checkpoint(Session *s, const char *path)
     ArenaMark mark = arena_mark(s->ctx->scratch);
     FILE **f = NEW(s->arena, FILE *);
     char *line = arena_alloc(s->ctx->scratch, LONGEST);
-    session_defer(s, close_stream, f);
+    session_defer(s, run_close_stream, f);
     *f = file_stream(arena_printf(s->ctx->scratch, "%s/events.jsonl", path), "r", &why);
     while (*f && !had && fgets(line, LONGEST, *f)) {
         JsonError e;
@@ -338,7 +338,7 @@ bool run_had_checkpoint(Session *s, const char *path)
         had = event && !strcmp(event, "checkpoint");
         arena_reset(s->ctx->scratch, each);
     }
-    close_stream(f);
+    run_close_stream(f);
     arena_reset(s->ctx->scratch, mark);
     return had;
 }
@@ -347,7 +347,7 @@ void run_begin_events(Session *s, RunDir *r, int64_t step)
 {
     const char *path = arena_printf(s->arena, "%s/events.jsonl", r->path);
     FILE **f = NEW(s->arena, FILE *);
-    session_defer(s, close_stream, f);
+    session_defer(s, run_close_stream, f);
     r->events_fd = open_file(s, path, O_WRONLY | O_CREAT | O_APPEND);
     r->events_size = 0;
     const char *why;
@@ -355,7 +355,7 @@ void run_begin_events(Session *s, RunDir *r, int64_t step)
         ArenaMark mark = arena_mark(s->ctx->scratch);
         r->events_size = kept_bytes(s, *f, step);
         arena_reset(s->ctx->scratch, mark);
-        close_stream(f);
+        run_close_stream(f);
     }
     if (ftruncate(r->events_fd, r->events_size))
         failed(s, path, "cut");

@@ -29,6 +29,8 @@ bool run_exists(Session *s, const char *path);
 RunDir *run_open(Session *s, const char *path);
 /* Removes the files of the run that was there. */
 void run_clear(Session *s, RunDir *r);
+/* For session_defer(): closes a FILE ** that may be NULL, once. */
+void run_close_stream(void *what);
 /* Whether its events tell of a checkpoint, which may be there no more. */
 bool run_had_checkpoint(Session *s, const char *path);
 /* Cuts events.jsonl behind the last line of a run of `step` steps, and opens it. */
