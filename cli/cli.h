@@ -56,9 +56,11 @@ struct Call {
     volatile sig_atomic_t stop_watching;
 };
 
-extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit,
-    verb_grow, verb_train, verb_eval, verb_sample, verb_inspect, verb_compare, verb_bench, verb_resolve, verb_explain, verb_doc,
-    verb_doctor;
+/* ---- main.c: all verbs, in the order of the help ---- */
+const Verb *const *all_verbs(int *n);
+extern const Verb verb_new, verb_check, verb_fmt, verb_params, verb_cost, verb_ir, verb_emit, verb_grow, verb_train, verb_sweep,
+    verb_watch, verb_eval, verb_sample, verb_inspect, verb_compare, verb_report, verb_diff, verb_plot, verb_graph, verb_export_log,
+    verb_bench, verb_resolve, verb_explain, verb_doc, verb_doctor, verb_completions;
 
 /* ---- args.c ---- */
 /* Reads argv behind the verb. False: the sentence is in `why` and the use is wrong. */
@@ -94,6 +96,8 @@ bool call_unit(Call *call, int i, vwn_unit **unit, int *status);
 size_t call_diagnostics(Call *call, bool to_stdout, size_t *warnings);
 /* Says why something failed, if a diagnostic has not; returns the status as exit code. */
 int call_failed(Call *call, vwn_status status);
+/* `--run NAME` is runs/NAME; with a slash it is a path. *out: NULL without the flag. False: the name is no name. */
+bool run_folder(Call *call, char folder[4096], const char **out);
 /* A JSON string with its quotes, to stdout. */
 void put_json_string(Ui *ui, const char *s, size_t n);
 /* "-": stdin. NULL, or why it cannot be read. */
@@ -102,6 +106,12 @@ const char *read_whole_file(const char *path, Text *out);
 /* Writes a new content beside the file and renames it; keeps the mode of one that was there. False: errno says why.
  */
 bool replace_file(const char *path, const char *text, size_t n);
+/* So, says so, and gives the text back; false after an error message. */
+bool save_text(Call *call, const char *path, Text *text);
+bool ends_with(const char *s, const char *end);
+/* Which of these endings, ".svg" ..., a name has behind other letters; -1: none. */
+int file_ending(const char *name, const char *const *ends);
+bool is_folder(const char *path);
 
 /* ---- bug.c ---- */
 /* From now on a crash ends with a report and exit status 70. To be called once the flags are known. */
@@ -114,6 +124,10 @@ void bug_report(Call *call, const char *message);
  * unless a terminal closed. To be called before the library starts threads. */
 void interrupt_start(Call *call);
 void interrupt_stop(Call *call);
+
+/* ---- manual.c ---- */
+/* vwn(1) in the macros of man(7), made of the verbs and their flags. */
+void write_manual(Ui *ui);
 
 /* ---- diff.c ---- */
 /* A unified diff of two texts, three lines of context. */

@@ -1,9 +1,7 @@
 /* compare.c - `vwn compare`: runs side by side.   In: run directories.   Out: a table, CSV or JSON; a picture. */
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The picture, in place of what the file held. */
 static int write_svg(Call *call, vwn_compare_options how, const char *path)
@@ -12,15 +10,10 @@ static int write_svg(Call *call, vwn_compare_options how, const char *path)
     vwn_writer into = text_writer(&svg);
     how.form = VWN_COMPARE_SVG;
     vwn_status st = vwn_compare(call->ctx, &how, &into);
-    int status = (int)st;
-    if (st == VWN_OK && (svg.failed || !replace_file(path, svg.s, svg.n))) {
-        ui_error(&call->ui, "cannot write %s: %s", path, svg.failed ? "out of memory" : strerror(errno));
-        status = VWN_ENVIRONMENT;
-    } else if (st != VWN_OK) {
-        status = call_failed(call, st);
-    }
+    if (st == VWN_OK)
+        return save_text(call, path, &svg) ? VWN_OK : VWN_ENVIRONMENT;
     text_free(&svg);
-    return status;
+    return call_failed(call, st);
 }
 
 static int run(Call *call)

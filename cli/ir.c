@@ -107,9 +107,8 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "NAME", "ast resolved tensor gradient simple fuse kernel c cuda plan cubin (else tensor)"},
-    {"--program", "NAME",
-     "whose graph: train accumulate update eval predict"},
+    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|c|cuda|plan|cubin", "what is printed (else tensor)"},
+    {"--program", "train|accumulate|update|eval|predict", "whose graph"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
     {"--positions", "N",

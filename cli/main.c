@@ -18,16 +18,22 @@
 #include <time.h>
 #include <unistd.h>
 
-static const Verb *const verbs[] = {&verb_new,    &verb_check,   &verb_fmt,     &verb_params,
-                                    &verb_cost,   &verb_ir,      &verb_emit,    &verb_grow,    &verb_train,
-                                    &verb_eval,   &verb_sample,  &verb_inspect, &verb_compare,  &verb_bench,   &verb_resolve,
-                                    &verb_explain, &verb_doc,    &verb_doctor};
+static const Verb *const verbs[] = {
+    &verb_new,    &verb_check,   &verb_fmt,     &verb_params, &verb_cost, &verb_ir,   &verb_emit,  &verb_grow,       &verb_train,
+    &verb_sweep,  &verb_watch,   &verb_eval,    &verb_sample, &verb_inspect, &verb_compare, &verb_report, &verb_diff, &verb_plot,
+    &verb_graph,  &verb_export_log, &verb_bench, &verb_resolve, &verb_explain, &verb_doc, &verb_doctor, &verb_completions};
 enum { N_VERBS = sizeof verbs / sizeof verbs[0], MOST_THREADS = 4096, MOST_SECONDS = 1000000 };
+
+const Verb *const *all_verbs(int *n)
+{
+    *n = N_VERBS;
+    return verbs;
+}
 
 /* ---- help ---- */
 static void print_flag(Ui *ui, const Flag *flag)
 {
-    char left[64];
+    char left[128];
     snprintf(left, sizeof left, "%s%s%s", flag->name, flag->value ? " " : "",
              flag->value ? flag->value : "");
     if (strlen(left) > 26)
@@ -109,7 +115,11 @@ static void on_compiling(void *ui, size_t kernels)
 static void on_chosen(void *user, const char *sentence, bool plain)
 {
     Call *call = user;
-    if (!plain || call->verbose || call->verb == &verb_train)
+    if (call->json && call->verb == &verb_train) {
+        ui_print(&call->ui, "{\"v\":1,\"event\":\"device\",\"text\":");
+        put_json_string(&call->ui, sentence, strlen(sentence));
+        ui_print(&call->ui, "}\n");
+    } else if (!plain || call->verbose || call->verb == &verb_train || call->verb == &verb_sweep)
         ui_say(&call->ui, "Device", "%s", sentence);
 }
 
@@ -155,6 +165,37 @@ void call_close(Call *call)
     interrupt_stop(call);
     vwn_close(call->ctx);
     call->ctx = NULL;
+}
+
+bool save_text(Call *call, const char *path, Text *text)
+{
+    bool fine = !text->failed && replace_file(path, text->s ? text->s : "", text->n);
+    if (!fine)
+        ui_error(&call->ui, "cannot write %s: %s", path, text->failed ? "out of memory" : strerror(errno));
+    else if (!call->json)
+        ui_say(&call->ui, "Written", "%s, %zu bytes", path, text->n);
+    text_free(text);
+    return fine;
+}
+
+bool ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), m = strlen(end);
+    return n >= m && !strcmp(s + n - m, end);
+}
+
+int file_ending(const char *name, const char *const *ends)
+{
+    for (int i = 0; ends[i]; i++)
+        if (ends_with(name, ends[i]) && strcmp(name, ends[i]))
+            return i;
+    return -1;
+}
+
+bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 /* A regular file, since a pipe without another end would wait for ever. */
@@ -261,6 +302,21 @@ bool call_unit(Call *call, int i, vwn_unit **unit, int *status)
     call_diagnostics(call, false, NULL);
     *status = call_failed(call, st);
     return st == VWN_OK || st == VWN_CHECK;
+}
+
+bool run_folder(Call *call, char folder[4096], const char **out)
+{
+    const char *name = call_flag(call, "--run");
+    *out = NULL;
+    if (!name)
+        return true;
+    if (!*name || strlen(name) > 4000) {
+        usage_error(call, "`--run` needs a name or a path");
+        return false;
+    }
+    snprintf(folder, 4096, "%s%s", strchr(name, '/') ? "" : "runs/", name);
+    *out = folder;
+    return true;
 }
 
 void put_json_string(Ui *ui, const char *s, size_t n)

@@ -14,7 +14,8 @@
 
 typedef struct Show {
     Call *call;
-    double eval_loss;  /* of an evaluation that was not shown yet, else NaN */
+    double eval_loss;  /* of the last evaluation, while it is new, else NaN */
+    double eval_seen;  /* seconds, when it was first drawn; 0: not yet */
     double last_drawn; /* seconds, to draw at most ten times per second */
     char line[256];    /* the latest progress line */
     bool drawn;        /* it stands on the terminal */
@@ -34,16 +35,24 @@ typedef struct Piece {
     char text[96];
 } Piece;
 
-enum { PIECES = 8 };
+enum { PIECES = 9, EVAL_STAYS = 5 };
 
-/* The file's own numbers of this step, as in "ppl 12.3  share 0.25"; lists are left to events.jsonl. */
-static void put_metrics(char *out, size_t size, const char *json)
+static int count(const char *json, const char *key)
 {
-    static const char key[] = "\"metric.";
+    int n = 0;
+    for (const char *at = strstr(json, key); at; at = strstr(at + 1, key))
+        n++;
+    return n;
+}
+
+/* The numbers of this step whose names begin with `key`, as in "ppl 12.3  share 0.25"; lists are left to
+ * events.jsonl. */
+static void put_numbers(char *out, size_t size, const char *json, const char *key)
+{
     size_t n = 0;
     out[0] = '\0';
-    for (const char *at = json ? strstr(json, key) : NULL; at; at = strstr(at, key)) {
-        const char *name = at + sizeof key - 1;
+    for (const char *at = strstr(json, key); at; at = strstr(at, key)) {
+        const char *name = at + strlen(key);
         size_t length = strcspn(name, "\"");
         at = name + length;
         char *end;
@@ -70,13 +79,27 @@ static size_t join(char line[256], const Piece *piece, int most, const char *gap
     return n;
 }
 
-/* Loss, tokens a second and the time left stay at any width; an evaluation is shown until the next step that
- * is drawn. */
+/* Numbers alone, ever fewer digits, until they fit. */
+static void narrow_line(char line[256], size_t room, const vwn_event *e)
+{
+    char rate[32], eta[32], loss[320];
+    ui_rate(rate, e->tokens_per_second);
+    ui_duration(eta, e->eta_seconds);
+    snprintf(line, 256, "%.4f %s/s %s", e->loss, rate, eta);
+    ui_short_duration(eta, e->eta_seconds);
+    for (int digits = 5; strlen(line) > room && digits > 1; digits--) {
+        snprintf(loss, sizeof loss, "%.*g", digits, e->loss);
+        snprintf(line, 256, "%.40s %s/s %s", loss, rate, eta);
+    }
+}
+
+/* Loss, tokens a second and the time left stay at any width. */
 static void progress_line(Show *show, const vwn_event *e)
 {
-    const Ui *ui = &show->call->ui;
+    Ui *ui = &show->call->ui;
     char rate[32], eta[32];
-    Piece piece[PIECES] = {{2, ""}, {0, ""}, {1, ""}, {0, ""}, {0, ""}, {3, ""}, {4, ""}, {5, ""}};
+    const char *json = e->json ? e->json : "";
+    Piece piece[PIECES] = {{2, ""}, {0, ""}, {1, ""}, {0, ""}, {0, ""}, {3, ""}, {4, ""}, {5, ""}, {6, ""}};
     ui_rate(rate, e->tokens_per_second);
     ui_duration(eta, e->eta_seconds);
     snprintf(piece[0].text, sizeof piece[0].text, "step %6lld/%lld", (long long)e->step, (long long)e->steps);
@@ -85,15 +108,17 @@ static void progress_line(Show *show, const vwn_event *e)
         snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f", show->eval_loss);
     snprintf(piece[3].text, sizeof piece[3].text, "%s tok/s", rate);
     snprintf(piece[4].text, sizeof piece[4].text, "eta %s", eta);
-    put_metrics(piece[5].text, sizeof piece[5].text, e->json);
-    snprintf(piece[6].text, sizeof piece[6].text, "lr %.2e  gnorm %.2f", e->lr, e->grad_norm);
-    ui_bar(piece[7].text, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
-    size_t room = ui->live ? (size_t)ui->columns - 1 : sizeof show->line - 1;
+    if (count(json, "\"loss.") > 1) /* a single one is the loss itself */
+        put_numbers(piece[5].text, sizeof piece[5].text, json, "\"loss.");
+    put_numbers(piece[6].text, sizeof piece[6].text, json, "\"metric.");
+    snprintf(piece[7].text, sizeof piece[7].text, "lr %.2e  gnorm %.2f", e->lr, e->grad_norm);
+    ui_bar(piece[8].text, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
+    size_t room = ui->live ? (size_t)ui_resize(ui) - 1 : sizeof show->line - 1;
     int most = PIECES;
     while (join(show->line, piece, most, "  ") > room && most > 0)
         most--;
-    if (strlen(show->line) > room) /* a very narrow terminal: numbers alone */
-        snprintf(show->line, sizeof show->line, "%.4f %s/s %s", e->loss, rate, eta);
+    if (strlen(show->line) > room)
+        narrow_line(show->line, room, e);
 }
 
 static void show_step(Show *show, const vwn_event *e)
@@ -105,8 +130,11 @@ static void show_step(Show *show, const vwn_event *e)
     if (!show->drawn)
         return;
     show->last_drawn = t;
-    show->eval_loss = NAN;
     ui_progress(ui, show->line);
+    if (!isnan(show->eval_loss) && !show->eval_seen)
+        show->eval_seen = t;
+    if (!ui->live || (show->eval_seen && t - show->eval_seen >= EVAL_STAYS))
+        show->eval_loss = NAN;
 }
 
 /* A sentence below the progress line, which is first brought up to date. */
@@ -127,12 +155,16 @@ static void on_event(void *user, const vwn_event *e)
         if (e->json)
             ui_print(ui, "%s\n", e->json);
         ui_flush(ui);
+        return;
     }
     switch (e->kind) {
     case VWN_EVENT_START: ui_say(ui, "Training", "%s", text); break;
     case VWN_EVENT_COMPILE: ui_say(ui, "Compiled", "%s", text); break;
     case VWN_EVENT_STEP: show_step(show, e); break;
-    case VWN_EVENT_EVAL: show->eval_loss = e->eval_loss; break;
+    case VWN_EVENT_EVAL:
+        show->eval_loss = e->eval_loss;
+        show->eval_seen = 0;
+        break;
     case VWN_EVENT_CHECKPOINT:
         if (show->call->verbose) {
             settle(show);
@@ -164,22 +196,6 @@ static void on_event(void *user, const vwn_event *e)
     }
 }
 
-/* `--run NAME` is runs/NAME; with a slash it is a path. False: the name is no name. */
-static bool run_folder(Call *call, char folder[4096], const char **out)
-{
-    const char *name = call_flag(call, "--run");
-    *out = NULL;
-    if (!name)
-        return true;
-    if (!*name || strlen(name) > 4000) {
-        usage_error(call, "`--run` needs a name or a path");
-        return false;
-    }
-    snprintf(folder, 4096, "%s%s", strchr(name, '/') ? "" : "runs/", name);
-    *out = folder;
-    return true;
-}
-
 static int run(Call *call)
 {
     int status;
@@ -202,6 +218,7 @@ static int run(Call *call)
         return status;
     if (status != VWN_OK)
         return status; /* a false `check` */
+    call->ui.quiet |= call->json; /* the events say it all; errors are still said */
     interrupt_start(call);
     call->ui.running = call->ctx;
     vwn_status st = vwn_train(unit, &how);
@@ -225,7 +242,9 @@ const Verb verb_train = {
     .summary = "Trains the model of a file",
     .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
                 {"vwn train model.vwn --resume", "go on where it stopped"}},
-    .text = "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130; while\n"
+    .text = "With --json every event is a line of stdout as in events.jsonl, behind one that says which device was\n"
+            "chosen, and stderr has errors alone.\n"
+            "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130; while\n"
             "kernels are compiled it ends the compiler.\n"
             "Exit status: 0 fine, 1 errors, 3 a `check` is false, 4 the run diverged,\n"
             "5 memory, compiler, files or disk, 130 interrupted.\n",

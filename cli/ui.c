@@ -42,9 +42,42 @@ void ui_init(Ui *ui, ColorChoice color, bool quiet)
     ui->color_out = wants_color(color, STDOUT_FILENO);
     ui->color_err = wants_color(color, STDERR_FILENO);
     ui->live = isatty(STDERR_FILENO) && term && *term && strcmp(term, "dumb") != 0;
+    ui_resize(ui);
+}
+
+int ui_resize(Ui *ui)
+{
     struct winsize size;
     if (ui->live && ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         ui->columns = size.ws_col;
+    return ui->columns;
+}
+
+int ui_columns(void)
+{
+    struct winsize size;
+    const char *given = getenv("COLUMNS");
+    long n = given ? strtol(given, NULL, 10) : 0;
+    if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return n >= 20 && n <= 1000 ? (int)n : 80;
+}
+
+int ui_rows(void)
+{
+    struct winsize size;
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+bool ui_unicode(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *v = getenv(names[i]);
+        if (v && *v)
+            return strstr(v, "UTF-8") || strstr(v, "utf8") || strstr(v, "UTF8") || strstr(v, "utf-8");
+    }
+    return false;
 }
 
 static void say(Ui *ui, const char *sgr, const char *word, const char *after, const char *end,
@@ -155,6 +188,19 @@ void ui_duration(char out[32], double seconds)
         snprintf(out, 32, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
     else
         snprintf(out, 32, "%ld:%02ld", s / 60, s % 60);
+}
+
+void ui_short_duration(char out[32], double seconds)
+{
+    long minutes = seconds >= 0 && seconds <= 1e9 ? lround(seconds / 60) : 0;
+    if (minutes < 100)
+        ui_duration(out, seconds);
+    else if (minutes < 600)
+        snprintf(out, 32, "%ldh%02ld", minutes / 60, minutes % 60);
+    else if (minutes < 6000)
+        snprintf(out, 32, "%ldh", (minutes + 30) / 60);
+    else
+        snprintf(out, 32, "%ldd", (minutes + 720) / 1440);
 }
 
 void ui_rate(char out[32], double n)

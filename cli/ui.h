@@ -18,12 +18,17 @@ typedef struct Ui {
     bool live;                 /* stderr is a terminal that can rewrite a line */
     bool quiet;
     bool line_open;       /* a progress line stands on the terminal without its newline */
-    int columns;          /* of the terminal */
+    int columns;          /* of the terminal, see ui_resize */
     int write_error;      /* errno of the first failed write to stdout */
     vwn_context *running; /* interrupted when stdout can no longer be written; may be NULL */
 } Ui;
 
 void ui_init(Ui *ui, ColorChoice color, bool quiet);
+
+/* Characters of a line on stdout: the terminal's, else COLUMNS, else 80. */
+int ui_columns(void);
+int ui_rows(void); /* of the terminal, else 24 */
+bool ui_unicode(void); /* whether the locale says UTF-8 */
 
 /* "error: ..." and "warning: ..." on stderr, with a newline. */
 void ui_error(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -33,6 +38,8 @@ void ui_warning(Ui *ui, const char *fmt, ...) __attribute__((format(printf, 2, 3
 void ui_say(Ui *ui, const char *word, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* How wide the terminal is now: it may have been resized. */
+int ui_resize(Ui *ui);
 /* One line that replaces the one before it on a terminal, and an ordinary line elsewhere. */
 void ui_progress(Ui *ui, const char *line);
 void ui_progress_end(Ui *ui); /* keeps the line that stands there */
@@ -44,6 +51,8 @@ void ui_wait_end(Ui *ui);
 void ui_bar(char *out, int width, double share);
 /* "0:38", "1:02:03". */
 void ui_duration(char out[32], double seconds);
+/* In at most five characters up to 999 days: "0:38", "62:03", "4h05", "26h", "3d". */
+void ui_short_duration(char out[32], double seconds);
 /* "950", "12.3k", "1.90M". */
 void ui_rate(char out[32], double n);
 

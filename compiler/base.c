@@ -187,22 +187,51 @@ static bool keep(Ctx *ctx, Block *b)
     return true;
 }
 
-/* A kept block of this size or up to twice as large, or NULL. */
+void ctx_hand_spare(Ctx *from, Ctx *to)
+{
+    while (from->spare) {
+        Block *b = from->spare;
+        from->spare = b->next;
+        if (!keep(to, b))
+            from->mem.resize(from->mem.user, b, sizeof *b + b->size, 0);
+    }
+    from->spare_bytes = 0;
+}
+
+void ctx_free_to(Ctx *ctx, Ctx *heir)
+{
+    if (!ctx)
+        return;
+    ctx_hand_spare(ctx, heir);
+    for (Block *b = ctx->blocks, *next; b; b = next) {
+        next = b->next;
+        if (!keep(heir, b))
+            ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
+    }
+    ctx->blocks = NULL;
+    ctx_free(ctx);
+}
+
+/* The smallest kept block that is of this size or up to twice as large, or NULL. */
 static Block *take_kept(Ctx *ctx, size_t size)
 {
-    for (Block **at = &ctx->spare; *at; at = &(*at)->next) {
-        Block *b = *at;
-        if (b->size < size || b->size / 2 > size ||
-            (ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit))
-            continue;
-        *at = b->next;
-        ctx->spare_bytes -= b->size;
-        ctx->bytes += sizeof *b + b->size;
-        if (ctx->bytes > ctx->peak_bytes)
-            ctx->peak_bytes = ctx->bytes;
-        return b;
+    Block **best = NULL;
+    for (Block **at = &ctx->spare; *at && !(best && (*best)->size == size); at = &(*at)->next) {
+        const Block *b = *at;
+        bool fits = b->size >= size && b->size / 2 <= size &&
+                    !(ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit);
+        if (fits && (!best || b->size < (*best)->size))
+            best = at;
     }
-    return NULL;
+    if (!best)
+        return NULL;
+    Block *b = *best;
+    *best = b->next;
+    ctx->spare_bytes -= b->size;
+    ctx->bytes += sizeof *b + b->size;
+    if (ctx->bytes > ctx->peak_bytes)
+        ctx->peak_bytes = ctx->bytes;
+    return b;
 }
 
 /* Bytes of any value. */
@@ -553,6 +582,22 @@ void buf_number(Buf *b, double x)
             break;
     }
     buf_puts(b, text);
+}
+
+void buf_json_number(Buf *b, double x)
+{
+    if (x - x == 0)
+        buf_number(b, x);
+    else
+        buf_puts(b, "null");
+}
+
+void buf_csv_string(Buf *b, const char *s)
+{
+    buf_putc(b, '"');
+    for (; *s; s++)
+        buf_puts(b, *s == '"' ? "\"\"" : (const char[]){*s, 0});
+    buf_putc(b, '"');
 }
 
 void buf_count(Buf *b, int64_t n)

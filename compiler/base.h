@@ -68,6 +68,10 @@ void ctx_free(Ctx *ctx); /* NULL is fine */
  * released blocks for the next ones of their size, whose pages then need not be asked for again.
  * 0: keep none, and give back what was kept. */
 void ctx_keep_spare(Ctx *ctx, size_t most);
+/* What is kept in `from` is kept in `to` from now on; as ctx_free(), but large blocks go to `heir`, as far as it keeps
+ * any. Both take their memory from one allocator, and no other thread uses them. */
+void ctx_hand_spare(Ctx *from, Ctx *to);
+void ctx_free_to(Ctx *ctx, Ctx *heir);
 
 /* Run a body with a landing place for ctx_raise, nestable:
  *     CtxGuard guard;
@@ -141,6 +145,8 @@ void buf_putc(Buf *b, char c);
 void buf_printf(Buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(Buf *b, const char *s, size_t n); /* quoted and escaped */
 void buf_number(Buf *b, double x);      /* shortest text that reads back; integers without exponent */
+void buf_json_number(Buf *b, double x); /* the same; null when it is not finite */
+void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled */
 void buf_count(Buf *b, int64_t n);      /* 1,176,764,416 */
 
 /* ---- a map from pointer-sized keys (a Name, an index + 1) to pointers; 0 is not a key ---- */

@@ -213,6 +213,7 @@ struct File {
     VEC(const Ast *) checks, grows, sweeps;
     Model *model;
     int model_state;        /* 0 not yet, 1 building, 2 done */
+    struct Builder *built;  /* what its model was built with, for those who look at it afterwards */
     Train *train;
     Span from;              /* the import that read it */
     File *parent;           /* who imported it, for cycles */
@@ -239,6 +240,7 @@ struct Eval {
     struct Builder *build;
     int64_t steps;          /* work done, against limits */
     Span at;                /* where it was done last */
+    size_t bytes_before;    /* that the context had when it began: other files may have been checked in it */
 };
 
 /* The model under construction (check_model.c). */
@@ -249,6 +251,7 @@ typedef struct Builder {
     Map params;             /* path -> Param index + 1 */
     Map instances;          /* path -> Instance* */
     Map exports;            /* instance path -> Env* after its body: for tied() */
+    Map scopes;             /* path of a node or of an iteration -> Scope* */
     Value embed, state;     /* V_TENSOR or V_NONE */
     Span embed_span;        /* the last `embed` node */
     Span no_norm;           /* the first sublayer in no scope with a norm */
@@ -427,6 +430,7 @@ bool advise_name(Eval *ev, Diag *d, Name name, Span at); /* true when it knew th
 void advise_argument(Eval *ev, Diag *d, Name given, const Name *names, size_t n, Span at);
 void advise_extents(Eval *ev, Diag *d, const Ast *call, size_t at); /* `reshape(x, B, T)`: from the argument `at` on */
 bool advise_attribute(Eval *ev, Diag *d, Name given, const char *value); /* of `train`; true when it knew it */
+void advise_range(Eval *ev, Diag *d, Span at); /* `range(8)`, called at `at` */
 void advise_kind(Eval *ev, Diag *d, const Value *v); /* of a value where a number was wanted */
 void advise_symbols(Eval *ev, Diag *d, const char *op); /* arithmetic of B and T that has no result */
 /* These file the message: `train.lr` in an expression; `for i in 8`; `rope(10_000)`; `weight_decay = cosine(...)`. False when it is something else. */
@@ -444,14 +448,21 @@ File *file_again(Eval *ev, const File *of, const Override *extra, size_t n);
 Value file_field(Eval *ev, File *f, Name field, Span at);
 bool is_file_field(Name name); /* params, flops_per_token, ... */
 Value params_of(Eval *ev, File *f, const Ast *label_call, Env *env);
+/* "PATH=EXPR" of `flag`, into *o, without an environment. False: a message was filed. */
+bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o);
+/* Files E0105 for those that nothing used. What nodes have is known only once they were built. */
+void check_overrides_used(Eval *ev, File *f, bool built, bool trained);
+const char *span_text(Eval *ev, Span s);
 typedef struct Claims Claims; /* check_claim.h: of the growth step it stands in, or NULL */
 void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where, Claims *claims);
 
-/* ---- train, grow, sweep (check_train.c, check_grow.c) ---- */
+/* ---- train, grow, sweep (check_train.c, check_grow.c, check_sweep.c) ---- */
 Train *build_train(Eval *ev, File *file, Model *model);
 void build_aliases(Eval *ev, File *file, Model *model); /* fills Model.alias from the `names` tables */
 /* The file with the lets of its first n growth steps, or of all when it has fewer. */
 File *grown_file(Eval *ev, File *file, size_t n);
 void build_grow(Eval *ev, File *file); /* the steps behind Unit.grown */
-void build_sweep(Eval *ev, File *file);
+void build_sweeps(Eval *ev, File *file); /* of the file, whose first points are checked */
+/* One sweep with what the command line says; `set`: settings of all its points. */
+void build_sweep(Eval *ev, File *file, const SweepAsk *ask, const char *const *set, size_t n_set);
 #endif

@@ -76,7 +76,7 @@ static const char *call_arguments(Eval *ev, Span at)
 }
 
 /* `range(L)`, `range(a, b)`: our ranges include both ends. */
-static void advise_range(Eval *ev, Diag *d, Span at)
+void advise_range(Eval *ev, Diag *d, Span at)
 {
     const char *args = call_arguments(ev, at), *comma = args ? strchr(args, ',') : NULL;
     diag_note(ev->ctx, d, "a range is `from..to`, both ends included; lists, layers and axes count from 1");
@@ -90,10 +90,6 @@ static void advise_range(Eval *ev, Diag *d, Span at)
 
 bool advise_name(Eval *ev, Diag *d, Name name, Span at)
 {
-    if (!strcmp(name, "range")) {
-        advise_range(ev, d, at);
-        return true;
-    }
     for (size_t i = 0; i < COUNT_OF(foreign); i++) {
         if (strcmp(foreign[i].name, name) != 0)
             continue;

@@ -246,7 +246,7 @@ static void do_import(Eval *ev, File *f, const Ast *it)
     vec_push(ev->arena, &f->imports, im);
 }
 
-static const char *span_text(Eval *ev, Span s)
+const char *span_text(Eval *ev, Span s)
 {
     size_t n;
     return arena_copy(ev->arena, source_text(ev->ctx, s.file, &n) + s.lo, s.hi - s.lo);
@@ -674,27 +674,53 @@ void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where, Cl
 
 /* ---- overrides from the command line ---- */
 
-static void add_set(Eval *ev, File *f, const char *text)
+/* `--vary D=64,128` is a list. */
+static bool has_comma(const char *text)
+{
+    int depth = 0;
+    bool quoted = false;
+    for (; *text; text++) {
+        if (*text == '"' && text[-1] != '\\')
+            quoted = !quoted;
+        if (!quoted)
+            depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
+        if (*text == ',' && !quoted && !depth)
+            return true;
+    }
+    return false;
+}
+
+bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
 {
     uint32_t source = source_add(ev->ctx, "<command line>", text, strlen(text));
     const char *eq = strchr(text, '=');
     Span all = {source, 0, (uint32_t)strlen(text)};
+    bool list = !strcmp(flag, "--vary");
     if (!eq || eq == text || !eq[1]) {
-        Diag *d = err(ev, "E0105", all, "", "`--set` needs PATH=EXPR");
-        diag_help(ev->ctx, d, "for example `--set D=768` or `--set conn='residual()'`");
-        return;
+        Diag *d = err(ev, "E0105", all, "", list ? "`%s` needs PATH=VALUES" : "`%s` needs PATH=EXPR", flag);
+        diag_help(ev->ctx, d, list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
+                                   : "for example `--set D=768` or `--set conn='residual()'`");
+        return false;
     }
     /* Both halves are parsed in place (padded with blanks), so that carets point into the argument. */
     size_t n = strlen(text), at = (size_t)(eq - text);
     char *left = arena_copy(ev->arena, text, at);
-    char *right = arena_copy(ev->arena, text, n);
+    char *right = arena_printf(ev->arena, "%s%s", text, list && has_comma(eq + 1) ? "]" : "");
     memset(right, ' ', at + 1);
-    uint32_t l = source_add(ev->ctx, "<command line>", left, at), r = source_add(ev->ctx, "<command line>", right, n);
-    Override o = {.path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .env = f->env,
-                  .origin = name_str(ev->ctx, "--set")};
-    if (!o.path || !o.expr)
+    if (strlen(right) > n)
+        right[at] = '[';
+    uint32_t l = source_add(ev->ctx, "<command line>", left, at), r = source_add(ev->ctx, "<command line>", right, strlen(right));
+    *o = (Override){.path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .origin = name_str(ev->ctx, flag)};
+    o->span = (Span){source, 0, (uint32_t)at};
+    return o->path && o->expr;
+}
+
+static void add_set(Eval *ev, File *f, const char *text)
+{
+    Override o;
+    if (!parse_setting(ev, text, "--set", &o))
         return;
-    o.span = (Span){source, 0, (uint32_t)at};
+    o.env = f->env;
     vec_push(ev->arena, &f->overrides, o);
 }
 
@@ -799,8 +825,7 @@ static bool no_such_iteration(Eval *ev, File *f, const Override *o)
     return false;
 }
 
-/* What nodes have is known only once they were built: without it only lets can be missed. */
-static void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
+void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
 {
     for (size_t i = 0; i < f->overrides.n; i++) {
         Override *o = &f->overrides.v[i];
@@ -869,12 +894,16 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
     u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
     for (; u->n_set < how->n_set; u->n_set++)
         u->set[u->n_set] = arena_copy(ctx->program, how->set[u->n_set], strlen(how->set[u->n_set]));
-    *ev = (Eval){.ctx = ctx, .arena = ctx->program, .unit = u};
+    *ev = (Eval){.ctx = ctx, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes};
     File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
     u->file = f;
     u->ast = f ? f->ast : NULL;
     if (!f || diag_errors(ctx))
         return u;
+    if (how->sweep) {
+        build_sweep(ev, f, how->sweep, how->set, how->n_set);
+        return u;
+    }
     for (size_t i = 0; i < how->n_set; i++)
         add_set(ev, f, how->set[i]);
     if (how->n_set && !diag_errors(ctx)) {
@@ -904,10 +933,10 @@ Unit *check_file(Ctx *ctx, const CheckOptions *how)
         size_t before = diag_errors(ctx);
         for (size_t i = 0; i < f->checks.n && !before && !u->grown; i++) /* they mean the file's model */
             run_check(ev, f, f->checks.v[i], f->env, "", NULL);
-        if (!before) {
+        if (!before)
             build_grow(ev, f);
-            build_sweep(ev, f);
-        }
+        if (!before && !how->no_sweeps)
+            build_sweeps(ev, f);
         if (!diag_errors(ctx))
             lint_unused(ev, f);
     }

@@ -1,6 +1,6 @@
-/* check_grow.c - the `grow` and `sweep` nodes, elaborated.
+/* check_grow.c - the `grow` nodes, elaborated.
  *
- * In:  the node and the file.   Out: GrowStep and SweepPlan records; grown models are shape-checked.
+ * In:  the node and the file.   Out: GrowStep records; grown models are shape-checked.
  * The one idea: a step is the same file with other lets, so it is evaluated like an import with
  * arguments; steps build on each other in the order of the file.
  */
@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-static File *target_of(Eval *ev, File *f, const Ast *items, Span at, const char *what, bool required)
+File *target_of(Eval *ev, File *f, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
@@ -24,15 +24,10 @@ static File *target_of(Eval *ev, File *f, const Ast *items, Span at, const char 
             err(ev, "E0206", it->kid[1]->span, "", "`of` must be an imported file, got %s", value_kind_name(&v));
         return NULL;
     }
-    if (required) {
-        Diag *d = err(ev, "E0104", at, "missing `of`", "`%s` needs `of`", what);
-        diag_help(ev->ctx, d, "import the file with a name, `import \"model.vwn\" as m`, and write `of = m`");
-        return NULL;
-    }
     return f;
 }
 
-static Override let_override(Eval *ev, File *f, const Ast *let, const char *what)
+Override let_override(Eval *ev, File *f, const Ast *let, const char *what)
 {
     Ast *path = NEW(ev->arena, Ast);
     *path = (Ast){.kind = AST_PATH, .name = let->name, .span = let->name_span, .name_span = let->name_span};
@@ -41,7 +36,7 @@ static Override let_override(Eval *ev, File *f, const Ast *let, const char *what
                       .origin = name_printf(ev->ctx, "%s at %s:%u:%u", what, f->path, at.line, at.column)};
 }
 
-static bool let_exists(Eval *ev, File *target, const Ast *let)
+bool let_exists(Eval *ev, File *target, const Ast *let)
 {
     if (map_get(&target->names, (uintptr_t)let->name))
         return true;
@@ -115,7 +110,7 @@ static void inner_nodes(Eval *ev, const Ast *items)
 }
 
 /* A let that is given twice in one step or sweep. */
-static bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let)
+bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let)
 {
     for (size_t i = 0; i < n; i++)
         if (o[i].path->name == let->name) {
@@ -347,6 +342,7 @@ static File *grow_one(Eval *ev, File *f, File *target, const Ast *it, const Mode
     if (!after)
         return NULL;
     g.after = build_model(ev, after);
+    g.file = after;
     if (g.after)
         fill_models(ev, f, &g);
     bool filled = g.after && !diag_errors(ev->ctx);
@@ -393,7 +389,7 @@ void build_grow(Eval *ev, File *f)
     const Train *was = NULL;
     for (size_t i = ev->unit->grown; i < f->grows.n && !diag_errors(ev->ctx); i++) {
         const Ast *it = f->grows.v[i];
-        File *of = target_of(ev, f, it->kid[2], it->kid[0]->span, "grow", false);
+        File *of = target_of(ev, f, it->kid[2]);
         if (!of)
             return;
         if (of != target) {
@@ -413,165 +409,4 @@ void build_grow(Eval *ev, File *f)
             was = ev->unit->grow.v[ev->unit->grow.n - 1].train;
         now = after;
     }
-}
-
-/* ---- sweeps ---- */
-
-typedef struct Axis {
-    const Ast *path, *expr;
-    Value values;
-} Axis;
-typedef struct Sweep {
-    Eval *ev;
-    File *file, *target;
-    Axis *axis;
-    size_t n_axis;
-    Override *lets;
-    size_t n_lets;
-    const Ast *skip;
-    int64_t points, built;
-    Span at;
-} Sweep;
-
-static bool sweep_axes(Sweep *s, const Ast *items)
-{
-    Eval *ev = s->ev;
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *it = items->kid[i];
-        if (it->kind == AST_OFF)
-            continue;
-        if (it->kind != AST_SET) {
-            err(ev, "E0110", it->span, "", "`vary` holds `path = [values]`");
-            return false;
-        }
-        Value v = eval(ev, it->kid[1], s->file->env, NULL);
-        if (v.kind != V_LIST || !v.list->n) {
-            if (v.kind != V_POISON)
-                err(ev, "E0206", it->kid[1]->span, "", "an axis of a sweep is a list of values");
-            return false;
-        }
-        if (!map_get(&s->target->names, (uintptr_t)it->kid[0]->name)) {
-            Diag *d = err(ev, "E0115", it->kid[0]->span, "", "%s has no let `%s`", s->target->path, it->kid[0]->name);
-            VEC(Name) names = {0};
-            for (size_t k = 0; k < s->target->lets.n; k++)
-                vec_push(ev->arena, &names, s->target->lets.v[k]->name);
-            suggest(ev, d, it->kid[0]->name, names.v, names.n, it->kid[0]->span);
-            return false;
-        }
-        s->axis[s->n_axis++] = (Axis){it->kid[0], it->kid[1], v};
-    }
-    return true;
-}
-
-/* The expression of the k-th entry: from the literal list, or a number printed. */
-static const Ast *entry(Sweep *s, const Axis *a, size_t k)
-{
-    if (a->expr->kind == AST_LIST)
-        return a->expr->kid[k];
-    const char *text = value_text(s->ev, &a->values.list->v[k]);
-    return vwn_parse_expr(s->ev->ctx, source_add(s->ev->ctx, "<sweep>", text, strlen(text)));
-}
-
-/* A let that follows from the axes sees the target's names, so its environment is set afterwards. */
-static void sweep_point(Sweep *s, const size_t *at)
-{
-    Eval *ev = s->ev;
-    Override *o = NEW_ARRAY(ev->arena, Override, s->n_axis + s->n_lets + 1);
-    for (size_t i = 0; i < s->n_axis; i++)
-        o[i] = (Override){.path = s->axis[i].path, .expr = entry(s, &s->axis[i], at[i]), .env = s->file->env,
-                          .span = s->axis[i].path->span, .origin = name_str(ev->ctx, "vary")};
-    memcpy(o + s->n_axis, s->lets, s->n_lets * sizeof *o);
-    File *f = file_again(ev, s->target, o, s->n_axis + s->n_lets);
-    for (size_t i = 0; i < f->lets.n; i++)
-        for (size_t k = 0; k < s->n_lets; k++)
-            if (f->lets.v[i]->name == s->lets[k].path->name)
-                f->lets.v[i]->env = f->env;
-    for (size_t i = 0; i < f->overrides.n; i++)
-        if (!f->overrides.v[i].used) {
-            err(ev, "E0105", f->overrides.v[i].span, "", "`vary` names nothing in %s: a let, or an argument of the call a"
-                " let is", f->path);
-            return;
-        }
-    if (s->skip) {
-        Value v = eval(ev, s->skip, f->env, NULL);
-        if (v.kind == V_BOOL && v.num != 0)
-            return;
-        if (v.kind != V_BOOL && v.kind != V_POISON)
-            err(ev, "E0206", s->skip->span, "", "`skip` must be true or false, got %s", value_kind_name(&v));
-    }
-    s->points++;
-    enum { MOST_BUILT = 8 }; /* every further point is checked when its run starts */
-    if (s->built++ < MOST_BUILT && f->model_ast)
-        build_model(ev, f);
-}
-
-static void sweep_points(Sweep *s, size_t level, size_t *at)
-{
-    if (diag_errors(s->ev->ctx))
-        return;
-    if (level == s->n_axis) {
-        spend(s->ev, s->at, 1000);
-        sweep_point(s, at);
-        return;
-    }
-    for (size_t k = 0; k < s->axis[level].values.list->n; k++) {
-        at[level] = k;
-        sweep_points(s, level + 1, at);
-    }
-}
-
-static void sweep_one(Eval *ev, File *f, const Ast *it)
-{
-    const Ast *items = it->kid[2];
-    SweepPlan plan = {.name = it->kid[1] ? it->kid[1]->name : name_str(ev->ctx, "sweep"), .span = it->kid[0]->span};
-    Sweep s = {.ev = ev, .file = f, .at = plan.span};
-    unknown_items(ev, items, "sweep");
-    s.target = target_of(ev, f, items, plan.span, "sweep", true);
-    if (!s.target)
-        return;
-    s.axis = NEW_ARRAY(ev->arena, Axis, 64);
-    s.lets = NEW_ARRAY(ev->arena, Override, (items ? items->n : 0) + 1);
-    int64_t seeds = 1;
-    bool axes = false;
-    for (uint32_t i = 0; items && i < items->n; i++) {
-        const Ast *k = items->kid[i];
-        if (k->kind == AST_NODE && !strcmp(k->kid[0]->name, "vary")) {
-            if (k->kid[2] && k->kid[2]->n > 32)
-                limit(ev, k->kid[0]->span, "sweep axes", 32);
-            axes = sweep_axes(&s, k->kid[2]);
-        } else if (k->kind == AST_LET && let_exists(ev, s.target, k) && !let_again(ev, s.lets, s.n_lets, k)) {
-            s.lets[s.n_lets++] = let_override(ev, f, k, "sweep");
-        } else if (k->kind == AST_SET && !strcmp(k->kid[0]->name, "skip")) {
-            s.skip = k->kid[1];
-        } else if (k->kind == AST_SET && !strcmp(k->kid[0]->name, "seeds")) {
-            Value v = eval(ev, k->kid[1], f->env, NULL);
-            seeds = v.kind == V_LIST ? (int64_t)v.list->n : 1;
-        }
-    }
-    if (!axes) {
-        if (!diag_errors(ev->ctx)) {
-            Diag *d = err(ev, "E0104", plan.span, "missing `vary`", "`sweep` needs `vary`");
-            diag_help(ev->ctx, d, "for example `vary { D = [256, 512] }`");
-        }
-        return;
-    }
-    size_t at[64] = {0};
-    sweep_points(&s, 0, at);
-    plan.points = s.points * seeds;
-    plan.path = NEW_ARRAY(ev->arena, const char *, s.n_axis + 1);
-    for (size_t i = 0; i < s.n_axis; i++) {
-        Buf b = buf_new(ev->arena);
-        buf_puts(&b, s.axis[i].path->name);
-        for (uint32_t k = 0; k < s.axis[i].path->n; k++)
-            if (s.axis[i].path->kid[k]->kind == AST_DOT)
-                buf_printf(&b, ".%s", s.axis[i].path->kid[k]->name);
-        plan.path[plan.n_path++] = b.s;
-    }
-    vec_push(ev->arena, &ev->unit->sweep, plan);
-}
-
-void build_sweep(Eval *ev, File *f)
-{
-    for (size_t i = 0; i < f->sweeps.n && !diag_errors(ev->ctx); i++)
-        sweep_one(ev, f, f->sweeps.v[i]);
 }

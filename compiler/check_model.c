@@ -7,6 +7,7 @@
  */
 #include "attribute.h"
 #include "check.h"
+#include "curve.h"
 
 #include <math.h>
 
@@ -26,23 +27,6 @@ typedef struct Walk {
 static void walk(Walk *w, const Ast *items);
 
 /* ---- overrides ---- */
-
-/* Compares "layer[3].attention" . "heads" with a written path, where [*] matches any index. */
-static bool path_matches(const char *pattern, const char *text)
-{
-    while (*pattern && *text) {
-        if (pattern[0] == '[' && pattern[1] == '*' && *text == '[') {
-            pattern = strchr(pattern, ']');
-            text = strchr(text, ']');
-            if (!pattern || !text)
-                return false;
-            continue;
-        }
-        if (*pattern++ != *text++)
-            return false;
-    }
-    return !*pattern && !*text;
-}
 
 static const char *override_text(Eval *ev, const Ast *path)
 {
@@ -290,6 +274,7 @@ static Node1 *open_node(Walk *w, const Ast *it, Name block_name)
     n->path = *w->scope->path ? name_printf(ev->ctx, "%s.%s", w->scope->path, last) : last;
     n->scope = scope_new(ev, w->scope, n->path, it->span);
     n->scope->node = it;
+    *map_at(&ev->build->scopes, (uintptr_t)n->path) = n->scope;
     if (it->kid[0]->n) {
         err(ev, "E0110", it->kid[0]->span, "", "a node is named by one word");
         return NULL;
@@ -369,17 +354,6 @@ static bool reads_width(Node1 *n, const Value *h)
     return false;
 }
 
-/* Coordinates per position of [B, T, ..]. */
-static int64_t coordinates(const Graph *g, Val v)
-{
-    const Shape *s = shape_of(g, v);
-    int64_t n = 1;
-    for (int k = 2; k < s->rank; k++)
-        if (dim_static(s->d[k]))
-            n *= s->d[k].n;
-    return n;
-}
-
 static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
 {
     Node1 *n = self;
@@ -387,7 +361,7 @@ static Value run_sublayer(Eval *ev, void *self, Value h, Span at)
     ev->build->applied++;
     if (!reads_width(n, &h))
         return v_poison();
-    int64_t reads = coordinates(ev->build->g, h.val);
+    int64_t reads = coordinates(shape_of(ev->build->g, h.val));
     ev->build->reads += reads;
     if (reads > ev->build->widest_read)
         ev->build->widest_read = reads;
@@ -458,7 +432,9 @@ static bool open_state(Walk *w, Scope *scope, Span at)
                             b->root, b->embed_span);
     if (b->state.kind != V_TENSOR)
         return false;
-    b->model->state_width = coordinates(b->g, b->state.val);
+    b->model->state_width = coordinates(shape_of(b->g, b->state.val));
+    b->model->embedded = b->embed.val;
+    b->model->opened = b->state.val;
     return true;
 }
 
@@ -485,6 +461,22 @@ static Name connection_path(Eval *ev, Scope *scope)
     return own;
 }
 
+/* A sublayer that a connection may apply, whose every application is written down. */
+typedef struct Application {
+    SubFn call;
+    void *self;
+    Name path;
+} Application;
+
+static Value apply_sublayer(Eval *ev, void *self, Value h, Span at)
+{
+    const Application *a = self;
+    Value y = a->call(ev, a->self, h, at);
+    if (y.kind == V_TENSOR)
+        vec_push(ev->arena, &ev->build->model->sublayer, (ModelSublayer){.path = a->path, .read = h.val, .wrote = y.val});
+    return y;
+}
+
 static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *self)
 {
     Eval *ev = w->ev;
@@ -499,10 +491,13 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
         *w->state = v_poison();
         return;
     }
+    Application *traced = NEW(ev->arena, Application);
+    *traced = (Application){fn, self, scope->path};
     Sub *sub = NEW(ev->arena, Sub);
-    *sub = (Sub){fn, self};
+    *sub = w->in_layer ? (Sub){fn, self} : (Sub){apply_sublayer, traced};
     Value x[2] = {*w->state, {.kind = V_SUB, .sub = sub}};
     int64_t applied = b->applied;
+    size_t first = b->model->sublayer.n;
     b->reads = b->widest_read = 0;
     b->sublayers++;
     Value out = block_method(ev, c, name_str(ev->ctx, "step"), x, 2, connection_path(ev, scope), scope, at);
@@ -518,11 +513,16 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     }
     if (out.kind == V_TENSOR && b->applied == applied && !b->unapplied.file)
         b->unapplied = at;
+    if (out.kind == V_TENSOR)
+        vec_push(ev->arena, &b->model->step,
+                 ((ModelStep){scope->path, c->def->ast->name, b->reads, coordinates(shape_of(b->g, x[0].val))}));
     if (!w->in_layer) {
         b->model->steps_of_state++;
         b->model->reads += b->reads;
         if (b->widest_read > b->model->widest_read)
             b->model->widest_read = b->widest_read;
+        for (size_t i = first; i < b->model->sublayer.n && out.kind == V_TENSOR; i++)
+            b->model->sublayer.v[i].after = out.val;
     }
     *w->state = out.kind == V_TENSOR ? out : v_poison();
 }
@@ -657,6 +657,8 @@ static void do_head(Walk *w, const Ast *it)
     }
     if (x.kind != V_TENSOR)
         return;
+    if (!travels && !b->model->closed)
+        b->model->closed = x.val;
     Value y = block_apply_path(ev, n->block, &x, 1, n->path, n->scope, at);
     if (travels && y.kind == V_TENSOR)
         b->head_state = y;
@@ -735,6 +737,7 @@ static void do_for(Walk *w, const Ast *it)
         Walk inner = *w;
         inner.env = env_bind(ev, w->env, it->name, range.list->v[i], it->name_span);
         inner.scope = scope_new(ev, w->scope, iteration_path(ev, w->scope->path, it->name, &range.list->v[i], i), it->span);
+        *map_at(&ev->build->scopes, (uintptr_t)inner.scope->path) = inner.scope;
         walk(&inner, it->kid[1]);
     }
 }
@@ -941,6 +944,7 @@ Model *build_model(Eval *ev, File *file)
     map_init(&b->params, ev->arena);
     map_init(&b->instances, ev->arena);
     map_init(&b->exports, ev->arena);
+    map_init(&b->scopes, ev->arena);
     map_init(&b->sites, ev->arena);
     b->embed = b->state = b->head_state = v_none();
     b->root = scope_new(ev, NULL, name_str(ev->ctx, ""), it->span);
@@ -957,6 +961,7 @@ Model *build_model(Eval *ev, File *file)
     }
     ev->build = outer;
     ev->frame = outer_frame;
+    file->built = b;
     file->model_state = 2;
     file->model = diag_mistakes(ev->ctx) == mistakes ? b->model : NULL;
     return file->model;

@@ -665,6 +665,8 @@ static Value p_eye(PrimArgs *a)
     return (Value){.kind = V_INIT, .init = i};
 }
 
+enum { RANGE_MOST = 100000 };
+
 static Value p_matrix(PrimArgs *a)
 {
     return to_tensor(a->ev, a->v[0], a->span[0]);
@@ -689,6 +691,54 @@ Value prim_spec(PrimArgs *a)
     ((Record *)v.record)->span = a->call->span;
     v.kind = V_SPEC;
     return v;
+}
+
+static bool one_of_two(PrimArgs *a, size_t i, const char *what, const char *one, const char *other)
+{
+    bool fine = a->v[i].kind == V_WORD && (!strcmp(a->v[i].word, one) || !strcmp(a->v[i].word, other));
+    if (!fine && a->v[i].kind != V_POISON)
+        prim_fail(a, "E0205", i, "`%s` is %s or %s, got %s", what, one, other, value_text(a->ev, &a->v[i]));
+    return fine;
+}
+
+static Value p_between(PrimArgs *a)
+{
+    return one_of_two(a, 2, "scale", "linear", "log") ? prim_spec(a) : v_poison();
+}
+
+static Value p_draws(PrimArgs *a)
+{
+    return one_of_two(a, 2, "sequence", "random", "halton") ? prim_spec(a) : v_poison();
+}
+
+/* n numbers from the first to the last, both included, at equal distances or equal ratios. */
+static Value p_range(PrimArgs *a)
+{
+    Eval *ev = a->ev;
+    double low = a->v[0].num, high = a->v[1].num, n = a->v[2].num, round = a->v[4].num;
+    bool rounded = a->v[4].kind == V_NUM;
+    if (a->v[1].kind != V_NUM || a->v[2].kind != V_NUM) {
+        Diag *d = err(ev, "E0104", a->call->kid[0]->span, "", "`range` needs its first and last number and how many");
+        advise_range(ev, d, a->call->kid[0]->span);
+        return v_poison();
+    }
+    if (!is_whole(n) || n < 1 || n > RANGE_MOST)
+        return prim_fail(a, "E0208", 2, "`n` must be a whole number from 1 to %d, got %s", RANGE_MOST, value_text(ev, &a->v[2]));
+    if (!one_of_two(a, 3, "scale", "linear", "log"))
+        return v_poison();
+    bool log = !strcmp(a->v[3].word, "log");
+    if (log && (low <= 0 || high <= 0))
+        return prim_fail(a, "E0208", low <= 0 ? 0 : 1, "a logarithmic range has numbers above 0");
+    if (a->v[4].kind != V_NONE && !(rounded && round > 0))
+        return prim_fail(a, "E0206", 4, "`round` must be a number above 0, got %s", value_text(ev, &a->v[4]));
+    Value *v = NEW_ARRAY(ev->arena, Value, (size_t)n);
+    for (size_t k = 0; k < (size_t)n; k++) {
+        char text[40];
+        double u = n > 1 ? (double)k / (n - 1) : 0, x = log ? low * pow(high / low, u) : low + (high - low) * u;
+        snprintf(text, sizeof text, log && !rounded ? "%.6g" : "%.12g", rounded ? round * rint(x / round) : x);
+        v[k] = v_num(strtod(text, NULL));
+    }
+    return v_list(ev, v, (size_t)n);
 }
 
 static Value p_preserves(PrimArgs *a)
@@ -764,6 +814,10 @@ static const Prim general[] = {
     {"plateau", "value: number, window: length, less_than: number", prim_spec, "trigger: the mean of the value over a window is not below that over the window before by this share", 0, false},
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
     {"alive", "steps: any", p_alive, "growth claim: every new weight has a gradient within this many steps (or `none`: some never learn)", 0, false},
+    {"range", "first: float, last: any = none, n: any = none, scale: word = linear, round: any = none", p_range, "a list of n numbers from the first to the last, both included, at equal distances, or with scale = log at equal ratios", 0, false},
+    {"between", "low: any, high: any, scale: word = linear, round: any = none", p_between, "sweep axis: drawn between two numbers, evenly or evenly in the logarithm, as multiples of `round`", 0, false},
+    {"draws", "points: any, seed: any = none, sequence: word = random", p_draws, "of `random` in a sweep: so many points, of random numbers or of the Halton sequence", 0, false},
+    {"halving", "rungs: list, keep: any, by: number = none", prim_spec, "of `prune` in a sweep: at each rung the best share of the points goes on", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},
 };
 

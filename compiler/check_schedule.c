@@ -137,7 +137,7 @@ static const HostExpr *spec_schedule(Sched *s)
     return warmed(a, warmup, peak, rest);
 }
 
-static const HostExpr *schedule(Eval *ev, const Value *v, Span at, const Train *train)
+const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *train)
 {
     const HostExpr *e = to_host(ev, v);
     if (e)
@@ -227,7 +227,7 @@ static void lint_schedule(Attrs *a, File *f, const Value *v, const TrainAttr *t,
 const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t)
 {
     Value v = schedule_call(a, lr);
-    const HostExpr *e = schedule(a->ev, &v, lr->expr->span, t);
+    const HostExpr *e = schedule_expr(a->ev, &v, lr->expr->span, t);
     if (e)
         lint_schedule(a, f, &v, lr, t);
     return e;

@@ -49,12 +49,20 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
 /* `plateau(...)` under `was`, which may be NULL. NULL when a message was filed. */
 const Plateau *plateau_of(Eval *ev, const Value *spec, Span at, const Train *was);
 
+/* check_grow.c: of a growth step and a sweep. The file that `of` names, or `f`; NULL when a message was filed. */
+File *target_of(Eval *ev, File *f, const Ast *items);
+Override let_override(Eval *ev, File *f, const Ast *let, const char *what);
+bool let_exists(Eval *ev, File *target, const Ast *let); /* files E0115 */
+bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let); /* files E0108 for a let that is given twice */
+
 /* E0201: a number where a quantity is needed. */
 void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);
 /* A length of training in steps; NULL when a message was filed. */
 const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t);
 /* The attribute `lr`: a number, a run-time expression or a schedule (check_schedule.c). */
 const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
+/* A value that can be one; NULL when a message was filed. */
+const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *train);
 /* The schedules that are blocks or width solvers elsewhere: `lr = linear(...)`; NULL for other names. */
 const Prim *schedule_prim(const char *name);
 

@@ -576,7 +576,7 @@ void spend(Eval *ev, Span at, int64_t work)
     ev->steps += work;
     if (at.file)
         ev->at = at;
-    if (ev->ctx->bytes > MEMORY)
+    if (ev->ctx->bytes > ev->bytes_before + MEMORY)
         limit(ev, at, "memory of the evaluation", MEMORY);
     if (ev->steps > MOST || work > MOST)
         limit(ev, at, "evaluation steps", MOST);

@@ -222,6 +222,7 @@ static void write_tensors(Buf *b, const Export *x)
                                         [EXT_GRAD] = "GRADIENT",
                                         [EXT_STATE] = "STATE",
                                         [EXT_TOTAL] = "TOTAL",
+                                        [EXT_STEP] = "STEP",
                                         [EXT_COPY] = "COPY"};
     buf_puts(b, "/* ---- what outlives a run of a program ----\n * ");
     buf_count(b, (int64_t)x->tensor_bytes);

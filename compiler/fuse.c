@@ -745,6 +745,8 @@ static void place_node(Fusion *f, Val v)
     const Node *n = node_at(f->g, v);
     if (fuse_empty(f, v) || (fuse_is_view(f, v) && fuse_is_compute(f->g, v)))
         return;
+    if (fuse_is_place(f->g, v) && !f->copied[v])
+        return; /* computed wherever it is wanted: who shares it with others has nothing to do with them */
     if (n->op == OP_AUX) {
         f->home[v] = f->home[n->in[0]];
     } else if (n->op == OP_CONST || fuse_is_library(f->g, v)) {

@@ -88,6 +88,7 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself ar
 bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b); /* would none wait for itself? */
 void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b);     /* b's are a's from now on */
 void fuse_order(Fusion *f);             /* after edges were added: sorts again */
+bool fuse_is_place(const Graph *g, Val v); /* of a row, or in it, as a number: anybody can count */
 Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);

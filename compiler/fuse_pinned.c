@@ -4,7 +4,8 @@
  * The one idea: x == max(x) holds where both are the same bits. Two kernels, or two loops of one, may compute x with
  * different last bits (a division here, a product with the inverse there), and then it holds nowhere: a maximum
  * would have no gradient. So x is stored, and whoever reads it loads it; what only moves or selects keeps the bits.
- * So are the pieces of a row of many parts, for whose kernels' sake it was cut.
+ * So are the pieces of a row of many parts, for whose kernels' sake it was cut, and costly functions of places that
+ * several read, as tables of angles: whether there are two layers or six that read them, they are one kernel of their own.
  */
 #include "fuse.h"
 
@@ -48,6 +49,33 @@ static bool compares(const Graph *g, Val v)
     return real && (n->op == OP_EQ || n->op == OP_LT || n->op == OP_LE);
 }
 
+/* Costly functions of places and constants alone, wanted more than once. */
+static void pin_tables(Fusion *f)
+{
+    enum { OTHER, FIXED, PLACES };
+    const Graph *g = f->g;
+    size_t n = g->node.n;
+    char *of = NEW_ARRAY(f->tmp, char, n);
+    uint32_t *readers = NEW_ARRAY(f->tmp, uint32_t, n);
+    for (Val v = 1; v < n; v++) {
+        const Node *node = node_at(g, v);
+        Op op = (Op)node->op;
+        bool moves = op_is_map(op) || op_is_view(op);
+        of[v] = op == OP_IOTA ? PLACES : op == OP_CONST || op == OP_FILL ? FIXED : OTHER;
+        for (size_t k = 0; k < node->n_in; k++)
+            readers[node->in[k]]++;
+        for (size_t k = 0; k < node->n_in && moves; k++) {
+            char in = of[node->in[k]];
+            of[v] = in == OTHER || (k && of[v] == OTHER) ? OTHER : in > of[v] ? in : of[v];
+        }
+    }
+    for (Val v = (Val)n - 1; v; v--) /* who reads a view reads what it shows */
+        if (op_is_view((Op)node_at(g, v)->op))
+            readers[node_at(g, v)->in[0]] += readers[v] > 1;
+    for (Val v = 1; v < n; v++)
+        f->pinned[v] = f->pinned[v] || (of[v] == PLACES && op_is_map((Op)node_at(g, v)->op) && fuse_costly(g, v) && readers[v] > 1);
+}
+
 void fuse_find_pinned(Fusion *f)
 {
     f->pinned = NEW_ARRAY(f->arena, bool, f->g->node.n);
@@ -63,6 +91,9 @@ void fuse_find_pinned(Fusion *f)
         walk_selected(f, node_at(f->g, v)->in[1], one);
         arena_reset(f->tmp, mark);
     }
+    ArenaMark mark = arena_mark(f->tmp);
+    pin_tables(f);
+    arena_reset(f->tmp, mark);
 }
 
 bool fuse_reads_pinned(Fusion *f, Val v, int32_t group)

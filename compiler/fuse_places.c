@@ -149,3 +149,11 @@ bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v)
     arena_reset(f->tmp, mark);
     return few;
 }
+
+bool fuse_is_place(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    while (n->op == OP_TO_REAL || n->op == OP_RESHAPE)
+        n = node_at(g, n->in[0]);
+    return n->op == OP_IOTA;
+}

@@ -18,7 +18,7 @@
 static const char *const kind_names[] = {
     [EXT_INPUT] = "input", [EXT_PARAM] = "param", [EXT_BUFFER] = "buffer",
     [EXT_GRAD] = "grad",   [EXT_STATE] = "state", [EXT_TOTAL] = "total",
-    [EXT_COPY] = "copy",
+    [EXT_STEP] = "step",   [EXT_COPY] = "copy",
 };
 static const char *const dtype_names[] = {[DT_REAL] = "real", [DT_INT] = "int"};
 

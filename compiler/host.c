@@ -148,6 +148,12 @@ double host_eval(const HostExpr *e, const double vars[HV_COUNT])
     }
 }
 
+bool reads_losses(const HostExpr *e)
+{
+    return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS) || reads_losses(e->a) ||
+                 reads_losses(e->b) || reads_losses(e->c));
+}
+
 /* ---- text ---- */
 
 void host_print_number(Buf *out, double x)

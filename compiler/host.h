@@ -44,6 +44,7 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
                         const HostExpr *c);
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
+bool reads_losses(const HostExpr *e); /* or a norm, which nobody knows ahead; NULL: it does not */
 /* Numbers from lo to hi, and perhaps what is none. */
 typedef struct HostRange {
     double lo, hi;

@@ -58,6 +58,21 @@ void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count
     }
 }
 
+void param_init_floats(const Param *p, uint64_t seed, int64_t from, int64_t count, float *out)
+{
+    if (p->init.kind == INIT_NORMAL) {
+        philox_normals_float(philox_key(seed, p->path), 0, (uint64_t)from, (size_t)count, p->init.a, out);
+        return;
+    }
+    double some[512];
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < (int64_t)COUNT_OF(some) ? count - at : (int64_t)COUNT_OF(some);
+        param_init_range(p, seed, from + at, n, some);
+        for (int64_t k = 0; k < n; k++)
+            out[at + k] = (float)some[k];
+    }
+}
+
 void param_init(const Param *p, uint64_t seed, double *out)
 {
     param_init_range(p, seed, 0, p->elements, out);

@@ -6,5 +6,7 @@
 
 /* Elements from <= i < from + count of what param_init() draws. */
 void param_init_range(const Param *p, uint64_t seed, int64_t from, int64_t count, double *out);
+/* The same numbers, rounded. */
+void param_init_floats(const Param *p, uint64_t seed, int64_t from, int64_t count, float *out);
 
 #endif

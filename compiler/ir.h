@@ -61,6 +61,7 @@ typedef enum ExtKind {
     EXT_GRAD,   /* gradient accumulator of a parameter */
     EXT_STATE,  /* optimizer state: "<param>.adam_m", ... */
     EXT_TOTAL,  /* a sum over the whole batch that its parts read; see parts.h */
+    EXT_STEP,   /* a number that a step hands from program to program, and to the next step; see optimizer.c */
     EXT_COPY,   /* a parameter rounded to two bytes, as products read it; of a device, see plan_copies.c */
     EXT_KINDS
 } ExtKind;
@@ -275,5 +276,7 @@ double philox_uniform(uint64_t key, uint64_t step, uint64_t index);
 double philox_normal(uint64_t key, uint64_t step, uint64_t index);
 /* out[i]: the number of index + i. */
 void philox_normals(uint64_t key, uint64_t step, uint64_t index, size_t n, double *out);
+/* The same times `scale`, rounded to 24 bits: bit for bit, in a third of the time. */
+void philox_normals_float(uint64_t key, uint64_t step, uint64_t index, size_t n, double scale, float *out);
 
 #endif

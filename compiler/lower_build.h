@@ -52,6 +52,7 @@ typedef struct Lower {
     int64_t budget; /* how many copies of a site may be unrolled */
     size_t most;    /* expressions; what has more is not wanted. 0: any number */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
+    bool table;     /* see is_table() */
     bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
     bool unsure;         /* something is to be cut that several sites share */

@@ -45,7 +45,7 @@ static void unrolled(Lower *l, const Factors *f, bool *literal)
 {
     int64_t budget = l->budget, elements = 1;
     for (int i = f->n - 1; i >= 0; i--) {
-        literal[i] = dim_literal(f->d[i]) && f->d[i].n <= budget;
+        literal[i] = dim_literal(f->d[i]) && f->d[i].n <= (l->table ? 1 : budget);
         if (literal[i] && f->d[i].n > 0) {
             budget /= f->d[i].n;
             elements *= f->d[i].n;
@@ -787,9 +787,34 @@ static void build_all(Lower *l, Dim rows)
     }
 }
 
+/* A group that reads places and constants alone makes a table of angles or the like. How many angles there are is no
+ * structure: heads of all sizes have one text. */
+static bool is_table(const Fusion *f, uint32_t group)
+{
+    const Group *gr = &f->group.v[group];
+    bool places = false;
+    for (size_t m = 0; m < gr->member.n; m++) {
+        const Node *n = node_at(f->g, gr->member.v[m]);
+        if (!op_is_map((Op)n->op))
+            return false;
+        for (size_t k = 0; k < n->n_in; k++) {
+            Val u = fuse_base(f, n->in[k]);
+            Op op = (Op)node_at(f->g, u)->op;
+            bool place = fuse_is_place(f->g, u);
+            places = places || place;
+            if (!place && op != OP_CONST && op != OP_FILL && f->home[u] != (int32_t)group)
+                return false;
+        }
+    }
+    return places;
+}
+
 static Lower lower_start(Arena *arena, Arena *cuts, const Fusion *f, uint32_t group, const Val *same)
 {
-    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .cuts = cuts};
+    const uint32_t small = ((uint32_t)2 << LITERAL_MAX) - 4; /* 2 and more */
+    bool table = is_table(f, group);
+    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .cuts = cuts, .table = table,
+                   .arguments = table ? small : 0};
 }
 
 /* what a dump calls them */

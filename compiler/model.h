@@ -60,6 +60,18 @@ typedef struct ModelAlias {
     Span span;
 } ModelAlias;
 
+/* What a connection hands a sublayer and gets back, and the state behind that step. A sublayer's norms are its own. */
+typedef struct ModelSublayer {
+    Name path; /* "layer[3].attention" */
+    Val read, wrote, after;
+} ModelSublayer;
+
+/* A step of the state through a sublayer. */
+typedef struct ModelStep {
+    Name path, connection; /* "layer[3].attention", the block that joins it to the state */
+    int64_t reads, state;  /* coordinates of a position */
+} ModelStep;
+
 typedef struct Model {
     Name name;
     Graph *graph;           /* forward only; reads EXT_INPUT "tokens", "labels" (DT_INT, [B, T]; label
@@ -69,10 +81,14 @@ typedef struct Model {
     VEC(ModelLoss) loss;
     VEC(ModelOutput) output;
     VEC(ModelAlias) alias;
+    VEC(ModelSublayer) sublayer; /* in order, those of heads left out; a step may apply its own several times, or never */
+    Val embedded, opened;   /* what the embed nodes made; the first state */
+    Val closed;             /* what the first head that reads a closed state is given; 0: none does */
     int64_t context;        /* largest T */
     int64_t width;          /* of the outermost scope; 0 when it varies */
     int64_t state_width;    /* coordinates per position in the state that travels through the layers */
     int64_t steps_of_state; /* how often the state travels through a sublayer, heads' own aside */
+    VEC(ModelStep) step;    /* in the order of the file: those of heads, too */
     int64_t reads, widest_read; /* coordinates per position that those sublayers read: of all, at most */
     int64_t vocab;          /* last extent of output "logits"; 0 without one */
     int64_t table_rows;     /* of the smallest table that input "tokens" is looked up in; 0 without one */
@@ -189,6 +205,7 @@ typedef struct Train {
     int64_t checkpoint_every, checkpoint_keep;
     int64_t log_every;    /* 1 unless written */
     GrownParts births;        /* of a run that has grown; the runtime's */
+    bool decides;             /* the update looks at the loss itself, and holds from a bad one on; the runtime's */
     Span span;
 } Train;
 /* The state "path:born0" says of each index of axis 0 with which growth step it came, counted from 1; 0: with the
@@ -245,6 +262,7 @@ typedef struct GrowStep {
     bool restarts;        /* it has a `train { }`: the schedule's time begins again */
     const Train *train;   /* of the grown model; NULL when the file has none */
     const Model *before, *after; /* after: shape-checked and counted */
+    struct File *file;    /* that `after` is of: the evaluator's (check.h) */
     const char **lets;    /* "M = 1088", as written */
     size_t n_lets;
     StartSpec from;       /* of a step at the start: what the model before it begins with */
@@ -255,13 +273,50 @@ typedef struct GrowStep {
     const char *refused;  /* what it holds that no run carries out yet, as "`moments`"; NULL: nothing */
     Span refused_at, span;
 } GrowStep;
+/* An axis of a sweep: a path as `--set` takes it, and its values. */
+typedef struct SweepAxis {
+    const char *path;
+    const char **text; /* each as the right side of `--set` */
+    double *number;    /* NaN: it is no number */
+    size_t n;
+    bool drawn;        /* from `between(...)` */
+    int dim;           /* axes that move together have the same number */
+} SweepAxis;
+/* One run: the settings of its file. */
+typedef struct SweepPoint {
+    const char *name; /* and of its folder: "d-640_bottleneck-0.3d_seed-1" */
+    const char **set; /* "PATH=EXPR": of all points, of the axes, of the lets that follow, of the seed */
+    size_t n_set;
+    size_t *at;       /* by axis: which of its values */
+    size_t config;    /* points that differ in the seed alone have the same number, from 0 */
+    int64_t seed;     /* where SweepPlan.seeded */
+} SweepPoint;
+/* How far a run goes: a number of what. */
+typedef enum SweepUnit { SWEEP_END, SWEEP_STEPS, SWEEP_TOKENS, SWEEP_SECONDS } SweepUnit;
+typedef struct SweepBound {
+    SweepUnit unit;
+    double amount;
+} SweepBound;
 typedef struct SweepPlan {
     Name name;
-    const char **path;     /* axes, in order */
-    size_t n_path;
-    int64_t points;        /* after `skip`, times seeds */
+    const char *file;   /* what is varied; its path */
+    uint64_t hash;      /* of the texts of that file and of all that it imports */
+    SweepAxis *axis;    /* in order */
+    size_t n_axis;
+    SweepPoint *point;  /* after `skip`, in the order in which they are run */
+    size_t n, configs;
+    size_t skipped, repeated; /* configurations that `skip` leaves out; that were drawn twice */
+    bool seeded;
+    SweepBound until;
+    SweepBound *rung;   /* of `prune`: where points are compared */
+    size_t n_rungs;
+    double keep;        /* the share that goes on */
+    bool by_train_loss; /* what they are compared by, instead of eval.loss */
+    int rows, columns;  /* of `report`: axes; -1: none */
+    bool table_train_loss;
     Span span;
 } SweepPlan;
+enum { SWEEP_POINTS_MOST = 20000, SWEEP_AXES_MOST = 32 };
 typedef struct LetInfo { /* for resolve, origins and run directories */
     Name name;
     const char *text;   /* value, printed */
@@ -287,6 +342,14 @@ typedef struct Unit {
     struct File *file;          /* the evaluator's own state (check.h) */
 } Unit;
 
+/* Which sweep, and what the command line adds to it. */
+typedef struct SweepAsk {
+    const char *name;        /* NULL: the only one, or one of the file itself when it has none */
+    const char *const *vary; /* "PATH=V1,V2", "PATH=range(a, b, n)" */
+    size_t n_vary;
+    const char *seeds;       /* "1,2,3"; NULL: as the file says */
+    const char *until;       /* "500 steps"; NULL: as the file says */
+} SweepAsk;
 typedef struct CheckOptions {
     const char *path;       /* "-" reads `text` */
     const char *text;       /* with path "-", or to override the file's content; else NULL */
@@ -294,6 +357,8 @@ typedef struct CheckOptions {
     const char *const *set; /* "PATH=EXPR" */
     size_t n_set;
     size_t grown;           /* growth steps that are carried out, of those that the file has: see Unit */
+    const struct SweepAsk *sweep; /* a sweep of the file is elaborated and nothing else; its points are not checked */
+    bool no_sweeps;         /* `sweep` nodes are passed over */
     bool model_only;        /* skip train, grow, sweep and checks (resume, sample) */
 } CheckOptions;
 /* Parses and evaluates a file and everything it imports. Diagnostics are in ctx; the Unit is never
@@ -337,7 +402,7 @@ void model_find_dead(Model *m);
  * "loss.NAME" each, and gradients, which are added into EXT_GRAD tensors (one per learnable, unfrozen
  * parameter, name = path). `fresh`: overwrite instead of add (first micro-batch). With several
  * micro-batches to a batch all of these are what one of them adds to those of the batch, and the
- * EXT_TOTAL tensors of step_count() are read. */
+ * EXT_TOTAL tensors of step_count() are read. Where t->decides, the loss goes to EXT_STEP "loss", too. */
 Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena);
 /* The forward half of it: the same losses, the scalar that is differentiated as the output
  * STEP_OBJECTIVE, and an EXT_GRAD tensor that nothing stores yet for every gradient that is wanted. */
@@ -349,7 +414,11 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
 /* Clipping and optimizer: reads EXT_GRAD, EXT_PARAM and EXT_STATE, stores EXT_PARAM and EXT_STATE.
  * Host results: "grad_norm" (before clipping). The learning rate is a host scalar. State tensors are
  * "<path>:m", "<path>:v" (adamw, zeros at first) and a bias correction by HV_UPDATES; with
- * Train.average also "<path>:average", at first the initial weights. */
+ * Train.average also "<path>:average", at first the initial weights. Where t->decides, also "halt", a StepHalt: from the
+ * first step on in which it is not HALT_NOT nothing changes any more. That reads EXT_STEP tensors: "loss"; "last", that of
+ * the step before; "known", 3 numbers: of all losses of the window of a median but the last, sorted, those before, in and
+ * behind the middle, infinite: there is no window yet; "halt", zero at first. */
+typedef enum StepHalt { HALT_NOT, HALT_LOSS, HALT_JUMP, HALT_NORM } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));
  * the two graphs below replace them by ones, and set Attr.z of OP_SDPA to 0. */
@@ -366,6 +435,11 @@ Graph *step_count(const Model *m, Arena *arena);
 bool model_reads(const Model *m, const char *input);
 /* Every output of the model, without dropout, under its name; of several of one name the second is "name#2". */
 Graph *step_outputs(const Model *m, Arena *arena);
+/* The model without dropout, as far as these values of its graph need it; map[v]: the copy of value v, 0 for others. */
+Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena);
+/* In such a graph: value `to` of the model once more, with `instead` in the place of value `from`. 0: `to` does not
+ * depend on `from`. */
+Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead);
 /* Output "logits" only, or the first where there is none of this name, without dropout; all positions
  * are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);

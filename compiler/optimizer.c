@@ -5,6 +5,7 @@
  * corrections are host scalars, so one compiled update serves every step; a gradient that is
  * not finite selects the old values, so that a diverged step leaves no trace.
  */
+#include <float.h>
 #include <math.h>
 
 #include "optimizer.h"
@@ -94,7 +95,7 @@ Name born_name(Ctx *ctx, const Param *p, int axis)
 typedef struct Update {
     Graph *g;
     Val factor;           /* of clipping, 0 = none */
-    Val finite;           /* mask: the gradient's norm is a number */
+    Val finite;           /* mask: the gradient's norm is a number, and the run goes on */
     Val unscale;          /* 1 / the scale of the loss, 0 = none */
     Val unbias1, unbias2; /* 1 / (1 - beta^t), t = updates including this one */
     const GrownParts *births;
@@ -454,6 +455,37 @@ static void read_parts(Update *u)
         u->factor_of = of;
 }
 
+/* One of the numbers that a step is handed: element i, or all there is. */
+static Val step_number(Graph *g, const char *name, int i)
+{
+    const Shape none = {0}, three = {.rank = 1, .d = {DIM(3)}};
+    Name of = name_str(g->ctx, name);
+    return i < 0 ? ir_ext(g, EXT_STEP, of, DT_REAL, &none)
+                 : ir_reshape(g, ir_slice(g, ir_ext(g, EXT_STEP, of, DT_REAL, &three), 0, i, 1), &none);
+}
+
+/* Whether the run goes on, so that nobody has to read the loss before the next step begins: a mask. The median of a window
+ * of which all losses but the last are known is that of three: the middle one of the known, and the last between those
+ * around it. */
+static Val goes_on(Graph *g, Val finite)
+{
+    Val loss = step_number(g, "loss", -1), last = step_number(g, "last", -1), halt = step_number(g, "halt", -1);
+    Val low = step_number(g, "known", 0), middle = step_number(g, "known", 1), high = step_number(g, "known", 2);
+    Val other = ir_binary(g, OP_MIN, ir_binary(g, OP_MAX, last, low), high), none = ir_fill(g, HALT_NOT);
+    Val median = ir_scale(g, add(g, middle, other), 0.5);
+    Val limit = ir_binary(g, OP_MAX, ir_scale(g, median, 4), add(g, median, ir_fill(g, 2)));
+    Val is_number = ir_binary(g, OP_LE, ir_unary(g, OP_ABS, loss), ir_fill(g, FLT_MAX));
+    Val now = ir_where(g, finite, none, ir_fill(g, HALT_NORM));
+    now = ir_where(g, ir_binary(g, OP_LE, loss, limit), now, ir_fill(g, HALT_JUMP));
+    now = ir_where(g, is_number, now, ir_fill(g, HALT_LOSS));
+    now = ir_where(g, ir_binary(g, OP_LT, none, halt), halt, now);
+    Val on = ir_binary(g, OP_LE, now, none);
+    ir_store(g, now, EXT_STEP, name_str(g->ctx, "halt"));
+    ir_store(g, ir_where(g, on, loss, last), EXT_STEP, name_str(g->ctx, "last"));
+    ir_output(g, name_str(g->ctx, "halt"), now);
+    return on;
+}
+
 Val optimizer_update(Graph *g, const Model *m, const Train *t)
 {
     const Optimizer *o = &t->optimizer;
@@ -467,6 +499,8 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     read_parts(&u);
     Val norm = gradient_norm(&u, m, t);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
+    if (t->decides)
+        u.finite = goes_on(g, u.finite);
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
     Val rate = ir_host(g, o->lr), second = o->second ? ir_host(g, o->second->lr) : 0;
     if (t->average) {

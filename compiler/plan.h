@@ -191,6 +191,10 @@ typedef struct Plan {
     size_t device_prelude_length;
 } Plan;
 
+/* The shape in which an operand of products lies in two bytes on a device, when products alone read it: with zeros behind
+ * each row, and behind the rows of a matrix, where these would begin anywhere. */
+Shape plan_half_shape(const Shape *s);
+Val plan_half_pad(Graph *g, Val v); /* v in that shape */
 /* Which weights have a copy in two bytes that stays from run to run (EXT_COPY), and how they lie: by the name of a
  * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
 typedef struct PlanCopies {

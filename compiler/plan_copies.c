@@ -19,6 +19,8 @@ static Val weight_of(const Build *b, uint32_t id)
     if (n->op != OP_ROUND_TO || !b->f->halved || !b->f->halved[v] || b->direct[v] >= 0 || fuse_empty(b->f, v))
         return 0;
     Val w = plan_strip(b, n->in[0]);
+    while (node_at(b->g, w)->op == OP_PAD && fuse_passes(b->f, id, w))
+        w = plan_strip(b, node_at(b->g, w)->in[0]);
     const PlanExt *x = node_at(b->g, w)->op == OP_EXT ? &b->plan->ext[node_at(b->g, w)->a.i] : NULL;
     return x && x->ext.kind == EXT_PARAM && !x->stored && b->leaf[node_at(b->g, w)->a.i] == w ? w : 0;
 }
@@ -42,9 +44,12 @@ void plan_choose_copies(Build *b, const PlanCopies *copies)
         if (!w || has[of])
             continue;
         has[of] = b->cast[f->order.v[i]] = true;
-        b->direct[f->group.v[f->order.v[i]].member.v[0]] = (int32_t)b->plan->n_ext;
+        Val v = f->group.v[f->order.v[i]].member.v[0];
+        b->direct[v] = (int32_t)b->plan->n_ext;
         ext[b->plan->n_ext] = ext[of];
         ext[b->plan->n_ext].ext.kind = EXT_COPY;
+        ext[b->plan->n_ext].ext.shape = plan_half_shape(&ext[of].ext.shape);
+        ext[b->plan->n_ext].elements = plan_elements(b, v);
         ext[b->plan->n_ext++].stored = true;
     }
     b->plan->ext = ext;
@@ -97,7 +102,7 @@ void plan_write_copies(Graph *g, const PlanCopies *copies)
         if (!map_get(&copies->before, (uintptr_t)name))
             continue;
         g->name = name;
-        ir_store(g, ir_op(g, OP_ROUND_TO, o.value, 0, 0, (Attr){.i = copies->half}, NULL), EXT_COPY, name);
+        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = copies->half}, NULL), EXT_COPY, name);
     }
     g->name = NULL;
 }

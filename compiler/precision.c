@@ -28,6 +28,8 @@
 enum { EXTENT_LEAST = 64 };
 /* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
+/* Numbers of a row of a product's operand, on a device. */
+enum { ROW_MULTIPLE = 8 };
 
 /* ---- which products ---- */
 
@@ -55,6 +57,8 @@ typedef struct Rounding {
     Val *copy;    /* the node itself */
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
     Half to;
+    bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
+    Val *padded;  /* by Val of `from`: the copy rounded, in rows of ROW_MULTIPLE numbers; 0: it lies so anyway */
 } Rounding;
 
 /* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
@@ -100,6 +104,43 @@ static Val round_copy(Rounding *r, Val v)
     return ir_op(r->g, OP_ROUND_TO, r->map[v], 0, 0, (Attr){.i = r->to}, NULL);
 }
 
+/* Tensor cores read sixteen bytes at a time. A matrix has as many rows, too: its product may be with what is exchanged. */
+Shape plan_half_shape(const Shape *s)
+{
+    Shape to = *s;
+    for (int i = s->rank == 2 ? 0 : s->rank - 1; i >= 0 && i < s->rank && s->rank >= 2; i++)
+        if (dim_static(s->d[i]) && s->d[i].n >= EXTENT_LEAST)
+            to.d[i].n = (s->d[i].n + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+    return to;
+}
+
+Val plan_half_pad(Graph *g, Val v)
+{
+    const Shape from = *shape_of(g, v), to = plan_half_shape(&from);
+    for (int i = 0; i < from.rank; i++)
+        if (!dim_eq(from.d[i], to.d[i]))
+            v = ir_pad(g, v, i, 0, to.d[i].n - from.d[i].n);
+    return v;
+}
+
+/* The first n along an axis. */
+static Val cut(Graph *g, Val v, int axis, Dim n)
+{
+    return dim_eq(shape_of(g, v)->d[axis], n) ? v : ir_slice(g, v, axis, 0, n.n);
+}
+
+/* What products read, and the zeros that lie behind its rows, which they do not see. */
+static Val pad_rows(Rounding *r, Val v)
+{
+    const Shape *s = shape_of(r->from, v), to = plan_half_shape(s);
+    if (!r->whole || !r->whole[v] || shape_eq(s, &to) || is_rounded(r->from, v, r->to))
+        return round_copy(r, v);
+    Val x = r->padded[v] = ir_op(r->g, OP_ROUND_TO, plan_half_pad(r->g, r->map[v]), 0, 0, (Attr){.i = r->to}, NULL);
+    for (int i = 0; i < s->rank; i++)
+        x = cut(r->g, x, i, s->d[i]);
+    return x;
+}
+
 /* The view v of its rounded base. */
 static Val rounded_view(Rounding *r, Val v)
 {
@@ -126,14 +167,45 @@ static Val operand(Rounding *r, Val v, const bool *kept, bool *read)
     return rounded_view(r, v);
 }
 
+static bool same_rows(const Graph *g, Val v, Val base)
+{
+    const Shape *s = shape_of(g, v), *of = shape_of(g, base);
+    return s->rank && of->rank && dim_eq(s->d[s->rank - 1], of->d[of->rank - 1]);
+}
+
+/* Whether each operand of a product has the rows of what is behind it: then they may lie further apart. */
+static bool *whole_rows(const Graph *g, Arena *arena, const bool *product)
+{
+    bool *whole = NEW_ARRAY(arena, bool, g->node.n);
+    memset(whole, true, g->node.n * sizeof *whole);
+    for (Val v = 1; v < g->node.n; v++)
+        for (int k = 0; k < 2 && product[v]; k++) {
+            Val x = node_at(g, v)->in[k], base = behind(g, x);
+            whole[base] = whole[base] && same_rows(g, x, base);
+        }
+    return whole;
+}
+
+/* Product v. A result of odd rows is computed with the zeros behind those of its right factor, where that is a matrix. */
+static Val multiply(Rounding *r, Val v, Val a, Val b)
+{
+    const Node *n = node_at(r->from, v);
+    const Shape *s = &n->shape, *right = shape_of(r->from, n->in[1]);
+    Val wide = r->padded[n->in[1]];
+    int inner = n->a.i & 2 ? 1 : 0;
+    if (wide && right->rank == 2)
+        b = cut(r->g, wide, inner, right->d[inner]);
+    return cut(r->g, ir_op(r->g, OP_MATMUL, a, b, 0, n->a, NULL), s->rank - 1, s->d[s->rank - 1]);
+}
+
 /* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. kept: those that lie
  * in float32 until their last product in any case, or NULL. */
 static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared,
-                           const bool *kept)
+                           const bool *kept, bool device)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
-                  NEW_ARRAY(arena, Val, n), to};
+                  NEW_ARRAY(arena, Val, n), to, device ? whole_rows(from, arena, product) : NULL, NEW_ARRAY(arena, Val, n)};
     bool *read = NEW_ARRAY(arena, bool, n); /* by a product */
     bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
@@ -147,13 +219,13 @@ static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool 
         r.g->name = x->name;
         if (product[v]) {
             Val a = operand(&r, x->in[0], kept, read), b = operand(&r, x->in[1], kept, read);
-            r.map[v] = ir_op(r.g, OP_MATMUL, a, b, 0, x->a, NULL);
+            r.map[v] = multiply(&r, v, a, b);
         } else {
             r.map[v] = copy_node(&r, v);
         }
         r.copy[v] = r.map[v];
         if (wanted[v])
-            r.rounded[v] = round_copy(&r, v);
+            r.rounded[v] = shared[v] ? round_copy(&r, v) : pad_rows(&r, v);
         if (shared[v])
             r.map[v] = r.rounded[v];
     }
@@ -178,7 +250,7 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
         for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
             kept[behind(from, x->in[k])] = true;
     }
-    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept);
+    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept, how->cuda);
 }
 
 /* ---- what lies between kernels ---- */
@@ -197,6 +269,15 @@ static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
 {
     Dim size;
     return shape_size(shape_of(g, v), &size) ? dim_at(size, how->B, how->T) : INT64_MAX;
+}
+
+/* Has v as many numbers as what it is made of, but for the zeros that a product has behind its rows? */
+static bool is_as_large(const Graph *g, Val v, Val in, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    Shape wide = plan_half_shape(&n->shape);
+    bool cut = n->op == OP_SLICE && node_at(g, in)->op == OP_MATMUL && shape_eq(&wide, shape_of(g, in));
+    return cut || size_at(g, v, how) == size_at(g, in, how);
 }
 
 /* Of a product of each position: the factor that is smaller than the other and the result, or the result that
@@ -227,7 +308,7 @@ static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *
             const Node *n = node_at(g, v);
             bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
             for (size_t k = 0; map && k < n->n_in; k++)
-                if (is[v] != is[n->in[k]] && size_at(g, v, how) == size_at(g, n->in[k], how))
+                if (is[v] != is[n->in[k]] && is_as_large(g, v, n->in[k], how))
                     is[v] = is[n->in[k]] = changed = true;
         }
     }
@@ -250,7 +331,7 @@ static bool *find_scores(const Graph *g, Arena *arena, const PlanOptions *how)
         bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
         for (size_t k = 0; k < n->n_in; k++)
             if (n->op == OP_AMAX || n->op == OP_TOP_K ||
-                (is[v] && map && size_at(g, v, how) == size_at(g, n->in[k], how)))
+                (is[v] && map && is_as_large(g, v, n->in[k], how)))
                 is[n->in[k]] = true;
     }
     return is;
@@ -382,7 +463,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL);
+    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, how->cuda);
     arena_free(tmp);
     return rounded;
 }

@@ -176,9 +176,8 @@ static bool fits(const Kernel *k)
 {
     const double most = 1 << 30; /* as much again is for steps that go past the end */
     double parts = (double)k->partitions;
-    bool good = true, all = k->spread.index == INDEX_NARROW;
-    if (all)
-        good = (double)ix_dim_at(&k->ix, k->rows) + (double)k->chunk < most;
+    bool good, all = k->spread.index == INDEX_NARROW;
+    good = (double)ix_dim_at(&k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
     for (Ix i = 1; i < k->ix.form.n && good; i++)
         good = reach(k, i) < 2 * most - 65536;
     for (size_t i = 0; i < k->buffer.n && good; i++)

@@ -154,9 +154,17 @@ static void check_text(Buf *out, const Unit *u, size_t failed)
         }
         buf_putc(out, '\n');
     }
-    for (size_t i = 0; i < u->sweep.n; i++)
-        buf_printf(out, "%11s %s: %lld points over %zu axes\n", "sweep", u->sweep.v[i].name,
-                   (long long)u->sweep.v[i].points, u->sweep.v[i].n_path);
+    for (size_t i = 0; i < u->sweep.n; i++) {
+        const SweepPlan *p = &u->sweep.v[i];
+        buf_printf(out, "%11s %s: %zu points over %zu ax%cs", "sweep", p->name, p->n, p->n_axis, p->n_axis == 1 ? 'i' : 'e');
+        if (p->n != p->configs)
+            buf_printf(out, ", %zu settings", p->configs);
+        if (p->skipped)
+            buf_printf(out, ", %zu skipped", p->skipped);
+        if (p->repeated)
+            buf_printf(out, ", %zu drawn again", p->repeated);
+        buf_putc(out, '\n');
+    }
     for (size_t i = 0; i < u->disabled.n; i++)
         buf_printf(out, "%11s %s\n", "off", u->disabled.v[i]);
     size_t warnings = diag_warnings(u->ctx), errors = diag_errors(u->ctx);

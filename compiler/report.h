@@ -15,7 +15,7 @@ typedef enum ReportBy { BY_SUMMARY, BY_LAYER, BY_NODE, BY_GROUP, BY_TENSOR } Rep
 /* Bytes that training needs as planned; the runtime knows them. */
 typedef struct ReportMemory {
     int64_t batch_seqs;
-    uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
+    uint64_t weights, copies, buffers, gradients, optimizer, average, inputs, arena, program, total;
     uint64_t arena_kept, arena_recomputed; /* without `recompute`; with it for these modules */
     const Name *recompute;
     size_t n_recompute;    /* 0: no module is there to be computed again */
@@ -39,6 +39,8 @@ void report_losses(Buf *out, const Unit *unit, bool json);
 /* `time`: NULL when the file does not train. */
 void report_cost(Buf *out, Unit *unit, const ReportMemory *memory, const ReportTime *time,
                  bool json);
+/* `layer`: "3", or a path of the model; NULL: all of it. DOT, or JSON. */
+void report_graph(Buf *out, Unit *unit, const char *layer, bool json);
 void report_origins(Buf *out, const Unit *unit, bool json);
 
 /* ---- the stages of `vwn ir`, in the order in which data flows ---- */

@@ -127,6 +127,9 @@ static void add_memory(Lines *l, const ReportMemory *b)
                             (long long)b->batch_seqs,
                             b->batch_seqs == 1 ? "sequence" : "sequences"));
     add(l, "bytes_weights", "weights", (double)b->weights, IN_BYTES, "4 x stored");
+    if (b->copies)
+        add(l, "bytes_copies", "rounded weights", (double)b->copies, IN_BYTES,
+            "2 x what products read of them, in rows of a multiple of 8 numbers");
     if (b->buffers)
         add(l, "bytes_buffers", "buffers", (double)b->buffers, IN_BYTES, "4 x buffers");
     if (b->training) {

@@ -34,6 +34,7 @@ typedef struct Printer {
     File *file;
     const Train *train;
     size_t grown; /* growth steps that are carried out */
+    bool alone;   /* the text of a run: sweeps are switched off */
     Edits edits; /* of the text of `file` */
     Part part[MOST_PARTS];
     int depth;
@@ -531,7 +532,7 @@ void resolve_take_in(Resolver *r, File *from, bool lets)
 }
 
 /* The import that gives the file a grow step or a sweep is `of`; NULL when it is of this file. */
-static Name target_of(Printer *p, const Ast *node)
+static Name import_of(Printer *p, const Ast *node)
 {
     const Ast *items = node->kid[2];
     for (uint32_t i = 0; items && i < items->n; i++) {
@@ -555,7 +556,8 @@ static void keep_imports(Printer *p, bool alone)
         const Ast *it = p->file->ast->kid[i];
         if (it->kind == AST_IMPORT && is_library(it->name) && it->kid[0])
             vec_push(p->arena, &p->r.stays, it->kid[0]->name);
-        Name target = it->kind == AST_NODE ? target_of(p, it) : NULL;
+        bool off = it->kind == AST_NODE && alone && !strcmp(it->kid[0]->name, "sweep");
+        Name target = it->kind == AST_NODE && !off ? import_of(p, it) : NULL;
         if (target && alone)
             ctx_raise(p->ctx, ST_INPUT,
                       "%s:%u: this `%s` is of the imported file `%s`, which a run cannot keep in its"
@@ -586,9 +588,11 @@ static void print_top(Printer *p, const Ast *it, uint32_t *first)
 {
     Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
     p->training = strcmp(kind, "train") == 0;
+    bool sweep = p->alone && !strcmp(kind, "sweep"), off = sweep;
     for (size_t i = 0; i < p->grown; i++)
-        if (p->file->grows.v[i] == it)
-            edit(&p->r, &p->edits, it->span.lo, it->span.lo, "/-");
+        off |= p->file->grows.v[i] == it;
+    if (off)
+        edit(&p->r, &p->edits, it->span.lo, it->span.lo, "/-");
     if (it->kind == AST_IMPORT)
         print_import(p, it, first);
     else if (it->kind == AST_LET)
@@ -597,7 +601,7 @@ static void print_top(Printer *p, const Ast *it, uint32_t *first)
         edit_tree(&p->r, &p->edits, it, p->file, false);
     else if (p->training || strcmp(kind, "model") == 0)
         print_node(p, it);
-    else if (edit_tree(&p->r, &p->edits, it, p->file, true) && it->kind == AST_CHECK)
+    else if (!sweep && edit_tree(&p->r, &p->edits, it, p->file, true) && it->kind == AST_CHECK)
         edit_comment(&p->r, &p->edits, it->span.file, it->span.hi, was_text(&p->r, it->kid[0]));
 }
 
@@ -634,7 +638,7 @@ static const char *edited_text(Printer *p, const char *path)
 static char *print_unit(Unit *u, Arena *arena, bool items, bool alone)
 {
     File *f = u->file;
-    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown};
+    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown, .alone = alone};
     p.r = (Resolver){.ctx = u->ctx,
                      .arena = arena,
                      .ev = f->ev,
@@ -668,9 +672,9 @@ static bool proves(Unit *u, const char *text, bool alone)
     CtxGuard guard;
     if (CTX_TRY(ctx, &guard)) {
         CheckOptions how = {
-            .path = alone ? "-" : u->path, .text = text, .text_length = strlen(text)};
+            .path = alone ? "-" : u->path, .text = text, .text_length = strlen(text), .no_sweeps = alone};
         Unit *again = check_file(ctx, &how);
-        same = diag_only_checks(ctx, 0) && unit_same(u, again);
+        same = diag_only_checks(ctx, 0) && unit_same(u, again) && (alone || unit_same_sweeps(u, again));
         ctx_leave(ctx, &guard);
         ctx->diags = diags;
     } else {

@@ -194,15 +194,24 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
     g->span = NO_SPAN;
 }
 
+/* The loss of a step, for its update. */
+static void store_loss(Graph *g, Val loss, bool fresh)
+{
+    Name name = name_str(g->ctx, "loss");
+    if (!fresh)
+        loss = ir_binary(g, OP_ADD, ir_ext(g, EXT_STEP, name, DT_REAL, shape_of(g, loss)), loss);
+    ir_store(g, loss, EXT_STEP, name);
+}
+
 /* What one micro-batch adds to the losses; *objective is what is differentiated. */
-static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective)
+static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective, Val *loss_of_all)
 {
     Val *map;
     Graph *g = copy_losses(m, arena, &(Change){.dropout = true, .times = 4}, &map);
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
     if (parts > 1)
         parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts));
-    Val loss = *objective = emit_losses(g, m, map);
+    Val loss = *objective = *loss_of_all = emit_losses(g, m, map);
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
     if (t->compute == HALF_FP16) /* so that small gradients are none that fp16 has not */
@@ -212,9 +221,9 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
 
 Graph *step_forward(const Model *m, const Train *t, Arena *arena)
 {
-    Val objective;
+    Val objective, loss;
     size_t n;
-    Graph *g = forward(m, t, arena, &objective);
+    Graph *g = forward(m, t, arena, &objective, &loss);
     Name name = name_str(g->ctx, STEP_OBJECTIVE);
     ir_output(g, name, objective);
     const Ext *want = wanted_gradients(m, t, arena, &n);
@@ -225,12 +234,14 @@ Graph *step_forward(const Model *m, const Train *t, Arena *arena)
 
 Graph *step_gradient(const Model *m, const Train *t, bool fresh, Arena *arena)
 {
-    Val objective;
+    Val objective, loss;
     size_t n;
-    Graph *g = forward(m, t, arena, &objective);
+    Graph *g = forward(m, t, arena, &objective, &loss);
     const Ext *want = wanted_gradients(m, t, arena, &n);
     Val last = (Val)g->node.n - 1;
     step_store_gradients(g, objective, want, n, fresh);
+    if (t->decides)
+        store_loss(g, loss, fresh);
     return graph_recompute(g, last, t->recompute, t->n_recompute, arena);
 }
 
@@ -315,6 +326,30 @@ Graph *step_outputs(const Model *m, Arena *arena)
         ir_output(g, before ? name_printf(g->ctx, "%s#%zu", name, before + 1) : name, map[root[i]]);
     }
     return g;
+}
+
+Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena)
+{
+    return copy_forward(m, arena, &(Change){.times = 2}, value, n, map);
+}
+
+Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead)
+{
+    const Graph *of = m->graph;
+    Val *again = NEW_ARRAY(g->arena, Val, to + 1);
+    bool *depends = NEW_ARRAY(g->arena, bool, to + 1), *needed = needed_by(m, g->arena, false, &to, 1);
+    depends[from] = true;
+    again[from] = instead;
+    for (Val v = 1; v <= to; v++) {
+        const Node *n = node_at(of, v);
+        for (size_t i = 0; i < n->n_in; i++)
+            depends[v] |= depends[n->in[i]];
+        if (!depends[v])
+            again[v] = map[v];
+        else if (v != from && needed[v])
+            again[v] = copy_node(g, of, v, again, &(Change){0});
+    }
+    return depends[to] ? again[to] : 0;
 }
 
 Graph *step_predict(const Model *m, Arena *arena)

@@ -18,6 +18,7 @@
 #include "rates.h"
 #include "run_dir.h"
 #include "session.h"
+#include "workbench.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 
@@ -51,6 +52,10 @@ vwn_context *vwn_open(const vwn_options *options)
     vwn_context *context = NEW(ctx->program, vwn_context);
     context->ctx = ctx;
     context->options = o;
+    if (o.workbench && !o.resize) {
+        ctx_keep_spare(ctx, BENCH_SPARE);
+        ctx_hand_spare(o.workbench->ctx, ctx);
+    }
     if (o.cache_dir)
         context->options.cache_dir = arena_copy(ctx->program, o.cache_dir, strlen(o.cache_dir));
     if (o.compiler)
@@ -63,7 +68,11 @@ vwn_context *vwn_open(const vwn_options *options)
 
 void vwn_close(vwn_context *context)
 {
-    if (context)
+    if (!context)
+        return;
+    if (context->options.workbench && !context->options.resize)
+        ctx_free_to(context->ctx, context->options.workbench->ctx);
+    else
         ctx_free(context->ctx);
 }
 
@@ -196,7 +205,8 @@ static Status check_body(void *user)
                         .text_length = c->file->text_length,
                         .set = c->file->set,
                         .n_set = c->file->n_set,
-                        .model_only = c->file->model_only};
+                        .model_only = c->file->model_only,
+                        .no_sweeps = c->file->no_sweeps};
     if (c->file->resume)
         repeat_settings(ctx, c->file, &how);
     c->unit->unit = check_file(ctx, &how);
@@ -413,17 +423,6 @@ static Status growth_body(Buf *out, ReportCall *c)
               u->grow.n ? "; it has " : "", names.n ? names.s : "");
 }
 
-typedef struct Estimating {
-    Rates rates;
-    Estimate sum;
-} Estimating;
-
-static void estimate_plan(void *user, const Plan *plan, int64_t runs)
-{
-    Estimating *e = user;
-    estimate_add(&e->sum, &e->rates, plan, runs);
-}
-
 static ReportTime time_of(const Estimating *e, const char *why)
 {
     return (ReportTime){.why = why,
@@ -454,6 +453,7 @@ static void cost_body(Buf *b, ReportCall *c)
     int64_t batch = how->batch_seqs > 0 ? how->batch_seqs : u->train ? u->train->micro_seqs : 1;
     ReportMemory memory = {.batch_seqs = batch,
                            .weights = n.weights,
+                           .copies = n.copies,
                            .buffers = n.buffers,
                            .gradients = n.gradients,
                            .optimizer = n.optimizer,
@@ -491,6 +491,7 @@ static Status report_body(void *user)
     case VWN_REPORT_COST: cost_body(&b, c); break;
     case VWN_REPORT_RESOLVED: buf_puts(&b, unit_resolved_file(u, u->ctx->scratch)); break;
     case VWN_REPORT_GROWTH: st = growth_body(&b, c); break;
+    case VWN_REPORT_GRAPH: report_graph(&b, u, c->how->program, json); break;
     case VWN_REPORT_ORIGINS: report_origins(&b, u, json); break;
     case VWN_REPORT_AST:
     case VWN_REPORT_TENSOR:
@@ -777,9 +778,10 @@ static const Hooks hooks = {
 
 typedef struct RunCall {
     vwn_context *context;
-    vwn_unit *unit;
+    vwn_unit *unit, *other;
     const void *how;
     const vwn_writer *out;
+    vwn_watched *seen;
 } RunCall;
 
 static Status train_body(void *user)
@@ -832,10 +834,73 @@ static Status compare_body(void *user)
     return compare_runs(c->context, c->how, c->out);
 }
 
+static Status watch_body(void *user)
+{
+    RunCall *c = user;
+    return watch_run(c->context, c->how, c->out, c->seen);
+}
+
+static Status page_body(void *user)
+{
+    RunCall *c = user;
+    return page_runs(c->context, c->how, c->out, &hooks);
+}
+
+static Status sweep_body(void *user)
+{
+    RunCall *c = user;
+    return sweep_run(c->context, c->how, c->out);
+}
+
+static Status stats_body(void *user)
+{
+    RunCall *c = user;
+    return tensor_stats(c->context, c->how, c->out);
+}
+
+static Status diff_body(void *user)
+{
+    RunCall *c = user;
+    if (c->unit && (!c->unit->unit || !c->other->unit))
+        return ST_INPUT;
+    return difference_of(c->context, c->unit ? c->unit->unit : NULL, c->unit ? c->other->unit : NULL, c->how, c->out, &hooks);
+}
+
+static Status export_body(void *user)
+{
+    RunCall *c = user;
+    return export_events(c->context, c->how, c->out);
+}
+
+static Status plot_body(void *user)
+{
+    RunCall *c = user;
+    if (c->unit && !c->unit->unit)
+        return ST_INPUT;
+    return plot_curves(c->context, c->unit ? c->unit->unit : NULL, c->how, c->out);
+}
+
 static Status sample_body(void *user)
 {
     RunCall *c = user;
     return sample_source(c->context, c->how, c->out, &hooks);
+}
+
+typedef struct PrepareCall {
+    vwn_context *context;
+    const vwn_prepare_options *how;
+} PrepareCall;
+
+static Status prepare_body(void *user)
+{
+    PrepareCall *c = user;
+    return prepare_files(c->context, c->how, &hooks);
+}
+
+vwn_status vwn_prepare(vwn_context *context, const vwn_prepare_options *how)
+{
+    PrepareCall c = {context, how};
+    return run(context, prepare_body, &c);
 }
 
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
@@ -897,10 +962,70 @@ vwn_status vwn_inspect_growth(vwn_context *context, const vwn_inspect_options *h
     return run(context, inspect_body, &c);
 }
 
+typedef struct InsideCall {
+    vwn_context *context;
+    const vwn_inside_options *how;
+    const vwn_writer *text, *json;
+} InsideCall;
+
+static Status inside_body(void *user)
+{
+    InsideCall *c = user;
+    return inspect_inside(c->context, c->how, c->text, c->json, &hooks);
+}
+
+vwn_status vwn_inspect(vwn_context *context, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json)
+{
+    InsideCall c = {context, how, text, json};
+    return run(context, inside_body, &c);
+}
+
 vwn_status vwn_compare(vwn_context *context, const vwn_compare_options *how, const vwn_writer *out)
 {
     RunCall c = {.context = context, .how = how, .out = out};
     return run(context, compare_body, &c);
+}
+
+vwn_status vwn_watch(vwn_context *context, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen)
+{
+    RunCall c = {.context = context, .how = how, .out = out, .seen = seen};
+    return run(context, watch_body, &c);
+}
+
+vwn_status vwn_page(vwn_context *context, const vwn_page_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, page_body, &c);
+}
+
+vwn_status vwn_sweep(vwn_context *context, const vwn_sweep_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, sweep_body, &c);
+}
+
+vwn_status vwn_tensor_stats(vwn_context *context, const vwn_stats_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, stats_body, &c);
+}
+
+vwn_status vwn_diff(vwn_context *context, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .unit = x, .other = y, .how = how, .out = out};
+    return run(context, diff_body, &c);
+}
+
+vwn_status vwn_export_log(vwn_context *context, const vwn_export_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .how = how, .out = out};
+    return run(context, export_body, &c);
+}
+
+vwn_status vwn_plot(vwn_context *context, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out)
+{
+    RunCall c = {.context = context, .unit = unit, .how = how, .out = out};
+    return run(context, plot_body, &c);
 }
 
 vwn_status vwn_sample(vwn_context *context, const vwn_sample_options *how,

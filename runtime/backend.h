@@ -13,6 +13,7 @@
 
 typedef struct Backend Backend;
 typedef struct Module Module; /* the compiled kernels of one plan */
+typedef struct Box Box;       /* memory of the host that a device writes to while the host does something else */
 
 typedef struct BuildReport {
     int kernels, cached, compiled;
@@ -28,6 +29,14 @@ typedef struct CallPlace {
     const char *program;
     uint64_t step;
 } CallPlace;
+
+/* Who works with a backend now: one that is kept open for several runs has several. */
+typedef struct BackendUser {
+    Ctx *files; /* whose sources launches come from, for messages */
+    void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
+    void *user;
+    const volatile sig_atomic_t *stop; /* once not 0 compiling ends with ST_INTERRUPTED; NULL: nobody asks */
+} BackendUser;
 
 /* How a launch lies on a device. */
 typedef struct LaunchShape {
@@ -46,6 +55,11 @@ typedef struct BackendOps {
     void (*free)(Backend *b, void *memory, uint64_t bytes);
     Status (*upload)(Backend *b, void *to, const void *from, uint64_t bytes);
     Status (*download)(Backend *b, void *to, const void *from, uint64_t bytes);
+    /* What comes down while more is queued: a box, which goes with the backend; bytes into it behind what is queued, not
+     * between begin() and end(); and, when all of them have come, where they lie. NULL: download() waits for nothing. */
+    Status (*box)(Backend *b, uint64_t bytes, Box **out);
+    Status (*post)(Backend *b, Box *box, uint64_t at, const void *from, uint64_t bytes);
+    Status (*receive)(Backend *b, Box *box, const char **memory);
     Status (*build)(Backend *b, const Plan *plan, Module **module, BuildReport *report);
     void (*drop)(Backend *b, Module *module);
     /* Around the calls of a run, which are those of every run while `generation` is the same. *replayed: all are queued,
@@ -66,6 +80,7 @@ typedef struct BackendOps {
     Status (*mark)(Backend *b, size_t i);
     Status (*between)(Backend *b, size_t i, double *seconds);
     Status (*shape)(Backend *b, Module *m, uint32_t kernel, const int64_t *n, int64_t rows, LaunchShape *out);
+    void (*rest)(Backend *b); /* between runs: another backend may use the device meanwhile; may be NULL */
     void (*close)(Backend *b);
 } BackendOps;
 
@@ -83,6 +98,9 @@ struct Backend {
     char no_bf16[512]; /* else: why it does not */
     const char *slow;  /* what would make it several times as fast, or NULL */
     CallPlace at;      /* kept by programs while they run */
+    BackendUser user;
+    bool kept;         /* for several runs: memory that is given back stays for the next of them, */
+    uint64_t spare;    /* so many bytes now */
     char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
 
@@ -94,9 +112,7 @@ typedef struct CpuOptions {
     const char *compiler;   /* NULL = $CC if it is set, else cc, gcc or clang */
     int compile_seconds;    /* that a C file may take; 0 = 600 */
     const char *products;   /* NULL = the best there is of "onednn", "openblas", "plain" */
-    void (*compiling)(void *user, size_t kernels); /* as in vwn_options; NULL: nobody asks */
-    void *user;
-    const volatile sig_atomic_t *stop; /* once not 0 compiling ends with ST_INTERRUPTED; NULL: nobody asks */
+    BackendUser user;
 } CpuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C compiler; then use the reference evaluator. Raises when
  * there is no memory. */
@@ -106,9 +122,7 @@ typedef struct CudaOptions {
     int ordinal;           /* -1: the first GPU that can be used */
     int threads;           /* that compile kernels; 0 = as many as the process may use */
     const char *cache_dir; /* as above */
-    void (*compiling)(void *user, size_t kernels);
-    void *user;
-    const volatile sig_atomic_t *stop; /* as above, between the compiler's programs */
+    BackendUser user;      /* asked to stop between the compiler's programs */
 } CudaOptions;
 /* ST_ENVIRONMENT with `why`, which says what to do about it, when the GPU cannot be used. Raises when there is no
  * memory. Environment: VWN_CUDA_LIBRARIES (cuda_open.h); VWN_CUDA_SYNC=1 waits for every call, so that what fails is

@@ -57,6 +57,71 @@ static void settle(Backend *b)
     cpu_of(b)->untouched = 0;
 }
 
+/* What a kept backend was given back stays its own, so that the next run need not ask for pages: up to SPARES pieces. */
+static bool keep_spare(CpuBackend *cpu, char *at, uint64_t bytes)
+{
+    Spare *s = cpu->spare;
+    int n = cpu->n_spare, i = 0;
+    cpu->base.spare += bytes;
+    while (i < n && s[i].at < at)
+        i++;
+    bool before = i > 0 && s[i - 1].at + s[i - 1].bytes == at, behind = i < n && at + bytes == s[i].at;
+    if (!before && !behind) {
+        if (!cpu->base.kept || n == SPARES) {
+            cpu->base.spare -= bytes;
+            return false;
+        }
+        memmove(s + i + 1, s + i, (size_t)(n - i) * sizeof *s);
+        s[i] = (Spare){at, bytes};
+        cpu->n_spare++;
+        return true;
+    }
+    Spare *to = before ? &s[i - 1] : &s[i];
+    to->at = before ? to->at : at;
+    to->bytes += bytes;
+    if (before && behind) {
+        to->bytes += s[i].bytes;
+        memmove(s + i, s + i + 1, (size_t)(n - i - 1) * sizeof *s);
+        cpu->n_spare--;
+    }
+    return true;
+}
+
+/* Of the smallest piece that has room; zeroed. */
+static char *take_spare(CpuBackend *cpu, uint64_t size)
+{
+    Spare *s = cpu->spare;
+    int best = -1;
+    for (int i = 0; i < cpu->n_spare; i++)
+        if (s[i].bytes >= size && (best < 0 || s[i].bytes < s[best].bytes))
+            best = i;
+    if (best < 0)
+        return NULL;
+    char *at = s[best].at;
+    s[best].at += size;
+    s[best].bytes -= size;
+    cpu->base.spare -= size;
+    if (!s[best].bytes)
+        memmove(s + best, s + best + 1, (size_t)(--cpu->n_spare - best) * sizeof *s);
+    memset(at, 0, size);
+    return at;
+}
+
+static void give_spares(CpuBackend *cpu)
+{
+    for (int i = 0; i < cpu->n_spare; i++)
+        munmap(cpu->spare[i].at, cpu->spare[i].bytes);
+    cpu->n_spare = 0;
+    cpu->base.spare = 0;
+}
+
+static void count_bytes(Ctx *ctx, uint64_t size)
+{
+    ctx->bytes += size;
+    if (ctx->bytes > ctx->peak_bytes)
+        ctx->peak_bytes = ctx->bytes;
+}
+
 /* Anonymous pages, aligned for huge ones, touched once by helpers. */
 static void *map_large(Backend *b, uint64_t bytes)
 {
@@ -64,6 +129,11 @@ static void *map_large(Backend *b, uint64_t bytes)
     uint64_t size = round_huge(bytes);
     if (ctx->byte_limit && (size > ctx->byte_limit || ctx->bytes > ctx->byte_limit - size))
         return NULL;
+    char *spare = take_spare(cpu_of(b), size);
+    if (spare) {
+        count_bytes(ctx, size);
+        return spare;
+    }
     char *raw = mmap(NULL, size + PAGE_HUGE, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (raw == MAP_FAILED)
@@ -75,9 +145,7 @@ static void *map_large(Backend *b, uint64_t bytes)
     madvise(raw + before, size, MADV_HUGEPAGE);
     ahead_begin(b->ahead, (int64_t)(size / PAGE_HUGE), 1, touch_pages, raw + before);
     cpu_of(b)->untouched += size;
-    ctx->bytes += size;
-    if (ctx->bytes > ctx->peak_bytes)
-        ctx->peak_bytes = ctx->bytes;
+    count_bytes(ctx, size);
     return raw + before;
 }
 
@@ -106,6 +174,8 @@ Status cpu_alloc(Backend *b, uint64_t bytes, void **memory)
         return no_memory(b, bytes);
     if (bytes >= LARGE_BLOCK) {
         int64_t total, left = memory_available(&total);
+        if (left >= 0 && bytes > (uint64_t)left)
+            give_spares(cpu_of(b)); /* pieces are too small, and their pages are wanted */
         if (left >= 0 && bytes + cpu_of(b)->untouched > (uint64_t)left) {
             settle(b); /* so that what is left is known */
             left = memory_available(&total);
@@ -129,7 +199,8 @@ void cpu_free(Backend *b, void *memory, uint64_t bytes)
         return;
     if (bytes >= LARGE_BLOCK) {
         settle(b);
-        munmap(memory, round_huge(bytes));
+        if (!keep_spare(cpu_of(b), memory, round_huge(bytes)))
+            munmap(memory, round_huge(bytes));
         b->ctx->bytes -= round_huge(bytes);
         return;
     }
@@ -221,6 +292,8 @@ static void cpu_close(Backend *b)
     Ctx *ctx = b->ctx;
     ahead_close(b->ahead);
     b->ahead = NULL;
+    b->kept = false;
+    give_spares(cpu);
     for (size_t i = 0; i < cpu->n_object; i++) {
         dlclose(cpu->object[i].handle);
         if (cpu->object[i].fd >= 0)
@@ -228,6 +301,7 @@ static void cpu_close(Backend *b)
     }
     ctx_release(ctx, cpu->object);
     ctx_release(ctx, cpu->loaded);
+    arena_free(cpu->arena);
     cpu_free(b, cpu->expert_memory, cpu->expert_bytes);
     cpu_free(b, cpu->blas.scratch, BLAS_SCRATCH * sizeof(float));
     ctx_release(ctx, (void *)cpu->identity);
@@ -293,9 +367,10 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     *out = NULL;
     why[0] = 0;
     CpuBackend *cpu = ctx_alloc(ctx, sizeof *cpu);
+    cpu->arena = arena_new(ctx);
+    map_init(&cpu->by_key, cpu->arena);
     cpu->base = (Backend){.ops = &cpu_ops, .ctx = ctx, .threads = how->threads};
-    cpu->compiling = how->compiling;
-    cpu->user = how->user;
+    cpu->base.user = how->user;
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)
         cpu->base.threads = threads_available();
@@ -318,7 +393,6 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     else
         status = ST_OK;
     cpu->blas.scratch = scratch;
-    cpu->compiler.stop = how->stop;
     if (status != ST_OK) {
         cpu_close(&cpu->base);
         if (compiler) /* then it is memory that is missing, for any other backend, too */

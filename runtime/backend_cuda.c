@@ -4,7 +4,8 @@
  * Out: queued work, and numbers when it is waited for.
  * The one idea: everything that is computed follows in one stream, so its order is that of the calls. What the host
  * gives goes through memory that is its own and the device's in turn: it comes up in a second stream while programs
- * run, and the first stream takes it from there when it gets to it. The host waits only for numbers.
+ * run, and the first stream takes it from there when it gets to it. The host waits only for numbers, and where these go
+ * into a box, not for what is queued behind them.
  */
 #define _GNU_SOURCE
 #include "cuda_backend.h"
@@ -36,9 +37,9 @@ void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256])
         return;
     const Launch *l = at->launch;
     char where[160] = "";
-    if (l && l->span.file) {
-        LineCol p = source_position(c->base.ctx, l->span.file, l->span.lo);
-        snprintf(where, sizeof where, " at %.120s:%u:%u", source_path(c->base.ctx, l->span.file), p.line, p.column);
+    if (l && l->span.file && c->base.user.files) {
+        LineCol p = source_position(c->base.user.files, l->span.file, l->span.lo);
+        snprintf(where, sizeof where, " at %.120s:%u:%u", source_path(c->base.user.files, l->span.file), p.line, p.column);
     }
     snprintf(text, 256, " of %.60s%s (%.20s, run %llu)", l && l->name && *l->name ? l->name : "the model", where,
              at->program, (unsigned long long)at->step + 1);
@@ -189,6 +190,60 @@ static Status cuda_download(Backend *b, void *to, const void *from, uint64_t byt
     return st;
 }
 
+/* Entered before anything of it is there, so that nothing can be lost. */
+static Status cuda_box(Backend *b, uint64_t bytes, Box **out)
+{
+    CudaBackend *c = cuda_of(b);
+    CtxGuard guard;
+    void *host = NULL;
+    Status st = cuda_enter(c);
+    if (st != ST_OK)
+        return st;
+    if (!CTX_TRY(b->ctx, &guard))
+        return cuda_fail(c, b->ctx->raised, "%s", b->ctx->message);
+    Box *box = *out = NEW(c->arena, Box);
+    ctx_leave(b->ctx, &guard);
+    box->bytes = bytes;
+    box->next = c->box;
+    c->box = box;
+    st = cuda_must(c, c->api.take_host(&host, bytes ? bytes : 1, 0), "taking memory of the host for copies");
+    box->host = host;
+    return st == ST_OK ? cuda_must(c, c->api.new_event(&box->come, CUDA_EVENT_NO_TIME), "making an event") : st;
+}
+
+static Status cuda_post(Backend *b, Box *box, uint64_t at, const void *from, uint64_t bytes)
+{
+    CudaBackend *c = cuda_of(b);
+    if (at > box->bytes || bytes > box->bytes - at)
+        return cuda_fail(c, ST_BUG, "%llu bytes for a box of %llu", (unsigned long long)(at + bytes),
+                         (unsigned long long)box->bytes);
+    Status st = cuda_enter(c);
+    if (st == ST_OK)
+        st = cuda_flush(c);
+    if (st == ST_OK)
+        st = cuda_must(c, c->api.down(box->host + at, (CudaAddress)(uintptr_t)from, bytes, c->stream), "a download");
+    if (st == ST_OK)
+        st = cuda_must(c, c->api.record(box->come, c->stream), "recording a download");
+    return st == ST_OK && c->synchronous ? cuda_wait(c, "a download") : st;
+}
+
+/* What is queued behind it goes on meanwhile. */
+static Status cuda_receive(Backend *b, Box *box, const char **memory)
+{
+    CudaBackend *c = cuda_of(b);
+    Status st = cuda_enter(c);
+    if (st == ST_OK)
+        st = cuda_flush(c);
+    double began = clock_seconds();
+    if (st == ST_OK)
+        st = cuda_must(c, c->api.wait_event(box->come), "waiting for numbers of a step");
+    b->waited += clock_seconds() - began;
+    *memory = box->host;
+    if (st == ST_OK)
+        cuda_products_keep(c);
+    return st;
+}
+
 static Status cuda_sync(Backend *b)
 {
     CudaBackend *c = cuda_of(b);
@@ -317,6 +372,14 @@ static void close_slot(CudaBackend *c, CudaSlot *s)
         cuda_must(c, c->api.give_host(s->host), "giving memory of the host back");
 }
 
+static void close_box(CudaBackend *c, Box *box)
+{
+    if (box->come)
+        cuda_must(c, c->api.end_event(box->come), "ending an event");
+    if (box->host)
+        cuda_must(c, c->api.give_host(box->host), "giving memory of the host back");
+}
+
 static void close_context(CudaBackend *c)
 {
     cuda_must(c, c->api.set_current(c->context), "closing it");
@@ -326,6 +389,8 @@ static void close_context(CudaBackend *c)
     cuda_unload(c);
     for (int i = 0; i < STAGING_SLOTS; i++)
         close_slot(c, &c->slot[i]);
+    for (Box *box = c->box; box; box = box->next)
+        close_box(c, box);
     if (c->landing)
         cuda_must(c, c->api.give_host(c->landing), "giving memory of the host back");
     if (c->copies)
@@ -418,12 +483,21 @@ const char *cuda_cache_trouble(const Backend *b)
     return c->readable ? NULL : c->note;
 }
 
+/* Another one that is closed leaves this thread without a context. */
+static void cuda_rest(Backend *b)
+{
+    cuda_of(b)->has_thread = false;
+}
+
 static const BackendOps cuda_ops = {
     .name = "cuda",
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
     .download = cuda_download,
+    .box = cuda_box,
+    .post = cuda_post,
+    .receive = cuda_receive,
     .build = cuda_build,
     .begin = cuda_begin,
     .end = cuda_end,
@@ -437,6 +511,7 @@ static const BackendOps cuda_ops = {
     .mark = cuda_mark,
     .between = cuda_between,
     .shape = cuda_shape,
+    .rest = cuda_rest,
     .close = cuda_close,
 };
 
@@ -453,9 +528,7 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
     c->found = found;
     c->api = found.api;
     c->threads = how->threads;
-    c->compiling = how->compiling;
-    c->user = how->user;
-    c->stop = how->stop;
+    c->base.user = how->user;
     c->synchronous = wait_always && !strcmp(wait_always, "1");
     c->arena = arena_new(ctx);
     map_init(&c->by_name, c->arena);

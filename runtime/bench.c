@@ -196,7 +196,7 @@ static void take_step(Trainer *tr)
 {
     if (tr->now.step >= tr->steps)
         tr->now.step = 0;
-    train_step(tr);
+    train_step(tr, tr->decides && tr->now.step + 1 < tr->steps);
 }
 
 static void timed_step(Bench *b, int64_t at)

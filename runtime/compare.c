@@ -16,8 +16,6 @@
 
 enum { SHOWN = 500 }; /* points of a curve in a picture */
 
-static const char *const axis_name[HISTORY_AXES] = {"step", "tokens", "FLOPs", "seconds"};
-
 /* One run or several that are averaged. */
 typedef struct Group {
     const char *name;
@@ -100,17 +98,6 @@ static void average(Comparison *c, Group *g)
 
 /* ---- reading ---- */
 
-static const char *last_part(Arena *a, const char *path)
-{
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    size_t from = n;
-    while (from && path[from - 1] != '/')
-        from--;
-    return arena_copy(a, path + from, n - from);
-}
-
 /* "runs/a", or "name=runs/a,runs/b". */
 static void open_group(Comparison *c, Group *g, const char *operand)
 {
@@ -124,13 +111,10 @@ static void open_group(Comparison *c, Group *g, const char *operand)
     for (const char *p = list; g->n < n; g->n++) {
         size_t length = alone ? strlen(p) : strcspn(p, ",");
         History h = history_read(s, arena_copy(s->arena, p, length), c->metric);
-        if (h.damaged)
-            session_warn(s, arena_printf(s->arena, "%.200s/events.jsonl:%lld: %lld damaged line%s passed over", h.path,
-                                         (long long)h.first_damaged, (long long)h.damaged, h.damaged == 1 ? " is" : "s are"));
         g->run[g->n] = h;
         p += length + (p[length] == ',');
     }
-    g->name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : last_part(s->arena, list);
+    g->name = equals ? arena_copy(s->arena, operand, (size_t)(equals - operand)) : run_name(s->arena, list);
     c->runs += n;
 }
 
@@ -156,11 +140,12 @@ static void open_groups(Comparison *c)
 static void check_points(Comparison *c, Group *g, const char *operand)
 {
     Ctx *ctx = c->session.ctx;
+    for (size_t i = 0; i < g->n; i++)
+        events_warn(&c->session, g->run[i].path, &g->run[i].events);
     for (size_t k = 0; k < g->n; k++) {
         if (!g->run[k].point.n)
             ctx_raise(ctx, ST_USAGE, "the run %.250s has written no `%.80s`", g->run[k].path, c->metric);
-        if (!isfinite(g->run[k].end.x[c->how->by]))
-            ctx_raise(ctx, ST_USAGE, "the run %.250s has not written its FLOPs: it was trained by an earlier version", g->run[k].path);
+        history_need(&c->session, &g->run[k], (HistoryAxis)c->how->by);
         int64_t window = c->how->smooth ? c->how->smooth : strcmp(c->metric, "loss") ? 1 : (int64_t)(g->run[k].point.n / 50);
         smooth(&c->session, &g->run[k], window);
     }
@@ -224,7 +209,7 @@ static void print_table(Comparison *c)
     Table t = {.arena = a, .columns = 9 + (size_t)(c->runs > c->n)};
     const char *const head[] = {"", "steps", "tokens", "FLOPs", "seconds", "best", "last", arena_printf(a, "at %s", quantity(a, x)),
                                 "to the first", "spread"};
-    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, axis_name[c->how->by]);
+    buf_printf(&b, "%s by %s; FLOPs are of training, forward and backward\n\n", c->metric, history_axis_name[c->how->by]);
     for (size_t i = 0; i < t.columns; i++)
         i ? table_right(&t, head[i]) : table_text(&t, "run");
     for (size_t i = 0; i < c->n; i++) {
@@ -253,10 +238,8 @@ static void print_csv(Comparison *c)
                 const HistoryPoint *v = &c->group[i].run[k].point.v[p];
                 const char *text[] = {c->group[i].name, c->group[i].run[k].path};
                 for (int j = 0; j < 2; j++) {
-                    buf_putc(&b, '"');
-                    for (const char *s = text[j]; *s; s++)
-                        buf_puts(&b, *s == '"' ? "\"\"" : (const char[]){*s, 0});
-                    buf_puts(&b, "\",");
+                    buf_csv_string(&b, text[j]);
+                    buf_putc(&b, ',');
                 }
                 for (int j = 0; j < HISTORY_AXES; j++) {
                     if (isfinite(v->x[j]))
@@ -272,10 +255,7 @@ static void print_csv(Comparison *c)
 static void json_number(Buf *b, const char *before, double v)
 {
     buf_puts(b, before);
-    if (isfinite(v))
-        buf_number(b, v);
-    else
-        buf_puts(b, "null");
+    buf_json_number(b, v);
 }
 
 static void print_json(Comparison *c)
@@ -284,7 +264,7 @@ static void print_json(Comparison *c)
     double x = common_end(c);
     buf_puts(&b, "{\"v\":1,\"event\":\"compare\",\"metric\":");
     buf_json_string(&b, c->metric, strlen(c->metric));
-    buf_printf(&b, ",\"by\":\"%s\"", axis_name[c->how->by]);
+    buf_printf(&b, ",\"by\":\"%s\"", history_axis_name[c->how->by]);
     json_number(&b, ",\"at\":", x);
     buf_puts(&b, ",\"runs\":[");
     for (size_t i = 0; i < c->n; i++) {
@@ -344,15 +324,15 @@ static void print_svg(Comparison *c)
             vec_push(a, &marks, ((ChartMark){g->x[c->how->by], g->name, i}));
         }
     }
-    Chart chart = {.title = arena_printf(a, "%s by %s", c->metric, axis_name[c->how->by]),
-                   .x_label = axis_name[c->how->by],
+    Chart chart = {.title = arena_printf(a, "%s by %s", c->metric, history_axis_name[c->how->by]),
+                   .x_label = history_axis_name[c->how->by],
                    .y_label = c->metric,
                    .series = s,
                    .n = c->n,
                    .mark = marks.v,
                    .n_marks = marks.n,
                    .falls = true};
-    chart_svg(&b, &chart);
+    chart_svg(&b, &chart, 1);
     write_text(c->out, b.s, b.n);
 }
 

@@ -15,6 +15,7 @@ typedef void (*KernelFn)(void *const *p, const int64_t *n, const double *s, int6
 typedef struct Loaded { /* a kernel that can be called */
     char key[65];
     KernelFn fn;
+    size_t before; /* one with the same first digits, plus one */
 } Loaded;
 typedef struct Object { /* a shared object that is open */
     char name[65];
@@ -22,22 +23,30 @@ typedef struct Object { /* a shared object that is open */
     int fd; /* of the memory file, which stays open with it: its name is its number; else -1 */
 } Object;
 
+enum { SPARES = 32 };
+typedef struct Spare { /* large blocks */
+    char *at;
+    uint64_t bytes;
+} Spare;
+
 typedef struct CpuBackend {
     Backend base;
     Compiler compiler;
     Cache cache;
     Blas blas;
     Pool *pool;
+    Arena *arena; /* of the index */
+    Map by_key;   /* of the first digits of a kernel's key: which of those loaded, plus one */
     Loaded *loaded;
     Object *object;
     size_t n_loaded, n_object;
     void *expert_memory;
     uint64_t expert_bytes;
+    Spare spare[SPARES]; /* given back and kept, by address; neighbours are one */
+    int n_spare;
     uint64_t untouched; /* bytes given out whose pages helpers are still to touch, at most */
     const char *identity; /* of the processor */
     bool noted;           /* the cache's note has been given */
-    void (*compiling)(void *user, size_t kernels); /* of CpuOptions */
-    void *user;
 } CpuBackend;
 
 struct Module {

@@ -61,11 +61,16 @@ static void hash_keys(Build *b)
     }
 }
 
+static uintptr_t digits_of(const char *key)
+{
+    return (uintptr_t)hash_bytes(key, 64, 0) | 1;
+}
+
 static KernelFn find_loaded(const CpuBackend *cpu, const char *key)
 {
-    for (size_t i = 0; i < cpu->n_loaded; i++)
-        if (!memcmp(cpu->loaded[i].key, key, 64))
-            return cpu->loaded[i].fn;
+    for (size_t i = (uintptr_t)map_get(&cpu->by_key, digits_of(key)); i; i = cpu->loaded[i - 1].before)
+        if (!memcmp(cpu->loaded[i - 1].key, key, 64))
+            return cpu->loaded[i - 1].fn;
     return NULL;
 }
 
@@ -111,8 +116,11 @@ static bool take_kernel(Build *b, uint32_t i, const Object *o)
         return false;
     memcpy(&fn, &p, sizeof fn);
     reserve_loaded(cpu);
-    memcpy(cpu->loaded[cpu->n_loaded].key, b->key[i], 65);
-    cpu->loaded[cpu->n_loaded++].fn = fn;
+    void **last = map_at(&cpu->by_key, digits_of(b->key[i]));
+    Loaded *l = &cpu->loaded[cpu->n_loaded++];
+    *l = (Loaded){.fn = fn, .before = (uintptr_t)*last};
+    memcpy(l->key, b->key[i], 65);
+    *last = (void *)(uintptr_t)cpu->n_loaded;
     b->module->kernel[i] = fn;
     return true;
 }
@@ -253,12 +261,15 @@ static void find_kernels(Build *b)
     b->report->compiled = b->n_missing;
 }
 
+enum { FILE_KERNELS = 48 }; /* a file at most, so that none takes long, however many kernels there are */
+
 /* Deals the missing kernels to files: each, longest first, to the file that is shortest so far.
  */
 static void deal_units(Build *b, int jobs)
 {
     Ctx *ctx = b->cpu->base.ctx;
-    b->n_unit = b->n_missing < jobs ? b->n_missing : jobs;
+    int files = (b->n_missing + FILE_KERNELS - 1) / FILE_KERNELS;
+    b->n_unit = files > jobs ? files : b->n_missing < jobs ? b->n_missing : jobs;
     b->unit = ctx_alloc(ctx, (size_t)b->n_unit * sizeof *b->unit);
     size_t *length = ctx_alloc(ctx, (size_t)b->n_unit * sizeof *length);
     for (int i = 0; i < b->n_missing; i++)
@@ -389,6 +400,7 @@ static bool compile_missing(Build *b)
     for (int u = 0; u < b->n_unit; u++)
         if (!write_unit(b, u))
             return false;
+    cpu->compiler.stop = cpu->base.user.stop;
     if (!compiler_run(&cpu->compiler, b->unit, b->n_unit, jobs)) {
         report_compile_error(b);
         return false;
@@ -467,8 +479,9 @@ static Status build_guarded(Build *b)
     b->missing = ctx_alloc(ctx, n * sizeof *b->missing);
     hash_keys(b);
     find_kernels(b);
-    if (b->n_missing && b->cpu->compiling)
-        b->cpu->compiling(b->cpu->user, (size_t)b->n_missing);
+    const BackendUser *u = &b->cpu->base.user;
+    if (b->n_missing && u->compiling)
+        u->compiling(u->user, (size_t)b->n_missing);
     bool good = (!b->n_missing || compile_missing(b)) && reserve_expert(b) &&
                 prepare_products(b);
     ctx_leave(ctx, &guard);
@@ -489,8 +502,9 @@ static void build_end(Build *b)
     ctx_release(ctx, b->bytes);
     if (b->folder[0])
         build_folder_remove(b->folder);
-    if (b->n_missing && b->cpu->compiling)
-        b->cpu->compiling(b->cpu->user, 0);
+    const BackendUser *u = &b->cpu->base.user;
+    if (b->n_missing && u->compiling)
+        u->compiling(u->user, 0);
 }
 
 static double seconds_now(void)

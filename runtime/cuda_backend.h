@@ -28,6 +28,14 @@ typedef struct CudaSlot {
     bool used;
 } CudaSlot;
 
+/* Numbers on their way to the host, which reads them when the event has happened. */
+struct Box {
+    char *host;
+    CudaEvent come;
+    uint64_t bytes;
+    struct Box *next;
+};
+
 typedef struct CudaLoaded { /* a kernel that can be launched */
     Name name;
     CudaKernel function;
@@ -58,6 +66,7 @@ typedef struct CudaBackend {
     char *pending_to; /* of the bytes that lie in slot `next` and are not on their way */
     uint64_t pending;
     char *landing; /* what comes down, of STAGING_BYTES */
+    Box *box;      /* all there are */
     CudaProducts *products;
     Arena *arena; /* modules and kernels, as long as the backend */
     VEC(CudaModule) module;
@@ -66,9 +75,6 @@ typedef struct CudaBackend {
     Cache cache;
     bool noted; /* the cache's note has been given */
     int threads;
-    void (*compiling)(void *user, size_t kernels);
-    void *user;
-    const volatile sig_atomic_t *stop;
     bool recording;   /* calls are recorded, not queued */
     bool synchronous; /* VWN_CUDA_SYNC: every call is waited for */
     bool broken;      /* nothing can be done any more; `end` says why */

@@ -26,12 +26,13 @@ static const char *place_of(Arena *arena, const PlanKernel *k)
     return arena_printf(arena, "%.*s", (int)strcspn(from, "\n*"), from);
 }
 
+/* Names of a plan are those of its context, which may be another one than the backend's. */
 static Wanted gather(CudaBackend *c, const Plan *p, Arena *arena)
 {
     Wanted w = {NEW_ARRAY(arena, CudaText, p->n_kernel + 1), NEW_ARRAY(arena, CudaCode, p->n_kernel + 1), 0};
     for (size_t i = 0; i < p->n_kernel; i++) {
         const PlanKernel *k = &p->kernel[i];
-        if (!map_get(&c->by_name, (uintptr_t)k->name))
+        if (!map_get(&c->by_name, (uintptr_t)name_str(c->base.ctx, k->name)))
             w.text[w.n++] = (CudaText){k->name, k->text, k->length, place_of(arena, k)};
     }
     return w;
@@ -61,7 +62,7 @@ static Status load(CudaBackend *c, const Wanted *w, Arena *arena)
             st = cuda_must(c, c->api.function(&k->function, module[i], w->text[i].name), "finding a kernel");
         if (st != ST_OK)
             return st;
-        k->name = w->text[i].name;
+        k->name = name_str(c->base.ctx, w->text[i].name);
         k->facts = w->code[i].facts;
         k->facts.name = k->name;
         *map_at(&c->by_name, (uintptr_t)k->name) = k;
@@ -77,9 +78,9 @@ static Status compile(CudaBackend *c, const Plan *p, Wanted *w, Arena *arena, Bu
                        .kernel = w->text,
                        .n = w->n,
                        .jobs = c->threads,
-                       .compiling = c->compiling,
-                       .user = c->user,
-                       .stop = c->stop,
+                       .compiling = c->base.user.compiling,
+                       .user = c->base.user.user,
+                       .stop = c->base.user.stop,
                        .cache = c->cache.readable ? &c->cache : NULL,
                        .arena = arena,
                        .code = w->code};
@@ -156,7 +157,7 @@ static Status build_in(CudaBackend *c, const Plan *plan, Arena *arena, Module **
     m->plan = plan;
     m->kernel = NEW_ARRAY(c->arena, CudaLoaded *, plan->n_kernel + 1);
     for (size_t i = 0; i < plan->n_kernel; i++)
-        m->kernel[i] = map_get(&c->by_name, (uintptr_t)plan->kernel[i].name);
+        m->kernel[i] = map_get(&c->by_name, (uintptr_t)name_str(c->base.ctx, plan->kernel[i].name));
     *module = m;
     return check_launches(c, m, arena);
 }

@@ -85,3 +85,9 @@ void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
         e->launches += runs;
     }
 }
+
+void estimate_plan(void *estimating, const Plan *plan, int64_t runs)
+{
+    Estimating *e = estimating;
+    estimate_add(&e->sum, &e->rates, plan, runs);
+}

@@ -6,8 +6,7 @@
  */
 #include <math.h>
 
-#include "feed.h"
-#include "source.h"
+#include "held_out.h"
 
 typedef struct Evaluation {
     Session session;
@@ -18,47 +17,9 @@ typedef struct Evaluation {
     Program *program, *count;
     double *mean; /* of all numbers of the results */
     int64_t windows, tokens;
-    bool text;     /* it has tokens, so perplexity means something */
+    HeldOut data;
     bool averaged; /* the weights are averages over steps */
-    int64_t epoch; /* windows of an epoch of the training data; 0: that data is not open */
 } Evaluation;
-
-/* The data to evaluate on: `--data`, `eval { data }`, or the validation part. */
-static const Split *choose_data(Evaluation *e)
-{
-    Session *s = &e->session;
-    const Train *t = e->source.unit->train;
-    bool other = t->eval_data.kind != DATA_NONE;
-    DataSpec spec = other ? t->eval_data : t->data;
-    spec.folder = e->source.checkpoint->meta.folder;
-    e->text = spec.kind != DATA_ARRAYS;
-    if (e->how->data && !e->text)
-        ctx_raise(s->ctx, ST_USAGE,
-                  "--data names a text, and this model reads arrays: those held out, or "
-                  "`eval { data = arrays(...) }` of the file");
-    if (e->how->data) {
-        spec.path = e->how->data;
-        spec.folder = "";
-        spec.span = NO_SPAN;
-        spec.val = 0;
-        spec.val_path = NULL;
-    }
-    DataOptions how = {.spec = &spec,
-                       .tokenizer = &t->tokenizer,
-                       .known = (Tokenizer *)e->source.checkpoint->meta.tokenizer,
-                       .context = t->context,
-                       .model = e->source.unit->model};
-    Data *d = data_open(s, &how);
-    bool whole = other || e->how->data;
-    if (!whole && !d->val.n && !d->val.tokens)
-        ctx_raise(s->ctx, ST_USAGE,
-                  e->text ? "the file keeps no validation text; name some with --data"
-                          : "the file holds no part of its arrays out");
-    const Split *split = whole ? &d->train : &d->val;
-    e->epoch = whole ? 0 : d->train.windows;
-    split_need_window(s, split);
-    return split;
-}
 
 /* The loss that perplexity is made of: the next token's, which a head that trains on another
  * (smoothed labels) gives as a metric, or the only one. */
@@ -106,7 +67,7 @@ static void report(Evaluation *e)
         buf_putc(&b, '\n');
         mean += size;
     }
-    if (e->text) {
+    if (e->data.text) {
         json_put_number(&t, "perplexity", exp(loss));
         buf_printf(&b, "%-16s %.4f\n", "perplexity", exp(loss));
     }
@@ -124,8 +85,8 @@ static void report(Evaluation *e)
         return;
     }
     buf_puts(&b, "on               ");
-    buf_count(&b, e->text ? e->tokens : e->windows);
-    buf_printf(&b, " %s, after step %lld%s\n", e->text ? "tokens" : "examples",
+    buf_count(&b, e->data.text ? e->tokens : e->windows);
+    buf_printf(&b, " %s, after step %lld%s\n", e->data.text ? "tokens" : "examples",
                (long long)e->source.checkpoint->progress.step,
                e->averaged ? ", with the average of the weights" : "");
     write_text(e->out, b.s, b.n);
@@ -173,10 +134,8 @@ static Status eval_body(void *user)
     e->source = source_open(s, e->how->source, false, e->hooks);
     const Model *m = e->source.unit->model;
     const Train *t = e->source.unit->train;
-    if (!t)
-        ctx_raise(s->ctx, ST_INPUT,
-                  "the text in the checkpoint has no `train`: it names the data");
-    const Split *split = choose_data(e);
+    e->data = held_out_open(s, &e->source, e->how->data);
+    const Split *split = e->data.split;
     session_open_backend(s);
     session_warn(s, s->note);
     int64_t batch = e->how->batch_seqs > 0 ? e->how->batch_seqs : t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
@@ -189,13 +148,9 @@ static Status eval_body(void *user)
     session_warn(s, built.note);
     Feed feed = feed_open(s, split, batch, t->context);
     e->averaged = source_load(s, &e->source, e->how->last);
-    const Progress *p = &e->source.checkpoint->progress;
-    double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
-    if (t->length_steps < 0 && e->epoch)
-        length = ceil(t->length_epochs * (double)e->epoch / (double)t->batch_seqs);
     double vars[HV_COUNT];
-    progress_vars(p, length, (double)e->epoch * (double)t->context, vars);
-    RunArgs args = {vars, t->seed, (uint64_t)p->step};
+    held_out_vars(&e->source, &e->data, vars);
+    RunArgs args = {vars, t->seed, (uint64_t)e->source.checkpoint->progress.step};
     size_t numbers = results_size(e->program);
     double *part = NEW_ARRAY(s->arena, double, numbers + 1);
     e->mean = NEW_ARRAY(s->arena, double, numbers + 1);

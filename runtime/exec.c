@@ -98,8 +98,15 @@ static Status hold_chain(Program *p, uint32_t at, const uint32_t *next)
     Store *s = p->store;
     const StoreEntry **of = NEW_ARRAY(p->arena, const StoreEntry *, p->plan->n_buffer);
     size_t n = 0, first = p->n_copy;
-    for (uint32_t i = at + 1; i; i = next[i - 1])
-        of[n++] = store_find(s, EXT_PARAM, p->plan->buffer[i - 1].name);
+    for (uint32_t i = at + 1; i; i = next[i - 1]) {
+        const PlanExt *x = &p->plan->ext[p->plan->buffer[i - 1].ext];
+        StoreEntry *like = NEW(p->arena, StoreEntry);
+        *like = *store_find(s, EXT_PARAM, x->ext.name);
+        like->elements = x->elements;
+        for (int k = 0; k < like->rank; k++)
+            like->d[k] = x->ext.shape.d[k].n;
+        of[n++] = like;
+    }
     Status status = store_find(s, EXT_COPY, of[0]->name) ? ST_OK : store_add_copies(s, of, n);
     for (size_t i = 0; status == ST_OK && i < n; i++) {
         StoreEntry *e = store_find(s, EXT_COPY, of[i]->name), *before = i ? p->copy[first + i - 1] : NULL;
@@ -254,6 +261,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .rows_apart = o->rows_apart,
                          .half = o->half,
                          .shared = o->shared,
+                         .alike = o->alike,
                          .copies = o->half ? o->copies ? o->copies : &p->store->copies : NULL,
                          .cuda = p->store->backend && p->store->backend->cuda};
 }
@@ -338,8 +346,13 @@ static Status prepare_guarded(Program *p, const Graph *g, const ProgramOptions *
     const PlanOptions how = plan_options(p, o);
     p->graph = plan_graph(g, p->arena, &how);
     p->plan = plan_build(ctx, p->arena, p->graph, &how);
-    b->why[0] = 0;
-    Status status = b->ops->build(b, p->plan, &p->module, report);
+    Status status = ST_OK;
+    if (o->gather) {
+        status = kernel_set_add(o->gather, p->plan, p->why);
+    } else {
+        b->why[0] = 0;
+        status = b->ops->build(b, p->plan, &p->module, report);
+    }
     ctx_leave(ctx, &guard);
     return status;
 }
@@ -636,6 +649,16 @@ typedef struct View {
     const void *memory;
 } View;
 
+static View view_of(Program *p, size_t i)
+{
+    if (p->plan) {
+        const PlanResult *r = &p->plan->result[i];
+        return (View){r->dtype, r->rank, r->d, (int64_t)program_result_size(p, i), buffer_address(p, r->buffer)};
+    }
+    const Tensor *t = p->result[p->output[i]];
+    return (View){t->dtype, t->rank, t->d, t->size, t->dtype == DT_INT ? (const void *)t->integer : t->real};
+}
+
 static Status find_result(Program *p, Name name, View *out)
 {
     if (!p->has_run)
@@ -643,19 +666,17 @@ static Status find_result(Program *p, Name name, View *out)
     for (size_t i = 0; i < program_results(p); i++) {
         if (program_result_name(p, i) != name)
             continue;
-        if (p->plan) {
-            const PlanResult *r = &p->plan->result[i];
-            *out = (View){r->dtype, r->rank, r->d, 1, buffer_address(p, r->buffer)};
-            for (int k = 0; k < r->rank; k++)
-                out->size *= r->d[k];
-        } else {
-            const Tensor *t = p->result[p->output[i]];
-            *out = (View){t->dtype, t->rank, t->d, t->size,
-                          t->dtype == DT_INT ? (const void *)t->integer : t->real};
-        }
+        *out = view_of(p, i);
         return ST_OK;
     }
     return fail(p, ST_USAGE, "the %s program has no result %s", p->name, name);
+}
+
+const void *program_result_memory(Program *p, size_t i, DType *dtype)
+{
+    View v = view_of(p, i);
+    *dtype = v.dtype;
+    return v.memory;
 }
 
 /* `n` numbers as float64, by pieces: no memory is needed. */
@@ -690,7 +711,7 @@ static Status copy_out(Program *p, const View *r, double *v)
 
 Status program_scalar(Program *p, Name result, double *v)
 {
-    View r;
+    View r = {0};
     Status status = find_result(p, result, &r);
     if (status != ST_OK)
         return status;
@@ -702,7 +723,7 @@ Status program_scalar(Program *p, Name result, double *v)
 Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,
                       size_t capacity)
 {
-    View r;
+    View r = {0};
     Status status = find_result(p, result, &r);
     if (status != ST_OK)
         return status;

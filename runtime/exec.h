@@ -7,6 +7,7 @@
 #define VWN_EXEC_H
 
 #include "backend.h"
+#include "kernel_set.h"
 
 /* ---- external tensors, by kind and name ---- */
 typedef struct Store Store;
@@ -51,6 +52,8 @@ typedef struct ProgramOptions {
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
     PlanCopies *copies; /* see PlanOptions; NULL: the store's */
+    struct Alike *alike; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
+    KernelSet *gather;  /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
@@ -75,6 +78,8 @@ bool program_shape(Program *p, size_t i, LaunchShape *out);
 size_t program_results(const Program *p);
 Name program_result_name(const Program *p, size_t i);
 size_t program_result_size(const Program *p, size_t i); /* its numbers */
+/* Where result i of the last run lies: on the backend, or, in the reference evaluator, as float64; and its type. */
+const void *program_result_memory(Program *p, size_t i, DType *dtype);
 Status program_scalar(Program *p, Name result, double *v);
 /* Copies the tensor as float64; d and rank are set; `v` holds at most `capacity` numbers. */
 Status program_tensor(Program *p, Name result, uint8_t *rank, int64_t d[MAX_RANK], double *v,

@@ -181,9 +181,7 @@ static Checkpoint *open_one(Inspection *in, const char *path)
 static void open_run(Inspection *in, const char *folder)
 {
     Session *s = &in->session;
-    if (!run_exists(s, folder))
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory: name one, or the checkpoint before a growth step and later ones",
-                  folder);
+    run_want(s, folder);
     KeptList kept = run_kept(s, folder);
     const char *want = in->how->step;
     int64_t until = INT64_MAX;

@@ -22,7 +22,22 @@ typedef struct Planning {
     Alike *alike;
     const PlanWatch *watch;
     bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
+    PlanCopies *copies;   /* of weights, that its programs keep; NULL: they keep none */
+    Map counted;          /* the names of these */
+    uint64_t copy_bytes;
 } Planning;
+
+/* Copies of weights that no program before had. */
+static void count_copies(Planning *p, const Plan *plan)
+{
+    for (size_t i = 0; i < plan->n_ext; i++) {
+        const PlanExt *x = &plan->ext[i];
+        if (x->ext.kind != EXT_COPY || map_get(&p->counted, (uintptr_t)x->ext.name))
+            continue;
+        *map_at(&p->counted, (uintptr_t)x->ext.name) = p;
+        p->copy_bytes += 2 * (uint64_t)x->elements;
+    }
+}
 
 static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
 {
@@ -39,7 +54,7 @@ static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
 /* The arena that one program needs; what was built for the answer is freed, and counted in
  * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are never
  * made, and what they compute is counted only where somebody watches. */
-static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t runs,
+static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
                          uint64_t *program)
 {
     Arena *a = arena_new(p->ctx);
@@ -48,10 +63,15 @@ static uint64_t arena_of(const Planning *p, const Train *t, Which which, int64_t
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
     how.cuda = p->cuda;
+    how.copies = how.half ? p->copies : NULL;
+    if (how.copies && which == UPDATE)
+        plan_write_copies(g, how.copies);
     how.arena_only = !p->cuda;
     how.counted = watched && !p->cuda;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
+    if (how.copies)
+        count_copies(p, plan);
     if (watched)
         p->watch->seen(p->watch->user, plan, runs);
     if (program)
@@ -105,7 +125,7 @@ static int64_t parts_of(const Planning *p, const Train *t)
 }
 
 /* The arena of the programs of the gradient, which `recompute` changes. */
-static uint64_t gradient_arena(const Planning *p, const Train *t, uint64_t *program)
+static uint64_t gradient_arena(Planning *p, const Train *t, uint64_t *program)
 {
     int64_t parts = parts_of(p, t);
     uint64_t bytes = arena_of(p, t, FRESH, 1, program);
@@ -114,7 +134,7 @@ static uint64_t gradient_arena(const Planning *p, const Train *t, uint64_t *prog
 
 /* Of a choice that the file has not made: only of the program that runs most. Adding to gradients
  * needs no less than writing them. */
-static uint64_t other_arena(const Planning *p, const Train *t)
+static uint64_t other_arena(Planning *p, const Train *t)
 {
     return arena_of(p, t, parts_of(p, t) > 1 ? MORE : FRESH, 1, NULL);
 }
@@ -129,7 +149,7 @@ static void choose_other(const Model *m, Train *t, Arena *arena)
 }
 
 /* What the arena would be with and without `recompute`. */
-static void both_arenas(const Planning *p, const Train *t, uint64_t gradient, uint64_t others,
+static void both_arenas(Planning *p, const Train *t, uint64_t gradient, uint64_t others,
                         const MemoryAsk *ask, MemoryNeed *n)
 {
     Train other = *t;
@@ -166,7 +186,7 @@ bool session_room(Session *s, uint64_t *left)
     if (b && b->ops->room && !b->ops->room(b, left, &all))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", b->why);
     if (b && !b->ops->room)
-        *left = host < 0 ? 0 : (uint64_t)host;
+        *left = host < 0 ? 0 : (uint64_t)host + b->spare;
     return b && (b->ops->room || host >= 0);
 }
 
@@ -179,7 +199,14 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
                         .half = how->half,
                         .cuda = s->backend->cuda,
                         .arena_only = !s->backend->cuda};
-    uint64_t bytes = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan)->arena_bytes;
+    if (plan.cuda && plan.half) {
+        plan.copies = NEW(a, PlanCopies);
+        map_init(&plan.copies->before, a);
+    }
+    const Plan *made = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan);
+    uint64_t bytes = made->arena_bytes;
+    for (size_t i = 0; i < made->n_ext; i++)
+        bytes += made->ext[i].ext.kind == EXT_COPY ? 2 * (uint64_t)made->ext[i].elements : 0;
     for (size_t i = 0; i < g->ext.n; i++) {
         const Ext *e = &g->ext.v[i];
         uint64_t size = e->dtype == DT_INT ? 8 : 4;
@@ -207,7 +234,7 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
     batch = sized(&t, batch);
     choose_other(m, &t, ctx->scratch);
     Arena *own = arena_new(ctx);
-    Planning p = {ctx, m, batch, alike_new(ctx, own), NULL, false};
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .alike = alike_new(ctx, own)};
     uint64_t bytes = other_arena(&p, &t);
     alike_free(p.alike);
     arena_free(own);
@@ -227,9 +254,16 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     n.inputs = input_bytes(m, train != NULL, batch, t.context);
     enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
     n.program = ctx->bytes + LIBRARIES;
-    ctx_keep_spare(ctx, SPARE);
+    bool keeps = ctx->spare_most > 0;
+    if (!keeps)
+        ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
-    Planning p = {ctx, m, batch, ask->cuda ? NULL : alike_new(ctx, own), ask->watch, ask->cuda};
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .cuda = ask->cuda};
+    p.alike = ask->cuda ? NULL : alike_new(ctx, own);
+    p.copies = ask->cuda ? NEW(own, PlanCopies) : NULL;
+    map_init(&p.counted, own);
+    if (p.copies)
+        map_init(&p.copies->before, own);
     if (train) {
         uint64_t gradient = gradient_arena(&p, &t, &n.program);
         uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);
@@ -244,9 +278,11 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (p.alike)
         alike_free(p.alike);
     arena_free(own);
-    ctx_keep_spare(ctx, 0);
+    n.copies = p.copy_bytes;
+    if (!keeps)
+        ctx_keep_spare(ctx, 0);
     n.program = ask->cuda ? DEVICE : n.program;
-    n.total = n.weights + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
+    n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
               n.arena + n.program;
     return n;
 }

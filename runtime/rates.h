@@ -79,6 +79,12 @@ static inline double estimate_seconds(const Estimate *e)
 }
 /* Adds `runs` runs of a plan. */
 void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs);
+/* For PlanWatch: adds the plans that it is shown. */
+typedef struct Estimating {
+    Rates rates;
+    Estimate sum;
+} Estimating;
+void estimate_plan(void *estimating, const Plan *plan, int64_t runs);
 double estimate_launch(const Rates *r, const Launch *l, double plan_bytes);
 double estimate_plan_bytes(const Plan *plan); /* of all that it touches */
 

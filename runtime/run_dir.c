@@ -178,7 +178,19 @@ void run_prune(Session *s, const RunDir *r, int64_t keep)
 bool run_exists(Session *s, const char *path)
 {
     return exists(arena_printf(s->arena, "%s/events.jsonl", path)) ||
-           run_checkpoints(s, path).n > 0;
+           (exists(arena_printf(s->arena, "%s/.", path)) && run_checkpoints(s, path).n > 0);
+}
+
+bool run_is_sweep(Session *s, const char *path)
+{
+    return exists(arena_printf(s->arena, "%s/" SWEEP_MANIFEST, path));
+}
+
+void run_want(Session *s, const char *path)
+{
+    if (!run_exists(s, path))
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory%s", path,
+                  run_is_sweep(s, path) ? ": it holds a sweep, whose runs are the folders in it" : "");
 }
 
 static void make_folders(Session *s, const char *path)
@@ -243,7 +255,8 @@ static void remove_leftover(void *user, const char *name)
         unlink(arena_printf(l->s->arena, "%s/%s", l->folder, name));
 }
 
-RunDir *run_open(Session *s, const char *path)
+/* The folder, locked; `inner`: a folder in it, which is made, too. */
+static RunDir *open_locked(Session *s, const char *path, const char *inner)
 {
     RunDir *r = NEW(s->arena, RunDir);
     *r = (RunDir){.lock_fd = -1, .events_fd = -1};
@@ -251,14 +264,26 @@ RunDir *run_open(Session *s, const char *path)
     while (n > 1 && path[n - 1] == '/')
         n--;
     r->path = arena_copy(s->arena, path, n);
-    r->ckpt = arena_printf(s->arena, "%s/ckpt", r->path);
+    r->ckpt = arena_printf(s->arena, "%s%s", r->path, inner);
     session_defer(s, close_run, r);
     make_folders(s, r->ckpt);
     take_lock(s, r);
-    Leftovers in_run = {s, r->path}, in_ckpt = {s, r->ckpt};
+    Leftovers in_run = {s, r->path};
     each_entry(s, r->path, remove_leftover, &in_run);
+    return r;
+}
+
+RunDir *run_open(Session *s, const char *path)
+{
+    RunDir *r = open_locked(s, path, "/ckpt");
+    Leftovers in_ckpt = {s, r->ckpt};
     each_entry(s, r->ckpt, remove_leftover, &in_ckpt);
     return r;
+}
+
+RunDir *run_open_folder(Session *s, const char *path)
+{
+    return open_locked(s, path, "");
 }
 
 static const char *const whole_files[] = {"resolved.vwn", "origins.json"};
@@ -383,8 +408,7 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
 
 /* ---- overrides ---- */
 
-/* A whole file, NUL-terminated, or NULL. */
-static char *read_small(Arena *a, const char *path, size_t *n)
+char *run_read_file(Arena *a, const char *path, size_t *n)
 {
     struct stat st;
     const char *why;
@@ -404,7 +428,7 @@ Settings run_settings(Ctx *ctx, Arena *a, const char *path)
     size_t n;
     JsonError e;
     VEC(const char *) set = {0};
-    char *text = read_small(a, arena_printf(ctx->scratch, "%s/origins.json", path), &n);
+    char *text = run_read_file(a, arena_printf(ctx->scratch, "%s/origins.json", path), &n);
     const Json *all = text ? json_read(a, text, n, &e) : NULL;
     const Json *list = all && all->kind == JSON_OBJECT ? json_get(all, "set") : NULL;
     for (const Json *j = list ? list->first : NULL; j; j = j->next)

@@ -24,9 +24,16 @@ typedef struct StepList {
 
 /* Whether a run has begun there (an event file or a checkpoint). */
 bool run_exists(Session *s, const char *path);
+/* Raises ST_USAGE where none has. */
+void run_want(Session *s, const char *path);
+/* Whether a folder holds a sweep, whose runs are folders in it, and the file that says so. */
+#define SWEEP_MANIFEST "sweep.json"
+bool run_is_sweep(Session *s, const char *path);
 /* Makes the directory, takes the lock (released with the session), removes half-written files.
  * Raises ST_USAGE when another process has the lock, ST_ENVIRONMENT when it cannot be made. */
 RunDir *run_open(Session *s, const char *path);
+/* The same for a folder that holds runs: no ckpt/ is made. */
+RunDir *run_open_folder(Session *s, const char *path);
 /* Removes the files of the run that was there. */
 void run_clear(Session *s, RunDir *r);
 /* For session_defer(): closes a FILE ** that may be NULL, once. */
@@ -41,6 +48,9 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY]);
  * due before a checkpoint: without one nobody reads these files. */
 void run_write_file(Session *s, RunDir *r, const char *name, const char *text, size_t n);
 void run_sync_files(Session *s, RunDir *r);
+
+/* A whole file of at most 64 MiB, NUL-terminated, or NULL. */
+char *run_read_file(Arena *a, const char *path, size_t *n);
 
 /* Checkpoints by step. `folder` is a run directory; its ckpt/ may be missing. */
 StepList run_checkpoints(Session *s, const char *folder);

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../compiler/alike.h"
 #include "../compiler/init.h"
 #include "../compiler/optimizer.h" /* average_name */
 #include "device.h"
 #include "threads.h"
+#include "workbench.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)
 {
@@ -43,10 +45,11 @@ Status session_end(Session *s, Status st)
     s->cleanup = NULL;
     if (s->store)
         store_free(s->store);
-    if (s->backend) {
+    if (s->backend && (!s->bench || st == ST_ENVIRONMENT || st == ST_BUG || !bench_put(s->bench, s->backend))) {
         s->backend->last_words = last_words;
         s->backend->ops->close(s->backend);
     }
+    s->bench = NULL;
     s->store = NULL;
     s->backend = NULL;
     arena_free(s->arena);
@@ -99,23 +102,44 @@ __attribute__((format(printf, 3, 4))) static void say_device(Session *s, bool pl
         s->owner->options.chosen(s->owner->options.chosen_user, text, plain);
 }
 
+static BackendUser user_of(Session *s)
+{
+    const vwn_options *o = &s->owner->options;
+    return (BackendUser){s->ctx, o->compiling, o->compiling_user, &s->owner->interrupted};
+}
+
+/* A backend's memory is that of the workbench, where it outlives the session; one of both options is NULL. */
+static Status open_at(Session *s, const CpuOptions *cpu, const CudaOptions *cuda, char why[512])
+{
+    Ctx *home = s->bench ? s->bench->ctx : s->ctx;
+    CtxGuard guard;
+    if (home != s->ctx && !CTX_TRY(home, &guard))
+        ctx_raise(s->ctx, home->raised, "%s", home->message);
+    Status st = cpu ? backend_cpu_open(home, cpu, &s->backend, why) : backend_cuda_open(home, cuda, &s->backend, why);
+    if (home != s->ctx)
+        ctx_leave(home, &guard);
+    if (st == ST_OK)
+        s->backend->kept = s->bench != NULL;
+    return st;
+}
+
+static void say_cuda(Session *s)
+{
+    char name[256];
+    backend_cuda_name(s->backend, name);
+    say_device(s, false, "%s", name);
+}
+
 /* false with `why`. */
 static bool open_cuda(Session *s, int ordinal, char why[512])
 {
     const vwn_options *o = &s->owner->options;
-    CudaOptions cuda = {.ordinal = ordinal,
-                        .threads = o->threads,
-                        .cache_dir = o->cache_dir,
-                        .compiling = o->compiling,
-                        .user = o->compiling_user,
-                        .stop = &s->owner->interrupted};
-    char name[256];
-    if (backend_cuda_open(s->ctx, &cuda, &s->backend, why) != ST_OK)
+    CudaOptions cuda = {.ordinal = ordinal, .threads = o->threads, .cache_dir = o->cache_dir, .user = user_of(s)};
+    if (open_at(s, NULL, &cuda, why) != ST_OK)
         return false;
     if (o->cache_dir && *o->cache_dir && cuda_cache_trouble(s->backend))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", cuda_cache_trouble(s->backend));
-    backend_cuda_name(s->backend, name);
-    say_device(s, false, "%s", name);
+    say_cuda(s);
     return true;
 }
 
@@ -126,11 +150,9 @@ static void open_cpu(Session *s)
                       .cache_dir = o->cache_dir,
                       .compiler = o->compiler,
                       .compile_seconds = o->compile_seconds,
-                      .compiling = o->compiling,
-                      .user = o->compiling_user,
-                      .stop = &s->owner->interrupted};
+                      .user = user_of(s)};
     char why[512] = "";
-    Status st = backend_cpu_open(s->ctx, &cpu, &s->backend, why);
+    Status st = open_at(s, &cpu, NULL, why);
     const char *named = o->compiler ? o->compiler : getenv("CC");
     if (st != ST_OK && named && *named)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why); /* asked for: no other is taken */
@@ -156,6 +178,17 @@ static void open_store(Session *s)
     s->store = store_new(s->ctx, s->backend);
 }
 
+/* As an earlier session has left it. */
+static void take_up(Session *s, const DeviceAsked *asked)
+{
+    s->backend->user = user_of(s);
+    s->backend->why[0] = 0;
+    s->may_change = asked->kind == DEVICE_AUTO && s->backend->cuda;
+    if (s->backend->cuda)
+        say_cuda(s);
+    open_store(s);
+}
+
 void session_open_backend(Session *s)
 {
     const vwn_options *o = &s->owner->options;
@@ -165,6 +198,12 @@ void session_open_backend(Session *s)
         ctx_raise(s->ctx, ST_USAGE, "`%.40s` is no device: cpu, cuda, cuda:0, auto and reference are", o->device);
     if (o->reference)
         asked.kind = DEVICE_REFERENCE;
+    s->bench = s->owner->options.workbench;
+    s->backend = s->bench ? bench_take(s->bench, o, &asked) : NULL;
+    if (s->backend) {
+        take_up(s, &asked);
+        return;
+    }
     bool cuda = asked.kind == DEVICE_CUDA || asked.kind == DEVICE_AUTO;
     if (cuda && !open_cuda(s, asked.ordinal, why)) {
         if (asked.kind == DEVICE_CUDA)
@@ -183,6 +222,7 @@ bool session_use_cpu(Session *s, const char *why)
     if (!s->may_change)
         return false;
     s->may_change = false;
+    s->bench = NULL; /* others of this workbench may fit */
     store_free(s->store);
     s->store = NULL;
     s->backend->ops->close(s->backend);
@@ -231,6 +271,17 @@ static void built(Session *s, const char *name, Status st, const BuildReport *r,
     total->plan_seconds += r->plan_seconds;
 }
 
+static void free_alike(void *alike) { alike_free(alike); }
+
+struct Alike *session_alike(Session *s)
+{
+    if (!s->backend || s->backend->cuda)
+        return NULL;
+    Alike *a = alike_new(s->ctx, s->arena);
+    session_defer(s, free_alike, a);
+    return a;
+}
+
 Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
                          BuildReport *total)
 {
@@ -260,15 +311,6 @@ void session_run(Session *s, Program *p, const RunArgs *args)
     Status st = program_run(p, args);
     if (st != ST_OK)
         ctx_raise(s->ctx, st, "%s", program_why(p));
-}
-
-double session_scalar(Session *s, Program *p, Name result)
-{
-    double v = 0;
-    Status st = program_scalar(p, result, &v);
-    if (st != ST_OK)
-        ctx_raise(s->ctx, st, "%s", program_why(p));
-    return v;
 }
 
 /* ---- parameters ---- */
@@ -312,29 +354,23 @@ static size_t owner_of(const Drawing *d, int64_t i)
     return lo;
 }
 
-/* Piece i into `v`; how many numbers it has, and from which element of which parameter. */
-static int64_t draw_piece(const Drawing *d, int64_t i, double v[PIECE], size_t *param,
-                          int64_t *from)
+/* How many numbers piece i has, and from which element of which parameter. */
+static int64_t piece_at(const Drawing *d, int64_t i, size_t *param, int64_t *from)
 {
     *param = owner_of(d, i);
     *from = (i - d->first[*param]) * PIECE;
     const Param *p = &d->model->param.v[*param];
-    int64_t n = p->elements - *from < PIECE ? p->elements - *from : PIECE;
-    param_init_range(p, d->seed, *from, n, v);
-    return n;
+    return p->elements - *from < PIECE ? p->elements - *from : PIECE;
 }
 
 static void draw_ahead(void *user, int64_t lo, int64_t hi, int worker)
 {
     const Drawing *d = user;
-    double v[PIECE];
     (void)worker;
     for (int64_t i = lo; i < hi; i++) {
         size_t param;
-        int64_t from, n = draw_piece(d, i, v, &param, &from);
-        float *to = (float *)d->entry[param]->memory + from;
-        for (int64_t k = 0; k < n; k++)
-            to[k] = (float)v[k];
+        int64_t from, n = piece_at(d, i, &param, &from);
+        param_init_floats(&d->model->param.v[param], d->seed, from, n, (float *)d->entry[param]->memory + from);
     }
 }
 
@@ -361,7 +397,8 @@ static void draw_now(Session *s, const Drawing *d)
     double v[PIECE];
     for (int64_t i = 0; i < d->first[d->model->param.n]; i++) {
         size_t param;
-        int64_t from, n = draw_piece(d, i, v, &param, &from);
+        int64_t from, n = piece_at(d, i, &param, &from);
+        param_init_range(&d->model->param.v[param], d->seed, from, n, v);
         session_store_ok(s, store_put_f64(s->store, d->entry[param], from, n, v));
     }
 }

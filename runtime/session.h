@@ -58,6 +58,7 @@ typedef struct Session {
     size_t byte_limit; /* the context's, while it is lifted */
     bool lifted;
     bool may_change;   /* the device was not asked for: session_use_cpu() may leave it */
+    vwn_workbench *bench; /* where the backend is from, and goes back to; NULL: it is the session's own */
     char note[768]; /* why the reference evaluator runs without being asked for, or "" */
 } Session;
 
@@ -80,6 +81,8 @@ void session_close(Session *s);
 /* The same at the end of a call: `st`, or, where that is ST_OK and the device has failed in the end, ST_ENVIRONMENT
  * with its sentence. */
 Status session_end(Session *s, Status st);
+/* What programs of one B and T are to share of their kernels' making; NULL on a device. Freed behind the programs. */
+struct Alike *session_alike(Session *s);
 void session_defer(Session *s, void (*release)(void *what), void *what);
 
 /* Keeps a sentence for vwn_warning(), behind those that are there; "" and NULL are fine. */
@@ -94,7 +97,6 @@ Program *session_program(Session *s, const Graph *g, const ProgramOptions *how,
 void session_prepare(Session *s, const Graph *g, const ProgramOptions *how, BuildReport *total);
 /* Runs it; raises ST_ENVIRONMENT with the reason when the backend fails. */
 void session_run(Session *s, Program *p, const RunArgs *args);
-double session_scalar(Session *s, Program *p, Name result);
 
 /* What operands of the products of `t` are rounded to here. The evaluator rounds them too. */
 Half session_half(const Session *s, const Train *t);
@@ -115,6 +117,7 @@ void session_end_params(Session *s, const Drawing *d);
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
+    uint64_t copies; /* of weights in two bytes, of a GPU */
     /* MemoryAsk.both: the arena without `recompute`, and with the file's, or with that of the
      * modules that repeat when the file has none */
     uint64_t arena_kept, arena_recomputed;
@@ -148,6 +151,7 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
 /* ---- the work behind vwn_train, vwn_emit, vwn_cubins, vwn_eval, ...; they raise ---- */
 Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                   const Hooks *hooks);
+Status prepare_files(vwn_context *owner, const vwn_prepare_options *how, const Hooks *hooks);
 Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const vwn_writer *out, const Hooks *hooks);
 Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks); /* train.c */
 Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
@@ -158,7 +162,16 @@ Status eval_source(vwn_context *owner, const vwn_eval_options *how, const vwn_wr
                    const Hooks *hooks);
 Status inspect_growth(vwn_context *owner, const vwn_inspect_options *how, const vwn_writer *out,
                       const Hooks *hooks);
+Status sweep_run(vwn_context *owner, const vwn_sweep_options *how, const vwn_writer *out);
+Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json,
+                      const Hooks *hooks);
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out);
+Status watch_run(vwn_context *owner, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
+Status page_runs(vwn_context *owner, const vwn_page_options *how, const vwn_writer *out, const Hooks *hooks);
+Status tensor_stats(vwn_context *owner, const vwn_stats_options *how, const vwn_writer *out);
+Status difference_of(vwn_context *owner, Unit *a, Unit *b, const vwn_diff_options *how, const vwn_writer *out, const Hooks *hooks);
+Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out);
+Status plot_curves(vwn_context *owner, Unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks);
 Status sample_source(vwn_context *owner, const vwn_sample_options *how, const vwn_writer *out,

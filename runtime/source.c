@@ -7,7 +7,7 @@
 
 #include "run_dir.h"
 
-static bool is_folder(const char *path)
+bool source_is_folder(const char *path)
 {
     struct stat st;
     return !stat(path, &st) && S_ISDIR(st.st_mode);
@@ -23,6 +23,8 @@ static Checkpoint *newest_of(Session *s, const char *folder)
 {
     char why[WHY] = "";
     StepList l = run_checkpoints(s, folder);
+    if (!l.n)
+        run_want(s, folder);
     if (!l.n)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the run `%.300s` has no checkpoint", folder);
     for (size_t i = l.n; i-- > 0;) {
@@ -44,7 +46,7 @@ static const char *at_step(Session *s, const char *where)
         return NULL;
     int64_t step = strtoll(at + 1, &end, 10);
     const char *folder = arena_copy(s->arena, where, (size_t)(at - where));
-    if (*end || !is_folder(folder))
+    if (*end || !source_is_folder(folder))
         return NULL;
     return arena_printf(s->arena, "%s/ckpt/%s", folder, run_checkpoint_name(s->arena, step));
 }
@@ -55,18 +57,39 @@ Checkpoint *source_checkpoint(Session *s, const char *where)
     if (!where || !*where)
         ctx_raise(s->ctx, ST_USAGE, "name a run directory or a checkpoint");
     size_t n = strlen(where);
-    if (n > 4 && !strcmp(where + n - 4, ".vwn") && !is_folder(where))
+    if (n > 4 && !strcmp(where + n - 4, ".vwn") && !source_is_folder(where))
         ctx_raise(s->ctx, ST_USAGE,
                   "`%.300s` describes a model and holds no weights: train it with `vwn train "
                   "%.300s`, then name the run directory, runs/<name of the model>",
                   where, where);
-    if (is_folder(where))
+    if (source_is_folder(where))
         return newest_of(s, where);
     const char *step = at_step(s, where);
     Checkpoint *c = open_file(s, step ? step : where, why);
     if (!c)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     return c;
+}
+
+static void close_tensors(void *what)
+{
+    safe_close(what);
+}
+
+const SafeFile *source_tensors(Session *s, const char *where)
+{
+    char why[WHY];
+    const char *step = at_step(s, where);
+    size_t n = strlen(where);
+    if (source_is_folder(where) || (n > 4 && !strcmp(where + n - 4, ".vwn")))
+        return &source_checkpoint(s, where)->file;
+    SafeFile *f = NEW(s->arena, SafeFile);
+    if (!safe_open(s->arena, step ? step : where, f, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    session_defer(s, close_tensors, f);
+    if (!safe_verify(f, false, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    return f;
 }
 
 Unit *source_unit(Session *s, const Checkpoint *c, bool model_only, const Hooks *hooks)

@@ -17,6 +17,10 @@ Source source_open(Session *s, const char *where, bool model_only, const Hooks *
 /* Its two halves; they raise alike. */
 Checkpoint *source_checkpoint(Session *s, const char *where);
 Unit *source_unit(Session *s, const Checkpoint *c, bool model_only, const Hooks *hooks);
+bool source_is_folder(const char *path);
+/* The tensors of a run's newest whole checkpoint, of "DIRECTORY@STEP", or of any safetensors file; closed with the session. Raises
+ * as above. */
+const SafeFile *source_tensors(Session *s, const char *where);
 /* Copies weights and buffers into the store, after the programs were built: the averages of
  * weights that the run kept, unless `last`. Whether they are averages. */
 bool source_load(Session *s, const Source *source, bool last);

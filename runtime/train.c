@@ -7,8 +7,8 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "jump.h"
 #include "trainer.h"
 
 /* ---- stopping ---- */
@@ -40,6 +40,7 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
     Name path = NULL;
     Span span;
     bool found = false;
+    train_set_vars(tr, 0);
     for (int64_t k = 0; k < tr->parts && !found; k++) {
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
         feed_train(&tr->feed, &tr->data->train, tr->train->seed,
@@ -70,29 +71,23 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
         (long long)tr->now.step + 1, what, isnan(value) ? "not a number" : "infinite", kept);
 }
 
-static int ascending(const void *x, const void *y)
+static _Noreturn void stop_jump(Trainer *tr, double loss)
 {
-    double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
+    ctx_raise(tr->ctx, ST_DIVERGED,
+              "step %lld: the loss jumped to %.4f from a median of %.4f over "
+              "the last %d steps; the weights were not changed by this step",
+              (long long)tr->now.step + 1, loss, jump_median(&tr->now), RECENT);
 }
 
-/* More than 4 times the median of the last losses and more than 2 above it, once training is
- * under way. */
-static void check_spike(Trainer *tr, double loss)
+/* What an update that decides by itself has to know of the losses before its step. */
+static void say_known(Trainer *tr)
 {
-    enum { UNDER_WAY = 200 };
-    const Progress *p = &tr->now;
-    if (p->step < UNDER_WAY || p->n_recent < RECENT)
+    double known[3];
+    jump_known(&tr->now, tr->ahead, known);
+    if (!memcmp(known, tr->is_known, sizeof known))
         return;
-    double sorted[RECENT];
-    memcpy(sorted, p->recent, sizeof sorted);
-    qsort(sorted, RECENT, sizeof *sorted, ascending);
-    double median = 0.5 * (sorted[RECENT / 2 - 1] + sorted[RECENT / 2]);
-    if (loss > 4 * median && loss > median + 2)
-        ctx_raise(tr->ctx, ST_DIVERGED,
-                  "step %lld: the loss jumped to %.4f from a median of %.4f over "
-                  "the last %d steps; the weights were not changed by this step",
-                  (long long)p->step + 1, loss, median, RECENT);
+    session_store_ok(&tr->session, store_put_f64(tr->session.store, tr->known, 0, 3, known));
+    memcpy(tr->is_known, known, sizeof known);
 }
 
 static void remember(Progress *p, double loss)
@@ -106,16 +101,23 @@ static void remember(Progress *p, double loss)
 
 /* ---- one step ---- */
 
-/* Micro-batch k of this step; of the next one, too, which begins behind the last. */
+/* The step that is queued next. */
+static int64_t next_step(const Trainer *tr)
+{
+    return tr->now.step + tr->ahead;
+}
+
+/* Micro-batch k of it; of the one behind it, too, which begins behind the last. */
 static void feed_part(Trainer *tr, int64_t k)
 {
-    feed_train(&tr->feed, &tr->data->train, tr->train->seed, tr->now.sequences + k * tr->micro);
+    feed_train(&tr->feed, &tr->data->train, tr->train->seed,
+               tr->now.sequences + tr->ahead * tr->train->batch_seqs + k * tr->micro);
 }
 
 /* Runs a program on micro-batch k. */
 static void run_part(Trainer *tr, Program *p, int64_t k)
 {
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(next_step(tr) * tr->parts + k)};
     feed_part(tr, k);
     session_run(&tr->session, p, &args);
 }
@@ -124,17 +126,13 @@ static void run_part(Trainer *tr, Program *p, int64_t k)
 static void feed_ahead(Trainer *tr, int64_t k)
 {
     const Backend *b = tr->session.backend;
-    if (b && b->queues && (k < tr->parts || tr->now.step + 1 < tr->stop_at))
+    if (b && b->queues && (k < tr->parts || next_step(tr) + 1 < tr->stop_at))
         feed_part(tr, k);
 }
 
-/* Forward and backward over all micro-batches, once the targets of all are counted; tr->all holds
- * the results. */
-static void run_gradient(Trainer *tr)
+/* Forward and backward over all micro-batches, once the targets of all are counted. */
+static void run_gradient(Trainer *tr, Mail *mail)
 {
-    size_t n = results_size(tr->fresh);
-    for (size_t i = 0; i < n; i++)
-        tr->all[i] = 0;
     if (tr->parts > 1)
         count_begin(&tr->session);
     for (int64_t k = 0; tr->count && tr->parts > 1 && k < tr->parts; k++)
@@ -142,12 +140,24 @@ static void run_gradient(Trainer *tr)
     for (int64_t k = 0; k < tr->parts; k++) {
         Program *p = k == 0 ? tr->fresh : tr->more;
         run_part(tr, p, k);
+        mail_post(mail, p);
         if (k + 1 < tr->parts)
             feed_ahead(tr, k + 1);
-        results_read(&tr->session, p, tr->part);
+    }
+}
+
+/* The results of all micro-batches, into tr->all; returns the loss. */
+static double read_losses(Trainer *tr, Mail *mail)
+{
+    size_t n = results_size(tr->fresh);
+    for (size_t i = 0; i < n; i++)
+        tr->all[i] = 0;
+    for (int64_t k = 0; k < tr->parts; k++) {
+        mail_read(mail, (size_t)k * n, n, tr->part);
         for (size_t i = 0; i < n; i++)
             tr->all[i] += tr->part[i];
     }
+    return tr->all[tr->loss];
 }
 
 /* In fp16 a step whose gradient was not finite has changed no weight; the next loss is scaled by half as
@@ -167,21 +177,50 @@ static void scale_after(Trainer *tr, bool good)
     }
 }
 
-void train_step(Trainer *tr)
+/* A loss that ends the run: its update has not changed the weights, or is not made. */
+static void check_loss(Trainer *tr, double loss, StepHalt halt)
 {
-    Progress *p = &tr->now;
-    train_set_vars(tr);
-    tr->lr = train_rate(tr, p->step);
-    run_gradient(tr);
-    double loss = tr->all[tr->loss];
-    if (!isfinite(loss))
+    if (halt == HALT_LOSS)
         stop_not_finite(tr, "the loss", loss);
-    check_spike(tr, loss);
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)p->step};
+    if (halt == HALT_JUMP)
+        stop_jump(tr, loss);
+}
+
+/* The step behind those that are queued. Where the update does not decide whether the run goes on, the host does, which
+ * waits for the loss. */
+static void queue_step(Trainer *tr)
+{
+    QueuedStep *q = &tr->queue[next_step(tr) % STEPS_QUEUED];
+    train_set_vars(tr, tr->ahead);
+    q->lr = train_rate(tr, next_step(tr));
+    mail_empty(q->mail);
+    if (tr->decides)
+        say_known(tr);
+    run_gradient(tr, q->mail);
+    if (!tr->decides) {
+        double loss = read_losses(tr, q->mail);
+        check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
+    }
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr)};
     session_run(&tr->session, tr->update, &args);
+    mail_post(q->mail, tr->update);
     if (!tr->count || tr->parts == 1)
         feed_ahead(tr, tr->parts);
-    double norm = session_scalar(&tr->session, tr->update, name_str(tr->ctx, "grad_norm"));
+    tr->ahead++;
+}
+
+/* The first of the steps that are queued: its numbers are waited for. */
+static void settle_step(Trainer *tr)
+{
+    Progress *p = &tr->now;
+    const QueuedStep *q = &tr->queue[p->step % STEPS_QUEUED];
+    size_t n = results_size(tr->fresh);
+    double loss = read_losses(tr, q->mail);
+    mail_read(q->mail, (size_t)tr->parts * n, results_size(tr->update), tr->updated);
+    double norm = tr->updated[tr->norm];
+    tr->lr = q->lr;
+    if (tr->decides)
+        check_loss(tr, loss, (StepHalt)tr->updated[tr->halt]);
     if (norm <= GRAD_NORM_MOST) {
         p->grad_norm = norm;
         scale_after(tr, true);
@@ -195,6 +234,16 @@ void train_step(Trainer *tr)
     p->step++;
     p->sequences += tr->train->batch_seqs;
     p->tokens += tr->train->batch_seqs * tr->train->context;
+    tr->ahead--;
+}
+
+void train_step(Trainer *tr, bool more)
+{
+    if (!tr->ahead)
+        queue_step(tr);
+    if (more)
+        queue_step(tr);
+    settle_step(tr);
 }
 
 /* ---- what happens between steps ---- */
@@ -216,7 +265,7 @@ static void report_step(Trainer *tr)
 /* The eval loss, of as much data as `as` says. */
 static double held_out(Trainer *tr, const Train *as)
 {
-    train_set_vars(tr);
+    train_set_vars(tr, 0);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step};
     evaluate(&tr->feed, tr->eval, tr->count, tr->eval_split, as->eval_batches, as->batch_seqs, &args, tr->eval_part,
              tr->eval_all);
@@ -273,10 +322,24 @@ static void between_steps(Trainer *tr)
         save(tr);
 }
 
+/* Nothing of what happens after the next step asks for its numbers, or for the weights as it leaves them. */
+bool train_may_follow(Trainer *tr)
+{
+    const Train *t = tr->train;
+    const Plateau *window = tr->unit->grow.n ? tr->unit->grow.v[0].plateau : NULL;
+    int64_t step = tr->now.step + 1;
+    if (!tr->decides || step >= tr->stop_at || due(step, t->checkpoint_every) || (tr->eval && due(step, t->eval_every)))
+        return false;
+    train_set_vars(tr, 1);
+    if (window && (double)(tr->now.plateau.steps + 1) >= host_eval(window->window, tr->vars))
+        return false;
+    return !train_growth_due(tr, 1);
+}
+
 /* A step of growth begins from a checkpoint of the model before it, with the loss that is to be the same after it. */
 static bool growth_begins(Trainer *tr)
 {
-    if (!train_growth_due(tr))
+    if (!train_growth_due(tr, 0))
         return false;
     if (tr->eval && tr->now.eval_step != tr->now.step)
         run_eval(tr);
@@ -359,11 +422,11 @@ static Status train_loop(Trainer *tr)
     if (tr->grows)
         end_growth(tr);
     while (!(tr->due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
-        if (tr->session.owner->interrupted) {
+        if (tr->session.owner->interrupted && !tr->ahead) {
             save(tr);
             return ST_INTERRUPTED;
         }
-        train_step(tr);
+        train_step(tr, !tr->session.owner->interrupted && train_may_follow(tr));
         between_steps(tr);
     }
     if (!tr->due)

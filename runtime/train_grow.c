@@ -44,7 +44,7 @@ void train_plateau(Trainer *tr)
     Progress *p = &tr->now;
     if (!of)
         return;
-    train_set_vars(tr);
+    train_set_vars(tr, 0);
     double x = host_eval(of->value, tr->vars), window = host_eval(of->window, tr->vars);
     if (isfinite(x)) {
         p->plateau.sum += x;
@@ -72,45 +72,68 @@ void train_enter_progress(Progress *p, const GrowStep *g)
 
 /* ---- kernels of steps to come ---- */
 
-static void prepare_stage(Trainer *tr, const GrowStep *g, size_t n, BuildReport *total)
+/* The programs that train_open() builds. */
+static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildReport *total)
 {
     Session *s = &tr->session;
-    const Model *m = g->after;
-    Train t = *g->train;
-    double *updates = NEW_ARRAY(s->arena, double, n + 1);
-    for (size_t i = 0; i < n; i++)
-        updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
-    t.births = train_births(tr, m, n, updates);
-    ProgramOptions how = {.name = "grown", .B = t.micro_seqs, .T = t.context, .share_arena = true,
-                          .half = session_half(s, &t), .copies = NEW(s->arena, PlanCopies)};
+    int64_t micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    ProgramOptions how = {.name = "prepared", .B = micro, .T = t->context, .share_arena = true,
+                          .half = session_half(s, t), .copies = NEW(s->arena, PlanCopies), .alike = tr->alike, .gather = tr->gather};
     map_init(&how.copies->before, s->arena);
-    session_prepare(s, step_gradient(m, &t, true, s->arena), &how, total);
-    if (t.batch_seqs > t.micro_seqs)
-        session_prepare(s, step_gradient(m, &t, false, s->arena), &how, total);
-    Graph *update = step_update(m, &t, s->arena);
+    session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
+    if (t->batch_seqs > micro)
+        session_prepare(s, step_gradient(m, t, false, s->arena), &how, total);
+    Graph *update = step_update(m, t, s->arena);
     plan_write_copies(update, how.copies);
     session_prepare(s, update, &how, total);
-    if (t.eval_every > 0)
-        session_prepare(s, step_held_out(m, &t, s->arena), &how, total);
+    if (t->eval_every > 0)
+        session_prepare(s, step_held_out(m, t, s->arena), &how, total);
     how.half = HALF_NONE;
-    Graph *count = t.batch_seqs > t.micro_seqs || t.eval_every > 0 ? step_count(m, s->arena) : NULL;
+    Graph *count = t->batch_seqs > micro || t->eval_every > 0 ? step_count(m, s->arena) : NULL;
     if (count)
         session_prepare(s, count, &how, total);
+}
+
+/* `next`: the growth step that ends it, or NULL. */
+static void prepare_stage(Trainer *tr, const GrowStep *g, const GrowStep *next, size_t n, BuildReport *total)
+{
+    Train t = *g->train;
+    double *updates = NEW_ARRAY(tr->session.arena, double, n + 1);
+    for (size_t i = 0; i < n; i++)
+        updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
+    t.births = train_births(tr, g->after, n, updates);
+    t.decides = train_runs_ahead(tr, g->after, &t, next);
+    prepare_programs(tr, g->after, &t, total);
+}
+
+static void prepare_stages(Trainer *tr, BuildReport *total)
+{
+    const Unit *u = tr->unit;
+    for (size_t i = 0; i < u->grow.n; i++) {
+        const GrowStep *g = &u->grow.v[i];
+        if (g->refused || !g->train)
+            return;
+        prepare_stage(tr, g, i + 1 < u->grow.n ? g + 1 : NULL, u->grown + i + 1, total);
+    }
+}
+
+void train_gather(Trainer *tr)
+{
+    BuildReport total = {0};
+    Train *t = tr->unit->train;
+    tr->alike = session_alike(&tr->session);
+    t->decides = train_runs_ahead(tr, tr->unit->model, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
+    prepare_programs(tr, tr->unit->model, t, &total);
+    prepare_stages(tr, &total);
 }
 
 /* Without a cache each opening of the run compiles its kernels anyway. */
 void train_prepare(Trainer *tr)
 {
-    const Unit *u = tr->unit;
-    Backend *b = tr->session.backend;
     BuildReport total = {0};
     ArenaMark mark = arena_mark(tr->session.arena);
-    for (size_t i = 0; tr->begins && b && !tr->build.note[0] && i < u->grow.n; i++) {
-        const GrowStep *g = &u->grow.v[i];
-        if (g->refused || !g->train)
-            break;
-        prepare_stage(tr, g, u->grown + i + 1, &total);
-    }
+    if (tr->begins && tr->session.backend && !tr->build.note[0])
+        prepare_stages(tr, &total);
     arena_reset(tr->session.arena, mark);
     if (total.compiled)
         train_event(tr, VWN_EVENT_COMPILE, "%d kernels of growth steps to come: %d cached, %d compiled in %.1f s",

@@ -550,7 +550,7 @@ void train_measure(Trainer *tr)
     m->old = tr->start ? tr->start->checkpoint : tr->from;
     if (tr->start && tr->start->average)
         m->part = CHECKPOINT_AVERAGE;
-    train_set_vars(tr);
+    train_set_vars(tr, 0);
     tr->lr = train_rate(tr, tr->now.step);
     prepare(m);
     if (!m->n_output && !m->n_block)

@@ -13,6 +13,7 @@
 
 #include "../compiler/parts.h"
 #include "cpu.h"
+#include "forecast.h"
 #include "trainer.h"
 
 /* ---- data and length ---- */
@@ -78,15 +79,36 @@ static void set_vars(Trainer *tr, const Progress *p)
     progress_vars(p, (double)(tr->steps - p->from_step), per_epoch, tr->vars);
 }
 
-void train_set_vars(Trainer *tr)
+void train_set_vars(Trainer *tr, int64_t ahead)
 {
-    set_vars(tr, &tr->now);
+    Progress at = tr->now;
+    at.step += ahead;
+    at.tokens += ahead * tr->train->batch_seqs * tr->train->context;
+    set_vars(tr, &at);
 }
 
-static bool reads_losses(const HostExpr *e)
+/* Numbers of the last step: that of an evaluation is known before the next one. */
+static bool reads_step(const HostExpr *e)
 {
-    return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS) || reads_losses(e->a) ||
-                 reads_losses(e->b) || reads_losses(e->c));
+    return e && ((e->op == HO_VAR && (e->var == HV_TRAIN_LOSS || e->var == HV_GRAD_NORM)) || reads_step(e->a) ||
+                 reads_step(e->b) || reads_step(e->c));
+}
+
+bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next)
+{
+    const Backend *b = tr->session.backend;
+    const Optimizer *o = &t->optimizer;
+    bool reads = reads_step(o->lr) || (o->second && reads_step(o->second->lr)) || reads_step(t->average);
+    for (size_t i = 0; i < m->graph->host.n; i++)
+        reads |= reads_step(m->graph->host.v[i]);
+    for (size_t i = 0; t->births.old && i < 2 * t->births.n; i++) {
+        const PartRate *r = i % 2 ? &t->births.old[i / 2] : &t->births.fresh[i / 2];
+        reads |= r->said && (reads_step(r->scale) || reads_step(r->warmup));
+    }
+    const Plateau *window = next ? next->plateau : NULL;
+    reads |= next && reads_step(next->when);
+    reads |= window && (reads_step(window->value) || reads_step(window->window));
+    return b && b->queues && t->compute != HALF_FP16 && !reads; /* the scale of a loss follows from the step before */
 }
 
 /* The values of what an expression reads, as "step = 8, train.loss = 2.5". */
@@ -178,69 +200,45 @@ double train_rate(Trainer *tr, int64_t step)
     return value_of(tr, &rate, step);
 }
 
-/* What is looked for before a run: the first step in which a number is not from 0 to `most`. */
-typedef struct Search {
+/* Under what a number is looked for before a run: steps and tokens are counted on from a progress. */
+typedef struct Coming {
     Trainer *tr;
-    const HostExpr *e;
-    Progress from; /* where steps and tokens are counted from */
-    double most;
-    int64_t left; /* evaluations; what they do not decide is tested in its step */
-} Search;
+    Progress from;
+} Coming;
 enum { EVALUATIONS = 1000000 };
 
-static void vars_at(const Search *s, int64_t step)
+static void vars_at(void *user, int64_t step, double vars[HV_COUNT])
 {
-    Progress at = s->from;
+    const Coming *a = user;
+    Progress at = a->from;
     at.step = step;
-    at.tokens += (step - s->from.step) * s->tr->train->batch_seqs * s->tr->train->context;
-    set_vars(s->tr, &at);
-}
-
-/* `end` when there is none. Halves are looked at while the range of the number in all steps of a half is too large:
- * a number that holds over a stretch of a run costs one evaluation, however long the stretch is. */
-static int64_t first_outside(Search *s, int64_t step, int64_t end)
-{
-    HostRange vars[HV_COUNT];
-    if (step >= end || s->left-- <= 0)
-        return end;
-    vars_at(s, step);
-    if (end - step == 1) {
-        double x = host_eval(s->e, s->tr->vars);
-        return isfinite(x) && x >= 0 && x <= s->most ? end : step;
-    }
-    for (int k = 0; k < HV_COUNT; k++)
-        vars[k].lo = s->tr->vars[k];
-    vars_at(s, end - 1);
-    for (int k = 0; k < HV_COUNT; k++)
-        vars[k] = (HostRange){vars[k].lo, s->tr->vars[k], false}; /* none of them falls */
-    HostRange r = host_range(s->e, vars);
-    if (!r.nan && r.lo >= 0 && isfinite(r.hi) && r.hi <= s->most)
-        return end;
-    int64_t middle = step + (end - step) / 2, found = first_outside(s, step, middle);
-    return found < middle ? found : first_outside(s, middle, end);
+    at.tokens += (step - a->from.step) * a->tr->train->batch_seqs * a->tr->train->context;
+    set_vars(a->tr, &at);
+    memmove(vars, a->tr->vars, HV_COUNT * sizeof *vars);
 }
 
 /* What no loss decides is known for every step: a bad rate is said before the first. */
 static void refuse_values(Trainer *tr, const Running *r)
 {
-    Search s = {.tr = tr, .e = r->e, .from = tr->now, .most = r->most, .left = EVALUATIONS};
+    Coming ahead = {tr, tr->now};
+    Forecast s = {.e = r->e, .vars_at = vars_at, .user = &ahead, .most = r->most, .left = EVALUATIONS};
     if (!r->e || reads_losses(r->e))
         return;
-    int64_t step = first_outside(&s, tr->now.step, tr->stop_at);
+    int64_t step = forecast_outside(&s, tr->now.step, tr->stop_at);
     if (step >= tr->stop_at)
         return;
-    vars_at(&s, step);
+    vars_at(&ahead, step, tr->vars);
     value_of(tr, r, step);
 }
 
 /* ---- growth ---- */
 
-const GrowStep *train_growth_due(Trainer *tr)
+const GrowStep *train_growth_due(Trainer *tr, int64_t ahead)
 {
     const GrowStep *g = tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL;
-    if (tr->now.step >= tr->stop_at && tr->stop_at < tr->steps)
+    if (tr->now.step + ahead >= tr->stop_at && tr->stop_at < tr->steps)
         return NULL; /* stopped before the end, as was asked for */
-    train_set_vars(tr);
+    train_set_vars(tr, ahead);
     bool due = g && (tr->now.due || (g->plateau ? tr->now.plateau.over : !g->when || host_eval(g->when, tr->vars) != 0));
     return due ? g : NULL;
 }
@@ -261,10 +259,11 @@ static void refuse_growth(Trainer *tr)
         const GrowStep *g = &tr->unit->grow.v[i];
         if (!g->refused)
             continue;
-        Search s = {.tr = tr, .e = g->when, .from = tr->now, .left = EVALUATIONS};
-        s.from.step = s.from.tokens = 0;
+        Coming ahead = {tr, tr->now};
+        Forecast s = {.e = g->when, .vars_at = vars_at, .user = &ahead, .left = EVALUATIONS};
+        ahead.from.step = ahead.from.tokens = 0;
         int64_t end = tr->stop_at + (tr->stop_at == tr->steps); /* triggers are tested at the end, too */
-        if (g->when && !reads_losses(g->when) && first_outside(&s, 0, end) >= end)
+        if (g->when && !reads_losses(g->when) && forecast_outside(&s, 0, end) >= end)
             continue;
         refuse_step(tr, g);
     }
@@ -364,6 +363,8 @@ static void open_run(Trainer *tr)
     bool there = run_exists(s, path);
     if (tr->how->resume && !there)
         ctx_raise(tr->ctx, ST_USAGE, "there is no run in `%s` to resume", path);
+    if (!there && run_is_sweep(s, path))
+        ctx_raise(tr->ctx, ST_USAGE, "`%s` holds a sweep: choose another directory with --run NAME", path);
     if (!tr->how->dry_run)
         tr->run = run_open(s, path);
     if (there && !tr->how->resume && !tr->how->overwrite && !tr->how->dry_run) {
@@ -531,8 +532,24 @@ static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
                       BuildReport *total)
 {
     ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
-                          .half = session_half(&tr->session, tr->train)};
+                          .half = session_half(&tr->session, tr->train), .alike = tr->alike};
     return session_program(&tr->session, g, &how, total);
+}
+
+/* Room for the numbers of the steps that are queued at a time. */
+static void open_queue(Trainer *tr)
+{
+    Session *s = &tr->session;
+    size_t n = results_size(tr->update);
+    tr->updated = NEW_ARRAY(s->arena, double, n + 1);
+    tr->norm = result_index(tr->update, "grad_norm");
+    tr->halt = result_index(tr->update, "halt");
+    if (tr->decides)
+        tr->known = store_find(s->store, EXT_STEP, name_str(tr->ctx, "known"));
+    for (int i = 0; i < (tr->decides ? STEPS_QUEUED : 1); i++)
+        tr->queue[i].mail = mail_open(s, (size_t)tr->parts * results_size(tr->fresh) + n);
+    if (!tr->decides)
+        tr->queue[1] = tr->queue[0];
 }
 
 static void build_programs(Trainer *tr)
@@ -541,7 +558,9 @@ static void build_programs(Trainer *tr)
     const Model *m = tr->model;
     const Train *t = tr->train;
     BuildReport *total = &tr->build;
+    tr->decides = tr->unit->train->decides = train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
     session_add_params(s, m);
+    tr->alike = session_alike(s);
     if (!tr->from || tr->grows)
         tr->drawing = session_begin_params(s, m, t->seed);
     tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
@@ -554,7 +573,7 @@ static void build_programs(Trainer *tr)
     checkpoint_hold(s, m, t);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
-    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true};
+    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true, .alike = tr->alike};
     if (tr->parts > 1 || tr->eval_split)
         tr->count = count_program(s, m, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
@@ -563,6 +582,7 @@ static void build_programs(Trainer *tr)
     tr->part = NEW_ARRAY(s->arena, double, n + 1);
     tr->all = NEW_ARRAY(s->arena, double, n + 1);
     tr->loss = result_index(tr->fresh, "loss");
+    open_queue(tr);
     if (tr->eval) {
         tr->eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
         tr->eval_all = NEW_ARRAY(s->arena, double, n_eval + 1);
@@ -672,11 +692,21 @@ static void check_memory(Trainer *tr)
         tr->session.arena,
         "training needs %.2f GiB and %.2f are available%s: weights %.2f, gradients %.2f, "
         "optimizer %.2f, activations of %lld sequences %.2f; %s",
-        (double)n.total / GIB, (double)left / GIB, cuda ? " on the GPU" : "", (double)(n.weights + n.buffers) / GIB,
+        (double)n.total / GIB, (double)left / GIB, cuda ? " on the GPU" : "", (double)(n.weights + n.copies + n.buffers) / GIB,
         (double)n.gradients / GIB, (double)(n.optimizer + n.average) / GIB, (long long)tr->micro,
         (double)n.arena / GIB, advice);
     if (!session_use_cpu(&tr->session, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+/* To an update that decides: of the step before the first. */
+static void tell_last_loss(Trainer *tr)
+{
+    Store *s = tr->session.store;
+    const Progress *p = &tr->now;
+    if (tr->decides && p->n_recent)
+        session_store_ok(&tr->session, store_put_f64(s, store_find(s, EXT_STEP, name_str(tr->ctx, "last")), 0, 1,
+                                                     &p->recent[p->n_recent - 1]));
 }
 
 static void load_state(Trainer *tr)
@@ -822,7 +852,7 @@ static void resume_stage(Trainer *tr)
     if (behind)
         enter_stage(tr, behind);
     compare_run(tr);
-    const GrowStep *due = tr->step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr);
+    const GrowStep *due = tr->step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr, 0);
     bool measured = tr->step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
     tr->now.due &= due != NULL;
     if (!due || !measured) /* the loss that is to be the same behind the step is measured first */
@@ -882,6 +912,7 @@ void train_open(Trainer *tr)
         session_end_params(&tr->session, tr->drawing);
         start_load(&tr->session, tr->start);
     }
+    tell_last_loss(tr);
     begin_run(tr); /* while helpers still draw */
     if (!tr->from && !tr->start)
         session_end_params(&tr->session, tr->drawing);

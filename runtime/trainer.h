@@ -7,12 +7,20 @@
 #include "data.h"
 #include "feed.h"
 #include "loss_scale.h"
+#include "mail.h"
 #include "run_dir.h"
 #include "start.h"
 
 
 /* What an event says beside the common fields. */
 typedef void TrainFields(JsonText *t, const void *of);
+
+/* A step that is queued, and whose numbers have not been read. */
+typedef struct QueuedStep {
+    Mail *mail; /* results of its parts, and of its update */
+    double lr;
+} QueuedStep;
+enum { STEPS_QUEUED = 2 }; /* at most: one is computed while the next one is made ready */
 
 typedef struct Trainer {
     Session session;
@@ -43,12 +51,20 @@ typedef struct Trainer {
     int64_t steps, stop_at; /* of the whole run; of this call */
     uint64_t bytes;         /* memory of tensors and the arena */
     BuildReport build;      /* of all programs */
+    struct Alike *alike;    /* of all programs */
+    KernelSet *gather;      /* nothing is trained: the kernels of all that the file trains go there; else NULL */
 
     RunMeta meta;
     Progress now;
     double vars[HV_COUNT];
-    double lr;
-    double *part, *all;             /* results of fresh: what a micro-batch adds, of a step */
+    double lr;                      /* of the last step of `now` */
+    QueuedStep queue[STEPS_QUEUED]; /* step n has the place n % STEPS_QUEUED */
+    int64_t ahead;                  /* steps behind those of `now` that are queued */
+    bool decides;                   /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
+    StoreEntry *known;              /* of the window of losses, for these; and what lies there */
+    double is_known[3];
+    int norm, halt;                 /* where they stand among the results of the update */
+    double *part, *all, *updated;   /* results of fresh: what a micro-batch adds, of a step; of the update */
     double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
     int loss, eval_loss;            /* where "loss" stands among them */
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
@@ -66,19 +82,26 @@ typedef struct Trainer {
 
 /* train_open.c: everything up to the first step. Raises. */
 void train_open(Trainer *tr);
-void train_set_vars(Trainer *tr);
+/* What expressions read `ahead` steps after what is known. */
+void train_set_vars(Trainer *tr, int64_t ahead);
 /* The learning rate of step `step` (from 0) under tr->vars; files E0208 and raises when it, or the
  * decay of the average, is none. */
 double train_rate(Trainer *tr, int64_t step);
 
-/* The growth step that begins after as many steps as are done; NULL: none. Steps come in the order of the file. */
-const GrowStep *train_growth_due(Trainer *tr);
+/* The growth step that begins after as many steps as are done and `ahead` more; NULL: none. Steps come in the order of the
+ * file. */
+const GrowStep *train_growth_due(Trainer *tr, int64_t ahead);
+/* Whether the steps of such a stage may be queued before the numbers of the last are known: its expressions and `next`,
+ * the growth step that is to come, or NULL, do not ask for them. */
+bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next);
 
 /* train_grow.c: the parts of the weights of `m`, the model after the first n growth steps, with their rates; `updates`: how
  * many were done before each. */
 GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *updates);
 /* Compiles what growth steps to come will want, so that none waits for a compiler in mid-run. */
 void train_prepare(Trainer *tr);
+/* The kernels of all that the file trains, into tr->gather; the session has a backend and a store. Raises. */
+void train_gather(Trainer *tr);
 /* After each step: the window that the next growth step looks at, where it waits for a plateau. */
 void train_plateau(Trainer *tr);
 /* The next growth step begins a stage of the run: the progress of what comes behind it. */
@@ -90,8 +113,10 @@ size_t train_steps_behind(Trainer *tr);
 /* grow.c: the step tr->step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 
-/* train.c: one optimizer step, and nothing of what happens between steps. Raises. */
-void train_step(Trainer *tr);
+/* train.c: one optimizer step, and nothing of what happens between steps; `more`: the one behind it is queued before this
+ * one is waited for, where train_may_follow(). Raises. */
+void train_step(Trainer *tr, bool more);
+bool train_may_follow(Trainer *tr);
 
 /* train_start.c: the weights that the file names for the beginning, NULL: none; and their account, told. */
 const Start *train_start_open(Trainer *tr);

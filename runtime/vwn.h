@@ -25,6 +25,7 @@ typedef enum vwn_status {
 } vwn_status;
 
 typedef struct vwn_context vwn_context;
+typedef struct vwn_workbench vwn_workbench; /* what runs leave open for those after them */
 typedef struct vwn_unit vwn_unit; /* a checked file */
 
 typedef struct vwn_writer {
@@ -52,7 +53,14 @@ typedef struct vwn_options {
     /* Called before as many kernels are compiled, which may take seconds, and with 0 behind it. */
     void (*compiling)(void *compiling_user, size_t kernels);
     void *compiling_user;
+    vwn_workbench *workbench; /* NULL: each call opens a device and closes it */
 } vwn_options;
+
+/* The device that a call opens (threads, loaded kernels, products) stays open on the workbench, for the next call of any
+ * context with this workbench and the same device, threads, folder and compiler; another call, or one that fails there,
+ * closes it. One call at a time. To be closed after the contexts; NULL: no memory. */
+vwn_workbench *vwn_workbench_open(void);
+void vwn_workbench_close(vwn_workbench *bench); /* NULL is fine */
 
 const char *vwn_version(void);  /* "0.1.0" */
 const char *vwn_build_id(void); /* hash of the sources it was built from */
@@ -72,6 +80,7 @@ typedef struct vwn_file_options {
     const char *const *set; /* "PATH=EXPR" overrides */
     size_t n_set;
     bool model_only;        /* no train, grow, sweep, checks */
+    bool no_sweeps;         /* its `sweep` nodes are passed over */
     const char *resume;     /* also the overrides that this run was started with, unless `set` has
                                their paths; "" = runs/<model name>, NULL = none */
     const char *const *deny; /* lints that count as errors; "warnings" = all */
@@ -90,6 +99,7 @@ typedef enum vwn_report {
     VWN_REPORT_COST,     /* parameters, FLOPs, bytes; peak memory of training as planned */
     VWN_REPORT_GROWTH,   /* what the growth step `program` does to every tensor; VWN_CHANGES when it does something */
     VWN_REPORT_RESOLVED, /* the file with every default and override written out */
+    VWN_REPORT_GRAPH,    /* the model, or with `program` a layer "3" or a module, as DOT; JSON with `json` */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
     VWN_REPORT_KERNEL, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
@@ -98,7 +108,7 @@ typedef struct vwn_report_options {
     bool json;
     int64_t batch_seqs; /* cost and plans: 0 = the file's micro batch */
     int64_t positions;  /* plans of vwn_graph_report: 0 = 1 */
-    const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name */
+    const char *program; /* ir: "train", "update", "eval", "predict"; growth: the step's name; graph: the layer */
 } vwn_report_options;
 vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_options *how,
                             const vwn_writer *out);
@@ -160,6 +170,20 @@ typedef struct vwn_train_options {
     void *user;
 } vwn_train_options;
 vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how);
+
+typedef struct vwn_prepare_options {
+    /* Sets the path, the text and `set` of the next file to train, which must stay until it is called again; false: there
+     * are no more. Called by one thread at a time, but not always the same. */
+    bool (*next)(void *user, vwn_file_options *file);
+    void *user;
+    void (*event)(void *event_user, const vwn_event *e); /* COMPILE: "96 kernels of 1000 files: ..."; WARNING */
+    void *event_user;
+} vwn_prepare_options;
+/* Compiles the kernels that training any of these files will want, each once and all together, into the folder for
+ * kernels and, with a workbench, its device, so that none of them compiles anything. What is in memory does not grow
+ * with the number of files. A file with errors is left out: vwn_check says what is wrong. */
+vwn_status vwn_prepare(vwn_context *ctx, const vwn_prepare_options *how);
+
 /* From another thread: finish the step, write a checkpoint, return. Safe in a signal handler too, but
  * not on a thread that computes: products keep data at the stack pointer. Block signals there. */
 void vwn_interrupt(vwn_context *ctx);
@@ -266,6 +290,50 @@ typedef struct vwn_inspect_options {
  * VWN_USAGE: there is nothing to compare; VWN_ENVIRONMENT: a file cannot be read; VWN_INPUT: it is of another model. */
 vwn_status vwn_inspect_growth(vwn_context *ctx, const vwn_inspect_options *how, const vwn_writer *out);
 
+typedef enum vwn_stats_form { VWN_STATS_TABLE, VWN_STATS_JSON, VWN_STATS_CSV } vwn_stats_form;
+typedef struct vwn_stats_options {
+    const char *source;  /* run directory, "DIRECTORY@STEP" or safetensors file */
+    const char *tensors; /* a selector, or NULL: all */
+    bool states;         /* also what the optimizer keeps */
+    vwn_stats_form form; /* JSON: an object a line, event "tensor_stats" */
+} vwn_stats_options;
+/* Of each tensor shape, mean, standard deviation, least and greatest number, mean of |x|, norm, the share of zeros, and how many
+ * numbers are not finite: they do not count in the others. */
+vwn_status vwn_tensor_stats(vwn_context *ctx, const vwn_stats_options *how, const vwn_writer *out);
+
+typedef struct vwn_diff_options {
+    const char *a, *b; /* run directories, or as the source of vwn_stats_options; of files how they are called */
+    bool tensors;      /* of two runs: the tensors of their newest checkpoints */
+    bool states;       /* of checkpoints: also what the optimizer keeps */
+    bool json;
+} vwn_diff_options;
+/* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. */
+vwn_status vwn_diff(vwn_context *ctx, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out);
+
+typedef struct vwn_inside_options {
+    const char *source; /* run directory or checkpoint file */
+    const char *data;   /* path replacing the file's data; NULL = the validation split */
+    const char *what;   /* "connections", "weights", "inputs", "activations", "states" or "lens"; NULL = all of them */
+    int64_t tokens;     /* that are looked at, at least, in whole windows; 0 = 4,096 */
+    bool last;          /* the weights of the last step, also where the run kept their average */
+    /* Is given each picture: a name for a file, what it shows, how to read it, SVG; NULL: nothing is drawn. */
+    void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);
+    void *picture_user;
+} vwn_inside_options;
+/* What a trained model does inside, on held-out data: what connections hand from each sublayer to later ones (unfolded
+ * matrices, Hyper-Connections section 4.5, by segments as of Virtual Width Networks), their weights that depend on the data,
+ * how alike layer inputs are, how much of MLP activations is used, the spread of states and what they predict (Variable-Width
+ * Transformers section 4). `text` has a summary, `json` one object, event "inspect"; either may be NULL. vwn_warning says what
+ * this model has not. compiler/unfold.h and compiler/inside.h say exactly what is measured. Its members:
+ *   connections  {sources [{path, segments, width}], reads [{path, segments, width, mean, std, gain, unexplained}], states [the
+ *                same without the last]}: mean[j][a][b] is the factor of segment a of source j in segment b
+ *   weights      [{path, of, divides, fixed, all, entries}]: {mean, std, p5, median, p95} of all entries and of each
+ *   weight_histograms [{path, entry, low, high, share}]
+ *   inputs       {cosine, next}
+ *   activations  [{path, of, dimensions, experts, thresholds, density, participation, participation_share, unused, used, energy}]
+ *   states       [{behind, entropy, rank, participation, target_log_probability, prediction_entropy, divergence}] */
+vwn_status vwn_inspect(vwn_context *ctx, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json);
+
 typedef enum vwn_compare_form { VWN_COMPARE_TABLE, VWN_COMPARE_JSON, VWN_COMPARE_CSV, VWN_COMPARE_SVG } vwn_compare_form;
 typedef enum vwn_compare_axis { VWN_BY_STEP, VWN_BY_TOKENS, VWN_BY_FLOPS, VWN_BY_SECONDS } vwn_compare_axis;
 typedef struct vwn_compare_options {
@@ -279,6 +347,103 @@ typedef struct vwn_compare_options {
 /* What runs have learned, at the last step (or ...) that all have reached; runs may be going on. VWN_USAGE: no run, or it
  * has not written such numbers. Lines that are damaged are passed over, and vwn_warning says where. */
 vwn_status vwn_compare(vwn_context *ctx, const vwn_compare_options *how, const vwn_writer *out);
+
+typedef enum vwn_watch_form {
+    VWN_WATCH_SCREEN, /* a curve and the last numbers, as wide and high as asked for */
+    VWN_WATCH_LINE,   /* the last numbers in one line */
+    VWN_WATCH_JSON    /* one object, event "watch": run, state, step, steps, tokens, loss, ..., null where not known */
+} vwn_watch_form;
+typedef struct vwn_watch_options {
+    const char *run; /* directory */
+    vwn_watch_form form;
+    int columns, rows;
+    bool utf8; /* the screen may have other characters than ASCII */
+} vwn_watch_options;
+/* Whether somebody trains there; else how it ended: VWN_OK, VWN_INTERRUPTED, VWN_DIVERGED, or VWN_ENVIRONMENT when it
+ * failed or ended without a word. */
+typedef struct vwn_watched {
+    bool going_on;
+    vwn_status ended;
+} vwn_watched;
+/* What a run that may be going on has said so far; *seen may be NULL. VWN_USAGE: there is no run (yet). Lines that are
+ * damaged are passed over, and vwn_warning says where. */
+vwn_status vwn_watch(vwn_context *ctx, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
+
+typedef struct vwn_page_options {
+    const char *const *run; /* run directories */
+    size_t n_runs;
+} vwn_page_options;
+/* Runs, which may be going on, as one page of HTML that needs no network and no script: what was run, curves, widths,
+ * connections, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
+vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
+/* ---- sweeps ---- */
+typedef enum vwn_sweep_kind {
+    VWN_SWEEP_START, /* all points are known: text */
+    VWN_SWEEP_POINT, /* one begins or goes on */
+    VWN_SWEEP_TRAIN, /* of its training: `train` */
+    VWN_SWEEP_WRONG, /* its diagnostics: text, several lines */
+    VWN_SWEEP_END,   /* it is done, or failed: text */
+    VWN_SWEEP_NOTE   /* between points: text */
+} vwn_sweep_kind;
+typedef struct vwn_sweep_event {
+    vwn_sweep_kind kind;
+    const char *point;   /* its name, or NULL */
+    size_t number, of;   /* place of the point, from 1; all points */
+    size_t finished;     /* points that need no more work */
+    const vwn_event *train;
+    const char *text;
+    const char *json;    /* START, POINT, END, NOTE: as one JSON object */
+    bool failed;         /* END */
+} vwn_sweep_event;
+typedef enum vwn_sweep_form { VWN_SWEEP_TABLE, VWN_SWEEP_JSON, VWN_SWEEP_CSV } vwn_sweep_form;
+typedef struct vwn_sweep_options {
+    vwn_file_options file;   /* `set`: of all points */
+    const char *name;        /* which `sweep`; NULL = the only one, or none: `vary` alone */
+    const char *const *vary; /* axes besides those of the file, or in their place: "PATH=V1,V2", "PATH=range(a, b, n)" */
+    size_t n_vary;
+    const char *seeds;       /* "1,2,3"; NULL = as the file says */
+    const char *until;       /* "500 steps", "10M tokens", "30 min"; NULL = as the file says */
+    const char *run;         /* directory; NULL = runs/<name of the sweep> */
+    bool list;               /* what points cost; nothing is trained */
+    bool resume, overwrite;
+    int jobs;                /* points at a time, each with its share of the threads; 0 = 1 */
+    vwn_sweep_form form;
+    const vwn_writer *svg;   /* also a picture, or NULL */
+    const char *by;          /* its axis: a path, "params", "stored" or "flops"; NULL = the columns of `report`, or the first numbers */
+    bool color;              /* of diagnostics */
+    void (*event)(void *user, const vwn_sweep_event *e); /* one at a time, on several threads */
+    void *user;
+} vwn_sweep_options;
+/* Trains every point of a sweep as a run DIRECTORY/POINT, or lists what they cost; a table goes to `out`. A point that fails is
+ * told and passed over; the status is then that of the worst one. What was stopped or killed goes on with `resume`. VWN_USAGE:
+ * the directory holds another sweep. */
+vwn_status vwn_sweep(vwn_context *ctx, const vwn_sweep_options *how, const vwn_writer *out);
+
+typedef enum vwn_export_form { VWN_EXPORT_CSV, VWN_EXPORT_JSON, VWN_EXPORT_TENSORBOARD } vwn_export_form;
+typedef struct vwn_export_options {
+    const char *const *run; /* run directories; of TensorBoard one */
+    size_t n_runs;
+    vwn_export_form form;
+} vwn_export_options;
+/* All events of runs, which may be going on, seconds counted through resumes: a table with a column for each number, an object a
+ * line, or the bytes of an event file of TensorBoard, which holds scalars. vwn_warning says where lines are damaged. */
+vwn_status vwn_export_log(vwn_context *ctx, const vwn_export_options *how, const vwn_writer *out);
+
+typedef enum vwn_plot_form { VWN_PLOT_TEXT, VWN_PLOT_JSON, VWN_PLOT_CSV, VWN_PLOT_SVG } vwn_plot_form;
+typedef struct vwn_plot_options {
+    const char *run;         /* a run directory, where no file is given */
+    const char *const *path; /* of a file: "layer[*].ffn.hidden", a list, "train.optimizer.lr", an expression of the step; of a
+                                run: names in its events.jsonl. None: the list of what there is */
+    size_t n_paths;
+    vwn_compare_axis by;     /* of a run */
+    int64_t points;          /* of what is over the steps of a file: at most about so many; at least 2 */
+    vwn_plot_form form;
+    int columns;             /* of a text */
+    bool unicode;            /* a text may have signs that ASCII has not */
+} vwn_plot_options;
+/* Curves of a checked file (`unit`, else NULL) before anything is trained, or of a run. VWN_USAGE: there is no such path, or
+ * paths are over different axes; vwn_message says what there is. vwn_warning: what only the run will decide. */
+vwn_status vwn_plot(vwn_context *ctx, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out);
 
 typedef struct vwn_sample_options {
     const char *source;  /* run directory or checkpoint file */

@@ -81,10 +81,13 @@ static const Source sources[] = {
     {"29_dit.vwn", {"dit", {"D=24", "L=1", "H=2", "S=8", NULL}}},
     {"29_dit.vwn", {"dit hyper", {"D=64", "L=1", "H=2", "S=8", "conn=hyper(n = 2, dynamic = true)",
                                   "qk=rms_norm(eps = 1e-6)", NULL}}},
+    {"pays.vwn", {"pays, ghc", {"D=24", "L=2", "E=36", "conn=ghc(m = 2, n = 3, dynamic = true)", NULL}}},
+    {"pays.vwn", {"pays, moe", {"D=24", "L=2", "experts=5", NULL}}},
     {"quickstart.vwn", {"quickstart", {"D=24", "L=2", NULL}}},
     {"33_fine_tune.vwn", {"fine tune", {NULL}}},
     {"34_lora.vwn", {"lora", {NULL}}},
     {"35_convert.vwn", {"convert", {NULL}}},
+    {"36_sweep_bottleneck.vwn", {"widths of a sweep", {"d=32", "L=2", NULL}}},
     {"growth_nexus.vwn", {"nexus that grows", {"D=24", "M=26", "A=30", NULL}}},
     {"growth_width.vwn", {"residual that grows", {"D=24", NULL}}},
     /* products of matrices of one row */
@@ -116,20 +119,22 @@ static inline void replace_all(Buf *out, const char *text)
     }
 }
 
-/* A file without what it claims about its own size, and with `train` where it has none. small: without its growth
+/* A file without what it claims about its own size and without sweeps, and with `train` where it has none. small: without its growth
  * steps and recomputation, too. */
 static inline const char *trained_text(Ctx *ctx, const char *path, bool small)
 {
     char line[1024];
     Buf text = buf_new(ctx->program);
     FILE *f = fopen(path, "r");
-    bool train = false, grow = false;
+    bool train = false, grow = false, sweep = false;
     while (f && fgets(line, sizeof line, f)) {
         train = train || strncmp(line, "train {", 7) == 0;
         grow = grow || strncmp(line, "grow ", 5) == 0;
-        if (strncmp(line, "check ", 6) != 0 && !(small && (grow || strstr(line, "recompute"))))
+        sweep = sweep || strncmp(line, "sweep ", 6) == 0;
+        if (strncmp(line, "check ", 6) != 0 && !sweep && !(small && (grow || strstr(line, "recompute"))))
             buf_puts(&text, line);
         grow = grow && line[0] != '}';
+        sweep = sweep && line[0] != '}';
     }
     if (!f)
         vwn_bug(ctx, "no %s", path);

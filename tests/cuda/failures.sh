@@ -47,7 +47,7 @@ for n in $(($(sed -n 's/^cuMemAlloc //p' calls) - 1)) "$(sed -n 's/^cuMemAlloc /
 done
 
 # an error that comes late is told with the kernels that were queued last, or with the one that it was
-expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:9=700 "$VWN" train small.vwn --device cuda --run late -q
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:11=700 "$VWN" train small.vwn --device cuda --run late -q
 has err 'queued last: recorded calls of the model (update, run '
 has err 'VWN_CUDA_SYNC=1 names the call'
 expect 5 env VWN_CUDA_SYNC=1 FAKE_CUDA_FAIL=cuLaunchKernel:40=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q

@@ -12,7 +12,7 @@ variant() {
     done
     train cpu "$name-cpu" "$@"
     train cuda "$name-gpu" "$@"
-    has err 'Device cuda:0, Fake GPU'
+    has out '"event":"device","text":"cuda:0, Fake GPU'
     near "$name-cpu" "$name-gpu" 20 "$bound"
 }
 
@@ -25,7 +25,7 @@ variant widths 1e-5 'widths=[8, 16]' 'conn=carried(widths = widths, head = D, no
 wider='sub=ffn(hidden = 64, activation = silu, gated = true)'
 variant bf16 2e-2 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'
 variant fp16 5e-3 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = fp16, master = fp32)'
-has err 'rounded to fp16 and their products added in float32; the loss is scaled'
+has out 'rounded to fp16 and their products added in float32; the loss is scaled'
 cmp -s bf16-gpu.losses fp16-gpu.losses && fail "nothing was rounded"
 
 finish

@@ -17,7 +17,7 @@ both() {
         sed -n 's/.*"event":"step".*"'"$loss"'":\([-0-9.e+]*\).*/\1/p' out > "$name-$device.losses"
         [ "$(wc -l < "$name-$device.losses")" -eq 20 ] || fail "$name on $device: no 20 losses"
     done
-    has err 'Device cuda:0, Fake GPU'
+    has out '"event":"device","text":"cuda:0, Fake GPU'
     paste "$name-cpu.losses" "$name-cuda.losses" | awk -v most="$bound" -v name="$name" '
         { d = ($1 - $2) / $1; if (d < 0) d = -d; if (d > worst) worst = d; if (NR == 1) first = $1; last = $1 }
         END { print name ": worst", worst, "loss", first, "to", last; exit !(NR > 0 && worst < most && last < first) }' || fail "$name: $(paste "$name-cpu.losses" "$name-cuda.losses" | tail -n 3)"

@@ -1,4 +1,5 @@
-# resume.sh - a run goes on where it stopped, on the same device or another; what it has learned is measured and sampled alike.
+# resume.sh - a run goes on where it stopped, on the same device or another; what it has learned is
+# measured, looked into and sampled alike.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 go_on() { # DEVICE RUN
     expect 0 "$VWN" train small.vwn --device "$1" --run "$2" --resume --json
@@ -33,6 +34,11 @@ expect 0 "$VWN" eval runs/cpu --device cpu
 cp out measured
 expect 0 "$VWN" eval runs/cpu --device cuda
 cmp -s measured out || fail "another device measures: $(cat out) for $(cat measured)"
+for device in cpu cuda; do # inside it looks alike, to three digits
+    expect 0 "$VWN" inspect runs/cpu --device $device --tokens 64 --what connections
+    cp out inside.$device
+done
+cmp -s inside.cpu inside.cuda || fail "another device sees: $(cat inside.cuda) for $(cat inside.cpu)"
 for flags in '--seed 5' '--temperature 0' '--recompute --seed 2'; do
     # shellcheck disable=SC2086
     expect 0 "$VWN" sample runs/cpu --device cpu --tokens 30 --prompt abc $flags

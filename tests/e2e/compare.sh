@@ -94,6 +94,7 @@ cp -r runs/a runs/broken
 { head -n 4 runs/a/events.jsonl; echo '{"v":1,"event":"eval","st'; tail -n +5 runs/a/events.jsonl; printf '{"v":1,"eve'; } > runs/broken/events.jsonl
 expect 0 "$VWN" compare runs/broken runs/a --json
 has err 'runs/broken/events.jsonl:5: 1 damaged line is passed over'
+[ "$(grep -c 'damaged line' err)" -eq 1 ] || fail "said once"
 same "$(key value)" "$(value runs/a/events.jsonl eval eval_loss 20)" "the last evaluation"
 
 expect 2 "$VWN" compare runs/a runs/none

@@ -102,8 +102,10 @@ expect 2 "$VWN" inspect runs/grown@8 runs/grown@8 --growth
 has err 'choose some with --tensors'
 expect 2 "$VWN" inspect runs/grown --growth --tensors 'layer[*]'
 has err 'selects no weight'
-expect 2 "$VWN" inspect runs/grown
-has err 'vwn inspect RUN --growth'
+expect 2 "$VWN" inspect runs/grown --step wider
+has err 'belongs to `vwn inspect RUN --growth`'
+expect 2 "$VWN" inspect runs/grown --growth --tokens 100
+has err 'does not belong to `--growth`'
 expect 2 "$VWN" inspect runs/grown --growth --noc kde --bins 5
 expect 2 "$VWN" inspect nowhere --growth
 has err 'is no run directory'

@@ -143,6 +143,7 @@ static int event_record(const void *handle, const void *stream)
     if (s->capture && s->capture->invalid)
         return E_CAPTURE_INVALIDATED;
     event_clear(e);
+    fake_say("event %p", handle);
     if (s->capture) {
         e->capture = s->capture;
         e->nodes = fake_nodes_copy(&s->tail);
@@ -256,6 +257,7 @@ static int event_synchronize(const void *handle)
 {
     FakeEvent *e;
     int error = event_asked(handle, &e);
+    fake_say("event %p", handle);
     return error || !e->on ? error : fake_wait(e->on, e->place);
 }
 

@@ -1,4 +1,4 @@
-/* memory.c - the front end when memory runs out: the n-th allocation fails, for every n.
+/* memory.c - the front end when memory runs out: the n-th allocation fails, for every n; what contexts leave each other.
  *
  * In:  a good text and a bad one.   Out: a status, never a crash, and every byte given back.
  */
@@ -8,7 +8,9 @@ typedef struct Heap {
     size_t calls, fail_at; /* this call fails, and with `forever` all after it */
     bool forever;
     size_t blocks, bytes;
+    size_t large; /* blocks of LARGE bytes and more that were asked for */
 } Heap;
+enum { LARGE = 1 << 16 };
 
 static void *heap_resize(void *user, void *p, size_t old_size, size_t new_size)
 {
@@ -20,6 +22,7 @@ static void *heap_resize(void *user, void *p, size_t old_size, size_t new_size)
         return NULL;
     }
     h->calls++;
+    h->large += p == NULL && new_size >= LARGE;
     if (h->fail_at && (h->calls == h->fail_at || (h->forever && h->calls > h->fail_at)))
         return NULL;
     void *q = realloc(p, new_size);
@@ -103,9 +106,38 @@ static void every_limit(Test *t)
     EXPECT(t, done);
 }
 
+/* What one context has had of large blocks is enough for the next one that wants the same, in any order. */
+static void legacy(Test *t)
+{
+    static const size_t size[] = {6, 3, 5, 4, 3, 6, 5, 4}; /* times LARGE */
+    Heap h = {0};
+    Allocator mem = {heap_resize, &h};
+    Ctx *home = ctx_new(&mem);
+    ctx_keep_spare(home, SIZE_MAX);
+    for (size_t run = 0; run < COUNT_OF(size); run++) {
+        Ctx *ctx = ctx_new(&mem);
+        CtxGuard guard;
+        ctx_keep_spare(ctx, SIZE_MAX);
+        ctx_hand_spare(home, ctx);
+        if (CTX_TRY(ctx, &guard)) {
+            for (size_t i = 0; i < COUNT_OF(size); i++) {
+                char *block = ctx_alloc(ctx, size[(i * 3 + run) % COUNT_OF(size)] * LARGE);
+                EXPECT(t, !block[0] && !block[LARGE]);
+                memset(block, 1, 2 * LARGE);
+            }
+            ctx_leave(ctx, &guard);
+        }
+        ctx_free_to(ctx, home);
+        EXPECT(t, h.large == COUNT_OF(size));
+    }
+    ctx_free(home);
+    EXPECT(t, h.blocks == 0 && h.bytes == 0);
+}
+
 int main(void)
 {
     Test t = {0};
+    legacy(&t);
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/odd_layout.vwn");
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/comments.vwn");
     every_allocation(&t, VWN_SOURCE_DIR "/tests/errors/E0001_expected.vwn");

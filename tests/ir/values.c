@@ -86,6 +86,48 @@ static void normals(Tally *t)
         }
 }
 
+/* In 24 bits they are what rounding gives, whatever the scale. Times 2^-142 a
+ * float has few bits. */
+static void rounded_normals(Tally *t)
+{
+    enum { MANY = 1 << 21, ODD = 77 };
+    static const double scales[] = {1, 0.02, -1.0 / 3, 1e30, 0x1p-142, 0};
+    double *z = malloc(MANY * sizeof *z);
+    float *f = malloc((MANY + 1) * sizeof *f);
+    for (size_t s = 0; z && f && s < COUNT_OF(scales); s++) {
+        uint64_t key = philox_key(s, "rounded"), from = s % 2 ? 0xffffffc1u : 0;
+        size_t n = s < 2 ? MANY : MANY / 8 + ODD * s, same = 0;
+        philox_normals(key, s, from, n, z);
+        f[n] = -7;
+        philox_normals_float(key, s, from, n, scales[s], f);
+        for (size_t i = 0; i < n; i++) {
+            float want = (float)(z[i] * scales[s]);
+            same += memcmp(&f[i], &want, sizeof want) == 0;
+        }
+        check(t, same == n && f[n] == -7, "%zu of %zu rounded normal numbers, times %g", same, n, scales[s]);
+    }
+    check(t, z && f, "no memory");
+    free(z);
+    free(f);
+}
+
+/* The same where the number lies in the middle between two floats, but for its last bits. */
+static void normals_between(Tally *t)
+{
+    enum { MANY = 4096 };
+    uint64_t key = philox_key(9, "between");
+    size_t same = 0;
+    for (uint64_t i = 0; i < MANY; i++) {
+        double z[8], middle = 1 + (double)(2 * i + 1) * 0x1p-24;
+        float f[8];
+        philox_normals(key, 0, i / 8 * 8, 8, z);
+        double scale = middle / z[i % 8];
+        philox_normals_float(key, 0, i / 8 * 8, 8, scale, f);
+        same += f[i % 8] == (float)(z[i % 8] * scale);
+    }
+    check(t, same == MANY, "%zu of %d numbers between two floats are rounded as they should be", same, (int)MANY);
+}
+
 /* ---- cross-entropy and attention, by the definition ---- */
 
 static double naive_cross_entropy(const double *x, int64_t n, int64_t label, double smoothing)
@@ -472,6 +514,8 @@ int main(void)
     known_answers(&t);
     distributions(&t);
     normals(&t);
+    rounded_normals(&t);
+    normals_between(&t);
     cross_entropy(&t, 0, -1, 3);
     cross_entropy(&t, 0.1, -1, 3);
     cross_entropy(&t, 0.1, 3, 30);

@@ -40,6 +40,7 @@ static const struct Want {
     {"30_dit_hyper.vwn", 0, 0, 0, 0},
     {"31_xformer_tables.vwn", 0, 0, 0, 0},
     {"32_nexus_sizes.vwn", 0, 0, 0, 0},
+    {"36_sweep_bottleneck.vwn", 544312, 559120, 88, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 
@@ -82,8 +83,10 @@ static void one(Test *t, const struct Want *w)
             EXPECT(t, w->file, u->model->state_width == w->state);
         }
         growth(t, u, w->file);
+        if (!strcmp(w->file, "36_sweep_bottleneck.vwn"))
+            EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].n == 10 && u->sweep.v[0].n_axis == 2);
         if (!strcmp(w->file, "12_sweep.vwn"))
-            EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].points == 78 && u->sweep.v[0].n_path == 3);
+            EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].n == 78 && u->sweep.v[0].n_axis == 3);
     }
     ctx_free(c.ctx);
 }

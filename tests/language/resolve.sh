@@ -154,14 +154,18 @@ has 01_nano.resolved.vwn 'let D = 96  # --set; was 384'
 has 01_nano.resolved.vwn '# --set; was 250 steps'
 proof 08_xformer_500m --set width.bottleneck=0.5d
 
-# a step of another file keeps its import, which a run cannot
+# a step of another file keeps its import, which a run cannot; a sweep is none of its business
 { sed -e 's/vocab = 65/vocab = 256/' -e 's/chars()/bytes()/' -e '/^check/d' 01_nano.vwn; echo 'import "base.vwn" as b'; echo 'sweep s { of = b'; echo ' vary { size = [32, 64] } }'; } > both.vwn
 proof both
 has both.resolved.vwn 'import "base.vwn" as b'
 mkdir data
 sed 200q "$VWN_SOURCE/grammar/README.md" > data/shakespeare.txt
-expect 1 "$VWN" train both.vwn
-has err 'both.vwn:'
+expect 0 "$VWN" train both.vwn -q --run both --set D=48 --set L=1 --set 'train.batch=1 seqs' --until '1 steps'
+has runs/both/resolved.vwn '/- sweep s {'
+lacks runs/both/resolved.vwn 'import "base.vwn"'
+sed 's/^sweep s { of = b/grow s { of = b, when = step >= 1/; s/ vary { size = .32, 64. } }/ let size = 64 }/' both.vwn > grown.vwn
+expect 1 "$VWN" train grown.vwn
+has err 'grown.vwn:'
 has err 'move it'
 
 # a name that cannot be kept apart is refused, not changed

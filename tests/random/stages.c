@@ -1,6 +1,8 @@
 /* stages.c - see stages.h. */
 #include "stages.h"
 
+#include "compiler/inside.h"
+
 #include "../emu/backend_emu.h"
 #include "generate.h"
 
@@ -214,22 +216,58 @@ static void stage_resolve(Child *c)
     expect(c, c->v, st, "origins");
 }
 
+/* What the list names can be drawn. */
+static void draw_all(Child *c)
+{
+    Buf list = buf_new(c->text->program), b = buf_new(c->text->program);
+    vwn_writer to_list = writer(&list), w = writer(&b);
+    vwn_status st = vwn_plot(c->v, c->unit, &(vwn_plot_options){.form = VWN_PLOT_TEXT}, &to_list);
+    expect(c, c->v, st, "plot");
+    for (const char *s = list.s; *s; s += strcspn(s, "\n") + 1) {
+        const char *path = arena_copy(c->text->program, s + 2, strcspn(s + 2, " "));
+        vwn_plot_options how = {.path = &path, .n_paths = 1, .points = 50, .form = VWN_PLOT_CSV};
+        st = vwn_plot(c->v, c->unit, &how, &w);
+        if (st != VWN_ENVIRONMENT) /* a length in epochs of data that is not there */
+            expect(c, c->v, st, path);
+    }
+}
+
 static void stage_reports(Child *c)
 {
     static const vwn_report all[] = {VWN_REPORT_CHECK,           VWN_REPORT_PARAMS,
                                      VWN_REPORT_PARAMS_BY_LAYER, VWN_REPORT_PARAMS_BY_NODE,
                                      VWN_REPORT_PARAMS_BY_GROUP, VWN_REPORT_PARAMS_BY_TENSOR,
-                                     VWN_REPORT_LOSSES,          VWN_REPORT_COST};
+                                     VWN_REPORT_LOSSES,          VWN_REPORT_GRAPH,
+                                     VWN_REPORT_COST};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         vwn_status st;
         report(c, c->unit, all[i], &(vwn_report_options){.json = (c->how->seed >> i) % 2}, &st);
         if (st != VWN_OK && c->unit->unit->model)
             expect(c, c->v, st, "report");
     }
+    draw_all(c);
+}
+
+/* The graphs of `vwn inspect` can be made of every model. */
+static void look_inside(Child *c)
+{
+    const Model *m = c->unit->unit->model;
+    Ctx *ctx = m->graph->ctx;
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard)) {
+        failed(c, "inside: raised %d: %s", ctx->raised, ctx->message);
+        return;
+    }
+    Inside in = inside_of(m, ctx->program);
+    graph_verify(inside_graph(&in, INSIDE_ALL, ctx->program));
+    if (!in.u.why_not)
+        graph_verify(unfold_impulses(m, &in.u, 3, ctx->program));
+    ctx_leave(ctx, &guard);
 }
 
 static void stage_ir(Child *c)
 {
+    look_inside(c);
     static const vwn_report all[] = {VWN_REPORT_AST,    VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
                                      VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,   VWN_REPORT_KERNEL,
                                      VWN_REPORT_C,      VWN_REPORT_CUDA,   VWN_REPORT_PLAN};

@@ -9,10 +9,29 @@ syn keyword vwnOperator and or not mod
 syn keyword vwnConstant true false none
 
 syn match vwnNode      #^\s*\h\w*\%(\.\h\w*\|\[[^]]*\]\)*\%(\s\+\%(\h\w*\|"[^"]*"\)\)\?\s*\ze{#
-      \ contains=vwnControl,vwnStorage,vwnLabel
-syn match vwnLabel     #\s\zs\%(\h\w*\|"[^"]*"\)\ze\s*{# contained
-syn match vwnAttribute "\<\h\w*\%(\.\h\w*\)*\ze\s*==\@!"
+      \ contains=vwnControl,vwnStorage,vwnKnownNode,vwnLabel
+syn match vwnLabel     #\%(\w\s\+\)\@<=\%(\h\w*\|"[^"]*"\)\ze\s*{# contained
+syn match vwnAttribute "\<\h\w*\%(\.\h\w*\)*\ze\s*==\@!" contains=vwnKnownAttribute,vwnKnownNode
 syn match vwnFunction  "\<\h\w*\ze("
+" Words of the language itself: nodes, attributes, and what is called without a library.
+syn keyword vwnKnownNode contained edition loss metric output model embed parallel head layer train
+      \ optimizer adamw sgd lion muon group eval checkpoint log grow old new fill sweep vary names
+syn keyword vwnKnownAttribute contained allow also at average batch batches betas clip code
+      \ coefficients cond connection connection_per context data decay edition entry eps every exit
+      \ from frozen group help init inner keep label layers length lr lr_scale mask micro_batch
+      \ moments momentum nesterov norms note of order out_init out_norm pre_norm precision prune random
+      \ recompute report rms seed seeds skip start_from steps tokenizer until update warmup
+      \ weight_decay when width zip
+syn match vwnPrimitive "\<\%(abs\|alive\|arange\|arithmetic\|arrays\|bernoulli\|between\|broadcast\|bytes
+      \\|cast\|ceil\|chars\|clamp\|close_state\|concat\|constant\|cos\|cosine\|cross_entropy\|cumsum
+      \\|dense\|draws\|drop\|ema\|embedding\|erf\|exp\|expert_matmul\|extent\|eye\|file\|fill\|first
+      \\|flatten\|floor\|gather\|gelu\|gelu_tanh\|geometric\|halving\|input\|log\|logit\|logsumexp\|matrix
+      \\|max\|mean\|min\|mixed\|mod_power\|near\|normal\|one_hot\|ones\|open_state\|pad\|permute
+      \\|pick\|plateau\|power\|preserves\|rand\|randn\|range\|relu\|repeat\|reshape\|rest\|roll\|rotary
+      \\|round\|routed\|run\|sdpa\|shift\|sigmoid\|sign\|silu\|sin\|size\|slice\|softmax\|softplus
+      \\|split\|sqrt\|squeeze\|stop_gradient\|sum\|table\|tanh\|text_file\|tied\|token_files\|top_k
+      \\|trunc_normal\|uniform\|unsqueeze\|weights\|where\|wsd\|zeros\)\>\%(\s*\%([.:{]\|==\@!\)\)\@!"
+
 syn match vwnSymbol    "->\|\.\.\|==\|!=\|<=\|>=\|[-+*/^@<>=]"
 
 syn match vwnBadNumber "\<\d[0-9_]*\h\w*"
@@ -35,6 +54,9 @@ hi def link vwnOperator  Operator
 hi def link vwnSymbol    Operator
 hi def link vwnConstant  Constant
 hi def link vwnNode      Structure
+hi def link vwnKnownNode      Keyword
+hi def link vwnKnownAttribute Type
+hi def link vwnPrimitive      Special
 hi def link vwnLabel     Identifier
 hi def link vwnAttribute Identifier
 hi def link vwnFunction  Function

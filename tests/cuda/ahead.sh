@@ -1,0 +1,72 @@
+# ahead.sh - a GPU never waits for the host to read a loss: the next step is queued before the numbers of the last are read.
+# What ends a run is seen on the device and told of the right step; the weights are the same bits as where the host decides.
+. "$VWN_SOURCE/tests/cuda/small.inc"
+waits='0 * min(train.loss, 1)' # a file that reads the last loss has each step waited for
+
+# counted NAME FLAGS...: the calls of a run are in NAME.log.
+counted() {
+    FAKE_CUDA_LOG=$1.log
+    export FAKE_CUDA_LOG
+    train cuda "$@"
+    unset FAKE_CUDA_LOG
+}
+
+# How often the host waits for all that is queued.
+syncs() {
+    sed -n 's/^count cuStreamSynchronize //p' "$1.log"
+}
+
+# For each time the host waits for numbers that have come down: how many programs were queued behind these; then how often.
+behind() {
+    awk '$2 == "cuMemcpyDtoHAsync" { down = 1; next }
+        $2 == "cuEventRecord" && down { posted[$4] = programs; waiting[$4] = 1 }
+        $2 == "cuGraphLaunch" { programs++ }
+        $2 == "cuEventSynchronize" && waiting[$4] { seen[programs - posted[$4]]++; waiting[$4] = 0 }
+        { down = 0 }
+        END { for (n in seen) print n, seen[n] }' "$1.log" | sort
+}
+
+# 20 and 40 steps, and 20 whose numbers are read first
+once='train.eval.every=1000 steps'
+rate='train.optimizer.lr=1e-2'
+counted short --set "$once" --set "$rate"
+counted long --set "$once" --set "$rate" --set 'train.length=40 steps'
+counted asks --set "$once" --set "$rate + $waits"
+[ "$(syncs short)" -gt 0 ] && [ "$(syncs short)" -eq "$(syncs long)" ] ||
+    fail "20 more steps wait $(($(syncs long) - $(syncs short))) times for all that is queued"
+[ "$(behind long)" = "0 1
+2 39" ] || fail "programs behind the numbers that are waited for, and how often: $(behind long)"
+behind asks | grep -q '^[1-9]' && fail "the host decides, and steps are queued: $(behind asks)"
+near short asks 20 1e-30
+train cuda parts --set 'train.micro_batch=1 seqs' --set "$rate"
+train cuda asks --set 'train.micro_batch=1 seqs' --set "$rate + $waits"
+near parts asks 20 1e-30
+for run in parts asks; do
+    sed -n 's/.*"event":"eval".*"eval_loss":\([-0-9.e+]*\),.*/\1/p' "$run.json" > "$run.evals"
+done
+[ "$(wc -l < parts.evals)" -eq 2 ] && cmp parts.evals asks.evals || fail "evaluations: $(cat parts.evals asks.evals)"
+
+# ends NAME DEVICE RATE FLAGS...: what a run says that diverges.
+ends() {
+    name=$1 device=$2 rate=$3
+    shift 3
+    expect 4 "$VWN" train small.vwn --device "$device" --run "$name" --overwrite --set "$once" --set "train.optimizer.lr=$rate" "$@"
+    lacks err mistake
+    grep '^error: ' err > "$name.end"
+    filled "$name.end"
+}
+
+ends device cuda '1e19 * (step + 1)'
+ends host cuda "1e19 * (step + 1) + $waits"
+ends cpu cpu '1e19 * (step + 1)'
+cmp device.end host.end && cmp device.end cpu.end || fail "the ends differ: $(cat device.end host.end cpu.end)"
+
+jump='if step == 204 then 30 else 1e-2'
+ends device cuda "$jump" --set 'train.length=220 steps'
+ends cpu cpu "$jump" --set 'train.length=220 steps'
+for name in device cpu; do
+    has "$name.end" 'the loss jumped'
+    sed -i 's/jumped to [0-9.]* from a median of \([0-9]*\.[0-9][0-9]\)[0-9]*/jumped from \1/' "$name.end"
+done
+cmp device.end cpu.end || fail "the ends differ: $(cat device.end cpu.end)"
+finish

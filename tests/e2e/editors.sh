@@ -1,0 +1,111 @@
+# editors.sh - the syntax files of vim and VS Code have the words of the language and no others: keywords, units and suffixes
+# against the scanner, nodes and attributes against the checker's table, primitives against `vwn doc`. Vim, where it is
+# installed, shows a file so.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+grammar=$VWN_SOURCE/grammar
+vim=$grammar/editors/vim/syntax/vwn.vim
+vscode=$grammar/editors/vscode/syntaxes/vwn.tmLanguage.json
+: > out
+: > err
+last="the lists of words"
+
+# what there is
+sed -n 's/^"\([a-z]*\)" .*/\1/p; s/^"\(true\)"|"\(false\)".*/\1\n\2/p' "$grammar/vwn.l" > keywords
+echo none >> keywords # a value
+sed -n '/^} units\[\] = {/,/^};/p' "$grammar/ast.c" | grep -o '{"[A-Za-z]*"' | tr -d '{"' > units
+sed -n 's/^SUFFIX  *(\(.*\))$/\1/p' "$grammar/vwn.l" | tr '|' '\n' > suffixes
+sed -n 's/^NODE("\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/attributes.def" > nodes
+sed -n 's/^ATTRIBUTE("[a-z_]*", *"\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/attributes.def" > attributes
+"$VWN" doc | sed '1,/^primitives/d' | sed -n 's/^  \([^ ]*\) .*/\1/p' > primitives
+for list in keywords units suffixes nodes attributes primitives; do
+    sort -u -o $list $list
+    [ "$(wc -l < $list)" -ge 7 ] || fail "only $(wc -l < $list) $list"
+done
+comm -23 nodes keywords > plain_nodes
+
+# group NAME: the words of a group of vim, with its lines that go on
+group() {
+    sed -e ':a' -e '/$/N; s/\n *\\\(\\\{0,1\}\)/ \1/; ta' -e 'P; D' "$vim" | grep "^syn keyword $1 " | tr ' ' '\n' | grep -vxE 'syn|keyword|contained|vwn[A-Za-z]*|' | sort -u
+}
+# same NAME FILE: both files have the same words
+same() {
+    comm -3 "$2" "$3" | sed 's/^\t/no such word: /; t; s/^/missing: /' > differ
+    [ ! -s differ ] || fail "$1: $(tr '\n' ';' < differ)"
+}
+{ group vwnControl; group vwnStorage; group vwnOperator; group vwnConstant; } | sort -u > vim_keywords
+group vwnKnownNode > vim_nodes
+group vwnKnownAttribute > vim_attributes
+tr -d '\n' < "$vim" | grep -o 'vwnPrimitive "[^"]*' | sed 's/ *\\\(\\|\)/\1/g; s/.*\\<\\%(//; s/\\)\\>.*//; s/\\|/\n/g' | tr -d ' ' | sort -u > vim_primitives
+# `steps\?` are two words
+grep '^syn match vwnQuantity' "$vim" | sed 's/.*\\s\\+\\%(//; s/\\)\\>.*//; s/\\|/\n/g' | awk '/\\\?$/ { print substr($0, 1, length($0) - 3); print substr($0, 1, length($0) - 2); next } { print }' | sort -u > vim_units
+grep '^syn match vwnNumber' "$vim" | sed 's/.*\\%(\(Ki.*\)\\)\\?\\>.*/\1/; s/\\|/\n/g' | { cat; echo %; } | sort -u > vim_suffixes
+grep -q 'vwnNumber .*\\>%' "$vim" || fail "vim: no per cent"
+same "vim, keywords" keywords vim_keywords
+same "vim, nodes" plain_nodes vim_nodes
+same "vim, attributes" attributes vim_attributes
+same "vim, primitives" primitives vim_primitives
+same "vim, units" units vim_units
+same "vim, suffixes" suffixes vim_suffixes
+
+tr -d '\n' < "$vscode" > line
+"$JSON_LINES" - < line > verdict || fail "VS Code: $(cat verdict)"
+# rule NAME: the words in the alternatives of a rule
+rule() {
+    sed -n "/^    \"$1\": {/,/^    },/p" "$vscode" | grep '"match"' | grep -o '([A-Za-z_?|]*|[A-Za-z_?|%]*)' | tr -d '()' | tr '|' '\n' |
+        awk '/\?$/ { print substr($0, 1, length($0) - 2); print substr($0, 1, length($0) - 1); next } { print }' | sort -u
+}
+{ rule keyword; rule constant; rule definition; } | sort -u > code_keywords
+rule known-node > code_nodes
+rule known-attribute > code_attributes
+rule primitive > code_primitives
+rule number | grep -v % > code_numbers
+{ cat units; grep -v % suffixes; } | sort -u > numbers
+same "VS Code, keywords" keywords code_keywords
+same "VS Code, nodes" plain_nodes code_nodes
+same "VS Code, attributes" attributes code_attributes
+same "VS Code, primitives" primitives code_primitives
+same "VS Code, units and suffixes" numbers code_numbers
+
+command -v vim > /dev/null && vim -es -u NONE -c 'if !has("syntax") | cquit | endif' -c 'qa!' || {
+    echo "vim is not installed: nobody has looked at a file in it."
+    finish
+}
+cat > seen.vwn <<'EOF'
+model small {
+  width = 192
+  embed tokens { vocab = 256 }
+  ffn { activation = silu }
+}
+let mean = zeros
+let batch_size = 8 seqs
+EOF
+cat > look.vim <<EOF
+set nocompatible
+set runtimepath^=$grammar/editors/vim
+filetype on
+syntax on
+edit seen.vwn
+let out = []
+for [line, word] in [[1, 'model'], [1, 'small'], [2, 'width'], [3, 'embed'], [3, 'tokens'], [3, 'vocab'], [4, 'ffn'], [4, 'silu'], [6, 'let'], [6, 'mean'], [6, 'zeros'], [7, 'seqs']]
+  call add(out, word . ' ' . synIDattr(synID(line, match(getline(line), '\<' . word . '\>') + 1, 1), 'name'))
+endfor
+call writefile(out, 'looks')
+qa!
+EOF
+expect 0 vim -es -u NONE -S look.vim
+cat > wanted <<'EOF'
+model vwnKnownNode
+small vwnLabel
+width vwnKnownAttribute
+embed vwnKnownNode
+tokens vwnLabel
+vocab vwnAttribute
+ffn vwnNode
+silu vwnPrimitive
+let vwnStorage
+mean vwnAttribute
+zeros vwnPrimitive
+seqs vwnQuantity
+EOF
+diff wanted looks > out || fail "vim shows words as others"
+finish

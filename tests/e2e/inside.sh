@@ -1,0 +1,200 @@
+# inside.sh - `vwn inspect RUN`: matrices of trained connections, the kernels' numbers beside the reference evaluator's, the
+# lens beside `vwn eval`, pictures and their page, what cannot be looked at.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+squares > text.txt
+cat > model.vwn <<'EOF'
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+let D = 16
+let conn = residual()
+
+model small {
+  context    = 16
+  width      = D
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  connection = conn
+  pre_norm   = rms_norm(eps = 1e-6)
+
+  embed tokens { vocab = 256 }
+  attention { heads = 2, position = rope(base = 100) }
+  ffn { hidden = 24, activation = gelu }
+  head lm { norm = rms_norm(eps = 1e-6) }
+}
+
+train {
+  data      = text_file("text.txt", val = 25%)
+  tokenizer = bytes()
+  batch     = 8 seqs
+  length    = 12 steps
+  seed      = 1
+  precision = fp32
+  optimizer adamw { lr = constant(peak = 2e-2), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
+  eval       { every = 6 steps, batches = 2 }
+  checkpoint { every = 12 steps, keep = 9 }
+}
+EOF
+export PYTHONDONTWRITEBYTECODE=1
+slow='--device reference' # where no kernels need to be compiled
+expect 0 "$VWN" train model.vwn --run plain -q $slow
+expect 0 "$VWN" train model.vwn --run hyper -q --set 'conn=hyper(n = 2, dynamic = true, factor = 0.5)' $slow
+
+# ---- a residual model: ones, and a sentence for what it has not ----
+expect 0 "$VWN" inspect runs/plain --tokens 2048 $slow
+has out 'after step 12, on 2,048 tokens that are held out'
+has out 'nothing else is in it'
+has err 'nothing of `weights`: no weight of its connections depends on the data'
+expect 0 "$VWN" inspect runs/plain --tokens 2048 --json $slow
+cp out plain.json
+expect 0 "$VWN" eval runs/plain --json --batches 16 $slow
+cp out eval.json
+cat > plain.py <<'EOF'
+import json, math
+d, e = json.load(open("plain.json")), json.load(open("eval.json"))
+assert d["positions"] == 2048 and d["windows"] == 128 and e["windows"] == 128 and "weights" not in d
+reads = d["connections"]["reads"]
+assert [r["path"] for r in reads] == ["attention", "ffn", "head"]
+for i, r in enumerate(reads):
+    assert len(r["mean"]) == i + 1 and abs(r["unexplained"]) < 1e-10
+    for k in "mean", "gain":
+        assert all(abs(x[0][0] - 1) < 1e-6 for x in r[k]), r
+    assert all(x[0][0] < 1e-3 for x in r["std"])
+last = d["states"][-1]
+assert abs(last["target_log_probability"] + e["loss"]) < 1e-4, (last, e)
+assert last["target_log_probability"] > d["states"][0]["target_log_probability"] and last["divergence"] > 0
+c = d["inputs"]["cosine"]
+assert len(c) == 2 and abs(c[0][0] - 1) < 1e-6 and abs(c[0][1] - c[1][0]) < 1e-6
+assert abs(c[0][1] - d["inputs"]["next"][0]["mean"]) < 1e-5
+a, = d["activations"]
+assert a["path"] == "ffn" and len(a["used"]) == 24 and abs(sum(a["used"]) / 24 - a["density"][3]) < 1e-6
+en = a["energy"]
+assert abs(sum(en) ** 2 / sum(x * x for x in en) - a["participation"]) < 1e-3
+EOF
+expect 0 python3 plain.py
+
+# ---- more impulses than are sent at once ----
+sed 's/context    = 16/context    = 1024/; s/^  attention.*/  for layer in 1..9 { ffn { hidden = 8, activation = gelu } }/; s/^  ffn.*/  for part in 1..9 { ffn { hidden = 8, activation = gelu } }/; s/batch     = 8/batch     = 1/' model.vwn > deep.vwn
+expect 0 "$VWN" train deep.vwn --run deep -q --set D=512 --set 'conn=residual(branch_scale = 0.5)' --until '1 steps'
+expect 0 "$VWN" inspect runs/deep --what connections --tokens 1024 --json
+cp out deep.json
+cat > deep.py <<'EOF'
+import json
+reads = json.load(open("deep.json"))["connections"]["reads"]
+assert len(reads) == 19 and all(len(r["mean"]) == i + 1 for i, r in enumerate(reads))
+assert all(abs(x[0][0] - (0.5 if j else 1)) < 1e-5 for r in reads for j, x in enumerate(r["mean"]))
+EOF
+expect 0 python3 deep.py
+
+# ---- dynamic connections: the kernels and the reference evaluator agree ----
+expect 0 "$VWN" inspect runs/hyper --tokens 256 --json
+cp out kernels.json
+expect 0 "$VWN" inspect runs/hyper --tokens 256 --json --device reference
+cp out reference.json
+cat > agree.py <<'EOF'
+import json
+numbers = 0
+def same(a, b, path):
+    global numbers
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), path
+        for k in a:
+            same(a[k], b[k], path + "." + k)
+    elif isinstance(a, list):
+        assert len(a) == len(b), path
+        for i, (x, y) in enumerate(zip(a, b)):
+            same(x, y, "%s[%d]" % (path, i))
+    elif isinstance(a, float) and path[-5:] != ".rank" and ".share" not in path:
+        numbers += 1
+        assert abs(a - b) <= 2e-3 * max(1, abs(b)), (path, a, b)
+x, y = (json.load(open(n)) for n in ("kernels.json", "reference.json"))
+same(x, y, "")
+assert numbers > 200, numbers
+w = x["weights"]
+assert [p["path"] for p in w[:3]] == ["attention.connection.A_m", "attention.connection.B", "attention.connection.A_r"], w[:3]
+assert all(len(p["fixed"]) == len(p["entries"]) and p["all"]["std"] > 0 for p in w)
+for h in x["weight_histograms"]:
+    p, = (p for p in w if p["path"] == h["path"])
+    i = [int(n) for n in h["entry"].split("[")[1][:-1].split(",")]
+    columns = {"A_m": 1, "A_r": 2, "B": 2}[p["path"].split(".")[-1]]
+    e = p["entries"][(i[0] - 1) * columns + i[1] - 1]
+    assert h["path"].startswith("ffn.") and abs(sum(h["share"]) - 1) < 1e-9
+    step = (h["high"] - h["low"]) / 40
+    mean = sum(s * (h["low"] + (k + 0.5) * step) for k, s in enumerate(h["share"]))
+    assert abs(mean - e["mean"]) <= step, (h, e)
+assert len(x["weight_histograms"]) == 8
+s = x["connections"]["states"]
+assert len(s) == 3 and s[0]["segments"] == 2 and s[0]["mean"] == [[[1, 1]]]
+EOF
+expect 0 python3 agree.py
+expect 0 "$VWN" inspect runs/hyper --what weights --tokens 256 $slow
+has out 'attention.connection.A_r'
+lacks out 'Cosine'
+
+# ---- pictures ----
+expect 0 "$VWN" inspect runs/hyper --tokens 256 -o pictures
+cat > pictures.py <<'EOF'
+import json, os, re
+import xml.etree.ElementTree as tree
+page = open("pictures/index.html").read()
+shown = re.findall(r'src="([a-z_]+\.svg)"', page)
+assert sorted(shown + ["index.html", "inspect.json"]) == sorted(os.listdir("pictures")), os.listdir("pictures")
+assert {"connections.svg", "streams.svg", "weights.svg", "weights_distribution.svg", "cosine.svg", "activations_used.svg", "participation.svg",
+        "state_entropy.svg", "lens_target.svg"} <= set(shown)
+d = json.load(open("pictures/inspect.json"))
+svg = "{http://www.w3.org/2000/svg}"
+for name in shown:
+    root = tree.parse("pictures/" + name).getroot()
+    w, h = map(float, root.get("viewBox").split()[2:])
+    text = open("pictures/" + name).read()
+    assert "prefers-color-scheme:dark" in text and "nan" not in text and "inf" not in text.replace("info", ""), name
+    for r in root.iter(svg + "rect"):
+        x, y = float(r.get("x", 0)), float(r.get("y", 0))
+        assert 0 <= x and x + float(r.get("width")) <= w + 1 and 0 <= y and y + float(r.get("height")) <= h + 1, name
+cells = [float(r[0].text) for r in tree.parse("pictures/connections.svg").getroot().iter(svg + "rect") if len(r)]
+want = [x[0][0] for r in d["connections"]["reads"] for x in r["mean"]]
+assert len(cells) == len(want) == 6 and all(abs(a - b) <= 1e-3 * max(1, abs(b)) for a, b in zip(cells, want)), (cells, want)
+EOF
+expect 0 python3 pictures.py
+expect 0 "$VWN" inspect runs/plain --tokens 256 --what inputs -o cosine.svg $slow
+has cosine.svg 'How alike the inputs of sublayers are'
+
+# ---- what cannot be looked at ----
+expect 2 "$VWN" inspect runs/plain --what weight
+has err 'one of connections, weights, inputs, activations, states, lens'
+expect 1 "$VWN" inspect runs/plain --what weights
+has err 'no weight of its connections depends on the data'
+expect 5 "$VWN" inspect nowhere
+expect 2 "$VWN" inspect runs/plain runs/hyper
+has err '--growth'
+expect 5 "$VWN" inspect runs/plain --data nowhere.txt
+has err 'nowhere.txt'
+expect 0 "$VWN" inspect runs/plain --data text.txt --tokens 64 --what lens $slow
+expect 5 "$VWN" inspect runs/plain --tokens 64 --what inputs -o nowhere/x.svg $slow
+has err 'cannot write nowhere/x.svg'
+: > taken
+expect 5 "$VWN" inspect runs/plain --tokens 64 --what inputs -o taken $slow
+has err 'cannot write taken'
+
+# a sublayer that cannot be told from its input: what is left is measured
+sed 's/^model/block same()(x: [.., E]) -> [.., E] { return x }\n&/; s/^  ffn.*/&\n  same { pre_norm = none }/' model.vwn > same.vwn
+expect 0 "$VWN" train same.vwn --run same -q --until '2 steps' $slow
+expect 0 "$VWN" inspect runs/same --tokens 64 $slow
+has err 'nothing of `connections`: a sublayer returns what it reads as it is'
+has out 'ln p(target)'
+expect 1 "$VWN" inspect runs/same --tokens 64 --what inputs $slow
+# predictions that see what they predict; a text of which nothing is held out
+expect 0 "$VWN" train model.vwn --run full -q --set model.mask=full $slow
+expect 0 "$VWN" inspect runs/full --tokens 64 --what lens $slow
+has err 'depend on later tokens'
+sed 's/, val = 25%//; /^  eval /d' model.vwn > all.vwn
+expect 0 "$VWN" train all.vwn --run all -q --until '2 steps' $slow
+expect 2 "$VWN" inspect runs/all $slow
+has err 'keeps no validation text; name some with --data'
+expect 2 "$VWN" inspect runs/full -o picture.png $slow
+has err 'a picture ends in .svg'
+[ ! -e picture.png ] || fail "a folder picture.png"
+finish

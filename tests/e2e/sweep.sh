@@ -1,0 +1,283 @@
+# sweep.sh - `vwn sweep`: which points there are against awk, what they cost against `vwn cost` of each alone, runs and tables
+# against single runs, any number at a time, kill -9 and Ctrl-C anywhere, pruning against a sort, what is refused.
+. "$VWN_SOURCE/tests/e2e/lib.inc"
+
+squares > text.txt
+cat > model.vwn <<EOF
+edition = 1
+import "std/transformer"
+import "std/connections"
+
+let D    = 16
+let H    = 24
+let rate = 1e-2
+let act  = gelu
+
+model small {
+  context    = 16
+  width      = D
+  mask       = causal
+  init       = normal(std = 0.1)
+  out_init   = normal(std = 0.1)
+  connection = residual()
+  pre_norm   = rms_norm(eps = 1e-6)
+
+  embed tokens { vocab = 256 }
+  attention { heads = 2 }
+  ffn { hidden = H, activation = act }
+  head lm { norm = rms_norm(eps = 1e-6) }
+}
+
+train {
+  data      = text_file("text.txt", val = 10%)
+  tokenizer = bytes()
+  batch     = 4 seqs
+  length    = 12 steps
+  seed      = 1
+  precision = fp32
+  optimizer adamw { lr = constant(peak = rate), betas = [0.9, 0.999], eps = 1e-8, weight_decay = 0.1 }
+  eval       { every = 2 steps, batches = 2 }
+  checkpoint { every = 2 steps, keep = 9 }
+  log        { every = 1 steps }
+}
+EOF
+cat > sizes.vwn <<EOF
+edition = 1
+import "model.vwn" as m
+
+sweep sizes {
+  of = m
+  vary {
+    D    = [8, 12, 16]
+    H    = range(16, 32, 2)
+    rate = [1e-2, 2e-2, 3e-2]
+  }
+  zip    = [D, rate]
+  let act = if D > 12 then relu else gelu
+  skip   = D == 12 and H == 32
+  seeds  = [1, 2]
+  order  = interleaved
+  report = table(rows = H, columns = D, value = eval.loss, spread = seeds)
+}
+EOF
+column() { awk -F, -v name="$1" 'NR == 1 { for (i = 1; i <= NF; i++) { gsub(/"/, "", $i); if ($i == name) c = i } next } { gsub(/"/, "", $c); print $c }' "$2"; }
+# without the times, which differ from run to run
+timeless() { cut -d, -f1-15 "$1"; }
+
+# ---- the points ----
+expect 0 "$VWN" check sizes.vwn
+has out 'sweep sizes: 10 points over 3 axes, 5 settings, 1 skipped'
+expect 0 "$VWN" sweep sizes.vwn --list --csv
+mv out list.csv
+awk 'BEGIN { n = split("8 12 16", d); split("0.01 0.02 0.03", r); m = split("16 32", h)
+             for (i = 1; i <= n; i++) for (k = 1; k <= m; k++) if (!(d[i] == 12 && h[k] == 32)) print "D-" d[i] "_H-" h[k] "_rate-" r[i] }' > wanted
+column point list.csv | cmp -s - wanted || fail "points: $(column point list.csv)"
+sed 1d list.csv | tr -d '"' | while IFS=, read -r name d h rate state live stored flops width kv memory rest; do
+    act=gelu
+    [ "$d" -gt 12 ] && act=relu
+    "$VWN" cost model.vwn --set D=$d --set H=$h --set rate=$rate --set act=$act --json > cost
+    for pair in live=$live stored=$stored flops_per_token=$flops kv_at_context=$kv; do
+        got=$(grep -o "\"${pair%=*}\":[0-9.e+]*" cost | head -n 1 | sed 's/.*://')
+        [ "$got" = "${pair#*=}" ] || echo "$name: $pair, vwn cost says $got"
+    done
+    # memory has what the compiler keeps in it, in pieces of 16 KiB
+    grep -o '"bytes_total":[0-9]*' cost | sed 's/.*://' | awk -v m="$memory" '{ exit !(m > 0.995 * $1 && m < 1.005 * $1) }' || echo "$name: memory $memory"
+    [ "$width" = "$d" ] || echo "$name: mean width $width"
+done > differ
+[ -s differ ] && fail "$(cat differ)"
+[ ! -e runs ] || fail "a list leaves a folder"
+
+# ---- training: any number at a time, and each as a single run ----
+expect 0 "$VWN" sweep sizes.vwn -q --csv --svg loss.svg
+mv out one.csv
+expect 0 "$VWN" sweep sizes.vwn -q --csv --jobs 3 --threads 3 --run three
+timeless one.csv > a
+timeless out | cmp -s - a || fail "three at a time give other numbers"
+[ "$(grep -o '<circle' loss.svg | wc -l)" -eq 5 ] || fail "five points in the picture"
+expect 0 "$VWN" train model.vwn -q --run alone --set D=16 --set H=32 --set rate=0.03 --set act=relu --set train.seed=2
+last() { grep '"event":"eval"' "$1/events.jsonl" | tail -n 1 | grep -o '"eval_loss":[0-9.e+-]*' | sed 's/.*://'; }
+got=$(grep 'D-16_H-32_rate-0.03_seed-2' one.csv | tr -d '"' | cut -d, -f15)
+[ "$got" = "$(last runs/alone)" ] || fail "the point has $got, a run of its own $(last runs/alone)"
+expect 0 "$VWN" compare runs/sizes/D-16_H-32_rate-0.03_seed-2 runs/alone
+has out '+0.0000'
+expect 0 "$VWN" train model.vwn -q --run runs/sizes/D-8_H-16_rate-0.01_seed-1 --resume
+
+# means and spreads over seeds, and the table of the file
+expect 0 "$VWN" sweep sizes.vwn -q --resume
+cp out table.txt
+wanted=$(grep 'D-16_H-16_' one.csv | cut -d, -f15 | awk '{ s += $1; a[NR] = $1 } END { d = a[1] - a[2]; printf "%.4f (%.4f)", s / 2, d < 0 ? -d : d }')
+has out "$wanted"
+has out 'eval.loss: H down, D across; spread in brackets'
+[ "$(sed -n '/H down/,$p' out | sed -n 4p | grep -o '([0-9.]*)' | wc -l)" -eq 2 ] || fail "what is skipped is empty in the table"
+wanted=$(sed 1d one.csv | awk -F, '{ split($1, p, "_seed"); s[p[1]] += $15 / 2 } END { for (k in s) printf "%.4f %s\n", s[k], k }' | tr -d '"' | sort -n | head -n 1)
+has out "best: ${wanted#* }, eval ${wanted% *}"
+# interleaved: the first seed first, and at every moment each value of an axis about as often as the others
+grep -o '"name":"D-[^"]*' runs/sizes/sweep.json | sed 's/.*"//' > order
+[ "$(head -n 5 order | grep -c seed-1)" -eq 5 ] || fail "the first seed does not come first"
+[ "$(head -n 3 order | sed 's/_.*//' | sort -u | wc -l)" -eq 3 ] || fail "three points have three values of D"
+
+# ---- killed anywhere ----
+killed() { # seconds: lets a sweep run so long
+    timeout -s KILL "$1" "$VWN" sweep sizes.vwn -q --run killed ${2:-} --jobs 2 > /dev/null 2>&1
+}
+more=
+for seconds in 0.15 0.3 0.2 0.5 0.35; do
+    killed $seconds $more
+    [ -e runs/killed/sweep.json ] && more=--resume
+done
+[ -n "$more" ] || fail "the sweep was never begun"
+expect 0 "$VWN" sweep sizes.vwn -q --run killed --resume
+cmp -s out table.txt || fail "after kill -9 the table is another one"
+[ "$(ls runs/killed | grep -c '^D-')" -eq 10 ] || fail "ten runs"
+"$VWN" sweep sizes.vwn -q --run stopped --jobs 2 > /dev/null 2> err &
+sleep 0.4
+kill -TERM $!
+wait $!
+status=$?
+[ $status -eq 130 ] || [ $status -eq 0 ] || fail "a sweep that is interrupted ends with $status"
+expect 0 "$VWN" sweep sizes.vwn -q --run stopped --resume
+cmp -s out table.txt || fail "after an interrupt the table is another one"
+# nothing is done twice: events of a run that was killed are those of one that was not
+sed 's/"seconds":.*//; s/"tok_s".*//' runs/killed/D-16_H-32_rate-0.03_seed-2/events.jsonl | grep -c '"event":"step"' | grep -qx 12 || fail "12 steps"
+
+# ---- the command line ----
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --vary 'rate=range(1e-3, 1e-1, 3, scale = log)' --set H=16 --list --csv
+column rate out | sort -u | tr '\n' ' ' | grep -qx '0.001 0.01 0.1 ' || fail "rates: $(column rate out)"
+[ "$(wc -l < out)" -eq 7 ] || fail "six points and a head"
+expect 0 "$VWN" sweep sizes.vwn --set D=12 --vary H=16,20,24 --list --csv
+[ "$(sed 1d out | wc -l)" -eq 9 ] || fail "D is fixed: three rates, three H"
+lacks out '"D"'
+expect 0 "$VWN" sweep model.vwn --seeds 1,2,3 --until '2 steps' --run seeds -q --csv
+[ "$(column seed out | tr '\n' ' ')" = "1 2 3 " ] || fail "three seeds"
+[ "$(column step out | sort -u)" = 2 ] || fail "two steps each"
+expect 0 "$VWN" sweep model.vwn --seeds 1,2,3 --run seeds -q --csv --resume
+[ "$(column step out | sort -u)" = 12 ] || fail "the same sweep, now to the end"
+[ "$(grep -c '"event":"start"' runs/seeds/seed-1/events.jsonl)" -eq 2 ] || fail "its runs went on from their checkpoints"
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --until '128 tokens' --run tokens -q --csv
+[ "$(column step out | sort -u)" = 2 ] || fail "128 tokens are two steps of four times 16"
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --until '0.000001 s' --run time -q --csv
+[ "$(column step out | sort -u)" = 1 ] || fail "no time: one step"
+expect 0 sh -c "\"$VWN\" sweep - --vary D=8,12 --list --csv < model.vwn"
+[ "$(wc -l < out)" -eq 3 ] || fail "from the standard input"
+
+# ---- halton, drawn numbers ----
+drawn() { printf 'edition = 1\nimport "model.vwn" as m\nsweep s {\n  of = m\n  vary { D = [8, 16], rate = between(0, 1), H = between(8, 64, round = 8) }\n  random = %s\n}\n' "$1" > drawn.vwn; }
+drawn 'draws(16, sequence = halton)'
+expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
+# van der Corput in base 2, Halton's second axis in base 3
+awk 'function radical(i, b,   x, f) { x = 0; f = 1; while (i > 0) { f /= b; x += f * (i % b); i = int(i / b) } return x }
+     BEGIN { for (i = 1; i <= 16; i++) { h = 8 + 56 * radical(i, 3); printf "%.6g %d\n", radical(i, 2), int(h / 8 + 0.5) * 8 } }' > wanted
+sed 1d out | tr -d '"' | awk -F, '{ printf "%.6g %d\n", $2, $3 }' | cmp -s - wanted || fail "halton: $(cat out)"
+head -n 4 wanted | awk '{ printf "%s ", $1 }' | grep -qx '0.5 0.25 0.75 0.125 ' || fail "van der Corput's own numbers"
+drawn 8
+expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
+sed 1d out | cut -d, -f1 > eight
+drawn 'draws(40)'
+expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
+sed 1d out | cut -d, -f1 | head -n 8 | cmp -s - eight || fail "more draws change the first ones"
+column rate out | awk '{ s += $1; if ($1 < 0 || $1 >= 1) bad = 1 } END { exit bad || s / NR < 0.3 || s / NR > 0.7 }' || fail "rates are not even"
+[ "$(column rate out | sort -u | wc -l)" -eq 40 ] || fail "forty different rates"
+drawn 'draws(8, seed = 7)'
+expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
+sed 1d out | cut -d, -f1 | cmp -s - eight && fail "another seed draws the same"
+
+# ---- pruning: at each rung a third stays, by the losses that the events tell ----
+cat > prune.vwn <<EOF
+edition = 1
+import "model.vwn" as m
+sweep prune {
+  of = m
+  vary { rate = [1e-4, 1e-3, 3e-3, 1e-2, 2e-2, 3e-2] }
+  prune = halving(rungs = [4 steps, 8 steps], keep = 50%)
+}
+EOF
+expect 0 "$VWN" sweep prune.vwn -q --csv
+mv out prune.csv
+[ "$(column step prune.csv | sort | uniq -c | awk '{ printf "%d:%d ", $2, $1 }')" = "12:2 4:3 8:1 " ] || fail "rungs: $(column step prune.csv)"
+at() { for rate in 0.0001 0.001 0.003 0.01 0.02 0.03; do
+    grep "\"event\":\"eval\",\"step\":$1," "runs/prune/rate-$rate/events.jsonl" | grep -o '"eval_loss":[0-9.e+-]*' | sed "s/.*:\(.*\)/\1 $rate/"
+done | sort -g | head -n "$2" | sed 's/.* //' | sort -g | tr '\n' ' '; }
+[ "$(at 4 3)" = "$(awk -F, 'NR > 1 && $9 > 4 { gsub(/"/, "", $2); print $2 }' prune.csv | sort -g | tr '\n' ' ')" ] || fail "the first rung"
+[ "$(at 8 2)" = "$(awk -F, 'NR > 1 && $9 > 8 { gsub(/"/, "", $2); print $2 }' prune.csv | sort -g | tr '\n' ' ')" ] || fail "the second rung"
+more=
+for seconds in 0.2 0.4 0.3; do
+    timeout -s KILL $seconds "$VWN" sweep prune.vwn -q --run pruned $more --jobs 2 > /dev/null 2>&1
+    [ -e runs/pruned/sweep.json ] && more=--resume
+done
+expect 0 "$VWN" sweep prune.vwn -q --csv --run pruned $more
+cut -d, -f1-12 prune.csv > a
+cut -d, -f1-12 out | cmp -s - a || fail "a pruned sweep that was killed ends otherwise"
+
+# ---- what fails is named, and the others run ----
+expect 1 "$VWN" sweep model.vwn --vary D=8,9,12 --run wrong --until '2 steps' --csv
+has err 'D-9'
+has err 'error[E'
+[ "$(column state out | sort | uniq -c | awk '{ printf "%d %s ", $1, $2 }')" = "2 done 1 wrong " ] || fail "states: $(column state out)"
+expect 4 "$VWN" sweep model.vwn --vary rate=0.01,1000 --run far --csv --jobs 2
+has err 'rate-1000: diverged: step '
+[ "$(column state out | tr '\n' ' ')" = "done diverged " ] || fail "states: $(column state out)"
+expect 4 "$VWN" sweep model.vwn --vary rate=0.01,1000 --run far -q --resume
+has out 'diverged'
+expect 1 "$VWN" sweep model.vwn --vary D=8,9 --list
+has out 'wrong'
+
+# ---- what is refused, and what is damaged ----
+expect 2 "$VWN" sweep sizes.vwn
+has err 'already holds a sweep'
+expect 2 "$VWN" sweep sizes.vwn --run none --resume
+has err 'there is no sweep in `runs/none` to resume'
+expect 2 "$VWN" sweep sizes.vwn nobody
+has err 'has no sweep `nobody`; it has sizes'
+expect 2 "$VWN" sweep model.vwn --vary D=8,16 --run sizes --resume
+has err 'with other points'
+expect 2 "$VWN" sweep sizes.vwn --resume --set D=12 --run sizes
+has err 'with other points'
+cp model.vwn saved.vwn
+echo '# changed' >> model.vwn
+expect 2 "$VWN" sweep sizes.vwn --resume
+has err 'a sweep of an earlier text of `model.vwn`'
+mv saved.vwn model.vwn
+expect 1 "$VWN" sweep model.vwn --vary d=8,16
+has err 'did you mean `D`?'
+expect 1 "$VWN" sweep model.vwn
+has err 'for example `--vary D=256,512`'
+expect 1 "$VWN" sweep model.vwn --vary D
+has err '`--vary` needs PATH=VALUES'
+expect 2 "$VWN" sweep model.vwn --vary D=8 --list --svg x.svg
+expect 2 "$VWN" sweep model.vwn --vary D=8 --by D
+cp -r runs/sizes runs/cut
+head -c 300 runs/sizes/sweep.json > runs/cut/sweep.json
+expect 5 "$VWN" sweep sizes.vwn --run cut --resume
+has err 'runs/cut/sweep.json is damaged'
+has err 'the runs of its points are untouched'
+cp runs/sizes/sweep.json runs/cut/
+sed -i 's/"state":"done"/"state":"waiting"/' runs/cut/sweep.json
+echo '{"v":1,"eve' >> runs/cut/D-8_H-16_rate-0.01_seed-1/events.jsonl
+echo >> runs/cut/D-8_H-16_rate-0.01_seed-1/events.jsonl
+expect 0 "$VWN" sweep sizes.vwn --run cut --resume -q
+cmp -s out table.txt || fail "runs that were done are read again"
+expect 0 "$VWN" sweep sizes.vwn --overwrite -q --until '2 steps' --csv
+[ "$(column step out | sort -u)" = 2 ] || fail "begun anew"
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --run lines --json --until '2 steps'
+json out
+[ "$(grep -c '"event":"point_end"' out)" -eq 2 ] || fail "two points end"
+tail -n 1 out | grep -q '"event":"sweep","name":"small"' || fail "the table comes last"
+# what the picture is over is known before anything is trained
+expect 2 "$VWN" sweep sizes.vwn --run early --svg early.svg --by nothing
+has err '`--by nothing`: an axis of the sweep, params, stored or flops is needed'
+[ ! -e runs/early ] || fail "a folder for a picture that cannot be drawn"
+# a folder holds a run or a sweep, never both; verbs of runs say what it is
+expect 2 "$VWN" train model.vwn --run lines
+has err '`runs/lines` holds a sweep'
+expect 2 "$VWN" train model.vwn --run lines --overwrite
+point=$(ls -d runs/lines/*/ | head -n 1)
+expect 2 "$VWN" sweep model.vwn --vary D=8,12 --run "$point" --overwrite
+has err 'holds a run: choose another directory'
+[ ! -e "$point/sweep.json" ] || fail "a sweep in a run"
+for verb in 'watch --once' compare 'report -o page.html' export-log eval inspect 'inspect --stats' plot; do
+    expect 2 "$VWN" $verb runs/lines
+    has err '`runs/lines` is no run directory: it holds a sweep, whose runs are the folders in it'
+done
+expect 2 "$VWN" compare "$point" runs/lines/lock
+has err '`runs/lines/lock` is no run directory'
+finish

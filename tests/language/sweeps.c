@@ -1,0 +1,199 @@
+/* sweeps.c - the points of random sweeps against nested loops; the balance of interleaved ones.
+ *
+ * In:  seeds.   Out: `N checks, N failures`.
+ * The one idea: a sweep is a product of axes, of which some move together and some points are left out; a few loops and a
+ * table of numbers say which points that are, without a language.
+ */
+#include "support.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { AXES = 4, VALUES = 4, MOST = 256 };
+
+typedef struct Made {
+    int n, size[AXES], with[AXES]; /* with: the axis before it that it is zipped with, or itself */
+    int value[AXES][VALUES];
+    int skip_axis, skip_value; /* -1: none */
+    int seeds, let; /* let = axis 0 + 100 */
+    bool interleaved;
+} Made;
+
+static uint32_t next_random(uint64_t *state, uint32_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % below;
+}
+
+static Made make(uint64_t seed)
+{
+    uint64_t s = seed * 977 + 3;
+    Made m = {.n = 1 + (int)next_random(&s, AXES), .skip_axis = -1};
+    for (int i = 0; i < m.n; i++) {
+        m.with[i] = i;
+        m.size[i] = 1 + (int)next_random(&s, VALUES);
+        for (int k = 0; k < i; k++)
+            if (m.with[k] == k && next_random(&s, 4) == 0) {
+                m.with[i] = k;
+                m.size[i] = m.size[k];
+                break;
+            }
+        int x = (int)next_random(&s, 5);
+        for (int k = 0; k < m.size[i]; k++)
+            m.value[i][k] = x += 1 + (int)next_random(&s, 3);
+    }
+    if (next_random(&s, 2)) {
+        m.skip_axis = (int)next_random(&s, (uint32_t)m.n);
+        m.skip_value = m.value[m.skip_axis][0];
+    }
+    m.seeds = (int)next_random(&s, 3);
+    m.let = (int)next_random(&s, 2);
+    m.interleaved = next_random(&s, 2);
+    return m;
+}
+
+static const char *text_of(Arena *a, const Made *m)
+{
+    Buf b = buf_new(a);
+    buf_puts(&b, "let follows = 0\n");
+    for (int i = 0; i < m->n; i++)
+        buf_printf(&b, "let axis%d = 0\n", i);
+    buf_puts(&b, "sweep s {\n  vary {\n");
+    for (int i = 0; i < m->n; i++) {
+        buf_printf(&b, "    axis%d = [", i);
+        for (int k = 0; k < m->size[i]; k++)
+            buf_printf(&b, "%s%d", k ? ", " : "", m->value[i][k]);
+        buf_puts(&b, "]\n");
+    }
+    buf_puts(&b, "  }\n");
+    Buf zips = buf_new(a);
+    for (int i = 0; i < m->n; i++) {
+        Buf one = buf_new(a);
+        int n = 0;
+        for (int k = i; k < m->n; k++)
+            if (m->with[k] == i) {
+                buf_printf(&one, "%saxis%d", n ? ", " : "", k);
+                n++;
+            }
+        if (n > 1)
+            buf_printf(&zips, "%s[%s]", zips.n ? ", " : "", one.s);
+    }
+    if (zips.n)
+        buf_printf(&b, "  zip = [%s]\n", zips.s);
+    if (m->skip_axis >= 0)
+        buf_printf(&b, "  skip = axis%d == %d\n", m->skip_axis, m->skip_value);
+    if (m->let)
+        buf_puts(&b, "  let follows = axis0 + 100\n");
+    if (m->seeds)
+        buf_puts(&b, m->seeds == 1 ? "  seeds = [7]\n" : "  seeds = [1, 2]\n");
+    if (m->interleaved)
+        buf_puts(&b, "  order = interleaved\n");
+    buf_puts(&b, "}\n");
+    return b.s;
+}
+
+/* The settings of all points, in the order of loops, the last axis innermost, seeds inside. */
+static int oracle(Arena *a, const Made *m, const char **out)
+{
+    int at[AXES], n = 0;
+    for (int code = 0; code < VALUES * VALUES * VALUES * VALUES; code++) {
+        int rest = code;
+        bool there = true;
+        for (int i = AXES; i-- > 0; rest /= VALUES)
+            at[i] = rest % VALUES;
+        for (int i = 0; i < AXES; i++)
+            there = there && at[i] < (i < m->n ? m->size[i] : 1) && (i >= m->n || at[i] == at[m->with[i]]);
+        if (!there || (m->skip_axis >= 0 && m->value[m->skip_axis][at[m->skip_axis]] == m->skip_value))
+            continue;
+        for (int k = 0; k < (m->seeds ? m->seeds : 1); k++) {
+            Buf b = buf_new(a);
+            for (int i = 0; i < m->n; i++)
+                buf_printf(&b, "axis%d=%d ", i, m->value[i][at[i]]);
+            if (m->let)
+                buf_printf(&b, "follows=%d ", m->value[0][at[0]] + 100);
+            if (m->seeds)
+                buf_printf(&b, "train.seed=%d ", m->seeds == 1 ? 7 : k + 1);
+            out[n++] = b.s;
+        }
+    }
+    return n;
+}
+
+static const char *settings(Arena *a, const SweepPoint *p)
+{
+    Buf b = buf_new(a);
+    for (size_t i = 0; i < p->n_set; i++)
+        buf_printf(&b, "%s ", p->set[i]);
+    return b.s;
+}
+
+/* Wherever it stops, two values of an axis of a full product have had almost equally many points. */
+static bool balanced(const SweepPlan *p)
+{
+    int count[AXES][VALUES] = {{0}};
+    for (size_t i = 0; i < p->configs; i++)
+        for (size_t k = 0; k < p->n_axis; k++) {
+            int least = 1 << 30, most = 0;
+            count[k][p->point[i].at[k]]++;
+            for (size_t v = 0; v < p->axis[k].n; v++) {
+                least = count[k][v] < least ? count[k][v] : least;
+                most = count[k][v] > most ? count[k][v] : most;
+            }
+            if (most - least > 2)
+                return false;
+        }
+    return true;
+}
+
+static void one(Test *t, uint64_t seed)
+{
+    Made m = make(seed);
+    static const char *wanted[MOST * 2];
+    bool seen[MOST * 2] = {0};
+    Ctx *ctx = ctx_new(NULL);
+    Arena *a = arena_new(ctx);
+    const char *text = text_of(a, &m);
+    int n = oracle(a, &m, wanted);
+    Checked c = check_text("-", text, NULL);
+    const SweepPlan *p = c.unit && c.unit->sweep.n ? &c.unit->sweep.v[0] : NULL;
+    EXPECT(t, text, (p != NULL) == (n > 0) && (!p || p->n == (size_t)n));
+    for (size_t i = 0; p && i < p->n; i++) {
+        const char *got = settings(a, &p->point[i]);
+        int k = m.interleaved ? 0 : (int)i;
+        while (m.interleaved && k < n && (seen[k] || strcmp(got, wanted[k]) != 0))
+            k++;
+        EXPECT(t, text, k < n && strcmp(got, wanted[k]) == 0);
+        seen[k < n ? k : 0] = true;
+        for (size_t j = 0; j < i; j++)
+            EXPECT(t, text, strcmp(p->point[i].name, p->point[j].name) != 0);
+    }
+    if (p && m.interleaved && m.skip_axis < 0)
+        EXPECT(t, text, balanced(p));
+    ctx_free(c.ctx);
+    ctx_free(ctx);
+}
+
+/* The Halton sequence as Halton (1960) has it: 1/2, 1/4, 3/4, 1/8, ... and 1/3, 2/3, 1/9, 4/9, ... */
+static void halton(Test *t)
+{
+    static const double two[] = {1 / 2., 1 / 4., 3 / 4., 1 / 8., 5 / 8., 3 / 8., 7 / 8., 1 / 16.};
+    static const double three[] = {1 / 3., 2 / 3., 1 / 9., 4 / 9., 7 / 9., 2 / 9., 5 / 9., 8 / 9.};
+    Checked c = check_text("-", "let a = 0\nlet b = 0\nsweep s { vary { a = between(0, 1), b = between(1, 100, scale = log) }\n"
+                                " random = draws(8, sequence = halton) }\n", NULL);
+    EXPECT(t, "halton", c.unit && c.unit->sweep.n == 1 && c.unit->sweep.v[0].n == 8);
+    for (int i = 0; c.unit && c.unit->sweep.n && i < 8; i++) {
+        const SweepAxis *axis = c.unit->sweep.v[0].axis;
+        EXPECT(t, "halton", fabs(axis[0].number[i] - two[i]) < 1e-5);
+        EXPECT(t, "halton", fabs(log10(axis[1].number[i]) / 2 - three[i]) < 1e-5);
+    }
+    ctx_free(c.ctx);
+}
+
+int main(void)
+{
+    Test t = {0};
+    halton(&t);
+    for (uint64_t seed = 1; seed <= 300; seed++)
+        one(&t, seed);
+    return test_end(&t);
+}
