@@ -7,8 +7,8 @@
 #ifndef VWN_AST_H
 #define VWN_AST_H
 
-#include "../compiler/base.h"
-#include "../compiler/diag.h"
+#include "compiler/base/base.h"
+#include "compiler/base/diag.h"
 
 /* X(KIND, "name in dumps", what `name` holds, children in order; NULL child = absent) */
 #define AST_KINDS(X)                                                                              \

@@ -9,16 +9,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../compiler/file.h"
-#include "../compiler/growth.h"
-#include "../compiler/report.h"
-#include "../compiler/resolve.h"
-#include "ahead.h"
-#include "cuda_open.h"
-#include "rates.h"
-#include "run_dir.h"
-#include "session.h"
-#include "workbench.h"
+#include "compiler/base/file.h"
+#include "compiler/growth/growth.h"
+#include "compiler/report/report.h"
+#include "compiler/report/resolve.h"
+#include "runtime/base/ahead.h"
+#include "runtime/cuda/cuda_open.h"
+#include "runtime/measure/rates.h"
+#include "runtime/checkpoint/run_dir.h"
+#include "runtime/exec/session.h"
+#include "runtime/exec/workbench.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
 

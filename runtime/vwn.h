@@ -324,7 +324,7 @@ typedef struct vwn_inside_options {
  * matrices, Hyper-Connections section 4.5, by segments as of Virtual Width Networks), their weights that depend on the data,
  * how alike layer inputs are, how much of MLP activations is used, the spread of states and what they predict (Variable-Width
  * Transformers section 4). `text` has a summary, `json` one object, event "inspect"; either may be NULL. vwn_warning says what
- * this model has not. compiler/unfold.h and compiler/inside.h say exactly what is measured. Its members:
+ * this model has not. compiler/model/unfold.h and compiler/model/inside.h say exactly what is measured. Its members:
  *   connections  {sources [{path, segments, width}], reads [{path, segments, width, mean, std, gain, unexplained}], states [the
  *                same without the last]}: mean[j][a][b] is the factor of segment a of source j in segment b
  *   weights      [{path, of, divides, fixed, all, entries}]: {mean, std, p5, median, p95} of all entries and of each

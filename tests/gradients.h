@@ -9,8 +9,8 @@
 
 #include "models.h"
 
-#include "runtime/exec.h"
-#include "runtime/loss_scale.h"
+#include "runtime/exec/exec.h"
+#include "runtime/portable/loss_scale.h"
 
 enum { CPU_RUNS = 3, RUNS_MAX = 4 };
 

@@ -7,7 +7,7 @@
 
 #include "half_bits.h"
 
-#include "../compiler/ir.h"
+#include "compiler/graph/ir.h"
 
 static inline double of_half(uint16_t u, Half type)
 {

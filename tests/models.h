@@ -6,7 +6,7 @@
 #ifndef TEST_MODELS_H
 #define TEST_MODELS_H
 
-#include "compiler/model.h"
+#include "compiler/model/model.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef VWN_TEST_COST_BUILD_H
 #define VWN_TEST_COST_BUILD_H
 
-#include "../../compiler/cost.h"
+#include "compiler/model/cost.h"
 
 #include <stdio.h>
 

@@ -9,8 +9,8 @@
  */
 #include "harness.h"
 
-#include "../../compiler/model.h"
-#include "../../runtime/session.h"
+#include "compiler/model/model.h"
+#include "runtime/exec/session.h"
 
 static const double MOST = 23; /* readings of all: 19.5 are needed */
 

@@ -4,7 +4,7 @@
  * The one idea: the lists are written out (tests/widths.h), so that a solver that is off by one step of
  * rounding in one layer fails; budgets are recomputed by their definition, not by the solver's.
  */
-#include "../../compiler/solve.h"
+#include "compiler/front/solve.h"
 #include "../widths.h"
 #include "harness.h"
 

@@ -4,7 +4,7 @@
  * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once.
  */
 #include "half.h"
-#include "runtime/backend.h"
+#include "runtime/base/backend.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -14,8 +14,8 @@ sed -n 's/^"\([a-z]*\)" .*/\1/p; s/^"\(true\)"|"\(false\)".*/\1\n\2/p' "$grammar
 echo none >> keywords # a value
 sed -n '/^} units\[\] = {/,/^};/p' "$grammar/ast.c" | grep -o '{"[A-Za-z]*"' | tr -d '{"' > units
 sed -n 's/^SUFFIX  *(\(.*\))$/\1/p' "$grammar/vwn.l" | tr '|' '\n' > suffixes
-sed -n 's/^NODE("\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/attributes.def" > nodes
-sed -n 's/^ATTRIBUTE("[a-z_]*", *"\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/attributes.def" > attributes
+sed -n 's/^NODE("\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/front/attributes.def" > nodes
+sed -n 's/^ATTRIBUTE("[a-z_]*", *"\([a-z_]*\)".*/\1/p' "$VWN_SOURCE/compiler/front/attributes.def" > attributes
 "$VWN" doc | sed '1,/^primitives/d' | sed -n 's/^  \([^ ]*\) .*/\1/p' > primitives
 for list in keywords units suffixes nodes attributes primitives; do
     sort -u -o $list $list

@@ -10,9 +10,9 @@
 
 #include "../half.h"
 
-#include "compiler/cuda_attention.h"
-#include "compiler/emit.h"
-#include "compiler/op.h"
+#include "compiler/library/cuda_attention.h"
+#include "compiler/print/emit.h"
+#include "compiler/graph/op.h"
 #include "runtime/harness.h"
 
 #include <math.h>

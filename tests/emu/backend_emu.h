@@ -7,7 +7,7 @@
 #ifndef VWN_BACKEND_EMU_H
 #define VWN_BACKEND_EMU_H
 
-#include "runtime/backend.h"
+#include "runtime/base/backend.h"
 
 typedef struct EmuOptions {
     bool descending;     /* blocks, warps and lanes from the last to the first */

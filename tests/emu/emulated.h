@@ -10,7 +10,7 @@
 
 #include "backend_emu.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 static inline void gradients_emulated(Ctx *ctx, const Unit *u, Agreement *c)
 {

@@ -8,8 +8,8 @@
 
 #include "../half.h"
 
-#include "compiler/cuda_expert.h"
-#include "compiler/emit.h"
+#include "compiler/library/cuda_expert.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 
 #include <math.h>

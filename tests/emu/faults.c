@@ -9,7 +9,7 @@
 
 #include "../half_bits.h"
 
-#include "compiler/emit.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 
 #include <math.h>

@@ -8,7 +8,7 @@
 
 #include "../half.h"
 
-#include "compiler/emit.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  */
 #include "emulated.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 /* As in models.c: large numbers cancel. */
 static const double WORST = 1e-4;

@@ -8,7 +8,7 @@
 #include "backend_emu.h"
 
 #include "../sanitized.h"
-#include "compiler/emit.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 #include "runtime/plans.h"
 

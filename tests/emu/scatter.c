@@ -7,8 +7,8 @@
 
 #include "../half.h"
 
-#include "compiler/cuda_scatter.h"
-#include "compiler/emit.h"
+#include "compiler/library/cuda_scatter.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@
 
 #include "../half.h"
 
-#include "compiler/emit.h"
+#include "compiler/print/emit.h"
 #include "runtime/harness.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  */
 #include "../examples.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 #include "runtime/harness.h"
 
 typedef struct Printed {

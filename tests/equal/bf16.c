@@ -8,7 +8,7 @@
  */
 #include "models.h"
 
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 
 enum { B = 4, T = 24 };
 static const double BOUND = 6e-3, FACTOR = 10;

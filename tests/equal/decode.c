@@ -9,8 +9,8 @@
  */
 #include "models.h"
 
-#include "compiler/decode.h"
-#include "runtime/exec.h"
+#include "compiler/model/decode.h"
+#include "runtime/exec/exec.h"
 
 enum { B = 3, T = 8, V = 17 };
 

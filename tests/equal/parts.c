@@ -8,9 +8,9 @@
 #include <stdarg.h>
 
 #include "arrays.h"
-#include "compiler/parts.h"
+#include "compiler/model/parts.h"
 #include "models.h"
-#include "runtime/safetensors.h"
+#include "runtime/data/safetensors.h"
 #include "runtime/vwn.h"
 
 static int passed, failed;

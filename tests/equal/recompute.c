@@ -8,8 +8,8 @@
  */
 #include "models.h"
 
-#include "compiler/plan.h"
-#include "compiler/recompute.h"
+#include "compiler/plan/plan.h"
+#include "compiler/pass/recompute.h"
 
 static const char *const dropping = "sub=ffn(hidden = 10, activation = silu, gated = true, dropout = 0.3)";
 

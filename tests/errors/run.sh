@@ -79,8 +79,8 @@ sed -n "s/^X(\"\\($codes\\)\".*/\\1/p" "$root/grammar/codes.def" >"$scratch/rows
 filed() {
     cat "$@" | grep -o "\"$codes\"" | tr -d '"' | sort -u
 }
-filed "$root"/compiler/*.c "$root"/runtime/*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/filed"
-filed "$root"/compiler/check*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/checked"
+filed "$root"/compiler/*/*.c "$root"/runtime/*.c "$root"/runtime/*/*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/filed"
+filed "$root"/compiler/front/*.c "$root"/compiler/file/*.c "$root"/grammar/*.[cly] "$root"/grammar/std/*.vwn >"$scratch/checked"
 sort "$scratch/rows" | cmp -s - "$scratch/rows"
 verdict $? "grammar/codes.def is not sorted"
 missing=$(comm -13 "$scratch/rows" "$scratch/filed" | tr '\n' ' ')

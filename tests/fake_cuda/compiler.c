@@ -8,7 +8,7 @@
 #include "image.h"
 
 #include "../emu/backend_emu.h"
-#include "../../runtime/sha256.h"
+#include "runtime/base/sha256.h"
 
 #include <ctype.h>
 #include <stdio.h>

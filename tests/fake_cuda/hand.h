@@ -10,7 +10,7 @@
 #define _GNU_SOURCE
 #include "abi.h"
 
-#include "runtime/cuda_open.h"
+#include "runtime/cuda/cuda_open.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* image.h - the "cubins" of the fake compiler: ELF files like those of CUDA as far as runtime/cubin.c reads them, with
+/* image.h - the "cubins" of the fake compiler: ELF files like those of CUDA as far as runtime/cuda/cubin.c reads them, with
  * a shared object of the emulator in a section of its own. */
 #ifndef FAKE_CUDA_IMAGE_H
 #define FAKE_CUDA_IMAGE_H

@@ -5,8 +5,8 @@
  */
 #include "hand.h"
 
-#include "compiler/emit.h"
-#include "runtime/nvrtc.h"
+#include "compiler/print/emit.h"
+#include "runtime/cuda/nvrtc.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * a broken invariant (ST_BUG), memory above the limit, a formatter that changes the tree or is not
  * idempotent, a diagnostic that cannot be rendered.
  */
-#include "compiler/model.h"
+#include "compiler/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ rm -rf "$folder"
 mkdir -p "$folder/src" "$folder/models"
 cp "$here"/run_kernels.c "$here"/cases.h "$here"/../half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
-    "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/device_call.h "$folder/src"
+    "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/portable/device_call.h "$folder/src"
 cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"
 cp "$here"/all.py "$here"/peer.py "$folder/src"
 mkdir "$folder/programs"

@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 
 #include "cases.h"
-#include "compiler/export_build.h"
+#include "compiler/export/export_build.h"
 #include "emu/backend_emu.h"
-#include "runtime/exec.h"
+#include "runtime/exec/exec.h"
 
 enum { ROWS_B = 3, ROWS_T = 11, PLANS = 8, SEEN = 8192 };
 enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, none near its end */

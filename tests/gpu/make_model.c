@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "compiler/export.h"
-#include "compiler/plan.h"
+#include "compiler/export/export.h"
+#include "compiler/plan/plan.h"
 #include "../examples.h"
 
 typedef struct Wanted {

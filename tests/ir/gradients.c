@@ -22,7 +22,7 @@ typedef struct Case {
 /* Builds variant `c->variant`; 0 when there is no such variant. */
 typedef Val CaseRule(Case *c);
 #define OP(id, ...) static CaseRule case_##id;
-#include "../../compiler/ops.def"
+#include "compiler/graph/ops.def"
 #undef OP
 
 #define NO_CASE(id)                                                                     \
@@ -474,7 +474,7 @@ int main(void)
     Tally t = {0};
     size_t compared = 0;
 #define OP(id, ...) run_cases(&t, OP_##id, case_##id, &compared);
-#include "../../compiler/ops.def"
+#include "compiler/graph/ops.def"
 #undef OP
     printf("%zu derivatives compared\n", compared);
     return tally_end(&t, "gradients");

@@ -2,7 +2,7 @@
  *
  * In:  expressions made at random, and schedules.   Out: every value of every step inside the range of its stretch.
  */
-#include "compiler/host.h"
+#include "compiler/base/host.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef IR_SUPPORT_H
 #define IR_SUPPORT_H
 
-#include "../../compiler/op.h"
+#include "compiler/graph/op.h"
 
 typedef struct Bench {
     Ctx *ctx;

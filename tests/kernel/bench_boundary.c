@@ -12,8 +12,8 @@
 
 #include "boundary.h"
 
-#include "runtime/exec.h"
-#include "runtime/peak.h"
+#include "runtime/exec/exec.h"
+#include "runtime/measure/peak.h"
 
 static const char text[] =
     "edition = 1\n"

@@ -9,7 +9,7 @@
 #ifndef VWN_BOUNDARY_H
 #define VWN_BOUNDARY_H
 
-#include "../../compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 typedef struct Boundary {
     size_t *launch; /* indices in Plan.launch, in order */

@@ -14,7 +14,7 @@
 
 #include "cases.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 #include <sys/resource.h>
 

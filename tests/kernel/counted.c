@@ -6,7 +6,7 @@
  */
 #include "examples.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 typedef struct Case {
     const char *text;

@@ -7,8 +7,8 @@
  */
 #include "../models.h"
 
-#include "compiler/kernel_text.h"
-#include "compiler/plan.h"
+#include "compiler/kernel/kernel_text.h"
+#include "compiler/plan/plan.h"
 
 static int bad;
 

@@ -8,7 +8,7 @@
 #include "../models.h"
 #include "runtime/harness.h"
 
-#include "compiler/kernel.h"
+#include "compiler/kernel/kernel.h"
 
 enum { LOOPS = 3 };
 

@@ -1,7 +1,7 @@
 /* interpret.c - see interpret.h: the statements of one kernel. interpret_plan.c runs the launches. */
 #include "interpret.h"
 
-#include "../../compiler/op.h"
+#include "compiler/graph/op.h"
 
 #include <math.h>
 

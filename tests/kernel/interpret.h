@@ -9,8 +9,8 @@
 #ifndef VWN_INTERPRET_H
 #define VWN_INTERPRET_H
 
-#include "../../compiler/emit.h"
-#include "../../compiler/kernel_text.h"
+#include "compiler/print/emit.h"
+#include "compiler/kernel/kernel_text.h"
 #include "plan_host.h"
 
 /* The memory of one buffer of a kernel; canaries stand around it. */

@@ -5,7 +5,7 @@
  */
 #include "interpret.h"
 
-#include "../../compiler/op.h"
+#include "compiler/graph/op.h"
 
 #include <math.h>
 #include <string.h>

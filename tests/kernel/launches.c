@@ -7,7 +7,7 @@
 #include "models.h"
 #include "runtime/harness.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 static const char text[] =
     "edition = 1\n"

@@ -3,7 +3,7 @@
  * In:  dense sweeps and special values.   Out: the largest error of each in units in the last place,
  * compared with the bound that the prelude states.
  */
-#include "../../compiler/emit.h"
+#include "compiler/print/emit.h"
 
 #include <dlfcn.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #ifndef VWN_PLAN_HOST_H
 #define VWN_PLAN_HOST_H
 
-#include "../../compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 typedef struct Host Host;
 typedef enum HostMemory { HOST_APART, HOST_ARENA } HostMemory;

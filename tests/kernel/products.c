@@ -9,7 +9,7 @@
  */
 #include "../gradients.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 static const char text[] =
     "edition = 1\n"

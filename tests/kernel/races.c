@@ -9,8 +9,8 @@
 #include "../examples.h"
 #include "../runtime/harness.h"
 
-#include "compiler/kernel_text.h"
-#include "compiler/plan.h"
+#include "compiler/kernel/kernel_text.h"
+#include "compiler/plan/plan.h"
 
 static const char *const names[] = {"olmo hyper", "olmo frac", "vwn (4,8)", "mhc", "over-encoding", "own connection"};
 

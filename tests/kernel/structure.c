@@ -9,7 +9,7 @@
 
 #include "boundary.h"
 
-#include "compiler/plan.h"
+#include "compiler/plan/plan.h"
 
 static int bad;
 

@@ -9,10 +9,10 @@
 #include "examples.h"
 #include "runtime/harness.h"
 
-#include "compiler/cuda_attention.h"
-#include "compiler/library.h"
-#include "compiler/plan.h"
-#include "compiler/report.h"
+#include "compiler/library/cuda_attention.h"
+#include "compiler/kernel/library.h"
+#include "compiler/plan/plan.h"
+#include "compiler/report/report.h"
 
 enum { HEAD_MOST = 256 };
 

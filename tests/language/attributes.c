@@ -1,7 +1,7 @@
 /* attributes.c - the table of attributes: what the checker takes is what is documented. */
-#include "compiler/attribute.h"
-#include "compiler/check.h"
-#include "compiler/report.h"
+#include "compiler/front/attribute.h"
+#include "compiler/front/check.h"
+#include "compiler/report/report.h"
 #include "support.h"
 
 static const char model[] = "import \"std/transformer\"\nimport \"std/connections\"\n"

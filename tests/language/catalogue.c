@@ -6,7 +6,7 @@
  */
 #include "support.h"
 
-#include "compiler/growth.h"
+#include "compiler/growth/growth.h"
 
 enum { HALF_STEPS = -3 }; /* not looked at */
 typedef struct Row {

@@ -6,7 +6,7 @@
  */
 #include "support.h"
 
-#include "compiler/growth.h"
+#include "compiler/growth/growth.h"
 
 static const char model[] =
     "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n"

@@ -8,8 +8,8 @@
  */
 #include "support.h"
 
-#include "compiler/attribute.h"
-#include "compiler/check_train.h"
+#include "compiler/front/attribute.h"
+#include "compiler/file/check_train.h"
 
 #include <math.h>
 

@@ -8,7 +8,7 @@
 #include "../models.h"
 #include "support.h"
 
-#include "compiler/growth.h"
+#include "compiler/growth/growth.h"
 
 #include <float.h>
 

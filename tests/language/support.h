@@ -6,7 +6,7 @@
 #ifndef LANGUAGE_SUPPORT_H
 #define LANGUAGE_SUPPORT_H
 
-#include "compiler/model.h"
+#include "compiler/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

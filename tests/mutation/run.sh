@@ -1,11 +1,11 @@
 # run.sh - plants faults in the sources, one at a time, and runs the tests that must find them.
 #
 # In:  a list of faults beside this file. A fault is a comment that says what it does to a user, and
-#          compiler/plan_buffer.c        the file
+#          compiler/plan/plan_buffer.c        the file
 #          - !plain ||                   text that stands in it once, on one line (blanks at its ends do not count)
 #          +                             what stands there instead
 #          = kernel.ops                  a test that must not pass then: an e2e script, or a program and its arguments
-#      Of a header, every C file of its folder that includes it is compiled again.
+#      Of a header, every C file that includes it itself is compiled again.
 # Out: status 0 when every fault was found. A test finds a fault by any end but status 0, and by running for
 #      three minutes. A text that does not stand in its file once, and a mutant that does not compile, are
 #      failures: then the list has to follow the sources.
@@ -42,7 +42,7 @@ compile() {
         grep -F -- "/$1.o -c " | head -n 1 | sed 's/\\\(.\)/\1/g; s/ -o .*//')
     [ -n "$command" ] || return 1
     folder=$VWN_SOURCE/$(dirname "$1")
-    (cd "$build" && eval "$command" '-I"$here/mutant"' '-iquote "$folder"' -w \
+    (cd "$build" && eval "$command" '-iquote "$here/mutant"' '-iquote "$folder"' -w \
         '-o "$here/$2"' '-c "$here/mutant/$1"') 2> compile.err
 }
 
@@ -88,8 +88,12 @@ judge() {
     }
     sources=$file
     case $file in *.h)
-        sources=$(cd "$VWN_SOURCE" && grep -l "#include \"\(.*/\)*$(basename "$file")\"" "$(dirname "$file")"/*.c) || {
-            fail "$what: no C file of its folder includes the header"
+        sources=$(cd "$VWN_SOURCE" && {
+            grep -l "#include \"$(basename "$file")\"" "$(dirname "$file")"/*.c
+            grep -rl --include='*.c' "#include \"$file\"" compiler runtime
+        } || true)
+        [ -n "$sources" ] || {
+            fail "$what: no C file includes the header"
             return 0
         }
         ;;

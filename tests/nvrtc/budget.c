@@ -7,10 +7,10 @@
  */
 #include "budget.h"
 
-#include "compiler/cuda_attention.h"
-#include "compiler/cuda_scatter.h"
-#include "compiler/emit.h"
-#include "compiler/library_cuda.h"
+#include "compiler/library/cuda_attention.h"
+#include "compiler/library/cuda_scatter.h"
+#include "compiler/print/emit.h"
+#include "compiler/library/library_cuda.h"
 
 static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude,
                     const CudaText *text, size_t count, Cache *cache, Use *use)

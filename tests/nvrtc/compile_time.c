@@ -9,8 +9,8 @@
  */
 #include "cuda_texts.h"
 
-#include "compiler/plan.h"
-#include "compiler/report.h"
+#include "compiler/plan/plan.h"
+#include "compiler/report/report.h"
 
 static const PlanKernel *longest(const Plan *p, const char *beginning)
 {

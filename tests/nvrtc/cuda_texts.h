@@ -4,7 +4,7 @@
 #ifndef VWN_TEST_CUDA_TEXTS_H
 #define VWN_TEST_CUDA_TEXTS_H
 
-#include "../../runtime/nvrtc.h"
+#include "runtime/cuda/nvrtc.h"
 #include "runtime/harness.h"
 
 enum { SKIPPED = 77 };

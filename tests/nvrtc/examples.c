@@ -12,8 +12,8 @@
  */
 #include "budget.h"
 
-#include "compiler/plan.h"
-#include "compiler/report.h"
+#include "compiler/plan/plan.h"
+#include "compiler/report/report.h"
 #include "examples.h"
 
 /* Bytes of a text: NVRTC takes half a minute over 600 KB. */

@@ -6,7 +6,7 @@
  */
 #include "gradients.h"
 
-#include "compiler/cost.h"
+#include "compiler/model/cost.h"
 
 enum { B = 2, T = 7, D = 6, E = 5, WIDE = 7, VOCAB = 17 };
 

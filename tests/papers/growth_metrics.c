@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../../runtime/growth_metrics.h"
+#include "runtime/look/growth_metrics.h"
 
 static int failures;
 

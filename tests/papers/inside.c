@@ -9,8 +9,8 @@
  */
 #include "models.h"
 
-#include "compiler/inside.h"
-#include "runtime/spectrum.h"
+#include "compiler/model/inside.h"
+#include "runtime/look/spectrum.h"
 
 enum { B = 2, T = 8, D = 12, V = 17, N = 24 };
 

@@ -8,7 +8,7 @@
  */
 #include "models.h"
 
-#include "compiler/unfold.h"
+#include "compiler/model/unfold.h"
 
 struct Seen;
 typedef struct Case {

@@ -6,7 +6,7 @@
  */
 #include "gradients.h"
 
-#include "compiler/cost.h"
+#include "compiler/model/cost.h"
 
 typedef struct Tally {
     int passed, failed;

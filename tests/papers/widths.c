@@ -8,7 +8,7 @@
 #include "../gradients.h"
 #include "../widths.h"
 
-#include "compiler/cost.h"
+#include "compiler/model/cost.h"
 
 #define EXAMPLE(name) VWN_SOURCE_DIR "/examples/" name
 

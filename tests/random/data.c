@@ -6,7 +6,7 @@
  */
 #include "stages.h"
 
-#include "compiler/base.h"
+#include "compiler/base/base.h"
 
 #include <stdio.h>
 #include <string.h>

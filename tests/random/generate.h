@@ -8,7 +8,7 @@
 #ifndef RANDOM_GENERATE_H
 #define RANDOM_GENERATE_H
 
-#include "compiler/base.h"
+#include "compiler/base/base.h"
 
 #include <stdio.h>
 

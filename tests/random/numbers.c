@@ -11,8 +11,8 @@
 
 #include "stages.h"
 
-#include "runtime/exec.h"
-#include "runtime/loss_scale.h"
+#include "runtime/exec/exec.h"
+#include "runtime/portable/loss_scale.h"
 
 enum { STEPS = 3 };
 

@@ -1,13 +1,13 @@
 /* stages.c - see stages.h. */
 #include "stages.h"
 
-#include "compiler/inside.h"
+#include "compiler/model/inside.h"
 
 #include "../emu/backend_emu.h"
 #include "generate.h"
 
-#include "compiler/model.h"
-#include "runtime/session.h"
+#include "compiler/model/model.h"
+#include "runtime/exec/session.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,8 +4,8 @@
  * In:  nothing.   Out: `N passed, N failed`.
  */
 #define _GNU_SOURCE
-#include "../../runtime/ahead.h"
-#include "../../runtime/cpu.h"
+#include "runtime/base/ahead.h"
+#include "runtime/cpu/cpu.h"
 #include "children.h"
 
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  *      bf16 operands, the share of ours, and that share when A must first be rounded into a copy.
  */
 #define _GNU_SOURCE
-#include "../../runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #define _GNU_SOURCE
 #include "plans.h"
 
-#include "../../runtime/cache.h"
-#include "../../runtime/sha256.h"
+#include "runtime/base/cache.h"
+#include "runtime/base/sha256.h"
 #include "children.h"
 #include "harness.h"
 

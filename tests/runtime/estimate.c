@@ -4,7 +4,7 @@
  * In:  made-up rates, and launches of one need each.   Out: `N passed, N failed`.
  * The one idea: every rate is a prime, so a launch that reads the wrong one gives another time.
  */
-#include "../../runtime/rates.h"
+#include "runtime/measure/rates.h"
 #include "harness.h"
 
 #include <math.h>

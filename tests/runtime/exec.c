@@ -6,7 +6,7 @@
  * training steps in each way of running it.
  */
 #define _GNU_SOURCE
-#include "../../runtime/exec.h"
+#include "runtime/exec/exec.h"
 #include "harness.h"
 #include "plans.h"
 

@@ -4,7 +4,7 @@
 #ifndef VWN_TEST_PLANS_H
 #define VWN_TEST_PLANS_H
 
-#include "../../runtime/backend.h"
+#include "runtime/base/backend.h"
 
 #include <dirent.h>
 #include <stdio.h>

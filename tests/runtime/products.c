@@ -5,7 +5,7 @@
  * must be near the float64 ones, equal to each other bit for bit, and stay in their place.
  * Products of bf16 operands, where there are any, are of whole numbers and must be exact.
  */
-#include "../../runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 #include "harness.h"
 
 #include <float.h>

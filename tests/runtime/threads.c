@@ -4,8 +4,8 @@
  * In:  nothing.   Out: `N passed, N failed`.
  */
 #define _GNU_SOURCE
-#include "../../runtime/threads.h"
-#include "../../runtime/cpu.h"
+#include "runtime/portable/threads.h"
+#include "runtime/cpu/cpu.h"
 #include "harness.h"
 
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
  * than the step, bounds and shares follow from the figures they are made of; an earlier object
  * is taken or refused for the right reason; nothing is left behind.
  */
-#include "../../runtime/json.h"
+#include "runtime/base/json.h"
 #include "support.h"
 
 #include <math.h>

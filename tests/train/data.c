@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../runtime/feed.h"
+#include "runtime/data/feed.h"
 #include "support.h"
 
 typedef struct Opening {

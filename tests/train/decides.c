@@ -6,8 +6,8 @@
 #include <float.h>
 #include <math.h>
 
-#include "../../compiler/optimizer.h"
-#include "../../runtime/jump.h"
+#include "compiler/model/optimizer.h"
+#include "runtime/train/jump.h"
 #include "support.h"
 
 enum { ROUNDS = 600, RESULTS = 64 };

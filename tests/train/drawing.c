@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../compiler/optimizer.h"
+#include "compiler/model/optimizer.h"
 
 enum { V = 40, W = 300, T = 6, SEED = 7 }; /* W x V: more than one piece of 8,192 numbers */
 

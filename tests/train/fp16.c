@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../compiler/plan.h"
-#include "../../runtime/run_dir.h"
-#include "../../runtime/safetensors.h"
-#include "../../runtime/trainer.h"
+#include "compiler/plan/plan.h"
+#include "runtime/checkpoint/run_dir.h"
+#include "runtime/data/safetensors.h"
+#include "runtime/train/trainer.h"
 #include "support.h"
 
 enum { SPIKE = 6 }; /* steps before the loss grows */

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../runtime/json.h"
+#include "runtime/base/json.h"
 #include "../arrays.h"
 #include "support.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../runtime/json.h"
+#include "runtime/base/json.h"
 #include "support.h"
 
 static const char *const good[] = {

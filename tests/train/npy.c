@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../../runtime/feed.h"
-#include "../../runtime/npy.h"
+#include "runtime/data/feed.h"
+#include "runtime/data/npy.h"
 #include "../arrays.h"
 #include "support.h"
 

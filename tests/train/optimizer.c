@@ -1,7 +1,7 @@
 /* optimizer.c - the update graph against the formulas written out in plain float64. */
 #include <math.h>
 
-#include "../../compiler/optimizer.h"
+#include "compiler/model/optimizer.h"
 #include "support.h"
 
 /* W is a matrix, X two tall ones, the last parameter is frozen. */

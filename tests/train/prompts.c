@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../runtime/predict.h"
+#include "runtime/use/predict.h"
 #include "support.h"
 
 enum { CONTEXT = 72, VOCAB = 8, MORE = 90, TEXTS = 5 };

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../runtime/json.h"
-#include "../../runtime/run_dir.h"
+#include "runtime/base/json.h"
+#include "runtime/checkpoint/run_dir.h"
 #include "support.h"
 
 enum { MOST = 600 };

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../../runtime/safetensors.h"
+#include "runtime/data/safetensors.h"
 #include "support.h"
 
 static const float numbers[6] = {1.5f, -0.0f, 3e-42f, -INFINITY, 7.0f, 0.1f};

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "../../runtime/json.h"
+#include "runtime/base/json.h"
 #include "support.h"
 
 typedef struct Text {

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "../../runtime/session.h"
+#include "runtime/exec/session.h"
 
 /* ---- checks ---- */
 typedef struct Tally {

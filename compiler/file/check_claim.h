@@ -1,0 +1,22 @@
+/* check_claim.h - what a growth step claims of itself. */
+#ifndef VWN_CHECK_CLAIM_H
+#define VWN_CHECK_CLAIM_H
+
+#include "compiler/front/check.h"
+#include "compiler/growth/growth.h"
+
+struct Claims {
+    GrowStep *step;         /* gets the tolerance that is claimed */
+    const GrowthPlan *plan; /* these two are made when the first claim asks for them */
+    const GrowthProof *proof;
+    bool life; /* `alive(...)` is among them */
+};
+/* `preserves(...)` or `alive(...)`. */
+bool is_claim(const Value *v);
+/* Fills *r. False: a diagnostic says why the claim does not hold, or that none can be made here (`c` NULL). */
+bool decide_claim(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r);
+
+/* Of a step that says nothing of it: new blocks that can never learn are an error. */
+void refuse_dead(Eval *ev, Claims *c, Span at);
+
+#endif

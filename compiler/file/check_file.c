@@ -1,0 +1,948 @@
+/* check_file.c - files: lets, imports, overrides, checks; the entry check_file().
+ *
+ * In:  a path and overrides.   Out: a Unit.
+ * The one idea: a file is a function of its lets. Importing with arguments, `--set` and growth are the
+ * same thing: evaluating the same tree again with some lets (or arguments of calls) replaced.
+ */
+#include "compiler/front/attribute.h"
+#include "check_claim.h"
+#include "compiler/front/check.h"
+
+#include "compiler/model/cost.h"
+#include "compiler/base/file.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- reading ---- */
+
+static const char *read_file(Eval *ev, const char *path, size_t *n, const char **why)
+{
+    enum { MOST = 16 << 20 };
+    FILE *f = file_stream(path, "r", why);
+    if (!f)
+        return NULL;
+    char *text = ctx_alloc(ev->ctx, MOST / 64);
+    size_t cap = MOST / 64, len = 0, got;
+    CtxGuard guard;
+    if (!CTX_TRY(ev->ctx, &guard)) {
+        fclose(f);
+        ctx_raise(ev->ctx, ev->ctx->raised, "%s", arena_copy(ev->arena, ev->ctx->message, strlen(ev->ctx->message)));
+    }
+    while ((got = fread(text + len, 1, cap - len, f)) > 0) {
+        len += got;
+        if (len == cap && cap < MOST)
+            text = ctx_resize(ev->ctx, text, cap *= 4);
+        if (len >= MOST)
+            break;
+    }
+    *why = ferror(f) ? strerror(errno) : len >= MOST ? "limit `file size` reached: 16 MiB" : NULL;
+    ctx_leave(ev->ctx, &guard);
+    fclose(f);
+    *n = len;
+    const char *copy = *why ? NULL : arena_copy(ev->arena, text, len);
+    ctx_release(ev->ctx, text);
+    return copy;
+}
+
+static const char *folder_of(Eval *ev, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? arena_copy(ev->arena, path, (size_t)(slash - path)) : ".";
+}
+
+/* "a/b/../c" -> "a/c", so that one file has one path. */
+static const char *tidy_path(Eval *ev, const char *folder, const char *path)
+{
+    char *full = path[0] == '/' || !strcmp(folder, ".") ? arena_copy(ev->arena, path, strlen(path))
+                                                        : arena_printf(ev->arena, "%s/%s", folder, path);
+    char *out = full;
+    VEC(char *) parts = {0};
+    bool absolute = full[0] == '/';
+    for (char *p = strtok_r(full, "/", &out); p; p = strtok_r(NULL, "/", &out)) {
+        if (!strcmp(p, "."))
+            continue;
+        if (!strcmp(p, "..") && parts.n && strcmp(parts.v[parts.n - 1], ".."))
+            parts.n--;
+        else
+            vec_push(ev->arena, &parts, p);
+    }
+    Buf b = buf_new(ev->arena);
+    if (!parts.n)
+        buf_puts(&b, absolute ? "/" : ".");
+    for (size_t i = 0; i < parts.n; i++)
+        buf_printf(&b, "%s%s", i || absolute ? "/" : "", parts.v[i]);
+    return b.s;
+}
+
+/* ---- lets and their overrides ---- */
+
+static const Ast *with_argument(Eval *ev, const Ast *call, Name arg, const Ast *value)
+{
+    Ast *out = NEW(ev->arena, Ast), *args = NEW(ev->arena, Ast), *named = NEW(ev->arena, Ast);
+    *out = *call;
+    *args = *call->kid[1];
+    *named = (Ast){.kind = AST_NAMED, .name = arg, .span = value->span, .name_span = value->span, .n = 1};
+    named->kid = NEW_ARRAY(ev->arena, Ast *, 1);
+    named->kid[0] = (Ast *)value;
+    args->kid = NEW_ARRAY(ev->arena, Ast *, args->n + 1);
+    args->n = 0;
+    for (uint32_t i = 0; i < call->kid[1]->n; i++)
+        if (call->kid[1]->kid[i]->kind != AST_NAMED || call->kid[1]->kid[i]->name != arg)
+            args->kid[args->n++] = call->kid[1]->kid[i];
+    args->kid[args->n++] = named;
+    out->kid = NEW_ARRAY(ev->arena, Ast *, 2);
+    out->kid[0] = call->kid[0];
+    out->kid[1] = args;
+    return out;
+}
+
+/* The names a call takes; false when its callee is not known statically. */
+static bool call_takes(Eval *ev, File *f, const Ast *call, Name arg, const char **signature)
+{
+    const Ast *callee = call->kid[0];
+    if (callee->kind != AST_ID)
+        return true;
+    Buf b = buf_new(ev->arena);
+    Binding *bd = env_find(f->env, callee->name);
+    bool found = false;
+    if (bd && bd->state == BIND_READY && bd->value.kind == V_BLOCK) {
+        const Ast *params = bd->value.block->def->ast->kid[0];
+        for (uint32_t i = 0; i < params->n; i++) {
+            buf_printf(&b, "%s%s", i ? ", " : "", params->kid[i]->name);
+            found |= params->kid[i]->name == arg;
+        }
+    } else if (!bd && prim_find(callee->name)) {
+        const char *p = prim_find(callee->name)->params;
+        for (bool first = true; *p; first = false) {
+            size_t n = strcspn(p, ":");
+            buf_printf(&b, "%s%.*s", first ? "" : ", ", (int)n, p);
+            found |= (strlen(arg) == n && !strncmp(p, arg, n)) || *p == '*';
+            p += strcspn(p, ",");
+            p += strspn(p, ", ");
+        }
+    } else {
+        return true;
+    }
+    *signature = arena_printf(ev->arena, "%s(%s)", callee->name, b.s);
+    return found;
+}
+
+static void override_let(Eval *ev, File *f, Binding *b, Override *o)
+{
+    if (o->path->n == 0) {
+        b->expr = o->expr;
+        b->env = o->env ? o->env : f->env;
+        b->origin = o->origin;
+        b->arg_span = o->span;
+        if (!o->expr) {
+            b->state = BIND_READY;
+            b->value = o->value;
+        }
+        o->used = true;
+        return;
+    }
+    const Ast *last = o->path->kid[0];
+    if (o->path->n != 1 || last->kind != AST_DOT || !b->expr || b->expr->kind != AST_CALL)
+        return;
+    const char *signature = "";
+    o->used = true;
+    if (call_takes(ev, f, b->expr, last->name, &signature)) {
+        b->expr = with_argument(ev, b->expr, last->name, o->expr);
+        b->origin = o->origin;
+        return;
+    }
+    Diag *d = err(ev, "E0105", o->span, "", "`%s` names nothing in %s", o->origin, f->path);
+    if (d->labels.n)
+        d->labels.v[0].text = arena_printf(ev->arena, "`%s` has no argument `%s`", b->name, last->name);
+    LineCol at = source_position(ev->ctx, b->expr->span.file, b->expr->span.lo);
+    diag_note(ev->ctx, d, "`%s` is %s, set at %s:%u:%u", b->name, signature, f->path, at.line, at.column);
+    VEC(Name) names = {0};
+    char *copy = arena_copy(ev->arena, strchr(signature, '(') + 1, strlen(strchr(signature, '(') + 1)), *save;
+    for (char *p = strtok_r(copy, ",) ", &save); p; p = strtok_r(NULL, ",) ", &save))
+        vec_push(ev->arena, &names, name_str(ev->ctx, p));
+    Name best = nearest_name(last->name, names.v, names.n);
+    if (best)
+        diag_help(ev->ctx, d, strcmp(o->origin, "--set") ? "did you mean `%s.%s = %s`?" : "did you mean `--set %s.%s=%s`?",
+                  b->name, best, expr_text(ev, o->expr));
+}
+
+static Binding *declare(Eval *ev, File *f, Name name, Span span)
+{
+    void **slot = map_at(&f->names, (uintptr_t)name);
+    if (*slot) {
+        Diag *d = err(ev, "E0112", span, "defined again", "`%s` is defined twice", name);
+        diag_label(ev->ctx, d, ((Binding *)*slot)->span, "first defined here");
+        return NULL;
+    }
+    Binding *b = binding_new(ev, name, span);
+    *slot = b;
+    vec_push(ev->arena, &f->lets, b);
+    return b;
+}
+
+static void do_import(Eval *ev, File *f, const Ast *it)
+{
+    File *target = file_load(ev, it->name, NULL, 0, it->name_span, f);
+    Import im = {.as = it->kid[0] ? it->kid[0]->name : NULL, .file = target, .span = it->name_span};
+    if (!target)
+        return;
+    if (it->kid[1] && it->kid[1]->n) {
+        Override *o = NEW_ARRAY(ev->arena, Override, it->kid[1]->n);
+        size_t n = 0;
+        for (uint32_t i = 0; i < it->kid[1]->n; i++) {
+            const Ast *a = it->kid[1]->kid[i];
+            if (a->kind == AST_OFF)
+                continue;
+            if (a->kind != AST_NAMED) {
+                err(ev, "E0209", a->span, "", "arguments of an import are named: `(%s = ...)`",
+                    target->lets.n ? target->lets.v[0]->name : "name");
+                continue;
+            }
+            bool twice = false;
+            for (size_t k = 0; k < n; k++)
+                twice |= o[k].path->name == a->name;
+            if (twice) {
+                err(ev, "E0108", a->span, "given twice", "`%s` is given twice", a->name);
+                continue;
+            }
+            if (!map_get(&target->names, (uintptr_t)a->name)) {
+                Diag *d = err(ev, "E0115", a->name_span, "", "%s has no let `%s`", target->path, a->name);
+                VEC(Name) names = {0};
+                for (size_t k = 0; k < target->lets.n; k++)
+                    vec_push(ev->arena, &names, target->lets.v[k]->name);
+                suggest(ev, d, a->name, names.v, names.n, a->name_span);
+                continue;
+            }
+            Ast *path = NEW(ev->arena, Ast);
+            *path = (Ast){.kind = AST_PATH, .name = a->name, .span = a->name_span, .name_span = a->name_span};
+            LineCol at = source_position(ev->ctx, a->span.file, a->span.lo);
+            o[n++] = (Override){.path = path, .expr = a->kid[0], .env = f->env, .span = a->span,
+                                .origin = name_printf(ev->ctx, "import argument at %s:%u:%u", f->path, at.line, at.column)};
+        }
+        im.file = target = file_again(ev, target, o, n);
+    }
+    if (im.as) {
+        Binding *b = declare(ev, f, im.as, it->kid[0]->span);
+        if (b) {
+            b->value = (Value){.kind = V_FILE, .file = target};
+            b->used = true;
+        }
+    } else {
+        for (size_t k = 0; k < target->lets.n; k++) {
+            Name name = target->lets.v[k]->name;
+            for (size_t i = 0; i < f->imports.n; i++) {
+                Import *other = &f->imports.v[i];
+                if (other->as || !other->file || other->file == target || !map_get(&other->file->names, (uintptr_t)name))
+                    continue;
+                Diag *d = err(ev, "E0113", it->name_span, "", "`%s` comes from two imports", name);
+                diag_label(ev->ctx, d, other->span, "the other one");
+                diag_help(ev->ctx, d, "name one of them: `import \"%s\" as x` and write `x.%s`", it->name, name);
+            }
+        }
+    }
+    vec_push(ev->arena, &f->imports, im);
+}
+
+const char *span_text(Eval *ev, Span s)
+{
+    size_t n;
+    return arena_copy(ev->arena, source_text(ev->ctx, s.file, &n) + s.lo, s.hi - s.lo);
+}
+
+/* A name of the file's own that an import without `as` brings in as well. */
+static void own_and_imported(Eval *ev, File *f)
+{
+    for (size_t i = 0; !f->quiet && i < f->imports.n; i++) {
+        const Import *im = &f->imports.v[i];
+        for (size_t k = 0; !im->as && k < f->lets.n; k++) {
+            const Binding *own = f->lets.v[k];
+            if (!map_get(&im->file->names, (uintptr_t)own->name))
+                continue;
+            Diag *d = err(ev, "E0113", own->span, "", "`%s` is defined here and comes from an import", own->name);
+            diag_label(ev->ctx, d, im->span, "this file has a `%s` too", own->name);
+            diag_help(ev->ctx, d, "give this one another name, or name the import: with `import %s as x`"
+                                  " the imported one is `x.%s`", span_text(ev, im->span), own->name);
+        }
+    }
+}
+
+static void do_top_node(Eval *ev, File *f, const Ast *it)
+{
+    Name kind = it->kid[0]->name;
+    if (!strcmp(kind, "model") || !strcmp(kind, "train")) {
+        const Ast **slot = kind[0] == 'm' ? &f->model_ast : &f->train_ast;
+        if (*slot) {
+            Diag *d = err(ev, "E0112", it->kid[0]->span, "", "a second `%s` in one file", kind);
+            diag_label(ev->ctx, d, (*slot)->kid[0]->span, "the first one");
+        } else {
+            *slot = it;
+        }
+        if (kind[0] == 't' && it->kid[1])
+            err(ev, "E0110", it->kid[1]->span, "", "`train` has no label");
+    } else if (!strcmp(kind, "grow")) {
+        vec_push(ev->arena, &f->grows, it);
+    } else if (!strcmp(kind, "sweep")) {
+        vec_push(ev->arena, &f->sweeps, it);
+    } else if (strcmp(kind, "names")) {
+        Diag *d = err(ev, "E0110", it->kid[0]->span, "", "no node `%s` at the top of a file", kind);
+        diag_note(ev->ctx, d, "a file holds import, let, block, check, model, train, grow, sweep and names");
+        const char *text;
+        size_t n;
+        Name *known = attribute_names(ev->ctx, ev->arena, "file", true, &n, &text);
+        suggest(ev, d, kind, known, n, it->kid[0]->span);
+    }
+}
+
+static void do_edition(Eval *ev, const Ast *it)
+{
+    if (it->kid[0]->n || strcmp(it->kid[0]->name, "edition")) {
+        Diag *d = err(ev, "E0110", it->kid[0]->span, "", "`%s` cannot be set at the top of a file", it->kid[0]->name);
+        diag_help(ev->ctx, d, "write `let %s = ...`", it->kid[0]->name);
+    } else if (it->kid[1]->kind != AST_NUM || strcmp(it->kid[1]->name, "1")) {
+        err(ev, "E0114", it->kid[1]->span, "", "this vwn knows edition 1 only");
+    }
+}
+
+static void disabled(Eval *ev, File *f, const Ast *ast)
+{
+    if (ast->kind == AST_OFF && ast->n && !f->is_std) {
+        LineCol at = source_position(ev->ctx, ast->span.file, ast->span.lo);
+        Span s = ast->kid[0]->kind == AST_NODE ? ast->kid[0]->kid[0]->span : ast->kid[0]->name_span;
+        size_t n;
+        const char *text = source_text(ev->ctx, s.file, &n);
+        const Ast *label = ast->kid[0]->kind == AST_NODE ? ast->kid[0]->kid[1] : NULL;
+        vec_push(ev->arena, &ev->unit->disabled,
+                 arena_printf(ev->arena, "%s:%u:%u %.*s%s%s", f->path, at.line, at.column, (int)(s.hi - s.lo), text + s.lo,
+                              label ? " " : "", label ? label->name : ""));
+    }
+    for (uint32_t i = 0; i < ast->n; i++)
+        if (ast->kid[i])
+            disabled(ev, f, ast->kid[i]);
+}
+
+static void collect(Eval *ev, File *f)
+{
+    for (uint32_t i = 0; i < f->ast->n; i++) {
+        const Ast *it = f->ast->kid[i];
+        switch (it->kind) {
+        case AST_IMPORT: do_import(ev, f, it); break;
+        case AST_LET: {
+            Binding *b = declare(ev, f, it->name, it->name_span);
+            if (b) {
+                b->is_let = true;
+                b->state = BIND_LAZY;
+                b->type = it->kid[0];
+                b->expr = it->kid[1];
+                b->env = f->env;
+            }
+            break;
+        }
+        case AST_BLOCK: {
+            Binding *b = declare(ev, f, it->name, it->name_span);
+            if (b)
+                b->value = (Value){.kind = V_BLOCK, .block = block_value(ev, it, f->env, f)};
+            if (!f->quiet)
+                block_check_signature(ev, it);
+            break;
+        }
+        case AST_CHECK: vec_push(ev->arena, &f->checks, it); break;
+        case AST_NODE: do_top_node(ev, f, it); break;
+        case AST_SET: do_edition(ev, it); break;
+        case AST_OFF: break;
+        default: err(ev, "E0110", it->span, "", "this item cannot stand at the top of a file"); break;
+        }
+    }
+    own_and_imported(ev, f);
+    for (size_t i = 0; i < f->overrides.n; i++) {
+        Override *o = &f->overrides.v[i];
+        Binding *b = map_get(&f->names, (uintptr_t)o->path->name);
+        if (b && b->is_let)
+            override_let(ev, f, b, o);
+    }
+}
+
+static File *new_file(Eval *ev, const File *like)
+{
+    File *f = NEW(ev->arena, File);
+    if (like)
+        *f = (File){.path = like->path, .folder = like->folder, .text = like->text, .source = like->source,
+                    .is_std = like->is_std, .ast = like->ast, .from = like->from, .parent = like->parent};
+    f->ev = ev;
+    f->env = NEW(ev->arena, Env);
+    f->env->file = f;
+    map_init(&f->names, ev->arena);
+    return f;
+}
+
+File *file_again(Eval *ev, const File *of, const Override *extra, size_t n)
+{
+    File *f = new_file(ev, of);
+    f->quiet = true;
+    for (size_t i = 0; i < of->overrides.n; i++)
+        vec_push(ev->arena, &f->overrides, of->overrides.v[i]);
+    for (size_t i = 0; i < n; i++)
+        vec_push(ev->arena, &f->overrides, extra[i]);
+    for (size_t i = 0; i < f->overrides.n; i++)
+        if (f->overrides.v[i].of_step)
+            f->overrides.v[i].env = f->env;
+    vec_push(ev->arena, &ev->files, f);
+    collect(ev, f);
+    return f;
+}
+
+static bool cycle(Eval *ev, File *parent, const char *path, Span from)
+{
+    Buf b = buf_new(ev->arena);
+    VEC(File *) chain = {0};
+    for (File *p = parent; p; p = p->parent) {
+        vec_push(ev->arena, &chain, p);
+        if (strcmp(p->path, path))
+            continue;
+        for (size_t i = chain.n; i-- > 0;)
+            buf_printf(&b, "%s -> ", chain.v[i]->path);
+        buf_puts(&b, path);
+        Span first = chain.n >= 2 ? chain.v[chain.n - 2]->from : from;
+        Diag *d = err(ev, "E0103", first, "", "import cycle");
+        if (d->labels.n)
+            d->labels.v[0].text = arena_printf(ev->arena, "%s imports %s ...", p->path,
+                                               chain.n >= 2 ? chain.v[chain.n - 2]->path : path);
+        diag_note(ev->ctx, d, "%s", b.s);
+        diag_help(ev->ctx, d, "move the shared `let`s into a fourth file that imports none of these");
+        if (chain.n >= 2)
+            diag_related(ev->ctx, d, from, "... and %s imports %s again", parent->path, path);
+        return true;
+    }
+    return false;
+}
+
+/* The file of the library that is meant, or all of them. */
+static void help_library(Eval *ev, Diag *d, const char *name)
+{
+    VEC(Name) names = {0};
+    Buf all = buf_new(ev->arena);
+    for (size_t i = 0; i < std_count(); i++) {
+        const char *path = std_path(i);
+        vec_push(ev->arena, &names, name_printf(ev->ctx, "%.*s", (int)(strrchr(path, '.') - path), path));
+        buf_printf(&all, "%s%s", i ? ", " : "", names.v[i]);
+    }
+    Name best = nearest_name(name_str(ev->ctx, name), names.v, names.n);
+    if (best)
+        diag_help(ev->ctx, d, "did you mean `%s`?", best);
+    else
+        diag_help(ev->ctx, d, "the standard library is %s", all.s);
+}
+
+bool help_import(Eval *ev, Diag *d, Name block)
+{
+    for (size_t i = 0; i < std_count(); i++) {
+        size_t n;
+        const char *path = std_path(i), *text = std_text(path, &n);
+        const char *at = strstr(text, arena_printf(ev->arena, "\nblock %s(", block));
+        if (!at)
+            continue;
+        diag_help(ev->ctx, d, "`%s` is in the library: `import \"%.*s\"`", block, (int)(strrchr(path, '.') - path), path);
+        return true;
+    }
+    return false;
+}
+
+File *file_load(Eval *ev, const char *name, const char *text, size_t n, Span from, File *parent)
+{
+    bool is_std = !strncmp(name, "std/", 4) && parent;
+    const char *path = is_std ? (strstr(name, ".vwn") ? name : arena_printf(ev->arena, "%s.vwn", name))
+                              : tidy_path(ev, parent ? parent->folder : ".", name);
+    if (!parent && name[0] == '-' && !name[1])
+        path = "<stdin>";
+    if (parent && cycle(ev, parent, path, from))
+        return NULL;
+    for (size_t i = 0; i < ev->files.n; i++) {
+        File *had = ev->files.v[i];
+        if (strcmp(had->path, path) || had->is_std != is_std)
+            continue;
+        return is_std ? had : file_again(ev, had, NULL, 0);
+    }
+    enum { MOST = 64 };
+    if (ev->files.n > MOST)
+        limit(ev, from, "imported files", MOST);
+    const char *why = NULL;
+    if (is_std) {
+        text = std_text(path, &n);
+        why = text ? NULL : "the standard library has no such file";
+    } else if ((why = file_not_vwn(path, parent != NULL))) {
+        text = NULL;
+    } else if (!text) {
+        text = read_file(ev, path, &n, &why);
+    }
+    if (!text) {
+        Diag *d = err(ev, "E0106", from, "", "cannot read %s: %s", path, why);
+        if (is_std || !strncmp(name, "std", 3))
+            help_library(ev, d, name);
+        return NULL;
+    }
+    File *f = new_file(ev, NULL);
+    f->path = path;
+    f->folder = folder_of(ev, path);
+    f->is_std = is_std;
+    f->from = from;
+    f->parent = parent;
+    f->source = source_add(ev->ctx, path, text, n);
+    f->text = source_text(ev->ctx, f->source, &n);
+    vec_push(ev->arena, &ev->files, f);
+    if (parent)
+        vec_push(ev->arena, &ev->unit->files, path);
+    size_t errors = diag_errors(ev->ctx);
+    f->ast = vwn_parse(ev->ctx, f->source);
+    if (diag_errors(ev->ctx) == errors) {
+        disabled(ev, f, f->ast);
+        collect(ev, f);
+    }
+    return f;
+}
+
+/* ---- what a file can be asked ---- */
+
+const char *file_field_at(size_t i)
+{
+    static const char *const fields[] = {"params", "stored_params", "active_params", "dead_params", "flops_per_token",
+                                         "state_width"};
+    return i < COUNT_OF(fields) ? fields[i] : NULL;
+}
+
+bool is_file_field(Name name)
+{
+    for (size_t i = 0; file_field_at(i); i++)
+        if (!strcmp(file_field_at(i), name))
+            return true;
+    return false;
+}
+
+Value file_field(Eval *ev, File *f, Name field, Span at)
+{
+    Binding *b = map_get(&f->names, (uintptr_t)field);
+    if (b)
+        return binding_get(ev, b, NULL);
+    if (!is_file_field(field)) {
+        Diag *d = err(ev, "E0102", at, "", "%s has no let `%s`", f->path, field);
+        VEC(Name) names = {0};
+        for (size_t i = 0; i < f->lets.n; i++)
+            vec_push(ev->arena, &names, f->lets.v[i]->name);
+        diag_note(ev->ctx, d, "a file also has params, stored_params, active_params, dead_params, flops_per_token and state_width");
+        suggest(ev, d, field, names.v, names.n, at);
+        return v_poison();
+    }
+    if (!f->model_ast) {
+        err(ev, "E0102", at, "", "%s has no model, so it has no `%s`", f->path, field);
+        return v_poison();
+    }
+    Model *m = build_model(ev, f);
+    if (!m)
+        return v_poison();
+    ModelCount c = model_count(m);
+    switch (field[0]) {
+    case 'p': return v_num((double)c.live);
+    case 'a': return v_num((double)c.active);
+    case 'd': return v_num((double)c.dead);
+    case 'f': return v_num(model_flops_per_token(m));
+    default: return v_num(field[2] == 'o' ? (double)c.stored : (double)m->state_width);
+    }
+}
+
+/* Whether `label` is a component (or a run of components) of the path. */
+static bool path_has(const char *path, const char *label)
+{
+    size_t n = strlen(label);
+    for (const char *p = path; (p = strstr(p, label)) != NULL; p++)
+        if ((p == path || p[-1] == '.') && (p[n] == '.' || p[n] == '[' || !p[n]))
+            return true;
+    return false;
+}
+
+Value params_of(Eval *ev, File *f, const Ast *e, Env *env)
+{
+    (void)env;
+    const Ast *args = e->kid[1];
+    if (args->n != 1 || args->kid[0]->kind == AST_NAMED) {
+        err(ev, "E0313", e->span, "", "`params(...)` takes one label or path, for example params(mtp)");
+        return v_poison();
+    }
+    const char *label = args->kid[0]->kind == AST_STR ? args->kid[0]->name : expr_text(ev, args->kid[0]);
+    if (!f || !f->model_ast) {
+        err(ev, "E0102", e->span, "", "this file has no model, so it has no `params`");
+        return v_poison();
+    }
+    Model *m = build_model(ev, f);
+    if (!m)
+        return v_poison();
+    int64_t n = 0;
+    bool any = false;
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        if (p->buffer || !path_has(p->path, label))
+            continue;
+        any = true;
+        n += p->elements - p->dead;
+    }
+    if (!any) {
+        err(ev, "E0102", args->kid[0]->span, "", "no weights under `%s`", label);
+        return v_poison();
+    }
+    return v_num((double)n);
+}
+
+/* ---- checks ---- */
+
+static bool mentions(const Ast *e, const char *name)
+{
+    if ((e->kind == AST_ID || e->kind == AST_FIELD) && !strcmp(e->name, name))
+        return true;
+    for (uint32_t i = 0; i < e->n; i++)
+        if (e->kid[i] && mentions(e->kid[i], name))
+            return true;
+    return false;
+}
+
+static void contributions(Eval *ev, Diag *d, const Model *m)
+{
+    CostGroups all = model_cost_groups(m, 2, ev->arena), top = cost_largest(all, 4, ev->arena);
+    Buf b = buf_new(ev->arena);
+    for (size_t i = 0; i < top.n; i++) {
+        Buf n = buf_new(ev->arena);
+        buf_count(&n, top.v[i].count.live);
+        buf_printf(&b, "%s%-20s %14s   ", i ? "\n" : "", top.v[i].path, n.s);
+        cost_shapes(&b, m, &top.v[i], 2, 3);
+    }
+    diag_note(ev->ctx, d, "%s", b.s);
+}
+
+static void check_failed(Eval *ev, File *f, const Ast *it, Env *env, const char *values)
+{
+    const Ast *cond = it->kid[0];
+    const char *text = it->kid[1] ? it->kid[1]->name : expr_text(ev, cond);
+    Diag *d = diag_error(ev->ctx, "E0801", cond->span, "", "check failed: %s", text);
+    const char *label = values;
+    bool is_near = cond->kind == AST_CALL && cond->kid[0]->kind == AST_ID && !strcmp(cond->kid[0]->name, "near") &&
+                   cond->kid[1]->n == 3;
+    if (is_near) {
+        size_t before = diag_count(ev->ctx);
+        double x = 0, y = 0;
+        if (eval_number(ev, cond->kid[1]->kid[0], env, NULL, "a", &x) &&
+            eval_number(ev, cond->kid[1]->kid[1], env, NULL, "b", &y) && y != 0)
+            label = arena_printf(ev->arena, "%s, which is %.1f %% %s %s", values, 100 * fabs(x / y - 1),
+                                 x < y ? "below" : "above", expr_text(ev, cond->kid[1]->kid[1]));
+        diag_truncate(ev->ctx, before);
+    }
+    d->labels.v[0].text = label;
+    double x = 0, y = 0;
+    size_t before = diag_count(ev->ctx);
+    if (cond->kind == AST_OP && !strcmp(cond->name, "==") && eval_number(ev, cond->kid[0], env, NULL, "", &x) &&
+        eval_number(ev, cond->kid[1], env, NULL, "", &y) && fabs(x - y) <= 1e-9 * fabs(y))
+        diag_help(ev->ctx, d, "numbers are rounded to 53 binary digits; compare with `near(%s, %s, 1e-9)`",
+                  expr_text(ev, cond->kid[0]), expr_text(ev, cond->kid[1]));
+    diag_truncate(ev->ctx, before);
+    if (f->model && (mentions(cond, "params") || mentions(cond, "stored_params"))) {
+        contributions(ev, d, f->model);
+        diag_help(ev->ctx, d, "`vwn params %s` prints every tensor", f->path);
+    }
+}
+
+void run_check(Eval *ev, File *f, const Ast *it, Env *env, const char *where, Claims *claims)
+{
+    CheckResult r = {.text = expr_text(ev, it->kid[0]), .where = where, .span = it->span, .values = ""};
+    Value v = eval(ev, it->kid[0], env, NULL);
+    if (v.kind == V_POISON)
+        return;
+    if (is_claim(&v)) {
+        if (!decide_claim(ev, claims, it, &v, &r))
+            return;
+    } else if (v.kind == V_HOST && is_host_truth(&v)) {
+        r.state = CHECK_NOT_DONE;
+        r.values = "known only while training";
+    } else if (v.kind != V_BOOL) {
+        err(ev, "E0206", it->kid[0]->span, "", "a `check` must be true or false, got %s", value_kind_name(&v));
+        return;
+    } else {
+        r.state = v.num != 0 ? CHECK_TRUE : CHECK_FALSE;
+        r.values = v.num != 0 ? expr_values(ev, it->kid[0], env, NULL) : expr_sides(ev, it->kid[0], env, NULL);
+        if (r.state == CHECK_FALSE)
+            check_failed(ev, f, it, env, r.values);
+    }
+    vec_push(ev->arena, &ev->unit->check, r);
+}
+
+/* ---- overrides from the command line ---- */
+
+/* `--vary D=64,128` is a list. */
+static bool has_comma(const char *text)
+{
+    int depth = 0;
+    bool quoted = false;
+    for (; *text; text++) {
+        if (*text == '"' && text[-1] != '\\')
+            quoted = !quoted;
+        if (!quoted)
+            depth += (*text == '(' || *text == '[') - (*text == ')' || *text == ']');
+        if (*text == ',' && !quoted && !depth)
+            return true;
+    }
+    return false;
+}
+
+bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o)
+{
+    uint32_t source = source_add(ev->ctx, "<command line>", text, strlen(text));
+    const char *eq = strchr(text, '=');
+    Span all = {source, 0, (uint32_t)strlen(text)};
+    bool list = !strcmp(flag, "--vary");
+    if (!eq || eq == text || !eq[1]) {
+        Diag *d = err(ev, "E0105", all, "", list ? "`%s` needs PATH=VALUES" : "`%s` needs PATH=EXPR", flag);
+        diag_help(ev->ctx, d, list ? "for example `--vary D=256,512` or `--vary 'lr=range(1e-4, 1e-2, 5, scale = log)'`"
+                                   : "for example `--set D=768` or `--set conn='residual()'`");
+        return false;
+    }
+    /* Both halves are parsed in place (padded with blanks), so that carets point into the argument. */
+    size_t n = strlen(text), at = (size_t)(eq - text);
+    char *left = arena_copy(ev->arena, text, at);
+    char *right = arena_printf(ev->arena, "%s%s", text, list && has_comma(eq + 1) ? "]" : "");
+    memset(right, ' ', at + 1);
+    if (strlen(right) > n)
+        right[at] = '[';
+    uint32_t l = source_add(ev->ctx, "<command line>", left, at), r = source_add(ev->ctx, "<command line>", right, strlen(right));
+    *o = (Override){.path = vwn_parse_path(ev->ctx, l), .expr = vwn_parse_expr(ev->ctx, r), .origin = name_str(ev->ctx, flag)};
+    o->span = (Span){source, 0, (uint32_t)at};
+    return o->path && o->expr;
+}
+
+static void add_set(Eval *ev, File *f, const char *text)
+{
+    Override o;
+    if (!parse_setting(ev, text, "--set", &o))
+        return;
+    o.env = f->env;
+    vec_push(ev->arena, &f->overrides, o);
+}
+
+/* An override without effect: one that comes later has its path. */
+static bool set_twice(Eval *ev, File *f, size_t i)
+{
+    size_t n, m;
+    Span a = f->overrides.v[i].span;
+    const char *path = source_text(ev->ctx, a.file, &n);
+    for (size_t k = i + 1; k < f->overrides.n; k++) {
+        Span b = f->overrides.v[k].span;
+        const char *other = source_text(ev->ctx, b.file, &m);
+        if (a.hi != b.hi || memcmp(path, other, a.hi) != 0)
+            continue;
+        diag_error(ev->ctx, "E0108", a, "given twice", "`--set %.*s` is given twice", (int)a.hi, path);
+        return true;
+    }
+    return false;
+}
+
+typedef VEC(Name) NameList;
+
+/* The paths of attributes as they are written in the file, candidates for a misspelt one: those of `items` behind
+ * `own`, those of the nodes among them behind `inner`. */
+static void written_paths(Eval *ev, const Ast *items, const char *own, const char *inner, NameList *out)
+{
+    for (uint32_t i = 0; items && i < items->n; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_SET && *own)
+            vec_push(ev->arena, out, name_printf(ev->ctx, "%s%s", own, it->kid[0]->name));
+        if (it->kind == AST_FOR) {
+            const char *path = arena_printf(ev->arena, "%s%s[*].", inner, it->name);
+            written_paths(ev, it->kid[1], path, path, out);
+        }
+        if (it->kind == AST_IF)
+            for (uint32_t k = 1; k < it->n; k++)
+                written_paths(ev, it->kid[k], own, inner, out);
+        if (it->kind != AST_NODE)
+            continue;
+        Name type = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
+        bool model = !strcmp(type, "model"), plain = !label || model || !strcmp(type, "optimizer");
+        const char *path = arena_printf(ev->arena, "%s%s%s%s.", inner, type, plain ? "" : ".", plain ? "" : label);
+        written_paths(ev, it->kid[2], path, model ? "" : path, out);
+    }
+}
+
+/* The loop of a model over `variable`. */
+static const Ast *loop_over(const Ast *items, Name variable)
+{
+    const Ast *found = NULL;
+    for (uint32_t i = 0; items && i < items->n && !found; i++) {
+        const Ast *it = items->kid[i];
+        if (it->kind == AST_FOR && it->name == variable)
+            return it;
+        if (it->kind == AST_FOR)
+            found = loop_over(it->kid[1], variable);
+        for (uint32_t k = 1; it->kind == AST_IF && k < it->n && !found; k++)
+            found = loop_over(it->kid[k], variable);
+    }
+    return found;
+}
+
+/* `layer[9]` where layers are 1 to 8: says so and names the nearest one. */
+static bool no_such_iteration(Eval *ev, File *f, const Override *o)
+{
+    Name variable = o->path->name;
+    for (uint32_t i = 0; f->model_ast && i < o->path->n; i++) {
+        const Ast *part = o->path->kid[i];
+        if (part->kind != AST_AT) {
+            variable = part->name;
+            continue;
+        }
+        const Ast *loop = part->kid[0]->kind == AST_NUM ? loop_over(f->model_ast->kid[2], variable) : NULL;
+        size_t before = diag_count(ev->ctx);
+        Value values = loop ? eval(ev, loop->kid[0], f->env, NULL) : v_none();
+        diag_truncate(ev->ctx, before);
+        if (values.kind != V_LIST || !values.list->n)
+            return false;
+        double want = ast_number(ev->ctx, part->kid[0]).value, near = values.list->v[0].num;
+        bool there = false;
+        for (size_t k = 0; k < values.list->n; k++) {
+            double x = values.list->v[k].kind == V_NUM ? values.list->v[k].num : NAN;
+            there |= x == want;
+            near = fabs(x - want) < fabs(near - want) ? x : near;
+        }
+        if (there)
+            continue;
+        size_t n;
+        const char *text = source_text(ev->ctx, o->span.file, &n);
+        Diag *d = diag_error(ev->ctx, "E0105", o->span, "", "there is no `%s[%.6g]` in %s", variable, want, f->path);
+        bool range = loop->kid[0]->kind == AST_RANGE;
+        if (range)
+            diag_note(ev->ctx, d, "`for %s in %s` runs from %.6g to %.6g", variable, expr_text(ev, loop->kid[0]), values.list->v[0].num,
+                      values.list->v[values.list->n - 1].num);
+        else
+            diag_note(ev->ctx, d, "`for %s in %s` has the values %s", variable, expr_text(ev, loop->kid[0]), value_text(ev, &values));
+        Span at = part->kid[0]->span;
+        diag_help(ev->ctx, d, "the nearest is `--set %.*s%.6g%.*s=%s`", (int)at.lo, text, near, (int)(o->span.hi - at.hi), text + at.hi,
+                  expr_text(ev, o->expr));
+        return true;
+    }
+    return false;
+}
+
+void check_overrides_used(Eval *ev, File *f, bool built, bool trained)
+{
+    for (size_t i = 0; i < f->overrides.n; i++) {
+        Override *o = &f->overrides.v[i];
+        bool train = !strcmp(o->path->name, "train");
+        if (o->used || (o->path->n && !(train ? trained : built)) || set_twice(ev, f, i))
+            continue;
+        if (no_such_iteration(ev, f, o))
+            continue;
+        Diag *d = diag_error(ev->ctx, "E0105", o->span, "nothing has this path", "`--set` names nothing in %s", f->path);
+        NameList names = {0};
+        for (size_t k = 0; k < f->lets.n; k++)
+            if (f->lets.v[k]->is_let)
+                vec_push(ev->arena, &names, f->lets.v[k]->name);
+        written_paths(ev, f->ast, "", "", &names);
+        size_t n;
+        const char *text = source_text(ev->ctx, o->span.file, &n);
+        Name best = nearest_name(name_printf(ev->ctx, "%.*s", (int)o->span.hi, text), names.v, names.n);
+        const char *last = strrchr(best ? best : "", '.');
+        for (size_t k = 0; !best && k < names.n; k++) /* `lr`: an attribute without the way to it */
+            best = (last = strrchr(names.v[k], '.')) && !strcmp(last + 1, o->path->name) && !o->path->n ? names.v[k] : NULL;
+        if (best)
+            diag_help(ev->ctx, d, "did you mean `--set %s=%s`?", best, expr_text(ev, o->expr));
+        else
+            diag_help(ev->ctx, d, "paths are lets (`D`), arguments of a let's call (`width.at`), or attributes of a node"
+                                  " (`model.width`, `layer[*].attention.heads`, `train.seed`)");
+    }
+}
+
+/* ---- the entry ---- */
+
+static void list_lets(Eval *ev, File *f)
+{
+    for (size_t i = 0; i < f->lets.n; i++) {
+        Binding *b = f->lets.v[i];
+        if (!b->is_let)
+            continue;
+        bool used = b->used;
+        size_t before = diag_count(ev->ctx);
+        Value v = binding_get(ev, b, NULL);
+        b->used = used;
+        diag_truncate(ev->ctx, before);
+        LineCol at = source_position(ev->ctx, b->span.file, b->span.lo);
+        LetInfo info = {.name = b->name, .text = value_text(ev, &v), .span = b->span,
+                        .origin = b->origin ? b->origin
+                                            : arena_printf(ev->arena, "%s:%u:%u", f->path, at.line, at.column)};
+        vec_push(ev->arena, &ev->unit->let, info);
+    }
+}
+
+/* In files of the user, once each, after everything that was evaluated had its say. */
+static void look_up_names(Eval *ev)
+{
+    for (size_t i = 0; i < ev->files.n; i++) {
+        File *f = ev->files.v[i];
+        if (f->ast && !f->is_std && !f->quiet)
+            check_names(ev, f);
+    }
+}
+
+Unit *check_file(Ctx *ctx, const CheckOptions *how)
+{
+    Unit *u = NEW(ctx->program, Unit);
+    Eval *ev = NEW(ctx->program, Eval);
+    u->ctx = ctx;
+    u->path = how->path;
+    u->set = NEW_ARRAY(ctx->program, const char *, how->n_set + 1);
+    for (; u->n_set < how->n_set; u->n_set++)
+        u->set[u->n_set] = arena_copy(ctx->program, how->set[u->n_set], strlen(how->set[u->n_set]));
+    *ev = (Eval){.ctx = ctx, .arena = ctx->program, .unit = u, .bytes_before = ctx->bytes};
+    File *f = file_load(ev, how->path, how->text, how->text_length, NO_SPAN, NULL);
+    u->file = f;
+    u->ast = f ? f->ast : NULL;
+    if (!f || diag_errors(ctx))
+        return u;
+    if (how->sweep) {
+        build_sweep(ev, f, how->sweep, how->set, how->n_set);
+        return u;
+    }
+    for (size_t i = 0; i < how->n_set; i++)
+        add_set(ev, f, how->set[i]);
+    if (how->n_set && !diag_errors(ctx)) {
+        Override *o = f->overrides.v;
+        size_t n = f->overrides.n;
+        f->overrides.n = 0;
+        f->overrides.v = NULL;
+        f->overrides.cap = 0;
+        u->file = f = file_again(ev, f, o, n);
+        f->quiet = false;
+        for (size_t i = 0; i < f->overrides.n; i++)
+            f->overrides.v[i].env = f->env;
+        for (size_t i = 0; i < f->lets.n; i++)
+            if (f->lets.v[i]->origin)
+                f->lets.v[i]->env = f->env;
+    }
+    if (how->grown && !diag_errors(ctx))
+        u->file = f = grown_file(ev, f, how->grown);
+    if (diag_errors(ctx))
+        return u;
+    u->model = build_model(ev, f);
+    if (u->model)
+        build_aliases(ev, f, u->model);
+    if (!how->model_only) {
+        if (f->train_ast && (u->model || !f->model_ast) && !diag_errors(ctx))
+            u->train = build_train(ev, f, u->model);
+        size_t before = diag_errors(ctx);
+        for (size_t i = 0; i < f->checks.n && !before && !u->grown; i++) /* they mean the file's model */
+            run_check(ev, f, f->checks.v[i], f->env, "", NULL);
+        if (!before)
+            build_grow(ev, f);
+        if (!before && !how->no_sweeps)
+            build_sweeps(ev, f);
+        if (!diag_errors(ctx))
+            lint_unused(ev, f);
+    }
+    list_lets(ev, f);
+    look_up_names(ev);
+    bool built = diag_errors(ctx) == 0;
+    check_overrides_used(ev, f, built, built && !how->model_only);
+    return u;
+}

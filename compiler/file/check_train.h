@@ -1,0 +1,69 @@
+/* check_train.h - attributes of the nodes that C knows: train, grow, sweep. */
+#ifndef VWN_CHECK_TRAIN_H
+#define VWN_CHECK_TRAIN_H
+
+#include "compiler/front/attribute.h"
+#include "compiler/front/check_prim.h"
+
+typedef struct TrainAttr {
+    Name name;
+    const Ast *expr;
+    Env *env;
+    Span span, name_span; /* the item, the letters of its name */
+    bool used, overridden;
+} TrainAttr;
+typedef struct Attrs {
+    Eval *ev;
+    const char *what; /* "train": the node in attributes.def, and in messages */
+    Span at;
+    TrainAttr *v;
+    size_t n;
+} Attrs;
+
+/* Collects `name = expr` items and the overrides of `path`. */
+void attrs_open(Attrs *a, Eval *ev, File *f, const Ast *items, Name path, const char *what, Span at);
+const TrainAttr *attrs_get(Attrs *a, const char *name);
+const TrainAttr *attrs_need(Attrs *a, const char *name); /* files E0104 */
+Value attr_value(Attrs *a, const TrainAttr *t);                            /* V_NONE for NULL */
+void attrs_close(Attrs *a); /* files E0101 for what nothing asked for */
+/* The value or the default. NaN when there is neither; 1, and a message, when it is not a number from 0. */
+double attr_number(Attrs *a, const char *name);
+int64_t attr_count(Attrs *a, const char *name);            /* a whole number from 1 */
+bool attr_bool(Attrs *a, const char *name, bool *given);   /* *given may be NULL */
+
+/* The node `optimizer` (check_optimizer.c): fills Train.optimizer. */
+void build_optimizer(Eval *ev, File *f, const Ast *it, Model *m, Train *t);
+/* check_start.c: `start_from`, and `from` of a growth step. `what` is which of them. */
+StartSpec start_spec(Eval *ev, File *f, const Value *v, Span at, const char *what);
+
+/* check_inputs.c: the arrays that `r` names, and whether data gives what the model reads. */
+void array_specs(Eval *ev, const Record *r, DataSpec *out);
+void check_inputs(Eval *ev, const Model *m, const DataSpec *data);
+const char *arrays_example(Eval *ev, const Model *m); /* "arrays(image = \"image.npy\", ...)" */
+
+/* check_step.c: what a growth step says about training. The `train { }` of the step as overrides of that of the file. */
+typedef VEC(Override) OverrideList;
+void step_train(Eval *ev, File *f, const Ast *items, OverrideList *out);
+/* Fills old, fresh, restarts and train; `was`: the training before the step, NULL when it is not this file's. */
+void step_training(Eval *ev, File *after, const Ast *items, const Train *was, GrowStep *g);
+/* `plateau(...)` under `was`, which may be NULL. NULL when a message was filed. */
+const Plateau *plateau_of(Eval *ev, const Value *spec, Span at, const Train *was);
+
+/* check_grow.c: of a growth step and a sweep. The file that `of` names, or `f`; NULL when a message was filed. */
+File *target_of(Eval *ev, File *f, const Ast *items);
+Override let_override(Eval *ev, File *f, const Ast *let, const char *what);
+bool let_exists(Eval *ev, File *target, const Ast *let); /* files E0115 */
+bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let); /* files E0108 for a let that is given twice */
+
+/* E0201: a number where a quantity is needed. */
+void no_unit(Eval *ev, Span at, const char *what, double x, const Train *t, const char *example);
+/* A length of training in steps; NULL when a message was filed. */
+const HostExpr *steps_of(Eval *ev, const Value *v, Span at, const char *what, const Train *t);
+/* The attribute `lr`: a number, a run-time expression or a schedule (check_schedule.c). */
+const HostExpr *schedule_of(Attrs *a, File *f, const TrainAttr *lr, const Train *t);
+/* A value that can be one; NULL when a message was filed. */
+const HostExpr *schedule_expr(Eval *ev, const Value *v, Span at, const Train *train);
+/* The schedules that are blocks or width solvers elsewhere: `lr = linear(...)`; NULL for other names. */
+const Prim *schedule_prim(const char *name);
+
+#endif

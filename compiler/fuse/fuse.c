@@ -1,0 +1,952 @@
+/* fuse.c - see fuse.h: nodes into groups.
+ *
+ * Nodes are taken in order. Each joins the group of its producers when both can run over the
+ * same rows, row by row, and no group would have to wait for itself; groups that then have a
+ * common member become one.
+ */
+#include "fuse.h"
+#include "compiler/plan/plan.h"
+#include "compiler/pass/recompute.h"
+
+enum {
+    WEIGHT_MAX = 6000,
+    TREE_MAX = 256,  /* nodes between an element that is not stored and what is, counted along every way */
+    DEPTH_MAX = 1000, /* values of a group that are computed one from the other */
+    SCRATCH_MAX = 96 * 1024 /* elements of products that one row keeps, in the second-level cache */
+};
+
+/* ---- what a node is ---- */
+
+bool fuse_is_library(const Graph *g, Val v)
+{
+    switch ((Op)node_at(g, v)->op) {
+    case OP_MATMUL: return !product_is_of_row(g, v);
+    case OP_CONCAT: return concat_of_copies(g, v);
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
+    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
+        return true;
+    default: return false;
+    }
+}
+
+bool fuse_is_compute(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    switch (op_info((Op)n->op)->class) {
+    case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY: return true;
+    case CLASS_REDUCE: return n->op != OP_CUMSUM;
+    default: return n->op == OP_RAND || n->op == OP_RANDN || product_is_of_row(g, v);
+    }
+}
+
+bool fuse_costly(const Graph *g, Val v)
+{
+    switch ((Op)node_at(g, v)->op) {
+    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
+    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
+    case OP_RAND: case OP_RANDN: case OP_SUM: case OP_AMAX: case OP_PLACE: return true;
+    default: return false;
+    }
+}
+
+bool fuse_empty(const Fusion *f, Val v)
+{
+    return f->elements[v] == 0;
+}
+
+bool fuse_passes(const Fusion *f, uint32_t group, Val v)
+{
+    const Group *gr = &f->group.v[group];
+    size_t from = 0, to = gr->again.n;
+    if (f->home[v] < 0)
+        return true;
+    while (from < to) {
+        size_t middle = (from + to) / 2;
+        if (gr->again.v[middle] < v)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < gr->again.n && gr->again.v[from] == v;
+}
+
+bool fuse_loads(const Fusion *f, uint32_t group, Val v)
+{
+    if (node_at(f->g, v)->op == OP_EXT)
+        return true;
+    return f->stored[v] && f->home[v] != (int32_t)group && !fuse_passes(f, group, v);
+}
+
+bool fuse_is_view(const Fusion *f, Val v)
+{
+    bool view = op_is_view((Op)node_at(f->g, v)->op);
+    return (view || (f->as_stored && f->as_stored[v])) && !f->copied[v];
+}
+
+Val fuse_base(const Fusion *f, Val v)
+{
+    while (fuse_is_view(f, v))
+        v = node_at(f->g, v)->in[0];
+    return v;
+}
+
+static Dim size_of(const Graph *g, Val v)
+{
+    Dim n;
+    if (!shape_size(shape_of(g, v), &n))
+        vwn_bug(g->ctx, "the size of a tensor overflows");
+    return n;
+}
+
+/* ---- coordinates ---- */
+
+/* A coordinate moved by k along an axis of n: where the row plays no part the test that guards
+ * it is taken as passed, so any place inside stands for it. */
+static Ix moved(IxTable *t, Ix c, int64_t k, Dim n, int ordinal)
+{
+    Ix at = ix_add(t, c, ix_const(t, -k));
+    const IxForm *f = ix_form(t, at);
+    if ((f->lo >= 0 && f->hi < ix_dim_at(t, n)) || (f->deps & ix_bit(t, ROW_VAR)))
+        return at;
+    return ix_var(t, ix_loop(t, n, ordinal));
+}
+
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
+                       Ix *in)
+{
+    const Node *n = node_at(g, v);
+    const Shape *s = shape_of(g, n->in[k]);
+    memcpy(in, c, n->shape.rank * sizeof *in);
+    switch ((Op)n->op) {
+    case OP_RESHAPE: ix_unlinear(t, s, ix_linear(t, &n->shape, c), in); return true;
+    case OP_PERMUTE:
+        for (int i = 0; i < n->shape.rank; i++)
+            in[(int)n->a.data[i]] = c[i];
+        return true;
+    case OP_BROADCAST:
+        for (int i = 0; i < s->rank; i++)
+            if (dim_eq(s->d[i], DIM(1)))
+                in[i] = 0;
+        return true;
+    case OP_SLICE: in[n->a.i] = ix_add(t, c[n->a.i], ix_const(t, n->a.j)); return true;
+    case OP_ROLL:
+        in[n->a.i] = ix_mod(t, ix_add(t, c[n->a.i], ix_const(t, -n->a.j)), s->d[n->a.i]);
+        return true;
+    case OP_PAD: case OP_SHIFT:
+        in[n->a.i] = moved(t, c[n->a.i], n->a.j, s->d[n->a.i], ordinal);
+        return true;
+    case OP_CONCAT: {
+        int64_t offset = 0;
+        for (size_t i = 0; i < k; i++)
+            offset += ix_dim_at(t, shape_of(g, n->in[i])->d[n->a.i]);
+        in[n->a.i] = moved(t, c[n->a.i], offset, s->d[n->a.i], ordinal);
+        return true;
+    }
+    case OP_SUM: case OP_AMAX:
+        for (int i = 0; i < s->rank; i++)
+            if (n->a.axes >> i & 1)
+                in[i] = ix_var(t, ix_loop(t, s->d[i], ordinal + i));
+        return true;
+    case OP_PLACE:
+        in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
+        return true;
+    case OP_MATMUL: {
+        bool inner_last = (k == 0) != (n->a.i >> k & 1);
+        Dim depth = s->d[s->rank - (inner_last ? 1 : 2)];
+        Ix own = c[n->shape.rank - (k == 0 ? 2 : 1)], inner = ix_var(t, ix_loop(t, depth, ordinal));
+        in[s->rank - 2] = inner_last ? own : inner;
+        in[s->rank - 1] = inner_last ? inner : own;
+        return true;
+    }
+    case OP_GATHER: return k == 1;
+    case OP_PICK:
+        if (k == 0)
+            in[s->rank - 1] = ix_var(t, ix_loop(t, s->d[s->rank - 1], ordinal));
+        return true;
+    default: return true;
+    }
+}
+
+/* ---- rows ---- */
+
+/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first
+ * axis that is not wholly rows; *cut: part of it is. */
+static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
+{
+    Dim rest = rows, q;
+    *cut = false;
+    for (*axis = 0; *axis < s->rank; ++*axis) {
+        if (dim_eq(rest, DIM(1)))
+            return true;
+        if (dim_div(rest, s->d[*axis], &q)) {
+            rest = q;
+            continue;
+        }
+        *cut = true;
+        return dim_div(s->d[*axis], rest, &q);
+    }
+    return dim_eq(rest, DIM(1));
+}
+
+/* The only row count of a product of one row each, or of one that is summed over rows. */
+static Dim product_rows(const Graph *g, Val v, RowPart *part)
+{
+    const Shape *s = &node_at(g, v)->shape;
+    Dim rows = DIM(1), K = product_depth(g, v);
+    *part = s->rank > 2 ? ROWS_KEPT : ROWS_SUMMED;
+    for (int i = 0; i < s->rank - 2; i++)
+        if (!dim_mul(rows, s->d[i], &rows))
+            vwn_bug(g->ctx, "the size of a tensor overflows");
+    return s->rank > 2 ? rows : (Dim){1, K.b, K.t};
+}
+
+RowPart fuse_rows(const Graph *g, Val v, Dim rows)
+{
+    const Node *n = node_at(g, v);
+    int axis;
+    bool cut;
+    if (n->op == OP_MATMUL) {
+        RowPart part;
+        return dim_eq(product_rows(g, v, &part), rows) ? part : ROWS_BAD;
+    }
+    if (op_info((Op)n->op)->class != CLASS_REDUCE)
+        return rows_fit(&n->shape, rows, &axis, &cut) ? ROWS_KEPT : ROWS_BAD;
+    const Shape *s = shape_of(g, n->in[0]);
+    if (!rows_fit(s, rows, &axis, &cut))
+        return ROWS_BAD;
+    bool kept = true, summed = true;
+    for (int i = 0; i < axis + cut; i++) {
+        bool r = (n->a.axes >> i & 1) && !dim_eq(s->d[i], DIM(1));
+        kept = kept && !r;
+        summed = summed && (r || dim_eq(s->d[i], DIM(1)));
+    }
+    if (axis + cut == 0 || dim_eq(rows, DIM(1)))
+        return ROWS_KEPT;
+    return kept ? ROWS_KEPT : summed ? ROWS_SUMMED : ROWS_BAD;
+}
+
+enum { SINK_BYTES_MAX = 64 * 1024 };
+
+/* One row only for single numbers, so that what is small does not all end up in one kernel that
+ * grows with the model, nor a long sum in one thread. */
+static bool single(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    return dim_eq(size_of(g, reduce ? n->in[0] : v), DIM(1));
+}
+
+enum { ROW_ELEMENTS_MAX = 512, LANES_WANTED = 16 };
+
+/* A whole sequence as a row, where its positions could be rows and still be vectors. A kernel would
+ * have to keep all of it, or compute it again for every sum of it. */
+static bool whole_sequence(const Fusion *f, Val v, Dim rows)
+{
+    const Node *n = node_at(f->g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
+    Dim size, finer = DIM(1), left;
+    if (!dim_eq(rows, DIM_B) || !shape_size(s, &size) || !dim_div(size, rows, &left) ||
+        dim_at(left, f->B, f->T) <= ROW_ELEMENTS_MAX)
+        return false;
+    for (int i = 0; i < s->rank; i++) {
+        if (!dim_mul(finer, s->d[i], &finer) || dim_eq(finer, rows) || !dim_div(size, finer, &left))
+            continue;
+        if (dim_at(left, f->B, f->T) >= LANES_WANTED && fuse_rows(f->g, v, finer) == ROWS_KEPT)
+            return true;
+    }
+    return false;
+}
+
+static bool rows_ok(const Fusion *f, Val v, Dim rows)
+{
+    if (dim_eq(rows, DIM(1)))
+        return single(f->g, v);
+    if (whole_sequence(f, v, rows))
+        return false;
+    RowPart p = fuse_rows(f->g, v, rows);
+    if (p == ROWS_SUMMED)
+        return dim_at(size_of(f->g, v), f->B, f->T) * 4 <= SINK_BYTES_MAX;
+    return p == ROWS_KEPT;
+}
+
+typedef VEC(Dim) Dims;
+
+static void add_choice(Dims *d, Arena *arena, Dim x)
+{
+    for (size_t i = 0; i < d->n; i++)
+        if (dim_eq(d->v[i], x))
+            return;
+    vec_push(arena, d, x);
+}
+
+/* Row counts that v alone could have. */
+static void own_choices(const Fusion *f, Val v, Dims *out)
+{
+    const Node *n = node_at(f->g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
+    Dim prod = DIM(1);
+    RowPart part;
+    if (n->op == OP_MATMUL) {
+        add_choice(out, f->arena, product_rows(f->g, v, &part));
+        return;
+    }
+    if (single(f->g, v))
+        add_choice(out, f->arena, DIM(1));
+    for (int i = 0; i < s->rank; i++) {
+        if (!dim_mul(prod, s->d[i], &prod))
+            vwn_bug(f->ctx, "the size of a tensor overflows");
+        if (!dim_eq(prod, DIM(1)) && rows_ok(f, v, prod))
+            add_choice(out, f->arena, prod);
+    }
+}
+
+/* ---- alignment ---- */
+
+typedef struct Aligned {
+    const Fusion *f;
+    Arena *arena;
+    IxTable t;
+    Dim rows;
+    Ix row;
+    bool ok;
+    int depth;
+    int32_t group; /* whose members must be met at the same row */
+    bool check;    /* else: collect the groups that v reads from */
+    VEC(int32_t) met;
+} Aligned;
+
+static void meet(Aligned *a, Val u, const Ix *c);
+
+/* u is stored or a member: is it asked for at the row itself? */
+static void meet_home(Aligned *a, Val u, const Ix *c)
+{
+    const Graph *g = a->f->g;
+    if (!a->check) {
+        for (size_t i = 0; i < a->met.n; i++)
+            if (a->met.v[i] == a->f->home[u])
+                return;
+        vec_push(a->arena, &a->met, a->f->home[u]);
+        return;
+    }
+    if (a->f->home[u] != a->group)
+        return;
+    Dim inner;
+    RowPart part = fuse_rows(g, u, a->rows);
+    if (part != ROWS_KEPT || !dim_div(size_of(g, u), a->rows, &inner) || inner.n == 0) {
+        a->ok = false;
+        return;
+    }
+    Ix lin = ix_linear(&a->t, shape_of(g, u), c);
+    if (ix_div(&a->t, lin, inner) != a->row)
+        a->ok = false;
+}
+
+static void meet(Aligned *a, Val u, const Ix *c)
+{
+    const Graph *g = a->f->g;
+    if (!a->ok || fuse_empty(a->f, u))
+        return;
+    if (a->f->home[u] >= 0) {
+        meet_home(a, u, c);
+        return;
+    }
+    const Node *n = node_at(g, u);
+    if (++a->depth > 500)
+        a->ok = false;
+    for (size_t k = 0; k < n->n_in && a->ok; k++) {
+        Ix in[MAX_RANK] = {0};
+        bool known = true;
+        if (a->check)
+            known = fuse_input_coords(&a->t, g, u, c, k, 8 + a->depth * 8, in);
+        if (!known) { /* read by what another tensor holds: all of it must be there */
+            bool check = a->check;
+            size_t before = a->met.n;
+            a->check = false;
+            meet(a, n->in[k], in);
+            a->check = check;
+            for (size_t i = before; i < a->met.n; i++)
+                a->ok = a->ok && a->met.v[i] != a->group;
+            a->met.n = before;
+        } else {
+            meet(a, n->in[k], in);
+        }
+    }
+    a->depth--;
+}
+
+/* Does v read a member of the group, behind views? Said yes to when the way is too long to tell. */
+static bool reads_group(const Fusion *f, Val v, int32_t group, int depth)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (fuse_empty(f, u))
+            continue;
+        if (f->home[u] >= 0 ? f->home[u] == group
+                            : depth > 100 || reads_group(f, u, group, depth + 1))
+            return true;
+    }
+    return false;
+}
+
+/* The factors of a product that is summed over rows, at the terms of one row. */
+static void meet_summed(Aligned *a, Val v, Dim inner)
+{
+    const Node *n = node_at(a->f->g, v);
+    Ix k = ix_add(&a->t, ix_scale(&a->t, a->row, inner), ix_var(&a->t, ix_loop(&a->t, inner, 0)));
+    for (int i = 0; i < 2; i++) {
+        bool first = (i == 0) == (n->a.i >> i & 1); /* is K the first axis? */
+        Dim other = shape_of(a->f->g, n->in[i])->d[first];
+        Ix in[MAX_RANK] = {0};
+        in[!first] = k;
+        in[first] = ix_var(&a->t, ix_loop(&a->t, other, 1));
+        meet(a, n->in[i], in);
+    }
+}
+
+/* The inputs of v at all elements of a row of v or, when v is a sum, of what it sums. */
+static void meet_inputs(Aligned *a, Val v, Dim inner)
+{
+    const Graph *g = a->f->g;
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
+    Ix c[MAX_RANK] = {0};
+    Ix inside = ix_var(&a->t, ix_loop(&a->t, inner, 0));
+    Ix lin = ix_add(&a->t, ix_scale(&a->t, a->row, inner), inside);
+    ix_unlinear(&a->t, s, lin, c);
+    for (size_t k = 0; k < n->n_in && a->ok; k++) {
+        Ix in[MAX_RANK] = {0};
+        if (reduce)
+            memcpy(in, c, sizeof in);
+        else if (!fuse_input_coords(&a->t, g, v, c, k, 2, in))
+            continue;
+        meet(a, n->in[k], in);
+    }
+}
+
+/* Most pairs are answered here, without indices: v reads no member of the group, or elements of one
+ * of its own shape. */
+static bool plainly_aligned(const Fusion *f, Val v, int32_t group, Dim rows)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE, map = op_is_map((Op)n->op);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        if (fuse_empty(f, u) || (f->home[u] >= 0 && f->home[u] != group))
+            continue;
+        if (f->home[u] < 0 ? reads_group(f, u, group, 1)
+                           : !(map || reduce) ||
+                                 !(reduce || shape_eq(shape_of(g, u), &n->shape)) ||
+                                 fuse_rows(g, u, rows) != ROWS_KEPT)
+            return false;
+    }
+    return true;
+}
+
+/* Is every member of `group` that v reads read at v's own row? */
+static bool aligned(Fusion *f, Val v, int32_t group, Dim rows)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    bool summed = n->op == OP_MATMUL && fuse_rows(g, v, rows) == ROWS_SUMMED;
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    Dim size, inner;
+    if (summed)
+        size = product_depth(g, v);
+    else if (!shape_size(reduce ? shape_of(g, n->in[0]) : &n->shape, &size))
+        return false;
+    if (!dim_div(size, rows, &inner) || inner.n == 0)
+        return false;
+    if (plainly_aligned(f, v, group, rows))
+        return true;
+    ArenaMark mark = arena_mark(f->tmp);
+    Aligned a = {.f = f, .arena = f->tmp, .rows = rows, .ok = true, .group = group,
+                 .check = true};
+    ix_init(&a.t, f->ctx, a.arena, f->B, f->T);
+    a.t.loose = true;
+    a.row = ix_var(&a.t, ix_row(&a.t, rows));
+    if (summed)
+        meet_summed(&a, v, inner);
+    else
+        meet_inputs(&a, v, inner);
+    arena_reset(f->tmp, mark);
+    return a.ok;
+}
+
+/* Values of groups a and b, which are one or shall be, that v is computed from, one from the other. */
+static int depth_in(const Fusion *f, Val v, int32_t a, int32_t b)
+{
+    const Node *n = node_at(f->g, v);
+    int depth = 0;
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        bool own = f->home[u] >= 0 && (f->home[u] == a || f->home[u] == b);
+        int below = fuse_empty(f, u) ? 0 : own ? f->depth[u] : f->home[u] < 0 ? depth_in(f, u, a, b) : 0;
+        depth = below > depth ? below : depth;
+    }
+    return depth + 1;
+}
+
+/* ---- groups ---- */
+
+static void producers(Fusion *f, Val v, Aligned *a)
+{
+    const Node *n = node_at(f->g, v);
+    *a = (Aligned){.f = f, .arena = f->arena, .ok = true};
+    for (size_t k = 0; k < n->n_in; k++)
+        meet(a, n->in[k], (Ix[MAX_RANK]){0});
+}
+
+/* Would `group` wait for itself if v, which reads from `met`, were in it? */
+static bool waits(const Fusion *f, uint32_t group, const int32_t *met, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (met[i] != (int32_t)group && fuse_reaches(f, group, (uint32_t)met[i]))
+            return true;
+    return false;
+}
+
+static uint32_t new_group(Fusion *f, GroupKind kind, Val v)
+{
+    vec_push(f->arena, &f->group, (Group){.kind = kind, .anchor = v, .first = v, .last = v});
+    uint32_t id = (uint32_t)f->group.n - 1;
+    vec_push(f->arena, &f->group.v[id].member, v);
+    fuse_new_row(f, id);
+    f->home[v] = (int32_t)id;
+    return id;
+}
+
+/* Row counts that suit v and all members, with every edge between them at the same row. */
+static Dims joint(Fusion *f, Val v, uint32_t group)
+{
+    Group *gr = &f->group.v[group];
+    Dims mine = {0}, all = {0}, out = {0};
+    own_choices(f, v, &mine);
+    for (size_t i = 0; i < gr->choice.n; i++)
+        add_choice(&all, f->arena, gr->choice.v[i]);
+    for (size_t i = 0; i < mine.n; i++)
+        add_choice(&all, f->arena, mine.v[i]);
+    for (size_t i = 0; i < all.n; i++) {
+        bool old = i < gr->choice.n, ok = rows_ok(f, v, all.v[i]);
+        for (size_t m = 0; ok && !old && m < gr->member.n; m++)
+            ok = rows_ok(f, gr->member.v[m], all.v[i]) &&
+                 aligned(f, gr->member.v[m], (int32_t)group, all.v[i]);
+        if (ok && aligned(f, v, (int32_t)group, all.v[i]))
+            vec_push(f->arena, &out, all.v[i]);
+    }
+    return out;
+}
+
+/* A kernel of the forward pass does not compute what shall be computed again later. */
+static bool too_early(const Fusion *f, Val group, Val v)
+{
+    return f->again && group < f->again && v >= f->again &&
+           (recompute_is_copy(node_at(f->g, v)) || v == f->again);
+}
+
+static bool has_choice(const Group *gr, Dim rows)
+{
+    for (size_t i = 0; i < gr->choice.n; i++)
+        if (dim_eq(gr->choice.v[i], rows))
+            return true;
+    return false;
+}
+
+/* Do the members of a group read those of `other` at their own rows? `new`: that the row count
+ * suits them is not known yet. */
+static bool group_aligned(Fusion *f, uint32_t group, uint32_t other, Dim rows, bool new)
+{
+    const Group *gr = &f->group.v[group];
+    for (size_t m = 0; m < gr->member.n; m++)
+        if ((new && !rows_ok(f, gr->member.v[m], rows)) ||
+            !aligned(f, gr->member.v[m], (int32_t)other, rows))
+            return false;
+    return true;
+}
+
+/* Row counts that suit both groups as one; what is within each has been looked at before. */
+static Dims shared_choices(Fusion *f, uint32_t a, uint32_t b)
+{
+    const Group *x = &f->group.v[a], *y = &f->group.v[b];
+    Dims all = {0}, out = {0};
+    for (size_t i = 0; i < x->choice.n; i++)
+        add_choice(&all, f->arena, x->choice.v[i]);
+    for (size_t i = 0; i < y->choice.n; i++)
+        add_choice(&all, f->arena, y->choice.v[i]);
+    for (size_t i = 0; i < all.n; i++)
+        if ((has_choice(x, all.v[i]) || group_aligned(f, a, a, all.v[i], true)) &&
+            (has_choice(y, all.v[i]) || group_aligned(f, b, b, all.v[i], true)) &&
+            group_aligned(f, a, b, all.v[i], false) && group_aligned(f, b, a, all.v[i], false))
+            vec_push(f->arena, &out, all.v[i]);
+    return out;
+}
+
+/* Members stay in graph order. */
+static void take_members(Fusion *f, Group *x, const Group *y)
+{
+    size_t i = x->member.n, j = y->member.n;
+    for (size_t m = 0; m < j; m++)
+        vec_push(f->arena, &x->member, y->member.v[m]);
+    for (size_t at = i + j; j > 0; at--)
+        x->member.v[at - 1] = i > 0 && x->member.v[i - 1] > y->member.v[j - 1]
+                                  ? x->member.v[--i]
+                                  : y->member.v[--j];
+}
+
+/* Finds the depth of members when both groups are one; false, and all is as before: that is too much. */
+static bool deepen(Fusion *f, uint32_t a, uint32_t b)
+{
+    const Group *x = &f->group.v[a], *y = &f->group.v[b];
+    size_t n = x->member.n + y->member.n, i = 0, j = 0, done = 0;
+    ArenaMark mark = arena_mark(f->tmp);
+    Val *member = NEW_ARRAY(f->tmp, Val, n);
+    int *old = NEW_ARRAY(f->tmp, int, n);
+    bool ok = true;
+    for (; done < n && ok; done++) {
+        bool first = j == y->member.n || (i < x->member.n && x->member.v[i] < y->member.v[j]);
+        Val v = member[done] = first ? x->member.v[i++] : y->member.v[j++];
+        old[done] = f->depth[v];
+        f->depth[v] = depth_in(f, v, (int32_t)a, (int32_t)b);
+        ok = f->depth[v] <= DEPTH_MAX;
+    }
+    while (!ok && done-- > 0)
+        f->depth[member[done]] = old[done];
+    arena_reset(f->tmp, mark);
+    return ok;
+}
+
+static bool group_reads_pinned(Fusion *f, uint32_t group, uint32_t of)
+{
+    const Group *gr = &f->group.v[group];
+    for (size_t m = 0; m < gr->member.n; m++)
+        if (fuse_reads_pinned(f, gr->member.v[m], (int32_t)of))
+            return true;
+    return false;
+}
+
+/* Merges b into a, which is older or equal in order, if they may run as one. */
+static bool merge(Fusion *f, uint32_t a, uint32_t b)
+{
+    Group *x = &f->group.v[a], *y = &f->group.v[b];
+    if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
+        x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
+        x->scratch + y->scratch > SCRATCH_MAX || x->parts + y->parts > PARTS_MAX ||
+        too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
+        !fuse_may_join(f, a, b))
+        return false;
+    if (group_reads_pinned(f, a, b) || group_reads_pinned(f, b, a))
+        return false;
+    Dims out = shared_choices(f, a, b);
+    if (out.n == 0 || ((x->moves || y->moves) && !fuse_few_places(f, x, y, 0)) || !deepen(f, a, b))
+        return false;
+    for (size_t m = 0; m < y->member.n; m++)
+        f->home[y->member.v[m]] = (int32_t)a;
+    memcpy(&x->choice, &out, sizeof out);
+    take_members(f, x, y);
+    x->moves = x->moves || y->moves;
+    x->pins = x->pins || y->pins;
+    x->weight += y->weight;
+    x->scratch += y->scratch;
+    x->parts += y->parts;
+    x->first = x->first < y->first ? x->first : y->first;
+    x->last = x->last > y->last ? x->last : y->last;
+    fuse_join_edges(f, a, b);
+    y->dead = true;
+    y->member.n = 0;
+    return true;
+}
+
+/* elements of scratch that a row needs for v */
+static int64_t scratch_of(const Graph *g, Val v)
+{
+    const Shape *s = &node_at(g, v)->shape;
+    return node_at(g, v)->op == OP_MATMUL ? s->d[s->rank - 2].n * s->d[s->rank - 1].n : 0;
+}
+
+/* how many copies of an operation small literal axes may make */
+static int64_t unroll_weight(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    bool reduce = op_info((Op)n->op)->class == CLASS_REDUCE;
+    const Shape *s = reduce ? shape_of(g, n->in[0]) : &n->shape;
+    int64_t w = 1;
+    for (int i = 0; i < s->rank && n->op != OP_MATMUL; i++)
+        if (dim_literal(s->d[i]) && s->d[i].n > 0 && w * s->d[i].n <= 256)
+            w *= s->d[i].n;
+    return w;
+}
+
+/* The largest number below `below` among the groups that were met, or -1. */
+static int32_t newest(const Aligned *a, int32_t below)
+{
+    int32_t most = -1;
+    for (size_t i = 0; i < a->met.n; i++)
+        most = a->met.v[i] < below && a->met.v[i] > most ? a->met.v[i] : most;
+    return most;
+}
+
+static void place_compute(Fusion *f, Val v)
+{
+    Aligned a;
+    producers(f, v, &a);
+    int32_t best = -1;
+    bool moves = fuse_reads_moved(f, v);
+    int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
+    size_t parts = concat_of_parts(f->g, v) ? node_at(f->g, v)->n_in : 0;
+    Dims choice = {0};
+    for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
+         id = newest(&a, id)) {
+        Group *gr = &f->group.v[id];
+        if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
+            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
+            gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
+            waits(f, (uint32_t)id, a.met.v, a.met.n) ||
+            depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))
+            continue;
+        choice = joint(f, v, (uint32_t)id);
+        best = choice.n ? id : -1;
+    }
+    if (best < 0) {
+        best = (int32_t)new_group(f, GROUP_ROWS, v);
+        Dims d = {0};
+        own_choices(f, v, &d);
+        memcpy(&f->group.v[best].choice, &d, sizeof d);
+        f->group.v[best].alone = d.n == 0;
+        f->group.v[best].weight = weight;
+        f->group.v[best].scratch = scratch;
+        f->group.v[best].parts = parts;
+    } else {
+        Group *gr = &f->group.v[best];
+        memcpy(&gr->choice, &choice, sizeof choice);
+        vec_push(f->arena, &gr->member, v);
+        gr->last = v;
+        gr->alone = false;
+        gr->weight += weight;
+        gr->scratch += scratch;
+        gr->parts += parts;
+        f->home[v] = best;
+    }
+    f->depth[v] = depth_in(f, v, best, best);
+    f->group.v[best].moves = f->group.v[best].moves || moves;
+    f->group.v[best].pins = f->group.v[best].pins || f->pinned[v];
+    for (size_t i = 0; i < a.met.n; i++)
+        fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
+    for (size_t i = 0; i < a.met.n && !f->apart; i++)
+        if (a.met.v[i] != best && f->home[v] == best)
+            merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
+}
+
+static void place_node(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    if (fuse_empty(f, v) || (fuse_is_view(f, v) && fuse_is_compute(f->g, v)))
+        return;
+    if (fuse_is_place(f->g, v) && !f->copied[v])
+        return; /* computed wherever it is wanted: who shares it with others has nothing to do with them */
+    if (n->op == OP_AUX) {
+        f->home[v] = f->home[n->in[0]];
+    } else if (n->op == OP_CONST || fuse_is_library(f->g, v)) {
+        uint32_t id = new_group(f, n->op == OP_CONST ? GROUP_TABLE : GROUP_LIBRARY, v);
+        Aligned a;
+        producers(f, v, &a);
+        for (size_t i = 0; i < a.met.n; i++)
+            fuse_add_pred(f, id, a.met.v[i]);
+    } else if (fuse_is_compute(f->g, v) || f->copied[v]) {
+        place_compute(f, v);
+    }
+}
+
+/* Does v, of a group that may merge, read a result that another group read before? */
+static void meet_siblings(Fusion *f, Val v, Val *reader)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = fuse_base(f, n->in[k]);
+        if (!fuse_is_library(f->g, u))
+            continue;
+        int32_t mine = f->home[v], other = f->home[reader[u]];
+        if (!reader[u] || (other != mine && !merge(f, (uint32_t)other, (uint32_t)mine)))
+            reader[u] = v;
+    }
+}
+
+/* Groups that read one result of a library and nothing of each other: together they read it
+ * once. */
+static void merge_siblings(Fusion *f)
+{
+    Val *reader = NEW_ARRAY(f->tmp, Val, f->g->node.n); /* the last one, 0 = none */
+    for (Val v = 1; v < f->g->node.n; v++)
+        if (f->home[v] >= 0 && f->group.v[f->home[v]].kind == GROUP_ROWS)
+            meet_siblings(f, v, reader);
+}
+
+/* ---- what libraries and readers want in memory ---- */
+
+/* A value that is read as it lies must be one that some launch writes. */
+static void want_stored(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    if (n->op != OP_EXT && n->op != OP_CONST && n->op != OP_AUX && !fuse_is_library(f->g, v) &&
+        !fuse_is_compute(f->g, v))
+        f->copied[v] = true;
+}
+
+static Val strip_reshapes(const Fusion *f, Val v)
+{
+    while (node_at(f->g, v)->op == OP_RESHAPE && !f->copied[v])
+        v = node_at(f->g, v)->in[0];
+    return v;
+}
+
+static bool operand_fits(const Fusion *f, Val v, size_t k)
+{
+    const Node *n = node_at(f->g, v);
+    Operand o;
+    MatrixView m;
+    if (!fuse_operand(f, n->in[k], &o))
+        return false;
+    if (n->op == OP_MATMUL) {
+        bool shared = shape_of(f->g, n->in[1])->rank == 2 && shape_of(f->g, n->in[0])->rank > 2;
+        return operand_matrix(&o, shared && k == 0 && !(n->a.i & 1), &m);
+    }
+    if (n->op == OP_CONCAT)
+        return operand_rows(&o, &m.rows, &m.ld);
+    if ((n->op == OP_SDPA || n->op == OP_SDPA_GRAD) && k < 3)
+        return o.stride[3] == 1 || o.extent[3] == 1;
+    return operand_contiguous(&o);
+}
+
+static void want_operands(Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    for (size_t k = fuse_is_library(f->g, v) ? 0 : kernel_inputs(f->g, v); k < n->n_in; k++) {
+        want_stored(f, fuse_base(f, n->in[k]));
+        if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
+            f->copied[n->in[k]] = true;
+    }
+}
+
+static void find_wanted(Fusion *f)
+{
+    const Graph *g = f->g;
+    for (size_t i = 0; i < g->out.n; i++)
+        want_stored(f, strip_reshapes(f, g->out.v[i].value));
+    for (Val v = 1; v < g->node.n; v++)
+        want_operands(f, v);
+}
+
+/* What is moved again and again is kept on the way: a kernel walks from an element to all that it may come
+ * from, so what is put together of two parts of itself would double that with each step. */
+static void keep_long_ways(Fusion *f)
+{
+    const Graph *g = f->g;
+    int64_t *tree = NEW_ARRAY(f->tmp, int64_t, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        tree[v] = 1;
+        if (fuse_is_library(g, v) || n->op == OP_AUX || (fuse_is_compute(g, v) && !fuse_is_view(f, v)))
+            continue;
+        for (size_t k = 0; k < n->n_in; k++)
+            tree[v] += f->copied[n->in[k]] ? 1 : tree[n->in[k]];
+        f->copied[v] = f->copied[v] || tree[v] > TREE_MAX;
+    }
+}
+
+/* ---- rows ---- */
+
+static void collect_stores(Fusion *f)
+{
+    for (size_t i = 0; i < f->group.n; i++) {
+        Group *gr = &f->group.v[i];
+        for (size_t m = 0; m < gr->member.n; m++)
+            if (f->stored[gr->member.v[m]])
+                vec_push(f->arena, &gr->store, gr->member.v[m]);
+        gr->dead = gr->dead || (gr->kind == GROUP_ROWS && gr->store.n == 0);
+    }
+}
+
+/* Sizes in bytes, and sums of them, are far below 2^63. */
+static const int64_t MOST_ELEMENTS = (int64_t)1 << 53;
+
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
+                   const bool *copied, size_t members)
+{
+    Fusion *f = NEW(arena, Fusion);
+    *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
+                  .apart = how->no_fusion, .device = how->cuda, .half = how->half,
+                  .shared = how->shared ? how->shared : PLAN_SHARED};
+    f->home = NEW_ARRAY(arena, int32_t, g->node.n);
+    f->stored = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n && !f->again; v++)
+        f->again = recompute_is_copy(node_at(g, v)) ? v : 0;
+    f->copied = NEW_ARRAY(arena, bool, g->node.n);
+    f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
+    f->elements = NEW_ARRAY(arena, int64_t, g->node.n);
+    f->depth = NEW_ARRAY(arena, int, g->node.n);
+    f->places = fuse_new_places(arena, g->node.n);
+    int64_t all = 0;
+    for (Val v = 0; v < g->node.n; v++) {
+        f->elements[v] = dim_at(size_of(g, v), how->B, how->T);
+        if (f->elements[v] < 0 || f->elements[v] > MOST_ELEMENTS - all)
+            ctx_raise(ctx, ST_INPUT, "limit `tensor size` reached: with %lld sequences of %lld positions the tensors of a step have"
+                                     " more than 2^53 elements", (long long)how->B, (long long)how->T);
+        all += f->elements[v];
+        f->home[v] = -1;
+        f->copied[v] = copied && copied[v];
+    }
+    if (how->half && how->cuda) /* what a library stores rounded shapes the groups */
+        fuse_choose_halved(f);
+    find_wanted(f);
+    fuse_find_pinned(f);
+    keep_long_ways(f);
+    for (Val v = 1; v < g->node.n && f->halved; v++)
+        if (f->copied[v] && op_is_view((Op)node_at(g, v)->op))
+            f->halved[v] = f->halved[fuse_base(f, node_at(g, v)->in[0])];
+    for (Val v = 1; v < g->node.n; v++)
+        place_node(f, v);
+    if (!how->no_fusion)
+        merge_siblings(f);
+    fuse_choose_stores(f);
+    collect_stores(f);
+    fuse_choose_rows(f);
+    fuse_order(f);
+    if (how->half == HALF_BF16 && !how->cuda) /* a CPU has no products of fp16 */
+        fuse_choose_halved(f);
+    for (Val v = 1; v < g->node.n && f->halved; v++)
+        f->halved[v] = f->halved[v] && f->stored[v] && f->home[v] >= 0;
+    return f;
+}
+
+void fuse_free(Fusion *f)
+{
+    arena_free(f->tmp);
+    f->tmp = NULL;
+}
+
+void fuse_dump(Buf *out, const Fusion *f)
+{
+    for (size_t i = 0; i < f->order.n; i++) {
+        const Group *gr = &f->group.v[f->order.v[i]];
+        buf_printf(out, "group %zu ", i);
+        if (gr->kind != GROUP_ROWS) {
+            buf_printf(out, "library %s %%%u bytes %.0f\n",
+                       op_info((Op)node_at(f->g, gr->anchor)->op)->name, (unsigned)gr->anchor,
+                       gr->bytes);
+            continue;
+        }
+        buf_puts(out, "rows ");
+        dim_print(out, gr->rows);
+        buf_puts(out, " computes");
+        for (size_t m = 0; m < gr->member.n; m++)
+            buf_printf(out, " %%%u=%s", (unsigned)gr->member.v[m],
+                       op_info((Op)node_at(f->g, gr->member.v[m])->op)->name);
+        buf_puts(out, " stores");
+        for (size_t m = 0; m < gr->store.n; m++)
+            buf_printf(out, " %%%u", (unsigned)gr->store.v[m]);
+        buf_printf(out, " bytes %.0f\n", gr->bytes);
+    }
+}

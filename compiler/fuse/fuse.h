@@ -1,0 +1,234 @@
+/* fuse.h - which values a graph's kernels store, and which kernels there are.
+ *
+ * In:  a graph in which small products are already sums.     Out: groups in launch order.
+ * The one idea: a value is stored by the one group that is its home, or computed wherever it is
+ * wanted, or both: a group may compute what others load. Values of one group run over the same rows;
+ * whatever another row must have finished lies in another group.
+ */
+#ifndef VWN_FUSE_H
+#define VWN_FUSE_H
+
+#include "compiler/graph/index.h"
+
+typedef enum GroupKind {
+    GROUP_ROWS,    /* one printed kernel over rows (and a second one when it sums over rows) */
+    GROUP_LIBRARY, /* one node: product, attention, by index, running sum */
+    GROUP_TABLE    /* one CONST node */
+} GroupKind;
+
+typedef struct Group {
+    GroupKind kind;
+    Val anchor;        /* LIBRARY, TABLE */
+    VEC(Val) member;   /* ROWS: nodes computed here, in order */
+    VEC(Val) store;    /* of them, those that others want */
+    VEC(Val) again;    /* ROWS: members of others that this one computes for itself, ascending */
+    VEC(Dim) choice;   /* ROWS: row counts that fit all members */
+    Dim rows;          /* ROWS: the one taken */
+    bool moves;        /* ROWS: some member reads what was moved */
+    bool pins;         /* ROWS: some member is pinned */
+    bool alone;        /* a reduction over rows of its result: fits no other */
+    int64_t weight;    /* unrolled operations */
+    int64_t scratch;   /* elements of the results of a row's products */
+    size_t parts;      /* of rows of many, that it puts together */
+    VEC(uint32_t) pred; /* groups that must run before; may repeat */
+    Val first, last;   /* smallest and largest member */
+    bool dead;         /* merged into another */
+    uint32_t awaited;  /* how often it stands in `pred` of groups */
+    double bytes;      /* read and written, each once */
+} Group;
+
+typedef struct Fusion {
+    Ctx *ctx;
+    Arena *arena, *tmp; /* tmp: for what does not outlive a question */
+    const Graph *g;
+    int64_t B, T;
+    size_t members;    /* of a group, at most */
+    bool apart;        /* every node its own kernel */
+    int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
+    Val again;         /* the first node that computes again what the forward pass has; 0: none */
+    bool *stored;      /* has memory of its own (EXT nodes do not count) */
+    bool *copied;      /* a view that is stored all the same */
+    bool *pinned;      /* computed once, stored, and loaded by all who read it */
+    Half half;         /* what is kept in two bytes is this */
+    bool *halved;      /* kept in two bytes each, or NULL: nothing is */
+    bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
+    int64_t shared;    /* bytes of shared memory that a block of a device may have */
+    bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
+                          what they load may lie in two bytes */
+    int64_t *elements; /* of each value, at B and T */
+    int *depth;        /* of a member: values of its group that it is computed from, one from the other */
+    struct Places *places; /* fuse_count_places(); else none */
+    uint32_t *seen; /* by a walk, when equal to stamp */
+    VEC(Group) group;
+    uint64_t *above; /* fuse_order.c: for each group the bits of those that run before, and its own */
+    size_t row_words, rows_most;
+    VEC(uint32_t) order; /* of launch */
+    uint32_t stamp;
+} Fusion;
+
+enum { MEMBERS_MAX = 400, MEMBERS_LEAST = 25 }; /* of a group */
+/* copied: views that must be stored (by decompose), or NULL. members: of a group, at most. */
+struct PlanOptions;
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
+                   const bool *copied, size_t members);
+/* Of a group that makes a long kernel: would fewer members be several groups? */
+static inline bool fuse_may_split(const Fusion *f, uint32_t group)
+{
+    return f->members > MEMBERS_LEAST && f->group.v[group].member.n > MEMBERS_LEAST;
+}
+void fuse_free(Fusion *f);              /* what it needs no more; optional */
+void fuse_choose_stores(Fusion *f);     /* fuse_store.c */
+void fuse_choose_rows(Fusion *f);       /* fuse_rows.c */
+/* fuse_pinned.c */
+void fuse_find_pinned(Fusion *f);
+bool fuse_reads_pinned(Fusion *f, Val v, int32_t group); /* does v read a pinned member of the group? */
+/* fuse_order.c */
+void fuse_new_row(Fusion *f, uint32_t group); /* after a group was added */
+void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself are none */
+bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b); /* would none wait for itself? */
+void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b);     /* b's are a's from now on */
+void fuse_order(Fusion *f);             /* after edges were added: sorts again */
+bool fuse_is_place(const Graph *g, Val v); /* of a row, or in it, as a number: anybody can count */
+Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
+bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
+void fuse_dump(Buf *out, const Fusion *f);
+
+/* At how many places each of these values is computed for one element of those that none of them reads: who wants
+ * it where it is shares the place with others, who moves it has one of its own. Call fuse_places() and then
+ * fuse_forget_places(), within one mark of f->tmp. */
+typedef VEC(Val) Vals;
+void fuse_count_places(Fusion *f, Vals *v); /* sorts them */
+int64_t fuse_places(const Fusion *f, Val v);
+void fuse_forget_places(Fusion *f, const Vals *v);
+struct Places *fuse_new_places(Arena *arena, size_t values); /* for Fusion.places */
+bool fuse_reads_moved(Fusion *f, Val v); /* does v read what was moved? */
+/* One kernel of the members of both (b may be NULL) and of v (0: none): is what it computes computed at few places? A
+ * sum of a member and of itself, moved, doubles the work of all that the member comes from. */
+bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
+
+/* Coordinates of input k of v where v itself is at c; fresh loops (from `ordinal` on) stand for
+ * what a reduction or a choice by index runs over. False when they depend on what a tensor
+ * holds. */
+bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
+                       Ix *in);
+bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
+bool fuse_is_library(const Graph *g, Val v);
+bool fuse_costly(const Graph *g, Val v);
+bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
+/* Is v, which is no member of the group, computed wherever the group wants it? */
+bool fuse_passes(const Fusion *f, uint32_t group, Val v);
+bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
+/* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before
+ * it. */
+typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
+RowPart fuse_rows(const Graph *g, Val v, Dim rows);
+
+/* Does v move no element, and is not copied either? */
+bool fuse_is_view(const Fusion *f, Val v);
+/* precision.c: what is kept in two bytes, by who reads it; is v a product of two such? */
+void fuse_choose_halved(Fusion *f);
+bool fuse_half_product(const Fusion *f, Val v);
+bool fuse_is_half(const Fusion *f, Val v); /* is every element a number of that type, stored or not? */
+
+/* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
+ * of its first element there and its strides. False when it is no such view. */
+typedef struct Operand {
+    Val base;
+    int64_t offset;
+    int64_t extent[MAX_RANK], stride[MAX_RANK];
+    int rank;
+} Operand;
+bool fuse_operand(const Fusion *f, Val x, Operand *out);
+bool operand_contiguous(const Operand *o);
+/* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1
+ * always do. */
+bool operand_merge(const Operand *o, int from, int to, int64_t *extent, int64_t *stride);
+/* Rows of neighbours, a fixed number of elements apart? */
+bool operand_rows(const Operand *o, int64_t *rows, int64_t *pitch);
+/* Can the library multiply with it as it lies? leading dimension, batch stride, transposed. */
+typedef struct MatrixView {
+    int64_t rows, columns, ld, batch, step;
+    bool transposed; /* columns are contiguous in memory */
+} MatrixView;
+/* merge_rows: leading axes belong to the rows. */
+bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
+
+/* decompose.c: small matrix products become products and sums, rows of many parts become rows of rows. */
+enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
+typedef struct Decomposed {
+    const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
+    bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
+    Val *made;         /* by value: what it has become */
+} Decomposed;
+bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
+/* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
+ * rows, that kernels compute. */
+enum { PRODUCT_OF_ROW = 4 }; /* a bit of Attr.i, which decompose() alone sets */
+static inline bool product_is_of_row(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_MATMUL && (node_at(g, v)->a.i & PRODUCT_OF_ROW);
+}
+static inline Dim product_depth(const Graph *g, Val v) /* K */
+{
+    const Shape *a = shape_of(g, node_at(g, v)->in[0]);
+    return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
+}
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
+                 Decomposed *d);
+
+/* assemble.c: rows of parts of different age, put together by copies. */
+typedef struct Assembly Assembly;
+Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how);
+/* Is v wanted at all, when rows are made so? */
+bool assembly_wants(const Assembly *a, Val v);
+/* v in the new graph, when it is such; else 0. */
+Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
+/* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
+bool padded_for_later(const Assembly *a, Val v);
+/* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
+ * which computes a part of it stores. */
+enum { /* Attr.j, which decompose() alone sets */
+    CONCAT_OF_COPIES = 1,
+    CONCAT_OF_KERNEL = 2,
+    CONCAT_IN_PLACE = 3, /* the kernel stores the first part, then the others are copied beside it */
+    CONCAT_OF_PARTS = 4  /* some of the parts of a row of more than PARTS_MAX: stored, and loaded by who reads the row */
+};
+static inline bool concat_stored(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0 && node_at(g, v)->a.j != CONCAT_OF_PARTS;
+}
+static inline bool concat_of_copies(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
+}
+static inline bool concat_of_parts(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_PARTS;
+}
+static inline bool concat_in_place(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_IN_PLACE;
+}
+/* How many inputs of v the kernel reads that stores it. */
+static inline size_t kernel_inputs(const Graph *g, Val v)
+{
+    return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
+}
+
+/* Or a kernel of this group, which may compute again what another one stores: then all of them. */
+static inline size_t kernel_inputs_in(const Fusion *f, uint32_t group, Val v)
+{
+    return f->home[v] == (int32_t)group ? kernel_inputs(f->g, v) : node_at(f->g, v)->n_in;
+}
+/* And which of them when something else in this kernel, `by`, reads v, a row in place: where it looks behind the
+ * first part, that is not copied yet, and what it is copied from is read. */
+static inline size_t kernel_inputs_for(const Fusion *f, Val by, Val v)
+{
+    const Node *row = node_at(f->g, v), *n = node_at(f->g, by);
+    int last = row->shape.rank - 1;
+    bool first = n->op == OP_SLICE && n->a.i == last &&
+                 n->a.j + n->shape.d[last].n <= shape_of(f->g, row->in[0])->d[last].n;
+    return first ? 1 : row->n_in;
+}
+
+#endif

@@ -1,0 +1,257 @@
+/* kernel_races.c - do the threads that share a row wait for each other where they must?
+ *
+ * In:  what kernel_spread() makes.
+ * Out: the first statement that touches what another thread has touched since the last barrier, one of the two writing; or
+ *      that threads do together at a place which not all of them reach.
+ * The one idea: statements are walked as threads run them, every loop twice, and of each array, tile, total of a warp
+ * and tensor that is read and written it is known who has touched it since the last barrier. Barriers alone order
+ * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from spread.c but its
+ * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
+ * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude have
+ * conditions of their own, which are not walked here: the emulator, in which every kernel of the tests runs, stops a launch
+ * whose warp is not whole at a shuffle, a load of a matrix or a product (meet_warp() in tests/emu/cuemu.h).
+ */
+#include "compiler/kernel/kernel.h"
+
+/* Who touches it, and what: the loops that are spread, of which each thread has its own rounds, and the place. */
+typedef struct Touch {
+    IVar lane, warp; /* 0: no such loop */
+    uint8_t width;   /* neighbours of a round */
+    bool own;        /* a round touches no element of another's */
+    bool one;        /* the first thread alone */
+    bool write;
+    uint32_t result; /* the number of the buffer whose elements are written here, each once; 0: none */
+    Ix at;           /* of tensors; arrays are touched at the place of their loops */
+} Touch;
+
+typedef struct Touched {
+    VEC(Touch) by; /* since the last barrier */
+    bool of_row;   /* another row's are other elements */
+    bool sums;     /* over rows: a partition's part, which every row adds to */
+} Touched;
+
+typedef struct Races {
+    const Kernel *k;
+    Touched *array, *buffer, *slot;
+    IVar lane, warp;
+    uint8_t width;
+    size_t *end; /* of the loop that begins at a statement */
+    size_t fault;
+} Races;
+
+static bool is_loop(const KStmt *s) { return s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP; }
+
+static bool same_thread(const Touch *a, const Touch *b)
+{
+    if (a->warp != b->warp)
+        return false;
+    return (a->one && b->one) || (a->own && b->own && a->lane == b->lane && a->width == b->width && a->at == b->at);
+}
+
+/* Once each, so that what many rounds touch is as short as what one does. */
+static bool same_touch(const Touch *a, const Touch *b)
+{
+    return a->lane == b->lane && a->warp == b->warp && a->width == b->width && a->own == b->own && a->one == b->one &&
+           a->write == b->write && a->result == b->result && a->at == b->at;
+}
+
+static void touch(Races *r, size_t i, Touched *what, Touch t)
+{
+    bool known = false;
+    for (size_t k = 0; k < what->by.n; k++) {
+        const Touch *before = &what->by.v[k];
+        bool others = before->result && before->result == t.result; /* elements of it */
+        if ((before->write || t.write) && !others && !same_thread(before, &t) && r->fault == SIZE_MAX)
+            r->fault = i;
+        known = known || same_touch(before, &t);
+    }
+    if (!known)
+        vec_push(r->k->arena, &what->by, t);
+}
+
+static void forget(Races *r, bool rows)
+{
+    for (size_t i = 0; i < r->k->array.n && !rows; i++)
+        r->array[i].by.n = 0;
+    for (size_t i = 0; i < r->k->buffer.n; i++)
+        if (!rows || r->buffer[i].of_row)
+            r->buffer[i].by.n = 0;
+    for (size_t i = 0; i < r->k->spread.slots && !rows; i++)
+        r->slot[i].by.n = 0;
+}
+
+static Touch touch_here(const Races *r, bool write)
+{
+    return (Touch){.lane = r->lane, .warp = r->warp, .width = r->width, .write = write};
+}
+
+static void touch_array(Races *r, size_t i, const KStmt *s)
+{
+    const KNest *nest = &r->k->array.v[s->array].nest;
+    Touch t = touch_here(r, s->kind != KS_ARRAY_GET);
+    bool of_warp = !t.warp, of_lane = false;
+    for (uint32_t d = 0; d < nest->n; d++) {
+        of_warp = of_warp || nest->var[d] == t.warp;
+        of_lane = of_lane || nest->var[d] == t.lane;
+    }
+    t.one = s->kind == KS_ARRAY_PUT && s->one;
+    t.own = t.lane && of_lane && of_warp;
+    if (s->kind == KS_ARRAY_FILL) { /* each thread its share of the array as it lies */
+        t.lane = nest->n ? nest->var[nest->n - 1] : 0;
+        t.width = 1;
+        t.own = nest->n == 1;
+    }
+    touch(r, i, &r->array[s->array], t);
+}
+
+/* Tiles may lie where others lay; a tensor is asked only when it is written and read, or added to. */
+static void touch_buffer(Races *r, size_t i, uint32_t buffer, Touch t)
+{
+    const KBuffer *b = &r->k->buffer.v[buffer];
+    if (!b->tile && !r->buffer[buffer].sums && !(b->read && b->written))
+        return;
+    t.own = t.lane != 0; /* at the same place: a result's places are each one thread's */
+    uint32_t first = buffer; /* of the tiles that lie in one place */
+    for (uint32_t k = buffer; b->tile && b->slot >= 0 && k-- > 0;)
+        if (r->k->buffer.v[k].tile && r->k->buffer.v[k].slot == b->slot)
+            first = k;
+    touch(r, i, &r->buffer[first], t);
+}
+
+static void touch_load(Races *r, size_t i, const KEx *x)
+{
+    Touch t = touch_here(r, false);
+    t.at = x->ix;
+    touch_buffer(r, i, x->slot, t);
+}
+
+static void touch_store(Races *r, size_t i, const KStmt *s)
+{
+    const KRoot *root = &r->k->root.v[s->root];
+    Touch t = touch_here(r, true);
+    t.at = root->at;
+    t.one = s->one;
+    t.result = root->buffer + 1;
+    touch_buffer(r, i, root->buffer, t);
+}
+
+/* Before the first row of a partition all threads fill its part of each sum over rows. */
+static void touch_parts(Races *r, size_t i)
+{
+    for (uint32_t b = 0; b < r->k->buffer.n; b++)
+        if (r->buffer[b].sums)
+            touch_buffer(r, i, b, touch_here(r, true));
+}
+
+static void touch_product(Races *r, size_t i, const KProduct *p)
+{
+    Touch t = touch_here(r, true);
+    t.result = p->add ? 0 : p->c + 1;
+    touch_buffer(r, i, p->a, touch_here(r, false));
+    touch_buffer(r, i, p->b, touch_here(r, false));
+    touch_buffer(r, i, p->c, t);
+}
+
+static void touch_slot(Races *r, size_t i, const KStmt *s)
+{
+    Touch t = touch_here(r, s->kind == KS_WARP_PUT);
+    t.own = t.write; /* a warp's place */
+    t.lane = t.warp = 0;
+    touch(r, i, &r->slot[s->at], t);
+}
+
+static void walk(Races *r, size_t from, size_t to);
+
+static void walk_loop(Races *r, size_t i, const KStmt *s)
+{
+    IVar lane = r->lane, warp = r->warp;
+    uint8_t width = r->width;
+    if (s->kind == KS_LOOP && s->spread && s->threads == WARPS_OF_ROW) {
+        r->warp = s->var;
+    } else if (s->kind == KS_LOOP && s->spread) {
+        r->lane = s->var;
+        r->width = s->width > 1 ? s->width : 1;
+    }
+    if (s->kind == KS_PART)
+        touch_parts(r, i);
+    for (int round = 0; round < 2; round++) {
+        walk(r, i + 1, r->end[i]);
+        if (s->kind == KS_ROWS)
+            forget(r, true);
+    }
+    r->lane = lane;
+    r->warp = warp;
+    r->width = width;
+}
+
+/* Do all threads that do this together come by as often? Rows are one to a warp or to a block. */
+static bool all_meet(const Races *r, const KStmt *s)
+{
+    switch (s->kind) {
+    case KS_BARRIER: return !r->lane && !r->warp;
+    case KS_PRODUCT: return !r->lane && !r->warp && r->k->spread.units == 1;
+    case KS_WARP: return !r->lane && r->k->spread.lanes % 32 == 0;
+    default: return true;
+    }
+}
+
+static void walk(Races *r, size_t from, size_t to)
+{
+    const Kernel *k = r->k;
+    for (size_t i = from; i < to && r->fault == SIZE_MAX; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (!all_meet(r, s)) {
+            r->fault = i;
+            return;
+        }
+        switch (s->kind) {
+        case KS_PART: case KS_ROWS: case KS_LOOP:
+            walk_loop(r, i, s);
+            i = r->end[i];
+            break;
+        case KS_BARRIER: forget(r, false); break;
+        case KS_ARRAY_FILL: case KS_ARRAY_PUT: case KS_ARRAY_ADD: case KS_ARRAY_GET: touch_array(r, i, s); break;
+        case KS_LET:
+            if (kx(k, s->ex)->kind == KX_LOAD)
+                touch_load(r, i, kx(k, s->ex));
+            break;
+        case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
+        case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
+        case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
+        default: break;
+        }
+    }
+}
+
+static void find_ends(Races *r)
+{
+    const Kernel *k = r->k;
+    VEC(size_t) open = {0};
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (is_loop(&k->stmt.v[i]))
+            vec_push(k->arena, &open, i);
+        else if (k->stmt.v[i].kind == KS_END)
+            r->end[open.v[--open.n]] = i;
+}
+
+size_t kernel_race(const Kernel *k)
+{
+    if (!k->spread.lanes || k->spread.by_row) /* one thread has all of a row */
+        return SIZE_MAX;
+    ArenaMark mark = arena_mark(k->arena);
+    Races r = {.k = k, .fault = SIZE_MAX};
+    r.array = NEW_ARRAY(k->arena, Touched, k->array.n + 1);
+    r.buffer = NEW_ARRAY(k->arena, Touched, k->buffer.n + 1);
+    r.slot = NEW_ARRAY(k->arena, Touched, k->spread.slots + 1);
+    r.end = NEW_ARRAY(k->arena, size_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->root.n; i++)
+        r.buffer[k->root.v[i].buffer].sums = k->root.v[i].kind == KR_SINK;
+    for (size_t i = 0; i < k->product.n; i++)
+        r.buffer[k->product.v[i].c].sums = !k->buffer.v[k->product.v[i].c].tile;
+    for (size_t i = 0; i < k->buffer.n; i++)
+        r.buffer[i].of_row = !k->buffer.v[i].tile && !r.buffer[i].sums;
+    find_ends(&r);
+    walk(&r, 0, k->stmt.n);
+    arena_reset(k->arena, mark);
+    return r.fault;
+}

@@ -1,0 +1,195 @@
+/* registers.c - what the numbers of a kernel take of a thread's registers.
+ *
+ * In:  a scheduled kernel, spread over threads or not.     Out: how many live at one time, about; whether
+ *      its indices need one register each or two.
+ * The one idea: a number lives from where it is computed to where it is last wanted, and through every
+ * loop that begins in between. Compilers move statements about, so this is for choosing between texts,
+ * not for counting.
+ */
+#include "compiler/kernel/kernel.h"
+
+#include <math.h>
+
+typedef struct Life {
+    uint32_t from, to; /* statements + 1; from 0: never computed */
+} Life;
+
+typedef struct Lives {
+    const Kernel *k;
+    Life *life;    /* by expression */
+    uint32_t *in;  /* by statement: the innermost loop around it, + 1 */
+    uint32_t *end; /* by loop: its last statement, + 1 */
+} Lives;
+
+/* ---- where numbers are wanted ---- */
+
+static void want(Lives *l, Ex e, uint32_t at)
+{
+    if (e && l->life[e].from)
+        l->life[e].to = at;
+}
+
+static void want_ix(Lives *l, Ix ix, uint32_t at)
+{
+    const IxForm *f = ix_form(&l->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&l->k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            want(l, v->value, at);
+    }
+}
+
+static void want_all(Lives *l, const KStmt *s, uint32_t at)
+{
+    const Kernel *k = l->k;
+    const KEx *x = kx(k, s->ex);
+    const KRoot *r = s->kind == KS_STORE || s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
+    if (r) {
+        want(l, r->value, at);
+        want_ix(l, r->at, at);
+        return;
+    }
+    want(l, s->ex, at);
+    if (s->kind == KS_VAR)
+        want_ix(l, ix_info(&k->ix, s->var)->base, at);
+    for (int i = 0; i < 3; i++)
+        want(l, x->in[i], at);
+    want_ix(l, x->ix, at);
+}
+
+static bool computes(const KStmt *s)
+{
+    return s->kind == KS_LET || s->kind == KS_ACC || s->kind == KS_ARRAY_GET ||
+           s->kind == KS_BATCH_OUT;
+}
+
+static void walk(Lives *l)
+{
+    uint32_t loop = 0;
+    for (uint32_t i = 0; i < l->k->stmt.n; i++) {
+        const KStmt *s = &l->k->stmt.v[i];
+        if (s->kind == KS_END) {
+            l->end[loop - 1] = i + 1;
+            loop = l->in[loop - 1];
+        }
+        l->in[i] = loop;
+        want_all(l, s, i + 1);
+        if (computes(s))
+            l->life[s->ex] = (Life){i + 1, i + 1};
+        if (s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART)
+            loop = i + 1;
+    }
+}
+
+/* What was computed before a loop is there until the loop ends. */
+static uint32_t last_wanted(const Lives *l, Life x)
+{
+    uint32_t to = x.to;
+    for (uint32_t loop = l->in[x.to - 1]; loop > x.from; loop = l->in[loop - 1])
+        to = l->end[loop - 1];
+    return to;
+}
+
+/* Neighbours that a thread takes at once, or the halves of a long integer. */
+static int32_t width_of(const Lives *l, Ex e)
+{
+    const KEx *x = kx(l->k, e);
+    for (uint32_t loop = l->in[l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
+        const KStmt *s = &l->k->stmt.v[loop - 1];
+        if (s->width && x->deps & ix_bit(&l->k->ix, s->var))
+            return s->width;
+    }
+    return x->type == KT_INT ? 2 : 1;
+}
+
+uint32_t kernel_live(const Kernel *k)
+{
+    size_t n = k->stmt.n;
+    Lives l = {.k = k,
+               .life = NEW_ARRAY(k->arena, Life, k->ex.n),
+               .in = NEW_ARRAY(k->arena, uint32_t, n + 1),
+               .end = NEW_ARRAY(k->arena, uint32_t, n + 1)};
+    int32_t *change = NEW_ARRAY(k->arena, int32_t, n + 2), now = 0, most = 0;
+    walk(&l);
+    for (Ex e = 1; e < k->ex.n; e++)
+        if (l.life[e].from) {
+            change[l.life[e].from] += width_of(&l, e);
+            change[last_wanted(&l, l.life[e])] -= width_of(&l, e);
+        }
+    for (size_t i = 0; i <= n; i++) {
+        now += change[i];
+        most = now > most ? now : most;
+    }
+    return (uint32_t)most;
+}
+
+/* A compiler may move all loads of a loop ahead of what needs them, and the addresses of all that it touches. */
+uint32_t kernel_ahead(const Kernel *k)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *loop = &k->stmt.v[i];
+        uint32_t n = 0;
+        if (loop->kind != KS_LOOP || !loop->spread || loop->threads == WARPS_OF_ROW)
+            continue;
+        for (size_t j = i + 1; j < kernel_loop_end(k, i); j++) {
+            const KStmt *s = &k->stmt.v[j];
+            if (s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD)
+                n += loop->width ? loop->width + 1 : 2;
+            n += s->kind == KS_STORE;
+        }
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+/* ---- indices ---- */
+
+bool kernel_var_is_wide(const Kernel *k, IVar v)
+{
+    const IVarInfo *x = ix_info(&k->ix, v);
+    bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
+    uint64_t rows = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
+    if (v == 0 || k->spread.index == INDEX_WIDE)
+        return v != 0;
+    if (x->kind == IV_VALUE || (derived && ix_reads_value(&k->ix, x->base)))
+        return true;
+    return k->spread.index == INDEX_WIDE_ROWS && x->deps & rows;
+}
+
+/* The most that the terms of 32 bits can add up to, whatever their signs. */
+static double reach(const Kernel *k, Ix ix)
+{
+    const IxForm *f = ix_form(&k->ix, ix);
+    double sum = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        double most = f->t[i].var == 0 ? 1 : fmax(fabs((double)v->lo), fabs((double)v->hi));
+        double coef = (double)ix_dim_at(&k->ix, f->t[i].coef);
+        bool wide = kernel_var_is_wide(k, f->t[i].var);
+        sum += wide ? coef : fabs((double)f->t[i].mult) * coef * most;
+    }
+    return sum;
+}
+
+static bool fits(const Kernel *k)
+{
+    const double most = 1 << 30; /* as much again is for steps that go past the end */
+    double parts = (double)k->partitions;
+    bool good, all = k->spread.index == INDEX_NARROW;
+    good = (double)ix_dim_at(&k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
+    for (Ix i = 1; i < k->ix.form.n && good; i++)
+        good = reach(k, i) < 2 * most - 65536;
+    for (size_t i = 0; i < k->buffer.n && good; i++)
+        good = k->buffer.v[i].part < 0 || (all ? parts : 1) * (double)k->buffer.v[i].elements < most;
+    return good;
+}
+
+KIndex kernel_index(const Kernel *k)
+{
+    Kernel x = *k;
+    for (x.spread.index = INDEX_NARROW; x.spread.index > INDEX_WIDE; x.spread.index--)
+        if (fits(&x))
+            break;
+    return x.spread.index;
+}

@@ -1,0 +1,438 @@
+/* growth_map.c - rules of elementwise operators, and the walk over a graph.
+ *
+ * In:  the blocks of the inputs.   Out: the block of the result.
+ * The one idea: numbers are computed by the operator's own rule, so f(0) and f'(0) are never written down twice;
+ * factors move out of what is homogeneous; all else is a term as it stands.
+ */
+#include "growth_rules.h"
+#include "compiler/graph/op.h"
+
+#include <math.h>
+
+static Block any(const Values *x, Val why)
+{
+    return (Block){.kind = BLOCK_ANY, .why = why ? why : x->at};
+}
+
+/* All inputs are numbers. */
+static Block compute(Values *x, const Node *n, const Block *in, int rank)
+{
+    double real[4] = {0};
+    int64_t integer[4] = {0};
+    Tensor t[4];
+    Tensor *ins[3] = {&t[0], &t[1], &t[2]};
+    for (size_t k = 0; k < n->n_in && k < 3; k++) {
+        real[k] = block_number_of(&in[k]);
+        integer[k] = (int64_t)real[k];
+        t[k] = (Tensor){.dtype = (DType)node_at(x->g, n->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
+    }
+    t[3] = (Tensor){.dtype = (DType)n->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
+    op_rules[n->op].eval(&(Eval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL});
+    if (n->dtype == DT_REAL && isnan(real[3]) && !x->undefined)
+        x->undefined = x->at;
+    return block_number(x, rank, n->dtype == DT_REAL ? real[3] : (double)integer[3]);
+}
+
+/* The operator as a term, with the factors inside but for `out`, which is moved out. */
+static Block as_term(Values *x, const Node *n, Block *in, int rank, double out)
+{
+    for (size_t k = 0; k < n->n_in; k++)
+        if (in[k].kind == BLOCK_ZERO)
+            in[k] = (Block){.kind = BLOCK_TERM, .c = 0, .term = term_one(x->terms, rank)};
+    if (!blocks_align(x, in, n->n_in, rank))
+        return any(x, 0);
+    Shape s;
+    Block b = block_of_aligned(x, in, n->n_in, rank, &s);
+    TermIn *ins = NEW_ARRAY(x->arena, TermIn, n->n_in + 1);
+    for (size_t k = 0; k < n->n_in; k++)
+        ins[k] = (TermIn){in[k].c, in[k].term};
+    if (n->op == OP_MUL && ins[0].t > ins[1].t) {
+        TermIn first = ins[0];
+        ins[0] = ins[1];
+        ins[1] = first;
+    }
+    Attr a = n->a;
+    b.term = term_make(x->terms, (Op)n->op, (DType)n->dtype, ins, n->n_in, &a, &s);
+    b.c = out;
+    return b;
+}
+
+/* The factor that the operator lets through; 0: none. The factors of `in` become what is left. */
+static double homogeneous(const Values *x, const Node *n, Block *in)
+{
+    double c = in[0].c, d = n->n_in > 1 ? in[1].c : 1;
+    switch ((Op)n->op) {
+    case OP_MUL: in[0].c = in[1].c = 1; return c * d;
+    case OP_DIV: in[0].c = in[1].c = 1; return c / d;
+    case OP_NEG: in[0].c = 1; return -c;
+    case OP_SQRT:
+        in[0].c = c > 0 ? 1 : c;
+        return c > 0 ? sqrt(c) : 1;
+    case OP_ABS: in[0].c = 1; return fabs(c);
+    case OP_SIGN: in[0].c = 1; return c < 0 ? -1 : 1;
+    case OP_RELU:
+        in[0].c = c > 0 ? 1 : c;
+        return c > 0 ? c : 1;
+    case OP_POW:
+        if (!block_is_number(x, &in[1]) || (c <= 0 && d != floor(d)))
+            return 1;
+        in[0].c = 1;
+        return pow(c, d);
+    case OP_MIN: case OP_MAX:
+        if (in[0].kind != BLOCK_TERM || in[1].kind != BLOCK_TERM || c != d || c <= 0)
+            return 1;
+        in[0].c = in[1].c = 1;
+        return c;
+    default: return 1;
+    }
+}
+
+static bool is_zero(const Block *b)
+{
+    return b->kind == BLOCK_ZERO;
+}
+
+Block block_map(Values *x, const Node *n, const Block *given, int rank)
+{
+    Block in[3];
+    bool numbers = true, unknown = false;
+    Val why = 0;
+    for (size_t k = 0; k < n->n_in; k++) {
+        in[k] = given[k];
+        numbers &= block_is_number(x, &in[k]);
+        if (in[k].kind == BLOCK_ANY) {
+            why = unknown ? why : in[k].why;
+            unknown = true;
+        }
+    }
+    Op op = (Op)n->op;
+    if (op == OP_STOP)
+        return n->a.site && !strcmp(n->a.site, "dropout") ? block_number(x, rank, 1) : in[0];
+    if (numbers)
+        return compute(x, n, in, rank);
+    if (op == OP_DIV && is_zero(&in[1]) && !x->undefined)
+        x->undefined = x->at;
+    if ((op == OP_MUL && (is_zero(&in[0]) || is_zero(&in[1]))) || (op == OP_DIV && is_zero(&in[0])))
+        return (Block){.kind = BLOCK_ZERO};
+    if (op == OP_WHERE) {
+        if (block_is_number(x, &in[0]))
+            return in[is_zero(&in[0]) ? 2 : 1];
+        if (is_zero(&in[1]) && is_zero(&in[2]))
+            return in[1];
+    }
+    if (op == OP_ADD)
+        return block_add(x, in[0], in[1], rank);
+    if (op == OP_SUB) {
+        in[1].c = -in[1].c;
+        return block_add(x, in[0], in[1], rank);
+    }
+    if (unknown || (op == OP_DIV && is_zero(&in[1])))
+        return any(x, why);
+    if (op == OP_MUL || op == OP_DIV) { /* by a number */
+        if (block_is_number(x, &in[1])) {
+            in[0].c = op == OP_MUL ? in[0].c * in[1].c : in[0].c / in[1].c;
+            return in[0];
+        }
+        if (op == OP_MUL && block_is_number(x, &in[0])) {
+            in[1].c *= in[0].c;
+            return in[1];
+        }
+    }
+    if ((op == OP_WHERE || op == OP_MIN || op == OP_MAX) && in[n->n_in - 1].kind == BLOCK_TERM &&
+        in[n->n_in - 2].kind == BLOCK_TERM && in[n->n_in - 1].term == in[n->n_in - 2].term &&
+        in[n->n_in - 1].c == in[n->n_in - 2].c && !memcmp(in[n->n_in - 1].from, in[n->n_in - 2].from, sizeof in[0].from))
+        return in[n->n_in - 1];
+    double c = homogeneous(x, n, in);
+    return as_term(x, n, in, rank, c);
+}
+
+Block block_times(Values *x, Block a, Block b, int rank)
+{
+    Val in[2] = {0};
+    const Node n = {.op = OP_MUL, .dtype = DT_REAL, .n_in = 2, .in = in};
+    if (block_is_number(x, &a) && block_is_number(x, &b))
+        return block_number(x, rank, block_number_of(&a) * block_number_of(&b));
+    return block_map(x, &n, (Block[]){a, b}, rank);
+}
+
+/* Whether a block is the same along axis 1. */
+static bool is_still(const Values *x, Val v, const Block *b)
+{
+    return block_is_number(x, b) || x->of[v]->still;
+}
+
+/* Whether the sums of the result over axis 1 are zero because those of an input are. */
+static bool is_balanced(const Values *x, const Node *n, const Block *in)
+{
+    bool a = in[0].balanced || in[0].kind == BLOCK_ZERO;
+    if (n->shape.rank < 2 || dim_static(n->shape.d[1]))
+        return false;
+    switch ((Op)n->op) {
+    case OP_NEG: return a;
+    case OP_ADD: case OP_SUB: return a && (in[1].balanced || in[1].kind == BLOCK_ZERO);
+    case OP_DIV: return a && is_still(x, n->in[1], &in[1]);
+    case OP_MUL: return (a && is_still(x, n->in[1], &in[1])) || (in[1].balanced && is_still(x, n->in[0], &in[0]));
+    default: return false;
+    }
+}
+
+Value *rule_map(Values *x, const Node *n)
+{
+    Cuts cuts[MAX_RANK] = {{0}};
+    int r = n->shape.rank;
+    for (size_t i = 0; i < n->n_in; i++)
+        for (int k = 0; k < r; k++)
+            cuts[k] = i ? cuts_union(x, cuts[k], x->of[n->in[i]]->axis[k]) : x->of[n->in[i]]->axis[k];
+    const Value *in[3] = {0};
+    for (size_t i = 0; i < n->n_in; i++) {
+        const Value *v = x->of[n->in[i]];
+        bool same = true;
+        for (int k = 0; k < r; k++)
+            same &= v->axis[k].n == cuts[k].n;
+        in[i] = same ? v : value_refine(x, v, cuts);
+    }
+    Value *out = value_cut(x, &n->shape, cuts);
+    for (size_t i = 0; i < out->n; i++) {
+        Block b[3];
+        for (size_t k = 0; k < n->n_in; k++)
+            b[k] = in[k]->block[i];
+        out->block[i] = block_map(x, n, b, r);
+        out->block[i].balanced = out->block[i].kind == BLOCK_ANY && is_balanced(x, n, b);
+    }
+    return value_tidy(x, out);
+}
+
+/* ---- the walk ---- */
+
+/* A leaf or an operator without a rule of its own, of whole inputs; else zero where a linear one has zero, or any. */
+static Value *rule_whole(Values *x, const Node *n)
+{
+    bool whole = true, first_zero = false, unknown = false;
+    TermIn *in = NEW_ARRAY(x->arena, TermIn, n->n_in + 1u);
+    Val why = 0;
+    for (size_t i = 0; i < n->n_in; i++) {
+        const Value *v = x->of[n->in[i]];
+        const Block *b = &v->block[0];
+        bool zero = true;
+        for (size_t k = 0; k < v->n; k++) {
+            zero &= v->block[k].kind == BLOCK_ZERO;
+            if (v->block[k].kind == BLOCK_ANY && !unknown) {
+                unknown = true;
+                why = v->block[k].why;
+            }
+        }
+        first_zero |= i == 0 && zero;
+        whole &= v->n == 1 && b->kind != BLOCK_ANY;
+        Term t = b->kind == BLOCK_TERM ? b->term : term_one(x->terms, v->shape.rank);
+        for (int k = 0; k < v->shape.rank && whole; k++) {
+            whole = !block_varies(x, b, k) || (b->from[k] == 0 && dim_eq(term_dim(x, t, k), v->shape.d[k]));
+            if (whole)
+                t = term_spread(x->terms, t, k, v->shape.d[k]);
+        }
+        in[i] = (TermIn){b->kind == BLOCK_TERM ? b->c : 0, t};
+    }
+    if (first_zero && (n->op == OP_PICK || n->op == OP_PLACE || n->op == OP_SHIFT ||
+                       n->op == OP_ROLL || n->op == OP_CUMSUM || n->op == OP_TAKE) && n->a.x == 0)
+        return value_uniform(x, &n->shape, (Block){.kind = BLOCK_ZERO});
+    if (!whole)
+        return value_uniform(x, &n->shape, any(x, why));
+    Attr a = n->a;
+    Block b = {.kind = BLOCK_TERM, .c = 1};
+    b.term = term_make(x->terms, (Op)n->op, (DType)n->dtype, in, n->n_in, &a, &n->shape);
+    return value_uniform(x, &n->shape, b);
+}
+
+/* The same along every axis but one, along which it is whole. */
+static Value *rule_along(Values *x, const Node *n)
+{
+    const Value *v = x->of[n->in[0]];
+    int k = (int)n->a.i;
+    if (v->axis[k].n > 1)
+        return rule_whole(x, n);
+    Value *out = value_cut(x, &n->shape, v->axis);
+    for (size_t i = 0; i < v->n; i++) {
+        Block b = v->block[i];
+        if (b.kind == BLOCK_TERM) {
+            Term t = term_spread(x->terms, b.term, k, v->shape.d[k]);
+            if (b.from[k] || !dim_eq(term_dim(x, t, k), v->shape.d[k])) {
+                b = any(x, 0);
+            } else {
+                Attr a = n->a;
+                double c = a.x == 0 ? b.c : 1;
+                b.term = term_make(x->terms, (Op)n->op, (DType)n->dtype, &(TermIn){b.c / c, t}, 1, &a,
+                                   &term_at(x->terms, t)->shape);
+                b.c = c;
+            }
+        } else if (b.kind == BLOCK_ZERO && n->a.x != 0) {
+            b = any(x, 0);
+        }
+        out->block[i] = b;
+    }
+    return value_tidy(x, out);
+}
+
+/* Rows of a table: those with an index that both models have stand where they stood. */
+static Value *rule_gather(Values *x, const Node *n)
+{
+    const Value *t = x->of[n->in[0]], *idx = x->of[n->in[1]];
+    const Block *at = &idx->block[0];
+    int ri = idx->shape.rank, r = n->shape.rank;
+    if (idx->n > 1 || at->kind != BLOCK_TERM || at->c != 1)
+        return rule_whole(x, n);
+    Cuts cuts[MAX_RANK] = {{0}};
+    for (int k = ri; k < r; k++)
+        cuts[k] = t->axis[k - ri + 1];
+    Value *out = value_cut(x, &n->shape, cuts);
+    size_t part[MAX_RANK] = {0};
+    do {
+        size_t from[MAX_RANK] = {0};
+        for (int k = ri; k < r; k++)
+            from[k - ri + 1] = part[k];
+        Block *made = value_block(out, part), first = *value_block(t, from);
+        bool zero = true, good = first.kind == BLOCK_TERM && block_varies(x, &first, 0);
+        int64_t rows = good ? term_dim(x, first.term, 0).n : 0;
+        Val why = 0;
+        for (from[0] = 0; from[0] < t->axis[0].n; from[0]++) {
+            const Block *b = value_block(t, from);
+            zero &= b->kind == BLOCK_ZERO;
+            why = b->kind == BLOCK_ANY && !why ? b->why : why;
+            if (t->axis[0].at[from[0]] < rows)
+                good &= b->kind == BLOCK_TERM && b->term == first.term && b->c == first.c &&
+                        b->from[0] == t->axis[0].at[from[0]];
+        }
+        *made = zero ? (Block){.kind = BLOCK_ZERO} : any(x, why);
+        if (!good)
+            continue;
+        Shape s = n->shape;
+        made->kind = BLOCK_TERM;
+        made->c = first.c;
+        for (int k = ri; k < r; k++) {
+            s.d[k] = term_dim(x, first.term, k - ri + 1);
+            made->from[k] = first.from[k - ri + 1];
+        }
+        made->term = term_make(x->terms, OP_GATHER, (DType)n->dtype, (TermIn[]){{1, first.term}, {1, at->term}}, 2, NULL, &s);
+    } while (value_next(out, part));
+    return value_tidy(x, out);
+}
+
+/* The rows of a table get what is said of the columns: zero where all of a column is. */
+static Value *rule_scatter(Values *x, const Node *n)
+{
+    const Value *d = x->of[n->in[0]];
+    int r = n->shape.rank, skip = d->shape.rank - r; /* axes of the index but one */
+    Cuts cuts[MAX_RANK] = {{0}};
+    for (int k = 1; k < r; k++)
+        cuts[k] = d->axis[k + skip];
+    Value *out = value_cut(x, &n->shape, cuts);
+    for (size_t i = 0; i < out->n; i++)
+        out->block[i].kind = BLOCK_ZERO;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->block[i].kind != BLOCK_ZERO)
+            out->block[i % out->n].kind = BLOCK_ANY;
+    return out;
+}
+
+/* Counts along a static axis go as far as the old model has some; where there is none, they are new. */
+static Value *rule_iota(Values *x, const Node *n)
+{
+    int k = (int)n->a.i;
+    int64_t old = 0;
+    for (Val v = 1; x->like && v < (Val)x->like->g->node.n; v++) {
+        const Node *o = node_at(x->like->g, v);
+        if (o->op != OP_IOTA || o->a.i != k || o->shape.rank != n->shape.rank || !dim_static(o->shape.d[k]))
+            continue;
+        if (o->shape.d[k].n > old && o->shape.d[k].n <= n->shape.d[k].n)
+            old = o->shape.d[k].n;
+    }
+    if (!dim_static(n->shape.d[k]) || !old || old == n->shape.d[k].n)
+        return value_uniform(x, &n->shape, block_whole(x, OP_IOTA, &n->a, &n->shape, (DType)n->dtype));
+    Cuts cuts[MAX_RANK] = {{0}};
+    cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, 2), 2};
+    cuts[k].at[1] = old;
+    Value *out = value_cut(x, &n->shape, cuts);
+    Shape s = n->shape;
+    s.d[k] = DIM(old);
+    out->block[0] = block_whole(x, OP_IOTA, &n->a, &s, (DType)n->dtype);
+    return out;
+}
+
+static Value *rule_leaf(Values *x, const Node *n)
+{
+    switch ((Op)n->op) {
+    case OP_FILL: return value_uniform(x, &n->shape, block_number(x, 0, n->a.x));
+    case OP_DIM:
+        if (dim_static(n->a.dim))
+            return value_uniform(x, &n->shape, block_number(x, 0, (double)n->a.dim.n));
+        return rule_whole(x, n);
+    case OP_CONST: return value_table(x, &n->shape, n->a.data, n->a.n);
+    case OP_IOTA: return rule_iota(x, n);
+    case OP_HOST: {
+        Buf b = buf_new(x->arena);
+        host_print(&b, x->g->host.v[n->a.i]);
+        return value_uniform(x, &n->shape, block_whole(x, OP_HOST, &(Attr){.site = name_str(x->g->ctx, b.s)}, &n->shape, DT_REAL));
+    }
+    case OP_EXT: {
+        const Ext *e = &x->g->ext.v[n->a.i];
+        if (e->kind == EXT_PARAM || e->kind == EXT_BUFFER)
+            return x->leaf(x->user, x, x->at);
+        return value_uniform(x, &n->shape, block_whole(x, OP_EXT, &(Attr){.i = e->kind, .site = e->name}, &n->shape, e->dtype));
+    }
+    default: return rule_whole(x, n);
+    }
+}
+
+static Value *rule(Values *x, const Node *n)
+{
+    if (op_is_map((Op)n->op))
+        return rule_map(x, n);
+    switch ((Op)n->op) {
+    case OP_RESHAPE: return rule_reshape(x, n);
+    case OP_PERMUTE: return rule_permute(x, n);
+    case OP_BROADCAST: return rule_broadcast(x, n);
+    case OP_SLICE: return rule_slice(x, n);
+    case OP_PAD: return rule_pad(x, n);
+    case OP_CONCAT: return rule_concat(x, n);
+    case OP_SHIFT: case OP_ROLL: case OP_CUMSUM: return rule_along(x, n);
+    case OP_SUM: return rule_sum(x, n);
+    case OP_AMAX: return rule_amax(x, n);
+    case OP_MATMUL: return rule_matmul(x, n);
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: return rule_expert_matmul(x, n);
+    case OP_GATHER: return rule_gather(x, n);
+    case OP_SCATTER_ADD: return rule_scatter(x, n);
+    case OP_SDPA: return rule_sdpa(x, n);
+    case OP_SDPA_GRAD: return rule_sdpa_grad(x, n, 0);
+    case OP_AUX: {
+        const Node *of = node_at(x->g, n->in[0]);
+        return of->op == OP_SDPA_GRAD ? rule_sdpa_grad(x, of, n->a.i + 1) : value_uniform(x, &n->shape, any(x, 0));
+    }
+    default: return op_info((Op)n->op)->class == CLASS_LEAF ? rule_leaf(x, n) : rule_whole(x, n);
+    }
+}
+
+Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf, void *user, const Values *like)
+{
+    Values *x = NEW(arena, Values);
+    *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like};
+    x->of = NEW_ARRAY(arena, Value *, g->node.n + 1);
+    x->sums = NEW_ARRAY(arena, Value *, g->node.n + 1);
+    x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
+    for (Val v = 1; v < (Val)g->node.n; v++) {
+        x->at = v;
+        const Node *n = node_at(g, v);
+        int axis = 0;
+        x->of[v] = rule(x, n);
+        x->sums[v] = value_shares(x, n, &axis);
+        x->along[v] = (int8_t)axis;
+        if (!op_is_map((Op)n->op) && n->op != OP_RESHAPE && !(n->op == OP_SLICE && n->a.i != 1) &&
+            n->op != OP_SDPA_GRAD && n->op != OP_AUX)
+            for (size_t i = 0; i < x->of[v]->n; i++)
+                x->of[v]->block[i].balanced = false;
+        bool still = n->op == OP_FILL || n->op == OP_CONST ||
+                     (n->op == OP_EXT && g->ext.v[n->a.i].kind != EXT_INPUT) ||
+                     (n->n_in > 0 && (op_is_map((Op)n->op) || n->op == OP_RESHAPE || n->op == OP_BROADCAST || n->op == OP_PERMUTE));
+        for (uint16_t i = 0; i < n->n_in; i++)
+            still &= x->of[n->in[i]]->still;
+        x->of[v]->still = still;
+    }
+    return x;
+}

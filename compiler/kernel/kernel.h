@@ -1,0 +1,286 @@
+/* kernel.h - one kernel: expressions over a row and its loops, then statements in order.
+ *
+ * In:  expressions built bottom up (equal ones are one), and roots: what is stored or summed
+ *      where.
+ * Out: after kernel_schedule(), a list of statements that a printer turns into text.
+ * The one idea: an expression knows which loops it changes with, so where it stands (before the
+ * rows, once per row, inside a sweep over the row) is derived, never written down.
+ */
+#ifndef VWN_KERNEL_H
+#define VWN_KERNEL_H
+
+#include "compiler/graph/index.h"
+
+typedef uint32_t Ex; /* an expression of a kernel; 0 = none */
+
+typedef enum KType { KT_REAL, KT_INT, KT_BOOL } KType;
+
+typedef enum KKind {
+    KX_NONE,
+    KX_CONST,  /* value, part of the text */
+    KX_SCALAR, /* slot in Kernel.scalar: an argument */
+    KX_INDEX,  /* ix as an integer */
+    KX_LOAD,   /* buffer[ix], or 0 where the guard in[0] is false */
+    KX_OP,     /* an elementwise operator */
+    KX_INSIDE, /* 0 <= ix < extent */
+    KX_AND,    /* of two guards */
+    KX_SELECT, /* in[0] ? in[1] : in[2] */
+    KX_RAND,   /* op RAND or RANDN, slot in Kernel.seed, element number ix */
+    KX_REDUCE, /* op SUM or AMAX of in[0] over var[0..n_var) */
+    KX_COUNT
+} KKind;
+
+enum { NEST_MAX = 16, UNROLL_MAX = 160 };
+
+typedef struct KNest {
+    uint32_t n;
+    IVar var[NEST_MAX]; /* from the outermost in */
+} KNest;
+
+typedef struct KEx {
+    uint8_t kind, type;
+    uint16_t op;
+    Ex in[3];
+    Ix ix;
+    Dim extent;
+    uint32_t slot; /* buffer, scalar or seed */
+    int64_t i;     /* attribute of the operator */
+    double value;
+    KNest over;    /* REDUCE */
+    uint64_t deps; /* variables it changes with */
+    int stage;     /* number of sweeps that must be over before it can be computed */
+    int array;     /* schedule: scratch array that holds it, or -1 */
+    int home;      /* schedule: the loop that computes it into the array */
+} KEx;
+
+typedef struct KBuffer {
+    Val value;        /* whose elements; 0: a scratch of the plan, `part` says which */
+    int part;         /* sums of this root per partition, or -1 */
+    DType dtype;
+    bool read, written;
+    bool partly;      /* one root stores some of it, the rest is not the kernel's */
+    Half half;        /* two bytes each: what is stored there has been rounded */
+    bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
+    int stage;        /* TILE: sweeps that must be over before it can be loaded */
+    Half rounded;     /* TILE: every number in it is one of this type */
+    int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
+    int64_t elements;
+    Name name;        /* of the value, for people; may be NULL */
+} KBuffer;
+
+typedef enum KRootKind { KR_STORE, KR_SINK } KRootKind;
+typedef struct KRoot {
+    KRootKind kind;
+    uint32_t buffer;
+    Ix at;    /* SINK: inside the partition's part */
+    Ex value;
+    Op op;    /* SINK: OP_SUM or OP_AMAX */
+    KNest nest;
+    int stage;
+} KRoot;
+
+/* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
+ * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
+ * tile, or a partition's part. So that every dialect has vectors to take, m and n are multiples of
+ * PRODUCT_LANES, and in c one of them steps by one element. */
+typedef struct KProduct {
+    IVar m, n, k;
+    uint32_t a, b, c;
+    Ix a_at, b_at, c_at;
+    bool add;
+    int stage; /* sweeps that must be over before it */
+} KProduct;
+enum { PRODUCT_LANES = 8 };
+
+typedef enum KStmtKind {
+    KS_VAR,        /* a quotient or remainder: var */
+    KS_LET,        /* ex */
+    KS_PART,       /* the loop over partitions; sets sinks to their neutral element first */
+    KS_ROWS,       /* the loop over rows; simd */
+    KS_LOOP,       /* var; simd; accs */
+    KS_END,        /* of the innermost open loop */
+    KS_ACC,        /* declare the accumulator of ex */
+    KS_ACC_ADD,    /* accumulator of ex (op)= its in[0] */
+    KS_ARRAY,      /* declare scratch array number `array` */
+    KS_ARRAY_FILL, /* with the neutral element of ex */
+    KS_ARRAY_PUT,  /* array[at] = ex */
+    KS_ARRAY_ADD,  /* array[at] (op)= in[0] of ex */
+    KS_ARRAY_GET,  /* ex = array[at] */
+    KS_BATCH_IN,   /* batch `array`: element `at` = in[0] of ex */
+    KS_BATCH_RUN,  /* the operator of ex on its n_acc elements */
+    KS_BATCH_OUT,  /* ex = element `at` */
+    KS_STORE,      /* root */
+    KS_SINK,       /* root */
+    KS_PRODUCT,    /* number `root` */
+    /* only where many threads share a row (spread.c) */
+    KS_BARRIER,    /* of all threads of the row */
+    KS_SUM_NEW,    /* declare the accumulator of root, a sum over rows */
+    KS_WARP,       /* the accumulator (of ex, or of root) = its total over 32 threads */
+    KS_WARP_PUT,   /* this total to slot `at` of the block */
+    KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
+    KS_SUM_PUT,    /* the accumulator of root to its place in the partition's part */
+    KS_COUNT
+} KStmtKind;
+
+/* Of a loop in a loop the outer one can be spread over the warps of a row, and the inner over the threads of
+ * each. */
+typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
+
+typedef struct KStmt {
+    KStmtKind kind;
+    Ex ex;
+    IVar var;
+    uint32_t root;
+    int array;
+    bool simd;
+    bool vector;         /* LOOP: printed as explicit vectors */
+    bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
+    bool one;            /* STORE, SINK, ARRAY_PUT: done by one of the threads there */
+    uint8_t threads;     /* LOOP that is spread: over these; what is done by one: of these (KThreads) */
+    uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2, 4 or 8; else 0 */
+    uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
+                          * under way together; 0: as the compiler likes */
+    uint32_t at;         /* BATCH: the element */
+    uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
+} KStmt;
+
+typedef struct KArray {
+    KNest nest; /* one element for each combination */
+    DType dtype;
+    int64_t elements;
+    bool aside; /* on a device: in memory, one for each row in flight; there is no room in a block */
+} KArray;
+
+typedef struct KScalar {
+    int32_t host; /* index in Graph.host, or -1 */
+    double value;
+    Val origin;   /* the node it comes from: equal numbers of two nodes mean nothing */
+    Name name;    /* of that node, for people; may be NULL */
+} KScalar;
+
+/* Which indices have 64 bits: all; rows and what is computed from them; what tensors hold. */
+typedef enum KIndex { INDEX_WIDE, INDEX_WIDE_ROWS, INDEX_NARROW } KIndex;
+
+/* How the threads of a device share the work. */
+typedef struct KSpread {
+    uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
+    uint32_t units;  /* rows or partitions that a block has in flight */
+    bool by_row;     /* the threads of a partition do a row each */
+    uint32_t width;  /* numbers of the widest access: 1, 2, 4 or 8 */
+    uint32_t slots;  /* totals of warps that are kept at one time */
+    KIndex index;
+    uint32_t live;   /* registers that numbers take at one time, about */
+    uint32_t ahead;  /* and that all loads and places of one loop take */
+} KSpread;
+
+typedef struct Kernel {
+    Ctx *ctx;
+    Arena *arena;
+    IxTable ix;
+    IVar row, part; /* part: 0 when there are no sums over rows */
+    Dim rows;
+    int64_t partitions, chunk; /* rows per partition */
+    int64_t unrolled; /* elements of the largest nest that is written out: places in it are in the text */
+    bool flat; /* a loop over rows is vector code; partitions are blocks of rows */
+    bool whole;  /* every vector loop runs over whole vectors */
+    bool lines;  /* and every vector that is stored begins at one: at a cache line */
+    bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
+    int64_t shared; /* of a device: bytes that a block may have */
+    bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
+    KSpread spread;
+    VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
+    VEC(KEx) ex;
+    VEC(KBuffer) buffer;
+    VEC(KScalar) scalar;
+    VEC(Name) seed;
+    VEC(KRoot) root;
+    VEC(KProduct) product; /* in an order in which they can run */
+    VEC(KStmt) stmt;
+    VEC(KArray) array;
+    VEC(Ex) acc;
+    uint32_t *slot;
+    size_t slots;
+} Kernel;
+
+void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows);
+static inline const KEx *kx(const Kernel *k, Ex e) { return &k->ex.v[e]; }
+
+/* ---- expressions; they fold constants ---- */
+Ex kx_number(Kernel *k, KType type, double value, Val origin); /* in the text if structural */
+Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin);
+Ex kx_index(Kernel *k, Ix ix);
+Ex kx_load(Kernel *k, uint32_t buffer, Ix ix, Ex guard);
+Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i);
+Ex kx_inside(Kernel *k, Ix ix, Dim extent); /* 0 when always true */
+Ex kx_and(Kernel *k, Ex a, Ex b);           /* 0 = true */
+Ex kx_select(Kernel *k, Ex guard, Ex a, Ex b);
+Ex kx_rand(Kernel *k, Op op, Name site, Ix ix);
+Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
+Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
+void kx_find_needs(const Kernel *k, KEx *e); /* deps and stage, from what it is made of */
+bool kx_is_number(const Kernel *k, Ex e, double *value);
+int kernel_op_cost(Op op);  /* of one element, in simple operations */
+int kx_cost(const KEx *e);  /* of this operation alone */
+uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
+uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */
+
+/* ---- statements ---- */
+void kernel_schedule(Kernel *k); /* schedule.c */
+/* What is wrong with a scheduled kernel, or NULL; *at: the statement, or SIZE_MAX. Order, types,
+ * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
+const char *kernel_check(const Kernel *k, size_t *at);
+void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
+void kernel_verify_spread(const Kernel *k); /* the same by kernel_race() */
+/* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
+ * (kernel_bounds.c). */
+bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+/* spread.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
+ * taken for all (alike.c). */
+typedef struct KSharing {
+    uint32_t lanes, units;
+    KIndex index;
+    size_t n;       /* statements */
+    uint8_t *width; /* by statement, of loops: neighbours at once, or 1 */
+    uint8_t *times; /* and how often it is written out */
+} KSharing;
+void kernel_sharing(KSharing *s, Kernel *k);             /* what suits its own sizes */
+void kernel_plain_sharing(KSharing *s, const Kernel *k); /* whatever they are: to compare texts */
+bool kernel_sharing_same(const KSharing *a, const KSharing *b);
+void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
+/* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
+void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
+/* The first statement of a spread kernel at which a thread touches what another may still be at, or waits for others that
+ * may not come by, or SIZE_MAX
+ * (kernel_races.c). */
+size_t kernel_race(const Kernel *k);
+/* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
+void kernel_place_tiles(Kernel *to, const Kernel *from);
+/* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one
+ * loop take; how narrow its indices can be; whether the variable has 64 bits. */
+uint32_t kernel_live(const Kernel *k);
+uint32_t kernel_ahead(const Kernel *k); /* of a kernel that is spread */
+KIndex kernel_index(const Kernel *k);
+bool kernel_var_is_wide(const Kernel *k, IVar v);
+int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
+/* By how many elements each operand steps with each loop. */
+typedef struct ProductSteps {
+    int64_t am, ak, bk, bn, cm, cn;
+} ProductSteps;
+/* False when one of them is no fixed number. */
+bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
+/* Which loop the vectors of a product run over: n, or m where c lies transposed. */
+static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
+enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
+void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
+/* A load of the next row, announced in a sweep of this one. */
+typedef struct Fetch {
+    Ex load;
+    uint32_t sweep; /* number of its statement */
+    IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
+} Fetch;
+typedef VEC(Fetch) Fetches;
+void kernel_find_fetches(const Kernel *k, Fetches *out); /* fetch.c */
+size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
+Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
+
+#endif

@@ -1,0 +1,801 @@
+/* kernel_read.c - kernel programs from lines, as kernel_text.c prints them.
+ *
+ * In:  untrusted text.     Out: kernels that have passed kernel_check(), or diagnostics.
+ * The one idea: a line is read into the tables directly, every number in it bounded so that no
+ * later arithmetic can overflow; what the lines mean together is the verifier's business, which
+ * names the statement that is wrong.
+ */
+#include "kernel_text.h"
+#include "compiler/graph/reader.h"
+
+enum {
+    SIZE_BITS = 50,           /* extents and indices stay below 2^50 */
+    BUFFERS_MAX = 4096,
+    EXPRESSIONS_MAX = 1 << 20
+};
+
+typedef struct KernelReader {
+    Reader t;
+    KernelTexts *all;
+    Kernel *k;
+    bool statements;      /* after `begin` */
+    VEC(Ex) ex;           /* by number - 1 */
+    VEC(Ex) constant;
+    VEC(Span) line;       /* of each statement */
+    Span head;            /* of the kernel's first line */
+    const char *start;    /* of the line that is being read */
+} KernelReader;
+
+static const char *const type_names[] = {
+    [KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
+
+static void wrong(KernelReader *r, const char *at, const char *label)
+{
+    reader_fail(&r->t, "E0904", at, label, "this line of the kernel does not fit");
+}
+
+/* ---- numbers ---- */
+
+static int64_t read_below(KernelReader *r, int64_t below, const char *what)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    int64_t n = reader_int(&r->t);
+    if (!r->t.failed && (n < 0 || n >= below)) {
+        reader_fail(&r->t, "E0905", at, "", arena_printf(r->t.ctx->program, "there is no %s %lld",
+                                                         what, (long long)n));
+        return 0;
+    }
+    return r->t.failed ? 0 : n;
+}
+
+static int64_t read_size(KernelReader *r)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    int64_t n = reader_int(&r->t);
+    if (!r->t.failed && (n < 0 || n >> SIZE_BITS))
+        wrong(r, at, "this number is out of range");
+    return r->t.failed ? 0 : n;
+}
+
+/* An extent that is at least 1 and whose size at B, T is bounded. */
+static Dim read_extent(KernelReader *r)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    Dim d = reader_dim(&r->t);
+    int64_t n = r->t.failed ? 1 : dim_at(d, r->all->B, r->all->T);
+    if (n < 1 || n >> SIZE_BITS) {
+        wrong(r, at, "this extent is out of range");
+        return DIM(1);
+    }
+    return r->t.failed ? DIM(1) : d;
+}
+
+/* ---- index forms ---- */
+
+static IVar read_var(KernelReader *r)
+{
+    Kernel *k = r->k;
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    if (reader_accept(&r->t, "part")) {
+        if (!k->part)
+            wrong(r, at, "this kernel has no partitions");
+        return k->part ? k->part : k->row;
+    }
+    if (reader_accept(&r->t, "r"))
+        return k->row;
+    reader_expect(&r->t, "i");
+    return (IVar)read_below(r, (int64_t)k->ix.var.n, "index variable");
+}
+
+static IxTerm read_term(KernelReader *r, bool minus)
+{
+    IxTerm x = {.mult = 1, .coef = DIM(1)};
+    const char *p = (reader_spaces(&r->t), r->t.p);
+    bool more = true;
+    if (*p >= '0' && *p <= '9') {
+        x.mult = read_size(r);
+        more = reader_accept(&r->t, "*");
+    }
+    if (more && reader_accept(&r->t, "{")) {
+        x.coef = read_extent(r);
+        reader_expect(&r->t, "}");
+        more = reader_accept(&r->t, "*");
+    }
+    if (more)
+        x.var = read_var(r);
+    if (minus)
+        x.mult = -x.mult;
+    return x;
+}
+
+/* Adds the range of a term to [*lo, *hi]; false when it leaves what can be computed with. */
+static bool add_range(const KernelReader *r, const IxTerm *x, int64_t *lo, int64_t *hi)
+{
+    const IVarInfo *v = ix_info(&r->k->ix, x->var);
+    int64_t coef = dim_at(x->coef, r->all->B, r->all->T), a, b, most = (int64_t)1 << SIZE_BITS;
+    bool fits = coef >= 0 && mul_i64(coef, x->mult, &coef) && coef < most && coef > -most &&
+                mul_i64(coef, v->lo, &a) && mul_i64(coef, v->hi, &b) &&
+                add_i64(*lo, a < b ? a : b, lo) &&
+                add_i64(*hi, a < b ? b : a, hi);
+    return fits && *lo > -most && *hi < most;
+}
+
+static Ix read_ix(KernelReader *r)
+{
+    IxTerm x[TERMS_MAX];
+    uint32_t n = 0;
+    int64_t lo = 0, hi = 0;
+    const char *at = (reader_spaces(&r->t), r->t.p);
+    reader_expect(&r->t, "[");
+    bool minus = reader_accept(&r->t, "-");
+    do {
+        if (n == TERMS_MAX / 2) {
+            wrong(r, at, "this index has too many terms");
+            return 0;
+        }
+        x[n] = read_term(r, minus);
+        if (!r->t.failed && !add_range(r, &x[n], &lo, &hi))
+            wrong(r, at, "this index is out of range");
+        n++;
+        minus = reader_accept(&r->t, "-");
+    } while (!r->t.failed && (minus || reader_accept(&r->t, "+")));
+    reader_expect(&r->t, "]");
+    return r->t.failed ? 0 : ix_of_terms(&r->k->ix, x, n);
+}
+
+static KNest read_over(KernelReader *r, const char *word)
+{
+    KNest n = {0};
+    if (word && !reader_accept(&r->t, word))
+        return n;
+    do {
+        const char *at = (reader_spaces(&r->t), r->t.p);
+        IVar v = read_var(r);
+        if (r->t.failed)
+            return n;
+        bool loop = ix_info(&r->k->ix, v)->kind == IV_LOOP;
+        for (uint32_t i = 0; i < n.n; i++)
+            loop = loop && n.var[i] != v;
+        if (n.n == NEST_MAX || !loop) {
+            wrong(r, at, "expected different loops, at most 6");
+            return n;
+        }
+        n.var[n.n++] = v;
+    } while (reader_accept(&r->t, ","));
+    return n;
+}
+
+/* ---- expressions ---- */
+
+static Ex constant(KernelReader *r, KType type, double value)
+{
+    Kernel *k = r->k;
+    for (size_t i = 0; i < r->constant.n; i++) {
+        const KEx *x = kx(k, r->constant.v[i]);
+        if (x->type == type && memcmp(&x->value, &value, sizeof value) == 0)
+            return r->constant.v[i];
+    }
+    vec_push(k->arena, &k->ex, (KEx){.kind = KX_CONST, .type = (uint8_t)type, .value = value});
+    vec_push(r->t.arena, &r->constant, (Ex)(k->ex.n - 1));
+    return (Ex)(k->ex.n - 1);
+}
+
+/* Expressions are numbered as they appear, so a new one has the next number. */
+static Ex read_numbered(KernelReader *r)
+{
+    Kernel *k = r->k;
+    reader_expect(&r->t, "x");
+    const char *at = r->t.p;
+    int64_t n = reader_int(&r->t);
+    if (!r->t.failed && (n < 1 || n > (int64_t)r->ex.n + 1 || n > EXPRESSIONS_MAX))
+        reader_fail(&r->t, "E0905", at,
+                    arena_printf(r->t.ctx->program, "expected at most %zu", r->ex.n + 1),
+                    "expressions are numbered in order without gaps");
+    if (r->t.failed)
+        return 0;
+    if (n == (int64_t)r->ex.n + 1) {
+        vec_push(k->arena, &k->ex, (KEx){.kind = KX_NONE, .array = -1, .home = -1});
+        vec_push(r->t.arena, &r->ex, (Ex)(k->ex.n - 1));
+    }
+    return r->ex.v[n - 1];
+}
+
+static Ex read_ex(KernelReader *r)
+{
+    reader_spaces(&r->t);
+    if (*r->t.p == 'x')
+        return read_numbered(r);
+    const char *at = r->t.p;
+    double value = reader_real(&r->t);
+    if (r->t.failed)
+        return 0;
+    KType type = *r->t.p == 'i' ? KT_INT : *r->t.p == 'b' ? KT_BOOL : KT_REAL; /* "0i"; in "0 i=16" it is another word */
+    r->t.p += type != KT_REAL;
+    if (type != KT_REAL && !(value >= -9007199254740992.0 && value <= 9007199254740992.0 &&
+                             value == (double)(int64_t)value))
+        wrong(r, at, "not a whole number");
+    return r->t.failed ? 0 : constant(r, type, value);
+}
+
+static bool kind_named(const char *word, KEx *x)
+{
+    static const struct {
+        const char *word;
+        KKind kind;
+    } kinds[] = {{"scalar", KX_SCALAR}, {"index", KX_INDEX},   {"load", KX_LOAD},
+                 {"inside", KX_INSIDE}, {"select", KX_SELECT}, {"and", KX_AND}};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        if (!strcmp(kinds[i].word, word)) {
+            x->kind = (uint8_t)kinds[i].kind;
+            return true;
+        }
+    Op op = op_named(word);
+    x->op = (uint16_t)op;
+    x->kind = op == OP_RAND || op == OP_RANDN ? KX_RAND
+              : op == OP_SUM || op == OP_AMAX ? KX_REDUCE
+                                              : KX_OP;
+    return op != OP_NONE;
+}
+
+static void read_inputs(KernelReader *r, KEx *x)
+{
+    for (int i = 0; i < 3; i++) {
+        reader_spaces(&r->t);
+        if (r->t.failed || *r->t.p == '\n' || r->t.p == r->t.end)
+            return;
+        if (x->kind == KX_OP && reader_accept(&r->t, "i="))
+            x->i = reader_int(&r->t);
+        else
+            x->in[i] = read_ex(r);
+    }
+    if (x->kind == KX_OP && reader_accept(&r->t, "i="))
+        x->i = reader_int(&r->t);
+}
+
+static void read_kind(KernelReader *r, KEx *x)
+{
+    switch ((KKind)x->kind) {
+    case KX_REDUCE: x->over = read_over(r, "over"); return;
+    case KX_SCALAR:
+        reader_expect(&r->t, "s");
+        x->slot = (uint32_t)read_below(r, (int64_t)r->k->scalar.n, "scalar");
+        return;
+    case KX_LOAD:
+        reader_expect(&r->t, "b");
+        x->slot = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
+        break;
+    case KX_RAND:
+        reader_expect(&r->t, "n");
+        x->slot = (uint32_t)read_below(r, (int64_t)r->k->seed.n, "seed");
+        break;
+    case KX_INDEX: case KX_INSIDE: break;
+    default: read_inputs(r, x); return;
+    }
+    x->ix = read_ix(r);
+    if (x->kind == KX_INSIDE) {
+        reader_expect(&r->t, "below");
+        x->extent = read_extent(r);
+    }
+    if (x->kind == KX_LOAD && reader_accept(&r->t, "if"))
+        x->in[0] = read_ex(r);
+}
+
+/* "x3 real = mul x1 x2"; again, it must say the same. */
+static Ex read_definition(KernelReader *r)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p;
+    Ex e = read_numbered(r);
+    KEx x = {.array = -1, .home = -1};
+    x.type = (uint8_t)reader_choice(&r->t, type_names, COUNT_OF(type_names), "type");
+    reader_expect(&r->t, "=");
+    reader_spaces(&r->t);
+    const char *word_at = r->t.p, *word = reader_word(&r->t);
+    if (!r->t.failed && !kind_named(word, &x))
+        reader_fail(&r->t, "E0903", word_at, "",
+                    arena_printf(r->t.ctx->program, "there is no operator `%s`", word));
+    if (r->t.failed)
+        return 0;
+    read_kind(r, &x);
+    if (r->t.failed)
+        return 0;
+    KEx *have = &r->k->ex.v[e];
+    if (have->kind == KX_NONE) {
+        kx_find_needs(r->k, &x);
+        *have = x;
+        ix_value_depends(&r->k->ix, e, x.deps);
+        return e;
+    }
+    x.in[0] = x.kind == KX_REDUCE ? have->in[0] : x.in[0];
+    bool same = have->kind == x.kind && have->type == x.type && have->op == x.op &&
+                memcmp(have->in, x.in, sizeof x.in) == 0 && have->ix == x.ix &&
+                dim_eq(have->extent, x.extent) && have->slot == x.slot && have->i == x.i &&
+                have->over.n == x.over.n &&
+                memcmp(have->over.var, x.over.var, sizeof x.over.var) == 0;
+    if (!same)
+        wrong(r, at, "this expression was another one above");
+    return e;
+}
+
+/* ---- tables ---- */
+
+static void read_rows(KernelReader *r)
+{
+    Kernel *k = r->k;
+    kernel_init(k, r->t.ctx, r->t.arena, r->all->B, r->all->T, read_extent(r));
+    vec_push(k->arena, &k->buffer, (KBuffer){0}); /* so that the vectors are not NULL */
+    k->buffer.n = 0;
+    if (reader_accept(&r->t, "parts")) {
+        k->partitions = read_size(r);
+        reader_expect(&r->t, "of");
+        k->chunk = read_size(r);
+    }
+    while (reader_accept(&r->t, "argument"))
+        k->ix.arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
+    k->flat = reader_accept(&r->t, "flat");
+}
+
+static void read_buffer(KernelReader *r)
+{
+    static const char *const types[] = {"real", "int", "bf16", "fp16"};
+    static const Half halves[COUNT_OF(types)] = {[2] = HALF_BF16, [3] = HALF_FP16};
+    Kernel *k = r->k;
+    KBuffer b = {.value = (Val)k->buffer.n + 1, .part = -1};
+    reader_number(&r->t, k->buffer.n);
+    const char *at = r->t.p;
+    b.read = reader_accept(&r->t, "read");
+    b.written = reader_accept(&r->t, "write");
+    b.partly = b.written && reader_accept(&r->t, "partly");
+    b.part = reader_accept(&r->t, "part") ? 0 : -1;
+    b.tile = b.part < 0 && reader_accept(&r->t, "tile");
+    int type = (int)reader_choice(&r->t, types, COUNT_OF(types), "type");
+    b.half = halves[type];
+    b.dtype = type == 1 ? DT_INT : DT_REAL;
+    b.elements = read_size(r);
+    if (reader_accept(&r->t, "\""))
+        r->t.p--, b.name = reader_string(&r->t);
+    if (!r->t.failed && (k->buffer.n == BUFFERS_MAX || (b.part >= 0 && !k->partitions) ||
+                         (b.tile && b.elements >> 30) || (b.partly && (b.tile || b.part >= 0))))
+        wrong(r, at, "this kernel cannot have such a buffer");
+    vec_push(k->arena, &k->buffer, b);
+}
+
+static void read_scalar(KernelReader *r)
+{
+    Kernel *k = r->k;
+    KScalar s = {.host = -1, .origin = (Val)k->scalar.n + 1};
+    reader_number(&r->t, k->scalar.n);
+    reader_expect(&r->t, "=");
+    if (reader_accept(&r->t, "host"))
+        s.host = (int32_t)read_below(r, 1 << 20, "host value");
+    else
+        s.value = reader_real(&r->t);
+    if (reader_accept(&r->t, "\""))
+        r->t.p--, s.name = reader_string(&r->t);
+    vec_push(k->arena, &k->scalar, s);
+}
+
+static void read_var_line(KernelReader *r)
+{
+    Kernel *k = r->k;
+    IxTable *t = &k->ix;
+    const char *at = r->t.p;
+    if (reader_accept(&r->t, "part")) {
+        if (k->part || !k->partitions)
+            wrong(r, at, "this kernel has no partitions, or has them twice");
+        else
+            k->part = ix_part(t, DIM(k->partitions));
+        return;
+    }
+    reader_expect(&r->t, "i");
+    reader_number(&r->t, t->var.n);
+    IVarInfo v = {.kind = IV_LOOP, .ordinal = (int)t->var.n};
+    if (reader_accept(&r->t, "loop")) {
+        v.extent = read_extent(r);
+    } else if (reader_accept(&r->t, "value")) {
+        v.kind = IV_VALUE;
+        v.value = read_ex(r);
+        reader_expect(&r->t, "below");
+        v.extent = read_extent(r);
+    } else {
+        reader_expect(&r->t, "=");
+        v.base = read_ix(r);
+        v.kind = reader_accept(&r->t, "/") ? IV_DIV : IV_MOD;
+        if (v.kind == IV_MOD)
+            reader_expect(&r->t, "%");
+        v.by = read_extent(r);
+    }
+    if (!r->t.failed && (t->loops == 63 || t->var.n == 50000))
+        wrong(r, at, "too many index variables");
+    if (!r->t.failed)
+        ix_append(t, &v);
+}
+
+static void read_root(KernelReader *r)
+{
+    static const char *const kinds[] = {"store", "sum", "amax"};
+    Kernel *k = r->k;
+    KRoot root = {0};
+    reader_number(&r->t, k->root.n);
+    int kind = reader_choice(&r->t, kinds, COUNT_OF(kinds), "result");
+    root.kind = kind ? KR_SINK : KR_STORE;
+    root.op = kind == 0 ? OP_NONE : kind == 1 ? OP_SUM : OP_AMAX;
+    reader_expect(&r->t, "b");
+    root.buffer = (uint32_t)read_below(r, (int64_t)k->buffer.n, "buffer");
+    root.nest = read_over(r, "over");
+    vec_push(k->arena, &k->root, root);
+}
+
+static void read_table_line(KernelReader *r)
+{
+    Kernel *k = r->k;
+    if (reader_accept(&r->t, "buffer ")) {
+        read_buffer(r);
+    } else if (reader_accept(&r->t, "scalar ")) {
+        read_scalar(r);
+    } else if (reader_accept(&r->t, "seed ")) {
+        reader_number(&r->t, k->seed.n);
+        vec_push(k->arena, &k->seed, reader_string(&r->t));
+    } else if (reader_accept(&r->t, "var ")) {
+        read_var_line(r);
+    } else if (reader_accept(&r->t, "root ")) {
+        read_root(r);
+    } else if (reader_accept(&r->t, "begin")) {
+        r->statements = true;
+        if (k->partitions && !k->part)
+            reader_expected(&r->t, "`var part` before `begin`");
+    } else {
+        reader_expected(&r->t, "`buffer`, `scalar`, `seed`, `var`, `root` or `begin`");
+    }
+}
+
+/* ---- statements ---- */
+
+static void put(KernelReader *r, KStmt s)
+{
+    vec_push(r->k->arena, &r->k->stmt, s);
+}
+
+static int read_array_number(KernelReader *r)
+{
+    return (int)read_below(r, (int64_t)r->k->array.n, "scratch array");
+}
+
+static void read_array(KernelReader *r)
+{
+    Kernel *k = r->k;
+    KArray a = {.elements = 1};
+    Dim size = DIM(1);
+    const char *at = (reader_spaces(&r->t), r->t.p);
+    reader_expect(&r->t, "t");
+    reader_number(&r->t, k->array.n);
+    a.dtype = reader_accept(&r->t, "int") ? DT_INT : DT_REAL;
+    if (a.dtype == DT_REAL)
+        reader_expect(&r->t, "real");
+    reader_expect(&r->t, "over");
+    a.nest = read_over(r, NULL);
+    for (uint32_t i = 0; i < a.nest.n; i++) {
+        const IVarInfo *v = ix_info(&k->ix, a.nest.var[i]);
+        if (!mul_i64(a.elements, v->hi + 1, &a.elements) || a.elements >> 30 ||
+            !dim_mul(size, v->extent, &size)) {
+            wrong(r, at, "this scratch array is too large");
+            return;
+        }
+    }
+    put(r, (KStmt){.kind = KS_ARRAY, .array = (int)k->array.n});
+    vec_push(k->arena, &k->array, a);
+}
+
+/* `add x1 x2` or `add t0 x1 x2`: the body of a reduction. */
+static void read_add(KernelReader *r)
+{
+    bool array = reader_accept(&r->t, "t");
+    const char *at = r->t.p;
+    KStmt s = {.kind = array ? KS_ARRAY_ADD : KS_ACC_ADD};
+    if (array)
+        s.array = read_array_number(r);
+    s.ex = read_ex(r);
+    Ex body = read_ex(r);
+    if (r->t.failed)
+        return;
+    KEx *x = &r->k->ex.v[s.ex];
+    if (x->kind != KX_REDUCE || (x->in[0] && x->in[0] != body))
+        wrong(r, at, "expected a sum or maximum that has no other body");
+    x->in[0] = body;
+    kx_find_needs(r->k, x);
+    put(r, s);
+}
+
+static void read_array_move(KernelReader *r, KStmtKind kind)
+{
+    KStmt s = {.kind = kind};
+    reader_expect(&r->t, "t");
+    s.array = read_array_number(r);
+    s.ex = kind == KS_ARRAY_FILL ? read_definition(r) : read_ex(r);
+    put(r, s);
+}
+
+static void read_batch(KernelReader *r, KStmtKind kind)
+{
+    KStmt s = {.kind = kind};
+    reader_expect(&r->t, "v");
+    s.array = (int)read_below(r, 1 << 16, "batch");
+    if (kind != KS_BATCH_RUN) {
+        reader_expect(&r->t, "[");
+        s.at = (uint32_t)read_below(r, 1 << 16, "element");
+        reader_expect(&r->t, "]");
+    }
+    if (kind != KS_BATCH_OUT) {
+        reader_expect(&r->t, "of");
+        s.n_acc = (uint32_t)read_below(r, 1 << 16, "element");
+    }
+    s.ex = kind == KS_BATCH_IN ? read_definition(r) : read_ex(r);
+    put(r, s);
+}
+
+static void read_store(KernelReader *r, KStmtKind kind)
+{
+    Kernel *k = r->k;
+    KStmt s = {.kind = kind};
+    s.root = (uint32_t)read_below(r, (int64_t)k->root.n, "result");
+    reader_expect(&r->t, "b");
+    const char *at = r->t.p;
+    uint32_t buffer = (uint32_t)read_below(r, (int64_t)k->buffer.n, "buffer");
+    Ix ix = read_ix(r);
+    reader_expect(&r->t, "=");
+    Ex value = read_ex(r);
+    if (r->t.failed)
+        return;
+    KRoot *root = &k->root.v[s.root];
+    if (root->buffer != buffer || root->value)
+        wrong(r, at, "this result belongs into another buffer, or is stored above");
+    root->at = ix;
+    root->value = value;
+    put(r, s);
+}
+
+static uint32_t read_place(KernelReader *r, Ix *at)
+{
+    reader_expect(&r->t, "b");
+    uint32_t buffer = (uint32_t)read_below(r, (int64_t)r->k->buffer.n, "buffer");
+    *at = read_ix(r);
+    return buffer;
+}
+
+static void read_product(KernelReader *r)
+{
+    KProduct x = {0};
+    const char *at = r->t.p;
+    x.c = read_place(r, &x.c_at);
+    x.add = reader_accept(&r->t, "+=");
+    if (!x.add)
+        reader_expect(&r->t, "=");
+    x.a = read_place(r, &x.a_at);
+    reader_expect(&r->t, "*");
+    x.b = read_place(r, &x.b_at);
+    KNest over = read_over(r, "over");
+    if (!r->t.failed && over.n != 3)
+        wrong(r, at, "a product runs over three loops");
+    x.m = over.var[0];
+    x.n = over.var[1];
+    x.k = over.var[2];
+    put(r, (KStmt){.kind = KS_PRODUCT, .root = (uint32_t)r->k->product.n});
+    vec_push(r->k->arena, &r->k->product, x);
+}
+
+static void read_loop(KernelReader *r)
+{
+    Kernel *k = r->k;
+    KStmt s = {.kind = KS_LOOP, .acc = (uint32_t)k->acc.n};
+    s.var = read_var(r);
+    s.simd = reader_accept(&r->t, "simd");
+    while (reader_spaces(&r->t), !r->t.failed && *r->t.p == 'x') {
+        vec_push(k->arena, &k->acc, read_ex(r));
+        s.n_acc++;
+    }
+    put(r, s);
+}
+
+static void read_statement(KernelReader *r)
+{
+    Reader *t = &r->t;
+    reader_spaces(t);
+    if (*t->p == 'x')
+        put(r, (KStmt){.kind = KS_LET, .ex = read_definition(r)});
+    else if (reader_accept(t, "let "))
+        put(r, (KStmt){.kind = KS_VAR, .var = read_var(r)});
+    else if (reader_accept(t, "parts"))
+        put(r, (KStmt){.kind = KS_PART});
+    else if (reader_accept(t, "rows"))
+        put(r, (KStmt){.kind = KS_ROWS, .simd = reader_accept(t, "simd")});
+    else if (reader_accept(t, "loop "))
+        read_loop(r);
+    else if (reader_accept(t, "end"))
+        put(r, (KStmt){.kind = KS_END});
+    else if (reader_accept(t, "acc "))
+        put(r, (KStmt){.kind = KS_ACC, .ex = read_definition(r)});
+    else if (reader_accept(t, "add "))
+        read_add(r);
+    else if (reader_accept(t, "array "))
+        read_array(r);
+    else if (reader_accept(t, "fill "))
+        read_array_move(r, KS_ARRAY_FILL);
+    else if (reader_accept(t, "put "))
+        read_array_move(r, KS_ARRAY_PUT);
+    else if (reader_accept(t, "get "))
+        read_array_move(r, KS_ARRAY_GET);
+    else if (reader_accept(t, "give "))
+        read_batch(r, KS_BATCH_IN);
+    else if (reader_accept(t, "run "))
+        read_batch(r, KS_BATCH_RUN);
+    else if (reader_accept(t, "take "))
+        read_batch(r, KS_BATCH_OUT);
+    else if (reader_accept(t, "store "))
+        read_store(r, KS_STORE);
+    else if (reader_accept(t, "sink "))
+        read_store(r, KS_SINK);
+    else if (reader_accept(t, "product "))
+        read_product(r);
+    else
+        reader_expected(t, "a statement of a kernel");
+}
+
+/* ---- kernels ---- */
+
+static Span line_span(const KernelReader *r)
+{
+    const char *start = r->start;
+    while (*start == ' ')
+        start++;
+    return (Span){r->t.file, (uint32_t)(start - r->t.text), (uint32_t)(r->t.p - r->t.text)};
+}
+
+static void finish_kernel(KernelReader *r)
+{
+    Kernel *k = r->k;
+    size_t at;
+    if (!k || r->t.failed)
+        return;
+    Span where = r->head;
+    const char *why = r->statements ? NULL : "it has no `begin`";
+    for (size_t i = 0; i < r->ex.n && !why; i++)
+        if (kx(k, r->ex.v[i])->kind == KX_NONE)
+            why = arena_printf(k->arena, "x%zu is never computed", i + 1);
+    for (size_t i = 0; i < k->root.n && !why; i++)
+        if (!k->root.v[i].value)
+            why = arena_printf(k->arena, "result %zu is never stored", i);
+    if (!why) {
+        why = kernel_check(k, &at);
+        if (why && at != SIZE_MAX)
+            where = r->line.v[at];
+    }
+    if (why) {
+        diag_error(r->t.ctx, "E0904", where, why, "this kernel is no program");
+        r->t.failed = true;
+    } else {
+        kernel_find_vectors(k);
+    }
+    r->k = NULL;
+}
+
+static const char *read_kernel_comment(KernelReader *r)
+{
+    if (r->t.failed || !reader_accept(&r->t, "#"))
+        return NULL;
+    if (*r->t.p == ' ')
+        r->t.p++;
+    const char *start = r->t.p;
+    while (*r->t.p && *r->t.p != '\n')
+        r->t.p++;
+    return arena_copy(r->t.arena, start, (size_t)(r->t.p - start));
+}
+
+/* What stands above the emitted text is a comment there. */
+static const char *read_about(KernelReader *r)
+{
+    reader_spaces(&r->t);
+    const char *at = r->t.p, *about = reader_string(&r->t);
+    if (about && strstr(about, "*/"))
+        wrong(r, at, "a comment cannot hold `*/`");
+    return about;
+}
+
+static void read_kernel(KernelReader *r)
+{
+    KernelText x = {.about = read_about(r)};
+    x.comment = read_kernel_comment(r);
+    r->head = line_span(r);
+    reader_end_of_line(&r->t);
+    r->k = x.kernel = NEW(r->t.arena, Kernel);
+    r->statements = false;
+    r->ex.n = r->constant.n = r->line.n = 0;
+    r->start = r->t.p;
+    reader_expect(&r->t, "rows ");
+    if (!r->t.failed)
+        read_rows(r);
+    vec_push(r->t.arena, &r->all->kernel, x);
+}
+
+static void read_library(KernelReader *r)
+{
+    KernelText x = {0};
+    reader_spaces(&r->t);
+    const char *at = r->t.p, *word = reader_word(&r->t);
+    while (x.library < LIB_COUNT && strcmp(library_name(x.library), word) != 0)
+        x.library++;
+    if (!r->t.failed && x.library == LIB_COUNT)
+        reader_fail(&r->t, "E0903", at, "", arena_printf(r->t.ctx->program,
+                    "there is no kernel `%s` in the library", word));
+    if (!r->t.failed && library_has_class(x.library)) {
+        reader_expect(&r->t, "d=");
+        x.attention.d = read_size(r);
+        reader_expect(&r->t, "dv=");
+        x.attention.dv = read_size(r);
+        x.attention.capped = reader_accept(&r->t, "capped");
+        x.attention.dropped = reader_accept(&r->t, "dropped");
+        x.attention.oldest = reader_accept(&r->t, "oldest");
+        bool fits = x.attention.d % 16 == 0 && x.attention.dv % 16 == 0 &&
+                    x.attention.d <= 4096 && x.attention.dv <= 4096;
+        if (!r->t.failed && !fits)
+            wrong(r, at, "heads are padded to multiples of 16, up to 4096");
+    }
+    vec_push(r->t.arena, &r->all->kernel, x);
+}
+
+static void read_line(KernelReader *r)
+{
+    bool between = !r->k || r->statements;
+    r->start = r->t.p;
+    if (between && reader_accept(&r->t, "kernel ")) {
+        finish_kernel(r);
+        if (!r->t.failed)
+            read_kernel(r);
+    } else if (between && reader_accept(&r->t, "library ")) {
+        finish_kernel(r);
+        if (!r->t.failed)
+            read_library(r);
+    } else if (between && (reader_spaces(&r->t), *r->t.p == '\n')) {
+        /* an empty line */
+    } else if (!r->k) {
+        reader_expected(&r->t, "`kernel` or `library`");
+    } else if (!r->statements) {
+        read_table_line(r);
+    } else {
+        size_t n = r->k->stmt.n;
+        read_statement(r);
+        if (r->k->stmt.n > n)
+            vec_push(r->t.arena, &r->line, line_span(r));
+    }
+    reader_end_of_line(&r->t);
+}
+
+bool kernels_are(Ctx *ctx, uint32_t source_file)
+{
+    size_t n;
+    return strncmp(source_text(ctx, source_file, &n), "vwn kernels ", 12) == 0;
+}
+
+KernelTexts *kernels_read(Ctx *ctx, Arena *arena, uint32_t source_file)
+{
+    KernelReader r = {.t = reader_start(ctx, arena, source_file)};
+    r.all = NEW(arena, KernelTexts);
+    int64_t *size[2] = {&r.all->B, &r.all->T};
+    if (!reader_accept(&r.t, "vwn kernels 1"))
+        reader_fail(&r.t, "E0901", r.t.p, "expected `vwn kernels 1`", "these are no kernels");
+    for (int i = 0; i < 2; i++) {
+        reader_expect(&r.t, i ? "T=" : "B=");
+        const char *at = r.t.p;
+        *size[i] = reader_int(&r.t);
+        if (!r.t.failed && (*size[i] < 1 || *size[i] > 1 << 30))
+            wrong(&r, at, "this number is out of range");
+    }
+    reader_end_of_line(&r.t);
+    while (!r.t.failed && r.t.p < r.t.end)
+        read_line(&r);
+    finish_kernel(&r);
+    return r.t.failed ? NULL : r.all;
+}

@@ -1,0 +1,29 @@
+/* cuda_scatter.h - the gradient of a table that was read by index, as CUDA text.
+ *
+ * In:  nothing.     Out: the text of a kernel with @NAME@ for its name, and how it is launched.
+ * The one idea: a block owns a piece of the table and looks through all indices for those of
+ * its rows. So every sum is added up by one thread in the order of the indices: deterministic,
+ * the bits of the CPU's kernel, and without sorting or memory of its own.
+ *
+ * Arguments: dy (count, width), index (count), out (rows, width); count, width, rows; how many
+ * blocks there are. Indices outside of the table are passed over.
+ *
+ * Where any order will do, zeros and then a row of dy for each warp: out and how many numbers it has; dy,
+ * index, out; width, rows, count.
+ */
+#ifndef VWN_CUDA_SCATTER_H
+#define VWN_CUDA_SCATTER_H
+
+#include "compiler/graph/ir.h"
+
+enum { CUDA_SCATTER_THREADS = 128, CUDA_SCATTER_SHARED = 64 * 256 * 4 };
+int64_t cuda_scatter_blocks(int64_t rows, int64_t width);
+typedef enum CudaScatterKernel {
+    CUDA_SCATTER,
+    CUDA_SCATTER_ZEROS, /* 256 threads, an element each */
+    CUDA_SCATTER_ANY    /* 256 threads for 8 rows */
+} CudaScatterKernel;
+/* half: what dy is; sums are float32. */
+const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length);
+
+#endif

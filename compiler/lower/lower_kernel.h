@@ -1,0 +1,54 @@
+/* lower_kernel.h - a group of values as a kernel.
+ *
+ * In:  a group of Fusion with its row count.     Out: a scheduled, verified Kernel.
+ */
+#ifndef VWN_LOWER_KERNEL_H
+#define VWN_LOWER_KERNEL_H
+
+#include "compiler/fuse/fuse.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/plan/plan.h"
+
+enum { FACTORS_MAX = 12 };
+
+/* A sum over rows: the kernel writes one part for each partition; a second launch adds the
+ * parts. */
+typedef struct Sink {
+    Val v;
+    Op op;
+    uint32_t buffer; /* in Kernel.buffer */
+    int64_t size;    /* elements of one part */
+    int n_factor;    /* the result's extents in its own order, and their strides in a part */
+    int64_t extent[FACTORS_MAX], stride[FACTORS_MAX];
+} Sink;
+
+typedef struct Lowered {
+    Kernel *kernel;
+    VEC(Sink) sink;
+    int64_t rows;  /* of the launch */
+    PlanWork work; /* of the launch */
+    bool is_long;  /* more than a compiler should be given; of a group that may split there is no kernel then */
+} Lowered;
+
+/* What a launch of it computes, without the kernel. */
+typedef struct Counted {
+    int64_t rows;
+    bool by_part; /* rows are partitions of a sum */
+    bool is_long; /* as above */
+    PlanWork work;
+} Counted;
+
+/* same[v]: the value whose memory v's is (an external tensor it is stored into), else v. */
+void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* The same group, counted alone: for who does not want its kernel. Nothing of it stays in `arena`. */
+void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same);
+/* Is a launch's row a partition? */
+static inline bool lower_by_part(const Kernel *k) { return k->part && !k->flat; }
+/* What the statements of a scheduled kernel compute over all rows (work.c). */
+PlanWork kernel_work(const Kernel *k);
+/* Of a sum over so many rows, on a processor. */
+int64_t lower_partitions(int64_t rows);
+/* Would one flat loop over all elements do, without a division or a test in it? */
+bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows);
+
+#endif

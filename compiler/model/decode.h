@@ -1,0 +1,29 @@
+/* decode.h - predicting the next positions from what earlier positions left behind. */
+#ifndef VWN_DECODE_H
+#define VWN_DECODE_H
+
+#include "compiler/graph/ir.h"
+
+/* Inputs of a decoding graph beside those of the model, all integers. */
+#define DECODE_AT "decode.at" /* []: the position of the first new token */
+#define DECODE_ON "decode.on" /* [B]: 0 leaves the kept tensors of that sequence as they are */
+
+/* Why a graph cannot go on from a position: a sentence about the node, and the node's place. */
+typedef struct DecodeRefusal {
+    const char *why;
+    Name name;
+    Span span;
+} DecodeRefusal;
+
+/* The first node of `g` by which a position can read later ones, as an attention without a causal mask
+ * does; false when there is none that is known to. */
+bool decode_looks_ahead(const Graph *g, Arena *arena, DecodeRefusal *where);
+
+/* The outputs of `predict` for T positions that follow DECODE_AT earlier ones, which the same
+ * graph has seen; DECODE_AT + T is at most `context`. What earlier positions left is kept in
+ * EXT_STATE tensors "decode.0", "decode.1", ..; at position 0 they may hold anything. NULL, and
+ * *no is filled, when positions cannot be computed in this order. The result does not depend on
+ * the other sequences of the batch. */
+Graph *decode_graph(const Graph *predict, int64_t context, Arena *arena, DecodeRefusal *no);
+
+#endif

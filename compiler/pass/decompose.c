@@ -1,0 +1,292 @@
+/* decompose.c - small matrix products become products and sums, rows of many parts become rows of rows.
+ *
+ * In:  a graph.     Out: an equal graph in which products that a library would do badly (an
+ *      extent of a few, per token) are elementwise products and a sum, so that they fuse with
+ *      what is around.
+ * The one idea: a[.., M, K] b[.., K, N] is the sum over the last axis of a[.., M, 1, K] times
+ * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
+ */
+#include "compiler/fuse/fuse.h"
+#include "compiler/graph/op.h"
+#include "compiler/plan/plan.h"
+
+enum {
+    SMALL_PRODUCT = 96,
+    FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
+    FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
+    FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache */
+    TILE = 8,               /* extents of a row's products are multiples of it, */
+    ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
+    ROW_WORK = 1024,        /* there is as much to do, */
+    ROW_ELEMENTS = 1 << 15  /* and no more to keep for each matrix */
+};
+
+typedef struct Product {
+    Val a, b; /* inputs in the new graph */
+    bool ta, tb, shared;
+    Shape lead; /* batch axes of a */
+    Dim M, N, K;
+} Product;
+
+static bool small(Dim d) { return dim_literal(d); }
+
+static bool few(const Product *p)
+{
+    int64_t less = p->N.n < p->K.n ? p->N.n : p->K.n, more = p->N.n + p->K.n - less;
+    return dim_static(p->N) && dim_static(p->K) && less <= FEW && more >= FEW_DEPTH * less &&
+           less * more <= FEW_ELEMENTS;
+}
+
+/* Is it worth a loop of our own? */
+static bool is_small(const Product *p, int64_t B, int64_t T)
+{
+    bool m = small(p->M), n = small(p->N), k = small(p->K);
+    if (n && k && p->N.n * p->K.n > SMALL_PRODUCT) /* too much to unroll */
+        return false;
+    if (p->shared) /* one matrix for all rows: with a large K and N it is a library's */
+        return n || k || few(p);
+    if (p->lead.rank == 0) { /* the gradient of a shared matrix, or a product of two matrices */
+        int64_t out = dim_at(p->M, B, T) * dim_at(p->N, B, T);
+        return p->K.b || p->K.t ? (m || n) && out * 4 <= 64 * 1024 : n || k;
+    }
+    if (m && n && k)
+        return p->M.n * p->N.n * p->K.n <= 512;
+    return (m && n && p->M.n * p->N.n <= SMALL_PRODUCT) ||
+           (m && k && p->M.n * p->K.n <= SMALL_PRODUCT) ||
+           (k && n && p->K.n * p->N.n <= SMALL_PRODUCT);
+}
+
+/* x [.., p, q] with an axis of 1 put before p (at = 0), q (1) or behind both (2) */
+static Val widen(Graph *g, Val x, int at)
+{
+    Shape s = *shape_of(g, x), to = {.rank = (uint8_t)(s.rank + 1)};
+    int own = s.rank - 2;
+    for (int i = 0, j = 0; i < to.rank; i++)
+        to.d[i] = i == own + at ? DIM(1) : s.d[j++];
+    return ir_reshape(g, x, &to);
+}
+
+/* x with its first two axes as one: there is room for another. */
+static Val merge_first(Graph *g, Val x)
+{
+    Shape s = *shape_of(g, x), to = {.rank = (uint8_t)(s.rank - 1)};
+    for (int i = 0; i < to.rank; i++)
+        to.d[i] = s.d[i + 1];
+    if (!dim_mul(s.d[0], s.d[1], &to.d[0]))
+        vwn_bug(g->ctx, "the size of a product overflows");
+    return ir_reshape(g, x, &to);
+}
+
+/* Sum of a b over K as the last axis (K long) or the middle one (N long). */
+static Val as_sum(Graph *g, const Product *p, bool *copied, size_t cap)
+{
+    Val a = p->ta ? ir_transpose(g, p->a) : p->a; /* [lead, M, K] */
+    bool lane_k = !small(p->K) || small(p->N);
+    bool same = p->shared || p->lead.rank == 0; /* one b for all rows */
+    Val b = p->b, x;
+    if (shape_of(g, a)->rank == MAX_RANK) {
+        a = merge_first(g, a);
+        b = same ? b : merge_first(g, b);
+    }
+    if (lane_k) {
+        b = p->tb ? b : ir_transpose(g, b); /* [.., N, K] */
+        if (!p->tb && same && !small(p->K) && b < cap && node_at(g, b)->op == OP_PERMUTE)
+            copied[b] = true; /* K becomes contiguous, once for all rows */
+        a = widen(g, a, 1); /* [lead, M, 1, K] */
+        b = widen(g, b, 0); /* [lead, 1, N, K] */
+        x = ir_binary(g, OP_MUL, a, b);
+        int axis = shape_of(g, x)->rank - 1;
+        x = ir_sum(g, x, (uint32_t)1 << axis, false);
+    } else {
+        b = p->tb ? ir_transpose(g, b) : b; /* [.., K, N] */
+        if (p->tb && same && !small(p->N) && b < cap && node_at(g, b)->op == OP_PERMUTE)
+            copied[b] = true;
+        a = widen(g, a, 2); /* [lead, M, K, 1] */
+        b = widen(g, b, 0); /* [lead, 1, K, N] */
+        x = ir_binary(g, OP_MUL, a, b);
+        int axis = shape_of(g, x)->rank - 2;
+        x = ir_sum(g, x, (uint32_t)1 << axis, false);
+    }
+    return x;
+}
+
+/* [R, M]^T [R, N]: the sum over the first axis of a[R, M, 1] b[R, 1, N] */
+static Val as_row_sum(Graph *g, const Product *p)
+{
+    Val a = p->ta ? p->a : ir_transpose(g, p->a); /* [K, M] */
+    Val b = p->tb ? ir_transpose(g, p->b) : p->b; /* [K, N] */
+    Shape sa = {.rank = 3, .d = {p->K, p->M, DIM(1)}};
+    Shape sb = {.rank = 3, .d = {p->K, DIM(1), p->N}};
+    Val x = ir_binary(g, OP_MUL, ir_reshape(g, a, &sa), ir_reshape(g, b, &sb));
+    return ir_sum(g, x, 1, false);
+}
+
+static bool is_tile(Dim x, Dim y)
+{
+    return dim_static(x) && dim_static(y) && x.n * y.n <= ROW_ELEMENTS;
+}
+
+/* Is it one small matrix by another for each row, or the sum of such over rows? */
+static bool is_of_row(const Product *p, const PlanOptions *how)
+{
+    Dim K = p->K;
+    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t);
+    for (int i = 0; i < p->lead.rank; i++)
+        rows = rows || !dim_static(p->lead.d[i]);
+    if (summed)
+        K = DIM(K.n);
+    if (!(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
+        p->M.n % TILE || p->N.n % TILE || p->M.n * p->N.n * K.n < ROW_WORK)
+        return false;
+    if (summed)
+        return K.n >= ROW_TERMS && p->M.n * p->N.n * 4 <= 64 * 1024;
+    return p->shared ? p->M.n >= ROW_TERMS : !is_small(p, how->B, how->T);
+}
+
+static bool empty(const Shape *s, int64_t B, int64_t T)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (dim_at(s->d[i], B, T) == 0)
+            return true;
+    return false;
+}
+
+/* The product n, whose operands are a and b in g. */
+static Product product_of(const Graph *g, const Node *n, Val a, Val b)
+{
+    Product p = {.a = a, .b = b};
+    p.ta = n->a.i & 1;
+    p.tb = n->a.i >> 1 & 1;
+    const Shape *sa = shape_of(g, p.a), *sb = shape_of(g, p.b);
+    p.shared = sb->rank == 2 && sa->rank > 2;
+    p.lead = *sa;
+    p.lead.rank -= 2;
+    p.M = sa->d[sa->rank - (p.ta ? 1 : 2)];
+    p.K = sa->d[sa->rank - (p.ta ? 2 : 1)];
+    p.N = sb->d[sb->rank - (p.tb ? 2 : 1)];
+    return p;
+}
+
+/* The product as it is, marked. A shared matrix lies with its columns next to each other, once for
+ * all rows. */
+static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
+{
+    Val in[2] = {p->a, p->b};
+    Attr a = {.i = p->ta | p->tb << 1 | PRODUCT_OF_ROW};
+    if (p->shared && p->tb) {
+        in[1] = ir_transpose(g, p->b);
+        a.i &= ~(int64_t)2;
+    }
+    if (p->shared && in[1] < cap && node_at(g, in[1])->op == OP_PERMUTE)
+        copied[in[1]] = true;
+    return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
+}
+
+static Val product(Graph *g, const Graph *from, Val v, const Val *map, const PlanOptions *how,
+                   const Decomposed *d, size_t cap)
+{
+    const Node *n = node_at(from, v);
+    Product p = product_of(g, n, map[n->in[0]], map[n->in[1]]);
+    if (empty(&n->shape, how->B, how->T) || dim_at(p.K, how->B, how->T) == 0)
+        return ir_broadcast(g, ir_fill(g, 0), &n->shape);
+    Val in[2] = {p.a, p.b};
+    if (is_of_row(&p, how) && !(d->apart && d->apart[v]))
+        return of_row(g, &p, d->copied, cap);
+    if (!is_small(&p, how->B, how->T)) {
+        Attr a = {.i = n->a.i & 3};
+        return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
+    }
+    bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
+    Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, d->copied, cap);
+    return ir_reshape(g, x, &n->shape);
+}
+
+bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    Product p = product_of(g, n, n->in[0], n->in[1]);
+    return !empty(&n->shape, how->B, how->T) && dim_at(p.K, how->B, how->T) != 0 &&
+           !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
+}
+
+/* A row of many parts would be a kernel of as many loops: it is put together of rows of a few, which kernels of
+ * their own store. Marks these as copied. */
+static Val few_parts(Graph *g, Val *in, size_t n, const Attr *a, bool *copied, size_t cap)
+{
+    const Attr some_of = {.i = a->i, .j = CONCAT_OF_PARTS};
+    while (n > PARTS_MAX) {
+        size_t rows = 0;
+        for (size_t k = 0; k < n; k += PARTS_MAX, rows++) {
+            size_t some = n - k < PARTS_MAX ? n - k : PARTS_MAX;
+            Val row = some == 1 ? in[k] : ir_node(g, OP_CONCAT, in + k, some, &some_of, NULL);
+            if (some > 1 && row < cap)
+                copied[row] = true;
+            in[rows] = row;
+        }
+        n = rows;
+    }
+    return ir_node(g, OP_CONCAT, in, n, a, NULL);
+}
+
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool *copied, size_t cap)
+{
+    const Node *n = node_at(from, v);
+    if (n->op == OP_EXT) {
+        const Ext *x = &from->ext.v[n->a.i];
+        return ir_ext(g, x->kind, x->name, x->dtype, &x->shape);
+    }
+    if (n->op == OP_HOST)
+        return ir_host(g, from->host.v[n->a.i]);
+    Val *in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++)
+        in[k] = map[n->in[k]];
+    if (n->op == OP_CONCAT)
+        return few_parts(g, in, n->n_in, &n->a, copied, cap);
+    bool given = op_uses((Op)n->op, 'S');
+    return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
+}
+
+/* A row of rounded parts may have become a function that rounds. */
+static bool is_rounded_so(const Graph *g, Val v, int64_t to)
+{
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == to;
+}
+
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how, Decomposed *d)
+{
+    Graph *g = graph_new(ctx, arena);
+    graph_reserve(g, from->node.n + from->node.n / 4);
+    size_t cap = from->node.n * 12 + 64;
+    Val *map = NEW_ARRAY(arena, Val, from->node.n);
+    d->copied = NEW_ARRAY(arena, bool, cap);
+    d->made = map;
+    const Assembly *assembly = how->no_fusion ? NULL : assembly_new(arena, from, how);
+    for (Val v = 1; v < from->node.n; v++) {
+        const Node *n = node_at(from, v);
+        if (assembly && !assembly_wants(assembly, v))
+            continue;
+        g->span = n->span;
+        g->name = n->name;
+        if (n->op == OP_MATMUL && !how->no_fusion)
+            map[v] = product(g, from, v, map, how, d, cap);
+        else if (n->op == OP_MATMUL &&
+                 dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
+            map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
+        else if (n->op == OP_ROUND_TO && is_rounded_so(g, map[n->in[0]], n->a.i))
+            map[v] = map[n->in[0]];
+        else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
+            map[v] = copy_node(g, from, v, map, d->copied, cap);
+        if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
+            d->copied[map[v]] = true;
+        if (g->node.n > cap)
+            vwn_bug(ctx, "decompose: too many nodes");
+    }
+    for (size_t i = 0; i < from->out.n; i++) {
+        const Output *o = &from->out.v[i];
+        if (o->ext < 0)
+            ir_output(g, o->name, map[o->value]);
+        else
+            ir_store(g, map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
+    }
+    return g;
+}

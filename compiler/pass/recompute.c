@@ -1,0 +1,365 @@
+/* recompute.c - see recompute.h: what is not kept for the backward pass.
+ *
+ * In:  a differentiated graph, names of modules.   Out: a graph whose backward nodes read copies.
+ * The one idea: a value of a module that other modules read is kept; everything else in it is
+ * computed a second time from what the module reads, by nodes that stand where the backward pass
+ * first wants them. A guard is the identity with a site of its own, which makes a copy differ from
+ * its original as long as equal nodes are merged, and is taken out after that. Random numbers are
+ * keyed by their site, so a copy draws the same ones.
+ * Whatever is named, an operand of a large product that the backward pass reads for that product alone is
+ * computed again too when it comes, element by element, from results of products that the backward pass reads
+ * anyway: the kernel that does it reads nothing more for it, and what an activation function has made need not lie
+ * in memory until then.
+ */
+#include "recompute.h"
+#include "compiler/graph/op.h"
+#include "simplify.h"
+
+static const char *const GUARD = "recompute";
+static const char *const AGAIN = ":again"; /* behind the names of copies: no path has a colon */
+
+Name recompute_copy_name(Ctx *ctx, Name of)
+{
+    return name_printf(ctx, "%s%s", of ? of : "", AGAIN);
+}
+
+bool recompute_is_copy(const Node *n)
+{
+    size_t all = n->name ? strlen(n->name) : 0, end = strlen(AGAIN);
+    return all > end && !strcmp(n->name + all - end, AGAIN);
+}
+
+/* ---- names ---- */
+
+/* The next segment of a path such as layer[2].ffn.up, without its index: letters and length. What
+ * is in brackets may hold dots. */
+static const char *next_segment(const char *path, const char **word, size_t *n)
+{
+    const char *s = path;
+    *word = path;
+    *n = strcspn(path, ".[");
+    for (int depth = 0; *s && (depth || *s != '.'); s++)
+        depth += (*s == '[') - (*s == ']');
+    return s;
+}
+
+/* How long the path is up to and with the first segment that is one of the words; 0: none is. */
+static size_t module_length(const char *path, const Name *word, size_t n_word)
+{
+    for (const char *s = path; s && *s;) {
+        const char *text;
+        size_t n;
+        const char *end = next_segment(s, &text, &n);
+        for (size_t i = 0; i < n_word; i++)
+            if (strlen(word[i]) == n && !memcmp(word[i], text, n))
+                return (size_t)(end - path);
+        s = *end ? end + 1 : end;
+    }
+    return 0;
+}
+
+bool recompute_names(const Graph *g, Name word)
+{
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (n->name && n->op != OP_EXT && module_length(n->name, &word, 1))
+            return true;
+    }
+    return false;
+}
+
+const Name *recompute_words(const Graph *g, Arena *arena, size_t *n)
+{
+    VEC(Name) list = {0};
+    Map seen;
+    map_init(&seen, arena);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *node = node_at(g, v);
+        for (const char *s = node->op == OP_EXT ? NULL : node->name; s && *s;) {
+            const char *text;
+            size_t length;
+            const char *end = next_segment(s, &text, &length);
+            Name word = name_of(g->ctx, text, length);
+            void **slot = map_at(&seen, (uintptr_t)word);
+            if (!*slot)
+                vec_push(arena, &list, word);
+            *slot = (void *)word;
+            s = *end ? end + 1 : end;
+        }
+    }
+    *n = list.n;
+    return list.v;
+}
+
+const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n)
+{
+    VEC(Name) list = {0};
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *node = node_at(g, v);
+        const char *path = node->op == OP_EXT || !node->name ? "" : node->name;
+        const char *open = strchr(path, '['), *word = open;
+        while (word && word > path && word[-1] != '.')
+            word--;
+        Name name = word ? name_of(g->ctx, word, (size_t)(open - word)) : NULL;
+        bool known = !name;
+        for (size_t i = 0; i < list.n; i++)
+            known = known || list.v[i] == name;
+        if (!known)
+            vec_push(arena, &list, name);
+    }
+    *n = list.n;
+    return list.v;
+}
+
+/* ---- the second computation ---- */
+
+typedef struct Recompute {
+    const Graph *from;
+    Graph *g;
+    Val last;
+    Name *module; /* by Val of `from`: the path of its module, NULL: it is in none that is named */
+    bool *kept;   /* read by what is not in its module */
+    uint8_t *use; /* by Val: how what is behind `last` reads it, of USE_... */
+    Val *map, *again, *guard; /* by Val of `from`: the node, its copy, its guard; 0: not made */
+} Recompute;
+
+static const Shape *given_shape(const Node *n)
+{
+    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
+}
+
+static void find_modules(Recompute *r, const Name *word, size_t n_word)
+{
+    for (Val v = 1; v <= r->last; v++) {
+        const Node *n = node_at(r->from, v);
+        size_t length = n->op == OP_EXT || !n->name ? 0 : module_length(n->name, word, n_word);
+        r->module[v] = length ? name_of(r->from->ctx, n->name, length) : NULL;
+        for (size_t k = 0; k < n->n_in; k++)
+            r->kept[n->in[k]] |= r->module[n->in[k]] != r->module[v];
+    }
+    for (size_t i = 0; i < r->from->out.n; i++)
+        r->kept[r->from->out.v[i].value] = true;
+}
+
+static bool is_random(const Node *n)
+{
+    return n->op == OP_RAND || n->op == OP_RANDN;
+}
+
+static Val make(Recompute *r, const Node *n, const Val *in)
+{
+    Val v = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a, given_shape(n));
+    if (n->op == OP_EXT)
+        ext_set_leaf(r->g, v);
+    return v;
+}
+
+/* A kept value as copies read it. Weights and integers are read as they are. */
+static Val guarded_value(Recompute *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (n->op == OP_EXT || n->dtype != DT_REAL || (!n->n_in && !is_random(n)))
+        return r->map[v];
+    if (!r->guard[v])
+        r->guard[v] = ir_node(r->g, OP_STOP, &r->map[v], 1, &(Attr){.site = GUARD}, NULL);
+    return r->guard[v];
+}
+
+static Val make_copy(Recompute *r, Val v, const Val *in)
+{
+    const Node *n = node_at(r->from, v);
+    r->g->span = n->span;
+    r->g->name = recompute_copy_name(r->g->ctx, n->name);
+    return make(r, n, in);
+}
+
+static Val copy_of(Recompute *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (is_random(n))
+        return guarded_value(r, v);
+    if (r->again[v])
+        return r->again[v];
+    Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++) {
+        Val u = n->in[k];
+        bool inner = r->module[u] == r->module[v] && !r->kept[u];
+        in[k] = inner ? copy_of(r, u) : guarded_value(r, u);
+    }
+    return r->again[v] = make_copy(r, v, in);
+}
+
+/* ---- operands of products ---- */
+
+enum {
+    USE_OPERAND = 1, /* by a large product, perhaps as a view */
+    USE_VALUE = 2,   /* by anything else */
+    OPERAND_LEAST = 64, /* extents of its result; smaller ones are parts of kernels that have their operands */
+    STEPS_MAX = 16      /* nodes that an operand is computed again by */
+};
+
+static bool is_large(Dim d)
+{
+    return !dim_static(d) || d.n >= OPERAND_LEAST;
+}
+
+static bool is_large_product(const Node *n)
+{
+    const Shape *s = &n->shape;
+    return n->op == OP_EXPERT_MATMUL || n->op == OP_EXPERT_MATMUL_DW ||
+           (n->op == OP_MATMUL && s->rank >= 2 && is_large(s->d[s->rank - 2]) && is_large(s->d[s->rank - 1]));
+}
+
+/* A view is used as its readers use it. */
+static void find_uses(Recompute *r)
+{
+    for (Val v = (Val)r->from->node.n - 1; v > 0; v--) {
+        const Node *n = node_at(r->from, v);
+        unsigned use = op_is_view((Op)n->op) ? r->use[v]
+                       : v <= r->last        ? 0
+                       : is_large_product(n) ? USE_OPERAND
+                                             : USE_VALUE;
+        for (size_t k = 0; k < n->n_in; k++)
+            r->use[n->in[k]] |= (uint8_t)use;
+    }
+}
+
+/* Functions whose derivative takes another function as costly: it is computed beside the value and kept in place of
+ * what both come from, which then is not at hand. */
+static bool keeps_derivative(Op op)
+{
+    return op == OP_GELU || op == OP_GELU_TANH || op == OP_ERF || op == OP_SOFTPLUS || op == OP_POW;
+}
+
+static bool lies_in_memory(const Node *n)
+{
+    return n->op == OP_EXT || n->dtype != DT_REAL || n->op == OP_SDPA || is_large_product(n);
+}
+
+/* Is v computed element by element from what libraries leave in memory, past a value on each way that the
+ * backward pass reads anyway? `met`: there was one. */
+static bool is_at_hand(const Recompute *r, Val v, bool met, int *steps)
+{
+    const Node *n = node_at(r->from, v);
+    met = met || n->op == OP_EXT || n->dtype != DT_REAL || r->use[v] & USE_VALUE;
+    if (lies_in_memory(n) || is_random(n))
+        return met;
+    bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
+    bool ok = (map || !n->n_in) && !keeps_derivative((Op)n->op) && ++*steps <= STEPS_MAX;
+    for (size_t k = 0; ok && k < n->n_in; k++)
+        ok = is_at_hand(r, n->in[k], met, steps);
+    return ok;
+}
+
+static bool is_operand(const Recompute *r, Val v)
+{
+    Val base = v;
+    while (op_is_view((Op)node_at(r->from, base)->op))
+        base = node_at(r->from, base)->in[0];
+    const Node *n = node_at(r->from, base);
+    int steps = 0;
+    return r->use[v] == USE_OPERAND && r->use[base] == USE_OPERAND && n->n_in && !lies_in_memory(n) &&
+           is_at_hand(r, base, false, &steps);
+}
+
+static Val operand_copy(Recompute *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (r->use[v] & USE_VALUE)
+        return guarded_value(r, v);
+    if (n->op == OP_EXT || n->dtype != DT_REAL || !n->n_in)
+        return r->map[v];
+    if (r->again[v])
+        return r->again[v];
+    Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++)
+        in[k] = operand_copy(r, n->in[k]);
+    return r->again[v] = make_copy(r, v, in);
+}
+
+/* What a node behind the forward pass reads in place of u. */
+static Val value_behind(Recompute *r, Val u)
+{
+    if (u > r->last)
+        return r->map[u];
+    if (r->module[u] && !r->kept[u])
+        return copy_of(r, u);
+    return is_operand(r, u) ? operand_copy(r, u) : r->map[u];
+}
+
+static void copy_outputs(const Graph *from, Graph *to, const Val *map)
+{
+    for (size_t i = 0; i < from->out.n; i++) {
+        Output o = from->out.v[i];
+        o.value = map[o.value];
+        vec_push(to->arena, &to->out, o);
+    }
+    to->span = from->span;
+    to->name = from->name;
+}
+
+Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word, Arena *arena)
+{
+    size_t n = g->node.n;
+    Recompute r = {.from = g, .g = graph_like(g, arena), .last = last};
+    r.module = NEW_ARRAY(arena, Name, n);
+    r.kept = NEW_ARRAY(arena, bool, n);
+    r.map = NEW_ARRAY(arena, Val, n);
+    r.again = NEW_ARRAY(arena, Val, n);
+    r.guard = NEW_ARRAY(arena, Val, n);
+    r.use = NEW_ARRAY(arena, uint8_t, n);
+    graph_reserve(r.g, n + n / 2);
+    find_modules(&r, word, n_word);
+    find_uses(&r);
+    for (Val v = 1; v < n; v++) {
+        const Node *node = node_at(g, v);
+        Val *in = NEW_ARRAY(arena, Val, node->n_in + 1u);
+        for (size_t k = 0; k < node->n_in; k++)
+            in[k] = v > last ? value_behind(&r, node->in[k]) : r.map[node->in[k]];
+        r.g->span = node->span;
+        r.g->name = node->name;
+        r.map[v] = make(&r, node, in);
+    }
+    copy_outputs(g, r.g, r.map);
+    return r.g;
+}
+
+/* ---- afterwards ---- */
+
+bool recompute_is_guard(Op op, const Attr *a)
+{
+    return op == OP_STOP && a->site && !strcmp(a->site, GUARD);
+}
+
+static bool is_guard(const Node *n)
+{
+    return recompute_is_guard((Op)n->op, &n->a);
+}
+
+Graph *graph_release(const Graph *g, Arena *arena)
+{
+    bool any = false;
+    for (Val v = 1; v < g->node.n && !any; v++)
+        any = is_guard(node_at(g, v));
+    if (!any)
+        return (Graph *)g;
+    Recompute r = {.from = g, .g = graph_like(g, arena)};
+    graph_reserve(r.g, g->node.n);
+    r.map = NEW_ARRAY(arena, Val, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        r.g->span = n->span;
+        r.g->name = n->name;
+        Val *in = NEW_ARRAY(arena, Val, n->n_in + 1u);
+        for (size_t k = 0; k < n->n_in; k++)
+            in[k] = r.map[n->in[k]];
+        if (!is_guard(n))
+            r.map[v] = make(&r, n, in);
+        else if (is_random(node_at(g, n->in[0]))) /* drawn a second time */
+            r.map[v] = make(&r, node_at(g, n->in[0]), NULL);
+        else
+            r.map[v] = in[0];
+    }
+    copy_outputs(g, r.g, r.map);
+    return r.g;
+}

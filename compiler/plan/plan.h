@@ -1,0 +1,245 @@
+/* plan.h - what the runtime sees of the compiler: buffers, kernels as text, a list of launches.
+ *
+ * In:  a simplified graph, the numbers of sequences B and positions T.
+ * Out: a static plan: every buffer has its place before the first launch, peak memory is known.
+ * The one idea: the plan is complete. The runtime resolves external tensors to memory, compiles the
+ * kernel texts, and then only walks the launch list.
+ */
+#ifndef VWN_PLAN_H
+#define VWN_PLAN_H
+
+#include "compiler/graph/ir.h"
+
+enum { PLAN_ALIGN = 64 };
+/* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
+ *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
+ * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
+ * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
+ * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
+/* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
+ * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
+ * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
+typedef struct PlanShared {
+    uint32_t n;     /* which of n[] */
+    uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
+} PlanShared;
+typedef struct PlanGrid {
+    uint32_t threads, units; /* threads 0: not a device's */
+    uint32_t shared;         /* bytes of dynamic shared memory whatever the sizes */
+    uint32_t n_term;         /* and more for each of these */
+    const PlanShared *term;
+    bool whole;
+    uint32_t blocks;         /* at most so many: each has n[aside] numbers of the last buffer; 0: any number */
+    uint32_t aside;
+} PlanGrid;
+/* The blocks of a launch. */
+static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
+{
+    int64_t n = (rows + g->units - 1) / g->units;
+    return g->blocks && n > g->blocks ? g->blocks : n;
+}
+
+/* What a text takes for granted about a size. */
+typedef struct PlanSize {
+    int64_t multiple, most; /* most 0: any */
+} PlanSize;
+static inline bool plan_size_fits(PlanSize s, int64_t n)
+{
+    return n % s.multiple == 0 && (!s.most || n <= s.most);
+}
+
+typedef struct PlanKernel {
+    Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
+    const char *text; /* the function; begins with a comment naming what it computes, from where */
+    size_t length;
+    uint32_t n_buffer, n_int, n_scalar; /* what a launch must bring; checked */
+    const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
+    const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
+    PlanGrid grid;           /* of a kernel for a device */
+    const char *library;     /* and its name in the library; NULL: derived from the graph */
+    const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
+} PlanKernel;
+
+typedef struct PlanBuffer {
+    int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
+    uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
+    DType dtype;
+    Half half;              /* of DT_REAL: in two bytes */
+    uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
+    Name name;              /* of the value, for people */
+    const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
+} PlanBuffer;
+
+/* Bytes of an element. */
+static inline uint64_t plan_item_bytes(const PlanBuffer *b)
+{
+    return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
+}
+
+typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT, LAUNCH_COPY } LaunchKind;
+typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
+typedef struct LaunchInt {
+    IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
+    int64_t value; /* INT_CONST */
+    Name site;     /* INT_SEED */
+} LaunchInt;
+typedef struct LaunchScalar {
+    int32_t host; /* index in Plan.host, or -1: the constant */
+    double value;
+} LaunchScalar;
+
+/* What a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies there, so
+ * that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches that are
+ * made as one. Eight bytes. */
+typedef struct PlanNumber {
+    IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_PLACE: the address of `buffer`
+                     and `bits` bytes more */
+    Name site;
+    int32_t host; /* index in Plan.host, or -1 */
+    uint32_t buffer;
+    uint64_t bits;
+} PlanNumber;
+
+/* C[b] = op(A[b]) op(B[b]) (+ C[b] when accumulate), row-major, extents and strides in elements.
+ * buffers: A, B, C; further ones that are touched lie behind these (PlanBuffer.behind). */
+typedef struct PlanMatmul {
+    bool transpose_a, transpose_b, accumulate;
+    Half half;    /* what A and B are; their products are added in float32 */
+    bool rounded; /* C is that too, rounded when all is added; else float32 */
+    int64_t m, n, k, batch;
+    int64_t lda, ldb, ldc, step_a, step_b, step_c;
+} PlanMatmul;
+/* Rows grouped by expert. buffers: forward and dx: x, w, index, y; dw: x, dy, index, dw. */
+typedef struct PlanExpert {
+    enum { EXPERT_Y, EXPERT_DW } what;
+    bool transpose_w;
+    bool apart;                  /* one row at a time: its bits do not depend on the others */
+    bool x_per_pair;             /* x has one row per (token, choice), else one per token */
+    int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
+} PlanExpert;
+
+/* Rows of so many bytes, and the bytes from one row to the next of x and of out; a device's alone, whose driver
+ * copies. buffers: x, out. */
+typedef struct PlanCopy {
+    int64_t bytes, from, to;
+} PlanCopy;
+
+/* What a kernel computes, by how fast a processor does it. */
+typedef struct PlanWork {
+    double lane, single; /* simple operations: of neighbours together, one by one */
+    double call;         /* functions such as exp(), of neighbours */
+    double random;       /* random numbers */
+    double product;      /* additions and multiplications of products of a row */
+    double attention;    /* the same of attention, within its mask and window, */
+    double scores;       /* and its scores */
+    bool backward;       /* of attention */
+    double expert;       /* of products by expert, where they are a device's kernels */
+} PlanWork;
+
+typedef struct Launch {
+    LaunchKind kind;
+    uint32_t kernel; /* LAUNCH_KERNEL */
+    uint32_t n_buffer, n_int, n_scalar;
+    uint32_t n_touched;      /* n_buffer, and behind these the buffers that arguments in memory lead to */
+    uint32_t items;          /* so many launches of one kernel, made as one (plan_gather.c); 0: it is one */
+    const uint32_t *buffer;  /* indices in Plan.buffer */
+    const uint64_t *shift;   /* bytes to add to each buffer's start */
+    const bool *writes;      /* which of them the launch writes (it may read them too) */
+    const LaunchInt *ints;
+    const LaunchScalar *scalars;
+    int64_t rows;            /* the parallel extent; 0 = nothing to do */
+    int64_t grain;           /* rows per chunk worth handing to a thread; a function of the plan alone */
+    PlanMatmul matmul;
+    PlanExpert expert;
+    PlanCopy copy;
+    Name name;               /* path of the module it computes for */
+    Span span;
+    double flops, bytes;     /* of products and attention; compulsory traffic */
+    PlanWork work;           /* of LAUNCH_KERNEL */
+    const char *program;     /* PlanOptions.programs: its own kernel program; NULL: a library's */
+} Launch;
+
+typedef struct PlanResult { /* host-read outputs, in graph order */
+    Name name;
+    uint32_t buffer;
+    DType dtype;
+    uint8_t rank;
+    int64_t d[MAX_RANK];
+} PlanResult;
+typedef struct PlanExt {
+    Ext ext;          /* with its symbolic shape */
+    int64_t elements; /* at this B, T */
+    bool stored;      /* the plan writes it */
+} PlanExt;
+
+typedef struct Plan {
+    int64_t B, T;
+    PlanExt *ext;            size_t n_ext;
+    const HostExpr **host;   size_t n_host;
+    PlanBuffer *buffer;      size_t n_buffer;
+    PlanKernel *kernel;      size_t n_kernel;
+    Launch *launch;          size_t n_launch;
+    PlanResult *result;      size_t n_result;
+    PlanNumber *number;      size_t n_number; /* of a device, in the order of their memory */
+    uint32_t numbers;        /* the buffer that a run writes them to before its first launch; if there are any */
+    size_t n_cast;           /* the first launches: they make copies of weights, where these are not there yet */
+    uint64_t arena_bytes;
+    uint64_t compiler_bytes; /* of the plan's arena: graphs and groups, without texts */
+    const char *prelude;     /* C text before the kernels: types and the vwn_* functions; no #include */
+    size_t prelude_length;
+    const char *device_prelude; /* of the kernels that have a grid; NULL: there are none */
+    size_t device_prelude_length;
+} Plan;
+
+/* The shape in which an operand of products lies in two bytes on a device, when products alone read it: with zeros behind
+ * each row, and behind the rows of a matrix, where these would begin anywhere. */
+Shape plan_half_shape(const Shape *s);
+Val plan_half_pad(Graph *g, Val v); /* v in that shape */
+/* Which weights have a copy in two bytes that stays from run to run (EXT_COPY), and how they lie: by the name of a
+ * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
+typedef struct PlanCopies {
+    Map before;
+    Half half;
+} PlanCopies;
+
+/* What a block of sm_80 and of all that came later can have, and of sm_80 and sm_90 two of a multiprocessor. */
+enum { PLAN_SHARED = 96 * 1024 };
+typedef struct PlanOptions {
+    int64_t B, T;
+    bool no_fusion; /* every node its own kernel: for tests */
+    bool single;    /* of a device: no launches are made as one: for tests */
+    bool programs;  /* keep the text of the kernel programs: for dumps and tests */
+    Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
+                       which multiplies these in float32; with `cuda` what lies between kernels too */
+    bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
+    bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
+    /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
+     * an expert has depends on what is in them, so each row is multiplied alone. */
+    bool rows_apart;
+    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
+                        with `cuda` */
+    bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
+    int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
+    PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
+    struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
+} PlanOptions;
+
+/* The graph that is planned, and that the reference evaluator compares it with: simplified, and
+ * with the rounding that `how` asks for. */
+Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how);
+
+/* g: of plan_graph(). Everything lives in `arena`. Symbols that the graph does not use may be 1. */
+Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how);
+void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
+void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
+void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
+void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
+void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
+/* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */
+uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
+/* An update writes the copies of the weights that it changes: adds that to its graph. */
+void plan_write_copies(Graph *g, const PlanCopies *copies);
+/* Bytes of dynamic shared memory of a launch. */
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
+
+#endif

@@ -1,0 +1,574 @@
+/* precision.c - what is computed with and stored in bfloat16 or binary16 (fp16).
+ *
+ * In:  a simplified graph.     Out: an equal graph in which the operands of large products, and for a device
+ *      what lies between kernels, are rounded to one of them; then, of its groups, which values are kept in two bytes.
+ * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
+ * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
+ * products read is stored in two bytes by the kernel that computes it; a product both of whose
+ * operands lie so is one of that type. Kernels of a device read such values too: for them whatever
+ * wide rows of numbers lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
+ * the numbers are: products of them are computed in float32. Sums, norms, statistics, coefficients and
+ * everything of the size of a weight stay as they are. What leaves the range of fp16 is infinite: the scale of
+ * the loss keeps gradients inside, and a step where one has left it changes nothing.
+ */
+#include "compiler/fuse/fuse.h"
+#include "compiler/graph/op.h"
+#include "plan.h"
+#include "compiler/pass/recompute.h"
+#include "compiler/pass/simplify.h"
+
+/* Extents from which on a product gains by bf16 even when it must have its left operand rounded
+ * for itself alone. The rate as a share of that in float32, without and with the rounding; by
+ * tests/runtime/bench_products.c on one core of a Zen 5 server, oneDNN 2.6:
+ *     4096 x 256 x 256         184 %  175 %        256 x 256 x 4096 (A^T)    146 %  150 %
+ *     4096 x 256 x 256 (B^T)   218 %  196 %        256 x 704 x 4096 (A^T)    156 %  154 %
+ *     4096 x  64 x 256         184 %  130 %         64 x  64 x 4096 (A^T)    132 %  114 %
+ *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
+ *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
+enum { EXTENT_LEAST = 64 };
+/* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
+enum { VECTOR_LEAST = 16 };
+/* Numbers of a row of a product's operand, on a device. */
+enum { ROW_MULTIPLE = 8 };
+
+/* ---- which products ---- */
+
+/* By the shape alone: the same on every machine. */
+static bool takes_half(const Graph *g, Val v, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    if (n->op != OP_MATMUL || !product_is_library(g, v, how))
+        return false;
+    const Shape *a = shape_of(g, n->in[0]), *y = &n->shape;
+    int64_t B = how->B, T = how->T, k = dim_at(a->d[a->rank - (n->a.i & 1 ? 2 : 1)], B, T);
+    int64_t m = dim_at(y->d[y->rank - 2], B, T), c = dim_at(y->d[y->rank - 1], B, T);
+    if (shape_of(g, n->in[1])->rank == 2)
+        for (int i = 0; i < y->rank - 2; i++)
+            m *= dim_at(y->d[i], B, T);
+    return m >= EXTENT_LEAST && c >= EXTENT_LEAST && k >= EXTENT_LEAST;
+}
+
+/* ---- rounding ---- */
+
+typedef struct Rounding {
+    const Graph *from;
+    Graph *g;
+    Val *map;     /* what stands for a node of `from` */
+    Val *copy;    /* the node itself */
+    Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
+    Half to;
+    bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
+    Val *padded;  /* by Val of `from`: the copy rounded, in rows of ROW_MULTIPLE numbers; 0: it lies so anyway */
+} Rounding;
+
+/* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
+static bool is_seen_through(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_RESHAPE || node_at(g, v)->op == OP_BROADCAST;
+}
+
+static Val behind(const Graph *g, Val v)
+{
+    while (is_seen_through(g, v))
+        v = node_at(g, v)->in[0];
+    return v;
+}
+
+static bool is_rounded(const Graph *g, Val v, Half to)
+{
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == (int64_t)to;
+}
+
+static Val copy_node(Rounding *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (is_rounded(r->from, v, r->to) && is_rounded(r->g, r->map[n->in[0]], r->to))
+        return r->map[n->in[0]];
+    Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
+    for (size_t k = 0; k < n->n_in; k++)
+        in[k] = n->op == OP_AUX ? r->copy[n->in[k]] : r->map[n->in[k]];
+    Val copy = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a,
+                       op_uses((Op)n->op, 'S') ? &n->shape : NULL);
+    if (n->op == OP_EXT)
+        ext_set_leaf(r->g, copy);
+    return copy;
+}
+
+static Val round_copy(Rounding *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (is_rounded(r->from, v, r->to))
+        return r->map[v];
+    if (n->op == OP_EXT)
+        r->g->name = r->from->ext.v[n->a.i].name;
+    return ir_op(r->g, OP_ROUND_TO, r->map[v], 0, 0, (Attr){.i = r->to}, NULL);
+}
+
+/* Tensor cores read sixteen bytes at a time. A matrix has as many rows, too: its product may be with what is exchanged. */
+Shape plan_half_shape(const Shape *s)
+{
+    Shape to = *s;
+    for (int i = s->rank == 2 ? 0 : s->rank - 1; i >= 0 && i < s->rank && s->rank >= 2; i++)
+        if (dim_static(s->d[i]) && s->d[i].n >= EXTENT_LEAST)
+            to.d[i].n = (s->d[i].n + ROW_MULTIPLE - 1) / ROW_MULTIPLE * ROW_MULTIPLE;
+    return to;
+}
+
+Val plan_half_pad(Graph *g, Val v)
+{
+    const Shape from = *shape_of(g, v), to = plan_half_shape(&from);
+    for (int i = 0; i < from.rank; i++)
+        if (!dim_eq(from.d[i], to.d[i]))
+            v = ir_pad(g, v, i, 0, to.d[i].n - from.d[i].n);
+    return v;
+}
+
+/* The first n along an axis. */
+static Val cut(Graph *g, Val v, int axis, Dim n)
+{
+    return dim_eq(shape_of(g, v)->d[axis], n) ? v : ir_slice(g, v, axis, 0, n.n);
+}
+
+/* What products read, and the zeros that lie behind its rows, which they do not see. */
+static Val pad_rows(Rounding *r, Val v)
+{
+    const Shape *s = shape_of(r->from, v), to = plan_half_shape(s);
+    if (!r->whole || !r->whole[v] || shape_eq(s, &to) || is_rounded(r->from, v, r->to))
+        return round_copy(r, v);
+    Val x = r->padded[v] = ir_op(r->g, OP_ROUND_TO, plan_half_pad(r->g, r->map[v]), 0, 0, (Attr){.i = r->to}, NULL);
+    for (int i = 0; i < s->rank; i++)
+        x = cut(r->g, x, i, s->d[i]);
+    return x;
+}
+
+/* The view v of its rounded base. */
+static Val rounded_view(Rounding *r, Val v)
+{
+    const Node *n = node_at(r->from, v);
+    if (!r->rounded[v])
+        r->rounded[v] = ir_op(r->g, (Op)n->op, rounded_view(r, n->in[0]), 0, 0, n->a, &n->shape);
+    return r->rounded[v];
+}
+
+/* An operand of a product. What is kept in float32 anyway is rounded for a second product once more, where that
+ * is: in between it lies in memory once. */
+static Val operand(Rounding *r, Val v, const bool *kept, bool *read)
+{
+    Val base = behind(r->from, v);
+    if (kept && kept[base] && read[base]) {
+        Name name = r->g->name;
+        r->g->name = recompute_copy_name(r->g->ctx, node_at(r->from, base)->name);
+        for (Val u = v; u != base; u = node_at(r->from, u)->in[0])
+            r->rounded[u] = 0;
+        r->rounded[base] = round_copy(r, base);
+        r->g->name = name;
+    }
+    read[base] = true;
+    return rounded_view(r, v);
+}
+
+static bool same_rows(const Graph *g, Val v, Val base)
+{
+    const Shape *s = shape_of(g, v), *of = shape_of(g, base);
+    return s->rank && of->rank && dim_eq(s->d[s->rank - 1], of->d[of->rank - 1]);
+}
+
+/* Whether each operand of a product has the rows of what is behind it: then they may lie further apart. */
+static bool *whole_rows(const Graph *g, Arena *arena, const bool *product)
+{
+    bool *whole = NEW_ARRAY(arena, bool, g->node.n);
+    memset(whole, true, g->node.n * sizeof *whole);
+    for (Val v = 1; v < g->node.n; v++)
+        for (int k = 0; k < 2 && product[v]; k++) {
+            Val x = node_at(g, v)->in[k], base = behind(g, x);
+            whole[base] = whole[base] && same_rows(g, x, base);
+        }
+    return whole;
+}
+
+/* Product v. A result of odd rows is computed with the zeros behind those of its right factor, where that is a matrix. */
+static Val multiply(Rounding *r, Val v, Val a, Val b)
+{
+    const Node *n = node_at(r->from, v);
+    const Shape *s = &n->shape, *right = shape_of(r->from, n->in[1]);
+    Val wide = r->padded[n->in[1]];
+    int inner = n->a.i & 2 ? 1 : 0;
+    if (wide && right->rank == 2)
+        b = cut(r->g, wide, inner, right->d[inner]);
+    return cut(r->g, ir_op(r->g, OP_MATMUL, a, b, 0, n->a, NULL), s->rank - 1, s->d[s->rank - 1]);
+}
+
+/* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. kept: those that lie
+ * in float32 until their last product in any case, or NULL. */
+static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared,
+                           const bool *kept, bool device)
+{
+    size_t n = from->node.n;
+    Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
+                  NEW_ARRAY(arena, Val, n), to, device ? whole_rows(from, arena, product) : NULL, NEW_ARRAY(arena, Val, n)};
+    bool *read = NEW_ARRAY(arena, bool, n); /* by a product */
+    bool *wanted = NEW_ARRAY(arena, bool, n);
+    for (Val v = 1; v < n; v++) {
+        wanted[v] = shared[v];
+        for (int k = 0; k < 2 && product[v]; k++)
+            wanted[behind(from, node_at(from, v)->in[k])] = true;
+    }
+    for (Val v = 1; v < n; v++) {
+        const Node *x = node_at(from, v);
+        r.g->span = x->span;
+        r.g->name = x->name;
+        if (product[v]) {
+            Val a = operand(&r, x->in[0], kept, read), b = operand(&r, x->in[1], kept, read);
+            r.map[v] = multiply(&r, v, a, b);
+        } else {
+            r.map[v] = copy_node(&r, v);
+        }
+        r.copy[v] = r.map[v];
+        if (wanted[v])
+            r.rounded[v] = shared[v] ? round_copy(&r, v) : pad_rows(&r, v);
+        if (shared[v])
+            r.map[v] = r.rounded[v];
+    }
+    for (size_t i = 0; i < from->out.n; i++) {
+        Output o = from->out.v[i];
+        o.value = r.map[o.value];
+        vec_push(arena, &r.g->out, o);
+    }
+    r.g->span = from->span;
+    r.g->name = from->name;
+    return r.g;
+}
+
+static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
+{
+    size_t n = from->node.n;
+    bool *product = NEW_ARRAY(arena, bool, n), *shared = NEW_ARRAY(arena, bool, n);
+    bool *kept = NEW_ARRAY(arena, bool, n); /* results of attention, by its gradient */
+    for (Val v = 1; v < n; v++) {
+        const Node *x = node_at(from, v);
+        product[v] = takes_half(from, v, how);
+        for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
+            kept[behind(from, x->in[k])] = true;
+    }
+    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept, how->cuda);
+}
+
+/* ---- what lies between kernels ---- */
+
+/* A vector of some length for each position of each sequence: no statistics, nor what sequences share, nor
+ * what has the size of a weight. */
+static bool is_wide(const Graph *g, Val v)
+{
+    const Shape *s = shape_of(g, v);
+    Dim size, last = s->rank ? s->d[s->rank - 1] : DIM(1);
+    return node_at(g, v)->dtype == DT_REAL && shape_size(s, &size) && size.b && dim_static(last) &&
+           last.n >= VECTOR_LEAST && size.n >= EXTENT_LEAST;
+}
+
+static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
+{
+    Dim size;
+    return shape_size(shape_of(g, v), &size) ? dim_at(size, how->B, how->T) : INT64_MAX;
+}
+
+/* Has v as many numbers as what it is made of, but for the zeros that a product has behind its rows? */
+static bool is_as_large(const Graph *g, Val v, Val in, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    Shape wide = plan_half_shape(&n->shape);
+    bool cut = n->op == OP_SLICE && node_at(g, in)->op == OP_MATMUL && shape_eq(&wide, shape_of(g, in));
+    return cut || size_at(g, v, how) == size_at(g, in, how);
+}
+
+/* Of a product of each position: the factor that is smaller than the other and the result, or the result that
+ * is smaller than both factors. */
+static void mark_coefficients(const Graph *g, Val v, const PlanOptions *how, bool *is)
+{
+    const Node *n = node_at(g, v);
+    int64_t y = size_at(g, v, how), a = size_at(g, n->in[0], how), b = size_at(g, n->in[1], how);
+    if (a < b && a < y)
+        is[n->in[0]] = true;
+    else if (b < a && b < y)
+        is[n->in[1]] = true;
+    else if (y < a && y < b)
+        is[v] = true;
+}
+
+/* Coefficients of what positions hold, and what they are computed from, or their gradients, element by
+ * element. */
+static bool *find_coefficients(const Graph *g, Arena *arena, const PlanOptions *how)
+{
+    bool *is = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++)
+        if (node_at(g, v)->op == OP_MATMUL && shape_of(g, node_at(g, v)->in[1])->rank > 2)
+            mark_coefficients(g, v, how, is);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (Val v = 1; v < g->node.n; v++) {
+            const Node *n = node_at(g, v);
+            bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
+            for (size_t k = 0; map && k < n->n_in; k++)
+                if (is[v] != is[n->in[k]] && is_as_large(g, v, n->in[k], how))
+                    is[v] = is[n->in[k]] = changed = true;
+        }
+    }
+    return is;
+}
+
+static Val base_of(const Graph *g, Val v)
+{
+    while (op_is_view((Op)node_at(g, v)->op))
+        v = node_at(g, v)->in[0];
+    return v;
+}
+
+/* What a softmax or a choice of the largest sees, back to where it was last multiplied or summed. */
+static bool *find_scores(const Graph *g, Arena *arena, const PlanOptions *how)
+{
+    bool *is = NEW_ARRAY(arena, bool, g->node.n);
+    for (Val v = (Val)g->node.n - 1; v > 0; v--) {
+        const Node *n = node_at(g, v);
+        bool map = op_is_map((Op)n->op) || op_is_view((Op)n->op);
+        for (size_t k = 0; k < n->n_in; k++)
+            if (n->op == OP_AMAX || n->op == OP_TOP_K ||
+                (is[v] && map && is_as_large(g, v, n->in[k], how)))
+                is[n->in[k]] = true;
+    }
+    return is;
+}
+
+typedef struct Between {
+    const Graph *g;
+    const PlanOptions *how;
+    bool *bare; /* some library reads it in float32, or it is a result of the graph */
+    bool attention;
+} Between;
+
+static bool is_product(const Between *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    return n->op == OP_MATMUL && product_is_library(b->g, v, b->how) &&
+           is_rounded(b->g, base_of(b->g, n->in[0]), b->how->half) &&
+           is_rounded(b->g, base_of(b->g, n->in[1]), b->how->half);
+}
+
+static bool is_attention(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_SDPA || node_at(g, v)->op == OP_SDPA_GRAD;
+}
+
+/* Gradients of queries, keys and values are results of one node. */
+static bool is_attention_result(const Graph *g, Val v)
+{
+    const Node *n = node_at(g, v);
+    return is_attention(g, v) || (n->op == OP_AUX && node_at(g, n->in[0])->op == OP_SDPA_GRAD);
+}
+
+/* Whole attention is computed in two bytes, or none. The operands that are real numbers of heads: all but the
+ * logarithms of sums, and first keys. */
+static bool attention_takes(const Graph *g, Val v, size_t k)
+{
+    return k < 3 || (node_at(g, v)->op == OP_SDPA_GRAD && (k == 3 || k == 5));
+}
+
+static void find_bare(Between *b)
+{
+    const Graph *g = b->g;
+    for (size_t i = 0; i < g->out.n; i++)
+        b->bare[base_of(g, g->out.v[i].value)] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
+            const Node *n = node_at(g, v);
+            bool library = n->op == OP_MATMUL ? product_is_library(g, v, b->how) : fuse_is_library(g, v);
+            if (library && !is_product(b, v) && n->op != OP_SCATTER_ADD &&
+                !(is_attention(g, v) && attention_takes(g, v, k)))
+                b->bare[base_of(g, n->in[k])] = true;
+        }
+}
+
+static bool attention_fits(const Between *b)
+{
+    enum { HEAD_MULTIPLE = 2 }; /* 4 bytes are the least that is copied */
+    const Graph *g = b->g;
+    bool fits = true;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++) {
+            const Shape *s = shape_of(g, n->in[k]);
+            if (attention_takes(g, v, k))
+                fits = fits && !b->bare[base_of(g, n->in[k])] && dim_static(s->d[3]) &&
+                       s->d[3].n % HEAD_MULTIPLE == 0;
+        }
+        if (is_attention_result(g, v))
+            fits = fits && !b->bare[v];
+    }
+    return fits;
+}
+
+/* What attention takes and gives, and results of products that are no scores. */
+static void share_with_libraries(const Between *b, const bool *coefficient, const bool *score, bool *shared)
+{
+    const Graph *g = b->g;
+    for (Val v = 1; v < g->node.n; v++) {
+        const Node *n = node_at(g, v);
+        if (is_product(b, v) && is_wide(g, v) && !coefficient[v] && !score[v] && !b->bare[v])
+            shared[v] = true;
+        if (!b->attention)
+            continue;
+        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++)
+            if (attention_takes(g, v, k))
+                shared[base_of(g, n->in[k])] = true;
+        if (is_attention_result(g, v))
+            shared[v] = true;
+    }
+}
+
+/* What lies in memory as a part of a row. */
+static bool *find_parts(const Fusion *f, Arena *arena)
+{
+    bool *is = NEW_ARRAY(arena, bool, f->g->node.n);
+    for (Val v = 1; v < f->g->node.n; v++)
+        for (size_t k = 0; concat_stored(f->g, v) && k < node_at(f->g, v)->n_in; k++)
+            is[fuse_base(f, node_at(f->g, v)->in[k])] = true;
+    return is;
+}
+
+/* Fusion decides what kernels hand to each other; it is asked once without these nodes, and with them when
+ * the plan is made. */
+static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *how)
+{
+    size_t n = from->node.n;
+    Arena *tmp = arena_new(from->ctx);
+    bool *shared = NEW_ARRAY(tmp, bool, n), *none = NEW_ARRAY(tmp, bool, n);
+    Decomposed d = {0};
+    const Graph *g = decompose(from->ctx, tmp, from, how, &d);
+    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied, MEMBERS_MAX);
+    const bool *coefficient = find_coefficients(from, tmp, how), *score = find_scores(from, tmp, how);
+    Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
+    find_bare(&b);
+    b.attention = attention_fits(&b);
+    const bool *part = find_parts(f, tmp);
+    for (Val v = 1; v < n; v++) {
+        const Node *x = node_at(from, v);
+        bool view = op_is_view((Op)x->op), softmax = x->op == OP_EXP || score[v];
+        if (view || softmax || coefficient[v] || b.bare[v] || !is_wide(from, v))
+            continue;
+        Val at = fuse_base(f, d.made[v]);
+        bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
+        shared[v] = rows && !concat_in_place(g, at) && (f->stored[at] || part[at]); /* parts are rounded */
+    }
+    share_with_libraries(&b, coefficient, score, shared);
+    if (!b.attention) /* it reads float32 */
+        for (Val v = 1; v < n; v++)
+            for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
+                shared[base_of(from, node_at(from, v)->in[k])] = false;
+    fuse_free(f);
+    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, how->cuda);
+    arena_free(tmp);
+    return rounded;
+}
+
+Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
+{
+    Graph *simple = graph_release(graph_simplify(g, arena), arena);
+    if (!how->half || g->exact)
+        return simple;
+    Graph *rounded = round_products(simple, arena, how);
+    return how->cuda ? round_between(rounded, arena, how) : rounded;
+}
+
+/* ---- what is kept in two bytes ---- */
+
+bool fuse_half_product(const Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    return f->halved && fuse_is_library(f->g, v) && n->op == OP_MATMUL &&
+           f->halved[fuse_base(f, n->in[0])] && f->halved[fuse_base(f, n->in[1])];
+}
+
+bool fuse_is_half(const Fusion *f, Val v)
+{
+    while (op_is_view((Op)node_at(f->g, v)->op) && !(f->halved && f->halved[v]))
+        v = node_at(f->g, v)->in[0];
+    return is_rounded(f->g, v, f->half) || (f->halved && f->halved[v]);
+}
+
+/* What is rounded, and what a device's library rounds when it stores: all who read that round it. */
+static void find_candidates(Fusion *f)
+{
+    const Graph *g = f->g;
+    bool *read = NEW_ARRAY(f->tmp, bool, g->node.n), *other = NEW_ARRAY(f->tmp, bool, g->node.n);
+    for (size_t i = 0; i < g->out.n; i++)
+        other[g->out.v[i].value] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
+            Val u = node_at(g, v)->in[k];
+            read[u] = read[u] || is_rounded(g, v, f->half);
+            other[u] = other[u] || (!is_rounded(g, v, f->half) && node_at(g, v)->op != OP_AUX);
+        }
+    f->halved = NEW_ARRAY(f->arena, bool, g->node.n);
+    f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
+        f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]) ||
+                       (f->device && concat_stored(g, v));
+        f->as_stored[v] = is_rounded(g, v, f->half) && !is_rounded(g, node_at(g, v)->in[0], f->half) &&
+                          f->halved[node_at(g, v)->in[0]];
+    }
+}
+
+static bool give_up(Fusion *f, Val v)
+{
+    bool was = f->halved[v];
+    f->halved[v] = false;
+    return was;
+}
+
+/* Takes or gives node v, of a library, everything that may lie in two bytes so? Else nothing is. */
+static bool settle(Fusion *f, Val v)
+{
+    const Graph *g = f->g;
+    const Node *n = node_at(g, v);
+    bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v);
+    bool row = f->device && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
+    bool changed = false;
+    bool all = !row || f->halved[v];
+    for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
+        if (product || row || attention_takes(g, v, k))
+            all = all && f->halved[fuse_base(f, n->in[k])];
+    for (Val u = v; attention && u < g->node.n; u++)
+        if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
+            all = all && f->halved[u];
+    for (size_t k = 0; k < n->n_in; k++) {
+        bool takes = product || copies || (attention && attention_takes(g, v, k));
+        if (takes ? !all : !(row || (f->device && n->op == OP_SCATTER_ADD)))
+            changed |= give_up(f, fuse_base(f, n->in[k]));
+    }
+    for (Val u = v; !all && u < g->node.n; u++)
+        if (u == v || (node_at(g, u)->op == OP_AUX && node_at(g, u)->in[0] == v))
+            changed |= give_up(f, u);
+    return changed;
+}
+
+/* What is stored rounded, and read in two bytes by all who read it: products, and on a device attention and
+ * kernels. */
+void fuse_choose_halved(Fusion *f)
+{
+    const Graph *g = f->g;
+    find_candidates(f);
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (size_t i = 0; i < g->out.n; i++)
+            if (g->out.v[i].ext < 0 || g->ext.v[g->out.v[i].ext].kind != EXT_COPY)
+                changed |= give_up(f, fuse_base(f, g->out.v[i].value));
+        for (Val v = 1; v < g->node.n; v++) {
+            if (fuse_is_library(g, v) || concat_stored(g, v))
+                changed |= settle(f, v);
+            for (size_t k = 0; !f->device && !fuse_is_view(f, v) && !fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+                changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
+        }
+        for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */
+            if (f->as_stored[v] && !f->halved[node_at(g, v)->in[0]])
+                f->as_stored[v] = false;
+    }
+}

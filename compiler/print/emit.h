@@ -1,0 +1,93 @@
+/* emit.h - kernels as text.
+ *
+ * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must
+ *      bring.
+ * The one idea: the printer decides nothing; names are numbered in the order in which they
+ * appear, sizes become arguments, so equal structure prints equal bytes. A dialect is a table.
+ */
+#ifndef VWN_EMIT_H
+#define VWN_EMIT_H
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/plan/plan.h"
+
+struct Printed;
+typedef struct Dialect {
+    const char *name;
+    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of two bytes */
+    const char *row_loop;       /* format: row variable, type of an index */
+    const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
+    const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
+    const char *scalar;         /* format: type, number of a run-time scalar */
+    /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
+     * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the
+     * number of lanes as last argument. */
+    const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
+    const char *fetch;          /* format: an element that will be loaded soon; or NULL */
+    const char *zero, *lowest;  /* neutral elements of + and max */
+    const char *array;          /* format: type, name, size */
+    const char *tile;           /* the same, so aligned that vectors are whole lines */
+    /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
+     * step down, whether it adds. `turned`: b's columns are what is contiguous. */
+    const char *product, *turned;
+    const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
+    const char *const *int_op;  /* the same for integers */
+    const char *const *vector_op; /* and for vectors */
+    bool threads; /* a device's: of kernels that are spread over threads (spread.c) */
+    /* What stands before the body: the comment, the function's head, its arguments. */
+    void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
+} Dialect;
+extern const Dialect dialect_c, dialect_cuda;
+/* C of operators that ops.def has in another way or not at all: of reals, of integers. */
+extern const char *const emit_real_op[OP_COUNT], *const emit_integer_op[OP_COUNT];
+
+/* Where an argument of a printed kernel comes from. */
+typedef struct PrintedInt {
+    enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_STREAM } kind;
+    Dim dim;
+    int64_t value;
+    uint32_t buffer; /* PI_PART: whose part's size; equal sizes of two buffers mean nothing */
+    Name site;
+    uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
+} PrintedInt;
+static inline bool printed_changes(const PrintedInt *x) /* from run to run */
+{
+    return x->kind == PI_SEED || x->kind == PI_STEP;
+}
+
+/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
+typedef struct EmitSizes {
+    bool hidden;          /* all have one name, and none is an argument: a text to compare with */
+    size_t n;
+    const uint32_t *slot; /* by use: the argument */
+} EmitSizes;
+
+typedef struct Printed {
+    Name name;
+    const char *text;
+    size_t length;
+    VEC(uint32_t) buffer; /* numbers of Kernel.buffer in the order of p[] */
+    VEC(PrintedInt) ints;
+    VEC(uint32_t) use;    /* by use of a size in the text: the place in ints */
+    VEC(uint32_t) scalar; /* numbers of Kernel.scalar in the order of s[] */
+    PlanGrid grid;        /* of a device */
+} Printed;
+
+void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const char *about,
+                          const EmitSizes *sizes);
+static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, const char *about)
+{
+    emit_kernel_of_sizes(out, k, d, about, NULL);
+}
+const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
+/* How many of its arguments change from run to run: a device finds these in memory, integers first. */
+size_t emit_changing(const Kernel *k, const Printed *p);
+/* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
+bool emit_wide_products(const Kernel *k);
+const char *prelude_c(Arena *arena, size_t *length);
+const char *prelude_cuda(Arena *arena, size_t *length);
+void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */
+/* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */
+Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length);
+
+#endif

@@ -1,0 +1,311 @@
+/* doc.c - `vwn doc`: everything that can be written in a file, by name.
+ *
+ * In:  a name.   Out: the text of a library block or file as it is compiled in, the line of a
+ * primitive or a schedule, the attributes of a node, what an attribute means in each node that
+ * has it. The one idea: nothing is written twice: the library is text, so its documentation is
+ * that text, and nodes are documented by the table that they are checked with.
+ */
+#include "compiler/front/attribute.h"
+#include "compiler/file/check_train.h"
+#include "report.h"
+
+/* Visits every block of the library; stops when `visit` returns true. */
+typedef bool (*BlockVisit)(void *user, Ctx *ctx, const char *path, const Ast *block);
+
+static bool each_block(Ctx *ctx, BlockVisit visit, void *user)
+{
+    for (size_t i = 0; i < std_count(); i++) {
+        size_t n;
+        const char *text = std_text(std_path(i), &n);
+        const Ast *file = vwn_parse(ctx, source_add(ctx, std_path(i), text, n));
+        for (uint32_t k = 0; k < file->n; k++)
+            if (file->kid[k] && file->kid[k]->kind == AST_BLOCK &&
+                visit(user, ctx, std_path(i), file->kid[k]))
+                return true;
+    }
+    return false;
+}
+
+/* The first sentence of a doc comment, on one line. */
+static const char *first_sentence(Arena *arena, const char *doc)
+{
+    if (!doc)
+        return "";
+    const char *end = doc; /* a point before a blank and a capital: not that of "Eqs. 5-12" */
+    while ((end = strchr(end, '.')) && !((end[1] == ' ' || end[1] == '\n') &&
+                                         (end[2] == '`' || (end[2] >= 'A' && end[2] <= 'Z'))))
+        end++;
+    char *text = arena_copy(arena, doc, end ? (size_t)(end - doc) + 1 : strlen(doc));
+    for (char *c = text; *c; c++)
+        if (*c == '\n')
+            *c = ' ';
+    return text;
+}
+
+typedef struct Search {
+    const char *name;
+    Buf *out;
+    VEC(Name) names; /* every name there is, for suggestions */
+} Search;
+
+static bool show_block(void *user, Ctx *ctx, const char *path, const Ast *block)
+{
+    Search *s = user;
+    vec_push(ctx->scratch, &s->names, block->name);
+    if (strcmp(block->name, s->name) != 0)
+        return false;
+    size_t n;
+    const char *text = source_text(ctx, block->span.file, &n);
+    LineCol at = source_position(ctx, block->span.file, block->span.lo);
+    buf_printf(s->out, "# %s:%u\n", path, at.line);
+    const char *line = block->doc;
+    while (line && *line) {
+        size_t size = strcspn(line, "\n");
+        buf_printf(s->out, "## %.*s\n", (int)size, line);
+        line += size + (line[size] == '\n');
+    }
+    buf_put(s->out, text + block->span.lo, block->span.hi - block->span.lo);
+    buf_putc(s->out, '\n');
+    return true;
+}
+
+/* What the name means as an argument of a block of the library. */
+static bool show_argument(void *user, Ctx *ctx, const char *path, const Ast *block)
+{
+    Search *s = user;
+    for (uint32_t i = 0; i < block->kid[0]->n; i++) {
+        const Ast *par = block->kid[0]->kid[i];
+        vec_push(ctx->scratch, &s->names, par->name);
+        if (strcmp(par->name, s->name) != 0)
+            continue;
+        buf_printf(s->out, "%s of %s (%s): ", par->name, block->name, path);
+        ast_print_expr(s->out, par->kid[0]);
+        buf_puts(s->out, par->kid[1] ? "; " : "; required\n");
+        if (par->kid[1]) {
+            ast_print_expr(s->out, par->kid[1]);
+            buf_putc(s->out, '\n');
+        }
+    }
+    return false;
+}
+
+static void put_prim(Buf *out, const Prim *p)
+{
+    buf_printf(out, "%s(%s)\n%s\n", p->name, p->params, p->doc);
+}
+
+/* ---- nodes, attributes and what a run knows ---- */
+
+/* "file grow": "at the top of a file, in grow" */
+static void put_places(Buf *out, const char *where)
+{
+    for (const char *p = where; *p; p += *p == ' ') {
+        size_t n = strcspn(p, " ");
+        bool file = n == 4 && !strncmp(p, "file", n);
+        buf_printf(out, "%s%s%.*s", p > where ? ", " : "", file ? "at the top of a file" : "in ",
+                   file ? 0 : (int)n, p);
+        p += n;
+    }
+}
+
+static const char *default_of(Arena *arena, const AttributeRow *a)
+{
+    if (a->fallback && a->example) /* of the node: it can be left out as a whole */
+        return arena_printf(arena, "without `%s`: %s", a->node, a->fallback);
+    return a->fallback ? a->fallback : a->example ? "required" : "optional";
+}
+
+static bool put_node(Ctx *ctx, Buf *out, const char *name)
+{
+    const NodeDoc *node = node_doc_find(name);
+    if (!node)
+        return false;
+    buf_printf(out, "%s: ", node->name);
+    put_places(out, node->where);
+    buf_printf(out, "\n%s\n", node->text);
+    Table t = {.arena = ctx->scratch, .columns = 4};
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (strcmp(a->node, name) != 0)
+            continue;
+        table_text(&t, a->name);
+        table_text(&t, a->values);
+        table_text(&t, default_of(ctx->scratch, a));
+        table_text(&t, a->text);
+    }
+    if (t.cell.n)
+        table_print(out, &t);
+    for (size_t i = 0, n = 0; i < node_doc_count(); i++)
+        if (node_stands_in(node_doc_at(i), name))
+            buf_printf(out, "%s%s", n++ ? ", " : "it holds ", node_doc_at(i)->name);
+    if (out->s[out->n - 1] != '\n')
+        buf_putc(out, '\n');
+    return true;
+}
+
+/* What the name means as an attribute, in every node that has it. */
+static bool put_attribute(Ctx *ctx, Buf *out, const char *name)
+{
+    bool found = false;
+    for (size_t i = 0; i < attribute_count(); i++) {
+        const AttributeRow *a = attribute_at(i);
+        if (strcmp(a->name, name) != 0)
+            continue;
+        found = true;
+        buf_printf(out, "%s of %s: %s; %s\n%s\n", a->name, a->node, a->values,
+                   default_of(ctx->scratch, a), a->text);
+        if (a->example)
+            buf_printf(out, "for example `%s`\n", a->example);
+    }
+    return found;
+}
+
+static bool put_run_value(Buf *out, const char *name)
+{
+    if (is_file_field(name)) {
+        buf_printf(out, "%s: of a file with a model; in its checks, and as `m.%s` of an import\n", name, name);
+        return true;
+    }
+    for (int v = 0; v < HV_COUNT; v++)
+        if (!strcmp(host_var_name((HostVar)v), name)) {
+            buf_printf(out, "%s: known while training; stands in learning rates, losses and `when`\n", name);
+            return true;
+        }
+    return false;
+}
+
+/* ---- words that are none of these ---- */
+
+static const char *const words[][2] = {
+    {"B", "sequences of a batch, as an extent: `x: [B, T, D]`"},
+    {"T", "positions of a sequence, as an extent; `x.T` is x with its last two axes exchanged"},
+    {"scope", "`scope.init`: the attribute of this node, or of the nearest one around it that sets it"},
+    {"@", "`x @ W`: the product of matrices over the last two axes; leading axes are broadcast"},
+    {"units", "steps, tokens, seqs, images and epochs behind a number with a blank, `8 seqs`; k M B T (1000s), Ki Mi Gi"
+              " (1024s) and % right behind it; d and L for shares of a schedule's base and layers, `0.4d`"},
+};
+
+static bool put_word(Buf *out, const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        if (!strcmp(words[i][0], name)) {
+            buf_printf(out, "%s: %s\n", name, words[i][1]);
+            return true;
+        }
+    return false;
+}
+
+static void list_words(Ctx *ctx, Buf *out)
+{
+    Table t = {.arena = ctx->scratch, .columns = 2};
+    buf_puts(out, "words\n");
+    for (size_t i = 0; i < COUNT_OF(words); i++) {
+        table_text(&t, words[i][0]);
+        table_text(&t, words[i][1]);
+    }
+    table_print(out, &t);
+}
+
+static void list_nodes(Ctx *ctx, Buf *out)
+{
+    Table t = {.arena = ctx->scratch, .columns = 2};
+    buf_puts(out, "nodes, statements and attributes\n");
+    for (size_t i = 0; i < node_doc_count(); i++) {
+        const char *names;
+        size_t n;
+        attribute_names(ctx, ctx->scratch, node_doc_at(i)->name, false, &n, &names);
+        table_text(&t, node_doc_at(i)->name);
+        table_text(&t, n && strcmp(names, node_doc_at(i)->name) ? names : first_sentence(ctx->scratch, node_doc_at(i)->text));
+    }
+    table_print(out, &t);
+}
+
+/* ---- the list ---- */
+
+typedef struct Listing {
+    Table table;
+    const char *path; /* of the file whose blocks are being listed */
+    Buf *out;
+} Listing;
+
+static void flush_blocks(Listing *l)
+{
+    if (!l->path)
+        return;
+    buf_printf(l->out, "%s\n", l->path);
+    table_print(l->out, &l->table);
+    l->table.cell.n = 0;
+}
+
+static bool list_block(void *user, Ctx *ctx, const char *path, const Ast *block)
+{
+    Listing *l = user;
+    if (l->path && strcmp(l->path, path) != 0)
+        flush_blocks(l);
+    l->path = path;
+    table_text(&l->table, block->name);
+    table_text(&l->table, first_sentence(ctx->scratch, block->doc));
+    return false;
+}
+
+static void list_all(Ctx *ctx, Buf *out)
+{
+    Listing l = {.table = {.arena = ctx->scratch, .columns = 2}, .out = out};
+    each_block(ctx, list_block, &l);
+    flush_blocks(&l);
+    list_nodes(ctx, out);
+    list_words(ctx, out);
+    Table prims = {.arena = ctx->scratch, .columns = 2};
+    buf_puts(out, "primitives\n");
+    for (size_t i = 0; i < prim_count(); i++) {
+        if (!prim_find(prim_at(i)->name))
+            continue; /* of the graph, not of the language */
+        table_text(&prims, prim_at(i)->name);
+        table_text(&prims, prim_at(i)->doc);
+    }
+    table_print(out, &prims);
+}
+
+bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
+{
+    *near = NULL;
+    if (!name) {
+        list_all(ctx, out);
+        return true;
+    }
+    size_t n;
+    const char *file = strncmp(name, "std/", 4) == 0 ? std_text(name, &n) : NULL;
+    if (file) {
+        buf_put(out, file, n);
+        return true;
+    }
+    Search s = {.name = name, .out = out};
+    bool found = each_block(ctx, show_block, &s); /* a name may have several meanings: all are shown */
+    const Prim *prim = prim_find(name), *schedule = schedule_prim(name);
+    if (prim)
+        put_prim(out, prim);
+    if (schedule)
+        put_prim(out, schedule);
+    found |= put_node(ctx, out, name);
+    found |= put_attribute(ctx, out, name);
+    found |= put_run_value(out, name);
+    found |= put_word(out, name);
+    size_t before = out->n;
+    each_block(ctx, show_argument, &s);
+    found |= out->n > before;
+    if (found || prim || schedule)
+        return true;
+    for (size_t i = 0; i < prim_count(); i++)
+        if (prim_find(prim_at(i)->name))
+            vec_push(ctx->scratch, &s.names, name_str(ctx, prim_at(i)->name));
+    for (size_t i = 0; i < std_count(); i++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, std_path(i)));
+    for (size_t i = 0; i < node_doc_count(); i++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, node_doc_at(i)->name));
+    for (size_t i = 0; i < attribute_count(); i++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, attribute_at(i)->name));
+    for (int v = 0; v < HV_COUNT; v++)
+        vec_push(ctx->scratch, &s.names, name_str(ctx, host_var_name((HostVar)v)));
+    *near = nearest_name(name_str(ctx, name), s.names.v, s.names.n);
+    return false;
+}

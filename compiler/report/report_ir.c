@@ -1,0 +1,213 @@
+/* report_ir.c - `vwn ir`: the text of each stage.
+ *
+ * In:  a Unit or a graph, and the name of a stage.   Out: the stage's dump.
+ * The one idea: from the graph on, a stage needs nothing but the graph and the numbers of
+ * sequences and positions, so a graph read from text takes the same way as one built from a
+ * file.
+ */
+#include "compiler/print/emit.h"
+#include "compiler/fuse/fuse.h"
+#include "compiler/pass/recompute.h"
+#include "report.h"
+
+static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
+                        const PlanOptions *how)
+{
+    Arena *arena = ctx->scratch;
+    if (stage <= STAGE_GRADIENT) {
+        graph_dump(out, g);
+        return;
+    }
+    if (stage == STAGE_SIMPLE) {
+        graph_dump(out, graph_simplify(g, arena));
+        return;
+    }
+    PlanOptions own = *how;
+    own.cuda = stage == STAGE_CUDA;
+    g = plan_graph(g, arena, &own);
+    if (stage == STAGE_FUSE) {
+        Decomposed d = {0};
+        Graph *small = decompose(ctx, arena, g, how, &d);
+        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied, MEMBERS_MAX));
+        return;
+    }
+    Plan *plan = plan_build(ctx, arena, g, &own);
+    plan_verify(ctx, plan);
+    if (stage == STAGE_KERNEL)
+        plan_dump_programs(out, plan);
+    else if (stage == STAGE_C)
+        plan_dump_kernels(out, plan);
+    else if (stage == STAGE_CUDA)
+        plan_dump_device(out, plan);
+    else
+        plan_dump(out, plan);
+}
+
+/* The text of one kernel as it is compiled; NULL when it stands above already. */
+static const char *kernel_c(Ctx *ctx, const KernelText *x, Map *seen, size_t *length)
+{
+    Arena *arena = ctx->scratch;
+    const char *text;
+    Name name;
+    if (x->kernel) {
+        Printed p;
+        emit_kernel(&p, x->kernel, &dialect_c, x->about);
+        name = p.name;
+        text = p.text;
+        *length = p.length;
+    } else {
+        text = library_c(arena, x->library, &x->attention, length);
+        name = emit_name(ctx, arena, &text, length);
+    }
+    void **slot = map_at(seen, (uintptr_t)name);
+    bool again = *slot;
+    *slot = (void *)(uintptr_t)name;
+    return again ? NULL : text;
+}
+
+void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage stage)
+{
+    Map seen;
+    size_t n;
+    map_init(&seen, ctx->scratch);
+    if (stage == STAGE_KERNEL)
+        kernels_begin(out, kernels->B, kernels->T);
+    else
+        buf_puts(out, prelude_c(ctx->scratch, &n));
+    for (size_t i = 0; i < kernels->kernel.n; i++) {
+        const KernelText *x = &kernels->kernel.v[i];
+        const char *text = stage == STAGE_C ? kernel_c(ctx, x, &seen, &n) : NULL;
+        if (stage == STAGE_KERNEL)
+            kernels_put(out, x);
+        else if (text) {
+            buf_putc(out, '\n');
+            buf_put(out, text, n);
+        }
+    }
+}
+
+void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
+{
+    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL};
+    graph_stage(out, ctx, g, stage, &how);
+}
+
+/* The graph of a program of this unit, before simplification: that of training with or
+ * without its gradients. */
+static Graph *program_graph(Unit *u, const char *program, bool differentiate)
+{
+    const Model *m = report_model(u);
+    Arena *arena = u->ctx->scratch;
+    if (!program)
+        program = u->train ? "train" : "predict";
+    if (strcmp(program, "eval") == 0)
+        return step_held_out(m, u->train, arena);
+    if (strcmp(program, "predict") == 0)
+        return step_predict(m, arena);
+    Graph *count = strcmp(program, "count") == 0 ? step_count(m, arena) : NULL;
+    if (count)
+        return count;
+    if (!u->train)
+        ctx_raise(u->ctx, ST_INPUT, "%s has no `train`, so there is no program `%s`", u->path,
+                  program);
+    if (strcmp(program, "train") == 0)
+        return differentiate ? step_gradient(m, u->train, true, arena)
+                             : step_forward(m, u->train, arena);
+    if (strcmp(program, "accumulate") == 0)
+        return differentiate ? step_gradient(m, u->train, false, arena)
+                             : step_forward(m, u->train, arena);
+    if (strcmp(program, "update") == 0)
+        return step_update(m, u->train, arena);
+    ctx_raise(u->ctx, ST_USAGE,
+              "there is no program `%s`: train, accumulate, update, eval, count, predict", program);
+}
+
+static PlanOptions plan_options(const Unit *unit, const char *program, int64_t batch_seqs)
+{
+    const Train *t = unit->train;
+    bool predicts = program && strcmp(program, "predict") == 0; /* sampling is in float32 */
+    return (PlanOptions){.B = batch_seqs > 0 ? batch_seqs : t ? t->micro_seqs : 1,
+                         .T = t ? t->context : report_model(unit)->context,
+                         .half = predicts ? HALF_NONE : train_half(t)};
+}
+
+void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs)
+{
+    if (stage == STAGE_AST) {
+        ast_dump(out, unit->ast, false);
+        return;
+    }
+    const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
+    PlanOptions how = plan_options(unit, program, batch_seqs);
+    how.programs = stage == STAGE_KERNEL;
+    graph_stage(out, unit->ctx, g, stage, &how);
+}
+
+Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs)
+{
+    Arena *arena = unit->ctx->scratch;
+    const Graph *g = program_graph(unit, program, true);
+    PlanOptions how = plan_options(unit, program, batch_seqs);
+    how.cuda = true;
+    Plan *plan = plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
+    plan_verify(unit->ctx, plan);
+    return plan;
+}
+
+/* The gradients that a graph declares and neither stores nor reads: those that are wanted. */
+static Ext *unmade_gradients(const Graph *g, size_t *n)
+{
+    bool *made = NEW_ARRAY(g->arena, bool, g->ext.n + 1);
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext >= 0)
+            made[g->out.v[i].ext] = true;
+    for (Val v = 1; v < g->node.n; v++)
+        if (node_at(g, v)->op == OP_EXT)
+            made[node_at(g, v)->a.i] = true;
+    Ext *want = NEW_ARRAY(g->arena, Ext, g->ext.n + 1);
+    *n = 0;
+    for (size_t i = 0; i < g->ext.n; i++)
+        if (g->ext.v[i].kind == EXT_GRAD && !made[i])
+            want[(*n)++] = g->ext.v[i];
+    return want;
+}
+
+/* A gradient must have the shape of its parameter; one without a parameter is zero. */
+static void fit_gradient(const Graph *g, const Ext *want)
+{
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *e = &g->ext.v[i];
+        if (e->kind == EXT_PARAM && e->name == want->name &&
+            (!shape_eq(&e->shape, &want->shape) || e->dtype != want->dtype))
+            ctx_raise(g->ctx, ST_INPUT,
+                      "the gradient `%s` has another shape or type than its parameter",
+                      want->name);
+    }
+    if (want->dtype != DT_REAL)
+        ctx_raise(g->ctx, ST_INPUT, "the gradient `%s` must be real", want->name);
+}
+
+Graph *report_add_gradient(Graph *g)
+{
+    size_t n, at = 0;
+    const Ext *want = unmade_gradients(g, &n);
+    if (n == 0)
+        return g;
+    for (size_t i = 0; i < n; i++)
+        fit_gradient(g, &want[i]);
+    Val objective = 0;
+    for (size_t i = 0; i < g->out.n; i++)
+        if (g->out.v[i].ext < 0 && strcmp(g->out.v[i].name, STEP_OBJECTIVE) == 0) {
+            objective = g->out.v[i].value;
+            at = i;
+        }
+    if (!objective || shape_of(g, objective)->rank != 0 ||
+        node_at(g, objective)->dtype != DT_REAL)
+        ctx_raise(g->ctx, ST_INPUT,
+                  "the graph has no real scalar output `" STEP_OBJECTIVE "` to differentiate");
+    g->out.n--; /* it was there for this */
+    memmove(&g->out.v[at], &g->out.v[at + 1], (g->out.n - at) * sizeof *g->out.v);
+    Val last = (Val)g->node.n - 1;
+    step_store_gradients(g, objective, want, n, true);
+    return graph_recompute(g, last, NULL, 0, g->arena);
+}

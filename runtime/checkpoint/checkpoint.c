@@ -1,0 +1,564 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "checkpoint.h"
+
+#include "compiler/model/optimizer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PIECE = 1 << 15 }; /* numbers copied at a time */
+
+/* ---- progress ---- */
+
+static double measured(double x)
+{
+    return isnan(x) ? INFINITY : x;
+}
+
+void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
+{
+    double step = (double)(p->step - p->from_step), tokens = (double)(p->tokens - p->from_tokens);
+    vars[HV_STEP] = step;
+    vars[HV_UPDATES] = (double)(p->step - p->skipped);
+    vars[HV_TOKENS] = tokens;
+    vars[HV_EPOCH] = per_epoch > 0 ? tokens / per_epoch : 0;
+    vars[HV_PROGRESS] = length > 0 ? step / length : 0;
+    vars[HV_LENGTH] = length;
+    vars[HV_SHARE] = 1;
+    vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
+    vars[HV_TRAIN_LOSS] = measured(p->train_loss);
+    vars[HV_EVAL_LOSS] = measured(p->eval_loss);
+    vars[HV_GRAD_NORM] = measured(p->grad_norm);
+}
+
+/* ---- which tensors ---- */
+
+StoreEntry *checkpoint_entry(const Session *s, const Param *p)
+{
+    return store_find(s->store, p->buffer ? EXT_BUFFER : EXT_PARAM, p->path);
+}
+
+static const char *const state_names[STATE_KINDS] = {"m", "v", "average"};
+
+Name checkpoint_state_name(const Session *s, const Param *p, StateKind which)
+{
+    return name_printf(s->ctx, "%s:%s", p->path, state_names[which]);
+}
+
+StoreEntry *checkpoint_state(const Session *s, const Param *p, StateKind which)
+{
+    return store_find(s->store, EXT_STATE, checkpoint_state_name(s, p, which));
+}
+
+StoreEntry *checkpoint_born(const Session *s, const Param *p, int axis)
+{
+    return store_find(s->store, EXT_STATE, born_name(s->ctx, p, axis));
+}
+
+void checkpoint_hold(Session *s, const Model *m, const Train *t)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        int n = param_learns(m, t, i) && param_is_held(m, t, i) ? optimizer_states(&t->optimizer, i) : 0;
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < p->shape.rank; k++)
+            d[k] = p->shape.d[k].n;
+        for (int k = 0; k < n; k++) {
+            StoreEntry *e;
+            Name name = name_printf(s->ctx, "%s:%s", p->path, state_names[k]);
+            session_store_ok(s, store_add(s->store, EXT_STATE, name, DT_REAL, p->shape.rank, d, &e));
+        }
+    }
+}
+
+/* ---- writing ---- */
+
+static void meta_text(SafeWriter *w, const char *key, const char *value)
+{
+    safe_meta(w, key, value ? value : "", value ? strlen(value) : 0);
+}
+
+static void meta_integer(SafeWriter *w, const char *key, int64_t v)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%lld", (long long)v);
+    meta_text(w, key, text);
+}
+
+static void meta_number(SafeWriter *w, const char *key, double v)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.17g", isnan(v) ? (double)NAN : v);
+    meta_text(w, key, isnan(v) ? "nan" : text);
+}
+
+static const char *tokenizer_name(const Tokenizer *t)
+{
+    static const char *const names[] = {"none", "bytes", "chars", "file"};
+    return names[t ? t->kind : TOKENIZER_NONE];
+}
+
+static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Progress *p)
+{
+    char seed[24];
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)meta->seed);
+    meta_text(w, "format", "vwn checkpoint 1");
+    meta_text(w, "edition", "1");
+    meta_text(w, "vwn", meta->version);
+    meta_text(w, "model", meta->model);
+    meta_text(w, "text", meta->text);
+    meta_text(w, "lets", meta->lets);
+    meta_text(w, "folder", meta->folder);
+    if (*meta->grown)
+        meta_text(w, "grown", meta->grown);
+    meta_text(w, "seed", seed);
+    meta_text(w, "data", meta->data);
+    meta_text(w, "tokenizer", tokenizer_name(meta->tokenizer));
+    Buf vocabulary = buf_new(a);
+    if (meta->tokenizer)
+        tokenizer_vocabulary(meta->tokenizer, &vocabulary);
+    safe_meta(w, "vocabulary", vocabulary.s, vocabulary.n);
+    meta_integer(w, "step", p->step);
+    meta_integer(w, "tokens", p->tokens);
+    meta_integer(w, "sequences", p->sequences);
+    meta_number(w, "train_loss", p->train_loss);
+    meta_number(w, "eval_loss", p->eval_loss);
+    if (p->eval_step >= 0)
+        meta_integer(w, "eval_step", p->eval_step);
+    meta_number(w, "best_eval_loss", p->best_eval);
+    meta_number(w, "grad_norm", p->grad_norm);
+    if (p->loss_scale > 0) {
+        meta_number(w, "loss_scale", p->loss_scale);
+        meta_integer(w, "good_steps", p->good_steps);
+    }
+    if (p->loss_scale > 0 || p->skipped)
+        meta_integer(w, "skipped_steps", p->skipped);
+    if (p->from_step) {
+        meta_integer(w, "time_from_step", p->from_step);
+        meta_integer(w, "time_from_tokens", p->from_tokens);
+    }
+    if (p->due)
+        meta_text(w, "growth_due", "yes");
+    if (p->plateau.steps || p->plateau.over || !isnan(p->plateau.last)) {
+        meta_number(w, "plateau_last", p->plateau.last);
+        meta_number(w, "plateau_sum", p->plateau.sum);
+        meta_integer(w, "plateau_numbers", p->plateau.n);
+        meta_integer(w, "plateau_steps", p->plateau.steps);
+        meta_text(w, "plateau_over", p->plateau.over ? "yes" : "no");
+    }
+    Buf recent = buf_new(a);
+    for (int i = 0; i < p->n_recent; i++)
+        buf_printf(&recent, "%s%.17g", i ? " " : "", p->recent[i]);
+    meta_text(w, "recent_losses", recent.s);
+}
+
+static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
+                       char why[WHY])
+{
+    size_t size = s->backend ? sizeof(float) : sizeof(double);
+    for (int64_t at = 0; at < e->elements; at += PIECE) {
+        int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
+        Status st = s->backend ? store_get_f32(s->store, e, at, n, piece)
+                               : store_get_f64(s->store, e, at, n, piece);
+        if (st != ST_OK) {
+            snprintf(why, WHY, "%.400s", store_why(s->store));
+            return false;
+        }
+        if (!safe_put(w, piece, (size_t)n * size, why))
+            return false;
+    }
+    return true;
+}
+
+typedef VEC(StoreEntry *) Entries;
+
+static void list_entries(Session *s, const Model *m, Arena *a, Entries *out)
+{
+    for (size_t i = 0; i < m->param.n; i++)
+        vec_push(a, out, checkpoint_entry(s, &m->param.v[i]));
+    for (size_t i = 0; i < m->param.n; i++)
+        for (int k = 0; k < MAX_RANK; k++) {
+            StoreEntry *e = checkpoint_born(s, &m->param.v[i], k);
+            if (e)
+                vec_push(a, out, e);
+        }
+    for (StateKind k = 0; k < STATE_KINDS; k++)
+        for (size_t i = 0; i < m->param.n; i++) {
+            StoreEntry *e = checkpoint_state(s, &m->param.v[i], k);
+            if (e)
+                vec_push(a, out, e);
+        }
+}
+
+bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Progress *p,
+                      const char *folder, const char *name, char why[WHY])
+{
+    Arena *a = s->arena;
+    ArenaMark mark = arena_mark(a);
+    void *piece = arena_alloc(a, PIECE * sizeof(double));
+    SafeWriter w;
+    Entries entries = {0};
+    list_entries(s, m, a, &entries);
+    safe_begin(&w, a);
+    put_metadata(&w, a, meta, p);
+    for (size_t i = 0; i < entries.n; i++) {
+        const StoreEntry *e = entries.v[i];
+        safe_declare(&w, e->name, s->backend ? SAFE_F32 : SAFE_F64, e->rank, e->d);
+    }
+    bool ok = safe_create(&w, a, folder, name, why);
+    for (size_t i = 0; ok && i < entries.n; i++)
+        ok = put_tensor(s, &w, entries.v[i], piece, why);
+    ok = ok && safe_commit(&w, why);
+    safe_abandon(&w);
+    arena_reset(a, mark);
+    return ok;
+}
+
+/* ---- reading ---- */
+
+static bool need_text(const Checkpoint *c, const char *key, const char **out, char why[WHY])
+{
+    *out = json_string(c->file.metadata, key);
+    if (!*out)
+        snprintf(why, WHY, "%.300s: byte 8: the metadata has no `%s`: not a checkpoint of vwn",
+                 c->file.path, key);
+    return *out != NULL;
+}
+
+static bool bad_value(const Checkpoint *c, const char *key, char why[WHY])
+{
+    const Json *j = json_get(c->file.metadata, key);
+    snprintf(why, WHY, "%.300s: byte %zu: the metadata `%s` is not a number of the right kind",
+             c->file.path, 8 + (j ? j->offset : 0), key);
+    return false;
+}
+
+static bool need_count(const Checkpoint *c, const char *key, int64_t *out, char why[WHY])
+{
+    const char *text;
+    char *end;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = strtoll(text, &end, 10);
+    return (end != text && !*end && *out >= 0 && *out < INT64_MAX / 4) ||
+           bad_value(c, key, why);
+}
+
+static bool need_number(const Checkpoint *c, const char *key, double *out, char why[WHY])
+{
+    const char *text;
+    char *end;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = strtod(text, &end);
+    return (end != text && !*end) || bad_value(c, key, why);
+}
+
+static bool read_recent(Checkpoint *c, char why[WHY])
+{
+    const char *text;
+    if (!need_text(c, "recent_losses", &text, why))
+        return false;
+    for (; *text; c->progress.n_recent++) {
+        char *end;
+        if (c->progress.n_recent == RECENT)
+            return bad_value(c, "recent_losses", why);
+        c->progress.recent[c->progress.n_recent] = strtod(text, &end);
+        if (end == text)
+            return bad_value(c, "recent_losses", why);
+        text = end + (*end == ' ');
+    }
+    return true;
+}
+
+static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
+{
+    const char *kind;
+    const Json *vocabulary = json_get(c->file.metadata, "vocabulary");
+    if (!need_text(c, "tokenizer", &kind, why))
+        return false;
+    if (!strcmp(kind, "bytes"))
+        c->meta.tokenizer = tokenizer_plain(a, TOKENIZER_BYTES);
+    else if (!strcmp(kind, "chars") && vocabulary)
+        c->meta.tokenizer = tokenizer_from(a, vocabulary->s, vocabulary->n);
+    else
+        c->meta.tokenizer =
+            tokenizer_plain(a, strcmp(kind, "file") ? TOKENIZER_NONE : TOKENIZER_FILE);
+    if (!c->meta.tokenizer)
+        snprintf(why, WHY,
+                 "%.300s: byte %zu: the vocabulary is not a sorted list of characters",
+                 c->file.path, 8 + vocabulary->offset);
+    return c->meta.tokenizer != NULL;
+}
+
+/* A run in fp16 has it. */
+static bool read_scale(Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    if (json_get(c->file.metadata, "skipped_steps") && !need_count(c, "skipped_steps", &p->skipped, why))
+        return false;
+    if (!json_get(c->file.metadata, "loss_scale"))
+        return true;
+    return need_number(c, "loss_scale", &p->loss_scale, why) &&
+           (p->loss_scale > 0 || bad_value(c, "loss_scale", why)) &&
+           need_count(c, "good_steps", &p->good_steps, why);
+}
+
+static bool need_answer(const Checkpoint *c, const char *key, bool *out, char why[WHY])
+{
+    const char *text;
+    if (!need_text(c, key, &text, why))
+        return false;
+    *out = !strcmp(text, "yes");
+    return *out || !strcmp(text, "no") || bad_value(c, key, why);
+}
+
+/* What growth steps behind the checkpoint and before it have left. */
+static bool read_growth(Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    const Json *m = c->file.metadata;
+    p->plateau.last = NAN;
+    if (json_get(m, "time_from_step") &&
+        (!need_count(c, "time_from_step", &p->from_step, why) || !need_count(c, "time_from_tokens", &p->from_tokens, why)))
+        return false;
+    if (json_get(m, "growth_due") && !need_answer(c, "growth_due", &p->due, why))
+        return false;
+    return !json_get(m, "plateau_last") ||
+           (need_number(c, "plateau_last", &p->plateau.last, why) && need_number(c, "plateau_sum", &p->plateau.sum, why) &&
+            need_count(c, "plateau_numbers", &p->plateau.n, why) &&
+            need_count(c, "plateau_steps", &p->plateau.steps, why) &&
+            need_answer(c, "plateau_over", &p->plateau.over, why));
+}
+
+static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
+{
+    Progress *p = &c->progress;
+    RunMeta *m = &c->meta;
+    const char *seed, *format;
+    if (!need_text(c, "format", &format, why) || !need_text(c, "vwn", &m->version, why) ||
+        !need_text(c, "model", &m->model, why) || !need_text(c, "text", &m->text, why) ||
+        !need_text(c, "lets", &m->lets, why) || !need_text(c, "seed", &seed, why) ||
+        !need_text(c, "data", &m->data, why) || !need_text(c, "folder", &m->folder, why))
+        return false;
+    if (strcmp(format, "vwn checkpoint 1")) {
+        snprintf(why, WHY,
+                 "%.300s: byte 8: the format `%.40s` is not known to this version of vwn",
+                 c->file.path, format);
+        return false;
+    }
+    m->grown = json_get(c->file.metadata, "grown") ? json_string(c->file.metadata, "grown") : "";
+    if (!m->grown)
+        return bad_value(c, "grown", why);
+    char *end;
+    m->seed = strtoull(seed, &end, 10);
+    if (end == seed || *end)
+        return bad_value(c, "seed", why);
+    p->eval_step = -1;
+    if (json_get(c->file.metadata, "eval_step") &&
+        !need_count(c, "eval_step", &p->eval_step, why))
+        return false;
+    return need_count(c, "step", &p->step, why) && need_count(c, "tokens", &p->tokens, why) &&
+           need_count(c, "sequences", &p->sequences, why) &&
+           need_number(c, "train_loss", &p->train_loss, why) &&
+           need_number(c, "eval_loss", &p->eval_loss, why) &&
+           need_number(c, "best_eval_loss", &p->best_eval, why) &&
+           need_number(c, "grad_norm", &p->grad_norm, why) && read_recent(c, why) &&
+           read_scale(c, why) && read_growth(c, why) && read_tokenizer(a, c, why);
+}
+
+static void close_file(void *f)
+{
+    safe_close(f);
+}
+
+bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
+{
+    *c = (Checkpoint){.file.fd = -1};
+    session_defer(s, close_file, &c->file);
+    return safe_open(s->arena, path, &c->file, why) && safe_verify(&c->file, true, why) &&
+           read_metadata(s->arena, c, why);
+}
+
+bool checkpoint_is_exact(const Session *s, const Checkpoint *c)
+{
+    SafeType own = s->backend ? SAFE_F32 : SAFE_F64;
+    for (size_t i = 0; i < c->file.n; i++)
+        if (c->file.tensor[i].type != own)
+            return false;
+    return true;
+}
+
+/* "[768, 3072]" */
+static void print_extents(char *out, size_t cap, uint8_t rank, const int64_t *d)
+{
+    size_t n = (size_t)snprintf(out, cap, "[");
+    for (int i = 0; i < rank && n < cap; i++)
+        n += (size_t)snprintf(out + n, cap - n, "%s%lld", i ? ", " : "", (long long)d[i]);
+    if (n < cap)
+        snprintf(out + n, cap - n, "]");
+}
+
+typedef struct Stored { /* where a tensor of the model lies in the file */
+    const SafeTensor *tensor;
+    bool transposed;
+} Stored;
+
+/* `name` is a path, or a path with ":m": under that name, or under another that a `names` table has. */
+static Stored find_stored(Session *s, const Model *m, const Checkpoint *c, Name name)
+{
+    const SafeTensor *t = safe_find(&c->file, name);
+    const char *which = strrchr(name, ':');
+    size_t n = which ? (size_t)(which - name) : strlen(name);
+    for (size_t i = 0; !t && i < m->alias.n; i++) {
+        const ModelAlias *a = &m->alias.v[i];
+        Name path = m->param.v[a->param].path;
+        if (strncmp(path, name, n) || path[n])
+            continue;
+        t = safe_find(&c->file, name_printf(s->ctx, "%s%s", a->other, name + n));
+        if (t)
+            return (Stored){t, a->transposed};
+    }
+    return (Stored){t, false};
+}
+
+static bool same_extents(const SafeTensor *t, const StoreEntry *e, bool transposed)
+{
+    if (transposed && t->rank == 2 && e->rank == 2)
+        return t->d[0] == e->d[1] && t->d[1] == e->d[0];
+    return t->rank == e->rank && !memcmp(t->d, e->d, e->rank * sizeof *e->d);
+}
+
+static bool put_numbers(Session *s, StoreEntry *e, int64_t at, int64_t n, const double *v,
+                        char why[WHY])
+{
+    if (store_put_f64(s->store, e, at, n, v) == ST_OK)
+        return true;
+    snprintf(why, WHY, "%.400s", store_why(s->store));
+    return false;
+}
+
+static bool load_transposed(Session *s, const Checkpoint *c, const SafeTensor *t, StoreEntry *e,
+                            char why[WHY])
+{
+    int64_t rows = e->d[0], columns = e->d[1];
+    double *all = NEW_ARRAY(s->arena, double, e->elements + 1);
+    double *row = NEW_ARRAY(s->arena, double, columns + 1);
+    bool ok = safe_read(&c->file, t, 0, e->elements, all, why);
+    for (int64_t i = 0; ok && i < rows; i++) {
+        for (int64_t k = 0; k < columns; k++)
+            row[k] = all[k * rows + i];
+        ok = put_numbers(s, e, i * columns, columns, row, why);
+    }
+    return ok;
+}
+
+/* Copies a tensor of the file into `e`. */
+static bool load_tensor(Session *s, const Checkpoint *c, Stored from, StoreEntry *e,
+                        double *piece, char why[WHY])
+{
+    const SafeTensor *t = from.tensor;
+    if (!t) {
+        snprintf(why, WHY, "%.250s has no tensor `%.150s`, which the model needs", c->file.path,
+                 e->name);
+        return false;
+    }
+    if (!same_extents(t, e, from.transposed)) {
+        char there[100], here[100];
+        print_extents(there, sizeof there, t->rank, t->d);
+        print_extents(here, sizeof here, e->rank, e->d);
+        snprintf(why, WHY,
+                 "`%.80s` has the shape %s, the model needs %s%s: the sizes of the model are not "
+                 "those of the checkpoint %.80s",
+                 t->name, there, here, from.transposed ? " with its axes swapped" : "",
+                 c->file.path);
+        return false;
+    }
+    if (from.transposed)
+        return load_transposed(s, c, t, e, why);
+    for (int64_t at = 0; at < e->elements; at += PIECE) {
+        int64_t n = e->elements - at < PIECE ? e->elements - at : PIECE;
+        if (!safe_read(&c->file, t, at, n, piece, why) ||
+            !put_numbers(s, e, at, n, piece, why))
+            return false;
+    }
+    return true;
+}
+
+bool checkpoint_is_state(const char *name)
+{
+    const char *which = strrchr(name, ':');
+    for (size_t k = 0; which && k < COUNT_OF(state_names); k++)
+        if (!strcmp(which + 1, state_names[k]))
+            return true;
+    return which && !strncmp(which, ":born", 5);
+}
+
+/* The tensor of the file that a parameter gets: its average where that is wanted and there. */
+static Stored source_of(Session *s, const Model *m, const Checkpoint *c, const StoreEntry *e,
+                        CheckpointPart part)
+{
+    Stored average = {0};
+    if (part == CHECKPOINT_AVERAGE)
+        average = find_stored(s, m, c, name_printf(s->ctx, "%s:average", e->name));
+    return average.tensor ? average : find_stored(s, m, c, e->name);
+}
+
+bool checkpoint_has_average(const Checkpoint *c)
+{
+    for (size_t i = 0; i < c->file.n; i++) {
+        const char *which = strrchr(c->file.tensor[i].name, ':');
+        if (which && !strcmp(which, ":average"))
+            return true;
+    }
+    return false;
+}
+
+/* A tensor that the model does not have; if one that it misses is like it, that may be its new name. */
+static void say_unknown(const Checkpoint *c, const SafeTensor *t, const Entries *entries,
+                        const Stored *from, char why[WHY])
+{
+    int n = snprintf(why, WHY, "the model has no tensor `%.80s` of the checkpoint %.150s", t->name,
+                     c->file.path);
+    for (size_t i = 0; i < entries->n; i++)
+        if (!from[i].tensor && entries->v[i]->kind != EXT_STATE &&
+            same_extents(t, entries->v[i], false)) {
+            snprintf(why + n, WHY - (size_t)n,
+                     "; it needs `%.60s` of the same shape: if a loop or a let was renamed, say "
+                     "so with `names old { \"%.60s\" = %.60s }`",
+                     entries->v[i]->name, t->name, entries->v[i]->name);
+            return;
+        }
+}
+
+bool checkpoint_load(Session *s, const Model *m, const Checkpoint *c, CheckpointPart part,
+                     char why[WHY])
+{
+    bool states = part == CHECKPOINT_ALL, ok = true;
+    ArenaMark mark = arena_mark(s->arena);
+    double *piece = NEW_ARRAY(s->arena, double, PIECE);
+    Entries entries = {0};
+    list_entries(s, m, s->arena, &entries);
+    Stored *from = NEW_ARRAY(s->arena, Stored, entries.n + 1);
+    Map used; /* tensors of the file under their present names: also those that stand behind an average */
+    map_init(&used, s->arena);
+    for (size_t i = 0; i < entries.n; i++) {
+        from[i] = source_of(s, m, c, entries.v[i], part);
+        const SafeTensor *plain = find_stored(s, m, c, entries.v[i]->name).tensor;
+        if (plain)
+            *map_at(&used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
+    }
+    for (size_t i = 0; ok && i < c->file.n; i++) {
+        const SafeTensor *t = &c->file.tensor[i];
+        if (map_get(&used, (uintptr_t)t) || (!states && checkpoint_is_state(t->name)))
+            continue;
+        say_unknown(c, t, &entries, from, why);
+        ok = false;
+    }
+    for (size_t i = 0; ok && i < entries.n; i++)
+        if (states || entries.v[i]->kind != EXT_STATE)
+            ok = load_tensor(s, c, from[i], entries.v[i], piece, why);
+    arena_reset(s->arena, mark);
+    return ok;
+}

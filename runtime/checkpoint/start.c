@@ -1,0 +1,417 @@
+/* start.c - see start.h. */
+#include "start.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/data/mapped.h"
+
+const char *const fate_name[FATES] = {"taken", "grown", "cut", "new", "left"};
+
+/* ---- what is there ---- */
+
+static void close_file(void *f)
+{
+    safe_close(f);
+}
+
+static void open_file(Session *s, SafeFile *f, const char *path)
+{
+    char why[WHY];
+    *f = (SafeFile){.fd = -1};
+    session_defer(s, close_file, f);
+    if (!safe_open(s->arena, path, f, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    const char *format = f->metadata ? json_string(f->metadata, "format") : NULL;
+    bool own = format && !strncmp(format, "vwn checkpoint", 14);
+    if (own && !safe_verify(f, true, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+static int by_text(const void *x, const void *y)
+{
+    return strcmp(*(const char *const *)x, *(const char *const *)y);
+}
+
+/* {"weight_map": {"name": "model-00001-of-00002.safetensors", ...}} */
+static void open_shards(Session *s, Start *start)
+{
+    Mapped text;
+    JsonError e;
+    mapped_open(s, &text, start->path);
+    const Json *all = json_read(s->arena, (const char *)text.map, text.bytes, &e);
+    const Json *map = all && all->kind == JSON_OBJECT ? json_get(all, "weight_map") : NULL;
+    if (!map || map->kind != JSON_OBJECT || !map->n)
+        ctx_raise(s->ctx, ST_INPUT, "%.300s: %s", start->path, all ? "there is no `weight_map`: it is no index of shards" : e.what);
+    const char *slash = strrchr(start->path, '/');
+    const char *folder = slash ? arena_copy(s->arena, start->path, (size_t)(slash - start->path)) : "";
+    const char **name = NEW_ARRAY(s->arena, const char *, map->n + 1);
+    size_t n = 0;
+    for (const Json *j = map->first; j; j = j->next) {
+        if (j->kind != JSON_STRING)
+            ctx_raise(s->ctx, ST_INPUT, "%.300s: byte %zu: not the name of a file", start->path, j->offset);
+        name[n++] = j->s;
+    }
+    qsort(name, n, sizeof *name, by_text);
+    start->file = NEW_ARRAY(s->arena, SafeFile, n + 1);
+    for (size_t i = 0; i < n; i++)
+        if (!i || strcmp(name[i], name[i - 1]))
+            open_file(s, &start->file[start->n_file++], mapped_path(s->arena, folder, name[i]));
+}
+
+static void open_source(Session *s, Start *start, const Hooks *hooks)
+{
+    const StartSpec *spec = start->spec;
+    start->path = mapped_path(s->arena, spec->folder, spec->path);
+    size_t n = strlen(start->path);
+    if (spec->kind == START_RUN) {
+        Source from = source_open(s, start->path, true, hooks);
+        start->checkpoint = from.checkpoint;
+        start->unit = from.unit;
+        start->path = from.checkpoint->file.path;
+        start->file = &from.checkpoint->file;
+        start->n_file = 1;
+        start->average = !spec->last && checkpoint_has_average(from.checkpoint);
+    } else if (n > 5 && !strcmp(start->path + n - 5, ".json")) {
+        open_shards(s, start);
+    } else {
+        start->file = NEW(s->arena, SafeFile);
+        start->n_file = 1;
+        open_file(s, start->file, start->path);
+    }
+}
+
+/* ---- both sides beside each other ---- */
+
+typedef struct Pairing {
+    Session *s;
+    Start *start;
+    Map used;                /* tensors that the model has a place for */
+    const GrowthPlan *plan;  /* of a run: how axes grow */
+} Pairing;
+
+static const SafeTensor *find(const Start *start, const char *name, const SafeFile **file)
+{
+    for (size_t i = 0; i < start->n_file; i++) {
+        const SafeTensor *t = safe_find(&start->file[i], name);
+        if (t) {
+            *file = &start->file[i];
+            return t;
+        }
+    }
+    return NULL;
+}
+
+/* Under its path, or another name that a table has. What stands beside it is used, too. */
+static void find_tensor(Pairing *p, StartEntry *e, size_t param)
+{
+    const Start *start = p->start;
+    const Model *m = start->model;
+    for (size_t i = 0; i <= m->alias.n && !e->tensor; i++) {
+        const ModelAlias *a = i ? &m->alias.v[i - 1] : NULL;
+        if (a && a->param != param)
+            continue;
+        Name name = a ? a->other : e->param->path;
+        const SafeFile *at = NULL;
+        const SafeTensor *plain = find(start, name, &at);
+        if (!plain)
+            continue;
+        *map_at(&p->used, (uintptr_t)plain) = (void *)(uintptr_t)plain;
+        e->tensor = start->average ? find(start, name_printf(p->s->ctx, "%s:average", name), &at) : NULL;
+        e->tensor = e->tensor ? e->tensor : plain;
+        e->file = at;
+        e->transposed = a && a->transposed;
+    }
+}
+
+/* Extent k of the tensor, in the order of the model's axes. */
+static int64_t extent(const StartEntry *e, int k)
+{
+    return e->tensor->d[e->transposed ? e->tensor->rank - 1 - k : k];
+}
+
+static void decide(Pairing *p, StartEntry *e)
+{
+    const Shape *s = &e->param->shape;
+    e->fate = FATE_NEW;
+    if (!e->tensor)
+        return;
+    e->fate = FATE_TAKEN;
+    for (int k = 0; k < s->rank && e->tensor->rank == s->rank; k++) {
+        e->grows |= s->d[k].n > extent(e, k);
+        if (s->d[k].n < extent(e, k))
+            e->fate = FATE_CUT;
+    }
+    if (e->fate == FATE_TAKEN && e->grows)
+        e->fate = FATE_GROWN;
+    for (size_t i = 0; p->plan && e->fate == FATE_GROWN && i < p->plan->n; i++)
+        if (p->plan->entry[i].after == e->param && p->plan->entry[i].kind == GROWTH_GROWN)
+            e->axis = p->plan->entry[i].axis;
+}
+
+static void pair(Session *s, Start *start)
+{
+    Pairing p = {.s = s, .start = start};
+    const Model *m = start->model;
+    size_t tensors = 0;
+    map_init(&p.used, s->arena);
+    for (size_t i = 0; i < start->n_file; i++)
+        tensors += start->file[i].n;
+    if (start->unit)
+        p.plan = growth_plan(&(GrowStep){.before = start->unit->model, .after = m}, s->arena);
+    start->entry = NEW_ARRAY(s->arena, StartEntry, m->param.n + tensors + 1);
+    for (size_t i = 0; i < m->param.n; i++) {
+        StartEntry *e = &start->entry[start->n++];
+        e->param = &m->param.v[i];
+        find_tensor(&p, e, i);
+        decide(&p, e);
+        int64_t both = e->tensor && e->tensor->rank == e->param->shape.rank, had = e->tensor ? e->tensor->elements : 0;
+        for (int k = 0; k < e->param->shape.rank && both; k++)
+            both *= e->param->shape.d[k].n < extent(e, k) ? e->param->shape.d[k].n : extent(e, k);
+        start->taken += both;
+        start->drawn += e->param->elements - both;
+        start->dropped += had - both;
+    }
+    for (size_t i = 0; i < start->n_file; i++)
+        for (size_t k = 0; k < start->file[i].n; k++) {
+            const SafeTensor *t = &start->file[i].tensor[k];
+            if (map_get(&p.used, (uintptr_t)t) || checkpoint_is_state(t->name))
+                continue;
+            start->entry[start->n++] = (StartEntry){.fate = FATE_LEFT, .file = &start->file[i], .tensor = t};
+            start->dropped += t->elements;
+        }
+    for (size_t i = 0; i < start->n; i++)
+        start->count[start->entry[i].fate]++;
+}
+
+/* ---- what is printed ---- */
+
+const char *path_pattern(Arena *a, const char *path)
+{
+    Buf b = buf_new(a);
+    for (; *path; path++) {
+        buf_putc(&b, *path);
+        if (*path != '[')
+            continue;
+        const char *end = strchr(path, ']');
+        if (!end)
+            continue;
+        buf_puts(&b, "*]");
+        path = end;
+    }
+    return b.s ? b.s : "";
+}
+
+static void print_extents(char out[100], int rank, const int64_t *d)
+{
+    int n = snprintf(out, 100, "[");
+    for (int i = 0; i < rank && n < 80; i++)
+        n += snprintf(out + n, (size_t)(100 - n), "%s%lld", i ? ", " : "", (long long)d[i]);
+    snprintf(out + n, (size_t)(100 - n), "]");
+}
+
+void start_shapes(const StartEntry *e, char there[100], char here[100])
+{
+    int64_t d[MAX_RANK];
+    *there = *here = '\0';
+    if (e->tensor)
+        print_extents(there, e->tensor->rank, e->tensor->d);
+    for (int k = 0; e->param && k < e->param->shape.rank; k++)
+        d[k] = e->param->shape.d[k].n;
+    if (e->param)
+        print_extents(here, e->param->shape.rank, d);
+}
+
+static const char *name_of_entry(const StartEntry *e)
+{
+    return e->param ? e->param->path : e->tensor->name;
+}
+
+static bool alike(const StartEntry *a, const StartEntry *b)
+{
+    char there[2][100], here[2][100];
+    start_shapes(a, there[0], here[0]);
+    start_shapes(b, there[1], here[1]);
+    return a->fate == b->fate && !strcmp(there[0], there[1]) && !strcmp(here[0], here[1]);
+}
+
+StartRow *start_rows(const Start *start, Arena *a, size_t *n)
+{
+    StartRow *row = NEW_ARRAY(a, StartRow, start->n + 1);
+    *n = 0;
+    for (int fate = 0; fate < FATES; fate++) {
+        size_t first = *n;
+        for (size_t i = 0; i < start->n; i++) {
+            const StartEntry *e = &start->entry[i];
+            if ((int)e->fate != fate)
+                continue;
+            const char *path = path_pattern(a, name_of_entry(e));
+            size_t k = first;
+            while (k < *n && (strcmp(row[k].path, path) || !alike(row[k].first, e)))
+                k++;
+            if (k == *n)
+                row[(*n)++] = (StartRow){e, path, 0};
+            row[k].n++;
+        }
+    }
+    return row;
+}
+
+/* ---- what the file must allow ---- */
+
+static bool is_misfit(const StartEntry *e, bool *swapped)
+{
+    if (!e->param || !e->tensor)
+        return false;
+    const Shape *s = &e->param->shape;
+    *swapped = s->rank == 2 && e->tensor->rank == 2 && s->d[0].n != s->d[1].n && extent(e, 0) == s->d[1].n &&
+               extent(e, 1) == s->d[0].n;
+    return *swapped || s->rank != e->tensor->rank;
+}
+
+static void refuse_misfit(Session *s, const Start *start, const StartEntry *e, bool swapped)
+{
+    char there[100], here[100];
+    start_shapes(e, there, here);
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "`%s` has %s in %s", e->param->path,
+                         swapped ? "its axes swapped" : "another number of axes", start->path);
+    diag_note(s->ctx, d, "`%s` there is %s%s, the model needs %s", e->tensor->name, there,
+              e->transposed ? ", to be read with its axes swapped" : "", here);
+    if (swapped && e->transposed)
+        diag_help(s->ctx, d, "leave `.T` out of its entry in `names`");
+    else if (swapped)
+        diag_help(s->ctx, d, "say so in a table: `names other { \"%s\" = %s.T }`", e->tensor->name, e->param->path);
+}
+
+/* Those of one fate, up to some. */
+static void refuse_fate(Session *s, const Start *start, StartFate fate, bool grows, size_t n, const char *what, const char *word)
+{
+    enum { MOST = 6 };
+    char there[100], here[100];
+    size_t rows, said = 0;
+    StartRow *row = start_rows(start, s->arena, &rows);
+    Diag *d = diag_error(s->ctx, "E0614", start->spec->span, "", "%zu %s %s %s", n, n == 1 ? "tensor" : "tensors", what, start->path);
+    Buf b = buf_new(s->arena);
+    for (size_t i = 0; i < rows; i++) {
+        const StartEntry *e = row[i].first;
+        bool kept = fate == FATE_NEW && e->param && e->param->buffer;
+        if (kept || !(e->fate == fate || (grows && e->fate == FATE_CUT && e->grows)))
+            continue;
+        start_shapes(e, there, here);
+        if (said++ < MOST)
+            buf_printf(&b, "%s%s%s %s", said > 1 ? ", " : "", row[i].path, row[i].n > 1 ? arena_printf(s->arena, " (%zu)", row[i].n) : "",
+                       e->tensor && e->param ? arena_printf(s->arena, "%s there, %s in the model", there, here) : e->param ? here : there);
+    }
+    diag_note(s->ctx, d, "%s%s", b.s, said > MOST ? ", and others" : "");
+    diag_help(s->ctx, d, "`%s` in `%s(...)` allows it", word, start->spec->kind == START_RUN ? "run" : "weights");
+    if (fate == FATE_NEW && start->count[FATE_LEFT])
+        diag_help(s->ctx, d, "or say how they are called there: `names other { \"%s\" = path }`",
+                  start->entry[start->n - 1].tensor->name);
+}
+
+static void refuse(Session *s, const Start *start)
+{
+    const StartSpec *spec = start->spec;
+    size_t fresh = 0, grown = 0, errors = diag_errors(s->ctx);
+    bool swapped = false;
+    if (start->count[FATE_NEW] + start->count[FATE_LEFT] == start->n) {
+        Diag *d = diag_error(s->ctx, "E0614", spec->span, "", "no tensor of %s has the name of a weight of the model", start->path);
+        diag_note(s->ctx, d, "there: `%s`; in the model: `%s`", start->count[FATE_LEFT] ? start->entry[start->n - 1].tensor->name : "nothing",
+                  start->model->param.n ? start->model->param.v[0].path : "nothing");
+        diag_help(s->ctx, d, "a table of the file says which is which: `names other { \"name there\" = path }`");
+        ctx_raise(s->ctx, ST_INPUT, NULL);
+    }
+    for (size_t i = 0; i < start->n; i++) {
+        const StartEntry *e = &start->entry[i];
+        if (is_misfit(e, &swapped)) {
+            refuse_misfit(s, start, e, swapped);
+            ctx_raise(s->ctx, ST_INPUT, NULL);
+        }
+        fresh += e->fate == FATE_NEW && !e->param->buffer; /* a buffer is computed, nothing is drawn for it */
+        grown += e->grows;
+    }
+    if (fresh && !spec->draw_new)
+        refuse_fate(s, start, FATE_NEW, false, fresh, "of the model are not in", "new = draw");
+    if (grown && !spec->draw_grown)
+        refuse_fate(s, start, FATE_GROWN, true, grown, "of the model are larger than in", "grown = draw");
+    if (start->count[FATE_CUT] && !spec->drop_cut)
+        refuse_fate(s, start, FATE_CUT, false, start->count[FATE_CUT], "of the model would lose numbers of", "cut = drop");
+    if (start->count[FATE_LEFT] && !spec->drop_left)
+        refuse_fate(s, start, FATE_LEFT, false, start->count[FATE_LEFT], "would be left behind of", "left = drop");
+    if (diag_errors(s->ctx) > errors)
+        ctx_raise(s->ctx, ST_INPUT, NULL);
+}
+
+Start *start_open(Session *s, const StartSpec *spec, const Model *m, const Hooks *hooks)
+{
+    Start *start = NEW(s->arena, Start);
+    *start = (Start){.spec = spec, .model = m};
+    open_source(s, start, hooks);
+    pair(s, start);
+    refuse(s, start);
+    return start;
+}
+
+/* ---- into the store ---- */
+
+/* Where an index of the model's axis k stands in the tensor; -1: nowhere. */
+static int64_t place(const StartEntry *e, int k, int64_t at)
+{
+    if (!e->axis)
+        return at < extent(e, k) ? at : -1;
+    for (size_t i = 0; i < e->axis[k].n; i++) {
+        const GrowthPart *p = &e->axis[k].part[i];
+        if (at >= p->at && at < p->at + p->count)
+            return p->from < 0 ? -1 : p->from + (at - p->at);
+    }
+    return -1;
+}
+
+/* Old numbers over drawn ones; both whole. */
+static void lay(const StartEntry *e, const double *old, double *to)
+{
+    const Shape *s = &e->param->shape;
+    int rank = s->rank;
+    if (e->fate == FATE_TAKEN && !e->transposed) {
+        memcpy(to, old, (size_t)e->param->elements * sizeof *to);
+        return;
+    }
+    for (int64_t i = 0; i < e->param->elements; i++) {
+        int64_t rest = i, at = 0, step = 1, from[MAX_RANK];
+        bool there = true;
+        for (int k = rank - 1; k >= 0; k--) {
+            from[k] = place(e, k, rest % s->d[k].n);
+            rest /= s->d[k].n;
+            there &= from[k] >= 0;
+        }
+        for (int k = 0; k < rank && there; k++) { /* the tensor's own order, innermost first */
+            int axis = e->transposed ? k : rank - 1 - k;
+            at += from[axis] * step;
+            step *= extent(e, axis);
+        }
+        if (there)
+            to[i] = old[at];
+    }
+}
+
+void start_load(Session *s, const Start *start)
+{
+    char why[WHY];
+    for (size_t i = 0; i < start->n; i++) {
+        const StartEntry *e = &start->entry[i];
+        if (!e->param || !e->tensor)
+            continue;
+        ArenaMark mark = arena_mark(s->arena);
+        StoreEntry *own = checkpoint_entry(s, e->param), *average = checkpoint_state(s, e->param, STATE_AVERAGE);
+        double *old = NEW_ARRAY(s->arena, double, e->tensor->elements + 1);
+        double *value = NEW_ARRAY(s->arena, double, e->param->elements + 1);
+        if (!safe_read(e->file, e->tensor, 0, e->tensor->elements, old, why))
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+        session_store_ok(s, store_get_f64(s->store, own, 0, e->param->elements, value));
+        lay(e, old, value);
+        session_store_ok(s, store_put_f64(s->store, own, 0, e->param->elements, value));
+        if (average)
+            session_store_ok(s, store_put_f64(s->store, average, 0, e->param->elements, value));
+        arena_reset(s->arena, mark);
+    }
+}

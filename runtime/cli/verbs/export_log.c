@@ -1,0 +1,114 @@
+/* export_log.c - `vwn export-log`: the events of runs for other programs.   In: runs.   Out: CSV or JSON lines, or a folder of
+ * TensorBoard event files.
+ */
+#include "runtime/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { PATH = 4096 };
+
+/* The last part of "runs/a/". */
+static void last_part(const char *path, char out[PATH])
+{
+    size_t n = strlen(path), from;
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    for (from = n; from && path[from - 1] != '/';)
+        from--;
+    snprintf(out, PATH, "%.*s", (int)(n - from), path + from);
+}
+
+/* DIR/NAME/events.out.tfevents.0.vwn: a folder for each run, as TensorBoard wants it. The same file again when the run has gone on. */
+static int write_one(Call *call, const char *folder, int i)
+{
+    char name[PATH], path[2 * PATH];
+    Text text = {0};
+    vwn_export_options how = {.run = call->operand + i, .n_runs = 1, .form = VWN_EXPORT_TENSORBOARD};
+    vwn_writer into = text_writer(&text);
+    vwn_status st = vwn_export_log(call->ctx, &how, &into);
+    int status = call_failed(call, st);
+    if (st != VWN_OK) {
+        text_free(&text);
+        return status;
+    }
+    last_part(call->operand[i], name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    if ((mkdir(folder, 0777) != 0 && errno != EEXIST) || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
+        ui_error(&call->ui, "cannot make %s: %s", path, strerror(errno));
+        text_free(&text);
+        return VWN_ENVIRONMENT;
+    }
+    size_t n = strlen(path);
+    snprintf(path + n, sizeof path - n, "/events.out.tfevents.0.vwn");
+    if (!save_text(call, path, &text))
+        return VWN_ENVIRONMENT;
+    if (call->json) {
+        ui_print(&call->ui, "{\"v\":1,\"event\":\"export\",\"file\":");
+        put_json_string(&call->ui, path, strlen(path));
+        ui_print(&call->ui, "}\n");
+    }
+    return VWN_OK;
+}
+
+static int write_folder(Call *call, const char *folder)
+{
+    char name[PATH], other[PATH];
+    int status = VWN_OK;
+    for (int i = 0; i < call->n_operands; i++)
+        for (int k = 0; k < i; k++) {
+            last_part(call->operand[i], name);
+            last_part(call->operand[k], other);
+            if (!strcmp(name, other))
+                return usage_error(call, "`%s` and `%s` would be one folder `%s`: export them into two", call->operand[k], call->operand[i], name);
+        }
+    for (int i = 0; i < call->n_operands && status == VWN_OK; i++)
+        status = write_one(call, folder, i);
+    return status;
+}
+
+static int run(Call *call)
+{
+    int status;
+    bool board = call_flag(call, "--tensorboard"), csv = call_flag(call, "--csv");
+    const char *to = call_flag(call, "-o");
+    if (csv && (board || call->json))
+        return usage_error(call, "`--csv`, `--tensorboard` and `--json` are different forms: choose one");
+    if (to && !strcmp(to, "-"))
+        to = NULL;
+    if (board && !to)
+        return usage_error(call, "`--tensorboard` writes a folder: say which with `-o DIR`");
+    if (!call_open(call, &status))
+        return status;
+    if (board)
+        return write_folder(call, to);
+    Text text = {0};
+    vwn_export_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .form = call->json ? VWN_EXPORT_JSON : VWN_EXPORT_CSV};
+    vwn_writer into = text_writer(&text), out = ui_stdout(&call->ui);
+    vwn_status st = vwn_export_log(call->ctx, &how, to ? &into : &out);
+    status = call_failed(call, st);
+    if (st == VWN_OK && to)
+        return save_text(call, to, &text) ? VWN_OK : VWN_ENVIRONMENT;
+    text_free(&text);
+    return status;
+}
+
+static const Flag flags[] = {
+    {"--csv", NULL, "a row for each event (what is written without a form)"},
+    {"--tensorboard", NULL, "an event file for each run, in folders below DIR"},
+    {"-o", "FILE|DIR", "where it goes; else, and with -, stdout"},
+};
+const Verb verb_export_log = {.name = "export-log",
+                              .operands = "RUN...",
+                              .summary = "Writes the events of runs as CSV, or for TensorBoard",
+                              .example = {{"vwn export-log runs/a runs/b -o events.csv", "every number that the runs have written"},
+                                          {"vwn export-log runs/* --tensorboard -o board", "then: tensorboard --logdir board"}},
+                              .text = "Events have the seconds of training and no date: for TensorBoard the last one is dated by its file.\n",
+                              .flag = flags,
+                              .n_flags = 3,
+                              .takes = TAKES_JSON,
+                              .least = 1,
+                              .most = -1,
+                              .run = run};

@@ -1,0 +1,135 @@
+/* ir.c - `vwn ir`: what each stage of the compiler made.
+ *
+ * In:  a file, or with --from the text of a graph or of kernels.   Out: the stage's text; stages
+ * tensor, gradient, simple and kernel read back with --from.
+ */
+#include "runtime/cli/cli.h"
+
+#include <string.h>
+
+static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
+                                     "fuse", "kernel",   "c",      "cuda",     "plan",
+                                     "cubin", NULL};
+enum { CUBIN = 10 };
+static const vwn_report reports[] = {
+    VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
+    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_C,
+    VWN_REPORT_CUDA,   VWN_REPORT_PLAN};
+static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict", NULL};
+
+static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
+                      const vwn_writer *out)
+{
+    if (stage < 2 || stage == CUBIN)
+        return usage_error(call, "`--from` reads a graph, which has no stage `%s`",
+                           stages[stage]);
+    if (call_flag(call, "--set") || call_flag(call, "--program"))
+        return usage_error(call,
+                           "`--from` reads a graph; `--set` and `--program` are for files");
+    Text text = {0};
+    const char *why = read_whole_file(path, &text);
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", path, why);
+        text_free(&text);
+        return VWN_INPUT;
+    }
+    vwn_file_options graph = {.path = path, .text = text.s, .text_length = text.n};
+    vwn_status st = vwn_graph_report(call->ctx, &graph, reports[stage], how, out);
+    call_diagnostics(call, false, NULL);
+    text_free(&text);
+    return call_failed(call, st);
+}
+
+static void on_event(void *user, const vwn_event *e)
+{
+    Call *call = user;
+    if (e->kind == VWN_EVENT_COMPILE)
+        ui_say(&call->ui, "Compiled", "%s", e->text);
+    else
+        ui_warning(&call->ui, "%s", e->text);
+}
+
+static vwn_status write_cubins(Call *call, vwn_unit *unit, const vwn_report_options *how)
+{
+    vwn_cubin_options cubin = {.arch = call_flag(call, "--arch"),
+                               .program = how->program,
+                               .batch_seqs = how->batch_seqs,
+                               .json = call->json,
+                               .event = on_event,
+                               .user = call};
+    vwn_writer out = ui_stdout(&call->ui);
+    return vwn_cubins(unit, &cubin, &out);
+}
+
+static int run(Call *call)
+{
+    int status, stage = call_choice(call, "--stage", stages, 2);
+    int program = call_choice(call, "--program", programs, 0);
+    vwn_report_options how = {0};
+    if (stage < 0 || program < 0)
+        return VWN_USAGE;
+    how.program = call_flag(call, "--program") ? programs[program] : NULL;
+    if (!call_quantity(call, "--batch", "seq", &how.batch_seqs))
+        return VWN_USAGE;
+    const char *from = call_flag(call, "--from");
+    if ((from != NULL) == (call->n_operands == 1))
+        return usage_error(call, "`vwn ir` needs either FILE or `--from TEXT`");
+    if (call_flag(call, "--positions") && !from)
+        return usage_error(call, "`--positions` is for `--from`: a file says it by `context`");
+    if (call_flag(call, "--arch") && stage != CUBIN)
+        return usage_error(call, "`--arch` is for `--stage cubin`");
+    if (!call_whole(call, "--positions", 1, 1 << 30, &how.positions))
+        return VWN_USAGE;
+    if (!call_open(call, &status))
+        return status;
+    Text text = {0};
+    vwn_writer memory = text_writer(&text), direct = ui_stdout(&call->ui);
+    const vwn_writer *out = call->json ? &memory : &direct;
+    if (from) {
+        status = from_graph(call, from, stage, &how, out);
+    } else {
+        vwn_unit *unit;
+        if (!call_unit(call, 0, &unit, &status))
+            return status;
+        vwn_status st = stage == CUBIN ? write_cubins(call, unit, &how)
+                                       : vwn_write_report(unit, reports[stage], &how, out);
+        if (st != VWN_OK)
+            status = call_failed(call, st);
+    }
+    if (call->json && text.s) {
+        ui_print(&call->ui,
+                 "{\"v\":1,\"event\":\"ir\",\"stage\":\"%s\",\"text\":", stages[stage]);
+        put_json_string(&call->ui, text.s, text.n);
+        ui_print(&call->ui, "}\n");
+    }
+    text_free(&text);
+    return status;
+}
+
+static const Flag flags[] = {
+    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|c|cuda|plan|cubin", "what is printed (else tensor)"},
+    {"--program", "train|accumulate|update|eval|predict", "whose graph"},
+    {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
+    {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
+    {"--positions", "N",
+     "with --from: positions per sequence that plans are made for (else 1)"},
+    {"--arch", "sm_90a", "with --stage cubin: the GPUs it is for (else the one here, or sm_80)"},
+};
+const Verb verb_ir = {
+    .name = "ir",
+    .operands = "FILE",
+    .summary = "Prints what a stage of the compiler made of a file",
+    .example = {{"vwn ir model.vwn --stage c", "the C text of every kernel"},
+                {"vwn ir model.vwn --stage cubin --arch sm_90a", "registers and spills on a GPU"}},
+    .text = "The program is train when the file trains, else predict, unless --program says it.\n"
+            "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
+            "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
+            "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
+            "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
+            "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
+    .flag = flags,
+    .n_flags = 6,
+    .takes = TAKES_SET | TAKES_JSON,
+    .least = 0,
+    .most = 1,
+    .run = run};

@@ -1,0 +1,157 @@
+/* new.c - `vwn new`: a folder with a first model and a text, ready to train on a CPU.
+ *
+ * In:  a folder that does not exist yet, or is empty.   Out: model.vwn and text.txt in it.
+ * The one idea: the text is made on the spot (sums such as "17 + 25 = 42", in an order that is
+ * always the same), so that a first run needs nothing from elsewhere and its samples can be
+ * judged at sight.
+ */
+#include "runtime/cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+typedef struct Template {
+    const char *name, *doc, *settings, *embed, *head;
+} Template;
+
+static const Template templates[] = {
+    {.name = "nano",
+     .doc = "## A small GPT on bytes. D is the width, L the number of layers.\n",
+     .settings = "  connection = residual()\n",
+     .embed = "  embed tokens { vocab = 256 }\n",
+     .head = "  head lm { norm = rms_norm(eps = 1e-6) }\n"},
+    {.name = "vwn",
+     .doc = "## A small virtual-width network on bytes: the layers are D wide, the state that "
+            "runs between\n"
+            "## them 3/2 D, mixed by generalized hyper-connections with (m, n) = (2, 3).\n",
+     .settings = "  connection = ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))\n",
+     .embed = "  embed tokens { vocab = 256, width = D * 3 / 2 }\n",
+     .head = "  head lm { norm = rms_norm(eps = 1e-6) }\n"},
+};
+
+/* The model file: its parts around what the template says. */
+static void put_model(FILE *f, const Template *t)
+{
+    fprintf(f, "edition = 1\nimport \"std/transformer\"\nimport \"std/connections\"\n\n%s",
+            t->doc);
+    fprintf(f, "let D = 96\nlet L = 3\n\nmodel %s {\n", t->name);
+    fprintf(f,
+            "  context    = 64\n  width      = D\n  mask       = causal\n"
+            "  init       = normal(std = 0.02)\n"
+            "  out_init   = normal(std = 0.02 / sqrt(2 * L))\n"
+            "  pre_norm   = rms_norm(eps = 1e-6)\n%s\n%s\n",
+            t->settings, t->embed);
+    fprintf(f,
+            "  for layer in 1..L {\n"
+            "    attention { heads = 4, position = rope(base = 10_000) }\n"
+            "    ffn       { hidden = 4 * D, activation = gelu }\n  }\n\n%s}\n\n",
+            t->head);
+    fprintf(f,
+            "train {\n  data      = text_file(\"text.txt\", val = 5%%)\n"
+            "  tokenizer = bytes()\n  batch     = 32 seqs\n  length    = 600 steps\n"
+            "  seed      = 1\n  precision = fp32\n  clip      = 1.0\n\n"
+            "  optimizer adamw {\n"
+            "    lr           = cosine(peak = 3e-3, floor = 3e-4, warmup = 50 steps)\n"
+            "    betas        = [0.9, 0.95]\n    eps          = 1e-8\n"
+            "    weight_decay = 0.1\n"
+            "    group vector { weight_decay = 0 }\n"
+            "%s  }\n\n"
+            "  eval       { every = 100 steps, batches = 4 }\n"
+            "  checkpoint { every = 200 steps, keep = 2 }\n"
+            "  log        { every = 10 steps }\n}\n",
+            strcmp(t->name, "vwn") == 0 ? "    group static { weight_decay = 0 }\n" : "");
+}
+
+static void put_sums(FILE *f)
+{
+    unsigned long long state = 1;
+    for (int i = 0; i < 24000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int a = (int)(state >> 33) % 100;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        int b = (int)(state >> 33) % 100;
+        fprintf(f, "%d + %d = %d\n", a, b, a + b);
+    }
+}
+
+/* A new file; when there is one already, that is wrong use. */
+static FILE *create(Call *call, char path[4096], const char *folder, const char *name,
+                    int *status)
+{
+    snprintf(path, 4096, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wx");
+    *status = f ? VWN_OK : errno == EEXIST ? VWN_USAGE : VWN_ENVIRONMENT;
+    if (!f)
+        ui_error(&call->ui, "cannot make %s: %s", path, strerror(errno));
+    return f;
+}
+
+static bool finish(Call *call, FILE *f, const char *path)
+{
+    bool fine = !ferror(f);
+    if (fclose(f) != 0)
+        fine = false;
+    if (!fine)
+        ui_error(&call->ui, "cannot write %s: %s", path, strerror(errno));
+    return fine;
+}
+
+static int run(Call *call)
+{
+    static const char *const names[] = {"nano", "vwn", NULL};
+    const char *folder = call->operand[0];
+    char model[4096], text[4096];
+    int status, choice = call_choice(call, "--from", names, 0);
+    if (choice < 0)
+        return VWN_USAGE;
+    if (strlen(folder) > 3000)
+        return usage_error(call, "the folder's name is too long");
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST) {
+        ui_error(&call->ui, "cannot make the folder %s: %s", folder, strerror(errno));
+        return VWN_ENVIRONMENT;
+    }
+    FILE *f = create(call, model, folder, "model.vwn", &status);
+    if (!f)
+        return status;
+    put_model(f, &templates[choice]);
+    if (!finish(call, f, model))
+        return VWN_ENVIRONMENT;
+    f = create(call, text, folder, "text.txt", &status);
+    if (!f)
+        return status;
+    put_sums(f);
+    if (!finish(call, f, text))
+        return VWN_ENVIRONMENT;
+    if (call->json) {
+        ui_print(&call->ui, "{\"v\":1,\"event\":\"new\",\"model\":");
+        put_json_string(&call->ui, model, strlen(model));
+        ui_print(&call->ui, ",\"text\":");
+        put_json_string(&call->ui, text, strlen(text));
+        ui_print(&call->ui, "}\n");
+    } else if (!call->ui.quiet) {
+        ui_print(
+            &call->ui,
+            "%s\n%s\n\nnext: vwn train %s\nthen: vwn sample runs/%s --prompt '12 + 30 ='\n",
+            model, text, model, templates[choice].name);
+    }
+    return VWN_OK;
+}
+
+static const Flag flags[] = {
+    {"--from", "nano|vwn", "a plain GPT, or one with a (2, 3) virtual width (else nano)"},
+};
+const Verb verb_new = {
+    .name = "new",
+    .operands = "DIR",
+    .summary = "Makes a folder with a first model and a text; trains on a CPU in a minute",
+    .example = {{"vwn new first", "a small GPT that learns sums"},
+                {"vwn new wide --from vwn", "the same with a virtual width"}},
+    .flag = flags,
+    .n_flags = 1,
+    .takes = TAKES_JSON,
+    .least = 1,
+    .most = 1,
+    .run = run};

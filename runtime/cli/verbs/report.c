@@ -1,0 +1,54 @@
+/* report.c - `vwn report`: runs as one HTML file.   In: run directories.   Out: the file. */
+#include "runtime/cli/cli.h"
+
+#include <string.h>
+
+static void print_written(Call *call, const char *path, size_t bytes)
+{
+    ui_print(&call->ui, "{\"v\":1,\"event\":\"report\",\"file\":");
+    put_json_string(&call->ui, path, strlen(path));
+    ui_print(&call->ui, ",\"bytes\":%zu,\"runs\":%d}\n", bytes, call->n_operands);
+}
+
+static int run(Call *call)
+{
+    int status;
+    const char *path = call_flag(call, "-o");
+    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands};
+    if (!path)
+        return usage_error(call, "`vwn report` needs `-o FILE.html`, or `-o -` for stdout");
+    if (call->json && !strcmp(path, "-"))
+        return usage_error(call, "`--json` and `-o -` exclude each other: both write to stdout");
+    if (!call_open(call, &status))
+        return status;
+    Text page = {0};
+    bool to_stdout = strcmp(path, "-") == 0;
+    vwn_writer out = to_stdout ? ui_stdout(&call->ui) : text_writer(&page);
+    vwn_status st = vwn_page(call->ctx, &how, &out);
+    status = call_failed(call, st);
+    if (st == VWN_OK && !to_stdout) {
+        size_t n = page.n;
+        status = save_text(call, path, &page) ? VWN_OK : VWN_ENVIRONMENT;
+        if (status == VWN_OK && call->json)
+            print_written(call, path, n);
+    }
+    text_free(&page);
+    return status;
+}
+
+static const Flag flags[] = {
+    {"-o", "FILE", "the file that is written, in place of what it held; - is stdout"},
+};
+const Verb verb_report = {.name = "report",
+                          .operands = "RUN...",
+                          .summary = "Writes runs as one HTML page: curves, widths, connections, costs, growth",
+                          .example = {{"vwn report runs/nano -o nano.html", "one run"},
+                                      {"vwn report runs/a runs/b -o both.html", "side by side"}},
+                          .text = "The page needs no network and no script, and is light or dark as its reader has it. Runs may be\n"
+                                  "going on.\n",
+                          .flag = flags,
+                          .n_flags = 1,
+                          .takes = TAKES_JSON,
+                          .least = 1,
+                          .most = -1,
+                          .run = run};

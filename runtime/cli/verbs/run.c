@@ -1,0 +1,171 @@
+/* run.c - `vwn eval` and `vwn sample`: what a trained model says.
+ *
+ * In:  a run directory or a checkpoint.   Out: losses, or text as it is made.
+ */
+#include "runtime/cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int run_eval(Call *call)
+{
+    int status;
+    vwn_eval_options how = {.source = call->operand[0],
+                            .data = call_flag(call, "--data"),
+                            .last = call_flag(call, "--last") != NULL,
+                            .json = call->json};
+    if (!call_whole(call, "--batches", 1, INT64_MAX, &how.batches) ||
+        !call_quantity(call, "--batch", "seq", &how.batch_seqs))
+        return VWN_USAGE;
+    if (!call_open(call, &status))
+        return status;
+    interrupt_start(call);
+    vwn_writer out = ui_stdout(&call->ui);
+    vwn_status st = vwn_eval(call->ctx, &how, &out);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+/* Sampled text is shown at once, also in a pipe. */
+static void put_now(void *user, const char *text, size_t n)
+{
+    ui_put(user, text, n);
+    ui_flush(user);
+}
+
+/* Adds the lines of `text` behind the prompts that are there; cuts the text into them. */
+static bool add_lines(const char ***prompts, size_t *n, Text *text)
+{
+    size_t lines = 1;
+    for (size_t i = 0; i < text->n; i++)
+        lines += text->s[i] == '\n';
+    const char **all = realloc(*prompts, (*n + lines) * sizeof *all);
+    if (!all)
+        return false;
+    *prompts = all;
+    for (char *s = text->s, *end = s + text->n; s < end;) {
+        char *line = memchr(s, '\n', (size_t)(end - s));
+        all[(*n)++] = s;
+        if (!line)
+            break; /* what text_put wrote ends with a 0 */
+        *line = 0;
+        if (line > s && line[-1] == '\r')
+            line[-1] = 0;
+        s = line + 1;
+    }
+    return true;
+}
+
+/* Every --prompt, then the lines of --prompts, else a line break. The caller frees both. */
+static bool read_prompts(Call *call, const char ***prompts, size_t *n, Text *text, int *status)
+{
+    const char *path = call_flag(call, "--prompts");
+    *prompts = call_flags(call, "--prompt", n);
+    const char *why = path ? read_whole_file(path, text) : NULL;
+    if (why) {
+        ui_error(&call->ui, "cannot read %s: %s", path, why);
+        *status = VWN_ENVIRONMENT;
+        return false;
+    }
+    if (path && (!text->n || memchr(text->s, 0, text->n))) {
+        *status = usage_error(call, text->n ? "%s holds a byte 0" : "%s holds no prompt", path);
+        return false;
+    }
+    if (!*prompts || (path && !add_lines(prompts, n, text))) {
+        ui_error(&call->ui, "there is no memory for the prompts");
+        *status = VWN_ENVIRONMENT;
+        return false;
+    }
+    if (!*n)
+        (*prompts)[(*n)++] = "\n"; /* call_flags leaves room for one more */
+    return true;
+}
+
+static int sample_prompts(Call *call, vwn_sample_options *how)
+{
+    int status;
+    if (!call_open(call, &status))
+        return status;
+    interrupt_start(call);
+    call->ui.running = call->ctx;
+    vwn_writer out = {put_now, &call->ui};
+    vwn_status st = vwn_sample(call->ctx, how, &out);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+static int run_sample(Call *call)
+{
+    int status = 0;
+    vwn_sample_options how = {.source = call->operand[0],
+                              .tokens = 200,
+                              .temperature = 0.8,
+                              .top_p = 0.95,
+                              .last = call_flag(call, "--last") != NULL,
+                              .json = call->json,
+                              .recompute = call_flag(call, "--recompute") != NULL};
+    int64_t seed = 1;
+    if (!call_whole(call, "--tokens", 1, 1 << 30, &how.tokens) ||
+        !call_whole(call, "--seed", 0, INT64_MAX, &seed) ||
+        !call_real(call, "--temperature", 0, 100, &how.temperature) ||
+        !call_real(call, "--top-p", 0, 1, &how.top_p))
+        return VWN_USAGE;
+    if (how.top_p == 0)
+        return usage_error(call, "`--top-p 0` leaves no token to choose");
+    how.seed = (uint64_t)seed;
+    Text text = {0};
+    const char **prompts;
+    if (read_prompts(call, &prompts, &how.n_prompts, &text, &status)) {
+        how.prompts = prompts;
+        status = sample_prompts(call, &how);
+    }
+    free(prompts);
+    text_free(&text);
+    return status;
+}
+
+static const Flag eval_flags[] = {
+    {"--data", "PATH", "other data of the same kind (else the run's validation split)"},
+    {"--batches", "N", "how many batches (else as the file says)"},
+    {"--batch", "'8 seqs'", "sequences in memory at once (else the file's micro batch); less needs less memory"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
+};
+const Verb verb_eval = {
+    .name = "eval",
+    .operands = "RUN|CKPT",
+    .summary = "Measures the losses of a trained model on held-out data",
+    .example = {{"vwn eval runs/nano", "the last checkpoint of a run"},
+                {"vwn eval runs/nano --data other.txt --batches 50", "on another text"}},
+    .flag = eval_flags,
+    .n_flags = 4,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_eval};
+
+static const Flag sample_flags[] = {
+    {"--prompt", "TEXT", "what the text begins with (else a newline); repeatable"},
+    {"--prompts", "FILE", "more prompts, one on each line; - is the standard input"},
+    {"--tokens", "N", "how many tokens to add to each prompt (else 200)"},
+    {"--temperature", "X", "0 takes the most likely token; above 1 is wilder (else 0.8)"},
+    {"--top-p", "X", "choose among the likeliest tokens that hold this share (else 0.95)"},
+    {"--seed", "N", "of the random choices (else 1); each prompt has its own"},
+    {"--last", NULL, "the weights of the last step, not the average that the run keeps"},
+    {"--recompute", NULL, "predict each token from the whole context, keeping nothing"},
+};
+const Verb verb_sample = {
+    .name = "sample",
+    .operands = "RUN|CKPT",
+    .summary = "Writes text with a trained model",
+    .example = {{"vwn sample runs/nano --prompt 'In the beginning'", "200 tokens"},
+                {"vwn sample runs/nano --temperature 0 --tokens 50", "the likeliest text"}},
+    .text = "A text that outgrows the model's context is continued from its last part, which\n"
+            "begins at the text's start, then moves on by half a context at a time. Several\n"
+            "texts are made together, are written in order with a blank line between, and do\n"
+            "not depend on each other.\n",
+    .flag = sample_flags,
+    .n_flags = 8,
+    .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run_sample};

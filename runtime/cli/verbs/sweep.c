@@ -1,0 +1,156 @@
+/* sweep.c - `vwn sweep`: trains variants of a file and compares them.
+ *
+ * In:  a file, axes.   Out: a folder of runs; progress on stderr, the table on stdout, with --json one event per line and the
+ * table as the last.
+ */
+#include "runtime/cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Show {
+    Call *call;
+    bool alone; /* one point at a time: its steps are shown */
+} Show;
+
+static void show_step(Show *show, const vwn_sweep_event *e)
+{
+    char line[512], eta[32], rate[32];
+    const vwn_event *t = e->train;
+    if (!show->alone || !show->call->ui.live || t->kind != VWN_EVENT_STEP)
+        return;
+    ui_duration(eta, t->eta_seconds);
+    ui_rate(rate, t->tokens_per_second);
+    snprintf(line, sizeof line, "%zu/%zu %s  step %lld/%lld  loss %.4f  %s tok/s  eta %s", e->number, e->of, e->point, (long long)t->step,
+             (long long)t->steps, t->loss, rate, eta);
+    ui_progress(&show->call->ui, line);
+}
+
+static void on_event(void *user, const vwn_sweep_event *e)
+{
+    Show *show = user;
+    Ui *ui = &show->call->ui;
+    if (e->kind == VWN_SWEEP_TRAIN) {
+        show_step(show, e);
+        if (e->train->kind == VWN_EVENT_WARNING) {
+            ui_progress_end(ui);
+            ui_warning(ui, "%s: %s", e->point, e->train->text);
+        }
+        return;
+    }
+    ui_progress_end(ui);
+    if (show->call->json && e->json) {
+        ui_print(ui, "%s\n", e->json);
+        ui_flush(ui);
+    }
+    switch (e->kind) {
+    case VWN_SWEEP_START: ui_say(ui, "Sweep", "%s", e->text); break;
+    case VWN_SWEEP_POINT:
+        if (show->call->verbose)
+            ui_say(ui, "Point", "%s", e->point);
+        break;
+    case VWN_SWEEP_WRONG: ui_stderr(ui).put(ui_stderr(ui).user, e->text, strlen(e->text)); break;
+    case VWN_SWEEP_END:
+        if (e->failed)
+            ui_error(ui, "%s: %s", e->point, e->text);
+        else
+            ui_say(ui, "Point", "%s: %s (%zu of %zu finished)", e->point, e->text, e->finished, e->of);
+        break;
+    case VWN_SWEEP_NOTE: ui_say(ui, "Note", "%s%s%s", e->point ? e->point : "", e->point ? ": " : "", e->text); break;
+    case VWN_SWEEP_TRAIN: break;
+    }
+}
+
+/* What exclude each other. */
+static bool fits(Call *call)
+{
+    static const char *const pair[][2] = {{"--resume", "--overwrite"}, {"--csv", "--json"}, {"--list", "--resume"}, {"--list", "--overwrite"},
+                                          {"--list", "--svg"}, {"--list", "--run"}};
+    for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++)
+        if (call_flag(call, pair[i][0]) && call_flag(call, pair[i][1])) {
+            usage_error(call, "`%s` and `%s` exclude each other", pair[i][0], pair[i][1]);
+            return false;
+        }
+    if (call_flag(call, "--by") && !call_flag(call, "--svg")) {
+        usage_error(call, "`--by` is the axis of a picture: give `--svg FILE`, too");
+        return false;
+    }
+    return true;
+}
+
+/* The sweep, and its picture where one is wanted. */
+static vwn_status sweep(Call *call, vwn_sweep_options *how)
+{
+    vwn_writer out = ui_stdout(&call->ui);
+    const char *path = call_flag(call, "--svg");
+    Text svg = {0};
+    vwn_writer picture = text_writer(&svg);
+    how->svg = path ? &picture : NULL;
+    vwn_status st = vwn_sweep(call->ctx, how, &out);
+    return (svg.n || svg.failed) && !save_text(call, path, &svg) ? VWN_ENVIRONMENT : st;
+}
+
+static int run(Call *call)
+{
+    int status;
+    int64_t jobs = 0;
+    char folder[4096];
+    Show show = {.call = call};
+    vwn_sweep_options how = {.name = call->n_operands > 1 ? call->operand[1] : NULL,
+                             .seeds = call_flag(call, "--seeds"),
+                             .until = call_flag(call, "--until"),
+                             .list = call_flag(call, "--list") != NULL,
+                             .resume = call_flag(call, "--resume") != NULL,
+                             .overwrite = call_flag(call, "--overwrite") != NULL,
+                             .by = call_flag(call, "--by"),
+                             .color = call->ui.color_err,
+                             .form = call->json ? VWN_SWEEP_JSON : call_flag(call, "--csv") ? VWN_SWEEP_CSV : VWN_SWEEP_TABLE,
+                             .event = on_event,
+                             .user = &show};
+    if (!fits(call) || !call_whole(call, "--jobs", 1, 256, &jobs) || !run_folder(call, folder, &how.run))
+        return VWN_USAGE;
+    how.jobs = (int)jobs;
+    show.alone = jobs <= 1;
+    if (!call_open(call, &status) || !call_file(call, 0, &how.file, &status))
+        return status;
+    how.vary = call_flags(call, "--vary", &how.n_vary);
+    interrupt_start(call);
+    call->ui.running = call->ctx;
+    vwn_status st = sweep(call, &how);
+    ui_progress_end(&call->ui);
+    free((void *)how.vary);
+    call_file_done(&how.file);
+    call_diagnostics(call, false, NULL);
+    return call_failed(call, st);
+}
+
+static const Flag flags[] = {
+    {"--vary", "PATH=V1,V2|range(a,b,n)", "an axis, in the place of one of the file or besides; repeatable"},
+    {"--seeds", "1,2,3", "run every point with each of these seeds"},
+    {"--list", NULL, "what every point costs; nothing is trained"},
+    {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name)"},
+    {"--resume", NULL, "go on where a sweep was stopped or killed"},
+    {"--overwrite", NULL, "start anew in a directory that holds a sweep"},
+    {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
+    {"--until", "'1000 steps'", "train each point so far: steps, tokens, s, min or h"},
+    {"--csv", NULL, "a line for each point instead of the table"},
+    {"--svg", "FILE", "also a picture of losses"},
+    {"--by", "PATH|params|stored|flops", "the axis of the picture"},
+};
+const Verb verb_sweep = {
+    .name = "sweep",
+    .operands = "FILE [NAME]",
+    .summary = "Trains variants of a file, each a run of its own, and compares them",
+    .example = {{"vwn sweep model.vwn --vary D=64,128,256 --list", "what three widths cost"},
+                {"vwn sweep examples/12_sweep.vwn bottleneck --jobs 2", "trains every point of a `sweep` node"}},
+    .text = "Each point is a run runs/SWEEP/POINT for `vwn eval`, `sample`, `compare` and `train --resume`. Ctrl-C writes\n"
+            "checkpoints; --resume goes on, also after a crash. A point that fails is named, and the others run.\n"
+            "Exit status: 0 fine, 1 errors in the file or in a point, 3 a `check` of a point is false, 4 a point diverged,\n"
+            "5 memory, compiler, files or disk, 130 interrupted.\n",
+    .flag = flags,
+    .n_flags = sizeof flags / sizeof flags[0],
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 2,
+    .run = run};

@@ -1,0 +1,256 @@
+/* train.c - `vwn train`: trains a model and shows how it goes.
+ *
+ * In:  a file.   Out: a run directory; progress on stderr, the result on stdout, with --json
+ * one event per line on stdout. Ctrl-C finishes the step, writes a checkpoint and exits with
+ * 130.
+ */
+#include "runtime/cli/cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+typedef struct Show {
+    Call *call;
+    double eval_loss;  /* of the last evaluation, while it is new, else NaN */
+    double eval_seen;  /* seconds, when it was first drawn; 0: not yet */
+    double last_drawn; /* seconds, to draw at most ten times per second */
+    char line[256];    /* the latest progress line */
+    bool drawn;        /* it stands on the terminal */
+    char end[512];     /* how the run ended */
+} Show;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What the progress line may say, in its order. Where a terminal is too narrow the least important go first. */
+typedef struct Piece {
+    int rank; /* 0: always there */
+    char text[96];
+} Piece;
+
+enum { PIECES = 9, EVAL_STAYS = 5 };
+
+static int count(const char *json, const char *key)
+{
+    int n = 0;
+    for (const char *at = strstr(json, key); at; at = strstr(at + 1, key))
+        n++;
+    return n;
+}
+
+/* The numbers of this step whose names begin with `key`, as in "ppl 12.3  share 0.25"; lists are left to
+ * events.jsonl. */
+static void put_numbers(char *out, size_t size, const char *json, const char *key)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    for (const char *at = strstr(json, key); at; at = strstr(at, key)) {
+        const char *name = at + strlen(key);
+        size_t length = strcspn(name, "\"");
+        at = name + length;
+        char *end;
+        double value = strncmp(at, "\":", 2) == 0 ? strtod(at + 2, &end) : 0;
+        if (strncmp(at, "\":", 2) != 0 || end == at + 2)
+            continue;
+        int put = snprintf(out + n, size - n, "%s%.*s %.4g", n ? "  " : "", (int)length, name, value);
+        if (put < 0 || (size_t)put >= size - n) {
+            out[n] = '\0'; /* what does not fit is not cut in the middle */
+            return;
+        }
+        n += (size_t)put;
+    }
+}
+
+/* The pieces of ranks up to `most` with `gap` between them; its length. */
+static size_t join(char line[256], const Piece *piece, int most, const char *gap)
+{
+    size_t n = 0;
+    line[0] = '\0';
+    for (int i = 0; i < PIECES && n < 256; i++)
+        if (piece[i].text[0] && piece[i].rank <= most)
+            n += (size_t)snprintf(line + n, 256 - n, "%s%s", n ? gap : "", piece[i].text);
+    return n;
+}
+
+/* Numbers alone, ever fewer digits, until they fit. */
+static void narrow_line(char line[256], size_t room, const vwn_event *e)
+{
+    char rate[32], eta[32], loss[320];
+    ui_rate(rate, e->tokens_per_second);
+    ui_duration(eta, e->eta_seconds);
+    snprintf(line, 256, "%.4f %s/s %s", e->loss, rate, eta);
+    ui_short_duration(eta, e->eta_seconds);
+    for (int digits = 5; strlen(line) > room && digits > 1; digits--) {
+        snprintf(loss, sizeof loss, "%.*g", digits, e->loss);
+        snprintf(line, 256, "%.40s %s/s %s", loss, rate, eta);
+    }
+}
+
+/* Loss, tokens a second and the time left stay at any width. */
+static void progress_line(Show *show, const vwn_event *e)
+{
+    Ui *ui = &show->call->ui;
+    char rate[32], eta[32];
+    const char *json = e->json ? e->json : "";
+    Piece piece[PIECES] = {{2, ""}, {0, ""}, {1, ""}, {0, ""}, {0, ""}, {3, ""}, {4, ""}, {5, ""}, {6, ""}};
+    ui_rate(rate, e->tokens_per_second);
+    ui_duration(eta, e->eta_seconds);
+    snprintf(piece[0].text, sizeof piece[0].text, "step %6lld/%lld", (long long)e->step, (long long)e->steps);
+    snprintf(piece[1].text, sizeof piece[1].text, "loss %.4f", e->loss);
+    if (!isnan(show->eval_loss))
+        snprintf(piece[2].text, sizeof piece[2].text, "eval %.4f", show->eval_loss);
+    snprintf(piece[3].text, sizeof piece[3].text, "%s tok/s", rate);
+    snprintf(piece[4].text, sizeof piece[4].text, "eta %s", eta);
+    if (count(json, "\"loss.") > 1) /* a single one is the loss itself */
+        put_numbers(piece[5].text, sizeof piece[5].text, json, "\"loss.");
+    put_numbers(piece[6].text, sizeof piece[6].text, json, "\"metric.");
+    snprintf(piece[7].text, sizeof piece[7].text, "lr %.2e  gnorm %.2f", e->lr, e->grad_norm);
+    ui_bar(piece[8].text, 22, e->steps > 0 ? (double)e->step / (double)e->steps : 0);
+    size_t room = ui->live ? (size_t)ui_resize(ui) - 1 : sizeof show->line - 1;
+    int most = PIECES;
+    while (join(show->line, piece, most, "  ") > room && most > 0)
+        most--;
+    if (strlen(show->line) > room)
+        narrow_line(show->line, room, e);
+}
+
+static void show_step(Show *show, const vwn_event *e)
+{
+    Ui *ui = &show->call->ui;
+    progress_line(show, e);
+    double t = now();
+    show->drawn = !ui->live || t - show->last_drawn >= 0.1 || e->step == e->steps;
+    if (!show->drawn)
+        return;
+    show->last_drawn = t;
+    ui_progress(ui, show->line);
+    if (!isnan(show->eval_loss) && !show->eval_seen)
+        show->eval_seen = t;
+    if (!ui->live || (show->eval_seen && t - show->eval_seen >= EVAL_STAYS))
+        show->eval_loss = NAN;
+}
+
+/* A sentence below the progress line, which is first brought up to date. */
+static void settle(Show *show)
+{
+    if (!show->drawn && show->line[0])
+        ui_progress(&show->call->ui, show->line);
+    show->drawn = true;
+    ui_progress_end(&show->call->ui);
+}
+
+static void on_event(void *user, const vwn_event *e)
+{
+    Show *show = user;
+    Ui *ui = &show->call->ui;
+    const char *text = e->text ? e->text : "";
+    if (show->call->json) {
+        if (e->json)
+            ui_print(ui, "%s\n", e->json);
+        ui_flush(ui);
+        return;
+    }
+    switch (e->kind) {
+    case VWN_EVENT_START: ui_say(ui, "Training", "%s", text); break;
+    case VWN_EVENT_COMPILE: ui_say(ui, "Compiled", "%s", text); break;
+    case VWN_EVENT_STEP: show_step(show, e); break;
+    case VWN_EVENT_EVAL:
+        show->eval_loss = e->eval_loss;
+        show->eval_seen = 0;
+        break;
+    case VWN_EVENT_CHECKPOINT:
+        if (show->call->verbose) {
+            settle(show);
+            ui_say(ui, "Saved", "%s", text);
+        }
+        break;
+    case VWN_EVENT_GROWTH:
+        settle(show);
+        ui_say(ui, "Grown", "%s", text);
+        break;
+    case VWN_EVENT_OUTPUT:
+    case VWN_EVENT_BLOCK:
+    case VWN_EVENT_TENSOR:
+        settle(show);
+        ui_say(ui, e->kind == VWN_EVENT_OUTPUT ? "Output" : e->kind == VWN_EVENT_BLOCK ? "New" : "Weights", "%s", text);
+        break;
+    case VWN_EVENT_NOTE:
+        settle(show);
+        ui_say(ui, "Note", "%s", text);
+        break;
+    case VWN_EVENT_WARNING:
+        settle(show);
+        ui_warning(ui, "%s", text);
+        break;
+    case VWN_EVENT_END:
+        settle(show);
+        snprintf(show->end, sizeof show->end, "%s", text);
+        break;
+    }
+}
+
+static int run(Call *call)
+{
+    int status;
+    char folder[4096];
+    Show show = {.call = call, .eval_loss = NAN, .drawn = true};
+    vwn_train_options how = {.resume = call_flag(call, "--resume") != NULL,
+                             .overwrite = call_flag(call, "--overwrite") != NULL,
+                             .dry_run = call_flag(call, "--dry-run") != NULL,
+                             .event = on_event,
+                             .user = &show};
+    if (!call_quantity(call, "--until", "step", &how.until_steps) ||
+        !run_folder(call, folder, &how.run))
+        return VWN_USAGE;
+    if (how.resume && how.overwrite)
+        return usage_error(call, "`--resume` and `--overwrite` exclude each other");
+    if (how.resume)
+        call->resume = how.run ? how.run : "";
+    vwn_unit *unit;
+    if (!call_open(call, &status) || !call_unit(call, 0, &unit, &status))
+        return status;
+    if (status != VWN_OK)
+        return status; /* a false `check` */
+    call->ui.quiet |= call->json; /* the events say it all; errors are still said */
+    interrupt_start(call);
+    call->ui.running = call->ctx;
+    vwn_status st = vwn_train(unit, &how);
+    settle(&show);
+    call_diagnostics(call, call->json, NULL);
+    if ((st == VWN_OK || st == VWN_INTERRUPTED) && !call->json && show.end[0])
+        ui_print(&call->ui, "%s\n", show.end);
+    return call_failed(call, st);
+}
+
+static const Flag flags[] = {
+    {"--run", "NAME", "run directory runs/NAME, or a path (else the model's name)"},
+    {"--resume", NULL, "go on from the last checkpoint of the run, with its --set values"},
+    {"--overwrite", NULL, "start anew in a directory that holds a run"},
+    {"--dry-run", NULL, "everything up to the first step: check, plan, compile, open the data"},
+    {"--until", "'1000 steps'", "stop, with a checkpoint, after this step"},
+};
+const Verb verb_train = {
+    .name = "train",
+    .operands = "FILE",
+    .summary = "Trains the model of a file",
+    .example = {{"vwn train model.vwn", "into runs/<name of the model>"},
+                {"vwn train model.vwn --resume", "go on where it stopped"}},
+    .text = "With --json every event is a line of stdout as in events.jsonl, behind one that says which device was\n"
+            "chosen, and stderr has errors alone.\n"
+            "Ctrl-C, or a terminal that closes, finishes the step, writes a checkpoint and exits with 130; while\n"
+            "kernels are compiled it ends the compiler.\n"
+            "Exit status: 0 fine, 1 errors, 3 a `check` is false, 4 the run diverged,\n"
+            "5 memory, compiler, files or disk, 130 interrupted.\n",
+    .flag = flags,
+    .n_flags = 5,
+    .takes = TAKES_SET | TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
+    .least = 1,
+    .most = 1,
+    .run = run};

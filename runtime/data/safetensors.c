@@ -1,0 +1,529 @@
+/* safetensors.c - see safetensors.h. The format: eight bytes of little-endian header length, a
+ * JSON object {"__metadata__": {..}, "NAME": {"dtype", "shape", "data_offsets"}..}, then the
+ * data. */
+#define _POSIX_C_SOURCE 200809L
+#include "safetensors.h"
+
+#include "compiler/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "checkpoints are little-endian; this machine is not"
+#endif
+
+enum { LARGEST_HEADER = 100 << 20 };
+
+static const struct {
+    const char *name;
+    size_t size;
+} types[SAFE_TYPES] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}};
+
+size_t safe_size(SafeType type)
+{
+    return types[type].size;
+}
+
+/* ---- checksum ---- */
+
+static uint64_t mix(uint64_t lane, uint64_t word)
+{
+    lane = (lane ^ word) * 0x9fb21c651e98df25u;
+    return lane ^ lane >> 29;
+}
+
+void checksum_begin(Checksum *c)
+{
+    *c = (Checksum){.lane = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u,
+                             0x082efa98ec4e6c89u}};
+}
+
+static void checksum_stripe(Checksum *c, const unsigned char *p)
+{
+    uint64_t word[4];
+    memcpy(word, p, sizeof word);
+    for (int i = 0; i < 4; i++)
+        c->lane[i] = mix(c->lane[i], word[i]);
+}
+
+void checksum_add(Checksum *c, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    size_t have = c->length % 32;
+    c->length += n;
+    if (have) {
+        size_t take = n < 32 - have ? n : 32 - have;
+        memcpy(c->rest + have, p, take);
+        p += take;
+        n -= take;
+        if (have + take < 32)
+            return;
+        checksum_stripe(c, c->rest);
+    }
+    for (; n >= 32; p += 32, n -= 32)
+        checksum_stripe(c, p);
+    if (n)
+        memcpy(c->rest, p, n);
+}
+
+uint64_t checksum_end(const Checksum *c)
+{
+    Checksum last = *c;
+    size_t have = last.length % 32;
+    memset(last.rest + have, 0, 32 - have);
+    checksum_stripe(&last, last.rest);
+    uint64_t h = last.length;
+    for (int i = 0; i < 4; i++)
+        h = mix(h, last.lane[i]);
+    return h;
+}
+
+/* ---- reading: the header ---- */
+
+static bool wrong(const SafeFile *f, char why[WHY], uint64_t offset, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static bool wrong(const SafeFile *f, char why[WHY], uint64_t offset, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    snprintf(why, WHY, "%.200s: byte %llu: %s", f->path, (unsigned long long)offset, text);
+    return false;
+}
+
+static bool read_at(const SafeFile *f, void *to, uint64_t n, uint64_t at, char why[WHY])
+{
+    for (char *p = to; n;) {
+        ssize_t got = pread(f->fd, p, n < 1u << 30 ? n : 1u << 30, (off_t)at);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return wrong(f, why, at, "%s", got < 0 ? strerror(errno) : "the file ends here");
+        p += got;
+        n -= (uint64_t)got;
+        at += (uint64_t)got;
+    }
+    return true;
+}
+
+static bool read_shape(const SafeFile *f, const Json *shape, SafeTensor *t, char why[WHY])
+{
+    if (!shape || shape->kind != JSON_ARRAY)
+        return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape",
+                     t->name);
+    if (shape->n > MAX_RANK)
+        return wrong(f, why, 8 + shape->offset, "tensor `%.80s` has %zu axes, more than %d",
+                     t->name, shape->n, MAX_RANK);
+    t->elements = 1;
+    for (const Json *k = shape->first; k; k = k->next) {
+        if (k->kind != JSON_NUMBER || !k->whole || k->integer < 0)
+            return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count",
+                         t->name);
+        t->d[t->rank++] = k->integer;
+        if (!mul_i64(t->elements, k->integer, &t->elements))
+            return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large",
+                         t->name);
+    }
+    return true;
+}
+
+static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why[WHY])
+{
+    uint64_t at = 8 + j->offset, room = f->size - 8 - f->header;
+    const char *type = json_string(j, "dtype");
+    if (j->kind != JSON_OBJECT || strlen(j->key) != j->key_n || !j->key_n)
+        return wrong(f, why, at, "not the description of a tensor");
+    *t = (SafeTensor){.name = j->key, .type = SAFE_TYPES};
+    for (int i = 0; type && i < SAFE_TYPES; i++)
+        if (!strcmp(type, types[i].name))
+            t->type = (SafeType)i;
+    if (t->type == SAFE_TYPES)
+        return wrong(f, why, at, "tensor `%.80s` has the unknown type `%.20s`", t->name,
+                     type ? type : "");
+    if (!read_shape(f, json_get(j, "shape"), t, why))
+        return false;
+    const Json *o = json_get(j, "data_offsets");
+    if (!o || o->kind != JSON_ARRAY || o->n != 2)
+        return wrong(f, why, at, "tensor `%.80s` needs two data_offsets", t->name);
+    const Json *lo = o->first, *hi = o->first->next;
+    if (!lo->whole || !hi->whole || lo->integer < 0 || hi->integer < lo->integer ||
+        (uint64_t)hi->integer > room)
+        return wrong(f, why, 8 + o->offset,
+                     "the data_offsets of tensor `%.80s` are outside the %llu "
+                     "bytes of data",
+                     t->name, (unsigned long long)room);
+    int64_t bytes;
+    if (!mul_i64(t->elements, (int64_t)types[t->type].size, &bytes) ||
+        bytes != hi->integer - lo->integer)
+        return wrong(f, why, 8 + o->offset,
+                     "tensor `%.80s` has %lld numbers of %zu bytes, but %lld "
+                     "bytes of data",
+                     t->name, (long long)t->elements, types[t->type].size,
+                     (long long)(hi->integer - lo->integer));
+    t->begin = 8 + f->header + (uint64_t)lo->integer;
+    t->end = 8 + f->header + (uint64_t)hi->integer;
+    return true;
+}
+
+static int by_place(const void *x, const void *y)
+{
+    const SafeTensor *a = x, *b = y;
+    if (a->begin != b->begin)
+        return a->begin < b->begin ? -1 : 1;
+    if (a->end != b->end)
+        return a->end < b->end ? -1 : 1;
+    return strcmp(a->name, b->name);
+}
+
+/* The data must be covered exactly once. */
+static bool check_cover(const SafeFile *f, char why[WHY])
+{
+    uint64_t at = 8 + f->header;
+    for (size_t i = 0; i < f->n; i++) {
+        const SafeTensor *t = &f->tensor[i];
+        if (t->begin < at)
+            return wrong(f, why, t->begin, "tensor `%.80s` overlaps the one before it",
+                         t->name);
+        if (t->begin > at)
+            return wrong(f, why, at, "bytes that belong to no tensor, before `%.80s`", t->name);
+        at = t->end;
+    }
+    return at == f->size || wrong(f, why, at, "%llu bytes that belong to no tensor",
+                                  (unsigned long long)(f->size - at));
+}
+
+static bool check_metadata(const SafeFile *f, const Json *m, char why[WHY])
+{
+    if (m->kind != JSON_OBJECT)
+        return wrong(f, why, 8 + m->offset, "__metadata__ is not an object");
+    for (const Json *k = m->first; k; k = k->next)
+        if (k->kind != JSON_STRING)
+            return wrong(f, why, 8 + k->offset, "the metadata `%.80s` is not a string", k->key);
+    return true;
+}
+
+static bool read_header(Arena *a, SafeFile *f, char why[WHY])
+{
+    unsigned char length[8];
+    if (f->size < 8)
+        return wrong(f, why, f->size, "the file ends within the length of its header");
+    if (!read_at(f, length, 8, 0, why))
+        return false;
+    for (int i = 8; i-- > 0;)
+        f->header = f->header << 8 | length[i];
+    if (f->header > f->size - 8 || f->header > LARGEST_HEADER)
+        return wrong(f, why, 0, "a header of %llu bytes in a file of %llu",
+                     (unsigned long long)f->header, (unsigned long long)f->size);
+    char *text = arena_alloc(a, f->header + 1);
+    f->text = text;
+    if (!read_at(f, text, f->header, 8, why))
+        return false;
+    JsonError e;
+    if (f->header && text[0] != '{')
+        return wrong(f, why, 8, "the header does not begin with `{`");
+    Json *j = json_read(a, text, f->header, &e);
+    if (!j)
+        return wrong(f, why, 8 + e.offset, "%s", e.what);
+    f->tensor = NEW_ARRAY(a, SafeTensor, j->n + 1);
+    map_init(&f->by_name, a);
+    for (const Json *k = j->first; k; k = k->next) {
+        if (k->key_n == 12 && !memcmp(k->key, "__metadata__", 12)) {
+            if (!check_metadata(f, k, why))
+                return false;
+            f->metadata = k;
+        } else if (!read_entry(f, k, &f->tensor[f->n++], why)) {
+            return false;
+        }
+    }
+    qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
+    for (size_t i = 0; i < f->n; i++)
+        *map_at(&f->by_name, (uintptr_t)name_str(arena_ctx(a), f->tensor[i].name)) =
+            &f->tensor[i];
+    return check_cover(f, why);
+}
+
+bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY])
+{
+    *f = (SafeFile){.fd = -1, .path = path};
+    struct stat st;
+    const char *reason;
+    CtxGuard guard;
+    Ctx *ctx = arena_ctx(a);
+    f->fd = file_open(path, O_RDONLY, &reason);
+    if (f->fd < 0 || fstat(f->fd, &st)) {
+        snprintf(why, WHY, "%.300s: %s", path, f->fd < 0 ? reason : strerror(errno));
+        safe_close(f);
+        return false;
+    }
+    f->size = (uint64_t)st.st_size;
+    if (!CTX_TRY(ctx, &guard)) { /* memory ran out: the descriptor must not leak */
+        safe_close(f);
+        ctx_raise(ctx, ctx->raised, "%.300s: no memory for its header", path);
+    }
+    bool ok = read_header(a, f, why);
+    ctx_leave(ctx, &guard);
+    if (!ok)
+        safe_close(f);
+    return ok;
+}
+
+void safe_close(SafeFile *f)
+{
+    if (f->fd >= 0)
+        close(f->fd);
+    f->fd = -1;
+}
+
+const SafeTensor *safe_find(const SafeFile *f, const char *name)
+{
+    return map_get(&f->by_name, (uintptr_t)name_str(arena_ctx(f->by_name.arena), name));
+}
+
+/* ---- reading: the numbers ---- */
+
+static double from_half(uint16_t h)
+{
+    int exponent = h >> 10 & 31;
+    double m = h & 1023, sign = h & 0x8000 ? -1 : 1;
+    if (exponent == 31)
+        return m != 0 ? (double)__builtin_nan("") : sign * (double)__builtin_inf();
+    double unit =
+        exponent ? 1.0 / 1024 : 2.0 / 1024; /* subnormals: exponent 1, no hidden bit */
+    double x = (exponent ? 1 + m * unit : m * unit) / 32768;
+    for (int i = 0; i < exponent; i++)
+        x *= 2;
+    return sign * x;
+}
+
+static double from_bytes(SafeType type, const unsigned char *p)
+{
+    double f64;
+    float f32;
+    uint16_t h;
+    uint32_t bits;
+    int64_t whole;
+    switch (type) {
+    case SAFE_F64:
+        memcpy(&f64, p, 8);
+        return f64;
+    case SAFE_F32:
+        memcpy(&f32, p, 4);
+        return (double)f32;
+    case SAFE_F16:
+        memcpy(&h, p, 2);
+        return from_half(h);
+    case SAFE_BF16:
+        memcpy(&h, p, 2);
+        bits = (uint32_t)h << 16;
+        memcpy(&f32, &bits, 4);
+        return (double)f32;
+    default:
+        memcpy(&whole, p, 8);
+        return (double)whole;
+    }
+}
+
+bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
+               char why[WHY])
+{
+    unsigned char block[1 << 14];
+    size_t size = types[t->type].size;
+    if (at < 0 || n < 0 || n > t->elements - at)
+        return wrong(f, why, t->begin, "tensor `%.80s` has only %lld numbers", t->name,
+                     (long long)t->elements);
+    for (int64_t done = 0; done < n;) {
+        int64_t count = (int64_t)(sizeof block / size);
+        if (count > n - done)
+            count = n - done;
+        if (!read_at(f, block, (uint64_t)count * size, t->begin + (uint64_t)(at + done) * size,
+                     why))
+            return false;
+        for (int64_t i = 0; i < count; i++)
+            out[done + i] = from_bytes(t->type, block + (size_t)i * size);
+        done += count;
+    }
+    return true;
+}
+
+bool safe_verify(const SafeFile *f, bool required, char why[WHY])
+{
+    const Json *stored = json_get(f->metadata, "checksum");
+    if (!stored)
+        return !required || wrong(f, why, 8, "the metadata has no checksum");
+    if (stored->n != 16)
+        return wrong(f, why, 8 + stored->offset, "the checksum is not 16 digits");
+    Checksum sum;
+    checksum_begin(&sum);
+    size_t at = stored->offset + 1; /* the digits count as zeros */
+    checksum_add(&sum, f->text, at);
+    checksum_add(&sum, "0000000000000000", 16);
+    if (at + 16 < f->header)
+        checksum_add(&sum, f->text + at + 16, f->header - at - 16);
+    unsigned char block[1 << 14];
+    for (uint64_t p = 8 + f->header; p < f->size;) {
+        uint64_t n = f->size - p < sizeof block ? f->size - p : sizeof block;
+        if (!read_at(f, block, n, p, why))
+            return false;
+        checksum_add(&sum, block, n);
+        p += n;
+    }
+    char digits[20];
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum_end(&sum));
+    if (memcmp(digits, stored->s, 16))
+        return wrong(f, why, 8 + at,
+                     "the checksum is %s, the file's bytes give %s: it is damaged", stored->s,
+                     digits);
+    return true;
+}
+
+/* ---- writing ---- */
+
+void safe_begin(SafeWriter *w, Arena *a)
+{
+    *w = (SafeWriter){.header = buf_new(a), .fd = -1, .folder = -1, .first = true};
+    buf_puts(&w->header, "{\"__metadata__\":{\"checksum\":\"");
+    w->checksum_at = w->header.n;
+    buf_puts(&w->header, "0000000000000000\"");
+    w->in_metadata = true;
+}
+
+/* Valid UTF-8 passes; other bytes become U+FFFD, for a header must be JSON. */
+static void put_text(Buf *b, const char *s, size_t n)
+{
+    size_t cap = 6 * n + 8; /* the longest escape is six bytes */
+    char *memory = arena_alloc(b->arena, cap);
+    JsonText t;
+    json_begin(&t, memory, cap);
+    json_put_bytes(&t, NULL, s, n);
+    buf_put(b, t.s, t.n);
+}
+
+void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n)
+{
+    buf_putc(&w->header, ',');
+    put_text(&w->header, key, strlen(key));
+    buf_putc(&w->header, ':');
+    put_text(&w->header, value, n);
+}
+
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
+                  const int64_t *d)
+{
+    if (w->in_metadata)
+        buf_putc(&w->header, '}');
+    w->in_metadata = false;
+    buf_putc(&w->header, ',');
+    put_text(&w->header, name, strlen(name));
+    buf_printf(&w->header, ":{\"dtype\":\"%s\",\"shape\":[", types[type].name);
+    uint64_t bytes = types[type].size;
+    for (int i = 0; i < rank; i++) {
+        buf_printf(&w->header, "%s%lld", i ? "," : "", (long long)d[i]);
+        bytes *= (uint64_t)d[i];
+    }
+    buf_printf(&w->header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)w->bytes,
+               (unsigned long long)(w->bytes + bytes));
+    w->bytes += bytes;
+}
+
+static bool failed(SafeWriter *w, char why[WHY], const char *what)
+{
+    int e = errno;
+    snprintf(why, WHY, "%.200s could not be %s: %s%s", w->path, what, strerror(e),
+             e == ENOSPC || e == EDQUOT || e == EFBIG
+                 ? "; what was there before is untouched, free some space and resume"
+                 : "");
+    safe_abandon(w);
+    return false;
+}
+
+static bool write_all(SafeWriter *w, const void *p, size_t n, char why[WHY])
+{
+    for (const char *s = p; n;) {
+        ssize_t put = write(w->fd, s, n < 1u << 30 ? n : 1u << 30);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0) {
+            if (put == 0)
+                errno = ENOSPC;
+            return failed(w, why, "written");
+        }
+        s += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY])
+{
+    if (w->in_metadata)
+        buf_putc(&w->header, '}');
+    w->in_metadata = false;
+    buf_putc(&w->header, '}');
+    while (w->header.n % 8) /* so that the data is aligned */
+        buf_putc(&w->header, ' ');
+    w->path = arena_printf(a, "%s/%s", folder, name);
+    char *temporary = arena_printf(a, "%s/.%s.tmp", folder, name);
+    w->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->folder < 0)
+        return failed(w, why, "created");
+    const char *reason;
+    w->fd = file_open(temporary, O_WRONLY | O_CREAT | O_TRUNC, &reason);
+    if (w->fd < 0)
+        return failed(w, why, "created");
+    w->temporary = temporary;
+    unsigned char length[8];
+    for (int i = 0; i < 8; i++)
+        length[i] = (unsigned char)((uint64_t)w->header.n >> 8 * i);
+    checksum_begin(&w->sum);
+    checksum_add(&w->sum, w->header.s, w->header.n);
+    return write_all(w, length, 8, why) && write_all(w, w->header.s, w->header.n, why);
+}
+
+bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY])
+{
+    checksum_add(&w->sum, p, n);
+    w->written += n;
+    return write_all(w, p, n, why);
+}
+
+bool safe_commit(SafeWriter *w, char why[WHY])
+{
+    char digits[20];
+    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)checksum_end(&w->sum));
+    if (w->written != w->bytes) {
+        errno = EINVAL; /* more or fewer bytes than declared: a mistake of the caller */
+        return failed(w, why, "written");
+    }
+    if (pwrite(w->fd, digits, 16, (off_t)(8 + w->checksum_at)) != 16 || fsync(w->fd))
+        return failed(w, why, "written");
+    int fd = w->fd;
+    w->fd = -1;
+    if (close(fd))
+        return failed(w, why, "written");
+    if (rename(w->temporary, w->path))
+        return failed(w, why, "put in place");
+    w->temporary = NULL;
+    if (fsync(w->folder) && errno != EINVAL) /* some file systems have no fsync for folders */
+        return failed(w, why, "put in place");
+    safe_abandon(w);
+    return true;
+}
+
+void safe_abandon(SafeWriter *w)
+{
+    if (w->fd >= 0)
+        close(w->fd);
+    if (w->folder >= 0)
+        close(w->folder);
+    if (w->temporary)
+        unlink(w->temporary);
+    w->fd = w->folder = -1;
+    w->temporary = NULL;
+}

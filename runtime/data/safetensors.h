@@ -1,0 +1,93 @@
+/* safetensors.h - the file format of checkpoints: a JSON header, then the tensors' bytes.
+ *
+ * In:  a path, or tensors to be written.   Out: checked entries, or a sentence with file and
+ * offset.
+ * The one idea: a header is untrusted input. Lengths, types, shapes, offsets, overlaps and gaps
+ * are checked before a single number is read, and a checksum in the metadata covers every byte.
+ */
+#ifndef VWN_SAFETENSORS_H
+#define VWN_SAFETENSORS_H
+
+#include "compiler/graph/ir.h"
+#include "runtime/base/json.h"
+
+enum { WHY = 512 }; /* room for a sentence */
+
+typedef enum SafeType {
+    SAFE_F64,
+    SAFE_F32,
+    SAFE_F16,
+    SAFE_BF16,
+    SAFE_I64,
+    SAFE_TYPES
+} SafeType;
+
+typedef struct SafeTensor {
+    const char *name;
+    SafeType type;
+    uint8_t rank;
+    int64_t d[MAX_RANK];
+    int64_t elements;
+    uint64_t begin, end; /* bytes from the start of the file */
+} SafeTensor;
+
+typedef struct SafeFile {
+    int fd; /* -1 when closed */
+    const char *path;
+    uint64_t size;
+    SafeTensor *tensor; /* in the order of their bytes */
+    size_t n;
+    const Json *metadata; /* an object of strings, or NULL */
+    Map by_name;          /* private */
+    uint64_t header;      /* bytes of the header, without the eight of its length */
+    const char *text;     /* the header */
+} SafeFile;
+
+/* Opens and checks everything but the checksum. On failure nothing stays open and `why` names
+ * the file, the offset and what is wrong. Memory from `a`, which must outlive the file. */
+bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY]);
+void safe_close(SafeFile *f);
+const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when absent */
+/* n numbers from `at` on, as float64 (integers too). */
+bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
+               char why[WHY]);
+/* Reads the whole file once. True when the checksum fits, or, unless it is `required`, when
+ * there is none (files of others). */
+bool safe_verify(const SafeFile *f, bool required, char why[WHY]);
+
+/* ---- writing ---- */
+typedef struct Checksum { /* 64 bits over a stream, however it is cut into pieces */
+    uint64_t lane[4], length;
+    unsigned char rest[32];
+} Checksum;
+void checksum_begin(Checksum *c);
+void checksum_add(Checksum *c, const void *p, size_t n);
+uint64_t checksum_end(const Checksum *c);
+
+typedef struct SafeWriter {
+    Buf header;     /* filled by safe_meta and safe_declare */
+    uint64_t bytes; /* of the data declared so far */
+    bool first, in_metadata;
+    size_t checksum_at;
+    int fd, folder; /* -1 when closed */
+    const char *path, *temporary;
+    Checksum sum;
+    uint64_t written;
+} SafeWriter;
+/* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
+ * of declaration, then safe_commit. The first two only build text. */
+void safe_begin(SafeWriter *w, Arena *a);
+void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n);
+void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
+                  const int64_t *d);
+/* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what
+ * failed, and whatever stood at folder/NAME is untouched. */
+bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY]);
+bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY]);
+/* fsync, rename to folder/NAME, fsync of the folder. */
+bool safe_commit(SafeWriter *w, char why[WHY]);
+void safe_abandon(
+    SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
+size_t safe_size(SafeType type);
+
+#endif

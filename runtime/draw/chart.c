@@ -1,0 +1,301 @@
+/* chart.c - see chart.h. */
+#include "chart.h"
+
+#include <math.h>
+
+#include "runtime/base/json.h"
+
+enum { LEFT = 62, TOP = 40, BOTTOM = 50, COLOURS = 8, LINE = 15 };
+
+typedef struct Frame {
+    Buf *out;
+    const Chart *c;
+    ChartRange range;
+    int wide, high, right; /* right: the room for names */
+} Frame;
+
+double chart_ticks(double lo, double hi, int most, double *first)
+{
+    static const double round[] = {1, 2, 5, 10};
+    double raw = (hi - lo) / most, unit = pow(10, floor(log10(raw))), step = 10 * unit;
+    for (int i = 3; i >= 0; i--)
+        if (round[i] * unit >= raw * (1 - 1e-9))
+            step = round[i] * unit;
+    *first = ceil(lo / step - 1e-9) * step;
+    return step;
+}
+
+static double at_x(const Frame *f, double x)
+{
+    return LEFT + (x - f->range.x0) / (f->range.x1 - f->range.x0) * (f->wide - LEFT - f->right);
+}
+
+static double at_y(const Frame *f, double y)
+{
+    return f->high - BOTTOM - (y - f->range.y0) / (f->range.y1 - f->range.y0) * (f->high - TOP - BOTTOM);
+}
+
+void xml_text(Buf *out, const char *s)
+{
+    uint32_t code;
+    for (size_t n = strlen(s), k; n; s += k, n -= k) {
+        size_t good = utf8_read(s, n, &code);
+        k = good ? good : 1;
+        if (!good)
+            buf_puts(out, "\xef\xbf\xbd");
+        else if (*s == '&')
+            buf_puts(out, "&amp;");
+        else if (*s == '<')
+            buf_puts(out, "&lt;");
+        else if (*s == '>')
+            buf_puts(out, "&gt;");
+        else if (*s == '"')
+            buf_puts(out, "&quot;");
+        else if (code >= ' ' && code != 0x7f && code != 0xfffe && code != 0xffff)
+            buf_put(out, s, k);
+        else if (code == '\n')
+            buf_putc(out, '\n');
+    }
+}
+
+void chart_tick(Buf *out, double v, double step)
+{
+    static const char *const unit[] = {"", "k", "M", "G", "T", "P", "E"};
+    double most = fmax(fabs(v), step);
+    int k = 0;
+    while (most >= (k ? 999.5 : 9999.5) && k < 6) {
+        most /= 1000;
+        v /= 1000;
+        step /= 1000;
+        k++;
+    }
+    int digits = step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+    if (digits > 6)
+        buf_printf(out, "%.3g%s", v, v == 0 ? "" : unit[k]);
+    else
+        buf_printf(out, "%.*f%s", digits, v == 0 ? 0.0 : v, v == 0 ? "" : unit[k]);
+}
+
+/* ---- what is shown ---- */
+
+static void widen(double *lo, double *hi)
+{
+    if (!(*lo < *hi)) {
+        double by = *lo == 0 || !isfinite(*lo) ? 1 : fabs(*lo) * 0.1;
+        double at = isfinite(*lo) ? *lo : 0;
+        *lo = at - by;
+        *hi = at + by;
+    }
+}
+
+ChartRange chart_range(const Chart *c)
+{
+    ChartRange r = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->series[i].n; k++)
+            if (isfinite(c->series[i].x[k]) && isfinite(c->series[i].y[k])) {
+                r.x0 = fmin(r.x0, c->series[i].x[k]);
+                r.x1 = fmax(r.x1, c->series[i].x[k]);
+            }
+    widen(&r.x0, &r.x1);
+    double from = c->falls ? r.x0 + 0.05 * (r.x1 - r.x0) : r.x0;
+    for (size_t i = 0; i < c->n; i++) {
+        const ChartSeries *s = &c->series[i];
+        for (size_t k = 0; k < s->n; k++)
+            if (isfinite(s->x[k]) && isfinite(s->y[k]) && s->x[k] >= from) {
+                r.y0 = fmin(r.y0, s->low && isfinite(s->low[k]) ? s->low[k] : s->y[k]);
+                r.y1 = fmax(r.y1, s->high && isfinite(s->high[k]) ? s->high[k] : s->y[k]);
+            }
+    }
+    widen(&r.y0, &r.y1);
+    double room = 0.04 * (r.y1 - r.y0);
+    r.y0 -= room;
+    r.y1 += room;
+    return r;
+}
+
+double chart_x_ticks(const Chart *c, const ChartRange *r, int most, double *first)
+{
+    double step = chart_ticks(r->x0, r->x1, most, first);
+    if (!c->whole || step >= 1)
+        return step;
+    *first = ceil(r->x0);
+    return 1;
+}
+
+/* ---- parts of the picture ---- */
+
+void chart_style(Buf *out)
+{
+    static const char *const light[COLOURS] = {"#0072b2", "#d55e00", "#009e73", "#a3529a", "#8a6d00", "#2f9fd0", "#555555", "#b0003a"};
+    static const char *const dark[COLOURS] = {"#56b4e9", "#ff8c42", "#2fd6a3", "#e09fd6", "#f0e442", "#9ad9ff", "#bbbbbb", "#ff6f91"};
+    buf_puts(out, "text{font:12px system-ui,sans-serif;fill:#222}.b{fill:#fff}.g{stroke:#e2e2e2}.a{stroke:#666}"
+                  ".t{font-size:14px;font-weight:600}.m{stroke-dasharray:4 4}.c{fill:none;stroke-width:1.8;stroke-linejoin:round}");
+    for (int i = 0; i < COLOURS; i++)
+        buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, light[i], i, light[i]);
+    buf_puts(out, ".r{fill-opacity:.18}@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.g{stroke:#32363f}.a{stroke:#9a9a9a}");
+    for (int i = 0; i < COLOURS; i++)
+        buf_printf(out, ".s%d{stroke:%s}.f%d{fill:%s}", i, dark[i], i, dark[i]);
+    buf_puts(out, "}");
+}
+
+static void axes(const Frame *f)
+{
+    Buf *out = f->out;
+    double first, step = chart_ticks(f->range.y0, f->range.y1, 6, &first);
+    for (double v = first; v <= f->range.y1; v += step) {
+        double y = at_y(f, v);
+        buf_printf(out, "<path class=\"g\" d=\"M%d %.1fH%d\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">", LEFT, y,
+                   f->wide - f->right, LEFT - 8, y + 4);
+        chart_tick(out, fabs(v) < step * 1e-6 ? 0 : v, step);
+        buf_puts(out, "</text>\n");
+    }
+    step = chart_x_ticks(f->c, &f->range, f->wide / 100, &first);
+    for (double v = first; v <= f->range.x1 + step * 1e-9; v += step) {
+        double x = at_x(f, v);
+        buf_printf(out, "<path class=\"a\" d=\"M%.1f %dv5\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">", x, f->high - BOTTOM, x,
+                   f->high - BOTTOM + 19);
+        chart_tick(out, fabs(v) < step * 1e-6 ? 0 : v, step);
+        buf_puts(out, "</text>\n");
+    }
+    buf_printf(out, "<path class=\"a\" d=\"M%d %dH%d\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", LEFT, f->high - BOTTOM, f->wide - f->right, LEFT);
+    xml_text(out, f->c->title);
+    buf_printf(out, "</text>\n<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + f->wide - f->right) / 2, f->high - 10);
+    xml_text(out, f->c->x_label);
+    buf_printf(out, "</text>\n<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">", (TOP + f->high - BOTTOM) / 2);
+    xml_text(out, f->c->y_label);
+    buf_puts(out, "</text>\n");
+}
+
+static bool shown(const ChartSeries *s, size_t k)
+{
+    return isfinite(s->x[k]) && isfinite(s->y[k]);
+}
+
+/* There and back: along the upper edge, then along the lower one. */
+static void band(const Frame *f, const ChartSeries *s, size_t colour)
+{
+    buf_printf(f->out, "<path class=\"r f%zu\" d=\"", colour);
+    char pen = 'M';
+    for (size_t i = 0; i < 2 * s->n; i++) {
+        size_t k = i < s->n ? i : 2 * s->n - 1 - i;
+        double y = i < s->n ? s->high[k] : s->low[k];
+        if (!shown(s, k) || !isfinite(y))
+            continue;
+        buf_printf(f->out, "%c%.1f %.1f", pen, at_x(f, s->x[k]), at_y(f, y));
+        pen = 'L';
+    }
+    buf_puts(f->out, pen == 'L' ? "Z\"/>\n" : "\"/>\n");
+}
+
+static void curve(const Frame *f, const ChartSeries *s, size_t colour)
+{
+    bool pen = false;
+    buf_printf(f->out, "<path class=\"c s%zu\" d=\"", colour);
+    for (size_t k = 0; k < s->n; k++) {
+        if (shown(s, k))
+            buf_printf(f->out, "%s%.1f %.1f", pen ? " " : "M", at_x(f, s->x[k]), at_y(f, s->y[k]));
+        pen = shown(s, k);
+    }
+    buf_puts(f->out, "\"/>\n");
+    for (size_t k = 0; k < s->n && s->points; k++)
+        if (shown(s, k))
+            buf_printf(f->out, "<circle class=\"f%zu\" r=\"2.6\" cx=\"%.1f\" cy=\"%.1f\"/>", colour, at_x(f, s->x[k]), at_y(f, s->y[k]));
+    buf_puts(f->out, s->points ? "\n" : "");
+}
+
+/* The last point of each series has its name beside it; names that would cover each other move apart, in order. */
+static void names(const Frame *f)
+{
+    size_t n = f->c->n, *order = NEW_ARRAY(f->out->arena, size_t, n + 1);
+    double *y = NEW_ARRAY(f->out->arena, double, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const ChartSeries *s = &f->c->series[i];
+        y[i] = TOP;
+        for (size_t k = 0; k < s->n; k++)
+            if (shown(s, k))
+                y[i] = fmin(fmax(at_y(f, s->y[k]), TOP), f->high - BOTTOM);
+        size_t at = i;
+        for (; at && y[order[at - 1]] > y[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (size_t i = 1; i < n; i++)
+        y[order[i]] = fmax(y[order[i]], y[order[i - 1]] + LINE);
+    double over = n ? fmax(y[order[n - 1]] - (f->high - BOTTOM), 0) : 0;
+    for (size_t i = n; i-- > 0 && over > 0;) {
+        double most = i + 1 < n ? y[order[i + 1]] - LINE : f->high - BOTTOM;
+        y[order[i]] = fmin(y[order[i]], most);
+    }
+    for (size_t i = 0; i < n; i++) {
+        buf_printf(f->out, "<path class=\"s%zu\" stroke-width=\"3\" d=\"M%d %.1fh14\"/><text x=\"%d\" y=\"%.1f\">", i % COLOURS,
+                   f->wide - f->right + 8, y[i], f->wide - f->right + 27, y[i] + 4);
+        xml_text(f->out, f->c->series[i].name);
+        buf_puts(f->out, "</text>\n");
+    }
+}
+
+static void marks(const Frame *f)
+{
+    for (size_t i = 0; i < f->c->n_marks; i++) {
+        const ChartMark *m = &f->c->mark[i];
+        bool again = m->x < f->range.x0 || m->x > f->range.x1;
+        for (size_t k = 0; k < i; k++)
+            again |= !strcmp(m->text, f->c->mark[k].text) && fabs(at_x(f, m->x) - at_x(f, f->c->mark[k].x)) < 1;
+        if (again)
+            continue;
+        buf_printf(f->out, "<path class=\"m s%zu\" d=\"M%.1f %dV%d\"/><text x=\"%.1f\" y=\"%d\">", m->series % COLOURS, at_x(f, m->x),
+                   TOP, f->high - BOTTOM, at_x(f, m->x) + 4, TOP + 10 + (int)(i % 4) * LINE);
+        xml_text(f->out, m->text);
+        buf_puts(f->out, "</text>\n");
+    }
+}
+
+static int wide_of(const Chart *c)
+{
+    return c->wide ? c->wide : 760;
+}
+
+static int high_of(const Chart *c)
+{
+    return c->high ? c->high : 420;
+}
+
+static void draw(Buf *out, const Chart *c, size_t place)
+{
+    const char *id = c->id ? c->id : arena_printf(out->arena, "area%zu", place);
+    Frame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)}, *f = &frame;
+    f->right = !c->id ? 150 : c->n > 1 ? 50 : 16;
+    buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", place * (size_t)f->high);
+    axes(f);
+    buf_printf(out, "<clipPath id=\"%s\"><rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/></clipPath>\n<g clip-path=\"url(#%s)\">\n",
+               id, LEFT, TOP, f->wide - LEFT - f->right + 3, f->high - TOP - BOTTOM, id);
+    for (size_t i = 0; i < c->n; i++)
+        if (c->series[i].low && c->series[i].high)
+            band(f, &c->series[i], i % COLOURS);
+    for (size_t i = 0; i < c->n; i++)
+        curve(f, &c->series[i], i % COLOURS);
+    buf_puts(out, "</g>\n");
+    marks(f);
+    if (!c->id || c->n > 1)
+        names(f);
+    buf_puts(out, "</g>\n");
+}
+
+void chart_svg(Buf *out, const Chart *c, size_t n)
+{
+    int wide = wide_of(c);
+    size_t high = n * (size_t)high_of(c);
+    buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" role=\"img\">\n<title>", wide, high);
+    xml_text(out, c->title);
+    buf_puts(out, "</title>\n");
+    if (!c->id) {
+        buf_puts(out, "<style>");
+        chart_style(out);
+        buf_puts(out, "</style>\n");
+    }
+    buf_printf(out, "<rect class=\"b\" width=\"%d\" height=\"%zu\"/>\n", wide, high);
+    for (size_t i = 0; i < n; i++)
+        draw(out, &c[i], i);
+    buf_puts(out, "</svg>\n");
+}

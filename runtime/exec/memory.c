@@ -1,0 +1,288 @@
+/* memory.c - the bytes that training needs, as planned, before anything is allocated.
+ *
+ * In:  a checked model, its Train, sequences at once.   Out: a MemoryNeed (session.h).
+ * The one idea: it plans the very programs that a run would run, one after the other, and keeps
+ * of each what its arena takes; groups that programs have in common are lowered once.
+ */
+#include "runtime/cpu/cpu.h"
+#include "session.h"
+
+#include "compiler/plan/alike.h"
+#include "compiler/model/optimizer.h"
+#include "compiler/pass/recompute.h"
+
+enum { DEVICE = 64 << 20 }; /* of a GPU: machine code, and what pages leave unused */
+
+typedef enum Which { FRESH, MORE, UPDATE, HELD_OUT, PREDICT } Which;
+
+typedef struct Planning {
+    Ctx *ctx;
+    const Model *m;
+    int64_t batch;
+    Alike *alike;
+    const PlanWatch *watch;
+    bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
+    PlanCopies *copies;   /* of weights, that its programs keep; NULL: they keep none */
+    Map counted;          /* the names of these */
+    uint64_t copy_bytes;
+} Planning;
+
+/* Copies of weights that no program before had. */
+static void count_copies(Planning *p, const Plan *plan)
+{
+    for (size_t i = 0; i < plan->n_ext; i++) {
+        const PlanExt *x = &plan->ext[i];
+        if (x->ext.kind != EXT_COPY || map_get(&p->counted, (uintptr_t)x->ext.name))
+            continue;
+        *map_at(&p->counted, (uintptr_t)x->ext.name) = p;
+        p->copy_bytes += 2 * (uint64_t)x->elements;
+    }
+}
+
+static Graph *graph_of(const Planning *p, const Train *t, Which which, Arena *a)
+{
+    switch (which) {
+    case FRESH: return step_gradient(p->m, t, true, a);
+    case MORE: return step_gradient(p->m, t, false, a);
+    case UPDATE: return step_update(p->m, t, a);
+    case HELD_OUT: return step_held_out(p->m, t, a);
+    case PREDICT: break;
+    }
+    return step_predict(p->m, a);
+}
+
+/* The arena that one program needs; what was built for the answer is freed, and counted in
+ * *program, unless that is NULL: a run keeps it. `runs`: how often a step runs it. Kernels are never
+ * made, and what they compute is counted only where somebody watches. */
+static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
+                         uint64_t *program)
+{
+    Arena *a = arena_new(p->ctx);
+    Graph *g = graph_of(p, t, which, a);
+    PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
+    how.half = train_half(t);
+    bool watched = program && runs > 0 && p->watch;
+    how.cuda = p->cuda;
+    how.copies = how.half ? p->copies : NULL;
+    if (how.copies && which == UPDATE)
+        plan_write_copies(g, how.copies);
+    how.arena_only = !p->cuda;
+    how.counted = watched && !p->cuda;
+    const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
+    uint64_t bytes = plan->arena_bytes;
+    if (how.copies)
+        count_copies(p, plan);
+    if (watched)
+        p->watch->seen(p->watch->user, plan, runs);
+    if (program)
+        *program += plan->compiler_bytes;
+    arena_free(a);
+    return bytes;
+}
+
+/* More than a run can need, without a plan: an arena in which nothing is ever used again, with
+ * up to five values of its backward pass beside each value that the model computes. */
+uint64_t session_memory_most(const Model *m, const Train *t)
+{
+    enum { VALUES = 6, COPIES = 5, REST = 256 << 20 };
+    const Graph *g = m->graph;
+    double bytes = REST;
+    int64_t batch = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
+    for (Val v = 1; v < g->node.n; v++) {
+        Dim n;
+        if (op_is_view((Op)node_at(g, v)->op))
+            continue;
+        if (!shape_size(shape_of(g, v), &n))
+            return UINT64_MAX;
+        bytes += (double)dim_at(n, batch, t->context) * 8 * VALUES;
+    }
+    for (size_t i = 0; i < m->param.n; i++)
+        bytes += 4.0 * COPIES * (double)m->param.v[i].elements;
+    return bytes < 1e18 ? (uint64_t)bytes : UINT64_MAX;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void count_tensors(MemoryNeed *n, const Model *m, const Train *train)
+{
+    for (size_t i = 0; i < m->param.n; i++) {
+        uint64_t bytes = 4 * (uint64_t)m->param.v[i].elements;
+        *(m->param.v[i].buffer ? &n->buffers : &n->weights) += bytes;
+        if (train && param_learns(m, train, i)) {
+            n->gradients += param_is_trained(m, train, i) ? bytes : 0;
+            n->optimizer += bytes * (uint64_t)optimizer_states(&train->optimizer, i);
+            n->average += train->average ? bytes : 0;
+        }
+    }
+}
+
+static int64_t parts_of(const Planning *p, const Train *t)
+{
+    return (t->batch_seqs + p->batch - 1) / p->batch;
+}
+
+/* The arena of the programs of the gradient, which `recompute` changes. */
+static uint64_t gradient_arena(Planning *p, const Train *t, uint64_t *program)
+{
+    int64_t parts = parts_of(p, t);
+    uint64_t bytes = arena_of(p, t, FRESH, 1, program);
+    return parts > 1 ? larger(bytes, arena_of(p, t, MORE, parts - 1, program)) : bytes;
+}
+
+/* Of a choice that the file has not made: only of the program that runs most. Adding to gradients
+ * needs no less than writing them. */
+static uint64_t other_arena(Planning *p, const Train *t)
+{
+    return arena_of(p, t, parts_of(p, t) > 1 ? MORE : FRESH, 1, NULL);
+}
+
+/* Without `recompute` when the file has it, else with that of the modules that repeat. The names lie in `arena`. */
+static void choose_other(const Model *m, Train *t, Arena *arena)
+{
+    if (t->n_recompute)
+        t->n_recompute = 0;
+    else
+        t->recompute = recompute_repeated(m->graph, arena, &t->n_recompute);
+}
+
+/* What the arena would be with and without `recompute`. */
+static void both_arenas(Planning *p, const Train *t, uint64_t gradient, uint64_t others,
+                        const MemoryAsk *ask, MemoryNeed *n)
+{
+    Train other = *t;
+    choose_other(p->m, &other, ask->both);
+    const Train *with = t->n_recompute ? t : &other;
+    n->recompute = with->recompute;
+    n->n_recompute = with->n_recompute;
+    const uint64_t *known = ask->other ? ask->other(ask->other_user) : NULL;
+    uint64_t changed = !n->n_recompute ? gradient : known ? *known : other_arena(p, &other);
+    n->arena_kept = larger(others, t->n_recompute ? changed : gradient);
+    n->arena_recomputed = larger(others, t->n_recompute ? gradient : changed);
+}
+
+/* Without training nothing reads labels, and a text is one document. */
+static uint64_t input_bytes(const Model *m, bool train, int64_t batch, int64_t context)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->graph->ext.n; i++) {
+        const Ext *e = &m->graph->ext.v[i];
+        bool read = train || (strcmp(e->name, "labels") && strcmp(e->name, "document"));
+        uint64_t size = e->dtype == DT_INT ? 8 : 4;
+        for (int k = 0; k < e->shape.rank; k++)
+            size *= (uint64_t)dim_at(e->shape.d[k], batch, context);
+        bytes += e->kind == EXT_INPUT && read ? size : 0;
+    }
+    return bytes;
+}
+
+bool session_room(Session *s, uint64_t *left)
+{
+    Backend *b = s->backend;
+    uint64_t all;
+    int64_t total, host = memory_available(&total);
+    if (b && b->ops->room && !b->ops->room(b, left, &all))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", b->why);
+    if (b && !b->ops->room)
+        *left = host < 0 ? 0 : (uint64_t)host + b->spare;
+    return b && (b->ops->room || host >= 0);
+}
+
+uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *how)
+{
+    Arena *a = arena_new(s->ctx);
+    PlanOptions plan = {.B = how->B,
+                        .T = how->T,
+                        .rows_apart = how->rows_apart,
+                        .half = how->half,
+                        .cuda = s->backend->cuda,
+                        .arena_only = !s->backend->cuda};
+    if (plan.cuda && plan.half) {
+        plan.copies = NEW(a, PlanCopies);
+        map_init(&plan.copies->before, a);
+    }
+    const Plan *made = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan);
+    uint64_t bytes = made->arena_bytes;
+    for (size_t i = 0; i < made->n_ext; i++)
+        bytes += made->ext[i].ext.kind == EXT_COPY ? 2 * (uint64_t)made->ext[i].elements : 0;
+    for (size_t i = 0; i < g->ext.n; i++) {
+        const Ext *e = &g->ext.v[i];
+        uint64_t size = e->dtype == DT_INT ? 8 : 4;
+        for (int k = 0; k < e->shape.rank; k++)
+            size *= (uint64_t)dim_at(e->shape.d[k], how->B, how->T);
+        bytes += size;
+    }
+    arena_free(a);
+    return bytes + (s->backend->cuda ? DEVICE : 0);
+}
+
+/* Sets how many sequences a step has, and returns how many of them a plan has at once. */
+static int64_t sized(Train *t, int64_t batch)
+{
+    if (batch > 0) {
+        t->micro_seqs = batch;
+        t->batch_seqs = t->batch_seqs > batch ? (t->batch_seqs + batch - 1) / batch * batch : batch;
+    }
+    return t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs > 0 ? t->batch_seqs : 1;
+}
+
+uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int64_t batch)
+{
+    Train t = *train;
+    batch = sized(&t, batch);
+    choose_other(m, &t, ctx->scratch);
+    Arena *own = arena_new(ctx);
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .alike = alike_new(ctx, own)};
+    uint64_t bytes = other_arena(&p, &t);
+    alike_free(p.alike);
+    arena_free(own);
+    return bytes;
+}
+
+MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t batch,
+                          const MemoryAsk *ask)
+{
+    enum { SPARE = 64 << 20 };
+    static const MemoryAsk nothing = {0};
+    ask = ask ? ask : &nothing;
+    MemoryNeed n = {0};
+    Train t = train ? *train : (Train){.context = m->context};
+    batch = sized(&t, batch);
+    count_tensors(&n, m, train);
+    n.inputs = input_bytes(m, train != NULL, batch, t.context);
+    enum { LIBRARIES = 20 << 20 }; /* vwn itself, the C library, oneDNN and what it compiles */
+    n.program = ctx->bytes + LIBRARIES;
+    bool keeps = ctx->spare_most > 0;
+    if (!keeps)
+        ctx_keep_spare(ctx, SPARE);
+    Arena *own = arena_new(ctx);
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .cuda = ask->cuda};
+    p.alike = ask->cuda ? NULL : alike_new(ctx, own);
+    p.copies = ask->cuda ? NEW(own, PlanCopies) : NULL;
+    map_init(&p.counted, own);
+    if (p.copies)
+        map_init(&p.copies->before, own);
+    if (train) {
+        uint64_t gradient = gradient_arena(&p, &t, &n.program);
+        uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);
+        if (t.eval_every > 0)
+            others = larger(others, arena_of(&p, &t, HELD_OUT, 0, &n.program));
+        n.arena = larger(gradient, others);
+        if (ask->both)
+            both_arenas(&p, &t, gradient, others, ask, &n);
+    } else {
+        n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
+    }
+    if (p.alike)
+        alike_free(p.alike);
+    arena_free(own);
+    n.copies = p.copy_bytes;
+    if (!keeps)
+        ctx_keep_spare(ctx, 0);
+    n.program = ask->cuda ? DEVICE : n.program;
+    n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
+              n.arena + n.program;
+    return n;
+}

@@ -1,0 +1,77 @@
+/* inside.h - what `vwn inspect` has found; private to runtime/. */
+#ifndef VWN_RUNTIME_INSIDE_H
+#define VWN_RUNTIME_INSIDE_H
+
+#include "compiler/model/inside.h"
+#include "runtime/checkpoint/held_out.h"
+
+/* Mean and spread over positions, and quantiles of a part of them that is spread evenly. */
+typedef struct Spread {
+    double mean, std, low, middle, high; /* 5 %, 50 %, 95 % */
+} Spread;
+
+/* What every source segment gives to the segments of one value: [sources, segments]. */
+typedef struct Contribution {
+    double *mean, *std, *gain; /* gain: root of the mean square of what a coordinate of an impulse becomes */
+} Contribution;
+typedef struct FactorFound {
+    size_t entries, fixed_entries;
+    Spread *entry, all;    /* of each entry of the matrix, and of all together */
+    const double *fixed;   /* NULL: the factor has no fixed part */
+} FactorFound;
+/* How one entry of a factor is distributed over tokens: shares of equal bins from lo to hi, which are the same for all. */
+enum { HISTOGRAMS_MOST = 8, HISTOGRAM_BINS = 40 };
+typedef struct Histogram {
+    size_t factor, entry;
+    double lo, hi, share[HISTOGRAM_BINS];
+} Histogram;
+typedef struct ActivationFound {
+    double density[INSIDE_THRESHOLDS];
+    double *used, *energy; /* [experts * dims], of the rows of their expert */
+    double ratio;          /* participation ratio */
+    size_t never;          /* dimensions that no row uses */
+} ActivationFound;
+typedef struct StateFound {
+    bool spectrum; /* measured */
+    double entropy, ratio; /* of the squares of singular values: normalized entropy, participation ratio */
+    size_t rank;
+    double target, uncertainty, moved; /* of the lens: mean log probability of targets, entropy, divergence; NaN: not measured */
+} StateFound;
+
+typedef struct Findings {
+    Session session;
+    const vwn_inside_options *how;
+    const vwn_writer *text, *json;
+    const Hooks *hooks;
+    Source source;
+    HeldOut data;
+    Inside in;
+    const Model *m;
+    unsigned what;
+    int64_t windows, positions; /* positions: in all windows, of states */
+    bool averaged;
+    double *unexplained;   /* by row: share of the square of what is read */
+    Contribution *read, *state; /* rows; sublayers + 1 */
+    FactorFound *factor;
+    Histogram *histogram;  /* of the entries of the last sublayer's factors that vary most */
+    size_t n_histograms;
+    double *cosine;        /* [n, n] */
+    Spread *next;          /* n - 1 */
+    ActivationFound *activation;
+    StateFound *at;        /* sublayers + 1 */
+    int64_t coordinates;   /* of a state */
+} Findings;
+
+/* "embedding", "layer[1].ffn", ..; `row` of what the head reads: "head". */
+const char *findings_source(const Findings *f, size_t j);
+const char *findings_row(const Findings *f, size_t row);
+/* "A_r[2,1]": the entry of a histogram. */
+const char *findings_entry(const Findings *f, const Histogram *h);
+/* Contribution of source j to a row, each segment to those of its own place: their mean. */
+double findings_own(const Findings *f, const Contribution *c, const UnfoldPart *to, size_t j);
+
+void findings_text(const Findings *f);
+void findings_json(const Findings *f);
+void findings_draw(const Findings *f);
+
+#endif

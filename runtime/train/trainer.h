@@ -1,0 +1,138 @@
+/* trainer.h - the state of one training run; private to train.c, train_open.c and
+ * train_event.c. */
+#ifndef VWN_TRAINER_H
+#define VWN_TRAINER_H
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/data/data.h"
+#include "runtime/data/feed.h"
+#include "runtime/portable/loss_scale.h"
+#include "runtime/exec/mail.h"
+#include "runtime/checkpoint/run_dir.h"
+#include "runtime/checkpoint/start.h"
+
+
+/* What an event says beside the common fields. */
+typedef void TrainFields(JsonText *t, const void *of);
+
+/* A step that is queued, and whose numbers have not been read. */
+typedef struct QueuedStep {
+    Mail *mail; /* results of its parts, and of its update */
+    double lr;
+} QueuedStep;
+enum { STEPS_QUEUED = 2 }; /* at most: one is computed while the next one is made ready */
+
+typedef struct Trainer {
+    Session session;
+    Ctx *ctx;
+    Unit *file;            /* as it was given */
+    Unit *unit;            /* the same after the growth steps that are carried out */
+    const GrowthPlan *grows; /* of the last of them, when this opening carries it out */
+    const Train *was;      /* the training before it */
+    const double *born;    /* updates that were done before each growth step that is carried out */
+    bool begins;           /* the first opening of this call: the others follow it at growth steps */
+    const Start *start;    /* weights that a new run begins with, or NULL */
+    const char *source, *step, *apply_to; /* of `vwn grow`: a run or a checkpoint, the step, the file to write; else NULL */
+    bool due;              /* the next one begins: the run is to be opened again */
+    const Model *model;
+    const Train *train;
+    const vwn_train_options *how;
+    const Hooks *hooks;
+
+    Data *data, *eval_data; /* data: opened unless the caller has */
+    const Split *eval_split;               /* NULL: no evaluation */
+    Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
+    Program *count; /* see count_program(); NULL also where nothing is computed in parts */
+    Feed feed;
+    RunDir *run;            /* NULL in a dry run */
+    Checkpoint *from;       /* resumed from it, else NULL */
+    Drawing *drawing;       /* of the initial values, else */
+    int64_t micro, parts;   /* sequences per micro-batch, micro-batches per step */
+    int64_t steps, stop_at; /* of the whole run; of this call */
+    uint64_t bytes;         /* memory of tensors and the arena */
+    BuildReport build;      /* of all programs */
+    struct Alike *alike;    /* of all programs */
+    KernelSet *gather;      /* nothing is trained: the kernels of all that the file trains go there; else NULL */
+
+    RunMeta meta;
+    Progress now;
+    double vars[HV_COUNT];
+    double lr;                      /* of the last step of `now` */
+    QueuedStep queue[STEPS_QUEUED]; /* step n has the place n % STEPS_QUEUED */
+    int64_t ahead;                  /* steps behind those of `now` that are queued */
+    bool decides;                   /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
+    StoreEntry *known;              /* of the window of losses, for these; and what lies there */
+    double is_known[3];
+    int norm, halt;                 /* where they stand among the results of the update */
+    double *part, *all, *updated;   /* results of fresh: what a micro-batch adds, of a step; of the update */
+    double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
+    int loss, eval_loss;            /* where "loss" stands among them */
+    int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
+
+    double began, reported; /* seconds */
+    int64_t reported_at, began_at;
+    double rate;             /* tokens per second, smoothed over some seconds */
+    bool started;            /* the start event is out */
+    VEC(const char *) early; /* events before events.jsonl is open */
+    char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
+    size_t json_room;
+    TrainFields *fields;    /* of the event at hand, or NULL */
+    const void *fields_of;
+} Trainer;
+
+/* train_open.c: everything up to the first step. Raises. */
+void train_open(Trainer *tr);
+/* What expressions read `ahead` steps after what is known. */
+void train_set_vars(Trainer *tr, int64_t ahead);
+/* The learning rate of step `step` (from 0) under tr->vars; files E0208 and raises when it, or the
+ * decay of the average, is none. */
+double train_rate(Trainer *tr, int64_t step);
+
+/* The growth step that begins after as many steps as are done and `ahead` more; NULL: none. Steps come in the order of the
+ * file. */
+const GrowStep *train_growth_due(Trainer *tr, int64_t ahead);
+/* Whether the steps of such a stage may be queued before the numbers of the last are known: its expressions and `next`,
+ * the growth step that is to come, or NULL, do not ask for them. */
+bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next);
+
+/* train_grow.c: the parts of the weights of `m`, the model after the first n growth steps, with their rates; `updates`: how
+ * many were done before each. */
+GrownParts train_births(Trainer *tr, const Model *m, size_t n, const double *updates);
+/* Compiles what growth steps to come will want, so that none waits for a compiler in mid-run. */
+void train_prepare(Trainer *tr);
+/* The kernels of all that the file trains, into tr->gather; the session has a backend and a store. Raises. */
+void train_gather(Trainer *tr);
+/* After each step: the window that the next growth step looks at, where it waits for a plateau. */
+void train_plateau(Trainer *tr);
+/* The next growth step begins a stage of the run: the progress of what comes behind it. */
+void train_enter_progress(Progress *p, const GrowStep *g);
+/* The file again, with other settings, after its first `grown` growth steps. NULL: it has errors then. */
+Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown);
+/* How many growth steps of the file tr->from has behind it; sets tr->born, which has room for one more. */
+size_t train_steps_behind(Trainer *tr);
+/* grow.c: the step tr->step, which must be the next one of `unit`; raises. */
+const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
+
+/* train.c: one optimizer step, and nothing of what happens between steps; `more`: the one behind it is queued before this
+ * one is waited for, where train_may_follow(). Raises. */
+void train_step(Trainer *tr, bool more);
+bool train_may_follow(Trainer *tr);
+
+/* train_start.c: the weights that the file names for the beginning, NULL: none; and their account, told. */
+const Start *train_start_open(Trainer *tr);
+void train_start_say(Trainer *tr, const Start *start);
+/* train_measure.c: what the growth step, or the beginning, at hand does, measured in stores of its own: outputs of the old
+ * and the new model beside each other, gradients of new blocks. Tells it; raises ST_DIVERGED when outputs change by
+ * more than the file says. */
+void train_measure(Trainer *tr);
+
+/* train_event.c: tells the caller and events.jsonl. Raises when the file cannot be written. */
+void train_event(Trainer *tr, vwn_event_kind kind, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void train_event_room(Trainer *tr); /* before the first event, and when the programs are known */
+/* The same with fields of its own. */
+void train_row(Trainer *tr, vwn_event_kind kind, TrainFields *fields, const void *of, const char *text);
+void train_end_event(Trainer *tr, Status status); /* never raises */
+void train_flush_early(Trainer *tr);              /* events.jsonl is open now */
+
+#endif

@@ -1,0 +1,259 @@
+/* emit.c - `vwn_emit`: a folder with the model as C or CUDA C, and its initial weights.
+ *
+ * In:  a checked file.   Out: files; the compiler prints them, this file only puts them there.
+ * The one idea: nothing is written before everything has been printed, and a folder that holds
+ * something else is left alone.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compiler/export/export.h"
+#include "compiler/base/file.h"
+#include "compiler/model/init.h"
+#include "runtime/data/data.h"
+
+typedef struct Emission {
+    Session session;
+    Unit *unit;
+    const vwn_emit_options *how;
+    const vwn_writer *out;
+    ExportFolder folder;
+} Emission;
+
+enum { DEFAULT_SEED = 1 }; /* of a file without `train` */
+
+static _Noreturn void failed(const Emission *e, const char *name, const char *what)
+{
+    int why = errno;
+    ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s%s%.100s could not be %s: %s",
+              e->how->folder, *name ? "/" : "", name, what, strerror(why));
+}
+
+/* ---- what is printed ---- */
+
+/* The vocabulary of chars() is that of the training text. */
+static void take_symbols(Emission *e, ExportOptions *x)
+{
+    const Train *t = e->unit->train;
+    DataOptions how = {.spec = &t->data,
+                       .tokenizer = &t->tokenizer,
+                       .context = t->context,
+                       .model = e->unit->model};
+    Data *d = data_open(&e->session, &how);
+    x->symbol = d->tokenizer->code;
+    x->n_symbols = d->tokenizer->size;
+    x->separator = d->train.separator;
+}
+
+static void choose_batch(const Emission *e, ExportOptions *x, Train *t)
+{
+    int64_t asked = e->how->batch_seqs;
+    const Train *from = e->unit->train;
+    x->batch = asked > 0 ? asked : 1;
+    if (!from)
+        return;
+    if (asked <= 0)
+        x->batch = from->micro_seqs > 0 ? from->micro_seqs : from->batch_seqs;
+    if (x->train && from->batch_seqs % x->batch)
+        ctx_raise(e->session.ctx, ST_USAGE,
+                  "a step has %lld sequences, which batches of %lld do not divide",
+                  (long long)from->batch_seqs, (long long)x->batch);
+    t->micro_seqs = x->batch;
+}
+
+static void print_folder(Emission *e, ExportOptions *x)
+{
+    Session *s = &e->session;
+    Unit *u = e->unit;
+    const Train *from = u->train;
+    Train *t = NEW(s->arena, Train);
+    if (!u->model)
+        ctx_raise(s->ctx, ST_INPUT, "the file has no `model` to emit");
+    if (from)
+        *t = *from;
+    else if (e->how->train)
+        ctx_raise(
+            s->ctx, ST_INPUT,
+            "the file has no `train`, so there is no training to emit; leave out --train");
+    if (t->compute == HALF_FP16 && !e->how->cuda) /* a folder of C computes in float32 */
+        t->compute = HALF_NONE;
+    *x = (ExportOptions){.unit = u,
+                         .train = from && !e->how->infer ? t : NULL,
+                         .context = from ? from->context : u->model->context,
+                         .data = from ? &from->data : NULL,
+                         .seed = from ? from->seed : DEFAULT_SEED,
+                         .cuda = e->how->cuda,
+                         .fast = e->how->fast};
+    if (x->train && u->grow.n)
+        ctx_raise(
+            s->ctx, ST_INPUT,
+            "the file grows the model (`grow %s`), which the emitted program does not do: "
+            "emit with --infer, or switch the step off with `/-`",
+            u->grow.v[0].name);
+    if (x->train && from->start.kind != START_DRAWN)
+        ctx_raise(s->ctx, ST_INPUT,
+                  "the file begins with other weights (`start_from`), and the emitted program with drawn ones: emit with --infer, or "
+                  "switch the line off with `/-`");
+    choose_batch(e, x, t);
+    x->separator = -1;
+    if (from && from->tokenizer.kind != TOKENIZER_CHARS)
+        x->separator = data_separator(s, &from->data, tokenizer_plain(s->arena, TOKENIZER_BYTES));
+    if (from && from->data.kind == DATA_TEXT_FILE && from->tokenizer.kind != TOKENIZER_BYTES)
+        take_symbols(e, x);
+    export_folder(&e->folder, s->ctx, s->arena, x);
+}
+
+/* ---- the folder ---- */
+
+/* Whether an earlier emission has written plan.c there. */
+static bool is_ours(const Emission *e)
+{
+    char first[sizeof EXPORT_MARK] = "";
+    const char *path = arena_printf(e->session.arena, "%s/plan.c", e->how->folder);
+    const char *why;
+    FILE *f = file_stream(path, "r", &why);
+    size_t n = f ? fread(first, 1, sizeof first - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return n == sizeof first - 1 && memcmp(first, EXPORT_MARK, n) == 0;
+}
+
+static bool is_empty(const Emission *e)
+{
+    DIR *dir = opendir(e->how->folder);
+    bool empty = true;
+    if (!dir)
+        failed(e, "", "opened");
+    for (struct dirent *d = readdir(dir); d && empty; d = readdir(dir))
+        empty = !strcmp(d->d_name, ".") || !strcmp(d->d_name, "..");
+    closedir(dir);
+    return empty;
+}
+
+static void make_folder(const Emission *e)
+{
+    struct stat st;
+    const char *folder = e->how->folder;
+    if (mkdir(folder, 0777) == 0)
+        return;
+    if (errno != EEXIST)
+        failed(e, "", "made");
+    if (stat(folder, &st) || !S_ISDIR(st.st_mode))
+        ctx_raise(e->session.ctx, ST_USAGE, "%.300s is not a folder", folder);
+    if (!e->how->force && !is_empty(e) && !is_ours(e))
+        ctx_raise(
+            e->session.ctx, ST_USAGE,
+            "the folder %.300s holds files that `vwn emit` has not written; name another, or "
+            "write among them with --force",
+            folder);
+}
+
+static void write_file(const Emission *e, const ExportFile *file)
+{
+    const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, file->name);
+    const char *why;
+    FILE *f = file_stream(path, "w", &why);
+    if (!f)
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%.300s could not be written: %s", path, why);
+    bool fine = fwrite(file->text, 1, file->length, f) == file->length;
+    if (fclose(f) != 0 || !fine)
+        failed(e, file->name, "written");
+}
+
+/* ---- weights ---- */
+
+static bool put_initial(Emission *e, SafeWriter *w, const Param *p, uint64_t seed,
+                        char why[WHY])
+{
+    enum { PIECE = 1 << 14 };
+    Arena *a = e->session.arena;
+    ArenaMark mark = arena_mark(a);
+    double *v = NEW_ARRAY(a, double, PIECE);
+    float *single = NEW_ARRAY(a, float, PIECE);
+    bool ok = true;
+    for (int64_t at = 0; ok && at < p->elements; at += PIECE) {
+        int64_t n = p->elements - at < PIECE ? p->elements - at : PIECE;
+        param_init_range(p, seed, at, n, v);
+        for (int64_t i = 0; i < n; i++)
+            single[i] = (float)v[i];
+        ok = safe_put(w, single, (size_t)n * sizeof *single, why);
+    }
+    arena_reset(a, mark);
+    return ok;
+}
+
+static void write_weights(Emission *e, uint64_t seed)
+{
+    Arena *a = e->session.arena;
+    const Model *m = e->unit->model;
+    char why[WHY], text[24];
+    SafeWriter w;
+    safe_begin(&w, a);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
+    safe_meta(&w, "format", "vwn folder 1", 12);
+    safe_meta(&w, "model", m->name, strlen(m->name));
+    safe_meta(&w, "seed", text, strlen(text));
+    for (size_t i = 0; i < m->param.n; i++) {
+        const Param *p = &m->param.v[i];
+        int64_t d[MAX_RANK];
+        for (int k = 0; k < p->shape.rank; k++)
+            d[k] = p->shape.d[k].n;
+        safe_declare(&w, p->path, SAFE_F32, p->shape.rank, d);
+    }
+    bool ok = safe_create(&w, a, e->how->folder, EXPORT_WEIGHTS, why);
+    for (size_t i = 0; ok && i < m->param.n; i++)
+        ok = put_initial(e, &w, &m->param.v[i], seed, why);
+    ok = ok && safe_commit(&w, why);
+    safe_abandon(&w);
+    if (!ok)
+        ctx_raise(e->session.ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+/* ---- the call ---- */
+
+static void report(const Emission *e)
+{
+    Buf b = buf_new(e->session.arena);
+    if (e->how->json)
+        buf_printf(&b, "{\"v\":1,\"event\":\"emit\",\"fast\":%s,\"files\":[",
+                   e->how->fast ? "true" : "false");
+    for (size_t i = 0; i <= e->folder.n; i++) {
+        const char *name = i < e->folder.n ? e->folder.v[i].name : EXPORT_WEIGHTS;
+        const char *path = arena_printf(e->session.arena, "%s/%s", e->how->folder, name);
+        if (!e->how->json) {
+            buf_printf(&b, "%s\n", path);
+            continue;
+        }
+        buf_puts(&b, i ? "," : "");
+        buf_json_string(&b, path, strlen(path));
+    }
+    if (e->how->json)
+        buf_puts(&b, "]}\n");
+    e->out->put(e->out->user, b.s, b.n);
+}
+
+static Status emit_body(void *user)
+{
+    Emission *e = user;
+    ExportOptions x;
+    session_open(&e->session, e->session.owner);
+    print_folder(e, &x);
+    make_folder(e);
+    for (size_t i = 0; i < e->folder.n; i++)
+        write_file(e, &e->folder.v[i]);
+    write_weights(e, x.seed);
+    report(e);
+    return ST_OK;
+}
+
+Status emit_unit(vwn_context *owner, Unit *unit, const vwn_emit_options *how,
+                 const vwn_writer *out)
+{
+    Emission e = {.session.owner = owner, .unit = unit, .how = how, .out = out};
+    Status st = guarded(owner->ctx, emit_body, &e);
+    session_close(&e.session);
+    return st;
+}
