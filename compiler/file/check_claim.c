@@ -125,11 +125,6 @@ static const Value *argument(const Value *v, const char *name)
     return NULL;
 }
 
-bool is_claim(const Value *v)
-{
-    return v->kind == V_SPEC && (!strcmp(v->record->name, "preserves") || !strcmp(v->record->name, "alive"));
-}
-
 static const GrowthProof *proof_of(Eval *ev, Claims *c)
 {
     if (!c->proof) {

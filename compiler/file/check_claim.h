@@ -11,8 +11,6 @@ struct Claims {
     const GrowthProof *proof;
     bool life; /* `alive(...)` is among them */
 };
-/* `preserves(...)` or `alive(...)`. */
-bool is_claim(const Value *v);
 /* Fills *r. False: a diagnostic says why the claim does not hold, or that none can be made here (`c` NULL). */
 bool decide_claim(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r);
 

@@ -23,7 +23,7 @@ static const Ast *node_of(const Ast *items, const char *kind, Name label)
 /* ---- train ---- */
 
 /* path.name */
-static Ast *path_below(Eval *ev, const Ast *path, Name name, Span at)
+static Ast *path_in(Eval *ev, const Ast *path, Name name, Span at)
 {
     Ast *longer = NEW(ev->arena, Ast), *dot = NEW(ev->arena, Ast);
     *longer = *path;
@@ -81,16 +81,16 @@ static void train_items(Eval *ev, const Ast *items, const Ast *base, const Ast *
                                                  : "the `train` of a growth step cannot hold this item");
         } else if (it->kind == AST_SET) {
             LineCol at = source_position(ev->ctx, it->span.file, it->span.lo);
-            Override o = {.path = path_below(ev, path, key, it->kid[0]->span), .expr = it->kid[1], .of_step = true,
+            Override o = {.path = path_in(ev, path, key, it->kid[0]->span), .expr = it->kid[1], .of_step = true,
                           .span = it->span};
             o.origin = name_printf(ev->ctx, "grow at %s:%u:%u", source_path(ev->ctx, it->span.file), at.line, at.column);
             vec_push(ev->arena, out, o);
         } else if (!node_of(base, key, label)) {
             no_such_node(ev, it, base);
         } else {
-            const Ast *inner = path_below(ev, path, key, it->kid[0]->span);
+            const Ast *inner = path_in(ev, path, key, it->kid[0]->span);
             if (label && strcmp(key, "optimizer") != 0)
-                inner = path_below(ev, inner, label, it->kid[1]->span);
+                inner = path_in(ev, inner, label, it->kid[1]->span);
             train_items(ev, it->kid[2], node_of(base, key, label)->kid[2], inner, out);
         }
     }

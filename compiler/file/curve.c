@@ -17,38 +17,6 @@ typedef struct Place { /* of a module or a node that a pattern matches */
 } Place;
 typedef VEC(Place) Places;
 
-bool path_matches(const char *pattern, const char *text)
-{
-    while (*pattern && *text) {
-        if (pattern[0] == '[' && pattern[1] == '*' && *text == '[') {
-            pattern = strchr(pattern, ']');
-            text = strchr(text, ']');
-            if (!pattern || !text)
-                return false;
-            continue;
-        }
-        if (*pattern++ != *text++)
-            return false;
-    }
-    return !*pattern && !*text;
-}
-
-bool path_below(const char *path, const char *module)
-{
-    size_t n = strlen(module);
-    return !strncmp(path, module, n) && (!path[n] || path[n] == '.');
-}
-
-int64_t coordinates(const Shape *s)
-{
-    int64_t n = 1;
-    int positions = !s->rank || dim_static(s->d[0]) ? 0 : s->d[0].t ? 1 : 2;
-    for (int k = positions; k < s->rank; k++)
-        if (dim_static(s->d[k]))
-            n *= s->d[k].n;
-    return n;
-}
-
 /* ---- over depth ---- */
 
 static int by_index(const void *a, const void *b)

@@ -26,11 +26,6 @@ const HostExpr *curve_in_stage(Unit *u, const Curve *c, size_t stage, const doub
 typedef VEC(Name) CurvePaths;
 CurvePaths curve_paths(Unit *u);
 
-/* Compares "layer[3].attention" with a written path, where [*] matches any index. */
-bool path_matches(const char *pattern, const char *text);
-bool path_below(const char *path, const char *module); /* the module itself, or a part of it */
 Name path_starred(Ctx *ctx, const char *path); /* "layer[3].ffn" as "layer[*].ffn" */
-/* Coordinates per position of [B, T, ..], or of [T, ..]; all elements of what is the same for every batch. */
-int64_t coordinates(const Shape *s);
 
 #endif

@@ -226,8 +226,10 @@ typedef struct Fan {
     const Shape *shape;
 } Fan;
 
+typedef struct Claims Claims; /* file/check_claim.h: of the growth step that a check stands in, or NULL */
 struct Eval {
     Ctx *ctx;
+    bool (*decide_claim)(Eval *ev, Claims *c, const Ast *check, const Value *claim, CheckResult *r); /* the same */
     Arena *arena;
     Unit *unit;
     VEC(File *) files;      /* std files are shared; others once per import */
@@ -453,7 +455,6 @@ bool parse_setting(Eval *ev, const char *text, const char *flag, Override *o);
 /* Files E0105 for those that nothing used. What nodes have is known only once they were built. */
 void check_overrides_used(Eval *ev, File *f, bool built, bool trained);
 const char *span_text(Eval *ev, Span s);
-typedef struct Claims Claims; /* check_claim.h: of the growth step it stands in, or NULL */
 void run_check(Eval *ev, File *f, const Ast *check, Env *env, const char *where, Claims *claims);
 
 /* ---- train, grow, sweep (check_train.c, check_grow.c, check_sweep.c) ---- */

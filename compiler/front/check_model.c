@@ -7,7 +7,6 @@
  */
 #include "attribute.h"
 #include "check.h"
-#include "compiler/file/curve.h"
 
 #include <math.h>
 

@@ -5,7 +5,6 @@
  * common member become one.
  */
 #include "fuse.h"
-#include "compiler/plan/plan.h"
 #include "compiler/pass/recompute.h"
 
 enum {
@@ -16,18 +15,6 @@ enum {
 };
 
 /* ---- what a node is ---- */
-
-bool fuse_is_library(const Graph *g, Val v)
-{
-    switch ((Op)node_at(g, v)->op) {
-    case OP_MATMUL: return !product_is_of_row(g, v);
-    case OP_CONCAT: return concat_of_copies(g, v);
-    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
-    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
-        return true;
-    default: return false;
-    }
-}
 
 bool fuse_is_compute(const Graph *g, Val v)
 {
@@ -749,7 +736,7 @@ static void place_node(Fusion *f, Val v)
         return; /* computed wherever it is wanted: who shares it with others has nothing to do with them */
     if (n->op == OP_AUX) {
         f->home[v] = f->home[n->in[0]];
-    } else if (n->op == OP_CONST || fuse_is_library(f->g, v)) {
+    } else if (n->op == OP_CONST || node_is_library(f->g, v)) {
         uint32_t id = new_group(f, n->op == OP_CONST ? GROUP_TABLE : GROUP_LIBRARY, v);
         Aligned a;
         producers(f, v, &a);
@@ -766,7 +753,7 @@ static void meet_siblings(Fusion *f, Val v, Val *reader)
     const Node *n = node_at(f->g, v);
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = fuse_base(f, n->in[k]);
-        if (!fuse_is_library(f->g, u))
+        if (!node_is_library(f->g, u))
             continue;
         int32_t mine = f->home[v], other = f->home[reader[u]];
         if (!reader[u] || (other != mine && !merge(f, (uint32_t)other, (uint32_t)mine)))
@@ -790,7 +777,7 @@ static void merge_siblings(Fusion *f)
 static void want_stored(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    if (n->op != OP_EXT && n->op != OP_CONST && n->op != OP_AUX && !fuse_is_library(f->g, v) &&
+    if (n->op != OP_EXT && n->op != OP_CONST && n->op != OP_AUX && !node_is_library(f->g, v) &&
         !fuse_is_compute(f->g, v))
         f->copied[v] = true;
 }
@@ -823,7 +810,7 @@ static bool operand_fits(const Fusion *f, Val v, size_t k)
 static void want_operands(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    for (size_t k = fuse_is_library(f->g, v) ? 0 : kernel_inputs(f->g, v); k < n->n_in; k++) {
+    for (size_t k = node_is_library(f->g, v) ? 0 : kernel_inputs(f->g, v); k < n->n_in; k++) {
         want_stored(f, fuse_base(f, n->in[k]));
         if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
             f->copied[n->in[k]] = true;
@@ -848,7 +835,7 @@ static void keep_long_ways(Fusion *f)
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
         tree[v] = 1;
-        if (fuse_is_library(g, v) || n->op == OP_AUX || (fuse_is_compute(g, v) && !fuse_is_view(f, v)))
+        if (node_is_library(g, v) || n->op == OP_AUX || (fuse_is_compute(g, v) && !fuse_is_view(f, v)))
             continue;
         for (size_t k = 0; k < n->n_in; k++)
             tree[v] += f->copied[n->in[k]] ? 1 : tree[n->in[k]];
@@ -873,12 +860,12 @@ static void collect_stores(Fusion *f)
 static const int64_t MOST_ELEMENTS = (int64_t)1 << 53;
 
 Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
-                   const bool *copied, size_t members)
+                   const bool *copied, size_t members, IsFlat is_flat)
 {
     Fusion *f = NEW(arena, Fusion);
     *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
                   .apart = how->no_fusion, .device = how->cuda, .half = how->half,
-                  .shared = how->shared ? how->shared : PLAN_SHARED};
+                  .shared = how->shared ? how->shared : PLAN_SHARED, .is_flat = is_flat};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->again; v++)

@@ -9,6 +9,8 @@
 #define VWN_FUSE_H
 
 #include "compiler/graph/index.h"
+#include "compiler/graph/target.h"
+#include "compiler/pass/decompose.h"
 
 typedef enum GroupKind {
     GROUP_ROWS,    /* one printed kernel over rows (and a second one when it sums over rows) */
@@ -37,7 +39,12 @@ typedef struct Group {
     double bytes;      /* read and written, each once */
 } Group;
 
-typedef struct Fusion {
+/* Would a kernel of the group over so many rows be one loop over elements, without a division or a test in it? Who
+ * makes kernels of groups answers (lower_is_flat). */
+typedef struct Fusion Fusion;
+typedef bool (*IsFlat)(Arena *arena, const Fusion *f, uint32_t group, Dim rows);
+
+struct Fusion {
     Ctx *ctx;
     Arena *arena, *tmp; /* tmp: for what does not outlive a question */
     const Graph *g;
@@ -64,13 +71,13 @@ typedef struct Fusion {
     size_t row_words, rows_most;
     VEC(uint32_t) order; /* of launch */
     uint32_t stamp;
-} Fusion;
+    IsFlat is_flat;
+};
 
 enum { MEMBERS_MAX = 400, MEMBERS_LEAST = 25 }; /* of a group */
 /* copied: views that must be stored (by decompose), or NULL. members: of a group, at most. */
-struct PlanOptions;
-Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
-                   const bool *copied, size_t members);
+Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
+                   const bool *copied, size_t members, IsFlat is_flat);
 /* Of a group that makes a long kernel: would fewer members be several groups? */
 static inline bool fuse_may_split(const Fusion *f, uint32_t group)
 {
@@ -112,7 +119,6 @@ bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
 bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
                        Ix *in);
 bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
-bool fuse_is_library(const Graph *g, Val v);
 bool fuse_costly(const Graph *g, Val v);
 bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
@@ -125,9 +131,13 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
 /* Does v move no element, and is not copied either? */
 bool fuse_is_view(const Fusion *f, Val v);
-/* precision.c: what is kept in two bytes, by who reads it; is v a product of two such? */
+/* fuse_half.c: what is kept in two bytes, by who reads it; is v a product of two such? */
 void fuse_choose_halved(Fusion *f);
 bool fuse_half_product(const Fusion *f, Val v);
+/* Of a node of attention: is it such, a result of one, and does it take input k as numbers of heads? */
+bool fuse_is_attention(const Graph *g, Val v);
+bool fuse_is_attention_result(const Graph *g, Val v);
+bool fuse_attention_takes(const Graph *g, Val v, size_t k);
 bool fuse_is_half(const Fusion *f, Val v); /* is every element a number of that type, stored or not? */
 
 /* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
@@ -153,67 +163,6 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-/* decompose.c: small matrix products become products and sums, rows of many parts become rows of rows. */
-enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
-typedef struct Decomposed {
-    const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
-    bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
-    Val *made;         /* by value: what it has become */
-} Decomposed;
-bool product_is_library(const Graph *g, Val v, const struct PlanOptions *how); /* a MATMUL that stays */
-/* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
- * rows, that kernels compute. */
-enum { PRODUCT_OF_ROW = 4 }; /* a bit of Attr.i, which decompose() alone sets */
-static inline bool product_is_of_row(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_MATMUL && (node_at(g, v)->a.i & PRODUCT_OF_ROW);
-}
-static inline Dim product_depth(const Graph *g, Val v) /* K */
-{
-    const Shape *a = shape_of(g, node_at(g, v)->in[0]);
-    return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
-}
-Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const struct PlanOptions *how,
-                 Decomposed *d);
-
-/* assemble.c: rows of parts of different age, put together by copies. */
-typedef struct Assembly Assembly;
-Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how);
-/* Is v wanted at all, when rows are made so? */
-bool assembly_wants(const Assembly *a, Val v);
-/* v in the new graph, when it is such; else 0. */
-Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
-/* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
-bool padded_for_later(const Assembly *a, Val v);
-/* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
- * which computes a part of it stores. */
-enum { /* Attr.j, which decompose() alone sets */
-    CONCAT_OF_COPIES = 1,
-    CONCAT_OF_KERNEL = 2,
-    CONCAT_IN_PLACE = 3, /* the kernel stores the first part, then the others are copied beside it */
-    CONCAT_OF_PARTS = 4  /* some of the parts of a row of more than PARTS_MAX: stored, and loaded by who reads the row */
-};
-static inline bool concat_stored(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0 && node_at(g, v)->a.j != CONCAT_OF_PARTS;
-}
-static inline bool concat_of_copies(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
-}
-static inline bool concat_of_parts(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_PARTS;
-}
-static inline bool concat_in_place(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_IN_PLACE;
-}
-/* How many inputs of v the kernel reads that stores it. */
-static inline size_t kernel_inputs(const Graph *g, Val v)
-{
-    return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
-}
 
 /* Or a kernel of this group, which may compute again what another one stores: then all of them. */
 static inline size_t kernel_inputs_in(const Fusion *f, uint32_t group, Val v)

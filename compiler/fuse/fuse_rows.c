@@ -5,7 +5,7 @@
  * The one idea: tokens where there are tokens, so that everything of a token stays in one row;
  * a flat loop where nothing but elements is needed; else the finest rows that leave a vector.
  */
-#include "compiler/lower/lower_kernel.h"
+#include "fuse.h"
 
 static bool is_reduce(const Fusion *f, Val v)
 {
@@ -57,7 +57,7 @@ static bool flat(const Fusion *f, uint32_t group, Dim rows)
     if (dim_at(rows, f->B, f->T) != f->elements[gr->store.v[0]])
         return false;
     ArenaMark mark = arena_mark(f->tmp);
-    bool yes = lower_is_flat(f->tmp, f, group, rows);
+    bool yes = f->is_flat(f->tmp, f, group, rows);
     arena_reset(f->tmp, mark);
     return yes;
 }

@@ -8,7 +8,6 @@
  * the bytes to store), or its work to compute again, in bytes that move in the same time.
  */
 #include "fuse.h"
-#include "compiler/kernel/kernel.h"
 
 #include <stdlib.h>
 
@@ -301,7 +300,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
     int64_t at_once = f->device ? DEVICE_WORK : VECTOR_WORK;
-    return count * kernel_op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
+    return count * op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
@@ -576,7 +575,7 @@ static bool *find_fixed(const Fusion *f)
         fixed[fuse_base(f, g->out.v[i].value)] = true;
     for (Val v = 1; v < g->node.n; v++) {
         fixed[v] = fixed[v] || f->pinned[v];
-        size_t first = fuse_is_library(g, v) ? 0 : kernel_inputs(g, v);
+        size_t first = node_is_library(g, v) ? 0 : kernel_inputs(g, v);
         for (size_t k = first; k < node_at(g, v)->n_in; k++)
             fixed[fuse_base(f, node_at(g, v)->in[k])] = true;
     }

@@ -117,3 +117,13 @@ void shape_print(Buf *out, const Shape *s)
     }
     buf_putc(out, ']');
 }
+
+int64_t coordinates(const Shape *s)
+{
+    int64_t n = 1;
+    int positions = !s->rank || dim_static(s->d[0]) ? 0 : s->d[0].t ? 1 : 2;
+    for (int k = positions; k < s->rank; k++)
+        if (dim_static(s->d[k]))
+            n *= s->d[k].n;
+    return n;
+}

@@ -38,6 +38,8 @@ typedef struct Shape {
 } Shape;
 bool shape_eq(const Shape *a, const Shape *b);
 bool shape_size(const Shape *s, Dim *out);   /* product of the extents; false on overflow */
+/* Coordinates per position of [B, T, ..], or of [T, ..]; all elements of what is the same for every batch. */
+int64_t coordinates(const Shape *s);
 /* numpy's rule; false = mismatch */
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *out);
 void shape_print(Buf *out, const Shape *s);  /* "[B, T, 768]" */
@@ -230,6 +232,7 @@ typedef struct OpInfo {
     const char *attrs;    /* letters of the attributes it uses, as in ops.def */
 } OpInfo;
 const OpInfo *op_info(Op op);
+int op_cost(Op op); /* of one element, in simple operations */
 static inline bool op_is_map(Op op) /* one element of each input makes one element */
 {
     OpClass c = op_info(op)->class;

@@ -233,3 +233,15 @@ Dim op_flops(const Graph *g, Val v)
         return DIM(0);
     }
 }
+
+int op_cost(Op op)
+{
+    switch (op) {
+    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
+    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
+        return 16;
+    case OP_MOD: return 8;
+    case OP_SQRT: case OP_DIV: return 4;
+    default: return 1;
+    }
+}

@@ -250,21 +250,9 @@ Ex kx_fold(Kernel *k, Op op, Ex a, Ex b)
     return kx_op(k, op == OP_SUM ? OP_ADD : OP_MAX, (KType)kx(k, a)->type, (Ex[]){a, b}, 2, 0);
 }
 
-int kernel_op_cost(Op op)
-{
-    switch (op) {
-    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
-    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
-        return 16;
-    case OP_MOD: return 8;
-    case OP_SQRT: case OP_DIV: return 4;
-    default: return 1;
-    }
-}
-
 int kx_cost(const KEx *e)
 {
-    return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? kernel_op_cost((Op)e->op) : 1;
+    return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? op_cost((Op)e->op) : 1;
 }
 
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements)

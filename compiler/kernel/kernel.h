@@ -219,7 +219,6 @@ Ex kx_reduce(Kernel *k, Op op, Ex body, const KNest *over);
 Ex kx_fold(Kernel *k, Op op, Ex a, Ex b); /* a + b or max(a, b) by SUM or AMAX; 0 = nothing */
 void kx_find_needs(const Kernel *k, KEx *e); /* deps and stage, from what it is made of */
 bool kx_is_number(const Kernel *k, Ex e, double *value);
-int kernel_op_cost(Op op);  /* of one element, in simple operations */
 int kx_cost(const KEx *e);  /* of this operation alone */
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements);
 uint32_t kernel_tile(Kernel *k, Val value, int64_t elements); /* a new one */

@@ -1,6 +1,6 @@
 /* library.h - the kernels that are written rather than derived.
  *
- * In:  which one, and for attention its class.     Out: its text, with @NAME@ for its name.
+ * In:  -     Out: which there are, their names, and what an attention's text depends on.
  */
 #ifndef VWN_LIBRARY_H
 #define VWN_LIBRARY_H
@@ -51,7 +51,5 @@ enum {
 
 const char *library_name(LibraryKernel which);  /* "sum_parts" */
 bool library_has_class(LibraryKernel which); /* attention */
-const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
-                      size_t *length);
 
 #endif

@@ -9,8 +9,8 @@
 #ifndef VWN_LIBRARY_CUDA_H
 #define VWN_LIBRARY_CUDA_H
 
+#include "compiler/kernel/launch.h"
 #include "compiler/kernel/library.h"
-#include "compiler/plan/plan.h"
 
 /* LIB_CUMSUM has a row for each element of the inner extent, too. `a` is for LIB_SDPA_AT, and
  * `half` says what its q, k, v and out are. */

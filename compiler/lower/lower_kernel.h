@@ -7,7 +7,7 @@
 
 #include "compiler/fuse/fuse.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/plan/plan.h"
+#include "compiler/kernel/launch.h"
 
 enum { FACTORS_MAX = 12 };
 

@@ -444,4 +444,9 @@ Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val i
  * are of one document. */
 Graph *step_predict(const Model *m, Arena *arena);
 
+/* ---- path.c ---- */
+/* Compares "layer[3].attention" with a written path, where [*] matches any index. */
+bool path_matches(const char *pattern, const char *text);
+bool path_below(const char *path, const char *module); /* the module itself, or a part of it */
+
 #endif

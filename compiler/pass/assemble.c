@@ -16,7 +16,6 @@
  * readers behind the next product is stored with its zeros, for the same reason.
  */
 #include "assemble.h"
-#include "compiler/plan/plan.h"
 
 bool assembly_moves(const Graph *g, Val v)
 {
@@ -26,7 +25,7 @@ bool assembly_moves(const Graph *g, Val v)
 bool assembly_is_library(const Assembly *a, Val v)
 {
     bool product = node_at(a->g, v)->op == OP_MATMUL;
-    return product ? product_is_library(a->g, v, a->how) : fuse_is_library(a->g, v);
+    return product ? product_is_library(a->g, v, a->how) : node_is_library(a->g, v);
 }
 
 static void want_inputs(Assembly *a, Val v)

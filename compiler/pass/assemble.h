@@ -6,7 +6,7 @@
 #ifndef VWN_ASSEMBLE_H
 #define VWN_ASSEMBLE_H
 
-#include "compiler/fuse/fuse.h"
+#include "decompose.h"
 
 typedef struct Part {
     Val of;

@@ -12,7 +12,6 @@
  */
 #include "assemble.h"
 #include "compiler/graph/op.h"
-#include "compiler/plan/plan.h"
 
 enum { STEPS_MOST = 8 }; /* of such a function */
 

@@ -11,7 +11,6 @@
  */
 #include "assemble.h"
 #include "compiler/graph/op.h"
-#include "compiler/plan/plan.h"
 
 enum { FUNCTION_MOST = 24 }; /* nodes of such a function */
 

@@ -6,9 +6,9 @@
  * The one idea: a[.., M, K] b[.., K, N] is the sum over the last axis of a[.., M, 1, K] times
  * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
  */
-#include "compiler/fuse/fuse.h"
+#include "decompose.h"
+#include "assemble.h"
 #include "compiler/graph/op.h"
-#include "compiler/plan/plan.h"
 
 enum {
     SMALL_PRODUCT = 96,
@@ -199,6 +199,23 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
     Val x = over_rows ? as_row_sum(g, &p) : as_sum(g, &p, d->copied, cap);
     return ir_reshape(g, x, &n->shape);
+}
+
+bool node_is_library(const Graph *g, Val v)
+{
+    switch ((Op)node_at(g, v)->op) {
+    case OP_MATMUL: return !product_is_of_row(g, v);
+    case OP_CONCAT: return concat_of_copies(g, v);
+    case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
+    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
+        return true;
+    default: return false;
+    }
+}
+
+bool node_is_rounded(const Graph *g, Val v, Half to)
+{
+    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == (int64_t)to;
 }
 
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how)

@@ -514,7 +514,7 @@ static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const 
     for (;;) {
         Decomposed d = {.apart = apart};
         const Graph *g = decompose(ctx, arena, from, how, &d);
-        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members);
+        Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members, lower_is_flat);
         start_build(b, ctx, arena, g, f, how);
         b->stream = written_bytes(f) >= STREAM_BYTES;
         b->alike = alike;

@@ -8,7 +8,8 @@
 #ifndef VWN_PLAN_H
 #define VWN_PLAN_H
 
-#include "compiler/graph/ir.h"
+#include "compiler/graph/target.h"
+#include "compiler/kernel/launch.h"
 
 enum { PLAN_ALIGN = 64 };
 /* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
@@ -16,38 +17,6 @@ enum { PLAN_ALIGN = 64 };
  * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
  * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
  * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
-/* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
- * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
- * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
-typedef struct PlanShared {
-    uint32_t n;     /* which of n[] */
-    uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
-} PlanShared;
-typedef struct PlanGrid {
-    uint32_t threads, units; /* threads 0: not a device's */
-    uint32_t shared;         /* bytes of dynamic shared memory whatever the sizes */
-    uint32_t n_term;         /* and more for each of these */
-    const PlanShared *term;
-    bool whole;
-    uint32_t blocks;         /* at most so many: each has n[aside] numbers of the last buffer; 0: any number */
-    uint32_t aside;
-} PlanGrid;
-/* The blocks of a launch. */
-static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
-{
-    int64_t n = (rows + g->units - 1) / g->units;
-    return g->blocks && n > g->blocks ? g->blocks : n;
-}
-
-/* What a text takes for granted about a size. */
-typedef struct PlanSize {
-    int64_t multiple, most; /* most 0: any */
-} PlanSize;
-static inline bool plan_size_fits(PlanSize s, int64_t n)
-{
-    return n % s.multiple == 0 && (!s.most || n <= s.most);
-}
-
 typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
     const char *text; /* the function; begins with a comment naming what it computes, from where */
@@ -124,18 +93,6 @@ typedef struct PlanCopy {
     int64_t bytes, from, to;
 } PlanCopy;
 
-/* What a kernel computes, by how fast a processor does it. */
-typedef struct PlanWork {
-    double lane, single; /* simple operations: of neighbours together, one by one */
-    double call;         /* functions such as exp(), of neighbours */
-    double random;       /* random numbers */
-    double product;      /* additions and multiplications of products of a row */
-    double attention;    /* the same of attention, within its mask and window, */
-    double scores;       /* and its scores */
-    bool backward;       /* of attention */
-    double expert;       /* of products by expert, where they are a device's kernels */
-} PlanWork;
-
 typedef struct Launch {
     LaunchKind kind;
     uint32_t kernel; /* LAUNCH_KERNEL */
@@ -195,34 +152,13 @@ typedef struct Plan {
  * each row, and behind the rows of a matrix, where these would begin anywhere. */
 Shape plan_half_shape(const Shape *s);
 Val plan_half_pad(Graph *g, Val v); /* v in that shape */
+
 /* Which weights have a copy in two bytes that stays from run to run (EXT_COPY), and how they lie: by the name of a
  * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
 typedef struct PlanCopies {
     Map before;
     Half half;
 } PlanCopies;
-
-/* What a block of sm_80 and of all that came later can have, and of sm_80 and sm_90 two of a multiprocessor. */
-enum { PLAN_SHARED = 96 * 1024 };
-typedef struct PlanOptions {
-    int64_t B, T;
-    bool no_fusion; /* every node its own kernel: for tests */
-    bool single;    /* of a device: no launches are made as one: for tests */
-    bool programs;  /* keep the text of the kernel programs: for dumps and tests */
-    Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
-                       which multiplies these in float32; with `cuda` what lies between kernels too */
-    bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
-    bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
-    /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
-     * an expert has depends on what is in them, so each row is multiplied alone. */
-    bool rows_apart;
-    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
-                        with `cuda` */
-    bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
-    int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
-    PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
-    struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
-} PlanOptions;
 
 /* The graph that is planned, and that the reference evaluator compares it with: simplified, and
  * with the rounding that `how` asks for. */
@@ -239,7 +175,5 @@ void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of ker
 uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
 /* An update writes the copies of the weights that it changes: adds that to its graph. */
 void plan_write_copies(Graph *g, const PlanCopies *copies);
-/* Bytes of dynamic shared memory of a launch. */
-uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
 
 #endif

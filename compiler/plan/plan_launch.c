@@ -3,8 +3,9 @@
  * In:  a node of the library's.     Out: its launch.
  * The one idea: operands are taken as they lie; fuse.c has seen to it that they can be.
  */
-#include "compiler/library/library_cuda.h"
 #include "compiler/graph/op.h"
+#include "compiler/library/library_c.h"
+#include "compiler/library/library_cuda.h"
 #include "plan_build.h"
 
 uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,

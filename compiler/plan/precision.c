@@ -1,7 +1,7 @@
-/* precision.c - what is computed with and stored in bfloat16 or binary16 (fp16).
+/* precision.c - what is computed with in bfloat16 or binary16 (fp16).
  *
  * In:  a simplified graph.     Out: an equal graph in which the operands of large products, and for a device
- *      what lies between kernels, are rounded to one of them; then, of its groups, which values are kept in two bytes.
+ *      what lies between kernels, are rounded to one of them.
  * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
  * products read is stored in two bytes by the kernel that computes it; a product both of whose
@@ -12,6 +12,7 @@
  * the loss keeps gradients inside, and a step where one has left it changes nothing.
  */
 #include "compiler/fuse/fuse.h"
+#include "compiler/lower/lower_kernel.h"
 #include "compiler/graph/op.h"
 #include "plan.h"
 #include "compiler/pass/recompute.h"
@@ -74,15 +75,10 @@ static Val behind(const Graph *g, Val v)
     return v;
 }
 
-static bool is_rounded(const Graph *g, Val v, Half to)
-{
-    return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == (int64_t)to;
-}
-
 static Val copy_node(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (is_rounded(r->from, v, r->to) && is_rounded(r->g, r->map[n->in[0]], r->to))
+    if (node_is_rounded(r->from, v, r->to) && node_is_rounded(r->g, r->map[n->in[0]], r->to))
         return r->map[n->in[0]];
     Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
@@ -97,7 +93,7 @@ static Val copy_node(Rounding *r, Val v)
 static Val round_copy(Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
-    if (is_rounded(r->from, v, r->to))
+    if (node_is_rounded(r->from, v, r->to))
         return r->map[v];
     if (n->op == OP_EXT)
         r->g->name = r->from->ext.v[n->a.i].name;
@@ -133,7 +129,7 @@ static Val cut(Graph *g, Val v, int axis, Dim n)
 static Val pad_rows(Rounding *r, Val v)
 {
     const Shape *s = shape_of(r->from, v), to = plan_half_shape(s);
-    if (!r->whole || !r->whole[v] || shape_eq(s, &to) || is_rounded(r->from, v, r->to))
+    if (!r->whole || !r->whole[v] || shape_eq(s, &to) || node_is_rounded(r->from, v, r->to))
         return round_copy(r, v);
     Val x = r->padded[v] = ir_op(r->g, OP_ROUND_TO, plan_half_pad(r->g, r->map[v]), 0, 0, (Attr){.i = r->to}, NULL);
     for (int i = 0; i < s->rank; i++)
@@ -348,27 +344,8 @@ static bool is_product(const Between *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     return n->op == OP_MATMUL && product_is_library(b->g, v, b->how) &&
-           is_rounded(b->g, base_of(b->g, n->in[0]), b->how->half) &&
-           is_rounded(b->g, base_of(b->g, n->in[1]), b->how->half);
-}
-
-static bool is_attention(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_SDPA || node_at(g, v)->op == OP_SDPA_GRAD;
-}
-
-/* Gradients of queries, keys and values are results of one node. */
-static bool is_attention_result(const Graph *g, Val v)
-{
-    const Node *n = node_at(g, v);
-    return is_attention(g, v) || (n->op == OP_AUX && node_at(g, n->in[0])->op == OP_SDPA_GRAD);
-}
-
-/* Whole attention is computed in two bytes, or none. The operands that are real numbers of heads: all but the
- * logarithms of sums, and first keys. */
-static bool attention_takes(const Graph *g, Val v, size_t k)
-{
-    return k < 3 || (node_at(g, v)->op == OP_SDPA_GRAD && (k == 3 || k == 5));
+           node_is_rounded(b->g, base_of(b->g, n->in[0]), b->how->half) &&
+           node_is_rounded(b->g, base_of(b->g, n->in[1]), b->how->half);
 }
 
 static void find_bare(Between *b)
@@ -379,9 +356,9 @@ static void find_bare(Between *b)
     for (Val v = 1; v < g->node.n; v++)
         for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
             const Node *n = node_at(g, v);
-            bool library = n->op == OP_MATMUL ? product_is_library(g, v, b->how) : fuse_is_library(g, v);
+            bool library = n->op == OP_MATMUL ? product_is_library(g, v, b->how) : node_is_library(g, v);
             if (library && !is_product(b, v) && n->op != OP_SCATTER_ADD &&
-                !(is_attention(g, v) && attention_takes(g, v, k)))
+                !(fuse_is_attention(g, v) && fuse_attention_takes(g, v, k)))
                 b->bare[base_of(g, n->in[k])] = true;
         }
 }
@@ -393,13 +370,13 @@ static bool attention_fits(const Between *b)
     bool fits = true;
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
-        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++) {
+        for (size_t k = 0; fuse_is_attention(g, v) && k < n->n_in; k++) {
             const Shape *s = shape_of(g, n->in[k]);
-            if (attention_takes(g, v, k))
+            if (fuse_attention_takes(g, v, k))
                 fits = fits && !b->bare[base_of(g, n->in[k])] && dim_static(s->d[3]) &&
                        s->d[3].n % HEAD_MULTIPLE == 0;
         }
-        if (is_attention_result(g, v))
+        if (fuse_is_attention_result(g, v))
             fits = fits && !b->bare[v];
     }
     return fits;
@@ -415,10 +392,10 @@ static void share_with_libraries(const Between *b, const bool *coefficient, cons
             shared[v] = true;
         if (!b->attention)
             continue;
-        for (size_t k = 0; is_attention(g, v) && k < n->n_in; k++)
-            if (attention_takes(g, v, k))
+        for (size_t k = 0; fuse_is_attention(g, v) && k < n->n_in; k++)
+            if (fuse_attention_takes(g, v, k))
                 shared[base_of(g, n->in[k])] = true;
-        if (is_attention_result(g, v))
+        if (fuse_is_attention_result(g, v))
             shared[v] = true;
     }
 }
@@ -442,7 +419,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     bool *shared = NEW_ARRAY(tmp, bool, n), *none = NEW_ARRAY(tmp, bool, n);
     Decomposed d = {0};
     const Graph *g = decompose(from->ctx, tmp, from, how, &d);
-    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied, MEMBERS_MAX);
+    Fusion *f = fuse_graph(from->ctx, tmp, g, how, d.copied, MEMBERS_MAX, lower_is_flat);
     const bool *coefficient = find_coefficients(from, tmp, how), *score = find_scores(from, tmp, how);
     Between b = {from, how, NEW_ARRAY(tmp, bool, n), false};
     find_bare(&b);
@@ -460,7 +437,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
     share_with_libraries(&b, coefficient, score, shared);
     if (!b.attention) /* it reads float32 */
         for (Val v = 1; v < n; v++)
-            for (size_t k = 0; is_attention(from, v) && k < node_at(from, v)->n_in; k++)
+            for (size_t k = 0; fuse_is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
     Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, how->cuda);
@@ -475,100 +452,4 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
     return how->cuda ? round_between(rounded, arena, how) : rounded;
-}
-
-/* ---- what is kept in two bytes ---- */
-
-bool fuse_half_product(const Fusion *f, Val v)
-{
-    const Node *n = node_at(f->g, v);
-    return f->halved && fuse_is_library(f->g, v) && n->op == OP_MATMUL &&
-           f->halved[fuse_base(f, n->in[0])] && f->halved[fuse_base(f, n->in[1])];
-}
-
-bool fuse_is_half(const Fusion *f, Val v)
-{
-    while (op_is_view((Op)node_at(f->g, v)->op) && !(f->halved && f->halved[v]))
-        v = node_at(f->g, v)->in[0];
-    return is_rounded(f->g, v, f->half) || (f->halved && f->halved[v]);
-}
-
-/* What is rounded, and what a device's library rounds when it stores: all who read that round it. */
-static void find_candidates(Fusion *f)
-{
-    const Graph *g = f->g;
-    bool *read = NEW_ARRAY(f->tmp, bool, g->node.n), *other = NEW_ARRAY(f->tmp, bool, g->node.n);
-    for (size_t i = 0; i < g->out.n; i++)
-        other[g->out.v[i].value] = true;
-    for (Val v = 1; v < g->node.n; v++)
-        for (size_t k = 0; k < node_at(g, v)->n_in; k++) {
-            Val u = node_at(g, v)->in[k];
-            read[u] = read[u] || is_rounded(g, v, f->half);
-            other[u] = other[u] || (!is_rounded(g, v, f->half) && node_at(g, v)->op != OP_AUX);
-        }
-    f->halved = NEW_ARRAY(f->arena, bool, g->node.n);
-    f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        bool library = (node_at(g, v)->op == OP_MATMUL && fuse_is_library(g, v)) || is_attention_result(g, v);
-        f->halved[v] = is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]) ||
-                       (f->device && concat_stored(g, v));
-        f->as_stored[v] = is_rounded(g, v, f->half) && !is_rounded(g, node_at(g, v)->in[0], f->half) &&
-                          f->halved[node_at(g, v)->in[0]];
-    }
-}
-
-static bool give_up(Fusion *f, Val v)
-{
-    bool was = f->halved[v];
-    f->halved[v] = false;
-    return was;
-}
-
-/* Takes or gives node v, of a library, everything that may lie in two bytes so? Else nothing is. */
-static bool settle(Fusion *f, Val v)
-{
-    const Graph *g = f->g;
-    const Node *n = node_at(g, v);
-    bool product = n->op == OP_MATMUL, attention = f->device && is_attention(g, v);
-    bool row = f->device && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
-    bool changed = false;
-    bool all = !row || f->halved[v];
-    for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
-        if (product || row || attention_takes(g, v, k))
-            all = all && f->halved[fuse_base(f, n->in[k])];
-    for (Val u = v; attention && u < g->node.n; u++)
-        if (is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
-            all = all && f->halved[u];
-    for (size_t k = 0; k < n->n_in; k++) {
-        bool takes = product || copies || (attention && attention_takes(g, v, k));
-        if (takes ? !all : !(row || (f->device && n->op == OP_SCATTER_ADD)))
-            changed |= give_up(f, fuse_base(f, n->in[k]));
-    }
-    for (Val u = v; !all && u < g->node.n; u++)
-        if (u == v || (node_at(g, u)->op == OP_AUX && node_at(g, u)->in[0] == v))
-            changed |= give_up(f, u);
-    return changed;
-}
-
-/* What is stored rounded, and read in two bytes by all who read it: products, and on a device attention and
- * kernels. */
-void fuse_choose_halved(Fusion *f)
-{
-    const Graph *g = f->g;
-    find_candidates(f);
-    for (bool changed = true; changed;) {
-        changed = false;
-        for (size_t i = 0; i < g->out.n; i++)
-            if (g->out.v[i].ext < 0 || g->ext.v[g->out.v[i].ext].kind != EXT_COPY)
-                changed |= give_up(f, fuse_base(f, g->out.v[i].value));
-        for (Val v = 1; v < g->node.n; v++) {
-            if (fuse_is_library(g, v) || concat_stored(g, v))
-                changed |= settle(f, v);
-            for (size_t k = 0; !f->device && !fuse_is_view(f, v) && !fuse_is_library(g, v) && k < node_at(g, v)->n_in; k++)
-                changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
-        }
-        for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */
-            if (f->as_stored[v] && !f->halved[node_at(g, v)->in[0]])
-                f->as_stored[v] = false;
-    }
 }

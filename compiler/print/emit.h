@@ -9,7 +9,7 @@
 #define VWN_EMIT_H
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/plan/plan.h"
+#include "compiler/kernel/launch.h"
 
 struct Printed;
 typedef struct Dialect {

@@ -5,9 +5,12 @@
  * sequences and positions, so a graph read from text takes the same way as one built from a
  * file.
  */
-#include "compiler/print/emit.h"
 #include "compiler/fuse/fuse.h"
+#include "compiler/library/library_c.h"
+#include "compiler/lower/lower_kernel.h"
 #include "compiler/pass/recompute.h"
+#include "compiler/plan/plan.h"
+#include "compiler/print/emit.h"
 #include "report.h"
 
 static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
@@ -28,7 +31,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
     if (stage == STAGE_FUSE) {
         Decomposed d = {0};
         Graph *small = decompose(ctx, arena, g, how, &d);
-        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied, MEMBERS_MAX));
+        fuse_dump(out, fuse_graph(ctx, arena, small, how, d.copied, MEMBERS_MAX, lower_is_flat));
         return;
     }
     Plan *plan = plan_build(ctx, arena, g, &own);

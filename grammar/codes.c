@@ -3,13 +3,13 @@
  * In:  a code.   Out: its title and its explanation. The one idea: one table, searched in
  * order.
  */
-#include "diag.h"
+#include "compiler/base/diag.h"
 
 static const struct {
     const char *code, *title, *text;
 } codes[] = {
 #define X(code, title, text) {code, title, text},
-#include "grammar/codes.def"
+#include "codes.def"
 #undef X
 };
 

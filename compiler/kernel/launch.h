@@ -1,0 +1,57 @@
+/* launch.h - how a kernel is launched, and what it computes: what a text takes for granted.
+ *
+ * In:  -     Out: the grid of a device's kernel, conditions on sizes, work of a launch.
+ */
+#ifndef VWN_LAUNCH_H
+#define VWN_LAUNCH_H
+
+#include "compiler/graph/ir.h"
+
+/* How a device launches a kernel: blocks of `threads`, each for `units` rows at a time. A kernel goes on to
+ * further rows by itself, so that any number of blocks is right; ceil(rows / units) leaves none waiting, and a
+ * `whole` grid has so many and no other number. Its arguments, each by itself: p, n, s, rows (int64_t). */
+typedef struct PlanShared {
+    uint32_t n;     /* which of n[] */
+    uint32_t bytes; /* of shared memory for each of it, in units rounded up to 16 bytes */
+} PlanShared;
+typedef struct PlanGrid {
+    uint32_t threads, units; /* threads 0: not a device's */
+    uint32_t shared;         /* bytes of dynamic shared memory whatever the sizes */
+    uint32_t n_term;         /* and more for each of these */
+    const PlanShared *term;
+    bool whole;
+    uint32_t blocks;         /* at most so many: each has n[aside] numbers of the last buffer; 0: any number */
+    uint32_t aside;
+} PlanGrid;
+/* The blocks of a launch. */
+static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
+{
+    int64_t n = (rows + g->units - 1) / g->units;
+    return g->blocks && n > g->blocks ? g->blocks : n;
+}
+
+/* What a text takes for granted about a size. */
+typedef struct PlanSize {
+    int64_t multiple, most; /* most 0: any */
+} PlanSize;
+static inline bool plan_size_fits(PlanSize s, int64_t n)
+{
+    return n % s.multiple == 0 && (!s.most || n <= s.most);
+}
+
+/* What a kernel computes, by how fast a processor does it. */
+typedef struct PlanWork {
+    double lane, single; /* simple operations: of neighbours together, one by one */
+    double call;         /* functions such as exp(), of neighbours */
+    double random;       /* random numbers */
+    double product;      /* additions and multiplications of products of a row */
+    double attention;    /* the same of attention, within its mask and window, */
+    double scores;       /* and its scores */
+    bool backward;       /* of attention */
+    double expert;       /* of products by expert, where they are a device's kernels */
+} PlanWork;
+
+/* Bytes of dynamic shared memory of a launch. */
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n);
+
+#endif

@@ -1,0 +1,78 @@
+/* decompose.h - small matrix products become products and sums, rows of many parts become rows of rows; and what is
+ * said of such nodes afterwards.
+ *
+ * In:  a simplified graph.     Out: an equal one, in which every product is either a kernel's or the library's.
+ */
+#ifndef VWN_DECOMPOSE_H
+#define VWN_DECOMPOSE_H
+
+#include "compiler/graph/index.h"
+#include "compiler/graph/target.h"
+
+enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
+typedef struct Decomposed {
+    const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
+    bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
+    Val *made;         /* by value: what it has become */
+} Decomposed;
+bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */
+/* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
+ * rows, that kernels compute. */
+enum { PRODUCT_OF_ROW = 4 }; /* a bit of Attr.i, which decompose() alone sets */
+static inline bool product_is_of_row(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_MATMUL && (node_at(g, v)->a.i & PRODUCT_OF_ROW);
+}
+static inline Dim product_depth(const Graph *g, Val v) /* K */
+{
+    const Shape *a = shape_of(g, node_at(g, v)->in[0]);
+    return a->d[a->rank - (node_at(g, v)->a.i & 1 ? 2 : 1)];
+}
+Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
+                 Decomposed *d);
+
+/* assemble.c: rows of parts of different age, put together by copies. */
+typedef struct Assembly Assembly;
+Assembly *assembly_new(Arena *arena, const Graph *g, const PlanOptions *how);
+/* Is v wanted at all, when rows are made so? */
+bool assembly_wants(const Assembly *a, Val v);
+/* v in the new graph, when it is such; else 0. */
+Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
+/* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
+bool padded_for_later(const Assembly *a, Val v);
+/* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
+ * which computes a part of it stores. */
+enum { /* Attr.j, which decompose() alone sets */
+    CONCAT_OF_COPIES = 1,
+    CONCAT_OF_KERNEL = 2,
+    CONCAT_IN_PLACE = 3, /* the kernel stores the first part, then the others are copied beside it */
+    CONCAT_OF_PARTS = 4  /* some of the parts of a row of more than PARTS_MAX: stored, and loaded by who reads the row */
+};
+static inline bool concat_stored(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0 && node_at(g, v)->a.j != CONCAT_OF_PARTS;
+}
+static inline bool concat_of_copies(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
+}
+static inline bool concat_of_parts(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_PARTS;
+}
+static inline bool concat_in_place(const Graph *g, Val v)
+{
+    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_IN_PLACE;
+}
+/* How many inputs of v the kernel reads that stores it. */
+static inline size_t kernel_inputs(const Graph *g, Val v)
+{
+    return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
+}
+
+/* Does v round its input to that type? */
+bool node_is_rounded(const Graph *g, Val v, Half to);
+/* Is v computed by a library, whole, and not by a kernel over rows? */
+bool node_is_library(const Graph *g, Val v);
+
+#endif

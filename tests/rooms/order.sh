@@ -1,0 +1,100 @@
+# order.sh - the folders of the sources stand in an order, and nothing includes what comes later.
+#
+# In:  the sources.     Out: status 0 when every include of a header runs to its own folder or an earlier one, no folder
+#      has more than 25 files of C, and every folder is in the list.
+# The one idea: the list below is the order in which data passes through the program. A header that everybody needs
+# belongs further up; a decision that needs what comes later is handed down as a function (fuse.h: IsFlat).
+# runtime/vwn.h, the public interface, stands before the runtime; what is behind it (api.c) comes last.
+set -eu
+here=$PWD
+
+cat > order.txt << 'END'
+compiler/base
+grammar
+compiler/graph
+compiler/pass
+compiler/model
+compiler/growth
+compiler/front
+compiler/file
+compiler/fuse
+compiler/kernel
+compiler/gpu
+compiler/library
+compiler/lower
+compiler/print
+compiler/plan
+compiler/export
+compiler/report
+runtime/vwn.h
+runtime/portable
+runtime/base
+runtime/cpu
+runtime/cuda
+runtime/exec
+runtime/data
+runtime/checkpoint
+runtime/train
+runtime/measure
+runtime/use
+runtime/draw
+runtime/look
+runtime/sweep
+runtime/api.c
+runtime/cli
+runtime/cli/verbs
+END
+
+# The faults of the tree in the current folder, a line each. compiler/emitted is what other people compile: its files
+# know each other and runtime/portable alone, whose files know nobody.
+faults() {
+    find compiler runtime grammar -name '*.[chly]' | sort > "$here/files.txt"
+    sed 's|/[^/]*$||' "$here/files.txt" | sort | uniq -c | awk '$1 > 25 { print $2 " has " $1 " files of C" }'
+    xargs grep -H '^ *# *include "' < "$here/files.txt" | sed 's|: *# *include "| |; s|".*||' |
+        awk -v order="$here/order.txt" '
+        function folder(path) { return match(path, /\/[^\/]*$/) ? substr(path, 1, RSTART - 1) : "" }
+        function place(path) { return path in at ? at[path] : folder(path) in at ? at[folder(path)] : 0 }
+        BEGIN { while ((getline line < order) > 0) at[line] = ++n }
+        folder($1) == "compiler/emitted" {
+            if ($2 ~ /\//) print $1 " includes " $2 ", which does not travel with it"
+            next
+        }
+        !place($1) { print $1 " lies in no folder of the list"; next }
+        folder($1) == "runtime/portable" && $2 ~ /\// { print $1 " includes " $2 ", which does not travel with it"; next }
+        $2 !~ /\// { if ($2 !~ /^vwn_parser/ && system("test -f " folder($1) "/" $2)) print $1 " includes " $2 " of another folder without its name"; next }
+        system("test -f " $2) { print $1 " includes " $2 ", which is not there from the root"; next }
+        !place($2) { print $1 " includes " $2 ", which lies in no folder of the list"; next }
+        place($2) > place($1) { print $1 " includes " $2 ", which comes later" }'
+}
+
+(cd "$VWN_SOURCE" && faults) > found.txt
+cat found.txt
+[ ! -s found.txt ] || exit 1
+[ "$(wc -l < files.txt)" -gt 300 ] || { echo "hardly any files were looked at"; exit 1; }
+
+# What it looks for, planted in a tree of a few files.
+rm -rf planted
+mkdir -p planted/compiler/graph planted/compiler/plan planted/compiler/new planted/runtime/portable planted/grammar planted/compiler/emitted
+cd planted
+for file in compiler/graph/ir.h compiler/plan/plan.h runtime/portable/order.h; do echo "/* $file */" > $file; done
+echo '#include "compiler/graph/ir.h"' > compiler/plan/plan.c
+faults > ../found.txt
+[ ! -s ../found.txt ] || { cat ../found.txt; echo "a tree in order has faults"; exit 1; }
+expect() {
+    faults > ../found.txt
+    [ "$(cat ../found.txt)" = "$1" ] || { echo "wanted: $1"; cat ../found.txt; exit 1; }
+}
+echo '#include "compiler/plan/plan.h"' > compiler/graph/ir.c
+expect "compiler/graph/ir.c includes compiler/plan/plan.h, which comes later"
+echo '#include "plan.h"' > compiler/graph/ir.c
+expect "compiler/graph/ir.c includes plan.h of another folder without its name"
+rm compiler/graph/ir.c
+echo '#include "compiler/graph/ir.h"' > runtime/portable/order.c
+expect "runtime/portable/order.c includes compiler/graph/ir.h, which does not travel with it"
+rm runtime/portable/order.c
+echo '#include "compiler/graph/ir.h"' > compiler/new/new.c
+expect "compiler/new/new.c lies in no folder of the list"
+rm compiler/new/new.c
+i=0
+while [ $i -lt 26 ]; do i=$((i + 1)); echo > compiler/plan/part$i.c; done
+expect "compiler/plan has 28 files of C"
