@@ -5,6 +5,8 @@
  * changed, so that the ordinary test run walks the error paths too; all of it is the same in
  * every run.
  */
+#include "drawn.h"
+
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -45,10 +47,11 @@ static void run_file(const char *path)
     size_t size = fread(data, 1, LARGEST, f);
     fclose(f);
     uint64_t state = size;
+    int changes = CHANGES / (int)drawn_share(&(CaseDraw){.one_in = 2, .sanitized = 2});
     run_copy(data, size);
     for (int i = 0; i < CUTS && size; i++)
         run_copy(data, next(&state) % size);
-    for (int i = 0; i < CHANGES && size; i++) {
+    for (int i = 0; i < changes && size; i++) {
         size_t at = next(&state) % size;
         uint8_t old = data[at];
         data[at] = bytes[next(&state) % sizeof bytes];

@@ -6,6 +6,8 @@
 #ifndef TEST_MODELS_H
 #define TEST_MODELS_H
 
+#include "drawn.h"
+
 #include "compiler/model/model.h"
 
 #include <math.h>
@@ -169,15 +171,21 @@ static inline bool guarded(Ctx *ctx, void (*fn)(Ctx *ctx, void *arg), void *arg)
     return false;
 }
 
-/* The exit status of a test of n cases; an argument names the only one. */
-static inline int run_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+/* The exit status of a test of those of n cases that are drawn; an argument names the only one. */
+static inline int run_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
 {
     int passed = 0, failed = 0;
     for (size_t i = 0; i < n; i++)
-        if (argc < 2 || strcmp(argv[1], name(i)) == 0)
+        if (argc < 2 ? case_drawn(d, i) : strcmp(argv[1], name(i)) == 0)
             run(i) ? passed++ : failed++;
+    cases_end(d);
     printf("%d passed, %d failed\n", passed, failed);
     return failed != 0;
+}
+
+static inline int run_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+{
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 1, .sanitized = 1}, n, name, run);
 }
 
 static inline void show_diagnostics(Ctx *ctx)

@@ -1,20 +1,33 @@
 #!/bin/sh
-# run.sh - everything: installs what is missing, builds, runs all tests. `sh tests/run.sh [LABEL...]`
+# run.sh - installs what is missing, builds, runs the tests. `sh tests/run.sh [quick | whole] [LABEL...]`
 #
-# In:  a Debian 12 (root or sudo where something has to be installed); labels choose tests (see
-#      tests/CMakeLists.txt), none are all.
+# In:  a Debian 12 (root or sudo where something has to be installed); labels, which are folders of tests/, choose
+#      tests, none are all of them. `quick`: the main thing of each folder, without the sanitizers. `whole`: every case of
+#      lists of which else a part is drawn, every planted fault, and long stories; an hour and more.
 # Out: status 0 when nothing failed; the last line is "N passed, N failed, N skipped". The build under
-#      the sanitizers leaves out the tests labelled `slow`. It can be run again without harm.
+#      the sanitizers leaves out the tests labelled `slow` (tests/CMakeLists.txt). It can be run again without harm.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=tests/setup.sh
 . tests/setup.sh
 
+how=
+labels=
+for word in "$@"; do
+    case $word in
+    quick | whole) how=$word ;;
+    *)
+        [ -d "tests/$word" ] || stop "There is no folder tests/$word, and \`$word\` is neither \`quick\` nor \`whole\`."
+        labels="$labels|^$word\$"
+        ;;
+    esac
+done
+
 install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text graphviz
 build_folder build
 make_text
 build_vwn build Release
-build_vwn build/sanitize Sanitize -DVWN_TEST_CACHE="$PWD/build/scratch/cache"
+[ "$how" = quick ] || build_vwn build/sanitize Sanitize -DVWN_TEST_CACHE="$PWD/build/scratch/cache"
 
 passed=0
 failed=0
@@ -42,14 +55,22 @@ run_tests() {
 
 # The leak checker misreads thread-local memory of libraries that are loaded at run time, and crashes.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:intercept_tls_get_addr=0
-if [ $# -gt 0 ]; then
-    labels=$(printf '|^%s$' "$@")
-    run_tests build -L "${labels#|}"
-    run_tests build/sanitize -L "${labels#|}" -LE slow
-else
-    run_tests build
-    run_tests build/sanitize -LE slow
-fi
+VWN_TEST_WHOLE=0
+[ "$how" != whole ] || VWN_TEST_WHOLE=1
+export VWN_TEST_WHOLE
+set --
+[ -z "$labels" ] || set -- -L "${labels#|}"
+case $how in
+quick) run_tests build "$@" -L '^quick$' ;;
+whole)
+    run_tests build "$@"
+    run_tests build/sanitize "$@" -LE '^slow$|^whole$'
+    ;;
+*)
+    run_tests build "$@" -LE '^whole$'
+    run_tests build/sanitize "$@" -LE '^slow$|^whole$'
+    ;;
+esac
 
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

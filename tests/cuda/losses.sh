@@ -6,6 +6,7 @@
 variant() {
     name=$1 bound=$2
     shift 2
+    case $name in bf16 | fp16 | mhc) ;; *) draw 2 || return 0 ;; esac
     for set in "$@"; do
         shift
         set -- "$@" --set "$set"

@@ -2,6 +2,7 @@
 . "$VWN_SOURCE/tests/e2e/lib.inc"
 
 for file in "$VWN_SOURCE"/examples/*.vwn; do
+    draw 1 3 || continue
     name=$(basename "$file" .vwn)
     expect 0 "$VWN" check "$file"
     lacks out 'FALSE'

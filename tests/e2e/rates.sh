@@ -58,6 +58,7 @@ has out 'has not been measured with 3 threads'
 
 # Kernels are made for the time alone: memory is what it is without them
 for name in quickstart 07_vwn_x8_moe 10_tokenformer_growth 27_vit 20_mtp_chain 24_xformer_moe 29_dit; do
+    draw 3 7 || continue
     file="$VWN_SOURCE/examples/$name.vwn"
     VWN_THREADS=1 expect 0 "$VWN" cost "$file" --json
     timed=$(number time_step)

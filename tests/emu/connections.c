@@ -5,6 +5,7 @@
  * Out: the number of failures; 77 without a C++ compiler. Results and all gradients equal the reference's, with the
  * same bits in both orders of host_emu.h.
  */
+#include "../drawn.h"
 #include "backend_emu.h"
 #include "host_emu.h"
 
@@ -15,7 +16,7 @@
 
 int main(int argc, char **argv)
 {
-    Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0, .count = argc > 2 ? atoi(argv[2]) : 50, .B = 1, .T = 3,
+    Connections of = {.from = argc > 1 ? atoi(argv[1]) : 0, .count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 10}, 50), .B = 1, .T = 3,
                       .device = &host_emu};
     if (emu_missing())
         return EMU_SKIPPED;

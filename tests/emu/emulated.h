@@ -55,12 +55,17 @@ static inline Narrow count_narrow(Ctx *ctx, const Unit *u, Half half, int64_t B,
     return is;
 }
 
-/* run_cases(), skipped where nothing can be emulated. */
-static inline int emulated_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+/* run_drawn(), skipped where nothing can be emulated. */
+static inline int emulated_drawn(int argc, char **argv, CaseDraw *d, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
 {
     if (emu_missing())
         return EMU_SKIPPED;
-    return run_cases(argc, argv, n, name, run);
+    return run_drawn(argc, argv, d, n, name, run);
+}
+
+static inline int emulated_cases(int argc, char **argv, size_t n, const char *(*name)(size_t), bool (*run)(size_t))
+{
+    return emulated_drawn(argc, argv, &(CaseDraw){.one_in = 1, .sanitized = 1}, n, name, run);
 }
 
 #endif

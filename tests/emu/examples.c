@@ -24,6 +24,6 @@ static bool run_one(size_t i)
 int main(int argc, char **argv)
 {
     int missing = examples_not_listed(sources, COUNT_OF(sources), "\nmodel ");
-    int status = emulated_cases(argc, argv, COUNT_OF(sources), example_name, run_one);
+    int status = emulated_drawn(argc, argv, &(CaseDraw){.one_in = 1, .sanitized = 6}, COUNT_OF(sources), example_name, run_one);
     return missing ? 1 : status;
 }

@@ -5,6 +5,7 @@
  * The one idea: a pool of tensors over one set of extents grows by random operators that fit, views,
  * reductions, small products and connections among them; a few of the last become results.
  */
+#include "../drawn.h"
 #include "cases.h"
 
 #include <stdio.h>
@@ -197,7 +198,7 @@ int main(int argc, char **argv)
 {
     Ctx *ctx = ctx_new(NULL);
     CtxGuard guard;
-    int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : 60;
+    int bad = 1, from = argc > 1 ? atoi(argv[1]) : 0, count = argc > 2 ? atoi(argv[2]) : (int)drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 6}, 60);
     volatile int now = from;
     if (CTX_TRY(ctx, &guard)) {
         Cases *cases = cases_new(ctx, NULL);

@@ -38,6 +38,10 @@ proof() {
 
 cp "$VWN_SOURCE"/examples/*.vwn .
 for file in "$VWN_SOURCE"/examples/*.vwn; do
+    case $(basename "$file" .vwn) in
+    12_sweep | 09_nexus_growth | 03_qwen3_0_6b | 04_hyper_x4) ;; # looked at below
+    *) draw 1 5 || continue ;;
+    esac
     proof "$(basename "$file" .vwn)"
 done
 has 12_sweep.resolved.vwn 'sweep bottleneck {'
@@ -55,8 +59,9 @@ for file in *.vwn; do
     status=0
     "$VWN" check -q "$file" > /dev/null 2>&1 || status=$?
     [ $status -eq 0 ] || [ $status -eq 3 ] || continue
-    proof "${file%.vwn}"
     number=$((number + 1))
+    draw 1 4 || continue
+    proof "${file%.vwn}"
 done
 [ $number -ge 10 ] || fail "only $number files of the tests check"
 cd ..

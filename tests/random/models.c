@@ -1,6 +1,6 @@
 /* models.c - whole files made at random, through every verb and every way of computing them.
  *
- * In:  FROM COUNT: seeds (1 300); every fourth file is one edit away from a valid one. `--jobs
+ * In:  FROM COUNT: seeds (1 100; whole: 1 300); every fourth file is one edit away from a valid one. `--jobs
  * N`; `--stages a,b`: those alone; `--all`: every stage for every model; `--show SEED`: its
  * text; `--file FILE`: that text;
  *      `--shrink FILE` or `--shrink SEED`: the smallest text that fails in the same way.
@@ -10,7 +10,7 @@
  * so that whatever happens there is a finding with a seed.
  */
 #define _GNU_SOURCE /* anonymous memory */
-#include "../sanitized.h"
+#include "../drawn.h"
 #include "generate.h"
 #include "stages.h"
 
@@ -396,7 +396,7 @@ static void choose(Options *o, const char *names)
 
 int main(int argc, char **argv)
 {
-    Options o = {.from = 1, .count = 300, .jobs = 1, .patience = 1};
+    Options o = {.from = 1, .count = drawn_count(&(CaseDraw){.one_in = 3, .sanitized = 15}, 300), .jobs = 1, .patience = 1};
     const char *one = NULL;
     bool shrink = false, show = false;
     int place = 0;
