@@ -16,6 +16,8 @@ static const char *const var_names[HV_COUNT] = {
     [HV_PROGRESS] = "progress", [HV_LENGTH] = "length",         [HV_TRAIN_LOSS] = "train.loss", [HV_LOSS_SCALE] = "loss_scale",
     [HV_SHARE] = "batch.share",
     [HV_EVAL_LOSS] = "eval.loss", [HV_GRAD_NORM] = "grad_norm",
+    [HV_MAY_SKIP] = "may_skip", [HV_SKIPPED_UPDATES] = "skipped.updates", [HV_SKIPPED_LOSS_SCALE] = "skipped.loss_scale",
+    [HV_SKIPPED_MAY_SKIP] = "skipped.may_skip",
 };
 
 /* How an operator is written: infix between two operands, or a function of n operands. */
@@ -148,9 +150,24 @@ double host_eval(const HostExpr *e, const double vars[HV_COUNT])
     }
 }
 
+const HostExpr *host_if_skipped(Arena *arena, const HostExpr *e)
+{
+    if (!e)
+        return NULL;
+    if (e->op == HO_VAR)
+        switch (e->var) {
+        case HV_UPDATES: return host_var(arena, HV_SKIPPED_UPDATES);
+        case HV_LOSS_SCALE: return host_var(arena, HV_SKIPPED_LOSS_SCALE);
+        case HV_MAY_SKIP: return host_var(arena, HV_SKIPPED_MAY_SKIP);
+        default: return e;
+        }
+    const HostExpr *a = host_if_skipped(arena, e->a), *b = host_if_skipped(arena, e->b), *c = host_if_skipped(arena, e->c);
+    return a == e->a && b == e->b && c == e->c ? e : host_op(arena, e->op, a, b, c);
+}
+
 bool reads_losses(const HostExpr *e)
 {
-    return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS) || reads_losses(e->a) ||
+    return e && ((e->op == HO_VAR && e->var >= HV_TRAIN_LOSS && e->var < HV_NAMED) || reads_losses(e->a) ||
                  reads_losses(e->b) || reads_losses(e->c));
 }
 

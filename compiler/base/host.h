@@ -19,6 +19,10 @@ typedef enum HostVar {
     HV_SHARE,    /* of the batch that one part of it is: 1 in a whole one */
     HV_LOSS_SCALE, /* what the loss is multiplied by before it is differentiated; 1 but in fp16 */
     HV_TRAIN_LOSS, HV_EVAL_LOSS, HV_GRAD_NORM, /* latest values; infinite before the first */
+    HV_NAMED,    /* what a file can ask for ends here */
+    HV_MAY_SKIP = HV_NAMED, /* 1: a step whose gradient is not finite is skipped, which halves the scale; 0: it ends the run */
+    /* the same where the step before, whose end is not known yet, was skipped */
+    HV_SKIPPED_UPDATES, HV_SKIPPED_LOSS_SCALE, HV_SKIPPED_MAY_SKIP,
     HV_COUNT
 } HostVar;
 
@@ -44,6 +48,8 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
                         const HostExpr *c);
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
+/* The expression of the variables as they are where the step before was skipped; `e` itself: it reads none of them. */
+const HostExpr *host_if_skipped(Arena *arena, const HostExpr *e);
 bool reads_losses(const HostExpr *e); /* or a norm, which nobody knows ahead; NULL: it does not */
 /* Numbers from lo to hi, and perhaps what is none. */
 typedef struct HostRange {

@@ -60,7 +60,7 @@ bool export_place(Buf *b, Ctx *ctx, Span at)
 
 /* ---- formulas ---- */
 
-static const char *const host_vars[HV_COUNT] = {
+static const char *const host_vars[HV_COUNT] = { /* in a folder each step is known before the next one */
     [HV_STEP] = "STEP",           [HV_UPDATES] = "UPDATES",     [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
     [HV_PROGRESS] = "PROGRESS",   [HV_LENGTH] = "LENGTH",       [HV_TRAIN_LOSS] = "TRAIN_LOSS",
     [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",   [HV_LOSS_SCALE] = "LOSS_SCALE",

@@ -109,7 +109,7 @@ bool no_run_quantity(Eval *ev, Name node, Name full, Span at)
     Diag *d = err(ev, "E0102", at, "not known to an expression", "no quantity `%s` of the run", full);
     Buf all = buf_new(ev->arena);
     VEC(Name) names = {0};
-    for (int i = 0; i < HV_COUNT; i++) {
+    for (int i = 0; i < HV_NAMED; i++) {
         vec_push(ev->arena, &names, name_str(ev->ctx, host_var_name((HostVar)i)));
         buf_printf(&all, "%s%s", i ? ", " : "", host_var_name((HostVar)i));
     }

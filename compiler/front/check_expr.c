@@ -43,7 +43,7 @@ static File *env_file(Env *env)
 
 bool host_name(Name name, HostVar *var)
 {
-    for (int i = 0; i < HV_COUNT; i++)
+    for (int i = 0; i < HV_NAMED; i++)
         if (!strcmp(name, host_var_name((HostVar)i))) {
             *var = (HostVar)i;
             return true;

@@ -417,7 +417,8 @@ void step_store_gradients(Graph *g, Val loss, const Ext *want, size_t n, bool fr
  * Train.average also "<path>:average", at first the initial weights. Where t->decides, also "halt", a StepHalt: from the
  * first step on in which it is not HALT_NOT nothing changes any more. That reads EXT_STEP tensors: "loss"; "last", that of
  * the step before; "known", 3 numbers: of all losses of the window of a median but the last, sorted, those before, in and
- * behind the middle, infinite: there is no window yet; "halt", zero at first. */
+ * behind the middle, infinite: there is no window yet; "halt", zero at first. In fp16 both graphs read "skipped": whether the
+ * gradient of the step before was not finite; it is nothing where each HV_SKIPPED_... is the variable itself. */
 typedef enum StepHalt { HALT_NOT, HALT_LOSS, HALT_JUMP, HALT_NORM } StepHalt; /* not finite; above 4 medians, and by 2; not finite */
 Graph *step_update(const Model *m, const Train *t, Arena *arena);
 /* Dropout masks stand in Model.graph as OP_STOP nodes with Attr.site "dropout" (value 0 or 1 / (1 - p));

@@ -94,6 +94,7 @@ Name born_name(Ctx *ctx, const Param *p, int axis)
 /* What every parameter's update shares. */
 typedef struct Update {
     Graph *g;
+    const Train *train;
     Val factor;           /* of clipping, 0 = none */
     Val finite;           /* mask: the gradient's norm is a number, and the run goes on */
     Val unscale;          /* 1 / the scale of the loss, 0 = none */
@@ -371,16 +372,38 @@ int optimizer_states(const Optimizer *o, size_t i)
 
 /* ---- what all parameters share ---- */
 
+/* One of the numbers that a step is handed: element i, or all there is. */
+static Val step_number(Graph *g, const char *name, int i)
+{
+    const Shape none = {0}, three = {.rank = 1, .d = {DIM(3)}};
+    Name of = name_str(g->ctx, name);
+    return i < 0 ? ir_ext(g, EXT_STEP, of, DT_REAL, &none)
+                 : ir_reshape(g, ir_slice(g, ir_ext(g, EXT_STEP, of, DT_REAL, &three), 0, i, 1), &none);
+}
+
+/* Whether a step may be skipped without a word of the host. */
+static bool may_skip(const Train *t)
+{
+    return t->decides && t->compute == HALF_FP16;
+}
+
+Val step_scalar(Graph *g, const Train *t, const HostExpr *e)
+{
+    Val plain = ir_host(g, e);
+    const HostExpr *skipped = may_skip(t) ? host_if_skipped(g->arena, e) : e;
+    return skipped == e ? plain : ir_where(g, step_number(g, "skipped", -1), ir_host(g, skipped), plain);
+}
+
 /* 1 / (1 - beta^t), evaluated on the host in float64; t counts updates, since a step that is skipped
  * leaves the moments as they were, but not those that the weight has `missed`. */
-static Val unbias(Graph *g, double beta, double missed)
+static Val unbias(const Update *u, double beta, double missed)
 {
-    Arena *a = g->arena;
+    Arena *a = u->g->arena;
     const HostExpr *one = host_const(a, 1);
     const HostExpr *t = host_op(a, HO_ADD, host_var(a, HV_UPDATES), host_const(a, 1 - missed), NULL);
     const HostExpr *power = host_op(a, HO_POW, host_const(a, beta), t, NULL);
     const HostExpr *rest = host_op(a, HO_SUB, one, power, NULL);
-    return ir_host(g, host_op(a, HO_DIV, one, rest, NULL));
+    return step_scalar(u->g, u->train, host_op(a, HO_DIV, one, rest, NULL));
 }
 
 static Val sum_of_squares(Graph *g, Val x)
@@ -447,7 +470,7 @@ static void read_parts(Update *u)
     for (size_t b = 0; b <= n; b++) {
         const HostExpr *e = part_factor(g->arena, u->births, b);
         double x;
-        of[b] = !e ? one : host_is_const(e, &x) ? ir_fill(g, x) : ir_host(g, e);
+        of[b] = !e ? one : host_is_const(e, &x) ? ir_fill(g, x) : step_scalar(g, u->train, e);
         said |= e != NULL;
         u->holds |= part_is_frozen(u->births, b, n);
     }
@@ -455,19 +478,10 @@ static void read_parts(Update *u)
         u->factor_of = of;
 }
 
-/* One of the numbers that a step is handed: element i, or all there is. */
-static Val step_number(Graph *g, const char *name, int i)
-{
-    const Shape none = {0}, three = {.rank = 1, .d = {DIM(3)}};
-    Name of = name_str(g->ctx, name);
-    return i < 0 ? ir_ext(g, EXT_STEP, of, DT_REAL, &none)
-                 : ir_reshape(g, ir_slice(g, ir_ext(g, EXT_STEP, of, DT_REAL, &three), 0, i, 1), &none);
-}
-
-/* Whether the run goes on, so that nobody has to read the loss before the next step begins: a mask. The median of a window
- * of which all losses but the last are known is that of three: the middle one of the known, and the last between those
- * around it. */
-static Val goes_on(Graph *g, Val finite)
+/* Whether this step changes anything, so that nobody has to read the loss before the next one begins: a mask. The median of a
+ * window of which all losses but the last are known is that of three: the middle one of the known, and the last between those
+ * around it. In fp16 a gradient that is not finite need not end the run. */
+static Val goes_on(Graph *g, const Train *t, Val finite)
 {
     Val loss = step_number(g, "loss", -1), last = step_number(g, "last", -1), halt = step_number(g, "halt", -1);
     Val low = step_number(g, "known", 0), middle = step_number(g, "known", 1), high = step_number(g, "known", 2);
@@ -475,15 +489,21 @@ static Val goes_on(Graph *g, Val finite)
     Val median = ir_scale(g, add(g, middle, other), 0.5);
     Val limit = ir_binary(g, OP_MAX, ir_scale(g, median, 4), add(g, median, ir_fill(g, 2)));
     Val is_number = ir_binary(g, OP_LE, ir_unary(g, OP_ABS, loss), ir_fill(g, FLT_MAX));
-    Val now = ir_where(g, finite, none, ir_fill(g, HALT_NORM));
+    Val now = ir_where(g, finite, none, ir_fill(g, HALT_NORM)), skips = 0;
+    if (may_skip(t)) {
+        skips = step_scalar(g, t, host_var(g->arena, HV_MAY_SKIP));
+        now = ir_where(g, skips, none, now);
+    }
     now = ir_where(g, ir_binary(g, OP_LE, loss, limit), now, ir_fill(g, HALT_JUMP));
     now = ir_where(g, is_number, now, ir_fill(g, HALT_LOSS));
     now = ir_where(g, ir_binary(g, OP_LT, none, halt), halt, now);
     Val on = ir_binary(g, OP_LE, now, none);
     ir_store(g, now, EXT_STEP, name_str(g->ctx, "halt"));
     ir_store(g, ir_where(g, on, loss, last), EXT_STEP, name_str(g->ctx, "last"));
+    if (skips)
+        ir_store(g, ir_where(g, finite, ir_fill(g, 0), ir_fill(g, 1)), EXT_STEP, name_str(g->ctx, "skipped"));
     ir_output(g, name_str(g->ctx, "halt"), now);
-    return on;
+    return skips ? ir_where(g, finite, on, ir_fill(g, 0)) : on;
 }
 
 Val optimizer_update(Graph *g, const Model *m, const Train *t)
@@ -492,15 +512,14 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
     if (kind_of(o) == COUNT_OF(kinds))
         ctx_raise(g->ctx, ST_INPUT, "the optimizer `%s` is not known", o->kind);
     const double most = 3e38; /* below the largest float32, so a NaN or an infinity is not */
-    Update u = {.g = g, .births = &t->births};
+    Update u = {.g = g, .train = t, .births = &t->births};
     if (t->compute == HALF_FP16)
-        u.unscale = ir_host(g, host_op(g->arena, HO_DIV, host_const(g->arena, 1),
-                                       host_var(g->arena, HV_LOSS_SCALE), NULL));
+        u.unscale = step_scalar(g, t, host_op(g->arena, HO_DIV, host_const(g->arena, 1), host_var(g->arena, HV_LOSS_SCALE), NULL));
     read_parts(&u);
     Val norm = gradient_norm(&u, m, t);
     u.finite = ir_binary(g, OP_LE, norm, ir_fill(g, most));
     if (t->decides)
-        u.finite = goes_on(g, u.finite);
+        u.finite = goes_on(g, t, u.finite);
     u.factor = t->clip > 0 ? clip_factor(g, norm, t->clip) : 0;
     Val rate = ir_host(g, o->lr), second = o->second ? ir_host(g, o->second->lr) : 0;
     if (t->average) {
@@ -513,11 +532,11 @@ Val optimizer_update(Graph *g, const Model *m, const Train *t)
         double b1 = constant_of(biased, "beta1", 0.9), b2 = constant_of(biased, "beta2", 0.999);
         size_t n = u.births->n;
         Val *later1 = NEW_ARRAY(g->arena, Val, n + 1), *later2 = NEW_ARRAY(g->arena, Val, n + 1);
-        u.unbias1 = unbias(g, b1, updates_missed(u.births, 0));
-        u.unbias2 = unbias(g, b2, updates_missed(u.births, 0));
+        u.unbias1 = unbias(&u, b1, updates_missed(u.births, 0));
+        u.unbias2 = unbias(&u, b2, updates_missed(u.births, 0));
         for (size_t i = 0; i < n; i++) {
-            later1[i] = unbias(g, b1, updates_missed(u.births, i + 1));
-            later2[i] = unbias(g, b2, updates_missed(u.births, i + 1));
+            later1[i] = unbias(&u, b1, updates_missed(u.births, i + 1));
+            later2[i] = unbias(&u, b2, updates_missed(u.births, i + 1));
         }
         u.later1 = later1;
         u.later2 = later2;

@@ -16,6 +16,10 @@ bool param_is_trained(const Model *m, const Train *t, size_t i);
  * norm before clipping, a scalar. When that norm is a NaN or an infinity nothing changes. */
 Val optimizer_update(Graph *g, const Model *m, const Train *t);
 
+/* A number of the run in a step that `t` trains. Where updates decide and fp16 may skip the step before, which nobody has
+ * been told yet, the host gives two, and the device takes the one that is. */
+Val step_scalar(Graph *g, const Train *t, const HostExpr *e);
+
 /* The optimizer states of Model.param[i], for memory counts: 0, 1 or 2 tensors of its shape. */
 int optimizer_states(const Optimizer *o, size_t i);
 /* The EXT_STATE tensor that holds the average of a trained parameter. */

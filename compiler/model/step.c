@@ -215,7 +215,7 @@ static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objecti
     if (!loss)
         ctx_raise(g->ctx, ST_INPUT, "model `%s` has no loss to train on", m->name);
     if (t->compute == HALF_FP16) /* so that small gradients are none that fp16 has not */
-        *objective = ir_binary(g, OP_MUL, *objective, ir_host(g, host_var(arena, HV_LOSS_SCALE)));
+        *objective = ir_binary(g, OP_MUL, *objective, step_scalar(g, t, host_var(arena, HV_LOSS_SCALE)));
     return g;
 }
 

@@ -166,7 +166,7 @@ static bool put_run_value(Buf *out, const char *name)
         buf_printf(out, "%s: of a file with a model; in its checks, and as `m.%s` of an import\n", name, name);
         return true;
     }
-    for (int v = 0; v < HV_COUNT; v++)
+    for (int v = 0; v < HV_NAMED; v++)
         if (!strcmp(host_var_name((HostVar)v), name)) {
             buf_printf(out, "%s: known while training; stands in learning rates, losses and `when`\n", name);
             return true;
@@ -304,7 +304,7 @@ bool doc_write(Ctx *ctx, const char *name, Buf *out, Name *near)
         vec_push(ctx->scratch, &s.names, name_str(ctx, node_doc_at(i)->name));
     for (size_t i = 0; i < attribute_count(); i++)
         vec_push(ctx->scratch, &s.names, name_str(ctx, attribute_at(i)->name));
-    for (int v = 0; v < HV_COUNT; v++)
+    for (int v = 0; v < HV_NAMED; v++)
         vec_push(ctx->scratch, &s.names, name_str(ctx, host_var_name((HostVar)v)));
     *near = nearest_name(name_str(ctx, name), s.names.v, s.names.n);
     return false;

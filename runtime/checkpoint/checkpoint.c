@@ -2,6 +2,7 @@
 #include "checkpoint.h"
 
 #include "compiler/model/optimizer.h"
+#include "runtime/portable/loss_scale.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,17 +17,26 @@ static double measured(double x)
     return isnan(x) ? INFINITY : x;
 }
 
+void progress_skipped(const Progress *p, double vars[HV_COUNT])
+{
+    vars[HV_SKIPPED_UPDATES] = (double)(p->step - p->skipped);
+    vars[HV_SKIPPED_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
+    vars[HV_SKIPPED_MAY_SKIP] = loss_scale_may_halve(p->loss_scale);
+}
+
 void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
 {
     double step = (double)(p->step - p->from_step), tokens = (double)(p->tokens - p->from_tokens);
     vars[HV_STEP] = step;
-    vars[HV_UPDATES] = (double)(p->step - p->skipped);
     vars[HV_TOKENS] = tokens;
     vars[HV_EPOCH] = per_epoch > 0 ? tokens / per_epoch : 0;
     vars[HV_PROGRESS] = length > 0 ? step / length : 0;
     vars[HV_LENGTH] = length;
     vars[HV_SHARE] = 1;
-    vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
+    progress_skipped(p, vars);
+    vars[HV_UPDATES] = vars[HV_SKIPPED_UPDATES];
+    vars[HV_LOSS_SCALE] = vars[HV_SKIPPED_LOSS_SCALE];
+    vars[HV_MAY_SKIP] = vars[HV_SKIPPED_MAY_SKIP];
     vars[HV_TRAIN_LOSS] = measured(p->train_loss);
     vars[HV_EVAL_LOSS] = measured(p->eval_loss);
     vars[HV_GRAD_NORM] = measured(p->grad_norm);

@@ -37,6 +37,8 @@ typedef struct Progress {
 /* What run-time expressions read after this progress. A loss or a norm that has not been measured
  * yet is infinite. `length` in steps; `per_epoch`: tokens of an epoch, 0 when unknown. */
 void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT]);
+/* Then, where the last step of that progress is not known yet: what they read if it was skipped. */
+void progress_skipped(const Progress *p, double vars[HV_COUNT]);
 
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {

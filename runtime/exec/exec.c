@@ -393,7 +393,8 @@ void program_free(Program *p)
 static void fill_in(Program *p, const RunArgs *args)
 {
     static const double none[HV_COUNT] = {
-        [HV_SHARE] = 1, [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN};
+        [HV_SHARE] = 1, [HV_LOSS_SCALE] = 1, [HV_TRAIN_LOSS] = NAN, [HV_EVAL_LOSS] = NAN, [HV_GRAD_NORM] = NAN,
+        [HV_SKIPPED_LOSS_SCALE] = 1};
     const double *vars = args->host_vars ? args->host_vars : none;
     for (size_t i = 0; i < p->plan->n_host; i++)
         p->host[i] = host_eval(p->plan->host[i], vars);

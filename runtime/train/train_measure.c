@@ -271,6 +271,7 @@ static void probe(Measuring *m)
             run(m, &m->is, m->is.update, vars);
         vars[HV_STEP]++;
         vars[HV_UPDATES]++;
+        vars[HV_SKIPPED_UPDATES]++;
     }
 }
 

@@ -84,31 +84,42 @@ void train_set_vars(Trainer *tr, int64_t ahead)
     Progress at = tr->now;
     at.step += ahead;
     at.tokens += ahead * tr->train->batch_seqs * tr->train->context;
+    Progress skipped = at; /* if the one step that is ahead was */
+    if (ahead && at.loss_scale > 0) {
+        loss_scale_after(&at.loss_scale, &at.good_steps, true);
+        loss_scale_after(&skipped.loss_scale, &skipped.good_steps, false);
+        skipped.skipped++;
+    }
     set_vars(tr, &at);
+    progress_skipped(&skipped, tr->vars);
 }
 
-/* Numbers of the last step: that of an evaluation is known before the next one. */
-static bool reads_step(const HostExpr *e)
+/* Numbers of the last step: that of an evaluation is known before the next one. In fp16 also what follows from whether that
+ * step was skipped. */
+static bool reads_step(const Train *t, const HostExpr *e)
 {
-    return e && ((e->op == HO_VAR && (e->var == HV_TRAIN_LOSS || e->var == HV_GRAD_NORM)) || reads_step(e->a) ||
-                 reads_step(e->b) || reads_step(e->c));
+    if (!e)
+        return false;
+    bool asks = e->op == HO_VAR && (e->var == HV_TRAIN_LOSS || e->var == HV_GRAD_NORM ||
+                                    (t->compute == HALF_FP16 && (e->var == HV_UPDATES || e->var == HV_LOSS_SCALE)));
+    return asks || reads_step(t, e->a) || reads_step(t, e->b) || reads_step(t, e->c);
 }
 
 bool train_runs_ahead(const Trainer *tr, const Model *m, const Train *t, const GrowStep *next)
 {
     const Backend *b = tr->session.backend;
     const Optimizer *o = &t->optimizer;
-    bool reads = reads_step(o->lr) || (o->second && reads_step(o->second->lr)) || reads_step(t->average);
+    bool reads = reads_step(t, o->lr) || (o->second && reads_step(t, o->second->lr)) || reads_step(t, t->average);
     for (size_t i = 0; i < m->graph->host.n; i++)
-        reads |= reads_step(m->graph->host.v[i]);
+        reads |= reads_step(t, m->graph->host.v[i]);
     for (size_t i = 0; t->births.old && i < 2 * t->births.n; i++) {
         const PartRate *r = i % 2 ? &t->births.old[i / 2] : &t->births.fresh[i / 2];
-        reads |= r->said && (reads_step(r->scale) || reads_step(r->warmup));
+        reads |= r->said && (reads_step(t, r->scale) || reads_step(t, r->warmup));
     }
     const Plateau *window = next ? next->plateau : NULL;
-    reads |= next && reads_step(next->when);
-    reads |= window && (reads_step(window->value) || reads_step(window->window));
-    return b && b->queues && t->compute != HALF_FP16 && !reads; /* the scale of a loss follows from the step before */
+    reads |= next && reads_step(t, next->when);
+    reads |= window && (reads_step(t, window->value) || reads_step(t, window->window));
+    return b && b->queues && !reads;
 }
 
 /* The values of what an expression reads, as "step = 8, train.loss = 2.5". */

@@ -46,6 +46,33 @@ for run in parts asks; do
 done
 [ "$(wc -l < parts.evals)" -eq 2 ] && cmp parts.evals asks.evals || fail "evaluations: $(cat parts.evals asks.evals)"
 
+# In fp16 whether a step is skipped, and how the loss of the next one is scaled, is seen on the device as well: losses, scales and
+# skipped steps are those of a run whose host waits. A loss that is a million times as large in some steps leaves the range again and again.
+cp small.vwn plain.vwn
+sed -i 's/^  head lm .*/&\n  head mtp { predict = 2, weight = if step == 6 or step == 7 or step == 15 then 1e7 else 0.1, norm = norm, mix = linear()\n    layer { sub } }/' small.vwn
+half() {
+    name=$1
+    shift
+    counted "$name" --set "$once" --set D=64 --set 'sub=ffn(hidden = 64, activation = silu, gated = true)' --set model.context=32 \
+        --set 'train.batch=2 seqs' --set 'train.micro_batch=1 seqs' --set 'train.precision=mixed(compute = fp16, master = fp32)' "$@"
+    sed -n 's/.*"event":"step".*\("loss_scale":[^,}]*\).*\("skipped":[^,}]*\).*/\1 \2/p' "$name.json" > "$name.scales"
+}
+half fp16 --set "$rate"
+half fp16asks --set "$rate + $waits"
+near fp16 fp16asks 20 1e-30
+[ "$(wc -l < fp16.scales)" -eq 20 ] && cmp fp16.scales fp16asks.scales || fail "scales: $(paste fp16.scales fp16asks.scales)"
+skips=$(sed -n '$s/.*"skipped"://p' fp16.scales)
+[ "$skips" -ge 3 ] && [ "$(uniq fp16.scales | wc -l)" -ge 4 ] || fail "$skips skipped steps: $(cat fp16.scales)"
+half fp16long --set "$rate" --set 'train.length=40 steps'
+[ "$(syncs fp16)" -eq "$(syncs fp16long)" ] || fail "20 more steps in fp16 wait $(($(syncs fp16long) - $(syncs fp16))) times"
+[ "$(behind fp16long)" = "0 1
+5 39" ] || fail "fp16: programs behind the numbers that are waited for, and how often: $(behind fp16long)"
+behind fp16asks | grep -q '^[1-9]' && fail "the host decides in fp16, and steps are queued: $(behind fp16asks)"
+half fp16halves --set "$rate" --until '7 steps' # the next step has another scale than the one before
+expect 0 "$VWN" train small.vwn --device cuda --run fp16halves --resume
+same_weights fp16 fp16halves 20
+cp plain.vwn small.vwn
+
 # ends NAME DEVICE RATE FLAGS...: what a run says that diverges.
 ends() {
     name=$1 device=$2 rate=$3

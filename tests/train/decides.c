@@ -1,7 +1,8 @@
 /* decides.c - an update that looks at the loss itself, against the host's rule written out: it holds from the first step
- * whose loss or norm is not finite, or whose loss jumps, and nothing changes any more.
+ * whose loss or norm is not finite, or whose loss jumps, and nothing changes any more. In fp16 it skips steps instead, and
+ * takes the scale and the count of updates that follow from the step before.
  *
- * In:  random losses, many of them near the limit.     Out: what a step decides, and whether weights moved.
+ * In:  random losses, many of them near the limit; random gradients.     Out: what a step decides, and whether weights moved.
  */
 #include <float.h>
 #include <math.h>
@@ -125,6 +126,52 @@ static void rounds(Tally *t, Ctx *ctx, const Graph *g, RefBinding *b)
            met[1], met[2], met[3]);
 }
 
+/* The host's rule, in the plainest words: a gradient that is not finite halves the scale, down to 1, and its step counts as
+ * no update. Update `a` decides and is told what would be if the step before was skipped, and what else; `b` is told what is. */
+static void skips(Tally *t, Ctx *ctx, const Graph *a, RefBinding *of_a, const Graph *b, RefBinding *of_b)
+{
+    uint64_t state = 11;
+    double scale = 64, vars[HV_COUNT] = {0}, *halt = number(a, of_a, "halt"), *loss = number(a, of_a, "loss");
+    int updates = 0, skipped = 0, ended = 0;
+    bool last = false;
+    for (int round = 0; round < 60 && !ended; round++) {
+        bool bad = round == 0 || uniform(&state) < 0.2, may = scale >= 2, known = round % 3 == 0;
+        double after_good = last ? 4 * scale : scale, after_bad = last ? scale : scale / 2; /* one of both is so */
+        Tensor *result[RESULTS];
+        *loss = 1;
+        jump_known(&(Progress){0}, 0, number(a, of_a, "known"));
+        for (size_t i = 0, seed = state; i < a->ext.n; i++)
+            for (int64_t k = 0; of_a[i].kind == EXT_GRAD && k < of_a[i].tensor->size; k++)
+                of_a[i].tensor->real[k] = bad && k == 0 ? INFINITY : scale * ((double)((seed + (size_t)k * 7919) % 101) / 50 - 1);
+        for (size_t i = 0; i < b->ext.n; i++)
+            for (size_t k = 0; of_b[i].kind == EXT_GRAD && k < a->ext.n; k++)
+                if (of_a[k].kind == EXT_GRAD && of_a[k].name == of_b[i].name)
+                    memcpy(of_b[i].tensor->real, of_a[k].tensor->real, 8 * (size_t)of_b[i].tensor->size);
+        vars[HV_STEP] = round;
+        vars[HV_UPDATES] = known || !last ? updates : updates + 1;
+        vars[HV_SKIPPED_UPDATES] = known || last ? updates : updates - 1;
+        vars[HV_LOSS_SCALE] = known ? scale : after_good;
+        vars[HV_SKIPPED_LOSS_SCALE] = known ? scale : after_bad;
+        vars[HV_MAY_SKIP] = known || !last ? may : !may;
+        vars[HV_SKIPPED_MAY_SKIP] = known || last ? may : !may;
+        RefRun run = {.B = 1, .T = 1, .host_vars = vars, .bind = of_a, .n_bind = a->ext.n};
+        double before = sum_of(a, of_a);
+        ref_evaluate(a, ctx->program, &run, result);
+        double plain[HV_COUNT] = {[HV_STEP] = round, [HV_UPDATES] = updates, [HV_LOSS_SCALE] = scale, [HV_MAY_SKIP] = may};
+        run = (RefRun){.B = 1, .T = 1, .host_vars = plain, .bind = of_b, .n_bind = b->ext.n};
+        ref_evaluate(b, ctx->program, &run, result);
+        ended = bad && !may;
+        CHECKF(t, *halt == (ended ? HALT_NORM : HALT_NOT), "round %d at scale %g: halt %g", round, scale, *halt);
+        CHECKF(t, (sum_of(a, of_a) == before) == bad, "round %d: bad %d, and weights", round, bad);
+        CHECKF(t, sum_of(a, of_a) == sum_of(b, of_b), "round %d: %.17g, not %.17g", round, sum_of(a, of_a), sum_of(b, of_b));
+        skipped += bad && may;
+        scale = bad ? scale / 2 : scale;
+        updates += !bad;
+        last = bad;
+    }
+    CHECKF(t, ended && skipped == 6 && updates > 10, "%d skipped, %d updates", skipped, updates);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -137,6 +184,12 @@ int main(void)
     Graph *g = graph_simplify(step_update(u->model, &train, ctx->program), ctx->program);
     graph_verify(g);
     rounds(&t, ctx, g, bind(ctx, g));
+    train.average = NULL;
+    train.compute = HALF_FP16;
+    Graph *a = graph_simplify(step_update(u->model, &train, ctx->program), ctx->program);
+    train.decides = false;
+    Graph *b = graph_simplify(step_update(u->model, &train, ctx->program), ctx->program);
+    skips(&t, ctx, a, bind(ctx, a), b, bind(ctx, b));
     ctx_free(ctx);
     return tally_end(&t, "updates that decide");
 }
