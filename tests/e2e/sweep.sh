@@ -195,6 +195,8 @@ expect 0 env VWN_CACHE="$PWD/fresh" "$VWN" sweep "$VWN_SOURCE/examples/37_sweep_
     --set "train.data=text_file(\"$PWD/text.txt\", val = 10%)"
 grep -o '[0-9]* kernels of 5 files: 0 cached, [1-9][0-9]* compiled' out || fail "the kernels of all points come first"
 [ "$(cat runs/widths/*/events.jsonl | grep -c '"event":"compile".*: [0-9]* cached, 0 compiled')" -eq 5 ] || fail "a point compiles: $(grep -h '"compile"' runs/widths/*/events.jsonl)"
+find runs/widths -name '*.safetensors' > left
+[ "$(wc -l < left)" -eq 5 ] || fail "points that are stopped before their end keep a checkpoint: $(cat left)"
 ls runs/widths | grep -q '^L-[0-9]*_share-5$' || fail "names of drawn lists: $(ls runs/widths)"
 
 # ---- pruning: at each rung a third stays, by the losses that the events tell ----
