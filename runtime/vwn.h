@@ -399,10 +399,11 @@ typedef enum vwn_sweep_form { VWN_SWEEP_TABLE, VWN_SWEEP_JSON, VWN_SWEEP_CSV } v
 typedef struct vwn_sweep_options {
     vwn_file_options file;   /* `set`: of all points */
     const char *name;        /* which `sweep`; NULL = the only one, or none: `vary` alone */
-    const char *const *vary; /* axes besides those of the file, or in their place: "PATH=V1,V2", "PATH=range(a, b, n)" */
+    const char *const *vary; /* axes besides those of the file, or in their place: "PATH=V1,V2", "PATH=range(a, b, n)", "PATH=between(a, b)" */
     size_t n_vary;
     const char *seeds;       /* "1,2,3"; NULL = as the file says */
     const char *until;       /* "500 steps", "10M tokens", "30 min"; NULL = as the file says */
+    const char *random;      /* how often axes of `between` are drawn: "20", "draws(20, seed = 7)"; NULL = as the file says */
     const char *run;         /* directory; NULL = runs/<name of the sweep> */
     bool list;               /* what points cost; nothing is trained */
     bool resume, overwrite;

@@ -88,6 +88,7 @@ static const Source sources[] = {
     {"34_lora.vwn", {"lora", {NULL}}},
     {"35_convert.vwn", {"convert", {NULL}}},
     {"36_sweep_bottleneck.vwn", {"widths of a sweep", {"d=32", "L=2", NULL}}},
+    {"37_sweep_widths.vwn", {"drawn widths", {"d=32", "L=2", NULL}}},
     {"growth_nexus.vwn", {"nexus that grows", {"D=24", "M=26", "A=30", NULL}}},
     {"growth_width.vwn", {"residual that grows", {"D=24", NULL}}},
     /* products of matrices of one row */

@@ -76,10 +76,10 @@ static double mirrored(uint64_t i, uint64_t base)
     return x;
 }
 
-/* Number i of the sequence of an axis, in [0, 1). */
+/* Number i of the sequence of an axis, or of an entry of lists, which is the `number`th that is drawn; in [0, 1). */
 static double drawn(const Sweep *s, const char *axis, size_t number, size_t i)
 {
-    static const uint8_t prime[SWEEP_AXES_MOST] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29, 31,  37,  41,  43,  47,  53,
+    static const uint8_t prime[HALTON_MOST] = {2,  3,  5,  7,  11, 13, 17, 19, 23, 29, 31,  37,  41,  43,  47,  53,
                                                    59, 61, 67, 71, 73, 79, 83, 89, 97, 101, 103, 107, 109, 113, 127, 131};
     uint64_t key = philox_key(s->draws.seed, axis);
     if (!s->draws.halton)
@@ -104,13 +104,32 @@ typedef struct Range {
     double low, high, round;
     bool log;
     char rel;
+    size_t list; /* as many numbers in a list; 0: one, without a list */
 } Range;
+
+/* `n`: of lists, which are drawn whole. */
+static bool list_of(Sweep *s, const Value *spec, Range *r)
+{
+    Eval *ev = s->ev;
+    const Value *v = field(spec, "n");
+    double n = 0;
+    if (!v || v->kind == V_NONE)
+        return true;
+    if (!whole(ev, v, field_span(spec, "n"), "n", 1, &n))
+        return false;
+    if (n > SWEEP_NUMBERS_MOST || n * (double)s->draws.n > SWEEP_NUMBERS_MOST)
+        limit(ev, field_span(spec, "n"), "drawn numbers of an axis", SWEEP_NUMBERS_MOST);
+    r->list = (size_t)n;
+    return true;
+}
 
 static bool range_of(Eval *ev, const Value *spec, Range *r)
 {
     const Value *low = field(spec, "low"), *high = field(spec, "high"), *scale = field(spec, "scale"), *round = field(spec, "round");
     bool same = low->kind == high->kind && (low->kind == V_NUM || (low->kind == V_REL && low->rel == high->rel));
-    *r = (Range){.low = low->num, .high = high->num, .rel = low->kind == V_REL ? low->rel : 0};
+    r->low = low->num;
+    r->high = high->num;
+    r->rel = low->kind == V_REL ? low->rel : 0;
     if (low->kind == V_POISON || high->kind == V_POISON || (round && round->kind == V_POISON))
         return false;
     if (!same) {
@@ -138,45 +157,75 @@ static bool range_of(Eval *ev, const Value *spec, Range *r)
     return true;
 }
 
+/* One number as text: of the `number`th sequence, which belongs to `axis`, the ith. */
+static double put_drawn(Sweep *s, const Range *r, const char *axis, size_t number, size_t i, Buf *out)
+{
+    double u = drawn(s, axis, number, i);
+    double x = tidy(r->log ? exp(log(r->low) + u * log(r->high / r->low)) : r->low + u * (r->high - r->low), r->low, r->high, r->round);
+    buf_number(out, x);
+    if (r->rel)
+        buf_putc(out, r->rel);
+    return x;
+}
+
+/* The names of lists are those of the draws that gave them first, counted from 1. */
+static void name_lists(Sweep *s, Axis *a)
+{
+    Map known;
+    map_init(&known, s->ev->arena);
+    a->label = NEW_ARRAY(s->ev->arena, const char *, a->out.n + 1);
+    for (size_t i = 0; i < a->out.n; i++) {
+        void **first = map_at(&known, (uintptr_t)name_str(s->ev->ctx, a->out.text[i]));
+        if (!*first)
+            *first = (void *)arena_printf(s->ev->arena, "%zu", i + 1);
+        a->label[i] = *first;
+    }
+}
+
 bool draw_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *between)
 {
     Eval *ev = s->ev;
-    Range r;
-    if (!range_of(ev, between, &r))
+    Range r = {0};
+    if (!range_of(ev, between, &r) || !list_of(s, between, &r))
         return false;
+    size_t n = s->draws.n, each = r.list ? r.list : 1;
+    if (s->draws.halton && s->drawn + each > HALTON_MOST)
+        limit(ev, expr->span, "numbers of a point of the Halton sequence", HALTON_MOST);
     Axis *a = &s->axis[s->n_axis++];
-    size_t n = s->draws.n;
     *a = (Axis){.path = path, .expr = expr, .name = span_text(ev, path->span), .dim = -1};
     a->out = (SweepAxis){.path = a->name, .n = n, .drawn = true};
     a->out.text = NEW_ARRAY(ev->arena, const char *, n + 1);
     a->out.number = NEW_ARRAY(ev->arena, double, n + 1);
     a->value = NEW_ARRAY(ev->arena, const Ast *, n + 1);
     for (size_t i = 0; i < n; i++) {
-        double u = drawn(s, a->name, s->drawn, i);
-        double x = r.log ? exp(log(r.low) + u * log(r.high / r.low)) : r.low + u * (r.high - r.low);
         Buf b = buf_new(ev->arena);
-        a->out.number[i] = tidy(x, r.low, r.high, r.round);
-        buf_number(&b, a->out.number[i]);
-        if (r.rel)
-            buf_putc(&b, r.rel);
+        a->out.number[i] = r.list ? NAN : put_drawn(s, &r, a->name, s->drawn, i, &b);
+        for (size_t k = 0; k < r.list; k++) {
+            buf_puts(&b, k ? ", " : "[");
+            put_drawn(s, &r, arena_printf(ev->arena, "%s[%zu]", a->name, k + 1), s->drawn + k, i, &b);
+        }
+        if (r.list)
+            buf_putc(&b, ']');
         a->out.text[i] = b.s;
         a->value[i] = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<sweep>", b.s, b.n));
     }
-    s->drawn++;
+    s->drawn += each;
+    if (r.list)
+        name_lists(s, a);
     return true;
 }
 
-bool draws_fit(Sweep *s, const Ast *random)
+bool draws_fit(Sweep *s, const Ast *random, bool asked)
 {
     const Axis *a = NULL;
     for (size_t i = 0; i < s->n_axis && !a; i++)
         a = s->axis[i].out.drawn ? &s->axis[i] : NULL;
     if (a && !random) {
         Diag *d = err(s->ev, "E0104", a->expr->span, "drawn how often?", "the axis `%s` is drawn, and the sweep does not say how many points", a->name);
-        diag_help(s->ev->ctx, d, "for example `random = 20` or `random = draws(20, sequence = halton)` in the sweep");
+        diag_help(s->ev->ctx, d, "for example `random = 20` or `random = draws(20, sequence = halton)` in the sweep, or `vwn sweep --random 20`");
         return false;
     }
-    if (random && !a && !s->n_given && !s->n_cli) {
+    if (random && !a && (asked || (!s->n_given && !s->n_cli))) { /* what the command line fixes is not drawn any more */
         Diag *d = err(s->ev, "E0710", random->span, "nothing is drawn", "`random` without an axis that is drawn");
         diag_help(s->ev->ctx, d, "for example `lr = between(1e-4, 1e-2, scale = log)` in `vary`");
         return false;
@@ -318,7 +367,8 @@ const char *sweep_point_name(Sweep *s, const size_t *at)
     uint64_t hash = 0;
     bool lossy = false;
     for (size_t i = 0; i < s->n_axis; i++) {
-        const char *text = s->axis[i].out.text[at[i]], *name = last_name(s->axis[i].name);
+        const Axis *a = &s->axis[i];
+        const char *text = a->label ? a->label[at[i]] : a->out.text[at[i]], *name = last_name(a->name);
         for (size_t k = 0; k < s->n_axis; k++)
             if (k != i && !strcmp(name, last_name(s->axis[k].name)))
                 name = s->axis[i].name;

@@ -514,6 +514,8 @@ static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     read_items(s, items, &read);
     if (ask && ask->until)
         read.until = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<command line>", ask->until, strlen(ask->until)));
+    if (ask && ask->random)
+        read.random = vwn_parse_expr(ev->ctx, source_add(ev->ctx, "<command line>", ask->random, strlen(ask->random)));
     if (diag_errors(ev->ctx) || !sweep_draws(s, read.random) || !shared_settings(s, ask, set, n_set) || !vary_axes(s, read.vary ? read.vary->kid[2] : NULL))
         return;
     if (!s->n_axis && !(ask && ask->seeds) && !read.seeds) {
@@ -521,7 +523,7 @@ static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
         diag_help(ev->ctx, d, ask && !it ? "for example `--vary D=256,512`" : "for example `vary { D = [256, 512] }`");
         return;
     }
-    if (!draws_fit(s, read.random) || !zip_all(s, read.zip) || !lets_fit(s) || !sweep_bounds(s, read.until, read.prune))
+    if (!draws_fit(s, read.random, ask && ask->random) || !zip_all(s, read.zip) || !lets_fit(s) || !sweep_bounds(s, read.until, read.prune))
         return;
     order_dims(s);
     all_configs(s);

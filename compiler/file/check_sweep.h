@@ -4,10 +4,13 @@
 
 #include "check_train.h"
 
+enum { HALTON_MOST = 32, SWEEP_NUMBERS_MOST = 1 << 20 }; /* axes and entries of a point; numbers of an axis */
+
 typedef struct Axis {
     const Ast *path, *expr;
     const char *name;  /* the path, as written */
     const Ast **value; /* each, to be read in the file of the point */
+    const char **label; /* of each, in names of points, where that is not its text; NULL: it is everywhere */
     int dim;           /* which dimension it moves with; -1: not decided */
     SweepAxis out;
 } Axis;
@@ -38,7 +41,7 @@ typedef struct Sweep {
     size_t n_all;
     const Ast *skip;
     Draws draws;
-    size_t drawn; /* axes */
+    size_t drawn; /* axes, and entries of lists */
     bool looked;  /* the first point was */
     Map names;    /* of points */
     VEC(SweepPoint) configs;
@@ -51,7 +54,7 @@ bool is_given(const Sweep *s, const char *path);
 /* ---- check_points.c; those that are false have filed a message ---- */
 bool sweep_draws(Sweep *s, const Ast *random);
 bool draw_axis(Sweep *s, const Ast *path, const Ast *expr, const Value *between);
-bool draws_fit(Sweep *s, const Ast *random); /* `random` and axes that are drawn need each other */
+bool draws_fit(Sweep *s, const Ast *random, bool asked); /* `random` and axes that are drawn need each other; asked: on the command line */
 bool sweep_bounds(Sweep *s, const Ast *until, const Ast *prune);
 void prune_fits(Sweep *s, const Train *t);
 const char *sweep_point_name(Sweep *s, const size_t *at);

@@ -137,14 +137,20 @@ double attr_number(Attrs *a, const char *name)
     return x;
 }
 
-int64_t attr_count(Attrs *a, const char *name)
+/* A whole number from `least` on; after an error that. */
+static int64_t attr_whole(Attrs *a, const char *name, int64_t least)
 {
     const TrainAttr *t = attrs_get(a, name);
     double x = attr_number(a, name);
-    if (is_whole(x) && x >= 1)
+    if (is_whole(x) && x >= (double)least)
         return (int64_t)rint(x);
-    err(a->ev, "E0206", t->expr->span, "", "`%s` must be a whole number from 1, got %.6g", name, x);
-    return 1;
+    err(a->ev, "E0206", t->expr->span, "", "`%s` must be a whole number from %lld, got %.6g", name, (long long)least, x);
+    return least;
+}
+
+int64_t attr_count(Attrs *a, const char *name)
+{
+    return attr_whole(a, name, 1);
 }
 
 bool attr_bool(Attrs *a, const char *name, bool *given)
@@ -460,7 +466,7 @@ static void sub_nodes(Eval *ev, File *f, const Ast *items, Model *m, Train *t)
             if (v.kind != V_NONE)
                 data_spec(ev, f, &v, d->expr->span, &t->eval_data);
         } else if (kind[0] == 'c') {
-            t->checkpoint_keep = attr_count(&a, "keep");
+            t->checkpoint_keep = attr_whole(&a, "keep", 0);
         }
         attrs_close(&a);
     }

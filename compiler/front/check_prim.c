@@ -815,7 +815,7 @@ static const Prim general[] = {
     {"preserves", "tolerance: any", p_preserves, "growth claim: outputs change by at most this (or `none`)", 0, false},
     {"alive", "steps: any", p_alive, "growth claim: every new weight has a gradient within this many steps (or `none`: some never learn)", 0, false},
     {"range", "first: float, last: any = none, n: any = none, scale: word = linear, round: any = none", p_range, "a list of n numbers from the first to the last, both included, at equal distances, or with scale = log at equal ratios", 0, false},
-    {"between", "low: any, high: any, scale: word = linear, round: any = none", p_between, "sweep axis: drawn between two numbers, evenly or evenly in the logarithm, as multiples of `round`", 0, false},
+    {"between", "low: any, high: any, scale: word = linear, round: any = none, n: any = none", p_between, "sweep axis: drawn between two numbers, evenly or evenly in the logarithm, as multiples of `round`; with n lists of so many", 0, false},
     {"draws", "points: any, seed: any = none, sequence: word = random", p_draws, "of `random` in a sweep: so many points, of random numbers or of the Halton sequence", 0, false},
     {"halving", "rungs: list, keep: any, by: number = none", prim_spec, "of `prune` in a sweep: at each rung the best share of the points goes on", 0, false},
     {"table", "rows: any, columns: any, value: any, spread: any = none", prim_spec, "sweep report", 0, false},

@@ -349,6 +349,7 @@ typedef struct SweepAsk {
     size_t n_vary;
     const char *seeds;       /* "1,2,3"; NULL: as the file says */
     const char *until;       /* "500 steps"; NULL: as the file says */
+    const char *random;      /* "20", "draws(20, seed = 7)"; NULL: as the file says */
 } SweepAsk;
 typedef struct CheckOptions {
     const char *path;       /* "-" reads `text` */

@@ -168,7 +168,7 @@ void run_prune(Session *s, const RunDir *r, int64_t keep)
 {
     ArenaMark mark = arena_mark(s->arena);
     StepList l = run_checkpoints(s, r->path);
-    for (size_t i = 0; keep > 0 && i + (size_t)keep < l.n; i++)
+    for (size_t i = 0; i + (size_t)keep < l.n; i++)
         remove_checkpoint(s, r, l.step[i]);
     arena_reset(s->arena, mark);
 }

@@ -73,7 +73,7 @@ Settings run_settings(Ctx *ctx, Arena *a, const char *path);
 /* The last of the n settings with the path of `like`, or NULL. */
 const char *setting_for(const char *const *set, size_t n, const char *like);
 
-/* Removes all but the newest `keep`; 0 keeps all. */
+/* Removes all but the newest `keep`, 0 or more. */
 void run_prune(Session *s, const RunDir *r, int64_t keep);
 
 #endif

@@ -375,7 +375,8 @@ static void open_plan(SweepRun *s)
 {
     const vwn_sweep_options *how = s->how;
     Ctx *ctx = s->session.ctx;
-    SweepAsk ask = {.name = how->name, .vary = how->vary, .n_vary = how->n_vary, .seeds = how->seeds, .until = how->until};
+    SweepAsk ask = {.name = how->name, .vary = how->vary, .n_vary = how->n_vary, .seeds = how->seeds, .until = how->until,
+                    .random = how->random};
     CheckOptions check = {.path = how->file.path, .text = how->file.text, .text_length = how->file.text_length,
                           .set = how->file.set, .n_set = how->file.n_set, .sweep = &ask};
     const Unit *u = check_file(ctx, &check);

@@ -299,8 +299,20 @@ static void save(Trainer *tr)
     tr->saved_at = tr->now.step;
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s/%s", tr->run->ckpt, name);
     arena_reset(s->arena, mark);
-    run_prune(s, tr->run, tr->train->checkpoint_keep);
+    run_prune(s, tr->run, tr->train->checkpoint_keep > 0 ? tr->train->checkpoint_keep : 1);
     tr->reported += clock_seconds() - before;
+}
+
+/* Where the run stops. One that keeps no checkpoint (`keep = 0`) has none behind its last step: what was written on the way goes
+ * when the events are on the disk. */
+static void save_stop(Trainer *tr)
+{
+    if (tr->train->checkpoint_keep || tr->now.step < tr->steps) {
+        save(tr);
+        return;
+    }
+    run_sync_files(&tr->session, tr->run);
+    run_prune(&tr->session, tr->run, 0);
 }
 
 static bool due(int64_t step, int64_t every)
@@ -318,7 +330,7 @@ static void between_steps(Trainer *tr)
     if (tr->eval && tr->evaluated_at != step && (due(step, t->eval_every) || last))
         run_eval(tr);
     train_plateau(tr);
-    if (due(step, t->checkpoint_every) || stop)
+    if (due(step, t->checkpoint_every) && !last)
         save(tr);
 }
 
@@ -430,7 +442,7 @@ static Status train_loop(Trainer *tr)
         between_steps(tr);
     }
     if (!tr->due)
-        save(tr);
+        save_stop(tr);
     return ST_OK;
 }
 
@@ -441,7 +453,7 @@ static Status train_body(void *user)
     Trainer *tr = user;
     train_open(tr);
     if (!tr->step)
-        return tr->how->dry_run ? ST_OK : train_loop(tr);
+        return tr->how->dry_run || tr->over ? ST_OK : train_loop(tr);
     end_growth(tr);
     return ST_OK;
 }

@@ -14,6 +14,7 @@
 #include "compiler/model/parts.h"
 #include "runtime/cpu/cpu.h"
 #include "forecast.h"
+#include "history.h"
 #include "trainer.h"
 
 /* ---- data and length ---- */
@@ -357,7 +358,12 @@ static void find_checkpoint(Trainer *tr, const char *path)
         else
             train_event(tr, VWN_EVENT_WARNING, "a damaged checkpoint is passed over: %s", why);
     }
-    if (!tr->from && run_had_checkpoint(s, path))
+    if (!tr->from && !tr->train->checkpoint_keep && history_read(s, path, "loss").end.x[BY_STEP] >= (double)tr->steps) {
+        tr->over = true;
+        train_event(tr, VWN_EVENT_NOTE, "`%s` has reached its end, and keeps no checkpoint (`keep = 0`)", path);
+        return;
+    }
+    if (!tr->from && tr->train->checkpoint_keep && run_had_checkpoint(s, path))
         ctx_raise(tr->ctx, ST_ENVIRONMENT,
                   "the checkpoints of `%s` are gone: put them back into %s/ckpt, or start anew with "
                   "--overwrite",
@@ -885,6 +891,8 @@ void train_open(Trainer *tr)
         tr->from = source_checkpoint(&tr->session, tr->source);
     else
         open_run(tr);
+    if (tr->over)
+        return;
     if (tr->from)
         resume_stage(tr);
     else

@@ -34,6 +34,7 @@ typedef struct Trainer {
     const Start *start;    /* weights that a new run begins with, or NULL */
     const char *source, *step, *apply_to; /* of `vwn grow`: a run or a checkpoint, the step, the file to write; else NULL */
     bool due;              /* the next one begins: the run is to be opened again */
+    bool over;             /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
     const Model *model;
     const Train *train;
     const vwn_train_options *how;

@@ -177,9 +177,27 @@ expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
 sed 1d out | cut -d, -f1 | head -n 8 | cmp -s - eight || fail "more draws change the first ones"
 column rate out | awk '{ s += $1; if ($1 < 0 || $1 >= 1) bad = 1 } END { exit bad || s / NR < 0.3 || s / NR > 0.7 }' || fail "rates are not even"
 [ "$(column rate out | sort -u | wc -l)" -eq 40 ] || fail "forty different rates"
+drawn 3
+expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8 --random 8 # in the place of what the file says
+sed 1d out | cut -d, -f1 | cmp -s - eight || fail "--random draws others"
+expect 0 "$VWN" sweep model.vwn --vary 'rate=between(1e-4, 1e-2, scale = log)' --random 'draws(5, seed = 2)' --list --csv
+[ "$(sed 1d out | wc -l)" -eq 5 ] || fail "five rates without a sweep in the file"
+expect 1 "$VWN" sweep model.vwn --vary 'rate=between(1e-4, 1e-2)' --list
+has err 'vwn sweep --random 20'
+expect 1 "$VWN" sweep model.vwn --vary rate=1e-3 --random 5 --list
+has err 'without an axis that is drawn'
 drawn 'draws(8, seed = 7)'
 expect 0 "$VWN" sweep drawn.vwn --list --csv --set D=8
 sed 1d out | cut -d, -f1 | cmp -s - eight && fail "another seed draws the same"
+
+# ---- schedules of widths: kernels are compiled before the first point, and then none ----
+expect 0 env VWN_CACHE="$PWD/fresh" "$VWN" sweep "$VWN_SOURCE/examples/37_sweep_widths.vwn" --random 5 --run widths --until '2 steps' --json \
+    --set "train.data=text_file(\"$PWD/text.txt\", val = 10%)"
+grep -o '[0-9]* kernels of 5 files: 0 cached, [1-9][0-9]* compiled' out || fail "the kernels of all points come first"
+[ "$(cat runs/widths/*/events.jsonl | grep -c '"event":"compile".*: [0-9]* cached, 0 compiled')" -eq 5 ] || fail "a point compiles: $(grep -h '"compile"' runs/widths/*/events.jsonl)"
+find runs/widths -name '*.safetensors' > left
+[ "$(wc -l < left)" -eq 5 ] || fail "points that are stopped before their end keep a checkpoint: $(cat left)"
+ls runs/widths | grep -q '^L-[0-9]*_share-5$' || fail "names of drawn lists: $(ls runs/widths)"
 
 # ---- pruning: at each rung a third stays, by the losses that the events tell ----
 cat > prune.vwn <<EOF

@@ -71,4 +71,23 @@ if $there; then
     expect 0 "$VWN" train nano/model.vwn --run fast --until '2 steps' --json
     lacks out libdnnl2
 fi
+# a run that keeps no checkpoint has one as long as it goes on
+sed 's/length *= .*/length = 6 steps/; s/checkpoint *{[^}]*}/checkpoint { every = 2 steps, keep = 0 }/' nano/model.vwn > nano/none.vwn
+grep -q 'keep = 0' nano/none.vwn || sed -i 's/^train {/train {\n  checkpoint { every = 2 steps, keep = 0 }/' nano/none.vwn
+none="$VWN train nano/none.vwn --run none -q --set D=16 --set L=1"
+expect 0 $none --until '5 steps'
+[ "$(ls runs/none/ckpt)" = step_00000005.safetensors ] || fail "stopped before its end: $(ls runs/none/ckpt)"
+expect 0 $none --resume
+[ -z "$(ls runs/none/ckpt)" ] || fail "after its end: $(ls runs/none/ckpt)"
+cp runs/none/events.jsonl events
+expect 0 "$VWN" train nano/none.vwn --run none --set D=16 --set L=1 --resume
+has err 'has reached its end, and keeps no checkpoint'
+cmp -s events runs/none/events.jsonl || fail "a finished run is begun again"
+expect 0 "$VWN" train nano/none.vwn --run kept -q --set D=16 --set L=1 --set train.checkpoint.keep=1
+loss() { sed 's/"seconds":.*//' "$1" | grep '"event":"step"' | grep -o '"loss":[0-9.]*' | tail -n 1; }
+[ "$(loss runs/none/events.jsonl)" = "$(loss runs/kept/events.jsonl)" ] || fail "it learns something else"
+expect 5 "$VWN" eval runs/none
+has err 'has no checkpoint'
+expect 1 "$VWN" check nano/none.vwn --set train.checkpoint.keep=1.5
+has err 'a whole number from 0'
 finish

@@ -41,6 +41,7 @@ static const struct Want {
     {"31_xformer_tables.vwn", 0, 0, 0, 0},
     {"32_nexus_sizes.vwn", 0, 0, 0, 0},
     {"36_sweep_bottleneck.vwn", 544312, 559120, 88, 0},
+    {"37_sweep_widths.vwn", 1083456, 1083456, 64, 0},
     {"quickstart.vwn", 1955856, 1955856, 288, 0},
 };
 
@@ -85,6 +86,8 @@ static void one(Test *t, const struct Want *w)
         growth(t, u, w->file);
         if (!strcmp(w->file, "36_sweep_bottleneck.vwn"))
             EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].n == 10 && u->sweep.v[0].n_axis == 2);
+        if (!strcmp(w->file, "37_sweep_widths.vwn"))
+            EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].n == 1000 && u->sweep.v[0].n_axis == 2);
         if (!strcmp(w->file, "12_sweep.vwn"))
             EXPECT(t, w->file, u->sweep.n == 1 && u->sweep.v[0].n == 78 && u->sweep.v[0].n_axis == 3);
     }

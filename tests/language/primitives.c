@@ -177,7 +177,7 @@ static const Row rows[] = {
     {.name = "dense", .place = LET, .arg = {"2", "4"}},
     {.name = "routed", .place = LET, .arg = {"2", "4"}},
     {.name = "range", .place = LET, .arg = {"1", "3", "3"}, .any = {NULL, "n-.", "n", NULL, "n."}},
-    {.name = "between", .place = LET, .arg = {"1", "3"}, .any = {ALL_KINDS, ALL_KINDS, NULL, ALL_KINDS}},
+    {.name = "between", .place = LET, .arg = {"1", "3"}, .any = {ALL_KINDS, ALL_KINDS, NULL, ALL_KINDS, ALL_KINDS}},
     {.name = "draws", .place = LET, .arg = {"3"}, .any = {ALL_KINDS, ALL_KINDS}},
     {.name = "halving", .place = LET, .arg = {"[1, 2]", "0.5"}, .any = {NULL, ALL_KINDS}},
     {.name = "table", .place = LET, .arg = {"1", "2", "3"}, .any = {ALL_KINDS, ALL_KINDS, ALL_KINDS, ALL_KINDS}},

@@ -189,10 +189,76 @@ static void halton(Test *t)
     ctx_free(c.ctx);
 }
 
+/* A sweep whose axis `a` is drawn `n` times as lists. */
+static Checked check_lists(Arena *a, int n, int entries, const char *sequence)
+{
+    return check_text("-", arena_printf(a, "let d = 8\nlet a = [1]\nlet b = 0\nsweep s { vary { a = between(0.5, 2, round = 0.25, n = %d), b = between(0, 1) }\n"
+                                           " random = draws(%d, sequence = %s) }\n", entries, n, sequence), NULL);
+}
+
+/* Entry k of list i as text; "" behind the last. */
+static void entry(const SweepAxis *axis, size_t i, int k, char out[32])
+{
+    const char *at = axis->text[i] + 1;
+    for (; k && at; k--)
+        at = strchr(at, ',') ? strchr(at, ',') + 2 : NULL;
+    snprintf(out, 32, "%.*s", at ? (int)strcspn(at, ",]") : 0, at ? at : "");
+}
+
+/* Lists: as many numbers as were asked for, each in its range, and those that were there when lists were shorter or fewer; of
+ * Halton's sequence each entry is an axis; equal lists are one point, and the name tells the draw. */
+static void lists(Test *t)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Checked few = check_lists(ctx->program, 20, 3, "random"), more = check_lists(ctx->program, 30, 5, "random");
+    bool made = few.unit && more.unit && few.unit->sweep.n == 1 && more.unit->sweep.n == 1 && more.unit->sweep.v[0].n == 30;
+    EXPECT(t, "lists", made);
+    char a[32], b[32];
+    double sum = 0;
+    for (size_t i = 0; made && i < 30; i++) {
+        const SweepAxis *axis = more.unit->sweep.v[0].axis;
+        for (int k = 0; k < 5; k++) {
+            entry(axis, i, k, b);
+            double x = strtod(b, NULL);
+            sum += x / 150;
+            EXPECT(t, "lists", *b && x >= 0.5 && x <= 2 && 4 * x == floor(4 * x));
+            if (i < 20 && k < 3) {
+                entry(few.unit->sweep.v[0].axis, i, k, a);
+                EXPECT(t, "lists", strcmp(a, b) == 0);
+            }
+        }
+        entry(axis, i, 5, b);
+        EXPECT(t, "lists", !*b);
+    }
+    EXPECT(t, "lists", fabs(sum - 1.25) < 0.15); /* the deviation of a mean of 150 is 0.035 */
+    if (made)
+        EXPECT(t, "lists", strncmp(more.unit->sweep.v[0].point[16].name, "a-17_b-", 7) == 0);
+    ctx_free(few.ctx);
+    ctx_free(more.ctx);
+    static const int base[] = {2, 3, 5};
+    Checked h = check_text("-", "let a = [1]\nsweep s { vary { a = between(0, 1, n = 3) }\n random = draws(9, sequence = halton) }\n", NULL);
+    made = h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 9;
+    EXPECT(t, "lists of Halton's", made);
+    for (int i = 0; made && i < 9; i++)
+        for (int k = 0; k < 3; k++) {
+            double x = 0, f = 1;
+            for (int n = i + 1; n; n /= base[k])
+                x += (f /= base[k]) * (n % base[k]);
+            entry(h.unit->sweep.v[0].axis, (size_t)i, k, a);
+            EXPECT(t, "lists of Halton's", fabs(strtod(a, NULL) - x) < 1e-5);
+        }
+    ctx_free(h.ctx);
+    h = check_text("-", "let a = [1]\nsweep s { vary { a = between(1, 2, round = 1, n = 2) }\n random = 100 }\n", NULL);
+    EXPECT(t, "equal lists", h.unit && h.unit->sweep.n == 1 && h.unit->sweep.v[0].n == 4 && h.unit->sweep.v[0].repeated == 96);
+    ctx_free(h.ctx);
+    ctx_free(ctx);
+}
+
 int main(void)
 {
     Test t = {0};
     halton(&t);
+    lists(&t);
     for (uint64_t seed = 1; seed <= 300; seed++)
         one(&t, seed);
     return test_end(&t);

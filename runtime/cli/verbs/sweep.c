@@ -100,6 +100,7 @@ static int run(Call *call)
     vwn_sweep_options how = {.name = call->n_operands > 1 ? call->operand[1] : NULL,
                              .seeds = call_flag(call, "--seeds"),
                              .until = call_flag(call, "--until"),
+                             .random = call_flag(call, "--random"),
                              .list = call_flag(call, "--list") != NULL,
                              .resume = call_flag(call, "--resume") != NULL,
                              .overwrite = call_flag(call, "--overwrite") != NULL,
@@ -127,6 +128,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"--vary", "PATH=V1,V2|range(a,b,n)", "an axis, in the place of one of the file or besides; repeatable"},
+    {"--random", "N|draws(N,..)", "how often axes of between(a,b) are drawn"},
     {"--seeds", "1,2,3", "run every point with each of these seeds"},
     {"--list", NULL, "what every point costs; nothing is trained"},
     {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name)"},
