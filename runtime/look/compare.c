@@ -10,7 +10,7 @@
 
 #include "compiler/report/report.h"
 #include "runtime/draw/chart.h"
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
 

@@ -12,7 +12,7 @@
 #include "compiler/file/curve.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "crc32c.h"
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
 

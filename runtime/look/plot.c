@@ -13,7 +13,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/data.h"
 #include "runtime/train/forecast.h"
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/source.h"
 

@@ -8,7 +8,7 @@
 #ifndef VWN_RUN_STATE_H
 #define VWN_RUN_STATE_H
 
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 
 /* `silent`: there is no end among its events, and nobody trains there. */
 typedef enum RunPhase { RUN_GOES_ON, RUN_TRAINED, RUN_STOPPED, RUN_INTERRUPTED, RUN_DIVERGED, RUN_FAILED, RUN_SILENT } RunPhase;

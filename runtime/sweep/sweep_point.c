@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "compiler/model/cost.h"
-#include "runtime/look/history.h"
+#include "runtime/checkpoint/history.h"
 #include "runtime/measure/rates.h"
 #include "sweep.h"
 

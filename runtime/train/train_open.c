@@ -14,7 +14,7 @@
 #include "compiler/model/parts.h"
 #include "runtime/cpu/cpu.h"
 #include "forecast.h"
-#include "history.h"
+#include "runtime/checkpoint/history.h"
 #include "trainer.h"
 
 /* ---- data and length ---- */
