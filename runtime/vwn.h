@@ -369,12 +369,14 @@ typedef struct vwn_watched {
  * damaged are passed over, and vwn_warning says where. */
 vwn_status vwn_watch(vwn_context *ctx, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 
+typedef enum vwn_page_connections { VWN_PAGE_SMALL, VWN_PAGE_ALL, VWN_PAGE_NONE } vwn_page_connections;
 typedef struct vwn_page_options {
     const char *const *run; /* run directories */
     size_t n_runs;
+    vwn_page_connections connections; /* of which runs their matrices are measured: where that takes about a second, of all, of none */
 } vwn_page_options;
 /* Runs, which may be going on, as one page of HTML that needs no network and no script: what was run, curves, widths,
- * connections, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
+ * connections as `vwn inspect` measures them, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
 vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
 /* ---- sweeps ---- */
 typedef enum vwn_sweep_kind {
