@@ -303,11 +303,13 @@ vwn_status vwn_tensor_stats(vwn_context *ctx, const vwn_stats_options *how, cons
 
 typedef struct vwn_diff_options {
     const char *a, *b; /* run directories, or as the source of vwn_stats_options; of files how they are called */
-    bool tensors;      /* of two runs: the tensors of their newest checkpoints */
+    bool checkpoints;  /* of two runs: the tensors of their newest checkpoints; so it is with `tensors` */
+    const char *tensors; /* a selector, or NULL: all */
     bool states;       /* of checkpoints: also what the optimizer keeps */
     bool json;
 } vwn_diff_options;
-/* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. */
+/* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. The
+ * files of runs that this version cannot read are compared byte by byte. */
 vwn_status vwn_diff(vwn_context *ctx, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out);
 
 typedef struct vwn_inside_options {
