@@ -303,11 +303,13 @@ vwn_status vwn_tensor_stats(vwn_context *ctx, const vwn_stats_options *how, cons
 
 typedef struct vwn_diff_options {
     const char *a, *b; /* run directories, or as the source of vwn_stats_options; of files how they are called */
-    bool tensors;      /* of two runs: the tensors of their newest checkpoints */
+    bool checkpoints;  /* of two runs: the tensors of their newest checkpoints; so it is with `tensors` */
+    const char *tensors; /* a selector, or NULL: all */
     bool states;       /* of checkpoints: also what the optimizer keeps */
     bool json;
 } vwn_diff_options;
-/* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. */
+/* What two checked files (`x` and `y`, else NULL), runs or checkpoints have not in common: VWN_CHANGES when there is something. The
+ * files of runs that this version cannot read are compared byte by byte. */
 vwn_status vwn_diff(vwn_context *ctx, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out);
 
 typedef struct vwn_inside_options {
@@ -369,12 +371,14 @@ typedef struct vwn_watched {
  * damaged are passed over, and vwn_warning says where. */
 vwn_status vwn_watch(vwn_context *ctx, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen);
 
+typedef enum vwn_page_connections { VWN_PAGE_SMALL, VWN_PAGE_ALL, VWN_PAGE_NONE } vwn_page_connections;
 typedef struct vwn_page_options {
     const char *const *run; /* run directories */
     size_t n_runs;
+    vwn_page_connections connections; /* of which runs their matrices are measured: where that takes about a second, of all, of none */
 } vwn_page_options;
 /* Runs, which may be going on, as one page of HTML that needs no network and no script: what was run, curves, widths,
- * connections, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
+ * connections as `vwn inspect` measures them, costs, growth. VWN_USAGE: one is no run. What cannot be read is left out, and vwn_warning says so. */
 vwn_status vwn_page(vwn_context *ctx, const vwn_page_options *how, const vwn_writer *out);
 /* ---- sweeps ---- */
 typedef enum vwn_sweep_kind {

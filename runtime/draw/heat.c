@@ -11,6 +11,7 @@ enum {
     STEPS = 12,      /* of colour, from the middle to an end */
     MARGIN = 14, HEAD = 40, PANEL_HEAD = 22, GAP = 26, FOOT = 44, SCALE_HIGH = 12,
     ALONE = 600, BESIDE = 270, /* the side of one panel, and of several */
+    PART = 300, PART_WIDE = 380, /* of a part of a page: the side, the whole */
     PER_LINE = 3, DIGIT = 7, LABEL_MOST = 26
 };
 
@@ -57,21 +58,21 @@ static void palette(Buf *out, uint32_t page, uint32_t high, uint32_t low)
         for (int i = sign; i <= STEPS; i++) {
             double t = (double)i / STEPS;
             Lab x = {from.l + t * (to.l - from.l), from.a + t * (to.a - from.a), from.b + t * (to.b - from.b)};
-            buf_printf(out, ".%c%d{fill:", sign ? 'n' : 'p', i);
+            buf_printf(out, ".h .%c%d{fill:", sign ? 'n' : 'p', i);
             put_colour(out, x);
-            buf_printf(out, "}.%c%dt{fill:%s}", sign ? 'n' : 'p', i, x.l < 0.6 ? "#fff" : "#111");
+            buf_printf(out, "}.h .%c%dt{fill:%s}", sign ? 'n' : 'p', i, x.l < 0.6 ? "#fff" : "#111");
         }
     }
 }
 
-static void style(Buf *out)
+void heat_style(Buf *out)
 {
-    buf_puts(out, "<style>text{font:11px system-ui,sans-serif;fill:#222}.b{fill:#fff}.a{stroke:#888;fill:none}.l{stroke:#bbb}"
-                  ".t{font-size:14px;font-weight:600}.c{text-anchor:middle}.e{text-anchor:end}");
+    buf_puts(out, ".h text{font:11px system-ui,sans-serif;fill:#222}.h .b{fill:#fff}.h .a{stroke:#888;fill:none}.h .l{stroke:#bbb}"
+                  ".h .t{font-size:14px;font-weight:600}.h .c{text-anchor:middle}.h .e{text-anchor:end}");
     palette(out, 0xffffff, 0xb0182b, 0x2060b0);
-    buf_puts(out, "@media(prefers-color-scheme:dark){text{fill:#e6e6e6}.b{fill:#16181d}.a{stroke:#777}.l{stroke:#555}");
+    buf_puts(out, "@media(prefers-color-scheme:dark){.h text{fill:#e6e6e6}.h .b{fill:#16181d}.h .a{stroke:#777}.h .l{stroke:#555}");
     palette(out, 0x16181d, 0xff8a70, 0x6fb6ff);
-    buf_puts(out, "}</style>\n");
+    buf_puts(out, "}");
 }
 
 /* ---- the picture ---- */
@@ -175,10 +176,11 @@ static void frame(Frame *f)
         for (size_t k = 0; k < h->row.n * h->column.n && !(h->most > 0); k++)
             f->most = fmax(f->most, isfinite(h->panel[i].v[k]) ? fabs(h->panel[i].v[k]) : 0);
     f->most = f->most > 0 ? f->most : 1;
-    f->cell = fmin((h->n > 1 ? BESIDE : ALONE) / fmax((double)most, 1), 44);
+    double side = h->part ? PART : h->n > 1 ? BESIDE : ALONE;
+    f->cell = fmin(side / fmax((double)most, 1), 44);
     f->tall = f->cell;
     if (h->row.n * 2 <= h->column.n) /* few long rows are no squares */
-        f->tall = fmax(f->cell, fmin((h->n > 1 ? BESIDE : ALONE) / 2.0 / fmax((double)h->row.n, 1), 24));
+        f->tall = fmax(f->cell, fmin(side / 2 / fmax((double)h->row.n, 1), 24));
     f->wide = f->cell * (double)h->column.n;
     f->high = f->tall * (double)h->row.n;
     f->numbers = f->cell >= 30 && f->tall >= 14;
@@ -196,18 +198,22 @@ void heat_svg(Buf *out, const Heat *h)
     size_t lines = (h->n + f.per_line - 1) / f.per_line;
     double step_x = f.wide + GAP + 20, step_y = f.high + PANEL_HEAD + GAP;
     double wide = fmax(f.left + step_x * (double)f.per_line + MARGIN, 2 * MARGIN + 9.0 * (double)strlen(h->title));
-    wide = fmax(wide, f.left + 262.0 + DIGIT * (double)strlen(h->column.title) + MARGIN);
-    double high = HEAD + step_y * (double)lines + FOOT;
-    buf_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" role=\"img\">\n<title>", wide, high,
+    wide = h->part ? PART_WIDE : fmax(wide, f.left + 262.0 + DIGIT * (double)strlen(h->column.title) + MARGIN);
+    double head = h->part ? 0 : HEAD, high = head + step_y * (double)lines + FOOT + (h->part ? 16 : 0);
+    buf_printf(out, "<svg class=\"h\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" role=\"img\">\n<title>", wide, high,
                wide);
     xml_text(out, h->title);
     buf_puts(out, "</title>\n");
-    style(out);
-    buf_printf(out, "<rect class=\"b\" width=\"%.0f\" height=\"%.0f\"/>\n<text class=\"t\" x=\"%d\" y=\"24\">", wide, high, MARGIN);
-    xml_text(out, h->title);
-    buf_puts(out, "</text>\n");
+    buf_printf(out, "<rect class=\"b\" width=\"%.0f\" height=\"%.0f\"/>\n", wide, high);
+    if (!h->part) {
+        buf_puts(out, "<style>");
+        heat_style(out);
+        buf_printf(out, "</style>\n<text class=\"t\" x=\"%d\" y=\"24\">", MARGIN);
+        xml_text(out, h->title);
+        buf_puts(out, "</text>\n");
+    }
     for (size_t i = 0; i < h->n; i++) {
-        double x = f.left + step_x * (double)(i % f.per_line), y = HEAD + PANEL_HEAD + step_y * (double)(i / f.per_line);
+        double x = f.left + step_x * (double)(i % f.per_line), y = head + PANEL_HEAD + step_y * (double)(i / f.per_line);
         buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", x, y - 7);
         xml_text(out, h->panel[i].title);
         buf_puts(out, "</text>\n");
@@ -216,12 +222,12 @@ void heat_svg(Buf *out, const Heat *h)
         if (i % f.per_line == 0)
             labels(&f, x, y, true);
     }
-    double foot = HEAD + step_y * (double)lines + 12;
-    scale(&f, f.left, foot);
-    buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", f.left + 262.0, foot + 10);
+    double foot = head + step_y * (double)lines + 12, beside = h->part ? 0 : 262;
+    scale(&f, f.left, foot + (h->part ? 16 : 0));
+    buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\">", f.left + beside, foot + (h->part ? 2 : 10));
     xml_text(out, h->column.title);
     buf_puts(out, "</text>\n");
-    buf_printf(out, "<text transform=\"translate(14 %.0f) rotate(-90)\" class=\"c\">", HEAD + PANEL_HEAD + f.high / 2);
+    buf_printf(out, "<text transform=\"translate(14 %.0f) rotate(-90)\" class=\"c\">", head + PANEL_HEAD + f.high / 2);
     xml_text(out, h->row.title);
     buf_puts(out, "</text>\n</svg>\n");
 }

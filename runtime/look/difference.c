@@ -276,7 +276,7 @@ static Names names_of_run(Session *s, const char *run)
     return n;
 }
 
-/* The file as the run has it; NULL, and a warning: it is not there, or this version cannot read it. */
+/* The file as the run has it; NULL: it is not there, or this version cannot read it. */
 static Unit *file_of_run(Session *s, const char *run, const Hooks *hooks)
 {
     CheckOptions how = {.path = arena_printf(s->arena, "%s/resolved.vwn", run)};
@@ -284,9 +284,27 @@ static Unit *file_of_run(Session *s, const char *run, const Hooks *hooks)
     Unit *u = hooks->check(s->ctx, &how);
     bool fine = diag_only_checks(s->ctx, before) && u->ast;
     diag_truncate(s->ctx, before);
-    if (!fine)
-        session_warn(s, arena_printf(s->arena, "%.200s cannot be read as a file of this version: the files of the runs are not compared", how.path));
     return fine ? u : NULL;
+}
+
+/* What a file of a run that is not compared by its names is, in a few words. */
+static const char *words_of(Session *s, const Unit *u, const char *text, size_t n)
+{
+    return !text ? "is missing" : arena_printf(s->arena, "%zu bytes%s", n, u ? "" : ", no file of this version");
+}
+
+/* By their bytes: where a file cannot be read, another text is a difference that cannot be told in names. */
+static void compare_texts(Difference *d, const Unit *a, const Unit *b)
+{
+    Session *s = d->session;
+    size_t n, m;
+    const char *x = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->a), &n);
+    const char *y = run_read_file(s->arena, arena_printf(s->arena, "%s/resolved.vwn", d->b), &m);
+    bool same = x && y && n == m && !memcmp(x, y, n);
+    session_warn(s, arena_printf(s->arena, "%.200s/resolved.vwn cannot be read as a file of this version: the files of the runs are compared byte by byte",
+                                 a ? d->b : d->a));
+    if (!same)
+        vec_push(s->arena, &d->found, ((Finding){.kind = "file", .name = "resolved.vwn", .a = words_of(s, a, x, n), .b = words_of(s, b, y, m)}));
 }
 
 static void compare_runs_of(Difference *d, const Hooks *hooks)
@@ -294,9 +312,11 @@ static void compare_runs_of(Difference *d, const Hooks *hooks)
     Session *s = d->session;
     Names x = names_of_run(s, d->a), y = names_of_run(s, d->b);
     compare_names(d, &x, &y);
-    Unit *a = file_of_run(s, d->a, hooks), *b = a ? file_of_run(s, d->b, hooks) : NULL;
-    if (b)
+    Unit *a = file_of_run(s, d->a, hooks), *b = file_of_run(s, d->b, hooks);
+    if (a && b)
         compare_files(d, a, b);
+    else
+        compare_texts(d, a, b);
 }
 
 /* ---- what is printed ---- */
@@ -407,10 +427,10 @@ static Status diff_body(void *user)
     Difference d = {.session = s, .a = how->a, .b = how->b};
     if (c->a)
         compare_files(&d, c->a, c->b);
-    else if (!how->tensors && source_is_folder(how->a) && source_is_folder(how->b))
+    else if (!how->checkpoints && !how->tensors && source_is_folder(how->a) && source_is_folder(how->b))
         compare_runs_of(&d, c->hooks);
     else
-        difference_of_tensors(&d, how->a, how->b, how->states);
+        difference_of_tensors(&d, how->a, how->b, how->tensors, how->states);
     Buf b = buf_new(s->arena);
     if (how->json)
         print_json(&d, &b);

@@ -24,6 +24,6 @@ void difference_put(Difference *d, const char *kind, const char *name, const cha
 void difference_put_numbers(Difference *d, const char *name, const char *shape, double apart, double relative, double cosine);
 void difference_same(Difference *d, const char *kind, int64_t n); /* so many of this kind are equal */
 /* tensors.c: of two checkpoints, each a run, "DIR@STEP" or a safetensors file. */
-void difference_of_tensors(Difference *d, const char *a, const char *b, bool states);
+void difference_of_tensors(Difference *d, const char *a, const char *b, const char *selector, bool states);
 
 #endif

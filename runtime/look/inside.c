@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "compiler/model/cost.h"
 #include "compiler/model/decode.h"
 #include "growth_metrics.h"
 #include "spectrum.h"
 
-enum { TOKENS = 4096, AT_ONCE = 1024 };
+enum { TOKENS = 4096, PART_TOKENS = 1024, AT_ONCE = 1024 };
+static const double PART_FLOPS = 3e10; /* about a second of two cores */
 static const double IMPULSE_NUMBERS = 1 << 23, SAMPLE_NUMBERS = 1 << 23, GRAM_NUMBERS = 1 << 26;
 
 /* ---- spreads ---- */
@@ -532,10 +534,32 @@ static void warn_of_later(Findings *f)
                                   where.why));
 }
 
+/* Connections without weights, and a state that is what sublayers read: each reads the sum of all before it. */
+static bool is_plain(const Findings *f)
+{
+    const Model *m = f->m;
+    bool plain = !f->in.n_factors && f->in.u.segments == f->in.u.n + 1;
+    for (size_t i = 0; i < m->step.n && plain; i++) {
+        const char *own = arena_printf(f->session.arena, "%s.connection.", m->step.v[i].path);
+        plain = m->step.v[i].state == m->step.v[i].reads;
+        for (size_t k = 0; k < m->param.n && plain; k++)
+            plain = strncmp(m->param.v[k].path, own, strlen(own)) != 0;
+    }
+    return plain;
+}
+
+/* Multiply-adds twice: the model once for a batch and once more for every set of impulses, which move whole states. */
+static double count_flops(const Findings *f, size_t impulses, int64_t tokens)
+{
+    double sets = ceil((double)f->in.u.segments / (double)impulses);
+    double moves = 8.0 * (double)f->in.u.segments * (double)f->coordinates * (double)f->in.u.rows;
+    return (double)tokens * ((1 + sets) * model_flops_per_token(f->m) + moves);
+}
+
 /* Windows of a whole number of batches, of as many tokens as were asked for where there are so many. */
 static int64_t choose_windows(Findings *f)
 {
-    int64_t T = f->source.unit->train->context, want = f->how->tokens > 0 ? f->how->tokens : TOKENS;
+    int64_t T = f->source.unit->train->context, want = f->how->tokens > 0 ? f->how->tokens : f->part ? PART_TOKENS : TOKENS;
     int64_t there = split_fixed_windows(f->data.split);
     f->windows = (want + T - 1) / T;
     f->windows = f->windows < there ? f->windows : there;
@@ -554,13 +578,19 @@ static Status inside_body(void *user)
     f->m = f->source.unit->model;
     f->in = inside_of(f->m, s->arena);
     choose_what(f);
+    if (f->part && (f->plain = is_plain(f)))
+        return ST_OK;
     f->data = held_out_open(s, &f->source, f->how->data);
     warn_of_later(f);
-    session_open_backend(s);
-    session_warn(s, s->note);
     const Train *t = f->source.unit->train;
     int64_t B = choose_windows(f), T = t->context;
     f->coordinates = f->m->state_width;
+    f->flops = count_flops(f, impulses_at_once(f, B, T), f->windows * T);
+    f->left_out = f->part && !f->large && f->flops > PART_FLOPS;
+    if (f->left_out)
+        return ST_OK;
+    session_open_backend(s);
+    session_warn(s, s->note);
     const Shape *e = shape_of(f->m->graph, f->m->embedded);
     f->positions = f->windows / B;
     for (int k = 0; k + 1 < e->rank; k++)
@@ -599,5 +629,17 @@ Status inspect_inside(vwn_context *owner, const vwn_inside_options *how, const v
 {
     Findings f = {.session.owner = owner, .how = how, .text = text, .json = json, .hooks = hooks};
     Status st = guarded(owner->ctx, inside_body, &f);
+    return session_end(&f.session, st);
+}
+
+Status inside_part(vwn_context *owner, InsidePart *part, const Hooks *hooks)
+{
+    vwn_inside_options how = {.source = part->run, .what = "connections", .picture = part->picture, .picture_user = part->user};
+    Findings f = {.session.owner = owner, .how = &how, .hooks = hooks, .part = true, .large = part->large};
+    Status st = guarded(owner->ctx, inside_body, &f);
+    part->plain = f.plain;
+    part->left_out = f.left_out;
+    part->flops = f.flops;
+    part->tokens = st == ST_OK && !f.plain ? f.windows * f.source.unit->train->context : 0;
     return session_end(&f.session, st);
 }

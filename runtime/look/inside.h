@@ -48,6 +48,9 @@ typedef struct Findings {
     Inside in;
     const Model *m;
     unsigned what;
+    bool part;       /* only connections, as pictures of a page; what would take more is only counted, unless `large` */
+    bool large, plain, left_out; /* plain: every sublayer reads the sum of all before it; left_out: it would take too long */
+    double flops;    /* of what is measured, about */
     int64_t windows, positions; /* positions: in all windows, of states */
     bool averaged;
     double *unexplained;   /* by row: share of the square of what is read */
@@ -69,6 +72,19 @@ const char *findings_row(const Findings *f, size_t row);
 const char *findings_entry(const Findings *f, const Histogram *h);
 /* Contribution of source j to a row, each segment to those of its own place: their mean. */
 double findings_own(const Findings *f, const Contribution *c, const UnfoldPart *to, size_t j);
+
+/* For a page: the pictures of a run's connections by how->picture, as parts of a page that has heat_style(). `large`: also where that
+ * takes more than about a second. */
+typedef struct InsidePart {
+    const char *run;
+    bool large;
+    void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);
+    void *user;
+    bool plain, left_out; /* out: nothing was drawn, since connections have neither weights nor streams; since it takes long */
+    double flops;         /* out: of what was measured, or would be */
+    int64_t tokens;       /* out */
+} InsidePart;
+Status inside_part(vwn_context *owner, InsidePart *part, const Hooks *hooks);
 
 void findings_text(const Findings *f);
 void findings_json(const Findings *f);

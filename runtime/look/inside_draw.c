@@ -6,7 +6,7 @@
 #include "runtime/draw/heat.h"
 #include "inside.h"
 
-enum { STREAMS_MOST = 12, DIMENSIONS_MOST = 120, SERIES_MOST = 8 };
+enum { STREAMS_MOST = 12, DIMENSIONS_MOST = 120, SERIES_MOST = 8, PART_SEGMENTS = 96, PART_STREAMS = 4 };
 
 typedef struct Pen {
     const Findings *f;
@@ -16,7 +16,9 @@ typedef struct Pen {
 static void show(const Pen *p, const char *name, const char *caption, const Heat *h)
 {
     Buf b = buf_new(p->a);
-    heat_svg(&b, h);
+    Heat own = *h;
+    own.part = p->f->part;
+    heat_svg(&b, &own);
     p->f->how->picture(p->f->how->picture_user, name, h->title, caption, b.s, b.n);
 }
 
@@ -39,7 +41,7 @@ static HeatAxis source_axis(const Pen *p)
         label[u->source[j].first] = arena_printf(p->a, "%zu", j);
         begins[u->source[j].first] = true;
     }
-    return (HeatAxis){u->segments, label, cut ? begins : NULL, "columns: what wrote it, 0 the embedding"};
+    return (HeatAxis){u->segments, label, cut ? begins : NULL, p->f->part ? "what wrote it, 0 the embedding" : "columns: what wrote it, 0 the embedding"};
 }
 
 static HeatAxis row_axis(const Pen *p, size_t rows, bool closed, const UnfoldPart *part, const char *title)
@@ -50,7 +52,8 @@ static HeatAxis row_axis(const Pen *p, size_t rows, bool closed, const UnfoldPar
     const char **label = NEW_ARRAY(p->a, const char *, n + 1);
     bool *begins = NEW_ARRAY(p->a, bool, n + 1);
     for (size_t i = 0; i < rows; i++) {
-        label[k] = closed && i + 1 == rows ? "head" : arena_printf(p->a, part ? "%s  %zu" : "%.0s%zu", findings_row(p->f, i), i + 1);
+        bool named = part && !p->f->part;
+        label[k] = closed && i + 1 == rows ? "head" : arena_printf(p->a, named ? "%s  %zu" : "%.0s%zu", findings_row(p->f, i), i + 1);
         begins[k] = true;
         k += part ? (size_t)part[i].segments : 1;
     }
@@ -73,9 +76,35 @@ static const double *read_matrix(const Pen *p, size_t rows, int which)
     return v;
 }
 
+/* One cell for a source and a reader of many segments: the mean of those that are in the same place. */
+static void draw_sources(const Pen *p)
+{
+    const Findings *f = p->f;
+    const Unfolding *u = &f->in.u;
+    size_t columns = u->n + 1;
+    double *v = NEW_ARRAY(p->a, double, u->rows * columns + 1);
+    const char **label = NEW_ARRAY(p->a, const char *, columns + 1);
+    for (size_t j = 0; j < columns; j++)
+        label[j] = arena_printf(p->a, "%zu", j);
+    for (size_t i = 0; i < u->rows; i++)
+        for (size_t j = 0; j < columns; j++)
+            v[i * columns + j] = j <= i ? findings_own(f, &f->read[i], &u->read[i], j) : NAN;
+    Heat h = {.title = "What each sublayer reads of what earlier ones wrote", .panel = &(HeatPanel){"C(0)", v}, .n = 1, .is_signed = true};
+    h.row = row_axis(p, u->rows, u->closed, NULL, "what reads");
+    h.column = (HeatAxis){columns, label, NULL, "what wrote it, 0 the embedding"};
+    show(p, "connections",
+         "C(0): row k, column j is the factor with which what sublayer j wrote reaches what sublayer k reads, in the mean over tokens "
+         "and over segments in their own place.",
+         &h);
+}
+
 static void draw_connections(const Pen *p)
 {
     const Unfolding *u = &p->f->in.u;
+    if (p->f->part && u->segments > PART_SEGMENTS) {
+        draw_sources(p);
+        return;
+    }
     HeatPanel panel = {"C(0)", NULL};
     Heat h = {.title = "What each sublayer reads of what earlier ones wrote", .panel = &panel, .n = 1, .is_signed = true};
     h.row = row_axis(p, u->rows, u->closed, u->read, "what reads");
@@ -91,7 +120,7 @@ static void draw_connections(const Pen *p)
     double most = 0;
     for (size_t i = 0; i < h.row.n * h.column.n; i++)
         most = fmax(most, isfinite(panel.v[i]) ? panel.v[i] : 0);
-    if (most > 1e-6 && !p->f->how->what)
+    if (most > 1e-6 && (p->f->part || !p->f->how->what))
         show(p, "connections_deviation", "The standard deviation over tokens of the entries of C(0).", &h);
 }
 
@@ -100,8 +129,8 @@ static void draw_streams(const Pen *p)
 {
     const Findings *f = p->f;
     const Unfolding *u = &f->in.u;
-    size_t streams = (size_t)u->state[0].segments, n = streams < STREAMS_MOST ? streams : STREAMS_MOST;
-    if (streams < 2)
+    size_t streams = (size_t)u->state[0].segments, shown = f->part ? PART_STREAMS : STREAMS_MOST, n = streams < shown ? streams : shown;
+    if (streams < 2 || (f->part && u->segments > PART_SEGMENTS))
         return;
     HeatPanel *panel = NEW_ARRAY(p->a, HeatPanel, n);
     for (size_t i = 0; i < n; i++) {
@@ -114,12 +143,21 @@ static void draw_streams(const Pen *p)
     Heat h = {.title = arena_printf(p->a, "What the streams of the state hold of what earlier sublayers wrote%s",
                                     n < streams ? arena_printf(p->a, ": the first %zu of %zu", n, streams) : ""),
               .panel = panel, .n = n, .is_signed = true};
-    h.row = row_axis(p, u->n, false, NULL, "behind the mixing of sublayer");
+    h.row = row_axis(p, u->n, false, NULL, f->part ? "behind sublayer" : "behind the mixing of sublayer");
     h.column = source_axis(p);
-    show(p, "streams",
-         "The matrices C(i): row k, column j is the factor with which what sublayer j wrote is in stream i behind sublayer k's "
-         "mixing, before what sublayer k wrote is added, in the mean over tokens.",
-         &h);
+    static const char caption[] =
+        "The matrices C(i): row k, column j is the factor with which what sublayer j wrote is in stream i behind sublayer k's "
+        "mixing, before what sublayer k wrote is added, in the mean over tokens.";
+    if (!f->part) {
+        show(p, "streams", caption, &h);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) /* one below the other, with one scale */
+        for (size_t k = 0; k < h.row.n * h.column.n; k++)
+            h.most = fmax(h.most, isfinite(panel[i].v[k]) ? fabs(panel[i].v[k]) : 0);
+    h.n = 1;
+    for (size_t i = 0; i < n; i++, h.panel++)
+        show(p, "streams", i ? "" : n < streams ? arena_printf(p->a, "%s The first %zu of %zu.", caption, n, streams) : caption, &h);
 }
 
 /* ---- series over sublayers ---- */

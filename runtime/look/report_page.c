@@ -9,6 +9,8 @@
 
 #include "compiler/report/report.h"
 #include "runtime/draw/chart.h"
+#include "runtime/draw/heat.h"
+#include "inside.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "run_state.h"
 #include "runtime/checkpoint/source.h"
@@ -517,6 +519,70 @@ static void model_section(Page *p, size_t i)
     put(p, "</pre></div></details></section>\n");
 }
 
+/* ---- connections of trained models ---- */
+
+enum { MEASURED_MOST = 8 };
+
+static void put_matrix(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n)
+{
+    Page *p = user;
+    (void)name;
+    put(p, "<figure>");
+    buf_put(&p->b, svg, n);
+    put(p, "<figcaption>");
+    if (*caption)
+        buf_printf(&p->b, "%s. ", title);
+    xml_text(&p->b, caption);
+    put(p, "</figcaption></figure>\n");
+}
+
+/* Why there is no picture of a run, for its reader; NULL: it is drawn, from `part`'s first picture on. */
+static const char *draw_matrices(Page *p, const PageRun *r, InsidePart *part)
+{
+    Ctx *ctx = p->session.ctx;
+    Status st = inside_part(p->session.owner, part, p->hooks);
+    if (st == ST_BUG || st == ST_INTERRUPTED)
+        ctx_raise(ctx, st, "%s", arena_printf(p->session.arena, "%s", ctx->message));
+    if (st != ST_OK)
+        return arena_printf(p->session.arena, "Its connections are not measured: %s.", ctx->message);
+    if (part->plain)
+        return "Its connections have no weights, and the state is what sublayers read: each reads the sum of all that was written before it.";
+    if (part->left_out)
+        return arena_printf(p->session.arena, "Its connections are not measured, since that takes %.0f GFLOP: `vwn report --connections all` does, and "
+                            "`vwn inspect %s -o DIR` draws more.", part->flops / 1e9, r->state.path);
+    return NULL;
+}
+
+static void matrices(Page *p)
+{
+    int measured = 0, of_runs = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        const PageRun *r = &p->run[i];
+        const PageModel *m = r->model < p->model.n ? &p->model.v[r->model] : NULL;
+        if (p->how->connections == VWN_PAGE_NONE || !m || m->why || !m->unit->model->sublayer.n)
+            continue;
+        put(p, of_runs++ ? "" : "<section><h2>Connections, measured</h2>\n<p class=\"small\">On held-out text, with the newest checkpoint. Numbers are those of "
+                               "sublayers; point at a cell for its value.</p>\n");
+        put(p, "<h3>");
+        mark_of(p, r);
+        xml_text(&p->b, r->state.name);
+        put(p, "</h3>\n");
+        size_t before = p->b.n;
+        put(p, "<div class=\"plots\">\n");
+        InsidePart part = {.run = r->state.path, .large = p->how->connections == VWN_PAGE_ALL, .picture = put_matrix, .user = p};
+        bool many = measured == MEASURED_MOST && p->how->connections != VWN_PAGE_ALL;
+        const char *why = many ? "Connections are measured of the first eight runs." : draw_matrices(p, r, &part);
+        if (why) {
+            p->b.n = before;
+            element(p, "p", why);
+            continue;
+        }
+        measured++;
+        put(p, "</div>\n");
+    }
+    put(p, of_runs ? "</section>\n" : "");
+}
+
 /* ---- growth and notes ---- */
 
 static void notes(Page *p)
@@ -558,7 +624,7 @@ static void page_head(Page *p)
            "@media(prefers-color-scheme:dark){:root{--back:#16181d;--ink:#e6e6e6;--soft:#a0a0a0;--line:#32363f}}\n"
            "*{box-sizing:border-box}body{margin:0 auto;max-width:1120px;padding:16px;background:var(--back);color:var(--ink);"
            "font:15px/1.5 system-ui,sans-serif;overflow-wrap:anywhere}\n"
-           "h1{font-size:24px;margin:8px 0}h2{font-size:18px;margin:32px 0 8px}.small{color:var(--soft);font-size:13px}\n"
+           "h1{font-size:24px;margin:8px 0}h2{font-size:18px;margin:32px 0 8px}h3{font-size:15px;margin:16px 0 8px}.small{color:var(--soft);font-size:13px}\n"
            ".box{overflow-x:auto;margin:8px 0}table{border-collapse:collapse;font-size:14px;overflow-wrap:normal}\n"
            "th,td{padding:4px 16px 4px 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line);white-space:nowrap}\n"
            "th{color:var(--soft);font-weight:600}.n{text-align:right;font-variant-numeric:tabular-nums}td.w{white-space:normal;min-width:260px}\n"
@@ -572,6 +638,7 @@ static void page_head(Page *p)
     for (int by = 0; by < HISTORY_AXES; by++)
         buf_printf(&p->b, ".plots.by%d{display:none}#by%d:checked~.by%d{display:grid}\n", by, by, by);
     chart_style(&p->b);
+    heat_style(&p->b);
     put(p, "\n@media print{details:not([open])>*{display:block}}</style></head><body>\n");
 }
 
@@ -598,6 +665,7 @@ static Status page_body(void *user)
     curves(p);
     for (size_t i = 0; i < p->model.n; i++)
         model_section(p, i);
+    matrices(p);
     notes(p);
     buf_printf(&p->b, "<footer class=\"small\">vwn %s</footer></main></body></html>\n", p->hooks->version);
     write_text(p->out, p->b.s, p->b.n);

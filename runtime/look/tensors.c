@@ -214,16 +214,17 @@ static bool same_shape(const SafeTensor *a, const SafeTensor *b)
     return same;
 }
 
-void difference_of_tensors(Difference *d, const char *a, const char *b, bool states)
+void difference_of_tensors(Difference *d, const char *a, const char *b, const char *selector, bool states)
 {
     Session *s = d->session;
     const SafeFile *fa = source_tensors(s, a), *fb = source_tensors(s, b);
     double *v = NEW_ARRAY(s->arena, double, BLOCK), *w = NEW_ARRAY(s->arena, double, BLOCK);
-    int64_t same = 0;
+    int64_t same = 0, wanted = 0;
     for (size_t i = 0; i < fa->n; i++) {
         const SafeTensor *t = &fa->tensor[i], *u = safe_find(fb, t->name);
-        if (!is_wanted(t, NULL, states))
+        if (!is_wanted(t, selector, states))
             continue;
+        wanted++;
         if (!u || !same_shape(t, u)) {
             difference_put(d, "tensor", t->name, shape_text(s->arena, t), u ? shape_text(s->arena, u) : NULL);
             continue;
@@ -235,7 +236,11 @@ void difference_of_tensors(Difference *d, const char *a, const char *b, bool sta
             difference_put_numbers(d, t->name, shape_text(s->arena, t), p.apart, p.a2 > 0 ? sqrt(p.d2 / p.a2) : NAN, size > 0 ? p.ab / size : NAN);
     }
     for (size_t i = 0; i < fb->n; i++)
-        if (is_wanted(&fb->tensor[i], NULL, states) && !safe_find(fa, fb->tensor[i].name))
+        if (is_wanted(&fb->tensor[i], selector, states) && !safe_find(fa, fb->tensor[i].name)) {
             difference_put(d, "tensor", fb->tensor[i].name, NULL, shape_text(s->arena, &fb->tensor[i]));
+            wanted++;
+        }
+    if (!wanted && selector)
+        ctx_raise(s->ctx, ST_USAGE, "`%.200s` selects no tensor of %.200s or %.200s", selector, a, b);
     difference_same(d, "tensor", same);
 }

@@ -203,7 +203,17 @@ static void keep_text(void *user, const char *text, size_t n)
     t->s[t->n] = 0;
 }
 
-/* Its errors are told; warnings are those of every point, and `vwn check` shows them. */
+/* Is this another sentence than that of the point before, which was wrong, too? */
+static bool is_news(SweepRun *s, const char *why)
+{
+    pthread_mutex_lock(&s->lock);
+    bool news = strcmp(s->wrong, why) != 0;
+    snprintf(s->wrong, sizeof s->wrong, "%.390s", why);
+    pthread_mutex_unlock(&s->lock);
+    return news;
+}
+
+/* Its errors are told, but those that the point before had; warnings are those of every point, and `vwn check` shows them. */
 static void tell_wrong(SweepWorker *w, PointResult *r)
 {
     Said said = {0};
@@ -213,7 +223,7 @@ static void tell_wrong(SweepWorker *w, PointResult *r)
         if (diag_get(ctx, i)->level == LEVEL_ERROR)
             snprintf(r->why, sizeof r->why, "%.390s", diag_get(ctx, i)->message);
     vwn_diagnostics(w->context, &out, false, w->sweep->how->color, NULL);
-    if (said.s)
+    if (said.s && is_news(w->sweep, r->why))
         sweep_tell(w->sweep, &(vwn_sweep_event){.kind = VWN_SWEEP_WRONG, .point = point_of(w)->name, .number = w->point + 1,
                                                 .of = w->sweep->plan->n, .text = said.s});
     free(said.s);

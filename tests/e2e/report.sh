@@ -29,6 +29,37 @@ has err 'broken/events.jsonl:'
 has err 'resolved.vwn does not check'
 expect 0 "$VWN" report runs/plain "$odd" -o both.html
 empty out
+# connections: as `vwn inspect` has them, or why not
+has both.html 'each reads the sum of all that was written before it'
+lacks one.html '<svg class="h"'
+expect 0 "$VWN" inspect "$odd" --what connections --tokens 1024 --json
+grep -q '"path":"layer\[1\].attention"' out || fail "no connections"
+python3 - out both.html <<'EOP' || fail "the page has another C(0)"
+import json, re, sys
+c = json.loads(open(sys.argv[1]).read().splitlines()[-1])["connections"]
+page = open(sys.argv[2]).read()
+svg = re.search(r'<svg class="h".*?</svg>', page, re.S).group(0)
+assert ">C(0)<" in svg
+rest = svg.split(">C(0)<")[1]
+got = [float(x) for x in re.findall(r"<rect class=.[pn]\d+. [^>]*><title>([^<]*)</title>", rest)]
+want = [s[b] for r in c["reads"] for b in range(r["segments"]) for src in r["mean"] for s in src]
+assert len(got) == len(want) > 30, (len(got), len(want))
+assert all(abs(g - w) <= 1e-3 * max(1, abs(w)) for g, w in zip(got, want)), list(zip(got, want))[:5]
+EOP
+expect 0 "$VWN" report "$odd" -o none.html --connections none
+lacks none.html '<svg class="h"'
+lacks none.html 'Connections, measured'
+expect 2 "$VWN" report "$odd" -o none.html --connections some
+expect 0 "$VWN" train nano/ghc.vwn --run wide --set D=768 --set L=2 --set 'train.batch=1 seqs' -q --until '1 steps'
+expect 0 "$VWN" report runs/wide -o wide.html
+grep -q 'not measured, since that takes [0-9]* GFLOP' wide.html || fail "a large model is not measured, and the page says so"
+lacks wide.html '<svg class="h"'
+mv nano/text.txt nano/away.txt
+expect 0 "$VWN" report "$odd" -o away.html
+has away.html 'Its connections are not measured: '
+mv nano/away.txt nano/text.txt
+expect 0 "$VWN" report runs/plain "$odd" -o both.html
+empty out
 
 for page in one both broken; do
     if command -v xmllint > /dev/null; then
@@ -86,7 +117,9 @@ window.onload = function () {
         var s = getComputedStyle(e), r = e.getBoundingClientRect();
         if (!r.width) return;
         texts++;
-        least = Math.min(least, contrast(rgb(e.tagName.toLowerCase() == 'text' ? s.fill : s.color), back));
+        var cell = /^([pn][0-9]+)t/.exec(e.getAttribute('class')); // a number on a cell of a matrix
+        var on = cell ? rgb(getComputedStyle(e.ownerSVGElement.querySelector('.' + cell[1])).fill) : back;
+        least = Math.min(least, contrast(rgb(e.tagName.toLowerCase() == 'text' ? s.fill : s.color), on));
         var scale = e.ownerSVGElement ? e.ownerSVGElement.getBoundingClientRect().width / e.ownerSVGElement.viewBox.baseVal.width : 1;
         smallest = Math.min(smallest, parseFloat(s.fontSize) * scale);
     });

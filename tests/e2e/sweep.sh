@@ -231,6 +231,9 @@ expect 1 "$VWN" sweep model.vwn --vary D=8,9,12 --run wrong --until '2 steps' --
 has err 'D-9'
 has err 'error[E'
 [ "$(column state out | sort | uniq -c | awk '{ printf "%d %s ", $1, $2 }')" = "2 done 1 wrong " ] || fail "states: $(column state out)"
+expect 1 "$VWN" sweep model.vwn --vary D=8,12,16 --set train.seed=-1 --run all --csv
+[ "$(grep -c 'error\[E' err)" -eq 1 ] || fail "what all points have wrong is shown once: $(cat err)"
+[ "$(grep -c '^error: D-' err)" -eq 3 ] || fail "each of them is named"
 expect 4 "$VWN" sweep model.vwn --vary rate=0.01,1000 --run far --csv --jobs 2
 has err 'rate-1000: diverged: step '
 [ "$(column state out | tr '\n' ' ')" = "done diverged " ] || fail "states: $(column state out)"

@@ -78,9 +78,15 @@ for tensor in embed.tokens.W head.lm.norm.g; do
     near "$(grep -o "\"name\":\"$tensor\"[^}]*" out | sed 's/.*"max":\(.*\),"relative":\(.*\),"cosine":\(.*\)/\1,\2,\3/')" "$wanted" "$tensor" 2e-7
 done
 expect 0 "$VWN" diff runs/a $newest
-expect 0 "$VWN" diff runs/a runs/a --tensors
-expect 6 "$VWN" diff runs/b runs/a --tensors
+expect 0 "$VWN" diff runs/a runs/a --checkpoints
+expect 6 "$VWN" diff runs/b runs/a --checkpoints
 has out 'embed.tokens.W'
+expect 6 "$VWN" diff runs/b runs/a --tensors 'layer[*].ffn' --json
+json out
+grep -o '"name":"[^"]*"' out | grep -qv '"layer\[[12]\].ffn' && fail "other tensors than those asked for: $(cat out)"
+grep -q '"name":"layer\[2\].ffn' out || fail "tensors that were asked for"
+expect 2 "$VWN" diff runs/b runs/a --tensors layer.nothing
+has err 'selects no tensor'
 expect 0 "$VWN" train model.vwn --run runs/wide -q --set D=24 --until '2 steps'
 expect 6 "$VWN" diff runs/a@2 runs/wide@2
 has out '[256, 16] -> [256, 24]'
@@ -96,6 +102,24 @@ has out 'attribute  train.seed  1 -> 2'
 has out 'steps       6 -> 4'
 want=$(grep '"event":"step"' runs/b/events.jsonl | tail -n 1 | sed 's/.*"loss":\([0-9.e+-]*\).*/\1/')
 has out "-> $want"
+
+# a file of another version: its bytes are compared, and nobody says that there is no difference where these differ
+cp -r runs/a runs/later
+cp -r runs/a runs/latest
+echo 'a language that is yet to come' > runs/later/resolved.vwn
+expect 6 "$VWN" diff runs/a runs/later
+has out '~  file  resolved.vwn'
+has out 'no file of this version'
+has err 'byte by byte'
+lacks out 'no difference'
+expect 6 "$VWN" diff runs/later runs/a --json
+json out
+has out '"same":false'
+cp runs/later/resolved.vwn runs/latest
+expect 0 "$VWN" diff runs/later runs/latest
+rm runs/latest/resolved.vwn
+expect 6 "$VWN" diff runs/later runs/latest
+has out 'is missing'
 
 # two files: form does not count, content does
 "$VWN" fmt - < model.vwn | sed 's/^let D = 16/let D = 8 * 2  # as before/' > other.vwn
@@ -128,7 +152,7 @@ has err 'selects no tensor'
 printf 'x' | dd of=$newest bs=1 seek=$(($(wc -c < $newest) - 5)) conv=notrunc 2> dd.err
 expect 5 "$VWN" inspect $newest --stats
 expect 2 "$VWN" diff runs/b runs/a --states
-has err 'give `--tensors`, too'
+has err 'give `--checkpoints`, too'
 expect 2 "$VWN" inspect runs/a --tensors 'layer[*]'
 has err '`--tensors` belongs to `vwn inspect RUN --stats` or `--growth`'
 finish

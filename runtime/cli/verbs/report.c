@@ -13,8 +13,12 @@ static void print_written(Call *call, const char *path, size_t bytes)
 static int run(Call *call)
 {
     int status;
+    static const char *const words[] = {"small", "all", "none", NULL};
     const char *path = call_flag(call, "-o");
-    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands};
+    int connections = call_choice(call, "--connections", words, 0);
+    vwn_page_options how = {.run = call->operand, .n_runs = (size_t)call->n_operands, .connections = (vwn_page_connections)connections};
+    if (connections < 0)
+        return VWN_USAGE;
     if (!path)
         return usage_error(call, "`vwn report` needs `-o FILE.html`, or `-o -` for stdout");
     if (call->json && !strcmp(path, "-"))
@@ -38,6 +42,7 @@ static int run(Call *call)
 
 static const Flag flags[] = {
     {"-o", "FILE", "the file that is written, in place of what it held; - is stdout"},
+    {"--connections", "small|all|none", "measure connection matrices: where it takes about a second (else), of all runs, of none"},
 };
 const Verb verb_report = {.name = "report",
                           .operands = "RUN...",
@@ -47,8 +52,8 @@ const Verb verb_report = {.name = "report",
                           .text = "The page needs no network and no script, and is light or dark as its reader has it. Runs may be\n"
                                   "going on.\n",
                           .flag = flags,
-                          .n_flags = 1,
-                          .takes = TAKES_JSON,
+                          .n_flags = sizeof flags / sizeof *flags,
+                          .takes = TAKES_JSON | TAKES_THREADS | TAKES_DEVICE,
                           .least = 1,
                           .most = -1,
                           .run = run};
