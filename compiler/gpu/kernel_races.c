@@ -7,9 +7,8 @@
  * and tensor that is read and written it is known who has touched it since the last barrier. Barriers alone order
  * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from spread.c but its
  * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
- * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude have
- * conditions of their own, which are not walked here: the emulator, in which every kernel of the tests runs, stops a launch
- * whose warp is not whole at a shuffle, a load of a matrix or a product (meet_warp() in tests/emu/cuemu.h).
+ * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude and
+ * written kernels have conditions of their own, which are not walked here but in their text (tests/kernel/meet.h).
  */
 #include "compiler/kernel/kernel.h"
 

@@ -1,0 +1,249 @@
+/* meets.c - at a barrier, a shuffle, a load of a matrix or a product on tensor cores all threads arrive: proved over the text of
+ * every CUDA kernel of every example, functions of the prelude and written kernels included.
+ *
+ * In:  the examples at their own size, all programs; the written kernels of every class (attention, experts, tables).
+ * Out: `N passed, N failed`; 77 without a C preprocessor. A condition that not all threads share, planted around such a place
+ *      in each kind of function, is found.
+ * The one idea: meet.h reads what the compiler of a GPU gets, behind the preprocessor; nothing is asked of the lowering.
+ */
+#include "meet.h"
+
+#include "../examples.h"
+#include "../runtime/harness.h"
+
+#include "compiler/cuda_attention.h"
+#include "compiler/cuda_expert.h"
+#include "compiler/cuda_scatter.h"
+#include "compiler/emit.h"
+#include "compiler/plan.h"
+#include "compiler/report.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SKIPPED = 77, AT_ONCE = 48, LEAST_KERNELS = 500, LEAST_PLACES = 2000 };
+
+typedef struct Texts {
+    Harness h;
+    Ctx *ctx;
+    VEC(const char *) text;
+    Map seen;
+    const char *prelude;
+    size_t kernels, places;
+} Texts;
+
+/* Once each, with a name. */
+static void add_text(Texts *t, const char *text, size_t length)
+{
+    static const char mark[] = "@NAME@";
+    Arena *a = t->ctx->program;
+    void **slot = map_at(&t->seen, hash_bytes(text, length, 0) | 1);
+    if (*slot)
+        return;
+    *slot = t;
+    Buf b = buf_new(a);
+    text = arena_copy(a, text, length);
+    for (const char *at; (at = strstr(text, mark)); text = at + strlen(mark))
+        buf_printf(&b, "%.*sk_%zu", (int)(at - text), text, t->text.n);
+    buf_puts(&b, text);
+    vec_push(a, &t->text, b.s);
+}
+
+/* ---- which kernels there are ---- */
+
+typedef struct Example {
+    Texts *t;
+    const char *file;
+} Example;
+
+static void add_example(Ctx *ctx, void *arg)
+{
+    static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict"};
+    Example *e = arg;
+    const char *text = trained_text(ctx, example_path(ctx, e->file), false);
+    Unit *u = check_file(ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text)});
+    CHECK_CASE(&e->t->h, !diag_errors(ctx) && u->model, e->file);
+    for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
+        const Plan *p = report_device_plan(u, programs[i], 0);
+        for (size_t k = 0; k < p->n_kernel; k++)
+            if (p->kernel[k].grid.threads)
+                add_text(e->t, p->kernel[k].text, p->kernel[k].length);
+    }
+}
+
+static void add_examples(Texts *t)
+{
+    ExampleFiles file = example_files(t->ctx, "\nmodel ");
+    CHECK(&t->h, file.n > 10);
+    for (size_t i = 0; i < file.n; i++) {
+        Ctx *ctx = ctx_new(NULL);
+        Example e = {t, file.v[i]};
+        CHECK_CASE(&t->h, guarded(ctx, add_example, &e), file.v[i]);
+        ctx_free(ctx);
+    }
+}
+
+/* Each class, also of those that no example has. */
+static void add_written(Texts *t)
+{
+    static const int heads[][2] = {{16, 16}, {64, 64}, {128, 64}, {256, 256}};
+    Arena *a = t->ctx->program;
+    size_t n;
+    for (int i = 0; i < (int)COUNT_OF(heads) * 3 * 8 * 3; i++) {
+        int bits = i / 3 % 8, of = i / 24 % 3;
+        CudaAttentionClass c = {.d = heads[i / 72][0], .dv = heads[i / 72][1], .capped = bits & 1, .dropped = bits & 2, .oldest = bits & 4,
+                                .half = of == 0 ? HALF_NONE : of == 1 ? HALF_BF16 : HALF_FP16};
+        c.width = c.half ? 8 : 4;
+        const char *text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
+        add_text(t, text, n);
+        c.width = CUDA_ACCESS_ANY;
+        if (cuda_attention_takes_any(&c)) {
+            text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
+            add_text(t, text, n);
+        }
+    }
+    for (int i = 0; i < 9; i++) {
+        Half half = i % 3 == 0 ? HALF_NONE : i % 3 == 1 ? HALF_BF16 : HALF_FP16;
+        CudaExpertClass c = {.dw = i / 3 == 2, .transposed = i / 3 == 1, .half = half, .x_half = half, .w_half = half, .x_width = 4, .w_width = 2};
+        const char *text = cuda_expert(a, &c, &n);
+        add_text(t, text, n);
+        text = cuda_scatter(a, (CudaScatterKernel)(i / 3), half, &n);
+        add_text(t, text, n);
+    }
+    const char *text = cuda_expert_sort(a, &n);
+    add_text(t, text, n);
+}
+
+/* ---- looking at them ---- */
+
+/* What stands behind the preprocessor; NULL: there is none. */
+static const char *preprocessed(Texts *t, Arena *arena, const char *text)
+{
+    char from[] = "/tmp/vwn_meets_XXXXXX", command[200];
+    int fd = mkstemp(from);
+    if (fd < 0)
+        return NULL;
+    FILE *f = fdopen(fd, "w"), *p;
+    fputs(t->prelude, f);
+    fputs(text, f);
+    bool written = fclose(f) == 0;
+    snprintf(command, sizeof command, "${CC:-cc} -E -P -x c -D__CUDACC_RTC__ %s 2>/dev/null", from);
+    Buf out = buf_new(arena);
+    char some[4096];
+    p = written ? popen(command, "r") : NULL;
+    for (size_t n; p && (n = fread(some, 1, sizeof some, p)) > 0;)
+        buf_put(&out, some, n);
+    bool ok = p && pclose(p) == 0 && out.n > strlen(text) / 4;
+    unlink(from);
+    return ok ? out.s : NULL;
+}
+
+static void check_all(Texts *t)
+{
+    for (size_t i = 0; i < t->text.n; i += AT_ONCE) {
+        Arena *arena = arena_new(t->ctx);
+        Buf all = buf_new(arena);
+        char why[400];
+        size_t places, kernels;
+        size_t some = t->text.n - i < AT_ONCE ? t->text.n - i : AT_ONCE;
+        for (size_t k = i; k < i + some; k++)
+            buf_printf(&all, "%s\n", t->text.v[k]);
+        const char *text = preprocessed(t, arena, all.s);
+        CHECK(&t->h, text);
+        bool meets = text && meet_check(arena, text, &places, &kernels, why);
+        CHECK_CASE(&t->h, meets, why);
+        if (text) {
+            t->places += places;
+            t->kernels += kernels;
+            CHECK(&t->h, kernels == some);
+        }
+        arena_free(arena);
+    }
+}
+
+/* ---- faults ---- */
+
+static const struct {
+    const char *name, *from, *to, *needs; /* needs: stands in the kernel that is looked at; NULL: nothing */
+} faults[] = {
+    {"the sum of a warp", "VWN_EVERY(i, 5, x += __shfl_xor_sync(", "if (threadIdx.x % 2) VWN_EVERY(i, 5, x += __shfl_xor_sync(", NULL},
+    {"the maximum of a warp", "return vwn_from_lane(x, 0);", "return y > x ? vwn_from_lane(x, 0) : x;",
+     "vwn_warp_max("},
+    {"the lane that is asked", "return __shfl_sync(0xffffffffu, x, lane);", "return x > 0 ? __shfl_sync(0xffffffffu, x, lane) : x;",
+     "vwn_warp_max("},
+    {"pieces of a product on tensor cores", "for (uint32_t k = 0; k < K; k += 16) {", "for (uint32_t k = lane; k < K; k += 16) {", NULL},
+    {"its pieces by warps", "for (uint32_t t = threadIdx.x / 32; t < (M + 31)", "for (uint32_t t = threadIdx.x / 16; t < (M + 31)", NULL},
+    {"a part of it", "vwn_mma_part<E, 0, PA, PB>(x, u, v);", "if (x[0] > 0) vwn_mma_part<E, 0, PA, PB>(x, u, v);", NULL},
+    {"rows of attention", "for (int k = 0; k < K; k += 16) {", "for (int k = l; k < K; k += 16) {", NULL},
+    {"a product of what registers hold", "vwn_load_pieces_turned(q, b + k * PITCH + n);",
+     "if (n < l) vwn_load_pieces_turned(q, b + k * PITCH + n);", NULL},
+    {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
+    {"tiles of experts", "vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr",
+     "if (across) vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr", NULL},
+    {"the first key", "for (int k = 16; k; k /= 2)\n        least", "for (int k = least & 16; k; k /= 2)\n        least", NULL},
+    {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);", "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
+    {"keys of attention", "for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {",
+     "for (int64_t u0 = first; u0 < end - row; u0 += COLUMNS, stage ^= 1) {", NULL},
+    {"queries that are not there", "    vwn_copies_wait<0>();\n    #pragma unroll\n    for (int r = 0; r < 2; r++) {\n        const real total",
+     "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    #pragma unroll\n    for (int r = 0; r < 2; r++) {\n        const real total", NULL},
+    {"the tile that comes next", "        h = h2;\n        t0 = t2;", "        h = h2 + lane / 32;\n        t0 = t2;", NULL},
+    {"half of the warps", "if (of_k)\n            vwn_mul_rows", "if (of_k && lane)\n            vwn_mul_rows", NULL},
+    {"pairs by expert", "for (int64_t i0 = 0; i0 < pairs; i0 += THREADS, stage ^= 1) {",
+     "for (int64_t i0 = 0; i0 + threadIdx.x < pairs; i0 += THREADS, stage ^= 1) {", NULL},
+    {"an expert that has no pair", "if (e > experts) /*", "if (e > experts || row >= out) /*", NULL},
+    {"the last products of experts", "        __syncthreads();\n    }\n}\n", "        if (row < 4)\n            __syncthreads();\n    }\n}\n", NULL},
+    {"a table's rows", "for (int64_t i0 = 0; i0 < count; i0 += THREADS, stage ^= 1) {\n        const int64_t at",
+     "for (int64_t i0 = me; i0 < count; i0 += THREADS, stage ^= 1) {\n        const int64_t at", NULL},
+    {"the second stage of sums", "        total[warp][lane] = y;\n        __syncthreads();",
+     "        total[warp][lane] = y;\n        if (r < rows)\n            __syncthreads();", NULL},
+    {"a kernel over rows, a warp to each", "= vwn_warp_sum(", "= lane < 16 ? 0.0f : vwn_warp_sum(", "enum { LANES = 32,"},
+    {"a kernel over rows, a block to each", "\n        __syncthreads();\n", "\n        if (lane < 64) __syncthreads();\n", "enum { LANES = 256,"},
+    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[lane] > 0) break;\n        __syncthreads();\n", "enum { LANES = 256,"},
+};
+
+/* Planted in the first text that has the place, and in the prelude if that has it. */
+static void plant(Texts *t, size_t which)
+{
+    const char *from = faults[which].from, *at = strstr(t->prelude, from), *text = "", *was = t->prelude;
+    Arena *arena = t->ctx->program;
+    for (size_t i = 0; i < t->text.n; i++)
+        if ((at || strstr(t->text.v[i], from)) && (!faults[which].needs || strstr(t->text.v[i], faults[which].needs))) {
+            text = t->text.v[i];
+            break;
+        }
+    const char *in = at ? t->prelude : text;
+    at = strstr(in, from);
+    if (!CHECK_CASE(&t->h, at, faults[which].name))
+        return;
+    const char *changed = arena_printf(arena, "%.*s%s%s", (int)(at - in), in, faults[which].to, at + strlen(from));
+    char why[400] = "";
+    size_t places, kernels;
+    bool in_prelude = in == t->prelude;
+    t->prelude = in_prelude ? changed : was;
+    const char *all = preprocessed(t, arena, in_prelude ? text : changed);
+    t->prelude = was;
+    bool missed = !all || meet_check(arena, all, &places, &kernels, why);
+    CHECK_CASE(&t->h, !missed, faults[which].name);
+    printf("%-40s %s\n", faults[which].name, missed ? "NOT SEEN" : why);
+}
+
+int main(void)
+{
+    Texts t = {.ctx = ctx_new(NULL)};
+    size_t length;
+    map_init(&t.seen, t.ctx->program);
+    t.prelude = prelude_cuda(t.ctx->program, &length);
+    if (!preprocessed(&t, t.ctx->program, "")) {
+        printf("skipped: no C preprocessor\n");
+        return SKIPPED;
+    }
+    add_written(&t);
+    add_examples(&t);
+    check_all(&t);
+    printf("%zu kernels, %zu places where threads meet\n", t.kernels, t.places);
+    CHECK(&t.h, t.kernels >= LEAST_KERNELS && t.places >= LEAST_PLACES);
+    for (size_t i = 0; i < COUNT_OF(faults); i++)
+        plant(&t, i);
+    ctx_free(t.ctx);
+    return harness_end(&t.h);
+}
