@@ -15,7 +15,7 @@
 #ifndef VWN_TEST_MEET_H
 #define VWN_TEST_MEET_H
 
-#include "../../compiler/base.h"
+#include "compiler/base/base.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -11,12 +11,12 @@
 #include "../examples.h"
 #include "../runtime/harness.h"
 
-#include "compiler/cuda_attention.h"
-#include "compiler/cuda_expert.h"
-#include "compiler/cuda_scatter.h"
-#include "compiler/emit.h"
-#include "compiler/plan.h"
-#include "compiler/report.h"
+#include "compiler/library/cuda_attention.h"
+#include "compiler/library/cuda_expert.h"
+#include "compiler/library/cuda_scatter.h"
+#include "compiler/print/emit.h"
+#include "compiler/plan/plan.h"
+#include "compiler/report/report.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
