@@ -3,6 +3,7 @@
 . "$VWN_SOURCE/tests/cuda/small.inc"
 command -v python3 > /dev/null || { echo "skipped: no python3"; exit 77; }
 
+steps=20
 # both NAME BOUND LOSS FILE PATH=EXPR...: LOSS is the result whose steps are compared.
 both() {
     name=$1 bound=$2 loss=$3 file=$4
@@ -15,7 +16,7 @@ both() {
         expect 0 "$VWN" train "$file" --device $device --run "$name-$device" --json "$@"
         lacks err mistake
         sed -n 's/.*"event":"step".*"'"$loss"'":\([-0-9.e+]*\).*/\1/p' out > "$name-$device.losses"
-        [ "$(wc -l < "$name-$device.losses")" -eq 20 ] || fail "$name on $device: no 20 losses"
+        [ "$(wc -l < "$name-$device.losses")" -eq $steps ] || fail "$name on $device: no $steps losses"
     done
     has out '"event":"device","text":"cuda:0, Fake GPU'
     paste "$name-cpu.losses" "$name-cuda.losses" | awk -v most="$bound" -v name="$name" '
@@ -34,8 +35,10 @@ text() {
 sed 's/^  head lm .*/&\n  for depth in 1..2 {\n    head mtp { predict = depth + 1, weight = 0.3, norm = norm, mix = linear(), shared = true\n      layer { attention { heads = 2, position = rope(base = 100) }\n        sub } }\n  }/' small.vwn > mtp.vwn
 both mtp 1e-5 loss.mtp mtp.vwn
 text mtp
-if whole; then both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'; fi # below in fp16
-both wide 1e-5 loss.next small.vwn D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
+both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'
+whole || steps=5 # a step of it takes the fake a second and more
+both wide 1e-5 loss.next small.vwn "train.length=$steps steps" D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
+steps=20
 text wide
 
 cat > vit.vwn << 'END'
@@ -92,6 +95,6 @@ half() {
     cmp -s "$name.losses" "$name-$type-cpu.losses" && fail "$name: nothing was rounded"
 }
 set -- D=64 'sub=ffn(hidden = 64, activation = silu, gated = true)' model.context=32 'train.batch=2 seqs'
-if whole; then half mtp64 bf16 2e-2 loss.mtp mtp.vwn "$@"; fi # losses.sh has bf16
+half mtp64 bf16 2e-2 loss.mtp mtp.vwn "$@"
 half nexus64 fp16 5e-3 loss.next small.vwn "$@" 'map=nexus_rank(M = 66, A = 72)'
 finish

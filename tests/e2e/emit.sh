@@ -44,6 +44,7 @@ sed -e 's/ffn  *{.*/moe { experts = 5, active = 2, hidden = 24, activation = sil
 # The sanitizers watch what writes and reads folders; what these compute is the same.
 kinds='nano wide moe'
 if sanitized && ! whole; then kinds='nano moe'; fi
+plain='-std=gnu17 -O0 -march=native -fopenmp-simd -Wno-unused'
 for kind in $kinds; do
     expect 0 "$VWN" emit c $kind/model.vwn -o $kind.c
     for file in README.md Makefile plan.c plan.h kernels.c main.c weights.safetensors; do
@@ -57,7 +58,9 @@ for kind in $kinds; do
     diff -r $kind.c again/$kind > out || fail "$kind: the bytes differ"
     has $kind.c/plan.c ', std/transformer.vwn:'
     has $kind.c/plan.c 'to layer[1].attention.q_proj [B, T, 32]'
-    expect 0 make -s -C $kind.c CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror'
+    # most of the time is the compiler's: wide kernels are optimised where all is looked at
+    if [ $kind = wide ] && ! whole; then set -- KERNEL="$plain"; else set --; fi
+    expect 0 make -s -C $kind.c CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror' "$@"
     empty err
 
     expect 0 "$VWN" train $kind/model.vwn --until '2 steps' --set 'train.log.every=1 steps'
@@ -116,7 +119,7 @@ for file in main common compute files order threads plan; do
 done
 if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -o watched - 2> err; then
     expect 0 make -s -C moe.c clean
-    expect 0 make -s -C moe.c CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover'
+    expect 0 make -s -C moe.c KERNEL="$plain" CFLAGS='-O1 -g -fsanitize=address,undefined -fno-sanitize-recover'
     expect 0 moe.c/model train small.txt --steps 2 --threads 2 --weights moe.c/weights.safetensors
     empty err
 fi

@@ -2,8 +2,8 @@
  *
  * In:  the examples, each made small, with randomised parameters, forward and backward.
  * Out: `N passed, N failed`. Every loss and every gradient tensor agrees to float32 bounds; 1, 2 and 4 threads
- *      give the same bits. Every second one, whose families models.c has; all are
- *      emulated (tests/emu/examples.c). What an example shares with the models of models.h is compared there at more sizes.
+ *      give the same bits. Every second one: tests/emu/examples.c emulates the
+ *      others. What an example shares with the models of models.h is compared there at more sizes.
  */
 #include "../example_cases.h"
 
