@@ -376,7 +376,6 @@ const Prim *prim_find(const char *name);
 size_t prim_count(void);
 const Prim *prim_at(size_t i);
 Value prim_call(Eval *ev, const Prim *p, const Ast *call, Env *env, Scope *scope);
-Value prim_apply1(Eval *ev, const Prim *p, Value x, Span at);
 
 /* ---- blocks (check_block.c) ---- */
 Value block_configure(Eval *ev, const BlockValue *b, const Ast *args, Env *env, Span at);
@@ -389,7 +388,6 @@ Value block_apply_path(Eval *ev, const BlockValue *b, const Value *x, size_t n, 
 /* Calls method `open`, `step` or `close` of a connection with a fresh instance at `path`. */
 Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, size_t n, Name path,
                    Scope *scope, Span at);
-bool block_has_method(const BlockValue *b, Name method);
 const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
 void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);            /* files E0101 */
 void missing_parameter(Eval *ev, const BlockDef *d, const Ast *par, Span where); /* files E0104 */

@@ -46,11 +46,6 @@ static const Ast *find_method(const BlockDef *d, Name method)
     return NULL;
 }
 
-bool block_has_method(const BlockValue *b, Name method)
-{
-    return find_method(b->def, method) != NULL;
-}
-
 /* ---- configuration ---- */
 
 void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at)

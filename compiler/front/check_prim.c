@@ -287,19 +287,6 @@ Value prim_call(Eval *ev, const Prim *prim, const Ast *e, Env *env, Scope *scope
     return v_poison();
 }
 
-Value prim_apply1(Eval *ev, const Prim *p, Value x, Span at)
-{
-    Ast args = {.kind = AST_ARGS}, call = {.kind = AST_CALL, .span = at};
-    Ast *kids[2] = {&args, &args};
-    call.kid = kids;
-    call.n = 2;
-    PrimArgs a = {.ev = ev, .prim = p, .call = &call};
-    a.v[0] = x;
-    a.span[0] = at;
-    a.ast[0] = &call;
-    return fill_defaults(&a) ? p->run(&a) : v_poison();
-}
-
 /* ---- helpers ---- */
 
 Graph *prim_graph(PrimArgs *a)

@@ -132,7 +132,7 @@ uint32_t kernel_ahead(const Kernel *k)
         uint32_t n = 0;
         if (loop->kind != KS_LOOP || !loop->spread || loop->threads == WARPS_OF_ROW)
             continue;
-        for (size_t j = i + 1; j < kernel_loop_end(k, i); j++) {
+        for (size_t j = i + 1, end = kernel_loop_end(k, i); j < end; j++) {
             const KStmt *s = &k->stmt.v[j];
             if (s->kind == KS_LET && kx(k, s->ex)->kind == KX_LOAD)
                 n += loop->width ? loop->width + 1 : 2;

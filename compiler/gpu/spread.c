@@ -127,7 +127,7 @@ static bool opens(const KStmt *st)
 static uint32_t loops_inside(const Kernel *k, size_t loop)
 {
     uint32_t n = 0;
-    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++)
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
         n += k->stmt.v[i].kind == KS_LOOP;
     return n;
 }
@@ -144,7 +144,7 @@ static bool has_var(const KNest *n, IVar v)
 static int64_t elements_inside(const Kernel *k, size_t loop)
 {
     int64_t n = 1;
-    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++)
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
         n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(&k->ix, k->stmt.v[i].var)->hi + 1 : 1;
     return n;
 }
@@ -162,7 +162,7 @@ static bool for_warps(const Kernel *k, size_t loop)
     int64_t rounds = ix_info(&k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
     if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_LANES_ROW * AT_ONCE))
         return false;
-    for (size_t i = loop + 1; i < kernel_loop_end(k, loop); i++) {
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *x = &k->stmt.v[i];
         if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, s->var))
             return false;
@@ -299,7 +299,7 @@ static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
         w /= 2;
     while ((ix_info(&k->ix, lane)->hi + 1) % w)
         w /= 2;
-    for (size_t i = loop + 1; w > 1 && i < kernel_loop_end(k, loop); i++)
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
         w = width_of_statement(k, &k->stmt.v[i], lane, w);
     return w;
 }

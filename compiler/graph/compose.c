@@ -6,11 +6,6 @@
  */
 #include "op.h"
 
-Val ir_uniform(Graph *g, const Shape *s, double value)
-{
-    return ir_broadcast(g, ir_fill(g, value), s);
-}
-
 bool ir_is_uniform(const Graph *g, Val v, double *value)
 {
     for (;;) {

@@ -489,16 +489,6 @@ Ix ix_mod(IxTable *t, Ix a, Dim d)
 
 /* ---- questions ---- */
 
-bool ix_is_const(const IxTable *t, Ix a, int64_t *c)
-{
-    const IxForm *f = ix_form(t, a);
-    for (uint32_t i = 0; i < f->n; i++)
-        if (f->t[i].var != 0)
-            return false;
-    *c = f->lo;
-    return true;
-}
-
 bool ix_reads_value(const IxTable *t, Ix a)
 {
     const IxForm *f = ix_form(t, a);

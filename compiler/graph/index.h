@@ -113,7 +113,6 @@ static inline const IVarInfo *ix_info(const IxTable *t, IVar v) { return &t->var
  * numbers of both must be in range. */
 IVar ix_append(IxTable *t, const IVarInfo *v);
 Ix ix_of_terms(IxTable *t, const IxTerm *term, uint32_t n);
-bool ix_is_const(const IxTable *t, Ix a, int64_t *c);
 int64_t ix_dim_at(const IxTable *t, Dim d);
 /* Does it hold what a tensor holds, itself or in a quotient? Then it may be anything. */
 bool ix_reads_value(const IxTable *t, Ix a);

@@ -84,7 +84,6 @@ Val ir_op(Graph *g, Op op, Val a, Val b, Val c, Attr attr,
 Val ir_copy(Graph *g, const Graph *from, Val v, const Val *map);
 int32_t ext_add(Graph *g, const Ext *x); /* its place in the table, found or made */
 void ext_set_leaf(Graph *g, Val v);      /* v, an EXT node, becomes what ir_ext() returns */
-Val ir_uniform(Graph *g, const Shape *s, double value); /* a real constant of any shape */
 Val ir_count(Graph *g, const Shape *s, uint32_t axes);  /* product of extents, a real scalar */
 bool ir_is_uniform(const Graph *g, Val v, double *value); /* one number everywhere? */
 bool shape_reduce(const Shape *in, uint32_t axes, Shape *out); /* axes become 1 */

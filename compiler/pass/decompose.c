@@ -293,10 +293,10 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
             map[v] = map[n->in[0]];
         else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
             map[v] = copy_node(g, from, v, map, d->copied, cap);
-        if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
-            d->copied[map[v]] = true;
         if (g->node.n > cap)
             vwn_bug(ctx, "decompose: too many nodes");
+        if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
+            d->copied[map[v]] = true;
     }
     for (size_t i = 0; i < from->out.n; i++) {
         const Output *o = &from->out.v[i];

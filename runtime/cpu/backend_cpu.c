@@ -253,7 +253,7 @@ static Status cpu_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
 }
 
 static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
-                         float *z)
+                         void *z)
 {
     CpuBackend *cpu = cpu_of(b);
     if (ahead_pending(b->ahead))

@@ -128,7 +128,7 @@ void cuda_forget_marks(CudaBackend *c);
 /* cuda_products.c: cuBLASLt, 32 MiB to work in, and which algorithm each product has. */
 Status cuda_products_open(CudaBackend *c);
 void cuda_products_close(CudaBackend *c); /* also of what is half open */
-Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z);
+Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z);
 /* Writes down which algorithms were chosen since the last time. */
 void cuda_products_keep(CudaBackend *c);
 

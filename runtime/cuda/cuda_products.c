@@ -389,7 +389,7 @@ static Status clear(CudaBackend *c, const PlanMatmul *m, CudaAddress z)
     return st == ST_OK ? cuda_queued(c, "zeroing a product") : st;
 }
 
-Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
+Status cuda_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z)
 {
     CudaBackend *c = cuda_of(b);
     Status st = cuda_enter(c);

@@ -24,11 +24,6 @@ static const struct {
     size_t size;
 } types[SAFE_TYPES] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}};
 
-size_t safe_size(SafeType type)
-{
-    return types[type].size;
-}
-
 /* ---- checksum ---- */
 
 static uint64_t mix(uint64_t lane, uint64_t word)

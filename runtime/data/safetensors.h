@@ -88,6 +88,5 @@ bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY]);
 bool safe_commit(SafeWriter *w, char why[WHY]);
 void safe_abandon(
     SafeWriter *w); /* closes and removes what was begun; nothing after a commit */
-size_t safe_size(SafeType type);
 
 #endif

@@ -237,7 +237,7 @@ static void narrow(uint16_t *to, const float *from, int64_t n, Half type)
 }
 
 /* Products of two bytes are exact in float32, and their sums are its. */
-static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, float *z)
+static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z)
 {
     Backend *cpu = emu_of(b)->cpu;
     if (!how->half)

@@ -290,7 +290,7 @@ static Status rec_launch(Backend *b, Module *m, uint32_t kernel, void *const *p,
 }
 
 static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y,
-                         float *z)
+                         void *z)
 {
     return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
 }
