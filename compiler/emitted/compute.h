@@ -23,7 +23,8 @@ typedef enum TensorKind {
     CONSTANT, /* kept with the weights, but not learned */
     GRADIENT,
     STATE, /* of the optimizer */
-    TOTAL  /* a sum over the whole batch, such as its number of targets, that parts of it read */
+    TOTAL, /* a sum over the whole batch, such as its number of targets, that parts of it read */
+    COPY   /* of a weight, in two bytes, as products of a GPU read it; in no file */
 } TensorKind;
 
 /* A tensor that outlives a run of a program. */
@@ -32,7 +33,7 @@ typedef struct Tensor {
     const char *name;
     int rank;
     int64_t shape[8];
-    int64_t elements; /* float, or int64_t for an INPUT */
+    int64_t elements; /* float; int64_t for an INPUT, two bytes for a COPY */
     uint64_t offset;  /* bytes from Run.tensors */
 } Tensor;
 
@@ -50,6 +51,7 @@ typedef struct Run {
     char *tensors;     /* the device's memory of all tensors, inputs first */
     char *arena;       /* the device's memory that programs use while they run */
     int64_t step;      /* of random numbers */
+    unsigned rounded;  /* a bit for each program that has rounded the weights which were read from a file */
     double vars[VARS]; /* before this step */
 } Run;
 

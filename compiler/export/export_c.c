@@ -24,25 +24,25 @@ size_t export_tensor(const Export *x, ExtKind kind, Name name)
 
 enum { ALIGN = 64 };
 
-static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int64_t item)
+static ExportTensor *add_tensor_at(Export *x, ExtKind kind, Name name, const Shape *shape, uint64_t offset)
 {
-    void **slot = map_at(&x->tensor_at[kind], (uintptr_t)name);
-    if (*slot)
-        return;
-    ExportTensor t = {.kind = kind,
-                      .name = name,
-                      .rank = shape->rank,
-                      .shape = shape,
-                      .elements = 1,
-                      .offset = x->tensor_bytes};
+    ExportTensor t = {.kind = kind, .name = name, .rank = shape->rank, .shape = shape, .elements = 1, .offset = offset};
     for (int i = 0; i < t.rank; i++) {
         t.d[i] = dim_at(shape->d[i], x->how->batch, x->how->context);
         if (t.d[i] < 0 || !mul_i64(t.elements, t.d[i], &t.elements))
             ctx_raise(x->ctx, ST_INPUT, "the tensor %s is too large", name);
     }
-    x->tensor_bytes += ((uint64_t)t.elements * (uint64_t)item + ALIGN - 1) / ALIGN * ALIGN;
     vec_push(x->arena, &x->tensor, t);
-    *slot = (void *)(uintptr_t)x->tensor.n;
+    *map_at(&x->tensor_at[kind], (uintptr_t)name) = (void *)(uintptr_t)x->tensor.n;
+    return &x->tensor.v[x->tensor.n - 1];
+}
+
+static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int64_t item)
+{
+    if (map_get(&x->tensor_at[kind], (uintptr_t)name))
+        return;
+    const ExportTensor *t = add_tensor_at(x, kind, name, shape, x->tensor_bytes);
+    x->tensor_bytes += ((uint64_t)t->elements * (uint64_t)item + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static void add_tensors_of_kind(Export *x, ExtKind kind)
@@ -53,6 +53,34 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
             if (e->kind == kind)
                 add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : 4);
         }
+}
+
+/* Copies of weights lie as plans have laid them: those of a batch of products behind each other, without a gap. */
+static void add_copies(Export *x, const Plan *plan)
+{
+    uint32_t *next = NEW_ARRAY(x->arena, uint32_t, plan->n_buffer + 1);
+    for (uint32_t i = 0; i < plan->n_buffer; i++)
+        if (plan->buffer[i].behind)
+            next[plan->buffer[i].behind - 1] = i + 1;
+    for (uint32_t i = 0; i < plan->n_buffer; i++) {
+        uint64_t at = 0;
+        const PlanBuffer *first = &plan->buffer[i];
+        if (first->ext < 0 || first->behind || plan->ext[first->ext].ext.kind != EXT_COPY)
+            continue;
+        for (uint32_t k = i + 1; k; k = next[k - 1]) {
+            const PlanExt *e = &plan->ext[plan->buffer[k - 1].ext];
+            void *known = map_get(&x->tensor_at[EXT_COPY], (uintptr_t)e->ext.name);
+            if (!known && k == i + 1)
+                x->tensor_bytes = (x->tensor_bytes + ALIGN - 1) / ALIGN * ALIGN;
+            if (!known)
+                add_tensor_at(x, EXT_COPY, e->ext.name, &e->ext.shape, x->tensor_bytes);
+            const ExportTensor *t = &x->tensor.v[export_tensor(x, EXT_COPY, e->ext.name)];
+            if (at && t->offset != at)
+                vwn_bug(x->ctx, "export: the copies of weights do not lie as the plan says");
+            at = t->offset + 2 * (uint64_t)t->elements;
+            x->tensor_bytes = at > x->tensor_bytes ? at : x->tensor_bytes;
+        }
+    }
 }
 
 /* Inputs, weights in the order of the file, then what training adds. */
@@ -73,7 +101,10 @@ static void list_tensors(Export *x)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
     for (int k = EXT_PARAM; k < EXT_KINDS; k++)
-        add_tensors_of_kind(x, (ExtKind)k);
+        if (k != EXT_COPY)
+            add_tensors_of_kind(x, (ExtKind)k);
+    for (size_t i = 0; i < x->n_programs; i++)
+        add_copies(x, x->program[i].plan);
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
@@ -85,7 +116,7 @@ static Half half_of(const Export *x)
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
-                       .half = half_of(x), .any_order = x->how->fast};
+                       .half = half_of(x), .any_order = x->how->fast, .copies = half_of(x) ? &x->copies : NULL};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -111,7 +142,9 @@ static void add_programs(Export *x)
     if (t->batch_seqs > x->how->batch)
         add_program(x, "accumulate", "losses, and their gradients added",
                     step_gradient(m, t, false, a));
-    add_program(x, "update", "new weights from gradients", step_update(m, t, a));
+    Graph *update = step_update(m, t, a);
+    plan_write_copies(update, &x->copies); /* of those that the programs before read */
+    add_program(x, "update", "new weights from gradients", update);
 }
 
 static const ExportProgram *program_named(const Export *x, const char *name)
@@ -452,6 +485,7 @@ void export_folder(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOption
 {
     Export x = {.ctx = ctx, .arena = arena, .how = how};
     const ExportTarget *target = export_target(&x);
+    map_init(&x.copies.before, arena);
     add_programs(&x);
     list_tensors(&x);
     ExportKernels k = list_kernels(&x);

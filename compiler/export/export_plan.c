@@ -461,15 +461,34 @@ static void put_numbers(Printer *q)
     buf_puts(q->b, ", number, sizeof number);\n");
 }
 
+/* The first calls, which round weights that come from a file; they read no number of the run. */
+static void put_round(Printer *q)
+{
+    buf_printf(q->b,
+               "/* Weights as products read them, in two bytes: made once, since later ones are the update's. */\n"
+               "static void %s_round(Run *run)\n{\n",
+               q->p->name);
+    if (q->n_places)
+        buf_printf(q->b, "    const uint64_t *const place = %s_place;\n    (void)place;\n", q->p->name);
+    for (size_t i = 0; i < q->plan->n_cast; i++)
+        put_launch(q, i);
+    buf_puts(q->b, "}\n\n");
+}
+
 static void put_run(Printer *q)
 {
     Buf *b = q->b;
+    const unsigned bit = 1u << (unsigned)(q->p - q->x->program);
+    if (q->plan->n_cast)
+        put_round(q);
     buf_printf(b, "static void %s_run(Run *run)\n{\n", q->p->name);
     if (q->n_places)
         buf_printf(b, "    const uint64_t *const place = %s_place;\n", q->p->name);
     put_formulas(q);
     put_numbers(q);
-    for (size_t i = 0; i < q->plan->n_launch; i++)
+    if (q->plan->n_cast)
+        buf_printf(b, "    if (!(run->rounded & %uu))\n        %s_round(run);\n    run->rounded |= %uu;\n", bit, q->p->name, bit);
+    for (size_t i = q->plan->n_cast; i < q->plan->n_launch; i++)
         put_launch(q, i);
     buf_puts(b, "}\n\n");
 }
