@@ -29,6 +29,7 @@ fi | sort -u > places
 while read -r place; do
     case " $allowed " in *" ${place%:*} "*) continue ;; esac
     case $place in nvrtcGetProgramLog*) continue ;; esac # a message that is not there is not needed
+    draw 2 || continue
     rm -rf runs/it
     expect 5 env FAKE_CUDA_FAIL="$place" FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --run it -q \
         --until '2 steps'
@@ -37,7 +38,7 @@ while read -r place; do
     [ -s leaks ] && fail "$place: $(cat leaks)"
     tried=$((tried + 1))
 done < places
-[ "$tried" -gt 80 ] || fail "only $tried calls failed"
+[ "$cases" -gt 80 ] && [ "$tried" -gt 40 ] || fail "only $tried of $cases calls failed"
 
 # a run is not overwritten by one that has no memory: the arena's and the tensors' are the last two pieces
 for n in $(($(sed -n 's/^cuMemAlloc //p' calls) - 1)) "$(sed -n 's/^cuMemAlloc //p' calls)"; do

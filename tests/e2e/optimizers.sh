@@ -61,7 +61,8 @@ model sgd '{
 sed 's/nesterov = true/decay = coupled/; s/model sgd/model coupled/' sgd.vwn > coupled.vwn
 
 
-for kind in lion muon sgd coupled; do
+for kind in muon lion sgd coupled; do
+    draw 1 2 || continue
     expect 0 "$VWN" train $kind.vwn --run $kind --json
     losses out > losses
     expect 0 "$VWN" train $kind.vwn --run $kind-two --until '3 steps' --json
