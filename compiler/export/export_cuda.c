@@ -36,8 +36,14 @@ static void check_plan(const Export *x, const Plan *plan)
         const Launch *l = &plan->launch[i];
         if (l->kind == LAUNCH_EXPERT)
             refuse(x, l, "products by expert");
-        if (l->kind == LAUNCH_KERNEL && !plan->kernel[l->kernel].grid.threads)
-            refuse(x, l, about(x, &plan->kernel[l->kernel]));
+        const PlanKernel *k = l->kind == LAUNCH_KERNEL ? &plan->kernel[l->kernel] : NULL;
+        if (k && !k->grid.threads)
+            refuse(x, l, about(x, k));
+        if (k && k->grid.whole && plan_blocks(&k->grid, l->rows) > INT32_MAX)
+            ctx_raise(x->ctx, ST_INPUT,
+                      "%s has %lld parts of a result for a block of threads each, and a GPU starts %d blocks at once: fewer sequences "
+                      "(`--batch`) have fewer",
+                      about(x, k), (long long)plan_blocks(&k->grid, l->rows), (int)INT32_MAX);
     }
 }
 

@@ -5,6 +5,7 @@
  * The one idea: every line is asked of the library itself, and the last one is decided as a run decides it.
  */
 #define _GNU_SOURCE
+#include "backend.h"
 #include "device.h"
 
 #include <stdio.h>
@@ -86,9 +87,13 @@ void cuda_describe(Ctx *ctx, Buf *out)
     describe_driver(out);
     describe_compiler(ctx, out);
     describe_products(out);
-    if (cuda_find(ctx, -1, &found, why))
+    Backend *b = NULL; /* opened as by a run: others may have its memory */
+    bool opens = cuda_find(ctx, -1, &found, why) && backend_cuda_open(ctx, &(CudaOptions){.ordinal = found.ordinal}, &b, why) == ST_OK;
+    if (opens)
         buf_printf(out, "training runs on: cuda:%d (%s); `--device cpu` takes the CPU\n", found.ordinal,
                    found.device.name);
     else
         buf_printf(out, "training runs on: the CPU, because %s\n", why);
+    if (opens)
+        b->ops->close(b);
 }

@@ -118,9 +118,15 @@ static bool choose_arch(CudaFound *f, char why[512])
     return false;
 }
 
-/* A library of a later major version than the driver's does not work with it. */
+/* A library of a later major version than the driver's does not work with it. One that is older does, down to the oldest
+ * that has all that is asked for. */
 static bool suits_driver(const CudaFound *f, const char *what, int major, const char *path, char why[512])
 {
+    if (major < LEAST_DRIVER / 1000) {
+        snprintf(why, 512, "%s (%.200s) is of CUDA %d, and that of CUDA %d or later is needed: install a newer CUDA toolkit", what, path,
+                 major, LEAST_DRIVER / 1000);
+        return false;
+    }
     if (major <= f->driver_version / 1000)
         return true;
     snprintf(why, 512,

@@ -36,13 +36,20 @@ has err 'Device cuda:0, Fake GPU'
 FAKE_CUDA_DEVICE='driver=11080'
 refused "the GPU's driver is for CUDA 11.8, and 12.0 or later is needed: install a newer driver"
 FAKE_CUDA_DEVICE='driver=12040'
-refused "is of CUDA 13 and the GPU's driver of CUDA 12.4: install a newer driver" cuda:0
+refused "is of CUDA 13 and the GPU's driver of CUDA 12.4: install a newer driver"
+FAKE_CUDA_DEVICE='compiler=11080'
+refused "is of CUDA 11, and that of CUDA 12 or later is needed: install a newer CUDA toolkit"
+FAKE_CUDA_DEVICE='compiler=12000 driver=13000' # older than the driver: it makes what this GPU runs
+expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' --overwrite
+has err 'Device cuda:0, Fake GPU'
+FAKE_CUDA_DEVICE='compiler=12000 driver=13000 capability=120'
+refused 'the CUDA compiler 12.0'
 FAKE_CUDA_DEVICE='memory=2000 taken=1950'
-refused 'of 2000.0 MiB free: other processes' cuda:0
+refused 'of 2000.0 MiB free: other processes'
 FAKE_CUDA_DEVICE=
 export VWN_CUDA_LIBRARIES=
 refused 'the CUDA driver is not looked for: VWN_CUDA_LIBRARIES is empty'
-for missing in libnvrtc.so.13 libcublasLt.so.13; do
+for missing in libcuda.so.1 libnvrtc.so.13 libcublasLt.so.13; do
     rm -rf some
     mkdir some
     ln -s "$all"/lib* some

@@ -133,6 +133,12 @@ expect 0 "$VWN" emit c wide/fp16.vwn -o fp16.c
 has fp16.c/README.md 'The file asks for products in fp16'
 lacks fp16.c/plan.c .scaled
 
+# more blocks than a grid has: refused when it is written, since nothing would say so when it runs
+sed 's/context = 12/context = 64/' wide/model.vwn > wide/large.vwn
+expect 0 "$VWN" emit cuda wide/large.vwn -o large --infer --batch '1000000000 seqs'
+expect 1 "$VWN" emit cuda wide/large.vwn -o larger --infer --batch '1100000000 seqs'
+has err '`attention` has 2200000000 parts of a result for a block of threads each'
+[ ! -e larger ] || fail "a folder whose program cannot run"
 # without training; what it refuses
 expect 0 "$VWN" emit cuda wide/model.vwn -o infer --infer --batch '3 seqs' --json
 json out
