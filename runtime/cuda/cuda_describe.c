@@ -5,7 +5,7 @@
  * The one idea: every line is asked of the library itself, and the last one is decided as a run decides it.
  */
 #define _GNU_SOURCE
-#include "backend.h"
+#include "runtime/base/backend.h"
 #include "device.h"
 
 #include <stdio.h>
