@@ -569,6 +569,42 @@ static int64_t choose_windows(Findings *f)
     return B;
 }
 
+/* What would not fit is refused before it takes anything, or goes to the processor. Of two programs that share their arena. */
+static void check_room(Findings *f, const Graph *measure, const Graph *impulse, ProgramOptions *how)
+{
+    static const double GIB = 1024.0 * 1024.0 * 1024.0;
+    Session *s = &f->session;
+    uint64_t left, other;
+    if (!s->backend)
+        return; /* the reference evaluator takes what it wants when it wants it */
+    f->bytes = session_program_need(s, measure, how);
+    other = impulse ? session_program_need(s, impulse, how) : 0;
+    f->bytes = other > f->bytes ? other : f->bytes;
+    if (!session_room(s, &left) || f->bytes <= left)
+        return;
+    const char *why = arena_printf(s->arena, "looking inside needs %.2f GiB and %.2f are available%s; %s", (double)f->bytes / GIB,
+                                   (double)left / GIB, s->backend->cuda ? " on the GPU" : "",
+                                   f->how->what ? "fewer `--tokens` may need less" : "one thing at a time, such as `--what lens`, may need less");
+    if (!session_use_cpu(s, why))
+        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    how->half = session_half(s, f->source.unit->train);
+}
+
+/* Sublayers of heads are not looked into: their paths. */
+static void find_left_out(Findings *f)
+{
+    const Model *m = f->m;
+    Map own;
+    map_init(&own, f->session.arena);
+    for (size_t i = 0; i < m->sublayer.n; i++)
+        *map_at(&own, (uintptr_t)m->sublayer.v[i].path) = f;
+    for (size_t i = 0; i < m->step.n; i++)
+        if (!map_get(&own, (uintptr_t)m->step.v[i].path)) {
+            vec_push(f->session.arena, &f->of_heads, m->step.v[i].path);
+            *map_at(&own, (uintptr_t)m->step.v[i].path) = f;
+        }
+}
+
 static Status inside_body(void *user)
 {
     Findings *f = user;
@@ -577,6 +613,7 @@ static Status inside_body(void *user)
     f->source = source_open(s, f->how->source, false, f->hooks);
     f->m = f->source.unit->model;
     f->in = inside_of(f->m, s->arena);
+    find_left_out(f);
     choose_what(f);
     if (f->part && (f->plain = is_plain(f)))
         return ST_OK;
@@ -599,13 +636,15 @@ static Status inside_body(void *user)
         choose_states(f);
     ProgramOptions how = {.name = "inspect", .B = B, .T = T, .share_arena = true, .half = session_half(s, t)};
     BuildReport built = {0};
+    size_t impulses = impulses_at_once(f, B, T);
+    const Graph *graph = inside_graph(&f->in, f->what, s->arena);
+    const Graph *sent = f->what & INSIDE_CONNECTIONS ? unfold_impulses(f->m, &f->in.u, (int64_t)impulses, s->arena) : NULL;
+    check_room(f, graph, sent, &how);
     session_add_params(s, f->m);
-    Program *measure = session_program(s, inside_graph(&f->in, f->what, s->arena), &how, &built), *impulse = NULL;
-    size_t impulses = 0;
-    if (f->what & INSIDE_CONNECTIONS) {
-        impulses = impulses_at_once(f, B, T);
+    Program *measure = session_program(s, graph, &how, &built), *impulse = NULL;
+    if (sent) {
         how.name = "impulses";
-        impulse = session_program(s, unfold_impulses(f->m, &f->in.u, (int64_t)impulses, s->arena), &how, &built);
+        impulse = session_program(s, sent, &how, &built);
         f->read = NEW_ARRAY(s->arena, Contribution, f->in.u.rows + 1);
         f->state = NEW_ARRAY(s->arena, Contribution, f->in.u.n + 1);
         for (size_t i = 0; i < f->in.u.rows; i++)

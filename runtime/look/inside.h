@@ -51,6 +51,8 @@ typedef struct Findings {
     bool part;       /* only connections, as pictures of a page; what would take more is only counted, unless `large` */
     bool large, plain, left_out; /* plain: every sublayer reads the sum of all before it; left_out: it would take too long */
     double flops;    /* of what is measured, about */
+    uint64_t bytes;  /* that it takes, on a GPU there */
+    VEC(Name) of_heads; /* sublayers that are left out */
     int64_t windows, positions; /* positions: in all windows, of states */
     bool averaged;
     double *unexplained;   /* by row: share of the square of what is read */

@@ -230,6 +230,9 @@ void findings_text(const Findings *f)
                f->averaged ? ", with the average of the weights" : "");
     buf_count(&p.b, f->data.text ? f->windows * f->source.unit->train->context : f->windows);
     buf_puts(&p.b, f->data.text ? " tokens that are held out\n" : " examples that are held out\n");
+    if (f->of_heads.n)
+        buf_printf(&p.b, "%zu sublayer%s of heads %s left out: %s%s%s\n", f->of_heads.n, f->of_heads.n > 1 ? "s" : "", f->of_heads.n > 1 ? "are" : "is",
+                   f->of_heads.v[0], f->of_heads.n > 1 ? f->of_heads.n > 2 ? " to " : ", " : "", f->of_heads.n > 1 ? f->of_heads.v[f->of_heads.n - 1] : "");
     if (f->what & INSIDE_CONNECTIONS)
         print_connections(&p);
     if (f->what & INSIDE_WEIGHTS)
@@ -422,6 +425,11 @@ static void json_all(JsonText *j, const Findings *f)
     json_put_integer(j, "windows", f->windows);
     json_put_integer(j, "positions", f->positions);
     json_put_string(j, "weights_are", f->averaged ? "average" : "last");
+    json_put_integer(j, "bytes", (int64_t)f->bytes);
+    json_open(j, "left_out", '[');
+    for (size_t i = 0; i < f->of_heads.n; i++)
+        json_put_string(j, NULL, f->of_heads.v[i]);
+    json_close(j, ']');
     if (f->what & INSIDE_CONNECTIONS)
         json_connections(j, f);
     if (f->what & INSIDE_WEIGHTS)

@@ -91,14 +91,11 @@ static void on_chosen(void *user, const char *sentence, bool plain)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A context keeps what every file that it checked has left; one that has grown large makes room for a new one. Where memory is
- * counted every point has its own, since what the compiler keeps is part of it. */
+/* A context keeps what every file that it checked has left. So every point has its own: where memory is counted, what the compiler
+ * keeps is part of it, and where points are trained, the pages of one are those of the next one, through the workbench. */
 static bool fresh_context(SweepWorker *w)
 {
-    enum { MOST_BYTES = 384 << 20 };
     SweepRun *s = w->sweep;
-    if (w->context && !s->listing && w->context->ctx->bytes < MOST_BYTES)
-        return true;
     vwn_options o = s->owner->options;
     int threads = o.threads > 0 ? o.threads : threads_available();
     o.threads = threads / s->workers > 1 ? threads / s->workers : 1;

@@ -88,6 +88,9 @@ FAKE_CUDA_DEVICE='memory=505'
 expect 5 env FAKE_CUDA_LOG=log "$VWN" sample runs/large --device cuda --tokens 3
 has err 'sampling needs '
 has err ' are available on the GPU: weights, keys and values of several texts, activations; `--device cpu` takes the processor'
+expect 5 env FAKE_CUDA_LOG=log "$VWN" inspect runs/large --device cuda --tokens 64
+has err 'looking inside needs '
+[ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
 [ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
 rm -r runs/large
 FAKE_CUDA_DEVICE=

@@ -179,6 +179,17 @@ has err 'cannot write nowhere/x.svg'
 expect 5 "$VWN" inspect runs/plain --tokens 64 --what inputs -o taken $slow
 has err 'cannot write taken'
 
+# sublayers of heads are left out, and that is said
+sed 's/^  head lm.*/&\n  head mtp {\n    predict = 2\n    weight = 0.3\n    mix = linear()\n    norm = rms_norm(eps = 1e-6)\n    layer {\n      attention { heads = 2 }\n      ffn { hidden = 24, activation = gelu }\n    }\n  }/' model.vwn > heads.vwn
+expect 0 "$VWN" train heads.vwn --run heads -q --until '2 steps' $slow
+expect 0 "$VWN" inspect runs/heads --tokens 64 --what inputs $slow
+has out '2 sublayers of heads are left out: '
+expect 0 "$VWN" inspect runs/heads --tokens 64 --what inputs --json $slow
+json out
+has out '"left_out":["'
+expect 0 "$VWN" inspect runs/plain --tokens 64 --what inputs --json $slow
+has out '"left_out":[]'
+
 # a sublayer that cannot be told from its input: what is left is measured
 sed 's/^model/block same()(x: [.., E]) -> [.., E] { return x }\n&/; s/^  ffn.*/&\n  same { pre_norm = none }/' model.vwn > same.vwn
 expect 0 "$VWN" train same.vwn --run same -q --until '2 steps' $slow
