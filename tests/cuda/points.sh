@@ -5,9 +5,6 @@ kept=2 alone=1
 if whole; then kept=3 alone=2; fi
 points="${VWN%/vwn}/tests/test_train_points"
 
-<<<<<<< HEAD
-expect 0 env FAKE_CUDA_LOG=kept.log "$points" $kept cuda kept
-=======
 loaded_before() { # log: modules are loaded, and all of them before anything is launched
     loads=$(grep -c -E '^[0-9]+ cuModuleLoadData ' "$1")
     [ "$loads" -gt 0 ] || fail "nothing was loaded"
@@ -16,15 +13,11 @@ loaded_before() { # log: modules are loaded, and all of them before anything is 
     [ "$last" -lt "$first" ] || fail "a module was loaded in line $last of $1, behind the first launch in line $first"
 }
 
-expect 0 env FAKE_CUDA_LOG=kept.log "$points" 3 cuda kept
->>>>>>> w/explore
+expect 0 env FAKE_CUDA_LOG=kept.log "$points" $kept cuda kept
 lacks err mistake
 loaded_before kept.log
 grep '^leaked' kept.log | grep -v ' 0$' && fail "something was not given back"
 
-<<<<<<< HEAD
-expect 0 "$points" $alone cuda
-=======
 # the same in one sweep of drawn schedules
 squares > kjv.txt
 cp "$VWN_SOURCE/examples/37_sweep_widths.vwn" widths.vwn
@@ -35,7 +28,6 @@ loaded_before sweep.log
 grep '^leaked' sweep.log | grep -v ' 0$' && fail "something was not given back"
 [ "$(cat runs/schedules/*/events.jsonl | grep -c '"event":"compile".*: [0-9]* cached, 0 compiled')" -eq 3 ] || fail "a point compiles"
 
-expect 0 "$points" 2 cuda
->>>>>>> w/explore
+expect 0 "$points" $alone cuda
 lacks err mistake
 finish
