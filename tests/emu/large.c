@@ -136,6 +136,9 @@ static void keep(Large *x, Val v)
     ir_store(x->g, v, EXT_STATE, name_str(x->ctx, "y"));
 }
 
+/* The larger of two; what is no number is worst. */
+static double worse(double worst, double by) { return by <= worst ? worst : isnan(by) ? INFINITY : by; }
+
 static double value_at(int64_t i) { return sin((double)i) * 2; }
 
 /* y = exp(x - max x) / sum, by rows of an odd number of elements. */
@@ -156,7 +159,7 @@ static void softmax(Ctx *ctx, void *h)
         sum += exp((double)in[i] - most);
     run_last(&x);
     for (int64_t i = 0; i < V; i++)
-        worst = fmax(worst, fabs((double)out[i] - exp((double)in[i] - most) / sum) * sum);
+        worst = worse(worst, fabs((double)out[i] - exp((double)in[i] - most) / sum) * sum);
     CHECK(x.h, worst < 1e-5 && x.launches > 0);
 }
 
@@ -177,7 +180,7 @@ static void elements(Ctx *ctx, void *h)
         in[i] = (float)value_at(i);
     run_last(&x);
     for (int i = 0; i < LAST; i++)
-        worst = fmax(worst, fabs((double)out[i] - (double)in[i] * (double)in[i] - (double)in[i]));
+        worst = worse(worst, fabs((double)out[i] - (double)in[i] * (double)in[i] - (double)in[i]));
     CHECK(x.h, worst < 1e-5 && x.launches == 1);
 }
 
@@ -220,7 +223,7 @@ static void rows_of_table(Ctx *ctx, void *h)
     const float *out = tensor(&x, EXT_STATE, "y") + (int64_t)(B * T - 1) * D;
     double worst = 0;
     for (int64_t i = 0; i < D; i++)
-        worst = fmax(worst, fabs((double)out[i] - (double)in[i] * (double)in[i]));
+        worst = worse(worst, fabs((double)out[i] - (double)in[i] * (double)in[i]));
     CHECK(x.h, worst < 1e-5 && x.launches > 0);
 }
 
@@ -261,8 +264,8 @@ static void table(Ctx *ctx, void *h)
     const float *dy = tensor(&x, EXT_STATE, "dy") + (int64_t)B * T * D, *dx = tensor(&x, EXT_STATE, "dx") + (int64_t)(V - 2) * D;
     double worst = 0;
     for (int64_t i = D - 256; i < D; i++) {
-        worst = fmax(worst, fabs((double)dx[i] - (double)dy[i - 3 * (int64_t)D] - (double)dy[i - D]));
-        worst = fmax(worst, fabs((double)dx[i + D] - (double)dy[i - 2 * (int64_t)D]));
+        worst = worse(worst, fabs((double)dx[i] - (double)dy[i - 3 * (int64_t)D] - (double)dy[i - D]));
+        worst = worse(worst, fabs((double)dx[i + D] - (double)dy[i - 2 * (int64_t)D]));
     }
     CHECK(x.h, worst < 1e-5 && x.written == 1);
 }
@@ -308,7 +311,7 @@ static void attention(Ctx *ctx, void *h)
             double out = 0, dq = 0;
             for (int u = 0; u <= t; u++)
                 out += p[u] / sum * AT(2, u, c), dq += p[u] / sum * (dp[u] - mean) * AT(1, u, c) * scale;
-            worst = fmax(worst, fmax(fabs(out - AT(4, t, c)), fabs(dq - AT(5, t, c))));
+            worst = worse(worse(worst, fabs(out - AT(4, t, c))), fabs(dq - AT(5, t, c)));
         }
     }
     CHECK(x.h, worst < 1e-5);
@@ -322,7 +325,7 @@ static void attention(Ctx *ctx, void *h)
                 dk[c] += exp(p) * dp * AT(0, t, c) * scale, dv[c] += exp(p) * AT(3, t, c);
         }
         for (int c = 0; c < D; c++)
-            worst = fmax(worst, fmax(fabs(dk[c] - AT(6, u, c)), fabs(dv[c] - AT(7, u, c))) / 10);
+            worst = worse(worse(worst, fabs(dk[c] - AT(6, u, c)) / 10), fabs(dv[c] - AT(7, u, c)) / 10);
     }
     #undef AT
     CHECK(x.h, worst < 1e-5 && x.written == 3);
@@ -366,13 +369,13 @@ static void experts(Ctx *ctx, void *h)
             double sum = 0;
             for (int i = IN - KNOWN; i < IN; i++)
                 sum += (double)in[(int64_t)(p / 2) * IN + i] * (double)w[(int64_t)i * OUT + o];
-            worst = fmax(worst, fabs(sum - (double)out[(int64_t)p * OUT + o]));
+            worst = worse(worst, fabs(sum - (double)out[(int64_t)p * OUT + o]));
         }
         for (int i = IN - KNOWN; i < IN; i++) {
             double sum = 0;
             for (int p = 0; p < PAIRS; p++)
                 sum += (double)in[(int64_t)(p / 2) * IN + i] * (double)dy[(int64_t)p * OUT + o];
-            worst = fmax(worst, fabs(sum - (double)dw[(int64_t)i * OUT + o]) / 10);
+            worst = worse(worst, fabs(sum - (double)dw[(int64_t)i * OUT + o]) / 10);
         }
     }
     CHECK(x.h, worst < 1e-5);
@@ -380,7 +383,7 @@ static void experts(Ctx *ctx, void *h)
         double sum = 0;
         for (int o = OUT - KNOWN; o < OUT; o++)
             sum += ((double)dy[(int64_t)(PAIRS - 2) * OUT + o] + (double)dy[(int64_t)(PAIRS - 1) * OUT + o]) * (double)w[(int64_t)i * OUT + o];
-        worst = fmax(worst, fabs(sum - (double)dx[i]));
+        worst = worse(worst, fabs(sum - (double)dx[i]));
     }
     CHECK(x.h, worst < 1e-5 && x.written >= 3);
 }
