@@ -188,9 +188,18 @@ bool run_is_sweep(Session *s, const char *path)
 
 void run_want(Session *s, const char *path)
 {
-    if (!run_exists(s, path))
-        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory%s", path,
-                  run_is_sweep(s, path) ? ": it holds a sweep, whose runs are the folders in it" : "");
+    if (run_exists(s, path))
+        return;
+    const char *slash = strrchr(path, '/'), *above = slash ? arena_copy(s->arena, path, (size_t)(slash - path)) : ".";
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/')
+        n--;
+    if (run_is_sweep(s, path))
+        ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory: it holds a sweep, whose runs are the folders in it: `%.*s/*/`", path,
+                  (int)(n < 300 ? n : 300), path);
+    ctx_raise(s->ctx, ST_USAGE, "`%.300s` is no run directory%s", path,
+              !exists(arena_printf(s->arena, "%s/.", path)) && run_is_sweep(s, above)
+                  ? arena_printf(s->arena, ": it is a file of a sweep, whose runs are `%.200s/*/`", above) : "");
 }
 
 static void make_folders(Session *s, const char *path)

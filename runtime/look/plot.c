@@ -116,7 +116,7 @@ static size_t stages_of(Plot *p, Period *stage)
         int64_t at = growth_at(p, now, g);
         if (at < 0)
             session_warn(&p->session, arena_printf(p->session.arena, "when the growth step `%.100s` begins is decided in the run: "
-                                                                     "what is shown is without it", g->name));
+                                                                     "what is shown is without it%s", g->name, i + 1 < u->grow.n ? " and those behind it" : ""));
         if (at < 0 || at > now->steps)
             break;
         now->end = at;

@@ -112,12 +112,15 @@ static const char *seconds_text(Arena *a, double s)
     return !isfinite(s) ? "-" : s < 10 ? arena_printf(a, "%.2f ms", 1e3 * s) : arena_printf(a, "%.1f s", s);
 }
 
-/* "2 done, 1 diverged"; one point: "diverged"; "" where all are done. */
-static const char *states_text(Arena *a, const Row *r)
+/* "2 done, 1 diverged"; one point: "diverged"; "" where all are done. Of a list, for which one of its points was counted: what that is. */
+static const char *states_text(Arena *a, const Row *r, bool list)
 {
     Buf b = buf_new(a);
-    if (r->by_state[POINT_DONE] == r->n)
-        return "";
+    PointState is = POINT_DONE;
+    for (int k = 0; list && k < POINT_STATES; k++)
+        is = r->by_state[k] && k != POINT_WAITING ? (PointState)k : is;
+    if (list || r->by_state[POINT_DONE] == r->n)
+        return is == POINT_DONE ? "" : point_state[is];
     for (int k = 0; k < POINT_STATES; k++)
         if (r->by_state[k])
             r->n == 1 ? buf_puts(&b, point_state[k]) : buf_printf(&b, "%s%zu %s", b.n ? ", " : "", r->by_state[k], point_state[k]);
@@ -168,7 +171,7 @@ static void put_table(Buf *b, const Tables *t)
             if (p->seeded)
                 cell_number(&out, "loss", loss->n > 1 ? loss->high - loss->low : NAN);
         }
-        table_text(&out, list && r->first->state == POINT_DONE ? "" : states_text(t->arena, r));
+        table_text(&out, list && r->first->state == POINT_DONE ? "" : states_text(t->arena, r, t->s->listing));
     }
     table_print(b, &out);
     if (list && !times)
@@ -211,7 +214,7 @@ static const char *cell_at(const Tables *t, const size_t *sheet, size_t row, siz
         if (!same_sheet(p, at, sheet) || at[p->rows] != row || at[p->columns] != column)
             continue;
         if (!loss->n)
-            return states_text(t->arena, &t->row[c]);
+            return states_text(t->arena, &t->row[c], t->s->listing);
         return loss->n > 1 ? arena_printf(t->arena, "%.4f (%.4f)", spread_mean(loss), loss->high - loss->low)
                            : arena_printf(t->arena, "%.4f", spread_mean(loss));
     }

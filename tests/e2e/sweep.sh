@@ -297,8 +297,8 @@ has err 'holds a run: choose another directory'
 [ ! -e "$point/sweep.json" ] || fail "a sweep in a run"
 for verb in 'watch --once' compare 'report -o page.html' export-log eval inspect 'inspect --stats' plot; do
     expect 2 "$VWN" $verb runs/lines
-    has err '`runs/lines` is no run directory: it holds a sweep, whose runs are the folders in it'
+    has err '`runs/lines` is no run directory: it holds a sweep, whose runs are the folders in it: `runs/lines/*/`'
 done
 expect 2 "$VWN" compare "$point" runs/lines/lock
-has err '`runs/lines/lock` is no run directory'
+has err '`runs/lines/lock` is no run directory: it is a file of a sweep, whose runs are `runs/lines/*/`'
 finish

@@ -127,7 +127,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--vary", "PATH=V1,V2|range(a,b,n)", "an axis, in the place of one of the file or besides; repeatable"},
+    {"--vary", "PATH=V1,V2|range(a,b,n)|between(a,b)", "an axis, in the place of one of the file or besides; repeatable"},
     {"--random", "N|draws(N,..)", "how often axes of between(a,b) are drawn"},
     {"--seeds", "1,2,3", "run every point with each of these seeds"},
     {"--list", NULL, "what every point costs; nothing is trained"},
