@@ -18,6 +18,9 @@ typedef struct Case {
 
 static const Case cases[] = {
     {"a range of 10^9", HEAD MODEL("sum([i for i in 1..1e9])", "b"), "E0008"},
+    {"600,000 numbers drawn three times", "let a = [1]\nsweep s {\n  vary { a = between(0.2, 2, n = 600_000) }\n  random = 3\n}\n", "E0008"},
+    {"more axes than Halton's sequence has here",
+     "let d = 1\nlet a = [1]\nsweep s {\n  vary { d = between(1, 2), a = between(0.2, 2, n = 32) }\n  random = draws(3, sequence = halton)\n}\n", "E0008"},
     {"10^9 repeats in a list", HEAD MODEL("size([i for i in 1..1000, j in 1..1000, k in 1..1000])", "b"), "E0008"},
     {"a list of lists of lists",
      HEAD "let a = [[i for i in 1..1000] for j in 1..1000]\nlet c = [a for i in 1..1000]\n" MODEL("size(c)", "b"), "E0008"},
