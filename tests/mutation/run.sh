@@ -72,10 +72,10 @@ run() {
     mkdir -p scratch
     if [ -f "$VWN_SOURCE/tests/$label/$base.sh" ]; then
         link vwn || return 99
-        (cd scratch && VWN="$here/vwn" VWN_TEST_WHOLE=1 timeout 180 sh "$VWN_SOURCE/tests/$label/$base.sh") > test.out 2>&1
+        (cd scratch && VWN="$here/vwn" VWN_TEST_WHOLE=1 timeout -s KILL 180 sh "$VWN_SOURCE/tests/$label/$base.sh") > test.out 2>&1
     else
         link "test_${label}_$base" || return 99
-        (cd scratch && VWN_TEST_WHOLE=1 timeout 180 "$here/test_${label}_$base" "$@") > test.out 2>&1
+        (cd scratch && VWN_TEST_WHOLE=1 timeout -s KILL 180 "$here/test_${label}_$base" "$@") > test.out 2>&1
     fi
 }
 
