@@ -69,7 +69,7 @@ static const struct Fault {
     {"results behind the last column", "if (n + half * 4 < N)", "if (true)", 2},
     {"the smallest parts left out", "I / PB + I % PB < 3", "I / PB + I % PB < 2", 0},
     {"numbers cut to 8 bits", "enum { N = 3 };", "enum { N = 1 };", 0},
-    {"terms left out", "k0 += 16", "k0 += 32", 0},
+    {"terms left out", "k < K; k += 16", "k < K; k += 32", 0},
     {"fp16 in one part of bf16", "enum { N = 2 };", "enum { N = 1 };", 7},
     {"two factors of fp16 as bf16", "typedef fp16 part;", "typedef bf16 part;", 9},
 };
