@@ -86,7 +86,6 @@ size_t emit_changing(const Kernel *k, const Printed *p);
 bool emit_wide_products(const Kernel *k);
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
-void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */
 /* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length);
 

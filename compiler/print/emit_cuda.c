@@ -6,10 +6,7 @@
  * text is compiled for a device and run by an emulator.
  */
 #include "emit.h"
-#include "compiler/library/cuda_attention.h"
-#include "compiler/library/prelude_cuda.h"
-#include "compiler/library/prelude_math.h"
-#include "compiler/library/prelude_product.h"
+#include "compiler/library/library_text.h"
 
 /* An argument has 8 bytes in any case. */
 static const char *size_type(const Kernel *k, KIndex least)
@@ -136,13 +133,10 @@ const Dialect dialect_cuda = {
 const char *prelude_cuda(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    emit_lines(&b, PRELUDE_CUDA, COUNT_OF(PRELUDE_CUDA));
-    emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
-    emit_lines(&b, PRELUDE_CUDA_VECTORS, COUNT_OF(PRELUDE_CUDA_VECTORS));
-    emit_lines(&b, PRELUDE_CUDA_THREADS, COUNT_OF(PRELUDE_CUDA_THREADS));
-    size_t tiles;
-    buf_puts(&b, cuda_attention_prelude(arena, &tiles));
-    emit_lines(&b, PRELUDE_CUDA_PRODUCTS, COUNT_OF(PRELUDE_CUDA_PRODUCTS));
+    static const char *const file[] = {"types.cu",   "math.c",   "vectors.cu",
+                                       "threads.cu", "tiles.cu", "products.cu"};
+    for (size_t i = 0; i < COUNT_OF(file); i++)
+        library_text(&b, file[i], NULL, 0);
     *length = b.n;
     return b.s;
 }

@@ -20,6 +20,7 @@ compiler/file
 compiler/fuse
 compiler/kernel
 compiler/gpu
+compiler/library/texts
 compiler/library
 compiler/lower
 compiler/print
