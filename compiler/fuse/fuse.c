@@ -26,16 +26,6 @@ bool fuse_is_compute(const Graph *g, Val v)
     }
 }
 
-bool fuse_costly(const Graph *g, Val v)
-{
-    switch ((Op)node_at(g, v)->op) {
-    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
-    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
-    case OP_RAND: case OP_RANDN: case OP_SUM: case OP_AMAX: case OP_PLACE: return true;
-    default: return false;
-    }
-}
-
 bool fuse_empty(const Fusion *f, Val v)
 {
     return f->elements[v] == 0;

@@ -119,7 +119,6 @@ bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
 bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
                        Ix *in);
 bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
-bool fuse_costly(const Graph *g, Val v);
 bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
 bool fuse_passes(const Fusion *f, uint32_t group, Val v);

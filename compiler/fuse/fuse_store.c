@@ -300,7 +300,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
     int64_t at_once = f->device ? DEVICE_WORK : VECTOR_WORK;
-    return count * op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
+    return count * op_info((Op)n->op)->cost * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
