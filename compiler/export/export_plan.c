@@ -379,6 +379,12 @@ static void put_copy(Printer *q, const Launch *l)
     put_buffers(q, l, ");");
 }
 
+static void (*const put_of_kind[LAUNCH_KINDS])(Printer *, const Launch *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = put_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+};
+
 static void put_launch(Printer *q, size_t i)
 {
     const Launch *l = &q->plan->launch[i];
@@ -387,12 +393,7 @@ static void put_launch(Printer *q, size_t i)
     buf_puts(q->b, l->span.file ? ", " : "");
     export_place(q->b, q->x->ctx, l->span);
     buf_puts(q->b, " */\n");
-    switch (l->kind) {
-    case LAUNCH_KERNEL: put_kernel(q, l); break;
-    case LAUNCH_MATMUL: put_matmul(q, l); break;
-    case LAUNCH_EXPERT: put_expert(q, l); break;
-    case LAUNCH_COPY: put_copy(q, l); break;
-    }
+    put_of_kind[l->kind](q, l);
     buf_puts(q->b, "    }\n");
 }
 

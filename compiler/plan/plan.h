@@ -45,7 +45,19 @@ static inline uint64_t plan_item_bytes(const PlanBuffer *b)
     return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
 }
 
-typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT, LAUNCH_COPY } LaunchKind;
+typedef enum LaunchKind {
+#define LAUNCH(ID, ...) LAUNCH_##ID,
+#include "launches.def"
+#undef LAUNCH
+    LAUNCH_KINDS
+} LaunchKind;
+typedef struct LaunchInfo {
+    const char *name;  /* "matmul" */
+    uint32_t n_buffer; /* 0: as many as the kernel takes */
+    enum { LAUNCH_EITHER, LAUNCH_CPU_ALONE, LAUNCH_DEVICE_ALONE } where;
+} LaunchInfo;
+const LaunchInfo *launch_info(LaunchKind kind);
+
 typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
 typedef struct LaunchInt {
     IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */

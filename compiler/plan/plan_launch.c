@@ -521,3 +521,11 @@ void plan_library(Build *b, Val v)
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
     }
 }
+
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n)
+{
+    uint64_t bytes = g->shared;
+    for (uint32_t i = 0; i < g->n_term; i++)
+        bytes += ((uint64_t)n[g->term[i].n] * g->term[i].bytes + 15) / 16 * 16;
+    return bytes;
+}

@@ -159,12 +159,6 @@ static void prepare_calls(Program *p)
             c->n[k] = l->ints[k].value;
         for (uint32_t k = 0; k < l->n_scalar; k++)
             c->s[k] = l->scalars[k].value;
-        uint32_t wants = l->kind == LAUNCH_MATMUL   ? 3
-                         : l->kind == LAUNCH_EXPERT ? 4
-                         : l->kind == LAUNCH_COPY   ? 2
-                                                    : l->n_buffer;
-        if (l->n_buffer != wants || (l->kind == LAUNCH_KERNEL && l->kernel >= plan->n_kernel))
-            vwn_bug(ctx, "launch %zu of the plan does not fit its kernel", i);
     }
     for (size_t i = 0; i < plan->n_buffer; i++) {
         const PlanBuffer *b = &plan->buffer[i];
@@ -414,22 +408,40 @@ static void fill_in(Program *p, const RunArgs *args)
     }
 }
 
+static Status run_kernel(Backend *b, Module *m, const Call *c)
+{
+    const Launch *l = c->launch;
+    return l->rows > 0 ? b->ops->launch(b, m, l->kernel, c->p, c->n, c->s, l->rows, l->grain) : ST_OK;
+}
+
+static Status run_matmul(Backend *b, Module *m, const Call *c)
+{
+    (void)m;
+    return b->ops->matmul(b, &c->launch->matmul, c->p[0], c->p[1], c->p[2]);
+}
+
+static Status run_expert(Backend *b, Module *m, const Call *c)
+{
+    (void)m;
+    return b->ops->expert(b, &c->launch->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
+}
+
+static Status run_copy(Backend *b, Module *m, const Call *c)
+{
+    (void)m;
+    return b->ops->copy(b, &c->launch->copy, c->launch->rows, c->p[0], c->p[1]);
+}
+
 static Status run_call(Program *p, const Call *c)
 {
+    static Status (*const of_kind[LAUNCH_KINDS])(Backend *, Module *, const Call *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = run_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+    };
     Backend *b = p->store->backend;
-    const Launch *l = c->launch;
-    b->at.launch = l;
-    switch (l->kind) {
-    case LAUNCH_KERNEL:
-        if (l->rows <= 0)
-            return ST_OK;
-        return b->ops->launch(b, p->module, l->kernel, c->p, c->n, c->s, l->rows, l->grain);
-    case LAUNCH_MATMUL: return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
-    case LAUNCH_EXPERT:
-        return b->ops->expert(b, &l->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
-    case LAUNCH_COPY: return b->ops->copy(b, &l->copy, l->rows, c->p[0], c->p[1]);
-    }
-    return ST_BUG;
+    b->at.launch = c->launch;
+    return of_kind[c->launch->kind](b, p->module, c);
 }
 
 /* With moments around them where they are watched, on a device that notes these. */
