@@ -854,8 +854,8 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
 {
     Fusion *f = NEW(arena, Fusion);
     *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
-                  .apart = how->no_fusion, .device = how->cuda, .half = how->half,
-                  .shared = how->shared ? how->shared : PLAN_SHARED, .is_flat = is_flat};
+                  .apart = how->no_fusion, .target = plan_target(how), .half = how->half,
+                  .shared = how->shared ? how->shared : plan_target(how)->shared, .is_flat = is_flat};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->again; v++)
@@ -875,7 +875,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
     }
-    if (how->half && how->cuda) /* what a library stores rounded shapes the groups */
+    if (how->half && f->target->half_kernels) /* what a library stores rounded shapes the groups */
         fuse_choose_halved(f);
     find_wanted(f);
     fuse_find_pinned(f);
@@ -891,7 +891,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);
-    if (how->half == HALF_BF16 && !how->cuda) /* a CPU has no products of fp16 */
+    if (!f->target->half_kernels && (how->half == HALF_BF16 || (how->half && f->target->half_fp16)))
         fuse_choose_halved(f);
     for (Val v = 1; v < g->node.n && f->halved; v++)
         f->halved[v] = f->halved[v] && f->stored[v] && f->home[v] >= 0;

@@ -60,8 +60,7 @@ struct Fusion {
     bool *halved;      /* kept in two bytes each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     int64_t shared;    /* bytes of shared memory that a block of a device may have */
-    bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
-                          what they load may lie in two bytes */
+    const Target *target;
     int64_t *elements; /* of each value, at B and T */
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
     struct Places *places; /* fuse_count_places(); else none */

@@ -56,8 +56,8 @@ static void find_candidates(Fusion *f)
     f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
         bool library = (node_at(g, v)->op == OP_MATMUL && node_is_library(g, v)) || fuse_is_attention_result(g, v);
-        f->halved[v] = node_is_rounded(g, v, f->half) || (f->device && library && read[v] && !other[v]) ||
-                       (f->device && concat_stored(g, v));
+        f->halved[v] = node_is_rounded(g, v, f->half) || (f->target->half_kernels && library && read[v] && !other[v]) ||
+                       (f->target->half_kernels && concat_stored(g, v));
         f->as_stored[v] = node_is_rounded(g, v, f->half) && !node_is_rounded(g, node_at(g, v)->in[0], f->half) &&
                           f->halved[node_at(g, v)->in[0]];
     }
@@ -75,8 +75,8 @@ static bool settle(Fusion *f, Val v)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
-    bool product = n->op == OP_MATMUL, attention = f->device && fuse_is_attention(g, v);
-    bool row = f->device && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
+    bool product = n->op == OP_MATMUL, attention = f->target->half_kernels && fuse_is_attention(g, v);
+    bool row = f->target->half_kernels && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
     bool changed = false;
     bool all = !row || f->halved[v];
     for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
@@ -87,7 +87,7 @@ static bool settle(Fusion *f, Val v)
             all = all && f->halved[u];
     for (size_t k = 0; k < n->n_in; k++) {
         bool takes = product || copies || (attention && fuse_attention_takes(g, v, k));
-        if (takes ? !all : !(row || (f->device && n->op == OP_SCATTER_ADD)))
+        if (takes ? !all : !(row || (f->target->half_kernels && n->op == OP_SCATTER_ADD)))
             changed |= give_up(f, fuse_base(f, n->in[k]));
     }
     for (Val u = v; !all && u < g->node.n; u++)
@@ -110,7 +110,7 @@ void fuse_choose_halved(Fusion *f)
         for (Val v = 1; v < g->node.n; v++) {
             if (node_is_library(g, v) || concat_stored(g, v))
                 changed |= settle(f, v);
-            for (size_t k = 0; !f->device && !fuse_is_view(f, v) && !node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+            for (size_t k = 0; !f->target->half_kernels && !fuse_is_view(f, v) && !node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
                 changed |= give_up(f, fuse_base(f, node_at(g, v)->in[k]));
         }
         for (Val v = 1; v < g->node.n; v++) /* what its library does not round is rounded behind it */

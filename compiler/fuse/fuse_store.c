@@ -172,9 +172,7 @@ static void flow_run(Flow *w, Arena *tmp)
 enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
-    VECTOR_WORK = 4, /* elements of a vector operation that take as long as one byte */
     GUARD_WORK = 8,  /* bytes in the time of an element that was moved along rows: whether it is there is tested */
-    DEVICE_WORK = 2, /* on a device, where what is computed again needs registers and shared memory too */
     PLACES_FREE = 4, /* halves that are turned, rows of a small matrix: rather than a launch that stores a small table */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
@@ -275,7 +273,7 @@ static bool is_tested(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     bool test = (n->op == OP_SHIFT || n->op == OP_PAD) && !dim_static(n->shape.d[n->a.i]);
-    return !f->device && (test || n->op == OP_ROLL);
+    return f->target->tests_are_slow && (test || n->op == OP_ROLL);
 }
 
 /* To compute v once more, in this group. */
@@ -289,7 +287,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
-    if (!f->device && n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL) /* multiply and add is one */
+    if (f->target->fused_add && n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL)
         return 1;
     int64_t count = f->elements[reduce ? n->in[0] : v];
     int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
@@ -299,8 +297,7 @@ static int64_t work_cost(const Choice *c, Val v)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
-    int64_t at_once = f->device ? DEVICE_WORK : VECTOR_WORK;
-    return count * op_info((Op)n->op)->cost * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
+    return count * op_info((Op)n->op)->cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
@@ -352,7 +349,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     if (c->in_of[v])
         return c->in_of[v] + 1;
     if (c->is_wanted[v])
-        from = f->home[v], hops = !f->device;
+        from = f->home[v], hops = f->target->again_kernels;
     else if (hops && f->home[v] >= 0 && f->home[v] != from)
         from = f->home[v], hops--;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);

@@ -691,10 +691,10 @@ int64_t lower_partitions(int64_t rows)
 
 /* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
  * so that the same elements are always done as vectors and as the remainder of one. */
-static void set_partitions(Kernel *k, bool device)
+static void set_partitions(Kernel *k, const Target *target)
 {
     int64_t rows = ix_dim_at(&k->ix, k->rows);
-    int64_t want = device ? kernel_partitions(k, rows) : partitions_wanted(rows);
+    int64_t want = target->threads ? kernel_partitions(k, rows) : partitions_wanted(rows);
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
@@ -723,9 +723,6 @@ enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 /* So many statements are half a megabyte of text, with few expressions that hang on each other; the longest kernel of an
  * example has 6,500. */
 enum { STATEMENTS_MAX = 7500 };
-
-/* On a device the rounds of a loop of eight and more beside products of a row are for its warps (spread.c). */
-enum { PRODUCTS_UNROLL_MAX = 7 };
 
 /* With shared loops; what is found to be an argument on the way may change what was built before. What was built
  * since `mark` is given back. */
@@ -830,11 +827,11 @@ static void schedule(Lower *l)
 {
     l->k->flat = l->sink.n == 0 && !has_loops(l->k);
     if (l->sink.n || l->k->flat)
-        set_partitions(l->k, l->f->device);
+        set_partitions(l->k, l->f->target);
     name_arguments(l);
-    l->k->apart = l->f->device;
+    l->k->apart = l->f->target->threads;
     l->k->shared = l->f->shared;
-    l->k->tensor = l->f->device && l->f->halved;
+    l->k->tensor = l->f->target->threads && l->f->halved;
     kernel_schedule(l->k);
 }
 
@@ -843,7 +840,7 @@ static bool is_crowded(const Lower *l)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
     Kernel spread;
-    if (!l->f->device)
+    if (!l->f->target->threads)
         return false;
     kernel_spread(&spread, l->k, NULL);
     l->k->ix = spread.ix; /* the forms that this has added */
@@ -898,10 +895,11 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
     Lower start = lower_start(arena, cuts, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
     bool may_split = fuse_may_split(f, group);
-    start.budget = f->device && lower_has_products(&start) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
+    int unroll = f->target->product_unroll;
+    start.budget = unroll && lower_has_products(&start) ? unroll : UNROLL_MAX;
     for (bool last = false; !last; start.budget = start.budget / 6 ? start.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
-        last = f->device ? start.budget == 1 : start.budget / 6 == 0;
+        last = f->target->threads ? start.budget == 1 : start.budget / 6 == 0;
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
@@ -916,7 +914,7 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
-            bool slow = !f->device && scattered(l.k) > SCATTERED_MAX; /* to compile */
+            bool slow = f->target->permutes && scattered(l.k) > SCATTERED_MAX; /* to compile */
             better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
             if (better && (last || (!slow && !is_crowded(&l))))
                 return l;

@@ -80,7 +80,7 @@ Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *h
         for (size_t k = 0; k < n->n_in; k++)
             a->until[n->in[k]] = a->until[n->in[k]] > with ? a->until[n->in[k]] : with;
     }
-    if (how->cuda)
+    if (plan_target(how)->threads)
         find_makings(a);
     return a;
 }

@@ -43,7 +43,7 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 /* Does it lie in memory? */
 static bool is_number(const Build *b, const PrintedInt *x)
 {
-    return b->cuda && printed_changes(x);
+    return b->target->fixed_launches && printed_changes(x);
 }
 
 /* Where the integer i of a text stands among those of a launch. */
@@ -176,7 +176,7 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     }
     for (size_t i = 0; i < p->scalar.n; i++) {
         const KScalar *s = &k->scalar.v[p->scalar.v[i]];
-        if (b->cuda && s->host >= 0)
+        if (b->target->fixed_launches && s->host >= 0)
             a.numbers[a.n_number++] = (PlanNumber){INT_CONST, NULL, s->host, 0, 0};
         else
             a.scalars[a.n_scalar++] = (LaunchScalar){s->host, s->value};
@@ -196,7 +196,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         b->kernel.v[kernel].size = sizes(b, p);
     Launch *x = plan_launch(b, LAUNCH_KERNEL, buffers, of);
     x->kernel = kernel;
-    if (b->cuda && !b->kernel.v[kernel].where) {
+    if (b->target->threads && !b->kernel.v[kernel].where) {
         b->kernel.v[kernel].grid = keep_grid(b, p);
         b->kernel.v[kernel].where = where(b, k, p, x);
     }
@@ -308,7 +308,7 @@ static void plan_rows(Build *b, uint32_t group)
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
     Made made;
-    alike_make(b->alike, &made, b->f, group, b->same, b->cuda ? &dialect_cuda : &dialect_c,
+    alike_make(b->alike, &made, b->f, group, b->same, dialect_of(b->target),
                about);
     const Kernel *k = made.low.kernel;
     const uint32_t *stored = group_buffers(b, gr, k->partitions);
@@ -406,11 +406,6 @@ static void plan_rows_memory(Build *b, uint32_t group)
 
 /* ---- the whole ---- */
 
-/* Above this, what a kernel writes is out of the cache before it is read again, and a store
- * past the cache saves reading the line first. Measured on 2 cores with 32 MiB of third-level
- * cache: the forward boundary of a (2,3) connection at D = 768 and 4,096 tokens. */
-static const double STREAM_BYTES = 128e6;
-
 static double written_bytes(const Fusion *f)
 {
     double bytes = 0;
@@ -427,7 +422,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
                         const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs, .cuda = how->cuda, .shared = f->shared,
+                 .programs = how->programs, .target = f->target, .shared = f->shared,
                  .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only,
                  .counted = how->counted, .single = how->single};
     b->plan = NEW(arena, Plan);
@@ -516,11 +511,11 @@ static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const 
         const Graph *g = decompose(ctx, arena, from, how, &d);
         Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members, lower_is_flat);
         start_build(b, ctx, arena, g, f, how);
-        b->stream = written_bytes(f) >= STREAM_BYTES;
+        b->stream = f->target->stream && written_bytes(f) >= (double)f->target->stream;
         b->alike = alike;
         plan_choose_direct(b);
         bool is_long = any_is_long(b);
-        if (!is_long && (!how->cuda || !leave_large(b, d.made, from->node.n, apart)))
+        if (!is_long && (!f->target->threads || !leave_large(b, d.made, from->node.n, apart)))
             return f;
         members /= is_long ? 4 : 1;
         fuse_free(f);
@@ -603,19 +598,20 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
-    if (how->cuda)
+    const Target *target = b.target;
+    if (target->joins_launches)
         plan_choose_added(&b);
-    for (size_t i = 0; i < f->order.n && how->cuda; i++)
+    for (size_t i = 0; i < f->order.n && target->joins_launches; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
-            alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
-    if (how->cuda && how->copies)
+            alike_meet(alike, f, f->order.v[i], b.same, dialect_of(target), about);
+    if (target->joins_launches && how->copies)
         plan_choose_copies(&b, how->copies);
     if (b.cast)
         plan_groups(&b, true);
     b.plan->n_cast = b.launch.n;
     plan_groups(&b, false);
     finish_outputs(&b);
-    if (how->cuda && !how->single)
+    if (target->joins_launches && !how->single)
         plan_gather(&b, how->copies);
     else
         plan_place(&b);
@@ -631,7 +627,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->number = b.number.v;
     p->n_number = b.number.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
-    if (how->cuda)
+    if (target->threads)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
     if (!how->alike)
         alike_free(b.alike);

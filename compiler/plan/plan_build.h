@@ -24,7 +24,8 @@ typedef struct Build {
     Plan *plan;
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
-    bool programs, cuda, arena_only, counted, single;
+    const Target *target;
+    bool programs, arena_only, counted, single;
     bool stream; /* kernels store past the cache */
     bool rows_apart, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */

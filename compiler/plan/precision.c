@@ -197,11 +197,11 @@ static Val multiply(Rounding *r, Val v, Val a, Val b)
 /* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. kept: those that lie
  * in float32 until their last product in any case, or NULL. */
 static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared,
-                           const bool *kept, bool device)
+                           const bool *kept, const Target *target)
 {
     size_t n = from->node.n;
     Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
-                  NEW_ARRAY(arena, Val, n), to, device ? whole_rows(from, arena, product) : NULL, NEW_ARRAY(arena, Val, n)};
+                  NEW_ARRAY(arena, Val, n), to, target->half_kernels ? whole_rows(from, arena, product) : NULL, NEW_ARRAY(arena, Val, n)};
     bool *read = NEW_ARRAY(arena, bool, n); /* by a product */
     bool *wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
@@ -246,7 +246,7 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
         for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
             kept[behind(from, x->in[k])] = true;
     }
-    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept, how->cuda);
+    return round_values(from, arena, how->half, product, shared, plan_target(how)->half_kernels ? NULL : kept, plan_target(how));
 }
 
 /* ---- what lies between kernels ---- */
@@ -440,7 +440,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; fuse_is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, how->cuda);
+    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, plan_target(how));
     arena_free(tmp);
     return rounded;
 }
@@ -451,5 +451,5 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
     if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
-    return how->cuda ? round_between(rounded, arena, how) : rounded;
+    return plan_target(how)->half_kernels ? round_between(rounded, arena, how) : rounded;
 }

@@ -8,6 +8,7 @@
 #ifndef VWN_EMIT_H
 #define VWN_EMIT_H
 
+#include "compiler/graph/target.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/kernel/launch.h"
 
@@ -38,6 +39,10 @@ typedef struct Dialect {
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
 extern const Dialect dialect_c, dialect_cuda;
+static inline const Dialect *dialect_of(const Target *t)
+{
+    return t->threads ? &dialect_cuda : &dialect_c;
+}
 /* C of operators that ops.def has in another way or not at all: of reals, of integers. */
 extern const char *const emit_real_op[OP_COUNT], *const emit_integer_op[OP_COUNT];
 

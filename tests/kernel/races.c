@@ -112,7 +112,7 @@ static void look(Ctx *ctx, void *arg)
         if (!k)
             continue;
         k->apart = true;
-        k->shared = PLAN_SHARED;
+        k->shared = target_gpu.shared;
         k->tensor = j->half != HALF_NONE;
         kernel_spread(&spread, k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
