@@ -7,7 +7,7 @@
  * The one idea: all decisions are functions of the kernel and its sizes, never of a device, so
  * that texts, results and sums over rows are the same on all of them.
  */
-#include "compiler/kernel/kernel.h"
+#include "device.h"
 
 typedef struct Spreading {
     const Kernel *from;
@@ -31,7 +31,6 @@ enum {
     PRODUCT_LANES_ROW = 256, /* of a row with products */
     WARP = 32,
     WARP_ROW_MAX = 512,     /* longer loops take a block */
-    BLOCK_LANES = 128,
     FLAT_LANES = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
@@ -51,14 +50,6 @@ static int64_t longest_loop(const Kernel *k)
     return most;
 }
 
-static int64_t array_bytes(const Kernel *k)
-{
-    int64_t bytes = 0;
-    for (size_t i = 0; i < k->array.n; i++)
-        bytes += k->array.v[i].elements * (k->array.v[i].dtype == DT_INT ? 8 : 4);
-    return bytes;
-}
-
 static bool has_loops(const Kernel *k)
 {
     for (size_t i = 0; i < k->stmt.n; i++)
@@ -76,31 +67,10 @@ static KSpread choose(const Kernel *k)
         return (KSpread){.lanes = PRODUCT_LANES_ROW, .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
         return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
-    bool short_rows = longest_loop(k) <= WARP_ROW_MAX && array_bytes(k) <= WARP_ARRAYS_MAX;
+    bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KSpread){.lanes = WARP, .units = WARPS_PER_BLOCK};
     return (KSpread){.lanes = BLOCK_LANES, .units = 1};
-}
-
-/* Arrays for which a block has no room lie in memory, the largest first. Where only tiles are too many, products
- * go to the library (plan.c). */
-static void put_aside(Kernel *k)
-{
-    KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
-    int64_t bytes = 8 * k->spread.slots * (k->spread.lanes / WARP) + array_bytes(k) * k->spread.units;
-    for (size_t i = 0; i < k->array.n; i++)
-        array[i] = k->array.v[i];
-    k->array.v = array;
-    while (bytes > k->shared) {
-        KArray *most = NULL;
-        for (size_t i = 0; i < k->array.n; i++)
-            if (!array[i].aside && (!most || array[i].elements > most->elements))
-                most = &array[i];
-        if (!most)
-            return;
-        most->aside = true;
-        bytes -= most->elements * (most->dtype == DT_INT ? 8 : 4) * k->spread.units;
-    }
 }
 
 /* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
@@ -386,15 +356,6 @@ void kernel_sharing(KSharing *s, Kernel *k)
     s->index = spread.spread.index;
 }
 
-void kernel_plain_sharing(KSharing *s, const Kernel *k)
-{
-    *s = (KSharing){.lanes = BLOCK_LANES, .units = 1, .index = INDEX_WIDE, .n = k->stmt.n};
-    s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
-    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
-    memset(s->width, 1, k->stmt.n);
-    memset(s->times, 1, k->stmt.n);
-}
-
 bool kernel_sharing_same(const KSharing *a, const KSharing *b)
 {
     return a->lanes == b->lanes && a->units == b->units && a->index == b->index && a->n == b->n &&
@@ -409,7 +370,7 @@ void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
-    if (s->lanes == WARP && array_bytes(k) > WARP_ARRAYS_MAX) {
+    if (s->lanes == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
         s->lanes = BLOCK_LANES;
         s->units = 1;
     }
@@ -693,9 +654,10 @@ void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
             share_statement(&s, i);
     }
     to->spread.slots = 3 * s.exchanged;
-    put_aside(to);
+    kernel_put_aside(to, to->spread.lanes, to->spread.units);
     to->spread.index = kernel_index(to);
     to->spread.index = to->spread.index < how->index ? to->spread.index : how->index;
     to->spread.live = kernel_live(to);
     to->spread.ahead = kernel_ahead(to);
+    kernel_choose_grid(to);
 }

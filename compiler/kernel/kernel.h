@@ -173,6 +173,20 @@ typedef struct KSpread {
     uint32_t ahead;  /* and that all loads and places of one loop take */
 } KSpread;
 
+/* Dynamic shared memory of a block, and how many blocks there may be (gpu/device.c). */
+typedef struct KShared {
+    Dim size;       /* so many elements */
+    uint32_t bytes; /* of each */
+} KShared;
+typedef struct KGrid {
+    uint32_t threads, units; /* of a block: threads, and rows or partitions in flight */
+    uint32_t shared;         /* bytes whatever the sizes */
+    const KShared *array;    /* of arrays whose size is an argument */
+    size_t n_array;
+    uint32_t blocks;         /* at most so many, each with `aside` elements of memory; 0: any number */
+    int64_t aside;
+} KGrid;
+
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
@@ -188,6 +202,7 @@ typedef struct Kernel {
     int64_t shared; /* of a device: bytes that a block may have */
     bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
     KSpread spread;
+    KGrid grid; /* when it is spread */
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
@@ -243,7 +258,6 @@ typedef struct KSharing {
     uint8_t *times; /* and how often it is written out */
 } KSharing;
 void kernel_sharing(KSharing *s, Kernel *k);             /* what suits its own sizes */
-void kernel_plain_sharing(KSharing *s, const Kernel *k); /* whatever they are: to compare texts */
 bool kernel_sharing_same(const KSharing *a, const KSharing *b);
 void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
@@ -281,5 +295,17 @@ typedef VEC(Fetch) Fetches;
 void kernel_find_fetches(const Kernel *k, Fetches *out); /* fetch.c */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
 Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
+Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */
+
+/* ---- what is part of a text, and what an argument of it (sizes.c) ---- */
+static inline bool kernel_is_place(const IxTerm *t) /* a constant of a form */
+{
+    return t->var == 0 && dim_eq(t->coef, DIM(1));
+}
+/* Does a form look from the row, or its place in a sequence, to another? How far is no structure for a device: heads
+ * further along a chain have one text. */
+bool kernel_looks_away(const Kernel *k, const IxForm *f);
+/* Is the number that a term begins with an argument? away: of its form. */
+bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device);
 
 #endif

@@ -10,6 +10,7 @@
  * no thread is idle for it) gains less than another text costs.
  */
 #include "alike.h"
+#include "compiler/gpu/device.h"
 
 /* A way that suits some of a family, and the bytes that these move. */
 typedef struct Way {
@@ -52,7 +53,7 @@ struct Alike {
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
     VEC(Known) known;
-    Map family; /* by the name of a text in which all sizes are arguments */
+    Map family; /* by kernel_structure() */
 };
 
 typedef struct Walk {
@@ -269,17 +270,11 @@ static void find_sizes(Alike *a, Family *family, const Dialect *d)
 /* Products of a row share as their tiles want it. */
 static void join_family(Alike *a, Known *k, const Dialect *d, const char *about)
 {
-    Kernel *kernel = k->made.low.kernel, spread;
+    Kernel *kernel = k->made.low.kernel;
     if (kernel->product.n)
         return;
     kernel_sharing(&k->own, kernel);
-    KSharing plain;
-    kernel_plain_sharing(&plain, kernel);
-    Printed printed;
-    kernel_spread(&spread, kernel, &plain);
-    emit_kernel_of_sizes(&printed, &spread, d, "", &(EmitSizes){.hidden = true});
-    kernel->ix = spread.ix; /* the forms that this has added */
-    void **slot = map_at(&a->family, (uintptr_t)printed.name);
+    void **slot = map_at(&a->family, (uintptr_t)kernel_structure(kernel));
     if (!*slot) {
         *slot = NEW(a->arena, Family);
         *(Family *)*slot = (Family){.about = about};

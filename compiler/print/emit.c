@@ -57,14 +57,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
     return slot;
 }
 
-/* In a text to compare with they have one name. */
-static size_t int_name(Printer *p, PrintedInt want)
-{
-    size_t slot = int_slot(p, want);
-    return p->sizes && p->sizes->hidden ? 0 : slot;
-}
-
-static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_name(p, want)); }
+static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_slot(p, want)); }
 
 static size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
@@ -165,39 +158,15 @@ static void put_ex(Printer *p, Ex e)
         buf_printf(&p->body, "%c%u", type_letter(x), p->number[e]);
 }
 
-/* Places in what is written out are structure; a device has them in its instructions, as arguments they
- * would take a register each. */
-static void put_factor(Printer *p, int64_t m, bool place)
-{
-    bool structure = m > LITERAL_MAX && p->d->threads && m < p->k->unrolled;
-    if (!structure && (place ? !ix_literal(&p->k->ix, DIM(m)) : m > LITERAL_MAX))
-        put_value(p, m);
-    else
-        buf_printf(&p->body, "%" PRId64, m);
-}
-
-/* Does it look from the row, or its place in a sequence, to another? How far is no structure: heads
- * further along a chain have one text. */
-static bool looks_away(const Printer *p, const IxForm *f)
-{
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IxTerm *t = &f->t[i];
-        if (t->var && t->mult == 1 && dim_eq(t->coef, DIM(1)) &&
-            ix_info(&p->k->ix, t->var)->deps == ix_bit(&p->k->ix, p->k->row))
-            return p->d->threads;
-    }
-    return false;
-}
-
 static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 {
     int64_t m = t->mult < 0 ? -t->mult : t->mult;
-    bool one = dim_eq(t->coef, DIM(1)), place = t->var == 0 && one, any = place || m != 1;
+    bool one = dim_eq(t->coef, DIM(1)), any = kernel_is_place(t) || m != 1;
     buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
-    if (place && away)
+    if (any && kernel_is_argument(p->k, t, away, p->d->threads))
         put_value(p, m);
     else if (any)
-        put_factor(p, m, place);
+        buf_printf(&p->body, "%" PRId64, m);
     if (t->var) {
         buf_puts(&p->body, any ? " * " : "");
         put_var(p, t->var);
@@ -216,7 +185,7 @@ typedef enum Terms { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } Terms;
 static int put_terms(Printer *p, const IxForm *f, Terms which)
 {
     int n = 0;
-    bool away = looks_away(p, f);
+    bool away = kernel_looks_away(p->k, f);
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
@@ -381,8 +350,8 @@ static void put_value_of(Printer *p, Ex e)
     case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_name(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
-                   int_name(p, (PrintedInt){.kind = PI_STEP}));
+                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
+                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;
@@ -438,15 +407,6 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 /* ---- statements ---- */
 
-static Dim array_size(const Printer *p, const KArray *a)
-{
-    Dim n = DIM(1);
-    for (uint32_t i = 0; i < a->nest.n; i++)
-        if (!dim_mul(n, ix_info(&p->k->ix, a->nest.var[i])->extent, &n))
-            vwn_bug(p->k->ctx, "the size of a scratch array overflows");
-    return n;
-}
-
 static char *array_element(Printer *p, int array)
 {
     Buf before = aside(p);
@@ -493,7 +453,7 @@ static void stmt_array(Printer *p, const KStmt *s)
 {
     const KArray *a = &p->k->array.v[s->array];
     Buf before = aside(p);
-    put_dim(p, array_size(p, a));
+    put_dim(p, kernel_array_size(p->k, a));
     char *size = put_back(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
     if (s->kind == KS_ARRAY_FILL) {
@@ -709,7 +669,7 @@ static void stmt_store(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
-                   int_name(p, (PrintedInt){.kind = PI_STREAM}));
+                   int_slot(p, (PrintedInt){.kind = PI_STREAM}));
     else if (half)
         buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
@@ -927,22 +887,6 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
 
 /* ---- the function ---- */
 
-/* The places of tiles in a device's shared memory. */
-static void put_places(Printer *p, Buf *out)
-{
-    PlanGrid *g = &p->out->grid;
-    PlanShared *term = (PlanShared *)g->term;
-    for (size_t i = 0; i < p->k->tile_slot.n; i++) {
-        Dim size = DIM(p->k->tile_slot.v[i]);
-        Buf before = aside(p);
-        put_dim(p, size);
-        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
-        g->shared += ix_literal(&p->k->ix, size) ? 256 : 128;
-        if (!ix_literal(&p->k->ix, size))
-            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), 4};
-    }
-}
-
 static void put_tile(Printer *p, Buf *out, size_t i)
 {
     Buf before = aside(p);
@@ -954,45 +898,35 @@ static void put_tile(Printer *p, Buf *out, size_t i)
     buf_putc(out, '\n');
 }
 
-/* Where a block finds the arrays that lie in memory: so many numbers for each block. */
-static void put_aside(Printer *p, Buf *out)
+/* A size of the grid as the argument that brings it. */
+static void add_shared(Printer *p, Dim size, uint32_t bytes)
 {
-    enum { BLOCKS = 256 }; /* two or so of a multiprocessor */
-    const Kernel *k = p->k;
     PlanGrid *g = &p->out->grid;
-    int64_t bytes = 0;
-    for (size_t i = 0; i < k->array.n; i++) {
-        const KArray *a = &k->array.v[i];
-        if (a->aside)
-            bytes += (g->units * a->elements * (a->dtype == DT_INT ? 8 : 4) + 15) / 16 * 16;
-    }
-    if (!bytes)
-        return;
-    g->blocks = BLOCKS;
-    g->aside = (uint32_t)dim_slot(p, DIM(bytes / 4));
-    buf_printf(out, "    unsigned char *aside = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
-               p->out->buffer.n, (unsigned)g->aside);
+    ((PlanShared *)g->term)[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
 }
 
-/* Shared memory of the arrays of all rows in flight. */
-static void put_grid(Printer *p)
+/* The grid of a device's kernel, and where its block finds what lies outside of registers. */
+static void put_grid(Printer *p, Buf *out)
 {
     const Kernel *k = p->k;
+    const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
-    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, k->array.n + k->tile_slot.n + 1);
-    g->units = k->spread.units;
-    g->threads = g->units * k->spread.lanes;
-    g->term = term;
-    for (size_t i = 0; i < k->array.n; i++) {
-        const KArray *a = &k->array.v[i];
-        if (a->aside)
-            continue;
-        Dim size = array_size(p, a);
-        uint32_t bytes = g->units * (a->dtype == DT_INT ? 8 : 4);
-        if (ix_literal(&p->k->ix, size))
-            g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
-        else
-            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
+    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks,
+                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + 1)};
+    for (size_t i = 0; i < of->n_array; i++)
+        add_shared(p, of->array[i].size, of->array[i].bytes);
+    if (of->blocks) {
+        g->aside = (uint32_t)dim_slot(p, DIM(of->aside));
+        buf_printf(out, "    unsigned char *aside = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
+                   p->out->buffer.n, (unsigned)g->aside);
+    }
+    for (size_t i = 0; i < k->tile_slot.n; i++) {
+        Dim size = DIM(k->tile_slot.v[i]);
+        Buf before = aside(p);
+        put_dim(p, size);
+        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
+        if (!ix_literal(&k->ix, size))
+            add_shared(p, size, 4);
     }
 }
 
@@ -1017,13 +951,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Buf text = buf_new(k->arena), tiles = buf_new(k->arena);
     for (size_t i = 0; i < p.tile.n; i++)
         put_tile(&p, &tiles, i);
-    if (d->threads) {
-        put_grid(&p);
-        put_aside(&p, &tiles);
-        put_places(&p, &tiles);
-    }
-    if (sizes && sizes->hidden)
-        out->ints.n = 0;
+    if (d->threads)
+        put_grid(&p, &tiles);
     d->put_header(&text, k, out, about);
     buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);

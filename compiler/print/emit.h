@@ -62,7 +62,6 @@ static inline bool printed_changes(const PrintedInt *x) /* from run to run */
 
 /* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
 typedef struct EmitSizes {
-    bool hidden;          /* all have one name, and none is an argument: a text to compare with */
     size_t n;
     const uint32_t *slot; /* by use: the argument */
 } EmitSizes;
@@ -88,7 +87,6 @@ const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register 
 /* How many of its arguments change from run to run: a device finds these in memory, integers first. */
 size_t emit_changing(const Kernel *k, const Printed *p);
 /* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
-bool emit_wide_products(const Kernel *k);
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
 /* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */

@@ -5,6 +5,7 @@
  * The one idea: the text says which thread does what in names of the prelude alone, so the same
  * text is compiled for a device and run by an emulator.
  */
+#include "compiler/gpu/device.h"
 #include "emit.h"
 #include "compiler/library/library_text.h"
 
@@ -67,21 +68,6 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
 }
 
-/* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way, as there
- * are where a loop has many of its own. What needs more than the 128 registers that each thread has then would spill,
- * as would the pieces of a product on tensor cores beside the places of a partition's sums, and those of two factors
- * of all 24 bits. */
-static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
-{
-    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
-    const KSpread *s = &k->spread;
-    if ((k->tensor && k->part && k->product.n) || emit_wide_products(k) || s->ahead > AHEAD_MAX)
-        return 1;
-    uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
-    live += s->by_row ? (uint32_t)p->buffer.n : 0; /* whose rows are all under way at once */
-    return live <= LIVE_MAX && p->grid.threads < THREADS ? THREADS / p->grid.threads : 1;
-}
-
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {
     const KSpread *s = &k->spread;
@@ -94,7 +80,7 @@ static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *
         buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
                    k->part ? "partition" : "row", s->units);
     buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
-               blocks_at_once(k, p));
+               kernel_blocks_at_once(k, (uint32_t)p->ints.n, (uint32_t)p->buffer.n));
     put_parameters(out, k, p);
     buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
                s->lanes / 32);
