@@ -1,6 +1,6 @@
 # graph.sh - `vwn graph`: shapes against those of `vwn ir`, weights and FLOPs against the counts of `vwn params` and `vwn cost`,
 # ends of edges, folded layers, thickness to scale; Graphviz draws it where it is installed.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 small_model '' '  embed tokens { vocab = 64 }
   for layer in 1..6 {

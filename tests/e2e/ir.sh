@@ -1,5 +1,5 @@
 # ir.sh - `vwn ir` and `vwn cost`: every stage of every program prints, always the same bytes.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 "$VWN" new small --from vwn > /dev/null
 file=small/model.vwn
