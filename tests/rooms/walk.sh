@@ -31,7 +31,12 @@ dump() {
     c) ir c | lines '/* rows: mul, sum, div, add, sqrt */' '}' ;;
     cuda) ir cuda | lines '/* linear.pre_norm' ' */' && ir cuda | lines '/* rows: mul, sum, div, add, sqrt' 'no such line' | awk '{ print } /^}/ { exit }' ;;
     plan) ir plan | grep -E '^plan |^buffer ([0-8]|2[4-9]) |^launch ([0-3]|1[1-5]) |^result loss ' ;;
-    emit) "$vwn" emit c tiny.vwn -o folder -q && awk '/^    { \/\* [12]\. /{ on = 1 } on { print } /^    }/ { if (on && ++n == 2) exit; }' folder/plan.c ;;
+    emit) # the first two calls of the step
+        "$vwn" emit c tiny.vwn -o folder -q > /dev/null
+        kernel=$(dump c | sed -n 's/^KERNEL \(k_[0-9a-f]*\).*/\1/p')
+        awk -v kernel="$kernel" '/^    { \/\*/ { text = "" } { text = text $0 "\n" }
+            /^    }/ { if (n || index(text, kernel)) { printf "%s", text; if (++n == 2) exit } }' folder/plan.c
+        ;;
     *) echo "walk.sh knows no dump \`$1\`" >&2 && return 1 ;;
     esac | placeless
 }
