@@ -167,12 +167,40 @@ static Fusion *fuse(Job *j, const Graph *g, bool cuda)
     return fuse_graph(j->ctx, j->ctx->program, g, &how, copied, MEMBERS_MAX, lower_is_flat);
 }
 
+/* No value lies in an external tensor. */
+static Val *own_memory(Job *j, const Graph *g)
+{
+    Val *same = NEW_ARRAY(j->ctx->program, Val, g->node.n);
+    for (Val v = 0; v < g->node.n; v++)
+        same[v] = v;
+    return same;
+}
+
 static void run_fuse(Job *j)
 {
     Graph *g = read_graph(j);
     for (int cuda = 0; cuda < 2; cuda++) {
         buf_puts(j->out, cuda ? "for a device\n" : "for a CPU\n");
         fuse_dump(j->out, fuse(j, g, cuda));
+    }
+}
+
+/* The program of every group, as one of a CPU. */
+static void run_lower(Job *j)
+{
+    Graph *g = read_graph(j);
+    const Fusion *f = fuse(j, g, false);
+    Val *same = own_memory(j, g);
+    for (size_t i = 0; i < f->order.n; i++) {
+        const Group *gr = &f->group.v[f->order.v[i]];
+        Lowered low;
+        if (gr->kind != GROUP_ROWS)
+            continue;
+        lower_group(&low, j->ctx->program, f, f->order.v[i], same);
+        KernelText text = {.kernel = low.kernel, .about = node_at(g, gr->last)->name};
+        kernels_put(j->out, &text);
+        buf_printf(j->out, "launch of %lld rows: %.0f operations of neighbours, %.0f alone, %.0f calls\n", (long long)low.rows,
+                   low.work.lane, low.work.single, low.work.call);
     }
 }
 
@@ -205,9 +233,7 @@ static void put_shared(Job *j, const Made *made, const Fusion *f, uint32_t id, M
 static void run_share(Job *j)
 {
     Graph *g = read_graph(j);
-    Val *same = NEW_ARRAY(j->ctx->program, Val, g->node.n);
-    for (Val v = 0; v < g->node.n; v++)
-        same[v] = v;
+    Val *same = own_memory(j, g);
     for (int cuda = 0; cuda < 2; cuda++) {
         const Fusion *f = fuse(j, g, cuda);
         const Dialect *d = cuda ? &dialect_cuda : &dialect_c;
@@ -287,6 +313,21 @@ static void run_pressure(Job *j)
     }
 }
 
+/* The texts of a program: for a CPU, and for the threads of a device. */
+static void run_print(Job *j)
+{
+    for (int cuda = 0; cuda < 2; cuda++) {
+        const KernelTexts *all = read_kernels(j);
+        for (size_t i = 0; i < all->kernel.n; i++) {
+            const KernelText *x = &all->kernel.v[i];
+            Printed p;
+            emit_kernel(&p, cuda ? mapped(j, x, PLAN_SHARED) : x->kernel, cuda ? &dialect_cuda : &dialect_c, x->about);
+            buf_put(j->out, p.text, p.length);
+            buf_putc(j->out, '\n');
+        }
+    }
+}
+
 /* In the order of the data. */
 static const Pass passes[] = {
     {"simplify", run_simplify, {"simplify"}},
@@ -294,9 +335,11 @@ static const Pass passes[] = {
     {"concatenate", run_concatenate, {"concatenate", "parts"}},
     {"fuse", run_fuse, {"fuse"}},
     {"rematerialize", run_fuse, {"rematerialize"}},
+    {"lower", run_lower, {"fuse", "rematerialize"}},
     {"map", run_map, {"map", "row"}},
     {"shared", run_shared, {"tile", "row"}},
     {"pressure", run_pressure, {"pressure", "map", "row"}},
+    {"print", run_print, {"map"}},
     {"share", run_share, {"share"}},
 };
 enum { PASSES = sizeof passes / sizeof passes[0] };
