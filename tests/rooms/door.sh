@@ -1,7 +1,8 @@
 # door.sh - the README's first screen is true: its model is that of examples/quickstart.vwn, and the counts and the picture it
 # shows are that model's. It is a page.
 #
-# In:  README.md, in which the first code block is the model, and the second what comes out.     Out: status 0 when it is so.
+# In:  README.md, in which the first code block is the model, and the second what comes out; all pages, for the files that they name.
+# Out: status 0 when it is so.
 # The one idea: both models make the same graph, node by node; where they stand in their files is left out.
 set -eu
 page=$VWN_SOURCE/README.md
@@ -38,6 +39,19 @@ for command in 'sh examples/quickstart.sh' 'sh tests/run.sh'; do
     grep -q "^    $command  " README.md || fail "no line \`$command\`"
     sh -n "${command#sh }" || fail "$command is no script"
 done
+
+# So is every file of the sources that any page names, from the root, from the page's folder, or by its own name.
+find . -path ./build -prune -o -type f -print | sed 's|.*/||' | sort -u > "$here/files"
+find . -path ./build -prune -o -name '*.md' -print | while IFS= read -r md; do
+    grep -o '`[A-Za-z0-9_/.]*[a-z0-9_]\.\(c\|h\|def\|sh\|l\|y\|inc\|md\|py\)`' "$md" | tr -d '`' | sort -u | while IFS= read -r name; do
+        case $name in
+        */*) for path in "$name" "compiler/$name" "runtime/$name" "$(dirname "$md")/$name"; do [ ! -e "$path" ] || continue 2; done ;;
+        *) ! grep -qxF "$name" "$here/files" || continue ;;
+        esac
+        echo "$md names $name, which is not there"
+    done
+done > "$here/missing"
+[ ! -s "$here/missing" ] || fail "$(cat "$here/missing")"
 
 # Each verb of the program is in the page.
 cd "$here"
