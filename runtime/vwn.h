@@ -102,7 +102,7 @@ typedef enum vwn_report {
     VWN_REPORT_GRAPH,    /* the model, or with `program` a layer "3" or a module, as DOT; JSON with `json` */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
-    VWN_REPORT_KERNEL, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
+    VWN_REPORT_KERNEL, VWN_REPORT_THREADS, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;

@@ -921,6 +921,11 @@ void fuse_dump(Buf *out, const Fusion *f)
         for (size_t m = 0; m < gr->member.n; m++)
             buf_printf(out, " %%%u=%s", (unsigned)gr->member.v[m],
                        op_info((Op)node_at(f->g, gr->member.v[m])->op)->name);
+        if (gr->again.n)
+            buf_puts(out, " again");
+        for (size_t m = 0; m < gr->again.n; m++)
+            buf_printf(out, " %%%u=%s", (unsigned)gr->again.v[m],
+                       op_info((Op)node_at(f->g, gr->again.v[m])->op)->name);
         buf_puts(out, " stores");
         for (size_t m = 0; m < gr->store.n; m++)
             buf_printf(out, " %%%u", (unsigned)gr->store.v[m]);

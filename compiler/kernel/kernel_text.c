@@ -369,6 +369,55 @@ static void put_loop(Printer *p, const KStmt *s)
     }
 }
 
+/* ---- what threads of a device do ---- */
+
+/* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
+static void put_mapping(Printer *p)
+{
+    static const char *const index[] = {"wide", "wide of rows", "narrow"};
+    const Kernel *k = p->k;
+    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s\n", k->spread.lanes,
+               k->part ? "parts" : "rows", k->spread.units, k->spread.width, k->spread.slots, index[k->spread.index],
+               k->spread.live, k->spread.ahead, k->spread.by_row ? " a row each" : "");
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
+    for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
+        if (k->buffer.v[i].tile && k->buffer.v[i].slot >= 0)
+            buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].slot);
+    for (size_t i = 0; i < k->array.n; i++)
+        if (k->array.v[i].aside)
+            buf_printf(p->out, "array t%zu in memory\n", i);
+}
+
+/* How a statement is shared: behind it. */
+static void put_sharing(Printer *p, const KStmt *s)
+{
+    static const char *const of[] = {"row", "warp", "warps"};
+    if (s->spread)
+        buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
+    if (s->one)
+        buf_printf(p->out, " by one of %s", of[s->threads]);
+    if (s->width > 1)
+        buf_printf(p->out, " width %u", s->width);
+    if (s->unroll > 1)
+        buf_printf(p->out, " unroll %u", s->unroll);
+}
+
+/* Totals of an accumulator, `x3`, or of a sum over rows, `root 0`, over the threads of a row. */
+static void put_together(Printer *p, const KStmt *s)
+{
+    buf_puts(p->out, s->kind == KS_SUM_NEW ? "acc of" : s->kind == KS_SUM_PUT ? "store sum of" :
+                     s->kind == KS_WARP ? "total of warp" : s->kind == KS_WARP_PUT ? "give to warps" : "total of warps");
+    if (s->ex) {
+        buf_putc(p->out, ' ');
+        put_ex(p, s->ex);
+    } else {
+        buf_printf(p->out, " root %u", s->root);
+    }
+    if (s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE)
+        buf_printf(p->out, " in slot %u", s->at);
+}
+
 static void put_stmt(Printer *p, const KStmt *s)
 {
     switch (s->kind) {
@@ -396,8 +445,11 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: put_batch(p, s); break;
     case KS_STORE: case KS_SINK: put_store(p, s); break;
     case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
+    case KS_BARRIER: buf_puts(p->out, "barrier"); break;
+    case KS_SUM_NEW: case KS_SUM_PUT: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: put_together(p, s); break;
     default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
     }
+    put_sharing(p, s);
 }
 
 void kernel_print(Buf *out, const Kernel *k)
@@ -409,6 +461,8 @@ void kernel_print(Buf *out, const Kernel *k)
     p.var = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n);
     use_all(&p);
     put_tables(&p);
+    if (k->spread.lanes)
+        put_mapping(&p);
     buf_puts(out, "begin\n");
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];

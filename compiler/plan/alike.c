@@ -408,6 +408,9 @@ static void print(Alike *a, Known *k, const Dialect *d, const char *about)
         settle(a, family, d);
     kernel_spread(&spread, kernel, family ? &family->how : NULL);
     kernel_verify_spread(&spread);
+    Kernel *mapped = NEW(a->arena, Kernel);
+    *mapped = spread;
+    k->made.mapped = mapped;
     emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
                          family ? &family->sizes : NULL);
     kernel->ix = spread.ix;

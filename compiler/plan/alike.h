@@ -15,6 +15,7 @@ typedef struct Alike Alike;
 typedef struct Made {
     Lowered low;
     Printed printed;
+    const Kernel *mapped; /* of a device: for its threads, as it was printed; else NULL */
 } Made;
 
 /* It serves any number of fusions, of any graphs, at one B and T and in one dialect. */

@@ -80,14 +80,21 @@ const char *plan_comment(const Build *b, const Launch *x)
     return text.s;
 }
 
-static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x)
+static void keep_program(Build *b, const Made *made, const char *above, Launch *x)
 {
-    KernelText program = {.kernel = (Kernel *)k, .about = above, .comment = plan_comment(b, x)};
-    Buf text = buf_new(b->arena);
+    KernelText program = {.kernel = made->low.kernel, .about = above, .comment = plan_comment(b, x)};
+    PlanKernel *kept = &b->kernel.v[x->kernel];
+    Buf text = buf_new(b->arena), threads = buf_new(b->arena);
     kernels_put(&text, &program);
     x->program = text.s;
-    if (!b->kernel.v[x->kernel].program)
-        b->kernel.v[x->kernel].program = text.s;
+    if (kept->program)
+        return;
+    kept->program = text.s;
+    if (!made->mapped)
+        return;
+    program.kernel = (Kernel *)made->mapped;
+    kernels_put(&threads, &program);
+    kept->threads = threads.s;
 }
 
 /* What a kernel for a device was first printed for: where that stands, what its buffers are. Each line is
@@ -322,7 +329,7 @@ static void plan_rows(Build *b, uint32_t group)
     Val last = gr->store.v[gr->store.n - 1];
     Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
     if (b->programs)
-        keep_program(b, k, about(b->f, gr, k, b->f->tmp), x);
+        keep_program(b, &made, about(b->f, gr, k, b->f->tmp), x);
     for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
         for (size_t i = 0; i < made.low.sink.n; i++)
             if (made.low.sink.v[i].v == gr->store.v[v])

@@ -25,6 +25,7 @@ typedef struct PlanKernel {
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
     const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
+    const char *threads;     /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
     const char *library;     /* and its name in the library; NULL: derived from the graph */
     const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
@@ -181,6 +182,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how)
 void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
+void plan_dump_threads(Buf *out, const Plan *p);  /* `--stage threads`: of a device, with `programs` */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */

@@ -339,9 +339,10 @@ static void finish(const Gather *g, const Run *r, Launch *l)
     l->scalars = NULL;
     size_t length;
     const char *text = gathered_text(b, &b->kernel.v[of], shared, &length);
-    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program;
+    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program, *threads = b->kernel.v[of].threads;
     plan_device_kernel(b, l, library, text, length, &grid, 0);
     b->kernel.v[l->kernel].program = program;
+    b->kernel.v[l->kernel].threads = threads;
 }
 
 /* ---- the whole ---- */

@@ -118,6 +118,14 @@ void plan_dump_programs(Buf *out, const Plan *p)
         buf_puts(out, p->kernel[i].program);
 }
 
+void plan_dump_threads(Buf *out, const Plan *p)
+{
+    kernels_begin(out, p->B, p->T);
+    for (size_t i = 0; i < p->n_kernel; i++)
+        if (p->kernel[i].threads || p->kernel[i].program)
+            buf_puts(out, p->kernel[i].threads ? p->kernel[i].threads : p->kernel[i].program);
+}
+
 void plan_dump_kernels(Buf *out, const Plan *p)
 {
     buf_put(out, p->prelude, p->prelude_length);

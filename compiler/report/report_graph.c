@@ -468,14 +468,15 @@ static void dot_box(Drawing *d, Buf *out, size_t i)
     buf_putc(out, '\n');
 }
 
-/* The thickness of an edge is to scale: coordinates per position, at most 12 points. */
+/* The thickness of an edge is to scale: coordinates per position, at most 12 points. No edge covers a word: boxes are drawn
+ * over edges, labels of clusters stand at the left, and those of edges behind half the thickness of blanks. */
 static void print_dot(Drawing *d, Buf *out)
 {
     buf_puts(out, "digraph \"");
     dot_text(out, d->m->name);
     buf_puts(out, "\" {\nrankdir=TB; node [fontname=\"sans-serif\",fontsize=11,style=\"filled\",fillcolor=\"#eef3fa\",height=0.3];\n"
                   "edge [fontname=\"sans-serif\",fontsize=9,color=\"#4a6fa5\",arrowsize=0.5]; graph [fontname=\"sans-serif\","
-                  "fontsize=11,style=rounded,color=\"#999999\"];\n");
+                  "fontsize=11,style=rounded,color=\"#999999\",labeljust=l,outputorder=edgesfirst];\n");
     for (size_t i = 0; i < d->box.n; i++)
         if (is_shown(d, i))
             dot_box(d, out, i);
@@ -483,7 +484,7 @@ static void print_dot(Drawing *d, Buf *out)
         const Edge *e = &d->edge.v[i];
         const Shape *s = shape_of(d->g, e->value);
         double share = e->weight ? 0 : width_share(d, coordinates(s));
-        buf_printf(out, "n%zu -> n%zu [label=\"", e->from, e->to);
+        buf_printf(out, "n%zu -> n%zu [label=\"%*s", e->from, e->to, (int)(3 * share), "");
         shape_print(out, s);
         buf_printf(out, "\",penwidth=%.2f%s%s];\n", 0.3 + 11.7 * share, e->weight ? ",style=dotted" : "",
                    e->next ? ",style=dashed,constraint=false" : "");

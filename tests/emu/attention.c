@@ -8,12 +8,12 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/library/cuda_attention.h"
 #include "compiler/print/emit.h"
 #include "compiler/graph/op.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 #include <stdlib.h>

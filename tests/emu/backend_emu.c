@@ -1,7 +1,7 @@
 /* backend_emu.c - see backend_emu.h. */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include <stdio.h>
 #include <stdlib.h>

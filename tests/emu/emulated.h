@@ -6,7 +6,7 @@
 #ifndef VWN_TEST_EMULATED_H
 #define VWN_TEST_EMULATED_H
 
-#include "../gradients.h"
+#include "support/gradients.h"
 
 #include "backend_emu.h"
 

@@ -6,7 +6,7 @@
  *      kernels do load and products do store two bytes, the four ways of backend_emu.h give the same bits. An
  *      example that asks for bf16 and is not listed is a failure.
  */
-#include "../examples.h"
+#include "support/examples.h"
 
 #include "emulated.h"
 

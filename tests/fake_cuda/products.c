@@ -2,7 +2,7 @@
  */
 #include "hand.h"
 
-#include "half.h"
+#include "support/half.h"
 
 #include <math.h>
 

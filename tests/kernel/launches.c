@@ -4,8 +4,8 @@
  * The one idea: what a step costs a host, and a device between two kernels, is its number of launches; so that is what
  * is held, of each program of a step, beside the plan that makes them one by one. The arena hardly grows for it.
  */
-#include "models.h"
-#include "runtime/harness.h"
+#include "support/models.h"
+#include "support/harness.h"
 
 #include "compiler/plan/plan.h"
 

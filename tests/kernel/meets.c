@@ -8,8 +8,8 @@
  */
 #include "meet.h"
 
-#include "../examples.h"
-#include "../runtime/harness.h"
+#include "support/examples.h"
+#include "support/harness.h"
 
 #include "compiler/library/cuda_attention.h"
 #include "compiler/library/cuda_expert.h"

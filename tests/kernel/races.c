@@ -6,8 +6,8 @@
  *      an element to all of them. A product or the total of a warp that is moved into a loop of which threads have their
  *      own rounds is found in every kernel.
  */
-#include "../examples.h"
-#include "../runtime/harness.h"
+#include "support/examples.h"
+#include "support/harness.h"
 
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/plan/plan.h"

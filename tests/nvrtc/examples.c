@@ -14,7 +14,7 @@
 
 #include "compiler/plan/plan.h"
 #include "compiler/report/report.h"
-#include "examples.h"
+#include "support/examples.h"
 
 /* Bytes of a text: NVRTC takes half a minute over 600 KB. */
 enum { LONGEST = 1, EVERY = 6, AT_ONCE = 16, A100_SHARED = 163 * 1024, TEXT_MAX = 200000 };
