@@ -282,13 +282,13 @@ static void run_map(Job *j)
 {
     const KernelTexts *all = read_kernels(j);
     for (size_t i = 0; i < all->kernel.n; i++)
-        put_mapped(j, &all->kernel.v[i], PLAN_SHARED);
+        put_mapped(j, &all->kernel.v[i], target_gpu.shared);
 }
 
 /* Where there is room, and where there is not. */
 static void run_shared(Job *j)
 {
-    const int64_t room[] = {PLAN_SHARED, 20 * 1024};
+    const int64_t room[] = {target_gpu.shared, 20 * 1024};
     for (size_t n = 0; n < 2; n++) {
         const KernelTexts *all = read_kernels(j);
         buf_printf(j->out, "shared memory %lld\n", (long long)room[n]);
@@ -303,7 +303,7 @@ static void run_pressure(Job *j)
     const KernelTexts *all = read_kernels(j);
     for (size_t i = 0; i < all->kernel.n; i++) {
         uint32_t before = kernel_live(all->kernel.v[i].kernel);
-        const Kernel *k = mapped(j, &all->kernel.v[i], PLAN_SHARED);
+        const Kernel *k = mapped(j, &all->kernel.v[i], target_gpu.shared);
         buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out", all->kernel.v[i].about,
                    before, k->spread.live, k->spread.ahead, index[k->spread.index]);
         for (size_t s = 0; s < k->stmt.n; s++)
@@ -321,7 +321,7 @@ static void run_print(Job *j)
         for (size_t i = 0; i < all->kernel.n; i++) {
             const KernelText *x = &all->kernel.v[i];
             Printed p;
-            emit_kernel(&p, cuda ? mapped(j, x, PLAN_SHARED) : x->kernel, cuda ? &dialect_cuda : &dialect_c, x->about);
+            emit_kernel(&p, cuda ? mapped(j, x, target_gpu.shared) : x->kernel, cuda ? &dialect_cuda : &dialect_c, x->about);
             buf_put(j->out, p.text, p.length);
             buf_putc(j->out, '\n');
         }
