@@ -21,7 +21,7 @@ static void mark_read(Fusion *f, int32_t reader, Val u)
         return;
     f->seen[u] = f->stamp;
     int32_t home = f->home[u];
-    if (reader < 0 ? home >= 0 : !fuse_passes(f, (uint32_t)reader, u)) {
+    if (reader < 0 ? home >= 0 : !fuse_rematerializes(f, (uint32_t)reader, u)) {
         if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
             f->stored[u] = true;
             if (reader >= 0)
@@ -199,12 +199,12 @@ typedef struct Network {
 } Network;
 
 /* The network of a group: which changes no more, but for what loading costs. */
-typedef struct Cut {
+typedef struct StoreCut {
     bool made, choice; /* choice: some of what it wants can be computed again */
     Network *network;
     const Val *seen; /* by number */
     int64_t *cost;   /* by number: of loading it, 0: it cannot be loaded */
-} Cut;
+} StoreCut;
 
 typedef struct Choice {
     Fusion *f;
@@ -214,7 +214,7 @@ typedef struct Choice {
     uint32_t *loads;   /* groups that chose to load a value */
     bool shared;       /* they share the cost of storing it; else only the first one pays */
     Loads *of;         /* what each group chose to load */
-    Cut *last;         /* by group */
+    StoreCut *last;         /* by group */
     Arena *kept;       /* of these */
     Map network;       /* by hash */
     Flow flow;
@@ -228,7 +228,7 @@ typedef struct Choice {
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->halved && f->halved[v] ? 2 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->in_16bit && f->in_16bit[v] ? 2 : 4;
 }
 
 static bool is_memory(const Fusion *f, Val v)
@@ -302,7 +302,7 @@ static int64_t work_cost(const Choice *c, Val v)
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
  * sum. */
-static bool again_ok(const Fusion *f, Val v)
+static bool may_rematerialize(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     OpClass class = op_info((Op)n->op)->class;
@@ -332,7 +332,7 @@ static bool again_ok(const Fusion *f, Val v)
 }
 
 /* Is loading v the cheaper, whoever else loads it? */
-static bool never_again(const Choice *c, Val v, int64_t work)
+static bool never_rematerialized(const Choice *c, Val v, int64_t work)
 {
     return is_memory(c->f, v) && work > read_cost(c->f, v) + store_cost(c->f, v);
 }
@@ -349,7 +349,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     if (c->in_of[v])
         return c->in_of[v] + 1;
     if (c->is_wanted[v])
-        from = f->home[v], hops = f->target->again_kernels;
+        from = f->home[v], hops = f->target->remat_kernels;
     else if (hops && f->home[v] >= 0 && f->home[v] != from)
         from = f->home[v], hops--;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
@@ -360,9 +360,9 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     vec_push(c->kept, &c->load, memory ? load : 0);
     vec_push(c->kept, &c->work, 0);
     size_t number = c->seen.n - 1;
-    bool again = again_ok(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
+    bool again = may_rematerialize(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
     int64_t work = again ? work_cost(c, v) : 0;
-    if (!again || never_again(c, v, work)) {
+    if (!again || never_rematerialized(c, v, work)) {
         flow_edge(&c->flow, SOURCE, in, NO_LIMIT);
         return out;
     }
@@ -454,7 +454,7 @@ static Network *same_network(Choice *c)
 }
 
 /* What loading costs now; false: as before. */
-static bool update_costs(const Choice *c, Cut *x)
+static bool update_costs(const Choice *c, StoreCut *x)
 {
     bool changed = false;
     for (size_t i = 0; x->choice && i < x->network->n_seen; i++) {
@@ -465,7 +465,7 @@ static bool update_costs(const Choice *c, Cut *x)
     return changed;
 }
 
-static void make_network(Choice *c, Cut *x)
+static void make_network(Choice *c, StoreCut *x)
 {
     Flow *w = &c->flow;
     flow_start(w);
@@ -486,7 +486,7 @@ static void make_network(Choice *c, Cut *x)
 }
 
 /* The cut: what is loaded lies between the sides. */
-static const Solved *solve(Choice *c, const Cut *x)
+static const Solved *solve(Choice *c, const StoreCut *x)
 {
     Flow *w = &c->flow;
     Network *net = x->network;
@@ -526,13 +526,13 @@ static void find_all_wanted(Choice *c, uint32_t group)
 }
 
 /* What the group reads from others, and whether it could compute some of that. */
-static void make_cut(Choice *c, uint32_t group, Cut *x)
+static void make_cut(Choice *c, uint32_t group, StoreCut *x)
 {
     Fusion *f = c->f;
     c->rows = group_rows(f, &f->group.v[group]);
     find_all_wanted(c, group);
     for (size_t i = 0; i < c->wanted.n && !x->choice; i++)
-        x->choice = again_ok(f, c->wanted.v[i]);
+        x->choice = may_rematerialize(f, c->wanted.v[i]);
     x->made = true;
     if (x->choice)
         make_network(c, x);
@@ -544,7 +544,7 @@ static void make_cut(Choice *c, uint32_t group, Cut *x)
 static void choose_for(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
-    Cut *x = &c->last[group];
+    StoreCut *x = &c->last[group];
     bool fresh = !x->made;
     c->group = group;
     if (fresh)
@@ -641,7 +641,7 @@ static void note_again(Choice *c, Group *gr, Val u)
         return;
     f->seen[u] = f->stamp;
     if (f->home[u] >= 0)
-        vec_push(f->arena, &gr->again, u);
+        vec_push(f->arena, &gr->rematerialized, u);
     const Node *n = node_at(f->g, u);
     for (size_t k = 0; k < n->n_in; k++)
         note_again(c, gr, n->in[k]);
@@ -666,8 +666,8 @@ static void keep_again(Choice *c, uint32_t group)
             note_again(c, gr, node_at(f->g, gr->member.v[m])->in[k]);
     for (size_t i = 0; i < c->of[group].n; i++)
         c->is_loaded[c->of[group].v[i]] = false;
-    if (gr->again.n)
-        qsort(gr->again.v, gr->again.n, sizeof *gr->again.v, by_value);
+    if (gr->rematerialized.n)
+        qsort(gr->rematerialized.v, gr->rematerialized.n, sizeof *gr->rematerialized.v, by_value);
 }
 
 void fuse_choose_stores(Fusion *f)
@@ -675,7 +675,7 @@ void fuse_choose_stores(Fusion *f)
     size_t n = f->g->node.n;
     Choice c = {.f = f};
     mark_stored(f);
-    if (f->apart)
+    if (f->unfused)
         return;
     c.fixed = find_fixed(f);
     c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
@@ -684,7 +684,7 @@ void fuse_choose_stores(Fusion *f)
     c.is_loaded = NEW_ARRAY(f->arena, bool, n);
     c.of = NEW_ARRAY(f->arena, Loads, f->group.n);
     c.kept = arena_new(f->ctx);
-    c.last = NEW_ARRAY(c.kept, Cut, f->group.n);
+    c.last = NEW_ARRAY(c.kept, StoreCut, f->group.n);
     c.flow.arena = c.kept;
     map_init(&c.network, c.kept);
     choose_all(&c);
@@ -695,7 +695,7 @@ void fuse_choose_stores(Fusion *f)
         again = false;
         for (Val v = (Val)n - 1; v > 0; v--)
             if (f->home[v] >= 0 && f->stored[v] && !c.loads[v] && !c.fixed[v] &&
-                again_ok(f, v)) {
+                may_rematerialize(f, v)) {
                 leave_home(f, v);
                 again = true;
             }

@@ -7,12 +7,12 @@
 
 #include "compiler/kernel/kernel.h"
 
-enum { BLOCK_LANES = 128 }; /* threads of a block that works on one row */
+enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
-void kernel_put_aside(Kernel *k, uint32_t lanes, uint32_t units);
+void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 void kernel_choose_grid(Kernel *k); /* of a spread kernel */
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);

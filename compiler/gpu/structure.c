@@ -54,7 +54,7 @@ static void put_var(Form *f, IVar v)
 static void put_ix(Form *f, Ix ix)
 {
     const IxForm *form = ix_form(&f->k->ix, ix);
-    bool away = kernel_looks_away(f->k, form);
+    bool away = kernel_has_row_offset(f->k, form);
     put(f, 'x', form->n);
     for (uint32_t i = 0; i < form->n; i++) {
         const IxTerm *t = &form->t[i];
@@ -226,9 +226,9 @@ Name kernel_structure(Kernel *k)
     f.buffer = NEW_ARRAY(k->arena, uint32_t, k->buffer.n + 1);
     put(&f, k->part ? 'P' : 'R', k->flat);
     Kernel block = *k;
-    kernel_put_aside(&block, BLOCK_LANES, 1);
+    kernel_spill_arrays(&block, BLOCK_THREADS, 1);
     for (size_t i = 0; i < k->array.n; i++)
-        put(&f, 'A', block.array.v[i].aside);
+        put(&f, 'A', block.array.v[i].spilled);
     for (size_t i = 0; i < k->stmt.n; i++)
         put_statement(&f, &k->stmt.v[i]);
     return name_of(k->ctx, f.out.s, f.out.n);

@@ -242,6 +242,6 @@ double op_of_number(Ctx *ctx, Op op, double x)
         vwn_bug(ctx, "%s is no function of one number", op_info(op)->name);
     double y = NAN;
     Tensor in = {.dtype = DT_REAL, .size = 1, .real = &x}, out = {.dtype = DT_REAL, .size = 1, .real = &y};
-    op_rules[op].eval(&(Eval){.ctx = ctx, .in = (Tensor *const[]){&in}, .out = &out});
+    op_rules[op].eval(&(OpEval){.ctx = ctx, .in = (Tensor *const[]){&in}, .out = &out});
     return y;
 }

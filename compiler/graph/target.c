@@ -6,7 +6,7 @@ const Target target_cpu = {
     .at_once = 4,
     .fused_add = true,
     .tests_are_slow = true,
-    .again_kernels = 1,
+    .remat_kernels = 1,
     .permutes = true,
     /* Above this, what a kernel writes is out of the cache before it is read again, and a store past the cache saves
      * reading the line first. Measured on 2 cores with 32 MiB of third-level cache: the forward boundary of a (2,3)
@@ -23,7 +23,7 @@ const Target target_gpu = {
     .fixed_launches = true,
     .joins_launches = true,
     .at_once = 2, /* what is computed again needs registers and shared memory too */
-    .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (spread.c) */
+    .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */
     .half_kernels = true,
     .half_fp16 = true,
 };

@@ -24,7 +24,7 @@ typedef struct Target {
     int64_t at_once;     /* elements of a simple operation in the time of a byte of memory */
     bool fused_add;      /* a product that is added to a sum costs nothing more */
     bool tests_are_slow; /* whether an element that was moved along rows is there is tested one by one */
-    int again_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
+    int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
     bool permutes;       /* its compiler permutes vectors of places that lie apart, and takes long over many */
     int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */
@@ -44,13 +44,13 @@ typedef struct PlanOptions {
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
-    bool rows_apart;
+    bool per_row;
     bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
                         with `cuda` */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
     struct PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
-    struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
+    struct KernelCache *kernel_cache; /* kernel_cache.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 static inline const Target *plan_target(const PlanOptions *how)
 {

@@ -6,7 +6,7 @@
  */
 #include "kernel.h"
 
-bool kernel_looks_away(const Kernel *k, const IxForm *f)
+bool kernel_has_row_offset(const Kernel *k, const IxForm *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
         const IxTerm *t = &f->t[i];

@@ -35,8 +35,8 @@ const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass
         [LIB_MAX_PARTS_AT] = {"parts.cu", 256, 32},
         [LIB_CUMSUM] = {"cumsum.cu", 128, 128},
         [LIB_TOP_K] = {"top_k.cu", 128, 4},
-        [LIB_PUT] = {"put.cu", 256, 16},
-        [LIB_TAKE] = {"take.cu", 256, 16},
+        [LIB_DYNAMIC_UPDATE_SLICE] = {"dynamic_update_slice.cu", 256, 16},
+        [LIB_DYNAMIC_SLICE] = {"dynamic_slice.cu", 256, 16},
         [LIB_SDPA_AT] = {"sdpa_at.cu", 128, 4},
     };
     const AttentionClass none = {0};

@@ -7,7 +7,7 @@
  * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
  */
 #include "decompose.h"
-#include "assemble.h"
+#include "concat_buffers.h"
 #include "compiler/graph/op.h"
 
 enum {
@@ -190,7 +190,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     if (empty(&n->shape, how->B, how->T) || dim_at(p.K, how->B, how->T) == 0)
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
-    if (is_of_row(&p, how) && !(d->apart && d->apart[v]))
+    if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
         return of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
         Attr a = {.i = n->a.i & 3};
@@ -207,7 +207,7 @@ bool node_is_library(const Graph *g, Val v)
     case OP_MATMUL: return !product_is_of_row(g, v);
     case OP_CONCAT: return concat_of_copies(g, v);
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
-    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
+    case OP_TOP_K: case OP_CUMSUM: case OP_DYNAMIC_UPDATE_SLICE: case OP_DYNAMIC_SLICE: case OP_SDPA: case OP_SDPA_GRAD:
         return true;
     default: return false;
     }
@@ -277,10 +277,10 @@ Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     Val *map = NEW_ARRAY(arena, Val, from->node.n);
     d->copied = NEW_ARRAY(arena, bool, cap);
     d->made = map;
-    const Assembly *assembly = how->no_fusion ? NULL : assembly_new(arena, from, how);
+    const ConcatLayout *assembly = how->no_fusion ? NULL : concat_layout_new(arena, from, how);
     for (Val v = 1; v < from->node.n; v++) {
         const Node *n = node_at(from, v);
-        if (assembly && !assembly_wants(assembly, v))
+        if (assembly && !concat_wants(assembly, v))
             continue;
         g->span = n->span;
         g->name = n->name;

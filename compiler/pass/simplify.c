@@ -1,7 +1,7 @@
 /* simplify.c - the same outputs from fewer nodes.
  *
  * In:  a graph.     Out: a new graph without doubles, foldable constants and dead nodes.
- * The one idea: nodes are made again one by one, each through emit(), which first asks the
+ * The one idea: nodes are made again one by one, each through make_node(), which first asks the
  * rules and then the table of nodes already made. What no output needs is left out at the end.
  * Nodes with a random stream are equal when site and shape are, because the numbers then are.
  */
@@ -68,7 +68,7 @@ static Val make_once(Simplifier *s, const Draft *d)
     return v;
 }
 
-Val emit(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given)
+Val make_node(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given)
 {
     static const Attr none = {0};
     Draft d = {.op = op, .all = in, .n_in = n_in, .a = a ? *a : none, .given = given};
@@ -147,7 +147,7 @@ static Graph *rebuild(const Graph *g, Arena *memory)
             continue;
         s.g->span = n->span;
         s.g->name = n->name;
-        map[v] = emit(&s, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
+        map[v] = make_node(&s, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
     }
     map_outputs(g, s.g, map);
     return s.g;

@@ -80,7 +80,7 @@ const char *plan_comment(const Build *b, const Launch *x)
     return text.s;
 }
 
-static void keep_program(Build *b, const Made *made, const char *above, Launch *x)
+static void keep_program(Build *b, const CachedKernel *made, const char *above, Launch *x)
 {
     KernelText program = {.kernel = made->low.kernel, .about = above, .comment = plan_comment(b, x)};
     PlanKernel *kept = &b->kernel.v[x->kernel];
@@ -115,7 +115,7 @@ static const char *where(const Build *b, const Kernel *k, const Printed *p, cons
     if (emit_changing(k, p))
         buf_printf(&text, " *     now [%zu] numbers of the run\n", emit_changing(k, p));
     if (p->grid.blocks)
-        buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.aside);
+        buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.spilled);
     buf_puts(&text, " */\n");
     return text.s;
 }
@@ -129,7 +129,7 @@ static PlanGrid keep_grid(const Build *b, const Printed *p)
     for (size_t i = 0; i < g->n_term; i++)
         term[i] = (PlanShared){place_of(b, p, g->term[i].n), g->term[i].bytes};
     kept.term = term;
-    kept.aside = place_of(b, p, g->aside);
+    kept.spilled = place_of(b, p, g->spilled);
     return kept;
 }
 
@@ -215,7 +215,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     if (a.n_number)
         plan_numbers(b, x, p->buffer.n, a.numbers, a.n_number);
     if (p->grid.blocks) {
-        int64_t each = argument(b, k, &p->ints.v[p->grid.aside]);
+        int64_t each = argument(b, k, &p->ints.v[p->grid.spilled]);
         uint32_t aside = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
         plan_argument(b, x, buffers - 1, aside, 0, true);
     }
@@ -314,8 +314,8 @@ static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
-    Made made;
-    alike_make(b->alike, &made, b->f, group, b->same, dialect_of(b->target),
+    CachedKernel made;
+    kernel_cache_make(b->kernel_cache, &made, b->f, group, b->same, dialect_of(b->target),
                about);
     const Kernel *k = made.low.kernel;
     const uint32_t *stored = group_buffers(b, gr, k->partitions);
@@ -399,7 +399,7 @@ static void plan_rows_memory(Build *b, uint32_t group)
     for (size_t i = 0; i < uses.n; i++)
         plan_argument(b, x, i, uses.v[i].buffer, 0, uses.v[i].written);
     if (b->counted) {
-        Counted count = alike_count(b->alike, b->f, group, b->same);
+        Counted count = kernel_cache_count(b->kernel_cache, b->f, group, b->same);
         x->rows = count.rows;
         x->work = count.work;
         x->grain = grain_of(x, count.by_part);
@@ -430,7 +430,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
                  .programs = how->programs, .target = f->target, .shared = f->shared,
-                 .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only,
+                 .per_row = how->per_row, .any_order = how->any_order, .arena_only = how->arena_only,
                  .counted = how->counted, .single = how->single};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
@@ -467,7 +467,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         b->plan->host[i] = g->host.v[i];
 }
 
-static bool is_too_large(Build *b, const Made *made)
+static bool is_too_large(Build *b, const CachedKernel *made)
 {
     int64_t *n = NEW_ARRAY(b->f->tmp, int64_t, made->printed.ints.n + 1);
     for (size_t i = 0; i < made->printed.ints.n; i++)
@@ -476,7 +476,7 @@ static bool is_too_large(Build *b, const Made *made)
 }
 
 /* Products of a device's kernels that have not the room for their tiles go to the library. */
-static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart)
+static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_library)
 {
     bool any = false;
     for (size_t i = 0; i < b->f->order.n; i++) {
@@ -486,15 +486,15 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart
             products = products || product_is_of_row(b->g, gr->member.v[m]);
         if (!products)
             continue;
-        Made made;
+        CachedKernel made;
         ArenaMark mark = arena_mark(b->f->tmp);
-        alike_make(b->alike, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
+        kernel_cache_make(b->kernel_cache, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
         bool large = is_too_large(b, &made);
         arena_reset(b->f->tmp, mark);
         for (size_t v = 1; large && v < values; v++)
             if (made_of[v] && b->f->home[made_of[v]] == (int32_t)b->f->order.v[i] &&
                 product_is_of_row(b->g, made_of[v]))
-                apart[v] = any = true;
+                to_library[v] = any = true;
     }
     return any;
 }
@@ -504,25 +504,25 @@ static bool any_is_long(Build *b)
     bool is_long = false;
     for (uint32_t i = 0; i < b->f->group.n && !is_long; i++)
         if (!b->f->group.v[i].dead && b->f->group.v[i].kind == GROUP_ROWS)
-            is_long = alike_is_long(b->alike, b->f, i, b->same, b->arena_only);
+            is_long = kernel_cache_is_long(b->kernel_cache, b->f, i, b->same, b->arena_only);
     return is_long;
 }
 
 /* Groups, until there is room for the tiles of each and none makes a kernel that is too long. */
 static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
-                     Alike *alike, bool *apart)
+                     KernelCache *kernel_cache, bool *to_library)
 {
     size_t members = MEMBERS_MAX;
     for (;;) {
-        Decomposed d = {.apart = apart};
+        Decomposed d = {.to_library = to_library};
         const Graph *g = decompose(ctx, arena, from, how, &d);
         Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members, lower_is_flat);
         start_build(b, ctx, arena, g, f, how);
         b->stream = f->target->stream && written_bytes(f) >= (double)f->target->stream;
-        b->alike = alike;
+        b->kernel_cache = kernel_cache;
         plan_choose_direct(b);
         bool is_long = any_is_long(b);
-        if (!is_long && (!f->target->threads || !leave_large(b, d.made, from->node.n, apart)))
+        if (!is_long && (!f->target->threads || !leave_large(b, d.made, from->node.n, to_library)))
             return f;
         members /= is_long ? 4 : 1;
         fuse_free(f);
@@ -600,9 +600,9 @@ static void plan_groups(Build *b, bool casts)
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how)
 {
     Build b;
-    Alike *alike = how->alike ? how->alike : alike_new(ctx, arena);
-    bool *apart = NEW_ARRAY(arena, bool, from->node.n);
-    Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
+    KernelCache *kernel_cache = how->kernel_cache ? how->kernel_cache : kernel_cache_new(ctx, arena);
+    bool *to_library = NEW_ARRAY(arena, bool, from->node.n);
+    Fusion *f = start(&b, ctx, arena, from, how, kernel_cache, to_library);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
     const Target *target = b.target;
@@ -610,7 +610,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
         plan_choose_added(&b);
     for (size_t i = 0; i < f->order.n && target->joins_launches; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
-            alike_meet(alike, f, f->order.v[i], b.same, dialect_of(target), about);
+            kernel_cache_meet(kernel_cache, f, f->order.v[i], b.same, dialect_of(target), about);
     if (target->joins_launches && how->copies)
         plan_choose_copies(&b, how->copies);
     if (b.cast)
@@ -636,8 +636,8 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->prelude = prelude_c(arena, &p->prelude_length);
     if (target->threads)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
-    if (!how->alike)
-        alike_free(b.alike);
+    if (!how->kernel_cache)
+        kernel_cache_free(b.kernel_cache);
     fuse_free(f);
     return p;
 }

@@ -34,7 +34,7 @@ typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
-    Half half;              /* of DT_REAL: in two bytes */
+    Half half;              /* of DT_REAL: in 16 bits */
     uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
@@ -95,7 +95,7 @@ typedef struct PlanMatmul {
 typedef struct PlanExpert {
     enum { EXPERT_Y, EXPERT_DW } what;
     bool transpose_w;
-    bool apart;                  /* one row at a time: its bits do not depend on the others */
+    bool per_row;                /* one row at a time: its bits do not depend on the others */
     bool x_per_pair;             /* x has one row per (token, choice), else one per token */
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
@@ -161,12 +161,12 @@ typedef struct Plan {
     size_t device_prelude_length;
 } Plan;
 
-/* The shape in which an operand of products lies in two bytes on a device, when products alone read it: with zeros behind
+/* The shape in which an operand of products lies in 16 bits on a device, when products alone read it: with zeros behind
  * each row, and behind the rows of a matrix, where these would begin anywhere. */
 Shape plan_half_shape(const Shape *s);
 Val plan_half_pad(Graph *g, Val v); /* v in that shape */
 
-/* Which weights have a copy in two bytes that stays from run to run (EXT_COPY), and how they lie: by the name of a
+/* Which weights have a copy in 16 bits that stays from run to run (EXT_COPY), and how they lie: by the name of a
  * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
 typedef struct PlanCopies {
     Map before;

@@ -145,7 +145,7 @@ static void launch_matmul(Build *b, Val v)
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
     PlanMatmul *m = &l->matmul;
     m->half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
-    m->rounded = b->f->halved && b->f->halved[v];
+    m->rounded = b->f->in_16bit && b->f->in_16bit[v];
     m->accumulate = b->added[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
@@ -171,7 +171,7 @@ PlanExpert plan_expert(const Build *b, Val v)
     int ri = shape_of(b->g, index)->rank;
     PlanExpert e = {.what = dw ? EXPERT_DW : EXPERT_Y};
     e.transpose_w = !dw && (n->a.i & 1);
-    e.apart = b->rows_apart && !dw;
+    e.per_row = b->per_row && !dw;
     e.x_per_pair = shape_of(b->g, x)->rank == ri + 1;
     e.choices = plan_extent(b, index, ri - 1);
     e.tokens = e.choices ? plan_elements(b, index) / e.choices : 0;
@@ -264,7 +264,7 @@ static void launch_put(Build *b, Val v)
     int64_t rows = plan_extent(b, v, 0) * plan_extent(b, n->in[1], 1), words = n->dtype == DT_INT ? 2 : 1;
     words *= plan_elements(b, n->in[1]) / rows;
     plan_ints(b, l, (int64_t[]){plan_extent(b, n->in[1], 1), plan_extent(b, v, 1), words}, 3);
-    plan_library_kernel(b, l, LIB_PUT, NULL, 0);
+    plan_library_kernel(b, l, LIB_DYNAMIC_UPDATE_SLICE, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
 }
@@ -285,7 +285,7 @@ static void launch_take(Build *b, Val v)
     memcpy(fill, integer ? (void *)&whole : (void *)&real, integer ? 8 : 4);
     plan_ints(b, l, (int64_t[]){plan_extent(b, v, 1), plan_extent(b, n->in[0], 1), words, fill[0],
                                 integer ? fill[1] : 0, integer}, 6);
-    plan_library_kernel(b, l, LIB_TAKE, NULL, 0);
+    plan_library_kernel(b, l, LIB_DYNAMIC_SLICE, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
 }
@@ -511,8 +511,8 @@ void plan_library(Build *b, Val v)
     case OP_SCATTER_ADD:
         b->target->own_library ? plan_device_scatter(b, v) : launch_scatter_add(b, v);
         break;
-    case OP_PUT: launch_put(b, v); break;
-    case OP_TAKE: launch_take(b, v); break;
+    case OP_DYNAMIC_UPDATE_SLICE: launch_put(b, v); break;
+    case OP_DYNAMIC_SLICE: launch_take(b, v); break;
     case OP_SDPA: launch_sdpa(b, v); break;
     case OP_SDPA_GRAD:
         b->target->own_library ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v);

@@ -45,7 +45,7 @@ static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)
     if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
         vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
     if (q->grid.blocks && p->buffer[l->buffer[l->n_buffer - 1]].bytes !=
-                              4 * (uint64_t)(plan_blocks(&q->grid, l->rows) * l->ints[q->grid.aside].value))
+                              4 * (uint64_t)(plan_blocks(&q->grid, l->rows) * l->ints[q->grid.spilled].value))
         vwn_bug(ctx, "plan: launch %zu has not the memory that its blocks want", i);
     if (p->device_prelude && (!q->grid.threads || !q->grid.units))
         vwn_bug(ctx, "plan: launch %zu has a kernel that is no device's", i);

@@ -4,7 +4,7 @@
  *      what lies between kernels, are rounded to one of them.
  * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
- * products read is stored in two bytes by the kernel that computes it; a product both of whose
+ * products read is stored in 16 bits by the kernel that computes it; a product both of whose
  * operands lie so is one of that type. Kernels of a device read such values too: for them whatever
  * wide rows of numbers lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
  * the numbers are: products of them are computed in float32. Sums, norms, statistics, coefficients and
@@ -27,7 +27,7 @@
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
 enum { EXTENT_LEAST = 64 };
-/* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
+/* Neighbours in what is stored in 16 bits: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
 /* Numbers of a row of a product's operand, on a device. */
 enum { ROW_MULTIPLE = 8 };

@@ -17,15 +17,15 @@ static void close_brace(Printer *p)
     buf_puts(&p->body, "}\n");
 }
 
-/* What is printed from here on is a text of its own, until put_back() returns it. */
-static Buf aside(Printer *p)
+/* What is printed from here on is a text of its own, until end_piece() returns it. */
+static Buf begin_piece(Printer *p)
 {
     Buf before = p->body;
     p->body = buf_new(p->k->arena);
     return before;
 }
 
-static char *put_back(Printer *p, Buf before)
+static char *end_piece(Printer *p, Buf before)
 {
     char *text = p->body.s;
     p->body = before;
@@ -181,11 +181,11 @@ static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 }
 
 /* The terms of a form: all, those that have 64 bits, or the others. Returns how many there are. */
-typedef enum Terms { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } Terms;
-static int put_terms(Printer *p, const IxForm *f, Terms which)
+typedef enum TermsWanted { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } TermsWanted;
+static int put_terms(Printer *p, const IxForm *f, TermsWanted which)
 {
     int n = 0;
-    bool away = kernel_looks_away(p->k, f);
+    bool away = kernel_has_row_offset(p->k, f);
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
@@ -198,12 +198,12 @@ static int put_terms(Printer *p, const IxForm *f, Terms which)
 void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
-    bool split = p->k->spread.index == INDEX_WIDE_ROWS;
+    bool split = p->k->mapping.index == INDEX_WIDE_ROWS;
     int n = put_terms(p, f, split ? TERMS_WIDE : TERMS_ALL);
     if (split) {
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         int rest = put_terms(p, f, TERMS_NARROW);
-        char *text = put_back(p, before);
+        char *text = end_piece(p, before);
         if (rest)
             buf_printf(&p->body, n ? " + (%s)" : "%s", text);
         n += rest;
@@ -295,9 +295,9 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
 
 char *element_text(Printer *p, uint32_t buffer, Ix ix)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_element(p, buffer, ix);
-    return put_back(p, before);
+    return end_piece(p, before);
 }
 
 /* An element, or where its neighbours stand for it, all of them. */
@@ -383,14 +383,14 @@ static const char *neutral(const Printer *p, Op op)
 static void by_one(Printer *p, const KStmt *s)
 {
     if (s->one)
-        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (lane % 32 == 0) " : "if (lane == 0) ");
+        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (thread % 32 == 0) " : "if (thread == 0) ");
 }
 
 static char *ex_text(Printer *p, Ex e)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_ex(p, e);
-    return put_back(p, before);
+    return end_piece(p, before);
 }
 
 /* target (op)= value */
@@ -409,20 +409,20 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 static char *array_element(Printer *p, int array)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     buf_printf(&p->body, "t%d[", array);
     /* the table only grows: printing may intern one more form */
     put_ix(p, kernel_array_at((Kernel *)p->k, array));
     buf_putc(&p->body, ']');
-    return in_lanes(p, put_back(p, before));
+    return in_lanes(p, end_piece(p, before));
 }
 
 /* The head of a loop from 0, by one thread or by those that share it. */
 static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
                     KThreads threads, uint32_t width)
 {
-    static const char *const first[] = {"lane", "lane % 32", "lane / 32"};
-    static const char *const step[] = {" += LANES", " += 32", " += WARPS"};
+    static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
+    static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
     buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? first[threads] : "0");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
@@ -436,7 +436,7 @@ static void put_for(Printer *p, const char *type, const char *name, const char *
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     line(p);
-    const char *type = p->k->spread.index == INDEX_WIDE ? "int64_t" : "int32_t";
+    const char *type = p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
     if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
         buf_puts(&p->body, "#pragma unroll 1\n");
         line(p);
@@ -452,9 +452,9 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 static void stmt_array(Printer *p, const KStmt *s)
 {
     const KArray *a = &p->k->array.v[s->array];
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_dim(p, kernel_array_size(p->k, a));
-    char *size = put_back(p, before), name[24];
+    char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
     if (s->kind == KS_ARRAY_FILL) {
         put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
@@ -462,7 +462,7 @@ static void stmt_array(Printer *p, const KStmt *s)
     }
     line(p);
     buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
-               size, a->aside ? "aside" : "shared");
+               size, a->spilled ? "spilled" : "shared");
     buf_puts(&p->body, "\n");
 }
 
@@ -533,17 +533,17 @@ static void open_loop(Printer *p, const KStmt *s)
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->spread) {
-        buf_printf(&p->body, "for (%s r = first + lane; r < last; r += LANES) {", index);
+        buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);
     } else if (s->kind == KS_ROWS) {
         buf_printf(&p->body, "for (%s r = first; r < last; r++) {", index);
     } else {
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         put_var(p, s->var);
-        char *name = put_back(p, before);
-        before = aside(p);
+        char *name = end_piece(p, before);
+        before = begin_piece(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, put_back(p, before), s->spread, s->threads, s->width);
+        put_for(p, type, name, end_piece(p, before), s->spread, s->threads, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -596,11 +596,11 @@ static void open_parts(Printer *p)
                    x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
         put_part_size(p, (uint32_t)b);
         buf_puts(&p->body, ";\n");
-        if (p->k->spread.by_row)
+        if (p->k->mapping.by_row)
             continue; /* kept in registers */
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         put_part_size(p, (uint32_t)b);
-        char *size = put_back(p, before), name[24];
+        char *size = end_piece(p, before), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);
     }
@@ -697,7 +697,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     line(p);
     if (s->kind == KS_BATCH_IN) {
         if (s->spread)
-            buf_printf(&p->body, "if (lane %% 32 == %u) ", s->at % 32);
+            buf_printf(&p->body, "if (thread %% 32 == %u) ", s->at % 32);
         buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, number, ex_text(p, x->in[0]));
         return;
     }
@@ -735,7 +735,7 @@ static char *share_name(Printer *p, const KStmt *s)
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->spread.by_row ? share_name(p, s)
+    char *to = p->k->mapping.by_row ? share_name(p, s)
                                    : in_lanes(p, element_text(p, r->buffer, r->at));
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
@@ -746,7 +746,7 @@ static void stmt_thread(Printer *p, const KStmt *s)
     bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
     line(p);
     if (s->kind == KS_BARRIER) {
-        buf_printf(&p->body, "%s;\n", p->k->spread.lanes > 32 ? "__syncthreads()" : "__syncwarp()");
+        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
         return;
     }
     const char *share = share_name(p, s), *what = max ? "max" : "sum";
@@ -761,7 +761,7 @@ static void stmt_thread(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
                    share);
     else
-        buf_printf(&p->body, "if (lane == 0) %s = %s", element_text(p, r->buffer, r->at), share);
+        buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
     buf_puts(&p->body, ";\n");
 }
 
@@ -814,16 +814,16 @@ static void put_stmt(Printer *p, const KStmt *s)
     }
 }
 
-/* What the next row will load: fetch.c says where that is announced. */
-static void put_fetches(Printer *p, size_t sweep)
+/* What the next row will load: prefetch.c says where that is announced. */
+static void put_prefetches(Printer *p, size_t sweep)
 {
     p->next_row = true;
-    for (size_t i = 0; i < p->fetch.n; i++) {
-        const KEx *x = kx(p->k, p->fetch.v[i].load);
-        if (p->fetch.v[i].sweep != sweep)
+    for (size_t i = 0; i < p->prefetch.n; i++) {
+        const KEx *x = kx(p->k, p->prefetch.v[i].load);
+        if (p->prefetch.v[i].sweep != sweep)
             continue;
         line(p);
-        buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
+        buf_printf(&p->body, p->d->prefetch, element_text(p, x->slot, x->ix));
         buf_puts(&p->body, ";\n");
     }
     p->next_row = false;
@@ -867,7 +867,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         p->lanes = vectors;
         p->lane = ix_bit(&k->ix, s->var);
         if (vectors)
-            put_fetches(p, loop);
+            put_prefetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
             put_stmt(p, &k->stmt.v[i]);
         p->lanes = false;
@@ -889,9 +889,9 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
 
 static void put_tile(Printer *p, Buf *out, size_t i)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_dim(p, DIM(p->k->buffer.v[p->tile.v[i]].elements));
-    char *size = put_back(p, before), name[24];
+    char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "u%zu", i);
     buf_puts(out, "    ");
     buf_printf(out, p->d->tile, p->d->real, name, size);
@@ -916,15 +916,15 @@ static void put_grid(Printer *p, Buf *out)
     for (size_t i = 0; i < of->n_array; i++)
         add_shared(p, of->array[i].size, of->array[i].bytes);
     if (of->blocks) {
-        g->aside = (uint32_t)dim_slot(p, DIM(of->aside));
-        buf_printf(out, "    unsigned char *aside = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
-                   p->out->buffer.n, (unsigned)g->aside);
+        g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
+        buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
+                   p->out->buffer.n, (unsigned)g->spilled);
     }
     for (size_t i = 0; i < k->tile_slot.n; i++) {
         Dim size = DIM(k->tile_slot.v[i]);
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         put_dim(p, size);
-        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
+        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
         if (!ix_literal(&k->ix, size))
             add_shared(p, size, 4);
     }
@@ -937,8 +937,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
-    if (d->vector && d->fetch)
-        kernel_find_fetches(k, &p.fetch);
+    if (d->vector && d->prefetch)
+        kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);

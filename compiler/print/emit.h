@@ -15,7 +15,7 @@
 struct Printed;
 typedef struct Dialect {
     const char *name;
-    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of two bytes */
+    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of 16 bits */
     const char *row_loop;       /* format: row variable, type of an index */
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
@@ -24,17 +24,17 @@ typedef struct Dialect {
      * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the
      * number of lanes as last argument. */
     const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
-    const char *fetch;          /* format: an element that will be loaded soon; or NULL */
+    const char *prefetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
     const char *tile;           /* the same, so aligned that vectors are whole lines */
     /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
-     * step down, whether it adds. `turned`: b's columns are what is contiguous. */
-    const char *product, *turned;
+     * step down, whether it adds. `transposed`: b's columns are what is contiguous. */
+    const char *product, *transposed;
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
-    bool threads; /* a device's: of kernels that are spread over threads (spread.c) */
+    bool threads; /* a device's: of kernels that are spread over threads (map_threads.c) */
     /* What stands before the body: the comment, the function's head, its arguments. */
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
@@ -60,7 +60,7 @@ static inline bool printed_changes(const PrintedInt *x) /* from run to run */
     return x->kind == PI_SEED || x->kind == PI_STEP;
 }
 
-/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
+/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (kernel_cache.c). */
 typedef struct EmitSizes {
     size_t n;
     const uint32_t *slot; /* by use: the argument */

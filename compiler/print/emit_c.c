@@ -42,7 +42,7 @@ const Dialect dialect_c = {
     .at = "VWN_AT(&%s)",
     .put = "VWN_PUT(&%s, %s, n%zu)",
     .lanes_sum = "vwn_lanes_sum(%s)",
-    .fetch = /* a row does not fit in the first cache beside the next one */
+    .prefetch = /* a row does not fit in the first cache beside the next one */
         "__builtin_prefetch(&%s, 0, 2)",
     .all = "%s - (vec){0}",
     .zero = "0",
@@ -50,7 +50,7 @@ const Dialect dialect_c = {
     .array = "%s %s[%s];",
     .tile = "%s %s[%s] ALIGNED;",
     .product = "vwn_product",
-    .turned = "vwn_product_turned",
+    .transposed = "vwn_product_transposed",
     .op = emit_real_op,
     .int_op = emit_integer_op,
     .vector_op = vector_op,

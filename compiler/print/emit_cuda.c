@@ -1,6 +1,6 @@
 /* emit_cuda.c - the CUDA dialect: what a kernel looks like for the threads of a GPU.
  *
- * In:  kernels of kernel_spread().     Out: the table that emit.c prints with, and the prelude as one
+ * In:  kernels of kernel_map_threads().     Out: the table that emit.c prints with, and the prelude as one
  *      text.
  * The one idea: the text says which thread does what in names of the prelude alone, so the same
  * text is compiled for a device and run by an emulator.
@@ -12,7 +12,7 @@
 /* An argument has 8 bytes in any case. */
 static const char *size_type(const Kernel *k, KIndex least)
 {
-    return k->spread.index >= least ? "size32" : "int64_t";
+    return k->mapping.index >= least ? "size32" : "int64_t";
 }
 
 size_t emit_changing(const Kernel *k, const Printed *p)
@@ -70,22 +70,22 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
 
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {
-    const KSpread *s = &k->spread;
+    const KMapping *s = &k->mapping;
     buf_printf(out, "/* %s\n * ", about);
     if (s->by_row)
-        buf_printf(out, "A thread a row; a partition of rows in a block of %u. */\n", s->lanes);
+        buf_printf(out, "A thread a row; a partition of rows in a block of %u. */\n", s->row_threads);
     else if (s->units == 1)
-        buf_printf(out, "A block of %u threads a %s. */\n", s->lanes, k->part ? "partition" : "row");
+        buf_printf(out, "A block of %u threads a %s. */\n", s->row_threads, k->part ? "partition" : "row");
     else
-        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
+        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->row_threads,
                    k->part ? "partition" : "row", s->units);
     buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
                kernel_blocks_at_once(k, (uint32_t)p->ints.n, (uint32_t)p->buffer.n));
     put_parameters(out, k, p);
-    buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
-               s->lanes / 32);
+    buf_printf(out, "    enum { THREADS = %u, UNITS = %u, WARPS = %u };\n", s->row_threads, s->units,
+               s->row_threads / 32);
     const char *index = emit_index_type(k, k->row);
-    buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n");
+    buf_puts(out, "    const int thread = threadIdx.x % THREADS, unit = threadIdx.x / THREADS;\n");
     buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
     buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
     put_changing(out, k, p);

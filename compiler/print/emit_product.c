@@ -107,7 +107,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     if (!in_fours(p, x, x->c_at, x->k, false))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(",
+    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s>(",
                kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
@@ -144,9 +144,9 @@ void emit_product(Printer *p, const KProduct *x)
     IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
     uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
     Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
-    bool turned = (along_n ? s.bn : s.am) != 1;
+    bool transposed = (along_n ? s.bn : s.am) != 1;
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "%s(", turned ? p->d->turned : p->d->product);
+    buf_printf(&p->body, "%s(", transposed ? p->d->transposed : p->d->product);
     put_dim(p, ix_info(t, m)->extent);
     buf_puts(&p->body, ", ");
     put_dim(p, ix_info(t, n)->extent);
@@ -156,7 +156,7 @@ void emit_product(Printer *p, const KProduct *x)
     put_step(p, x, a_at, m);
     put_step(p, x, a_at, x->k);
     put_factor_of(p, x, b, b_at);
-    put_step(p, x, b_at, turned ? n : x->k);
+    put_step(p, x, b_at, transposed ? n : x->k);
     put_factor_of(p, x, x->c, x->c_at);
     put_step(p, x, x->c_at, m);
     buf_printf(&p->body, ", %d);\n", x->add);

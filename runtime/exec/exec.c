@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <time.h>
 
-typedef struct Call { /* a launch with its arguments in memory */
+typedef struct PlannedCall { /* a launch with its arguments in memory */
     const Launch *launch;
     void **p;
     int64_t *n;
     double *s;
-} Call;
+} PlannedCall;
 
 struct Program {
     Store *store;
@@ -34,7 +34,7 @@ struct Program {
     /* on a backend */
     Plan *plan;
     Module *module;
-    Call *call;
+    PlannedCall *call;
     double *host; /* values of plan->host in this run */
     uint64_t *number; /* and of plan->number, of which these are others in each run */
     size_t *changing;
@@ -139,7 +139,7 @@ static void prepare_calls(Program *p)
 {
     const Plan *plan = p->plan;
     Ctx *ctx = p->store->ctx;
-    p->call = NEW_ARRAY(p->arena, Call, plan->n_launch);
+    p->call = NEW_ARRAY(p->arena, PlannedCall, plan->n_launch);
     p->host = NEW_ARRAY(p->arena, double, plan->n_host);
     p->number = NEW_ARRAY(p->arena, uint64_t, plan->n_number);
     p->changing = NEW_ARRAY(p->arena, size_t, plan->n_number + 1);
@@ -150,7 +150,7 @@ static void prepare_calls(Program *p)
     }
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         c->launch = l;
         c->p = NEW_ARRAY(p->arena, void *, l->n_buffer);
         c->n = NEW_ARRAY(p->arena, int64_t, l->n_int);
@@ -182,7 +182,7 @@ static void *buffer_address(Program *p, uint32_t buffer)
 static void resolve_addresses(Program *p)
 {
     for (size_t i = 0; i < p->plan->n_launch; i++) {
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         for (uint32_t k = 0; k < c->launch->n_buffer; k++) {
             char *base = buffer_address(p, c->launch->buffer[k]);
             c->p[k] = base ? base + c->launch->shift[k] : NULL;
@@ -252,10 +252,10 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .T = p->T,
                          .no_fusion = o->no_fusion,
                          .single = o->single,
-                         .rows_apart = o->rows_apart,
+                         .per_row = o->per_row,
                          .half = o->half,
                          .shared = o->shared,
-                         .alike = o->alike,
+                         .kernel_cache = o->kernel_cache,
                          .copies = o->half ? o->copies ? o->copies : &p->store->copies : NULL,
                          .cuda = p->store->backend && p->store->backend->cuda};
 }
@@ -395,7 +395,7 @@ static void fill_in(Program *p, const RunArgs *args)
     for (size_t i = 0; i < p->n_changing; i++)
         p->number[p->changing[i]] = plan_number(p->plan, p->changing[i], args->seed, args->step, p->host);
     for (size_t i = 0; i < p->plan->n_launch; i++) {
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         const Launch *l = c->launch;
         for (uint32_t k = 0; k < l->n_int; k++)
             if (l->ints[k].kind == INT_SEED)
@@ -408,33 +408,33 @@ static void fill_in(Program *p, const RunArgs *args)
     }
 }
 
-static Status run_kernel(Backend *b, Module *m, const Call *c)
+static Status run_kernel(Backend *b, Module *m, const PlannedCall *c)
 {
     const Launch *l = c->launch;
     return l->rows > 0 ? b->ops->launch(b, m, l->kernel, c->p, c->n, c->s, l->rows, l->grain) : ST_OK;
 }
 
-static Status run_matmul(Backend *b, Module *m, const Call *c)
+static Status run_matmul(Backend *b, Module *m, const PlannedCall *c)
 {
     (void)m;
     return b->ops->matmul(b, &c->launch->matmul, c->p[0], c->p[1], c->p[2]);
 }
 
-static Status run_expert(Backend *b, Module *m, const Call *c)
+static Status run_expert(Backend *b, Module *m, const PlannedCall *c)
 {
     (void)m;
     return b->ops->expert(b, &c->launch->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
 }
 
-static Status run_copy(Backend *b, Module *m, const Call *c)
+static Status run_copy(Backend *b, Module *m, const PlannedCall *c)
 {
     (void)m;
     return b->ops->copy(b, &c->launch->copy, c->launch->rows, c->p[0], c->p[1]);
 }
 
-static Status run_call(Program *p, const Call *c)
+static Status run_call(Program *p, const PlannedCall *c)
 {
-    static Status (*const of_kind[LAUNCH_KINDS])(Backend *, Module *, const Call *) = {
+    static Status (*const of_kind[LAUNCH_KINDS])(Backend *, Module *, const PlannedCall *) = {
 #define LAUNCH(ID, name, ...) [LAUNCH_##ID] = run_##name,
 #include "compiler/plan/launches.def"
 #undef LAUNCH
@@ -616,7 +616,7 @@ bool program_shape(Program *p, size_t i, LaunchShape *out)
     Backend *b = p->store->backend;
     if (!p->plan || !b->ops->shape || p->plan->launch[i].kind != LAUNCH_KERNEL)
         return false;
-    const Call *c = &p->call[i];
+    const PlannedCall *c = &p->call[i];
     return b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
 }
 

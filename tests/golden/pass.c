@@ -10,7 +10,7 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/pass/recompute.h"
-#include "compiler/plan/alike.h"
+#include "compiler/plan/kernel_cache.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 }
 
 /* Which groups share a kernel, whose values its buffers are in each, and what is shared of a device's threads. */
-static void put_shared(Job *j, const Made *made, const Fusion *f, uint32_t id, Map *number)
+static void put_shared(Job *j, const CachedKernel *made, const Fusion *f, uint32_t id, Map *number)
 {
     const Kernel *k = made->low.kernel, *mapped = made->mapped;
     void **slot = map_at(number, (uintptr_t)made->printed.name);
@@ -226,7 +226,7 @@ static void put_shared(Job *j, const Made *made, const Fusion *f, uint32_t id, M
         buf_printf(j->out, " %lld", (long long)(x->kind == PI_DIM ? dim_at(x->dim, B, T) : x->value));
     }
     if (mapped)
-        buf_printf(j->out, " threads %u rows %u width %u", mapped->spread.lanes, mapped->spread.units, mapped->spread.width);
+        buf_printf(j->out, " threads %u rows %u width %u", mapped->mapping.row_threads, mapped->mapping.units, mapped->mapping.width);
     buf_putc(j->out, '\n');
 }
 
@@ -237,23 +237,23 @@ static void run_share(Job *j)
     for (int cuda = 0; cuda < 2; cuda++) {
         const Fusion *f = fuse(j, g, cuda);
         const Dialect *d = cuda ? &dialect_cuda : &dialect_c;
-        Alike *a = alike_new(j->ctx, j->ctx->program);
+        KernelCache *a = kernel_cache_new(j->ctx, j->ctx->program);
         Map number;
         map_init(&number, j->ctx->program);
         buf_puts(j->out, cuda ? "for a device\n" : "for a CPU\n");
         for (int making = !cuda; making < 2; making++)
             for (size_t i = 0; i < f->order.n; i++) {
-                Made made;
+                CachedKernel made;
                 if (f->group.v[f->order.v[i]].kind != GROUP_ROWS)
                     continue;
                 if (!making) {
-                    alike_meet(a, f, f->order.v[i], same, d, about);
+                    kernel_cache_meet(a, f, f->order.v[i], same, d, about);
                     continue;
                 }
-                alike_make(a, &made, f, f->order.v[i], same, d, about);
+                kernel_cache_make(a, &made, f, f->order.v[i], same, d, about);
                 put_shared(j, &made, f, f->order.v[i], &number);
             }
-        alike_free(a);
+        kernel_cache_free(a);
     }
 }
 
@@ -261,9 +261,9 @@ static void run_share(Job *j)
 static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel *k = x->kernel, *to = NEW(j->ctx->program, Kernel);
-    k->apart = true;
+    k->tile_loops = true;
     k->shared = shared;
-    kernel_spread(to, k, NULL);
+    kernel_map_threads(to, k, NULL);
     if (kernel_race(to) != SIZE_MAX)
         j->wrong = "a race";
     return to;
@@ -274,7 +274,7 @@ static void put_mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel k = *mapped(j, x, shared);
     KernelText text = {.kernel = &k, .about = x->about};
-    k.spread.live = k.spread.ahead = 0;
+    k.mapping.pressure = k.mapping.in_flight = 0;
     kernels_put(j->out, &text);
 }
 
@@ -302,10 +302,10 @@ static void run_pressure(Job *j)
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
     const KernelTexts *all = read_kernels(j);
     for (size_t i = 0; i < all->kernel.n; i++) {
-        uint32_t before = kernel_live(all->kernel.v[i].kernel);
+        uint32_t before = kernel_register_pressure(all->kernel.v[i].kernel);
         const Kernel *k = mapped(j, &all->kernel.v[i], target_gpu.shared);
         buf_printf(j->out, "%s: registers %u before mapping, %u after, loads %u, index %s, loops written out", all->kernel.v[i].about,
-                   before, k->spread.live, k->spread.ahead, index[k->spread.index]);
+                   before, k->mapping.pressure, k->mapping.in_flight, index[k->mapping.index]);
         for (size_t s = 0; s < k->stmt.n; s++)
             if (k->stmt.v[s].kind == KS_LOOP)
                 buf_printf(j->out, " %u", k->stmt.v[s].unroll);

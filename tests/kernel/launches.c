@@ -53,7 +53,7 @@ static const Graph *graph_of(Ctx *ctx, Unit *u, const char *program, const PlanC
     return g;
 }
 
-/* A launch that reads nothing but weights and writes as many numbers in two bytes. */
+/* A launch that reads nothing but weights and writes as many numbers in 16 bits. */
 static bool is_cast(const Plan *p, const Launch *l)
 {
     size_t reads = 0, writes = 0, others = 0;

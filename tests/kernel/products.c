@@ -60,7 +60,7 @@ static void count_products(Case *c, const Plan *p)
             continue;
         c->products++;
         c->scattered += strstr(p->kernel[i].text, "simd reduction") != NULL;
-        c->turns += strstr(p->kernel[i].text, "vwn_product_turned(") != NULL;
+        c->turns += strstr(p->kernel[i].text, "vwn_product_transposed(") != NULL;
     }
 }
 

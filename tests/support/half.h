@@ -1,4 +1,4 @@
-/* half.h - numbers of two bytes as tests write and read them: bf16 and fp16, by arithmetic on float64.
+/* half.h - numbers of 16 bits as tests write and read them: bf16 and fp16, by arithmetic on float64.
  *
  * In:  a number, or its two bytes.     Out: the two bytes of the nearest one, ties to even; the number.
  */

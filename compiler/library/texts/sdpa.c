@@ -29,10 +29,10 @@ KERNEL TEXT_NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, 
         /* what the next row reads, and this block's share of the next keys and values */
         const int64_t then = (row + 1) / blocks, t1 = (row + 1) % blocks * BQ;
         const int64_t b1 = (b * K + g + 1) / K, g1 = (g + 1) % K;
-        vwn_fetch(q + then / H * qb + t1 * qt + then % H * qh, qt, BQ, d);
+        vwn_prefetch(q + then / H * qb + t1 * qt + then % H * qh, qt, BQ, d);
         if ((h + 1) % share == 0) {
-            vwn_fetch(k + b1 * kb + t0 * kt + g1 * kh, kt, vwn_least(BQ, S - t0), d);
-            vwn_fetch(v + b1 * vb + t0 * vt + g1 * vh, vt, vwn_least(BQ, S - t0), dv);
+            vwn_prefetch(k + b1 * kb + t0 * kt + g1 * kh, kt, vwn_least(BQ, S - t0), d);
+            vwn_prefetch(v + b1 * vb + t0 * vt + g1 * vh, vt, vwn_least(BQ, S - t0), dv);
         }
 #if TEXT_OLDEST
         int32_t begin[BQ] ALIGNED;

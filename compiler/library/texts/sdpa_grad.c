@@ -75,13 +75,13 @@ KERNEL TEXT_NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, 
             const int64_t last = t0 + BQ >= T, t1 = last ? 0 : t0 + BQ;
             const int64_t b1 = (b * H + h + last) / H, k1 = (b * K + g + 1) / K;
             const int64_t hq = (h + last) % H, hk = (g + 1) % K, at1 = (b1 * T + t1) * H + hq;
-            vwn_fetch(q + b1 * qb + t1 * qt + hq * qh, qt, BQ, d);
-            vwn_fetch(dout + at1 * dv, H * dv, BQ, dv);
-            vwn_fetch(out + at1 * dv, H * dv, BQ, dv);
-            vwn_fetch(lse + at1, H, BQ, 1);
+            vwn_prefetch(q + b1 * qb + t1 * qt + hq * qh, qt, BQ, d);
+            vwn_prefetch(dout + at1 * dv, H * dv, BQ, dv);
+            vwn_prefetch(out + at1 * dv, H * dv, BQ, dv);
+            vwn_prefetch(lse + at1, H, BQ, 1);
             if (of_q && (h + 1) % share == 0) {
-                vwn_fetch(k + k1 * kb + t0 * kt + hk * kh, kt, vwn_least(BQ, S - t0), d);
-                vwn_fetch(v + k1 * vb + t0 * vt + hk * vh, vt, vwn_least(BQ, S - t0), dv);
+                vwn_prefetch(k + k1 * kb + t0 * kt + hk * kh, kt, vwn_least(BQ, S - t0), d);
+                vwn_prefetch(v + k1 * vb + t0 * vt + hk * vh, vt, vwn_least(BQ, S - t0), dv);
             }
             for (int64_t u0 = vwn_most(w0, first / BK * BK); u0 < end; u0 += BK) {
 #include "attention_grad_block.c"

@@ -29,7 +29,7 @@ FN void vwn_load_pieces(uint32_t *x, const void *row)
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                  : "r"(vwn_shared_address(row)) : "memory");
 }
-FN void vwn_load_pieces_turned(uint32_t *x, const void *row)
+FN void vwn_load_pieces_transposed(uint32_t *x, const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -69,7 +69,7 @@ template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
 FN void vwn_copies_commit() { emu_copy_commit(); }
 template <int N> FN void vwn_copies_wait() { emu_copy_wait(N); }
 FN void vwn_load_pieces(uint32_t *x, const void *row) { emu_load_matrix(x, row, false); }
-FN void vwn_load_pieces_turned(uint32_t *x, const void *row) { emu_load_matrix(x, row, true); }
+FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { emu_load_matrix(x, row, true); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
 FN uint32_t vwn_half(real x)
@@ -222,7 +222,7 @@ FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const E *b)
         #pragma unroll
         for (int n = 0; n < N; n += 16) {
             uint32_t q[4];
-            vwn_load_pieces_turned(q, b + k * PITCH + n);
+            vwn_load_pieces_transposed(q, b + k * PITCH + n);
             vwn_mma(x[n / 8], p, q, E());
             vwn_mma(x[n / 8 + 1], p, q + 2, E());
         }
@@ -299,13 +299,13 @@ FN void vwn_mul_tiles(real (*x)[4], const E *a, const E *b)
     for (int k = 0; k < K; k += 16) {
         uint32_t p[4], q[4];
         if constexpr (TURNED_A)
-            vwn_load_pieces_turned(p, a + k * PA);
+            vwn_load_pieces_transposed(p, a + k * PA);
         else
             vwn_load_pieces(p, a + k);
         #pragma unroll
         for (int n = 0; n < N; n += 16) {
             if constexpr (TURNED_B)
-                vwn_load_pieces_turned(q, b + k * PB + n);
+                vwn_load_pieces_transposed(q, b + k * PB + n);
             else
                 vwn_load_pieces(q, b + n * PB + k);
             vwn_mma(x[n / 8], p, q, E());

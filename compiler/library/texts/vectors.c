@@ -177,7 +177,7 @@ static __attribute__((noinline, unused)) void vwn_pack_transposed(
             to[j * rows + i] = from[i * stride + j];
 }
 /* The same where b's columns lie one after the other, bn elements apart. */
-static __attribute__((noinline, unused)) void vwn_product_turned(
+static __attribute__((noinline, unused)) void vwn_product_transposed(
     int64_t rows, int64_t columns, int64_t depth, const real *a, int64_t ai, int64_t ak,
     const real *b, int64_t bn, real *c, int64_t ci, int add)
 {
@@ -186,7 +186,7 @@ static __attribute__((noinline, unused)) void vwn_product_turned(
     vwn_product(rows, columns, depth, a, ai, ak, t, columns, c, ci, add);
 }
 /* asks memory for rows that are read soon; an address that is nobody's does no harm */
-FN void vwn_fetch(const real *from, int64_t stride, int64_t rows, int64_t columns)
+FN void vwn_prefetch(const real *from, int64_t stride, int64_t rows, int64_t columns)
 {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j += 16)

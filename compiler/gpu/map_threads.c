@@ -1,4 +1,4 @@
-/* spread.c - how the threads of a device share the rows of a scheduled kernel.
+/* map_threads.c - how the threads of a device share the rows of a scheduled kernel.
  *
  * In:  a Kernel whose statements are for one thread.     Out: the same for `lanes` threads of a row:
  *      its innermost loops are spread over them, or the warps take a round each of the loop around, what
@@ -9,7 +9,7 @@
  */
 #include "device.h"
 
-typedef struct Spreading {
+typedef struct Mapping {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
@@ -20,18 +20,18 @@ typedef struct Spreading {
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
     bool *own;            /* by array: every element is touched by one thread alone */
-    const KSharing *how;
+    const KMappingChoice *how;
     bool touched;         /* since the last barrier some thread has touched an array of others */
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
-} Spreading;
+} Mapping;
 
 enum {
-    PRODUCT_LANES_ROW = 256, /* of a row with products */
+    PRODUCT_THREADS = 256, /* of a row with products */
     WARP = 32,
     WARP_ROW_MAX = 512,     /* longer loops take a block */
-    FLAT_LANES = 256,
+    FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
     ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
@@ -58,19 +58,19 @@ static bool has_loops(const Kernel *k)
     return false;
 }
 
-static KSpread choose(const Kernel *k)
+static KMapping choose(const Kernel *k)
 {
     size_t sinks = 0;
     for (size_t r = 0; r < k->root.n; r++)
         sinks += k->root.v[r].kind == KR_SINK;
     if (k->product.n)
-        return (KSpread){.lanes = PRODUCT_LANES_ROW, .units = 1};
+        return (KMapping){.row_threads = PRODUCT_THREADS, .units = 1};
     if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
-        return (KSpread){.lanes = k->flat ? FLAT_LANES : BLOCK_LANES, .units = 1, .by_row = true};
+        return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
-        return (KSpread){.lanes = WARP, .units = WARPS_PER_BLOCK};
-    return (KSpread){.lanes = BLOCK_LANES, .units = 1};
+        return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
+    return (KMapping){.row_threads = BLOCK_THREADS, .units = 1};
 }
 
 /* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
@@ -125,12 +125,12 @@ static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
  * what no other does, but where arrays have the same element for all; and it takes no longer. */
 static bool for_warps(const Kernel *k, size_t loop)
 {
-    enum { AT_ONCE = 4, WARPS = PRODUCT_LANES_ROW / WARP };
+    enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
     const KStmt *s = &k->stmt.v[loop];
     if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(&k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
-    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_LANES_ROW * AT_ONCE))
+    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_THREADS * AT_ONCE))
         return false;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *x = &k->stmt.v[i];
@@ -152,7 +152,7 @@ static size_t behind_numbers(const Kernel *k, size_t loop)
 /* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
  * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
  * of several rounds are under way. */
-static bool is_turned(const Kernel *k, size_t loop)
+static bool is_interchanged(const Kernel *k, size_t loop)
 {
     enum { FEW = 64, EACH = 4 };
     const KStmt *s = &k->stmt.v[loop];
@@ -160,7 +160,7 @@ static bool is_turned(const Kernel *k, size_t loop)
     bool adds = false;
     if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
         loops_inside(k, loop) != 1 || ix_info(&k->ix, s->var)->hi + 1 > FEW ||
-        ix_info(&k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_LANES_ROW * EACH)
+        ix_info(&k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
@@ -170,14 +170,14 @@ static bool is_turned(const Kernel *k, size_t loop)
 }
 
 /* What stood between the two loops is then done in the inner one. */
-static void turn_loops(Kernel *k)
+static void interchange_loops(Kernel *k)
 {
     if (!k->product.n)
         return;
     KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
     memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
     for (size_t i = 0; i < k->stmt.n; i++) {
-        if (k->stmt.v[i].kind != KS_LOOP || !is_turned(k, i))
+        if (k->stmt.v[i].kind != KS_LOOP || !is_interchanged(k, i))
             continue;
         size_t in = behind_numbers(k, i);
         memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
@@ -275,7 +275,7 @@ static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
 }
 
 /* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
-static void make_even(KSharing *s)
+static void make_even(KMappingChoice *s)
 {
     uint8_t all = UINT8_MAX;
     for (size_t i = 0; i < s->n; i++)
@@ -285,7 +285,7 @@ static void make_even(KSharing *s)
 }
 
 /* The widths that its loops can have, for so many lanes; asking may add forms of indices. */
-static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
+static void find_widths(KMappingChoice *s, Kernel *k, uint32_t lanes)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
@@ -300,12 +300,12 @@ static void find_widths(KSharing *s, Kernel *k, uint32_t lanes)
 
 /* How often a loop over elements is written out so that 64 bytes of each thread are under way; others, long ones and
  * those that compute for longer than they wait for memory are not. */
-static uint8_t in_flight(const KSharing *s, const Kernel *k, size_t loop)
+static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 {
     enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
     size_t end = kernel_loop_end(k, loop);
     bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
-    int64_t at_once = simd ? (int64_t)s->lanes * s->width[loop] : 1, bytes = 0, cost = 0;
+    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
     if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
         ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 1;
@@ -326,11 +326,11 @@ static uint8_t in_flight(const KSharing *s, const Kernel *k, size_t loop)
 /* ---- what sizes decide ---- */
 
 /* Of a kernel whose tiles have places. */
-static void share_by_size(KSharing *s, Kernel *k)
+static void share_by_size(KMappingChoice *s, Kernel *k)
 {
-    KSpread own = choose(k);
-    *s = (KSharing){.lanes = own.lanes, .units = own.units, .index = INDEX_NARROW};
-    find_widths(s, k, own.lanes);
+    KMapping own = choose(k);
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
+    find_widths(s, k, own.row_threads);
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
@@ -339,7 +339,7 @@ static void share_by_size(KSharing *s, Kernel *k)
 }
 
 /* Of its loops, else what its memory allows. */
-static uint32_t widest_of(const KSharing *s, const Kernel *k)
+static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->width[i] > 1)
@@ -347,40 +347,40 @@ static uint32_t widest_of(const KSharing *s, const Kernel *k)
     return widest(k);
 }
 
-void kernel_sharing(KSharing *s, Kernel *k)
+void kernel_choose_mapping(KMappingChoice *s, Kernel *k)
 {
     Kernel spread;
     share_by_size(s, k);
-    kernel_spread(&spread, k, s);
+    kernel_map_threads(&spread, k, s);
     k->ix = spread.ix;
-    s->index = spread.spread.index;
+    s->index = spread.mapping.index;
 }
 
-bool kernel_sharing_same(const KSharing *a, const KSharing *b)
+bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->lanes == b->lanes && a->units == b->units && a->index == b->index && a->n == b->n &&
+    return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
            !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
 }
 
-void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index)
+void kernel_narrow_mapping(KMappingChoice *s, Kernel *k, KIndex index)
 {
-    KSharing most = {0};
+    KMappingChoice most = {0};
     find_widths(&most, k, 0);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
-    if (s->lanes == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
-        s->lanes = BLOCK_LANES;
+    if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
+        s->row_threads = BLOCK_THREADS;
         s->units = 1;
     }
 }
 
 /* ---- statements ---- */
 
-static void put(Spreading *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
+static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
 
-static void barrier(Spreading *s)
+static void barrier(Mapping *s)
 {
     put(s, (KStmt){.kind = KS_BARRIER});
     s->touched = false;
@@ -389,9 +389,9 @@ static void barrier(Spreading *s)
 /* Totals of the accumulators from `first` on. A block exchanges them between its warps through
  * three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one
  * ends the reading of the one before; those inside loops take the third and wait again. */
-static void put_totals(Spreading *s, const KStmt *share, uint32_t n)
+static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
 {
-    bool block = s->k->spread.lanes > WARP && !s->warps, inside = s->depth > s->row_depth;
+    bool block = s->k->mapping.row_threads > WARP && !s->warps, inside = s->depth > s->row_depth;
     for (uint32_t i = 0; i < n; i++) {
         KStmt st = share[i];
         st.kind = KS_WARP;
@@ -418,7 +418,7 @@ static void put_totals(Spreading *s, const KStmt *share, uint32_t n)
 }
 
 /* The loop that has just ended completes the accumulators declared before it. */
-static void finish_accs(Spreading *s)
+static void finish_accs(Mapping *s)
 {
     size_t n = s->waiting.n;
     VEC(KStmt) share = {0};
@@ -440,7 +440,7 @@ static bool of_array(const KStmt *s)
 
 /* An array is the threads' own when every element is touched inside spread loops over its last
  * axis alone, of one width: then the same thread comes by each time. */
-static void find_own(Spreading *s)
+static void find_own(Mapping *s)
 {
     const Kernel *k = s->from;
     typedef struct Lane {
@@ -482,7 +482,7 @@ static bool of_tile(const Kernel *k, const KStmt *s)
 
 /* Does the part of a row that begins at statement i touch an array that is not its threads'
  * own? */
-static bool touches(const Spreading *s, size_t i)
+static bool touches(const Mapping *s, size_t i)
 {
     const Kernel *k = s->from;
     size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
@@ -494,7 +494,7 @@ static bool touches(const Spreading *s, size_t i)
 }
 
 /* Does it store what other threads may still have to load? */
-static bool overwrites(const Spreading *s, size_t i)
+static bool overwrites(const Mapping *s, size_t i)
 {
     const Kernel *k = s->from;
     size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
@@ -507,14 +507,14 @@ static bool overwrites(const Spreading *s, size_t i)
 
 /* ---- the walk ---- */
 
-static void end_row(Spreading *s)
+static void end_row(Mapping *s)
 {
     if (s->exchanges % 2)
         barrier(s);
 }
 
 /* Who does a loop: all threads, or the warps and then the threads of each. */
-static void share_loop(Spreading *s, size_t i, KStmt *st)
+static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
     bool warps = s->depth == s->row_depth && for_warps(s->from, i);
     st->spread = st->simd || warps;
@@ -526,7 +526,7 @@ static void share_loop(Spreading *s, size_t i, KStmt *st)
     st->unroll = s->how->times[i];
 }
 
-static void end_loop(Spreading *s)
+static void end_loop(Mapping *s)
 {
     KStmt loop = s->loops.v[--s->loops.n];
     s->depth--;
@@ -540,7 +540,7 @@ static void end_loop(Spreading *s)
         finish_accs(s);
 }
 
-static void share_statement(Spreading *s, size_t i)
+static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
     if (s->row_depth && s->depth == s->row_depth) {
@@ -592,7 +592,7 @@ static uint32_t sink_shares(const Kernel *k, KStmt *share)
     return n;
 }
 
-static void put_sums(Spreading *s, KStmtKind kind)
+static void put_sums(Mapping *s, KStmtKind kind)
 {
     KStmt share[ROW_SUMS_MAX];
     uint32_t n = sink_shares(s->from, share);
@@ -602,7 +602,7 @@ static void put_sums(Spreading *s, KStmtKind kind)
     }
 }
 
-static void share_rows(Spreading *s)
+static void share_rows(Mapping *s)
 {
     KStmt share[ROW_SUMS_MAX];
     for (size_t i = 0; i < s->from->stmt.n; i++) {
@@ -624,12 +624,12 @@ static void share_rows(Spreading *s)
     }
 }
 
-void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
+void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     Kernel tiled;
-    KSharing own;
+    KMappingChoice own;
     kernel_place_tiles(&tiled, from);
-    turn_loops(&tiled);
+    interchange_loops(&tiled);
     if (!how) {
         share_by_size(&own, &tiled);
         how = &own;
@@ -638,26 +638,26 @@ void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how)
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;
-    to->spread = choose(from);
-    if (!to->spread.by_row) {
-        to->spread.lanes = how->lanes;
-        to->spread.units = how->units;
+    to->mapping = choose(from);
+    if (!to->mapping.by_row) {
+        to->mapping.row_threads = how->row_threads;
+        to->mapping.units = how->units;
     }
-    to->spread.width = widest_of(how, from);
-    Spreading s = {.from = from, .k = to, .how = how};
+    to->mapping.width = widest_of(how, from);
+    Mapping s = {.from = from, .k = to, .how = how};
     find_own(&s);
-    if (to->spread.by_row) {
+    if (to->mapping.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */
         share_rows(&s);
     } else {
         for (size_t i = 0; i < from->stmt.n; i++)
             share_statement(&s, i);
     }
-    to->spread.slots = 3 * s.exchanged;
-    kernel_put_aside(to, to->spread.lanes, to->spread.units);
-    to->spread.index = kernel_index(to);
-    to->spread.index = to->spread.index < how->index ? to->spread.index : how->index;
-    to->spread.live = kernel_live(to);
-    to->spread.ahead = kernel_ahead(to);
+    to->mapping.slots = 3 * s.exchanged;
+    kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
+    to->mapping.index = kernel_index(to);
+    to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
+    to->mapping.pressure = kernel_register_pressure(to);
+    to->mapping.in_flight = kernel_loads_in_flight(to);
     kernel_choose_grid(to);
 }

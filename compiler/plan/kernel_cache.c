@@ -1,4 +1,4 @@
-/* alike.c - see alike.h: layers repeat, so most groups have been seen before.
+/* kernel_cache.c - see kernel_cache.h: layers repeat, so most groups have been seen before.
  *
  * The one idea: a group is written down as a walk from what it stores to what it loads, values
  * numbered as they are met. Two groups with the same walk have the same kernel; only whose
@@ -9,14 +9,14 @@
  * others allow it. What each would take for itself (more threads for a longer row, wider accesses where
  * no thread is idle for it) gains less than another text costs.
  */
-#include "alike.h"
+#include "kernel_cache.h"
 #include "compiler/gpu/device.h"
 
 /* A way that suits some of a family, and the bytes that these move. */
-typedef struct Way {
-    KSharing how;
+typedef struct VariantMapping {
+    KMappingChoice how;
     double bytes;
-} Way;
+} VariantMapping;
 
 typedef struct Member {
     Kernel *kernel;
@@ -24,16 +24,16 @@ typedef struct Member {
     Printed own;   /* by itself, in the family's way */
 } Member;
 
-typedef struct Family {
+typedef struct VariantClass {
     const char *about; /* of the first */
-    VEC(Way) way;
+    VEC(VariantMapping) way;
     VEC(Member) member;
     bool settled;
-    KSharing how;
+    KMappingChoice how;
     EmitSizes sizes; /* two uses are one argument where they are in all members */
-} Family;
+} VariantClass;
 
-typedef struct Known {
+typedef struct CacheEntry {
     uint64_t hash;
     const char *walk;
     size_t length;
@@ -42,21 +42,21 @@ typedef struct Known {
     size_t n_met;
     bool lowered, counted;
     bool is_long; /* and has no kernel, while it may be split */
-    Made made;     /* when lowered */
+    CachedKernel made;     /* when lowered */
     Counted count; /* when counted */
-    Family *family; /* of a device's kernel that was met; else NULL */
-    KSharing own;
-} Known;
+    VariantClass *family; /* of a device's kernel that was met; else NULL */
+    KMappingChoice own;
+} CacheEntry;
 
-struct Alike {
+struct KernelCache {
     Ctx *ctx;
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
-    VEC(Known) known;
+    VEC(CacheEntry) known;
     Map family; /* by kernel_structure() */
 };
 
-typedef struct Walk {
+typedef struct GroupWalk {
     const Fusion *f;
     uint32_t group;
     const Val *same;
@@ -64,17 +64,17 @@ typedef struct Walk {
     Buf text;
     VEC(Val) met;
     Map number; /* of a value, plus one */
-} Walk;
+} GroupWalk;
 
-Alike *alike_new(Ctx *ctx, Arena *arena)
+KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena)
 {
-    Alike *a = NEW(arena, Alike);
-    *a = (Alike){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
+    KernelCache *a = NEW(arena, KernelCache);
+    *a = (KernelCache){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
     map_init(&a->family, a->arena);
     return a;
 }
 
-void alike_free(Alike *a)
+void kernel_cache_free(KernelCache *a)
 {
     arena_free(a->tmp);
     arena_free(a->arena);
@@ -82,17 +82,17 @@ void alike_free(Alike *a)
 
 /* ---- the walk ---- */
 
-static void put(Walk *w, const void *p, size_t n) { buf_put(&w->text, p, n); }
+static void put(GroupWalk *w, const void *p, size_t n) { buf_put(&w->text, p, n); }
 
-static void put_int(Walk *w, int64_t x) { put(w, &x, sizeof x); }
+static void put_int(GroupWalk *w, int64_t x) { put(w, &x, sizeof x); }
 
-static void put_dim(Walk *w, Dim d)
+static void put_dim(GroupWalk *w, Dim d)
 {
     put_int(w, d.n);
     put_int(w, d.b * 256 + d.t);
 }
 
-static void put_attributes(Walk *w, const Node *n)
+static void put_attributes(GroupWalk *w, const Node *n)
 {
     const Attr *a = &n->a;
     double number[3] = {a->x, a->y, a->z};
@@ -106,9 +106,9 @@ static void put_attributes(Walk *w, const Node *n)
         put(w, a->data, a->n * sizeof *a->data);
 }
 
-static void walk_value(Walk *w, Val v);
+static void walk_value(GroupWalk *w, Val v);
 
-static void walk_input(Walk *w, Val by, Val v)
+static void walk_input(GroupWalk *w, Val by, Val v)
 {
     walk_value(w, v);
     if (!concat_in_place(w->f->g, v) || fuse_loads(w->f, w->group, v))
@@ -117,7 +117,7 @@ static void walk_input(Walk *w, Val by, Val v)
         walk_value(w, node_at(w->f->g, v)->in[k]);
 }
 
-static void walk_value(Walk *w, Val v)
+static void walk_value(GroupWalk *w, Val v)
 {
     const Fusion *f = w->f;
     const Node *n = node_at(f->g, v);
@@ -129,7 +129,7 @@ static void walk_value(Walk *w, Val v)
     vec_push(w->arena, &w->met, v);
     *slot = (void *)(uintptr_t)w->met.n;
     bool loaded = fuse_loads(f, w->group, v);
-    put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->halved && f->halved[v]) << 11 |
+    put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->in_16bit && f->in_16bit[v]) << 11 |
                    (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 |
                    n->shape.rank << 16);
     for (int i = 0; i < n->shape.rank; i++)
@@ -145,10 +145,10 @@ static void walk_value(Walk *w, Val v)
         walk_input(w, v, n->in[k]);
 }
 
-static void walk_group(Walk *w, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+static void walk_group(GroupWalk *w, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     const Group *gr = &f->group.v[group];
-    *w = (Walk){.f = f, .group = group, .same = same, .arena = arena, .text = buf_new(arena)};
+    *w = (GroupWalk){.f = f, .group = group, .same = same, .arena = arena, .text = buf_new(arena)};
     map_init(&w->number, arena);
     put_dim(w, gr->rows);
     for (size_t i = 0; i < gr->member.n; i++) /* they are named above the text */
@@ -191,7 +191,7 @@ static void rename_kernel(const Renaming *r, const Kernel *from, Kernel *to)
 }
 
 /* The site of the value that takes the place of the one whose site it was. */
-static Name renamed_site(const Renaming *r, const Known *k, Name site)
+static Name renamed_site(const Renaming *r, const CacheEntry *k, Name site)
 {
     for (size_t i = 0; i < k->n_met; i++)
         if (k->site[i] == site)
@@ -199,7 +199,7 @@ static Name renamed_site(const Renaming *r, const Known *k, Name site)
     vwn_bug(r->g->ctx, "a random number of no value of its kernel");
 }
 
-static void rename_made(const Renaming *r, const Known *k, Made *out)
+static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *out)
 {
     Kernel *kernel = NEW(r->arena, Kernel);
     *out = k->made;
@@ -223,17 +223,17 @@ static void rename_made(const Renaming *r, const Known *k, Made *out)
 
 /* ---- families ---- */
 
-static void meet_way(Alike *a, Family *family, const KSharing *own, double bytes)
+static void meet_way(KernelCache *a, VariantClass *family, const KMappingChoice *own, double bytes)
 {
     for (size_t i = 0; i < family->way.n; i++)
-        if (kernel_sharing_same(&family->way.v[i].how, own)) {
+        if (kernel_mapping_same(&family->way.v[i].how, own)) {
             family->way.v[i].bytes += bytes;
             return;
         }
-    vec_push(a->arena, &family->way, (Way){*own, bytes});
+    vec_push(a->arena, &family->way, (VariantMapping){*own, bytes});
 }
 
-static bool one_argument(const Family *family, size_t use, size_t other)
+static bool one_argument(const VariantClass *family, size_t use, size_t other)
 {
     for (size_t i = 0; i < family->member.n; i++)
         if (family->member.v[i].own.use.v[use] != family->member.v[i].own.use.v[other])
@@ -243,13 +243,13 @@ static bool one_argument(const Family *family, size_t use, size_t other)
 
 /* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
  * arguments in all. */
-static void find_sizes(Alike *a, Family *family, const Dialect *d)
+static void find_sizes(KernelCache *a, VariantClass *family, const Dialect *d)
 {
     size_t n = 0;
     for (size_t i = 0; i < family->member.n; i++) {
         Member *m = &family->member.v[i];
         Kernel spread;
-        kernel_spread(&spread, m->kernel, &family->how);
+        kernel_map_threads(&spread, m->kernel, &family->how);
         emit_kernel(&m->own, &spread, d, "");
         m->kernel->ix = spread.ix;
         n = m->own.use.n;
@@ -268,43 +268,43 @@ static void find_sizes(Alike *a, Family *family, const Dialect *d)
 }
 
 /* Products of a row share as their tiles want it. */
-static void join_family(Alike *a, Known *k, const Dialect *d, const char *about)
+static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
     Kernel *kernel = k->made.low.kernel;
     if (kernel->product.n)
         return;
-    kernel_sharing(&k->own, kernel);
+    kernel_choose_mapping(&k->own, kernel);
     void **slot = map_at(&a->family, (uintptr_t)kernel_structure(kernel));
     if (!*slot) {
-        *slot = NEW(a->arena, Family);
-        *(Family *)*slot = (Family){.about = about};
+        *slot = NEW(a->arena, VariantClass);
+        *(VariantClass *)*slot = (VariantClass){.about = about};
     }
     k->family = *slot;
     vec_push(a->arena, &k->family->member, ((Member){.kernel = kernel, .index = k->own.index}));
     if (k->family->settled) { /* in an earlier plan: what it needs besides is a text of its own */
-        kernel_sharing_narrow(&k->family->how, kernel, k->own.index);
+        kernel_narrow_mapping(&k->family->how, kernel, k->own.index);
         find_sizes(a, k->family, d);
     }
 }
 
-static void settle(Alike *a, Family *family, const Dialect *d)
+static void settle(KernelCache *a, VariantClass *family, const Dialect *d)
 {
     size_t most = 0;
     for (size_t i = 1; i < family->way.n; i++)
         most = family->way.v[i].bytes > family->way.v[most].bytes ? i : most;
     family->how = family->way.v[most].how;
     for (size_t i = 0; i < family->member.n; i++)
-        kernel_sharing_narrow(&family->how, family->member.v[i].kernel, family->member.v[i].index);
+        kernel_narrow_mapping(&family->how, family->member.v[i].kernel, family->member.v[i].index);
     find_sizes(a, family, d);
     family->settled = true;
 }
 
 /* ---- the whole ---- */
 
-static Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
+static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
     for (size_t i = 0; i < a->known.n; i++) {
-        Known *k = &a->known.v[i];
+        CacheEntry *k = &a->known.v[i];
         if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
             memcmp(k->walk, w->text.s, w->text.n) == 0)
             return k;
@@ -312,15 +312,15 @@ static Known *find_known(const Alike *a, const Walk *w, uint64_t hash)
     return NULL;
 }
 
-static Known *add_known(Alike *a, const Walk *w, uint64_t hash)
+static CacheEntry *add_known(KernelCache *a, const GroupWalk *w, uint64_t hash)
 {
-    Known k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
+    CacheEntry k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
                .length = w->text.n, .n_met = w->met.n};
     vec_push(a->arena, &a->known, k);
     return &a->known.v[a->known.n - 1];
 }
 
-static void lower_known(Alike *a, Known *k, const Walk *w)
+static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
 {
     const Fusion *f = w->f;
     ArenaMark mark = arena_mark(a->arena);
@@ -340,65 +340,65 @@ static void lower_known(Alike *a, Known *k, const Walk *w)
         arena_reset(a->arena, mark);
 }
 
-static Known *know(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same)
+static CacheEntry *know(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same)
 {
     arena_reset(a->tmp, (ArenaMark){0});
     walk_group(w, a->tmp, f, group, same);
     uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
-    Known *known = find_known(a, w, hash);
+    CacheEntry *known = find_known(a, w, hash);
     return known ? known : add_known(a, w, hash);
 }
 
 /* fresh: it is of this group; else of an earlier one. */
-static Known *know_kernel(Alike *a, Walk *w, const Fusion *f, uint32_t group, const Val *same,
+static CacheEntry *know_kernel(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same,
                           bool *fresh)
 {
-    Known *k = know(a, w, f, group, same);
+    CacheEntry *k = know(a, w, f, group, same);
     *fresh = !k->lowered;
     if (*fresh)
         lower_known(a, k, w);
     return k;
 }
 
-bool alike_is_long(Alike *a, const Fusion *f, uint32_t group, const Val *same, bool counted)
+bool kernel_cache_is_long(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, bool counted)
 {
-    Walk w;
+    GroupWalk w;
     if (!fuse_may_split(f, group))
         return false;
     if (counted)
-        return alike_count(a, f, group, same).is_long;
-    Known *k = know(a, &w, f, group, same);
+        return kernel_cache_count(a, f, group, same).is_long;
+    CacheEntry *k = know(a, &w, f, group, same);
     if (!k->lowered && !k->is_long)
         lower_known(a, k, &w);
     return k->is_long;
 }
 
-Counted alike_count(Alike *a, const Fusion *f, uint32_t group, const Val *same)
+Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, const Val *same)
 {
-    Walk w;
-    Known *k = know(a, &w, f, group, same);
+    GroupWalk w;
+    CacheEntry *k = know(a, &w, f, group, same);
     if (!k->counted)
         lower_count(&k->count, a->tmp, f, group, same);
     k->counted = true;
     return k->count;
 }
 
-void alike_meet(Alike *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
                 About about)
 {
-    Walk w;
+    GroupWalk w;
     bool fresh;
     const Group *gr = &f->group.v[group];
-    Known *k = know_kernel(a, &w, f, group, same, &fresh);
+    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
     if (!k->family && !k->made.printed.name)
         join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
     if (k->family)
         meet_way(a, k->family, &k->own, gr->bytes);
 }
 
-static void print(Alike *a, Known *k, const Dialect *d, const char *about)
+static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
-    Family *family = k->family;
+    VariantClass *family = k->family;
     Kernel *kernel = k->made.low.kernel, spread;
     if (!d->threads) {
         emit_kernel(&k->made.printed, kernel, d, about);
@@ -406,8 +406,8 @@ static void print(Alike *a, Known *k, const Dialect *d, const char *about)
     }
     if (family && !family->settled)
         settle(a, family, d);
-    kernel_spread(&spread, kernel, family ? &family->how : NULL);
-    kernel_verify_spread(&spread);
+    kernel_map_threads(&spread, kernel, family ? &family->how : NULL);
+    kernel_verify_mapping(&spread);
     Kernel *mapped = NEW(a->arena, Kernel);
     *mapped = spread;
     k->made.mapped = mapped;
@@ -416,12 +416,12 @@ static void print(Alike *a, Known *k, const Dialect *d, const char *about)
     kernel->ix = spread.ix;
 }
 
-void alike_make(Alike *a, Made *out, const Fusion *f, uint32_t group, const Val *same,
+void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
                 const Dialect *d, About about)
 {
-    Walk w;
+    GroupWalk w;
     bool fresh;
-    Known *k = know_kernel(a, &w, f, group, same, &fresh);
+    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
     if (!k->made.printed.name)
         print(a, k, d, about(f, &f->group.v[group], k->made.low.kernel, a->arena));
     if (fresh) {

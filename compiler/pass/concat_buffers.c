@@ -1,4 +1,4 @@
-/* assemble.c - rows that begin with what this layer left and go on with what older ones did.
+/* concat_buffers.c - rows that begin with what this layer left and go on with what older ones did.
  *
  * In:  a graph.     Out: the values of it that are put together by copies, from which parts of what.
  * The one idea: a state that is carried over depth leaves its parts in the memory of the layers that
@@ -8,42 +8,42 @@
  * that computes what is new stores that, and the copy behind it, as one row. Whoever reads the row is
  * the kernel of every layer, and a boundary is one kernel, forward and backward: that of rows that
  * grow, whatever they grow by, or that of rows that shrink. For a device both are one
- * (assemble_same.c, assemble_place.c).
+ * (concat_same.c, concat_place.c).
  *
  * The rule: a concat along the last axis, or a slice of one, that something other than slices and
  * concats reads; its parts are more than LITERAL_MAX wide, at least one is a part of what was there
  * before the last product, and another one is not. A row of this age behind which zeros are put for
  * readers behind the next product is stored with its zeros, for the same reason.
  */
-#include "assemble.h"
+#include "concat_buffers.h"
 
-bool assembly_moves(const Graph *g, Val v)
+bool concat_moves(const Graph *g, Val v)
 {
     return node_at(g, v)->op == OP_SLICE || node_at(g, v)->op == OP_CONCAT;
 }
 
-bool assembly_is_library(const Assembly *a, Val v)
+bool concat_is_library(const ConcatLayout *a, Val v)
 {
     bool product = node_at(a->g, v)->op == OP_MATMUL;
     return product ? product_is_library(a->g, v, a->how) : node_is_library(a->g, v);
 }
 
-static void want_inputs(Assembly *a, Val v)
+static void want_inputs(ConcatLayout *a, Val v)
 {
     switch ((Making)a->making[v]) {
-    case MAKE_OF_ROWS: case MAKE_OF_PIECE: assembly_want_same(a, v); return;
-    case MAKE_IN_PLACE: case MAKE_AS_ROW: case MAKE_OF_WHOLE: assembly_want_place(a, v); return;
+    case MAKE_OF_ROWS: case MAKE_OF_PIECE: concat_want_same(a, v); return;
+    case MAKE_IN_PLACE: case MAKE_AS_ROW: case MAKE_OF_WHOLE: concat_want_place(a, v); return;
     case MAKE_AS_IT_IS: break;
     }
     for (size_t k = 0; k < node_at(a->g, v)->n_in; k++)
         a->wanted[node_at(a->g, v)->in[k]] = true;
 }
 
-static void find_makings(Assembly *a)
+static void find_makings(ConcatLayout *a)
 {
     const Graph *g = a->g;
     a->making = NEW_ARRAY(a->arena, uint8_t, g->node.n);
-    bool same = assembly_find_same(a), placed = assembly_find_places(a);
+    bool same = concat_find_same(a), placed = concat_find_places(a);
     if (!same && !placed)
         return;
     a->wanted = NEW_ARRAY(a->arena, bool, g->node.n);
@@ -54,10 +54,10 @@ static void find_makings(Assembly *a)
             want_inputs(a, v);
 }
 
-Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *how)
+ConcatLayout *concat_layout_new(Arena *arena, const Graph *g, const struct PlanOptions *how)
 {
-    Assembly *a = NEW(arena, Assembly);
-    *a = (Assembly){.g = g, .arena = arena, .how = how};
+    ConcatLayout *a = NEW(arena, ConcatLayout);
+    *a = (ConcatLayout){.g = g, .arena = arena, .how = how};
     a->level = NEW_ARRAY(arena, uint32_t, g->node.n);
     a->read = NEW_ARRAY(arena, bool, g->node.n);
     a->until = NEW_ARRAY(arena, uint32_t, g->node.n);
@@ -66,16 +66,16 @@ Assembly *assembly_new(Arena *arena, const Graph *g, const struct PlanOptions *h
         for (size_t k = 0; k < n->n_in; k++) {
             uint32_t above = a->level[n->in[k]];
             a->level[v] = a->level[v] > above ? a->level[v] : above;
-            a->read[n->in[k]] = a->read[n->in[k]] || !assembly_moves(g, v);
+            a->read[n->in[k]] = a->read[n->in[k]] || !concat_moves(g, v);
         }
-        a->level[v] += assembly_is_library(a, v);
+        a->level[v] += concat_is_library(a, v);
     }
     for (size_t i = 0; i < g->out.n; i++)
         a->read[g->out.v[i].value] = true;
     for (Val v = (Val)g->node.n - 1; v > 0; v--) {
         const Node *n = node_at(g, v);
-        uint32_t with = assembly_moves(g, v) ? a->until[v] : 0;
-        for (size_t k = 0; k < n->n_in && !assembly_moves(g, v); k++)
+        uint32_t with = concat_moves(g, v) ? a->until[v] : 0;
+        for (size_t k = 0; k < n->n_in && !concat_moves(g, v); k++)
             with = a->level[n->in[k]] > with ? a->level[n->in[k]] : with;
         for (size_t k = 0; k < n->n_in; k++)
             a->until[n->in[k]] = a->until[n->in[k]] > with ? a->until[n->in[k]] : with;
@@ -92,7 +92,7 @@ static Dim last_extent(const Graph *g, Val v)
 }
 
 /* Columns [from, from + n) of v, from left to right. */
-static void find_parts(const Assembly *a, Val v, int64_t from, int64_t n, Parts *out)
+static void find_parts(const ConcatLayout *a, Val v, int64_t from, int64_t n, Parts *out)
 {
     const Node *x = node_at(a->g, v);
     int last = x->shape.rank - 1;
@@ -118,12 +118,12 @@ static void find_parts(const Assembly *a, Val v, int64_t from, int64_t n, Parts 
     }
 }
 
-void assembly_find_parts(const Assembly *a, Val v, Parts *parts)
+void concat_find_parts(const ConcatLayout *a, Val v, Parts *parts)
 {
     find_parts(a, v, 0, last_extent(a->g, v).n, parts);
 }
 
-static uint32_t newest_level(const Assembly *a, const Parts *parts)
+static uint32_t newest_level(const ConcatLayout *a, const Parts *parts)
 {
     uint32_t newest = 0;
     for (size_t i = 0; i < parts->n; i++)
@@ -131,14 +131,14 @@ static uint32_t newest_level(const Assembly *a, const Parts *parts)
     return newest;
 }
 
-bool assembly_parts(const Assembly *a, Val v, Parts *parts)
+bool concat_parts(const ConcatLayout *a, Val v, Parts *parts)
 {
     const Node *n = node_at(a->g, v);
     int last = n->shape.rank - 1;
-    if (!a->read[v] || !assembly_moves(a->g, v) || n->a.i != last || last == 0 ||
+    if (!a->read[v] || !concat_moves(a->g, v) || n->a.i != last || last == 0 ||
         n->dtype != DT_REAL || !dim_static(n->shape.d[last]))
         return false;
-    assembly_find_parts(a, v, parts);
+    concat_find_parts(a, v, parts);
     uint32_t newest = newest_level(a, parts);
     bool old = false, wide = parts->n > 1;
     for (size_t i = 0; i < parts->n; i++) {
@@ -149,7 +149,7 @@ bool assembly_parts(const Assembly *a, Val v, Parts *parts)
     return old && wide;
 }
 
-bool padded_for_later(const Assembly *a, Val v)
+bool padded_for_later(const ConcatLayout *a, Val v)
 {
     const Node *n = node_at(a->g, v);
     int last = n->shape.rank - 1;
@@ -165,20 +165,20 @@ static Val part_in(Graph *g, const Part *p, const Val *map)
     return s->d[last].n == p->n ? map[p->of] : ir_slice(g, map[p->of], last, p->from, p->n);
 }
 
-Val assembly_copies(Graph *g, const Val *part, size_t n)
+Val concat_copies(Graph *g, const Val *part, size_t n)
 {
     Attr a = {.i = shape_of(g, part[0])->rank - 1, .j = CONCAT_OF_COPIES};
     return ir_node(g, OP_CONCAT, part, n, &a, NULL);
 }
 
-bool assembly_wants(const Assembly *a, Val v) { return !a->wanted || a->wanted[v]; }
+bool concat_wants(const ConcatLayout *a, Val v) { return !a->wanted || a->wanted[v]; }
 
-Val assembled(const Assembly *a, Graph *g, Val v, Val *map)
+Val assembled(const ConcatLayout *a, Graph *g, Val v, Val *map)
 {
     Parts parts = {0};
     if (a->wanted && a->making[v])
-        return a->making[v] >= MAKE_IN_PLACE ? assembly_place(a, g, v, map) : assembly_same(a, g, v, map);
-    if (!assembly_parts(a, v, &parts))
+        return a->making[v] >= MAKE_IN_PLACE ? concat_place(a, g, v, map) : concat_same(a, g, v, map);
+    if (!concat_parts(a, v, &parts))
         return 0;
     Attr attr = {.i = node_at(a->g, v)->shape.rank - 1, .j = CONCAT_OF_KERNEL};
     uint32_t newest = newest_level(a, &parts);
@@ -194,7 +194,7 @@ Val assembled(const Assembly *a, Graph *g, Val v, Val *map)
         copy[copies++] = part;
         if (i + 1 < parts.n && a->level[parts.v[i + 1].of] != newest)
             continue;
-        in[n++] = assembly_copies(g, copy, copies);
+        in[n++] = concat_copies(g, copy, copies);
         copies = 0;
     }
     return ir_node(g, OP_CONCAT, in, n, &attr, NULL);

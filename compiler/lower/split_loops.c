@@ -1,14 +1,14 @@
-/* lower_cut.c - where loops are to be cut, so that what is inside reads without division and without a test.
+/* split_loops.c - where loops are to be cut, so that what is inside reads without division and without a test.
  *
  * In:  a kernel that is made with loops as they are.
- * Out: cuts and segments of sites, for when it is made again.
+ * Out: splits and segments of sites, for when it is made again.
  * The one idea: a quotient of a loop by a divisor of its extent asks for two loops, a test of a loop for
  * two pieces. Of a loop that one site has it is known at once whose cut that is.
  */
 #include "lower_build.h"
 
 /* Whose loop it is; NULL: several share it. */
-static Site *site_at(Lower *l, IVar v)
+static LowerSite *site_at(Lower *l, IVar v)
 {
     if (l->searching)
         return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
@@ -18,7 +18,7 @@ static Site *site_at(Lower *l, IVar v)
     return one ? &l->site.v[owner - 1] : NULL;
 }
 
-static bool is_cut(Dim extent, Dim inner)
+static bool is_split_loop(Dim extent, Dim inner)
 {
     Dim outer;
     return dim_div(extent, inner, &outer) && !dim_eq(outer, DIM(1)) && !dim_eq(inner, DIM(1));
@@ -30,32 +30,32 @@ static bool is_segment(Dim extent, int64_t at)
 }
 
 /* Of a loop that sites share it is not said whose cut it is: only that there is one. */
-static bool add_cut(Lower *l, IVar v, Dim inner)
+static bool add_split(Lower *l, IVar v, Dim inner)
 {
     Dim extent = ix_info(&l->k->ix, v)->extent;
-    if (!is_cut(extent, inner))
+    if (!is_split_loop(extent, inner))
         return false;
-    Site *s = site_at(l, v);
+    LowerSite *s = site_at(l, v);
     if (!s)
         return false;
-    for (size_t i = 0; i < s->cut.n; i++)
-        if (dim_eq(s->cut.v[i].extent, extent))
+    for (size_t i = 0; i < s->split.n; i++)
+        if (dim_eq(s->split.v[i].extent, extent))
             return false;
-    vec_push(l->cuts, &s->cut, (Cut){extent, inner});
+    vec_push(l->splits, &s->split, (LoopSplit){extent, inner});
     return true;
 }
 
 static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 {
-    if (l->uncut || !is_segment(extent, at))
+    if (l->unsplit || !is_segment(extent, at))
         return false;
-    Site *s = site_at(l, v);
+    LowerSite *s = site_at(l, v);
     if (!s)
         return false;
     for (size_t i = 0; i < s->segment.n; i++)
         if (dim_eq(s->segment.v[i].extent, extent) && s->segment.v[i].at == at)
             return false;
-    vec_push(l->cuts, &s->segment, (Segment){extent, at});
+    vec_push(l->splits, &s->segment, (Segment){extent, at});
     return true;
 }
 
@@ -72,7 +72,7 @@ static bool cuts_in(Lower *l, Ix ix)
         IVar of;
         int64_t c;
         if (ix_is_var(t, v->base, &of, &c) && c == 0 && ix_info(t, of)->kind == IV_LOOP)
-            found |= add_cut(l, of, v->by);
+            found |= add_split(l, of, v->by);
     }
     return found;
 }
@@ -118,7 +118,7 @@ static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
         *found |= segments_in(l, &x);
 }
 
-bool lower_find_cuts(Lower *l, bool *row_work)
+bool lower_find_splits(Lower *l, bool *row_work)
 {
     bool *seen = NEW_ARRAY(l->arena, bool, l->k->ex.n), found = false;
     *row_work = false;

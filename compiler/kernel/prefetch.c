@@ -1,4 +1,4 @@
-/* fetch.c - in which sweeps a row announces what the next one will load.
+/* prefetch.c - in which sweeps a row announces what the next one will load.
  *
  * In:  a scheduled kernel.     Out: loads, each with the sweep that announces it.
  * The one idea: memory answers so many requests at a time, so all sweeps of a row share in them.
@@ -20,7 +20,7 @@ static bool shared_by_rows(const Kernel *k, Ix ix)
 
 /* What a row loads the next one will load a row further on: a sweep is too short for the
  * processor to find that out by itself. */
-static void find_fetches_of(const Kernel *k, Fetches *out, uint32_t sweep, size_t end, bool *seen,
+static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep, size_t end, bool *seen,
                             bool direct)
 {
     IVar var = k->stmt.v[sweep].var;
@@ -33,7 +33,7 @@ static void find_fetches_of(const Kernel *k, Fetches *out, uint32_t sweep, size_
             continue;
         seen[s->ex] = true;
         bool moves = direct && !(x->deps & ~plain);
-        vec_push(k->arena, out, (Fetch){s->ex, sweep, moves ? var : -1});
+        vec_push(k->arena, out, (Prefetch){s->ex, sweep, moves ? var : -1});
     }
 }
 
@@ -44,7 +44,7 @@ static size_t sweep_size(const Kernel *k, uint32_t sweep)
 
 /* Memory answers so many requests at a time: all sweeps of a row over one extent share in
  * announcing, each by its length. */
-static void spread_fetches(const Kernel *k, Fetches *out, const uint32_t *sweep, size_t n, IVar var)
+static void spread_prefetches(const Kernel *k, Prefetches *out, const uint32_t *sweep, size_t n, IVar var)
 {
     size_t all = 0, count = 0, j = 0, at = 0, passed = 0;
     for (size_t i = 0; i < n; i++)
@@ -67,7 +67,7 @@ static void spread_fetches(const Kernel *k, Fetches *out, const uint32_t *sweep,
     }
 }
 
-void kernel_find_fetches(const Kernel *k, Fetches *out)
+void kernel_find_prefetches(const Kernel *k, Prefetches *out)
 {
     VEC(uint32_t) sweep = {0};
     bool *seen = NEW_ARRAY(k->arena, bool, k->ex.n);
@@ -82,7 +82,7 @@ void kernel_find_fetches(const Kernel *k, Fetches *out)
         size_t end = kernel_loop_end(k, i);
         if (inside == 0)
             vec_push(k->arena, &sweep, i);
-        find_fetches_of(k, out, i, end, seen, inside == 0);
+        find_prefetches_of(k, out, i, end, seen, inside == 0);
         i = (uint32_t)end;
     }
     for (size_t i = 0; i < sweep.n; i++) {
@@ -91,6 +91,6 @@ void kernel_find_fetches(const Kernel *k, Fetches *out)
         for (size_t b = 0; b < i; b++)
             first = first && k->stmt.v[sweep.v[b]].var != var;
         if (first)
-            spread_fetches(k, out, sweep.v, sweep.n, var);
+            spread_prefetches(k, out, sweep.v, sweep.n, var);
     }
 }

@@ -1,10 +1,10 @@
-/* assemble.h - what the files of rows of parts know of each other.
+/* concat_buffers.h - what the files of rows of parts know of each other.
  *
  * In:  a graph.     Out: which of its values are made in another way, and of what they are then made.
  * The one idea: all is decided before the first node is made again.
  */
-#ifndef VWN_ASSEMBLE_H
-#define VWN_ASSEMBLE_H
+#ifndef VWN_CONCAT_BUFFERS_H
+#define VWN_CONCAT_BUFFERS_H
 
 #include "decompose.h"
 
@@ -24,7 +24,7 @@ typedef enum Making {
     MAKE_OF_WHOLE  /* and the same of a wider row, made of all of it */
 } Making;
 
-struct Assembly {
+struct ConcatLayout {
     const Graph *g;
     Arena *arena;
     const struct PlanOptions *how;
@@ -38,20 +38,20 @@ struct Assembly {
 };
 
 /* Does v only say which elements of others stand where? */
-bool assembly_moves(const Graph *g, Val v);
-bool assembly_is_library(const Assembly *a, Val v);
+bool concat_moves(const Graph *g, Val v);
+bool concat_is_library(const ConcatLayout *a, Val v);
 /* Is v a row of parts of different age? Which, from left to right. */
-bool assembly_parts(const Assembly *a, Val v, Parts *parts);
-void assembly_find_parts(const Assembly *a, Val v, Parts *parts);
-Val assembly_copies(Graph *g, const Val *part, size_t n);
+bool concat_parts(const ConcatLayout *a, Val v, Parts *parts);
+void concat_find_parts(const ConcatLayout *a, Val v, Parts *parts);
+Val concat_copies(Graph *g, const Val *part, size_t n);
 
-/* assemble_same.c */
-bool assembly_find_same(Assembly *a); /* are there any? */
-void assembly_want_same(const Assembly *a, Val v);
-Val assembly_same(const Assembly *a, Graph *g, Val v, Val *map);
-/* assemble_place.c */
-bool assembly_find_places(Assembly *a);
-void assembly_want_place(const Assembly *a, Val v);
-Val assembly_place(const Assembly *a, Graph *g, Val v, const Val *map);
+/* concat_same.c */
+bool concat_find_same(ConcatLayout *a); /* are there any? */
+void concat_want_same(const ConcatLayout *a, Val v);
+Val concat_same(const ConcatLayout *a, Graph *g, Val v, Val *map);
+/* concat_place.c */
+bool concat_find_places(ConcatLayout *a);
+void concat_want_place(const ConcatLayout *a, Val v);
+Val concat_place(const ConcatLayout *a, Graph *g, Val v, const Val *map);
 
 #endif

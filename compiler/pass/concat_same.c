@@ -1,4 +1,4 @@
-/* assemble_same.c - a row of parts that are one function of others' parts.
+/* concat_same.c - a row of parts that are one function of others' parts.
  *
  * In:  a graph, and which of its rows have parts of different age.
  * Out: those that are made as that function of rows of parts, and the values of which only a part is made.
@@ -9,14 +9,14 @@
  *
  * For devices alone: texts are one, which on a CPU gains nothing.
  */
-#include "assemble.h"
+#include "concat_buffers.h"
 #include "compiler/graph/op.h"
 
 enum { FUNCTION_MOST = 24 }; /* nodes of such a function */
 
 /* A walk through all parts at once: of[i] is what stands at one place of the function of part i. */
 typedef struct Same {
-    const Assembly *a;
+    const ConcatLayout *a;
     const Parts *parts;
     Graph *g;   /* NULL: it is only asked for */
     Val *map;
@@ -41,10 +41,10 @@ static bool all_wide(const Same *s, const Val *of)
 /* Does it lie in memory whatever happens here: a result of the library, or what is read later as well? */
 static bool is_kept(const Same *s, Val v, const Part *p)
 {
-    const Assembly *a = s->a;
+    const ConcatLayout *a = s->a;
     const Node *n = node_at(a->g, v);
-    return n->op == OP_EXT || assembly_moves(a->g, v) || assembly_is_library(a, v) ||
-           (n->op == OP_ROUND_TO && assembly_is_library(a, n->in[0])) || a->until[v] > a->level[p->of];
+    return n->op == OP_EXT || concat_moves(a->g, v) || concat_is_library(a, v) ||
+           (n->op == OP_ROUND_TO && concat_is_library(a, n->in[0])) || a->until[v] > a->level[p->of];
 }
 
 static bool any_kept(const Same *s, const Val *of)
@@ -76,7 +76,7 @@ static Val leaf(Same *s, const Val *of)
     int last = shape_of(s->a->g, of[0])->rank - 1;
     for (size_t i = 0; i < s->parts->n; i++)
         part[i] = ir_slice(s->g, s->map[of[i]], last, s->parts->v[i].from, s->parts->v[i].n);
-    return assembly_copies(s->g, part, s->parts->n);
+    return concat_copies(s->g, part, s->parts->n);
 }
 
 /* One number for all elements of a row, and of all rows. */
@@ -156,13 +156,13 @@ static Val same_of(Same *s)
 /* ---- which ---- */
 
 /* The rows; and what parts of older layers are left to them. */
-static bool find_rows(Assembly *a, bool *left)
+static bool find_rows(ConcatLayout *a, bool *left)
 {
     bool any = false;
     for (Val v = 1; v < a->g->node.n; v++) {
         Parts parts = {0};
         Same s = {.a = a, .parts = &parts};
-        if (!assembly_parts(a, v, &parts) || !same_of(&s))
+        if (!concat_parts(a, v, &parts) || !same_of(&s))
             continue;
         a->making[v] = MAKE_OF_ROWS;
         any = true;
@@ -173,7 +173,7 @@ static bool find_rows(Assembly *a, bool *left)
 }
 
 /* Of what is left, that which is read before. */
-static void find_pieces(Assembly *a, const bool *left)
+static void find_pieces(ConcatLayout *a, const bool *left)
 {
     for (Val v = 1; v < a->g->node.n; v++) {
         const Node *n = node_at(a->g, v);
@@ -183,11 +183,11 @@ static void find_pieces(Assembly *a, const bool *left)
 }
 
 /* What v is made of. */
-void assembly_want_same(const Assembly *a, Val v)
+void concat_want_same(const ConcatLayout *a, Val v)
 {
     Parts parts = {0};
     Same s = {.a = a, .parts = &parts, .want = a->wanted};
-    assembly_find_parts(a, v, &parts);
+    concat_find_parts(a, v, &parts);
     if (a->making[v] == MAKE_OF_ROWS) {
         same_of(&s);
         return;
@@ -197,7 +197,7 @@ void assembly_want_same(const Assembly *a, Val v)
         a->wanted[whole->in[k]] = true;
 }
 
-bool assembly_find_same(Assembly *a)
+bool concat_find_same(ConcatLayout *a)
 {
     bool *left = NEW_ARRAY(a->arena, bool, a->g->node.n);
     if (!find_rows(a, left))
@@ -207,7 +207,7 @@ bool assembly_find_same(Assembly *a)
 }
 
 /* A piece of a function of elements is the function of pieces. */
-static Val piece(const Assembly *a, Graph *g, Val v, const Val *map)
+static Val piece(const ConcatLayout *a, Graph *g, Val v, const Val *map)
 {
     const Node *n = node_at(a->g, v), *whole = node_at(a->g, n->in[0]);
     Val in[3] = {0};
@@ -217,11 +217,11 @@ static Val piece(const Assembly *a, Graph *g, Val v, const Val *map)
 }
 
 /* What is left to later is in the memory of what is made of it, if that is asked. */
-Val assembly_same(const Assembly *a, Graph *g, Val v, Val *map)
+Val concat_same(const ConcatLayout *a, Graph *g, Val v, Val *map)
 {
     Parts parts = {0};
     Same s = {.a = a, .parts = &parts, .g = g, .map = map};
-    assembly_find_parts(a, v, &parts);
+    concat_find_parts(a, v, &parts);
     Val made = a->making[v] == MAKE_OF_PIECE ? piece(a, g, v, map) : same_of(&s);
     for (size_t i = 0; i < parts.n; i++)
         if (!map[parts.v[i].of])

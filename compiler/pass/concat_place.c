@@ -1,4 +1,4 @@
-/* assemble_place.c - rows into which older parts are copied behind the new one.
+/* concat_place.c - rows into which older parts are copied behind the new one.
  *
  * In:  a graph, and which of its rows have parts of different age.
  * Out: rows whose new part a kernel stores where it belongs, while the others are copied beside it, and functions
@@ -8,9 +8,9 @@
  * no other parts. For this a function of the row that goes into a product, element by element, must be there
  * of the older parts as well: so a wider layer computes it of all its elements, not only of those that it reads.
  *
- * For devices alone, as in assemble_same.c.
+ * For devices alone, as in concat_same.c.
  */
-#include "assemble.h"
+#include "concat_buffers.h"
 #include "compiler/graph/op.h"
 
 enum { STEPS_MOST = 8 }; /* of such a function */
@@ -21,12 +21,12 @@ typedef struct Users {
     Val *by;
 } Users;
 
-typedef struct Finding {
-    Assembly *a;
+typedef struct PlaceFinding {
+    ConcatLayout *a;
     Users users;
-} Finding;
+} PlaceFinding;
 
-static Users find_users(const Assembly *a)
+static Users find_users(const ConcatLayout *a)
 {
     const Graph *g = a->g;
     size_t edges = 1;
@@ -83,12 +83,12 @@ static bool same_step(const Graph *g, Val v, Val x, Val w, Val y)
 }
 
 /* Is v read behind the next product alone? */
-static bool read_later(const Finding *f, Val v)
+static bool read_later(const PlaceFinding *f, Val v)
 {
-    const Assembly *a = f->a;
+    const ConcatLayout *a = f->a;
     for (uint32_t e = f->users.first[v]; e; e = f->users.next[e]) {
         Val by = f->users.by[e];
-        bool view = op_is_view((Op)node_at(a->g, by)->op) || assembly_moves(a->g, by);
+        bool view = op_is_view((Op)node_at(a->g, by)->op) || concat_moves(a->g, by);
         if (view ? !read_later(f, by) : a->level[by] == a->level[v])
             return false;
     }
@@ -96,14 +96,14 @@ static bool read_later(const Finding *f, Val v)
 }
 
 /* Who reads x in the kernel that makes it: false when it is more than one, or no step. *step: 0: nobody. */
-static bool next_step(const Finding *f, Val x, Val *step)
+static bool next_step(const PlaceFinding *f, Val x, Val *step)
 {
-    const Assembly *a = f->a;
+    const ConcatLayout *a = f->a;
     *step = 0;
     for (uint32_t e = f->users.first[x]; e; e = f->users.next[e]) {
         Val v = f->users.by[e];
         bool view = op_is_view((Op)node_at(a->g, v)->op);
-        if (assembly_moves(a->g, v) || a->level[v] != a->level[x] || (view && read_later(f, v)))
+        if (concat_moves(a->g, v) || a->level[v] != a->level[x] || (view && read_later(f, v)))
             continue;
         if (*step || !is_step(a->g, v, x))
             return false;
@@ -113,7 +113,7 @@ static bool next_step(const Finding *f, Val x, Val *step)
 }
 
 /* The steps of a row; what only the next step reads, is not made of the whole row. */
-static bool find_steps(const Finding *f, Val row, Val *step, size_t *n)
+static bool find_steps(const PlaceFinding *f, Val row, Val *step, size_t *n)
 {
     Val x = row, next;
     for (*n = 0; next_step(f, x, &next); x = next) {
@@ -129,15 +129,15 @@ static bool find_steps(const Finding *f, Val row, Val *step, size_t *n)
 
 /* Is v the same function of x as the step of y, made before it, and of no other row? `of`: what x is the beginning of,
  * or x itself. */
-static bool may_widen(const Finding *f, Val step, Val y, Val v, Val x, Val of)
+static bool may_widen(const PlaceFinding *f, Val step, Val y, Val v, Val x, Val of)
 {
-    const Assembly *a = f->a;
+    const ConcatLayout *a = f->a;
     return v < step && a->level[v] == a->level[x] && same_step(a->g, step, y, v, x) &&
            (!a->making[v] || a->making[v] == MAKE_OF_WHOLE) && (!a->after[of] || a->after[of] == v);
 }
 
 /* The same steps from `x` on, the beginning of a wider row. */
-static bool follow(const Finding *f, Val x, Val whole, const Val *step, size_t n, Val *found)
+static bool follow(const PlaceFinding *f, Val x, Val whole, const Val *step, size_t n, Val *found)
 {
     const Graph *g = f->a->g;
     for (size_t i = 0; i < n; i++) {
@@ -156,7 +156,7 @@ static bool follow(const Finding *f, Val x, Val whole, const Val *step, size_t n
 }
 
 /* Those that are to be made of all of `whole`. */
-static bool find_wide(const Finding *f, Val whole, const Val *step, size_t n, Val *found)
+static bool find_wide(const PlaceFinding *f, Val whole, const Val *step, size_t n, Val *found)
 {
     for (uint32_t e = f->users.first[whole]; e; e = f->users.next[e]) {
         const Node *s = node_at(f->a->g, f->users.by[e]);
@@ -167,7 +167,7 @@ static bool find_wide(const Finding *f, Val whole, const Val *step, size_t n, Va
     return false;
 }
 
-static void make_steps(Assembly *a, Val of, const Val *step, size_t n, Making how)
+static void make_steps(ConcatLayout *a, Val of, const Val *step, size_t n, Making how)
 {
     for (size_t i = 0; i < n; i++) {
         a->making[step[i]] = (uint8_t)how;
@@ -177,7 +177,7 @@ static void make_steps(Assembly *a, Val of, const Val *step, size_t n, Making ho
     }
 }
 
-static bool new_first(const Assembly *a, const Parts *parts)
+static bool new_first(const ConcatLayout *a, const Parts *parts)
 {
     const Part *p = parts->v;
     for (size_t i = 1; i < parts->n; i++)
@@ -187,13 +187,13 @@ static bool new_first(const Assembly *a, const Parts *parts)
     return p[0].from == 0 && p[0].n == s->d[s->rank - 1].n && !a->making[p[0].of];
 }
 
-static bool place(const Finding *f, Val row)
+static bool place(const PlaceFinding *f, Val row)
 {
-    Assembly *a = f->a;
+    ConcatLayout *a = f->a;
     Parts parts = {0};
     Val step[STEPS_MOST];
     size_t n;
-    if (a->making[row] || !assembly_parts(a, row, &parts) || !new_first(a, &parts) ||
+    if (a->making[row] || !concat_parts(a, row, &parts) || !new_first(a, &parts) ||
         !find_steps(f, row, step, &n))
         return false;
     for (size_t i = 0; i < n; i++)
@@ -210,11 +210,11 @@ static bool place(const Finding *f, Val row)
     return true;
 }
 
-bool assembly_find_places(Assembly *a)
+bool concat_find_places(ConcatLayout *a)
 {
     size_t n = a->g->node.n;
     bool any = false;
-    Finding f = {a, find_users(a)};
+    PlaceFinding f = {a, find_users(a)};
     a->before = NEW_ARRAY(a->arena, Val, n);
     a->after = NEW_ARRAY(a->arena, Val, n);
     a->made = NEW_ARRAY(a->arena, Val, n);
@@ -226,21 +226,21 @@ bool assembly_find_places(Assembly *a)
 /* ---- what they are made of ---- */
 
 /* How far v is from the row or the whole that it is a function of. */
-static Val origin(const Assembly *a, Val v, size_t *steps)
+static Val origin(const ConcatLayout *a, Val v, size_t *steps)
 {
     for (*steps = 0; a->before[v]; ++*steps)
         v = a->before[v];
     return v;
 }
 
-static Val step_of(const Assembly *a, Val whole, size_t steps)
+static Val step_of(const ConcatLayout *a, Val whole, size_t steps)
 {
     for (; steps; steps--)
         whole = a->after[whole];
     return whole;
 }
 
-void assembly_want_place(const Assembly *a, Val v)
+void concat_want_place(const ConcatLayout *a, Val v)
 {
     const Node *n = node_at(a->g, v);
     Parts parts = {0};
@@ -252,13 +252,13 @@ void assembly_want_place(const Assembly *a, Val v)
         a->wanted[a->before[v]] = true;
     if (a->making[v] == MAKE_OF_WHOLE)
         return;
-    assembly_find_parts(a, origin(a, v, &steps), &parts);
+    concat_find_parts(a, origin(a, v, &steps), &parts);
     for (size_t i = 0; i < parts.n; i++)
         a->wanted[i ? step_of(a, parts.v[i].of, steps) : parts.v[i].of] = true;
 }
 
 /* The step v of x, which is as wide as it is. */
-static Val make_step(const Assembly *a, Graph *g, Val v, Val x, const Val *map)
+static Val make_step(const ConcatLayout *a, Graph *g, Val v, Val x, const Val *map)
 {
     const Node *n = node_at(a->g, v);
     Shape wide = *shape_of(g, x);
@@ -271,7 +271,7 @@ static Val make_step(const Assembly *a, Graph *g, Val v, Val x, const Val *map)
 }
 
 /* `new` and behind it the parts of what is at this step of the older ones. */
-static Val make_row(const Assembly *a, Graph *g, const Parts *parts, Val new, size_t steps, const Val *map)
+static Val make_row(const ConcatLayout *a, Graph *g, const Parts *parts, Val new, size_t steps, const Val *map)
 {
     Val *in = NEW_ARRAY(a->arena, Val, parts->n);
     int last = shape_of(g, new)->rank - 1;
@@ -283,7 +283,7 @@ static Val make_row(const Assembly *a, Graph *g, const Parts *parts, Val new, si
     return ir_node(g, OP_CONCAT, in, parts->n, &(Attr){.i = last, .j = CONCAT_IN_PLACE}, NULL);
 }
 
-Val assembly_place(const Assembly *a, Graph *g, Val v, const Val *map)
+Val concat_place(const ConcatLayout *a, Graph *g, Val v, const Val *map)
 {
     Parts parts = {0};
     size_t steps;
@@ -293,7 +293,7 @@ Val assembly_place(const Assembly *a, Graph *g, Val v, const Val *map)
         a->made[v] = make_step(a, g, v, steps > 1 ? a->made[a->before[v]] : map[from], map);
         return ir_slice(g, a->made[v], s->rank - 1, 0, s->d[s->rank - 1].n);
     }
-    assembly_find_parts(a, from, &parts);
+    concat_find_parts(a, from, &parts);
     Val new = map[parts.v[0].of];
     if (!steps)
         return make_row(a, g, &parts, new, 0, map);
