@@ -72,6 +72,12 @@ static inline bool op_uses(Op op, char letter)
     return strchr(op_info(op)->attrs, letter) != NULL;
 }
 
+/* The shape that ir_node() wants to be given for such a node, or NULL. */
+static inline const Shape *op_given(const Node *n)
+{
+    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
+}
+
 /* Shape and type of a node that may not exist yet; NULL or what is wrong. Checks everything. */
 const char *op_infer(const Ask *q, Shape *out, DType *dtype);
 int op_aux_count(Op op);

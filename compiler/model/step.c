@@ -10,6 +10,7 @@
 
 #include "model.h"
 #include "compiler/graph/op.h"
+#include "compiler/pass/rewrite.h"
 #include "optimizer.h"
 #include "parts.h"
 #include "compiler/pass/recompute.h"
@@ -63,27 +64,25 @@ static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Va
     return needed;
 }
 
+static Val step_node(Rewrite *r, Val v, void *user)
+{
+    return copy_node(r->to, r->from, v, r->map, user);
+}
+
 /* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and
  * names are kept. */
 static Graph *copy_forward(const Model *m, Arena *arena, const StepChange *change,
                            const Val *root, size_t n, Val **map)
 {
     const Graph *from = m->graph;
-    Graph *g = graph_new(from->ctx, arena);
-    graph_reserve(g, from->node.n * (size_t)(change->times ? change->times : 1));
-    const bool *needed = needed_by(m, arena, change->one_document, root, n);
-    *map = NEW_ARRAY(arena, Val, from->node.n);
-    for (Val v = 1; v < from->node.n; v++) {
-        if (!needed[v])
-            continue;
-        const Node *node = node_at(from, v);
-        g->span = node->span;
-        g->name = node->name;
-        (*map)[v] = copy_node(g, from, v, *map, change);
-    }
-    g->span = NO_SPAN;
-    g->name = NULL;
-    return g;
+    Rewrite r = {from, graph_new(from->ctx, arena), NEW_ARRAY(arena, Val, from->node.n)};
+    StepChange how = *change;
+    graph_reserve(r.to, from->node.n * (size_t)(change->times ? change->times : 1));
+    rewrite_nodes(&r, needed_by(m, arena, change->one_document, root, n), step_node, &how);
+    r.to->span = NO_SPAN;
+    r.to->name = NULL;
+    *map = r.map;
+    return r.to;
 }
 
 /* The part of the model that its losses and metrics need. */

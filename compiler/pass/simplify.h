@@ -8,6 +8,7 @@
 #define VWN_SIMPLIFY_H
 
 #include "compiler/graph/op.h"
+#include "rewrite.h"
 
 typedef struct Simplifier {
     Graph *g;        /* what is being built */
@@ -32,9 +33,6 @@ typedef struct Draft {
 
 /* Makes a node, or finds one that does the same. */
 Val make_node(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given);
-
-/* An empty graph with the tables of external tensors and host scalars of g. */
-Graph *graph_like(const Graph *g, Arena *arena);
 
 /* What the draft is replaced by, or 0. */
 Val simplify_elementwise(Simplifier *s, const Draft *d);
