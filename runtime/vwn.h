@@ -387,7 +387,8 @@ typedef enum vwn_sweep_kind {
     VWN_SWEEP_TRAIN, /* of its training: `train` */
     VWN_SWEEP_WRONG, /* its diagnostics: text, several lines */
     VWN_SWEEP_END,   /* it is done, or failed: text */
-    VWN_SWEEP_NOTE   /* between points: text */
+    VWN_SWEEP_NOTE,  /* between points: text */
+    VWN_SWEEP_COUNTED /* one of a list: `finished` of `of`, points that differ in the seed alone being one */
 } vwn_sweep_kind;
 typedef struct vwn_sweep_event {
     vwn_sweep_kind kind;

@@ -2,6 +2,7 @@
 #define _DEFAULT_SOURCE /* madvise */
 #include "base.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,11 @@ typedef struct NameTable {
 
 enum { HUGE_PAGE = 2 << 20 };
 
+static size_t whole_pages(size_t size)
+{
+    return (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
 /* Large blocks lie in huge pages where the system has them: a graph is written once and soon freed,
  * so a page fault for each 4 KiB would be a fifth of the time. */
 static void *plain_resize(void *user, void *p, size_t old_size, size_t new_size)
@@ -46,11 +52,39 @@ static void *plain_resize(void *user, void *p, size_t old_size, size_t new_size)
     }
     if (p || new_size < HUGE_PAGE)
         return realloc(p, new_size);
-    size_t size = (new_size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    size_t size = whole_pages(new_size);
     p = aligned_alloc(HUGE_PAGE, size);
     if (p)
         madvise(p, size, MADV_HUGEPAGE); /* a wish: nothing depends on it */
     return p;
+}
+
+void *pages_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+    enum { MOST = 256 << 20 };
+    Pages *w = user;
+    size_t size = whole_pages(p ? old_size : new_size);
+    if (p && !new_size && old_size >= HUGE_PAGE && w->n < COUNT_OF(w->kept) && w->bytes + size <= MOST) {
+        w->kept[w->n].at = p;
+        w->kept[w->n++].size = size;
+        w->bytes += size;
+        return NULL;
+    }
+    for (size_t i = w->n; !p && new_size >= HUGE_PAGE && i-- > 0;)
+        if (w->kept[i].size == size) {
+            p = w->kept[i].at;
+            w->bytes -= size;
+            w->kept[i] = w->kept[--w->n];
+            return p;
+        }
+    return plain_resize(NULL, p, old_size, new_size);
+}
+
+void pages_free(Pages *w)
+{
+    while (w->n)
+        free(w->kept[--w->n].at);
+    w->bytes = 0;
 }
 
 Ctx *ctx_new(const Allocator *mem)
@@ -569,19 +603,29 @@ void buf_json_string(Buf *b, const char *s, size_t n)
     buf_putc(b, '"');
 }
 
-void buf_number(Buf *b, double x)
+/* Numbers of at most 15 digits lie so far apart that at most one of them reads back as a normal double: the nearest, without
+ * its last zeros. */
+int number_digits(double x)
 {
-    if (x == floor(x) && fabs(x) < 1e15) {
-        buf_printf(b, "%.0f", x == 0 ? 0.0 : x);
-        return;
-    }
     char text[40];
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, x);
+    int digits = fabs(x) < DBL_MIN ? 1 : 15; /* below it doubles lie further apart */
+    for (; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*e", digits - 1, x);
         if (strtod(text, NULL) == x)
             break;
     }
-    buf_puts(b, text);
+    const char *end = strchr(text, 'e');
+    while (digits > 1 && digits <= 15 && *--end == '0')
+        digits--;
+    return digits;
+}
+
+void buf_number(Buf *b, double x)
+{
+    if (x == floor(x) && fabs(x) < 1e15)
+        buf_printf(b, "%.0f", x == 0 ? 0.0 : x);
+    else
+        buf_printf(b, "%.*g", x - x == 0 ? number_digits(x) : 1, x);
 }
 
 void buf_json_number(Buf *b, double x)

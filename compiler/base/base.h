@@ -41,6 +41,17 @@ typedef struct Allocator {
     void *(*resize)(void *user, void *p, size_t old_size, size_t new_size);
     void *user;
 } Allocator;
+/* An allocator for contexts that follow one another in one thread: {pages_resize, pages}, of zeroed Pages. Large blocks that are
+ * given back keep their pages, and are handed out again where as many are asked for. */
+typedef struct Pages {
+    struct {
+        void *at;
+        size_t size;
+    } kept[64];
+    size_t n, bytes;
+} Pages;
+void *pages_resize(void *user, void *p, size_t old_size, size_t new_size);
+void pages_free(Pages *pages); /* what is kept; when the last context has ended */
 
 struct Ctx {
     Allocator mem;
@@ -144,6 +155,7 @@ void buf_puts(Buf *b, const char *s);
 void buf_putc(Buf *b, char c);
 void buf_printf(Buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_json_string(Buf *b, const char *s, size_t n); /* quoted and escaped */
+int number_digits(double x);            /* the fewest significant ones that read back as x, which is finite */
 void buf_number(Buf *b, double x);      /* shortest text that reads back; integers without exponent */
 void buf_json_number(Buf *b, double x); /* the same; null when it is not finite */
 void buf_csv_string(Buf *b, const char *s); /* quoted, quotes doubled */

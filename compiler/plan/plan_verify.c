@@ -6,6 +6,8 @@
  */
 #include "plan.h"
 
+#include <stdlib.h>
+
 static const LaunchInfo infos[LAUNCH_KINDS] = {
 #define LAUNCH(ID, name, n_buffer, where) [LAUNCH_##ID] = {#name, n_buffer, LAUNCH_##where},
 #include "launches.def"
@@ -135,6 +137,51 @@ static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first
     last[p->numbers] = SIZE_MAX;
 }
 
+typedef struct Stay { /* of a buffer in the arena */
+    size_t first, last; /* launches */
+    uint32_t buffer;
+} Stay;
+
+static int by_first(const void *a, const void *b)
+{
+    const Stay *x = a, *y = b;
+    return x->first != y->first ? (x->first > y->first) - (x->first < y->first) : (x->buffer > y->buffer) - (x->buffer < y->buffer);
+}
+
+/* Buffers that are there at one time do not overlap. By their first launches: those that are over then are compared no more. */
+static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const size_t *last)
+{
+    Stay *stay = NEW_ARRAY(ctx->scratch, Stay, p->n_buffer + 1);
+    Stay *there = NEW_ARRAY(ctx->scratch, Stay, p->n_buffer + 1);
+    size_t n = 0, n_there = 0;
+    for (size_t i = 0; i < p->n_buffer; i++) {
+        const PlanBuffer *x = &p->buffer[i];
+        if (x->ext >= 0 || !x->bytes)
+            continue;
+        if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)
+            vwn_bug(ctx, "plan: buffer %zu does not lie behind its neighbour", i);
+        if (x->offset % PLAN_ALIGN || x->offset + x->bytes > p->arena_bytes)
+            vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
+        if (first[i] <= last[i]) /* else no launch touches it */
+            stay[n++] = (Stay){first[i], last[i], (uint32_t)i};
+    }
+    qsort(stay, n, sizeof *stay, by_first);
+    for (size_t i = 0; i < n; i++) {
+        const PlanBuffer *x = &p->buffer[stay[i].buffer];
+        size_t stays = 0;
+        for (size_t k = 0; k < n_there; k++) {
+            const PlanBuffer *y = &p->buffer[there[k].buffer];
+            if (there[k].last < stay[i].first)
+                continue;
+            if (x->offset < y->offset + y->bytes && y->offset < x->offset + x->bytes)
+                vwn_bug(ctx, "plan: buffers %u and %u overlap", (unsigned)there[k].buffer, (unsigned)stay[i].buffer);
+            there[stays++] = there[k];
+        }
+        there[stays] = stay[i];
+        n_there = stays + 1;
+    }
+}
+
 void plan_verify(Ctx *ctx, const Plan *p)
 {
     ArenaMark mark = arena_mark(ctx->scratch);
@@ -157,21 +204,6 @@ void plan_verify(Ctx *ctx, const Plan *p)
         if (x->ext < 0 && x->bytes && !written[p->result[i].buffer])
             vwn_bug(ctx, "plan: the result %s is never written", p->result[i].name);
     }
-    for (size_t i = 0; i < p->n_buffer; i++) {
-        const PlanBuffer *x = &p->buffer[i];
-        if (x->ext >= 0 || !x->bytes)
-            continue;
-        if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)
-            vwn_bug(ctx, "plan: buffer %zu does not lie behind its neighbour", i);
-        if (x->offset % PLAN_ALIGN || x->offset + x->bytes > p->arena_bytes)
-            vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
-        for (size_t k = 0; k < i; k++) {
-            const PlanBuffer *y = &p->buffer[k];
-            bool together = !(last[i] < first[k] || last[k] < first[i]);
-            if (y->ext < 0 && y->bytes && together && x->offset < y->offset + y->bytes &&
-                y->offset < x->offset + x->bytes)
-                vwn_bug(ctx, "plan: buffers %zu and %zu overlap", k, i);
-        }
-    }
+    verify_places(ctx, p, first, last);
     arena_reset(ctx->scratch, mark);
 }

@@ -426,11 +426,7 @@ void json_put_number(JsonText *t, const char *key, double x)
     put_key(t, key);
     char text[40] = "null";
     if (isfinite(x))
-        for (int digits = 1; digits <= 17; digits++) {
-            snprintf(text, sizeof text, "%.*g", digits, x);
-            if (strtod(text, NULL) == x)
-                break;
-        }
+        snprintf(text, sizeof text, "%.*g", number_digits(x), x);
     put(t, text, strlen(text));
 }
 

@@ -415,6 +415,12 @@ bool run_event(RunDir *r, const char *line, size_t n, char why[WHY])
     return false;
 }
 
+void run_sync_events(Session *s, const RunDir *r)
+{
+    if (fsync(r->events_fd))
+        failed(s, arena_printf(s->arena, "%s/events.jsonl", r->path), "written");
+}
+
 /* ---- overrides ---- */
 
 char *run_read_file(Arena *a, const char *path, size_t *n)

@@ -300,6 +300,7 @@ static void cpu_close(Backend *b)
             close(cpu->object[i].fd);
     }
     ctx_release(ctx, cpu->object);
+    ctx_release(ctx, cpu->prelude);
     ctx_release(ctx, cpu->loaded);
     arena_free(cpu->arena);
     cpu_free(b, cpu->expert_memory, cpu->expert_bytes);

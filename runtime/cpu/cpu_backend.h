@@ -7,6 +7,7 @@
 #define VWN_CPU_BACKEND_H
 
 #include "runtime/base/cache.h"
+#include "runtime/base/sha256.h"
 #include "cpu.h"
 
 typedef void (*KernelFn)(void *const *p, const int64_t *n, const double *s, int64_t lo,
@@ -46,6 +47,9 @@ typedef struct CpuBackend {
     int n_spare;
     uint64_t untouched; /* bytes given out whose pages helpers are still to touch, at most */
     const char *identity; /* of the processor */
+    char *prelude;        /* of the last plan, and the hash of all that its kernels share */
+    size_t prelude_length;
+    Sha256 common;
     bool noted;           /* the cache's note has been given */
 } CpuBackend;
 

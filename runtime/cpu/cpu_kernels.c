@@ -8,7 +8,6 @@
  */
 #define _GNU_SOURCE
 #include "cpu_backend.h"
-#include "runtime/base/sha256.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -39,22 +38,35 @@ typedef struct CpuBuild {
     char *bytes;      /* of the object being loaded */
 } CpuBuild;
 
+/* Of all that kernels of one prelude share; kept, for a plan has mostly that of the one before. */
+static const Sha256 *hash_common(CpuBackend *cpu, const Plan *plan)
+{
+    Sha256 *common = &cpu->common;
+    if (cpu->prelude && cpu->prelude_length == plan->prelude_length && !memcmp(cpu->prelude, plan->prelude, plan->prelude_length))
+        return common;
+    static const char format[] = "vwn kernel for the cpu, 1";
+    ctx_release(cpu->base.ctx, cpu->prelude);
+    cpu->prelude = NULL;
+    cpu->prelude = ctx_alloc(cpu->base.ctx, plan->prelude_length + 1);
+    memcpy(cpu->prelude, plan->prelude, plan->prelude_length);
+    cpu->prelude_length = plan->prelude_length;
+    sha256_start(common);
+    sha256_add_string(common, format, sizeof format);
+    sha256_add_string(common, plan->prelude, plan->prelude_length);
+    sha256_add_string(common, compiler_options(), strlen(compiler_options()));
+    sha256_add_string(common, cpu->identity, strlen(cpu->identity));
+    sha256_add_string(common, cpu->compiler.version, strlen(cpu->compiler.version));
+    for (char *const *w = cpu->compiler.word; *w; w++)
+        sha256_add_string(common, *w, strlen(*w));
+    return common;
+}
+
 static void hash_keys(CpuBuild *b)
 {
     const Plan *plan = b->plan;
-    const CpuBackend *cpu = b->cpu;
-    Sha256 common;
-    sha256_start(&common);
-    static const char format[] = "vwn kernel for the cpu, 1";
-    sha256_add_string(&common, format, sizeof format);
-    sha256_add_string(&common, plan->prelude, plan->prelude_length);
-    sha256_add_string(&common, compiler_options(), strlen(compiler_options()));
-    sha256_add_string(&common, cpu->identity, strlen(cpu->identity));
-    sha256_add_string(&common, cpu->compiler.version, strlen(cpu->compiler.version));
-    for (char *const *w = cpu->compiler.word; *w; w++)
-        sha256_add_string(&common, *w, strlen(*w));
+    const Sha256 *common = hash_common(b->cpu, plan);
     for (size_t i = 0; i < plan->n_kernel; i++) {
-        Sha256 one = common;
+        Sha256 one = *common;
         sha256_add_string(&one, plan->kernel[i].name, strlen(plan->kernel[i].name));
         sha256_add_string(&one, plan->kernel[i].text, plan->kernel[i].length);
         sha256_hex(&one, b->key[i]);

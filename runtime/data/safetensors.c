@@ -1,7 +1,7 @@
 /* safetensors.c - see safetensors.h. The format: eight bytes of little-endian header length, a
  * JSON object {"__metadata__": {..}, "NAME": {"dtype", "shape", "data_offsets"}..}, then the
  * data. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "safetensors.h"
 
 #include "compiler/base/file.h"
@@ -17,7 +17,7 @@
 #error "checkpoints are little-endian; this machine is not"
 #endif
 
-enum { LARGEST_HEADER = 100 << 20 };
+enum { LARGEST_HEADER = 100 << 20, BLOCK = 1 << 20 };
 
 static const struct {
     const char *name;
@@ -459,6 +459,24 @@ static bool write_all(SafeWriter *w, const void *p, size_t n, char why[WHY])
     return true;
 }
 
+/* Tensors end anywhere within a page, which costs a file system as much as a page does. */
+static bool put_block(SafeWriter *w, const void *p, size_t n, char why[WHY])
+{
+    for (const char *from = p; n;) {
+        size_t take = n < w->block_size - w->in_block ? n : w->block_size - w->in_block;
+        memcpy(w->block + w->in_block, from, take);
+        w->in_block += take;
+        from += take;
+        n -= take;
+        if (w->in_block == w->block_size) {
+            w->in_block = 0;
+            if (!write_all(w, w->block, w->block_size, why))
+                return false;
+        }
+    }
+    return true;
+}
+
 bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY])
 {
     if (w->in_metadata)
@@ -469,6 +487,9 @@ bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, 
         buf_putc(&w->header, ' ');
     w->path = arena_printf(a, "%s/%s", folder, name);
     char *temporary = arena_printf(a, "%s/.%s.tmp", folder, name);
+    uint64_t size = 8 + w->header.n + w->bytes;
+    w->block_size = size < BLOCK ? (size_t)size : BLOCK;
+    w->block = arena_take(a, w->block_size); /* before anything is open */
     w->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w->folder < 0)
         return failed(w, why, "created");
@@ -477,19 +498,22 @@ bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, 
     if (w->fd < 0)
         return failed(w, why, "created");
     w->temporary = temporary;
+#if defined __linux__
+    (void)!fallocate(w->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)size); /* one place on the disk; where there is none, a write tells */
+#endif
     unsigned char length[8];
     for (int i = 0; i < 8; i++)
         length[i] = (unsigned char)((uint64_t)w->header.n >> 8 * i);
     checksum_begin(&w->sum);
     checksum_add(&w->sum, w->header.s, w->header.n);
-    return write_all(w, length, 8, why) && write_all(w, w->header.s, w->header.n, why);
+    return put_block(w, length, 8, why) && put_block(w, w->header.s, w->header.n, why);
 }
 
 bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY])
 {
     checksum_add(&w->sum, p, n);
     w->written += n;
-    return write_all(w, p, n, why);
+    return put_block(w, p, n, why);
 }
 
 bool safe_commit(SafeWriter *w, char why[WHY])
@@ -500,6 +524,8 @@ bool safe_commit(SafeWriter *w, char why[WHY])
         errno = EINVAL; /* more or fewer bytes than declared: a mistake of the caller */
         return failed(w, why, "written");
     }
+    if (!write_all(w, w->block, w->in_block, why))
+        return false;
     if (pwrite(w->fd, digits, 16, (off_t)(8 + w->checksum_at)) != 16 || fsync(w->fd))
         return failed(w, why, "written");
     int fd = w->fd;

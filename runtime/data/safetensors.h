@@ -73,6 +73,8 @@ typedef struct SafeWriter {
     const char *path, *temporary;
     Checksum sum;
     uint64_t written;
+    char *block;    /* what is put, until it is as much as a file takes in whole pages */
+    size_t in_block, block_size;
 } SafeWriter;
 /* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
  * of declaration, then safe_commit. The first two only build text. */

@@ -39,6 +39,8 @@ Status store_put_f32(Store *s, StoreEntry *e, int64_t at, int64_t n, const float
 Status store_put_i64(Store *s, StoreEntry *e, int64_t at, int64_t n, const int64_t *v);
 Status store_get_f64(Store *s, const StoreEntry *e, int64_t at, int64_t n, double *v);
 Status store_get_f32(Store *s, const StoreEntry *e, int64_t at, int64_t n, float *v);
+/* The real numbers of a tensor where they lie, if a processor's backend has them; else NULL, and store_get_f32() brings them. */
+const float *store_floats(const Store *s, const StoreEntry *e);
 const char *store_why(const Store *s); /* sentence of the last failure */
 
 /* ---- programs ---- */

@@ -530,3 +530,8 @@ Status store_get_f32(Store *s, const StoreEntry *e, int64_t at, int64_t n, float
         v[i] = (float)((const double *)e->memory)[at + i];
     return ST_OK;
 }
+
+const float *store_floats(const Store *s, const StoreEntry *e)
+{
+    return s->backend && !s->backend->cuda && e->dtype == DT_REAL && e->kind != EXT_COPY ? e->memory : NULL;
+}

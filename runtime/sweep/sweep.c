@@ -66,8 +66,11 @@ static void tell_end(SweepRun *s, size_t point)
     const PointResult *r = &s->result[point];
     char text[600];
     bool failed = r->state >= POINT_WRONG;
-    if (s->listing && !failed)
+    if (s->listing && !failed) {
+        sweep_tell(s, &(vwn_sweep_event){.kind = VWN_SWEEP_COUNTED, .point = s->plan->point[point].name, .number = point + 1,
+                                         .of = s->queued, .finished = s->finished});
         return;
+    }
     if (failed)
         snprintf(text, sizeof text, "%s: %s", point_state[r->state], r->why);
     else if (isfinite(r->eval_loss))
@@ -91,8 +94,8 @@ static void on_chosen(void *user, const char *sentence, bool plain)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* A context keeps what every file that it checked has left. So every point has its own: where memory is counted, what the compiler
- * keeps is part of it, and where points are trained, the pages of one are those of the next one, through the workbench. */
+/* A context keeps what every file that it checked has left. So every point has its own, with the pages of the one before: where points
+ * are trained through the workbench; where they are counted, what the compiler keeps is part of it, so blocks are as large as in a first one. */
 static bool fresh_context(SweepWorker *w)
 {
     SweepRun *s = w->sweep;
@@ -105,6 +108,10 @@ static bool fresh_context(SweepWorker *w)
     if (!w->bench && !s->listing)
         w->bench = vwn_workbench_open();
     o.workbench = w->bench;
+    if (s->listing && !o.resize) {
+        o.resize = pages_resize;
+        o.user = &w->pages;
+    }
     vwn_context *was = w->context;
     pthread_mutex_lock(&s->lock);
     w->context = NULL;
@@ -394,6 +401,7 @@ static void close_workers(void *what)
     SweepRun *s = what;
     for (int i = 0; i < s->workers; i++) {
         vwn_close(s->worker[i].context);
+        pages_free(&s->worker[i].pages);
         vwn_workbench_close(s->worker[i].bench);
     }
 }
@@ -429,8 +437,9 @@ static Status sweep_body(void *user)
         sweep_open_folder(s);
         for (size_t i = 0; i < s->plan->n; i++)
             s->finished += s->result[i].state != POINT_WAITING;
-        tell(s, VWN_SWEEP_START, 0, arena_printf(s->session.arena, "%s: %zu points%s in %s, %zu of them finished", s->plan->name, s->plan->n,
-                                                 s->plan->n_rungs ? ", pruned," : "", s->dir->path, s->finished), false);
+        tell(s, VWN_SWEEP_START, 0, arena_printf(s->session.arena, "%s: %zu points%s in %s, %zu of them finished%s", s->plan->name, s->plan->n,
+                                                 s->plan->n_rungs ? ", pruned," : "", s->dir->path, s->finished,
+                                                 s->added ? arena_printf(s->session.arena, ", %zu new", s->added) : ""), false);
         train_all(s);
     }
     Status st = verdict(s);

@@ -60,12 +60,14 @@ typedef struct SweepRun {
     bool dirty, told_device, preparing, prepared;
     char wrong[400];         /* what the last point that does not check was told */
     size_t to_prepare; /* of the queue */
+    size_t added;      /* points that a resumed sweep had not */
 } SweepRun;
 
 /* One thread with a context of its own, which runs one point after the other. */
 typedef struct SweepWorker {
     SweepRun *sweep;
     vwn_context *context;
+    Pages pages;          /* while listing: of one point's context after the other's */
     vwn_workbench *bench; /* keeps the device, its threads and kernels from point to point */
     pthread_t thread;
     size_t point;

@@ -1,8 +1,8 @@
 /* sweep_dir.c - the folder of a sweep: sweep.json, and a run for each point.
  *
  * In:  a path, the plan.   Out: the manifest, and what an earlier one said about the same points.
- * The one idea: a manifest belongs to a file's text and a list of points; another text or another list is refused, so that no
- * table holds numbers of two experiments.
+ * The one idea: a manifest belongs to a file's text and its points; another text is refused, and so are points that leave one
+ * of them out, so that no table holds numbers of two experiments. Points may be added.
  */
 #include <math.h>
 #include <stdio.h>
@@ -141,20 +141,30 @@ static _Noreturn void damaged(SweepRun *s, const char *what)
               manifest, what);
 }
 
-static void take_point(SweepRun *s, size_t i, const Json *j)
+/* Which point here has the name of this one, and its settings; SIZE_MAX: none. */
+static size_t point_like(SweepRun *s, const Map *by_name, const char *name, const Json *set)
 {
-    const SweepPoint *p = &s->plan->point[i];
-    PointResult *r = &s->result[i];
+    size_t i = (size_t)(uintptr_t)map_get(by_name, (uintptr_t)name_str(s->session.ctx, name));
+    const SweepPoint *p = i ? &s->plan->point[i - 1] : NULL;
+    bool same = p && set->n == p->n_set;
+    size_t k = 0;
+    for (const Json *v = set->first; v && same; v = v->next, k++)
+        same = v->kind == JSON_STRING && !strcmp(v->s, p->set[k]);
+    return same ? i - 1 : SIZE_MAX;
+}
+
+/* The i-th of the manifest. */
+static void take_point(SweepRun *s, const Map *by_name, size_t i, const Json *j)
+{
     const Json *set = json_get(j, "set"), *rungs = json_get(j, "rungs");
     const char *name = json_string(j, "name"), *state = json_string(j, "state"), *why = json_string(j, "why");
     if (!name || !state || !set || set->kind != JSON_ARRAY)
         damaged(s, arena_printf(s->session.arena, "point %zu lacks its name, its settings or its state", i + 1));
-    bool same = !strcmp(name, p->name) && set->n == p->n_set;
-    size_t k = 0;
-    for (const Json *v = set->first; v && same; v = v->next, k++)
-        same = v->kind == JSON_STRING && !strcmp(v->s, p->set[k]);
-    if (!same)
-        other(s, arena_printf(s->session.arena, "a sweep with other points: its point %zu is `%.80s`, here it is `%.80s`", i + 1, name, p->name));
+    size_t at = point_like(s, by_name, name, set);
+    if (at == SIZE_MAX)
+        other(s, arena_printf(s->session.arena, "a sweep with other points: its point %zu, `%.80s`, with its settings is none of the %zu here",
+                              i + 1, name, s->plan->n));
+    PointResult *r = &s->result[at];
     r->state = POINT_STATES;
     for (int v = 0; v < POINT_STATES; v++)
         if (!strcmp(state, point_state[v]))
@@ -209,13 +219,18 @@ static bool read_manifest(SweepRun *s, const char *path)
         other(s, arena_printf(a, "a sweep of `%.120s`, not of `%.120s`", file, s->plan->file));
     if (strcmp(hash, arena_printf(a, "%016llx", (unsigned long long)s->plan->hash)))
         other(s, arena_printf(a, "a sweep of an earlier text of `%.200s`", file));
-    if (points->n != s->plan->n)
-        other(s, arena_printf(a, "a sweep with other points: %zu, here there are %zu", points->n, s->plan->n));
     if (strcmp(prune, prune_text(a, s->plan)))
         other(s, "a sweep that is pruned in another way");
+    if (points->n != s->plan->n && s->plan->n_rungs)
+        other(s, arena_printf(a, "a sweep that is pruned, of %zu points; with %zu others would go on", points->n, s->plan->n));
+    Map by_name;
+    map_init(&by_name, a);
+    for (size_t i = 0; i < s->plan->n; i++)
+        *map_at(&by_name, (uintptr_t)name_str(s->session.ctx, s->plan->point[i].name)) = (void *)(uintptr_t)(i + 1);
     size_t i = 0;
     for (const Json *p = points->first; p; p = p->next)
-        take_point(s, i++, p);
+        take_point(s, &by_name, i++, p);
+    s->added = points->n < s->plan->n ? s->plan->n - points->n : 0;
     const Json *unit = until->first, *amount = unit->next;
     reopen_points(s, unit->kind == JSON_STRING && !strcmp(unit->s, unit_name[s->plan->until.unit]) && amount->kind == JSON_NUMBER &&
                          amount->number == s->plan->until.amount);

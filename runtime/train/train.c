@@ -312,6 +312,7 @@ static void save_stop(Trainer *tr)
         return;
     }
     run_sync_files(&tr->session, tr->run);
+    run_sync_events(&tr->session, tr->run);
     run_prune(&tr->session, tr->run, 0);
 }
 

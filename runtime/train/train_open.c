@@ -340,6 +340,17 @@ static const char *run_path(Trainer *tr)
                         : arena_printf(tr->session.arena, "runs/%s", tr->model->name);
 }
 
+/* Its events have all that a run writes: the last step, and the loss behind it where it is measured. */
+static bool has_ended(Trainer *tr, const char *path)
+{
+    Session *s = &tr->session;
+    double end = history_read(s, path, "loss").end.x[BY_STEP];
+    if (end < (double)tr->steps || !tr->eval_split || tr->train->eval_every <= 0)
+        return end >= (double)tr->steps;
+    History eval = history_read(s, path, "eval/eval_loss");
+    return eval.point.n && eval.point.v[eval.point.n - 1].x[BY_STEP] >= (double)tr->steps;
+}
+
 /* The newest checkpoint that is whole; a damaged one is passed over with a warning. */
 static void find_checkpoint(Trainer *tr, const char *path)
 {
@@ -358,7 +369,7 @@ static void find_checkpoint(Trainer *tr, const char *path)
         else
             train_event(tr, VWN_EVENT_WARNING, "a damaged checkpoint is passed over: %s", why);
     }
-    if (!tr->from && !tr->train->checkpoint_keep && history_read(s, path, "loss").end.x[BY_STEP] >= (double)tr->steps) {
+    if (!tr->from && !tr->train->checkpoint_keep && has_ended(tr, path)) {
         tr->over = true;
         train_event(tr, VWN_EVENT_NOTE, "`%s` has reached its end, and keeps no checkpoint (`keep = 0`)", path);
         return;

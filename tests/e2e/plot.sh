@@ -166,6 +166,17 @@ expect 2 "$VWN" plot model.vwn sizes --by tokens
 expect 2 "$VWN" plot runs/a loss --set D=3
 expect 2 "$VWN" plot model.vwn --csv
 expect 2 "$VWN" plot model.vwn sizes -o p.svg --json
+# lines that are damaged are passed over, said, and stay as they are
+cp -r runs/a hurt
+printf '{"v":1,"event":"step","st\n\377\000 no event\n' >> hurt/events.jsonl
+cp hurt/events.jsonl events
+expect 0 "$VWN" plot hurt loss
+has err 'hurt/events.jsonl:'
+has err '2 damaged lines are passed over'
+expect 0 "$VWN" plot runs/a loss -o whole.csv
+expect 0 "$VWN" plot hurt loss -o passed.csv
+sed "s|hurt|runs/a|" passed.csv | cmp -s - whole.csv || fail "the rest is drawn: $(cat passed.csv)"
+cmp -s hurt/events.jsonl events || fail "a damaged file is changed"
 mkdir empty
 expect 2 "$VWN" plot empty loss
 has err 'is no run directory'

@@ -86,6 +86,16 @@ sed 1d list.csv | tr -d '"' | while IFS=, read -r name d h rate state live store
 done > differ
 [ -s differ ] && fail "$(cat differ)"
 [ ! -e runs ] || fail "a list leaves a folder"
+# the pages of a point's context are those of the one before: nothing that is counted depends on it, or on how many count
+expect 0 "$VWN" sweep sizes.vwn --list --csv --jobs 1
+cmp -s out list.csv || fail "one at a time, a list is another one: $(diff out list.csv)"
+# at a terminal the points that are counted, and the table below
+expect 0 env TERM=xterm script -qec "stty cols 80; $VWN sweep sizes.vwn --list" typed
+tr '\r' '\n' < typed | sed 's/\x1b\[[0-9;]*[A-Za-z]//g' > lines
+grep -qx '5 of 5 counted' lines || fail "the last is counted: $(cat lines)"
+grep -q '^  point ' lines || fail "the table begins a line: $(cat lines)"
+expect 0 "$VWN" sweep sizes.vwn --list
+lacks err counted
 
 # ---- training: any number at a time, and each as a single run ----
 expect 0 "$VWN" sweep sizes.vwn -q --csv --svg loss.svg
@@ -139,6 +149,26 @@ expect 0 "$VWN" sweep sizes.vwn -q --run stopped --resume
 cmp -s out table.txt || fail "after an interrupt the table is another one"
 # nothing is done twice: events of a run that was killed are those of one that was not
 sed 's/"seconds":.*//; s/"tok_s".*//' runs/killed/D-16_H-32_rate-0.03_seed-2/events.jsonl | grep -c '"event":"step"' | grep -qx 12 || fail "12 steps"
+
+# ---- runs that keep no checkpoint: killed anywhere, and between the end of a run and the manifest that says so ----
+sed 's/keep = 9/keep = 0/' model.vwn > none.vwn
+none="$VWN sweep none.vwn --vary D=8,12,16 --vary rate=1e-2,2e-2 -q --csv"
+expect 0 $none --run no_ckpt
+cut -d, -f1-13 out > a
+[ "$(column step out | sort -u)" = 12 ] && [ -z "$(find runs/no_ckpt -name '*.safetensors')" ] || fail "six runs to their ends, without checkpoints"
+cat runs/no_ckpt/*/events.jsonl > before
+sed -i 's/"state":"done"/"state":"waiting"/; s/,"step":.*"eval_loss":[^,}]*//' runs/no_ckpt/sweep.json
+grep -q '"step"' runs/no_ckpt/sweep.json && fail "the manifest still knows results: $(cat runs/no_ckpt/sweep.json)"
+expect 0 $none --run no_ckpt --resume
+cut -d, -f1-13 out | cmp -s - a || fail "ended runs that no manifest knew: $(cat out)"
+cat runs/no_ckpt/*/events.jsonl | cmp -s - before || fail "an ended run is trained again"
+more=
+for seconds in 0.1 0.25 0.15 0.4 0.2; do
+    timeout -s KILL $seconds $none --run cut_off $more --jobs 2 > /dev/null 2>&1
+    [ -e runs/cut_off/sweep.json ] && more=--resume
+done
+expect 0 $none --run cut_off $more
+cut -d, -f1-13 out | cmp -s - a || fail "without checkpoints and killed: $(cat out)"
 
 # ---- the command line ----
 expect 0 "$VWN" sweep model.vwn --vary D=8,12 --vary 'rate=range(1e-3, 1e-1, 3, scale = log)' --set H=16 --list --csv
@@ -217,6 +247,9 @@ at() { for rate in 0.0001 0.001 0.003 0.01 0.02 0.03; do
 done | sort -g | head -n "$2" | sed 's/.* //' | sort -g | tr '\n' ' '; }
 [ "$(at 4 3)" = "$(awk -F, 'NR > 1 && $9 > 4 { gsub(/"/, "", $2); print $2 }' prune.csv | sort -g | tr '\n' ' ')" ] || fail "the first rung"
 [ "$(at 8 2)" = "$(awk -F, 'NR > 1 && $9 > 8 { gsub(/"/, "", $2); print $2 }' prune.csv | sort -g | tr '\n' ' ')" ] || fail "the second rung"
+sed 's/rate = \[/rate = [2e-4, /' prune.vwn > wider.vwn
+expect 2 "$VWN" sweep wider.vwn --run prune --resume
+has err 'a sweep that is pruned, of 6 points; with 7 others would go on'
 more=
 for seconds in 0.2 0.4 0.3; do
     timeout -s KILL $seconds "$VWN" sweep prune.vwn -q --run pruned $more --jobs 2 > /dev/null 2>&1
@@ -225,6 +258,55 @@ done
 expect 0 "$VWN" sweep prune.vwn -q --csv --run pruned $more
 cut -d, -f1-12 prune.csv > a
 cut -d, -f1-12 out | cmp -s - a || fail "a pruned sweep that was killed ends otherwise"
+
+# ---- points may be added: the old ones are kept, and nothing of them is trained again ----
+cat > added.vwn <<EOF
+edition = 1
+import "model.vwn" as m
+sweep added {
+  of = m
+  vary { rate = between(1e-3, 1e-2), H = between(8, 64, round = 8) }
+  random = 3
+  until = 2 steps
+}
+EOF
+losses() { column point "$1" > points; column eval_loss "$1" | paste -d " " points - | sort; }
+expect 0 "$VWN" sweep added.vwn -q --csv
+losses out > three_drawn
+cat runs/added/*/events.jsonl > events_of_three
+expect 0 "$VWN" sweep added.vwn --random 7 --run whole -q --csv
+losses out > seven_drawn
+sed -i 's/random = 3/random = 7/' added.vwn
+expect 0 "$VWN" sweep added.vwn --resume --csv
+has err 'added: 7 points in runs/added, 3 of them finished, 4 new'
+losses out | cmp -s - seven_drawn || fail "seven draws, three of them earlier: $(cat out)"
+[ "$(comm -12 three_drawn seven_drawn | wc -l)" -eq 3 ] || fail "the first three draws are among the seven"
+sed 1d out | cut -d, -f1 | tr -d '"' | head -n 3 | while read -r point; do cat "runs/added/$point/events.jsonl"; done | sort > a
+sort events_of_three | cmp -s - a || fail "the first three points are as they were"
+expect 2 "$VWN" sweep added.vwn --resume --random 5
+has err 'a sweep with other points: its point 6'
+expect 2 "$VWN" sweep added.vwn --resume --random 'draws(9, seed = 3)'
+has err 'a sweep with other points: its point 1'
+# an axis with one value more, in the middle, and a sweep in the file that it varies
+{ cat model.vwn; printf 'sweep longer {\n  vary { D = [8, 16] }\n  until = 2 steps\n}\n'; } > own.vwn
+expect 0 "$VWN" sweep own.vwn -q --csv
+losses out > two_widths
+sed -i 's/D = \[8, 16\]/D = [8, 12, 16, 24]/' own.vwn
+expect 0 "$VWN" sweep own.vwn --resume --csv
+has err '4 points in runs/longer, 2 of them finished, 2 new'
+losses out > a
+[ "$(comm -12 two_widths a | wc -l)" -eq 2 ] || fail "the two first widths keep their losses"
+[ "$(column step out | sort -u)" = 2 ] || fail "all four have two steps"
+sed -i 's/let H    = 24/let H    = 32/' own.vwn
+expect 2 "$VWN" sweep own.vwn --resume
+has err 'a sweep of an earlier text of `own.vwn`'
+# killed before the added points are trained: they are waiting, and the next call goes on
+expect 0 "$VWN" sweep model.vwn --vary D=8,12 --until '2 steps' --run grows -q
+expect 2 "$VWN" sweep model.vwn --vary D=8,12,16 --until '2 steps' --run grows --resume --set H=32
+has err 'its point 1, `D-8`, with its settings is none of the 3 here'
+timeout -s KILL 0.1 "$VWN" sweep model.vwn --vary D=8,12,16,20,24 --until '2 steps' --run grows --resume -q > /dev/null 2>&1
+expect 0 "$VWN" sweep model.vwn --vary D=8,12,16,20,24 --until '2 steps' --run grows --resume -q --csv
+[ "$(column state out | sort | uniq -c | awk '{ print $1, $2 }')" = "5 done" ] || fail "five points: $(cat out)"
 
 # ---- what fails is named, and the others run ----
 expect 1 "$VWN" sweep model.vwn --vary D=8,9,12 --run wrong --until '2 steps' --csv
@@ -239,6 +321,16 @@ has err 'rate-1000: diverged: step '
 [ "$(column state out | tr '\n' ' ')" = "done diverged " ] || fail "states: $(column state out)"
 expect 4 "$VWN" sweep model.vwn --vary rate=0.01,1000 --run far -q --resume
 has out 'diverged'
+# a run of another file where a point's is to be: named, the others run, and nothing of it is touched
+expect 0 "$VWN" sweep model.vwn --vary D=8,12,16 --until '2 steps' --run others -q
+sed -i '/"name":"D-12"/s/"state":"done"/"state":"waiting"/; /"name":"D-16"/s/"state":"done"/"state":"waiting"/' runs/others/sweep.json
+rm -r runs/others/D-12 runs/others/D-16
+cp -r runs/alone runs/others/D-12
+find runs/others/D-12 -type f ! -name lock -exec cksum {} + | sort > a
+expect 5 "$VWN" sweep model.vwn --vary D=8,12,16 --until '2 steps' --run others --resume --csv
+has err 'error: D-12: failed: the run was started with `--set'
+[ "$(column state out | tr '\n' ' ')" = "done failed done " ] || fail "states: $(column state out)"
+find runs/others/D-12 -type f ! -name lock -exec cksum {} + | sort | cmp -s - a || fail "a run of another file is changed"
 expect 1 "$VWN" sweep model.vwn --vary D=8,9 --list
 has out 'wrong'
 

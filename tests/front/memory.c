@@ -134,9 +134,41 @@ static void legacy(Test *t)
     EXPECT(t, h.blocks == 0 && h.bytes == 0);
 }
 
+/* Contexts on kept pages: the second gets the first one's large blocks, zeroed where that was promised, and counts what a
+ * context by itself counts. */
+static void kept_pages(Test *t)
+{
+    static const size_t size[] = {3 << 20, 2 << 20, 5 << 20, 100};
+    Pages pages = {.n = 0};
+    const Allocator mem = {pages_resize, &pages};
+    size_t bytes[3] = {0};
+    void *first[COUNT_OF(size)] = {0};
+    for (int run = 0; run < 3; run++) { /* the last by itself */
+        Ctx *ctx = ctx_new(run < 2 ? &mem : NULL);
+        CtxGuard guard;
+        if (CTX_TRY(ctx, &guard)) {
+            for (size_t i = 0; i < COUNT_OF(size); i++) {
+                char *block = ctx_alloc(ctx, size[i]);
+                EXPECT(t, !block[0] && !block[size[i] - 1]);
+                memset(block, 1, size[i]);
+                EXPECT(t, run != 1 || i == 3 || block == first[i] || block == first[0] || block == first[1] || block == first[2]);
+                first[i] = run ? first[i] : block;
+            }
+            bytes[run] = ctx->bytes;
+            ctx_leave(ctx, &guard);
+        }
+        ctx_free(ctx);
+        EXPECT(t, run == 2 || pages.n == 3);
+    }
+    EXPECT(t, bytes[0] == bytes[1] && bytes[0] == bytes[2]);
+    pages_free(&pages);
+    EXPECT(t, pages.n == 0 && pages.bytes == 0);
+}
+
 int main(void)
 {
     Test t = {0};
+    kept_pages(&t);
     legacy(&t);
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/odd_layout.vwn");
     every_allocation(&t, VWN_SOURCE_DIR "/tests/front/corpus/comments.vwn");

@@ -2,7 +2,7 @@
  *
  * In:  examples/quickstart.vwn with other numbers of layers, widths and sequences.
  * Out: the same bytes when printed twice; no new kernel for more layers, another width or batch; names
- *      that are the hashes of the texts; a scheduled forward boundary between sublayers is one kernel; an
+ *      that are the hashes of the texts; buffers that overlap found by plan_verify(); a scheduled forward boundary between sublayers is one kernel; an
  *      update that keeps no copy of the weights, with and without clipping.
  */
 #include "support/models.h"
@@ -68,6 +68,55 @@ static bool same_dump(Ctx *ctx, const Plan *a, const Plan *b)
     return x.n == y.n && memcmp(x.s, y.s, x.n) == 0;
 }
 
+/* Is there a launch between the first that touches x and the last that does, of both? By looking at every pair. */
+static bool there_together(const Plan *p, uint32_t x, uint32_t y)
+{
+    size_t first[2] = {SIZE_MAX, SIZE_MAX}, last[2] = {0, 0};
+    for (size_t i = 0; i < p->n_launch; i++)
+        for (uint32_t k = 0; k < p->launch[i].n_touched; k++)
+            for (int w = 0; w < 2; w++)
+                if (p->launch[i].buffer[k] == (w ? y : x)) {
+                    first[w] = first[w] < i ? first[w] : i;
+                    last[w] = i;
+                }
+    return first[0] <= last[1] && first[1] <= last[0];
+}
+
+static bool refused(Ctx *ctx, const Plan *p)
+{
+    CtxGuard guard;
+    if (!CTX_TRY(ctx, &guard))
+        return strstr(ctx->message, "overlap") != NULL;
+    plan_verify(ctx, p);
+    ctx_leave(ctx, &guard);
+    return false;
+}
+
+/* Of buffers that are there together each is moved to where another is, one at a time. */
+static void check_overlaps(Ctx *ctx)
+{
+    Plan *p = plan_of(ctx, NULL, 2, 16);
+    size_t moved = 0, found = 0;
+    for (uint32_t x = 0; x < p->n_buffer; x++)
+        for (uint32_t y = 0; y < p->n_buffer; y += 7) {
+            PlanBuffer *a = &p->buffer[x], *b = &p->buffer[y];
+            uint64_t was = a->offset;
+            bool free_to_move = x != y && a->ext < 0 && b->ext < 0 && a->bytes && b->bytes && !a->behind && !b->behind &&
+                                b->offset + a->bytes <= p->arena_bytes;
+            for (uint32_t k = 0; k < p->n_buffer; k++)
+                free_to_move = free_to_move && p->buffer[k].behind != x + 1;
+            if (!free_to_move || !there_together(p, x, y))
+                continue;
+            a->offset = b->offset;
+            moved++;
+            found += refused(ctx, p);
+            a->offset = was;
+        }
+    printf("%zu buffers moved onto another, %zu refused\n", moved, found);
+    expect(moved > 200 && found == moved, "buffers that overlap are refused");
+    expect(!refused(ctx, p), "and those of the plan are not");
+}
+
 static void check_all(Ctx *ctx, void *arg)
 {
     (void)arg;
@@ -88,6 +137,7 @@ static void check_all(Ctx *ctx, void *arg)
     expect(update_is_small(ctx, "train.clip=1"), "an update with clipping keeps no weights");
     expect(update_is_small(ctx, "train.clip=0"), "an update without clipping keeps no weights");
     expect(base->n_kernel <= 40, "at most 40 kernels");
+    check_overlaps(ctx);
 }
 
 int main(void)

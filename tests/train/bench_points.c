@@ -1,9 +1,9 @@
 /* bench_points.c - from the end of one schedule of widths to the first step of the next one: on a workbench, and without.
  *
  * In:  [number of schedules] ["kept": only on a workbench].   Out: medians, in ms of processor time of all threads and of
- * the clock.
+ * the clock, and of each part.
  * The one idea: what lies between the last step of a run and the first of the next, without that step: the last
- * checkpoint, checking, planning, memory, initial weights.
+ * evaluation and checkpoint, checking, planning, memory, initial weights.
  */
 #include "schedules.h"
 #include "support.h"
@@ -24,16 +24,47 @@ static Moment now(void)
     return (Moment){(double)t.tv_sec + 1e-9 * (double)t.tv_nsec, clock_seconds()};
 }
 
-typedef struct Steps {
-    Moment at[SCHEDULE_STEPS];
-    int n;
-} Steps;
+/* What lies between the last step of a run and the first one of the next. */
+typedef enum Mark {
+    MARK_STEP_BEFORE, /* the last step but one */
+    MARK_LAST_STEP,
+    MARK_EVALUATED,
+    MARK_SAVED,       /* the last checkpoint */
+    MARK_CLOSED,      /* and the context of the run */
+    MARK_CHECKED,     /* the file of the next one */
+    MARK_OPENED,      /* its data, resolved text, device */
+    MARK_PLANNED,
+    MARK_FIRST_STEP,
+    MARKS
+} Mark;
+static const char *const part_name[MARKS] = {[MARK_EVALUATED] = "evaluation", [MARK_SAVED] = "checkpoint", [MARK_CLOSED] = "closing",
+                                             [MARK_CHECKED] = "checking", [MARK_OPENED] = "opening", [MARK_PLANNED] = "planning",
+                                             [MARK_FIRST_STEP] = "weights"};
+
+typedef struct Run {
+    Moment at[MARKS];
+    int steps;
+    const char *before; /* checkpoint of the run before */
+} Run;
 
 static void note(void *user, const vwn_event *e)
 {
-    Steps *s = user;
-    if (e->kind == VWN_EVENT_STEP && s->n < SCHEDULE_STEPS)
-        s->at[s->n++] = now();
+    Run *r = user;
+    if (e->kind == VWN_EVENT_STEP && r->steps < SCHEDULE_STEPS) {
+        r->steps++;
+        if (r->steps == 1) {
+            r->at[MARK_FIRST_STEP] = now();
+            remove(r->before); /* outside of what is measured: a sweep keeps them */
+        }
+        if (r->steps == SCHEDULE_STEPS - 1)
+            r->at[MARK_STEP_BEFORE] = now();
+        if (r->steps == SCHEDULE_STEPS)
+            r->at[MARK_LAST_STEP] = now();
+    }
+    static const Mark mark[] = {[VWN_EVENT_EVAL] = MARK_EVALUATED, [VWN_EVENT_CHECKPOINT] = MARK_SAVED, [VWN_EVENT_START] = MARK_OPENED,
+                                [VWN_EVENT_COMPILE] = MARK_PLANNED};
+    if ((size_t)e->kind < sizeof mark / sizeof *mark && mark[e->kind])
+        r->at[mark[e->kind]] = now();
 }
 
 typedef struct Points {
@@ -58,21 +89,26 @@ static void say(void *user, const vwn_event *e)
     printf("%s\n", e->text);
 }
 
-static Steps train(const vwn_options *o, const char *file, const char *run, int i)
+static Run train(const vwn_options *o, const char *file, const char *run, int i)
 {
     Schedule p;
-    Steps s = {0};
+    char folder[400], before[500];
+    Run r = {.before = before};
     vwn_unit *unit;
     make_schedule(&p, i);
+    snprintf(folder, sizeof folder, "%s%d", run, i);
+    snprintf(before, sizeof before, "%s%d/ckpt/step_%08d.safetensors", run, i - 1, SCHEDULE_STEPS);
     vwn_context *ctx = vwn_open(o);
-    vwn_train_options how = {.run = run, .overwrite = true, .event = note, .user = &s};
+    vwn_train_options how = {.run = folder, .overwrite = true, .event = note, .user = &r};
     vwn_status st = vwn_check(ctx, &(vwn_file_options){.path = file, .set = p.set, .n_set = SCHEDULE_SETS}, &unit);
+    r.at[MARK_CHECKED] = now();
     if (st == VWN_OK)
         st = vwn_train(unit, &how);
-    if (st != VWN_OK || s.n < SCHEDULE_STEPS)
+    if (st != VWN_OK || r.steps < SCHEDULE_STEPS)
         fprintf(stderr, "schedule %d ends with %d: %s\n", i, (int)st, vwn_message(ctx));
     vwn_close(ctx);
-    return s;
+    r.at[MARK_CLOSED] = now();
+    return r;
 }
 
 static int ascending(const void *x, const void *y)
@@ -81,21 +117,31 @@ static int ascending(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+static double median(double *x, int n)
+{
+    qsort(x, (size_t)n, sizeof *x, ascending);
+    return x[n / 2];
+}
+
 static void measure(const char *what, const vwn_options *o, const char *file, const char *run, int n)
 {
-    double cpu[MOST], wall[MOST];
-    Steps before = train(o, file, run, 0);
+    static double cpu[MARKS][MOST], wall[MOST]; /* cpu[0]: the whole */
+    Run before = train(o, file, run, 0);
     for (int i = 1; i < n; i++) {
-        Steps s = train(o, file, run, i);
-        Moment end = before.at[SCHEDULE_STEPS - 1], last = s.at[SCHEDULE_STEPS - 1], one = s.at[SCHEDULE_STEPS - 2];
-        cpu[i - 1] = 1e3 * (s.at[0].cpu - end.cpu - (last.cpu - one.cpu));
-        wall[i - 1] = 1e3 * (s.at[0].wall - end.wall - (last.wall - one.wall));
-        before = s;
+        Run r = train(o, file, run, i);
+        Moment step = {r.at[MARK_LAST_STEP].cpu - r.at[MARK_STEP_BEFORE].cpu, r.at[MARK_LAST_STEP].wall - r.at[MARK_STEP_BEFORE].wall};
+        Moment end = before.at[MARK_LAST_STEP], first = r.at[MARK_FIRST_STEP];
+        cpu[0][i - 1] = 1e3 * (first.cpu - end.cpu - step.cpu);
+        wall[i - 1] = 1e3 * (first.wall - end.wall - step.wall);
+        for (int k = MARK_EVALUATED; k < MARKS; k++) {
+            const Run *of = k <= MARK_CLOSED ? &before : &r, *was = k <= MARK_CHECKED ? &before : &r;
+            cpu[k][i - 1] = 1e3 * (of->at[k].cpu - was->at[k - 1].cpu - (k == MARK_FIRST_STEP ? step.cpu : 0));
+        }
+        before = r;
     }
-    qsort(cpu, (size_t)n - 1, sizeof *cpu, ascending);
-    qsort(wall, (size_t)n - 1, sizeof *wall, ascending);
-    printf("%-24s %7.1f ms of processor time, %7.1f ms; medians of %d\n", what, cpu[(n - 1) / 2], wall[(n - 1) / 2],
-           n - 1);
+    printf("%-24s %7.1f ms of processor time, %7.1f ms; medians of %d\n", what, median(cpu[0], n - 1), median(wall, n - 1), n - 1);
+    for (int k = MARK_EVALUATED; k < MARKS; k++)
+        printf("    %-20s %7.1f ms of processor time\n", part_name[k], median(cpu[k], n - 1));
 }
 
 int main(int argc, char **argv)

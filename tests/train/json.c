@@ -176,6 +176,47 @@ static void noise(Tally *t, Ctx *ctx)
     CHECK(t, taken > 100 && taken < 19000);
 }
 
+/* Digits are counted in three tries; here by trying every number of them. */
+static int digits_by_trying(double x)
+{
+    char text[40];
+    int digits = 1;
+    for (; digits < 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    return digits;
+}
+
+static void shortest(Tally *t)
+{
+    uint64_t state = 11;
+    int seen[18] = {0};
+    for (int i = 0; i < 60000; i++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t bits = state ^ state >> 29;
+        double x = 0;
+        char text[40];
+        switch (i % 6) {
+        case 0: memcpy(&x, &bits, sizeof x); break;                     /* any double */
+        case 1: x = (double)(bits % 100000) / 1000; break;
+        case 2: x = (float)((double)(bits % 1000000) * 1e-9); break;    /* as losses are */
+        case 3: x = ldexp(1, (int)(bits % 2098) - 1074); break;         /* powers of two, of which neighbours lie at two distances */
+        case 4: snprintf(text, sizeof text, "-%llue%d", (unsigned long long)(bits % 1000), (int)(bits >> 20 & 511) - 256);
+                x = strtod(text, NULL); break;
+        case 5: x = ldexp((double)(bits >> 12), -(int)(bits % 64) - (bits & 64 ? 1050 : 0)); break; /* the smallest, too */
+        }
+        if (!isfinite(x))
+            continue;
+        int digits = number_digits(x);
+        seen[digits >= 1 && digits <= 17 ? digits : 0]++;
+        if (digits != digits_by_trying(x))
+            CHECKF(t, false, "%.17g has %d digits, not %d", x, digits_by_trying(x), digits);
+    }
+    CHECK(t, !seen[0] && seen[1] > 100 && seen[9] > 100 && seen[15] > 100 && seen[16] > 100 && seen[17] > 100);
+}
+
 int main(void)
 {
     Tally t = {0};
@@ -184,6 +225,7 @@ int main(void)
     values(&t, ctx);
     written(&t, ctx);
     noise(&t, ctx);
+    shortest(&t);
     ctx_free(ctx);
     return tally_end(&t, "json");
 }

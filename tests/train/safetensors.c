@@ -62,6 +62,39 @@ static void round_trip(Tally *t, Ctx *ctx, const char *folder)
     CHECK(t, !file_exists(arena_printf(ctx->program, "%s/.good.safetensors.tmp", folder)));
 }
 
+/* Of more bytes than are written at once, put in pieces of all sizes, to end anywhere in a block or with one. */
+static void large(Tally *t, Ctx *ctx, const char *folder)
+{
+    enum { MOST = 700000 };
+    char why[WHY] = "";
+    float *numbers_of = arena_alloc_array(ctx->program, MOST, sizeof *numbers_of);
+    for (int i = 0; i < MOST; i++)
+        numbers_of[i] = (float)i * 0.25f;
+    for (int k = 0; k < 24; k++) {
+        int64_t n = k < 16 ? (2 << 18) - 40 + 4 * k : 100000 + 75000 * (k - 16); /* the first lie around two blocks, with their headers */
+        const char *name = arena_printf(ctx->program, "large%d.safetensors", k), *path = arena_printf(ctx->program, "%s/%s", folder, name);
+        SafeWriter w;
+        safe_begin(&w, ctx->program);
+        safe_declare(&w, "x", SAFE_F32, 1, &n);
+        bool ok = safe_create(&w, ctx->program, folder, name, why);
+        for (int64_t at = 0, piece = 1; ok && at < n; at += piece, piece = 1 + piece * 7 % 300007) {
+            piece = piece < n - at ? piece : n - at;
+            ok = safe_put(&w, numbers_of + at, (size_t)piece * sizeof *numbers_of, why);
+        }
+        ok = ok && safe_commit(&w, why);
+        safe_abandon(&w);
+        size_t bytes = 0;
+        const char *file = ok ? read_file(ctx, path, &bytes) : NULL;
+        size_t data = (size_t)n * sizeof *numbers_of;
+        SafeFile f;
+        CHECKF(t, file && bytes > data && !memcmp(file + bytes - data, numbers_of, data), "%lld numbers: %s", (long long)n, why);
+        CHECKF(t, opens(ctx, path, &f, true, why), "%lld numbers: %s", (long long)n, why);
+        if (file)
+            safe_close(&f);
+        unlink(path);
+    }
+}
+
 /* Every truncation, and every byte changed. */
 static void damaged(Tally *t, Ctx *ctx, const char *folder)
 {
@@ -234,6 +267,7 @@ int main(void)
     signal(SIGXFSZ, SIG_IGN);
     checksums(&t);
     round_trip(&t, ctx, folder);
+    large(&t, ctx, folder);
     damaged(&t, ctx, folder);
     hostile(&t, ctx, folder);
     no_room(&t, ctx, folder);

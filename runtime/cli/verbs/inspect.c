@@ -155,7 +155,8 @@ static int inside(Call *call)
         return status;
     Text text = {0}, json = {0};
     vwn_writer into_text = text_writer(&text), into_json = text_writer(&json), out = ui_stdout(&call->ui);
-    vwn_status st = vwn_inspect(call->ctx, &how, &into_text, &into_json);
+    bool page = album.folder != NULL; /* it has both */
+    vwn_status st = vwn_inspect(call->ctx, &how, page || !call->json ? &into_text : NULL, page || call->json ? &into_json : NULL);
     const char *warning = vwn_warning(call->ctx);
     if (st == VWN_OK && *warning)
         ui_warning(&call->ui, "%s", warning);
@@ -270,6 +271,8 @@ const Verb verb_inspect = {.name = "inspect",
                                "activations  what an activation function makes for a product with weights, behind its gate\n"
                                "states       singular values of the state behind each sublayer, all streams, not centred\n"
                                "lens         what the model from the last state on makes of earlier states\n"
+            "All but --stats and --growth compute the model on the text, so they take as long as training on as many tokens:\n"
+            "about a second for ten million weights, less with fewer --tokens or one thing with --what.\n"
                                "With --growth and several operands the first is the checkpoint before a growth step. Of three and\n"
                                "more the second is the grown model right after the step: R is measured from there.\n",
                            .flag = flags,

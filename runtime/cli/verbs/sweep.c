@@ -27,10 +27,24 @@ static void show_step(Show *show, const vwn_sweep_event *e)
     ui_progress(&show->call->ui, line);
 }
 
+/* A list of many points takes a while. */
+static void show_count(Ui *ui, const vwn_sweep_event *e)
+{
+    char line[64];
+    if (!ui->live)
+        return;
+    snprintf(line, sizeof line, "%zu of %zu counted", e->finished, e->of);
+    ui_progress(ui, line);
+}
+
 static void on_event(void *user, const vwn_sweep_event *e)
 {
     Show *show = user;
     Ui *ui = &show->call->ui;
+    if (e->kind == VWN_SWEEP_COUNTED) {
+        show_count(ui, e);
+        return;
+    }
     if (e->kind == VWN_SWEEP_TRAIN) {
         show_step(show, e);
         if (e->train->kind == VWN_EVENT_WARNING) {
@@ -58,7 +72,7 @@ static void on_event(void *user, const vwn_sweep_event *e)
             ui_say(ui, "Point", "%s: %s (%zu of %zu finished)", e->point, e->text, e->finished, e->of);
         break;
     case VWN_SWEEP_NOTE: ui_say(ui, "Note", "%s%s%s", e->point ? e->point : "", e->point ? ": " : "", e->text); break;
-    case VWN_SWEEP_TRAIN: break;
+    case VWN_SWEEP_TRAIN: case VWN_SWEEP_COUNTED: break;
     }
 }
 
@@ -79,10 +93,19 @@ static bool fits(Call *call)
     return true;
 }
 
+/* The table stands below the line that said how far the points are. */
+static void put_table(void *user, const char *text, size_t n)
+{
+    Call *call = user;
+    ui_progress_end(&call->ui);
+    vwn_writer out = ui_stdout(&call->ui);
+    out.put(out.user, text, n);
+}
+
 /* The sweep, and its picture where one is wanted. */
 static vwn_status sweep(Call *call, vwn_sweep_options *how)
 {
-    vwn_writer out = ui_stdout(&call->ui);
+    vwn_writer out = {put_table, call};
     const char *path = call_flag(call, "--svg");
     Text svg = {0};
     vwn_writer picture = text_writer(&svg);
@@ -132,7 +155,7 @@ static const Flag flags[] = {
     {"--seeds", "1,2,3", "run every point with each of these seeds"},
     {"--list", NULL, "what every point costs; nothing is trained"},
     {"--run", "NAME", "directory runs/NAME, or a path (else the sweep's name)"},
-    {"--resume", NULL, "go on where a sweep was stopped or killed"},
+    {"--resume", NULL, "go on where a sweep was stopped or killed, or with more points"},
     {"--overwrite", NULL, "start anew in a directory that holds a sweep"},
     {"--jobs", "N", "points at a time, each with its share of the threads (else 1)"},
     {"--until", "'1000 steps'", "train each point so far: steps, tokens, s, min or h"},
