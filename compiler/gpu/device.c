@@ -65,14 +65,14 @@ void kernel_choose_grid(Kernel *k)
         uint32_t bytes = g->units * (uint32_t)item_bytes(a);
         if (a->spilled)
             continue;
-        if (ix_literal(&k->ix, size))
+        if (ix_literal(k->ix, size))
             g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
         else
             array[g->n_array++] = (KShared){size, bytes};
     }
     choose_spill(k);
     for (size_t i = 0; i < k->tile_slot.n; i++)
-        g->shared += ix_literal(&k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
+        g->shared += ix_literal(k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
 }
 
 /* ---- products ---- */
@@ -81,7 +81,7 @@ void kernel_choose_grid(Kernel *k)
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
 {
     enum { FEW = 16, EACH = 8 };
-    const IxTable *t = &k->ix;
+    const IxTable *t = k->ix;
     int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
     if (!k->tensor)
         return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;

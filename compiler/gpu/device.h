@@ -24,6 +24,6 @@ bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
 /* structure.c: equal names print equal texts where threads share the kernels in one way, sizes and all else aside.
  * Of a scheduled kernel without products. */
-Name kernel_structure(Kernel *k);
+Name kernel_structure(const Kernel *k);
 
 #endif

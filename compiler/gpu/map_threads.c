@@ -44,8 +44,8 @@ static int64_t longest_loop(const Kernel *k)
     int64_t most = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
-        if (s->kind == KS_LOOP && s->simd && ix_info(&k->ix, s->var)->hi + 1 > most)
-            most = ix_info(&k->ix, s->var)->hi + 1;
+        if (s->kind == KS_LOOP && s->simd && ix_info(k->ix, s->var)->hi + 1 > most)
+            most = ix_info(k->ix, s->var)->hi + 1;
     }
     return most;
 }
@@ -115,7 +115,7 @@ static int64_t elements_inside(const Kernel *k, size_t loop)
 {
     int64_t n = 1;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
-        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(&k->ix, k->stmt.v[i].var)->hi + 1 : 1;
+        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(k->ix, k->stmt.v[i].var)->hi + 1 : 1;
     return n;
 }
 
@@ -129,7 +129,7 @@ static bool for_warps(const Kernel *k, size_t loop)
     const KStmt *s = &k->stmt.v[loop];
     if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
         return false;
-    int64_t rounds = ix_info(&k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
+    int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
     if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_THREADS * AT_ONCE))
         return false;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
@@ -159,8 +159,8 @@ static bool is_interchanged(const Kernel *k, size_t loop)
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
     bool adds = false;
     if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
-        loops_inside(k, loop) != 1 || ix_info(&k->ix, s->var)->hi + 1 > FEW ||
-        ix_info(&k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
+        loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
+        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
@@ -202,12 +202,12 @@ static uint32_t widest(const Kernel *k)
 /* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
 static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
 {
-    const IxForm *f = ix_form(&k->ix, at);
+    const IxForm *f = ix_form(k->ix, at);
     int64_t slope;
-    if (!ix_slope(&k->ix, at, lane, &slope) || slope != 1)
+    if (!ix_slope(k->ix, at, lane, &slope) || slope != 1)
         return 1;
     for (uint32_t i = 0; i < f->n; i++)
-        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(&k->ix, f->t[i].coef) % w)
+        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(k->ix, f->t[i].coef) % w)
             w /= 2;
     return w;
 }
@@ -218,7 +218,7 @@ static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
-    if (x->type != KT_REAL || !(x->deps & ix_bit(&k->ix, lane)))
+    if (x->type != KT_REAL || !(x->deps & ix_bit(k->ix, lane)))
         return 1;
     if (x->kind == KX_LOAD)
         return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
@@ -241,13 +241,13 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
 
 /* Like vector.c, but for what a thread does with a few neighbours: any function of reals may stand
  * between, and every access must lie at a multiple of its size. */
-static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_t w)
+static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return width_of_value(k, s->ex, lane, w);
     case KS_ACC_ADD:
-        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(&k->ix, lane)) ? w : 1;
+        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(k->ix, lane)) ? w : 1;
     case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
@@ -258,16 +258,16 @@ static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_
 }
 
 /* lanes: that shall have something to do; 0: as many as there are. */
-static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
+static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t lanes)
 {
     enum { LONG = 256 }; /* numbers of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = widest(k);
-    while (w > 4 && ix_info(&k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
+    while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
         w /= 2;
-    while ((ix_info(&k->ix, lane)->hi + 1) % w)
+    while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
         w = width_of_statement(k, &k->stmt.v[i], lane, w);
@@ -284,8 +284,8 @@ static void make_even(KMappingChoice *s)
         s->width[i] = s->width[i] > 1 ? all : 1;
 }
 
-/* The widths that its loops can have, for so many lanes; asking may add forms of indices. */
-static void find_widths(KMappingChoice *s, Kernel *k, uint32_t lanes)
+/* The widths that its loops can have, for so many lanes. */
+static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t lanes)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
@@ -307,7 +307,7 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
     int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
     if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
-        ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+        ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
         return 1;
     for (size_t i = loop; i < end; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);
@@ -326,7 +326,7 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 /* ---- what sizes decide ---- */
 
 /* Of a kernel whose tiles have places. */
-static void share_by_size(KMappingChoice *s, Kernel *k)
+static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
@@ -347,12 +347,11 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
     return widest(k);
 }
 
-void kernel_choose_mapping(KMappingChoice *s, Kernel *k)
+void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 {
     Kernel spread;
     share_by_size(s, k);
     kernel_map_threads(&spread, k, s);
-    k->ix = spread.ix;
     s->index = spread.mapping.index;
 }
 
@@ -362,7 +361,7 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
            !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
 }
 
-void kernel_narrow_mapping(KMappingChoice *s, Kernel *k, KIndex index)
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
     KMappingChoice most = {0};
     find_widths(&most, k, 0);

@@ -31,9 +31,9 @@ static void want(Lives *l, Ex e, uint32_t at)
 
 static void want_ix(Lives *l, Ix ix, uint32_t at)
 {
-    const IxForm *f = ix_form(&l->k->ix, ix);
+    const IxForm *f = ix_form(l->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&l->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(l->k->ix, f->t[i].var);
         if (v->kind == IV_VALUE)
             want(l, v->value, at);
     }
@@ -51,7 +51,7 @@ static void want_all(Lives *l, const KStmt *s, uint32_t at)
     }
     want(l, s->ex, at);
     if (s->kind == KS_VAR)
-        want_ix(l, ix_info(&k->ix, s->var)->base, at);
+        want_ix(l, ix_info(k->ix, s->var)->base, at);
     for (int i = 0; i < 3; i++)
         want(l, x->in[i], at);
     want_ix(l, x->ix, at);
@@ -96,7 +96,7 @@ static int32_t width_of(const Lives *l, Ex e)
     const KEx *x = kx(l->k, e);
     for (uint32_t loop = l->in[l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
         const KStmt *s = &l->k->stmt.v[loop - 1];
-        if (s->width && x->deps & ix_bit(&l->k->ix, s->var))
+        if (s->width && x->deps & ix_bit(l->k->ix, s->var))
             return s->width;
     }
     return x->type == KT_INT ? 2 : 1;
@@ -147,12 +147,12 @@ uint32_t kernel_loads_in_flight(const Kernel *k)
 
 bool kernel_var_is_wide(const Kernel *k, IVar v)
 {
-    const IVarInfo *x = ix_info(&k->ix, v);
+    const IVarInfo *x = ix_info(k->ix, v);
     bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
-    uint64_t rows = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
+    uint64_t rows = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
     if (v == 0 || k->mapping.index == INDEX_WIDE)
         return v != 0;
-    if (x->kind == IV_VALUE || (derived && ix_reads_value(&k->ix, x->base)))
+    if (x->kind == IV_VALUE || (derived && ix_reads_value(k->ix, x->base)))
         return true;
     return k->mapping.index == INDEX_WIDE_ROWS && x->deps & rows;
 }
@@ -160,12 +160,12 @@ bool kernel_var_is_wide(const Kernel *k, IVar v)
 /* The most that the terms of 32 bits can add up to, whatever their signs. */
 static double reach(const Kernel *k, Ix ix)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
     double sum = 0;
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
         double most = f->t[i].var == 0 ? 1 : fmax(fabs((double)v->lo), fabs((double)v->hi));
-        double coef = (double)ix_dim_at(&k->ix, f->t[i].coef);
+        double coef = (double)ix_dim_at(k->ix, f->t[i].coef);
         bool wide = kernel_var_is_wide(k, f->t[i].var);
         sum += wide ? coef : fabs((double)f->t[i].mult) * coef * most;
     }
@@ -177,8 +177,8 @@ static bool fits(const Kernel *k)
     const double most = 1 << 30; /* as much again is for steps that go past the end */
     double parts = (double)k->partitions;
     bool good, all = k->mapping.index == INDEX_NARROW;
-    good = (double)ix_dim_at(&k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
-    for (Ix i = 1; i < k->ix.form.n && good; i++)
+    good = (double)ix_dim_at(k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
+    for (Ix i = 1; i < k->ix->form.n && good; i++)
         good = reach(k, i) < 2 * most - 65536;
     for (size_t i = 0; i < k->buffer.n && good; i++)
         good = k->buffer.v[i].part < 0 || (all ? parts : 1) * (double)k->buffer.v[i].elements < most;

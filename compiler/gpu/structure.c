@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 typedef struct Form {
-    Kernel *k; /* its table of indices grows */
+    const Kernel *k;
     Buf out;
     uint32_t *ex, *var, *buffer; /* numbers, 0: not named yet */
     uint32_t n_ex, n_var, n_buffer;
@@ -21,7 +21,7 @@ static void put(Form *f, char tag, int64_t x) { buf_printf(&f->out, "%c%" PRId64
 
 static void put_dim(Form *f, Dim d)
 {
-    if (ix_literal(&f->k->ix, d))
+    if (ix_literal(f->k->ix, d))
         put(f, '=', d.n);
     else
         buf_puts(&f->out, "? ");
@@ -32,7 +32,7 @@ static void put_ix(Form *f, Ix ix);
 
 static void put_var(Form *f, IVar v)
 {
-    const IVarInfo *info = ix_info(&f->k->ix, v);
+    const IVarInfo *info = ix_info(f->k->ix, v);
     if (info->kind == IV_VALUE) {
         put_ex(f, info->value);
         return;
@@ -53,7 +53,7 @@ static void put_var(Form *f, IVar v)
 
 static void put_ix(Form *f, Ix ix)
 {
-    const IxForm *form = ix_form(&f->k->ix, ix);
+    const IxForm *form = ix_form(f->k->ix, ix);
     bool away = kernel_has_row_offset(f->k, form);
     put(f, 'x', form->n);
     for (uint32_t i = 0; i < form->n; i++) {
@@ -218,7 +218,7 @@ static void put_statement(Form *f, const KStmt *s)
     }
 }
 
-Name kernel_structure(Kernel *k)
+Name kernel_structure(const Kernel *k)
 {
     Form f = {.k = k, .out = buf_new(k->arena)};
     f.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n + 1);

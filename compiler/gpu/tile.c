@@ -90,7 +90,7 @@ static bool find_store(const Tiling *t, size_t *round, size_t *store)
 /* Does the form change with the row alone? */
 static bool of_row(const Kernel *k, Ix ix)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++)
         if (f->t[i].var && f->t[i].var != k->row)
             return false;
@@ -107,12 +107,12 @@ static void store_at_once(Tiling *t, KProduct *p)
     const KRoot *r = &k->root.v[k->stmt.v[store].root];
     const KBuffer *b = &k->buffer.v[r->buffer];
     const KEx *x = kx(k, k->stmt.v[load].ex);
-    Ix apart = ix_add(&k->ix, r->at, ix_times(&k->ix, x->ix, -1));
+    Ix apart = ix_add(k->ix, r->at, ix_times(k->ix, x->ix, -1));
     bool rounded = round != store, fits = b->half == HALF_FP16 || (b->half == HALF_BF16) == rounded;
     if (b->dtype != DT_REAL || !fits || b->tile || b->read || x->in[0] || !of_row(k, apart))
         return;
     p->c = r->buffer;
-    p->c_at = ix_add(&k->ix, p->c_at, apart);
+    p->c_at = ix_add(k->ix, p->c_at, apart);
     t->gone[load] = t->gone[round] = t->gone[store] = true;
 }
 
@@ -263,9 +263,9 @@ static void find_units(Tiling *t)
 
 static void touch_ix(Tiling *t, unsigned char *what, Ix ix)
 {
-    const IxForm *f = ix_form(&t->k->ix, ix);
+    const IxForm *f = ix_form(t->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&t->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(t->k->ix, f->t[i].var);
         if (v->kind == IV_VALUE)
             what[v->value] |= READS;
         if (v->kind == IV_DIV || v->kind == IV_MOD) {
@@ -300,7 +300,7 @@ static void touch_statement(Tiling *t, unsigned char *what, const KStmt *s, bool
     switch (s->kind) {
     case KS_VAR:
         what[t->var + s->var] |= names;
-        touch_ix(t, what, ix_info(&t->k->ix, s->var)->base);
+        touch_ix(t, what, ix_info(t->k->ix, s->var)->base);
         break;
     case KS_LET:
         what[s->ex] |= names;
@@ -347,7 +347,7 @@ static void find_touches(Tiling *t)
         if (k->stmt.v[i].kind == KS_BATCH_RUN)
             batches++;
     t->var = k->ex.n;
-    t->array = t->var + k->ix.var.n;
+    t->array = t->var + k->ix->var.n;
     t->batch = t->array + k->array.n;
     t->buffer = t->batch + batches;
     t->things = (t->buffer + k->buffer.n + 7) / 8 * 8;

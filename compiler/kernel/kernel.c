@@ -6,8 +6,9 @@
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows)
 {
     *k = (Kernel){.ctx = ctx, .arena = arena, .rows = rows};
-    ix_init(&k->ix, ctx, arena, B, T);
-    k->row = ix_row(&k->ix, rows);
+    k->ix = NEW(arena, IxTable);
+    ix_init(k->ix, ctx, arena, B, T);
+    k->row = ix_row(k->ix, rows);
     k->slots = 1024;
     k->slot = NEW_ARRAY(arena, uint32_t, k->slots);
     vec_push(arena, &k->ex, (KEx){.kind = KX_NONE});
@@ -53,10 +54,10 @@ static void slots_grow(Kernel *k)
 /* what an index depends on and waits for, with the values read into it */
 static void ix_needs(const Kernel *k, Ix ix, uint64_t *deps, int *stage)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
     *deps |= f->deps;
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
         if (v->kind == IV_VALUE && *stage < kx(k, v->value)->stage)
             *stage = kx(k, v->value)->stage;
         if (v->kind == IV_DIV || v->kind == IV_MOD)
@@ -73,14 +74,14 @@ void kx_find_needs(const Kernel *k, KEx *e)
     }
     ix_needs(k, e->ix, &e->deps, &e->stage);
     if (e->kind == KX_LOAD && k->buffer.v[e->slot].tile) { /* what it holds changes with the row */
-        e->deps |= ix_bit(&k->ix, k->row);
+        e->deps |= ix_bit(k->ix, k->row);
         if (e->stage < k->buffer.v[e->slot].stage)
             e->stage = k->buffer.v[e->slot].stage;
     }
     if (e->kind == KX_REDUCE) {
         for (uint32_t i = 0; i < e->over.n; i++)
-            e->deps &= ~ix_bit(&k->ix, e->over.var[i]);
-        e->deps |= ix_bit(&k->ix, k->row);
+            e->deps &= ~ix_bit(k->ix, e->over.var[i]);
+        e->deps |= ix_bit(k->ix, k->row);
         e->stage++;
     }
 }
@@ -130,10 +131,10 @@ Ex kx_scalar(Kernel *k, int32_t host, double value, Val origin)
 
 Ex kx_index(Kernel *k, Ix ix)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
     if (f->n == 1 && f->t[0].mult == 1 && dim_eq(f->t[0].coef, DIM(1)) &&
-        ix_info(&k->ix, f->t[0].var)->kind == IV_VALUE)
-        return ix_info(&k->ix, f->t[0].var)->value;
+        ix_info(k->ix, f->t[0].var)->kind == IV_VALUE)
+        return ix_info(k->ix, f->t[0].var)->value;
     return intern(k, (KEx){.kind = KX_INDEX, .type = KT_INT, .ix = ix});
 }
 
@@ -159,7 +160,7 @@ static bool is_const(const Kernel *k, Ex e, double want)
 
 static uint64_t loops_of(const Kernel *k, Ex e)
 {
-    return kx(k, e)->deps & ~ix_bit(&k->ix, k->row);
+    return kx(k, e)->deps & ~ix_bit(k->ix, k->row);
 }
 
 /* Does b change with fewer loops than a? */
@@ -193,9 +194,9 @@ Ex kx_op(Kernel *k, Op op, KType type, const Ex *in, int n, int64_t i)
 
 Ex kx_inside(Kernel *k, Ix ix, Dim extent)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
-    int64_t n = ix_dim_at(&k->ix, extent);
-    bool value = ix_reads_value(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
+    int64_t n = ix_dim_at(k->ix, extent);
+    bool value = ix_reads_value(k->ix, ix);
     if (!value && f->lo >= 0 && f->hi < n)
         return 0;
     if (!value && (f->hi < 0 || f->lo >= n))
@@ -275,7 +276,7 @@ uint32_t kernel_tile(Kernel *k, Val value, int64_t elements)
 
 bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s)
 {
-    return ix_slope(&k->ix, p->a_at, p->m, &s->am) && ix_slope(&k->ix, p->a_at, p->k, &s->ak) &&
-           ix_slope(&k->ix, p->b_at, p->k, &s->bk) && ix_slope(&k->ix, p->b_at, p->n, &s->bn) &&
-           ix_slope(&k->ix, p->c_at, p->m, &s->cm) && ix_slope(&k->ix, p->c_at, p->n, &s->cn);
+    return ix_slope(k->ix, p->a_at, p->m, &s->am) && ix_slope(k->ix, p->a_at, p->k, &s->ak) &&
+           ix_slope(k->ix, p->b_at, p->k, &s->bk) && ix_slope(k->ix, p->b_at, p->n, &s->bn) &&
+           ix_slope(k->ix, p->c_at, p->m, &s->cm) && ix_slope(k->ix, p->c_at, p->n, &s->cn);
 }

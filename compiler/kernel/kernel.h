@@ -190,7 +190,7 @@ typedef struct KGrid {
 typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
-    IxTable ix;
+    IxTable *ix;      /* of the indices; copies of the kernel share it, and it only grows */
     IVar row, part; /* part: 0 when there are no sums over rows */
     Dim rows;
     int64_t partitions, chunk; /* rows per partition */
@@ -257,9 +257,9 @@ typedef struct KMappingChoice {
     uint8_t *width; /* by statement, of loops: neighbours at once, or 1 */
     uint8_t *times; /* and how often it is written out */
 } KMappingChoice;
-void kernel_choose_mapping(KMappingChoice *s, Kernel *k);             /* what suits its own sizes */
+void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
-void kernel_narrow_mapping(KMappingChoice *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);
 /* The first statement of a spread kernel at which a thread touches what another may still be at, or waits for others that
@@ -294,7 +294,7 @@ typedef struct Prefetch {
 typedef VEC(Prefetch) Prefetches;
 void kernel_find_prefetches(const Kernel *k, Prefetches *out); /* prefetch.c */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
-Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
+Ix kernel_array_at(const Kernel *k, int array);             /* the element of a scratch array */
 Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */
 
 /* ---- what is part of a text, and what an argument of it (sizes.c) ---- */

@@ -59,7 +59,7 @@ typedef struct Known {
 
 static const Interval anything = {-INFINITY, INFINITY};
 
-static double size_of(const Known *g, Dim d) { return (double)ix_dim_at(&g->k->ix, d); }
+static double size_of(const Known *g, Dim d) { return (double)ix_dim_at(g->k->ix, d); }
 
 /* ---- sums ---- */
 
@@ -141,7 +141,7 @@ static Pair *pair_of(Known *g, Ix base, Dim by)
 /* What a tensor holds may be anything; only a guard bounds it. */
 static uint32_t variable(Known *g, IVar v)
 {
-    const IVarInfo *info = ix_info(&g->k->ix, v);
+    const IVarInfo *info = ix_info(g->k->ix, v);
     for (uint32_t i = 0; i < g->of.n; i++)
         if (g->of.v[i] == v)
             return i;
@@ -158,7 +158,7 @@ static uint32_t variable(Known *g, IVar v)
 static Linear linear_of(Known *g, Ix ix)
 {
     Linear a = {0};
-    const IxForm *f = ix_form(&g->k->ix, ix);
+    const IxForm *f = ix_form(g->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
         double coef = (double)f->t[i].mult * size_of(g, f->t[i].coef);
         if (f->t[i].var == 0)
@@ -294,8 +294,8 @@ static bool proves(Known *g, const Linear *a, int64_t elements)
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements)
 {
     double never;
-    const IxForm *f = ix_form(&k->ix, ix);
-    if (f->lo >= 0 && f->hi < elements && !ix_reads_value(&k->ix, ix))
+    const IxForm *f = ix_form(k->ix, ix);
+    if (f->lo >= 0 && f->hi < elements && !ix_reads_value(k->ix, ix))
         return true;
     if (guard && kx_is_number(k, guard, &never) && never == 0)
         return true;

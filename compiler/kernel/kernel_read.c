@@ -88,7 +88,7 @@ static IVar read_var(KernelReader *r)
     if (reader_accept(&r->t, "r"))
         return k->row;
     reader_expect(&r->t, "i");
-    return (IVar)read_below(r, (int64_t)k->ix.var.n, "index variable");
+    return (IVar)read_below(r, (int64_t)k->ix->var.n, "index variable");
 }
 
 static IxTerm read_term(KernelReader *r, bool minus)
@@ -115,7 +115,7 @@ static IxTerm read_term(KernelReader *r, bool minus)
 /* Adds the range of a term to [*lo, *hi]; false when it leaves what can be computed with. */
 static bool add_range(const KernelReader *r, const IxTerm *x, int64_t *lo, int64_t *hi)
 {
-    const IVarInfo *v = ix_info(&r->k->ix, x->var);
+    const IVarInfo *v = ix_info(r->k->ix, x->var);
     int64_t coef = dim_at(x->coef, r->all->B, r->all->T), a, b, most = (int64_t)1 << SIZE_BITS;
     bool fits = coef >= 0 && mul_i64(coef, x->mult, &coef) && coef < most && coef > -most &&
                 mul_i64(coef, v->lo, &a) && mul_i64(coef, v->hi, &b) &&
@@ -144,7 +144,7 @@ static Ix read_ix(KernelReader *r)
         minus = reader_accept(&r->t, "-");
     } while (!r->t.failed && (minus || reader_accept(&r->t, "+")));
     reader_expect(&r->t, "]");
-    return r->t.failed ? 0 : ix_of_terms(&r->k->ix, x, n);
+    return r->t.failed ? 0 : ix_of_terms(r->k->ix, x, n);
 }
 
 static KNest read_over(KernelReader *r, const char *word)
@@ -157,7 +157,7 @@ static KNest read_over(KernelReader *r, const char *word)
         IVar v = read_var(r);
         if (r->t.failed)
             return n;
-        bool loop = ix_info(&r->k->ix, v)->kind == IV_LOOP;
+        bool loop = ix_info(r->k->ix, v)->kind == IV_LOOP;
         for (uint32_t i = 0; i < n.n; i++)
             loop = loop && n.var[i] != v;
         if (n.n == NEST_MAX || !loop) {
@@ -307,7 +307,7 @@ static Ex read_definition(KernelReader *r)
     if (have->kind == KX_NONE) {
         kx_find_needs(r->k, &x);
         *have = x;
-        ix_value_depends(&r->k->ix, e, x.deps);
+        ix_value_depends(r->k->ix, e, x.deps);
         return e;
     }
     x.in[0] = x.kind == KX_REDUCE ? have->in[0] : x.in[0];
@@ -335,7 +335,7 @@ static void read_rows(KernelReader *r)
         k->chunk = read_size(r);
     }
     while (reader_accept(&r->t, "argument"))
-        k->ix.arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
+        k->ix->arguments |= 1u << read_below(r, LITERAL_MAX + 1, "small extent");
     k->flat = reader_accept(&r->t, "flat");
 }
 
@@ -382,7 +382,7 @@ static void read_scalar(KernelReader *r)
 static void read_var_line(KernelReader *r)
 {
     Kernel *k = r->k;
-    IxTable *t = &k->ix;
+    IxTable *t = k->ix;
     const char *at = r->t.p;
     if (reader_accept(&r->t, "part")) {
         if (k->part || !k->partitions)
@@ -479,7 +479,7 @@ static void read_array(KernelReader *r)
     reader_expect(&r->t, "over");
     a.nest = read_over(r, NULL);
     for (uint32_t i = 0; i < a.nest.n; i++) {
-        const IVarInfo *v = ix_info(&k->ix, a.nest.var[i]);
+        const IVarInfo *v = ix_info(k->ix, a.nest.var[i]);
         if (!mul_i64(a.elements, v->hi + 1, &a.elements) || a.elements >> 30 ||
             !dim_mul(size, v->extent, &size)) {
             wrong(r, at, "this scratch array is too large");
@@ -710,7 +710,7 @@ static void read_kernel(KernelReader *r)
     x.comment = read_kernel_comment(r);
     r->head = line_span(r);
     reader_end_of_line(&r->t);
-    r->k = x.kernel = NEW(r->t.arena, Kernel);
+    x.kernel = r->k = NEW(r->t.arena, Kernel);
     r->statements = false;
     r->ex.n = r->constant.n = r->line.n = 0;
     r->start = r->t.p;

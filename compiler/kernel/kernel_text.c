@@ -45,7 +45,7 @@ static void use_ix(KernelPrinter *p, Ix ix);
 
 static void use_var(KernelPrinter *p, IVar v)
 {
-    const IVarInfo *info = ix_info(&p->k->ix, v);
+    const IVarInfo *info = ix_info(p->k->ix, v);
     if (p->used[v])
         return;
     p->used[v] = true;
@@ -55,7 +55,7 @@ static void use_var(KernelPrinter *p, IVar v)
 
 static void use_ix(KernelPrinter *p, Ix ix)
 {
-    const IxForm *f = ix_form(&p->k->ix, ix);
+    const IxForm *f = ix_form(p->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++)
         use_var(p, f->t[i].var);
 }
@@ -91,7 +91,7 @@ static void use_all(KernelPrinter *p)
     p->used[k->row] = true;
     if (k->part)
         p->used[k->part] = true;
-    for (size_t v = 1, n = 0; v < k->ix.var.n; v++)
+    for (size_t v = 1, n = 0; v < k->ix->var.n; v++)
         p->var[v] = p->used[v] ? (uint32_t)++n : 0;
 }
 
@@ -137,7 +137,7 @@ static void put_term(KernelPrinter *p, const IxTerm *t, bool first)
 
 static void put_ix(KernelPrinter *p, Ix ix)
 {
-    const IxForm *f = ix_form(&p->k->ix, ix);
+    const IxForm *f = ix_form(p->k->ix, ix);
     buf_putc(p->out, '[');
     for (uint32_t i = 0; i < f->n; i++)
         put_term(p, &f->t[i], i == 0);
@@ -177,7 +177,7 @@ static void put_name(KernelPrinter *p, const char *name)
 
 static void put_var_line(KernelPrinter *p, IVar v)
 {
-    const IVarInfo *info = ix_info(&p->k->ix, v);
+    const IVarInfo *info = ix_info(p->k->ix, v);
     if (v == p->k->row)
         return;
     buf_puts(p->out, "var ");
@@ -207,7 +207,7 @@ static void put_tables(KernelPrinter *p)
     if (k->part)
         buf_printf(p->out, " parts %lld of %lld", (long long)k->partitions, (long long)k->chunk);
     for (int n = 0; n <= LITERAL_MAX; n++)
-        if (k->ix.arguments >> n & 1)
+        if (k->ix->arguments >> n & 1)
             buf_printf(p->out, " argument %d", n);
     buf_puts(p->out, k->flat ? " flat\n" : "\n");
     for (size_t i = 0; i < k->buffer.n; i++) {
@@ -234,7 +234,7 @@ static void put_tables(KernelPrinter *p)
         buf_json_string(p->out, k->seed.v[i], strlen(k->seed.v[i]));
         buf_putc(p->out, '\n');
     }
-    for (size_t v = 1; v < k->ix.var.n; v++)
+    for (size_t v = 1; v < k->ix->var.n; v++)
         if (p->used[v])
             put_var_line(p, (IVar)v);
     for (size_t i = 0; i < k->root.n; i++) {
@@ -457,8 +457,8 @@ void kernel_print(Buf *out, const Kernel *k)
     KernelPrinter p = {.out = out, .k = k};
     int depth = 1;
     p.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
-    p.used = NEW_ARRAY(k->arena, bool, k->ix.var.n);
-    p.var = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n);
+    p.used = NEW_ARRAY(k->arena, bool, k->ix->var.n);
+    p.var = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n);
     use_all(&p);
     put_tables(&p);
     if (k->mapping.row_threads)

@@ -11,7 +11,7 @@
 #include "library.h"
 
 typedef struct KernelText {
-    Kernel *kernel;           /* NULL: the library's */
+    const Kernel *kernel;         /* NULL: the library's */
     const char *about;        /* what stands above the emitted text */
     const char *comment;      /* path and place of what it computes, or NULL */
     LibraryKernel library;

@@ -85,14 +85,14 @@ static void use(Check *c, Ex e)
 
 static void use_ix(Check *c, Ix ix)
 {
-    if (ix >= c->k->ix.form.n) {
+    if (ix >= c->k->ix->form.n) {
         fault(c, "an index form that does not exist");
         return;
     }
-    const IxForm *f = ix_form(&c->k->ix, ix);
+    const IxForm *f = ix_form(c->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
         IVar v = f->t[i].var;
-        const IVarInfo *info = ix_info(&c->k->ix, v);
+        const IVarInfo *info = ix_info(c->k->ix, v);
         if (v && info->kind == IV_VALUE)
             use(c, info->value);
         else if (v && !c->have_var[v])
@@ -102,12 +102,12 @@ static void use_ix(Check *c, Ix ix)
 
 static uint64_t ix_varies(const Check *c, Ix ix)
 {
-    const IxForm *f = ix_form(&c->k->ix, ix);
+    const IxForm *f = ix_form(c->k->ix, ix);
     uint64_t m = 0;
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&c->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(c->k->ix, f->t[i].var);
         if (v->kind == IV_LOOP)
-            m |= ix_bit(&c->k->ix, f->t[i].var);
+            m |= ix_bit(c->k->ix, f->t[i].var);
         else if (v->kind == IV_VALUE)
             m |= c->varies[v->value];
         else if (v->kind == IV_DIV || v->kind == IV_MOD)
@@ -120,7 +120,7 @@ static uint64_t nest_bits(const Check *c, const KNest *n)
 {
     uint64_t m = 0;
     for (uint32_t i = 0; i < n->n; i++)
-        m |= ix_bit(&c->k->ix, n->var[i]);
+        m |= ix_bit(c->k->ix, n->var[i]);
     return m;
 }
 
@@ -359,7 +359,7 @@ static void close_scope(Check *c)
 
 static bool is_loop(const Check *c, IVar v)
 {
-    return v < c->k->ix.var.n && ix_info(&c->k->ix, v)->kind == IV_LOOP;
+    return v < c->k->ix->var.n && ix_info(c->k->ix, v)->kind == IV_LOOP;
 }
 
 static void check_loop(Check *c, const KStmt *s)
@@ -489,7 +489,7 @@ static void check_array(Check *c, const KStmt *s, ArrayState *state)
     for (uint32_t i = 0; i < a->nest.n; i++) {
         if (!is_loop(c, a->nest.var[i]))
             fault(c, "a scratch array over what is no loop");
-        else if (!mul_i64(n, ix_info(&c->k->ix, a->nest.var[i])->hi + 1, &n))
+        else if (!mul_i64(n, ix_info(c->k->ix, a->nest.var[i])->hi + 1, &n))
             n = -1;
     }
     if (a->nest.n == 0 || n != a->elements)
@@ -635,10 +635,10 @@ static bool injective(const Kernel *k, Ix at, const IVar *v, uint32_t n)
     struct { double step, span; } s[NEST_MAX + 1];
     for (uint32_t i = 0; i < n; i++) {
         int64_t slope;
-        if (!ix_slope(&k->ix, at, v[i], &slope))
+        if (!ix_slope(k->ix, at, v[i], &slope))
             return false;
         s[i].step = slope < 0 ? -(double)slope : (double)slope;
-        s[i].span = (double)(ix_info(&k->ix, v[i])->hi);
+        s[i].span = (double)(ix_info(k->ix, v[i])->hi);
     }
     qsort(s, n, sizeof s[0], by_size);
     double reach = 0;
@@ -701,9 +701,9 @@ static void check_store(Check *c, const KStmt *s)
 /* A place of the row and of two loops, one step of which is known to be one element. */
 static bool form_is_of(const Check *c, Ix ix, bool row, IVar v, IVar w)
 {
-    if (ix >= c->k->ix.form.n)
+    if (ix >= c->k->ix->form.n)
         return false;
-    const IxForm *f = ix_form(&c->k->ix, ix);
+    const IxForm *f = ix_form(c->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
         IVar x = f->t[i].var;
         if (x && x != v && x != w && !(row && x == c->k->row))
@@ -760,8 +760,8 @@ static void check_layout(Check *c, const KProduct *x)
     bool along_m = steps && s.cm == 1 && (s.am == 1 || s.ak == 1);
     if (!(steps && product_along_n(&s) ? along_n : along_m))
         fault(c, "a product without neighbours to make vectors of");
-    if ((ix_info(&k->ix, x->m)->hi + 1) % PRODUCT_LANES ||
-        (ix_info(&k->ix, x->n)->hi + 1) % PRODUCT_LANES)
+    if ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES ||
+        (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES)
         fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
 }
 
@@ -800,13 +800,13 @@ static void check_whole(Check *c)
     for (size_t i = 0; i < k->root.n; i++) {
         const KRoot *r = &k->root.v[i];
         bool each_row = r->kind == KR_STORE && !k->buffer.v[r->buffer].tile;
-        double count = each_row ? (double)ix_dim_at(&k->ix, k->rows) : 1;
+        double count = each_row ? (double)ix_dim_at(k->ix, k->rows) : 1;
         if (!c->stored[i]) {
             fault(c, "result %zu is never stored", i);
             return;
         }
         for (uint32_t j = 0; j < r->nest.n; j++)
-            count *= (double)ix_info(&k->ix, r->nest.var[j])->hi + 1;
+            count *= (double)ix_info(k->ix, r->nest.var[j])->hi + 1;
         n[r->buffer] += count;
         roots[r->buffer]++;
     }
@@ -815,8 +815,8 @@ static void check_whole(Check *c)
         if (!c->multiplied[i])
             fault(c, "a product is never computed");
         else if (!x->add || k->buffer.v[x->c].part >= 0)
-            n[x->c] += ((double)ix_info(&k->ix, x->m)->hi + 1) *
-                       ((double)ix_info(&k->ix, x->n)->hi + 1);
+            n[x->c] += ((double)ix_info(k->ix, x->m)->hi + 1) *
+                       ((double)ix_info(k->ix, x->n)->hi + 1);
     }
     for (size_t b = 0; b < k->buffer.n; b++)
         if (k->buffer.v[b].partly ? roots[b] != 1 : k->buffer.v[b].written && n[b] != (double)k->buffer.v[b].elements)
@@ -828,13 +828,13 @@ static void check_whole(Check *c)
 
 static void check_var(Check *c, IVar v)
 {
-    const IVarInfo *info = v < c->k->ix.var.n ? ix_info(&c->k->ix, v) : NULL;
+    const IVarInfo *info = v < c->k->ix->var.n ? ix_info(c->k->ix, v) : NULL;
     if (!info || (info->kind != IV_DIV && info->kind != IV_MOD)) {
         fault(c, "an index variable that is no quotient");
         return;
     }
     use_ix(c, info->base);
-    if (!c->why && ix_form(&c->k->ix, info->base)->lo < 0)
+    if (!c->why && ix_form(c->k->ix, info->base)->lo < 0)
         fault(c, "a quotient of what may be negative");
     define_var(c, v);
 }
@@ -867,7 +867,7 @@ static void check_stmt(Check *c, const KStmt *s)
 static void check_partitions(Check *c)
 {
     const Kernel *k = c->k;
-    int64_t rows = ix_dim_at(&k->ix, k->rows);
+    int64_t rows = ix_dim_at(k->ix, k->rows);
     if (k->part && (k->chunk < 1 || k->partitions != (rows + k->chunk - 1) / k->chunk))
         fault(c, "%lld partitions of %lld rows for %lld rows", (long long)k->partitions,
               (long long)k->chunk, (long long)rows);
@@ -878,7 +878,7 @@ const char *kernel_check(const Kernel *k, size_t *at)
     Arena *arena = k->arena;
     Check c = {.k = k, .arena = arena};
     c.have = NEW_ARRAY(arena, bool, k->ex.n);
-    c.have_var = NEW_ARRAY(arena, bool, k->ix.var.n);
+    c.have_var = NEW_ARRAY(arena, bool, k->ix->var.n);
     c.varies = NEW_ARRAY(arena, uint64_t, k->ex.n);
     c.stored = NEW_ARRAY(arena, bool, k->root.n + 1);
     c.multiplied = NEW_ARRAY(arena, bool, k->product.n + 1);

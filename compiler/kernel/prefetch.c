@@ -9,10 +9,10 @@
  * then, and where it is announced the quotient may not be there yet. */
 static bool shared_by_rows(const Kernel *k, Ix ix)
 {
-    const IxForm *f = ix_form(&k->ix, ix);
+    const IxForm *f = ix_form(k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
-        if ((v->kind == IV_DIV || v->kind == IV_MOD) && v->deps & ix_bit(&k->ix, k->row))
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
+        if ((v->kind == IV_DIV || v->kind == IV_MOD) && v->deps & ix_bit(k->ix, k->row))
             return true;
     }
     return false;
@@ -24,7 +24,7 @@ static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep,
                             bool direct)
 {
     IVar var = k->stmt.v[sweep].var;
-    uint64_t row = ix_bit(&k->ix, k->row), plain = row | ix_bit(&k->ix, var);
+    uint64_t row = ix_bit(k->ix, k->row), plain = row | ix_bit(k->ix, var);
     for (size_t i = sweep + 1; i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);

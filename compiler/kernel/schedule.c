@@ -52,11 +52,11 @@ static KNest free_nest(const Sched *s, uint64_t deps)
 {
     KNest n = {0};
     deps &= ~s->base;
-    for (int bit = 0; bit < s->k->ix.loops; bit++)
+    for (int bit = 0; bit < s->k->ix->loops; bit++)
         if (deps >> bit & 1) {
             if (n.n == NEST_MAX)
                 vwn_bug(s->k->ctx, "a kernel nests too many loops");
-            n.var[n.n++] = s->k->ix.loop[bit];
+            n.var[n.n++] = s->k->ix->loop[bit];
         }
     return n;
 }
@@ -150,10 +150,10 @@ static bool unit_stride(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(&s->k->ix, v)))
+    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(s->k->ix, v)))
         return false;
     s->tried[e] = s->round;
-    if (x->kind == KX_LOAD && ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1)
+    if (x->kind == KX_LOAD && ix_slope(s->k->ix, x->ix, v, &slope) && slope == 1)
         return true;
     for (int i = 0; i < 3; i++)
         if (unit_stride(s, x->in[i], v))
@@ -166,11 +166,11 @@ static int loads_apart(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
     int64_t slope;
-    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(&s->k->ix, v)) ||
+    if (!e || s->tried[e] == s->round || !(x->deps & ix_bit(s->k->ix, v)) ||
         x->kind == KX_REDUCE)
         return 0;
     s->tried[e] = s->round;
-    int n = x->kind == KX_LOAD && !(ix_slope(&s->k->ix, x->ix, v, &slope) && slope == 1);
+    int n = x->kind == KX_LOAD && !(ix_slope(s->k->ix, x->ix, v, &slope) && slope == 1);
     for (int i = 0; i < 3; i++)
         n += loads_apart(s, x->in[i], v);
     return n;
@@ -195,7 +195,7 @@ static int64_t elements_of(const Sched *s, const KNest *nest)
 {
     int64_t n = 1;
     for (uint32_t i = 0; i < nest->n; i++)
-        n *= ix_info(&s->k->ix, nest->var[i])->hi + 1;
+        n *= ix_info(s->k->ix, nest->var[i])->hi + 1;
     return n;
 }
 
@@ -235,9 +235,9 @@ static void collect(Sched *s, Ex e);
 
 static void collect_ix(Sched *s, Ix ix)
 {
-    const IxForm *f = ix_form(&s->k->ix, ix);
+    const IxForm *f = ix_form(s->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&s->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(s->k->ix, f->t[i].var);
         if (v->kind == IV_VALUE)
             collect(s, v->value);
         else if (v->kind == IV_DIV || v->kind == IV_MOD)
@@ -332,10 +332,10 @@ static void place(Sched *s, Ex e, uint64_t scope);
 
 static void place_ix(Sched *s, Ix ix, uint64_t scope)
 {
-    uint32_t n = ix_form(&s->k->ix, ix)->n;
+    uint32_t n = ix_form(s->k->ix, ix)->n;
     for (uint32_t i = 0; i < n; i++) {
-        IVar v = ix_form(&s->k->ix, ix)->t[i].var;
-        const IVarInfo *info = ix_info(&s->k->ix, v);
+        IVar v = ix_form(s->k->ix, ix)->t[i].var;
+        const IVarInfo *info = ix_info(s->k->ix, v);
         if (info->kind == IV_VALUE) {
             place(s, info->value, scope);
         } else if ((info->kind == IV_DIV || info->kind == IV_MOD) && !s->have_var[v]) {
@@ -418,7 +418,7 @@ static bool is_matrix(const Sched *s, const KNest *own)
 {
     int64_t n = 1;
     for (uint32_t i = 0; i < own->n && n <= MATRIX_MAX; i++)
-        n *= ix_info(&s->k->ix, own->var[i])->hi + 1;
+        n *= ix_info(s->k->ix, own->var[i])->hi + 1;
     return s->k->tile_loops && own->n > 0 && n <= MATRIX_MAX;
 }
 
@@ -440,9 +440,9 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e);
 
 static void find_shared_ix(Sched *s, int loop, uint64_t outside, Ix ix)
 {
-    const IxForm *f = ix_form(&s->k->ix, ix);
+    const IxForm *f = ix_form(s->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&s->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(s->k->ix, f->t[i].var);
         if (v->kind == IV_VALUE)
             find_shared(s, loop, outside, v->value);
         else if (v->kind == IV_DIV || v->kind == IV_MOD)
@@ -542,7 +542,7 @@ static void emit_nest(Sched *s, const Loop *l, uint32_t depth, uint64_t scope)
     }
     st.n_acc = (uint32_t)s->k->acc.n - st.acc;
     open_scope(s, st, st.var);
-    emit_nest(s, l, depth + 1, scope | ix_bit(&s->k->ix, st.var));
+    emit_nest(s, l, depth + 1, scope | ix_bit(s->k->ix, st.var));
     close_scope(s);
     if (depth == l->carry)
         finish_accs(s, l);
@@ -672,8 +672,8 @@ void kernel_schedule(Kernel *k)
     s.tried = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     s.waiting = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.multiplied = NEW_ARRAY(k->arena, bool, k->product.n + 1);
-    s.have_var = NEW_ARRAY(k->arena, bool, k->ix.var.n);
-    s.base = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
+    s.have_var = NEW_ARRAY(k->arena, bool, k->ix->var.n);
+    s.base = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
     for (size_t r = 0; r < k->root.n; r++) {
         collect(&s, k->root.v[r].value);
         collect_ix(&s, k->root.v[r].at);

@@ -10,7 +10,7 @@ bool kernel_has_row_offset(const Kernel *k, const IxForm *f)
 {
     for (uint32_t i = 0; i < f->n; i++) {
         const IxTerm *t = &f->t[i];
-        if (t->var && t->mult == 1 && dim_eq(t->coef, DIM(1)) && ix_info(&k->ix, t->var)->deps == ix_bit(&k->ix, k->row))
+        if (t->var && t->mult == 1 && dim_eq(t->coef, DIM(1)) && ix_info(k->ix, t->var)->deps == ix_bit(k->ix, k->row))
             return true;
     }
     return false;
@@ -26,14 +26,14 @@ bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device
         return true;
     if (device && m > LITERAL_MAX && m < k->unrolled)
         return false;
-    return place ? !ix_literal(&k->ix, DIM(m)) : m > LITERAL_MAX;
+    return place ? !ix_literal(k->ix, DIM(m)) : m > LITERAL_MAX;
 }
 
 Dim kernel_array_size(const Kernel *k, const KArray *a)
 {
     Dim n = DIM(1);
     for (uint32_t i = 0; i < a->nest.n; i++)
-        if (!dim_mul(n, ix_info(&k->ix, a->nest.var[i])->extent, &n))
+        if (!dim_mul(n, ix_info(k->ix, a->nest.var[i])->extent, &n))
             vwn_bug(k->ctx, "the size of a scratch array overflows");
     return n;
 }

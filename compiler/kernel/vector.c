@@ -12,16 +12,16 @@
 static bool neighbours(Kernel *k, Ix at, IVar v)
 {
     int64_t slope;
-    return ix_slope(&k->ix, at, v, &slope) && slope == 1;
+    return ix_slope(k->ix, at, v, &slope) && slope == 1;
 }
 
-Ix kernel_array_at(Kernel *k, int array)
+Ix kernel_array_at(const Kernel *k, int array)
 {
     const KNest *nest = &k->array.v[array].nest;
     Ix at = 0;
     for (uint32_t i = 0; i < nest->n; i++)
-        at = ix_add(&k->ix, ix_scale(&k->ix, at, ix_info(&k->ix, nest->var[i])->extent),
-                    ix_var(&k->ix, nest->var[i]));
+        at = ix_add(k->ix, ix_scale(k->ix, at, ix_info(k->ix, nest->var[i])->extent),
+                    ix_var(k->ix, nest->var[i]));
     return at;
 }
 
@@ -51,7 +51,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
 
 static bool plain_statement(Kernel *k, const KStmt *s, IVar v)
 {
-    uint64_t bit = ix_bit(&k->ix, v);
+    uint64_t bit = ix_bit(k->ix, v);
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return (x->deps & bit) && plain_value(k, s->ex, v);
@@ -72,12 +72,12 @@ static bool plain_statement(Kernel *k, const KStmt *s, IVar v)
 /* Is the form a whole number of vectors where the loop's variable is one? */
 static bool on_lines(const Kernel *k, Ix at)
 {
-    const IxForm *f = ix_form(&k->ix, at);
+    const IxForm *f = ix_form(k->ix, at);
     for (uint32_t i = 0; i < f->n; i++) {
         const IxTerm *t = &f->t[i];
-        const IVarInfo *v = ix_info(&k->ix, t->var);
+        const IVarInfo *v = ix_info(k->ix, t->var);
         bool lane = v->kind == IV_LOOP && t->mult == 1 && dim_eq(t->coef, DIM(1));
-        if (!lane && t->mult * ix_dim_at(&k->ix, t->coef) % VECTOR_LANES != 0)
+        if (!lane && t->mult * ix_dim_at(k->ix, t->coef) % VECTOR_LANES != 0)
             return false;
     }
     return true;
@@ -113,7 +113,7 @@ void kernel_find_vectors(Kernel *k)
             s->vector = plain_statement(k, &k->stmt.v[j], s->var);
         if (!s->vector)
             continue;
-        const IVarInfo *v = ix_info(&k->ix, s->var);
+        const IVarInfo *v = ix_info(k->ix, s->var);
         k->whole = k->whole && (v->hi + 1) % VECTOR_LANES == 0;
         for (size_t j = i + 1; j < end; j++)
             if (k->stmt.v[j].kind == KS_STORE && !is_tile(k, &k->stmt.v[j]))

@@ -60,14 +60,14 @@ static int free_ordinal(Lower *l, uint32_t site, int factor, Dim extent, uint64_
     int ordinal = 0;
     if (l->searching)
         return (int)site * SITE_LOOPS + factor;
-    while (used & ix_bit(&l->k->ix, ix_loop(&l->k->ix, extent, ordinal)) && !l->k->ix.overfull)
+    while (used & ix_bit(l->k->ix, ix_loop(l->k->ix, extent, ordinal)) && !l->k->ix->overfull)
         ordinal++;
     return ordinal;
 }
 
 static IVar loop_of(Lower *l, uint32_t site, int factor, Dim extent, uint64_t used)
 {
-    IVar v = ix_loop(&l->k->ix, extent, free_ordinal(l, site, factor, extent, used));
+    IVar v = ix_loop(l->k->ix, extent, free_ordinal(l, site, factor, extent, used));
     while (l->owner.n <= v)
         vec_push(l->arena, &l->owner, 0);
     uint32_t *owner = &l->owner.v[v];
@@ -97,7 +97,7 @@ static void walk_factor(ValueWalk *w, int i, Inst so_far);
 static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
 {
     Lower *l = w->l;
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     int64_t from = 0, extent = ix_dim_at(t, d);
     while (from < extent) {
         int64_t to = extent;
@@ -109,7 +109,7 @@ static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
         Dim piece = from == 0 && to == extent ? d : DIM(to - from);
         if (!dim_literal(d) && dim_literal(piece)) /* half a head, of whatever size, is one text */
             l->arguments |= 1u << piece.n;
-        uint64_t used = l->searching ? 0 : w->used | nest_mask(&l->k->ix, &so_far.nest);
+        uint64_t used = l->searching ? 0 : w->used | nest_mask(l->k->ix, &so_far.nest);
         IVar v = loop_of(l, w->site, i, piece, used);
         Inst next = so_far;
         Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* as what it is cut at */
@@ -124,7 +124,7 @@ static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
 
 static void walk_factor(ValueWalk *w, int i, Inst so_far)
 {
-    IxTable *t = &w->l->k->ix;
+    IxTable *t = w->l->k->ix;
     if (i == w->f->n) {
         vec_push(w->l->arena, w->out, so_far);
         return;
@@ -156,7 +156,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 /* ---- values at coordinates ---- */
 
 /* It is too long already, or has too many loops. */
-static bool is_beyond(const Lower *l) { return l->k->ix.overfull || (l->most && l->k->ex.n > l->most); }
+static bool is_beyond(const Lower *l) { return l->k->ix->overfull || (l->most && l->k->ex.n > l->most); }
 
 KType lower_type_of(const Lower *l, Val v)
 {
@@ -167,7 +167,7 @@ static uint64_t deps_of(const Lower *l, const Ix *c, int n)
 {
     uint64_t deps = 0;
     for (int i = 0; i < n; i++)
-        deps |= ix_form(&l->k->ix, c[i])->deps;
+        deps |= ix_form(l->k->ix, c[i])->deps;
     return deps;
 }
 
@@ -182,7 +182,7 @@ Dim lower_size_of(const Lower *l, Val v)
 uint32_t lower_memory_of(Lower *l, Val v)
 {
     uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
-                               ix_dim_at(&l->k->ix, lower_size_of(l, v)));
+                               ix_dim_at(l->k->ix, lower_size_of(l, v)));
     l->k->buffer.v[b].half = l->f->in_16bit && l->f->in_16bit[v] ? l->f->half : HALF_NONE;
     return b;
 }
@@ -191,7 +191,7 @@ Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
     uint32_t b = lower_memory_of(l, v);
-    return kx_load(l->k, b, ix_linear(&l->k->ix, &n->shape, c), guard);
+    return kx_load(l->k, b, ix_linear(l->k->ix, &n->shape, c), guard);
 }
 
 /* ---- reductions ---- */
@@ -215,7 +215,7 @@ typedef struct Sums {
 static void sum_leaf(Lower *l, Sums *s, const KNest *nest)
 {
     Ix c[MAX_RANK];
-    ix_unlinear(&l->k->ix, shape_of(l->g, s->u), ix_linear(&l->k->ix, s->view, s->c), c);
+    ix_unlinear(l->k->ix, shape_of(l->g, s->u), ix_linear(l->k->ix, s->view, s->c), c);
     Ex x = lower_value_at(l, s->u, c, s->guard);
     for (size_t i = 0; i < s->part.n; i++)
         if (s->part.v[i].nest.n == nest->n &&
@@ -243,7 +243,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
         if (!dim_mul(extent, s->view->d[end], &extent))
             vwn_bug(l->f->ctx, "the size of a reduction overflows");
     }
-    Insts in = lower_instances(l, s->v, axis, extent, s->used | nest_mask(&l->k->ix, nest));
+    Insts in = lower_instances(l, s->v, axis, extent, s->used | nest_mask(l->k->ix, nest));
     for (size_t i = 0; i < in.n; i++) {
         KNest next = *nest;
         for (uint32_t j = 0; j < in.v[i].nest.n; j++) {
@@ -251,7 +251,7 @@ static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
                 vwn_bug(l->f->ctx, "a kernel nests too many loops");
             next.var[next.n++] = in.v[i].nest.var[j];
         }
-        ix_unlinear(&l->k->ix, &run, in.v[i].at, s->c + axis);
+        ix_unlinear(l->k->ix, &run, in.v[i].at, s->c + axis);
         sum_axes(l, s, end, &next);
     }
 }
@@ -283,7 +283,7 @@ static Ex reduce_at(Lower *l, Val v, const Ix *c, Ex guard)
 /* The element of x whose coordinate on `axis` is what `index` holds; 0 outside. */
 static Ex indexed_at(Lower *l, Val x, int axis, Ix *c, Ex index, Ex guard)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     Dim extent = shape_of(l->g, x)->d[axis];
     double fixed;
     Ix at;
@@ -342,9 +342,9 @@ static Ex leaf_at(Lower *l, Val v, const Ix *c)
     switch ((Op)n->op) {
     case OP_FILL: return kx_number(l->k, lower_type_of(l, v), n->a.x, v);
     case OP_HOST: return kx_scalar(l->k, (int32_t)n->a.i, 0, v);
-    case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(&l->k->ix, n->a.dim), v);
+    case OP_DIM: return kx_scalar(l->k, -1, (double)ix_dim_at(l->k->ix, n->a.dim), v);
     case OP_IOTA: return kx_index(l->k, c[n->a.i]);
-    default: return kx_rand(l->k, (Op)n->op, n->a.site, ix_linear(&l->k->ix, &n->shape, c));
+    default: return kx_rand(l->k, (Op)n->op, n->a.site, ix_linear(l->k->ix, &n->shape, c));
     }
 }
 
@@ -359,7 +359,7 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     case CLASS_LEAF: return leaf_at(l, v, c);
     case CLASS_REDUCE: return reduce_at(l, v, c, guard);
     case CLASS_VIEW:
-        fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
+        fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at);
         return lower_value_at(l, n->in[0], at, guard);
     case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
         for (int i = 0; i < n->n_in; i++)
@@ -371,7 +371,7 @@ Ex lower_compute_at(Lower *l, Val v, const Ix *c, Ex guard)
     case OP_CONCAT: return lower_concat_at(l, n, c, guard);
     case OP_PAD: case OP_SHIFT: return lower_moved_at(l, v, c, guard);
     case OP_ROLL:
-        fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, at);
+        fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, at);
         return lower_value_at(l, n->in[0], at, guard);
     case OP_GATHER: return gather_at(l, n, c, guard);
     case OP_PICK: return pick_at(l, n, c, guard);
@@ -385,10 +385,10 @@ static bool always_inside(const Lower *l, Val v, const Ix *c)
 {
     const Shape *s = shape_of(l->g, v);
     for (int i = 0; i < s->rank; i++) {
-        const IxForm *f = ix_form(&l->k->ix, c[i]);
-        if (ix_reads_value(&l->k->ix, c[i]))
+        const IxForm *f = ix_form(l->k->ix, c[i]);
+        if (ix_reads_value(l->k->ix, c[i]))
             return false;
-        if (f->lo < 0 || f->hi >= ix_dim_at(&l->k->ix, s->d[i]))
+        if (f->lo < 0 || f->hi >= ix_dim_at(l->k->ix, s->d[i]))
             return false;
     }
     return true;
@@ -474,10 +474,10 @@ static Ex unrounded(const Kernel *k, uint32_t buffer, Ex e)
 
 static void add_store(Lower *l, Val v)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     const Node *n = node_at(l->g, v);
     Dim inner = inner_size(l, v);
-    uint64_t row = ix_bit(&l->k->ix, l->k->row);
+    uint64_t row = ix_bit(l->k->ix, l->k->row);
     const Held *held = lower_held(l, v);
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
     bool first = concat_in_place(l->g, v); /* part of the row; the others are copied */
@@ -531,7 +531,7 @@ static void part_layout(Lower *l, Sink *s, const Factors *f, const bool *literal
     for (int pass = 0; pass < 2; pass++)
         for (int i = f->n - 1; i >= 0; i--)
             if (literal[i] == (pass == 1)) {
-                s->extent[i] = ix_dim_at(&l->k->ix, f->d[i]);
+                s->extent[i] = ix_dim_at(l->k->ix, f->d[i]);
                 s->stride[i] = stride;
                 stride *= s->extent[i];
             }
@@ -554,7 +554,7 @@ typedef struct SinkWalk {
 static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
 {
     Lower *l = w->l;
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     if (i == w->f->n) {
         Sums s = w->sums;
         s.part.n = s.part.cap = 0;
@@ -570,7 +570,7 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     bool first = i == 0 || w->axis[i - 1] != axis;
     Ix before = first ? 0 : w->sums.c[axis];
     int64_t count = w->literal[i] ? d.n : 1;
-    uint64_t used = ix_bit(&l->k->ix, l->k->row) | nest_mask(&l->k->ix, nest);
+    uint64_t used = ix_bit(l->k->ix, l->k->row) | nest_mask(l->k->ix, nest);
     for (int64_t x = 0; x < count; x++) {
         KNest next = *nest;
         Ix c = ix_const(t, x);
@@ -608,7 +608,7 @@ static void merge_kept(Shape *view, uint32_t *reduced)
 static void add_sink(Lower *l, Val v)
 {
     const Node *n = node_at(l->g, v);
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     Shape view;
     uint32_t reduced;
     view_rows(l, v, &view, &reduced);
@@ -657,8 +657,8 @@ static void build(Lower *l, Dim rows)
     const Group *gr = &l->f->group.v[l->group];
     l->k = NEW(l->arena, Kernel);
     kernel_init(l->k, l->f->ctx, l->arena, l->f->B, l->f->T, rows);
-    l->k->ix.loose = l->searching;
-    l->k->ix.arguments = l->arguments;
+    l->k->ix->loose = l->searching;
+    l->k->ix->arguments = l->arguments;
     memset(&l->memo, 0, sizeof l->memo); /* what an earlier kernel had has gone with it */
     memset(&l->sink, 0, sizeof l->sink);
     memset(&l->held, 0, sizeof l->held);
@@ -693,7 +693,7 @@ int64_t lower_partitions(int64_t rows)
  * so that the same elements are always done as vectors and as the remainder of one. */
 static void set_partitions(Kernel *k, const Target *target)
 {
-    int64_t rows = ix_dim_at(&k->ix, k->rows);
+    int64_t rows = ix_dim_at(k->ix, k->rows);
     int64_t want = target->threads ? kernel_partitions(k, rows) : partitions_wanted(rows);
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
@@ -701,7 +701,7 @@ static void set_partitions(Kernel *k, const Target *target)
         k->chunk = each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
     }
     k->partitions = (rows + k->chunk - 1) / k->chunk;
-    k->part = ix_part(&k->ix, DIM(k->partitions));
+    k->part = ix_part(k->ix, DIM(k->partitions));
 }
 
 static bool has_loops(const Kernel *k)
@@ -779,7 +779,7 @@ static void build_all(Lower *l, Dim rows)
         if (!found)
             break;
         build_shared(l, rows, mark);
-        if (l->k->ix.overfull && !l->unsplit)
+        if (l->k->ix->overfull && !l->unsplit)
             build_unsplit(l, rows, mark);
     }
 }
@@ -843,7 +843,6 @@ static bool is_crowded(const Lower *l)
     if (!l->f->target->threads)
         return false;
     kernel_map_threads(&spread, l->k, NULL);
-    l->k->ix = spread.ix; /* the forms that this has added */
     return spread.mapping.pressure > (spread.mapping.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
@@ -875,7 +874,7 @@ static int scattered(const Kernel *k)
             bool store = s->kind == KS_STORE || s->kind == KS_SINK;
             int64_t slope = 0;
             Ix at = load ? kx(k, s->ex)->ix : store ? k->root.v[s->root].at : 0;
-            n[depth] += (load || store) && !(ix_slope(&k->ix, at, lane[depth], &slope) && slope >= 0 && slope <= 1);
+            n[depth] += (load || store) && !(ix_slope(k->ix, at, lane[depth], &slope) && slope >= 0 && slope <= 1);
         }
     }
     return most;
@@ -884,7 +883,7 @@ static int scattered(const Kernel *k)
 /* Nothing was found that a compiler should be given, and the group may be made smaller. */
 static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 {
-    return fuse_may_split(f, group) && (!l->k || l->k->ix.overfull || l->k->ex.n > EXPRESSIONS_MAX || l->k->stmt.n > STATEMENTS_MAX);
+    return fuse_may_split(f, group) && (!l->k || l->k->ix->overfull || l->k->ex.n > EXPRESSIONS_MAX || l->k->stmt.n > STATEMENTS_MAX);
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
@@ -905,12 +904,12 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
         l.most = l.most < BUILT_LIMIT ? l.most : BUILT_LIMIT;
         build_all(&l, f->group.v[group].rows);
-        if (l.k->ix.overfull && !kept.k) { /* less written out is more loops */
+        if (l.k->ix->overfull && !kept.k) { /* less written out is more loops */
             if (!may_split)
                 vwn_bug(f->ctx, "too many loops in one kernel");
             return l;
         }
-        bool better = !l.k->ix.overfull && (!l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most));
+        bool better = !l.k->ix->overfull && (!l.most || l.k->ex.n <= (kept.k ? kept.k->ex.n : l.most));
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
@@ -933,7 +932,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
 
 static int64_t launch_rows(const Kernel *k)
 {
-    return k->part ? k->partitions : ix_dim_at(&k->ix, k->rows);
+    return k->part ? k->partitions : ix_dim_at(k->ix, k->rows);
 }
 
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)

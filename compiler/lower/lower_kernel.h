@@ -23,7 +23,7 @@ typedef struct Sink {
 } Sink;
 
 typedef struct Lowered {
-    Kernel *kernel;
+    const Kernel *kernel;
     VEC(Sink) sink;
     int64_t rows;  /* of the launch */
     PlanWork work; /* of the launch */

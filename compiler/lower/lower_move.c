@@ -28,7 +28,7 @@ static void begin_behind(IxTable *t, Begin *b, Dim d)
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 {
     int axis = (int)n->a.i;
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     const int64_t lo = ix_form(t, c[axis])->lo, hi = ix_form(t, c[axis])->hi;
     const bool anywhere = ix_reads_value(t, c[axis]);
     VEC(Ex) inside = {0}, value = {0};
@@ -58,7 +58,7 @@ Ex lower_moved_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
     const Node *n = node_at(l->g, v);
     int axis = (int)n->a.i;
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     Dim d = shape_of(l->g, n->in[0])->d[axis];
     Ix at[MAX_RANK];
     memcpy(at, c, sizeof at);

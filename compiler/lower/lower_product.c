@@ -31,7 +31,7 @@ const Held *lower_held(const Lower *l, Val v)
 
 static Ix held_place(Lower *l, const Held *h, const Ix *c)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     const Shape *s = shape_of(l->g, h->v);
     Dim inner;
     if (h->turned)
@@ -51,7 +51,7 @@ Ex lower_held_at(Lower *l, Val v, const Ix *c, Ex guard)
         return 0;
     uint32_t buffer = h->buffer;
     Ix at = held_place(l, h, c);
-    const IxForm *f = ix_form(&l->k->ix, at);
+    const IxForm *f = ix_form(l->k->ix, at);
     bool here = f->lo >= 0 && f->hi < l->k->buffer.v[buffer].elements;
     return here || is_product(l->g, v) ? kx_load(l->k, buffer, at, guard) : 0;
 }
@@ -59,7 +59,7 @@ Ex lower_held_at(Lower *l, Val v, const Ix *c, Ex guard)
 /* Roots that fill a tile with the elements of v. */
 static const Held *fill(Lower *l, Val v)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     Dim size = lower_size_of(l, v), inner;
     Held h = {.v = v, .rows = dim_div(size, l->k->rows, &inner)};
     int stage = 0;
@@ -92,7 +92,7 @@ static Val behind_views(Lower *l, Val v, Ix *c)
     while (op_is_view((Op)node_at(l->g, v)->op) &&
            !fuse_loads(l->f, l->group, v) && !lower_held(l, v)) {
         Ix in[MAX_RANK] = {0};
-        fuse_input_coords(&l->k->ix, l->g, v, c, 0, 0, in);
+        fuse_input_coords(l->k->ix, l->g, v, c, 0, 0, in);
         memcpy(c, in, sizeof in);
         v = node_at(l->g, v)->in[0];
     }
@@ -103,7 +103,7 @@ static Val behind_views(Lower *l, Val v, Ix *c)
  * elements there? */
 static bool is_affine(const Lower *l, const Factor *of, IVar v, IVar w)
 {
-    const IxForm *f = ix_form(&l->k->ix, of->at);
+    const IxForm *f = ix_form(l->k->ix, of->at);
     if (f->lo < 0 || f->hi >= l->k->buffer.v[of->buffer].elements)
         return false;
     for (uint32_t i = 0; i < f->n; i++) {
@@ -142,7 +142,7 @@ static Factor factor_at(Lower *l, Val x, const Ix *c, IVar v, IVar w, bool copy)
         if (is_affine(l, &f, v, w))
             return f;
     } else if (!copy && fuse_loads(l->f, l->group, u) && !overwrites(l, u)) {
-        Factor f = {lower_memory_of(l, u), ix_linear(&l->k->ix, shape_of(l->g, u), at), 0};
+        Factor f = {lower_memory_of(l, u), ix_linear(l->k->ix, shape_of(l->g, u), at), 0};
         if (is_affine(l, &f, v, w)) {
             l->k->buffer.v[f.buffer].read = true;
             return f;
@@ -166,7 +166,7 @@ typedef struct ProductMaking {
 /* Loops over M, N and K; those of the same extent are different ones. */
 static void open_loops(Lower *l, ProductMaking *p)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     p->m = ix_loop(t, p->M, 0);
     p->n = ix_loop(t, p->N, dim_eq(p->N, p->M));
     p->k = ix_loop(t, p->K, dim_eq(p->K, p->M) + dim_eq(p->K, p->N));
@@ -175,7 +175,7 @@ static void open_loops(Lower *l, ProductMaking *p)
 /* Where the factors are asked for. */
 static void place_factors(Lower *l, ProductMaking *p, bool summed)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     const Node *n = node_at(l->g, p->v);
     bool ta = n->a.i & 1, tb = n->a.i >> 1 & 1;
     int ra = shape_of(l->g, n->in[0])->rank, rb = shape_of(l->g, n->in[1])->rank;
@@ -247,7 +247,7 @@ static bool choose_layout(Lower *l, ProductMaking *p)
 
 static Ix result_place(Lower *l, const ProductMaking *p, bool turned)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     Ix m = ix_var(t, p->m), n = ix_var(t, p->n);
     return turned ? ix_add(t, ix_scale(t, n, p->M), m) : ix_add(t, ix_scale(t, m, p->N), n);
 }

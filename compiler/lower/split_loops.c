@@ -11,7 +11,7 @@
 static LowerSite *site_at(Lower *l, IVar v)
 {
     if (l->searching)
-        return &l->site.v[ix_info(&l->k->ix, v)->ordinal / SITE_LOOPS];
+        return &l->site.v[ix_info(l->k->ix, v)->ordinal / SITE_LOOPS];
     uint32_t owner = v < l->owner.n ? l->owner.v[v] : SEVERAL_SITES;
     bool one = owner && owner != SEVERAL_SITES && !l->k->product.n;
     l->unsure |= !one;
@@ -32,7 +32,7 @@ static bool is_segment(Dim extent, int64_t at)
 /* Of a loop that sites share it is not said whose cut it is: only that there is one. */
 static bool add_split(Lower *l, IVar v, Dim inner)
 {
-    Dim extent = ix_info(&l->k->ix, v)->extent;
+    Dim extent = ix_info(l->k->ix, v)->extent;
     if (!is_split_loop(extent, inner))
         return false;
     LowerSite *s = site_at(l, v);
@@ -62,7 +62,7 @@ static bool add_segment(Lower *l, IVar v, Dim extent, int64_t at)
 /* quotients of a loop variable by a divisor of its extent */
 static bool cuts_in(Lower *l, Ix ix)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     bool found = false;
     for (uint32_t i = 0; i < ix_form(t, ix)->n; i++) {
         const IVarInfo *v = ix_info(t, ix_form(t, ix)->t[i].var);
@@ -80,7 +80,7 @@ static bool cuts_in(Lower *l, Ix ix)
 /* A test of a loop, or of the inner one of the two that a loop is cut into. */
 static bool segments_in(Lower *l, const KEx *test)
 {
-    IxTable *t = &l->k->ix;
+    IxTable *t = l->k->ix;
     IVar of;
     int64_t c, none;
     if (!ix_is_var(t, test->ix, &of, &c))
@@ -103,9 +103,9 @@ static void visit(Lower *l, Ex e, bool *seen, bool *found, bool *row_work)
     const KEx x = *kx(k, e);
     for (int i = 0; i < 3; i++)
         visit(l, x.in[i], seen, found, row_work);
-    const IxForm *f = ix_form(&k->ix, x.ix);
+    const IxForm *f = ix_form(k->ix, x.ix);
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(k->ix, f->t[i].var);
         if (v->kind == IV_VALUE)
             visit(l, v->value, seen, found, row_work);
         if (v->kind == IV_DIV || v->kind == IV_MOD || v->kind == IV_VALUE)

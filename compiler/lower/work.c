@@ -19,7 +19,7 @@ typedef struct Count {
 
 static double length(const Kernel *k, IVar v)
 {
-    return (double)ix_dim_at(&k->ix, ix_info(&k->ix, v)->extent);
+    return (double)ix_dim_at(k->ix, ix_info(k->ix, v)->extent);
 }
 
 static void open_loop(Count *c, const KStmt *s, double rows)
@@ -38,7 +38,7 @@ static void open_loop(Count *c, const KStmt *s, double rows)
 static bool together(const Kernel *k, Ix at, IVar lane)
 {
     int64_t slope;
-    return ix_slope(&k->ix, at, lane, &slope) && (slope == 0 || slope == 1);
+    return ix_slope(k->ix, at, lane, &slope) && (slope == 0 || slope == 1);
 }
 
 static void add(Count *c, double operations, bool together)
@@ -93,7 +93,7 @@ static void add_statement(Count *c, const KStmt *s)
 PlanWork kernel_work(const Kernel *k)
 {
     Count c = {.k = k, .times = {1}};
-    double rows = (double)ix_dim_at(&k->ix, k->rows);
+    double rows = (double)ix_dim_at(k->ix, k->rows);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];
         if (s->kind == KS_PART || s->kind == KS_ROWS || s->kind == KS_LOOP)

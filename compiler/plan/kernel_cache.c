@@ -19,7 +19,7 @@ typedef struct VariantMapping {
 } VariantMapping;
 
 typedef struct Member {
-    Kernel *kernel;
+    const Kernel *kernel;
     KIndex index;  /* that suits it */
     Printed own;   /* by itself, in the family's way */
 } Member;
@@ -251,7 +251,6 @@ static void find_sizes(KernelCache *a, VariantClass *family, const Dialect *d)
         Kernel spread;
         kernel_map_threads(&spread, m->kernel, &family->how);
         emit_kernel(&m->own, &spread, d, "");
-        m->kernel->ix = spread.ix;
         n = m->own.use.n;
         if (n != family->member.v[0].own.use.n)
             vwn_bug(a->ctx, "kernels of one text use sizes in two ways");
@@ -270,7 +269,7 @@ static void find_sizes(KernelCache *a, VariantClass *family, const Dialect *d)
 /* Products of a row share as their tiles want it. */
 static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
-    Kernel *kernel = k->made.low.kernel;
+    const Kernel *kernel = k->made.low.kernel;
     if (kernel->product.n)
         return;
     kernel_choose_mapping(&k->own, kernel);
@@ -399,7 +398,8 @@ void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Va
 static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
     VariantClass *family = k->family;
-    Kernel *kernel = k->made.low.kernel, spread;
+    const Kernel *kernel = k->made.low.kernel;
+    Kernel spread;
     if (!d->threads) {
         emit_kernel(&k->made.printed, kernel, d, about);
         return;
@@ -413,7 +413,6 @@ static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *a
     k->made.mapped = mapped;
     emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
                          family ? &family->sizes : NULL);
-    kernel->ix = spread.ix;
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

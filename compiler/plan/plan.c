@@ -92,7 +92,7 @@ static void keep_program(Build *b, const CachedKernel *made, const char *above, 
     kept->program = text.s;
     if (!made->mapped)
         return;
-    program.kernel = (Kernel *)made->mapped;
+    program.kernel = made->mapped;
     kernels_put(&threads, &program);
     kept->threads = threads.s;
 }

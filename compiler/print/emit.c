@@ -80,7 +80,7 @@ static size_t dim_slot(Printer *p, Dim d)
 
 void put_dim(Printer *p, Dim d)
 {
-    if (ix_literal(&p->k->ix, d))
+    if (ix_literal(p->k->ix, d))
         buf_printf(&p->body, "%" PRId64, d.n);
     else
         put_int(p, (PrintedInt){.kind = PI_DIM, .dim = d});
@@ -89,7 +89,7 @@ void put_dim(Printer *p, Dim d)
 /* The text relies on d being a multiple of a power of two. */
 void assume_multiple(Printer *p, Dim d, uint8_t of)
 {
-    if (ix_literal(&p->k->ix, d))
+    if (ix_literal(p->k->ix, d))
         return;
     size_t slot = dim_slot(p, d);
     PrintedInt *x = &p->out->ints.v[slot];
@@ -117,7 +117,7 @@ static void put_part_size(Printer *p, uint32_t buffer)
 
 static void put_var(Printer *p, IVar v)
 {
-    const IVarInfo *info = ix_info(&p->k->ix, v);
+    const IVarInfo *info = ix_info(p->k->ix, v);
     if (info->kind == IV_VALUE) {
         buf_printf(&p->body, "k%u", p->number[info->value]);
         return;
@@ -175,7 +175,7 @@ static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
     if (!one) {
         buf_puts(&p->body, any ? " * " : "");
         put_dim(p, t->coef);
-        if (p->lanes && p->d->threads && ix_dim_at(&p->k->ix, t->coef) % p->width == 0)
+        if (p->lanes && p->d->threads && ix_dim_at(p->k->ix, t->coef) % p->width == 0)
             assume_multiple(p, t->coef, (uint8_t)p->width);
     }
 }
@@ -197,7 +197,7 @@ static int put_terms(Printer *p, const IxForm *f, TermsWanted which)
 /* Where rows are wide and the rest is not, the rest is added up first. */
 void put_ix(Printer *p, Ix ix)
 {
-    const IxForm *f = ix_form(&p->k->ix, ix);
+    const IxForm *f = ix_form(p->k->ix, ix);
     bool split = p->k->mapping.index == INDEX_WIDE_ROWS;
     int n = put_terms(p, f, split ? TERMS_WIDE : TERMS_ALL);
     if (split) {
@@ -412,7 +412,7 @@ static char *array_element(Printer *p, int array)
     Buf before = begin_piece(p);
     buf_printf(&p->body, "t%d[", array);
     /* the table only grows: printing may intern one more form */
-    put_ix(p, kernel_array_at((Kernel *)p->k, array));
+    put_ix(p, kernel_array_at(p->k, array));
     buf_putc(&p->body, ']');
     return in_lanes(p, end_piece(p, before));
 }
@@ -496,9 +496,9 @@ static const KEx *partial_load(const Kernel *k, const KStmt *s, IVar v)
 {
     const KEx *x = s->kind == KS_LET ? kx(k, s->ex) : NULL;
     int64_t slope;
-    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(&k->ix, v)))
+    if (!x || x->kind != KX_LOAD || !x->in[0] || !(kx(k, x->in[0])->deps & ix_bit(k->ix, v)))
         return NULL;
-    return ix_slope(&k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
+    return ix_slope(k->ix, x->ix, v, &slope) && slope > 1 ? x : NULL;
 }
 
 /* GCC 12 makes wrong vectors of two loads like p[2 * i] and p[2 * i + 1] under one guard that changes with i: some
@@ -541,16 +541,16 @@ static void open_loop(Printer *p, const KStmt *s)
         put_var(p, s->var);
         char *name = end_piece(p, before);
         before = begin_piece(p);
-        put_dim(p, ix_info(&p->k->ix, s->var)->extent);
+        put_dim(p, ix_info(p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
         put_for(p, type, name, end_piece(p, before), s->spread, s->threads, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
         p->lanes = true;
-        p->lane = ix_bit(&p->k->ix, s->var);
+        p->lane = ix_bit(p->k->ix, s->var);
         p->width = s->width;
-        assume_multiple(p, ix_info(&p->k->ix, s->var)->extent, s->width);
+        assume_multiple(p, ix_info(p->k->ix, s->var)->extent, s->width);
     }
     buf_putc(&p->body, '\n');
     p->depth++;
@@ -608,7 +608,7 @@ static void open_parts(Printer *p)
 
 static void stmt_var(Printer *p, IVar v)
 {
-    const IVarInfo *info = ix_info(&p->k->ix, v);
+    const IVarInfo *info = ix_info(p->k->ix, v);
     line(p);
     buf_printf(&p->body, "const %s ", emit_index_type(p->k, v));
     put_var(p, v);
@@ -840,7 +840,7 @@ static void open_steps(Printer *p, const KStmt *s, bool vectors)
     buf_puts(b, "for (; ");
     put_var(p, s->var);
     buf_printf(b, vectors ? " + %s <= " : " < ", lanes);
-    put_dim(p, ix_info(&p->k->ix, s->var)->extent);
+    put_dim(p, ix_info(p->k->ix, s->var)->extent);
     buf_puts(b, "; ");
     put_var(p, s->var);
     buf_printf(b, " += %s) {\n", lanes);
@@ -865,7 +865,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     for (int vectors = 1; vectors >= (k->whole ? 1 : 0); vectors--) {
         open_steps(p, s, vectors);
         p->lanes = vectors;
-        p->lane = ix_bit(&k->ix, s->var);
+        p->lane = ix_bit(k->ix, s->var);
         if (vectors)
             put_prefetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
@@ -875,7 +875,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     }
     close_brace(p);
     if (k->whole)
-        assume_multiple(p, ix_info(&k->ix, s->var)->extent, VECTOR_LANES);
+        assume_multiple(p, ix_info(k->ix, s->var)->extent, VECTOR_LANES);
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = k->acc.v[s->acc + i];
         line(p);
@@ -925,7 +925,7 @@ static void put_grid(Printer *p, Buf *out)
         Buf before = begin_piece(p);
         put_dim(p, size);
         buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
-        if (!ix_literal(&k->ix, size))
+        if (!ix_literal(k->ix, size))
             add_shared(p, size, 4);
     }
 }
@@ -936,7 +936,7 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     *out = (Printed){0};
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
-    p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
+    p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix->var.n + 1);
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {

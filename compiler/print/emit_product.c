@@ -13,7 +13,7 @@
 /* The terms of a form with v alone, as if v were 1; or those with none of the three loops. */
 static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
 {
-    const IxForm *f = ix_form(&p->k->ix, ix);
+    const IxForm *f = ix_form(p->k->ix, ix);
     IxTerm t[TERMS_MAX];
     uint32_t n = 0;
     for (uint32_t i = 0; i < f->n; i++) {
@@ -23,7 +23,7 @@ static Ix terms_of(const Printer *p, const KProduct *x, Ix ix, IVar v)
             t[n++].var = v ? 0 : of;
         }
     }
-    return ix_of_terms(&((Kernel *)p->k)->ix, t, n); /* the table only grows */
+    return ix_of_terms(p->k->ix, t, n); /* the table only grows */
 }
 
 static void put_factor_of(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
@@ -41,22 +41,22 @@ static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
  * sizes that let them begin at multiples of four. */
 static bool in_fours(Printer *p, const KProduct *x, Ix at, IVar deep, bool along_sum)
 {
-    const IxForm *f = ix_form(&p->k->ix, at);
+    const IxForm *f = ix_form(p->k->ix, at);
     for (int assume = 0; assume < 2; assume++)
         for (uint32_t i = 0; i < f->n; i++) {
             const IxTerm *t = &f->t[i];
             bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1;
             if (one && (t->var == x->m || t->var == x->n || t->var == x->k))
                 continue;
-            if (t->mult % 4 && ix_dim_at(&p->k->ix, t->coef) % 4)
+            if (t->mult % 4 && ix_dim_at(p->k->ix, t->coef) % 4)
                 return false;
             if (assume && t->mult % 4)
                 assume_multiple(p, t->coef, 4);
         }
-    if (along_sum && (ix_info(&p->k->ix, deep)->hi + 1) % 4)
+    if (along_sum && (ix_info(p->k->ix, deep)->hi + 1) % 4)
         return false;
     if (along_sum)
-        assume_multiple(p, ix_info(&p->k->ix, deep)->extent, 4);
+        assume_multiple(p, ix_info(p->k->ix, deep)->extent, 4);
     return true;
 }
 
@@ -91,7 +91,7 @@ static const char *const cut_name[] = {
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
-    if (kernel_calls_products(p->k) && ix_literal(&p->k->ix, d))
+    if (kernel_calls_products(p->k) && ix_literal(p->k->ix, d))
         buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
     else
         put_dim(p, d);
@@ -99,7 +99,7 @@ static void put_size(Printer *p, Dim d)
 
 static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps *s)
 {
-    const IxTable *t = &p->k->ix;
+    const IxTable *t = p->k->ix;
     const char *c = s->cn == 1 ? "VWN_ALONG_OWN" : "VWN_APART";
     const char *a = neighbours(p, x, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b_at, x->k, s->bn, s->bk);
@@ -132,7 +132,7 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
 /* Where c lies transposed it is the product of the transposed factors in the other order. */
 void emit_product(Printer *p, const KProduct *x)
 {
-    const IxTable *t = &p->k->ix;
+    const IxTable *t = p->k->ix;
     ProductSteps s;
     if (!product_steps(p->k, x, &s))
         vwn_bug(p->k->ctx, "a product without steps");

@@ -260,10 +260,10 @@ static void run_share(Job *j)
 /* For the threads of a device, with so many bytes of shared memory. */
 static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
 {
-    Kernel *k = x->kernel, *to = NEW(j->ctx->program, Kernel);
-    k->tile_loops = true;
-    k->shared = shared;
-    kernel_map_threads(to, k, NULL);
+    Kernel k = *x->kernel, *to = NEW(j->ctx->program, Kernel);
+    k.tile_loops = true;
+    k.shared = shared;
+    kernel_map_threads(to, &k, NULL);
     if (kernel_race(to) != SIZE_MAX)
         j->wrong = "a race";
     return to;

@@ -339,11 +339,11 @@ static void inside(Ctx *ctx, void *arg)
     KernelTexts *k = others ? read_again(ctx, sound) : NULL;
     if (!k)
         return;
-    Kernel *kernel = k->kernel.v[0].kernel;
-    kernel_verify(kernel);
-    kernel->buffer.v[0].elements--;
+    Kernel kernel = *k->kernel.v[0].kernel;
+    kernel_verify(&kernel);
+    kernel.buffer.v[0].elements--;
     *(bool *)arg = true;
-    kernel_verify(kernel);
+    kernel_verify(&kernel);
     *(bool *)arg = false;
 }
 

@@ -107,7 +107,6 @@ typedef struct Moved {
 static void move(Case *c, Ctx *ctx, Moved *m)
 {
     static const int64_t sizes[] = {1, 2, 2, 3, 4, 6, 8};
-    IxTable *t = &m->k.ix;
     Ix at[MAX_RANK] = {0};
     m->s.rank = (uint8_t)(2 + some(c, 4));
     m->size = m->rows = 1;
@@ -119,6 +118,7 @@ static void move(Case *c, Ctx *ctx, Moved *m)
         m->rows = m->size % n == 0 && m->size / n >= 1 && m->rows == 1 ? m->size / n : m->rows;
     m->loop = m->size / m->rows;
     kernel_init(&m->k, ctx, ctx->program, 1, 1, DIM(m->rows));
+    IxTable *t = m->k.ix;
     Ix row = ix_scale(t, ix_var(t, m->k.row), DIM(m->loop));
     ix_unlinear(t, &m->s, ix_add(t, row, ix_var(t, ix_loop(t, DIM(m->loop), 1))), at);
     for (int i = 0; i < 2; i++) {
@@ -142,10 +142,10 @@ static void bounds(Ctx *ctx, void *arg)
         move(c, ctx, &m);
         for (at[0] = 0; at[0] < m.rows; at[0]++)
             for (at[1] = 0; at[1] < m.loop; at[1]++) {
-                int64_t place = value_of(&m.k.ix, m.at, at);
+                int64_t place = value_of(m.k.ix, m.at, at);
                 bool there = true;
                 for (int i = 0; i < 2; i++) {
-                    int64_t x = value_of(&m.k.ix, m.test[i], at);
+                    int64_t x = value_of(m.k.ix, m.test[i], at);
                     there = there && x >= 0 && x < m.extent[i].n;
                 }
                 inside = inside && place >= 0 && place < m.size;
@@ -171,10 +171,10 @@ static void bounds_of_parts(Ctx *ctx, void *arg)
         int64_t blocks = some(c, 4) + 1, block = some(c, 4) + 1, rows = blocks * block;
         int64_t part = some(c, 7) + 2, extent = some(c, rows * part) + 1, shift = some(c, part);
         kernel_init(&k, ctx, ctx->program, 1, 1, DIM(blocks));
-        Ix first = ix_scale(&k.ix, ix_var(&k.ix, k.row), DIM(block));
-        Ix row = ix_scale(&k.ix, ix_add(&k.ix, first, ix_var(&k.ix, ix_loop(&k.ix, DIM(block), 3))), DIM(part));
-        Ix guarded = ix_add(&k.ix, row, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 1)));
-        Ix other = ix_add(&k.ix, row, ix_add(&k.ix, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 2)), ix_const(&k.ix, shift)));
+        Ix first = ix_scale(k.ix, ix_var(k.ix, k.row), DIM(block));
+        Ix row = ix_scale(k.ix, ix_add(k.ix, first, ix_var(k.ix, ix_loop(k.ix, DIM(block), 3))), DIM(part));
+        Ix guarded = ix_add(k.ix, row, ix_var(k.ix, ix_loop(k.ix, DIM(part), 1)));
+        Ix other = ix_add(k.ix, row, ix_add(k.ix, ix_var(k.ix, ix_loop(k.ix, DIM(part), 2)), ix_const(k.ix, shift)));
         int64_t last = (extent - 1) / part * part + part - 1 + shift; /* of the rows that begin inside */
         Ex guard = kx_inside(&k, guarded, DIM(extent));
         CHECK(c->h, kernel_in_bounds(&k, other, guard, last + 1));
@@ -193,16 +193,16 @@ static void bounds_of_quotients(Ctx *ctx, void *arg)
         int64_t rows = some(c, 6) + 1, part = some(c, 7) + 2, shift = some(c, part) + 1;
         int64_t extent = shift + some(c, rows * part) + 1;
         kernel_init(&k, ctx, ctx->program, 1, 1, DIM(rows));
-        Ix row = ix_var(&k.ix, k.row), to = ix_const(&k.ix, shift);
-        Ix moved = ix_add(&k.ix, ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 1)), to);
-        Ix guarded = ix_add(&k.ix, ix_scale(&k.ix, row, DIM(part)), moved);
-        Ix of = ix_add(&k.ix, row, ix_div(&k.ix, moved, DIM(part)));
-        Ix other = ix_add(&k.ix, ix_scale(&k.ix, of, DIM(part)), ix_var(&k.ix, ix_loop(&k.ix, DIM(part), 2)));
+        Ix row = ix_var(k.ix, k.row), to = ix_const(k.ix, shift);
+        Ix moved = ix_add(k.ix, ix_var(k.ix, ix_loop(k.ix, DIM(part), 1)), to);
+        Ix guarded = ix_add(k.ix, ix_scale(k.ix, row, DIM(part)), moved);
+        Ix of = ix_add(k.ix, row, ix_div(k.ix, moved, DIM(part)));
+        Ix other = ix_add(k.ix, ix_scale(k.ix, of, DIM(part)), ix_var(k.ix, ix_loop(k.ix, DIM(part), 2)));
         int64_t last = (extent - 1) / part * part + part - 1; /* of the rows that begin inside */
         Ex guard = kx_inside(&k, guarded, DIM(extent));
         CHECK(c->h, kernel_in_bounds(&k, other, guard, last + 1));
         CHECK(c->h, !kernel_in_bounds(&k, other, guard, last));
-        Ix group = ix_div(&k.ix, other, DIM(3 * part));
+        Ix group = ix_div(k.ix, other, DIM(3 * part));
         CHECK(c->h, kernel_in_bounds(&k, group, guard, last / (3 * part) + 1));
         CHECK(c->h, !kernel_in_bounds(&k, group, guard, last / (3 * part)));
     }

@@ -41,10 +41,10 @@ static void set(Run *r, Ex e, Number x)
 
 static int64_t at(Run *r, Ix ix)
 {
-    const IxForm *f = ix_form(&r->k->ix, ix);
+    const IxForm *f = ix_form(r->k->ix, ix);
     int64_t sum = 0;
     for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(&r->k->ix, f->t[i].var);
+        const IVarInfo *v = ix_info(r->k->ix, f->t[i].var);
         int64_t n = v->kind == IV_VALUE ? r->value[v->value].integer : r->var[f->t[i].var];
         sum += r->coef[ix][i] * n;
     }
@@ -117,7 +117,7 @@ static Number compute(Run *r, const KEx *x)
     case KX_OP: return apply(r, x);
     case KX_INSIDE:
         i = at(r, x->ix);
-        return (Number){.integer = i >= 0 && i < ix_dim_at(&r->k->ix, x->extent)};
+        return (Number){.integer = i >= 0 && i < ix_dim_at(r->k->ix, x->extent)};
     case KX_AND: return (Number){.integer = get(r, x->in[0]).integer & get(r, x->in[1]).integer};
     case KX_SELECT: return get(r, x->in[get(r, x->in[0]).integer ? 1 : 2]);
     case KX_RAND: return random_number(r, x);
@@ -150,7 +150,7 @@ static Number *array_element(Run *r, int array)
     const KArray *a = &r->k->array.v[array];
     int64_t i = 0;
     for (uint32_t j = 0; j < a->nest.n; j++)
-        i = i * ix_dim_at(&r->k->ix, ix_info(&r->k->ix, a->nest.var[j])->extent) +
+        i = i * ix_dim_at(r->k->ix, ix_info(r->k->ix, a->nest.var[j])->extent) +
             r->var[a->nest.var[j]];
     if (i < 0 || i >= a->elements)
         vwn_bug(r->k->ctx, "element %lld of scratch array %d", (long long)i, array);
@@ -160,7 +160,7 @@ static Number *array_element(Run *r, int array)
 static void begin_part(Run *r, int64_t part)
 {
     const Kernel *k = r->k;
-    int64_t rows = ix_dim_at(&k->ix, k->rows);
+    int64_t rows = ix_dim_at(k->ix, k->rows);
     r->part = part;
     r->lo = part * k->chunk;
     r->hi = r->lo + k->chunk < rows ? r->lo + k->chunk : rows;
@@ -207,7 +207,7 @@ static void run_loop(Run *r, size_t i)
     IVar v = s->kind == KS_PART ? r->k->part : s->kind == KS_ROWS ? r->k->row : s->var;
     int64_t lo = 0, hi = 0;
     if (s->kind == KS_LOOP)
-        hi = ix_dim_at(&r->k->ix, ix_info(&r->k->ix, v)->extent);
+        hi = ix_dim_at(r->k->ix, ix_info(r->k->ix, v)->extent);
     else
         lo = r->lo, hi = r->hi;
     for (int64_t n = lo; n < hi; n++) {
@@ -220,8 +220,8 @@ static void run_loop(Run *r, size_t i)
 
 static void run_var(Run *r, IVar v)
 {
-    const IVarInfo *info = ix_info(&r->k->ix, v);
-    int64_t base = at(r, info->base), by = ix_dim_at(&r->k->ix, info->by);
+    const IVarInfo *info = ix_info(r->k->ix, v);
+    int64_t base = at(r, info->base), by = ix_dim_at(r->k->ix, info->by);
     if (base < 0)
         vwn_bug(r->k->ctx, "a quotient of a negative number");
     r->var[v] = info->kind == IV_DIV ? base / by : base % by;
@@ -282,7 +282,7 @@ static void run_product(Run *r, const KProduct *x)
     int64_t end[3], *v[3] = {&r->var[x->m], &r->var[x->n], &r->var[x->k]};
     IVar var[3] = {x->m, x->n, x->k};
     for (int i = 0; i < 3; i++)
-        end[i] = ix_dim_at(&r->k->ix, ix_info(&r->k->ix, var[i])->extent);
+        end[i] = ix_dim_at(r->k->ix, ix_info(r->k->ix, var[i])->extent);
     for (*v[0] = 0; *v[0] < end[0]; ++*v[0])
         for (*v[1] = 0; *v[1] < end[1]; ++*v[1]) {
             *v[2] = 0;
@@ -337,14 +337,14 @@ void interpret_kernel(const KernelCall *call, int64_t lo, int64_t hi)
     ArenaMark mark = arena_mark(arena);
     Run r = {.call = call, .k = k, .arena = arena, .lo = lo, .hi = hi};
     r.value = NEW_ARRAY(arena, Number, k->ex.n);
-    r.var = NEW_ARRAY(arena, int64_t, k->ix.var.n);
+    r.var = NEW_ARRAY(arena, int64_t, k->ix->var.n);
     r.var[0] = 1;
-    r.coef = NEW_ARRAY(arena, const int64_t *, k->ix.form.n);
-    for (Ix i = 0; i < k->ix.form.n; i++) {
-        const IxForm *f = ix_form(&k->ix, i);
+    r.coef = NEW_ARRAY(arena, const int64_t *, k->ix->form.n);
+    for (Ix i = 0; i < k->ix->form.n; i++) {
+        const IxForm *f = ix_form(k->ix, i);
         int64_t *coef = NEW_ARRAY(arena, int64_t, f->n + 1);
         for (uint32_t j = 0; j < f->n; j++)
-            coef[j] = f->t[j].mult * ix_dim_at(&k->ix, f->t[j].coef);
+            coef[j] = f->t[j].mult * ix_dim_at(k->ix, f->t[j].coef);
         r.coef[i] = coef;
     }
     r.array = NEW_ARRAY(arena, Number *, k->array.n + 1);

@@ -108,13 +108,13 @@ static void look(Ctx *ctx, void *arg)
     if (!CHECK_CASE(&j->t->h, all && all->kernel.n > 5, j->source->v.name))
         return;
     for (size_t i = 0; i < all->kernel.n; i++) {
-        Kernel *k = all->kernel.v[i].kernel, spread;
-        if (!k)
+        if (!all->kernel.v[i].kernel)
             continue;
-        k->tile_loops = true;
-        k->shared = target_gpu.shared;
-        k->tensor = j->half != HALF_NONE;
-        kernel_map_threads(&spread, k, NULL);
+        Kernel k = *all->kernel.v[i].kernel, spread;
+        k.tile_loops = true;
+        k.shared = target_gpu.shared;
+        k.tensor = j->half != HALF_NONE;
+        kernel_map_threads(&spread, &k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
         j->t->kernels++;
         if (!spread.mapping.by_row)
