@@ -433,7 +433,7 @@ static Value run_unary(PrimArgs *a)
     if (x.kind == V_POISON)
         return x;
     if (a->prim->op == OP_STOP)
-        return v_tensor(ir_stop(prim_graph(a), x.val));
+        return v_tensor(ir_stop(prim_graph(a), x.val, STOP_GRADIENT));
     return prim_real(a, 0) ? v_tensor(ir_unary(prim_graph(a), (Op)a->prim->op, x.val)) : v_poison();
 }
 

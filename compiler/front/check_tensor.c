@@ -516,8 +516,7 @@ static Value p_drop(PrimArgs *a)
     Val x = a->v[0].val;
     Val u = ir_random(g, OP_RAND, shape_of(g, x), random_site(a));
     Val keep = ir_binary(g, OP_LE, ir_fill(g, p), u);
-    Val mask = ir_stop(g, ir_scale(g, keep, 1 / (1 - p)));
-    node_at(g, mask)->a.site = name_str(a->ev->ctx, "dropout");
+    Val mask = ir_stop(g, ir_scale(g, keep, 1 / (1 - p)), STOP_DROPOUT);
     return v_tensor(ir_binary(g, OP_MUL, x, mask));
 }
 

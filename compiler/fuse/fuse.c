@@ -522,7 +522,7 @@ static Dims joint(Fusion *f, Val v, uint32_t group)
 static bool too_early(const Fusion *f, Val group, Val v)
 {
     return f->recompute_from && group < f->recompute_from && v >= f->recompute_from &&
-           (recompute_is_copy(node_at(f->g, v)) || v == f->recompute_from);
+           (node_at(f->g, v)->recomputed || v == f->recompute_from);
 }
 
 static bool has_choice(const Group *gr, Dim rows)
@@ -859,7 +859,7 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n && !f->recompute_from; v++)
-        f->recompute_from = recompute_is_copy(node_at(g, v)) ? v : 0;
+        f->recompute_from = node_at(g, v)->recomputed ? v : 0;
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     f->elements = NEW_ARRAY(arena, int64_t, g->node.n);

@@ -43,7 +43,7 @@ Val ir_mean(Graph *g, Val x, uint32_t axes, bool keep)
 /* exp(x - max) and, through *top, the maximum along the axis. */
 static Val shifted_exp(Graph *g, Val x, int axis, Val *top)
 {
-    *top = ir_stop(g, ir_max(g, x, 1u << axis, true));
+    *top = ir_stop(g, ir_max(g, x, 1u << axis, true), STOP_GRADIENT);
     return ir_unary(g, OP_EXP, ir_binary(g, OP_SUB, x, *top));
 }
 

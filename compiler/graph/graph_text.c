@@ -105,6 +105,7 @@ static void put_node(Buf *out, const Graph *g, Val v)
     for (size_t k = 0; k < n->n_in; k++)
         buf_printf(out, " %%%u", (unsigned)n->in[k]);
     put_attrs(out, (Op)n->op, &n->a);
+    buf_puts(out, n->recomputed ? " recomputed" : "");
     buf_printf(out, " : %s ", dtype_names[n->dtype]);
     shape_print(out, &n->shape);
     put_comment(out, g, n);
@@ -320,8 +321,12 @@ static void read_node(Reader *r)
     while (reader_spaces(r), !r->failed && *r->p == '%')
         vec_push(r->g->arena, &in, read_val(r));
     Attr a = {0};
+    bool recomputed = false;
     while (reader_spaces(r), !r->failed && reader_word_char(*r->p))
-        read_attr(r, &a);
+        if (reader_accept(r, "recomputed"))
+            recomputed = true;
+        else
+            read_attr(r, &a);
     reader_expect(r, ":");
     DType have, dtype = (DType)reader_choice(r, dtype_names, COUNT_OF(dtype_names), "type");
     Shape shape = read_shape(r), inferred;
@@ -336,7 +341,9 @@ static void read_node(Reader *r)
         return;
     }
     read_comment(r);
+    r->g->recomputed = recomputed;
     Val v = ir_node(r->g, op, in.v, in.n, &a, q.given);
+    r->g->recomputed = false;
     if (op == OP_EXT)
         ext_set_leaf(r->g, v);
 }

@@ -64,7 +64,8 @@ Val ir_node(Graph *g, Op op, const Val *in, size_t n_in, const Attr *a, const Sh
 {
     static const Attr none = {0};
     Ask q = {g, op, in, n_in, a ? a : &none, shape};
-    Node n = {.op = (uint8_t)op, .n_in = (uint16_t)n_in, .span = g->span, .name = g->name};
+    Node n = {.op = (uint8_t)op, .n_in = (uint16_t)n_in, .span = g->span, .name = g->name,
+              .recomputed = g->recomputed};
     DType dtype;
     const char *wrong = n_in > UINT16_MAX ? "too many inputs" : op_infer(&q, &n.shape, &dtype);
     if (wrong)
@@ -490,9 +491,9 @@ Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how)
     return ir_node(g, OP_SDPA, in, in[3] ? 4 : 3, &a, NULL);
 }
 
-Val ir_stop(Graph *g, Val x)
+Val ir_stop(Graph *g, Val x, StopKind kind)
 {
-    return ir_unary(g, OP_STOP, x);
+    return ir_node(g, OP_STOP, &x, 1, &(Attr){.i = kind}, NULL);
 }
 
 /* ---- results ---- */

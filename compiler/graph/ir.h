@@ -106,6 +106,7 @@ typedef struct Node {
     uint8_t op;    /* Op */
     uint8_t dtype; /* DType */
     uint16_t n_in;
+    bool recomputed; /* computes again, in the backward pass, what the forward pass has */
     Val *in;
     Shape shape;
     Attr a;
@@ -122,6 +123,7 @@ typedef struct Graph {
     VEC(Output) out;
     Span span; /* stamped on new nodes; the evaluator sets them */
     Name name;
+    bool recomputed;
     bool differentiated; /* graph_gradient has run: STOP has done its work and may be dropped */
     bool exact;          /* no product of it is rounded, whatever training asks for */
     Map leaf;            /* private: (kind, name) -> the leaf of an external tensor */
@@ -188,7 +190,13 @@ typedef struct Sdpa {
 } Sdpa;
 /* q [B, T, H, d], k v [B, S, K, d or dv] */
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how);
-Val ir_stop(Graph *g, Val x);                                /* identity without gradient */
+/* Why a value has no gradient: Attr.i of OP_STOP. */
+typedef enum StopKind {
+    STOP_GRADIENT,  /* the file says so */
+    STOP_DROPOUT,   /* it is a mask of dropout, all ones where nothing is dropped */
+    STOP_RECOMPUTE  /* what is behind it is computed again: no pass may make one of both */
+} StopKind;
+Val ir_stop(Graph *g, Val x, StopKind kind);                 /* identity without gradient */
 void ir_output(Graph *g, Name name, Val v);                  /* host-read */
 void ir_store(Graph *g, Val v, ExtKind kind, Name name);     /* stored into an ext tensor */
 

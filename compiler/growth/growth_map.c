@@ -107,7 +107,7 @@ GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int ra
     }
     Op op = (Op)n->op;
     if (op == OP_STOP)
-        return n->a.site && !strcmp(n->a.site, "dropout") ? block_number(x, rank, 1) : in[0];
+        return n->a.i == STOP_DROPOUT ? block_number(x, rank, 1) : in[0];
     if (numbers)
         return compute(x, n, in, rank);
     if (op == OP_DIV && is_zero(&in[1]) && !x->undefined)

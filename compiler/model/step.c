@@ -20,7 +20,7 @@
 /* A dropout mask: a STOP node of this site; identity where no dropout is wanted. */
 static bool is_dropout_mask(const Node *n)
 {
-    return n->op == OP_STOP && n->a.site && !strcmp(n->a.site, "dropout");
+    return n->op == OP_STOP && n->a.i == STOP_DROPOUT;
 }
 
 /* How a copy differs from the model: without dropout; with other tensors for its parameters; with

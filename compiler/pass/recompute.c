@@ -13,21 +13,12 @@
  */
 #include "recompute.h"
 #include "compiler/graph/op.h"
-#include "compiler/graph/op.h"
 #include "rewrite.h"
 
-static const char *const GUARD = "recompute";
-static const char *const AGAIN = ":again"; /* behind the names of copies: no path has a colon */
-
-Name recompute_copy_name(Ctx *ctx, Name of)
+void recompute_begin_copy(Graph *g, Name of)
 {
-    return name_printf(ctx, "%s%s", of ? of : "", AGAIN);
-}
-
-bool recompute_is_copy(const Node *n)
-{
-    size_t all = n->name ? strlen(n->name) : 0, end = strlen(AGAIN);
-    return all > end && !strcmp(n->name + all - end, AGAIN);
+    g->name = name_printf(g->ctx, "%s:again", of ? of : ""); /* for people; no path has a colon */
+    g->recomputed = true;
 }
 
 /* ---- names ---- */
@@ -157,7 +148,7 @@ static Val guarded_value(Recompute *r, Val v)
     if (n->op == OP_EXT || n->dtype != DT_REAL || (!n->n_in && !is_random(n)))
         return r->map[v];
     if (!r->guard[v])
-        r->guard[v] = ir_node(r->g, OP_STOP, &r->map[v], 1, &(Attr){.site = GUARD}, NULL);
+        r->guard[v] = ir_stop(r->g, r->map[v], STOP_RECOMPUTE);
     return r->guard[v];
 }
 
@@ -165,7 +156,7 @@ static Val make_copy(Recompute *r, Val v, const Val *in)
 {
     const Node *n = node_at(r->from, v);
     r->g->span = n->span;
-    r->g->name = recompute_copy_name(r->g->ctx, n->name);
+    recompute_begin_copy(r->g, n->name);
     return make(r, n, in);
 }
 
@@ -292,6 +283,7 @@ static Val recomputed(Rewrite *w, Val v, void *user)
         in[k] = value_behind(r, n->in[k]);
     w->to->span = n->span; /* copies have names of their own */
     w->to->name = n->name;
+    w->to->recomputed = n->recomputed;
     return rewrite_same(w, v, in);
 }
 
@@ -314,7 +306,7 @@ Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word
 
 bool recompute_is_guard(Op op, const Attr *a)
 {
-    return op == OP_STOP && a->site && !strcmp(a->site, GUARD);
+    return op == OP_STOP && a->i == STOP_RECOMPUTE;
 }
 
 static bool is_guard(const Node *n)

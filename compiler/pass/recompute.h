@@ -17,9 +17,8 @@ const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n);
  * from what the module reads; nor for a large product alone what an activation function has made of results of
  * other products that are read there anyway. Copies begin at guards, so that graph_simplify() keeps them apart. */
 Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word, Arena *arena);
-/* Whether it is one of those copies; the name of one. */
-Name recompute_copy_name(Ctx *ctx, Name of);
-bool recompute_is_copy(const Node *n);
+/* What is made from here on is one of those copies (Node.recomputed), of a value of that name. */
+void recompute_begin_copy(Graph *g, Name of);
 bool recompute_is_guard(Op op, const Attr *a);
 /* A simplified graph without the guards; g itself when it has none. */
 Graph *graph_release(const Graph *g, Arena *arena);

@@ -42,10 +42,12 @@ void rewrite_nodes(Rewrite *r, const bool *wanted, RewriteRule *rule, void *user
             continue;
         r->to->span = node_at(r->from, v)->span;
         r->to->name = node_at(r->from, v)->name;
+        r->to->recomputed = node_at(r->from, v)->recomputed;
         r->map[v] = rule(r, v, user);
     }
     r->to->span = r->from->span;
     r->to->name = r->from->name;
+    r->to->recomputed = false;
 }
 
 Graph *graph_rewrite(Rewrite *r, const bool *wanted, RewriteRule *rule, void *user)

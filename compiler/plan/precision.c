@@ -152,11 +152,13 @@ static Val operand(Rounding *r, Val v, const bool *kept, bool *read)
     Val base = behind(r->from, v);
     if (kept && kept[base] && read[base]) {
         Name name = r->g->name;
-        r->g->name = recompute_copy_name(r->g->ctx, node_at(r->from, base)->name);
+        bool recomputed = r->g->recomputed;
+        recompute_begin_copy(r->g, node_at(r->from, base)->name);
         for (Val u = v; u != base; u = node_at(r->from, u)->in[0])
             r->rounded[u] = 0;
         r->rounded[base] = round_copy(r, base);
         r->g->name = name;
+        r->g->recomputed = recomputed;
     }
     read[base] = true;
     return rounded_view(r, v);

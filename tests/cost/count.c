@@ -87,7 +87,7 @@ static void check_elementwise(Tally *t, Ctx *ctx)
     Model *m = model_new(ctx, 5);
     module(m, "m");
     Val x = ir_gather(m->graph, matrix(m, "E", 3, 16), input_ids(m, "tokens"));
-    Val stopped = ir_stop(m->graph, gained(m, "g", x));
+    Val stopped = ir_stop(m->graph, gained(m, "g", x), STOP_GRADIENT);
     Val out = ir_reshape(m->graph, stopped, &(Shape){.rank = 2, .d = {{1, 1, 1}, DIM(16)}});
     add_output(m, "y", out);
     ir_unary(m->graph, OP_EXP, out); /* nothing reads it */

@@ -17,7 +17,7 @@ static int copies(const Graph *g)
 {
     int n = 0;
     for (Val v = 1; v < g->node.n; v++)
-        n += recompute_is_copy(node_at(g, v));
+        n += node_at(g, v)->recomputed;
     return n;
 }
 
@@ -161,7 +161,7 @@ static void count_rounded(Ctx *ctx, void *arg)
         while (x && (x == v || node_at(g, x)->op == OP_RESHAPE))
             x = node_at(g, x)->n_in ? node_at(g, x)->in[0] : 0;
         if (node_at(g, v)->op == OP_ROUND_TO && x && node_at(g, x)->op == OP_SDPA)
-            count[recompute_is_copy(node_at(g, v))]++;
+            count[node_at(g, v)->recomputed]++;
     }
 }
 

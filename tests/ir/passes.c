@@ -287,7 +287,7 @@ IDENTITY(other_noise)
     Val q = ir_random(b->g, OP_RAND, shape_of(b->g, x), bench_name(b, "two"));
     return B2(MUL, x, B2(SUB, p, q));
 }
-IDENTITY(stopped) { return ir_stop(b->g, U(EXP, x)); }
+IDENTITY(stopped) { return ir_stop(b->g, U(EXP, x), STOP_GRADIENT); }
 IDENTITY(dead)
 {
     U(EXP, x);
@@ -372,7 +372,7 @@ static void stop_goes(Tally *t)
     Bench *b = bench_new();
     Shape s = bench_shape(1, DIM(3));
     Val x = bench_param(b, &s, 0.5, 2), d;
-    Val y = ir_binary(b->g, OP_MUL, x, ir_stop(b->g, x));
+    Val y = ir_binary(b->g, OP_MUL, x, ir_stop(b->g, x, STOP_GRADIENT));
     Val loss = ir_sum(b->g, y, 1, false);
     graph_gradient(b->g, loss, &x, 1, &d);
     ir_output(b->g, bench_name(b, "d"), d);

@@ -358,7 +358,7 @@ static void ties(Tally *t)
         for (int k = 0; k < 4; k++)
             check(t, r && r[i]->real[k] == want[i][k], "tie %d: gradient %d is %g", i, k,
                   r ? r[i]->real[k] : NAN);
-    graph_gradient(g, ir_sum(g, ir_stop(g, x), 1, false), &x, 1, d);
+    graph_gradient(g, ir_sum(g, ir_stop(g, x, STOP_GRADIENT), 1, false), &x, 1, d);
     check(t, d[0] == 0, "stop_gradient has a gradient");
     Val power = ir_binary(g, OP_POW, ir_scale(g, x, 0), ir_fill(g, 2));
     graph_gradient(g, ir_sum(g, power, 1, false), &x, 1, d);

@@ -62,7 +62,7 @@ static Val forward(Graph *g, const Val *w, Val tokens)
     g->name = named(g, "layer[1]");
     y = norm(g, x, w[1]);
     Val score = ir_softmax(g, ir_matmul(g, y, w[4]), 2);
-    Val index = ir_top_k(g, ir_stop(g, score), CHOICES);
+    Val index = ir_top_k(g, ir_stop(g, score, STOP_GRADIENT), CHOICES);
     Val chosen = ir_pick(g, score, index);         /* [B, T, k] */
     Val out = ir_expert_matmul(g, y, w[5], index); /* [B, T, k, W] */
     Shape weights = {.rank = 4, .d = {DIM_B, DIM_T, DIM(CHOICES), DIM(1)}};

@@ -127,7 +127,7 @@ static Val all_mean(Graph *g, Val x)
     return ir_mean(g, x, (1u << shape_of(g, x)->rank) - 1, false);
 }
 
-/* x times a dropout mask, as the language writes it: a STOP node whose site is "dropout". */
+/* x times a dropout mask, as the language writes it: a STOP node of that kind. */
 static Val dropout(Graph *g, Val x, double p)
 {
     Shape s = *shape_of(g, x);
@@ -135,7 +135,7 @@ static Val dropout(Graph *g, Val x, double p)
         ir_binary(g, OP_LE, ir_fill(g, p), ir_random(g, OP_RAND, &s, name_str(g->ctx, "h")));
     Val scaled = ir_scale(g, keep, 1 / (1 - p));
     Val mask =
-        ir_node(g, OP_STOP, &scaled, 1, &(Attr){.site = name_str(g->ctx, "dropout")}, NULL);
+        ir_stop(g, scaled, STOP_DROPOUT);
     return ir_binary(g, OP_MUL, x, mask);
 }
 
