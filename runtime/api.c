@@ -6,18 +6,14 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "compiler/base/file.h"
 #include "compiler/growth/growth.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
-#include "runtime/base/ahead.h"
-#include "runtime/cuda/cuda_open.h"
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
-#include "runtime/exec/session.h"
 #include "runtime/exec/workbench.h"
 
 extern const char vwn_source_hash[]; /* generated: see CMakeLists.txt */
@@ -91,8 +87,7 @@ void vwn_interrupt(vwn_context *context)
     context->interrupted = 1;
 }
 
-/* Runs a body; scratch memory that it took is free again afterwards. */
-static vwn_status run(vwn_context *context, Status (*body)(void *user), void *user)
+vwn_status api_run(vwn_context *context, Status (*body)(void *user), void *user)
 {
     Ctx *ctx = context->ctx;
     ctx->message[0] = '\0';
@@ -226,10 +221,10 @@ vwn_status vwn_check(vwn_context *context, const vwn_file_options *file, vwn_uni
     CheckCall c = {.context = context, .file = file};
     double began = clock_seconds();
     size_t from = diag_count(context->ctx);
-    vwn_status st = run(context, new_unit, &c);
+    vwn_status st = api_run(context, new_unit, &c);
     *unit = c.unit;
     if (st == VWN_OK)
-        st = run(context, check_body, &c);
+        st = api_run(context, check_body, &c);
     if (c.unit)
         c.unit->check_seconds = clock_seconds() - began;
     deny(context->ctx, file, from);
@@ -265,7 +260,7 @@ size_t vwn_diagnostics(vwn_context *context, const vwn_writer *out, bool json, b
     char warning[sizeof context->warning];
     memcpy(message, ctx->message, sizeof message); /* of the call before, still to be read */
     memcpy(warning, context->warning, sizeof warning);
-    vwn_status st = run(context, render_body, &c);
+    vwn_status st = api_run(context, render_body, &c);
     memcpy(context->warning, warning, sizeof warning);
     if (st == VWN_OK)
         memcpy(ctx->message, message, sizeof message);
@@ -335,7 +330,7 @@ static Status fix_body(void *user)
 size_t vwn_fixed_text(vwn_unit *unit, const vwn_writer *out)
 {
     FixCall c = {.unit = unit, .out = out};
-    return run(unit->context, fix_body, &c) == VWN_OK ? c.fixes : 0;
+    return api_run(unit->context, fix_body, &c) == VWN_OK ? c.fixes : 0;
 }
 
 /* ---- reports ---- */
@@ -519,7 +514,7 @@ vwn_status vwn_write_report(vwn_unit *unit, vwn_report what, const vwn_report_op
     if (!unit->unit) /* vwn_message still says why */
         return VWN_INPUT;
     start_beside(&c);
-    vwn_status st = run(unit->context, report_body, &c);
+    vwn_status st = api_run(unit->context, report_body, &c);
     ahead_close(c.beside.ahead);
     return st;
 }
@@ -585,7 +580,7 @@ vwn_status vwn_format_file(vwn_context *context, const vwn_file_options *file,
                            const vwn_writer *out)
 {
     FileCall c = {.context = context, .file = file, .out = out};
-    return run(context, format_body, &c);
+    return api_run(context, format_body, &c);
 }
 
 static Status kernels_body(FileCall *c, uint32_t source)
@@ -636,7 +631,7 @@ vwn_status vwn_graph_report(vwn_context *context, const vwn_file_options *graph,
     vwn_report_options plain = {0};
     FileCall c = {
         .context = context, .file = graph, .what = what, .how = how ? how : &plain, .out = out};
-    return run(context, graph_body, &c);
+    return api_run(context, graph_body, &c);
 }
 
 /* ---- texts ---- */
@@ -691,7 +686,7 @@ static Status explain_body(void *user)
 vwn_status vwn_explain(vwn_context *context, const char *code, const vwn_writer *out)
 {
     TextCall c = {.context = context, .name = code, .out = out};
-    return run(context, explain_body, &c);
+    return api_run(context, explain_body, &c);
 }
 
 static Status doc_body(void *user)
@@ -711,7 +706,7 @@ static Status doc_body(void *user)
 vwn_status vwn_doc(vwn_context *context, const char *name, const vwn_writer *out)
 {
     TextCall c = {.context = context, .name = name, .out = out};
-    return run(context, doc_body, &c);
+    return api_run(context, doc_body, &c);
 }
 
 /* "key: value" lines as one JSON object. */
@@ -769,269 +764,5 @@ static Status doctor_body(void *user)
 vwn_status vwn_doctor(vwn_context *context, bool json, bool measure, const vwn_writer *out)
 {
     TextCall c = {.context = context, .json = json, .measure = measure, .out = out};
-    return run(context, doctor_body, &c);
-}
-
-/* ---- training ---- */
-
-static const Hooks hooks = {
-    .resolved_text = unit_resolved_text, .check = check_file, .version = VWN_VERSION};
-
-typedef struct RunCall {
-    vwn_context *context;
-    vwn_unit *unit, *other;
-    const void *how;
-    const vwn_writer *out;
-    vwn_watched *seen;
-} RunCall;
-
-static Status train_body(void *user)
-{
-    RunCall *c = user;
-    if (!c->unit->unit)
-        return ST_INPUT;
-    return train_unit(c->context, c->unit->unit, c->how, &hooks);
-}
-
-static Status emit_body(void *user)
-{
-    RunCall *c = user;
-    if (!c->unit->unit)
-        return ST_INPUT;
-    return emit_unit(c->context, c->unit->unit, c->how, c->out);
-}
-
-static Status cubins_body(void *user)
-{
-    RunCall *c = user;
-    if (!c->unit->unit)
-        return ST_INPUT;
-    return cubins_unit(c->context, c->unit->unit, c->how, c->out);
-}
-
-static Status bench_body(void *user)
-{
-    RunCall *c = user;
-    if (!c->unit->unit)
-        return ST_INPUT;
-    return bench_unit(c->context, c->unit->unit, c->unit->check_seconds, c->how, c->out, &hooks);
-}
-
-static Status eval_body(void *user)
-{
-    RunCall *c = user;
-    return eval_source(c->context, c->how, c->out, &hooks);
-}
-
-static Status inspect_body(void *user)
-{
-    RunCall *c = user;
-    return inspect_growth(c->context, c->how, c->out, &hooks);
-}
-
-static Status compare_body(void *user)
-{
-    RunCall *c = user;
-    return compare_runs(c->context, c->how, c->out);
-}
-
-static Status watch_body(void *user)
-{
-    RunCall *c = user;
-    return watch_run(c->context, c->how, c->out, c->seen);
-}
-
-static Status page_body(void *user)
-{
-    RunCall *c = user;
-    return page_runs(c->context, c->how, c->out, &hooks);
-}
-
-static Status sweep_body(void *user)
-{
-    RunCall *c = user;
-    return sweep_run(c->context, c->how, c->out);
-}
-
-static Status stats_body(void *user)
-{
-    RunCall *c = user;
-    return tensor_stats(c->context, c->how, c->out);
-}
-
-static Status diff_body(void *user)
-{
-    RunCall *c = user;
-    if (c->unit && (!c->unit->unit || !c->other->unit))
-        return ST_INPUT;
-    return difference_of(c->context, c->unit ? c->unit->unit : NULL, c->unit ? c->other->unit : NULL, c->how, c->out, &hooks);
-}
-
-static Status export_body(void *user)
-{
-    RunCall *c = user;
-    return export_events(c->context, c->how, c->out);
-}
-
-static Status plot_body(void *user)
-{
-    RunCall *c = user;
-    if (c->unit && !c->unit->unit)
-        return ST_INPUT;
-    return plot_curves(c->context, c->unit ? c->unit->unit : NULL, c->how, c->out);
-}
-
-static Status sample_body(void *user)
-{
-    RunCall *c = user;
-    return sample_source(c->context, c->how, c->out, &hooks);
-}
-
-typedef struct PrepareCall {
-    vwn_context *context;
-    const vwn_prepare_options *how;
-} PrepareCall;
-
-static Status prepare_body(void *user)
-{
-    PrepareCall *c = user;
-    return prepare_files(c->context, c->how, &hooks);
-}
-
-vwn_status vwn_prepare(vwn_context *context, const vwn_prepare_options *how)
-{
-    PrepareCall c = {context, how};
-    return run(context, prepare_body, &c);
-}
-
-vwn_status vwn_train(vwn_unit *unit, const vwn_train_options *how)
-{
-    vwn_train_options plain = {0};
-    RunCall c = {.context = unit->context, .unit = unit, .how = how ? how : &plain};
-    return run(unit->context, train_body, &c);
-}
-
-static Status grow_body(void *user)
-{
-    RunCall *c = user;
-    if (!c->unit->unit)
-        return ST_INPUT;
-    return grow_unit(c->context, c->unit->unit, c->how, c->out, &hooks);
-}
-
-vwn_status vwn_grow(vwn_unit *unit, const vwn_grow_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = unit->context, .unit = unit, .how = how, .out = out};
-    return run(unit->context, grow_body, &c);
-}
-
-vwn_status vwn_emit(vwn_unit *unit, const vwn_emit_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = unit->context, .unit = unit, .how = how, .out = out};
-    return run(unit->context, emit_body, &c);
-}
-
-vwn_status vwn_cubins(vwn_unit *unit, const vwn_cubin_options *how, const vwn_writer *out)
-{
-    vwn_cubin_options plain = {0};
-    RunCall c = {.context = unit->context,
-                 .unit = unit,
-                 .how = how ? how : &plain,
-                 .out = out};
-    return run(unit->context, cubins_body, &c);
-}
-
-vwn_status vwn_bench(vwn_unit *unit, const vwn_bench_options *how, const vwn_writer *out)
-{
-    vwn_bench_options plain = {0};
-    RunCall c = {.context = unit->context,
-                 .unit = unit,
-                 .how = how ? how : &plain,
-                 .out = out};
-    return run(unit->context, bench_body, &c);
-}
-
-vwn_status vwn_eval(vwn_context *context, const vwn_eval_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, eval_body, &c);
-}
-
-vwn_status vwn_inspect_growth(vwn_context *context, const vwn_inspect_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, inspect_body, &c);
-}
-
-typedef struct InsideCall {
-    vwn_context *context;
-    const vwn_inside_options *how;
-    const vwn_writer *text, *json;
-} InsideCall;
-
-static Status inside_body(void *user)
-{
-    InsideCall *c = user;
-    return inspect_inside(c->context, c->how, c->text, c->json, &hooks);
-}
-
-vwn_status vwn_inspect(vwn_context *context, const vwn_inside_options *how, const vwn_writer *text, const vwn_writer *json)
-{
-    InsideCall c = {context, how, text, json};
-    return run(context, inside_body, &c);
-}
-
-vwn_status vwn_compare(vwn_context *context, const vwn_compare_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, compare_body, &c);
-}
-
-vwn_status vwn_watch(vwn_context *context, const vwn_watch_options *how, const vwn_writer *out, vwn_watched *seen)
-{
-    RunCall c = {.context = context, .how = how, .out = out, .seen = seen};
-    return run(context, watch_body, &c);
-}
-
-vwn_status vwn_page(vwn_context *context, const vwn_page_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, page_body, &c);
-}
-
-vwn_status vwn_sweep(vwn_context *context, const vwn_sweep_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, sweep_body, &c);
-}
-
-vwn_status vwn_tensor_stats(vwn_context *context, const vwn_stats_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, stats_body, &c);
-}
-
-vwn_status vwn_diff(vwn_context *context, vwn_unit *x, vwn_unit *y, const vwn_diff_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .unit = x, .other = y, .how = how, .out = out};
-    return run(context, diff_body, &c);
-}
-
-vwn_status vwn_export_log(vwn_context *context, const vwn_export_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, export_body, &c);
-}
-
-vwn_status vwn_plot(vwn_context *context, vwn_unit *unit, const vwn_plot_options *how, const vwn_writer *out)
-{
-    RunCall c = {.context = context, .unit = unit, .how = how, .out = out};
-    return run(context, plot_body, &c);
-}
-
-vwn_status vwn_sample(vwn_context *context, const vwn_sample_options *how,
-                      const vwn_writer *out)
-{
-    RunCall c = {.context = context, .how = how, .out = out};
-    return run(context, sample_body, &c);
+    return api_run(context, doctor_body, &c);
 }

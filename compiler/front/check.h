@@ -391,6 +391,9 @@ Value block_method(Eval *ev, const BlockValue *b, Name method, const Value *x, s
 const Ast *block_param(const BlockDef *d, Name name); /* AST_PAR or NULL */
 void unknown_parameter(Eval *ev, const BlockDef *d, Name name, Span at);            /* files E0101 */
 void missing_parameter(Eval *ev, const BlockDef *d, const Ast *par, Span where); /* files E0104 */
+/* check_shapes.c: tensors x, and a result, against the declaration; false with a diagnostic at `at`. */
+bool block_bind_tensors(Eval *ev, const BlockDef *d, const Value *x, size_t n, Env **env, Scope *scope, Span at);
+bool block_check_result(Eval *ev, const BlockDef *d, Value *r, Env *env, Scope *scope, Span at);
 BlockValue *block_value(Eval *ev, const Ast *ast, Env *env, File *file);
 /* Files what is wrong with the signatures of a block and of the blocks in its body. */
 void block_check_signature(Eval *ev, const Ast *block);

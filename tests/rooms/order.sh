@@ -1,7 +1,7 @@
 # order.sh - the folders of the sources stand in an order, and nothing includes what comes later.
 #
 # In:  the sources.     Out: status 0 when every include of a header runs to its own folder or an earlier one, no folder
-#      has more than 25 files of C, and every folder is in the list.
+#      has more than 25 files of C, no file more than 1,000 lines, and every folder is in the list.
 # The one idea: the list below is the order in which data passes through the program. A header that everybody needs
 # belongs further up; a decision that needs what comes later is handed down as a function (fuse.h: IsFlat).
 # runtime/vwn.h, the public interface, stands before the runtime; what is behind it (api.c) comes last.
@@ -41,7 +41,9 @@ runtime/use
 runtime/draw
 runtime/look
 runtime/sweep
+runtime/api.h
 runtime/api.c
+runtime/api_train.c
 runtime/cli
 runtime/cli/verbs
 END
@@ -50,6 +52,7 @@ END
 # know each other and runtime/portable alone, whose files know nobody.
 faults() {
     find compiler runtime grammar -name '*.[chly]' | sort > "$here/files.txt"
+    xargs wc -l < "$here/files.txt" | awk '$2 != "total" && $1 > 1000 { print $2 " has " $1 " lines" }'
     sed 's|/[^/]*$||' "$here/files.txt" | sort | uniq -c | awk '$1 > 25 { print $2 " has " $1 " files of C" }'
     xargs grep -H '^ *# *include "' < "$here/files.txt" | sed 's|: *# *include "| |; s|".*||' |
         awk -v order="$here/order.txt" '
@@ -106,6 +109,9 @@ rm compiler/new/new.c
 echo 'typedef struct Walk {' > compiler/graph/ir.h
 echo 'typedef enum Walk {' > compiler/plan/plan.c
 [ "$(twice)" = "type Walk is declared in compiler/graph/ir.h compiler/plan/plan.c" ] || { twice; echo "a type of two meanings is not found"; exit 1; }
+echo > compiler/plan/plan.c
+yes '/* */' | head -n 1001 > compiler/plan/plan.c
+expect "compiler/plan/plan.c has 1001 lines"
 echo > compiler/plan/plan.c
 i=0
 while [ $i -lt 26 ]; do i=$((i + 1)); echo > compiler/plan/part$i.c; done
