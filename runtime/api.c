@@ -12,6 +12,8 @@
 #include "compiler/growth/growth.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"
+#include "runtime/api.h"
+#include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/exec/workbench.h"

@@ -3,6 +3,7 @@
  * In:  calls of vwn.h.   Out: as api.c.
  */
 #include "runtime/api.h"
+#include "runtime/exec/session.h"
 #include "runtime/measure/rates.h"
 
 static const Hooks hooks = {
