@@ -940,7 +940,7 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
     Arena *splits = arena_new(f->ctx);
     Lower l = lower_scheduled(arena, splits, f, group, same);
     arena_free(splits);
-    out->is_long = is_split(f, group, &l);
+    *out = (Lowered){.is_long = is_split(f, group, &l)};
     if (out->is_long)
         return;
     out->rows = launch_rows(l.k);

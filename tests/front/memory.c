@@ -143,7 +143,7 @@ static void kept_pages(Test *t)
     const Allocator mem = {pages_resize, &pages};
     size_t bytes[3] = {0};
     void *first[COUNT_OF(size)] = {0};
-    for (int run = 0; run < 3; run++) { /* the last by itself */
+    for (volatile int run = 0; run < 3; run++) { /* the last by itself */
         Ctx *ctx = ctx_new(run < 2 ? &mem : NULL);
         CtxGuard guard;
         if (CTX_TRY(ctx, &guard)) {
