@@ -29,7 +29,7 @@ typedef struct Export {
     VEC(ExportTensor) tensor;
     Map tensor_at[EXT_KINDS]; /* by kind: name -> number + 1 */
     uint64_t input_bytes, tensor_bytes, arena_bytes;
-    PlanCopies copies; /* of weights, in two bytes, in a folder for a GPU */
+    PlanLayout layout; /* of tensors that programs share, in a folder for a GPU */
     ExportProgram program[EXPORT_PROGRAMS];
     size_t n_programs;
 } Export;

@@ -55,9 +55,10 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
         }
 }
 
-/* Copies of weights lie as plans have laid them: those of a batch of products behind each other, without a gap. */
-static void add_copies(Export *x, const Plan *plan)
+/* Gradients or copies of weights lie as plans have laid them: those of a batch of products behind each other, without a gap. */
+static void add_chains(Export *x, const Plan *plan, ExtKind kind)
 {
+    const uint64_t item = kind == EXT_COPY ? 2 : 4;
     uint32_t *next = NEW_ARRAY(x->arena, uint32_t, plan->n_buffer + 1);
     for (uint32_t i = 0; i < plan->n_buffer; i++)
         if (plan->buffer[i].behind)
@@ -65,19 +66,19 @@ static void add_copies(Export *x, const Plan *plan)
     for (uint32_t i = 0; i < plan->n_buffer; i++) {
         uint64_t at = 0;
         const PlanBuffer *first = &plan->buffer[i];
-        if (first->ext < 0 || first->behind || plan->ext[first->ext].ext.kind != EXT_COPY)
+        if (first->ext < 0 || first->behind || plan->ext[first->ext].ext.kind != kind)
             continue;
         for (uint32_t k = i + 1; k; k = next[k - 1]) {
             const PlanExt *e = &plan->ext[plan->buffer[k - 1].ext];
-            void *known = map_get(&x->tensor_at[EXT_COPY], (uintptr_t)e->ext.name);
+            void *known = map_get(&x->tensor_at[kind], (uintptr_t)e->ext.name);
             if (!known && k == i + 1)
                 x->tensor_bytes = (x->tensor_bytes + ALIGN - 1) / ALIGN * ALIGN;
             if (!known)
-                add_tensor_at(x, EXT_COPY, e->ext.name, &e->ext.shape, x->tensor_bytes);
-            const ExportTensor *t = &x->tensor.v[export_tensor(x, EXT_COPY, e->ext.name)];
+                add_tensor_at(x, kind, e->ext.name, &e->ext.shape, x->tensor_bytes);
+            const ExportTensor *t = &x->tensor.v[export_tensor(x, kind, e->ext.name)];
             if (at && t->offset != at)
-                vwn_bug(x->ctx, "export: the copies of weights do not lie as the plan says");
-            at = t->offset + 2 * (uint64_t)t->elements;
+                vwn_bug(x->ctx, "export: the tensor %s does not lie as the plan says", t->name);
+            at = t->offset + item * (uint64_t)t->elements;
             x->tensor_bytes = at > x->tensor_bytes ? at : x->tensor_bytes;
         }
     }
@@ -100,11 +101,13 @@ static void list_tensors(Export *x)
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
-    for (int k = EXT_PARAM; k < EXT_KINDS; k++)
+    for (int k = EXT_PARAM; k < EXT_KINDS; k++) {
+        bool laid = x->how->cuda && (k == EXT_GRAD || k == EXT_COPY);
+        for (size_t i = 0; i < x->n_programs && laid; i++)
+            add_chains(x, x->program[i].plan, (ExtKind)k);
         if (k != EXT_COPY)
             add_tensors_of_kind(x, (ExtKind)k);
-    for (size_t i = 0; i < x->n_programs; i++)
-        add_copies(x, x->program[i].plan);
+    }
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
@@ -116,7 +119,7 @@ static Half half_of(const Export *x)
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
-                       .half = half_of(x), .any_order = x->how->fast, .copies = half_of(x) ? &x->copies : NULL};
+                       .half = half_of(x), .any_order = x->how->fast, .layout = x->how->cuda ? &x->layout : NULL};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -143,7 +146,7 @@ static void add_programs(Export *x)
         add_program(x, "accumulate", "losses, and their gradients added",
                     step_gradient(m, t, false, a));
     Graph *update = step_update(m, t, a);
-    plan_write_copies(update, &x->copies); /* of those that the programs before read */
+    plan_write_copies(update, &x->layout); /* of those that the programs before read */
     add_program(x, "update", "new weights from gradients", update);
 }
 
@@ -485,7 +488,7 @@ void export_folder(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOption
 {
     Export x = {.ctx = ctx, .arena = arena, .how = how};
     const ExportTarget *target = export_target(&x);
-    map_init(&x.copies.before, arena);
+    plan_layout_init(&x.layout, arena);
     add_programs(&x);
     list_tensors(&x);
     ExportKernels k = list_kernels(&x);

@@ -25,7 +25,8 @@ typedef struct PlanOptions {
                         with `cuda` */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
-    struct PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
+    struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and products of gradients are batches;
+                                  NULL: each run rounds them, and gradients lie anywhere */
     struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 

@@ -608,19 +608,19 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     for (size_t i = 0; i < f->order.n && how->cuda; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
             alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
-    if (how->cuda && how->copies)
-        plan_choose_copies(&b, how->copies);
+    if (how->cuda && how->layout)
+        plan_choose_copies(&b, how->layout);
     if (b.cast)
         plan_groups(&b, true);
     b.plan->n_cast = b.launch.n;
     plan_groups(&b, false);
     finish_outputs(&b);
     if (how->cuda && !how->single)
-        plan_gather(&b, how->copies);
+        plan_gather(&b, how->layout);
     else
         plan_place(&b);
-    if (b.cast)
-        plan_keep_copies(&b, how->copies);
+    if (how->cuda && how->layout)
+        plan_keep_layout(&b, how->layout);
     Plan *p = b.plan;
     p->buffer = b.buffer.v;
     p->n_buffer = b.buffer.n;
@@ -721,6 +721,14 @@ static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first
     last[p->numbers] = SIZE_MAX;
 }
 
+/* Without a gap: both in the arena, or both tensors of one kind. */
+static bool may_lie(const Plan *p, const PlanBuffer *x, const PlanBuffer *before)
+{
+    bool apart = x->ext < 0 || before->ext < 0 ? x->ext >= 0 || before->ext >= 0
+                                               : p->ext[x->ext].ext.kind != p->ext[before->ext].ext.kind;
+    return !apart && x != before && before->bytes % PLAN_ALIGN == 0;
+}
+
 void plan_verify(Ctx *ctx, const Plan *p)
 {
     ArenaMark mark = arena_mark(ctx->scratch);
@@ -745,6 +753,8 @@ void plan_verify(Ctx *ctx, const Plan *p)
     }
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
+        if (x->behind && !may_lie(p, x, &p->buffer[x->behind - 1]))
+            vwn_bug(ctx, "plan: buffer %zu cannot lie behind its neighbour", i);
         if (x->ext >= 0 || !x->bytes)
             continue;
         if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)

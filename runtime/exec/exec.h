@@ -51,7 +51,7 @@ typedef struct ProgramOptions {
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
-    PlanCopies *copies; /* see PlanOptions; NULL: the store's */
+    PlanLayout *layout; /* see PlanOptions; NULL: the store's */
     struct Alike *alike; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
     KernelSet *gather;  /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
 } ProgramOptions;
