@@ -23,7 +23,7 @@ cp "$here"/run_kernels.c "$here"/cases.h "$here"/../half_bits.h "$here"/measure.
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
     "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/portable/device_call.h "$folder/src"
 cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"
-cp "$here"/all.py "$here"/peer.py "$folder/src"
+cp "$here"/all.py "$here"/peer.py "$root"/tests/bench/peer_model.py "$folder/src"
 mkdir "$folder/programs"
 cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/programs"
 # A text of its own making, so that none has to be carried.
