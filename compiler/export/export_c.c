@@ -24,9 +24,13 @@ size_t export_tensor(const Export *x, ExtKind kind, Name name)
 
 enum { ALIGN = 64 };
 
-static ExportTensor *add_tensor_at(Export *x, ExtKind kind, Name name, const Shape *shape, uint64_t offset)
+static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int item)
 {
-    ExportTensor t = {.kind = kind, .name = name, .rank = shape->rank, .shape = shape, .elements = 1, .offset = offset};
+    ExportTensor t = {.kind = kind, .name = name, .rank = shape->rank, .shape = shape, .elements = 1, .item = item};
+    if (map_get(&x->tensor_at[kind], (uintptr_t)name))
+        return;
     for (int i = 0; i < t.rank; i++) {
         t.d[i] = dim_at(shape->d[i], x->how->batch, x->how->context);
         if (t.d[i] < 0 || !mul_i64(t.elements, t.d[i], &t.elements))
@@ -34,15 +38,6 @@ static ExportTensor *add_tensor_at(Export *x, ExtKind kind, Name name, const Sha
     }
     vec_push(x->arena, &x->tensor, t);
     *map_at(&x->tensor_at[kind], (uintptr_t)name) = (void *)(uintptr_t)x->tensor.n;
-    return &x->tensor.v[x->tensor.n - 1];
-}
-
-static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int64_t item)
-{
-    if (map_get(&x->tensor_at[kind], (uintptr_t)name))
-        return;
-    const ExportTensor *t = add_tensor_at(x, kind, name, shape, x->tensor_bytes);
-    x->tensor_bytes += ((uint64_t)t->elements * (uint64_t)item + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static void add_tensors_of_kind(Export *x, ExtKind kind)
@@ -51,36 +46,32 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
         for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
             const Ext *e = &x->program[i].plan->ext[k].ext;
             if (e->kind == kind)
-                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : 4);
+                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : kind == EXT_COPY ? 2 : 4);
         }
 }
 
-/* Gradients or copies of weights lie as plans have laid them: those of a batch of products behind each other, without a gap. */
-static void add_chains(Export *x, const Plan *plan, ExtKind kind)
+/* In the order of the list, but what the plans want behind another one without a gap. */
+static void place_tensors(Export *x)
 {
-    const uint64_t item = kind == EXT_COPY ? 2 : 4;
-    uint32_t *next = NEW_ARRAY(x->arena, uint32_t, plan->n_buffer + 1);
-    for (uint32_t i = 0; i < plan->n_buffer; i++)
-        if (plan->buffer[i].behind)
-            next[plan->buffer[i].behind - 1] = i + 1;
-    for (uint32_t i = 0; i < plan->n_buffer; i++) {
-        uint64_t at = 0;
-        const PlanBuffer *first = &plan->buffer[i];
-        if (first->ext < 0 || first->behind || plan->ext[first->ext].ext.kind != kind)
-            continue;
-        for (uint32_t k = i + 1; k; k = next[k - 1]) {
-            const PlanExt *e = &plan->ext[plan->buffer[k - 1].ext];
-            void *known = map_get(&x->tensor_at[kind], (uintptr_t)e->ext.name);
-            if (!known && k == i + 1)
-                x->tensor_bytes = (x->tensor_bytes + ALIGN - 1) / ALIGN * ALIGN;
-            if (!known)
-                add_tensor_at(x, kind, e->ext.name, &e->ext.shape, x->tensor_bytes);
-            const ExportTensor *t = &x->tensor.v[export_tensor(x, kind, e->ext.name)];
-            if (at && t->offset != at)
-                vwn_bug(x->ctx, "export: the tensor %s does not lie as the plan says", t->name);
-            at = t->offset + item * (uint64_t)t->elements;
-            x->tensor_bytes = at > x->tensor_bytes ? at : x->tensor_bytes;
+    size_t n = x->tensor.n, *next = NEW_ARRAY(x->arena, size_t, n + 1);
+    bool *follows = NEW_ARRAY(x->arena, bool, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const ExportTensor *t = &x->tensor.v[i];
+        Name before = plan_layout_before(&x->layout, t->kind, t->name);
+        if (before != t->name) {
+            next[export_tensor(x, t->kind, before)] = i + 1;
+            follows[i] = true;
         }
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = follows[i] ? 0 : i + 1; k; k = next[k - 1]) {
+            ExportTensor *t = &x->tensor.v[k - 1];
+            t->offset = x->tensor_bytes;
+            x->tensor_bytes += (uint64_t)t->elements * (uint64_t)t->item;
+        }
+        x->tensor_bytes = aligned(x->tensor_bytes);
+        if (x->tensor.v[i].kind == EXT_INPUT) /* the first of all */
+            x->input_bytes = x->tensor_bytes;
     }
 }
 
@@ -97,17 +88,12 @@ static void list_tensors(Export *x)
                       "input `%s`, which a text does not give",
                       m->graph->ext.v[i].name);
     add_tensors_of_kind(x, EXT_INPUT);
-    x->input_bytes = x->tensor_bytes;
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
-    for (int k = EXT_PARAM; k < EXT_KINDS; k++) {
-        bool laid = x->how->cuda && (k == EXT_GRAD || k == EXT_COPY);
-        for (size_t i = 0; i < x->n_programs && laid; i++)
-            add_chains(x, x->program[i].plan, (ExtKind)k);
-        if (k != EXT_COPY)
-            add_tensors_of_kind(x, (ExtKind)k);
-    }
+    for (int k = EXT_PARAM; k < EXT_KINDS; k++)
+        add_tensors_of_kind(x, (ExtKind)k);
+    place_tensors(x);
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */

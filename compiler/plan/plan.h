@@ -153,16 +153,17 @@ typedef struct Plan {
 Shape plan_half_shape(const Shape *s);
 Val plan_half_pad(Graph *g, Val v); /* v in that shape */
 
-/* How gradients of weights, and copies of weights in two bytes that stay from run to run (EXT_COPY), lie in memory: by the
- * name of a weight that of the one whose gradient or copy lies in front of it, without a gap, or its own: it lies behind
- * none. Plans that share a layout keep to it and add to it. Which weights have copies, and of what, stands in it, too. */
+/* How weights, their gradients, and their copies in two bytes that stay from run to run (EXT_COPY), lie in memory: by kind,
+ * and by name that of the one which lies in front, without a gap, or its own: it lies behind none. Plans that share a layout
+ * keep to it and add to it. Which weights have copies, and of what, stands in it, too. */
 typedef struct PlanLayout {
-    Map gradient, copy;
+    Map before[EXT_KINDS];
     Half half;
 } PlanLayout;
 void plan_layout_init(PlanLayout *layout, Arena *arena);
 /* Unless it has a place already, a tensor lies behind that one, or, with its own name, behind none. */
 void plan_layout_fix(PlanLayout *layout, ExtKind kind, Name name, Name before);
+Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name); /* its own: none */
 
 /* The graph that is planned, and that the reference evaluator compares it with: simplified, and
  * with the rounding that `how` asks for. */

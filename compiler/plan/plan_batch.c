@@ -3,7 +3,7 @@
  * In:  the launches of a plan for a device, before its buffers have places.     Out: fewer, that compute the same numbers.
  * The one idea: where matrices lie is the plan's to say. Queries, keys and values read one matrix and write three; when their
  * weights lie behind each other, and their results too, they are one batch: its steps are the sizes of the matrices. So are the
- * products that write their gradients (plan_layout.c says how these lie, which outlive the run). What lives
+ * products that write their gradients (plan_layout.c: how what outlives the run lies). What lives
  * much longer than its neighbours, such as values that the backward pass reads beside queries that it does not, stays apart.
  */
 #include "plan_build.h"

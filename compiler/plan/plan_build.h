@@ -57,8 +57,8 @@ Val plan_strip(const Build *b, Val v); /* behind reshapes */
 void plan_choose_copies(Build *b, const PlanLayout *layout);
 
 /* ---- plan_layout.c: which tensors lie behind each other ---- */
-bool plan_is_laid(const Build *b, PlanLayout *layout, uint32_t buffer); /* has the plan a say in where it lies? layout: or NULL */
-bool plan_may_follow(const Build *b, PlanLayout *layout, uint32_t before, uint32_t buffer); /* of such */
+bool plan_is_laid(const Build *b, const PlanLayout *layout, uint32_t buffer); /* has the plan a say in where it lies? layout: or NULL */
+bool plan_may_follow(const Build *b, const PlanLayout *layout, uint32_t before, uint32_t buffer); /* of such */
 void plan_keep_layout(const Build *b, PlanLayout *layout);
 
 /* ---- plan_launch.c: library launches ---- */

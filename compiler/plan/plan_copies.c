@@ -64,7 +64,7 @@ void plan_write_copies(Graph *g, const PlanLayout *layout)
         if (o.ext < 0 || g->ext.v[o.ext].kind != EXT_PARAM)
             continue;
         Name name = g->ext.v[o.ext].name;
-        if (!map_get(&layout->copy, (uintptr_t)name))
+        if (!map_get(&layout->before[EXT_COPY], (uintptr_t)name))
             continue;
         g->name = name;
         ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = layout->half}, NULL), EXT_COPY, name);

@@ -1,30 +1,32 @@
 /* plan_layout.c - which tensors that outlive a run lie behind each other.
  *
  * In:  the plans of one run, one after the other.     Out: a PlanLayout, which whoever gives tensors memory keeps to.
- * The one idea: the products of a batch want their matrices at equal steps. The plan lays what is its own so; gradients of
- * weights, and copies of weights in two bytes, are the run's, and lie where all of its plans want them. The first plan that
+ * The one idea: the products of a batch want their matrices at equal steps. The plan lays what is its own so; weights, their
+ * gradients and their copies in two bytes are the run's, and lie where all of its plans want them. The first plan that
  * has a tensor decides: behind which other one it lies, or behind none.
  */
 #include "plan_build.h"
 
+/* Of which kinds there are many alike, that products read or write. */
+static bool has_say(ExtKind kind) { return kind == EXT_PARAM || kind == EXT_GRAD || kind == EXT_COPY; }
+
 void plan_layout_init(PlanLayout *layout, Arena *arena)
 {
     *layout = (PlanLayout){.half = HALF_NONE};
-    map_init(&layout->gradient, arena);
-    map_init(&layout->copy, arena);
-}
-
-/* The one for tensors of a kind, or NULL: these lie anywhere. */
-static Map *map_of(PlanLayout *layout, ExtKind kind)
-{
-    return kind == EXT_GRAD ? &layout->gradient : kind == EXT_COPY ? &layout->copy : NULL;
+    for (int k = 0; k < EXT_KINDS; k++)
+        map_init(&layout->before[k], arena);
 }
 
 void plan_layout_fix(PlanLayout *layout, ExtKind kind, Name name, Name before)
 {
-    Map *map = map_of(layout, kind);
-    if (map && !map_get(map, (uintptr_t)name))
-        *map_at(map, (uintptr_t)name) = (void *)(uintptr_t)before;
+    if (has_say(kind) && !map_get(&layout->before[kind], (uintptr_t)name))
+        *map_at(&layout->before[kind], (uintptr_t)name) = (void *)(uintptr_t)before;
+}
+
+Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name)
+{
+    Name before = map_get(&layout->before[kind], (uintptr_t)name);
+    return before ? before : name;
 }
 
 static const Ext *ext_of(const Build *b, uint32_t buffer)
@@ -33,18 +35,18 @@ static const Ext *ext_of(const Build *b, uint32_t buffer)
     return ext < 0 ? NULL : &b->plan->ext[ext].ext;
 }
 
-bool plan_is_laid(const Build *b, PlanLayout *layout, uint32_t buffer)
+bool plan_is_laid(const Build *b, const PlanLayout *layout, uint32_t buffer)
 {
     const Ext *x = ext_of(b, buffer);
-    return !x || (layout && map_of(layout, x->kind));
+    return !x || (layout && has_say(x->kind));
 }
 
-bool plan_may_follow(const Build *b, PlanLayout *layout, uint32_t before, uint32_t buffer)
+bool plan_may_follow(const Build *b, const PlanLayout *layout, uint32_t before, uint32_t buffer)
 {
     const Ext *x = ext_of(b, before), *y = ext_of(b, buffer);
     if (!x || !y || x->kind != y->kind)
         return !x && !y;
-    const Map *map = map_of(layout, x->kind);
+    const Map *map = &layout->before[x->kind];
     Name of_x = map_get(map, (uintptr_t)x->name), of_y = map_get(map, (uintptr_t)y->name);
     return of_y ? of_y == x->name && x != y : !of_x;
 }

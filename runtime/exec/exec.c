@@ -154,12 +154,12 @@ static Status hold_layout(Program *p)
     return status;
 }
 
-/* Gradients that have memory already stay where they are. */
-static void fix_gradients(Program *p, PlanLayout *layout)
+/* Tensors that have memory already stay where they are. */
+static void fix_places(Program *p, PlanLayout *layout)
 {
     for (size_t i = 0; i < p->graph->ext.n; i++)
-        if (p->ext[i]->kind == EXT_GRAD && p->ext[i]->memory)
-            plan_layout_fix(layout, EXT_GRAD, p->ext[i]->name, p->ext[i]->name);
+        if (p->ext[i]->memory)
+            plan_layout_fix(layout, p->ext[i]->kind, p->ext[i]->name, p->ext[i]->name);
 }
 
 static void prepare_calls(Program *p)
@@ -308,7 +308,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
     graph_verify(p->graph);
     Status status = bind_exts(p);
     if (status == ST_OK && p->store->backend) {
-        fix_gradients(p, how.layout);
+        fix_places(p, how.layout);
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
         status = hold_layout(p);

@@ -25,7 +25,7 @@ struct Store {
     uint64_t slab_bytes; /* of all */
     size_t settled; /* of a device: so many entries have memory */
     uint64_t generation;
-    PlanLayout layout; /* how gradients and copies of weights lie, in the plans of all programs */
+    PlanLayout layout; /* how weights, their gradients and copies lie, in the plans of all programs */
     char why[512];
 };
 

@@ -178,5 +178,13 @@ int main(void)
         CHECK(&h, c.calls[3] <= 122); /* values lie apart from queries and keys, as training wants them */
         ctx_free(ctx);
     }
+    /* in float32 products read weights themselves, which lie so that queries, keys and values are a batch as well */
+    static const char *const exact[] = {"train.precision=fp32", NULL};
+    Ctx *ctx = ctx_new(NULL);
+    Shared c = {.set = exact};
+    CHECK(&h, guarded(ctx, count_shared, &c) && !c.copies);
+    Count alone = count(&h, "fp32", "train", false, exact);
+    CHECK(&h, c.calls[0] + 6 * 24 <= alone.calls && c.calls[1] == c.calls[0]); /* six of each layer's 21 */
+    ctx_free(ctx);
     return harness_end(&h);
 }
