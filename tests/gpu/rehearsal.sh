@@ -30,6 +30,36 @@ print("PyTorch:", steps[0].get("peer", "measured"))
 END
 cat verdict
 
+# A GPU's clock is read from events, and not before the device has passed the second one.
+python3 - > verdict 2>&1 << 'END' || fail "peer.py: $(cat verdict)"
+import sys
+sys.path.insert(0, "carried/src")
+from peer import Clock
+
+class Event:
+    def __init__(self, enable_timing):
+        self.at = self.seen = None
+        events.append(self)
+    def record(self):
+        self.at = next(ticks)
+    def elapsed_time(self, end):
+        assert self.seen and end.seen
+        return end.at - self.at
+
+class torch:
+    class cuda:
+        Event = Event
+        def synchronize():
+            for e in events:
+                e.seen = e.at is not None
+
+events, ticks = [], iter((10, 17, 30, 42))
+clock = Clock(torch, True)
+for expected in (7, 12):
+    clock.start()
+    assert clock.stop() == expected
+END
+
 # PyTorch's model is vwn's, and learns.
 peers() { # WEIGHTS LOSS
     for how in eager sdpa compiled; do
