@@ -510,7 +510,10 @@ static uint64_t extent(const Layout *l)
 static int run(void *data, char why[256])
 {
     (void)why;
-    product_run(data);
+    const Product *p = data;
+    product_run(p);
+    if (product_is_zero(p))
+        fake_note("a product of zeros: %lld x %lld x %lld", (long long)p->m, (long long)p->n, (long long)p->k);
     return E_OK;
 }
 
