@@ -54,7 +54,13 @@ done
 
 # an error that comes late is told with the kernels that were queued last, or with the one that it was
 expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:11=700 "$VWN" train small.vwn --device cuda --run late -q
-has err 'queued last: recorded calls of the model (update, run '
+grep -q 'queued last: recorded calls of the model (update, run 3), recorded calls of the model (train, run 3); ' err ||
+    fail "what was queued last: $(cat err)"
+# in the first run, whose calls are made one by one, with their kernels and places
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:1=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
+grep -q 'queued last: k_[0-9a-f]* of .* at std/transformer.vwn:[0-9]*:[0-9]* (train, run 1), k_[0-9a-f]* of .* (train, run 1); ' err ||
+    fail "what was queued last: $(cat err)"
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:11=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
 has err 'VWN_CUDA_SYNC=1 names the call'
 expect 5 env VWN_CUDA_SYNC=1 FAKE_CUDA_FAIL=cuLaunchKernel:40=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
 has err 'failed in k_'

@@ -30,6 +30,7 @@ done
 # train, update, eval and what counts targets are recorded; each of 20 steps launches two graphs but for the first
 run short --until '10 steps'
 [ "$(calls single cuGraphLaunch)" -eq 0 ] || fail "what is waited for was recorded"
+[ "$(calls single cublasLtMatmulDescCreate)" -eq "$(calls recorded cublasLtMatmulDescCreate)" ] || fail "products are described more than once"
 [ "$(calls single cuLaunchKernel)" -gt $((5 * $(calls recorded cuLaunchKernel))) ] || fail "calls were made one by one"
 for name in cuLaunchKernel cublasLtMatmul cuMemAlloc; do
     [ "$(calls short $name)" -eq "$(calls recorded $name)" ] || fail "$name: $(calls short $name) in 10 steps, $(calls recorded $name) in 20"
