@@ -308,7 +308,8 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
     graph_verify(p->graph);
     Status status = bind_exts(p);
     if (status == ST_OK && p->store->backend) {
-        fix_places(p, how.layout);
+        if (how.cuda)
+            fix_places(p, how.layout);
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
         status = hold_layout(p);

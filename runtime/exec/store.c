@@ -365,7 +365,7 @@ void store_lay(Store *s, StoreEntry *const *e, size_t n)
 {
     Room *first = (Room *)e[0];
     for (size_t i = 0; i < n; i++)
-        if (e[i]->memory || ((Room *)e[i])->chain || (i && ((Room *)e[i])->leads))
+        if (e[i]->memory || ((Room *)e[i])->chain || ((Room *)e[i])->leads)
             vwn_bug(s->ctx, "the tensor %s has a place already", e[i]->name);
     for (size_t i = 1; i < n; i++) {
         Room *r = (Room *)e[i];
