@@ -17,7 +17,7 @@
 
 enum {
     SPARE_ROOM = 192 << 20, /* of the device: workspace, staging, and what the driver takes for itself */
-    LISTED = 220            /* bytes of a message: the calls that were queued last */
+    LISTED = 186            /* bytes of a message: the calls that were queued last */
 };
 
 /* ---- failures ---- */
@@ -61,7 +61,7 @@ static void list_queued(CudaBackend *c, char text[LISTED])
         cuda_place_text(c, &q->place, place);
         if (n && strlen(q->what) + strlen(place) + 2 >= LISTED - n)
             break;
-        n += (size_t)snprintf(text + n, LISTED - n, "%s%.30s%.180s", n ? ", " : "", q->what, place);
+        n += (size_t)snprintf(text + n, LISTED - n, "%s%.24s%.155s", n ? ", " : "", q->what, place);
     }
 }
 
@@ -76,7 +76,7 @@ Status cuda_must(CudaBackend *c, int error, const char *what)
     if (error >= OF_LAUNCHES)
         list_queued(c, last);
     if (!c->broken)
-        snprintf(c->end, sizeof c->end, "cuda:%d failed in %s%.120s: %.120s%s%s%s", c->found.ordinal, what, place,
+        snprintf(c->end, sizeof c->end, "cuda:%d failed in %.40s%.100s: %.90s%s%s%s", c->found.ordinal, what, place,
                  reason, last[0] ? "; queued last: " : "", last,
                  last[0] && !c->synchronous ? "; VWN_CUDA_SYNC=1 names the call" : "");
     c->broken = true;
