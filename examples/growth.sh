@@ -14,20 +14,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/setup.sh
 . tests/setup.sh
 
-if [ -z "${VWN:-}" ]; then
-    install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
-    build_folder build/growth
-    make_text
-    build_vwn build Release
-    VWN="$PWD/build/vwn"
-    mkdir -p build/growth
-    cp examples/growth_nexus.vwn examples/growth_width.vwn build/data/kjv.txt build/growth/
-    cd build/growth
-else
-    # a program that is built already, in a folder with kjv.txt
-    cp "$PWD/examples/growth_nexus.vwn" "$PWD/examples/growth_width.vwn" "$FOLDER"
-    cd "$FOLDER"
-fi
+example_folder build/growth growth_nexus.vwn growth_width.vwn
 steps=${STEPS:-1200}
 half=$((steps / 2))
 every="train.eval.every=$((steps / 12)) steps"

@@ -17,18 +17,7 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/setup.sh
 . tests/setup.sh
 
-if [ -z "${VWN:-}" ]; then
-    install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
-    build_folder build/pays
-    make_text
-    build_vwn build Release
-    VWN="$PWD/build/vwn"
-    FOLDER=build/pays
-    cp build/data/kjv.txt build/pays/
-fi
-# else a program that is built already, in a folder with kjv.txt
-cp examples/pays.vwn "$FOLDER"
-cd "$FOLDER"
+example_folder build/pays pays.vwn
 budget=${BUDGET:-90}
 turns=${TURNS:-3}
 rates="2e-3 4e-3 8e-3"

@@ -11,38 +11,32 @@ cd "$(dirname "$0")/.."
 # shellcheck source=tests/setup.sh
 . tests/setup.sh
 
-install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
-build_folder build/quickstart
-make_text
-build_vwn build Release
-vwn="$PWD/build/vwn"
-cp examples/quickstart.vwn build/quickstart/
-cp build/data/kjv.txt build/quickstart/
-cd build/quickstart
+VWN= # always one that is built here
+example_folder build/quickstart quickstart.vwn
 
 say "The model (examples/quickstart.vwn)"
-"$vwn" check quickstart.vwn
-"$vwn" params quickstart.vwn
+"$VWN" check quickstart.vwn
+"$VWN" params quickstart.vwn
 
 say "The first 200 steps"
-"$vwn" train quickstart.vwn --overwrite --until '200 steps'
+"$VWN" train quickstart.vwn --overwrite --until '200 steps'
 
 say "A first sample"
-"$vwn" sample runs/quickstart --prompt 'And God said' --tokens 300
+"$VWN" sample runs/quickstart --prompt 'And God said' --tokens 300
 
 say "The other steps"
-"$vwn" train quickstart.vwn --resume
+"$VWN" train quickstart.vwn --resume
 
 say "Loss on text it has not seen"
-"$vwn" eval runs/quickstart
+"$VWN" eval runs/quickstart
 
 say "A sample"
-"$vwn" sample runs/quickstart --prompt 'And God said' --tokens 400
+"$VWN" sample runs/quickstart --prompt 'And God said' --tokens 400
 
 # words of letters only, in lower case, each once per occurrence; the last may be cut off
 words() { tr '[:upper:]' '[:lower:]' | tr -cs '[:lower:]' '\n' | grep -E '^[a-z]+$'; }
 words < kjv.txt | sort -u > known.txt
-"$vwn" sample runs/quickstart --prompt 'And' --tokens 3000 --seed 2 | words | sed '$d' > sampled.txt
+"$VWN" sample runs/quickstart --prompt 'And' --tokens 3000 --seed 2 | words | sed '$d' > sampled.txt
 awk 'NR == FNR { known[$1]; next } { all++; if ($1 in known) hits++ }
      END { printf "\n%d of %d sampled words (%.0f %%) are words of the text\n", hits, all, 100 * hits / all }' \
     known.txt sampled.txt

@@ -9,15 +9,15 @@
 
 /* ---- nodes ---- */
 
-static Node sized(Parser *p, Ast *ast, uint32_t depth)
+static ParseNode sized(Parser *p, Ast *ast, uint32_t depth)
 {
     if (depth > DEPTH_LIMIT)
         lex_limit(&p->lex, ast->span, "depth of the syntax tree", DEPTH_LIMIT);
-    return (Node){ast, depth};
+    return (ParseNode){ast, depth};
 }
 
-Node parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
-                const Node *kids)
+ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
+                const ParseNode *kids)
 {
     if (++p->nodes > NODE_LIMIT)
         lex_limit(&p->lex, span, "nodes", NODE_LIMIT);
@@ -38,7 +38,7 @@ Node parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, s
 }
 
 /* The room of a list is the power of two at or above its length, at least 4. */
-Node parse_add(Parser *p, Node list, Node kid)
+ParseNode parse_add(Parser *p, ParseNode list, ParseNode kid)
 {
     Ast *ast = list.ast;
     uint32_t n = ast->n;
@@ -108,7 +108,7 @@ static Name doc_above(Parser *p, uint32_t at)
     return name_of(p->ctx, b.s, b.n);
 }
 
-Node parse_item(Parser *p, Node list, Node item)
+ParseNode parse_item(Parser *p, ParseNode list, ParseNode item)
 {
     item.ast->doc = doc_above(p, item.ast->span.lo);
     return parse_add(p, list, item);

@@ -79,10 +79,10 @@ int raw_init(Lex *lx, char *buffer, size_t size);
 int raw_token(Lex *lx, void *scanner);
 
 /* A node under construction. */
-typedef struct Node {
+typedef struct ParseNode {
     Ast *ast;
     uint32_t depth;
-} Node;
+} ParseNode;
 
 typedef struct Parser {
     Ctx *ctx;
@@ -95,10 +95,10 @@ typedef struct Parser {
 } Parser;
 
 /* Builders, called by the actions of vwn.y. Absent children are (Node){0}. */
-Node parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
-                const Node *kids);
-Node parse_add(Parser *p, Node list, Node kid);
-Node parse_item(Parser *p, Node list, Node item); /* parse_add with the item's `##` lines */
+ParseNode parse_node(Parser *p, AstKind kind, Name name, Span span, Span name_span, size_t n,
+                const ParseNode *kids);
+ParseNode parse_add(Parser *p, ParseNode list, ParseNode kid);
+ParseNode parse_item(Parser *p, ParseNode list, ParseNode item); /* parse_add with the item's `##` lines */
 void parse_error(Parser *p, int token, const char *const *expected, size_t n);
 
 /* The canonical unit word, or NULL. */

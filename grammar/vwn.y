@@ -26,10 +26,10 @@ void grammar_error(Span *span, Parser *p, const char *message);
 #define MAKE(kind, at, ...) NAMED_AT(kind, NULL, at, at, __VA_ARGS__)
 #define NAMED_AT(kind, name, at, name_at, ...)                                                \
     parse_node(p, AST_##kind, name, at, name_at,                                              \
-               sizeof((Node[]){__VA_ARGS__}) / sizeof(Node), (Node[]){__VA_ARGS__})
+               sizeof((ParseNode[]){__VA_ARGS__}) / sizeof(ParseNode), (ParseNode[]){__VA_ARGS__})
 #define OPERATE(name, at, op_at, a, b) NAMED_AT(OP, name_str(p->ctx, name), at, op_at, a, b)
 #define SPANNING(node, at) ((node).ast->span = (node).ast->name_span = (at), (node))
-#define NONE ((Node){0})
+#define NONE ((ParseNode){0})
 }
 %define api.pure full
 %define api.prefix {grammar_}
@@ -42,7 +42,7 @@ void grammar_error(Span *span, Parser *p, const char *message);
 %expect 0
 %param {Parser *p}
 %initial-action { @$ = (Span){p->lex.file, 0, 0}; }
-%union { Name name; Node node; }
+%union { Name name; ParseNode node; }
 
 %token END 0 "the end of the file"
 %token START_FILE START_EXPR START_PATH

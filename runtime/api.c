@@ -499,6 +499,7 @@ static Status report_body(void *user)
     case VWN_REPORT_SIMPLE:
     case VWN_REPORT_FUSE:
     case VWN_REPORT_KERNEL:
+    case VWN_REPORT_THREADS:
     case VWN_REPORT_C:
     case VWN_REPORT_CUDA:
     case VWN_REPORT_PLAN:

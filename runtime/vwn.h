@@ -102,7 +102,7 @@ typedef enum vwn_report {
     VWN_REPORT_GRAPH,    /* the model, or with `program` a layer "3" or a module, as DOT; JSON with `json` */
     VWN_REPORT_ORIGINS,  /* where each let's value comes from */
     VWN_REPORT_AST, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT, VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,
-    VWN_REPORT_KERNEL, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
+    VWN_REPORT_KERNEL, VWN_REPORT_THREADS, VWN_REPORT_C, VWN_REPORT_CUDA, VWN_REPORT_PLAN /* `vwn ir --stage` */
 } vwn_report;
 typedef struct vwn_report_options {
     bool json;
@@ -249,7 +249,7 @@ typedef struct vwn_bench_options {
  *   memory   {arena_bytes, tensor_bytes, resident_peak_bytes}
  *   startup  {check_ms, plan_ms, kernels_ms, open_ms (data, device, weights), first_step_ms,
  *            total_ms, kernels, cached, compiled}
- *   kernels  with `kernels`: [{kind ("kernel", "product", "expert"), name, what, path, source,
+ *   kernels  with `kernels`: [{kind ("kernel", "product", "expert", "copy"), name, what, path, source,
  *            launches (a step), best_ms, median_ms, spread, share (of the steps), bytes, flops,
  *            bound_ms, and of a kernel of a GPU the launch with the most blocks: blocks, threads (of a block),
  *            blocks_sm (at one time on a multiprocessor), waves, registers (of a thread), shared (bytes of a

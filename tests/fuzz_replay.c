@@ -5,7 +5,7 @@
  * changed, so that the ordinary test run walks the error paths too; all of it is the same in
  * every run. Half of the bytes, a quarter under the sanitizers, unless all cases are taken (drawn.h).
  */
-#include "drawn.h"
+#include "support/drawn.h"
 
 #include <dirent.h>
 #include <stdint.h>

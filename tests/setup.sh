@@ -1,8 +1,8 @@
 # shellcheck shell=sh
-# setup.sh - what tests/run.sh and examples/quickstart.sh need; to be sourced in the root of the sources.
+# setup.sh - what tests/run.sh and the scripts of examples/ need; to be sourced in the root of the sources.
 #
 # In:  a Debian 12 with nothing on it, or a machine on which all is there already.
-# Out: functions install_packages, make_text and build_vwn, each of which does nothing the second time. The
+# Out: functions install_packages, make_text, build_vwn and example_folder, each of which does nothing the second time. The
 #      current folder has a name that CMake and make can take.
 
 say() { printf '\n== %s\n' "$*"; }
@@ -73,6 +73,25 @@ make_text() {
     [ "$(wc -c < $text.part)" -eq $size ] ||
         stop "The text has $(wc -c < $text.part) bytes instead of $size: another edition of the package bible-kjv-text?"
     mv $text.part $text
+}
+
+# example_folder FOLDER FILE...: the current folder becomes FOLDER, with these files of examples/ and the text; $VWN is a program. One
+# that is built already may be named in the environment: VWN, and in FOLDER a folder that has kjv.txt.
+example_folder() {
+    [ -n "${VWN:-}" ] || {
+        FOLDER=$1
+        install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bible-kjv-text
+        build_folder "$FOLDER"
+        make_text
+        build_vwn build Release
+        VWN="$PWD/build/vwn"
+        cp build/data/kjv.txt "$FOLDER/"
+    }
+    shift
+    for file in "$@"; do
+        cp "examples/$file" "$FOLDER/"
+    done
+    cd "$FOLDER" || exit 5
 }
 
 # build_vwn FOLDER TYPE [cmake options]

@@ -9,11 +9,11 @@
 
 /* ---- the context ---- */
 
-typedef struct Block {
-    struct Block *prev, *next;
+typedef struct HeapBlock {
+    struct HeapBlock *prev, *next;
     size_t size;
     size_t pad; /* keeps the payload 16-byte aligned */
-} Block;
+} HeapBlock;
 
 typedef struct Chunk {
     struct Chunk *prev;
@@ -80,7 +80,7 @@ void ctx_free(Ctx *ctx)
         return;
     ctx_keep_spare(ctx, 0);
     while (ctx->blocks) {
-        Block *b = ctx->blocks;
+        HeapBlock *b = ctx->blocks;
         ctx->blocks = b->next;
         ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
     }
@@ -142,7 +142,7 @@ static void *raw_resize(Ctx *ctx, void *p, size_t old_size, size_t new_size)
     return q;
 }
 
-static void block_link(Ctx *ctx, Block *b)
+static void block_link(Ctx *ctx, HeapBlock *b)
 {
     b->prev = NULL;
     b->next = ctx->blocks;
@@ -151,7 +151,7 @@ static void block_link(Ctx *ctx, Block *b)
     ctx->blocks = b;
 }
 
-static void block_unlink(Ctx *ctx, Block *b)
+static void block_unlink(Ctx *ctx, HeapBlock *b)
 {
     if (b->next)
         b->next->prev = b->prev;
@@ -169,7 +169,7 @@ void ctx_keep_spare(Ctx *ctx, size_t most)
 {
     ctx->spare_most = most;
     while (!most && ctx->spare) {
-        Block *b = ctx->spare;
+        HeapBlock *b = ctx->spare;
         ctx->spare = b->next;
         ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
     }
@@ -177,7 +177,7 @@ void ctx_keep_spare(Ctx *ctx, size_t most)
         ctx->spare_bytes = 0;
 }
 
-static bool keep(Ctx *ctx, Block *b)
+static bool keep(Ctx *ctx, HeapBlock *b)
 {
     if (b->size < SPARE_LEAST || ctx->spare_bytes + b->size > ctx->spare_most)
         return false;
@@ -190,7 +190,7 @@ static bool keep(Ctx *ctx, Block *b)
 void ctx_hand_spare(Ctx *from, Ctx *to)
 {
     while (from->spare) {
-        Block *b = from->spare;
+        HeapBlock *b = from->spare;
         from->spare = b->next;
         if (!keep(to, b))
             from->mem.resize(from->mem.user, b, sizeof *b + b->size, 0);
@@ -203,7 +203,7 @@ void ctx_free_to(Ctx *ctx, Ctx *heir)
     if (!ctx)
         return;
     ctx_hand_spare(ctx, heir);
-    for (Block *b = ctx->blocks, *next; b; b = next) {
+    for (HeapBlock *b = ctx->blocks, *next; b; b = next) {
         next = b->next;
         if (!keep(heir, b))
             ctx->mem.resize(ctx->mem.user, b, sizeof *b + b->size, 0);
@@ -213,11 +213,11 @@ void ctx_free_to(Ctx *ctx, Ctx *heir)
 }
 
 /* The smallest kept block that is of this size or up to twice as large, or NULL. */
-static Block *take_kept(Ctx *ctx, size_t size)
+static HeapBlock *take_kept(Ctx *ctx, size_t size)
 {
-    Block **best = NULL;
-    for (Block **at = &ctx->spare; *at && !(best && (*best)->size == size); at = &(*at)->next) {
-        const Block *b = *at;
+    HeapBlock **best = NULL;
+    for (HeapBlock **at = &ctx->spare; *at && !(best && (*best)->size == size); at = &(*at)->next) {
+        const HeapBlock *b = *at;
         bool fits = b->size >= size && b->size / 2 <= size &&
                     !(ctx->byte_limit && ctx->bytes + sizeof *b + b->size > ctx->byte_limit);
         if (fits && (!best || b->size < (*best)->size))
@@ -225,7 +225,7 @@ static Block *take_kept(Ctx *ctx, size_t size)
     }
     if (!best)
         return NULL;
-    Block *b = *best;
+    HeapBlock *b = *best;
     *best = b->next;
     ctx->spare_bytes -= b->size;
     ctx->bytes += sizeof *b + b->size;
@@ -239,7 +239,7 @@ static void *ctx_take(Ctx *ctx, size_t size)
 {
     if (size > SIZE_MAX / 2)
         ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
-    Block *b = take_kept(ctx, size);
+    HeapBlock *b = take_kept(ctx, size);
     if (!b) {
         b = raw_resize(ctx, NULL, 0, sizeof *b + size);
         b->size = size;
@@ -259,9 +259,9 @@ void *ctx_resize(Ctx *ctx, void *p, size_t size)
         return ctx_alloc(ctx, size);
     if (size > SIZE_MAX / 2)
         ctx_raise(ctx, ST_ENVIRONMENT, "out of memory: %zu bytes asked for", size);
-    Block *old = (Block *)p - 1;
+    HeapBlock *old = (HeapBlock *)p - 1;
     size_t had = old->size;
-    Block *b = raw_resize(ctx, NULL, 0, sizeof *b + size);
+    HeapBlock *b = raw_resize(ctx, NULL, 0, sizeof *b + size);
     memcpy(b + 1, p, had < size ? had : size);
     if (size > had)
         memset((char *)(b + 1) + had, 0, size - had);
@@ -275,7 +275,7 @@ void ctx_release(Ctx *ctx, void *p)
 {
     if (!p)
         return;
-    Block *b = (Block *)p - 1;
+    HeapBlock *b = (HeapBlock *)p - 1;
     block_unlink(ctx, b);
     ctx->bytes -= sizeof *b + b->size;
     if (!keep(ctx, b))
@@ -286,7 +286,7 @@ void ctx_release(Ctx *ctx, void *p)
 
 /* Of chunks with what stands before them, so that large ones are whole huge pages. */
 enum { FIRST_CHUNK = 16 << 10, LARGEST_CHUNK = 2 * HUGE_PAGE };
-static const size_t CHUNK_HEAD = sizeof(Block) + sizeof(Chunk);
+static const size_t CHUNK_HEAD = sizeof(HeapBlock) + sizeof(Chunk);
 
 Arena *arena_new(Ctx *ctx)
 {

@@ -50,8 +50,8 @@ struct Ctx {
     Arena *program;           /* lives as long as the context: AST, names, models, graphs */
     Arena *scratch;           /* a stage may use it between arena_mark and arena_reset */
     struct NameTable *names;
-    struct Block *blocks; /* list of everything ctx_alloc gave out */
-    struct Block *spare;  /* released blocks that are kept, not counted in `bytes` */
+    struct HeapBlock *blocks; /* list of everything ctx_alloc gave out */
+    struct HeapBlock *spare;  /* released blocks that are kept, not counted in `bytes` */
     size_t spare_bytes, spare_most;
     Sources *sources;
     Diags *diags;

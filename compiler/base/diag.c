@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-typedef struct Source {
+typedef struct SourceText {
     const char *path, *text;
     size_t n;
     uint32_t
@@ -17,10 +17,10 @@ typedef struct Source {
     size_t lines;
     VEC(LineCol) place; /* of a source known by places only: see source_place() */
     bool only_places;
-} Source;
+} SourceText;
 
 struct Sources {
-    VEC(Source) list;
+    VEC(SourceText) list;
 };
 
 typedef struct Filed {
@@ -43,14 +43,14 @@ uint32_t source_add(Ctx *ctx, const char *path, const char *text, size_t n)
         ctx_raise(ctx, ST_ENVIRONMENT, "%s: a source text of %zu bytes is too large", path, n);
     if (!ctx->sources)
         ctx->sources = NEW(ctx->program, Sources);
-    Source s = {.path = arena_copy(ctx->program, path, strlen(path)),
+    SourceText s = {.path = arena_copy(ctx->program, path, strlen(path)),
                 .text = arena_copy(ctx->program, text, n),
                 .n = n};
     vec_push(ctx->program, &ctx->sources->list, s);
     return (uint32_t)ctx->sources->list.n;
 }
 
-static Source *source_get(Ctx *ctx, uint32_t file)
+static SourceText *source_get(Ctx *ctx, uint32_t file)
 {
     if (!ctx->sources || file == 0 || file > ctx->sources->list.n)
         return NULL;
@@ -59,7 +59,7 @@ static Source *source_get(Ctx *ctx, uint32_t file)
 
 const char *source_text(Ctx *ctx, uint32_t file, size_t *n)
 {
-    const Source *s = source_get(ctx, file);
+    const SourceText *s = source_get(ctx, file);
     if (n)
         *n = s ? s->n : 0;
     return s ? s->text : "";
@@ -67,7 +67,7 @@ const char *source_text(Ctx *ctx, uint32_t file, size_t *n)
 
 const char *source_path(Ctx *ctx, uint32_t file)
 {
-    const Source *s = source_get(ctx, file);
+    const SourceText *s = source_get(ctx, file);
     return s ? s->path : "";
 }
 
@@ -79,7 +79,7 @@ const char *source_base_name(const char *path)
     return slash && strncmp(path, "std/", 4) != 0 ? slash + 1 : path;
 }
 
-static void index_lines(Ctx *ctx, Source *s)
+static void index_lines(Ctx *ctx, SourceText *s)
 {
     size_t count = 1;
     for (size_t i = 0; i < s->n; i++)
@@ -94,7 +94,7 @@ static void index_lines(Ctx *ctx, Source *s)
 }
 
 /* The index of the line that holds `offset`; the offset must not be beyond the text. */
-static size_t line_of(Ctx *ctx, Source *s, size_t offset)
+static size_t line_of(Ctx *ctx, SourceText *s, size_t offset)
 {
     if (!s->line)
         index_lines(ctx, s);
@@ -113,7 +113,7 @@ Span source_place(Ctx *ctx, const char *path, LineCol at)
 {
     uint32_t file = 0;
     for (size_t i = 0; ctx->sources && i < ctx->sources->list.n && !file; i++) {
-        const Source *s = &ctx->sources->list.v[i];
+        const SourceText *s = &ctx->sources->list.v[i];
         if (s->only_places && strcmp(s->path, path) == 0)
             file = (uint32_t)i + 1;
     }
@@ -121,7 +121,7 @@ Span source_place(Ctx *ctx, const char *path, LineCol at)
         file = source_add(ctx, path, "", 0);
         source_get(ctx, file)->only_places = true;
     }
-    Source *s = source_get(ctx, file);
+    SourceText *s = source_get(ctx, file);
     vec_push(ctx->program, &s->place, at);
     uint32_t n = (uint32_t)s->place.n;
     return (Span){file, n - 1, n};
@@ -129,7 +129,7 @@ Span source_place(Ctx *ctx, const char *path, LineCol at)
 
 LineCol source_position(Ctx *ctx, uint32_t file, uint32_t offset)
 {
-    Source *s = source_get(ctx, file);
+    SourceText *s = source_get(ctx, file);
     if (!s)
         return (LineCol){1, 1};
     if (s->only_places)
@@ -449,7 +449,7 @@ static size_t columns(const char *s, size_t n)
     return col;
 }
 
-static void line_bounds(const Source *s, size_t line, size_t *lo, size_t *hi)
+static void line_bounds(const SourceText *s, size_t line, size_t *lo, size_t *hi)
 {
     *lo = s->line[line];
     *hi = line + 1 < s->lines ? s->line[line + 1] - 1 : s->n;
@@ -458,7 +458,7 @@ static void line_bounds(const Source *s, size_t line, size_t *lo, size_t *hi)
 }
 
 /* A span over several lines is marked on its first line, up to the line's end. */
-static Mark mark_of(Ctx *ctx, Source *s, const DiagLabel *label)
+static Mark mark_of(Ctx *ctx, SourceText *s, const DiagLabel *label)
 {
     size_t lo = label->span.lo < s->n ? label->span.lo : s->n;
     size_t hi = label->span.hi < s->n ? label->span.hi : s->n;
@@ -500,7 +500,7 @@ static void put_place(Render *r, Span span)
 
 /* One source line; a very long one is cut to a window around `focus`. The marks are moved
  * along. */
-static void put_source_line(Render *r, const Source *s, size_t line, Mark *row, size_t n,
+static void put_source_line(Render *r, const SourceText *s, size_t line, Mark *row, size_t n,
                             size_t focus)
 {
     size_t lo, hi, skip = 0, most = SIZE_MAX / 2;
@@ -561,7 +561,7 @@ static void put_carets(Render *r, const Mark *row, size_t n)
     style(r, RESET);
 }
 
-static void put_row(Render *r, const Source *s, Mark *row, size_t n)
+static void put_row(Render *r, const SourceText *s, Mark *row, size_t n)
 {
     size_t focus = row[0].col;
     for (size_t i = 0; i < n; i++)
@@ -599,7 +599,7 @@ static void sort_marks(Mark *m, size_t n)
 
 /* All labels of the primary file, in the order of the text. A gap of one line is shown, a
  * longer one is three dots. */
-static void put_snippet(Render *r, const Diag *d, Source *s)
+static void put_snippet(Render *r, const Diag *d, SourceText *s)
 {
     Mark *marks = NEW_ARRAY(r->out->arena, Mark, d->labels.n);
     size_t n = d->labels.n;
@@ -648,7 +648,7 @@ static void put_related(Render *r, const DiagLabel *label)
     buf_puts(r->out, ": ");
     put_columns(r->out, label->text, strlen(label->text), 0, SIZE_MAX / 2);
     buf_putc(r->out, '\n');
-    Source *s = source_get(r->ctx, label->span.file);
+    SourceText *s = source_get(r->ctx, label->span.file);
     if (!s)
         return;
     put_place(r, label->span);
@@ -686,7 +686,7 @@ void diag_render(Ctx *ctx, Buf *out, const Diag *d, bool color)
     put_columns(out, d->message, strlen(d->message), 0, SIZE_MAX / 2);
     style(&r, RESET);
     buf_putc(out, '\n');
-    Source *s = source_get(ctx, d->labels.v[0].span.file);
+    SourceText *s = source_get(ctx, d->labels.v[0].span.file);
     if (s) {
         put_place(&r, d->labels.v[0].span);
         put_snippet(&r, d, s);

@@ -24,7 +24,7 @@ typedef enum TensorKind {
     GRADIENT,
     STATE, /* of the optimizer */
     TOTAL, /* a sum over the whole batch, such as its number of targets, that parts of it read */
-    COPY   /* of a weight, in two bytes, as products of a GPU read it; in no file */
+    COPY   /* of a weight, in 16 bits, as products of a GPU read it; in no file */
 } TensorKind;
 
 /* A tensor that outlives a run of a program. */
@@ -122,7 +122,7 @@ double integer_at(const Run *run, const char *numbers, int64_t i);
 typedef struct Product {
     bool transpose_a, transpose_b; /* op: the matrix lies in memory the other way round */
     bool accumulate;               /* C is added to */
-    bool bf16, fp16;               /* A and B have elements of two bytes; only on a GPU */
+    bool bf16, fp16;               /* A and B have elements of 16 bits; only on a GPU */
     bool rounded;                  /* and so has C */
     int64_t m, n, k, batch;
     int64_t lda, ldb, ldc;          /* elements from row to row */

@@ -169,7 +169,7 @@ void export_formula(Buf *b, const Export *x, const char *name, const HostExpr *e
 
 /* ---- buffers ---- */
 
-typedef struct Printer {
+typedef struct PlanPrinter {
     Buf *b;
     const Export *x;
     const ExportProgram *p;
@@ -177,10 +177,10 @@ typedef struct Printer {
     uint32_t *place; /* by buffer of the plan: its number in NAME_place */
     uint32_t n_places;
     Formulas formulas;
-} Printer;
+} PlanPrinter;
 
 /* "layer[1].attention.q_proj [B, T, 96]" */
-static void put_value_name(Printer *q, const PlanBuffer *x)
+static void put_value_name(PlanPrinter *q, const PlanBuffer *x)
 {
     export_comment(q->b, x->name ? x->name : "a value");
     if (x->shape) {
@@ -191,7 +191,7 @@ static void put_value_name(Printer *q, const PlanBuffer *x)
     }
 }
 
-static void put_places(Printer *q)
+static void put_places(PlanPrinter *q)
 {
     Buf *b = q->b;
     for (size_t i = 0; i < q->plan->n_buffer; i++)
@@ -217,7 +217,7 @@ static void put_places(Printer *q)
     buf_puts(b, "};\n\n");
 }
 
-static void put_buffer(Printer *q, uint32_t buffer, uint64_t shift)
+static void put_buffer(PlanPrinter *q, uint32_t buffer, uint64_t shift)
 {
     const PlanBuffer *x = &q->plan->buffer[buffer];
     if (x->ext >= 0) {
@@ -230,7 +230,7 @@ static void put_buffer(Printer *q, uint32_t buffer, uint64_t shift)
         buf_printf(q->b, " + %" PRIu64, shift);
 }
 
-static void put_kind(Printer *q, const PlanBuffer *x)
+static void put_kind(PlanPrinter *q, const PlanBuffer *x)
 {
     ExtKind kind = x->ext >= 0 ? q->plan->ext[x->ext].ext.kind : EXT_INPUT;
     if (kind == EXT_GRAD)
@@ -238,7 +238,7 @@ static void put_kind(Printer *q, const PlanBuffer *x)
 }
 
 /* The arguments that are memory, one a line: `end` stands behind all but the last. */
-static void put_buffers(Printer *q, const Launch *l, const char *end)
+static void put_buffers(PlanPrinter *q, const Launch *l, const char *end)
 {
     for (uint32_t k = 0; k < l->n_buffer; k++) {
         const PlanBuffer *x = &q->plan->buffer[l->buffer[k]];
@@ -255,7 +255,7 @@ static void put_buffers(Printer *q, const Launch *l, const char *end)
 /* ---- launches ---- */
 
 /* The step or a key of random numbers. */
-static void put_drawn(Printer *q, IntKind kind, Name site)
+static void put_drawn(PlanPrinter *q, IntKind kind, Name site)
 {
     if (kind == INT_STEP) {
         buf_puts(q->b, "run->step");
@@ -266,7 +266,7 @@ static void put_drawn(Printer *q, IntKind kind, Name site)
     buf_printf(q->b, " */ (int64_t)0x%016" PRIx64 "u", philox_key(q->x->how->seed, site));
 }
 
-static void put_ints(Printer *q, const Launch *l)
+static void put_ints(PlanPrinter *q, const Launch *l)
 {
     size_t begin = q->b->n;
     if (!l->n_int)
@@ -289,7 +289,7 @@ static void put_ints(Printer *q, const Launch *l)
     buf_puts(q->b, "};\n");
 }
 
-static void put_scalars(Printer *q, const Launch *l)
+static void put_scalars(PlanPrinter *q, const Launch *l)
 {
     size_t begin = q->b->n;
     if (!l->n_scalar)
@@ -312,7 +312,7 @@ static void put_scalars(Printer *q, const Launch *l)
     buf_puts(q->b, "};\n");
 }
 
-static void put_kernel(Printer *q, const Launch *l)
+static void put_kernel(PlanPrinter *q, const Launch *l)
 {
     if (l->n_buffer) {
         buf_puts(q->b, "        void *const p[] = {\n");
@@ -327,13 +327,13 @@ static void put_kernel(Printer *q, const Launch *l)
                l->n_scalar ? "s" : "NULL");
 }
 
-static void put_flag(Printer *q, const char *name, bool set)
+static void put_flag(PlanPrinter *q, const char *name, bool set)
 {
     if (set)
         buf_printf(q->b, ".%s = true, ", name);
 }
 
-static void put_matmul(Printer *q, const Launch *l)
+static void put_matmul(PlanPrinter *q, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
     buf_puts(q->b, "        const Product how = {");
@@ -357,7 +357,7 @@ static void put_matmul(Printer *q, const Launch *l)
     put_buffers(q, l, ");");
 }
 
-static void put_expert(Printer *q, const Launch *l)
+static void put_expert(PlanPrinter *q, const Launch *l)
 {
     const PlanExpert *e = &l->expert;
     buf_puts(q->b, "        const ExpertProduct how = {");
@@ -372,14 +372,20 @@ static void put_expert(Printer *q, const Launch *l)
     put_buffers(q, l, ");");
 }
 
-static void put_copy(Printer *q, const Launch *l)
+static void put_copy(PlanPrinter *q, const Launch *l)
 {
     buf_printf(q->b, "        copy_parts(run, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ",\n", l->rows,
                l->copy.bytes, l->copy.from, l->copy.to);
     put_buffers(q, l, ");");
 }
 
-static void put_launch(Printer *q, size_t i)
+static void (*const put_of_kind[LAUNCH_KINDS])(PlanPrinter *, const Launch *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = put_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+};
+
+static void put_launch(PlanPrinter *q, size_t i)
 {
     const Launch *l = &q->plan->launch[i];
     buf_printf(q->b, "    { /* %zu. ", i + 1);
@@ -387,18 +393,13 @@ static void put_launch(Printer *q, size_t i)
     buf_puts(q->b, l->span.file ? ", " : "");
     export_place(q->b, q->x->ctx, l->span);
     buf_puts(q->b, " */\n");
-    switch (l->kind) {
-    case LAUNCH_KERNEL: put_kernel(q, l); break;
-    case LAUNCH_MATMUL: put_matmul(q, l); break;
-    case LAUNCH_EXPERT: put_expert(q, l); break;
-    case LAUNCH_COPY: put_copy(q, l); break;
-    }
+    put_of_kind[l->kind](q, l);
     buf_puts(q->b, "    }\n");
 }
 
 /* ---- the program ---- */
 
-static void put_head(Printer *q)
+static void put_head(PlanPrinter *q)
 {
     const Plan *plan = q->plan;
     buf_printf(q->b, "/* ---- %s: %s ----\n * ", q->p->name, q->p->about);
@@ -410,7 +411,7 @@ static void put_head(Printer *q)
     buf_puts(q->b, " bytes of the arena. */\n\n");
 }
 
-static bool put_formulas_of(Printer *q, bool any, int32_t host)
+static bool put_formulas_of(PlanPrinter *q, bool any, int32_t host)
 {
     double value;
     if (host < 0 || host_is_const(q->plan->host[host], &value))
@@ -422,7 +423,7 @@ static bool put_formulas_of(Printer *q, bool any, int32_t host)
 }
 
 /* The formulas that launches read, before the first of them. */
-static void put_formulas(Printer *q)
+static void put_formulas(PlanPrinter *q)
 {
     const Plan *plan = q->plan;
     bool any = false;
@@ -434,7 +435,7 @@ static void put_formulas(Printer *q)
 }
 
 /* What a GPU's kernels read of this run. */
-static void put_numbers(Printer *q)
+static void put_numbers(PlanPrinter *q)
 {
     const Plan *plan = q->plan;
     if (!plan->n_number)
@@ -462,10 +463,10 @@ static void put_numbers(Printer *q)
 }
 
 /* The first calls, which round weights that come from a file; they read no number of the run. */
-static void put_round(Printer *q)
+static void put_round(PlanPrinter *q)
 {
     buf_printf(q->b,
-               "/* Weights as products read them, in two bytes: made once, since later ones are the update's. */\n"
+               "/* Weights as products read them, in 16 bits: made once, since later ones are the update's. */\n"
                "static void %s_round(Run *run)\n{\n",
                q->p->name);
     if (q->n_places)
@@ -475,7 +476,7 @@ static void put_round(Printer *q)
     buf_puts(q->b, "}\n\n");
 }
 
-static void put_run(Printer *q)
+static void put_run(PlanPrinter *q)
 {
     Buf *b = q->b;
     const unsigned bit = 1u << (unsigned)(q->p - q->x->program);
@@ -500,7 +501,7 @@ static int64_t numbers_of(const PlanResult *r)
 }
 
 /* Every number is a result of its own; those of a vector are called NAME[1], NAME[2], ... */
-static void put_results(Printer *q)
+static void put_results(PlanPrinter *q)
 {
     Buf *b = q->b;
     const Plan *plan = q->plan;
@@ -550,7 +551,7 @@ static void put_results(Printer *q)
 
 void export_program(Buf *b, const Export *x, const ExportProgram *p)
 {
-    Printer q = {.b = b, .x = x, .p = p, .plan = p->plan};
+    PlanPrinter q = {.b = b, .x = x, .p = p, .plan = p->plan};
     q.place = NEW_ARRAY(x->arena, uint32_t, p->plan->n_buffer + 1);
     q.formulas = formulas_new(b, x);
     put_head(&q);

@@ -217,20 +217,20 @@ static Name starred(Eval *ev, const char *text, const char *selector, const char
     return name_str(ev->ctx, b.s);
 }
 
-typedef struct Sources {
+typedef struct FillSources {
     Eval *ev;
     File *file;
     GrowStep *g;
     Map had; /* paths of the model before the step */
-} Sources;
+} FillSources;
 
-static bool is_old(const Sources *s, Name path)
+static bool is_old(const FillSources *s, Name path)
 {
     return map_get(&s->had, (uintptr_t)path) != NULL;
 }
 
 /* What `copy(...)` says of a new weight; NULL: an error is filed, or there is nothing of that kind to copy. */
-static Name copied_from(Sources *s, const FillRule *r, Name path)
+static Name copied_from(FillSources *s, const FillRule *r, Name path)
 {
     Eval *ev = s->ev;
     Numbered n;
@@ -263,7 +263,7 @@ static Name copied_from(Sources *s, const FillRule *r, Name path)
 }
 
 /* Where each layer stands several times: those of before, each followed by its copies. */
-static Name replicated(Sources *s, const FillRule *r, Name path, bool *first)
+static Name replicated(FillSources *s, const FillRule *r, Name path, bool *first)
 {
     Numbered n;
     int64_t had = number_in(path, &n) ? layers_of(s->g->before, &n) : 0, has = had ? layers_of(s->g->after, &n) : 0;
@@ -281,7 +281,7 @@ static Name replicated(Sources *s, const FillRule *r, Name path, bool *first)
 }
 
 /* "": it is new as a whole; its own path: what it was. The last rule that fits holds. */
-static Name source_of(Sources *s, Name path)
+static Name source_of(FillSources *s, Name path)
 {
     bool moves = false, first = true;
     Name moved = NULL, none = name_str(s->ev->ctx, "");
@@ -312,7 +312,7 @@ static void find_sources(Eval *ev, File *f, GrowStep *g)
         any |= !strcmp(g->fill.v[i].part, "layers") && (g->fill.v[i].kind == FILL_COPY || g->fill.v[i].kind == FILL_REPLICATE);
     if (!any)
         return;
-    Sources s = {.ev = ev, .file = f, .g = g};
+    FillSources s = {.ev = ev, .file = f, .g = g};
     map_init(&s.had, ev->arena);
     for (size_t i = 0; i < g->before->param.n; i++)
         *map_at(&s.had, (uintptr_t)g->before->param.v[i].path) = (void *)(uintptr_t)(i + 1);

@@ -15,15 +15,15 @@ bool is_scope_name(Name name)
     return attribute_find("model", name) != NULL;
 }
 
-typedef struct Walk {
+typedef struct ModelWalk {
     Eval *ev;
     Env *env;
     Scope *scope;
     Value *state;  /* the travelling state of this sequence of sublayers */
     bool in_layer; /* inside a head's own layers: no embeddings, no heads */
-} Walk;
+} ModelWalk;
 
-static void walk(Walk *w, const Ast *items);
+static void walk(ModelWalk *w, const Ast *items);
 
 /* ---- overrides ---- */
 
@@ -124,7 +124,7 @@ Value scope_tensor(Eval *ev, Attribute *a, Scope *where)
 /* ---- nodes ---- */
 
 typedef struct Node1 { /* a node with its block, configured */
-    Walk *walk;
+    ModelWalk *walk;
     Eval *ev;
     const Ast *ast;
     Name path;
@@ -149,14 +149,14 @@ static Value run_nested(Eval *ev, void *self, Value x, Span at)
         if (it->kind == AST_NODE && !strcmp(it->kid[0]->name, "layer"))
             items = it->kid[2];
     }
-    Walk w = {.ev = ev, .env = n->walk->env, .state = &x, .in_layer = true};
+    ModelWalk w = {.ev = ev, .env = n->walk->env, .state = &x, .in_layer = true};
     w.scope = scope_new(ev, n->scope, name_printf(ev->ctx, "%s.layer", n->path), n->ast->span);
     if (items)
         walk(&w, items);
     return x;
 }
 
-static void unknown_node(Walk *w, const Ast *it, Name block_name)
+static void unknown_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
     Diag *d = err(ev, "E0102", node_span(it), "not found in this file or its imports", "no block `%s` here", block_name);
@@ -171,7 +171,7 @@ static void unknown_node(Walk *w, const Ast *it, Name block_name)
         diag_help(ev->ctx, d, "the usual blocks come with `import \"std/transformer\"`");
 }
 
-static const BlockValue *find_block(Walk *w, const Ast *it, Name name)
+static const BlockValue *find_block(ModelWalk *w, const Ast *it, Name name)
 {
     Binding *b = env_find(w->env, name);
     if (!b) {
@@ -261,14 +261,14 @@ static bool node_attributes(Node1 *n, Arg *args, size_t *n_args)
     return ok;
 }
 
-static Node1 *open_node(Walk *w, const Ast *it, Name block_name)
+static Node1 *open_node(ModelWalk *w, const Ast *it, Name block_name)
 {
     Eval *ev = w->ev;
     Node1 *n = NEW(ev->arena, Node1);
     Name label = it->kid[1] ? it->kid[1]->name : NULL;
     Name last = label ? name_printf(ev->ctx, "%s.%s", it->kid[0]->name, label) : it->kid[0]->name;
     *n = (Node1){.ev = ev, .ast = it};
-    n->walk = NEW(ev->arena, Walk);
+    n->walk = NEW(ev->arena, ModelWalk);
     *n->walk = *w;
     n->path = *w->scope->path ? name_printf(ev->ctx, "%s.%s", w->scope->path, last) : last;
     n->scope = scope_new(ev, w->scope, n->path, it->span);
@@ -411,7 +411,7 @@ static const BlockValue *connection_of(Eval *ev, Scope *scope, Span at)
     return NULL;
 }
 
-static bool open_state(Walk *w, Scope *scope, Span at)
+static bool open_state(ModelWalk *w, Scope *scope, Span at)
 {
     Eval *ev = w->ev;
     Builder *b = ev->build;
@@ -476,7 +476,7 @@ static Value apply_sublayer(Eval *ev, void *self, Value h, Span at)
     return y;
 }
 
-static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *self)
+static void step_state(ModelWalk *w, Scope *scope, const Ast *it, SubFn fn, void *self)
 {
     Eval *ev = w->ev;
     Builder *b = ev->build;
@@ -526,7 +526,7 @@ static void step_state(Walk *w, Scope *scope, const Ast *it, SubFn fn, void *sel
     *w->state = out.kind == V_TENSOR ? out : v_poison();
 }
 
-static void do_sublayer(Walk *w, const Ast *it)
+static void do_sublayer(ModelWalk *w, const Ast *it)
 {
     Node1 *n = open_node(w, it, it->kid[0]->name);
     if (n)
@@ -553,13 +553,13 @@ static Value run_parallel(Eval *ev, void *self, Value h, Span at)
     return sum.kind == V_NONE ? h : sum;
 }
 
-static void do_parallel(Walk *w, const Ast *it)
+static void do_parallel(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Scope *scope = scope_new(ev, w->scope,
                              *w->scope->path ? name_printf(ev->ctx, "%s.parallel", w->scope->path) : name_str(ev->ctx, "parallel"),
                              it->span);
-    Walk inner = *w;
+    ModelWalk inner = *w;
     inner.scope = scope;
     size_t errors = diag_errors(ev->ctx);
     const Ast *items = it->kid[2];
@@ -587,7 +587,7 @@ static void do_parallel(Walk *w, const Ast *it)
         step_state(w, scope, it, run_parallel, p);
 }
 
-static void do_embed(Walk *w, const Ast *it)
+static void do_embed(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Builder *b = ev->build;
@@ -629,7 +629,7 @@ static void do_embed(Walk *w, const Ast *it)
     }
 }
 
-static void do_head(Walk *w, const Ast *it)
+static void do_head(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Builder *b = ev->build;
@@ -665,7 +665,7 @@ static void do_head(Walk *w, const Ast *it)
 
 /* ---- items ---- */
 
-static void model_allow(Walk *w, const Ast *it)
+static void model_allow(ModelWalk *w, const Ast *it)
 {
     if (w->scope != w->ev->build->root) {
         err(w->ev, "E0110", it->span, "", "`allow` stands in the model itself");
@@ -675,7 +675,7 @@ static void model_allow(Walk *w, const Ast *it)
     w->ev->build->file->allow = it->kid[1]->kind == AST_LIST ? it->kid[1] : NULL;
 }
 
-static void do_attribute(Walk *w, const Ast *it)
+static void do_attribute(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Name key = it->kid[0]->name;
@@ -701,7 +701,7 @@ static void do_attribute(Walk *w, const Ast *it)
 }
 
 /* `for layer in 1..L` with L = 0 is a model without layers, with L below 0 a mistake. */
-static bool loop_may_be_empty(Walk *w, const Ast *range)
+static bool loop_may_be_empty(ModelWalk *w, const Ast *range)
 {
     double low = 1, high = 0;
     bool known = range->kind == AST_RANGE && eval_number(w->ev, range->kid[0], w->env, w->scope, "start", &low) &&
@@ -717,7 +717,7 @@ static bool loop_may_be_empty(Walk *w, const Ast *range)
     return true;
 }
 
-static void do_for(Walk *w, const Ast *it)
+static void do_for(ModelWalk *w, const Ast *it)
 {
     Eval *ev = w->ev;
     Value range = eval(ev, it->kid[0], w->env, w->scope);
@@ -733,7 +733,7 @@ static void do_for(Walk *w, const Ast *it)
     if (!range.list->n && !loop_may_be_empty(w, it->kid[0]))
         return;
     for (size_t i = 0; i < range.list->n; i++) {
-        Walk inner = *w;
+        ModelWalk inner = *w;
         inner.env = env_bind(ev, w->env, it->name, range.list->v[i], it->name_span);
         inner.scope = scope_new(ev, w->scope, iteration_path(ev, w->scope->path, it->name, &range.list->v[i], i), it->span);
         *map_at(&ev->build->scopes, (uintptr_t)inner.scope->path) = inner.scope;
@@ -741,7 +741,7 @@ static void do_for(Walk *w, const Ast *it)
     }
 }
 
-static void do_if(Walk *w, const Ast *it)
+static void do_if(ModelWalk *w, const Ast *it)
 {
     Value c = eval(w->ev, it->kid[0], w->env, w->scope);
     if (c.kind != V_BOOL) {
@@ -756,7 +756,7 @@ static void do_if(Walk *w, const Ast *it)
         walk(w, branch);
 }
 
-static void do_node(Walk *w, const Ast *it)
+static void do_node(ModelWalk *w, const Ast *it)
 {
     Name kind = it->kid[0]->name;
     if (!strcmp(kind, "embed"))
@@ -769,7 +769,7 @@ static void do_node(Walk *w, const Ast *it)
         do_sublayer(w, it);
 }
 
-static void do_let(Walk *w, const Ast *it)
+static void do_let(ModelWalk *w, const Ast *it)
 {
     Value v = it->kid[0] ? eval_as(w->ev, it->kid[1], w->env, w->scope, it->kid[0], it->name)
                          : eval(w->ev, it->kid[1], w->env, w->scope);
@@ -782,9 +782,9 @@ static void do_let(Walk *w, const Ast *it)
 }
 
 /* The attributes of a scope are seen by everything inside, wherever they stand; they see the lets before them. */
-static void scope_attributes(Walk *w, const Ast *items)
+static void scope_attributes(ModelWalk *w, const Ast *items)
 {
-    Walk seen = *w;
+    ModelWalk seen = *w;
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
         if (it->kind == AST_SET) {
@@ -802,7 +802,7 @@ static void scope_attributes(Walk *w, const Ast *items)
     }
 }
 
-static void walk(Walk *w, const Ast *items)
+static void walk(ModelWalk *w, const Ast *items)
 {
     scope_attributes(w, items);
     for (uint32_t i = 0; items && i < items->n; i++) {
@@ -947,7 +947,7 @@ Model *build_model(Eval *ev, File *file)
     map_init(&b->sites, ev->arena);
     b->embed = b->state = b->head_state = v_none();
     b->root = scope_new(ev, NULL, name_str(ev->ctx, ""), it->span);
-    Walk w = {.ev = ev, .env = file->env, .scope = b->root, .state = &b->state};
+    ModelWalk w = {.ev = ev, .env = file->env, .scope = b->root, .state = &b->state};
     walk(&w, it->kid[2]);
     if (diag_mistakes(ev->ctx) == mistakes) {
         if (!b->opened)

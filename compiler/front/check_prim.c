@@ -394,33 +394,6 @@ static bool list_numbers(PrimArgs *a, size_t i, const ValueList **out)
 
 /* ---- elementwise ---- */
 
-/* NaN where the function has no value, and for what it does not know. */
-static double number_unary(int op, double x)
-{
-    switch (op) {
-    case OP_STOP: return x;
-    case OP_EXP: return exp(x);
-    case OP_LOG: return log(x);
-    case OP_SQRT: return sqrt(x);
-    case OP_ABS: return fabs(x);
-    case OP_SIGN: return (x > 0) - (x < 0);
-    case OP_FLOOR: return floor(x);
-    case OP_CEIL: return ceil(x);
-    case OP_ROUND: return rint(x);
-    case OP_SIN: return sin(x);
-    case OP_COS: return cos(x);
-    case OP_TANH: return tanh(x);
-    case OP_SIGMOID: return 1 / (1 + exp(-x));
-    case OP_ERF: return erf(x);
-    case OP_RELU: return x > 0 ? x : 0;
-    case OP_GELU: return 0.5 * x * (1 + erf(x / sqrt(2)));
-    case OP_GELU_TANH: return 0.5 * x * (1 + tanh(sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
-    case OP_SILU: return x / (1 + exp(-x));
-    case OP_SOFTPLUS: return x > 30 ? x : log1p(exp(x));
-    default: return NAN;
-    }
-}
-
 static bool host_unary(int op, HostOp *out)
 {
     static const struct { int op; HostOp host; } rows[] = {
@@ -451,7 +424,7 @@ static Value run_unary(PrimArgs *a)
     Value x = a->v[0];
     HostOp h;
     if (x.kind == V_NUM) {
-        double r = number_unary(a->prim->op, x.num);
+        double r = op_of_number(a->ev->ctx, (Op)a->prim->op, x.num);
         return isfinite(r) ? v_num(r) : prim_fail(a, "E0208", 0, "`%s` of %.6g is not a number", a->prim->name, x.num);
     }
     if (x.kind == V_HOST && is_host_number(&x) && host_unary(a->prim->op, &h))
@@ -758,7 +731,7 @@ static const Prim elementwise[] = {
 #define ROW_INDEX ROW_LEAF
 #define ROW_ATTENTION ROW_LEAF
 #define ROW_AUX ROW_LEAF
-#define OP(id, text, class, n, zero, slope, c, lang, doc, ...) ROW_##class(id, text, lang, doc)
+#define OP(id, text, class, n, zero, slope, c, cost, lang, doc, ...) ROW_##class(id, text, lang, doc)
 #include "compiler/graph/ops.def"
 #undef OP
 };

@@ -11,15 +11,15 @@
 /* ---- from names to the user's text ---- */
 
 /* What an expression stands for: through names, arguments and entries of lists. */
-typedef struct Source {
+typedef struct RequireSource {
     const Ast *ast;
     Env *env;
     Span span; /* the last text on the way that is not in the library */
-} Source;
+} RequireSource;
 
-static Source follow(Eval *ev, const Ast *e, Env *env, Scope *scope, int depth);
+static RequireSource follow(Eval *ev, const Ast *e, Env *env, Scope *scope, int depth);
 
-static void step_to(Eval *ev, Source *s, const Ast *e, Env *env, Scope *scope, int depth)
+static void step_to(Eval *ev, RequireSource *s, const Ast *e, Env *env, Scope *scope, int depth)
 {
     Span had = s->span;
     *s = follow(ev, e, env, scope, depth + 1);
@@ -27,12 +27,12 @@ static void step_to(Eval *ev, Source *s, const Ast *e, Env *env, Scope *scope, i
         s->span = had;
 }
 
-static Source follow(Eval *ev, const Ast *e, Env *env, Scope *scope, int depth)
+static RequireSource follow(Eval *ev, const Ast *e, Env *env, Scope *scope, int depth)
 {
     enum { DEEPEST = 16 };
     while (e->kind == AST_PAREN)
         e = e->kid[0];
-    Source s = {e, env, in_library(ev, e->span) ? NO_SPAN : e->span};
+    RequireSource s = {e, env, in_library(ev, e->span) ? NO_SPAN : e->span};
     if (depth > DEEPEST)
         return s;
     if (e->kind == AST_ID) {
@@ -93,7 +93,7 @@ static Span place_of_check(Eval *ev, const Site *s, const Ast *check)
     if (asked && asked->kind == AST_ID && !strcmp(asked->name, "caller"))
         return at;
     if (asked) {
-        Source part = follow(ev, asked, s->env, s->scope, 0);
+        RequireSource part = follow(ev, asked, s->env, s->scope, 0);
         if (part.span.file)
             return part.span;
     }
@@ -192,7 +192,7 @@ static Span rounding(Eval *ev, const Site *s, const Ast *condition)
     Attribute *width = scope_find(s->scope, name_str(ev->ctx, "width"), NULL);
     if (!width || !asks_divisibility(condition, s->env))
         return NO_SPAN;
-    Source made = follow(ev, width->expr, width->env, s->scope, 0);
+    RequireSource made = follow(ev, width->expr, width->env, s->scope, 0);
     const Ast *callee = made.ast->kind == AST_CALL ? made.ast->kid[0] : NULL;
     if (!callee || callee->kind != AST_ID || env_find(made.env, callee->name))
         return NO_SPAN;

@@ -26,42 +26,32 @@ bool fuse_is_compute(const Graph *g, Val v)
     }
 }
 
-bool fuse_costly(const Graph *g, Val v)
-{
-    switch ((Op)node_at(g, v)->op) {
-    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
-    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
-    case OP_RAND: case OP_RANDN: case OP_SUM: case OP_AMAX: case OP_PLACE: return true;
-    default: return false;
-    }
-}
-
 bool fuse_empty(const Fusion *f, Val v)
 {
     return f->elements[v] == 0;
 }
 
-bool fuse_passes(const Fusion *f, uint32_t group, Val v)
+bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v)
 {
     const Group *gr = &f->group.v[group];
-    size_t from = 0, to = gr->again.n;
+    size_t from = 0, to = gr->rematerialized.n;
     if (f->home[v] < 0)
         return true;
     while (from < to) {
         size_t middle = (from + to) / 2;
-        if (gr->again.v[middle] < v)
+        if (gr->rematerialized.v[middle] < v)
             from = middle + 1;
         else
             to = middle;
     }
-    return from < gr->again.n && gr->again.v[from] == v;
+    return from < gr->rematerialized.n && gr->rematerialized.v[from] == v;
 }
 
 bool fuse_loads(const Fusion *f, uint32_t group, Val v)
 {
     if (node_at(f->g, v)->op == OP_EXT)
         return true;
-    return f->stored[v] && f->home[v] != (int32_t)group && !fuse_passes(f, group, v);
+    return f->stored[v] && f->home[v] != (int32_t)group && !fuse_rematerializes(f, group, v);
 }
 
 bool fuse_is_view(const Fusion *f, Val v)
@@ -531,8 +521,8 @@ static Dims joint(Fusion *f, Val v, uint32_t group)
 /* A kernel of the forward pass does not compute what shall be computed again later. */
 static bool too_early(const Fusion *f, Val group, Val v)
 {
-    return f->again && group < f->again && v >= f->again &&
-           (recompute_is_copy(node_at(f->g, v)) || v == f->again);
+    return f->recompute_from && group < f->recompute_from && v >= f->recompute_from &&
+           (recompute_is_copy(node_at(f->g, v)) || v == f->recompute_from);
 }
 
 static bool has_choice(const Group *gr, Dim rows)
@@ -685,7 +675,7 @@ static void place_compute(Fusion *f, Val v)
     int64_t weight = unroll_weight(f->g, v), scratch = scratch_of(f->g, v);
     size_t parts = concat_of_parts(f->g, v) ? node_at(f->g, v)->n_in : 0;
     Dims choice = {0};
-    for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->apart;
+    for (int32_t id = newest(&a, INT32_MAX); id >= 0 && best < 0 && !f->unfused;
          id = newest(&a, id)) {
         Group *gr = &f->group.v[id];
         if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
@@ -722,7 +712,7 @@ static void place_compute(Fusion *f, Val v)
     f->group.v[best].pins = f->group.v[best].pins || f->pinned[v];
     for (size_t i = 0; i < a.met.n; i++)
         fuse_add_pred(f, (uint32_t)best, a.met.v[i]);
-    for (size_t i = 0; i < a.met.n && !f->apart; i++)
+    for (size_t i = 0; i < a.met.n && !f->unfused; i++)
         if (a.met.v[i] != best && f->home[v] == best)
             merge(f, (uint32_t)best, (uint32_t)a.met.v[i]);
 }
@@ -864,12 +854,12 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
 {
     Fusion *f = NEW(arena, Fusion);
     *f = (Fusion){.ctx = ctx, .arena = arena, .tmp = arena_new(ctx), .g = g, .B = how->B, .T = how->T, .members = members,
-                  .apart = how->no_fusion, .device = how->cuda, .half = how->half,
-                  .shared = how->shared ? how->shared : PLAN_SHARED, .is_flat = is_flat};
+                  .unfused = how->no_fusion, .target = plan_target(how), .half = how->half,
+                  .shared = how->shared ? how->shared : plan_target(how)->shared, .is_flat = is_flat};
     f->home = NEW_ARRAY(arena, int32_t, g->node.n);
     f->stored = NEW_ARRAY(arena, bool, g->node.n);
-    for (Val v = 1; v < g->node.n && !f->again; v++)
-        f->again = recompute_is_copy(node_at(g, v)) ? v : 0;
+    for (Val v = 1; v < g->node.n && !f->recompute_from; v++)
+        f->recompute_from = recompute_is_copy(node_at(g, v)) ? v : 0;
     f->copied = NEW_ARRAY(arena, bool, g->node.n);
     f->seen = NEW_ARRAY(arena, uint32_t, g->node.n);
     f->elements = NEW_ARRAY(arena, int64_t, g->node.n);
@@ -885,14 +875,14 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
         f->home[v] = -1;
         f->copied[v] = copied && copied[v];
     }
-    if (how->half && how->cuda) /* what a library stores rounded shapes the groups */
-        fuse_choose_halved(f);
+    if (how->half && f->target->half_kernels) /* what a library stores rounded shapes the groups */
+        fuse_choose_16bit(f);
     find_wanted(f);
     fuse_find_pinned(f);
     keep_long_ways(f);
-    for (Val v = 1; v < g->node.n && f->halved; v++)
+    for (Val v = 1; v < g->node.n && f->in_16bit; v++)
         if (f->copied[v] && op_is_view((Op)node_at(g, v)->op))
-            f->halved[v] = f->halved[fuse_base(f, node_at(g, v)->in[0])];
+            f->in_16bit[v] = f->in_16bit[fuse_base(f, node_at(g, v)->in[0])];
     for (Val v = 1; v < g->node.n; v++)
         place_node(f, v);
     if (!how->no_fusion)
@@ -901,10 +891,10 @@ Fusion *fuse_graph(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *ho
     collect_stores(f);
     fuse_choose_rows(f);
     fuse_order(f);
-    if (how->half == HALF_BF16 && !how->cuda) /* a CPU has no products of fp16 */
-        fuse_choose_halved(f);
-    for (Val v = 1; v < g->node.n && f->halved; v++)
-        f->halved[v] = f->halved[v] && f->stored[v] && f->home[v] >= 0;
+    if (!f->target->half_kernels && (how->half == HALF_BF16 || (how->half && f->target->half_fp16)))
+        fuse_choose_16bit(f);
+    for (Val v = 1; v < g->node.n && f->in_16bit; v++)
+        f->in_16bit[v] = f->in_16bit[v] && f->stored[v] && f->home[v] >= 0;
     return f;
 }
 
@@ -931,6 +921,11 @@ void fuse_dump(Buf *out, const Fusion *f)
         for (size_t m = 0; m < gr->member.n; m++)
             buf_printf(out, " %%%u=%s", (unsigned)gr->member.v[m],
                        op_info((Op)node_at(f->g, gr->member.v[m])->op)->name);
+        if (gr->rematerialized.n)
+            buf_puts(out, " again");
+        for (size_t m = 0; m < gr->rematerialized.n; m++)
+            buf_printf(out, " %%%u=%s", (unsigned)gr->rematerialized.v[m],
+                       op_info((Op)node_at(f->g, gr->rematerialized.v[m])->op)->name);
         buf_puts(out, " stores");
         for (size_t m = 0; m < gr->store.n; m++)
             buf_printf(out, " %%%u", (unsigned)gr->store.v[m]);

@@ -23,7 +23,7 @@ typedef struct Group {
     Val anchor;        /* LIBRARY, TABLE */
     VEC(Val) member;   /* ROWS: nodes computed here, in order */
     VEC(Val) store;    /* of them, those that others want */
-    VEC(Val) again;    /* ROWS: members of others that this one computes for itself, ascending */
+    VEC(Val) rematerialized;    /* ROWS: members of others that this one computes for itself, ascending */
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
     bool moves;        /* ROWS: some member reads what was moved */
@@ -50,18 +50,17 @@ struct Fusion {
     const Graph *g;
     int64_t B, T;
     size_t members;    /* of a group, at most */
-    bool apart;        /* every node its own kernel */
+    bool unfused;        /* every node its own kernel */
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
-    Val again;         /* the first node that computes again what the forward pass has; 0: none */
+    Val recompute_from;         /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *pinned;      /* computed once, stored, and loaded by all who read it */
-    Half half;         /* what is kept in two bytes is this */
-    bool *halved;      /* kept in two bytes each, or NULL: nothing is */
+    Half half;         /* what is kept in 16 bits is this */
+    bool *in_16bit;      /* kept in 16 bits each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     int64_t shared;    /* bytes of shared memory that a block of a device may have */
-    bool device;       /* kernels are for the threads of a device: sums over rows have more parts, and
-                          what they load may lie in two bytes */
+    const Target *target;
     int64_t *elements; /* of each value, at B and T */
     int *depth;        /* of a member: values of its group that it is computed from, one from the other */
     struct Places *places; /* fuse_count_places(); else none */
@@ -119,10 +118,9 @@ bool fuse_few_places(Fusion *f, const Group *a, const Group *b, Val v);
 bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k, int ordinal,
                        Ix *in);
 bool fuse_is_compute(const Graph *g, Val v); /* elementwise, random or a reduction */
-bool fuse_costly(const Graph *g, Val v);
 bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
-bool fuse_passes(const Fusion *f, uint32_t group, Val v);
+bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v);
 bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
 /* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before
  * it. */
@@ -131,8 +129,8 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
 /* Does v move no element, and is not copied either? */
 bool fuse_is_view(const Fusion *f, Val v);
-/* fuse_half.c: what is kept in two bytes, by who reads it; is v a product of two such? */
-void fuse_choose_halved(Fusion *f);
+/* fuse_16bit.c: what is kept in 16 bits, by who reads it; is v a product of two such? */
+void fuse_choose_16bit(Fusion *f);
 bool fuse_half_product(const Fusion *f, Val v);
 /* Of a node of attention: is it such, a result of one, and does it take input k as numbers of heads? */
 bool fuse_is_attention(const Graph *g, Val v);

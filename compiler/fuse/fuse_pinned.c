@@ -72,8 +72,11 @@ static void pin_tables(Fusion *f)
     for (Val v = (Val)n - 1; v; v--) /* who reads a view reads what it shows */
         if (op_is_view((Op)node_at(g, v)->op))
             readers[node_at(g, v)->in[0]] += readers[v] > 1;
-    for (Val v = 1; v < n; v++)
-        f->pinned[v] = f->pinned[v] || (of[v] == PLACES && op_is_map((Op)node_at(g, v)->op) && fuse_costly(g, v) && readers[v] > 1);
+    for (Val v = 1; v < n; v++) {
+        Op op = (Op)node_at(g, v)->op;
+        bool costly = op_is_map(op) && op_info(op)->cost >= OP_CALL;
+        f->pinned[v] = f->pinned[v] || (of[v] == PLACES && costly && readers[v] > 1);
+    }
 }
 
 void fuse_find_pinned(Fusion *f)

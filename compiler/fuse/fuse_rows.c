@@ -98,7 +98,7 @@ static void add_read(Fusion *f, Group *gr, uint32_t group, Val u)
     if (f->seen[u] == f->stamp || fuse_empty(f, u))
         return;
     f->seen[u] = f->stamp;
-    if (n->op == OP_EXT || !fuse_passes(f, group, u)) {
+    if (n->op == OP_EXT || !fuse_rematerializes(f, group, u)) {
         if (f->home[u] != (int32_t)group)
             gr->bytes += (double)f->elements[u] * (n->dtype == DT_INT ? 8 : 4);
         return;

@@ -21,7 +21,7 @@ static void mark_read(Fusion *f, int32_t reader, Val u)
         return;
     f->seen[u] = f->stamp;
     int32_t home = f->home[u];
-    if (reader < 0 ? home >= 0 : !fuse_passes(f, (uint32_t)reader, u)) {
+    if (reader < 0 ? home >= 0 : !fuse_rematerializes(f, (uint32_t)reader, u)) {
         if (home != reader || f->group.v[home].kind != GROUP_ROWS) {
             f->stored[u] = true;
             if (reader >= 0)
@@ -172,9 +172,7 @@ static void flow_run(Flow *w, Arena *tmp)
 enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
-    VECTOR_WORK = 4, /* elements of a vector operation that take as long as one byte */
     GUARD_WORK = 8,  /* bytes in the time of an element that was moved along rows: whether it is there is tested */
-    DEVICE_WORK = 2, /* on a device, where what is computed again needs registers and shared memory too */
     PLACES_FREE = 4, /* halves that are turned, rows of a small matrix: rather than a launch that stores a small table */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
@@ -201,12 +199,12 @@ typedef struct Network {
 } Network;
 
 /* The network of a group: which changes no more, but for what loading costs. */
-typedef struct Cut {
+typedef struct StoreCut {
     bool made, choice; /* choice: some of what it wants can be computed again */
     Network *network;
     const Val *seen; /* by number */
     int64_t *cost;   /* by number: of loading it, 0: it cannot be loaded */
-} Cut;
+} StoreCut;
 
 typedef struct Choice {
     Fusion *f;
@@ -216,7 +214,7 @@ typedef struct Choice {
     uint32_t *loads;   /* groups that chose to load a value */
     bool shared;       /* they share the cost of storing it; else only the first one pays */
     Loads *of;         /* what each group chose to load */
-    Cut *last;         /* by group */
+    StoreCut *last;         /* by group */
     Arena *kept;       /* of these */
     Map network;       /* by hash */
     Flow flow;
@@ -230,7 +228,7 @@ typedef struct Choice {
 
 static int64_t item_bytes(const Fusion *f, Val v)
 {
-    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->halved && f->halved[v] ? 2 : 4;
+    return node_at(f->g, v)->dtype == DT_INT ? 8 : f->in_16bit && f->in_16bit[v] ? 2 : 4;
 }
 
 static bool is_memory(const Fusion *f, Val v)
@@ -275,7 +273,7 @@ static bool is_tested(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     bool test = (n->op == OP_SHIFT || n->op == OP_PAD) && !dim_static(n->shape.d[n->a.i]);
-    return !f->device && (test || n->op == OP_ROLL);
+    return f->target->tests_are_slow && (test || n->op == OP_ROLL);
 }
 
 /* To compute v once more, in this group. */
@@ -289,7 +287,7 @@ static int64_t work_cost(const Choice *c, Val v)
     if (fuse_is_view(f, v) || class == CLASS_VIEW || class == CLASS_MOVE || class == CLASS_LEAF)
         return 0;
     bool reduce = class == CLASS_REDUCE;
-    if (!f->device && n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL) /* multiply and add is one */
+    if (f->target->fused_add && n->op == OP_SUM && node_at(f->g, n->in[0])->op == OP_MUL)
         return 1;
     int64_t count = f->elements[reduce ? n->in[0] : v];
     int64_t own = f->home[v] >= 0 ? group_rows(f, &f->group.v[f->home[v]]) : c->rows;
@@ -299,13 +297,12 @@ static int64_t work_cost(const Choice *c, Val v)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
-    int64_t at_once = f->device ? DEVICE_WORK : VECTOR_WORK;
-    return count * op_cost((Op)n->op) * (scalar ? 2 : 1) / (scalar ? 1 : at_once) + 1;
+    return count * op_info((Op)n->op)->cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long
  * sum. */
-static bool again_ok(const Fusion *f, Val v)
+static bool may_rematerialize(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
     OpClass class = op_info((Op)n->op)->class;
@@ -335,7 +332,7 @@ static bool again_ok(const Fusion *f, Val v)
 }
 
 /* Is loading v the cheaper, whoever else loads it? */
-static bool never_again(const Choice *c, Val v, int64_t work)
+static bool never_rematerialized(const Choice *c, Val v, int64_t work)
 {
     return is_memory(c->f, v) && work > read_cost(c->f, v) + store_cost(c->f, v);
 }
@@ -352,7 +349,7 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     if (c->in_of[v])
         return c->in_of[v] + 1;
     if (c->is_wanted[v])
-        from = f->home[v], hops = !f->device;
+        from = f->home[v], hops = f->target->remat_kernels;
     else if (hops && f->home[v] >= 0 && f->home[v] != from)
         from = f->home[v], hops--;
     uint32_t in = flow_node(&c->flow), out = flow_node(&c->flow);
@@ -363,9 +360,9 @@ static uint32_t add_value(Choice *c, Val v, int32_t from, int hops)
     vec_push(c->kept, &c->load, memory ? load : 0);
     vec_push(c->kept, &c->work, 0);
     size_t number = c->seen.n - 1;
-    bool again = again_ok(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
+    bool again = may_rematerialize(f, v) && (f->home[v] < 0 || f->home[v] == from) && c->seen.n <= NODES_MAX;
     int64_t work = again ? work_cost(c, v) : 0;
-    if (!again || never_again(c, v, work)) {
+    if (!again || never_rematerialized(c, v, work)) {
         flow_edge(&c->flow, SOURCE, in, NO_LIMIT);
         return out;
     }
@@ -457,7 +454,7 @@ static Network *same_network(Choice *c)
 }
 
 /* What loading costs now; false: as before. */
-static bool update_costs(const Choice *c, Cut *x)
+static bool update_costs(const Choice *c, StoreCut *x)
 {
     bool changed = false;
     for (size_t i = 0; x->choice && i < x->network->n_seen; i++) {
@@ -468,7 +465,7 @@ static bool update_costs(const Choice *c, Cut *x)
     return changed;
 }
 
-static void make_network(Choice *c, Cut *x)
+static void make_network(Choice *c, StoreCut *x)
 {
     Flow *w = &c->flow;
     flow_start(w);
@@ -489,7 +486,7 @@ static void make_network(Choice *c, Cut *x)
 }
 
 /* The cut: what is loaded lies between the sides. */
-static const Solved *solve(Choice *c, const Cut *x)
+static const Solved *solve(Choice *c, const StoreCut *x)
 {
     Flow *w = &c->flow;
     Network *net = x->network;
@@ -529,13 +526,13 @@ static void find_all_wanted(Choice *c, uint32_t group)
 }
 
 /* What the group reads from others, and whether it could compute some of that. */
-static void make_cut(Choice *c, uint32_t group, Cut *x)
+static void make_cut(Choice *c, uint32_t group, StoreCut *x)
 {
     Fusion *f = c->f;
     c->rows = group_rows(f, &f->group.v[group]);
     find_all_wanted(c, group);
     for (size_t i = 0; i < c->wanted.n && !x->choice; i++)
-        x->choice = again_ok(f, c->wanted.v[i]);
+        x->choice = may_rematerialize(f, c->wanted.v[i]);
     x->made = true;
     if (x->choice)
         make_network(c, x);
@@ -547,7 +544,7 @@ static void make_cut(Choice *c, uint32_t group, Cut *x)
 static void choose_for(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
-    Cut *x = &c->last[group];
+    StoreCut *x = &c->last[group];
     bool fresh = !x->made;
     c->group = group;
     if (fresh)
@@ -644,7 +641,7 @@ static void note_again(Choice *c, Group *gr, Val u)
         return;
     f->seen[u] = f->stamp;
     if (f->home[u] >= 0)
-        vec_push(f->arena, &gr->again, u);
+        vec_push(f->arena, &gr->rematerialized, u);
     const Node *n = node_at(f->g, u);
     for (size_t k = 0; k < n->n_in; k++)
         note_again(c, gr, n->in[k]);
@@ -669,8 +666,8 @@ static void keep_again(Choice *c, uint32_t group)
             note_again(c, gr, node_at(f->g, gr->member.v[m])->in[k]);
     for (size_t i = 0; i < c->of[group].n; i++)
         c->is_loaded[c->of[group].v[i]] = false;
-    if (gr->again.n)
-        qsort(gr->again.v, gr->again.n, sizeof *gr->again.v, by_value);
+    if (gr->rematerialized.n)
+        qsort(gr->rematerialized.v, gr->rematerialized.n, sizeof *gr->rematerialized.v, by_value);
 }
 
 void fuse_choose_stores(Fusion *f)
@@ -678,7 +675,7 @@ void fuse_choose_stores(Fusion *f)
     size_t n = f->g->node.n;
     Choice c = {.f = f};
     mark_stored(f);
-    if (f->apart)
+    if (f->unfused)
         return;
     c.fixed = find_fixed(f);
     c.in_of = NEW_ARRAY(f->arena, uint32_t, n);
@@ -687,7 +684,7 @@ void fuse_choose_stores(Fusion *f)
     c.is_loaded = NEW_ARRAY(f->arena, bool, n);
     c.of = NEW_ARRAY(f->arena, Loads, f->group.n);
     c.kept = arena_new(f->ctx);
-    c.last = NEW_ARRAY(c.kept, Cut, f->group.n);
+    c.last = NEW_ARRAY(c.kept, StoreCut, f->group.n);
     c.flow.arena = c.kept;
     map_init(&c.network, c.kept);
     choose_all(&c);
@@ -698,7 +695,7 @@ void fuse_choose_stores(Fusion *f)
         again = false;
         for (Val v = (Val)n - 1; v > 0; v--)
             if (f->home[v] >= 0 && f->stored[v] && !c.loads[v] && !c.fixed[v] &&
-                again_ok(f, v)) {
+                may_rematerialize(f, v)) {
                 leave_home(f, v);
                 again = true;
             }

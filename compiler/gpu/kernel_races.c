@@ -1,11 +1,11 @@
 /* kernel_races.c - do the threads that share a row wait for each other where they must?
  *
- * In:  what kernel_spread() makes.
+ * In:  what kernel_map_threads() makes.
  * Out: the first statement that touches what another thread has touched since the last barrier, one of the two writing; or
  *      that threads do together at a place which not all of them reach.
  * The one idea: statements are walked as threads run them, every loop twice, and of each array, tile, total of a warp
  * and tensor that is read and written it is known who has touched it since the last barrier. Barriers alone order
- * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from spread.c but its
+ * threads: a shuffle exchanges registers and says nothing about memory. Nothing is taken from map_threads.c but its
  * statements. What threads do together, a barrier, a total of a warp, a product on tensor cores, whose instructions all
  * threads of a warp must meet at, stands in no loop of which each of them has its own rounds. Functions of the prelude and
  * written kernels have conditions of their own, which are not walked here but in their text (tests/kernel/meet.h).
@@ -75,7 +75,7 @@ static void forget(Races *r, bool rows)
     for (size_t i = 0; i < r->k->buffer.n; i++)
         if (!rows || r->buffer[i].of_row)
             r->buffer[i].by.n = 0;
-    for (size_t i = 0; i < r->k->spread.slots && !rows; i++)
+    for (size_t i = 0; i < r->k->mapping.slots && !rows; i++)
         r->slot[i].by.n = 0;
 }
 
@@ -188,8 +188,8 @@ static bool all_meet(const Races *r, const KStmt *s)
 {
     switch (s->kind) {
     case KS_BARRIER: return !r->lane && !r->warp;
-    case KS_PRODUCT: return !r->lane && !r->warp && r->k->spread.units == 1;
-    case KS_WARP: return !r->lane && r->k->spread.lanes % 32 == 0;
+    case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
+    case KS_WARP: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;
     }
 }
@@ -235,13 +235,13 @@ static void find_ends(Races *r)
 
 size_t kernel_race(const Kernel *k)
 {
-    if (!k->spread.lanes || k->spread.by_row) /* one thread has all of a row */
+    if (!k->mapping.row_threads || k->mapping.by_row) /* one thread has all of a row */
         return SIZE_MAX;
     ArenaMark mark = arena_mark(k->arena);
     Races r = {.k = k, .fault = SIZE_MAX};
     r.array = NEW_ARRAY(k->arena, Touched, k->array.n + 1);
     r.buffer = NEW_ARRAY(k->arena, Touched, k->buffer.n + 1);
-    r.slot = NEW_ARRAY(k->arena, Touched, k->spread.slots + 1);
+    r.slot = NEW_ARRAY(k->arena, Touched, k->mapping.slots + 1);
     r.end = NEW_ARRAY(k->arena, size_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->root.n; i++)
         r.buffer[k->root.v[i].buffer].sums = k->root.v[i].kind == KR_SINK;

@@ -102,7 +102,7 @@ static int32_t width_of(const Lives *l, Ex e)
     return x->type == KT_INT ? 2 : 1;
 }
 
-uint32_t kernel_live(const Kernel *k)
+uint32_t kernel_register_pressure(const Kernel *k)
 {
     size_t n = k->stmt.n;
     Lives l = {.k = k,
@@ -124,7 +124,7 @@ uint32_t kernel_live(const Kernel *k)
 }
 
 /* A compiler may move all loads of a loop ahead of what needs them, and the addresses of all that it touches. */
-uint32_t kernel_ahead(const Kernel *k)
+uint32_t kernel_loads_in_flight(const Kernel *k)
 {
     uint32_t most = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -150,11 +150,11 @@ bool kernel_var_is_wide(const Kernel *k, IVar v)
     const IVarInfo *x = ix_info(&k->ix, v);
     bool derived = x->kind == IV_DIV || x->kind == IV_MOD;
     uint64_t rows = ix_bit(&k->ix, k->row) | (k->part ? ix_bit(&k->ix, k->part) : 0);
-    if (v == 0 || k->spread.index == INDEX_WIDE)
+    if (v == 0 || k->mapping.index == INDEX_WIDE)
         return v != 0;
     if (x->kind == IV_VALUE || (derived && ix_reads_value(&k->ix, x->base)))
         return true;
-    return k->spread.index == INDEX_WIDE_ROWS && x->deps & rows;
+    return k->mapping.index == INDEX_WIDE_ROWS && x->deps & rows;
 }
 
 /* The most that the terms of 32 bits can add up to, whatever their signs. */
@@ -176,7 +176,7 @@ static bool fits(const Kernel *k)
 {
     const double most = 1 << 30; /* as much again is for steps that go past the end */
     double parts = (double)k->partitions;
-    bool good, all = k->spread.index == INDEX_NARROW;
+    bool good, all = k->mapping.index == INDEX_NARROW;
     good = (double)ix_dim_at(&k->ix, k->rows) + (double)k->chunk < (all ? most : 2 * most); /* a size, too */
     for (Ix i = 1; i < k->ix.form.n && good; i++)
         good = reach(k, i) < 2 * most - 65536;
@@ -188,8 +188,8 @@ static bool fits(const Kernel *k)
 KIndex kernel_index(const Kernel *k)
 {
     Kernel x = *k;
-    for (x.spread.index = INDEX_NARROW; x.spread.index > INDEX_WIDE; x.spread.index--)
+    for (x.mapping.index = INDEX_NARROW; x.mapping.index > INDEX_WIDE; x.mapping.index--)
         if (fits(&x))
             break;
-    return x.spread.index;
+    return x.mapping.index;
 }

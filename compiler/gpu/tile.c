@@ -10,15 +10,15 @@
 
 /* A product; a loop with what is in it and the accumulators before it, which its end completes; or
  * what stands between such. */
-typedef struct Unit {
+typedef struct TileUnit {
     size_t from, end; /* statements from <= i < end */
-} Unit;
+} TileUnit;
 
 enum { READS = 1, WRITES = 2 };
 
 typedef struct Tiling {
     Kernel *k;
-    VEC(Unit) unit;
+    VEC(TileUnit) unit;
     size_t first, end;     /* the statements of the row */
     size_t things;         /* expressions, variables, arrays, batches, buffers: */
     size_t var, array, batch, buffer; /* where these begin among them */
@@ -257,7 +257,7 @@ static void find_units(Tiling *t)
                 end++;
             end = (k->stmt.v[end].kind == KS_LOOP ? kernel_loop_end(k, end) : end) + 1;
         }
-        vec_push(k->arena, &t->unit, (Unit){i, end});
+        vec_push(k->arena, &t->unit, (TileUnit){i, end});
     }
 }
 
@@ -353,7 +353,7 @@ static void find_touches(Tiling *t)
     t->things = (t->buffer + k->buffer.n + 7) / 8 * 8;
     t->touch = NEW_ARRAY(k->arena, unsigned char, t->unit.n * t->things + 1);
     for (size_t u = 0; u < t->unit.n; u++) {
-        const Unit *x = &t->unit.v[u];
+        const TileUnit *x = &t->unit.v[u];
         for (size_t i = x->from; i < x->end; i++)
             touch_statement(t, touch_of(t, u), &k->stmt.v[i], !begins_unit(&k->stmt.v[x->from]));
         touch_of(t, u)[0] = 0; /* no expression */
@@ -467,7 +467,7 @@ static void find_lives(Tiling *t)
 static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
 {
     const Kernel *k = t->k;
-    const Unit *u = &t->unit.v[t->order[t->to[x]]];
+    const TileUnit *u = &t->unit.v[t->order[t->to[x]]];
     Ix at = 0;
     bool stored = false;
     if (k->buffer.v[x].elements != k->buffer.v[y].elements)

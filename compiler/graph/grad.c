@@ -8,20 +8,20 @@
  */
 #include "op.h"
 
-typedef struct Sweep {
+typedef struct GradSweep {
     Graph *g;
     Val loss;
     bool *leads; /* node v depends on an asked value */
     Val *d;      /* d loss / d v so far; 0 = none */
     Arena *memory;
-} Sweep;
+} GradSweep;
 
 static bool has_gradient(const Node *n)
 {
     return n->dtype == DT_REAL && n->op != OP_STOP;
 }
 
-static void mark_leads(Sweep *s, const Val *wrt, size_t n)
+static void mark_leads(GradSweep *s, const Val *wrt, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (wrt[i] <= s->loss && node_at(s->g, wrt[i])->dtype == DT_REAL)
@@ -33,7 +33,7 @@ static void mark_leads(Sweep *s, const Val *wrt, size_t n)
     }
 }
 
-static void add_gradient(Sweep *s, Val v, Val d)
+static void add_gradient(GradSweep *s, Val v, Val d)
 {
     if (!shape_eq(shape_of(s->g, v), shape_of(s->g, d)))
         vwn_bug(s->g->ctx, "the gradient %%%u of %%%u (%s) has another shape", (unsigned)d,
@@ -41,7 +41,7 @@ static void add_gradient(Sweep *s, Val v, Val d)
     s->d[v] = s->d[v] ? ir_binary(s->g, OP_ADD, s->d[v], d) : d;
 }
 
-static void visit(Sweep *s, Val v)
+static void visit(GradSweep *s, Val v)
 {
     Graph *g = s->g;
     const Node n = *node_at(g, v); /* the array may move */
@@ -67,7 +67,7 @@ void graph_gradient(Graph *g, Val loss, const Val *wrt, size_t n, Val *out)
     Span span = g->span;
     Name name = g->name;
     Arena *memory = arena_new(g->ctx);
-    Sweep s = {g, loss, NULL, NULL, memory};
+    GradSweep s = {g, loss, NULL, NULL, memory};
     s.leads = NEW_ARRAY(memory, bool, (size_t)loss + 1);
     s.d = NEW_ARRAY(memory, Val, (size_t)loss + 1);
     mark_leads(&s, wrt, n);

@@ -472,14 +472,14 @@ Val ir_copy(Graph *g, const Graph *from, Val v, const Val *map)
 Val ir_put(Graph *g, Val table, Val x, Val start, Val on)
 {
     Val in[4] = {table, x, start, on};
-    return ir_node(g, OP_PUT, in, 4, &(Attr){0}, NULL);
+    return ir_node(g, OP_DYNAMIC_UPDATE_SLICE, in, 4, &(Attr){0}, NULL);
 }
 
 Val ir_take(Graph *g, Val table, Val start, Dim rows, double fill)
 {
     Shape s = *shape_of(g, table);
     s.d[1] = rows;
-    return ir_op(g, OP_TAKE, table, start, 0, (Attr){.x = fill}, &s);
+    return ir_op(g, OP_DYNAMIC_SLICE, table, start, 0, (Attr){.x = fill}, &s);
 }
 
 Val ir_sdpa(Graph *g, Val q, Val k, Val v, const Sdpa *how)

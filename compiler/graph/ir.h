@@ -227,12 +227,15 @@ typedef struct OpInfo {
     int n_in;             /* -1: any number */
     AtZero zero, slope0;  /* f(0) = 0? f'(0) != 0? (growth proofs) */
     const char *c_expr;   /* elementwise: C text with $a $b $c; NULL otherwise */
+    int cost;             /* of one element, in simple operations; OP_CALL: a function such as exp() */
     bool in_language;     /* may be called by its name in a .vwn file */
     const char *doc;      /* one line */
     const char *attrs;    /* letters of the attributes it uses, as in ops.def */
 } OpInfo;
 const OpInfo *op_info(Op op);
-int op_cost(Op op); /* of one element, in simple operations */
+enum { OP_CALL = 16 };
+/* f(x) of a real elementwise operator of one input, as the reference evaluator computes it. */
+double op_of_number(Ctx *ctx, Op op, double x);
 static inline bool op_is_map(Op op) /* one element of each input makes one element */
 {
     OpClass c = op_info(op)->class;

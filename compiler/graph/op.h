@@ -40,7 +40,7 @@ typedef void GradRule(Graph *g, Val v, Val d, const bool *want, Val *din);
 
 /* Computes one node of the reference evaluator. `out` is there, zeroed; so are the aux
  * results. */
-typedef struct Eval {
+typedef struct OpEval {
     Ctx *ctx;
     const Graph *g;
     const RefRun *run;
@@ -48,8 +48,8 @@ typedef struct Eval {
     Tensor *const *in; /* of AUX: the aux result itself */
     Tensor *out;
     Tensor *const *aux;
-} Eval;
-typedef void EvalRule(const Eval *e);
+} OpEval;
+typedef void EvalRule(const OpEval *e);
 
 #define OP(id, ...)      \
     ShapeRule shape_##id; \
@@ -70,6 +70,12 @@ extern const OpRules op_rules[OP_COUNT];
 static inline bool op_uses(Op op, char letter)
 {
     return strchr(op_info(op)->attrs, letter) != NULL;
+}
+
+/* The shape that ir_node() wants to be given for such a node, or NULL. */
+static inline const Shape *op_given(const Node *n)
+{
+    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
 }
 
 /* Shape and type of a node that may not exist yet; NULL or what is wrong. Checks everything. */

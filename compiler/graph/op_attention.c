@@ -161,7 +161,7 @@ typedef struct Attention {
     const int64_t *oldest; /* [B, T], the first key that a query sees, or NULL */
 } Attention;
 
-static Attention attention_of(const Eval *e)
+static Attention attention_of(const OpEval *e)
 {
     const Tensor *q = e->in[0], *k = e->in[1], *v = e->in[2];
     Attention at = {q->d[0], q->d[1], q->d[2], k->d[1], k->d[2], q->d[3], v->d[3], &e->n->a, 0,
@@ -220,7 +220,7 @@ static double kept(const Attention *at, int64_t b, int64_t h, int64_t t, int64_t
 }
 
 /* One query: scores into `s`, then out[dv] and the log-sum-exp. */
-static double attend(const Attention *at, const Eval *e, int64_t b, int64_t t, int64_t h,
+static double attend(const Attention *at, const OpEval *e, int64_t b, int64_t t, int64_t h,
                      double *s, double *out)
 {
     int64_t hk = h / (at->H / at->K);
@@ -245,7 +245,7 @@ static double attend(const Attention *at, const Eval *e, int64_t b, int64_t t, i
     return top + log(sum); /* -inf without any key */
 }
 
-void eval_SDPA(const Eval *e)
+void eval_SDPA(const OpEval *e)
 {
     Attention at = attention_of(e);
     double *s = ctx_alloc(e->ctx, (size_t)(at.S + 1) * sizeof *s);
@@ -261,7 +261,7 @@ void eval_SDPA(const Eval *e)
 
 /* One query: P = exp(s - lse), dP = (dout . v) kept, ds = P (dP - dout . out), then through the
  * softcap and the scale into dq, dk, dv. */
-static void attend_back(const Attention *at, const Eval *e, int64_t b, int64_t t, int64_t h)
+static void attend_back(const Attention *at, const OpEval *e, int64_t b, int64_t t, int64_t h)
 {
     int64_t hk = h / (at->H / at->K), row = row_at(b, t, h, at->T, at->H, 1);
     const double *q = e->in[0]->real + row * at->d, *dout = e->in[5]->real + row * at->dv;
@@ -286,7 +286,7 @@ static void attend_back(const Attention *at, const Eval *e, int64_t b, int64_t t
     }
 }
 
-void eval_SDPA_GRAD(const Eval *e)
+void eval_SDPA_GRAD(const OpEval *e)
 {
     Attention at = attention_of(e);
     for (int64_t b = 0; b < at.B; b++)
@@ -296,7 +296,7 @@ void eval_SDPA_GRAD(const Eval *e)
 }
 
 /* The evaluator hands the further result itself in as the input. */
-void eval_AUX(const Eval *e)
+void eval_AUX(const OpEval *e)
 {
     if (e->out->size)
         memcpy(e->out->real, e->in[0]->real, (size_t)e->out->size * sizeof(double));

@@ -402,7 +402,7 @@ static double round_bits(double x, int digits, int least, double largest)
 }
 
 #define EVAL_UNARY(id, expr)                              \
-    void eval_##id(const Eval *e)                         \
+    void eval_##id(const OpEval *e)                         \
     {                                                     \
         const double *in = e->in[0]->real;                \
         double *out = e->out->real;                       \
@@ -433,7 +433,7 @@ EVAL_UNARY(SOFTPLUS, softplus(x))
 EVAL_UNARY(ROUND_TO, e->n->a.i == 16 ? round_bits(x, 8, -126, 3.3895313892515355e38)
                                      : round_bits(x, 11, -14, 65504))
 
-void eval_NEG(const Eval *e)
+void eval_NEG(const OpEval *e)
 {
     for (int64_t k = 0; k < e->out->size; k++)
         if (e->out->dtype == DT_INT)
@@ -442,7 +442,7 @@ void eval_NEG(const Eval *e)
             e->out->real[k] = -e->in[0]->real[k];
 }
 
-void eval_STOP(const Eval *e)
+void eval_STOP(const OpEval *e)
 {
     if (e->out->size == 0)
         return;
@@ -452,7 +452,7 @@ void eval_STOP(const Eval *e)
         memcpy(e->out->real, e->in[0]->real, (size_t)e->out->size * sizeof(double));
 }
 
-void eval_TO_REAL(const Eval *e)
+void eval_TO_REAL(const OpEval *e)
 {
     for (int64_t k = 0; k < e->out->size; k++)
         e->out->real[k] = (double)e->in[0]->integer[k];
@@ -460,7 +460,7 @@ void eval_TO_REAL(const Eval *e)
 
 /* Towards zero; what does not fit, NaN among it, becomes the nearest integer that does, or
  * 0. */
-void eval_TO_INT(const Eval *e)
+void eval_TO_INT(const OpEval *e)
 {
     for (int64_t k = 0; k < e->out->size; k++) {
         double x = e->in[0]->real[k];
@@ -489,7 +489,7 @@ static int64_t mod_int(int64_t a, int64_t b)
 }
 
 #define EVAL_BINARY(id, real_expr, int_expr)                                           \
-    void eval_##id(const Eval *e)                                                      \
+    void eval_##id(const OpEval *e)                                                      \
     {                                                                                  \
         if (e->in[0]->dtype == DT_INT) {                                               \
             for (int64_t k = 0; k < e->out->size; k++) {                               \
@@ -520,7 +520,7 @@ EVAL_BINARY(LT, a < b, REAL_RESULT(a < b))
 EVAL_BINARY(LE, a <= b, REAL_RESULT(a <= b))
 EVAL_BINARY(EQ, a == b, REAL_RESULT(a == b))
 
-void eval_WHERE(const Eval *e)
+void eval_WHERE(const OpEval *e)
 {
     const double *mask = e->in[0]->real;
     for (int64_t k = 0; k < e->out->size; k++)

@@ -122,7 +122,7 @@ NO_GRAD(TOP_K)
 
 /* ---- values ---- */
 
-void eval_GATHER(const Eval *e)
+void eval_GATHER(const OpEval *e)
 {
     const Tensor *table = e->in[0], *index = e->in[1];
     int64_t row = around(table, 0).inner;
@@ -133,7 +133,7 @@ void eval_GATHER(const Eval *e)
     }
 }
 
-void eval_SCATTER_ADD(const Eval *e)
+void eval_SCATTER_ADD(const OpEval *e)
 {
     const Tensor *dy = e->in[0], *index = e->in[1];
     int64_t row = around(e->out, 0).inner;
@@ -144,7 +144,7 @@ void eval_SCATTER_ADD(const Eval *e)
     }
 }
 
-void eval_PICK(const Eval *e)
+void eval_PICK(const OpEval *e)
 {
     const Tensor *x = e->in[0], *index = e->in[1];
     int64_t n = x->d[x->rank - 1], k = index->d[index->rank - 1];
@@ -154,7 +154,7 @@ void eval_PICK(const Eval *e)
     }
 }
 
-void eval_PLACE(const Eval *e)
+void eval_PLACE(const OpEval *e)
 {
     const Tensor *dy = e->in[0], *index = e->in[1];
     int64_t n = e->out->d[e->out->rank - 1], k = index->d[index->rank - 1];
@@ -166,7 +166,7 @@ void eval_PLACE(const Eval *e)
 }
 
 /* Before any other, a larger number; NaN counts as the smallest; equals by their place. */
-void eval_TOP_K(const Eval *e)
+void eval_TOP_K(const OpEval *e)
 {
     const Tensor *x = e->in[0];
     int64_t n = x->d[x->rank - 1], k = e->n->a.j;

@@ -25,7 +25,7 @@ const char *shape_EXT(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_EXT(const Eval *e)
+void eval_EXT(const OpEval *e)
 {
     vwn_bug(e->ctx, "external tensors are bound, not computed");
 }
@@ -40,7 +40,7 @@ const char *shape_CONST(const Ask *q, Shape *out, DType *dtype)
     return (size_t)size.n == q->a->n ? NULL : "the table has another length than the shape";
 }
 
-void eval_CONST(const Eval *e)
+void eval_CONST(const OpEval *e)
 {
     if (e->out->size)
         memcpy(e->out->real, e->n->a.data, (size_t)e->out->size * sizeof(double));
@@ -57,7 +57,7 @@ const char *shape_FILL(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_FILL(const Eval *e)
+void eval_FILL(const OpEval *e)
 {
     if (e->out->dtype == DT_INT)
         e->out->integer[0] = (int64_t)e->n->a.x;
@@ -74,7 +74,7 @@ const char *shape_HOST(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_HOST(const Eval *e)
+void eval_HOST(const OpEval *e)
 {
     double none[HV_COUNT] = {0};
     none[HV_TRAIN_LOSS] = none[HV_EVAL_LOSS] = none[HV_GRAD_NORM] = NAN;
@@ -91,7 +91,7 @@ const char *shape_DIM(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_DIM(const Eval *e)
+void eval_DIM(const OpEval *e)
 {
     e->out->real[0] = (double)dim_at(e->n->a.dim, e->run->B, e->run->T);
 }
@@ -105,7 +105,7 @@ const char *shape_IOTA(const Ask *q, Shape *out, DType *dtype)
     return NULL;
 }
 
-void eval_IOTA(const Eval *e)
+void eval_IOTA(const OpEval *e)
 {
     Around r = around(e->out, (int)e->n->a.i);
     int64_t p = 0;
@@ -124,14 +124,14 @@ static const char *random_shape(const Ask *q, Shape *out, DType *dtype)
 SAME_SHAPE_RULE(RAND, random_shape)
 SAME_SHAPE_RULE(RANDN, random_shape)
 
-void eval_RAND(const Eval *e)
+void eval_RAND(const OpEval *e)
 {
     uint64_t key = philox_key(e->run->seed, e->n->a.site);
     for (int64_t i = 0; i < e->out->size; i++)
         e->out->real[i] = philox_uniform(key, e->run->step, (uint64_t)i);
 }
 
-void eval_RANDN(const Eval *e)
+void eval_RANDN(const OpEval *e)
 {
     uint64_t key = philox_key(e->run->seed, e->n->a.site);
     philox_normals(key, e->run->step, 0, (size_t)e->out->size, e->out->real);

@@ -251,7 +251,7 @@ static double *straighten(Ctx *ctx, Matrix *b, int64_t K, int64_t N)
     return copy;
 }
 
-void eval_MATMUL(const Eval *e)
+void eval_MATMUL(const OpEval *e)
 {
     const Tensor *a = e->in[0], *b = e->in[1];
     bool ta = e->n->a.i & TRANSPOSE_A, tb = e->n->a.i & TRANSPOSE_B;
@@ -274,7 +274,7 @@ void eval_MATMUL(const Eval *e)
     }
 }
 
-void eval_EXPERT_MATMUL(const Eval *e)
+void eval_EXPERT_MATMUL(const OpEval *e)
 {
     const Tensor *x = e->in[0], *w = e->in[1], *index = e->in[2];
     int64_t in = x->d[x->rank - 1], out = e->out->d[e->out->rank - 1];
@@ -297,7 +297,7 @@ void eval_EXPERT_MATMUL(const Eval *e)
     }
 }
 
-void eval_EXPERT_MATMUL_DW(const Eval *e)
+void eval_EXPERT_MATMUL_DW(const OpEval *e)
 {
     const Tensor *x = e->in[0], *dy = e->in[1], *index = e->in[2];
     int64_t in = x->d[x->rank - 1], out = dy->d[dy->rank - 1];

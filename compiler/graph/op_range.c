@@ -26,7 +26,7 @@ static const char *start_fits(const Ask *q, size_t k)
     return scalar ? NULL : "the start is not one integer";
 }
 
-const char *shape_PUT(const Ask *q, Shape *out, DType *dtype)
+const char *shape_DYNAMIC_UPDATE_SLICE(const Ask *q, Shape *out, DType *dtype)
 {
     const Shape *on = ask_shape(q, 3);
     *out = *ask_shape(q, 0);
@@ -41,7 +41,7 @@ const char *shape_PUT(const Ask *q, Shape *out, DType *dtype)
     return wrong;
 }
 
-const char *shape_TAKE(const Ask *q, Shape *out, DType *dtype)
+const char *shape_DYNAMIC_SLICE(const Ask *q, Shape *out, DType *dtype)
 {
     *out = *q->given;
     *dtype = ask_dtype(q, 0);
@@ -53,13 +53,13 @@ const char *shape_TAKE(const Ask *q, Shape *out, DType *dtype)
     return wrong;
 }
 
-void grad_PUT(Graph *g, Val v, Val d, const bool *want, Val *din)
+void grad_DYNAMIC_UPDATE_SLICE(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     (void)d, (void)want, (void)din;
     vwn_bug(g->ctx, "%%%u: a put has no gradient", (unsigned)v);
 }
 
-void grad_TAKE(Graph *g, Val v, Val d, const bool *want, Val *din)
+void grad_DYNAMIC_SLICE(Graph *g, Val v, Val d, const bool *want, Val *din)
 {
     (void)d, (void)want, (void)din;
     vwn_bug(g->ctx, "%%%u: a take has no gradient", (unsigned)v);
@@ -71,7 +71,7 @@ static char *element(const Tensor *t, int64_t at)
     return t->dtype == DT_INT ? (char *)(t->integer + at) : (char *)(t->real + at);
 }
 
-void eval_PUT(const Eval *e)
+void eval_DYNAMIC_UPDATE_SLICE(const OpEval *e)
 {
     const Tensor *x = e->in[1];
     Around in = around(x, 1), out = around(e->out, 1);
@@ -87,7 +87,7 @@ void eval_PUT(const Eval *e)
         }
 }
 
-void eval_TAKE(const Eval *e)
+void eval_DYNAMIC_SLICE(const OpEval *e)
 {
     Around in = around(e->in[0], 1), out = around(e->out, 1);
     int64_t start = e->in[1]->integer[0];

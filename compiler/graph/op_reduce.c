@@ -56,7 +56,7 @@ void grad_CUMSUM(Graph *g, Val v, Val d, const bool *want, Val *din)
 }
 
 /* Calls the loop body with p, the place in the input, and r, the place in the result. */
-static void reduce_with(const Eval *e, void (*combine)(double *, double))
+static void reduce_with(const OpEval *e, void (*combine)(double *, double))
 {
     const Tensor *in = e->in[0];
     int64_t stride[MAX_RANK] = {0}, index[MAX_RANK] = {0}, s = 1, r = 0;
@@ -87,19 +87,19 @@ static void raise_to(double *r, double x)
         *r = x;
 }
 
-void eval_SUM(const Eval *e)
+void eval_SUM(const OpEval *e)
 {
     reduce_with(e, add_to);
 }
 
-void eval_AMAX(const Eval *e)
+void eval_AMAX(const OpEval *e)
 {
     for (int64_t k = 0; k < e->out->size; k++)
         e->out->real[k] = -INFINITY;
     reduce_with(e, raise_to);
 }
 
-void eval_CUMSUM(const Eval *e)
+void eval_CUMSUM(const OpEval *e)
 {
     Around r = around(e->out, (int)e->n->a.i);
     const double *in = e->in[0]->real;

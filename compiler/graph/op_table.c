@@ -6,10 +6,12 @@
  */
 #include "op.h"
 
-#define OP(id, name, cls, n_in, zero, slope, c, lang, doc, attrs)                          \
-    [OP_##id] = {name, CLASS_##cls, n_in, ZERO_##zero, ZERO_##slope, c, lang, doc, attrs},
+#include <math.h>
+
+#define OP(id, name, cls, n_in, zero, slope, c, cost, lang, doc, attrs)                          \
+    [OP_##id] = {name, CLASS_##cls, n_in, ZERO_##zero, ZERO_##slope, c, cost, lang, doc, attrs},
 static const OpInfo op_infos[OP_COUNT] = {
-    [OP_NONE] = {"none", CLASS_LEAF, 0, ZERO_UNKNOWN, ZERO_UNKNOWN, NULL, false, "", ""},
+    [OP_NONE] = {"none", CLASS_LEAF, 0, ZERO_UNKNOWN, ZERO_UNKNOWN, NULL, 0, false, "", ""},
 #include "ops.def"
 };
 #undef OP
@@ -234,14 +236,12 @@ Dim op_flops(const Graph *g, Val v)
     }
 }
 
-int op_cost(Op op)
+double op_of_number(Ctx *ctx, Op op, double x)
 {
-    switch (op) {
-    case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TANH: case OP_SIGMOID:
-    case OP_ERF: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_SOFTPLUS: case OP_POW:
-        return 16;
-    case OP_MOD: return 8;
-    case OP_SQRT: case OP_DIV: return 4;
-    default: return 1;
-    }
+    if (op_info(op)->class != CLASS_UNARY || op_uses(op, 'i'))
+        vwn_bug(ctx, "%s is no function of one number", op_info(op)->name);
+    double y = NAN;
+    Tensor in = {.dtype = DT_REAL, .size = 1, .real = &x}, out = {.dtype = DT_REAL, .size = 1, .real = &y};
+    op_rules[op].eval(&(OpEval){.ctx = ctx, .in = (Tensor *const[]){&in}, .out = &out});
+    return y;
 }

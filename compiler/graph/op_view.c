@@ -237,13 +237,13 @@ static void copy_items(Tensor *to, int64_t at, const Tensor *from, int64_t start
         memcpy(to->real + at, from->real + start, (size_t)n * sizeof *to->real);
 }
 
-void eval_RESHAPE(const Eval *e)
+void eval_RESHAPE(const OpEval *e)
 {
     copy_items(e->out, 0, e->in[0], 0, e->out->size);
 }
 
 /* out[index] = in[sum of index[k] * stride[k]] in row-major order of out */
-static void gather_strided(const Eval *e, const int64_t *stride)
+static void gather_strided(const OpEval *e, const int64_t *stride)
 {
     const Tensor *in = e->in[0];
     Tensor *out = e->out;
@@ -272,7 +272,7 @@ static void strides_of(const Tensor *t, int64_t *stride)
     }
 }
 
-void eval_PERMUTE(const Eval *e)
+void eval_PERMUTE(const OpEval *e)
 {
     int64_t own[MAX_RANK], stride[MAX_RANK];
     strides_of(e->in[0], own);
@@ -281,7 +281,7 @@ void eval_PERMUTE(const Eval *e)
     gather_strided(e, stride);
 }
 
-void eval_BROADCAST(const Eval *e)
+void eval_BROADCAST(const OpEval *e)
 {
     int64_t stride[MAX_RANK];
     strides_of(e->in[0], stride);
@@ -291,7 +291,7 @@ void eval_BROADCAST(const Eval *e)
     gather_strided(e, stride);
 }
 
-static void need_range(const Eval *e, int64_t whole, int64_t part)
+static void need_range(const OpEval *e, int64_t whole, int64_t part)
 {
     if (e->n->a.j + part > whole)
         ctx_raise(e->ctx, ST_INPUT, "%s: positions %lld to %lld of an axis of %lld",
@@ -299,7 +299,7 @@ static void need_range(const Eval *e, int64_t whole, int64_t part)
                   (long long)(e->n->a.j + part), (long long)whole);
 }
 
-void eval_SLICE(const Eval *e)
+void eval_SLICE(const OpEval *e)
 {
     int axis = (int)e->n->a.i;
     Around in = around(e->in[0], axis), out = around(e->out, axis);
@@ -309,7 +309,7 @@ void eval_SLICE(const Eval *e)
                    (o * in.n + e->n->a.j) * in.inner, out.n * out.inner);
 }
 
-void eval_PAD(const Eval *e)
+void eval_PAD(const OpEval *e)
 {
     int axis = (int)e->n->a.i;
     Around in = around(e->in[0], axis), out = around(e->out, axis);
@@ -319,7 +319,7 @@ void eval_PAD(const Eval *e)
                    in.n * in.inner);
 }
 
-void eval_CONCAT(const Eval *e)
+void eval_CONCAT(const OpEval *e)
 {
     int axis = (int)e->n->a.i;
     Around out = around(e->out, axis);
@@ -342,7 +342,7 @@ static void fill_items(Tensor *t, int64_t at, int64_t n, double x)
             t->real[at + k] = x;
 }
 
-void eval_SHIFT(const Eval *e)
+void eval_SHIFT(const OpEval *e)
 {
     Around r = around(e->out, (int)e->n->a.i);
     for (int64_t o = 0; o < r.outer; o++)
@@ -355,7 +355,7 @@ void eval_SHIFT(const Eval *e)
         }
 }
 
-void eval_ROLL(const Eval *e)
+void eval_ROLL(const OpEval *e)
 {
     Around r = around(e->out, (int)e->n->a.i);
     for (int64_t o = 0; o < r.outer; o++)

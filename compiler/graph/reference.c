@@ -17,11 +17,11 @@ typedef struct Slot {
     bool borrowed; /* the caller's tensor */
 } Slot;
 
-typedef struct Run {
+typedef struct ReferenceRun {
     const Graph *g;
     RefRun *run;
     Slot *slot;
-} Run;
+} ReferenceRun;
 
 /* ---- tensors ---- */
 
@@ -83,7 +83,7 @@ static bool tensor_fits(const Tensor *t, DType dtype, const Shape *s, const RefR
     return true;
 }
 
-static Tensor *take_for(const Run *r, DType dtype, const Shape *s)
+static Tensor *take_for(const ReferenceRun *r, DType dtype, const Shape *s)
 {
     int64_t d[MAX_RANK];
     for (int k = 0; k < s->rank; k++)
@@ -94,7 +94,7 @@ static Tensor *take_for(const Run *r, DType dtype, const Shape *s)
 /* ---- lifetimes ---- */
 
 /* Only what an output needs is computed: nodes are marked from the outputs down. */
-static void find_last_uses(Run *r)
+static void find_last_uses(ReferenceRun *r)
 {
     for (size_t i = 0; i < r->g->out.n; i++)
         r->slot[r->g->out.v[i].value].last_use = (Val)r->g->node.n;
@@ -108,7 +108,7 @@ static void find_last_uses(Run *r)
     }
 }
 
-static void drop(Run *r, Val v)
+static void drop(ReferenceRun *r, Val v)
 {
     Slot *s = &r->slot[v];
     if (!s->borrowed)
@@ -122,7 +122,7 @@ static void drop(Run *r, Val v)
 
 /* ---- one node ---- */
 
-static Tensor *bound(const Run *r, const Ext *x)
+static Tensor *bound(const ReferenceRun *r, const Ext *x)
 {
     for (size_t i = 0; i < r->run->n_bind; i++) {
         const RefBinding *b = &r->run->bind[i];
@@ -135,7 +135,7 @@ static Tensor *bound(const Run *r, const Ext *x)
     vwn_bug(r->g->ctx, "no tensor is bound to %s", x->name);
 }
 
-static void compute(Run *r, Val v)
+static void compute(ReferenceRun *r, Val v)
 {
     const Graph *g = r->g;
     const Node *n = node_at(g, v);
@@ -158,7 +158,7 @@ static void compute(Run *r, Val v)
             vwn_bug(g->ctx, "%%%u has no further result %d", (unsigned)v, k);
         s->aux[k] = take_for(r, DT_REAL, &aux);
     }
-    Eval e = {g->ctx, g, r->run, n, in, s->value, s->aux};
+    OpEval e = {g->ctx, g, r->run, n, in, s->value, s->aux};
     op_rules[n->op].eval(&e);
     for (size_t k = 0; k < n->n_in; k++)
         if (r->slot[n->in[k]].last_use == v)
@@ -167,7 +167,7 @@ static void compute(Run *r, Val v)
 }
 
 /* Results are copied before anything is stored: a stored tensor may be one that was read. */
-static void deliver(Run *r, Arena *arena, Tensor **results)
+static void deliver(ReferenceRun *r, Arena *arena, Tensor **results)
 {
     const Graph *g = r->g;
     for (size_t i = 0; i < g->out.n; i++) {
@@ -180,7 +180,7 @@ static void deliver(Run *r, Arena *arena, Tensor **results)
             tensor_copy(bound(r, &g->ext.v[g->out.v[i].ext]), results[i]);
 }
 
-static void evaluate(Run *r, Arena *arena, Tensor **results)
+static void evaluate(ReferenceRun *r, Arena *arena, Tensor **results)
 {
     find_last_uses(r);
     for (Val v = 1; v < r->g->node.n; v++)
@@ -194,7 +194,7 @@ void ref_evaluate(const Graph *g, Arena *arena, RefRun *run, Tensor **results)
     Ctx *ctx = g->ctx;
     if (run->B < 0 || run->T < 0)
         vwn_bug(ctx, "an evaluation with a negative B or T");
-    Run r = {g, run, ctx_alloc(ctx, g->node.n * sizeof(Slot))};
+    ReferenceRun r = {g, run, ctx_alloc(ctx, g->node.n * sizeof(Slot))};
     CtxGuard guard;
     volatile bool failed = false;
     if (CTX_TRY(ctx, &guard)) {

@@ -1,14 +1,38 @@
-/* target.h - for what a graph is planned: sizes, a processor or a device, and what is asked for.
+/* target.h - for what a graph is planned: sizes, a kind of machine, and what is asked for.
  *
- * In:  -     Out: PlanOptions, which every pass between a graph and its launches may read.
+ * In:  -     Out: PlanOptions and its Target, which every pass between a graph and its launches may read.
+ * The one idea: what passes must know of a machine is a row of properties. They ask for a property and never which
+ * machine it is; a further kind of machine is a further row.
  */
 #ifndef VWN_TARGET_H
 #define VWN_TARGET_H
 
 #include "ir.h"
 
-/* What a block of sm_80 and of all that came later can have, and of sm_80 and sm_90 two of a multiprocessor. */
-enum { PLAN_SHARED = 96 * 1024 };
+typedef struct Target {
+    const char *name;
+    /* How kernels run. */
+    bool threads;        /* the threads of blocks share a row or take one each: they hold few elements, and blocks have
+                            shared memory of a fixed size */
+    int64_t shared;      /* bytes of shared memory of a block */
+    bool own_library;    /* attention, tables and products by expert are kernels of ours in this dialect, with launches
+                            of their own; else those of the CPU */
+    bool fixed_launches; /* a launch is the same in each run, so that a graph of them can be replayed: what changes from
+                            run to run lies in memory */
+    bool joins_launches; /* launches are dear: sums go to the library, equal kernels run as one, copies of weights stay */
+    /* What arithmetic costs, for the choice of what is computed again. */
+    int64_t at_once;     /* elements of a simple operation in the time of a byte of memory */
+    bool fused_add;      /* a product that is added to a sum costs nothing more */
+    bool tests_are_slow; /* whether an element that was moved along rows is there is tested one by one */
+    int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
+    bool permutes;       /* its compiler permutes vectors of places that lie apart, and takes long over many */
+    int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
+    /* 16-bit storage. */
+    bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
+    bool half_fp16;      /* products take fp16 */
+    int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
+} Target;
+extern const Target target_cpu, target_gpu;
 typedef struct PlanOptions {
     int64_t B, T;
     bool no_fusion; /* every node its own kernel: for tests */
@@ -16,18 +40,22 @@ typedef struct PlanOptions {
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
                        which multiplies these in float32; with `cuda` what lies between kernels too */
-    bool cuda;      /* kernels over rows are CUDA C, for the threads of a device */
+    bool cuda;      /* for a GPU, in CUDA C: plan_target() */
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
-    bool rows_apart;
+    bool per_row;
     bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
                         with `cuda` */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
-    int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: PLAN_SHARED */
-    struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and products of gradients are batches;
-                                  NULL: each run rounds them, and gradients lie anywhere */
-    struct Alike *alike; /* alike.h: shared with other plans at this B and T; NULL: its own */
+    int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
+    struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
+                                  products want them; NULL: each run rounds them, and those lie anywhere */
+    struct KernelCache *kernel_cache; /* kernel_cache.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
+static inline const Target *plan_target(const PlanOptions *how)
+{
+    return how->cuda ? &target_gpu : &target_cpu;
+}
 
 #endif

@@ -9,13 +9,13 @@
 
 #include <math.h>
 
-static Block any(const Values *x, Val why)
+static GrowthBlock any(const Values *x, Val why)
 {
-    return (Block){.kind = BLOCK_ANY, .why = why ? why : x->at};
+    return (GrowthBlock){.kind = BLOCK_ANY, .why = why ? why : x->at};
 }
 
 /* All inputs are numbers. */
-static Block compute(Values *x, const Node *n, const Block *in, int rank)
+static GrowthBlock compute(Values *x, const Node *n, const GrowthBlock *in, int rank)
 {
     double real[4] = {0};
     int64_t integer[4] = {0};
@@ -27,22 +27,22 @@ static Block compute(Values *x, const Node *n, const Block *in, int rank)
         t[k] = (Tensor){.dtype = (DType)node_at(x->g, n->in[k])->dtype, .size = 1, .real = &real[k], .integer = &integer[k]};
     }
     t[3] = (Tensor){.dtype = (DType)n->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
-    op_rules[n->op].eval(&(Eval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL});
+    op_rules[n->op].eval(&(OpEval){x->g->ctx, x->g, NULL, n, ins, &t[3], NULL});
     if (n->dtype == DT_REAL && isnan(real[3]) && !x->undefined)
         x->undefined = x->at;
     return block_number(x, rank, n->dtype == DT_REAL ? real[3] : (double)integer[3]);
 }
 
 /* The operator as a term, with the factors inside but for `out`, which is moved out. */
-static Block as_term(Values *x, const Node *n, Block *in, int rank, double out)
+static GrowthBlock as_term(Values *x, const Node *n, GrowthBlock *in, int rank, double out)
 {
     for (size_t k = 0; k < n->n_in; k++)
         if (in[k].kind == BLOCK_ZERO)
-            in[k] = (Block){.kind = BLOCK_TERM, .c = 0, .term = term_one(x->terms, rank)};
+            in[k] = (GrowthBlock){.kind = BLOCK_TERM, .c = 0, .term = term_one(x->terms, rank)};
     if (!blocks_align(x, in, n->n_in, rank))
         return any(x, 0);
     Shape s;
-    Block b = block_of_aligned(x, in, n->n_in, rank, &s);
+    GrowthBlock b = block_of_aligned(x, in, n->n_in, rank, &s);
     TermIn *ins = NEW_ARRAY(x->arena, TermIn, n->n_in + 1);
     for (size_t k = 0; k < n->n_in; k++)
         ins[k] = (TermIn){in[k].c, in[k].term};
@@ -58,7 +58,7 @@ static Block as_term(Values *x, const Node *n, Block *in, int rank, double out)
 }
 
 /* The factor that the operator lets through; 0: none. The factors of `in` become what is left. */
-static double homogeneous(const Values *x, const Node *n, Block *in)
+static double homogeneous(const Values *x, const Node *n, GrowthBlock *in)
 {
     double c = in[0].c, d = n->n_in > 1 ? in[1].c : 1;
     switch ((Op)n->op) {
@@ -87,14 +87,14 @@ static double homogeneous(const Values *x, const Node *n, Block *in)
     }
 }
 
-static bool is_zero(const Block *b)
+static bool is_zero(const GrowthBlock *b)
 {
     return b->kind == BLOCK_ZERO;
 }
 
-Block block_map(Values *x, const Node *n, const Block *given, int rank)
+GrowthBlock block_map(Values *x, const Node *n, const GrowthBlock *given, int rank)
 {
-    Block in[3];
+    GrowthBlock in[3];
     bool numbers = true, unknown = false;
     Val why = 0;
     for (size_t k = 0; k < n->n_in; k++) {
@@ -113,7 +113,7 @@ Block block_map(Values *x, const Node *n, const Block *given, int rank)
     if (op == OP_DIV && is_zero(&in[1]) && !x->undefined)
         x->undefined = x->at;
     if ((op == OP_MUL && (is_zero(&in[0]) || is_zero(&in[1]))) || (op == OP_DIV && is_zero(&in[0])))
-        return (Block){.kind = BLOCK_ZERO};
+        return (GrowthBlock){.kind = BLOCK_ZERO};
     if (op == OP_WHERE) {
         if (block_is_number(x, &in[0]))
             return in[is_zero(&in[0]) ? 2 : 1];
@@ -146,23 +146,23 @@ Block block_map(Values *x, const Node *n, const Block *given, int rank)
     return as_term(x, n, in, rank, c);
 }
 
-Block block_times(Values *x, Block a, Block b, int rank)
+GrowthBlock block_times(Values *x, GrowthBlock a, GrowthBlock b, int rank)
 {
     Val in[2] = {0};
     const Node n = {.op = OP_MUL, .dtype = DT_REAL, .n_in = 2, .in = in};
     if (block_is_number(x, &a) && block_is_number(x, &b))
         return block_number(x, rank, block_number_of(&a) * block_number_of(&b));
-    return block_map(x, &n, (Block[]){a, b}, rank);
+    return block_map(x, &n, (GrowthBlock[]){a, b}, rank);
 }
 
 /* Whether a block is the same along axis 1. */
-static bool is_still(const Values *x, Val v, const Block *b)
+static bool is_still(const Values *x, Val v, const GrowthBlock *b)
 {
     return block_is_number(x, b) || x->of[v]->still;
 }
 
 /* Whether the sums of the result over axis 1 are zero because those of an input are. */
-static bool is_balanced(const Values *x, const Node *n, const Block *in)
+static bool is_balanced(const Values *x, const Node *n, const GrowthBlock *in)
 {
     bool a = in[0].balanced || in[0].kind == BLOCK_ZERO;
     if (n->shape.rank < 2 || dim_static(n->shape.d[1]))
@@ -176,24 +176,24 @@ static bool is_balanced(const Values *x, const Node *n, const Block *in)
     }
 }
 
-Value *rule_map(Values *x, const Node *n)
+GrowthValue *rule_map(Values *x, const Node *n)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     int r = n->shape.rank;
     for (size_t i = 0; i < n->n_in; i++)
         for (int k = 0; k < r; k++)
             cuts[k] = i ? cuts_union(x, cuts[k], x->of[n->in[i]]->axis[k]) : x->of[n->in[i]]->axis[k];
-    const Value *in[3] = {0};
+    const GrowthValue *in[3] = {0};
     for (size_t i = 0; i < n->n_in; i++) {
-        const Value *v = x->of[n->in[i]];
+        const GrowthValue *v = x->of[n->in[i]];
         bool same = true;
         for (int k = 0; k < r; k++)
             same &= v->axis[k].n == cuts[k].n;
         in[i] = same ? v : value_refine(x, v, cuts);
     }
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     for (size_t i = 0; i < out->n; i++) {
-        Block b[3];
+        GrowthBlock b[3];
         for (size_t k = 0; k < n->n_in; k++)
             b[k] = in[k]->block[i];
         out->block[i] = block_map(x, n, b, r);
@@ -205,14 +205,14 @@ Value *rule_map(Values *x, const Node *n)
 /* ---- the walk ---- */
 
 /* A leaf or an operator without a rule of its own, of whole inputs; else zero where a linear one has zero, or any. */
-static Value *rule_whole(Values *x, const Node *n)
+static GrowthValue *rule_whole(Values *x, const Node *n)
 {
     bool whole = true, first_zero = false, unknown = false;
     TermIn *in = NEW_ARRAY(x->arena, TermIn, n->n_in + 1u);
     Val why = 0;
     for (size_t i = 0; i < n->n_in; i++) {
-        const Value *v = x->of[n->in[i]];
-        const Block *b = &v->block[0];
+        const GrowthValue *v = x->of[n->in[i]];
+        const GrowthBlock *b = &v->block[0];
         bool zero = true;
         for (size_t k = 0; k < v->n; k++) {
             zero &= v->block[k].kind == BLOCK_ZERO;
@@ -232,26 +232,26 @@ static Value *rule_whole(Values *x, const Node *n)
         in[i] = (TermIn){b->kind == BLOCK_TERM ? b->c : 0, t};
     }
     if (first_zero && (n->op == OP_PICK || n->op == OP_PLACE || n->op == OP_SHIFT ||
-                       n->op == OP_ROLL || n->op == OP_CUMSUM || n->op == OP_TAKE) && n->a.x == 0)
-        return value_uniform(x, &n->shape, (Block){.kind = BLOCK_ZERO});
+                       n->op == OP_ROLL || n->op == OP_CUMSUM || n->op == OP_DYNAMIC_SLICE) && n->a.x == 0)
+        return value_uniform(x, &n->shape, (GrowthBlock){.kind = BLOCK_ZERO});
     if (!whole)
         return value_uniform(x, &n->shape, any(x, why));
     Attr a = n->a;
-    Block b = {.kind = BLOCK_TERM, .c = 1};
+    GrowthBlock b = {.kind = BLOCK_TERM, .c = 1};
     b.term = term_make(x->terms, (Op)n->op, (DType)n->dtype, in, n->n_in, &a, &n->shape);
     return value_uniform(x, &n->shape, b);
 }
 
 /* The same along every axis but one, along which it is whole. */
-static Value *rule_along(Values *x, const Node *n)
+static GrowthValue *rule_along(Values *x, const Node *n)
 {
-    const Value *v = x->of[n->in[0]];
+    const GrowthValue *v = x->of[n->in[0]];
     int k = (int)n->a.i;
     if (v->axis[k].n > 1)
         return rule_whole(x, n);
-    Value *out = value_cut(x, &n->shape, v->axis);
+    GrowthValue *out = value_cut(x, &n->shape, v->axis);
     for (size_t i = 0; i < v->n; i++) {
-        Block b = v->block[i];
+        GrowthBlock b = v->block[i];
         if (b.kind == BLOCK_TERM) {
             Term t = term_spread(x->terms, b.term, k, v->shape.d[k]);
             if (b.from[k] || !dim_eq(term_dim(x, t, k), v->shape.d[k])) {
@@ -272,35 +272,35 @@ static Value *rule_along(Values *x, const Node *n)
 }
 
 /* Rows of a table: those with an index that both models have stand where they stood. */
-static Value *rule_gather(Values *x, const Node *n)
+static GrowthValue *rule_gather(Values *x, const Node *n)
 {
-    const Value *t = x->of[n->in[0]], *idx = x->of[n->in[1]];
-    const Block *at = &idx->block[0];
+    const GrowthValue *t = x->of[n->in[0]], *idx = x->of[n->in[1]];
+    const GrowthBlock *at = &idx->block[0];
     int ri = idx->shape.rank, r = n->shape.rank;
     if (idx->n > 1 || at->kind != BLOCK_TERM || at->c != 1)
         return rule_whole(x, n);
     Cuts cuts[MAX_RANK] = {{0}};
     for (int k = ri; k < r; k++)
         cuts[k] = t->axis[k - ri + 1];
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         size_t from[MAX_RANK] = {0};
         for (int k = ri; k < r; k++)
             from[k - ri + 1] = part[k];
-        Block *made = value_block(out, part), first = *value_block(t, from);
+        GrowthBlock *made = value_block(out, part), first = *value_block(t, from);
         bool zero = true, good = first.kind == BLOCK_TERM && block_varies(x, &first, 0);
         int64_t rows = good ? term_dim(x, first.term, 0).n : 0;
         Val why = 0;
         for (from[0] = 0; from[0] < t->axis[0].n; from[0]++) {
-            const Block *b = value_block(t, from);
+            const GrowthBlock *b = value_block(t, from);
             zero &= b->kind == BLOCK_ZERO;
             why = b->kind == BLOCK_ANY && !why ? b->why : why;
             if (t->axis[0].at[from[0]] < rows)
                 good &= b->kind == BLOCK_TERM && b->term == first.term && b->c == first.c &&
                         b->from[0] == t->axis[0].at[from[0]];
         }
-        *made = zero ? (Block){.kind = BLOCK_ZERO} : any(x, why);
+        *made = zero ? (GrowthBlock){.kind = BLOCK_ZERO} : any(x, why);
         if (!good)
             continue;
         Shape s = n->shape;
@@ -316,14 +316,14 @@ static Value *rule_gather(Values *x, const Node *n)
 }
 
 /* The rows of a table get what is said of the columns: zero where all of a column is. */
-static Value *rule_scatter(Values *x, const Node *n)
+static GrowthValue *rule_scatter(Values *x, const Node *n)
 {
-    const Value *d = x->of[n->in[0]];
+    const GrowthValue *d = x->of[n->in[0]];
     int r = n->shape.rank, skip = d->shape.rank - r; /* axes of the index but one */
     Cuts cuts[MAX_RANK] = {{0}};
     for (int k = 1; k < r; k++)
         cuts[k] = d->axis[k + skip];
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     for (size_t i = 0; i < out->n; i++)
         out->block[i].kind = BLOCK_ZERO;
     for (size_t i = 0; i < d->n; i++)
@@ -333,7 +333,7 @@ static Value *rule_scatter(Values *x, const Node *n)
 }
 
 /* Counts along a static axis go as far as the old model has some; where there is none, they are new. */
-static Value *rule_iota(Values *x, const Node *n)
+static GrowthValue *rule_iota(Values *x, const Node *n)
 {
     int k = (int)n->a.i;
     int64_t old = 0;
@@ -349,14 +349,14 @@ static Value *rule_iota(Values *x, const Node *n)
     Cuts cuts[MAX_RANK] = {{0}};
     cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, 2), 2};
     cuts[k].at[1] = old;
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     Shape s = n->shape;
     s.d[k] = DIM(old);
     out->block[0] = block_whole(x, OP_IOTA, &n->a, &s, (DType)n->dtype);
     return out;
 }
 
-static Value *rule_leaf(Values *x, const Node *n)
+static GrowthValue *rule_leaf(Values *x, const Node *n)
 {
     switch ((Op)n->op) {
     case OP_FILL: return value_uniform(x, &n->shape, block_number(x, 0, n->a.x));
@@ -381,7 +381,7 @@ static Value *rule_leaf(Values *x, const Node *n)
     }
 }
 
-static Value *rule(Values *x, const Node *n)
+static GrowthValue *rule(Values *x, const Node *n)
 {
     if (op_is_map((Op)n->op))
         return rule_map(x, n);
@@ -413,8 +413,8 @@ Values *values_find(Arena *arena, Terms *terms, const Graph *g, KnownLeaf *leaf,
 {
     Values *x = NEW(arena, Values);
     *x = (Values){.arena = arena, .terms = terms, .g = g, .leaf = leaf, .user = user, .like = like};
-    x->of = NEW_ARRAY(arena, Value *, g->node.n + 1);
-    x->sums = NEW_ARRAY(arena, Value *, g->node.n + 1);
+    x->of = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
+    x->sums = NEW_ARRAY(arena, GrowthValue *, g->node.n + 1);
     x->along = NEW_ARRAY(arena, int8_t, g->node.n + 1);
     for (Val v = 1; v < (Val)g->node.n; v++) {
         x->at = v;

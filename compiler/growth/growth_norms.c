@@ -9,9 +9,9 @@
 
 #include <math.h>
 
-typedef enum Stage { NOTHING, SQUARES, MEAN, ROOT, INVERSE, NORMED } Stage;
+typedef enum NormStage { NOTHING, SQUARES, MEAN, ROOT, INVERSE, NORMED } NormStage;
 typedef struct Mark {
-    Stage stage;
+    NormStage stage;
     int64_t extent;       /* of the mean */
     size_t param;         /* + 1: the value is that parameter with its axes in another order */
     int8_t axis[MAX_RANK]; /* its axes; -1: none of them */

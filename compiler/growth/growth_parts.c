@@ -8,11 +8,11 @@
 
 #include <string.h>
 
-typedef struct Parts {
+typedef struct GrowthParts {
     Arena *arena;
     const Copying *how;
     VEC(GrowthPart) part;
-} Parts;
+} GrowthParts;
 /* Where a run of coordinates comes from. */
 typedef struct Origin {
     int64_t from;
@@ -20,7 +20,7 @@ typedef struct Origin {
     double share; /* of the coordinate that it is, or is a copy of */
 } Origin;
 
-static void add(Parts *p, int64_t at, int64_t count, Origin o)
+static void add(GrowthParts *p, int64_t at, int64_t count, Origin o)
 {
     GrowthPart *last = p->part.n ? &p->part.v[p->part.n - 1] : NULL;
     if (!count)
@@ -48,7 +48,7 @@ static Origin origin_of(const Copying *how, int64_t i, int64_t had, int64_t now)
 }
 
 /* Factors of both sides, outermost first: where each element of the new axis was. */
-static void add_factors(Parts *p, const int64_t *had, const int64_t *now, size_t n, int64_t at, Origin from)
+static void add_factors(GrowthParts *p, const int64_t *had, const int64_t *now, size_t n, int64_t at, Origin from)
 {
     int64_t inner_had = 1, inner_now = 1;
     for (size_t i = 1; i < n; i++) {
@@ -103,7 +103,7 @@ GrowthAxis growth_axis(const AxisShape *was, const AxisShape *is, int64_t had, i
                        Arena *arena)
 {
     static const Copying none = {0};
-    Parts p = {.arena = arena, .how = had > 0 ? how : &none};
+    GrowthParts p = {.arena = arena, .how = had > 0 ? how : &none};
     GrowthAxis a = {.reads = is->reads};
     Origin start = {0, false, 1};
     const int64_t *factor = is->n_factor ? factors_of(was, is, had, arena) : NULL;

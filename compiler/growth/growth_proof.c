@@ -14,14 +14,14 @@ typedef struct Proof {
     Arena *arena;
     Map entry;      /* path of a parameter -> its entry + 1 */
     bool old_known; /* old numbers are terms; else they are anything */
-    Value **now;    /* by entry: what is known of the weight while life is looked at */
+    GrowthValue **now;    /* by entry: what is known of the weight while life is looked at */
 } Proof;
 
 /* The old tensor, with an axis of extent 1 in front where it becomes one of several copies. */
-static Block old_block(Values *x, const GrowthEntry *e)
+static GrowthBlock old_block(Values *x, const GrowthEntry *e)
 {
     Attr a = {.i = e->before->buffer ? EXT_BUFFER : EXT_PARAM, .site = e->before->path};
-    Block b = block_whole(x, OP_EXT, &a, &e->before->shape, DT_REAL);
+    GrowthBlock b = block_whole(x, OP_EXT, &a, &e->before->shape, DT_REAL);
     Shape s = e->before->shape;
     if (e->after->shape.rank > s.rank) {
         memmove(s.d + 1, s.d, s.rank * sizeof *s.d);
@@ -32,7 +32,7 @@ static Block old_block(Values *x, const GrowthEntry *e)
     return b;
 }
 
-static Value *old_leaf(void *user, Values *x, Val v)
+static GrowthValue *old_leaf(void *user, Values *x, Val v)
 {
     (void)user;
     const Node *n = node_at(x->g, v);
@@ -41,7 +41,7 @@ static Value *old_leaf(void *user, Values *x, Val v)
 }
 
 /* Ones on the diagonal; what lies behind it in the longer axis is zero. */
-static Value *identity(Values *x, const Shape *s)
+static GrowthValue *identity(Values *x, const Shape *s)
 {
     int64_t n = s->d[0].n < s->d[1].n ? s->d[0].n : s->d[1].n;
     Cuts cuts[MAX_RANK] = {{0}};
@@ -50,18 +50,18 @@ static Value *identity(Values *x, const Shape *s)
         cuts[k].at[0] = 0;
         cuts[k].at[1] = n;
     }
-    Value *v = value_cut(x, s, cuts);
+    GrowthValue *v = value_cut(x, s, cuts);
     for (size_t i = 0; i < v->n; i++)
-        v->block[i] = (Block){.kind = BLOCK_ZERO};
-    v->block[0] = (Block){.kind = BLOCK_TERM, .term = term_identity(x->terms, n), .c = 1};
+        v->block[i] = (GrowthBlock){.kind = BLOCK_ZERO};
+    v->block[0] = (GrowthBlock){.kind = BLOCK_TERM, .term = term_identity(x->terms, n), .c = 1};
     return v;
 }
 
 /* What an initialisation gives a whole tensor. */
-static Value *drawn(Values *x, const Param *p, const Init *init)
+static GrowthValue *drawn(Values *x, const Param *p, const Init *init)
 {
     enum { SMALL = 64 };
-    Block random = {.kind = BLOCK_ANY, .why = x->at};
+    GrowthBlock random = {.kind = BLOCK_ANY, .why = x->at};
     bool no_spread = (init->kind == INIT_NORMAL || init->kind == INIT_TRUNC_NORMAL) && init->a == 0;
     if (init->kind == INIT_FILL || no_spread)
         return value_uniform(x, &p->shape, block_number(x, p->shape.rank, no_spread ? 0 : init->a));
@@ -77,7 +77,7 @@ static Value *drawn(Values *x, const Param *p, const Init *init)
 }
 
 /* Cuts of roles: where parts of the plan begin. */
-static Value *role_parts(Values *x, const GrowthEntry *e)
+static GrowthValue *role_parts(Values *x, const GrowthEntry *e)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     for (int k = 0; k < e->after->shape.rank && e->kind != GROWTH_NEW && e->kind != GROWTH_CUT; k++) {
@@ -89,21 +89,21 @@ static Value *role_parts(Values *x, const GrowthEntry *e)
 }
 
 /* What is known of a weight right after the step. */
-static Value *weight(Values *x, const Proof *p, const GrowthEntry *e)
+static GrowthValue *weight(Values *x, const Proof *p, const GrowthEntry *e)
 {
     if (e->kind == GROWTH_NEW || e->kind == GROWTH_CUT)
         return drawn(x, e->after, e->kind == GROWTH_NEW ? &e->init[ROLE_OLD] : &e->after->init);
     int rank = e->after->shape.rank;
     Cuts cuts[MAX_RANK] = {{0}};
-    const Value *fill[ROLE_OWN + 1] = {0};
-    const Value *roles = role_parts(x, e);
+    const GrowthValue *fill[ROLE_OWN + 1] = {0};
+    const GrowthValue *roles = role_parts(x, e);
     memcpy(cuts, roles->axis, sizeof cuts);
     for (int r = ROLE_ENTRY; r <= ROLE_OWN; r++) {
         fill[r] = drawn(x, e->after, &e->init[r]);
         for (int k = 0; k < rank; k++)
             cuts[k] = cuts_union(x, cuts[k], fill[r]->axis[k]);
     }
-    Value *out = value_cut(x, &e->after->shape, cuts);
+    GrowthValue *out = value_cut(x, &e->after->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         int64_t at[MAX_RANK] = {0};
@@ -113,12 +113,12 @@ static Value *weight(Values *x, const Proof *p, const GrowthEntry *e)
             while (of[k] + 1 < roles->axis[k].n && roles->axis[k].at[of[k] + 1] <= at[k])
                 of[k]++;
         }
-        Block *b = value_block(out, part);
+        GrowthBlock *b = value_block(out, part);
         double c = growth_weight(e, of);
         if (!growth_taken(e, of)) {
             *b = block_at(x, fill[growth_role(e, of)], at);
         } else if (c == 0) {
-            *b = (Block){.kind = BLOCK_ZERO};
+            *b = (GrowthBlock){.kind = BLOCK_ZERO};
         } else if (p->old_known) {
             *b = old_block(x, e);
             b->c = c;
@@ -136,7 +136,7 @@ static const GrowthEntry *entry_of(const Proof *p, Name path)
     return i ? &p->plan->entry[i - 1] : NULL;
 }
 
-static Value *grown_leaf(void *user, Values *x, Val v)
+static GrowthValue *grown_leaf(void *user, Values *x, Val v)
 {
     Proof *p = user;
     const GrowthEntry *e = entry_of(p, x->g->ext.v[node_at(x->g, v)->a.i].name);
@@ -181,7 +181,7 @@ static bool in_norm(const Values *x, Val v, GrowthProof *out)
     for (int depth = 0; n->n_in && depth < 4; depth++, n = node_at(x->g, n->in[0])) {
         if (n->op != OP_SUM)
             continue;
-        const Value *in = x->of[n->in[0]];
+        const GrowthValue *in = x->of[n->in[0]];
         int k = 0;
         while (k + 1 < in->shape.rank && !(n->a.axes >> k & 1))
             k++;
@@ -201,7 +201,7 @@ static bool has_number(const Values *x, Val v)
     const Node *n = node_at(x->g, v);
     bool some = n->op == OP_SDPA;
     for (uint16_t i = 0; i < n->n_in; i++) {
-        const Value *in = x->of[n->in[i]];
+        const GrowthValue *in = x->of[n->in[i]];
         bool all = true;
         for (size_t k = 0; k < in->n; k++) {
             bool table = in->block[k].kind == BLOCK_TERM && term_at(x->terms, in->block[k].term)->op == OP_CONST;
@@ -277,24 +277,24 @@ static void prove_preserved(Proof *p, GrowthProof *out)
 /* ---- life ---- */
 
 /* Blocks of *now that have a gradient become anything; true: there are some that were not. */
-static bool let_learn(Values *x, Value **now, const Value *grad)
+static bool let_learn(Values *x, GrowthValue **now, const GrowthValue *grad)
 {
     Cuts cuts[MAX_RANK];
     bool some = false;
     for (int k = 0; k < grad->shape.rank; k++)
         cuts[k] = cuts_union(x, (*now)->axis[k], grad->axis[k]);
-    Value *v = value_refine(x, *now, cuts);
-    const Value *d = value_refine(x, grad, cuts);
+    GrowthValue *v = value_refine(x, *now, cuts);
+    const GrowthValue *d = value_refine(x, grad, cuts);
     for (size_t i = 0; i < v->n; i++)
         if (d->block[i].kind != BLOCK_ZERO && v->block[i].kind != BLOCK_ANY) {
-            v->block[i] = (Block){.kind = BLOCK_ANY, .why = x->at};
+            v->block[i] = (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
             some = true;
         }
     *now = value_tidy(x, v);
     return some;
 }
 
-static GrowthRole role_of(const GrowthEntry *e, const Value *parts, const int64_t *at)
+static GrowthRole role_of(const GrowthEntry *e, const GrowthValue *parts, const int64_t *at)
 {
     size_t of[MAX_RANK] = {0};
     for (int k = 0; k < e->after->shape.rank; k++)
@@ -304,22 +304,22 @@ static GrowthRole role_of(const GrowthEntry *e, const Value *parts, const int64_
 }
 
 /* Notes the pass in the blocks of *seen that have a gradient now; `why` is 1 more than it. */
-static void note_life(Values *x, Value **seen, const Value *grad, int pass)
+static void note_life(Values *x, GrowthValue **seen, const GrowthValue *grad, int pass)
 {
     Cuts cuts[MAX_RANK];
     for (int k = 0; k < grad->shape.rank; k++)
         cuts[k] = cuts_union(x, (*seen)->axis[k], grad->axis[k]);
     *seen = value_refine(x, *seen, cuts);
-    const Value *d = value_refine(x, grad, cuts);
+    const GrowthValue *d = value_refine(x, grad, cuts);
     for (size_t i = 0; i < d->n; i++)
         if (d->block[i].kind != BLOCK_ZERO && !(*seen)->block[i].why)
             (*seen)->block[i].why = (Val)pass + 1;
 }
 
 /* `ever`: what has a gradient when no weight is zero; the rest is dead by its shape, and not for what it is filled with. */
-static void list_cells(Values *x, const GrowthEntry *e, const Value *seen, const Value *ever, GrowthLife *life, Arena *arena)
+static void list_cells(Values *x, const GrowthEntry *e, const GrowthValue *seen, const GrowthValue *ever, GrowthLife *life, Arena *arena)
 {
-    const Value *parts = role_parts(x, e);
+    const GrowthValue *parts = role_parts(x, e);
     size_t part[MAX_RANK] = {0};
     do {
         GrowthCell c = {.role = ROLE_OLD, .after = (int)value_block(seen, part)->why - 1};
@@ -378,12 +378,12 @@ static void prove_life(Proof *p, GrowthProof *out, Arena *arena)
     const Graph *g = gradients(p, grad);
     Terms *terms = terms_new(p->arena);
     Values first = {.arena = p->arena, .terms = terms, .g = g};
-    Value **seen = NEW_ARRAY(p->arena, Value *, plan->n + 1), **now = NEW_ARRAY(p->arena, Value *, plan->n + 1);
+    GrowthValue **seen = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1), **now = NEW_ARRAY(p->arena, GrowthValue *, plan->n + 1);
     p->old_known = false;
     p->now = now;
     for (size_t i = 0; i < plan->n; i++)
         if (plan->entry[i].after)
-            now[i] = value_uniform(&first, &plan->entry[i].after->shape, (Block){.kind = BLOCK_ANY});
+            now[i] = value_uniform(&first, &plan->entry[i].after->shape, (GrowthBlock){.kind = BLOCK_ANY});
     const Values *ever = values_find(p->arena, terms, g, grown_leaf, p, NULL);
     for (size_t i = 0; i < plan->n; i++) {
         const GrowthEntry *e = &plan->entry[i];

@@ -23,28 +23,28 @@ static bool by_own_sum(const Values *x, const Node *n, int *axis)
     return count == 1;
 }
 
-static Value *number(Values *x, const Shape *like, int axis, double c)
+static GrowthValue *number(Values *x, const Shape *like, int axis, double c)
 {
     Shape s = *like;
     s.d[axis] = DIM(1);
     return value_uniform(x, &s, block_number(x, s.rank, c));
 }
 
-static bool is_number(const Values *x, const Value *v)
+static bool is_number(const Values *x, const GrowthValue *v)
 {
     return v && v->n == 1 && block_is_number(x, &v->block[0]);
 }
 
 /* c times v, which is the same along the axis; NULL: it is not. */
-static Value *weighed(Values *x, const Value *v, int axis, double c)
+static GrowthValue *weighed(Values *x, const GrowthValue *v, int axis, double c)
 {
     Shape s = v->shape;
     s.d[axis] = DIM(1);
     if (v->axis[axis].n != 1)
         return NULL;
-    Value *out = value_cut(x, &s, v->axis);
+    GrowthValue *out = value_cut(x, &s, v->axis);
     for (size_t i = 0; i < v->n; i++) {
-        Block b = v->block[i];
+        GrowthBlock b = v->block[i];
         if (b.kind == BLOCK_ANY || block_varies(x, &b, axis))
             return NULL;
         b.c *= c;
@@ -53,10 +53,10 @@ static Value *weighed(Values *x, const Value *v, int axis, double c)
     return out;
 }
 
-Value *value_shares(Values *x, const Node *n, int *axis)
+GrowthValue *value_shares(Values *x, const Node *n, int *axis)
 {
     const Val a = n->n_in ? n->in[0] : 0;
-    const Value *sums = a ? x->sums[a] : NULL;
+    const GrowthValue *sums = a ? x->sums[a] : NULL;
     *axis = a ? x->along[a] : 0;
     switch ((Op)n->op) {
     case OP_DIV: return by_own_sum(x, n, axis) ? number(x, &n->shape, *axis, 1) : NULL;

@@ -13,19 +13,19 @@ typedef struct Range {
     int64_t lo, hi;
     double c;
 } Range;
-typedef struct Group {
-    Block a, b;    /* b.kind is BLOCK_ZERO where there is one factor only */
+typedef struct SumGroup {
+    GrowthBlock a, b;    /* b.kind is BLOCK_ZERO where there is one factor only */
     int64_t delta; /* how much further the window of b begins */
     VEC(Range) range;
-} Group;
+} SumGroup;
 typedef struct Sums {
     Values *x;
     int rank;
-    VEC(Group) group;
-    Block sum; /* of what needs no group */
+    VEC(SumGroup) group;
+    GrowthBlock sum; /* of what needs no group */
 } Sums;
 
-static bool same_windows(const Block *a, const Block *b, int rank, int but)
+static bool same_windows(const GrowthBlock *a, const GrowthBlock *b, int rank, int but)
 {
     if (a->kind != b->kind || a->term != b->term)
         return false;
@@ -35,7 +35,7 @@ static bool same_windows(const Block *a, const Block *b, int rank, int but)
     return true;
 }
 
-static void add_range(Sums *s, Block a, Block b, int ka, int kb, int64_t count, double c)
+static void add_range(Sums *s, GrowthBlock a, GrowthBlock b, int ka, int kb, int64_t count, double c)
 {
     int64_t lo = a.from[ka], delta = b.kind == BLOCK_TERM ? b.from[kb] - lo : 0;
     size_t i = 0;
@@ -43,12 +43,12 @@ static void add_range(Sums *s, Block a, Block b, int ka, int kb, int64_t count, 
                                same_windows(&s->group.v[i].b, &b, MAX_RANK, kb)))
         i++;
     if (i == s->group.n)
-        vec_push(s->x->arena, &s->group, (Group){.a = a, .b = b, .delta = delta});
+        vec_push(s->x->arena, &s->group, (SumGroup){.a = a, .b = b, .delta = delta});
     vec_push(s->x->arena, &s->group.v[i].range, (Range){lo, lo + count, c});
 }
 
 /* The sum of factors between two neighbouring ends of ranges. */
-static double factor_at(const Group *g, int64_t at, double *largest)
+static double factor_at(const SumGroup *g, int64_t at, double *largest)
 {
     double c = 0;
     for (size_t i = 0; i < g->range.n; i++)
@@ -60,7 +60,7 @@ static double factor_at(const Group *g, int64_t at, double *largest)
 }
 
 /* The next run of one factor that is not 0 from *lo on; false: there is none. */
-static bool next_run(const Group *g, int64_t *lo, int64_t *hi, double *c)
+static bool next_run(const SumGroup *g, int64_t *lo, int64_t *hi, double *c)
 {
     double largest = 0;
     for (int64_t at = *lo;;) {
@@ -96,13 +96,13 @@ static bool next_run(const Group *g, int64_t *lo, int64_t *hi, double *c)
     }
 }
 
-static void add_block(Sums *s, Block b)
+static void add_block(Sums *s, GrowthBlock b)
 {
     s->sum = block_add(s->x, s->sum, b, s->rank);
 }
 
 /* c times the sum of a term over a part of axis k, which has extent 1 then. */
-static Block sum_of(Values *x, Block b, int k, int64_t lo, int64_t hi, double c)
+static GrowthBlock sum_of(Values *x, GrowthBlock b, int k, int64_t lo, int64_t hi, double c)
 {
     Term t = term_slice(x->terms, b.term, k, lo, hi - lo);
     Shape s = term_at(x->terms, t)->shape;
@@ -118,7 +118,7 @@ static Block sum_of(Values *x, Block b, int k, int64_t lo, int64_t hi, double c)
 
 /* ---- SUM, AMAX ---- */
 
-static Value *reduced(Values *x, const Value *v, int k)
+static GrowthValue *reduced(Values *x, const GrowthValue *v, int k)
 {
     Cuts cuts[MAX_RANK];
     Shape s = v->shape;
@@ -128,9 +128,9 @@ static Value *reduced(Values *x, const Value *v, int k)
     return value_cut(x, &s, cuts);
 }
 
-static Value *sum_axis(Values *x, const Value *v, int k)
+static GrowthValue *sum_axis(Values *x, const GrowthValue *v, int k)
 {
-    Value *out = reduced(x, v, k);
+    GrowthValue *out = reduced(x, v, k);
     size_t part[MAX_RANK] = {0};
     bool fixed = dim_static(v->shape.d[k]);
     do {
@@ -138,13 +138,13 @@ static Value *sum_axis(Values *x, const Value *v, int k)
         size_t at[MAX_RANK];
         memcpy(at, part, sizeof at);
         for (at[k] = 0; at[k] < v->axis[k].n; at[k]++) {
-            Block b = *value_block(v, at);
+            GrowthBlock b = *value_block(v, at);
             int64_t count = part_end(v, k, at[k]) - v->axis[k].at[at[k]];
             if (b.kind != BLOCK_TERM) {
                 add_block(&s, b);
             } else if (block_varies(x, &b, k)) {
                 if (fixed)
-                    add_range(&s, b, (Block){.kind = BLOCK_ZERO}, k, 0, count, b.c);
+                    add_range(&s, b, (GrowthBlock){.kind = BLOCK_ZERO}, k, 0, count, b.c);
                 else
                     add_block(&s, sum_of(x, b, k, 0, term_dim(x, b.term, k).n, b.c));
             } else if (fixed) {
@@ -152,13 +152,13 @@ static Value *sum_axis(Values *x, const Value *v, int k)
                 add_block(&s, b);
             } else { /* so many times as there are */
                 Term t = term_spread(x->terms, b.term, k, v->shape.d[k]);
-                Block all = b;
+                GrowthBlock all = b;
                 all.term = t;
                 add_block(&s, sum_of(x, all, k, 0, v->shape.d[k].n, b.c));
             }
         }
         for (size_t i = 0; i < s.group.n; i++) {
-            const Group *g = &s.group.v[i];
+            const SumGroup *g = &s.group.v[i];
             double c;
             for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi)
                 add_block(&s, sum_of(x, g->a, k, lo, hi, c));
@@ -168,16 +168,16 @@ static Value *sum_axis(Values *x, const Value *v, int k)
     return out;
 }
 
-Value *rule_sum(Values *x, const Node *n)
+GrowthValue *rule_sum(Values *x, const Node *n)
 {
-    Value *v = x->of[n->in[0]];
+    GrowthValue *v = x->of[n->in[0]];
     if (x->sums[n->in[0]] && n->a.axes == 1u << x->along[n->in[0]])
         return x->sums[n->in[0]];
     if (n->a.axes & 2) {
         v = value_refine(x, v, v->axis);
         for (size_t i = 0; i < v->n; i++)
             if (v->block[i].balanced)
-                v->block[i] = (Block){.kind = BLOCK_ZERO};
+                v->block[i] = (GrowthBlock){.kind = BLOCK_ZERO};
     }
     for (int k = 0; k < n->shape.rank; k++)
         if (n->a.axes >> k & 1)
@@ -186,21 +186,21 @@ Value *rule_sum(Values *x, const Node *n)
 }
 
 /* Of windows that cover the whole old axis with one factor, and nothing else. */
-static Block max_of(Values *x, const Value *v, int k, const size_t *part)
+static GrowthBlock max_of(Values *x, const GrowthValue *v, int k, const size_t *part)
 {
     Sums s = {.x = x, .rank = v->shape.rank};
     size_t at[MAX_RANK];
     memcpy(at, part, sizeof at);
     at[k] = 0;
-    Block first = *value_block(v, at), bad = {.kind = BLOCK_ANY, .why = first.kind == BLOCK_ANY ? first.why : x->at};
+    GrowthBlock first = *value_block(v, at), bad = {.kind = BLOCK_ANY, .why = first.kind == BLOCK_ANY ? first.why : x->at};
     bool fixed = dim_static(v->shape.d[k]), same = true;
     for (; at[k] < v->axis[k].n; at[k]++) {
-        Block b = *value_block(v, at);
+        GrowthBlock b = *value_block(v, at);
         if (b.kind != first.kind || b.kind == BLOCK_ANY)
             return bad;
         same &= b.kind == BLOCK_ZERO || (same_windows(&b, &first, MAX_RANK, -1) && !block_varies(x, &b, k) && b.c == first.c);
         if (b.kind == BLOCK_TERM && fixed && block_varies(x, &b, k))
-            add_range(&s, b, (Block){.kind = BLOCK_ZERO}, k, 0, part_end(v, k, at[k]) - v->axis[k].at[at[k]], b.c);
+            add_range(&s, b, (GrowthBlock){.kind = BLOCK_ZERO}, k, 0, part_end(v, k, at[k]) - v->axis[k].at[at[k]], b.c);
         if (b.kind == BLOCK_TERM && b.c != first.c)
             return bad;
     }
@@ -225,20 +225,20 @@ static Block max_of(Values *x, const Value *v, int k, const size_t *part)
     return first;
 }
 
-Value *rule_amax(Values *x, const Node *n)
+GrowthValue *rule_amax(Values *x, const Node *n)
 {
-    const Value *v = x->of[n->in[0]];
+    const GrowthValue *v = x->of[n->in[0]];
     for (int k = 0; k < n->shape.rank; k++) {
         if (!(n->a.axes >> k & 1))
             continue;
-        Value *out = reduced(x, v, k);
+        GrowthValue *out = reduced(x, v, k);
         size_t part[MAX_RANK] = {0};
         do {
             *value_block(out, part) = max_of(x, v, k, part);
         } while (value_next(out, part));
         v = out;
     }
-    return (Value *)v;
+    return (GrowthValue *)v;
 }
 
 /* ---- products ---- */
@@ -252,7 +252,7 @@ typedef struct Product {
 } Product;
 
 /* The block as one of the result's rank that stands for itself along axes of the other side. */
-static Block as_factor(const Product *p, Block b, bool left)
+static GrowthBlock as_factor(const Product *p, GrowthBlock b, bool left)
 {
     Values *x = p->x;
     if (term_is_one(x->terms, b.term)) {
@@ -281,10 +281,10 @@ static Block as_factor(const Product *p, Block b, bool left)
     return b;
 }
 
-static Block product_term(const Product *p, const Group *g, int64_t lo, int64_t hi, double c)
+static GrowthBlock product_term(const Product *p, const SumGroup *g, int64_t lo, int64_t hi, double c)
 {
     Values *x = p->x;
-    Block a = g->a, b = g->b, out = {.kind = BLOCK_TERM, .c = c};
+    GrowthBlock a = g->a, b = g->b, out = {.kind = BLOCK_TERM, .c = c};
     bool fixed = dim_static(term_dim(x, a.term, p->ka));
     Term ta = fixed ? term_slice(x->terms, a.term, p->ka, lo, hi - lo) : a.term;
     Term tb = fixed ? term_slice(x->terms, b.term, p->kb, lo + g->delta, hi - lo) : b.term;
@@ -295,7 +295,7 @@ static Block product_term(const Product *p, const Group *g, int64_t lo, int64_t 
         if (p->shared || !block_varies(x, &b, k))
             continue;
         if (block_varies(x, &a, k) && (a.from[k] != b.from[k] || !dim_eq(s.d[k], term_dim(x, tb, k))))
-            return (Block){.kind = BLOCK_ANY, .why = x->at};
+            return (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
         s.d[k] = term_dim(x, tb, k);
         out.from[k] = b.from[k];
     }
@@ -308,7 +308,7 @@ static Block product_term(const Product *p, const Group *g, int64_t lo, int64_t 
 }
 
 /* One pair of blocks, for so many rows of the result: what it adds to the sum, now or as a range. */
-static void add_pair(const Product *p, Sums *s, Block a, Block b, int64_t count, int64_t rows)
+static void add_pair(const Product *p, Sums *s, GrowthBlock a, GrowthBlock b, int64_t count, int64_t rows)
 {
     Values *x = p->x;
     if (a.kind == BLOCK_ZERO || b.kind == BLOCK_ZERO)
@@ -324,9 +324,9 @@ static void add_pair(const Product *p, Sums *s, Block a, Block b, int64_t count,
     if (va && vb && fixed) {
         add_range(s, a, b, p->ka, p->kb, count, c);
     } else if (va && vb) {
-        add_block(s, product_term(p, &(Group){.a = a, .b = b}, 0, 0, c));
+        add_block(s, product_term(p, &(SumGroup){.a = a, .b = b}, 0, 0, c));
     } else if (!fixed) {
-        add_block(s, (Block){.kind = BLOCK_ANY, .why = x->at});
+        add_block(s, (GrowthBlock){.kind = BLOCK_ANY, .why = x->at});
     } else if (count == 1 && rows == 1 && vb && term_is_one(x->terms, a.term) && !p->shared && p->kb == p->rb - 2) {
         b.c = c; /* a row of b times a number, as a window of one row */
         add_block(s, b);
@@ -352,7 +352,7 @@ static void side_parts(const Product *p, const size_t *out, size_t k, bool left,
 
 /* x by rows of the identity: the coordinates of x to which they belong. False: the window is no piece of its diagonal, nor
  * beside it, so nothing is added. */
-static bool add_selected(const Product *p, Sums *s, Block a, const Block *b, int64_t rows, int64_t columns)
+static bool add_selected(const Product *p, Sums *s, GrowthBlock a, const GrowthBlock *b, int64_t rows, int64_t columns)
 {
     Values *x = p->x;
     if (!p->shared || p->ka != p->ra - 1 || b->kind != BLOCK_TERM || !term_is_identity(x->terms, b->term))
@@ -369,11 +369,11 @@ static bool add_selected(const Product *p, Sums *s, Block a, const Block *b, int
 }
 
 /* Cuts the axis that is written where the other is cut, so that pieces of an identity are whole or beside its diagonal. */
-static Cuts cut_diagonal(Values *x, const Product *p, const Value *b, Cuts read, Cuts written)
+static Cuts cut_diagonal(Values *x, const Product *p, const GrowthValue *b, Cuts read, Cuts written)
 {
     size_t part[MAX_RANK] = {0};
     do {
-        const Block *i = value_block(b, part);
+        const GrowthBlock *i = value_block(b, part);
         if (!p->shared || i->kind != BLOCK_TERM || !term_is_identity(x->terms, i->term))
             continue;
         int64_t row = b->axis[p->kb].at[part[p->kb]], column = b->axis[p->nb].at[part[p->nb]];
@@ -388,9 +388,9 @@ static Cuts cut_diagonal(Values *x, const Product *p, const Value *b, Cuts read,
     return written;
 }
 
-Value *rule_matmul(Values *x, const Node *n)
+GrowthValue *rule_matmul(Values *x, const Node *n)
 {
-    const Value *a = x->of[n->in[0]], *b = x->of[n->in[1]];
+    const GrowthValue *a = x->of[n->in[0]], *b = x->of[n->in[1]];
     Product p = {.x = x, .n = n, .ra = a->shape.rank, .rb = b->shape.rank, .r = n->shape.rank};
     bool ta = n->a.i & 1, tb = n->a.i & 2;
     p.ka = ta ? p.ra - 2 : p.ra - 1;
@@ -412,7 +412,7 @@ Value *rule_matmul(Values *x, const Node *n)
     cuts[p.r - 1] = cb[p.nb];
     a = value_refine(x, a, ca);
     b = value_refine(x, b, cb);
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         Sums s = {.x = x, .rank = p.r, .sum = {.kind = BLOCK_ZERO}};
@@ -428,7 +428,7 @@ Value *rule_matmul(Values *x, const Node *n)
                      dim_static(a->shape.d[p.ma]) ? part_end(a, p.ma, part[p.r - 2]) - a->axis[p.ma].at[part[p.r - 2]] : 0);
         }
         for (size_t i = 0; i < s.group.n; i++) {
-            const Group *g = &s.group.v[i];
+            const SumGroup *g = &s.group.v[i];
             double c;
             for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi)
                 add_block(&s, product_term(&p, g, lo, hi, c));
@@ -455,9 +455,9 @@ static Term term_alike(Values *x, Term a, Term w, bool turned)
 }
 
 /* x [.., I] or [.., k, I] by w [E, I, O] at index [.., k]; of DW: x, dy [.., k, O] -> [E, I, O]. */
-Value *rule_expert_matmul(Values *x, const Node *n)
+GrowthValue *rule_expert_matmul(Values *x, const Node *n)
 {
-    const Value *a = x->of[n->in[0]], *w = x->of[n->in[1]], *idx = x->of[n->in[2]];
+    const GrowthValue *a = x->of[n->in[0]], *w = x->of[n->in[1]], *idx = x->of[n->in[2]];
     bool dw = n->op == OP_EXPERT_MATMUL_DW, turned = !dw && n->a.i & 1;
     int la = a->shape.rank - 1, r = n->shape.rank, lw = w->shape.rank - 1;
     int kw = turned ? lw : lw - 1, ow = dw ? lw : turned ? lw - 1 : lw;
@@ -474,11 +474,11 @@ Value *rule_expert_matmul(Values *x, const Node *n)
         plain &= a->axis[k].n == 1;
     a = value_refine(x, a, ca);
     w = value_refine(x, w, cw);
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         Sums s = {.x = x, .rank = r, .sum = {.kind = BLOCK_ZERO}};
-        Block unknown = {.kind = BLOCK_ANY, .why = x->at};
+        GrowthBlock unknown = {.kind = BLOCK_ANY, .why = x->at};
         for (size_t i = 0; i < a->n; i++) {
             size_t k = i % a->axis[la].n;
             if (dw && k != part[1])
@@ -488,7 +488,7 @@ Value *rule_expert_matmul(Values *x, const Node *n)
                 size_t summed = kw == lw ? last : second, written = ow == lw ? last : second;
                 if (written != part[r - 1] || (!dw && summed != k))
                     continue;
-                const Block *u = &a->block[i], *v = &w->block[j];
+                const GrowthBlock *u = &a->block[i], *v = &w->block[j];
                 if (u->kind == BLOCK_ZERO || v->kind == BLOCK_ZERO)
                     continue;
                 bool alike = v->kind == BLOCK_TERM && !block_varies(x, v, 0) && (la == 2 || !block_varies(x, u, 2));
@@ -500,12 +500,12 @@ Value *rule_expert_matmul(Values *x, const Node *n)
             }
         }
         for (size_t i = 0; i < s.group.n; i++) {
-            const Group *g = &s.group.v[i];
+            const SumGroup *g = &s.group.v[i];
             double c;
             for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi) {
                 Term ta = term_slice(x->terms, g->a.term, la, lo, hi - lo);
                 Term tw = term_slice(x->terms, g->b.term, kw, lo + g->delta, hi - lo);
-                Block b = {.kind = BLOCK_TERM, .c = c};
+                GrowthBlock b = {.kind = BLOCK_TERM, .c = c};
                 Shape t = n->shape;
                 t.d[r - 1] = term_dim(x, tw, ow);
                 b.from[r - 1] = g->b.from[ow];
@@ -521,13 +521,13 @@ Value *rule_expert_matmul(Values *x, const Node *n)
 
 /* ---- attention ---- */
 
-static Block head_at(const Values *x, const Value *v, int64_t head, int64_t at)
+static GrowthBlock head_at(const Values *x, const GrowthValue *v, int64_t head, int64_t at)
 {
     return block_at(x, v, (int64_t[MAX_RANK]){0, 0, head, at});
 }
 
 /* Cuts at every head, and along the last axis as `last` is. */
-static Value *by_head(Values *x, const Shape *s, Cuts last)
+static GrowthValue *by_head(Values *x, const Shape *s, Cuts last)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     cuts[2] = (Cuts){NEW_ARRAY(x->arena, int64_t, s->d[2].n + 1), (size_t)s->d[2].n};
@@ -538,7 +538,7 @@ static Value *by_head(Values *x, const Shape *s, Cuts last)
 }
 
 /* Whether query head i of H reads head j of K. */
-static bool reads_head(const Values *x, const Block *q, const Block *k)
+static bool reads_head(const Values *x, const GrowthBlock *q, const GrowthBlock *k)
 {
     int64_t H = term_dim(x, q->term, 2).n, K = term_dim(x, k->term, 2).n;
     return K && H % K == 0 && k->from[2] == q->from[2] / (H / K);
@@ -548,16 +548,16 @@ static bool reads_head(const Values *x, const Block *q, const Block *k)
 typedef struct Scores {
     BlockKind kind; /* ANY: not known as such, ZERO: all are zero */
     Val why;
-    Block query, key; /* of the first pair: which heads they are */
+    GrowthBlock query, key; /* of the first pair: which heads they are */
     VEC(TermIn) pair;
 } Scores;
 
-static Scores scores(Values *x, const Value *q, const Value *k, Cuts d, int64_t h, int64_t hk)
+static Scores scores(Values *x, const GrowthValue *q, const GrowthValue *k, Cuts d, int64_t h, int64_t hk)
 {
     Sums s = {.x = x, .rank = 4, .sum = {.kind = BLOCK_ZERO}};
     Scores out = {.kind = BLOCK_ANY, .why = x->at};
     for (size_t i = 0; i < d.n; i++) {
-        Block a = head_at(x, q, h, d.at[i]), b = head_at(x, k, hk, d.at[i]);
+        GrowthBlock a = head_at(x, q, h, d.at[i]), b = head_at(x, k, hk, d.at[i]);
         int64_t end = i + 1 < d.n ? d.at[i + 1] : q->shape.d[3].n;
         if (a.kind == BLOCK_ZERO || b.kind == BLOCK_ZERO)
             continue;
@@ -571,7 +571,7 @@ static Scores scores(Values *x, const Value *q, const Value *k, Cuts d, int64_t 
         add_range(&s, a, b, 3, 3, va ? end - d.at[i] : 1, a.c * b.c * (va ? 1 : (double)(end - d.at[i])));
     }
     for (size_t i = 0; i < s.group.n; i++) {
-        const Group *g = &s.group.v[i];
+        const SumGroup *g = &s.group.v[i];
         double c;
         for (int64_t lo = 0, hi; next_run(g, &lo, &hi, &c); lo = hi) {
             out.query = out.pair.n ? out.query : g->a;
@@ -595,21 +595,21 @@ static Scores scores(Values *x, const Value *q, const Value *k, Cuts d, int64_t 
     return out;
 }
 
-static bool whole_rows(const Value *v)
+static bool whole_rows(const GrowthValue *v)
 {
     return v->axis[0].n == 1 && v->axis[1].n == 1;
 }
 
-Value *rule_sdpa(Values *x, const Node *n)
+GrowthValue *rule_sdpa(Values *x, const Node *n)
 {
-    const Value *q = x->of[n->in[0]], *k = x->of[n->in[1]], *v = x->of[n->in[2]];
+    const GrowthValue *q = x->of[n->in[0]], *k = x->of[n->in[1]], *v = x->of[n->in[2]];
     Cuts d = cuts_union(x, q->axis[3], k->axis[3]);
-    Value *out = by_head(x, &n->shape, v->axis[3]);
+    GrowthValue *out = by_head(x, &n->shape, v->axis[3]);
     int64_t group = q->shape.d[2].n / k->shape.d[2].n;
     bool plain = whole_rows(q) && whole_rows(k) && whole_rows(v);
     Term oldest = 0;
     if (n->n_in > 3) {
-        const Block *b = &x->of[n->in[3]]->block[0];
+        const GrowthBlock *b = &x->of[n->in[3]]->block[0];
         plain &= x->of[n->in[3]]->n == 1 && b->kind == BLOCK_TERM && b->c == 1;
         oldest = b->term;
     }
@@ -617,7 +617,7 @@ Value *rule_sdpa(Values *x, const Node *n)
         Scores score = scores(x, q, k, d, h, h / group);
         for (size_t i = 0; i < v->axis[3].n; i++) {
             size_t part[MAX_RANK] = {0, 0, (size_t)h, i};
-            Block *made = value_block(out, part), value = head_at(x, v, h / group, v->axis[3].at[i]);
+            GrowthBlock *made = value_block(out, part), value = head_at(x, v, h / group, v->axis[3].at[i]);
             if (value.kind == BLOCK_ZERO) {
                 *made = value;
                 continue;
@@ -640,7 +640,7 @@ Value *rule_sdpa(Values *x, const Node *n)
                 in[j].c *= a.x;
             a.x = a.z = 0;
             a.site = NULL;
-            *made = (Block){.kind = BLOCK_TERM, .c = value.c};
+            *made = (GrowthBlock){.kind = BLOCK_TERM, .c = value.c};
             made->from[2] = score.query.from[2];
             made->from[3] = value.from[3];
             made->term = term_make(x->terms, OP_SDPA, DT_REAL, in, n_in, &a, &s);
@@ -649,19 +649,19 @@ Value *rule_sdpa(Values *x, const Node *n)
     return value_tidy(x, out);
 }
 
-static bool is_there(const Values *x, const Value *v, int64_t head, int64_t at)
+static bool is_there(const Values *x, const GrowthValue *v, int64_t head, int64_t at)
 {
     return head_at(x, v, head, at).kind != BLOCK_ZERO;
 }
 
 /* Which of d q, d k and d v (0, 1, 2) are zero: they are products of what stands at the same head. */
-Value *rule_sdpa_grad(Values *x, const Node *n, int64_t which)
+GrowthValue *rule_sdpa_grad(Values *x, const Node *n, int64_t which)
 {
-    const Value *q = x->of[n->in[0]], *k = x->of[n->in[1]], *v = x->of[n->in[2]], *dout = x->of[n->in[5]];
-    const Value *like = which == 0 ? q : which == 1 ? k : v;
-    const Value *other = which == 0 ? k : which == 1 ? q : dout; /* of whose columns it is made */
+    const GrowthValue *q = x->of[n->in[0]], *k = x->of[n->in[1]], *v = x->of[n->in[2]], *dout = x->of[n->in[5]];
+    const GrowthValue *like = which == 0 ? q : which == 1 ? k : v;
+    const GrowthValue *other = which == 0 ? k : which == 1 ? q : dout; /* of whose columns it is made */
     Cuts d = cuts_union(x, v->axis[3], dout->axis[3]);
-    Value *out = by_head(x, &like->shape, other->axis[3]);
+    GrowthValue *out = by_head(x, &like->shape, other->axis[3]);
     int64_t H = q->shape.d[2].n, group = H / k->shape.d[2].n;
     for (size_t i = 0; i < out->n; i++)
         out->block[i].kind = BLOCK_ZERO;

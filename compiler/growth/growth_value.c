@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-bool value_next(const Value *v, size_t *part)
+bool value_next(const GrowthValue *v, size_t *part)
 {
     for (int k = v->shape.rank - 1; k >= 0; k--) {
         if (++part[k] < v->axis[k].n)
@@ -16,7 +16,7 @@ bool value_next(const Value *v, size_t *part)
     return false;
 }
 
-Block *value_block(const Value *v, const size_t *part)
+GrowthBlock *value_block(const GrowthValue *v, const size_t *part)
 {
     size_t at = 0;
     for (int k = 0; k < v->shape.rank; k++)
@@ -24,49 +24,49 @@ Block *value_block(const Value *v, const size_t *part)
     return &v->block[at];
 }
 
-Value *value_cut(Values *x, const Shape *s, const Cuts axis[MAX_RANK])
+GrowthValue *value_cut(Values *x, const Shape *s, const Cuts axis[MAX_RANK])
 {
     static int64_t zero[1];
-    Value *v = NEW(x->arena, Value);
+    GrowthValue *v = NEW(x->arena, GrowthValue);
     v->shape = *s;
     v->n = 1;
     for (int k = 0; k < s->rank; k++) {
         v->axis[k] = axis && axis[k].n ? axis[k] : (Cuts){zero, 1};
         v->n *= v->axis[k].n;
     }
-    v->block = NEW_ARRAY(x->arena, Block, v->n + 1);
+    v->block = NEW_ARRAY(x->arena, GrowthBlock, v->n + 1);
     for (size_t i = 0; i < v->n; i++)
         v->block[i].why = x->at;
     return v;
 }
 
-Value *value_uniform(Values *x, const Shape *s, Block b)
+GrowthValue *value_uniform(Values *x, const Shape *s, GrowthBlock b)
 {
-    Value *v = value_cut(x, s, NULL);
+    GrowthValue *v = value_cut(x, s, NULL);
     v->block[0] = b;
     return v;
 }
 
-Block block_number(Values *x, int rank, double c)
+GrowthBlock block_number(Values *x, int rank, double c)
 {
     if (!isfinite(c))
-        return (Block){.kind = BLOCK_ANY, .why = x->at};
+        return (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
     if (c == 0)
-        return (Block){.kind = BLOCK_ZERO};
-    return (Block){.kind = BLOCK_TERM, .term = term_one(x->terms, rank), .c = c};
+        return (GrowthBlock){.kind = BLOCK_ZERO};
+    return (GrowthBlock){.kind = BLOCK_TERM, .term = term_one(x->terms, rank), .c = c};
 }
 
-Block block_whole(Values *x, Op op, const Attr *a, const Shape *s, DType dtype)
+GrowthBlock block_whole(Values *x, Op op, const Attr *a, const Shape *s, DType dtype)
 {
-    return (Block){.kind = BLOCK_TERM, .c = 1, .term = term_make(x->terms, op, dtype, NULL, 0, a, s)};
+    return (GrowthBlock){.kind = BLOCK_TERM, .c = 1, .term = term_make(x->terms, op, dtype, NULL, 0, a, s)};
 }
 
-bool block_is_number(const Values *x, const Block *b)
+bool block_is_number(const Values *x, const GrowthBlock *b)
 {
     return b->kind == BLOCK_ZERO || (b->kind == BLOCK_TERM && term_is_one(x->terms, b->term));
 }
 
-double block_number_of(const Block *b)
+double block_number_of(const GrowthBlock *b)
 {
     return b->kind == BLOCK_ZERO ? 0 : b->c;
 }
@@ -76,7 +76,7 @@ Dim term_dim(const Values *x, Term t, int k)
     return term_at(x->terms, t)->shape.d[k];
 }
 
-bool block_varies(const Values *x, const Block *b, int k)
+bool block_varies(const Values *x, const GrowthBlock *b, int k)
 {
     return b->kind == BLOCK_TERM && !dim_eq(term_dim(x, b->term, k), DIM(1));
 }
@@ -110,21 +110,21 @@ static size_t part_at(const Cuts *c, int64_t at)
 }
 
 /* The statement about the element at `at` of each axis, as of a window that begins there. */
-Block block_at(const Values *x, const Value *v, const int64_t *at)
+GrowthBlock block_at(const Values *x, const GrowthValue *v, const int64_t *at)
 {
     size_t part[MAX_RANK];
     for (int k = 0; k < v->shape.rank; k++)
         part[k] = part_at(&v->axis[k], at[k]);
-    Block b = *value_block(v, part);
+    GrowthBlock b = *value_block(v, part);
     for (int k = 0; k < v->shape.rank; k++)
         if (block_varies(x, &b, k))
             b.from[k] += at[k] - v->axis[k].at[part[k]];
     return b;
 }
 
-Value *value_refine(Values *x, const Value *v, const Cuts axis[MAX_RANK])
+GrowthValue *value_refine(Values *x, const GrowthValue *v, const Cuts axis[MAX_RANK])
 {
-    Value *out = value_cut(x, &v->shape, axis);
+    GrowthValue *out = value_cut(x, &v->shape, axis);
     size_t part[MAX_RANK] = {0};
     do {
         int64_t at[MAX_RANK];
@@ -137,7 +137,7 @@ Value *value_refine(Values *x, const Value *v, const Cuts axis[MAX_RANK])
 
 /* ---- joining ---- */
 
-static bool continues(const Values *x, const Value *v, const Block *a, const Block *b, int axis, int64_t count)
+static bool continues(const Values *x, const GrowthValue *v, const GrowthBlock *a, const GrowthBlock *b, int axis, int64_t count)
 {
     if (a->kind != b->kind || a->balanced != b->balanced)
         return false;
@@ -151,7 +151,7 @@ static bool continues(const Values *x, const Value *v, const Block *a, const Blo
     return true;
 }
 
-static Value *join_axis(Values *x, Value *v, int k)
+static GrowthValue *join_axis(Values *x, GrowthValue *v, int k)
 {
     size_t inner = 1, n = v->axis[k].n;
     for (int i = k + 1; i < v->shape.rank; i++)
@@ -163,7 +163,7 @@ static Value *join_axis(Values *x, Value *v, int k)
     for (size_t p = 0; p < n; p++) {
         stays[p] = p == 0;
         for (size_t i = 0; i < v->n / n && !stays[p]; i++) {
-            const Block *b = &v->block[(i / inner * n + p) * inner + i % inner];
+            const GrowthBlock *b = &v->block[(i / inner * n + p) * inner + i % inner];
             stays[p] = !continues(x, v, b - inner, b, k, v->axis[k].at[p] - v->axis[k].at[p - 1]);
         }
         if (stays[p])
@@ -171,7 +171,7 @@ static Value *join_axis(Values *x, Value *v, int k)
     }
     if (cuts[k].n == n)
         return v;
-    Value *out = value_cut(x, &v->shape, cuts);
+    GrowthValue *out = value_cut(x, &v->shape, cuts);
     size_t to = 0;
     for (size_t i = 0; i < v->n; i++)
         if (stays[i / inner % n])
@@ -179,7 +179,7 @@ static Value *join_axis(Values *x, Value *v, int k)
     return out;
 }
 
-Value *value_tidy(Values *x, Value *v)
+GrowthValue *value_tidy(Values *x, GrowthValue *v)
 {
     for (int k = 0; k < v->shape.rank; k++)
         if (v->axis[k].n > 1)
@@ -187,7 +187,7 @@ Value *value_tidy(Values *x, Value *v)
     return v;
 }
 
-Value *value_table(Values *x, const Shape *s, const double *data, size_t n)
+GrowthValue *value_table(Values *x, const Shape *s, const double *data, size_t n)
 {
     enum { MOST = 64 };
     if (n > MOST || s->rank > 2)
@@ -198,7 +198,7 @@ Value *value_table(Values *x, const Shape *s, const double *data, size_t n)
         for (int64_t i = 0; i < s->d[k].n; i++)
             cuts[k].at[i] = i;
     }
-    Value *v = value_cut(x, s, cuts);
+    GrowthValue *v = value_cut(x, s, cuts);
     for (size_t i = 0; i < n; i++)
         v->block[i] = block_number(x, s->rank, data[i]);
     return value_tidy(x, v);
@@ -207,11 +207,11 @@ Value *value_table(Values *x, const Shape *s, const double *data, size_t n)
 /* ---- windows ---- */
 
 /* Slices terms so that the windows of all blocks begin at the same place of terms of equal extents. */
-bool blocks_align(Values *x, Block *b, size_t n, int rank)
+bool blocks_align(Values *x, GrowthBlock *b, size_t n, int rank)
 {
     for (int k = 0; k < rank; k++) {
         int64_t lo = INT64_MIN, hi = INT64_MAX;
-        const Block *first = NULL;
+        const GrowthBlock *first = NULL;
         bool same = true;
         for (size_t i = 0; i < n; i++) {
             if (!block_varies(x, &b[i], k))
@@ -235,9 +235,9 @@ bool blocks_align(Values *x, Block *b, size_t n, int rank)
 }
 
 /* The window of terms that are aligned, and its extents. */
-Block block_of_aligned(const Values *x, const Block *b, size_t n, int rank, Shape *s)
+GrowthBlock block_of_aligned(const Values *x, const GrowthBlock *b, size_t n, int rank, Shape *s)
 {
-    Block out = {.kind = BLOCK_TERM, .c = 1};
+    GrowthBlock out = {.kind = BLOCK_TERM, .c = 1};
     s->rank = (uint8_t)rank;
     for (int k = 0; k < rank; k++) {
         s->d[k] = DIM(1);
@@ -250,20 +250,20 @@ Block block_of_aligned(const Values *x, const Block *b, size_t n, int rank, Shap
     return out;
 }
 
-Block block_add(Values *x, Block a, Block b, int rank)
+GrowthBlock block_add(Values *x, GrowthBlock a, GrowthBlock b, int rank)
 {
     if (a.kind == BLOCK_ZERO || b.kind == BLOCK_ANY)
         return a.kind == BLOCK_ANY ? a : b;
     if (b.kind == BLOCK_ZERO || a.kind == BLOCK_ANY)
         return a;
-    Block in[2] = {a, b};
+    GrowthBlock in[2] = {a, b};
     if (!blocks_align(x, in, 2, rank))
-        return (Block){.kind = BLOCK_ANY, .why = x->at};
+        return (GrowthBlock){.kind = BLOCK_ANY, .why = x->at};
     Shape s;
-    Block out = block_of_aligned(x, in, 2, rank, &s);
+    GrowthBlock out = block_of_aligned(x, in, 2, rank, &s);
     TermIn sum = term_sum(x->terms, (TermIn){in[0].c, in[0].term}, (TermIn){in[1].c, in[1].term});
     if (!sum.t)
-        return (Block){.kind = BLOCK_ZERO};
+        return (GrowthBlock){.kind = BLOCK_ZERO};
     out.term = sum.t;
     out.c = sum.c;
     for (int k = 0; k < rank; k++)
@@ -272,7 +272,7 @@ Block block_add(Values *x, Block a, Block b, int rank)
     return out;
 }
 
-bool value_scales(Values *x, const Value *a, const Value *b, double *factor, Val *why)
+bool value_scales(Values *x, const GrowthValue *a, const GrowthValue *b, double *factor, Val *why)
 {
     Cuts cuts[MAX_RANK];
     *factor = 0;
@@ -281,9 +281,9 @@ bool value_scales(Values *x, const Value *a, const Value *b, double *factor, Val
         return false;
     for (int k = 0; k < a->shape.rank; k++)
         cuts[k] = cuts_union(x, a->axis[k], b->axis[k]);
-    const Value *p = value_refine(x, a, cuts), *q = value_refine(x, b, cuts);
+    const GrowthValue *p = value_refine(x, a, cuts), *q = value_refine(x, b, cuts);
     for (size_t i = 0; i < p->n; i++) {
-        const Block *v = &p->block[i], *w = &q->block[i];
+        const GrowthBlock *v = &p->block[i], *w = &q->block[i];
         if (v->kind == BLOCK_ZERO && w->kind == BLOCK_ZERO)
             continue;
         *why = v->why;

@@ -8,20 +8,20 @@
 
 enum { MOST_CELLS = 1 << 16, MOST_SAME = 256 };
 
-static Value *input(const Values *x, const Node *n, int i)
+static GrowthValue *input(const Values *x, const Node *n, int i)
 {
     return x->of[n->in[i]];
 }
 
-static Value *unknown(Values *x, const Shape *s)
+static GrowthValue *unknown(Values *x, const Shape *s)
 {
-    return value_uniform(x, s, (Block){.kind = BLOCK_ANY, .why = x->at});
+    return value_uniform(x, s, (GrowthBlock){.kind = BLOCK_ANY, .why = x->at});
 }
 
 /* ---- reshape ---- */
 
 /* Whether the part of axis k that begins at `at` or holds it has one element. */
-static bool is_single(const Value *v, int k, int64_t at)
+static bool is_single(const GrowthValue *v, int k, int64_t at)
 {
     if (!dim_static(v->shape.d[k]))
         return false;
@@ -32,13 +32,13 @@ static bool is_single(const Value *v, int k, int64_t at)
 }
 
 /* The same where the parts cannot be told apart afterwards: zero is left where all of them are. */
-static Value *merge_kinds(Values *x, const Value *v, int k, const Shape *to)
+static GrowthValue *merge_kinds(Values *x, const GrowthValue *v, int k, const Shape *to)
 {
     Cuts cuts[MAX_RANK] = {{0}};
     for (int i = 0; i < to->rank; i++)
         if (i != k)
             cuts[i] = v->axis[i < k ? i : i + 1];
-    Value *out = value_cut(x, to, cuts);
+    GrowthValue *out = value_cut(x, to, cuts);
     size_t part[MAX_RANK] = {0};
     for (size_t i = 0; i < out->n; i++)
         out->block[i].kind = BLOCK_ZERO;
@@ -46,16 +46,16 @@ static Value *merge_kinds(Values *x, const Value *v, int k, const Shape *to)
         size_t at[MAX_RANK] = {0};
         for (int i = 0; i < to->rank; i++)
             at[i] = i == k ? 0 : part[i < k ? i : i + 1];
-        const Block *b = value_block(v, part);
-        Block *made = value_block(out, at);
+        const GrowthBlock *b = value_block(v, part);
+        GrowthBlock *made = value_block(out, at);
         if (b->kind != BLOCK_ZERO && made->kind == BLOCK_ZERO)
-            *made = (Block){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at};
+            *made = (GrowthBlock){.kind = BLOCK_ANY, .why = b->kind == BLOCK_ANY ? b->why : x->at};
     } while (value_next(v, part));
     return out;
 }
 
 /* v with axes k and k + 1 as one. */
-static Value *merge(Values *x, const Value *v, int k)
+static GrowthValue *merge(Values *x, const GrowthValue *v, int k)
 {
     const Shape *s = &v->shape;
     Dim da = s->d[k], db = s->d[k + 1], dn = {0};
@@ -68,7 +68,7 @@ static Value *merge(Values *x, const Value *v, int k)
     to.d[k] = dn;
     bool fixed = dim_static(da) && dim_static(db), rows = false;
     for (size_t i = 0; i < v->n; i++) { /* must rows stand apart? */
-        const Block *b = &v->block[i];
+        const GrowthBlock *b = &v->block[i];
         bool full = b->kind != BLOCK_TERM || (!block_varies(x, b, k) && !block_varies(x, b, k + 1)) ||
                     (dim_eq(term_dim(x, b->term, k + 1), db) && b->from[k + 1] == 0);
         rows |= !full && (v->axis[k].n > 1 || v->axis[k + 1].n > 1 || block_varies(x, b, k + 1));
@@ -88,7 +88,7 @@ static Value *merge(Values *x, const Value *v, int k)
     for (size_t r = 0; r < n_rows; r++)
         for (size_t p = 0; p < v->axis[k + 1].n; p++)
             cuts[k].at[cuts[k].n++] = (rows ? (int64_t)r : v->axis[k].at[r]) * db.n + v->axis[k + 1].at[p];
-    Value *out = value_cut(x, &to, cuts);
+    GrowthValue *out = value_cut(x, &to, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         int64_t at[MAX_RANK];
@@ -96,7 +96,7 @@ static Value *merge(Values *x, const Value *v, int k)
             at[i] = i <= k ? out->axis[i].at[part[i]] : i > k + 1 ? out->axis[i - 1].at[part[i - 1]] : 0;
         at[k + 1] = fixed ? at[k] % db.n : 0;
         at[k] = fixed ? at[k] / db.n : 0;
-        Block b = block_at(x, v, at), *made = value_block(out, part);
+        GrowthBlock b = block_at(x, v, at), *made = value_block(out, part);
         *made = b;
         if (b.kind != BLOCK_TERM)
             continue;
@@ -127,7 +127,7 @@ static Value *merge(Values *x, const Value *v, int k)
 }
 
 /* How wide the inner axis of a term is whose axis of extent `d` is split: the first row has so many. */
-static int64_t old_inner(const Values *x, const Value *v, int k, Term t, int64_t inner)
+static int64_t old_inner(const Values *x, const GrowthValue *v, int k, Term t, int64_t inner)
 {
     int64_t d = term_dim(x, t, k).n, low = INT64_MAX, high = 0;
     if (d == v->shape.d[k].n)
@@ -146,7 +146,7 @@ static int64_t old_inner(const Values *x, const Value *v, int k, Term t, int64_t
     int64_t row = at[k] / inner;
     for (int64_t c = row * inner; c < (row + 1) * inner;) {
         at[k] = c;
-        Block b = block_at(x, v, at);
+        GrowthBlock b = block_at(x, v, at);
         size_t p = 0;
         while (p + 1 < v->axis[k].n && v->axis[k].at[p + 1] <= c)
             p++;
@@ -163,7 +163,7 @@ static int64_t old_inner(const Values *x, const Value *v, int k, Term t, int64_t
 }
 
 /* Axis k as two, the second of extent `inner`. */
-static Value *split(Values *x, const Value *v, int k, Dim outer, Dim inner)
+static GrowthValue *split(Values *x, const GrowthValue *v, int k, Dim outer, Dim inner)
 {
     const Shape *s = &v->shape;
     Shape to = *s;
@@ -195,7 +195,7 @@ static Value *split(Values *x, const Value *v, int k, Dim outer, Dim inner)
             if (begins[i])
                 cuts[k + 1].at[cuts[k + 1].n++] = i;
     }
-    Value *out = value_cut(x, &to, cuts);
+    GrowthValue *out = value_cut(x, &to, cuts);
     size_t part[MAX_RANK] = {0};
     Term known = 0;
     int64_t width = 0;
@@ -205,7 +205,7 @@ static Value *split(Values *x, const Value *v, int k, Dim outer, Dim inner)
             at[i] = out->axis[i <= k ? i : i + 1].at[part[i <= k ? i : i + 1]];
         if (!whole)
             at[k] = out->axis[k].at[part[k]] * inner.n + out->axis[k + 1].at[part[k + 1]];
-        Block b = block_at(x, v, at), *made = value_block(out, part);
+        GrowthBlock b = block_at(x, v, at), *made = value_block(out, part);
         *made = b;
         if (b.kind != BLOCK_TERM)
             continue;
@@ -240,13 +240,13 @@ static Value *split(Values *x, const Value *v, int k, Dim outer, Dim inner)
 }
 
 /* v with one axis of extent 1 more or less at the end. */
-static Value *add_axis(Values *x, const Value *v, int more)
+static GrowthValue *add_axis(Values *x, const GrowthValue *v, int more)
 {
     Shape s = v->shape;
     s.rank = (uint8_t)(s.rank + more);
     if (more > 0)
         s.d[s.rank - 1] = DIM(1);
-    Value *out = value_cut(x, &s, v->axis);
+    GrowthValue *out = value_cut(x, &s, v->axis);
     for (size_t i = 0; i < v->n; i++) {
         out->block[i] = v->block[i];
         if (v->block[i].kind != BLOCK_TERM)
@@ -261,9 +261,9 @@ static Value *add_axis(Values *x, const Value *v, int more)
 }
 
 /* Makes axis k of *v, and as many behind it as it takes, into the next axes of `to`; false: not known how. */
-static bool reshape_group(Values *x, Value **v, int *k, const Shape *to)
+static bool reshape_group(Values *x, GrowthValue **v, int *k, const Shape *to)
 {
-    Value *now = *v;
+    GrowthValue *now = *v;
     int from = *k, end = from + 1, last = from + 1;
     bool none = from == now->shape.rank; /* only extents of 1 are left of `to` */
     Dim p = none ? DIM(1) : now->shape.d[from], q = from < to->rank ? to->d[from] : DIM(1);
@@ -308,9 +308,9 @@ static bool reshape_group(Values *x, Value **v, int *k, const Shape *to)
     return now != NULL;
 }
 
-Value *rule_reshape(Values *x, const Node *n)
+GrowthValue *rule_reshape(Values *x, const Node *n)
 {
-    Value *v = input(x, n, 0);
+    GrowthValue *v = input(x, n, 0);
     const Shape *was = &v->shape;
     bool same_rows = was->rank > 1 && n->shape.rank > 1 && dim_eq(was->d[0], n->shape.d[0]) && dim_eq(was->d[1], n->shape.d[1]);
     if (v->n == 1 && v->block[0].kind != BLOCK_TERM) {
@@ -329,20 +329,20 @@ Value *rule_reshape(Values *x, const Node *n)
 
 /* ---- the others ---- */
 
-Value *rule_permute(Values *x, const Node *n)
+GrowthValue *rule_permute(Values *x, const Node *n)
 {
-    const Value *v = input(x, n, 0);
+    const GrowthValue *v = input(x, n, 0);
     Cuts cuts[MAX_RANK] = {{0}};
     int r = n->shape.rank;
     for (int k = 0; k < r; k++)
         cuts[k] = v->axis[(int)n->a.data[k]];
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     size_t part[MAX_RANK] = {0};
     do {
         size_t from[MAX_RANK];
         for (int k = 0; k < r; k++)
             from[(int)n->a.data[k]] = part[k];
-        Block b = *value_block(v, from), *made = value_block(out, part);
+        GrowthBlock b = *value_block(v, from), *made = value_block(out, part);
         *made = b;
         if (b.kind != BLOCK_TERM || term_is_one(x->terms, b.term))
             continue;
@@ -356,12 +356,12 @@ Value *rule_permute(Values *x, const Node *n)
     return out;
 }
 
-Value *rule_broadcast(Values *x, const Node *n)
+GrowthValue *rule_broadcast(Values *x, const Node *n)
 {
-    const Value *v = input(x, n, 0);
-    Value *out = value_cut(x, &n->shape, v->axis);
+    const GrowthValue *v = input(x, n, 0);
+    GrowthValue *out = value_cut(x, &n->shape, v->axis);
     for (size_t i = 0; i < v->n; i++) {
-        Block b = v->block[i];
+        GrowthBlock b = v->block[i];
         for (int k = 0; k < n->shape.rank; k++)
             if (!dim_eq(v->shape.d[k], n->shape.d[k]) && block_varies(x, &b, k)) {
                 b.term = term_slice(x->terms, b.term, k, b.from[k], 1);
@@ -373,7 +373,7 @@ Value *rule_broadcast(Values *x, const Node *n)
 }
 
 /* The parts of `v` from `lo` on, as the parts of `out` from `to` on. */
-static void place(Values *x, Value *out, const Value *v, int k, int64_t lo, int64_t to, int64_t count)
+static void place(Values *x, GrowthValue *out, const GrowthValue *v, int k, int64_t lo, int64_t to, int64_t count)
 {
     size_t part[MAX_RANK] = {0};
     do {
@@ -398,20 +398,20 @@ static void add_cuts(Cuts *c, const Cuts *a, int64_t lo, int64_t to, int64_t cou
             c->at[c->n++] = to + a->at[i] - lo;
 }
 
-Value *rule_slice(Values *x, const Node *n)
+GrowthValue *rule_slice(Values *x, const Node *n)
 {
-    const Value *v = input(x, n, 0);
+    const GrowthValue *v = input(x, n, 0);
     int k = (int)n->a.i;
     if (dim_eq(v->shape.d[k], n->shape.d[k]))
-        return (Value *)v;
+        return (GrowthValue *)v;
     if (!dim_static(n->shape.d[k]) || !dim_static(v->shape.d[k])) {
         if (v->n == 1 && v->block[0].kind != BLOCK_TERM)
             return value_uniform(x, &n->shape, v->block[0]);
         if (v->axis[k].n > 1)
             return unknown(x, &n->shape);
-        Value *out = value_cut(x, &n->shape, v->axis);
+        GrowthValue *out = value_cut(x, &n->shape, v->axis);
         for (size_t i = 0; i < v->n; i++) {
-            Block b = v->block[i];
+            GrowthBlock b = v->block[i];
             if (block_varies(x, &b, k)) {
                 Shape s = term_at(x->terms, b.term)->shape;
                 s.d[k] = n->shape.d[k];
@@ -425,14 +425,14 @@ Value *rule_slice(Values *x, const Node *n)
     memcpy(cuts, v->axis, sizeof cuts);
     cuts[k] = (Cuts){NEW_ARRAY(x->arena, int64_t, v->axis[k].n + 1), 0};
     add_cuts(&cuts[k], &v->axis[k], n->a.j, 0, n->shape.d[k].n);
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     place(x, out, v, k, n->a.j, 0, n->shape.d[k].n);
     return value_tidy(x, out);
 }
 
-Value *rule_pad(Values *x, const Node *n)
+GrowthValue *rule_pad(Values *x, const Node *n)
 {
-    const Value *v = input(x, n, 0);
+    const GrowthValue *v = input(x, n, 0);
     int k = (int)n->a.i;
     int64_t before = n->a.j, count = v->shape.d[k].n, all = n->shape.d[k].n;
     if (!dim_static(n->shape.d[k]) || !dim_static(v->shape.d[k]))
@@ -444,14 +444,14 @@ Value *rule_pad(Values *x, const Node *n)
     add_cuts(&cuts[k], &none, 0, 0, before);
     add_cuts(&cuts[k], &v->axis[k], 0, before, count);
     add_cuts(&cuts[k], &none, 0, before + count, all - before - count);
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     for (size_t i = 0; i < out->n; i++)
-        out->block[i] = (Block){.kind = BLOCK_ZERO};
+        out->block[i] = (GrowthBlock){.kind = BLOCK_ZERO};
     place(x, out, v, k, 0, before, count);
     return value_tidy(x, out);
 }
 
-Value *rule_concat(Values *x, const Node *n)
+GrowthValue *rule_concat(Values *x, const Node *n)
 {
     int k = (int)n->a.i;
     Cuts cuts[MAX_RANK];
@@ -472,7 +472,7 @@ Value *rule_concat(Values *x, const Node *n)
         add_cuts(&cuts[k], &input(x, n, i)->axis[k], 0, to, count);
         to += count;
     }
-    Value *out = value_cut(x, &n->shape, cuts);
+    GrowthValue *out = value_cut(x, &n->shape, cuts);
     to = 0;
     for (int i = 0; i < n->n_in; i++) {
         place(x, out, input(x, n, i), k, 0, to, input(x, n, i)->shape.d[k].n);

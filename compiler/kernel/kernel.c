@@ -252,7 +252,7 @@ Ex kx_fold(Kernel *k, Op op, Ex a, Ex b)
 
 int kx_cost(const KEx *e)
 {
-    return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? op_cost((Op)e->op) : 1;
+    return e->kind == KX_RAND ? 40 : e->kind == KX_OP ? op_info((Op)e->op)->cost : 1;
 }
 
 uint32_t kernel_buffer(Kernel *k, Val value, int part, DType dtype, int64_t elements)

@@ -59,7 +59,7 @@ typedef struct KBuffer {
     DType dtype;
     bool read, written;
     bool partly;      /* one root stores some of it, the rest is not the kernel's */
-    Half half;        /* two bytes each: what is stored there has been rounded */
+    Half half;        /* 16 bits each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
     Half rounded;     /* TILE: every number in it is one of this type */
@@ -112,7 +112,7 @@ typedef enum KStmtKind {
     KS_STORE,      /* root */
     KS_SINK,       /* root */
     KS_PRODUCT,    /* number `root` */
-    /* only where many threads share a row (spread.c) */
+    /* only where many threads share a row (map_threads.c) */
     KS_BARRIER,    /* of all threads of the row */
     KS_SUM_NEW,    /* declare the accumulator of root, a sum over rows */
     KS_WARP,       /* the accumulator (of ex, or of root) = its total over 32 threads */
@@ -148,7 +148,7 @@ typedef struct KArray {
     KNest nest; /* one element for each combination */
     DType dtype;
     int64_t elements;
-    bool aside; /* on a device: in memory, one for each row in flight; there is no room in a block */
+    bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
 } KArray;
 
 typedef struct KScalar {
@@ -162,16 +162,30 @@ typedef struct KScalar {
 typedef enum KIndex { INDEX_WIDE, INDEX_WIDE_ROWS, INDEX_NARROW } KIndex;
 
 /* How the threads of a device share the work. */
-typedef struct KSpread {
-    uint32_t lanes;  /* threads of a row, or of a partition; 0: one thread does everything */
+typedef struct KMapping {
+    uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
     uint32_t width;  /* numbers of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
-    uint32_t live;   /* registers that numbers take at one time, about */
-    uint32_t ahead;  /* and that all loads and places of one loop take */
-} KSpread;
+    uint32_t pressure;  /* registers that numbers take at one time, about */
+    uint32_t in_flight; /* and that all loads and places of one loop take */
+} KMapping;
+
+/* Dynamic shared memory of a block, and how many blocks there may be (gpu/device.c). */
+typedef struct KShared {
+    Dim size;       /* so many elements */
+    uint32_t bytes; /* of each */
+} KShared;
+typedef struct KGrid {
+    uint32_t threads, units; /* of a block: threads, and rows or partitions in flight */
+    uint32_t shared;         /* bytes whatever the sizes */
+    const KShared *array;    /* of arrays whose size is an argument */
+    size_t n_array;
+    uint32_t blocks;         /* at most so many, each with `spilled` elements of memory; 0: any number */
+    int64_t spilled;
+} KGrid;
 
 typedef struct Kernel {
     Ctx *ctx;
@@ -186,8 +200,9 @@ typedef struct Kernel {
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
     bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
     int64_t shared; /* of a device: bytes that a block may have */
-    bool apart;  /* each tile is filled in a loop of its own, so that few are needed at one time */
-    KSpread spread;
+    bool tile_loops; /* each tile is filled in a loop of its own, so that few are needed at one time */
+    KMapping mapping;
+    KGrid grid; /* when it is spread */
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
@@ -229,25 +244,24 @@ void kernel_schedule(Kernel *k); /* schedule.c */
  * loops, bounds at the kernel's B and T, stores (kernel_verify.c). */
 const char *kernel_check(const Kernel *k, size_t *at);
 void kernel_verify(const Kernel *k); /* vwn_bug() when broken, with the dump to on_bug first */
-void kernel_verify_spread(const Kernel *k); /* the same by kernel_race() */
+void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
-/* spread.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
- * taken for all (alike.c). */
-typedef struct KSharing {
-    uint32_t lanes, units;
+/* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
+ * taken for all (kernel_cache.c). */
+typedef struct KMappingChoice {
+    uint32_t row_threads, units;
     KIndex index;
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: neighbours at once, or 1 */
     uint8_t *times; /* and how often it is written out */
-} KSharing;
-void kernel_sharing(KSharing *s, Kernel *k);             /* what suits its own sizes */
-void kernel_plain_sharing(KSharing *s, const Kernel *k); /* whatever they are: to compare texts */
-bool kernel_sharing_same(const KSharing *a, const KSharing *b);
-void kernel_sharing_narrow(KSharing *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
+} KMappingChoice;
+void kernel_choose_mapping(KMappingChoice *s, Kernel *k);             /* what suits its own sizes */
+bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
+void kernel_narrow_mapping(KMappingChoice *s, Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
-void kernel_spread(Kernel *to, const Kernel *from, const KSharing *how);
+void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);
 /* The first statement of a spread kernel at which a thread touches what another may still be at, or waits for others that
  * may not come by, or SIZE_MAX
  * (kernel_races.c). */
@@ -256,8 +270,8 @@ size_t kernel_race(const Kernel *k);
 void kernel_place_tiles(Kernel *to, const Kernel *from);
 /* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one
  * loop take; how narrow its indices can be; whether the variable has 64 bits. */
-uint32_t kernel_live(const Kernel *k);
-uint32_t kernel_ahead(const Kernel *k); /* of a kernel that is spread */
+uint32_t kernel_register_pressure(const Kernel *k);
+uint32_t kernel_loads_in_flight(const Kernel *k); /* of a kernel that is spread */
 KIndex kernel_index(const Kernel *k);
 bool kernel_var_is_wide(const Kernel *k, IVar v);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
@@ -272,14 +286,26 @@ static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
 enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
 void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
 /* A load of the next row, announced in a sweep of this one. */
-typedef struct Fetch {
+typedef struct Prefetch {
     Ex load;
     uint32_t sweep; /* number of its statement */
     IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
-} Fetch;
-typedef VEC(Fetch) Fetches;
-void kernel_find_fetches(const Kernel *k, Fetches *out); /* fetch.c */
+} Prefetch;
+typedef VEC(Prefetch) Prefetches;
+void kernel_find_prefetches(const Kernel *k, Prefetches *out); /* prefetch.c */
 size_t kernel_loop_end(const Kernel *k, size_t loop);   /* the statement that ends it */
 Ix kernel_array_at(Kernel *k, int array);               /* the element of a scratch array */
+Dim kernel_array_size(const Kernel *k, const KArray *a); /* elements */
+
+/* ---- what is part of a text, and what an argument of it (sizes.c) ---- */
+static inline bool kernel_is_place(const IxTerm *t) /* a constant of a form */
+{
+    return t->var == 0 && dim_eq(t->coef, DIM(1));
+}
+/* Does a form look from the row, or its place in a sequence, to another? How far is no structure for a device: heads
+ * further along a chain have one text. */
+bool kernel_has_row_offset(const Kernel *k, const IxForm *f);
+/* Is the number that a term begins with an argument? away: of its form. */
+bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device);
 
 #endif

@@ -28,22 +28,22 @@
  */
 #include "kernel_text.h"
 
-typedef struct Printer {
+typedef struct KernelPrinter {
     Buf *out;
     const Kernel *k;
     uint32_t *ex, next; /* number of an expression, 0: none yet */
     bool *used;         /* variables */
     uint32_t *var;
-} Printer;
+} KernelPrinter;
 
 static const char *const type_names[] = {
     [KT_REAL] = "real", [KT_INT] = "int", [KT_BOOL] = "bool"};
 
 /* ---- which variables there are ---- */
 
-static void use_ix(Printer *p, Ix ix);
+static void use_ix(KernelPrinter *p, Ix ix);
 
-static void use_var(Printer *p, IVar v)
+static void use_var(KernelPrinter *p, IVar v)
 {
     const IVarInfo *info = ix_info(&p->k->ix, v);
     if (p->used[v])
@@ -53,20 +53,20 @@ static void use_var(Printer *p, IVar v)
         use_ix(p, info->base);
 }
 
-static void use_ix(Printer *p, Ix ix)
+static void use_ix(KernelPrinter *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
     for (uint32_t i = 0; i < f->n; i++)
         use_var(p, f->t[i].var);
 }
 
-static void use_nest(Printer *p, const KNest *n)
+static void use_nest(KernelPrinter *p, const KNest *n)
 {
     for (uint32_t i = 0; i < n->n; i++)
         use_var(p, n->var[i]);
 }
 
-static void use_all(Printer *p)
+static void use_all(KernelPrinter *p)
 {
     const Kernel *k = p->k;
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -97,7 +97,7 @@ static void use_all(Printer *p)
 
 /* ---- parts of lines ---- */
 
-static void put_var(Printer *p, IVar v)
+static void put_var(KernelPrinter *p, IVar v)
 {
     if (v == p->k->row)
         buf_putc(p->out, 'r');
@@ -107,14 +107,14 @@ static void put_var(Printer *p, IVar v)
         buf_printf(p->out, "i%u", p->var[v]);
 }
 
-static void put_dim(Printer *p, Dim d)
+static void put_dim(KernelPrinter *p, Dim d)
 {
     buf_putc(p->out, '{');
     dim_print(p->out, d);
     buf_putc(p->out, '}');
 }
 
-static void put_term(Printer *p, const IxTerm *t, bool first)
+static void put_term(KernelPrinter *p, const IxTerm *t, bool first)
 {
     bool extent = !dim_eq(t->coef, DIM(1));
     uint64_t m = t->mult < 0 ? 0 - (uint64_t)t->mult : (uint64_t)t->mult;
@@ -135,7 +135,7 @@ static void put_term(Printer *p, const IxTerm *t, bool first)
     }
 }
 
-static void put_ix(Printer *p, Ix ix)
+static void put_ix(KernelPrinter *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
     buf_putc(p->out, '[');
@@ -144,7 +144,7 @@ static void put_ix(Printer *p, Ix ix)
     buf_puts(p->out, f->n ? "]" : "0]");
 }
 
-static void put_ex(Printer *p, Ex e)
+static void put_ex(KernelPrinter *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
     if (x->kind == KX_CONST) {
@@ -157,7 +157,7 @@ static void put_ex(Printer *p, Ex e)
     buf_printf(p->out, "x%u", p->ex[e]);
 }
 
-static void put_over(Printer *p, const KNest *n)
+static void put_over(KernelPrinter *p, const KNest *n)
 {
     for (uint32_t i = 0; i < n->n; i++) {
         buf_puts(p->out, i ? ", " : " over ");
@@ -165,7 +165,7 @@ static void put_over(Printer *p, const KNest *n)
     }
 }
 
-static void put_name(Printer *p, const char *name)
+static void put_name(KernelPrinter *p, const char *name)
 {
     if (!name || !*name)
         return;
@@ -175,7 +175,7 @@ static void put_name(Printer *p, const char *name)
 
 /* ---- tables ---- */
 
-static void put_var_line(Printer *p, IVar v)
+static void put_var_line(KernelPrinter *p, IVar v)
 {
     const IVarInfo *info = ix_info(&p->k->ix, v);
     if (v == p->k->row)
@@ -199,7 +199,7 @@ static void put_var_line(Printer *p, IVar v)
     buf_putc(p->out, '\n');
 }
 
-static void put_tables(Printer *p)
+static void put_tables(KernelPrinter *p)
 {
     const Kernel *k = p->k;
     buf_puts(p->out, "rows ");
@@ -262,7 +262,7 @@ static const char *kind_name(const KEx *x)
 }
 
 /* "x3 real = mul x1 x2" */
-static void put_definition(Printer *p, Ex e)
+static void put_definition(KernelPrinter *p, Ex e)
 {
     const KEx *x = kx(p->k, e);
     put_ex(p, e);
@@ -296,7 +296,7 @@ static void put_definition(Printer *p, Ex e)
         buf_printf(p->out, " i=%lld", (long long)x->i);
 }
 
-static void put_array(Printer *p, const KStmt *s)
+static void put_array(KernelPrinter *p, const KStmt *s)
 {
     const KArray *a = &p->k->array.v[s->array];
     switch (s->kind) {
@@ -321,7 +321,7 @@ static void put_array(Printer *p, const KStmt *s)
     }
 }
 
-static void put_batch(Printer *p, const KStmt *s)
+static void put_batch(KernelPrinter *p, const KStmt *s)
 {
     const char *word = s->kind == KS_BATCH_IN ? "give" : s->kind == KS_BATCH_RUN ? "run" : "take";
     buf_printf(p->out, "%s v%d", word, s->array);
@@ -336,7 +336,7 @@ static void put_batch(Printer *p, const KStmt *s)
         put_ex(p, s->ex);
 }
 
-static void put_store(Printer *p, const KStmt *s)
+static void put_store(KernelPrinter *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
     buf_printf(p->out, "%s %u b%u", s->kind == KS_STORE ? "store" : "sink", s->root, r->buffer);
@@ -346,7 +346,7 @@ static void put_store(Printer *p, const KStmt *s)
 }
 
 /* "product b7[{128}*i2 + i3] = b2[{64}*i2 + i4] * b5[{128}*i4 + i3] over i2, i3, i4" */
-static void put_product(Printer *p, const KProduct *x)
+static void put_product(KernelPrinter *p, const KProduct *x)
 {
     buf_printf(p->out, "product b%u", x->c);
     put_ix(p, x->c_at);
@@ -357,7 +357,7 @@ static void put_product(Printer *p, const KProduct *x)
     put_over(p, &(KNest){3, {x->m, x->n, x->k}});
 }
 
-static void put_loop(Printer *p, const KStmt *s)
+static void put_loop(KernelPrinter *p, const KStmt *s)
 {
     buf_puts(p->out, s->kind == KS_ROWS ? "rows" : "loop ");
     if (s->kind == KS_LOOP)
@@ -369,7 +369,56 @@ static void put_loop(Printer *p, const KStmt *s)
     }
 }
 
-static void put_stmt(Printer *p, const KStmt *s)
+/* ---- what threads of a device do ---- */
+
+/* "threads 128 rows 1 width 4 slots 6 index narrow registers 22 loads 16" and places of tiles, one line each */
+static void put_mapping(KernelPrinter *p)
+{
+    static const char *const index[] = {"wide", "wide of rows", "narrow"};
+    const Kernel *k = p->k;
+    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s\n", k->mapping.row_threads,
+               k->part ? "parts" : "rows", k->mapping.units, k->mapping.width, k->mapping.slots, index[k->mapping.index],
+               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "");
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
+    for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
+        if (k->buffer.v[i].tile && k->buffer.v[i].slot >= 0)
+            buf_printf(p->out, "tile b%zu in place %d\n", i, k->buffer.v[i].slot);
+    for (size_t i = 0; i < k->array.n; i++)
+        if (k->array.v[i].spilled)
+            buf_printf(p->out, "array t%zu in memory\n", i);
+}
+
+/* How a statement is shared: behind it. */
+static void put_sharing(KernelPrinter *p, const KStmt *s)
+{
+    static const char *const of[] = {"row", "warp", "warps"};
+    if (s->spread)
+        buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
+    if (s->one)
+        buf_printf(p->out, " by one of %s", of[s->threads]);
+    if (s->width > 1)
+        buf_printf(p->out, " width %u", s->width);
+    if (s->unroll > 1)
+        buf_printf(p->out, " unroll %u", s->unroll);
+}
+
+/* Totals of an accumulator, `x3`, or of a sum over rows, `root 0`, over the threads of a row. */
+static void put_together(KernelPrinter *p, const KStmt *s)
+{
+    buf_puts(p->out, s->kind == KS_SUM_NEW ? "acc of" : s->kind == KS_SUM_PUT ? "store sum of" :
+                     s->kind == KS_WARP ? "total of warp" : s->kind == KS_WARP_PUT ? "give to warps" : "total of warps");
+    if (s->ex) {
+        buf_putc(p->out, ' ');
+        put_ex(p, s->ex);
+    } else {
+        buf_printf(p->out, " root %u", s->root);
+    }
+    if (s->kind == KS_WARP_PUT || s->kind == KS_WARP_TAKE)
+        buf_printf(p->out, " in slot %u", s->at);
+}
+
+static void put_stmt(KernelPrinter *p, const KStmt *s)
 {
     switch (s->kind) {
     case KS_VAR:
@@ -396,19 +445,24 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: put_batch(p, s); break;
     case KS_STORE: case KS_SINK: put_store(p, s); break;
     case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
+    case KS_BARRIER: buf_puts(p->out, "barrier"); break;
+    case KS_SUM_NEW: case KS_SUM_PUT: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: put_together(p, s); break;
     default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
     }
+    put_sharing(p, s);
 }
 
 void kernel_print(Buf *out, const Kernel *k)
 {
-    Printer p = {.out = out, .k = k};
+    KernelPrinter p = {.out = out, .k = k};
     int depth = 1;
     p.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.used = NEW_ARRAY(k->arena, bool, k->ix.var.n);
     p.var = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n);
     use_all(&p);
     put_tables(&p);
+    if (k->mapping.row_threads)
+        put_mapping(&p);
     buf_puts(out, "begin\n");
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *s = &k->stmt.v[i];

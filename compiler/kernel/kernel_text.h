@@ -24,7 +24,8 @@ typedef struct KernelTexts {
 
 void kernels_begin(Buf *out, int64_t B, int64_t T);
 void kernels_put(Buf *out, const KernelText *x);
-void kernel_print(Buf *out, const Kernel *k); /* what follows the line of its name */
+/* What follows the line of its name. Of a kernel for the threads of a device also who does what; that does not read back. */
+void kernel_print(Buf *out, const Kernel *k);
 
 bool kernels_are(Ctx *ctx, uint32_t source_file); /* does this text begin like kernels? */
 /* NULL with diagnostics. */

@@ -719,7 +719,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         return;
     }
     const KBuffer *b = &c->k->buffer.v[buffer];
-    if (b->dtype != DT_REAL || (b->half && !c->k->apart) || b->part >= 0 || !b->read)
+    if (b->dtype != DT_REAL || (b->half && !c->k->tile_loops) || b->part >= 0 || !b->read)
         fault(c, "a product of what it cannot read");
     else if (b->tile ? !tile_ready(c, buffer, false) : b->written)
         fault(c, b->tile ? "a product of a tile before all of it is there"
@@ -919,7 +919,7 @@ void kernel_verify(const Kernel *k)
         broken(k, at, why);
 }
 
-void kernel_verify_spread(const Kernel *k)
+void kernel_verify_mapping(const Kernel *k)
 {
     size_t at = kernel_race(k);
     if (at != SIZE_MAX)

@@ -20,8 +20,8 @@ typedef struct PlanGrid {
     uint32_t n_term;         /* and more for each of these */
     const PlanShared *term;
     bool whole;
-    uint32_t blocks;         /* at most so many: each has n[aside] numbers of the last buffer; 0: any number */
-    uint32_t aside;
+    uint32_t blocks;         /* at most so many: each has n[spilled] numbers of the last buffer; 0: any number */
+    uint32_t spilled;
 } PlanGrid;
 /* The blocks of a launch. */
 static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)

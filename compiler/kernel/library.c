@@ -14,8 +14,8 @@ const char *library_name(LibraryKernel which)
     case LIB_CUMSUM: return "cumsum";
     case LIB_TOP_K: return "top_k";
     case LIB_SCATTER_ADD: return "scatter_add";
-    case LIB_PUT: return "put";
-    case LIB_TAKE: return "take";
+    case LIB_DYNAMIC_UPDATE_SLICE: return "dynamic_update_slice";
+    case LIB_DYNAMIC_SLICE: return "dynamic_slice";
     case LIB_SDPA: return "sdpa";
     case LIB_SDPA_AT: return "sdpa_at";
     case LIB_SDPA_GRAD: return "sdpa_grad";

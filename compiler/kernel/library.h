@@ -18,8 +18,8 @@ typedef enum LibraryKernel {
     LIB_CUMSUM,       /* x, out; n: count, inner, back */
     LIB_TOP_K,        /* x, out; n: count, k */
     LIB_SCATTER_ADD,  /* dy, index, out; n: indices, width */
-    LIB_PUT,          /* x, start, on, table; n: rows of x and of the table, words of a row */
-    LIB_TAKE,         /* table, start, out; n: rows out and of the table, words, fill */
+    LIB_DYNAMIC_UPDATE_SLICE,          /* x, start, on, table; n: rows of x and of the table, words of a row */
+    LIB_DYNAMIC_SLICE,         /* table, start, out; n: rows out and of the table, words, fill */
     LIB_SDPA_AT,      /* q, k, v, first, out, lse; n, s: as LIB_SDPA */
     LIB_SDPA,         /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
     LIB_SDPA_GRAD,    /* q, k, v, out, lse, dout, dq, dk, dv; n: .., which gradients */

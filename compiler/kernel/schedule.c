@@ -10,17 +10,17 @@
 
 #include <limits.h>
 
-typedef struct Unit {
+typedef struct ScheduleUnit {
     Ex reduce; /* or 0: the root */
     uint32_t root;
-} Unit;
+} ScheduleUnit;
 
 typedef struct Loop {
     int stage;
     KNest nest;
     uint32_t carry; /* scalar accumulators live inside this many of the loops */
     uint32_t tile;  /* 1 + the one that it fills, where each has a loop of its own; else 0 */
-    VEC(Unit) unit;
+    VEC(ScheduleUnit) unit;
 } Loop;
 
 typedef struct Sched {
@@ -114,9 +114,9 @@ static bool computes(Sched *s, const Loop *l, Ex e)
 
 /* The loop that u can join. Where tiles have loops of their own, another root goes where its value is
  * computed, or at least the tile loaded that it comes from; so it needs none any longer. */
-static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, Unit u)
+static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, ScheduleUnit u)
 {
-    const KRoot *r = u.reduce || !s->k->apart ? NULL : &s->k->root.v[u.root];
+    const KRoot *r = u.reduce || !s->k->tile_loops ? NULL : &s->k->root.v[u.root];
     uint32_t tile = r && s->k->buffer.v[r->buffer].tile ? r->buffer + 1 : 0;
     Ex of[2] = {r ? r->value : 0, r ? tile_load(s, r->value) : 0};
     Loop *found = NULL;
@@ -135,7 +135,7 @@ static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, U
     return found;
 }
 
-static void add_unit(Sched *s, int stage, const KNest *nest, uint32_t carry, Unit u)
+static void add_unit(Sched *s, int stage, const KNest *nest, uint32_t carry, ScheduleUnit u)
 {
     Loop *l = find_loop(s, stage, nest, carry, u);
     if (!l) {
@@ -228,7 +228,7 @@ static void add_reduce(Sched *s, Ex e)
     for (int i = 0; i < 2; i++)
         for (uint32_t j = 0; j < order[i]->n; j++)
             nest.var[nest.n++] = order[i]->var[j];
-    add_unit(s, x->stage - 1, &nest, carry, (Unit){.reduce = e});
+    add_unit(s, x->stage - 1, &nest, carry, (ScheduleUnit){.reduce = e});
 }
 
 static void collect(Sched *s, Ex e);
@@ -270,7 +270,7 @@ static void place_roots(Sched *s)
         KRoot *root = &k->root.v[r];
         root->stage = kx(k, root->value)->stage;
         if (is_tile(k, root))
-            add_unit(s, root->stage, &root->nest, 0, (Unit){.root = (uint32_t)r});
+            add_unit(s, root->stage, &root->nest, 0, (ScheduleUnit){.root = (uint32_t)r});
     }
     for (size_t r = 0; r < k->root.n; r++) {
         KRoot *root = &k->root.v[r];
@@ -292,7 +292,7 @@ static void place_roots(Sched *s)
     }
     for (size_t r = 0; r < k->root.n; r++)
         if (!is_tile(k, &k->root.v[r]))
-            add_unit(s, k->root.v[r].stage, &k->root.v[r].nest, 0, (Unit){.root = (uint32_t)r});
+            add_unit(s, k->root.v[r].stage, &k->root.v[r].nest, 0, (ScheduleUnit){.root = (uint32_t)r});
 }
 
 /* ---- scopes ---- */
@@ -380,7 +380,7 @@ static void place(Sched *s, Ex e, uint64_t scope)
         put(s, (KStmt){.kind = KS_ARRAY_PUT, .ex = e, .array = x.array});
 }
 
-static void place_unit(Sched *s, const Unit *u, uint64_t scope)
+static void place_unit(Sched *s, const ScheduleUnit *u, uint64_t scope)
 {
     s->round++;
     if (u->reduce) {
@@ -419,7 +419,7 @@ static bool is_matrix(const Sched *s, const KNest *own)
     int64_t n = 1;
     for (uint32_t i = 0; i < own->n && n <= MATRIX_MAX; i++)
         n *= ix_info(&s->k->ix, own->var[i])->hi + 1;
-    return s->k->apart && own->n > 0 && n <= MATRIX_MAX;
+    return s->k->tile_loops && own->n > 0 && n <= MATRIX_MAX;
 }
 
 /* Truth values have no arrays: a test of places is no work. */
@@ -474,7 +474,7 @@ static void share_costly(Sched *s, const int *order)
         Loop *l = &s->loop.v[order[i]];
         memset(s->seen, 0, s->k->ex.n);
         for (size_t u = 0; u < l->unit.n; u++) {
-            const Unit *unit = &l->unit.v[u];
+            const ScheduleUnit *unit = &l->unit.v[u];
             Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0]
                                 : s->k->root.v[unit->root].value;
             find_shared(s, order[i], s->base, e);
@@ -507,7 +507,7 @@ static void finish_accs(Sched *s, const Loop *l)
 static void emit_body(Sched *s, const Loop *l, uint64_t scope)
 {
     for (size_t u = 0; u < l->unit.n; u++) {
-        const Unit *unit = &l->unit.v[u];
+        const ScheduleUnit *unit = &l->unit.v[u];
         place_unit(s, unit, scope);
         if (!unit->reduce) {
             bool sink = s->k->root.v[unit->root].kind == KR_SINK;

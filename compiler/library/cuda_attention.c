@@ -1,7 +1,7 @@
-/* cuda_attention.c - see cuda_attention.h: puts the lines of cuda_attention_text.h together. */
+/* cuda_attention.c - see cuda_attention.h: what the names of its texts stand for, and launches. */
 #include "cuda_attention.h"
 
-#include "cuda_attention_text.h"
+#include "library_text.h"
 
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n)
 {
@@ -64,99 +64,36 @@ int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t r
     return B * heads * ((rows + l->rows - 1) / l->rows);
 }
 
-/* A line after "@MARK " stands in the texts of classes that the mark names. */
-static bool wanted(const char **line, CudaAttentionKernel which, const CudaAttentionClass *c)
-{
-    const struct {
-        const char *mark;
-        bool is;
-    } marks[] = {{"@OLDEST ", c->oldest},
-                 {"@DROPPED ", c->dropped},
-                 {"@KEPT ", !c->dropped},
-                 {"@SPLIT ", is_split(which, c)},
-                 {"@WHOLE ", !is_split(which, c)}};
-    for (size_t i = 0; i < COUNT_OF(marks); i++) {
-        size_t n = strlen(marks[i].mark);
-        if (strncmp(*line, marks[i].mark, n) != 0)
-            continue;
-        *line += n;
-        return marks[i].is;
-    }
-    return true;
-}
-
-/* Some lines stand for lists of lines that two kernels share. */
-static void put_lines(Buf *b, const char *const *line, CudaAttentionKernel which,
-                      const CudaAttentionClass *c)
-{
-    for (; *line; line++) {
-        const char *text = *line;
-        if (strcmp(text, "@QUERIES@") == 0)
-            put_lines(b, ATTENTION_CUDA_QUERIES, which, c);
-        else if (strcmp(text, "@KEYS@") == 0)
-            put_lines(b, ATTENTION_CUDA_KEYS, which, c);
-        else if (wanted(&text, which, c))
-            buf_printf(b, "%s\n", text);
-    }
-}
-
 const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c,
                            size_t *length)
 {
-    static const char *const *const about[] = {ATTENTION_CUDA_ABOUT, ATTENTION_CUDA_ABOUT_Q,
-                                               ATTENTION_CUDA_ABOUT_K};
-    static const char *const *const body[] = {ATTENTION_CUDA_FORWARD, ATTENTION_CUDA_GRAD_Q,
-                                              ATTENTION_CUDA_GRAD_K};
+    static const char *const file[] = {"sdpa.cu", "sdpa_grad_q.cu", "sdpa_grad_k.cu"};
     CudaAttentionLaunch l = cuda_attention_launch(which, c);
-    Buf b = buf_new(arena);
-    put_lines(&b, about[which], which, c);
-    buf_printf(
-        &b,
-        " * Heads of up to %d and %d, %s. A block: %d threads, %d %s,\n * %d %s at a time, "
-        "%lld bytes of shared memory. */\n",
-        c->d, c->dv, c->half ? arena_printf(arena, "%s on tensor cores", half_word(c->half)) : "float32", l.threads, l.rows,
-        which == CUDA_SDPA_GRAD_K ? "keys" : "queries", l.columns,
-        which == CUDA_SDPA_GRAD_K ? "queries" : "keys", (long long)l.shared);
-    /* Numbers of float32, or random numbers beside all sums, or a call between them: the compiler
+    /* Elements of float32, or random numbers beside all sums, or a call between them: the compiler
      * would spill so that more blocks fit. */
     bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
     bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && (c->d > 48 || c->dv > 48);
-    buf_printf(&b, "KERNEL(%d%s) @NAME@(\n", l.threads, two ? ", 2" : three ? ", 3" : "");
     const char *type = half_word(c->half);
-    static const char *const pointers[] = {
-        "    const %1$s *__restrict__ q, const %1$s *__restrict__ k, const %1$s *__restrict__ "
-        "v,\n"
-        "    %1$s *__restrict__ out, real *__restrict__ lse,\n",
-        "    const %1$s *__restrict__ q, const %1$s *__restrict__ k, const %1$s *__restrict__ "
-        "v,\n"
-        "    const %1$s *__restrict__ out, const real *__restrict__ lse,\n"
-        "    const %1$s *__restrict__ dout, %1$s *__restrict__ dq, real *__restrict__ mean,\n",
-        "    const %1$s *__restrict__ q, const %1$s *__restrict__ k, const %1$s *__restrict__ "
-        "v,\n"
-        "    const real *__restrict__ mean, const real *__restrict__ lse,\n"
-        "    const %1$s *__restrict__ dout, %1$s *__restrict__ dk, %1$s *__restrict__ "
-        "dvalue,\n"};
-    buf_printf(&b, pointers[which], type);
-    put_lines(&b, ATTENTION_CUDA_ARGUMENTS, which, c);
-    buf_printf(
-        &b, "    enum { D = %d, DV = %d, ROWS = %d, COLUMNS = %d, WARPS = %d, WIDTH = %d };\n",
-        c->d, c->dv, l.rows, l.columns, l.rows / 16, c->width);
-    buf_printf(&b, "    enum { THREADS = %d, CAPPED = %d, DROPPED = %d };\n", l.threads,
-               c->capped, c->dropped);
-    buf_printf(&b, "    typedef %s elem;\n", type);
-    put_lines(&b, ATTENTION_CUDA_HEAD, which, c);
-    put_lines(&b, body[which], which, c);
-    *length = b.n;
-    return b.s;
-}
-
-const char *cuda_attention_prelude(Arena *arena, size_t *length)
-{
+    const TextValue value[] = {
+        {"NAME", "@NAME@"},
+        {"ELEMENT", type},
+        {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
+        {"BOUNDS", arena_printf(arena, "%d%s", l.threads, two ? ", 2" : three ? ", 3" : "")},
+        {"D", text_number(arena, c->d)},
+        {"DV", text_number(arena, c->dv)},
+        {"ROWS", text_number(arena, l.rows)},
+        {"COLUMNS", text_number(arena, l.columns)},
+        {"WARPS", text_number(arena, l.rows / 16)},
+        {"THREADS", text_number(arena, l.threads)},
+        {"SHARED", text_number(arena, l.shared)},
+        {"WIDTH", text_number(arena, c->width)},
+        {"CAPPED", text_number(arena, c->capped)},
+        {"DROPPED", text_number(arena, c->dropped)},
+        {"OLDEST", text_number(arena, c->oldest)},
+        {"SPLIT", text_number(arena, is_split(which, c))},
+    };
     Buf b = buf_new(arena);
-    for (const char *const *line = ATTENTION_CUDA_PRELUDE; *line; line++) {
-        buf_puts(&b, *line);
-        buf_putc(&b, '\n');
-    }
+    library_text(&b, file[which], value, COUNT_OF(value));
     *length = b.n;
     return b.s;
 }

@@ -58,7 +58,5 @@ int64_t cuda_attention_blocks(const CudaAttentionLaunch *l, int64_t B, int64_t r
                               int64_t heads);
 const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAttentionClass *c,
                            size_t *length);
-/* The functions that these kernels use, and others of tiles: the last part of prelude_cuda(). */
-const char *cuda_attention_prelude(Arena *arena, size_t *length);
 
 #endif

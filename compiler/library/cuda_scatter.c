@@ -1,96 +1,9 @@
 /* cuda_scatter.c - see cuda_scatter.h. */
 #include "cuda_scatter.h"
 
+#include "library_text.h"
+
 enum { ROWS = 64, COLUMNS = 256 }; /* of a block; the numbers of the text */
-
-/* clang-format off */
-static const char *const IN_ORDER[] = {
-"/* out[index[i]][..] += dy[i][..] in the order of i, zeros before: the gradient of a table (rows, width).",
-" * A block of 128 threads: 64 rows and 256 columns, in 65,536 bytes of shared memory. */",
-"KERNEL(128) @NAME@(",
-"    const @ELEM@ *__restrict__ dy, const integer *__restrict__ index, real *__restrict__ out,",
-"    int64_t count, int64_t width, int64_t of_table, int64_t rows)",
-"{",
-"    enum { ROWS = 64, COLUMNS = 256, THREADS = 128, WARPS = THREADS / 32, EACH = COLUMNS / THREADS };",
-"    enum { UNDER_WAY = 4 };              /* rows of dy that are loaded before they are added */",
-"    __shared__ uint32_t found[2][WARPS]; /* a bit for each index of a warp that is of these rows */",
-"    __shared__ int row[2][THREADS];      /* its row */",
-"    DYN_SMEM(memory);",
-"    real *const sums = (real *)memory;",
-"    const int64_t parts = (width + COLUMNS - 1) / COLUMNS;",
-"    const int64_t r0 = blockIdx.x / parts * ROWS, c0 = blockIdx.x % parts * COLUMNS;",
-"    const int64_t of_rows = of_table - r0 < ROWS ? of_table - r0 : ROWS;",
-"    const int64_t of_columns = width - c0 < COLUMNS ? width - c0 : COLUMNS;",
-"    const int me = threadIdx.x;",
-"    for (int r = 0; r < of_rows; r++)",
-"        for (int c = me; c < of_columns; c += THREADS)",
-"            sums[r * COLUMNS + c] = 0;",
-"    int stage = 0;",
-"    for (int64_t i0 = 0; i0 < count; i0 += THREADS, stage ^= 1) {",
-"        const int64_t at = i0 + me < count ? index[i0 + me] - r0 : -1;",
-"        const bool is = at >= 0 && at < of_rows;",
-"        const uint32_t bits = __ballot_sync(0xffffffffu, is);",
-"        row[stage][me] = (int)(is ? at : 0);",
-"        if (me % 32 == 0)",
-"            found[stage][me / 32] = bits;",
-"        __syncthreads(); /* the next turn writes the other stage */",
-"        for (int w = 0; w < WARPS; w++)",
-"            for (uint32_t left = found[stage][w]; left;) {",
-"                real x[UNDER_WAY][EACH];",
-"                int to[UNDER_WAY];",
-"                #pragma unroll",
-"                for (int j = 0; j < UNDER_WAY; j++, left &= left - 1) {",
-"                    const int k = left ? w * 32 + __ffs(left) - 1 : 0;",
-"                    const @ELEM@ *const from = dy + (i0 + k) * width + c0;",
-"                    to[j] = left ? row[stage][k] * COLUMNS : -1;",
-"                    #pragma unroll",
-"                    for (int e = 0; e < EACH; e++)",
-"                        x[j][e] = left && me + e * THREADS < of_columns ? vwn_number(from[me + e * THREADS]) : 0.0f;",
-"                }",
-"                #pragma unroll",
-"                for (int j = 0; j < UNDER_WAY; j++)",
-"                    #pragma unroll",
-"                    for (int e = 0; e < EACH; e++)",
-"                        if (to[j] >= 0)",
-"                            sums[to[j] + me + e * THREADS] += x[j][e];",
-"            }",
-"    }",
-"    for (int r = 0; r < of_rows; r++)",
-"        for (int c = me; c < of_columns; c += THREADS)",
-"            out[(r0 + r) * width + c0 + c] = sums[r * COLUMNS + c];",
-"}",
-0,
-};
-
-static const char *const ZEROS[] = {
-"/* zeros: what the next kernel adds to */",
-"KERNEL(256) @NAME@(real *__restrict__ out, int64_t rows)",
-"{",
-"    const int64_t next = (int64_t)gridDim.x * 256;",
-"    for (int64_t i = (int64_t)blockIdx.x * 256 + threadIdx.x; i < rows; i += next)",
-"        out[i] = 0;",
-"}",
-0,
-};
-
-static const char *const ANY_ORDER[] = {
-"/* out[index[i]][..] += dy[i][..]: the gradient of a table (rows, width) that is zeros. In any order, so its",
-" * last bits may be others each time. A warp takes a row of dy. */",
-"KERNEL(256) @NAME@(",
-"    const @ELEM@ *__restrict__ dy, const integer *__restrict__ index, real *__restrict__ out,",
-"    int64_t width, int64_t of_table, int64_t rows)",
-"{",
-"    const int64_t next = (int64_t)gridDim.x * 8;",
-"    for (int64_t i = (int64_t)blockIdx.x * 8 + threadIdx.x / 32; i < rows; i += next) {",
-"        const integer at = index[i];",
-"        #pragma unroll 4",
-"        for (int64_t c = threadIdx.x % 32; c < (at >= 0 && at < of_table ? width : 0); c += 32)",
-"            atomicAdd(&out[at * width + c], vwn_number(dy[i * width + c]));",
-"    }",
-"}",
-0,
-};
-/* clang-format on */
 
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
 {
@@ -99,17 +12,10 @@ int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
 
 const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length)
 {
-    static const char mark[] = "@ELEM@";
-    static const char *const *const text[] = {IN_ORDER, ZEROS, ANY_ORDER};
+    static const char *const file[] = {"scatter.cu", "scatter_zeros.cu", "scatter_any.cu"};
+    const TextValue value[] = {{"NAME", "@NAME@"}, {"ELEMENT", half_word(half)}};
     Buf b = buf_new(arena);
-    for (const char *const *line = text[which]; *line; line++) {
-        const char *at = strstr(*line, mark);
-        if (at)
-            buf_printf(&b, "%.*s%s%s\n", (int)(at - *line), *line, half_word(half),
-                       at + strlen(mark));
-        else
-            buf_printf(&b, "%s\n", *line);
-    }
+    library_text(&b, file[which], value, COUNT_OF(value));
     *length = b.n;
     return b.s;
 }

@@ -1,49 +1,7 @@
-/* library_c.c - see library.h: puts the lines of library_text_c.h together. */
+/* library_c.c - see library_c.h: which file a kernel's text is, and what its names stand for. */
 #include "library_c.h"
 
-#include "library_text_c.h"
-
-static void put_lines(Buf *b, const char *const *line)
-{
-    for (; *line; line++) {
-        buf_puts(b, *line);
-        buf_putc(b, '\n');
-    }
-}
-
-/* Some lines stand for lists of lines that two kernels share or that would nest too deeply. A line
- * after "@OLDEST " is for attention with first keys, one after "@PLAIN " for the other. */
-static void put_attention_lines(Buf *b, const char *const *line, const AttentionClass *a)
-{
-    static const struct { const char *mark; const char *const *lines; } part[] = {
-        {"@COLUMNS@", ATTENTION_COLUMNS}, {"@BLOCK@", ATTENTION_BACK_BLOCK}};
-    static const char *const mark[] = {"@PLAIN ", "@OLDEST "};
-    for (; *line; line++) {
-        const char *const *inner = NULL, *text = *line;
-        for (size_t i = 0; i < COUNT_OF(part); i++)
-            if (strcmp(text, part[i].mark) == 0)
-                inner = part[i].lines;
-        if (inner) {
-            put_attention_lines(b, inner, a);
-            continue;
-        }
-        if (strncmp(text, mark[!a->oldest], strlen(mark[!a->oldest])) == 0)
-            continue;
-        if (strncmp(text, mark[a->oldest], strlen(mark[a->oldest])) == 0)
-            text += strlen(mark[a->oldest]);
-        buf_puts(b, text);
-        buf_putc(b, '\n');
-    }
-}
-
-static const char *attention_about(LibraryKernel which)
-{
-    switch (which) {
-    case LIB_SDPA_AT: return "attention: a query at a time from a position on, running softmax";
-    case LIB_SDPA: return "attention: blocks of queries over blocks of keys, running softmax";
-    default: return "attention: gradients, blocks of queries over parts of the keys";
-    }
-}
+#include "library_text.h"
 
 /* The keys whose packed rows and gradients stay in the second cache: 128 kB to 256 kB. */
 static int part_of(const AttentionClass *a)
@@ -54,46 +12,38 @@ static int part_of(const AttentionClass *a)
 
 static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
 {
-    buf_printf(b, "/* %s */\n", attention_about(which));
-    buf_puts(b, "KERNEL @NAME@(void *const *p, const int64_t *n, const double *s, int64_t lo, "
-                "int64_t hi)\n{\n");
-    buf_printf(b, "    enum { DQ = %d, DV = %d, ", (int)a->d, (int)a->dv);
-    if (which == LIB_SDPA_GRAD)
-        buf_printf(b, "BQ = %d, BK = %d, PART = %d, SLICE = %d, RANGE = %d };\n", BACK_BLOCK_Q,
-                   BACK_BLOCK_K, part_of(a), ATTENTION_SLICE, ATTENTION_RANGE);
-    else
-        buf_printf(b, "BQ = %d, BK = %d };\n", ATTENTION_BLOCK_Q, ATTENTION_BLOCK_K);
-    buf_printf(b, "    enum { CAPPED = %d, DROPPED = %d };\n", a->capped, a->dropped);
-    put_attention_lines(b, ATTENTION_HEAD, a);
-    const char *const *body = which == LIB_SDPA_AT ? ATTENTION_AT
-                              : which == LIB_SDPA  ? ATTENTION_FORWARD
-                                                   : ATTENTION_BACK;
-    put_attention_lines(b, body, a);
-    buf_puts(b, "}\n");
+    Arena *t = b->arena;
+    bool back = which == LIB_SDPA_GRAD;
+    const TextValue value[] = {
+        {"NAME", "@NAME@"},
+        {"D", text_number(t, a->d)},
+        {"DV", text_number(t, a->dv)},
+        {"QUERIES", text_number(t, back ? BACK_BLOCK_Q : ATTENTION_BLOCK_Q)},
+        {"KEYS", text_number(t, back ? BACK_BLOCK_K : ATTENTION_BLOCK_K)},
+        {"PART", text_number(t, part_of(a))},
+        {"SLICE", text_number(t, ATTENTION_SLICE)},
+        {"RANGE", text_number(t, ATTENTION_RANGE)},
+        {"CAPPED", text_number(t, a->capped)},
+        {"DROPPED", text_number(t, a->dropped)},
+        {"OLDEST", text_number(t, a->oldest)},
+    };
+    library_text(b, arena_printf(t, "%s.c", library_name(which)), value, COUNT_OF(value));
 }
 
 const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a,
                       size_t *length)
 {
-    static const char *const *const text[LIB_COUNT] = {
-        [LIB_COPY] = TEXT_COPY,
-        [LIB_PART] = TEXT_PART,
-        [LIB_TABLE] = TEXT_TABLE,
-        [LIB_SUM_PARTS] = TEXT_SUM_PARTS,
-        [LIB_MAX_PARTS] = TEXT_MAX_PARTS,
-        [LIB_SUM_PARTS_AT] = TEXT_SUM_PARTS_AT,
-        [LIB_MAX_PARTS_AT] = TEXT_MAX_PARTS_AT,
-        [LIB_CUMSUM] = TEXT_CUMSUM,
-        [LIB_TOP_K] = TEXT_TOP_K,
-        [LIB_SCATTER_ADD] = TEXT_SCATTER_ADD,
-        [LIB_PUT] = TEXT_PUT,
-        [LIB_TAKE] = TEXT_TAKE,
-    };
     Buf b = buf_new(arena);
-    if (text[which])
-        put_lines(&b, text[which]);
-    else
+    bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;
+    const TextValue value[] = {{"NAME", "@NAME@"}, {"MAX", text_number(arena, max)}};
+    if (which == LIB_SUM_PARTS || which == LIB_MAX_PARTS)
+        library_text(&b, "parts.c", value, COUNT_OF(value));
+    else if (which == LIB_SUM_PARTS_AT || which == LIB_MAX_PARTS_AT)
+        library_text(&b, "parts_at.c", value, COUNT_OF(value));
+    else if (library_has_class(which))
         put_attention(&b, which, a);
+    else
+        library_text(&b, arena_printf(arena, "%s.c", library_name(which)), value, COUNT_OF(value));
     *length = b.n;
     return b.s;
 }

@@ -1,87 +1,66 @@
-/* library_cuda.c - see library_cuda.h: puts the lines of library_text_cuda.h together. */
+/* library_cuda.c - see library_cuda.h: which file a kernel's text is, what its names stand for, how it is launched. */
 #include "library_cuda.h"
 
-#include "library_text_cuda.h"
+#include "library_text.h"
 
-/* A line after "@MARK " stands in the texts that the mark names. */
-static void put_lines(Buf *b, const char *const *line, LibraryKernel which)
+/* A launch brings the numbers of a table as arguments, of which a thread takes one. */
+static const char *table_arguments(Arena *arena)
 {
-    bool at = which == LIB_SUM_PARTS_AT || which == LIB_MAX_PARTS_AT;
-    bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;
-    const struct {
-        const char *mark;
-        bool is;
-    } marks[] = {{"@SUM ", !max}, {"@MAX ", max}, {"@AT ", at}, {"@PLAIN ", !at}};
-    for (; *line; line++) {
-        const char *text = *line;
-        bool wanted = true;
-        for (size_t i = 0; i < COUNT_OF(marks); i++)
-            if (strncmp(text, marks[i].mark, strlen(marks[i].mark)) == 0) {
-                text += strlen(marks[i].mark);
-                wanted = marks[i].is;
-            }
-        if (wanted)
-            buf_printf(b, "%s\n", text);
-    }
-}
-
-/* A launch brings the numbers as arguments, of which a thread takes one. */
-static void put_table(Buf *b)
-{
-    buf_printf(b, "/* a table of numbers, %d at a time: out[r] = s[r] */\n", TABLE_PART);
-    buf_printf(b, "KERNEL(%d) @NAME@(\n    real *__restrict__ out,\n", TABLE_PART);
+    Buf b = buf_new(arena);
     for (int i = 0; i < TABLE_PART; i++)
-        buf_printf(b, "%sdouble s%d,%s", i % 8 ? " " : "    ", i, i % 8 == 7 ? "\n" : "");
-    buf_puts(b, "    int64_t rows)\n{\n    double x = s0;\n");
-    for (int i = 1; i < TABLE_PART; i++)
-        buf_printf(b, "    x = threadIdx.x == %d ? s%d : x;\n", i, i);
-    buf_puts(b, "    if (blockIdx.x == 0 && threadIdx.x < rows)\n"
-                "        out[threadIdx.x] = (real)x;\n}\n");
+        buf_printf(&b, "%sdouble s%d,", i == 0 ? "" : i % 8 ? " " : "\n    ", i);
+    return b.s;
 }
 
-static void put_attention_at(Buf *b, const AttentionClass *a, Half half)
+static const char *table_choices(Arena *arena)
 {
-    const char *type = half_word(half);
-    buf_puts(b, "/* attention: a query at a time from a position on, running softmax; a warp a "
-                "query of a head.\n");
-    buf_printf(b, " * Heads of up to %d and %d, %s. */\n", (int)a->d, (int)a->dv, type);
-    buf_puts(b, "KERNEL(128) @NAME@(\n");
-    for (int i = 0; i < 3; i++)
-        buf_printf(b, "    const %s *__restrict__ %c,\n", type, "qkv"[i]);
-    buf_printf(b, "    const integer *__restrict__ start, %s *__restrict__ out, real *__restrict__ "
-                  "lse,\n", type);
-    put_lines(b, CUDA_SDPA_AT, LIB_SDPA_AT);
-    buf_printf(b, "    enum { PARTS = %d, CAPPED = %d };\n    typedef %s elem;\n",
-               (int)(a->dv + 31) / 32, a->capped, type);
-    put_lines(b, CUDA_SDPA_AT_BODY, LIB_SDPA_AT);
+    Buf b = buf_new(arena);
+    for (int i = 1; i < TABLE_PART; i++)
+        buf_printf(&b, "%sx = threadIdx.x == %d ? s%d : x;", i == 1 ? "" : "\n    ", i, i);
+    return b.s;
 }
 
 const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass *a, Half half,
                          PlanGrid *grid, size_t *length)
 {
     static const struct {
-        const char *const *text;
+        const char *file;
         uint16_t threads, units;
     } of[LIB_COUNT] = {
-        [LIB_COPY] = {CUDA_COPY, 256, 1024},
-        [LIB_TABLE] = {NULL, TABLE_PART, TABLE_PART},
-        [LIB_SUM_PARTS] = {CUDA_PARTS, 256, 32},
-        [LIB_MAX_PARTS] = {CUDA_PARTS, 256, 32},
-        [LIB_SUM_PARTS_AT] = {CUDA_PARTS, 256, 32},
-        [LIB_MAX_PARTS_AT] = {CUDA_PARTS, 256, 32},
-        [LIB_CUMSUM] = {CUDA_CUMSUM, 128, 128},
-        [LIB_TOP_K] = {CUDA_TOP_K, 128, 4},
-        [LIB_PUT] = {CUDA_PUT, 256, 16},
-        [LIB_TAKE] = {CUDA_TAKE, 256, 16},
-        [LIB_SDPA_AT] = {NULL, 128, 4},
+        [LIB_COPY] = {"copy.cu", 256, 1024},
+        [LIB_TABLE] = {"table.cu", TABLE_PART, TABLE_PART},
+        [LIB_SUM_PARTS] = {"parts.cu", 256, 32},
+        [LIB_MAX_PARTS] = {"parts.cu", 256, 32},
+        [LIB_SUM_PARTS_AT] = {"parts.cu", 256, 32},
+        [LIB_MAX_PARTS_AT] = {"parts.cu", 256, 32},
+        [LIB_CUMSUM] = {"cumsum.cu", 128, 128},
+        [LIB_TOP_K] = {"top_k.cu", 128, 4},
+        [LIB_DYNAMIC_UPDATE_SLICE] = {"dynamic_update_slice.cu", 256, 16},
+        [LIB_DYNAMIC_SLICE] = {"dynamic_slice.cu", 256, 16},
+        [LIB_SDPA_AT] = {"sdpa_at.cu", 128, 4},
+    };
+    const AttentionClass none = {0};
+    if (!a)
+        a = &none;
+    bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;
+    bool at = which == LIB_SUM_PARTS_AT || which == LIB_MAX_PARTS_AT;
+    const TextValue value[] = {
+        {"NAME", "@NAME@"},
+        {"MAX", text_number(arena, max)},
+        {"AT", text_number(arena, at)},
+        {"WHAT", max ? "maximum" : "sum"},
+        {"SHORT", max ? "max" : "sum"},
+        {"ORDER", at ? "\n * The elements of a part lie in another order: extents e, strides s." : ""},
+        {"NUMBERS", which == LIB_TABLE ? table_arguments(arena) : ""},
+        {"CHOICES", which == LIB_TABLE ? table_choices(arena) : ""},
+        {"ELEMENT", half_word(half)},
+        {"D", text_number(arena, a->d)},
+        {"DV", text_number(arena, a->dv)},
+        {"PARTS", text_number(arena, (a->dv + 31) / 32)},
+        {"CAPPED", text_number(arena, a->capped)},
     };
     Buf b = buf_new(arena);
-    if (which == LIB_TABLE)
-        put_table(&b);
-    else if (which == LIB_SDPA_AT)
-        put_attention_at(&b, a, half);
-    else
-        put_lines(&b, of[which].text, which);
+    library_text(&b, of[which].file, value, COUNT_OF(value));
     *grid = (PlanGrid){.threads = of[which].threads, .units = of[which].units};
     *length = b.n;
     return b.s;

@@ -7,21 +7,21 @@
 
 #include "lower_kernel.h"
 
-typedef struct Cut {
+typedef struct LoopSplit {
     Dim extent, inner; /* a loop of this extent becomes extent / inner loops of inner */
-} Cut;
+} LoopSplit;
 typedef struct Segment {
     Dim extent;
     int64_t at; /* a loop of this extent is done in two pieces */
 } Segment;
 
-/* One axis, or run of neighbouring axes, that something walks through: its own cuts. */
-typedef struct Site {
+/* One axis, or run of neighbouring axes, that something walks through: its own splits. */
+typedef struct LowerSite {
     Val v;
     int run;
-    VEC(Cut) cut;
+    VEC(LoopSplit) split;
     VEC(Segment) segment;
-} Site;
+} LowerSite;
 
 enum { SITE_LOOPS = 16 }; /* of a site, in a search */
 static const uint32_t SEVERAL_SITES = UINT32_MAX;
@@ -47,16 +47,16 @@ typedef struct Lower {
     const Val *same;
     Kernel *k;
     Arena *arena;
-    Arena *cuts; /* of sites, which outlive the kernels that are built to find them */
-    VEC(Site) site;
+    Arena *splits; /* of sites, which outlive the kernels that are built to find them */
+    VEC(LowerSite) site;
     int64_t budget; /* how many copies of a site may be unrolled */
     size_t most;    /* expressions; what has more is not wanted. 0: any number */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool table;     /* see is_table() */
-    bool searching; /* for cuts: every site has its own loops, so that a cut finds its site */
+    bool searching; /* for splits: every site has its own loops, so that a cut finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
     bool unsure;         /* something is to be cut that several sites share */
-    bool uncut;          /* pieces of other extents were too many loops: tests stay in theirs */
+    bool unsplit;          /* pieces of other extents were too many loops: tests stay in theirs */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;
@@ -86,9 +86,9 @@ Dim lower_size_of(const Lower *l, Val v);
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard);
 Ex lower_moved_at(Lower *l, Val v, const Ix *c, Ex guard); /* pad and shift */
 
-/* lower_cut.c: notes the cuts that the kernel's loops want, and whether there are new ones; *row_work:
+/* split_loops.c: notes the splits that the kernel's loops want, and whether there are new ones; *row_work:
  * something in it is not the same for all rows. */
-bool lower_find_cuts(Lower *l, bool *row_work);
+bool lower_find_splits(Lower *l, bool *row_work);
 
 /* lower_product.c */
 bool lower_has_products(const Lower *l);

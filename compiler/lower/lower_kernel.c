@@ -19,19 +19,19 @@ static uint32_t site_of(Lower *l, Val v, int run)
     for (size_t i = 0; i < l->site.n; i++)
         if (l->site.v[i].v == v && l->site.v[i].run == run)
             return (uint32_t)i;
-    vec_push(l->cuts, &l->site, (Site){.v = v, .run = run});
+    vec_push(l->splits, &l->site, (LowerSite){.v = v, .run = run});
     return (uint32_t)l->site.n - 1;
 }
 
 static void factors_of(const Lower *l, uint32_t site, Dim extent, Factors *out)
 {
-    const Site *s = &l->site.v[site];
-    for (size_t i = 0; i < s->cut.n; i++) {
+    const LowerSite *s = &l->site.v[site];
+    for (size_t i = 0; i < s->split.n; i++) {
         Dim outer;
-        if (dim_eq(s->cut.v[i].extent, extent) && dim_div(extent, s->cut.v[i].inner, &outer) &&
+        if (dim_eq(s->split.v[i].extent, extent) && dim_div(extent, s->split.v[i].inner, &outer) &&
             !dim_eq(outer, DIM(1)) && out->n + 2 < FACTORS_MAX) {
             factors_of(l, site, outer, out);
-            factors_of(l, site, s->cut.v[i].inner, out);
+            factors_of(l, site, s->split.v[i].inner, out);
             return;
         }
     }
@@ -83,25 +83,25 @@ static uint64_t nest_mask(const IxTable *t, const KNest *n)
     return m;
 }
 
-typedef struct Walk {
+typedef struct ValueWalk {
     Lower *l;
     uint32_t site;
     const Factors *f;
     bool literal[FACTORS_MAX];
     uint64_t used;
     Insts *out;
-} Walk;
+} ValueWalk;
 
-static void walk_factor(Walk *w, int i, Inst so_far);
+static void walk_factor(ValueWalk *w, int i, Inst so_far);
 
-static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
+static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
 {
     Lower *l = w->l;
     IxTable *t = &l->k->ix;
     int64_t from = 0, extent = ix_dim_at(t, d);
     while (from < extent) {
         int64_t to = extent;
-        const Site *site = &l->site.v[w->site];
+        const LowerSite *site = &l->site.v[w->site];
         for (size_t s = 0; s < site->segment.n; s++)
             if (dim_eq(site->segment.v[s].extent, d) && site->segment.v[s].at > from &&
                 site->segment.v[s].at < to)
@@ -122,7 +122,7 @@ static void walk_loop(Walk *w, int i, Inst so_far, Dim d)
     }
 }
 
-static void walk_factor(Walk *w, int i, Inst so_far)
+static void walk_factor(ValueWalk *w, int i, Inst so_far)
 {
     IxTable *t = &w->l->k->ix;
     if (i == w->f->n) {
@@ -147,7 +147,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
     Factors f = {0};
     Insts out = {0};
     factors_of(l, site, extent, &f);
-    Walk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
+    ValueWalk w = {.l = l, .site = site, .f = &f, .used = used, .out = &out};
     unrolled(l, &f, w.literal);
     walk_factor(&w, 0, (Inst){0});
     return out;
@@ -183,7 +183,7 @@ uint32_t lower_memory_of(Lower *l, Val v)
 {
     uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
                                ix_dim_at(&l->k->ix, lower_size_of(l, v)));
-    l->k->buffer.v[b].half = l->f->halved && l->f->halved[v] ? l->f->half : HALF_NONE;
+    l->k->buffer.v[b].half = l->f->in_16bit && l->f->in_16bit[v] ? l->f->half : HALF_NONE;
     return b;
 }
 
@@ -691,10 +691,10 @@ int64_t lower_partitions(int64_t rows)
 
 /* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
  * so that the same elements are always done as vectors and as the remainder of one. */
-static void set_partitions(Kernel *k, bool device)
+static void set_partitions(Kernel *k, const Target *target)
 {
     int64_t rows = ix_dim_at(&k->ix, k->rows);
-    int64_t want = device ? kernel_partitions(k, rows) : partitions_wanted(rows);
+    int64_t want = target->threads ? kernel_partitions(k, rows) : partitions_wanted(rows);
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
@@ -724,9 +724,6 @@ enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
  * example has 6,500. */
 enum { STATEMENTS_MAX = 7500 };
 
-/* On a device the rounds of a loop of eight and more beside products of a row are for its warps (spread.c). */
-enum { PRODUCTS_UNROLL_MAX = 7 };
-
 /* With shared loops; what is found to be an argument on the way may change what was built before. What was built
  * since `mark` is given back. */
 static void build_shared(Lower *l, Dim rows, ArenaMark mark)
@@ -741,28 +738,28 @@ static void build_shared(Lower *l, Dim rows, ArenaMark mark)
 
 /* Where it cannot be said which of several sites a loop is to be cut for: with loops of its own for
  * every site. Else l is as it was. */
-static bool search_cuts(Lower *l, Dim rows)
+static bool search_splits(Lower *l, Dim rows)
 {
     bool row_work;
     Lower shared = *l;
     ArenaMark mark = arena_mark(l->arena);
     l->searching = true;
     build(l, rows);
-    bool found = lower_find_cuts(l, &row_work);
+    bool found = lower_find_splits(l, &row_work);
     arena_reset(l->arena, mark);
     if (!found)
         *l = shared;
     return found;
 }
 
-/* Nothing is built beyond, unless nothing else is left: half a million take 3 s. An attempt for which the first cuts
+/* Nothing is built beyond, unless nothing else is left: half a million take 3 s. An attempt for which the first splits
  * do not help is given up. A group that may be made smaller is, instead. */
 enum { BUILT_LIMIT = 100000 };
 
 /* Without pieces of loops where they were too many. */
-static void build_uncut(Lower *l, Dim rows, ArenaMark mark)
+static void build_unsplit(Lower *l, Dim rows, ArenaMark mark)
 {
-    l->uncut = true;
+    l->unsplit = true;
     for (size_t i = 0; i < l->site.n; i++)
         l->site.v[i].segment.n = 0;
     build_shared(l, rows, mark);
@@ -776,14 +773,14 @@ static void build_all(Lower *l, Dim rows)
     build_shared(l, rows, mark);
     for (int round = 0; round < ROUNDS_MAX && !(round && is_beyond(l)); round++) {
         l->unsure = false;
-        bool found = lower_find_cuts(l, &row_work);
-        if (l->unsure && search_cuts(l, rows))
+        bool found = lower_find_splits(l, &row_work);
+        if (l->unsure && search_splits(l, rows))
             found = true;
         if (!found)
             break;
         build_shared(l, rows, mark);
-        if (l->k->ix.overfull && !l->uncut)
-            build_uncut(l, rows, mark);
+        if (l->k->ix.overfull && !l->unsplit)
+            build_unsplit(l, rows, mark);
     }
 }
 
@@ -809,11 +806,11 @@ static bool is_table(const Fusion *f, uint32_t group)
     return places;
 }
 
-static Lower lower_start(Arena *arena, Arena *cuts, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_start(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
 {
     const uint32_t small = ((uint32_t)2 << LITERAL_MAX) - 4; /* 2 and more */
     bool table = is_table(f, group);
-    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .cuts = cuts, .table = table,
+    return (Lower){.f = f, .g = f->g, .group = group, .same = same, .arena = arena, .splits = splits, .table = table,
                    .arguments = table ? small : 0};
 }
 
@@ -830,11 +827,11 @@ static void schedule(Lower *l)
 {
     l->k->flat = l->sink.n == 0 && !has_loops(l->k);
     if (l->sink.n || l->k->flat)
-        set_partitions(l->k, l->f->device);
+        set_partitions(l->k, l->f->target);
     name_arguments(l);
-    l->k->apart = l->f->device;
+    l->k->tile_loops = l->f->target->threads;
     l->k->shared = l->f->shared;
-    l->k->tensor = l->f->device && l->f->halved;
+    l->k->tensor = l->f->target->threads && l->f->in_16bit;
     kernel_schedule(l->k);
 }
 
@@ -843,11 +840,11 @@ static bool is_crowded(const Lower *l)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
     Kernel spread;
-    if (!l->f->device)
+    if (!l->f->target->threads)
         return false;
-    kernel_spread(&spread, l->k, NULL);
+    kernel_map_threads(&spread, l->k, NULL);
     l->k->ix = spread.ix; /* the forms that this has added */
-    return spread.spread.live > (spread.spread.by_row ? ALONE_MAX : LIVE_MAX);
+    return spread.mapping.pressure > (spread.mapping.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
 /* Times what is kept, or what is kept though it is long: loops that are not cut yet make more of it. The gradient of mhc(n = 4) is begun with ten times as
@@ -893,15 +890,16 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
  * no longer: where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each
  * sum runs again, is many times as long as what it was to relieve. */
-static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_t group, const Val *same)
+static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
 {
-    Lower start = lower_start(arena, cuts, f, group, same), kept = {0};
+    Lower start = lower_start(arena, splits, f, group, same), kept = {0};
     bool scheduled = false; /* `kept` is */
     bool may_split = fuse_may_split(f, group);
-    start.budget = f->device && lower_has_products(&start) ? PRODUCTS_UNROLL_MAX : UNROLL_MAX;
+    int unroll = f->target->product_unroll;
+    start.budget = unroll && lower_has_products(&start) ? unroll : UNROLL_MAX;
     for (bool last = false; !last; start.budget = start.budget / 6 ? start.budget / 6 : 1) {
         /* Memory is where all the matrices that are too many for a thread of a device fit. */
-        last = f->device ? start.budget == 1 : start.budget / 6 == 0;
+        last = f->target->threads ? start.budget == 1 : start.budget / 6 == 0;
         ArenaMark mark = arena_mark(arena);
         Lower l = start;
         l.most = kept.k ? (scheduled ? BUILT_MOST : BUILT_MOST_LONG) * kept.k->ex.n : last && !may_split ? 0 : BUILT_LIMIT;
@@ -916,7 +914,7 @@ static Lower lower_scheduled(Arena *arena, Arena *cuts, const Fusion *f, uint32_
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
-            bool slow = !f->device && scattered(l.k) > SCATTERED_MAX; /* to compile */
+            bool slow = f->target->permutes && scattered(l.k) > SCATTERED_MAX; /* to compile */
             better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
             if (better && (last || (!slow && !is_crowded(&l))))
                 return l;
@@ -940,9 +938,9 @@ static int64_t launch_rows(const Kernel *k)
 
 void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
-    Arena *cuts = arena_new(f->ctx);
-    Lower l = lower_scheduled(arena, cuts, f, group, same);
-    arena_free(cuts);
+    Arena *splits = arena_new(f->ctx);
+    Lower l = lower_scheduled(arena, splits, f, group, same);
+    arena_free(splits);
     out->is_long = is_split(f, group, &l);
     if (out->is_long)
         return;
@@ -957,9 +955,9 @@ void lower_group(Lowered *out, Arena *arena, const Fusion *f, uint32_t group, co
 void lower_count(Counted *out, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
 {
     ArenaMark mark = arena_mark(arena);
-    Arena *cuts = arena_new(f->ctx);
-    Lower l = lower_scheduled(arena, cuts, f, group, same);
-    arena_free(cuts);
+    Arena *splits = arena_new(f->ctx);
+    Lower l = lower_scheduled(arena, splits, f, group, same);
+    arena_free(splits);
     *out = (Counted){.is_long = is_split(f, group, &l)};
     if (!out->is_long)
         *out = (Counted){.rows = launch_rows(l.k), .by_part = lower_by_part(l.k), .work = kernel_work(l.k)};
@@ -973,7 +971,7 @@ bool lower_is_flat(Arena *arena, const Fusion *f, uint32_t group, Dim rows)
     l.searching = true;
     l.budget = UNROLL_MAX;
     build(&l, rows);
-    bool cut = lower_find_cuts(&l, &row_work);
+    bool cut = lower_find_splits(&l, &row_work);
     for (size_t r = 0; r < l.k->root.n; r++)
         if (l.k->root.v[r].nest.n)
             return false;

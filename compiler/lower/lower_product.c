@@ -154,17 +154,17 @@ static Factor factor_at(Lower *l, Val x, const Ix *c, IVar v, IVar w, bool copy)
 
 /* ---- products ---- */
 
-typedef struct Making {
+typedef struct ProductMaking {
     Val v;
     Dim M, N, K;     /* K: of one row */
     IVar m, n, k;
     Ix a[MAX_RANK], b[MAX_RANK];
     Factor fa, fb;
     ProductSteps s;
-} Making;
+} ProductMaking;
 
 /* Loops over M, N and K; those of the same extent are different ones. */
-static void open_loops(Lower *l, Making *p)
+static void open_loops(Lower *l, ProductMaking *p)
 {
     IxTable *t = &l->k->ix;
     p->m = ix_loop(t, p->M, 0);
@@ -173,7 +173,7 @@ static void open_loops(Lower *l, Making *p)
 }
 
 /* Where the factors are asked for. */
-static void place_factors(Lower *l, Making *p, bool summed)
+static void place_factors(Lower *l, ProductMaking *p, bool summed)
 {
     IxTable *t = &l->k->ix;
     const Node *n = node_at(l->g, p->v);
@@ -198,7 +198,7 @@ static void place_factors(Lower *l, Making *p, bool summed)
     p->b[rb - (tb ? 2 : 1)] = c;
 }
 
-static void find_steps(const Lower *l, Making *p)
+static void find_steps(const Lower *l, ProductMaking *p)
 {
     KProduct x = {.m = p->m, .n = p->n, .k = p->k, .a_at = p->fa.at, .b_at = p->fb.at};
     if (!product_steps(l->k, &x, &p->s))
@@ -225,7 +225,7 @@ static bool wanted_turned(const Lower *l, Val v)
 }
 
 /* Vectors run along N or, turned, along M: where a factor is contiguous, whole vectors first. */
-static bool choose_layout(Lower *l, Making *p)
+static bool choose_layout(Lower *l, ProductMaking *p)
 {
     const Node *n = node_at(l->g, p->v);
     p->fa = factor_at(l, n->in[0], p->a, p->m, p->k, false);
@@ -245,7 +245,7 @@ static bool choose_layout(Lower *l, Making *p)
     return false;
 }
 
-static Ix result_place(Lower *l, const Making *p, bool turned)
+static Ix result_place(Lower *l, const ProductMaking *p, bool turned)
 {
     IxTable *t = &l->k->ix;
     Ix m = ix_var(t, p->m), n = ix_var(t, p->n);
@@ -257,7 +257,7 @@ static void add_product(Lower *l, Val v)
     const Node *n = node_at(l->g, v);
     const Shape *a = shape_of(l->g, n->in[0]);
     bool summed = fuse_rows(l->g, v, l->k->rows) == ROWS_SUMMED;
-    Making p = {.v = v, .M = n->shape.d[n->shape.rank - 2], .N = n->shape.d[n->shape.rank - 1]};
+    ProductMaking p = {.v = v, .M = n->shape.d[n->shape.rank - 2], .N = n->shape.d[n->shape.rank - 1]};
     p.K = a->d[a->rank - (n->a.i & 1 ? 2 : 1)];
     if (summed && !dim_div(p.K, l->k->rows, &p.K))
         vwn_bug(l->f->ctx, "a product that is not summed over the kernel's rows");

@@ -15,22 +15,22 @@
  */
 #include "cost.h"
 
-typedef struct Box {
+typedef struct DeadBox {
     bool some; /* false: no coordinate at all */
     uint8_t rank;
     int64_t lo[MAX_RANK], hi[MAX_RANK];
-} Box;
+} DeadBox;
 
 enum { MOST_BOXES = 8 };
 typedef struct Need {
-    Box *box;
+    DeadBox *box;
     int n, cap;
 } Need;
 
 typedef struct Dead {
     const Graph *g;
     Arena *arena;
-    Box *live;
+    DeadBox *live;
     Need *need;
 } Dead;
 
@@ -38,9 +38,9 @@ typedef struct Dead {
 
 static int64_t extent(Dim d) { return dim_static(d) ? d.n : 1; }
 
-static Box box_full(const Shape *s)
+static DeadBox box_full(const Shape *s)
 {
-    Box b = {.some = true, .rank = s->rank};
+    DeadBox b = {.some = true, .rank = s->rank};
     for (int k = 0; k < s->rank; k++) {
         b.hi[k] = extent(s->d[k]);
         if (b.hi[k] == 0)
@@ -49,10 +49,10 @@ static Box box_full(const Shape *s)
     return b;
 }
 
-static Box box_none(const Shape *s) { return (Box){.rank = s->rank}; }
+static DeadBox box_none(const Shape *s) { return (DeadBox){.rank = s->rank}; }
 
 /* The box with axis k replaced; empty intervals make an empty box. */
-static Box box_with(Box b, int k, int64_t lo, int64_t hi)
+static DeadBox box_with(DeadBox b, int k, int64_t lo, int64_t hi)
 {
     b.lo[k] = lo;
     b.hi[k] = hi;
@@ -61,7 +61,7 @@ static Box box_with(Box b, int k, int64_t lo, int64_t hi)
     return b;
 }
 
-static Box box_cap(Box a, Box b)
+static DeadBox box_cap(DeadBox a, DeadBox b)
 {
     for (int k = 0; k < a.rank; k++) {
         int64_t lo = a.lo[k] > b.lo[k] ? a.lo[k] : b.lo[k];
@@ -72,7 +72,7 @@ static Box box_cap(Box a, Box b)
 }
 
 /* The smallest box that holds both. */
-static Box box_hull(Box a, Box b)
+static DeadBox box_hull(DeadBox a, DeadBox b)
 {
     if (!a.some || !b.some)
         return a.some ? a : b;
@@ -83,7 +83,7 @@ static Box box_hull(Box a, Box b)
     return a;
 }
 
-static bool box_holds(const Box *a, const Box *b)
+static bool box_holds(const DeadBox *a, const DeadBox *b)
 {
     for (int k = 0; k < a->rank; k++)
         if (b->lo[k] < a->lo[k] || b->hi[k] > a->hi[k])
@@ -92,7 +92,7 @@ static bool box_holds(const Box *a, const Box *b)
 }
 
 /* Is the union a box? All axes but one are equal, and there the intervals touch. */
-static bool box_joins(const Box *a, const Box *b)
+static bool box_joins(const DeadBox *a, const DeadBox *b)
 {
     int differ = 0;
     for (int k = 0; k < a->rank; k++)
@@ -103,10 +103,10 @@ static bool box_joins(const Box *a, const Box *b)
     return true;
 }
 
-static void need_add(Dead *d, Need *need, Box b)
+static void need_add(Dead *d, Need *need, DeadBox b)
 {
     for (int i = 0; i < need->n;) {
-        Box *old = &need->box[i];
+        DeadBox *old = &need->box[i];
         if (box_holds(old, &b))
             return;
         if (box_holds(&b, old) || box_joins(&b, old) || need->n == MOST_BOXES) {
@@ -118,7 +118,7 @@ static void need_add(Dead *d, Need *need, Box b)
         }
     }
     if (need->n == need->cap) {
-        Box *more = NEW_ARRAY(d->arena, Box, (size_t)(need->cap ? 2 * need->cap : 1));
+        DeadBox *more = NEW_ARRAY(d->arena, DeadBox, (size_t)(need->cap ? 2 * need->cap : 1));
         if (need->n)
             memcpy(more, need->box, (size_t)need->n * sizeof *more);
         need->box = more;
@@ -128,7 +128,7 @@ static void need_add(Dead *d, Need *need, Box b)
 }
 
 /* Node `in` is read at b. Where it is always zero nothing depends on what it is made of. */
-static void want(Dead *d, Val in, Box b)
+static void want(Dead *d, Val in, DeadBox b)
 {
     b = box_cap(b, d->live[in]);
     if (b.some)
@@ -136,7 +136,7 @@ static void want(Dead *d, Val in, Box b)
 }
 
 /* Elements in the union of boxes, which all lie in axes k.. of one tensor. */
-static int64_t union_size(const Box *box, int n, int axis)
+static int64_t union_size(const DeadBox *box, int n, int axis)
 {
     if (n == 0)
         return 0;
@@ -152,7 +152,7 @@ static int64_t union_size(const Box *box, int n, int axis)
         at = at < from ? from : at;
         if (at == INT64_MAX)
             return total;
-        Box inside[MOST_BOXES];
+        DeadBox inside[MOST_BOXES];
         int n_inside = 0;
         for (int i = 0; i < n; i++) {
             if (box[i].lo[axis] > at && box[i].lo[axis] < to)
@@ -170,12 +170,12 @@ static int64_t union_size(const Box *box, int n, int axis)
 /* ---- boxes through views ---- */
 
 /* Axes [i, i_end) of one shape and [j, j_end) of another that hold the same elements. */
-typedef struct Block {
+typedef struct DeadBlock {
     int i, i_end, j, j_end;
-} Block;
+} DeadBlock;
 
 /* The smallest block that starts at axes i and j; false when only extents of 1 are left. */
-static bool next_block(const Shape *a, const Shape *b, int i, int j, Block *out)
+static bool next_block(const Shape *a, const Shape *b, int i, int j, DeadBlock *out)
 {
     Dim p = DIM(1);
     for (int ie = i + 1; ie <= a->rank; ie++) {
@@ -186,7 +186,7 @@ static bool next_block(const Shape *a, const Shape *b, int i, int j, Block *out)
             if (!dim_mul(q, b->d[je - 1], &q))
                 return false;
             if (dim_eq(p, q)) {
-                *out = (Block){i, ie, j, je};
+                *out = (DeadBlock){i, ie, j, je};
                 return true;
             }
         }
@@ -203,7 +203,7 @@ static bool block_static(const Shape *s, int from, int to)
 }
 
 /* The smallest range of row-major numbers within axes [from, to) that holds the box. */
-static void box_range(const Shape *s, const Box *b, int from, int to, int64_t *lo, int64_t *hi)
+static void box_range(const Shape *s, const DeadBox *b, int from, int to, int64_t *lo, int64_t *hi)
 {
     int64_t stride = 1, last = 0;
     *lo = 0;
@@ -216,7 +216,7 @@ static void box_range(const Shape *s, const Box *b, int from, int to, int64_t *l
 }
 
 /* The smallest box in axes [from, to) that holds the range of row-major numbers [lo, hi). */
-static void box_of_range(const Shape *s, Box *b, int from, int to, int64_t lo, int64_t hi)
+static void box_of_range(const Shape *s, DeadBox *b, int from, int to, int64_t lo, int64_t hi)
 {
     int64_t stride = 1;
     for (int k = from; k < to; k++)
@@ -233,11 +233,11 @@ static void box_of_range(const Shape *s, Box *b, int from, int to, int64_t lo, i
     }
 }
 
-static Box box_reshape(const Shape *from, Box b, const Shape *to)
+static DeadBox box_reshape(const Shape *from, DeadBox b, const Shape *to)
 {
-    Box out = box_full(to);
+    DeadBox out = box_full(to);
     out.some = out.some && b.some;
-    Block k = {0};
+    DeadBlock k = {0};
     while (out.some && next_block(from, to, k.i_end, k.j_end, &k)) {
         if (!block_static(from, k.i, k.i_end) || !block_static(to, k.j, k.j_end))
             continue;
@@ -249,9 +249,9 @@ static Box box_reshape(const Shape *from, Box b, const Shape *to)
 }
 
 /* Input to output (`back` false) or output to input of permute. */
-static Box box_permute(const Node *n, Box b, bool back)
+static DeadBox box_permute(const Node *n, DeadBox b, bool back)
 {
-    Box out = b;
+    DeadBox out = b;
     for (int k = 0; k < b.rank; k++) {
         int from = (int)n->a.data[k];
         int dst = back ? from : k, src = back ? k : from;
@@ -262,17 +262,17 @@ static Box box_permute(const Node *n, Box b, bool back)
 }
 
 /* The box moved along the axis and cut to the extent there; symbolic axes stay whole. */
-static Box box_move(Box b, int axis, int64_t by, const Shape *from, const Shape *to)
+static DeadBox box_move(DeadBox b, int axis, int64_t by, const Shape *from, const Shape *to)
 {
     if (!b.some || !dim_static(from->d[axis]) || !dim_static(to->d[axis])) {
-        Box full = box_full(to);
+        DeadBox full = box_full(to);
         return box_with(b, axis, full.lo[axis], full.hi[axis]);
     }
     int64_t lo = b.lo[axis] + by, hi = b.hi[axis] + by, n = to->d[axis].n;
     return box_with(b, axis, lo < 0 ? 0 : lo, hi > n ? n : hi);
 }
 
-static Box box_whole_axes(Box b, uint32_t axes, const Shape *s)
+static DeadBox box_whole_axes(DeadBox b, uint32_t axes, const Shape *s)
 {
     for (int k = 0; k < b.rank; k++)
         if (axes >> k & 1)
@@ -281,7 +281,7 @@ static Box box_whole_axes(Box b, uint32_t axes, const Shape *s)
 }
 
 /* Along the axis a cumulative sum carries to the end (or to the start, when reversed). */
-static Box box_carry(Box b, int axis, bool to_end, const Shape *s)
+static DeadBox box_carry(DeadBox b, int axis, bool to_end, const Shape *s)
 {
     if (!b.some)
         return b;
@@ -291,9 +291,9 @@ static Box box_carry(Box b, int axis, bool to_end, const Shape *s)
 
 /* ---- forward: where a node may differ from zero ---- */
 
-static Box live_elementwise(const Dead *d, const Node *n)
+static DeadBox live_elementwise(const Dead *d, const Node *n)
 {
-    Box a = d->live[n->in[0]];
+    DeadBox a = d->live[n->in[0]];
     switch (n->op) {
     case OP_ADD: case OP_SUB: case OP_MIN: case OP_MAX:
         return box_hull(a, d->live[n->in[1]]);
@@ -310,10 +310,10 @@ static Box live_elementwise(const Dead *d, const Node *n)
     return keeps_zero ? a : box_full(&n->shape);
 }
 
-static Box live_move(const Dead *d, const Node *n)
+static DeadBox live_move(const Dead *d, const Node *n)
 {
     const Shape *from = shape_of(d->g, n->in[0]), *to = &n->shape;
-    Box b = d->live[n->in[0]];
+    DeadBox b = d->live[n->in[0]];
     int axis = (int)n->a.i;
     int64_t at = 0;
     switch (n->op) {
@@ -322,7 +322,7 @@ static Box live_move(const Dead *d, const Node *n)
     case OP_PERMUTE:
         return box_permute(n, b, false);
     case OP_BROADCAST: {
-        Box full = box_full(to);
+        DeadBox full = box_full(to);
         for (int k = 0; k < to->rank; k++)
             if (!dim_eq(from->d[k], to->d[k]))
                 b = box_with(b, k, 0, full.hi[k]);
@@ -362,10 +362,10 @@ static MatAxes matmul_axes(const Graph *g, const Node *n)
                      .bj = rb - (tb ? 2 : 1), .rank = ra, .lead = rb > 2 ? rb - 2 : 0};
 }
 
-static Box live_matmul(const Dead *d, const Node *n)
+static DeadBox live_matmul(const Dead *d, const Node *n)
 {
     MatAxes x = matmul_axes(d->g, n);
-    Box a = d->live[n->in[0]], b = d->live[n->in[1]], out = a;
+    DeadBox a = d->live[n->in[0]], b = d->live[n->in[1]], out = a;
     out.some = a.some && b.some;
     if (a.lo[x.ak] >= b.hi[x.bk] || b.lo[x.bk] >= a.hi[x.ak])
         out.some = false;
@@ -379,9 +379,9 @@ static Box live_matmul(const Dead *d, const Node *n)
     return out;
 }
 
-static Box live_experts(const Dead *d, const Node *n)
+static DeadBox live_experts(const Dead *d, const Node *n)
 {
-    Box x = d->live[n->in[0]], w = d->live[n->in[1]], out = box_full(&n->shape);
+    DeadBox x = d->live[n->in[0]], w = d->live[n->in[1]], out = box_full(&n->shape);
     int ik = n->a.i ? 2 : 1, same = x.rank - 1, last = out.rank - 1;
     out.some = out.some && x.some && w.some && x.lo[same] < w.hi[ik] && w.lo[ik] < x.hi[same];
     for (int k = 0; k < same; k++)
@@ -390,7 +390,7 @@ static Box live_experts(const Dead *d, const Node *n)
 }
 
 /* Query heads [lo, hi) of n per key head, and back. */
-static Box heads_of_keys(Box out, Box keys, int64_t per)
+static DeadBox heads_of_keys(DeadBox out, DeadBox keys, int64_t per)
 {
     out = box_with(out, 2, keys.lo[2] * per, keys.hi[2] * per);
     return box_with(out, 3, keys.lo[3], keys.hi[3]);
@@ -401,13 +401,13 @@ static int64_t heads_per_key(const Graph *g, const Node *n)
     return shape_of(g, n->in[0])->d[2].n / shape_of(g, n->in[1])->d[2].n;
 }
 
-static Box live_of(const Dead *d, Val v)
+static DeadBox live_of(const Dead *d, Val v)
 {
     const Node *n = node_at(d->g, v);
-    Box full = box_full(&n->shape);
+    DeadBox full = box_full(&n->shape);
     if (!full.some || n->n_in == 0)
         return full;
-    Box first = d->live[n->in[0]];
+    DeadBox first = d->live[n->in[0]];
     switch (op_info((Op)n->op)->class) {
     case CLASS_UNARY: case CLASS_BINARY: case CLASS_TERNARY:
         return live_elementwise(d, n);
@@ -426,7 +426,7 @@ static Box live_of(const Dead *d, Val v)
     case OP_EXPERT_MATMUL:
         return live_experts(d, n);
     case OP_SDPA: {
-        Box v_live = d->live[n->in[2]];
+        DeadBox v_live = d->live[n->in[2]];
         full.some = v_live.some;
         return v_live.some ? heads_of_keys(full, v_live, heads_per_key(d->g, n)) : full;
     }
@@ -446,7 +446,7 @@ static Box live_of(const Dead *d, Val v)
 
 /* ---- backward: what anything reads of a node's inputs, when `b` of the node is read ---- */
 
-static void need_move(Dead *d, const Node *n, Box b)
+static void need_move(Dead *d, const Node *n, DeadBox b)
 {
     const Shape *to = shape_of(d->g, n->in[0]), *from = &n->shape;
     int axis = (int)n->a.i;
@@ -485,11 +485,11 @@ static void need_move(Dead *d, const Node *n, Box b)
     }
 }
 
-static void need_matmul(Dead *d, const Node *n, Box b)
+static void need_matmul(Dead *d, const Node *n, DeadBox b)
 {
     MatAxes x = matmul_axes(d->g, n);
     Val a = n->in[0], c = n->in[1];
-    Box la = d->live[a], lc = d->live[c], left = b, right = lc;
+    DeadBox la = d->live[a], lc = d->live[c], left = b, right = lc;
     left = box_with(left, x.ai, b.lo[x.rank - 2], b.hi[x.rank - 2]);
     left = box_with(left, x.ak, lc.lo[x.bk], lc.hi[x.bk]);
     right = box_with(right, x.bk, la.lo[x.ak], la.hi[x.ak]);
@@ -500,9 +500,9 @@ static void need_matmul(Dead *d, const Node *n, Box b)
     want(d, c, right);
 }
 
-static void need_experts(Dead *d, const Node *n, Box b)
+static void need_experts(Dead *d, const Node *n, DeadBox b)
 {
-    Box lx = d->live[n->in[0]], lw = d->live[n->in[1]], x = lx, w = lw, index = b;
+    DeadBox lx = d->live[n->in[0]], lw = d->live[n->in[1]], x = lx, w = lw, index = b;
     int ik = n->a.i ? 2 : 1, same = lx.rank - 1;
     for (int k = 0; k < same; k++)
         x = box_with(x, k, b.lo[k], b.hi[k]);
@@ -515,11 +515,11 @@ static void need_experts(Dead *d, const Node *n, Box b)
     want(d, n->in[2], index);
 }
 
-static void need_attention(Dead *d, const Node *n, Box b)
+static void need_attention(Dead *d, const Node *n, DeadBox b)
 {
-    Box q = d->live[n->in[0]], k = d->live[n->in[1]], v = box_full(shape_of(d->g, n->in[2]));
+    DeadBox q = d->live[n->in[0]], k = d->live[n->in[1]], v = box_full(shape_of(d->g, n->in[2]));
     int64_t per = heads_per_key(d->g, n);
-    Box keys = box_full(shape_of(d->g, n->in[1]));
+    DeadBox keys = box_full(shape_of(d->g, n->in[1]));
     keys = box_with(keys, 0, b.lo[0], b.hi[0]);
     keys = box_with(keys, 2, b.lo[2] / per, (b.hi[2] - 1) / per + 1);
     v = box_with(v, 0, b.lo[0], b.hi[0]);
@@ -537,10 +537,10 @@ static void need_all_inputs(Dead *d, const Node *n)
         want(d, n->in[k], box_full(shape_of(d->g, n->in[k])));
 }
 
-static void need_indexed(Dead *d, const Node *n, Box b)
+static void need_indexed(Dead *d, const Node *n, DeadBox b)
 {
     const Shape *s = shape_of(d->g, n->in[0]);
-    Box x = box_full(s);
+    DeadBox x = box_full(s);
     if (n->op == OP_GATHER) {
         int lead = b.rank - (s->rank - 1);
         for (int k = 1; k < s->rank; k++)
@@ -556,7 +556,7 @@ static void need_indexed(Dead *d, const Node *n, Box b)
     }
 }
 
-static void need_inputs(Dead *d, const Node *n, Box b)
+static void need_inputs(Dead *d, const Node *n, DeadBox b)
 {
     if (n->n_in == 0)
         return;
@@ -614,7 +614,7 @@ void model_find_dead(Model *m)
     Dead d = {.g = m->graph, .arena = scratch};
     size_t n_roots;
     const Val *roots = model_roots(m, ROOTS_LEARNING, scratch, &n_roots);
-    d.live = NEW_ARRAY(scratch, Box, m->graph->node.n);
+    d.live = NEW_ARRAY(scratch, DeadBox, m->graph->node.n);
     d.need = NEW_ARRAY(scratch, Need, m->graph->node.n);
     interpret(&d, roots, n_roots);
     for (size_t i = 0; i < m->param.n; i++) {

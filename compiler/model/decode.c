@@ -117,8 +117,8 @@ static int axis_through(const Graph *g, const Node *n, size_t k, int axis)
     case OP_PICK: case OP_PLACE: return k == 0 && axis == last ? -1 : axis;
     case OP_TOP_K: return axis == last ? -1 : axis;
     case OP_SDPA: return axis == 0 ? 0 : -1;
-    case OP_SCATTER_ADD: case OP_EXPERT_MATMUL_DW: case OP_SDPA_GRAD: case OP_AUX: case OP_PUT:
-    case OP_TAKE: return -1;
+    case OP_SCATTER_ADD: case OP_EXPERT_MATMUL_DW: case OP_SDPA_GRAD: case OP_AUX: case OP_DYNAMIC_UPDATE_SLICE:
+    case OP_DYNAMIC_SLICE: return -1;
     default: return axis;
     }
 }

@@ -152,11 +152,11 @@ Inside inside_of(const Model *m, Arena *arena)
 
 /* ---- the graph ---- */
 
-typedef struct Build {
+typedef struct InsideBuild {
     const Inside *in;
     Graph *g;
     const Val *map;
-} Build;
+} InsideBuild;
 
 static uint32_t all_but(const Shape *s, int last)
 {
@@ -171,12 +171,12 @@ static Val flat(Graph *g, Val v)
     return ir_reshape(g, v, &(Shape){.rank = 1, .d = {n}});
 }
 
-static void put(Build *b, const char *name, size_t i, Val v)
+static void put(InsideBuild *b, const char *name, size_t i, Val v)
 {
     ir_output(b->g, name_printf(b->g->ctx, "%s.%zu", name, i), v);
 }
 
-static void put_factors(Build *b)
+static void put_factors(InsideBuild *b)
 {
     int lead = shape_of(b->in->m->graph, b->in->m->embedded)->rank - 1;
     for (size_t i = 0; i < b->in->n_factors; i++) {
@@ -188,7 +188,7 @@ static void put_factors(Build *b)
 }
 
 /* What sublayers read, of length 1, one below the other: [positions.., n, widest]. */
-static Val directions(Build *b)
+static Val directions(InsideBuild *b)
 {
     const Model *m = b->in->m;
     Graph *g = b->g;
@@ -214,7 +214,7 @@ static Val directions(Build *b)
     return ir_concat(g, row, m->sublayer.n, lead);
 }
 
-static void put_inputs(Build *b)
+static void put_inputs(InsideBuild *b)
 {
     Graph *g = b->g;
     Val x = directions(b), cosine = ir_matmul(g, x, ir_transpose(g, x));
@@ -228,7 +228,7 @@ static void put_inputs(Build *b)
 }
 
 /* The mean over all rows of each dimension: of each expert apart, over all rows of all. */
-static Val by_dimension(Build *b, const InsideActivation *a, Val x)
+static Val by_dimension(InsideBuild *b, const InsideActivation *a, Val x)
 {
     Graph *g = b->g;
     if (!a->index)
@@ -245,7 +245,7 @@ static Val by_dimension(Build *b, const InsideActivation *a, Val x)
     return flat(g, ir_binary(g, OP_DIV, sum, ir_dim(g, rows)));
 }
 
-static void put_activation(Build *b, size_t i)
+static void put_activation(InsideBuild *b, size_t i)
 {
     Graph *g = b->g;
     const InsideActivation *a = &b->in->activation[i];
@@ -262,7 +262,7 @@ static void put_activation(Build *b, size_t i)
     }
 }
 
-static void put_states(Build *b)
+static void put_states(InsideBuild *b)
 {
     const Model *m = b->in->m;
     for (size_t i = 0; i <= m->sublayer.n; i++)
@@ -270,7 +270,7 @@ static void put_states(Build *b)
             put(b, "state", i, b->map[i ? m->sublayer.v[i - 1].after : m->opened]);
 }
 
-static void put_lens(Build *b)
+static void put_lens(InsideBuild *b)
 {
     const Model *m = b->in->m;
     Graph *g = b->g;
@@ -327,7 +327,7 @@ Graph *inside_graph(const Inside *in, unsigned what, Arena *arena)
         root[n++] = in->logits;
         root[n++] = labels_of(m);
     }
-    Build b = {.in = in, .g = step_values(m, root, n, &map, arena), .map = map};
+    InsideBuild b = {.in = in, .g = step_values(m, root, n, &map, arena), .map = map};
     if (what & INSIDE_CONNECTIONS && !in->u.why_not)
         unfold_explain(b.g, m, &in->u, map);
     if (what & INSIDE_WEIGHTS)

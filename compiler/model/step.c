@@ -10,6 +10,7 @@
 
 #include "model.h"
 #include "compiler/graph/op.h"
+#include "compiler/pass/rewrite.h"
 #include "optimizer.h"
 #include "parts.h"
 #include "compiler/pass/recompute.h"
@@ -24,13 +25,13 @@ static bool is_dropout_mask(const Node *n)
 
 /* How a copy differs from the model: without dropout; with other tensors for its parameters; with
  * attention over everything before. */
-typedef struct Change {
+typedef struct StepChange {
     bool dropout, one_document;
     int times; /* as many nodes as the model has are to come, so many times; 0: as 1 */
     const Name *state; /* by Val of the model: an EXT_STATE tensor instead, or NULL */
-} Change;
+} StepChange;
 
-static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const Change *change)
+static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, const StepChange *change)
 {
     const Node *n = node_at(from, v);
     bool dropout = change->dropout;
@@ -63,31 +64,29 @@ static bool *needed_by(const Model *m, Arena *arena, bool one_document, const Va
     return needed;
 }
 
+static Val step_node(Rewrite *r, Val v, void *user)
+{
+    return copy_node(r->to, r->from, v, r->map, user);
+}
+
 /* map[v] becomes the copy of node v of the model, 0 where no root needs it. Order, spans and
  * names are kept. */
-static Graph *copy_forward(const Model *m, Arena *arena, const Change *change,
+static Graph *copy_forward(const Model *m, Arena *arena, const StepChange *change,
                            const Val *root, size_t n, Val **map)
 {
     const Graph *from = m->graph;
-    Graph *g = graph_new(from->ctx, arena);
-    graph_reserve(g, from->node.n * (size_t)(change->times ? change->times : 1));
-    const bool *needed = needed_by(m, arena, change->one_document, root, n);
-    *map = NEW_ARRAY(arena, Val, from->node.n);
-    for (Val v = 1; v < from->node.n; v++) {
-        if (!needed[v])
-            continue;
-        const Node *node = node_at(from, v);
-        g->span = node->span;
-        g->name = node->name;
-        (*map)[v] = copy_node(g, from, v, *map, change);
-    }
-    g->span = NO_SPAN;
-    g->name = NULL;
-    return g;
+    Rewrite r = {from, graph_new(from->ctx, arena), NEW_ARRAY(arena, Val, from->node.n)};
+    StepChange how = *change;
+    graph_reserve(r.to, from->node.n * (size_t)(change->times ? change->times : 1));
+    rewrite_nodes(&r, needed_by(m, arena, change->one_document, root, n), step_node, &how);
+    r.to->span = NO_SPAN;
+    r.to->name = NULL;
+    *map = r.map;
+    return r.to;
 }
 
 /* The part of the model that its losses and metrics need. */
-static Graph *copy_losses(const Model *m, Arena *arena, const Change *change, Val **map)
+static Graph *copy_losses(const Model *m, Arena *arena, const StepChange *change, Val **map)
 {
     Val *root = NEW_ARRAY(arena, Val, m->loss.n + 1);
     for (size_t i = 0; i < m->loss.n; i++)
@@ -207,7 +206,7 @@ static void store_loss(Graph *g, Val loss, bool fresh)
 static Graph *forward(const Model *m, const Train *t, Arena *arena, Val *objective, Val *loss_of_all)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, &(Change){.dropout = true, .times = 4}, &map);
+    Graph *g = copy_losses(m, arena, &(StepChange){.dropout = true, .times = 4}, &map);
     int64_t parts = t->micro_seqs > 0 ? t->batch_seqs / t->micro_seqs : 1;
     if (parts > 1)
         parts_apply(parts_of(m, arena), g, map, ir_fill(g, 1.0 / (double)parts));
@@ -257,7 +256,7 @@ Graph *step_update(const Model *m, const Train *t, Arena *arena)
 static Graph *evaluate_with(const Model *m, const Name *state, bool part, Arena *arena)
 {
     Val *map;
-    Graph *g = copy_losses(m, arena, &(Change){.state = state}, &map);
+    Graph *g = copy_losses(m, arena, &(StepChange){.state = state}, &map);
     if (part)
         parts_apply(parts_of(m, arena), g, map, ir_host(g, host_var(arena, HV_SHARE)));
     if (!emit_losses(g, m, map))
@@ -291,7 +290,7 @@ Graph *step_count(const Model *m, Arena *arena)
         root[i] = parts_total(p, i, &name);
     if (!n)
         return NULL;
-    Graph *g = copy_forward(m, arena, &(Change){0}, root, n, &map);
+    Graph *g = copy_forward(m, arena, &(StepChange){0}, root, n, &map);
     for (size_t i = 0; i < n; i++) {
         Val of = parts_total(p, i, &name);
         g->span = node_at(m->graph, of)->span;
@@ -317,7 +316,7 @@ Graph *step_outputs(const Model *m, Arena *arena)
     Val *root = NEW_ARRAY(arena, Val, m->output.n + 1), *map;
     for (size_t i = 0; i < m->output.n; i++)
         root[i] = m->output.v[i].value;
-    Graph *g = copy_forward(m, arena, &(Change){0}, root, m->output.n, &map);
+    Graph *g = copy_forward(m, arena, &(StepChange){0}, root, m->output.n, &map);
     for (size_t i = 0; i < m->output.n; i++) {
         size_t before = 0;
         for (size_t k = 0; k < i; k++)
@@ -330,7 +329,7 @@ Graph *step_outputs(const Model *m, Arena *arena)
 
 Graph *step_values(const Model *m, const Val *value, size_t n, Val **map, Arena *arena)
 {
-    return copy_forward(m, arena, &(Change){.times = 2}, value, n, map);
+    return copy_forward(m, arena, &(StepChange){.times = 2}, value, n, map);
 }
 
 Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val instead)
@@ -347,7 +346,7 @@ Val step_again(Graph *g, const Model *m, const Val *map, Val from, Val to, Val i
         if (!depends[v])
             again[v] = map[v];
         else if (v != from && needed[v])
-            again[v] = copy_node(g, of, v, again, &(Change){0});
+            again[v] = copy_node(g, of, v, again, &(StepChange){0});
     }
     return depends[to] ? again[to] : 0;
 }
@@ -361,7 +360,7 @@ Graph *step_predict(const Model *m, Arena *arena)
         if (!strcmp(m->output.v[i].name, "logits"))
             out = &m->output.v[i];
     Val *map;
-    Graph *g = copy_forward(m, arena, &(Change){.one_document = true}, &out->value, 1, &map);
+    Graph *g = copy_forward(m, arena, &(StepChange){.one_document = true}, &out->value, 1, &map);
     ir_output(g, out->name, map[out->value]);
     return g;
 }

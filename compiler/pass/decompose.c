@@ -6,8 +6,9 @@
  * The one idea: a[.., M, K] b[.., K, N] is the sum over the last axis of a[.., M, 1, K] times
  * b^T[.., 1, N, K] when K is long, and over the second of the last three when N is.
  */
+#include "rewrite.h"
 #include "decompose.h"
-#include "assemble.h"
+#include "concat_buffers.h"
 #include "compiler/graph/op.h"
 
 enum {
@@ -190,7 +191,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     if (empty(&n->shape, how->B, how->T) || dim_at(p.K, how->B, how->T) == 0)
         return ir_broadcast(g, ir_fill(g, 0), &n->shape);
     Val in[2] = {p.a, p.b};
-    if (is_of_row(&p, how) && !(d->apart && d->apart[v]))
+    if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
         return of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
         Attr a = {.i = n->a.i & 3};
@@ -207,7 +208,7 @@ bool node_is_library(const Graph *g, Val v)
     case OP_MATMUL: return !product_is_of_row(g, v);
     case OP_CONCAT: return concat_of_copies(g, v);
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
-    case OP_TOP_K: case OP_CUMSUM: case OP_PUT: case OP_TAKE: case OP_SDPA: case OP_SDPA_GRAD:
+    case OP_TOP_K: case OP_CUMSUM: case OP_DYNAMIC_UPDATE_SLICE: case OP_DYNAMIC_SLICE: case OP_SDPA: case OP_SDPA_GRAD:
         return true;
     default: return false;
     }
@@ -248,19 +249,12 @@ static Val few_parts(Graph *g, Val *in, size_t n, const Attr *a, bool *copied, s
 static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool *copied, size_t cap)
 {
     const Node *n = node_at(from, v);
-    if (n->op == OP_EXT) {
-        const Ext *x = &from->ext.v[n->a.i];
-        return ir_ext(g, x->kind, x->name, x->dtype, &x->shape);
-    }
-    if (n->op == OP_HOST)
-        return ir_host(g, from->host.v[n->a.i]);
+    if (n->op != OP_CONCAT)
+        return ir_copy(g, from, v, map);
     Val *in = NEW_ARRAY(g->arena, Val, n->n_in + 1u);
     for (size_t k = 0; k < n->n_in; k++)
         in[k] = map[n->in[k]];
-    if (n->op == OP_CONCAT)
-        return few_parts(g, in, n->n_in, &n->a, copied, cap);
-    bool given = op_uses((Op)n->op, 'S');
-    return ir_node(g, (Op)n->op, in, n->n_in, &n->a, given ? &n->shape : NULL);
+    return few_parts(g, in, n->n_in, &n->a, copied, cap);
 }
 
 /* A row of rounded parts may have become a function that rounds. */
@@ -269,41 +263,57 @@ static bool is_rounded_so(const Graph *g, Val v, int64_t to)
     return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == to;
 }
 
+typedef struct Decompose {
+    const PlanOptions *how;
+    Decomposed *d;
+    const ConcatLayout *layout; /* NULL: concatenations stay */
+    size_t cap;                 /* nodes at most */
+} Decompose;
+
+static Val decomposed(Rewrite *r, Val v, void *user)
+{
+    const Decompose *q = user;
+    const Graph *from = r->from;
+    const Node *n = node_at(from, v);
+    if (n->op == OP_MATMUL && !q->how->no_fusion)
+        return product(r->to, from, v, r->map, q->how, q->d, q->cap);
+    if (n->op == OP_MATMUL && dim_at(product_of(from, n, n->in[0], n->in[1]).K, q->how->B, q->how->T) == 0)
+        return ir_broadcast(r->to, ir_fill(r->to, 0), &n->shape);
+    if (n->op == OP_ROUND_TO && is_rounded_so(r->to, r->map[n->in[0]], n->a.i))
+        return r->map[n->in[0]];
+    Val row = q->layout ? assembled(q->layout, r->to, v, r->map) : 0;
+    return row ? row : copy_node(r->to, from, v, r->map, q->d->copied, q->cap);
+}
+
+static Val decomposed_and_marked(Rewrite *r, Val v, void *user)
+{
+    const Decompose *q = user;
+    Val to = decomposed(r, v, user);
+    if (r->to->node.n > q->cap)
+        vwn_bug(r->to->ctx, "decompose: too many nodes");
+    if (q->layout && (concat_stored(r->to, to) || padded_for_later(q->layout, v)))
+        q->d->copied[to] = true;
+    return to;
+}
+
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how, Decomposed *d)
 {
-    Graph *g = graph_new(ctx, arena);
-    graph_reserve(g, from->node.n + from->node.n / 4);
-    size_t cap = from->node.n * 12 + 64;
-    Val *map = NEW_ARRAY(arena, Val, from->node.n);
-    d->copied = NEW_ARRAY(arena, bool, cap);
-    d->made = map;
-    const Assembly *assembly = how->no_fusion ? NULL : assembly_new(arena, from, how);
-    for (Val v = 1; v < from->node.n; v++) {
-        const Node *n = node_at(from, v);
-        if (assembly && !assembly_wants(assembly, v))
-            continue;
-        g->span = n->span;
-        g->name = n->name;
-        if (n->op == OP_MATMUL && !how->no_fusion)
-            map[v] = product(g, from, v, map, how, d, cap);
-        else if (n->op == OP_MATMUL &&
-                 dim_at(product_of(from, n, n->in[0], n->in[1]).K, how->B, how->T) == 0)
-            map[v] = ir_broadcast(g, ir_fill(g, 0), &n->shape);
-        else if (n->op == OP_ROUND_TO && is_rounded_so(g, map[n->in[0]], n->a.i))
-            map[v] = map[n->in[0]];
-        else if (!assembly || !(map[v] = assembled(assembly, g, v, map)))
-            map[v] = copy_node(g, from, v, map, d->copied, cap);
-        if (g->node.n > cap)
-            vwn_bug(ctx, "decompose: too many nodes");
-        if (assembly && (concat_stored(g, map[v]) || padded_for_later(assembly, v)))
-            d->copied[map[v]] = true;
-    }
+    size_t n = from->node.n;
+    Rewrite r = {from, graph_new(ctx, arena), NEW_ARRAY(arena, Val, n)};
+    Decompose q = {how, d, how->no_fusion ? NULL : concat_layout_new(arena, from, how), n * 12 + 64};
+    bool *wanted = NEW_ARRAY(arena, bool, n);
+    graph_reserve(r.to, n + n / 4);
+    d->copied = NEW_ARRAY(arena, bool, q.cap);
+    d->made = r.map;
+    for (Val v = 1; v < n; v++)
+        wanted[v] = !q.layout || concat_wants(q.layout, v);
+    rewrite_nodes(&r, wanted, decomposed_and_marked, &q);
     for (size_t i = 0; i < from->out.n; i++) {
         const Output *o = &from->out.v[i];
         if (o->ext < 0)
-            ir_output(g, o->name, map[o->value]);
+            ir_output(r.to, o->name, r.map[o->value]);
         else
-            ir_store(g, map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
+            ir_store(r.to, r.map[o->value], from->ext.v[o->ext].kind, from->ext.v[o->ext].name);
     }
-    return g;
+    return r.to;
 }

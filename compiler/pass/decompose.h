@@ -11,7 +11,7 @@
 
 enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
 typedef struct Decomposed {
-    const bool *apart; /* given, by value: products of a row that stay the library's; or NULL */
+    const bool *to_library; /* given, by value: products of a row that stay the library's; or NULL */
     bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
     Val *made;         /* by value: what it has become */
 } Decomposed;
@@ -31,15 +31,15 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
                  Decomposed *d);
 
-/* assemble.c: rows of parts of different age, put together by copies. */
-typedef struct Assembly Assembly;
-Assembly *assembly_new(Arena *arena, const Graph *g, const PlanOptions *how);
+/* concat_buffers.c: rows of parts of different age, put together by copies. */
+typedef struct ConcatLayout ConcatLayout;
+ConcatLayout *concat_layout_new(Arena *arena, const Graph *g, const PlanOptions *how);
 /* Is v wanted at all, when rows are made so? */
-bool assembly_wants(const Assembly *a, Val v);
+bool concat_wants(const ConcatLayout *a, Val v);
 /* v in the new graph, when it is such; else 0. */
-Val assembled(const Assembly *a, Graph *g, Val v, Val *map);
+Val assembled(const ConcatLayout *a, Graph *g, Val v, Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
-bool padded_for_later(const Assembly *a, Val v);
+bool padded_for_later(const ConcatLayout *a, Val v);
 /* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
  * which computes a part of it stores. */
 enum { /* Attr.j, which decompose() alone sets */

@@ -13,7 +13,8 @@
  */
 #include "recompute.h"
 #include "compiler/graph/op.h"
-#include "simplify.h"
+#include "compiler/graph/op.h"
+#include "rewrite.h"
 
 static const char *const GUARD = "recompute";
 static const char *const AGAIN = ":again"; /* behind the names of copies: no path has a colon */
@@ -123,11 +124,6 @@ typedef struct Recompute {
     Val *map, *again, *guard; /* by Val of `from`: the node, its copy, its guard; 0: not made */
 } Recompute;
 
-static const Shape *given_shape(const Node *n)
-{
-    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
-}
-
 static void find_modules(Recompute *r, const Name *word, size_t n_word)
 {
     for (Val v = 1; v <= r->last; v++) {
@@ -148,7 +144,7 @@ static bool is_random(const Node *n)
 
 static Val make(Recompute *r, const Node *n, const Val *in)
 {
-    Val v = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a, given_shape(n));
+    Val v = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a, op_given(n));
     if (n->op == OP_EXT)
         ext_set_leaf(r->g, v);
     return v;
@@ -287,41 +283,31 @@ static Val value_behind(Recompute *r, Val u)
     return is_operand(r, u) ? operand_copy(r, u) : r->map[u];
 }
 
-static void copy_outputs(const Graph *from, Graph *to, const Val *map)
+static Val recomputed(Rewrite *w, Val v, void *user)
 {
-    for (size_t i = 0; i < from->out.n; i++) {
-        Output o = from->out.v[i];
-        o.value = map[o.value];
-        vec_push(to->arena, &to->out, o);
-    }
-    to->span = from->span;
-    to->name = from->name;
+    Recompute *r = user;
+    const Node *n = node_at(r->from, v);
+    Val *in = rewrite_inputs(w, w->to->arena, v);
+    for (size_t k = 0; k < n->n_in && v > r->last; k++)
+        in[k] = value_behind(r, n->in[k]);
+    w->to->span = n->span; /* copies have names of their own */
+    w->to->name = n->name;
+    return rewrite_same(w, v, in);
 }
 
 Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word, Arena *arena)
 {
     size_t n = g->node.n;
-    Recompute r = {.from = g, .g = graph_like(g, arena), .last = last};
+    Rewrite w = rewrite_begin(g, arena, arena, n + n / 2);
+    Recompute r = {.from = g, .g = w.to, .map = w.map, .last = last};
     r.module = NEW_ARRAY(arena, Name, n);
     r.kept = NEW_ARRAY(arena, bool, n);
-    r.map = NEW_ARRAY(arena, Val, n);
     r.again = NEW_ARRAY(arena, Val, n);
     r.guard = NEW_ARRAY(arena, Val, n);
     r.use = NEW_ARRAY(arena, uint8_t, n);
-    graph_reserve(r.g, n + n / 2);
     find_modules(&r, word, n_word);
     find_uses(&r);
-    for (Val v = 1; v < n; v++) {
-        const Node *node = node_at(g, v);
-        Val *in = NEW_ARRAY(arena, Val, node->n_in + 1u);
-        for (size_t k = 0; k < node->n_in; k++)
-            in[k] = v > last ? value_behind(&r, node->in[k]) : r.map[node->in[k]];
-        r.g->span = node->span;
-        r.g->name = node->name;
-        r.map[v] = make(&r, node, in);
-    }
-    copy_outputs(g, r.g, r.map);
-    return r.g;
+    return graph_rewrite(&w, NULL, recomputed, &r);
 }
 
 /* ---- afterwards ---- */
@@ -336,6 +322,16 @@ static bool is_guard(const Node *n)
     return recompute_is_guard((Op)n->op, &n->a);
 }
 
+static Val released(Rewrite *w, Val v, void *user)
+{
+    const Node *n = node_at(w->from, v);
+    (void)user;
+    if (!is_guard(n))
+        return rewrite_same(w, v, NULL);
+    bool drawn = is_random(node_at(w->from, n->in[0])); /* a second time */
+    return drawn ? rewrite_same(w, n->in[0], NULL) : w->map[n->in[0]];
+}
+
 Graph *graph_release(const Graph *g, Arena *arena)
 {
     bool any = false;
@@ -343,23 +339,6 @@ Graph *graph_release(const Graph *g, Arena *arena)
         any = is_guard(node_at(g, v));
     if (!any)
         return (Graph *)g;
-    Recompute r = {.from = g, .g = graph_like(g, arena)};
-    graph_reserve(r.g, g->node.n);
-    r.map = NEW_ARRAY(arena, Val, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        const Node *n = node_at(g, v);
-        r.g->span = n->span;
-        r.g->name = n->name;
-        Val *in = NEW_ARRAY(arena, Val, n->n_in + 1u);
-        for (size_t k = 0; k < n->n_in; k++)
-            in[k] = r.map[n->in[k]];
-        if (!is_guard(n))
-            r.map[v] = make(&r, n, in);
-        else if (is_random(node_at(g, n->in[0]))) /* drawn a second time */
-            r.map[v] = make(&r, node_at(g, n->in[0]), NULL);
-        else
-            r.map[v] = in[0];
-    }
-    copy_outputs(g, r.g, r.map);
-    return r.g;
+    Rewrite w = rewrite_begin(g, arena, arena, g->node.n);
+    return graph_rewrite(&w, NULL, released, NULL);
 }

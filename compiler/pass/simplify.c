@@ -1,7 +1,7 @@
 /* simplify.c - the same outputs from fewer nodes.
  *
  * In:  a graph.     Out: a new graph without doubles, foldable constants and dead nodes.
- * The one idea: nodes are made again one by one, each through emit(), which first asks the
+ * The one idea: nodes are made again one by one, each through make_node(), which first asks the
  * rules and then the table of nodes already made. What no output needs is left out at the end.
  * Nodes with a random stream are equal when site and shape are, because the numbers then are.
  */
@@ -68,7 +68,7 @@ static Val make_once(Simplifier *s, const Draft *d)
     return v;
 }
 
-Val emit(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given)
+Val make_node(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given)
 {
     static const Attr none = {0};
     Draft d = {.op = op, .all = in, .n_in = n_in, .a = a ? *a : none, .given = given};
@@ -88,104 +88,32 @@ Val emit(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const 
 
 /* ---- the passes over the graph ---- */
 
-static bool *live_nodes(const Graph *g, Arena *memory)
+static Val simplified(Rewrite *r, Val v, void *user)
 {
-    bool *live = NEW_ARRAY(memory, bool, g->node.n);
-    for (size_t i = 0; i < g->out.n; i++)
-        live[g->out.v[i].value] = true;
-    for (Val v = (Val)g->node.n; v-- > 1;)
-        for (size_t k = 0; live[v] && k < node_at(g, v)->n_in; k++)
-            live[node_at(g, v)->in[k]] = true;
-    return live;
+    Simplifier *s = user;
+    const Node *n = node_at(r->from, v);
+    return make_node(s, (Op)n->op, rewrite_inputs(r, s->memory, v), n->n_in, &n->a, op_given(n));
 }
 
-Graph *graph_like(const Graph *g, Arena *arena)
+static Val same(Rewrite *r, Val v, void *user)
 {
-    Graph *copy = graph_new(g->ctx, arena);
-    copy->differentiated = g->differentiated;
-    for (size_t i = 0; i < g->ext.n; i++)
-        ext_add(copy, &g->ext.v[i]);
-    for (size_t i = 0; i < g->host.n; i++)
-        vec_push(arena, &copy->host, g->host.v[i]);
-    return copy;
+    return rewrite_same(r, v, rewrite_inputs(r, user, v));
 }
 
-static void map_outputs(const Graph *from, Graph *to, const Val *map)
-{
-    for (size_t i = 0; i < from->out.n; i++) {
-        Output o = from->out.v[i];
-        o.value = map[o.value];
-        vec_push(to->arena, &to->out, o);
-    }
-}
-
-/* Inputs of the old node in the new graph. */
-static Val *mapped(Arena *memory, const Node *n, const Val *map)
-{
-    Val *in = NEW_ARRAY(memory, Val, n->n_in);
-    for (size_t k = 0; k < n->n_in; k++)
-        in[k] = map[n->in[k]];
-    return in;
-}
-
-static const Shape *given_shape(const Node *n)
-{
-    return op_uses((Op)n->op, 'S') ? &n->shape : NULL;
-}
-
-static Graph *rebuild(const Graph *g, Arena *memory)
-{
-    Simplifier s = {
-        .g = graph_like(g, memory), .drop_stop = g->differentiated, .memory = memory};
-    graph_reserve(s.g, g->node.n);
-    table_grow(&s);
-    const bool *live = live_nodes(g, memory);
-    Val *map = NEW_ARRAY(memory, Val, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        const Node *n = node_at(g, v);
-        if (!live[v])
-            continue;
-        s.g->span = n->span;
-        s.g->name = n->name;
-        map[v] = emit(&s, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
-    }
-    map_outputs(g, s.g, map);
-    return s.g;
-}
-
-static Graph *compact(const Graph *g, Arena *arena, Arena *memory)
-{
-    Graph *out = graph_like(g, arena);
-    const bool *live = live_nodes(g, memory);
-    size_t count = 0;
-    for (Val v = 1; v < g->node.n; v++)
-        count += live[v];
-    graph_reserve(out, count + 1);
-    Val *map = NEW_ARRAY(memory, Val, g->node.n);
-    for (Val v = 1; v < g->node.n; v++) {
-        const Node *n = node_at(g, v);
-        if (!live[v])
-            continue;
-        out->span = n->span;
-        out->name = n->name;
-        map[v] =
-            ir_node(out, (Op)n->op, mapped(memory, n, map), n->n_in, &n->a, given_shape(n));
-        if (n->op == OP_EXT)
-            ext_set_leaf(out, map[v]);
-    }
-    map_outputs(g, out, map);
-    out->span = g->span;
-    out->name = NULL;
-    return out;
-}
-
+/* First every node by the rules, then what is still needed. */
 Graph *graph_simplify(const Graph *g, Arena *arena)
 {
     Arena *memory = arena_new(g->ctx);
-    Graph *rebuilt = rebuild(g, memory);
-    Graph *result = compact(rebuilt, arena, memory);
-    result->span = g->span;
-    result->name = g->name;
+    Rewrite first = rewrite_begin(g, memory, memory, g->node.n);
+    Simplifier s = {.g = first.to, .drop_stop = g->differentiated, .memory = memory};
+    table_grow(&s);
+    graph_rewrite(&first, graph_live(g, memory), simplified, &s);
+    const bool *live = graph_live(first.to, memory);
+    size_t count = 0;
+    for (Val v = 1; v < first.to->node.n; v++)
+        count += live[v];
+    Rewrite second = rewrite_begin(first.to, arena, memory, count + 1);
+    Graph *result = graph_rewrite(&second, live, same, memory);
     arena_free(memory);
     return result;
 }

@@ -8,6 +8,7 @@
 #define VWN_SIMPLIFY_H
 
 #include "compiler/graph/op.h"
+#include "rewrite.h"
 
 typedef struct Simplifier {
     Graph *g;        /* what is being built */
@@ -31,10 +32,7 @@ typedef struct Draft {
 } Draft;
 
 /* Makes a node, or finds one that does the same. */
-Val emit(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given);
-
-/* An empty graph with the tables of external tensors and host scalars of g. */
-Graph *graph_like(const Graph *g, Arena *arena);
+Val make_node(Simplifier *s, Op op, const Val *in, size_t n_in, const Attr *a, const Shape *given);
 
 /* What the draft is replaced by, or 0. */
 Val simplify_elementwise(Simplifier *s, const Draft *d);
@@ -46,11 +44,11 @@ static inline const Node *made(const Simplifier *s, Val v) { return node_at(s->g
 static inline Val emit_op(Simplifier *s, Op op, Val a, Val b, Val c)
 {
     Val in[3] = {a, b, c};
-    return emit(s, op, in, (size_t)(c ? 3 : b ? 2 : 1), NULL, NULL);
+    return make_node(s, op, in, (size_t)(c ? 3 : b ? 2 : 1), NULL, NULL);
 }
 static inline Val emit_shaped(Simplifier *s, Op op, Val x, const Shape *shape)
 {
-    return emit(s, op, &x, 1, NULL, shape);
+    return make_node(s, op, &x, 1, NULL, shape);
 }
 
 #endif

@@ -17,7 +17,7 @@ enum { LARGEST_TABLE = 4096 };
 Val emit_uniform(Simplifier *s, const Shape *shape, DType dtype, double x)
 {
     Attr a = {.x = x, .j = dtype == DT_INT};
-    Val v = emit(s, OP_FILL, NULL, 0, &a, NULL);
+    Val v = make_node(s, OP_FILL, NULL, 0, &a, NULL);
     if (shape->rank == 0)
         return v;
     Shape ones = {.rank = shape->rank};
@@ -55,7 +55,7 @@ static Val fold_uniform(Simplifier *s, const Draft *d)
     t[3] = (Tensor){.dtype = d->dtype, .size = 1, .real = &real[3], .integer = &integer[3]};
     Node n = {.op = (uint8_t)d->op, .dtype = (uint8_t)d->dtype, .n_in = (uint16_t)d->n_in,
               .a = d->a};
-    op_rules[d->op].eval(&(Eval){s->g->ctx, s->g, NULL, &n, in, &t[3], NULL});
+    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, &t[3], NULL});
     if (d->dtype == DT_REAL)
         return emit_uniform(s, &d->shape, DT_REAL, real[3]);
     int64_t most = (int64_t)1 << 53;
@@ -100,8 +100,8 @@ static Val join_pads(Simplifier *s, Val x, Val y)
         return 0;
     Attr pad = a->a;
     Val both[2] = {a->in[0], b->in[0]};
-    Val v = emit(s, OP_CONCAT, both, 2, &(Attr){.i = pad.i}, NULL);
-    return emit(s, OP_PAD, &v, 1, &pad, &whole);
+    Val v = make_node(s, OP_CONCAT, both, 2, &(Attr){.i = pad.i}, NULL);
+    return make_node(s, OP_PAD, &v, 1, &pad, &whole);
 }
 
 /* The same inside a longer sum: x + pad + pad. Each element gets the same terms as before. */
@@ -247,7 +247,7 @@ static Val repeat_later(Simplifier *s, const Draft *d)
                     ? emit_uniform(s, &small, dtype, x)
                     : emit_shaped(s, OP_BROADCAST, input_of(s, d->in[i]), &small);
     }
-    Val v = emit(s, d->op, in, d->n_in, &d->a, NULL);
+    Val v = make_node(s, d->op, in, d->n_in, &d->a, NULL);
     return emit_shaped(s, OP_BROADCAST, v, &d->shape);
 }
 
@@ -274,7 +274,7 @@ static Val permutes(Simplifier *s, const Draft *d)
         for (size_t k = 0; k < d->a.n; k++)
             data[k] = n->a.data[(int)d->a.data[k]];
         Val from = n->in[0];
-        return emit(s, OP_PERMUTE, &from, 1, &(Attr){.data = data, .n = d->a.n}, NULL);
+        return make_node(s, OP_PERMUTE, &from, 1, &(Attr){.data = data, .n = d->a.n}, NULL);
     }
     double last = -1;
     for (int k = 0; k < d->shape.rank; k++) {
@@ -295,7 +295,7 @@ static Val slices(Simplifier *s, const Draft *d)
     Dim count = d->shape.d[axis];
     if (n->op == OP_SLICE && n->a.i == axis) {
         Val from = n->in[0];
-        return emit(s, OP_SLICE, &from, 1, &(Attr){.i = axis, .j = n->a.j + d->a.j}, d->given);
+        return make_node(s, OP_SLICE, &from, 1, &(Attr){.i = axis, .j = n->a.j + d->a.j}, d->given);
     }
     if (n->op == OP_PAD && n->a.i == axis && n->a.j == d->a.j &&
         shape_eq(shape_of(s->g, n->in[0]), &d->shape))
@@ -309,7 +309,7 @@ static Val slices(Simplifier *s, const Draft *d)
             return 0;
         if (start >= 0 && start + count.n <= part.n) {
             Val from = n->in[k];
-            return emit(s, OP_SLICE, &from, 1, &(Attr){.i = axis, .j = start}, d->given);
+            return make_node(s, OP_SLICE, &from, 1, &(Attr){.i = axis, .j = start}, d->given);
         }
         start -= part.n;
     }
@@ -352,7 +352,7 @@ static Val concats(Simplifier *s, const Draft *d)
     if (in.n == 1)
         return in.v[0];
     if (nested || in.n < d->n_in)
-        return emit(s, OP_CONCAT, in.v, in.n, &d->a, NULL);
+        return make_node(s, OP_CONCAT, in.v, in.n, &d->a, NULL);
     return joins_again(s, d);
 }
 
@@ -368,7 +368,7 @@ static Val moves(Simplifier *s, const Draft *d)
         if (!dim_static(n) || n.n == 0 || (d->a.j > 0 && d->a.j < n.n))
             return 0;
         Attr a = {.i = d->a.i, .j = (d->a.j % n.n + n.n) % n.n};
-        return emit(s, OP_ROLL, &x, 1, &a, NULL);
+        return make_node(s, OP_ROLL, &x, 1, &a, NULL);
     }
     if (d->a.j == 0 || (uniform && value == d->a.x))
         return x;
@@ -395,14 +395,14 @@ static Val reductions(Simplifier *s, const Draft *d)
     if (!axes)
         return x;
     if (axes != d->a.axes)
-        return emit(s, d->op, &x, 1, &(Attr){.axes = axes}, NULL);
+        return make_node(s, d->op, &x, 1, &(Attr){.axes = axes}, NULL);
     if (n->op == d->op) {
         Val from = n->in[0];
-        return emit(s, d->op, &from, 1, &(Attr){.axes = axes | n->a.axes}, NULL);
+        return make_node(s, d->op, &from, 1, &(Attr){.axes = axes | n->a.axes}, NULL);
     }
     if (n->op == OP_NEG && d->op == OP_SUM) {
         Val from = n->in[0];
-        return emit_op(s, OP_NEG, emit(s, OP_SUM, &from, 1, &d->a, NULL), 0, 0);
+        return emit_op(s, OP_NEG, make_node(s, OP_SUM, &from, 1, &d->a, NULL), 0, 0);
     }
     if (!repeated)
         return 0;
@@ -416,12 +416,12 @@ static Val reductions(Simplifier *s, const Draft *d)
         }
     Val v = emit_shaped(s, OP_BROADCAST, n->in[0], &narrow);
     if (axes & ~repeated)
-        v = emit(s, d->op, &v, 1, &(Attr){.axes = axes & ~repeated}, NULL);
+        v = make_node(s, d->op, &v, 1, &(Attr){.axes = axes & ~repeated}, NULL);
     if (d->op == OP_AMAX)
         return v;
     Val factor = dim_static(count)
                      ? emit_uniform(s, &(Shape){.rank = 0}, DT_REAL, (double)count.n)
-                     : emit(s, OP_DIM, NULL, 0, &(Attr){.dim = count}, NULL);
+                     : make_node(s, OP_DIM, NULL, 0, &(Attr){.dim = count}, NULL);
     Shape ones = {.rank = d->shape.rank};
     for (int k = 0; k < ones.rank; k++)
         ones.d[k] = DIM(1);
@@ -474,7 +474,7 @@ static Val matrix_products(Simplifier *s, const Draft *d)
         in[1] = shared;
     if (in[0] == d->in[0] && in[1] == d->in[1])
         return 0;
-    return emit(s, OP_MATMUL, in, 2, &a, NULL);
+    return make_node(s, OP_MATMUL, in, 2, &a, NULL);
 }
 
 Val simplify_layout(Simplifier *s, const Draft *d)
@@ -541,7 +541,7 @@ static Val emit_table(Simplifier *s, const Shape *shape, const Tensor *t)
 {
     for (int64_t k = 1; k < t->size; k++)
         if (memcmp(&t->real[k], &t->real[0], sizeof t->real[0]))
-            return emit(s, OP_CONST, NULL, 0,
+            return make_node(s, OP_CONST, NULL, 0,
                         &(Attr){.data = t->real, .n = (size_t)t->size}, shape);
     return t->size ? emit_uniform(s, shape, DT_REAL, t->real[0]) : 0;
 }
@@ -576,7 +576,7 @@ static Val fold_table(Simplifier *s, const Draft *d, Arena *memory)
     Tensor *out = tensor_new(memory, DT_REAL, d->shape.rank, extent);
     Node n = {.op = (uint8_t)d->op, .dtype = DT_REAL, .n_in = (uint16_t)d->n_in, .in = NULL,
               .shape = d->shape, .a = d->a};
-    op_rules[d->op].eval(&(Eval){s->g->ctx, s->g, NULL, &n, in, out, NULL});
+    op_rules[d->op].eval(&(OpEval){s->g->ctx, s->g, NULL, &n, in, out, NULL});
     return emit_table(s, &d->shape, out);
 }
 

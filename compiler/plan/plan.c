@@ -43,7 +43,7 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
 /* Does it lie in memory? */
 static bool is_number(const Build *b, const PrintedInt *x)
 {
-    return b->cuda && printed_changes(x);
+    return b->target->fixed_launches && printed_changes(x);
 }
 
 /* Where the integer i of a text stands among those of a launch. */
@@ -80,14 +80,21 @@ const char *plan_comment(const Build *b, const Launch *x)
     return text.s;
 }
 
-static void keep_program(Build *b, const Kernel *k, const char *above, Launch *x)
+static void keep_program(Build *b, const CachedKernel *made, const char *above, Launch *x)
 {
-    KernelText program = {.kernel = (Kernel *)k, .about = above, .comment = plan_comment(b, x)};
-    Buf text = buf_new(b->arena);
+    KernelText program = {.kernel = made->low.kernel, .about = above, .comment = plan_comment(b, x)};
+    PlanKernel *kept = &b->kernel.v[x->kernel];
+    Buf text = buf_new(b->arena), threads = buf_new(b->arena);
     kernels_put(&text, &program);
     x->program = text.s;
-    if (!b->kernel.v[x->kernel].program)
-        b->kernel.v[x->kernel].program = text.s;
+    if (kept->program)
+        return;
+    kept->program = text.s;
+    if (!made->mapped)
+        return;
+    program.kernel = (Kernel *)made->mapped;
+    kernels_put(&threads, &program);
+    kept->threads = threads.s;
 }
 
 /* What a kernel for a device was first printed for: where that stands, what its buffers are. Each line is
@@ -108,7 +115,7 @@ static const char *where(const Build *b, const Kernel *k, const Printed *p, cons
     if (emit_changing(k, p))
         buf_printf(&text, " *     now [%zu] numbers of the run\n", emit_changing(k, p));
     if (p->grid.blocks)
-        buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.aside);
+        buf_printf(&text, " *     p%zu [blocks, n%u] arrays of a row\n", p->buffer.n, (unsigned)p->grid.spilled);
     buf_puts(&text, " */\n");
     return text.s;
 }
@@ -122,7 +129,7 @@ static PlanGrid keep_grid(const Build *b, const Printed *p)
     for (size_t i = 0; i < g->n_term; i++)
         term[i] = (PlanShared){place_of(b, p, g->term[i].n), g->term[i].bytes};
     kept.term = term;
-    kept.aside = place_of(b, p, g->aside);
+    kept.spilled = place_of(b, p, g->spilled);
     return kept;
 }
 
@@ -176,7 +183,7 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     }
     for (size_t i = 0; i < p->scalar.n; i++) {
         const KScalar *s = &k->scalar.v[p->scalar.v[i]];
-        if (b->cuda && s->host >= 0)
+        if (b->target->fixed_launches && s->host >= 0)
             a.numbers[a.n_number++] = (PlanNumber){INT_CONST, NULL, s->host, 0, 0};
         else
             a.scalars[a.n_scalar++] = (LaunchScalar){s->host, s->value};
@@ -196,7 +203,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         b->kernel.v[kernel].size = sizes(b, p);
     Launch *x = plan_launch(b, LAUNCH_KERNEL, buffers, of);
     x->kernel = kernel;
-    if (b->cuda && !b->kernel.v[kernel].where) {
+    if (b->target->threads && !b->kernel.v[kernel].where) {
         b->kernel.v[kernel].grid = keep_grid(b, p);
         b->kernel.v[kernel].where = where(b, k, p, x);
     }
@@ -208,7 +215,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     if (a.n_number)
         plan_numbers(b, x, p->buffer.n, a.numbers, a.n_number);
     if (p->grid.blocks) {
-        int64_t each = argument(b, k, &p->ints.v[p->grid.aside]);
+        int64_t each = argument(b, k, &p->ints.v[p->grid.spilled]);
         uint32_t aside = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
         plan_argument(b, x, buffers - 1, aside, 0, true);
     }
@@ -307,8 +314,8 @@ static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
     ArenaMark mark = arena_mark(b->f->tmp);
-    Made made;
-    alike_make(b->alike, &made, b->f, group, b->same, b->cuda ? &dialect_cuda : &dialect_c,
+    CachedKernel made;
+    kernel_cache_make(b->kernel_cache, &made, b->f, group, b->same, dialect_of(b->target),
                about);
     const Kernel *k = made.low.kernel;
     const uint32_t *stored = group_buffers(b, gr, k->partitions);
@@ -322,7 +329,7 @@ static void plan_rows(Build *b, uint32_t group)
     Val last = gr->store.v[gr->store.n - 1];
     Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
     if (b->programs)
-        keep_program(b, k, about(b->f, gr, k, b->f->tmp), x);
+        keep_program(b, &made, about(b->f, gr, k, b->f->tmp), x);
     for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
         for (size_t i = 0; i < made.low.sink.n; i++)
             if (made.low.sink.v[i].v == gr->store.v[v])
@@ -392,7 +399,7 @@ static void plan_rows_memory(Build *b, uint32_t group)
     for (size_t i = 0; i < uses.n; i++)
         plan_argument(b, x, i, uses.v[i].buffer, 0, uses.v[i].written);
     if (b->counted) {
-        Counted count = alike_count(b->alike, b->f, group, b->same);
+        Counted count = kernel_cache_count(b->kernel_cache, b->f, group, b->same);
         x->rows = count.rows;
         x->work = count.work;
         x->grain = grain_of(x, count.by_part);
@@ -405,11 +412,6 @@ static void plan_rows_memory(Build *b, uint32_t group)
 }
 
 /* ---- the whole ---- */
-
-/* Above this, what a kernel writes is out of the cache before it is read again, and a store
- * past the cache saves reading the line first. Measured on 2 cores with 32 MiB of third-level
- * cache: the forward boundary of a (2,3) connection at D = 768 and 4,096 tokens. */
-static const double STREAM_BYTES = 128e6;
 
 static double written_bytes(const Fusion *f)
 {
@@ -427,8 +429,8 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
                         const PlanOptions *how)
 {
     *b = (Build){.ctx = ctx, .arena = arena, .g = g, .f = f, .B = how->B, .T = how->T,
-                 .programs = how->programs, .cuda = how->cuda, .shared = f->shared,
-                 .rows_apart = how->rows_apart, .any_order = how->any_order, .arena_only = how->arena_only,
+                 .programs = how->programs, .target = f->target, .shared = f->shared,
+                 .per_row = how->per_row, .any_order = how->any_order, .arena_only = how->arena_only,
                  .counted = how->counted, .single = how->single};
     b->plan = NEW(arena, Plan);
     b->plan->B = how->B;
@@ -465,7 +467,7 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         b->plan->host[i] = g->host.v[i];
 }
 
-static bool is_too_large(Build *b, const Made *made)
+static bool is_too_large(Build *b, const CachedKernel *made)
 {
     int64_t *n = NEW_ARRAY(b->f->tmp, int64_t, made->printed.ints.n + 1);
     for (size_t i = 0; i < made->printed.ints.n; i++)
@@ -474,7 +476,7 @@ static bool is_too_large(Build *b, const Made *made)
 }
 
 /* Products of a device's kernels that have not the room for their tiles go to the library. */
-static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart)
+static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_library)
 {
     bool any = false;
     for (size_t i = 0; i < b->f->order.n; i++) {
@@ -484,15 +486,15 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *apart
             products = products || product_is_of_row(b->g, gr->member.v[m]);
         if (!products)
             continue;
-        Made made;
+        CachedKernel made;
         ArenaMark mark = arena_mark(b->f->tmp);
-        alike_make(b->alike, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
+        kernel_cache_make(b->kernel_cache, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
         bool large = is_too_large(b, &made);
         arena_reset(b->f->tmp, mark);
         for (size_t v = 1; large && v < values; v++)
             if (made_of[v] && b->f->home[made_of[v]] == (int32_t)b->f->order.v[i] &&
                 product_is_of_row(b->g, made_of[v]))
-                apart[v] = any = true;
+                to_library[v] = any = true;
     }
     return any;
 }
@@ -502,25 +504,25 @@ static bool any_is_long(Build *b)
     bool is_long = false;
     for (uint32_t i = 0; i < b->f->group.n && !is_long; i++)
         if (!b->f->group.v[i].dead && b->f->group.v[i].kind == GROUP_ROWS)
-            is_long = alike_is_long(b->alike, b->f, i, b->same, b->arena_only);
+            is_long = kernel_cache_is_long(b->kernel_cache, b->f, i, b->same, b->arena_only);
     return is_long;
 }
 
 /* Groups, until there is room for the tiles of each and none makes a kernel that is too long. */
 static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how,
-                     Alike *alike, bool *apart)
+                     KernelCache *kernel_cache, bool *to_library)
 {
     size_t members = MEMBERS_MAX;
     for (;;) {
-        Decomposed d = {.apart = apart};
+        Decomposed d = {.to_library = to_library};
         const Graph *g = decompose(ctx, arena, from, how, &d);
         Fusion *f = fuse_graph(ctx, arena, g, how, d.copied, members, lower_is_flat);
         start_build(b, ctx, arena, g, f, how);
-        b->stream = written_bytes(f) >= STREAM_BYTES;
-        b->alike = alike;
+        b->stream = f->target->stream && written_bytes(f) >= (double)f->target->stream;
+        b->kernel_cache = kernel_cache;
         plan_choose_direct(b);
         bool is_long = any_is_long(b);
-        if (!is_long && (!how->cuda || !leave_large(b, d.made, from->node.n, apart)))
+        if (!is_long && (!f->target->threads || !leave_large(b, d.made, from->node.n, to_library)))
             return f;
         members /= is_long ? 4 : 1;
         fuse_free(f);
@@ -598,28 +600,29 @@ static void plan_groups(Build *b, bool casts)
 Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *how)
 {
     Build b;
-    Alike *alike = how->alike ? how->alike : alike_new(ctx, arena);
-    bool *apart = NEW_ARRAY(arena, bool, from->node.n);
-    Fusion *f = start(&b, ctx, arena, from, how, alike, apart);
+    KernelCache *kernel_cache = how->kernel_cache ? how->kernel_cache : kernel_cache_new(ctx, arena);
+    bool *to_library = NEW_ARRAY(arena, bool, from->node.n);
+    Fusion *f = start(&b, ctx, arena, from, how, kernel_cache, to_library);
     b.plan->compiler_bytes = arena_size(arena);
     save_overwritten(&b);
-    if (how->cuda)
+    const Target *target = b.target;
+    if (target->joins_launches)
         plan_choose_added(&b);
-    for (size_t i = 0; i < f->order.n && how->cuda; i++)
+    for (size_t i = 0; i < f->order.n && target->joins_launches; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
-            alike_meet(alike, f, f->order.v[i], b.same, &dialect_cuda, about);
-    if (how->cuda && how->layout)
+            kernel_cache_meet(kernel_cache, f, f->order.v[i], b.same, dialect_of(target), about);
+    if (target->joins_launches && how->layout)
         plan_choose_copies(&b, how->layout);
     if (b.cast)
         plan_groups(&b, true);
     b.plan->n_cast = b.launch.n;
     plan_groups(&b, false);
     finish_outputs(&b);
-    if (how->cuda && !how->single)
+    if (target->joins_launches && !how->single)
         plan_gather(&b, how->layout);
     else
         plan_place(&b);
-    if (how->cuda && how->layout)
+    if (target->joins_launches && how->layout)
         plan_keep_layout(&b, how->layout);
     Plan *p = b.plan;
     p->buffer = b.buffer.v;
@@ -631,268 +634,10 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     p->number = b.number.v;
     p->n_number = b.number.n;
     p->prelude = prelude_c(arena, &p->prelude_length);
-    if (how->cuda)
+    if (target->threads)
         p->device_prelude = prelude_cuda(arena, &p->device_prelude_length);
-    if (!how->alike)
-        alike_free(b.alike);
+    if (!how->kernel_cache)
+        kernel_cache_free(b.kernel_cache);
     fuse_free(f);
     return p;
-}
-
-/* ---- verifier ---- */
-
-/* Launches that are made as one run at the same time: none writes what another touches. */
-static void verify_items(Ctx *ctx, const Plan *p, size_t i)
-{
-    const Launch *l = &p->launch[i];
-    uint32_t each = (l->n_touched - l->n_buffer) / l->items;
-    ArenaMark mark = arena_mark(ctx->scratch);
-    uint32_t *toucher = NEW_ARRAY(ctx->scratch, uint32_t, p->n_buffer + 1); /* the last item, counted from 1 */
-    uint32_t *writer = NEW_ARRAY(ctx->scratch, uint32_t, p->n_buffer + 1);
-    for (uint32_t k = 0; k < l->n_touched - l->n_buffer; k++) {
-        uint32_t x = l->buffer[l->n_buffer + k], item = 1 + k / each;
-        if ((writer[x] && writer[x] != item) || (l->writes[l->n_buffer + k] && toucher[x] && toucher[x] != item))
-            vwn_bug(ctx, "plan: launch %zu is made of some that wait for each other", i);
-        toucher[x] = item;
-        if (l->writes[l->n_buffer + k])
-            writer[x] = item;
-    }
-    arena_reset(ctx->scratch, mark);
-}
-
-static void verify_launch(Ctx *ctx, const Plan *p, size_t i, bool *written)
-{
-    const Launch *l = &p->launch[i];
-    for (uint32_t k = 0; k < l->n_touched; k++) {
-        if (l->buffer[k] >= p->n_buffer)
-            vwn_bug(ctx, "plan: launch %zu has a buffer that does not exist", i);
-        const PlanBuffer *x = &p->buffer[l->buffer[k]];
-        if (l->shift[k] > x->bytes)
-            vwn_bug(ctx, "plan: launch %zu begins behind its buffer", i);
-        if (!l->writes[k] && x->ext < 0 && x->bytes && !written[l->buffer[k]])
-            vwn_bug(ctx, "plan: launch %zu (%s) reads what nothing has written", i,
-                    l->name ? l->name : "");
-    }
-    for (uint32_t k = 0; k < l->n_touched; k++)
-        if (l->writes[k])
-            written[l->buffer[k]] = true;
-    if (l->items)
-        verify_items(ctx, p, i);
-    if (l->kind == (p->device_prelude ? LAUNCH_EXPERT : LAUNCH_COPY))
-        vwn_bug(ctx, "plan: launch %zu is no device's, or a device's alone", i);
-    if (l->kind != LAUNCH_KERNEL)
-        return;
-    if (l->kernel >= p->n_kernel)
-        vwn_bug(ctx, "plan: launch %zu has a kernel that does not exist", i);
-    const PlanKernel *q = &p->kernel[l->kernel];
-    if (q->n_buffer != l->n_buffer || q->n_int != l->n_int || q->n_scalar != l->n_scalar)
-        vwn_bug(ctx, "plan: launch %zu does not fit the arguments of %s", i, q->name);
-    if (q->grid.blocks && p->buffer[l->buffer[l->n_buffer - 1]].bytes !=
-                              4 * (uint64_t)(plan_blocks(&q->grid, l->rows) * l->ints[q->grid.aside].value))
-        vwn_bug(ctx, "plan: launch %zu has not the memory that its blocks want", i);
-    if (p->device_prelude && (!q->grid.threads || !q->grid.units))
-        vwn_bug(ctx, "plan: launch %zu has a kernel that is no device's", i);
-    for (uint32_t k = 0; q->size && k < q->n_int; k++)
-        if (l->ints[k].kind == INT_CONST && !plan_size_fits(q->size[k], l->ints[k].value))
-            vwn_bug(ctx, "plan: launch %zu has a size that %s is not for", i, q->name);
-    for (uint32_t k = 0; k < l->n_scalar; k++)
-        if (l->scalars[k].host >= (int32_t)p->n_host)
-            vwn_bug(ctx, "plan: launch %zu wants a host value that does not exist", i);
-    for (uint32_t k = 0; p->device_prelude && k < l->n_int + l->n_scalar; k++)
-        if (k < l->n_int ? l->ints[k].kind != INT_CONST : l->scalars[k - l->n_int].host >= 0)
-            vwn_bug(ctx, "plan: launch %zu is another in each run", i);
-}
-
-/* They are there before the first launch, and until the last. */
-static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first, size_t *last)
-{
-    if (!p->n_number)
-        return;
-    if (!p->device_prelude || p->numbers >= p->n_buffer || p->buffer[p->numbers].bytes != 8 * p->n_number)
-        vwn_bug(ctx, "plan: its numbers have no place");
-    for (size_t i = 0; i < p->n_number; i++)
-        if (p->number[i].host >= (int32_t)p->n_host)
-            vwn_bug(ctx, "plan: number %zu is a host value that does not exist", i);
-        else if (p->number[i].kind == INT_PLACE && (p->number[i].buffer >= p->n_buffer ||
-                                                    p->number[i].bits > p->buffer[p->number[i].buffer].bytes))
-            vwn_bug(ctx, "plan: number %zu is the place of no buffer", i);
-    written[p->numbers] = true;
-    first[p->numbers] = 0;
-    last[p->numbers] = SIZE_MAX;
-}
-
-/* Without a gap: both in the arena, or both tensors of one kind. */
-static bool may_lie(const Plan *p, const PlanBuffer *x, const PlanBuffer *before)
-{
-    bool apart = x->ext < 0 || before->ext < 0 ? x->ext >= 0 || before->ext >= 0
-                                               : p->ext[x->ext].ext.kind != p->ext[before->ext].ext.kind;
-    return !apart && x != before && before->bytes % PLAN_ALIGN == 0;
-}
-
-void plan_verify(Ctx *ctx, const Plan *p)
-{
-    ArenaMark mark = arena_mark(ctx->scratch);
-    bool *written = NEW_ARRAY(ctx->scratch, bool, p->n_buffer + 1);
-    size_t *first = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
-    size_t *last = NEW_ARRAY(ctx->scratch, size_t, p->n_buffer + 1);
-    memset(first, 0xff, (p->n_buffer + 1) * sizeof *first);
-    verify_numbers(ctx, p, written, first, last);
-    for (size_t i = 0; i < p->n_launch; i++) {
-        verify_launch(ctx, p, i, written);
-        for (uint32_t k = 0; k < p->launch[i].n_touched; k++) {
-            uint32_t x = p->launch[i].buffer[k];
-            first[x] = first[x] < i ? first[x] : i;
-            last[x] = last[x] > i ? last[x] : i;
-        }
-    }
-    for (size_t i = 0; i < p->n_result; i++) {
-        const PlanBuffer *x = &p->buffer[p->result[i].buffer];
-        last[p->result[i].buffer] = SIZE_MAX;
-        if (x->ext < 0 && x->bytes && !written[p->result[i].buffer])
-            vwn_bug(ctx, "plan: the result %s is never written", p->result[i].name);
-    }
-    for (size_t i = 0; i < p->n_buffer; i++) {
-        const PlanBuffer *x = &p->buffer[i];
-        if (x->behind && !may_lie(p, x, &p->buffer[x->behind - 1]))
-            vwn_bug(ctx, "plan: buffer %zu cannot lie behind its neighbour", i);
-        if (x->ext >= 0 || !x->bytes)
-            continue;
-        if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)
-            vwn_bug(ctx, "plan: buffer %zu does not lie behind its neighbour", i);
-        if (x->offset % PLAN_ALIGN || x->offset + x->bytes > p->arena_bytes)
-            vwn_bug(ctx, "plan: buffer %zu lies outside the arena", i);
-        for (size_t k = 0; k < i; k++) {
-            const PlanBuffer *y = &p->buffer[k];
-            bool together = !(last[i] < first[k] || last[k] < first[i]);
-            if (y->ext < 0 && y->bytes && together && x->offset < y->offset + y->bytes &&
-                y->offset < x->offset + x->bytes)
-                vwn_bug(ctx, "plan: buffers %zu and %zu overlap", k, i);
-        }
-    }
-    arena_reset(ctx->scratch, mark);
-}
-
-/* ---- dumps ---- */
-
-static void dump_launch(Buf *out, const Plan *p, const Launch *l)
-{
-    if (l->kind == LAUNCH_MATMUL) {
-        const PlanMatmul *m = &l->matmul;
-        buf_printf(out, "matmul%s%s%s%s m %" PRId64 " n %" PRId64 " k %" PRId64 " batch %" PRId64,
-                   m->rounded ? " rounded" : "", m->half == HALF_BF16 ? " bf16" : m->half ? " fp16" : "",
-                   m->transpose_a ? " ta" : "", m->transpose_b ? " tb" : "", m->m, m->n, m->k,
-                   m->batch);
-        buf_printf(out, " ld %" PRId64 " %" PRId64 " %" PRId64 " step %" PRId64 " %" PRId64
-                   " %" PRId64 "%s", m->lda, m->ldb, m->ldc, m->step_a, m->step_b, m->step_c,
-                   m->accumulate ? " accumulate" : "");
-    } else if (l->kind == LAUNCH_EXPERT) {
-        const PlanExpert *e = &l->expert;
-        buf_printf(out, "expert %s tokens %" PRId64 " choices %" PRId64 " experts %" PRId64
-                   " in %" PRId64 " out %" PRId64, e->what == EXPERT_DW ? "dw" : "y", e->tokens,
-                   e->choices, e->experts, e->in, e->out);
-    } else if (l->kind == LAUNCH_COPY) {
-        buf_printf(out, "copy rows %" PRId64 " of %" PRId64 " bytes from %" PRId64 " to %" PRId64, l->rows,
-                   l->copy.bytes, l->copy.from, l->copy.to);
-    } else {
-        buf_printf(out, "%s rows %" PRId64 " grain %" PRId64, p->kernel[l->kernel].name,
-                   l->rows, l->grain);
-    }
-    if (l->items)
-        buf_printf(out, " items %u", (unsigned)l->items);
-    for (uint32_t k = 0; k < l->n_touched; k++) {
-        buf_printf(out, " %s%u", l->writes[k] ? ">" : "b", l->buffer[k]);
-        if (l->shift[k])
-            buf_printf(out, "+%" PRIu64, l->shift[k]);
-    }
-    for (uint32_t k = 0; k < l->n_int; k++)
-        if (l->ints[k].kind == INT_SEED)
-            buf_printf(out, " seed:%s", l->ints[k].site);
-        else if (l->ints[k].kind == INT_STEP)
-            buf_puts(out, " step");
-        else
-            buf_printf(out, " %" PRId64, l->ints[k].value);
-    for (uint32_t k = 0; k < l->n_scalar; k++) {
-        buf_putc(out, ' ');
-        if (l->scalars[k].host >= 0)
-            buf_printf(out, "host%d", l->scalars[k].host);
-        else
-            buf_number(out, l->scalars[k].value);
-    }
-    buf_printf(out, " bytes %.0f", l->bytes);
-    if (l->flops > 0)
-        buf_printf(out, " flops %.0f", l->flops);
-    buf_printf(out, "  # %s\n", l->name ? l->name : "");
-}
-
-static void dump_number(Buf *out, const Plan *p, size_t i)
-{
-    const PlanNumber *x = &p->number[i];
-    buf_printf(out, "number %zu b%u+%zu", i, p->numbers, 8 * i);
-    if (x->host >= 0)
-        buf_printf(out, " host%d\n", x->host);
-    else if (x->kind == INT_PLACE)
-        buf_printf(out, " place b%u+%" PRIu64 "\n", x->buffer, x->bits);
-    else if (x->kind == INT_CONST)
-        buf_printf(out, " %" PRIu64 "\n", x->bits);
-    else
-        buf_printf(out, x->kind == INT_SEED ? " seed:%s\n" : " step\n", x->site);
-}
-
-void plan_dump(Buf *out, const Plan *p)
-{
-    buf_printf(out, "plan B %" PRId64 " T %" PRId64 " arena %" PRIu64 " bytes, %zu kernels, "
-               "%zu launches\n", p->B, p->T, p->arena_bytes, p->n_kernel, p->n_launch);
-    for (size_t i = 0; i < p->n_buffer; i++) {
-        const PlanBuffer *x = &p->buffer[i];
-        const char *type = x->dtype == DT_INT ? "int" : half_word(x->half);
-        buf_printf(out, "buffer %zu %s %" PRIu64, i, type, x->bytes);
-        if (x->ext >= 0)
-            buf_printf(out, " ext %s", p->ext[x->ext].ext.name);
-        else
-            buf_printf(out, " at %" PRIu64, x->offset);
-        buf_printf(out, "  # %s\n", x->name ? x->name : "");
-    }
-    for (size_t i = 0; i < p->n_number; i++)
-        dump_number(out, p, i);
-    for (size_t i = 0; i < p->n_launch; i++) {
-        buf_printf(out, "launch %zu ", i);
-        dump_launch(out, p, &p->launch[i]);
-    }
-    for (size_t i = 0; i < p->n_result; i++)
-        buf_printf(out, "result %s b%u\n", p->result[i].name, p->result[i].buffer);
-}
-
-void plan_dump_programs(Buf *out, const Plan *p)
-{
-    kernels_begin(out, p->B, p->T);
-    for (size_t i = 0; i < p->n_kernel; i++)
-        buf_puts(out, p->kernel[i].program);
-}
-
-void plan_dump_kernels(Buf *out, const Plan *p)
-{
-    buf_put(out, p->prelude, p->prelude_length);
-    for (size_t i = 0; i < p->n_kernel; i++) {
-        buf_putc(out, '\n');
-        buf_put(out, p->kernel[i].text, p->kernel[i].length);
-    }
-}
-
-void plan_dump_device(Buf *out, const Plan *p)
-{
-    buf_put(out, p->device_prelude, p->device_prelude_length);
-    for (size_t i = 0; i < p->n_kernel; i++) {
-        if (!p->kernel[i].grid.threads)
-            continue;
-        buf_printf(out, "\n%s", p->kernel[i].where);
-        buf_put(out, p->kernel[i].text, p->kernel[i].length);
-    }
-}
-
-uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n)
-{
-    uint64_t bytes = g->shared;
-    for (uint32_t i = 0; i < g->n_term; i++)
-        bytes += ((uint64_t)n[g->term[i].n] * g->term[i].bytes + 15) / 16 * 16;
-    return bytes;
 }

@@ -25,6 +25,7 @@ typedef struct PlanKernel {
     const char *program; /* PlanOptions.programs: what it was printed from (kernel_text.h) */
     const PlanSize *size;    /* of each of n[]; NULL: all may be anything */
     PlanGrid grid;           /* of a kernel for a device */
+    const char *threads;     /* of a kernel for a device, with PlanOptions.programs: the program as its threads share it */
     const char *library;     /* and its name in the library; NULL: derived from the graph */
     const char *where;       /* of a kernel for a device: what it was first printed for, names and shapes */
 } PlanKernel;
@@ -33,7 +34,7 @@ typedef struct PlanBuffer {
     int32_t ext;            /* index in Plan.ext, or -1: lies in the arena */
     uint64_t offset, bytes; /* offset in the arena (64-byte aligned); exact size in use */
     DType dtype;
-    Half half;              /* of DT_REAL: in two bytes */
+    Half half;              /* of DT_REAL: in 16 bits */
     uint32_t behind;        /* it begins where this one ends, plus one; 0: anywhere */
     Name name;              /* of the value, for people */
     const Shape *shape;     /* of the value, symbolic; NULL: scratch of the plan's own */
@@ -45,7 +46,19 @@ static inline uint64_t plan_item_bytes(const PlanBuffer *b)
     return b->dtype == DT_INT ? 8 : b->half ? 2 : 4;
 }
 
-typedef enum LaunchKind { LAUNCH_KERNEL, LAUNCH_MATMUL, LAUNCH_EXPERT, LAUNCH_COPY } LaunchKind;
+typedef enum LaunchKind {
+#define LAUNCH(ID, ...) LAUNCH_##ID,
+#include "launches.def"
+#undef LAUNCH
+    LAUNCH_KINDS
+} LaunchKind;
+typedef struct LaunchInfo {
+    const char *name;  /* "matmul" */
+    uint32_t n_buffer; /* 0: as many as the kernel takes */
+    enum { LAUNCH_EITHER, LAUNCH_CPU_ALONE, LAUNCH_DEVICE_ALONE } where;
+} LaunchInfo;
+const LaunchInfo *launch_info(LaunchKind kind);
+
 typedef enum IntKind { INT_CONST, INT_SEED, INT_STEP, INT_PLACE } IntKind; /* INT_PLACE: of a PlanNumber alone */
 typedef struct LaunchInt {
     IntKind kind;  /* INT_SEED: philox_key(run seed, site); INT_STEP: the run's random step */
@@ -82,7 +95,7 @@ typedef struct PlanMatmul {
 typedef struct PlanExpert {
     enum { EXPERT_Y, EXPERT_DW } what;
     bool transpose_w;
-    bool apart;                  /* one row at a time: its bits do not depend on the others */
+    bool per_row;                /* one row at a time: its bits do not depend on the others */
     bool x_per_pair;             /* x has one row per (token, choice), else one per token */
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */
 } PlanExpert;
@@ -148,12 +161,12 @@ typedef struct Plan {
     size_t device_prelude_length;
 } Plan;
 
-/* The shape in which an operand of products lies in two bytes on a device, when products alone read it: with zeros behind
+/* The shape in which an operand of products lies in 16 bits on a device, when products alone read it: with zeros behind
  * each row, and behind the rows of a matrix, where these would begin anywhere. */
 Shape plan_half_shape(const Shape *s);
 Val plan_half_pad(Graph *g, Val v); /* v in that shape */
 
-/* How weights, their gradients, and their copies in two bytes that stay from run to run (EXT_COPY), lie in memory: by kind,
+/* How weights, their gradients, and their copies in 16 bits that stay from run to run (EXT_COPY), lie in memory: by kind,
  * and by name that of the one which lies in front, without a gap, or its own: it lies behind none. Plans that share a layout
  * keep to it and add to it. Which weights have copies, and of what, stands in it, too. */
 typedef struct PlanLayout {
@@ -174,6 +187,7 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how)
 void plan_verify(Ctx *ctx, const Plan *p);  /* bounds, overlaps of live buffers, kernel signatures */
 void plan_dump(Buf *out, const Plan *p);    /* `vwn ir --stage plan` */
 void plan_dump_programs(Buf *out, const Plan *p); /* `--stage kernel`; made with `programs` */
+void plan_dump_threads(Buf *out, const Plan *p);  /* `--stage threads`: of a device, with `programs` */
 void plan_dump_kernels(Buf *out, const Plan *p);  /* `--stage c`: the text as it is compiled */
 void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of kernels for a device */
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */

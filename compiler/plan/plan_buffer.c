@@ -48,7 +48,7 @@ uint32_t plan_temporary(Build *b, Val v)
     *shape = n->shape;
     uint32_t x = plan_scratch(b, (DType)n->dtype, plan_elements(b, v), n->name);
     b->buffer.v[x].shape = shape;
-    if (b->f->halved && b->f->halved[v]) {
+    if (b->f->in_16bit && b->f->in_16bit[v]) {
         b->buffer.v[x].half = b->f->half;
         b->buffer.v[x].bytes /= 2;
     }
@@ -84,7 +84,7 @@ static bool reads(const Build *b, Val v, Val leaf, uint32_t group)
     const Node *n = node_at(b->g, v);
     for (size_t k = 0; k < n->n_in; k++) {
         Val u = n->in[k];
-        if (u == leaf || (fuse_passes(b->f, group, u) && reads(b, u, leaf, group)))
+        if (u == leaf || (fuse_rematerializes(b->f, group, u) && reads(b, u, leaf, group)))
             return true;
     }
     return false;
@@ -101,7 +101,7 @@ static bool in_place(const Build *b, Val v, Val leaf, uint32_t group, int64_t si
         bool matters = u == leaf || b->f->home[u] == (int32_t)group;
         if (matters && (!plain || plan_elements(b, u) != size || plan_elements(b, v) != size))
             return false;
-        if (u != leaf && fuse_passes(b->f, group, u) &&
+        if (u != leaf && fuse_rematerializes(b->f, group, u) &&
             (plain ? !in_place(b, u, leaf, group, size) : reads(b, u, leaf, group)))
             return false;
     }
@@ -120,7 +120,7 @@ static void note_reads(Build *b, Readers *of, uint32_t group, Val v)
         f->seen[u] = f->stamp;
         if (node_at(b->g, u)->op == OP_EXT)
             vec_push(f->arena, &of[node_at(b->g, u)->a.i], group);
-        else if (fuse_passes(f, group, u))
+        else if (fuse_rematerializes(f, group, u))
             note_reads(b, of, group, u);
     }
 }
@@ -141,7 +141,7 @@ static Readers *find_readers(Build *b)
 static bool puts_into(const Build *b, Val v, Val leaf)
 {
     const Node *n = node_at(b->g, v);
-    if (n->op != OP_PUT || plan_strip(b, n->in[0]) != leaf)
+    if (n->op != OP_DYNAMIC_UPDATE_SLICE || plan_strip(b, n->in[0]) != leaf)
         return false;
     for (size_t k = 1; k < n->n_in; k++)
         if (n->in[k] == leaf ||
@@ -223,7 +223,7 @@ static Val product_added(const Build *b, Val v, Val leaf, const uint32_t *reader
     bool product = node_at(b->g, x)->op == OP_MATMUL && b->f->home[x] >= 0 &&
                    b->f->group.v[b->f->home[x]].kind == GROUP_LIBRARY;
     return product && readers[x] == 1 && b->direct[x] < 0 && plan_elements(b, x) == plan_elements(b, v) &&
-                   !fuse_empty(b->f, x) && !(b->f->halved && b->f->halved[x])
+                   !fuse_empty(b->f, x) && !(b->f->in_16bit && b->f->in_16bit[x])
                ? x
                : 0;
 }

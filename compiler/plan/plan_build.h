@@ -2,7 +2,7 @@
 #ifndef VWN_PLAN_BUILD_H
 #define VWN_PLAN_BUILD_H
 
-#include "alike.h"
+#include "kernel_cache.h"
 #include "compiler/print/emit.h"
 #include "compiler/fuse/fuse.h"
 #include "compiler/kernel/kernel_text.h"
@@ -20,13 +20,14 @@ typedef struct Build {
     Arena *arena;
     const Graph *g;
     Fusion *f;
-    Alike *alike;
+    KernelCache *kernel_cache;
     Plan *plan;
     int64_t B, T;
     int64_t shared; /* PlanOptions.shared, or what stands for it */
-    bool programs, cuda, arena_only, counted, single;
+    const Target *target;
+    bool programs, arena_only, counted, single;
     bool stream; /* kernels store past the cache */
-    bool rows_apart, any_order;
+    bool per_row, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
     int32_t *direct;     /* by Val: the ext it is stored into by its own kernel, or -1 */
@@ -53,7 +54,7 @@ void plan_choose_direct(Build *b);
 void plan_choose_added(Build *b); /* of a device */
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
 
-/* ---- plan_copies.c: weights in two bytes that stay ---- */
+/* ---- plan_copies.c: weights in 16 bits that stay ---- */
 void plan_choose_copies(Build *b, const PlanLayout *layout);
 
 /* ---- plan_layout.c: which tensors lie behind each other ---- */

@@ -1,4 +1,4 @@
-/* plan_copies.c - weights in two bytes that stay from one run to the next.
+/* plan_copies.c - weights in 16 bits that stay from one run to the next.
  *
  * In:  groups that only round a weight for products.     Out: they come first, and write tensors that outlive the run.
  * The one idea: a weight changes once a step, so it need not be rounded in every micro-batch. Where it lies rounded is
@@ -16,10 +16,10 @@ static Val weight_of(const Build *b, uint32_t id)
         return 0;
     Val v = gr->member.v[0];
     const Node *n = node_at(b->g, v);
-    if (n->op != OP_ROUND_TO || !b->f->halved || !b->f->halved[v] || b->direct[v] >= 0 || fuse_empty(b->f, v))
+    if (n->op != OP_ROUND_TO || !b->f->in_16bit || !b->f->in_16bit[v] || b->direct[v] >= 0 || fuse_empty(b->f, v))
         return 0;
     Val w = plan_strip(b, n->in[0]);
-    while (node_at(b->g, w)->op == OP_PAD && fuse_passes(b->f, id, w))
+    while (node_at(b->g, w)->op == OP_PAD && fuse_rematerializes(b->f, id, w))
         w = plan_strip(b, node_at(b->g, w)->in[0]);
     const PlanExt *x = node_at(b->g, w)->op == OP_EXT ? &b->plan->ext[node_at(b->g, w)->a.i] : NULL;
     return x && x->ext.kind == EXT_PARAM && !x->stored && b->leaf[node_at(b->g, w)->a.i] == w ? w : 0;

@@ -12,12 +12,12 @@
 #include "plan_build.h"
 
 /* Launches that are one from now on, in the order of the plan. */
-typedef struct Run {
+typedef struct GatherRun {
     VEC(uint32_t) launch;
     uint64_t blocks;
     double kept; /* bytes that live longer for it */
-} Run;
-typedef VEC(Run) Runs;
+} GatherRun;
+typedef VEC(GatherRun) Runs;
 
 /* Where in a list of runs something was done last, plus one. */
 typedef struct Last {
@@ -36,12 +36,12 @@ typedef struct Gather {
 /* ---- the text ---- */
 
 /* The parts of a kernel's text: what stands above, its bounds, its name, parameters, its body in braces. */
-typedef struct Parts {
+typedef struct GatherParts {
     const char *head, *bounds, *name, *parameters, *body;
-} Parts;
+} GatherParts;
 
 /* A text is taken apart at what all texts have in common; one with functions of its own above is left alone. */
-static bool take_apart(const PlanKernel *k, Parts *p)
+static bool take_apart(const PlanKernel *k, GatherParts *p)
 {
     const char *end = strstr(k->text, "*/\n");
     p->head = k->text;
@@ -77,7 +77,7 @@ static uint32_t width_of(const PlanKernel *k) { return k->n_buffer + k->n_int + 
 
 static const char *gathered_text(const Build *b, const PlanKernel *k, bool shared, size_t *length)
 {
-    Parts p;
+    GatherParts p;
     Buf out = buf_new(b->f->tmp);
     take_apart(k, &p);
     buf_put(&out, p.head, (size_t)(p.bounds - p.head));
@@ -120,7 +120,7 @@ static uint64_t blocks_of(const Gather *g, const Launch *l)
 }
 
 /* The run behind which this one must stay, plus one; 0: none. */
-static size_t must_follow(const Gather *g, const Run *r, const Last *last)
+static size_t must_follow(const Gather *g, const GatherRun *r, const Last *last)
 {
     size_t at = 0;
     for (size_t i = 0; i < r->launch.n; i++) {
@@ -134,7 +134,7 @@ static size_t must_follow(const Gather *g, const Run *r, const Last *last)
     return at;
 }
 
-static void note(const Gather *g, const Run *r, Last *last, size_t at)
+static void note(const Gather *g, const GatherRun *r, Last *last, size_t at)
 {
     for (size_t i = 0; i < r->launch.n; i++) {
         const Launch *l = &g->launch[r->launch.v[i]];
@@ -146,16 +146,16 @@ static void note(const Gather *g, const Run *r, Last *last, size_t at)
     }
 }
 
-static bool may_gather(const Gather *g, const Run *r)
+static bool may_gather(const Gather *g, const GatherRun *r)
 {
     const Launch *l = &g->launch[r->launch.v[0]];
     return l->kind == LAUNCH_KERNEL && g->gathers[l->kernel] && l->rows > 0;
 }
 
 /* It makes copies of weights, before all others, and not in each run. */
-static bool is_cast(const Gather *g, const Run *r) { return r->launch.v[0] < g->casts; }
+static bool is_cast(const Gather *g, const GatherRun *r) { return r->launch.v[0] < g->casts; }
 
-static void join(const Gather *g, Run *to, const Run *r, double bytes)
+static void join(const Gather *g, GatherRun *to, const GatherRun *r, double bytes)
 {
     for (size_t i = 0; i < r->launch.n; i++)
         vec_push(g->b->f->tmp, &to->launch, r->launch.v[i]);
@@ -171,11 +171,11 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
     Last *last = NEW_ARRAY(tmp, Last, g->b->buffer.n + 1);
     size_t *open = NEW_ARRAY(tmp, size_t, g->b->kernel.n + 1); /* by kernel, plus one */
     for (size_t i = 0; i < from->n; i++) {
-        const Run *r = &from->v[i];
+        const GatherRun *r = &from->v[i];
         const Launch *l = &g->launch[r->launch.v[0]];
         size_t after = must_follow(g, r, last), at = to.n;
         if (may_gather(g, r)) {
-            Run *with = open[l->kernel] ? &to.v[open[l->kernel] - 1] : NULL;
+            GatherRun *with = open[l->kernel] ? &to.v[open[l->kernel] - 1] : NULL;
             double bytes = 0;
             for (size_t k = 0; k < r->launch.n; k++)
                 bytes += arena_bytes(g, &g->launch[r->launch.v[k]], !late);
@@ -196,7 +196,7 @@ static Runs gather_in_order(const Gather *g, const Runs *from, bool late)
 static void turn(Runs *r)
 {
     for (size_t i = 0; i < r->n / 2; i++) {
-        Run x = r->v[i];
+        GatherRun x = r->v[i];
         r->v[i] = r->v[r->n - 1 - i];
         r->v[r->n - 1 - i] = x;
     }
@@ -206,7 +206,7 @@ static Runs gather(const Gather *g, size_t n)
 {
     Runs r = {0};
     for (uint32_t i = 0; i < n; i++) {
-        Run one = {.blocks = blocks_of(g, &g->launch[i])};
+        GatherRun one = {.blocks = blocks_of(g, &g->launch[i])};
         vec_push(g->b->f->tmp, &one.launch, i);
         vec_push(g->b->f->tmp, &r, one);
     }
@@ -229,7 +229,7 @@ static void sort_numbers(uint32_t *v, size_t n)
 }
 
 /* What all of them touch, behind the list that is the argument. */
-static Launch launch_of(const Gather *g, const Run *r)
+static Launch launch_of(const Gather *g, const GatherRun *r)
 {
     Build *b = g->b;
     Launch l = g->launch[r->launch.v[0]];
@@ -293,7 +293,7 @@ static void put_arguments(Build *b, const Launch *l)
 }
 
 /* Where the list of these launches begins, in bytes. */
-static uint64_t put_list(const Gather *g, const Run *r)
+static uint64_t put_list(const Gather *g, const GatherRun *r)
 {
     Build *b = g->b;
     uint64_t at = 8 * (uint64_t)b->number.n, blocks = 0;
@@ -308,7 +308,7 @@ static uint64_t put_list(const Gather *g, const Run *r)
 }
 
 /* The most shared memory that any of them wants. */
-static uint64_t shared_of(const Gather *g, const Run *r)
+static uint64_t shared_of(const Gather *g, const GatherRun *r)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < r->launch.n; i++) {
@@ -323,7 +323,7 @@ static uint64_t shared_of(const Gather *g, const Run *r)
 }
 
 /* The kernel and the arguments of what launch_of() has made. */
-static void finish(const Gather *g, const Run *r, Launch *l)
+static void finish(const Gather *g, const GatherRun *r, Launch *l)
 {
     static const PlanShared by_argument = {1, 1};
     Build *b = g->b;
@@ -339,9 +339,10 @@ static void finish(const Gather *g, const Run *r, Launch *l)
     l->scalars = NULL;
     size_t length;
     const char *text = gathered_text(b, &b->kernel.v[of], shared, &length);
-    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program;
+    const char *library = b->kernel.v[of].library, *program = b->kernel.v[of].program, *threads = b->kernel.v[of].threads;
     plan_device_kernel(b, l, library, text, length, &grid, 0);
     b->kernel.v[l->kernel].program = program;
+    b->kernel.v[l->kernel].threads = threads;
 }
 
 /* ---- the whole ---- */
@@ -354,7 +355,7 @@ static uint64_t try_limit(Gather *g, size_t n, double limit, Runs *runs)
     b->launch.v = NEW_ARRAY(b->arena, Launch, runs->n + 1);
     b->launch.n = b->plan->n_cast = 0;
     for (size_t i = 0; i < runs->n; i++) {
-        Run *r = &runs->v[i];
+        GatherRun *r = &runs->v[i];
         b->plan->n_cast += is_cast(g, r);
         sort_numbers(r->launch.v, r->launch.n);
         b->launch.v[b->launch.n++] = r->launch.n > 1 ? launch_of(g, r) : g->launch[r->launch.v[0]];
@@ -390,7 +391,7 @@ void plan_gather(Build *b, PlanLayout *layout)
     Gather g = {.b = b, .launch = b->launch.v, .casts = b->plan->n_cast};
     size_t n = b->launch.n;
     Runs runs = {0};
-    Parts p;
+    GatherParts p;
     g.list = plan_numbers_buffer(b);
     g.gathers = NEW_ARRAY(b->f->tmp, bool, b->kernel.n + 1);
     for (size_t i = 0; i < b->kernel.n; i++)

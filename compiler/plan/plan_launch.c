@@ -69,7 +69,7 @@ void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const Attenti
     if (b->arena_only)
         return;
     ArenaMark mark = arena_mark(b->f->tmp);
-    if (b->cuda) {
+    if (b->target->own_library) {
         PlanGrid grid;
         Half half = b->buffer.v[l->buffer[0]].half;
         const char *text = library_cuda(b->f->tmp, which, a, half, &grid, &length);
@@ -145,7 +145,7 @@ static void launch_matmul(Build *b, Val v)
         vwn_bug(b->ctx, "%%%u: a library cannot take its operands", (unsigned)v);
     PlanMatmul *m = &l->matmul;
     m->half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
-    m->rounded = b->f->halved && b->f->halved[v];
+    m->rounded = b->f->in_16bit && b->f->in_16bit[v];
     m->accumulate = b->added[v];
     m->transpose_a = ta != x.transposed;
     m->transpose_b = tb != y.transposed;
@@ -171,7 +171,7 @@ PlanExpert plan_expert(const Build *b, Val v)
     int ri = shape_of(b->g, index)->rank;
     PlanExpert e = {.what = dw ? EXPERT_DW : EXPERT_Y};
     e.transpose_w = !dw && (n->a.i & 1);
-    e.apart = b->rows_apart && !dw;
+    e.per_row = b->per_row && !dw;
     e.x_per_pair = shape_of(b->g, x)->rank == ri + 1;
     e.choices = plan_extent(b, index, ri - 1);
     e.tokens = e.choices ? plan_elements(b, index) / e.choices : 0;
@@ -208,7 +208,7 @@ static void launch_cumsum(Build *b, Val v)
         inner *= plan_extent(b, v, i);
     plan_ints(b, l, (int64_t[]){count, inner, n->a.j}, 3);
     plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
-    l->rows = plan_elements(b, v) / (count * inner) * (b->cuda ? inner : 1);
+    l->rows = plan_elements(b, v) / (count * inner) * (b->target->own_library ? inner : 1);
     l->grain = grain_for(count * inner);
 }
 
@@ -264,7 +264,7 @@ static void launch_put(Build *b, Val v)
     int64_t rows = plan_extent(b, v, 0) * plan_extent(b, n->in[1], 1), words = n->dtype == DT_INT ? 2 : 1;
     words *= plan_elements(b, n->in[1]) / rows;
     plan_ints(b, l, (int64_t[]){plan_extent(b, n->in[1], 1), plan_extent(b, v, 1), words}, 3);
-    plan_library_kernel(b, l, LIB_PUT, NULL, 0);
+    plan_library_kernel(b, l, LIB_DYNAMIC_UPDATE_SLICE, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
 }
@@ -285,7 +285,7 @@ static void launch_take(Build *b, Val v)
     memcpy(fill, integer ? (void *)&whole : (void *)&real, integer ? 8 : 4);
     plan_ints(b, l, (int64_t[]){plan_extent(b, v, 1), plan_extent(b, n->in[0], 1), words, fill[0],
                                 integer ? fill[1] : 0, integer}, 6);
-    plan_library_kernel(b, l, LIB_TAKE, NULL, 0);
+    plan_library_kernel(b, l, LIB_DYNAMIC_SLICE, NULL, 0);
     l->rows = rows;
     l->grain = grain_for(words);
 }
@@ -333,13 +333,13 @@ void plan_parts(Build *b, Val v, size_t first)
         place += bytes;
         if (k < first)
             continue;
-        Launch *l = plan_launch(b, b->cuda ? LAUNCH_COPY : LAUNCH_KERNEL, 2, v);
+        Launch *l = plan_launch(b, b->target->own_library ? LAUNCH_COPY : LAUNCH_KERNEL, 2, v);
         plan_read(b, l, 0, n->in[k], &o);
         plan_argument(b, l, 1, out, (uint64_t)here, true);
         if (!operand_rows(&o, &rows, &pitch) || b->buffer.v[l->buffer[0]].half != b->buffer.v[out].half)
             vwn_bug(b->ctx, "%%%u: part %zu cannot be copied", (unsigned)v, k);
         l->copy = (PlanCopy){bytes, item * pitch, all};
-        if (!b->cuda) {
+        if (!b->target->own_library) {
             plan_ints(b, l, (int64_t[]){bytes, item * pitch, all}, 3);
             plan_library_kernel(b, l, LIB_PART, NULL, 0);
         }
@@ -491,7 +491,7 @@ static void launch_sdpa(Build *b, Val v)
     int64_t rows = plan_extent(b, v, 0) * plan_extent(b, v, 1) * plan_extent(b, v, 2);
     uint32_t out[2] = {plan_buffer(b, v), plan_aux_buffer(b, v, 0, rows)};
     bool at = n->n_in > 3 && !sdpa_has_oldest(b->g, n);
-    if (b->cuda && !at) {
+    if (b->target->own_library && !at) {
         plan_device_sdpa(b, v);
         return;
     }
@@ -503,21 +503,29 @@ void plan_library(Build *b, Val v)
     switch ((Op)node_at(b->g, v)->op) {
     case OP_MATMUL: launch_matmul(b, v); break;
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW:
-        b->cuda ? plan_device_expert(b, v) : launch_expert(b, v);
+        b->target->own_library ? plan_device_expert(b, v) : launch_expert(b, v);
         break;
     case OP_CONCAT: plan_parts(b, v, 0); break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
     case OP_SCATTER_ADD:
-        b->cuda ? plan_device_scatter(b, v) : launch_scatter_add(b, v);
+        b->target->own_library ? plan_device_scatter(b, v) : launch_scatter_add(b, v);
         break;
-    case OP_PUT: launch_put(b, v); break;
-    case OP_TAKE: launch_take(b, v); break;
+    case OP_DYNAMIC_UPDATE_SLICE: launch_put(b, v); break;
+    case OP_DYNAMIC_SLICE: launch_take(b, v); break;
     case OP_SDPA: launch_sdpa(b, v); break;
     case OP_SDPA_GRAD:
-        b->cuda ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v);
+        b->target->own_library ? plan_device_sdpa_grad(b, v) : launch_sdpa_grad(b, v);
         break;
     case OP_CONST: launch_table(b, v); break;
     default: vwn_bug(b->ctx, "%s has no launch", op_info((Op)node_at(b->g, v)->op)->name);
     }
+}
+
+uint64_t plan_shared_bytes(const PlanGrid *g, const int64_t *n)
+{
+    uint64_t bytes = g->shared;
+    for (uint32_t i = 0; i < g->n_term; i++)
+        bytes += ((uint64_t)n[g->term[i].n] * g->term[i].bytes + 15) / 16 * 16;
+    return bytes;
 }

@@ -2,7 +2,7 @@
  *
  * In:  the plans of one run, one after the other.     Out: a PlanLayout, which whoever gives tensors memory keeps to.
  * The one idea: the products of a batch want their matrices at equal steps. The plan lays what is its own so; weights, their
- * gradients and their copies in two bytes are the run's, and lie where all of its plans want them. The first plan that
+ * gradients and their copies in 16 bits are the run's, and lie where all of its plans want them. The first plan that
  * has a tensor decides: behind which other one it lies, or behind none.
  */
 #include "plan_build.h"

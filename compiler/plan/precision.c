@@ -4,7 +4,7 @@
  *      what lies between kernels, are rounded to one of them.
  * The one idea: rounding is a node of the graph like any other, so that the evaluator, the
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
- * products read is stored in two bytes by the kernel that computes it; a product both of whose
+ * products read is stored in 16 bits by the kernel that computes it; a product both of whose
  * operands lie so is one of that type. Kernels of a device read such values too: for them whatever
  * wide rows of numbers lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
  * the numbers are: products of them are computed in float32. Sums, norms, statistics, coefficients and
@@ -14,9 +14,9 @@
 #include "compiler/fuse/fuse.h"
 #include "compiler/lower/lower_kernel.h"
 #include "compiler/graph/op.h"
+#include "compiler/pass/rewrite.h"
 #include "plan.h"
 #include "compiler/pass/recompute.h"
-#include "compiler/pass/simplify.h"
 
 /* Extents from which on a product gains by bf16 even when it must have its left operand rounded
  * for itself alone. The rate as a share of that in float32, without and with the rounding; by
@@ -27,7 +27,7 @@
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
 enum { EXTENT_LEAST = 64 };
-/* Neighbours in what is stored in two bytes: two accesses of 16 bytes. */
+/* Neighbours in what is stored in 16 bits: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
 /* Numbers of a row of a product's operand, on a device. */
 enum { ROW_MULTIPLE = 8 };
@@ -60,6 +60,9 @@ typedef struct Rounding {
     Half to;
     bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
     Val *padded;  /* by Val of `from`: the copy rounded, in rows of ROW_MULTIPLE numbers; 0: it lies so anyway */
+    const bool *product, *shared, *kept; /* as round_values() has them */
+    bool *read;   /* by a product, so far */
+    bool *wanted; /* rounded, by somebody */
 } Rounding;
 
 /* Reshapes and broadcasts move no element, so what is behind them is rounded, once for all. */
@@ -75,19 +78,15 @@ static Val behind(const Graph *g, Val v)
     return v;
 }
 
-static Val copy_node(Rounding *r, Val v)
+static Val copy_node(Rewrite *w, Rounding *r, Val v)
 {
     const Node *n = node_at(r->from, v);
     if (node_is_rounded(r->from, v, r->to) && node_is_rounded(r->g, r->map[n->in[0]], r->to))
         return r->map[n->in[0]];
-    Val *in = NEW_ARRAY(r->g->arena, Val, n->n_in + 1u);
-    for (size_t k = 0; k < n->n_in; k++)
-        in[k] = n->op == OP_AUX ? r->copy[n->in[k]] : r->map[n->in[k]];
-    Val copy = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a,
-                       op_uses((Op)n->op, 'S') ? &n->shape : NULL);
-    if (n->op == OP_EXT)
-        ext_set_leaf(r->g, copy);
-    return copy;
+    Val *in = rewrite_inputs(w, r->g->arena, v);
+    for (size_t k = 0; k < n->n_in && n->op == OP_AUX; k++)
+        in[k] = r->copy[n->in[k]];
+    return rewrite_same(w, v, in);
 }
 
 static Val round_copy(Rounding *r, Val v)
@@ -194,45 +193,42 @@ static Val multiply(Rounding *r, Val v, Val a, Val b)
     return cut(r->g, ir_op(r->g, OP_MATMUL, a, b, 0, n->a, NULL), s->rank - 1, s->d[s->rank - 1]);
 }
 
+static Val rounded_node(Rewrite *w, Val v, void *user)
+{
+    Rounding *r = user;
+    const Node *n = node_at(r->from, v);
+    if (r->product[v]) {
+        Val a = operand(r, n->in[0], r->kept, r->read), b = operand(r, n->in[1], r->kept, r->read);
+        r->map[v] = multiply(r, v, a, b);
+    } else {
+        r->map[v] = copy_node(w, r, v);
+    }
+    r->copy[v] = r->map[v];
+    if (r->wanted[v])
+        r->rounded[v] = r->shared[v] ? round_copy(r, v) : pad_rows(r, v);
+    return r->shared[v] ? r->rounded[v] : r->map[v];
+}
+
 /* Rounds the operands of products, for them alone, and what is `shared`, for all who read it. kept: those that lie
  * in float32 until their last product in any case, or NULL. */
 static Graph *round_values(const Graph *from, Arena *arena, Half to, const bool *product, const bool *shared,
-                           const bool *kept, bool device)
+                           const bool *kept, const Target *target)
 {
     size_t n = from->node.n;
-    Rounding r = {from, graph_like(from, arena), NEW_ARRAY(arena, Val, n), NEW_ARRAY(arena, Val, n),
-                  NEW_ARRAY(arena, Val, n), to, device ? whole_rows(from, arena, product) : NULL, NEW_ARRAY(arena, Val, n)};
-    bool *read = NEW_ARRAY(arena, bool, n); /* by a product */
-    bool *wanted = NEW_ARRAY(arena, bool, n);
+    Rewrite w = rewrite_begin(from, arena, arena, 0);
+    Rounding r = {.from = from, .g = w.to, .map = w.map, .to = to, .product = product, .shared = shared, .kept = kept};
+    r.copy = NEW_ARRAY(arena, Val, n);
+    r.rounded = NEW_ARRAY(arena, Val, n);
+    r.padded = NEW_ARRAY(arena, Val, n);
+    r.whole = target->half_kernels ? whole_rows(from, arena, product) : NULL;
+    r.read = NEW_ARRAY(arena, bool, n);
+    r.wanted = NEW_ARRAY(arena, bool, n);
     for (Val v = 1; v < n; v++) {
-        wanted[v] = shared[v];
+        r.wanted[v] = shared[v];
         for (int k = 0; k < 2 && product[v]; k++)
-            wanted[behind(from, node_at(from, v)->in[k])] = true;
+            r.wanted[behind(from, node_at(from, v)->in[k])] = true;
     }
-    for (Val v = 1; v < n; v++) {
-        const Node *x = node_at(from, v);
-        r.g->span = x->span;
-        r.g->name = x->name;
-        if (product[v]) {
-            Val a = operand(&r, x->in[0], kept, read), b = operand(&r, x->in[1], kept, read);
-            r.map[v] = multiply(&r, v, a, b);
-        } else {
-            r.map[v] = copy_node(&r, v);
-        }
-        r.copy[v] = r.map[v];
-        if (wanted[v])
-            r.rounded[v] = shared[v] ? round_copy(&r, v) : pad_rows(&r, v);
-        if (shared[v])
-            r.map[v] = r.rounded[v];
-    }
-    for (size_t i = 0; i < from->out.n; i++) {
-        Output o = from->out.v[i];
-        o.value = r.map[o.value];
-        vec_push(arena, &r.g->out, o);
-    }
-    r.g->span = from->span;
-    r.g->name = from->name;
-    return r.g;
+    return graph_rewrite(&w, NULL, rounded_node, &r);
 }
 
 static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions *how)
@@ -246,7 +242,7 @@ static Graph *round_products(const Graph *from, Arena *arena, const PlanOptions 
         for (size_t k = 0; x->op == OP_SDPA_GRAD && k < x->n_in; k++)
             kept[behind(from, x->in[k])] = true;
     }
-    return round_values(from, arena, how->half, product, shared, how->cuda ? NULL : kept, how->cuda);
+    return round_values(from, arena, how->half, product, shared, plan_target(how)->half_kernels ? NULL : kept, plan_target(how));
 }
 
 /* ---- what lies between kernels ---- */
@@ -440,7 +436,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             for (size_t k = 0; fuse_is_attention(from, v) && k < node_at(from, v)->n_in; k++)
                 shared[base_of(from, node_at(from, v)->in[k])] = false;
     fuse_free(f);
-    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, how->cuda);
+    Graph *rounded = round_values(from, arena, how->half, none, shared, NULL, plan_target(how));
     arena_free(tmp);
     return rounded;
 }
@@ -451,5 +447,5 @@ Graph *plan_graph(const Graph *g, Arena *arena, const PlanOptions *how)
     if (!how->half || g->exact)
         return simple;
     Graph *rounded = round_products(simple, arena, how);
-    return how->cuda ? round_between(rounded, arena, how) : rounded;
+    return plan_target(how)->half_kernels ? round_between(rounded, arena, how) : rounded;
 }

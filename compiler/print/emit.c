@@ -17,15 +17,15 @@ static void close_brace(Printer *p)
     buf_puts(&p->body, "}\n");
 }
 
-/* What is printed from here on is a text of its own, until put_back() returns it. */
-static Buf aside(Printer *p)
+/* What is printed from here on is a text of its own, until end_piece() returns it. */
+static Buf begin_piece(Printer *p)
 {
     Buf before = p->body;
     p->body = buf_new(p->k->arena);
     return before;
 }
 
-static char *put_back(Printer *p, Buf before)
+static char *end_piece(Printer *p, Buf before)
 {
     char *text = p->body.s;
     p->body = before;
@@ -57,14 +57,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
     return slot;
 }
 
-/* In a text to compare with they have one name. */
-static size_t int_name(Printer *p, PrintedInt want)
-{
-    size_t slot = int_slot(p, want);
-    return p->sizes && p->sizes->hidden ? 0 : slot;
-}
-
-static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_name(p, want)); }
+static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_slot(p, want)); }
 
 static size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
@@ -165,39 +158,15 @@ static void put_ex(Printer *p, Ex e)
         buf_printf(&p->body, "%c%u", type_letter(x), p->number[e]);
 }
 
-/* Places in what is written out are structure; a device has them in its instructions, as arguments they
- * would take a register each. */
-static void put_factor(Printer *p, int64_t m, bool place)
-{
-    bool structure = m > LITERAL_MAX && p->d->threads && m < p->k->unrolled;
-    if (!structure && (place ? !ix_literal(&p->k->ix, DIM(m)) : m > LITERAL_MAX))
-        put_value(p, m);
-    else
-        buf_printf(&p->body, "%" PRId64, m);
-}
-
-/* Does it look from the row, or its place in a sequence, to another? How far is no structure: heads
- * further along a chain have one text. */
-static bool looks_away(const Printer *p, const IxForm *f)
-{
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IxTerm *t = &f->t[i];
-        if (t->var && t->mult == 1 && dim_eq(t->coef, DIM(1)) &&
-            ix_info(&p->k->ix, t->var)->deps == ix_bit(&p->k->ix, p->k->row))
-            return p->d->threads;
-    }
-    return false;
-}
-
 static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 {
     int64_t m = t->mult < 0 ? -t->mult : t->mult;
-    bool one = dim_eq(t->coef, DIM(1)), place = t->var == 0 && one, any = place || m != 1;
+    bool one = dim_eq(t->coef, DIM(1)), any = kernel_is_place(t) || m != 1;
     buf_puts(&p->body, t->mult < 0 ? (first ? "-" : " - ") : first ? "" : " + ");
-    if (place && away)
+    if (any && kernel_is_argument(p->k, t, away, p->d->threads))
         put_value(p, m);
     else if (any)
-        put_factor(p, m, place);
+        buf_printf(&p->body, "%" PRId64, m);
     if (t->var) {
         buf_puts(&p->body, any ? " * " : "");
         put_var(p, t->var);
@@ -212,11 +181,11 @@ static void put_term(Printer *p, const IxTerm *t, bool first, bool away)
 }
 
 /* The terms of a form: all, those that have 64 bits, or the others. Returns how many there are. */
-typedef enum Terms { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } Terms;
-static int put_terms(Printer *p, const IxForm *f, Terms which)
+typedef enum TermsWanted { TERMS_ALL, TERMS_WIDE, TERMS_NARROW } TermsWanted;
+static int put_terms(Printer *p, const IxForm *f, TermsWanted which)
 {
     int n = 0;
-    bool away = looks_away(p, f);
+    bool away = kernel_has_row_offset(p->k, f);
     for (int constants = 0; constants < 2; constants++)
         for (uint32_t j = 0; j < f->n; j++)
             if ((f->t[j].var == 0) == constants &&
@@ -229,12 +198,12 @@ static int put_terms(Printer *p, const IxForm *f, Terms which)
 void put_ix(Printer *p, Ix ix)
 {
     const IxForm *f = ix_form(&p->k->ix, ix);
-    bool split = p->k->spread.index == INDEX_WIDE_ROWS;
+    bool split = p->k->mapping.index == INDEX_WIDE_ROWS;
     int n = put_terms(p, f, split ? TERMS_WIDE : TERMS_ALL);
     if (split) {
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         int rest = put_terms(p, f, TERMS_NARROW);
-        char *text = put_back(p, before);
+        char *text = end_piece(p, before);
         if (rest)
             buf_printf(&p->body, n ? " + (%s)" : "%s", text);
         n += rest;
@@ -326,9 +295,9 @@ static void put_element(Printer *p, uint32_t buffer, Ix ix)
 
 char *element_text(Printer *p, uint32_t buffer, Ix ix)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_element(p, buffer, ix);
-    return put_back(p, before);
+    return end_piece(p, before);
 }
 
 /* An element, or where its neighbours stand for it, all of them. */
@@ -381,8 +350,8 @@ static void put_value_of(Printer *p, Ex e)
     case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
-                   int_name(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
-                   int_name(p, (PrintedInt){.kind = PI_STEP}));
+                   int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
+                   int_slot(p, (PrintedInt){.kind = PI_STEP}));
         put_ix(p, x->ix);
         buf_putc(&p->body, ')');
         break;
@@ -414,14 +383,14 @@ static const char *neutral(const Printer *p, Op op)
 static void by_one(Printer *p, const KStmt *s)
 {
     if (s->one)
-        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (lane % 32 == 0) " : "if (lane == 0) ");
+        buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (thread % 32 == 0) " : "if (thread == 0) ");
 }
 
 static char *ex_text(Printer *p, Ex e)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_ex(p, e);
-    return put_back(p, before);
+    return end_piece(p, before);
 }
 
 /* target (op)= value */
@@ -438,31 +407,22 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 /* ---- statements ---- */
 
-static Dim array_size(const Printer *p, const KArray *a)
-{
-    Dim n = DIM(1);
-    for (uint32_t i = 0; i < a->nest.n; i++)
-        if (!dim_mul(n, ix_info(&p->k->ix, a->nest.var[i])->extent, &n))
-            vwn_bug(p->k->ctx, "the size of a scratch array overflows");
-    return n;
-}
-
 static char *array_element(Printer *p, int array)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     buf_printf(&p->body, "t%d[", array);
     /* the table only grows: printing may intern one more form */
     put_ix(p, kernel_array_at((Kernel *)p->k, array));
     buf_putc(&p->body, ']');
-    return in_lanes(p, put_back(p, before));
+    return in_lanes(p, end_piece(p, before));
 }
 
 /* The head of a loop from 0, by one thread or by those that share it. */
 static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
                     KThreads threads, uint32_t width)
 {
-    static const char *const first[] = {"lane", "lane % 32", "lane / 32"};
-    static const char *const step[] = {" += LANES", " += 32", " += WARPS"};
+    static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
+    static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
     buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? first[threads] : "0");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
@@ -476,7 +436,7 @@ static void put_for(Printer *p, const char *type, const char *name, const char *
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
     line(p);
-    const char *type = p->k->spread.index == INDEX_WIDE ? "int64_t" : "int32_t";
+    const char *type = p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
     if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
         buf_puts(&p->body, "#pragma unroll 1\n");
         line(p);
@@ -492,9 +452,9 @@ static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 static void stmt_array(Printer *p, const KStmt *s)
 {
     const KArray *a = &p->k->array.v[s->array];
-    Buf before = aside(p);
-    put_dim(p, array_size(p, a));
-    char *size = put_back(p, before), name[24];
+    Buf before = begin_piece(p);
+    put_dim(p, kernel_array_size(p->k, a));
+    char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
     if (s->kind == KS_ARRAY_FILL) {
         put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
@@ -502,7 +462,7 @@ static void stmt_array(Printer *p, const KStmt *s)
     }
     line(p);
     buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
-               size, a->aside ? "aside" : "shared");
+               size, a->spilled ? "spilled" : "shared");
     buf_puts(&p->body, "\n");
 }
 
@@ -573,17 +533,17 @@ static void open_loop(Printer *p, const KStmt *s)
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->spread) {
-        buf_printf(&p->body, "for (%s r = first + lane; r < last; r += LANES) {", index);
+        buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);
     } else if (s->kind == KS_ROWS) {
         buf_printf(&p->body, "for (%s r = first; r < last; r++) {", index);
     } else {
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         put_var(p, s->var);
-        char *name = put_back(p, before);
-        before = aside(p);
+        char *name = end_piece(p, before);
+        before = begin_piece(p);
         put_dim(p, ix_info(&p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, put_back(p, before), s->spread, s->threads, s->width);
+        put_for(p, type, name, end_piece(p, before), s->spread, s->threads, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -636,11 +596,11 @@ static void open_parts(Printer *p)
                    x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
         put_part_size(p, (uint32_t)b);
         buf_puts(&p->body, ";\n");
-        if (p->k->spread.by_row)
+        if (p->k->mapping.by_row)
             continue; /* kept in registers */
-        Buf before = aside(p);
+        Buf before = begin_piece(p);
         put_part_size(p, (uint32_t)b);
-        char *size = put_back(p, before), name[24];
+        char *size = end_piece(p, before), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);
     }
@@ -709,7 +669,7 @@ static void stmt_store(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes)
         buf_printf(&p->body, p->d->put, to, value,
-                   int_name(p, (PrintedInt){.kind = PI_STREAM}));
+                   int_slot(p, (PrintedInt){.kind = PI_STREAM}));
     else if (half)
         buf_printf(&p->body, "%s = vwn_%s(%s)", to, half_word(half), value);
     else
@@ -737,7 +697,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     line(p);
     if (s->kind == KS_BATCH_IN) {
         if (s->spread)
-            buf_printf(&p->body, "if (lane %% 32 == %u) ", s->at % 32);
+            buf_printf(&p->body, "if (thread %% 32 == %u) ", s->at % 32);
         buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, number, ex_text(p, x->in[0]));
         return;
     }
@@ -775,7 +735,7 @@ static char *share_name(Printer *p, const KStmt *s)
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
-    char *to = p->k->spread.by_row ? share_name(p, s)
+    char *to = p->k->mapping.by_row ? share_name(p, s)
                                    : in_lanes(p, element_text(p, r->buffer, r->at));
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
@@ -786,7 +746,7 @@ static void stmt_thread(Printer *p, const KStmt *s)
     bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
     line(p);
     if (s->kind == KS_BARRIER) {
-        buf_printf(&p->body, "%s;\n", p->k->spread.lanes > 32 ? "__syncthreads()" : "__syncwarp()");
+        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
         return;
     }
     const char *share = share_name(p, s), *what = max ? "max" : "sum";
@@ -801,7 +761,7 @@ static void stmt_thread(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
                    share);
     else
-        buf_printf(&p->body, "if (lane == 0) %s = %s", element_text(p, r->buffer, r->at), share);
+        buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
     buf_puts(&p->body, ";\n");
 }
 
@@ -854,16 +814,16 @@ static void put_stmt(Printer *p, const KStmt *s)
     }
 }
 
-/* What the next row will load: fetch.c says where that is announced. */
-static void put_fetches(Printer *p, size_t sweep)
+/* What the next row will load: prefetch.c says where that is announced. */
+static void put_prefetches(Printer *p, size_t sweep)
 {
     p->next_row = true;
-    for (size_t i = 0; i < p->fetch.n; i++) {
-        const KEx *x = kx(p->k, p->fetch.v[i].load);
-        if (p->fetch.v[i].sweep != sweep)
+    for (size_t i = 0; i < p->prefetch.n; i++) {
+        const KEx *x = kx(p->k, p->prefetch.v[i].load);
+        if (p->prefetch.v[i].sweep != sweep)
             continue;
         line(p);
-        buf_printf(&p->body, p->d->fetch, element_text(p, x->slot, x->ix));
+        buf_printf(&p->body, p->d->prefetch, element_text(p, x->slot, x->ix));
         buf_puts(&p->body, ";\n");
     }
     p->next_row = false;
@@ -907,7 +867,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         p->lanes = vectors;
         p->lane = ix_bit(&k->ix, s->var);
         if (vectors)
-            put_fetches(p, loop);
+            put_prefetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
             put_stmt(p, &k->stmt.v[i]);
         p->lanes = false;
@@ -927,72 +887,46 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
 
 /* ---- the function ---- */
 
-/* The places of tiles in a device's shared memory. */
-static void put_places(Printer *p, Buf *out)
-{
-    PlanGrid *g = &p->out->grid;
-    PlanShared *term = (PlanShared *)g->term;
-    for (size_t i = 0; i < p->k->tile_slot.n; i++) {
-        Dim size = DIM(p->k->tile_slot.v[i]);
-        Buf before = aside(p);
-        put_dim(p, size);
-        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, put_back(p, before));
-        g->shared += ix_literal(&p->k->ix, size) ? 256 : 128;
-        if (!ix_literal(&p->k->ix, size))
-            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), 4};
-    }
-}
-
 static void put_tile(Printer *p, Buf *out, size_t i)
 {
-    Buf before = aside(p);
+    Buf before = begin_piece(p);
     put_dim(p, DIM(p->k->buffer.v[p->tile.v[i]].elements));
-    char *size = put_back(p, before), name[24];
+    char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "u%zu", i);
     buf_puts(out, "    ");
     buf_printf(out, p->d->tile, p->d->real, name, size);
     buf_putc(out, '\n');
 }
 
-/* Where a block finds the arrays that lie in memory: so many numbers for each block. */
-static void put_aside(Printer *p, Buf *out)
+/* A size of the grid as the argument that brings it. */
+static void add_shared(Printer *p, Dim size, uint32_t bytes)
 {
-    enum { BLOCKS = 256 }; /* two or so of a multiprocessor */
-    const Kernel *k = p->k;
     PlanGrid *g = &p->out->grid;
-    int64_t bytes = 0;
-    for (size_t i = 0; i < k->array.n; i++) {
-        const KArray *a = &k->array.v[i];
-        if (a->aside)
-            bytes += (g->units * a->elements * (a->dtype == DT_INT ? 8 : 4) + 15) / 16 * 16;
-    }
-    if (!bytes)
-        return;
-    g->blocks = BLOCKS;
-    g->aside = (uint32_t)dim_slot(p, DIM(bytes / 4));
-    buf_printf(out, "    unsigned char *aside = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
-               p->out->buffer.n, (unsigned)g->aside);
+    ((PlanShared *)g->term)[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
 }
 
-/* Shared memory of the arrays of all rows in flight. */
-static void put_grid(Printer *p)
+/* The grid of a device's kernel, and where its block finds what lies outside of registers. */
+static void put_grid(Printer *p, Buf *out)
 {
     const Kernel *k = p->k;
+    const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
-    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, k->array.n + k->tile_slot.n + 1);
-    g->units = k->spread.units;
-    g->threads = g->units * k->spread.lanes;
-    g->term = term;
-    for (size_t i = 0; i < k->array.n; i++) {
-        const KArray *a = &k->array.v[i];
-        if (a->aside)
-            continue;
-        Dim size = array_size(p, a);
-        uint32_t bytes = g->units * (a->dtype == DT_INT ? 8 : 4);
-        if (ix_literal(&p->k->ix, size))
-            g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
-        else
-            term[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
+    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks,
+                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + 1)};
+    for (size_t i = 0; i < of->n_array; i++)
+        add_shared(p, of->array[i].size, of->array[i].bytes);
+    if (of->blocks) {
+        g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
+        buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
+                   p->out->buffer.n, (unsigned)g->spilled);
+    }
+    for (size_t i = 0; i < k->tile_slot.n; i++) {
+        Dim size = DIM(k->tile_slot.v[i]);
+        Buf before = begin_piece(p);
+        put_dim(p, size);
+        buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
+        if (!ix_literal(&k->ix, size))
+            add_shared(p, size, 4);
     }
 }
 
@@ -1003,8 +937,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Printer p = {.k = k, .d = d, .out = out, .sizes = sizes, .body = buf_new(k->arena), .depth = 1};
     p.number = NEW_ARRAY(k->arena, uint32_t, k->ex.n);
     p.var_number = NEW_ARRAY(k->arena, uint32_t, k->ix.var.n + 1);
-    if (d->vector && d->fetch)
-        kernel_find_fetches(k, &p.fetch);
+    if (d->vector && d->prefetch)
+        kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);
@@ -1017,13 +951,8 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     Buf text = buf_new(k->arena), tiles = buf_new(k->arena);
     for (size_t i = 0; i < p.tile.n; i++)
         put_tile(&p, &tiles, i);
-    if (d->threads) {
-        put_grid(&p);
-        put_aside(&p, &tiles);
-        put_places(&p, &tiles);
-    }
-    if (sizes && sizes->hidden)
-        out->ints.n = 0;
+    if (d->threads)
+        put_grid(&p, &tiles);
     d->put_header(&text, k, out, about);
     buf_put(&text, tiles.s, tiles.n);
     buf_put(&text, p.body.s, p.body.n);

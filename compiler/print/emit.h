@@ -8,13 +8,14 @@
 #ifndef VWN_EMIT_H
 #define VWN_EMIT_H
 
+#include "compiler/graph/target.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/kernel/launch.h"
 
 struct Printed;
 typedef struct Dialect {
     const char *name;
-    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of two bytes */
+    const char *real, *integer; /* types; bf16 and vwn_bf16(), fp16 and vwn_fp16() are those of 16 bits */
     const char *row_loop;       /* format: row variable, type of an index */
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
@@ -23,21 +24,25 @@ typedef struct Dialect {
      * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the
      * number of lanes as last argument. */
     const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
-    const char *fetch;          /* format: an element that will be loaded soon; or NULL */
+    const char *prefetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */
     const char *tile;           /* the same, so aligned that vectors are whole lines */
     /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
-     * step down, whether it adds. `turned`: b's columns are what is contiguous. */
-    const char *product, *turned;
+     * step down, whether it adds. `transposed`: b's columns are what is contiguous. */
+    const char *product, *transposed;
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
-    bool threads; /* a device's: of kernels that are spread over threads (spread.c) */
+    bool threads; /* a device's: of kernels that are spread over threads (map_threads.c) */
     /* What stands before the body: the comment, the function's head, its arguments. */
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
 extern const Dialect dialect_c, dialect_cuda;
+static inline const Dialect *dialect_of(const Target *t)
+{
+    return t->threads ? &dialect_cuda : &dialect_c;
+}
 /* C of operators that ops.def has in another way or not at all: of reals, of integers. */
 extern const char *const emit_real_op[OP_COUNT], *const emit_integer_op[OP_COUNT];
 
@@ -55,9 +60,8 @@ static inline bool printed_changes(const PrintedInt *x) /* from run to run */
     return x->kind == PI_SEED || x->kind == PI_STEP;
 }
 
-/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (alike.c). */
+/* Which uses of sizes in a text are one argument, where it is not those of equal sizes (kernel_cache.c). */
 typedef struct EmitSizes {
-    bool hidden;          /* all have one name, and none is an argument: a text to compare with */
     size_t n;
     const uint32_t *slot; /* by use: the argument */
 } EmitSizes;
@@ -83,10 +87,8 @@ const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register 
 /* How many of its arguments change from run to run: a device finds these in memory, integers first. */
 size_t emit_changing(const Kernel *k, const Printed *p);
 /* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
-bool emit_wide_products(const Kernel *k);
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
-void emit_lines(Buf *out, const char *const *line, size_t n); /* and their newlines */
 /* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */
 Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length);
 

@@ -20,7 +20,7 @@ typedef struct Printer {
     uint32_t width; /* of a device's vectors */
     uint64_t lane; /* the bit of the loop they run over */
     bool next_row; /* indices are those of the row after */
-    Fetches fetch;
+    Prefetches prefetch;
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
 } Printer;
 

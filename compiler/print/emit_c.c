@@ -5,8 +5,7 @@
  * that the compiler vectorises sums without being allowed to break other arithmetic.
  */
 #include "emit.h"
-#include "compiler/library/prelude_c.h"
-#include "compiler/library/prelude_math.h"
+#include "compiler/library/library_text.h"
 
 static const char *const vector_op[OP_COUNT] = {
     [OP_STOP] = "$a",
@@ -43,7 +42,7 @@ const Dialect dialect_c = {
     .at = "VWN_AT(&%s)",
     .put = "VWN_PUT(&%s, %s, n%zu)",
     .lanes_sum = "vwn_lanes_sum(%s)",
-    .fetch = /* a row does not fit in the first cache beside the next one */
+    .prefetch = /* a row does not fit in the first cache beside the next one */
         "__builtin_prefetch(&%s, 0, 2)",
     .all = "%s - (vec){0}",
     .zero = "0",
@@ -51,7 +50,7 @@ const Dialect dialect_c = {
     .array = "%s %s[%s];",
     .tile = "%s %s[%s] ALIGNED;",
     .product = "vwn_product",
-    .turned = "vwn_product_turned",
+    .transposed = "vwn_product_transposed",
     .op = emit_real_op,
     .int_op = emit_integer_op,
     .vector_op = vector_op,
@@ -61,9 +60,9 @@ const Dialect dialect_c = {
 const char *prelude_c(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    emit_lines(&b, PRELUDE_C, COUNT_OF(PRELUDE_C));
-    emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
-    emit_lines(&b, PRELUDE_C_VECTORS, COUNT_OF(PRELUDE_C_VECTORS));
+    library_text(&b, "types.c", NULL, 0);
+    library_text(&b, "math.c", NULL, 0);
+    library_text(&b, "vectors.c", NULL, 0);
     *length = b.n;
     return b.s;
 }

@@ -1,20 +1,18 @@
 /* emit_cuda.c - the CUDA dialect: what a kernel looks like for the threads of a GPU.
  *
- * In:  kernels of kernel_spread().     Out: the table that emit.c prints with, and the prelude as one
+ * In:  kernels of kernel_map_threads().     Out: the table that emit.c prints with, and the prelude as one
  *      text.
  * The one idea: the text says which thread does what in names of the prelude alone, so the same
  * text is compiled for a device and run by an emulator.
  */
+#include "compiler/gpu/device.h"
 #include "emit.h"
-#include "compiler/library/cuda_attention.h"
-#include "compiler/library/prelude_cuda.h"
-#include "compiler/library/prelude_math.h"
-#include "compiler/library/prelude_product.h"
+#include "compiler/library/library_text.h"
 
 /* An argument has 8 bytes in any case. */
 static const char *size_type(const Kernel *k, KIndex least)
 {
-    return k->spread.index >= least ? "size32" : "int64_t";
+    return k->mapping.index >= least ? "size32" : "int64_t";
 }
 
 size_t emit_changing(const Kernel *k, const Printed *p)
@@ -70,39 +68,24 @@ static void put_parameters(Buf *out, const Kernel *k, const Printed *p)
     buf_printf(out, "    %s rows)\n{\n", size_type(k, INDEX_NARROW));
 }
 
-/* Blocks that a multiprocessor is to have at least: with 512 threads there are enough loads under way, as there
- * are where a loop has many of its own. What needs more than the 128 registers that each thread has then would spill,
- * as would the pieces of a product on tensor cores beside the places of a partition's sums, and those of two factors
- * of all 24 bits. */
-static uint32_t blocks_at_once(const Kernel *k, const Printed *p)
-{
-    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
-    const KSpread *s = &k->spread;
-    if ((k->tensor && k->part && k->product.n) || emit_wide_products(k) || s->ahead > AHEAD_MAX)
-        return 1;
-    uint32_t live = s->live + (uint32_t)p->ints.n * (s->index == INDEX_WIDE ? 2 : 1);
-    live += s->by_row ? (uint32_t)p->buffer.n : 0; /* whose rows are all under way at once */
-    return live <= LIVE_MAX && p->grid.threads < THREADS ? THREADS / p->grid.threads : 1;
-}
-
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {
-    const KSpread *s = &k->spread;
+    const KMapping *s = &k->mapping;
     buf_printf(out, "/* %s\n * ", about);
     if (s->by_row)
-        buf_printf(out, "A thread a row; a partition of rows in a block of %u. */\n", s->lanes);
+        buf_printf(out, "A thread a row; a partition of rows in a block of %u. */\n", s->row_threads);
     else if (s->units == 1)
-        buf_printf(out, "A block of %u threads a %s. */\n", s->lanes, k->part ? "partition" : "row");
+        buf_printf(out, "A block of %u threads a %s. */\n", s->row_threads, k->part ? "partition" : "row");
     else
-        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->lanes,
+        buf_printf(out, "%u threads a %s, %u in a block. */\n", s->row_threads,
                    k->part ? "partition" : "row", s->units);
     buf_printf(out, "KERNEL(%u, %u) @NAME@(\n", p->grid.threads,
-               blocks_at_once(k, p));
+               kernel_blocks_at_once(k, (uint32_t)p->ints.n, (uint32_t)p->buffer.n));
     put_parameters(out, k, p);
-    buf_printf(out, "    enum { LANES = %u, UNITS = %u, WARPS = %u };\n", s->lanes, s->units,
-               s->lanes / 32);
+    buf_printf(out, "    enum { THREADS = %u, UNITS = %u, WARPS = %u };\n", s->row_threads, s->units,
+               s->row_threads / 32);
     const char *index = emit_index_type(k, k->row);
-    buf_puts(out, "    const int lane = threadIdx.x % LANES, unit = threadIdx.x / LANES;\n");
+    buf_puts(out, "    const int thread = threadIdx.x % THREADS, unit = threadIdx.x / THREADS;\n");
     buf_printf(out, "    const %s first_row = (%s)blockIdx.x * UNITS + unit;\n", index, index);
     buf_printf(out, "    const %s next_row = (%s)gridDim.x * UNITS;\n", index, index);
     put_changing(out, k, p);
@@ -136,13 +119,10 @@ const Dialect dialect_cuda = {
 const char *prelude_cuda(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    emit_lines(&b, PRELUDE_CUDA, COUNT_OF(PRELUDE_CUDA));
-    emit_lines(&b, PRELUDE_MATH, COUNT_OF(PRELUDE_MATH));
-    emit_lines(&b, PRELUDE_CUDA_VECTORS, COUNT_OF(PRELUDE_CUDA_VECTORS));
-    emit_lines(&b, PRELUDE_CUDA_THREADS, COUNT_OF(PRELUDE_CUDA_THREADS));
-    size_t tiles;
-    buf_puts(&b, cuda_attention_prelude(arena, &tiles));
-    emit_lines(&b, PRELUDE_CUDA_PRODUCTS, COUNT_OF(PRELUDE_CUDA_PRODUCTS));
+    static const char *const file[] = {"types.cu",   "math.c",   "vectors.cu",
+                                       "threads.cu", "tiles.cu", "products.cu"};
+    for (size_t i = 0; i < COUNT_OF(file); i++)
+        library_text(&b, file[i], NULL, 0);
     *length = b.n;
     return b.s;
 }

@@ -5,6 +5,7 @@
  * device's text also says where fours of an operand begin, and relies on the sizes that make it so.
  * Whether it takes tensor cores is Kernel.tensor.
  */
+#include "compiler/gpu/device.h"
 #include "emit_build.h"
 
 #include <inttypes.h>
@@ -84,43 +85,13 @@ static const char *neighbours(Printer *p, const KProduct *x, Ix at, IVar deep, i
     return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
 }
 
-/* Into what pieces threads cut it: at least eight numbers for each of them, on tensor cores 32 x 32. */
-static const char *cut_of(const Kernel *k, const KProduct *x)
-{
-    enum { FEW = 16, EACH = 8 };
-    const IxTable *t = &k->ix;
-    int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
-    if (!k->tensor)
-        return m * n >= (int64_t)k->spread.lanes * EACH ? "VWN_WIDE_PIECES" : "VWN_FEW_COLUMNS";
-    return n <= FEW ? "VWN_FEW_COLUMNS" : m <= FEW ? "VWN_FEW_ROWS" : "VWN_WIDE_PIECES";
-}
-
-/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
- * registers. One with sums over rows and only some products does not: what it keeps in registers across a
- * call would cost it its second block. */
-static bool calls_products(const Kernel *k)
-{
-    enum { SEVERAL = 2, MANY = 10 };
-    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
-}
-
-static bool has_all_bits(const KBuffer *b) { return b->tile ? !b->rounded : !b->half; }
-
-bool emit_wide_products(const Kernel *k)
-{
-    for (size_t i = 0; i < k->product.n && k->tensor && !calls_products(k); i++) {
-        const KProduct *x = &k->product.v[i];
-        if (!strcmp(cut_of(k, x), "VWN_WIDE_PIECES") && has_all_bits(&k->buffer.v[x->a]) &&
-            has_all_bits(&k->buffer.v[x->b]))
-            return true;
-    }
-    return false;
-}
+static const char *const cut_name[] = {
+    [CUT_WIDE_PIECES] = "VWN_WIDE_PIECES", [CUT_FEW_COLUMNS] = "VWN_FEW_COLUMNS", [CUT_FEW_ROWS] = "VWN_FEW_ROWS"};
 
 /* A literal is a type, so that the function which is called has it, too. */
 static void put_size(Printer *p, Dim d)
 {
-    if (calls_products(p->k) && ix_literal(&p->k->ix, d))
+    if (kernel_calls_products(p->k) && ix_literal(&p->k->ix, d))
         buf_printf(&p->body, "vwn_is<%" PRId64 ">()", d.n);
     else
         put_dim(p, d);
@@ -136,8 +107,8 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     if (!in_fours(p, x, x->c_at, x->k, false))
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<LANES / 32, %s, %s, %s, %s>(",
-               calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_of(p->k, x), a, b, c);
+    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s>(",
+               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c);
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_size(p, ix_info(t, loop[i])->extent);
@@ -173,9 +144,9 @@ void emit_product(Printer *p, const KProduct *x)
     IVar m = along_n ? x->m : x->n, n = along_n ? x->n : x->m;
     uint32_t a = along_n ? x->a : x->b, b = along_n ? x->b : x->a;
     Ix a_at = along_n ? x->a_at : x->b_at, b_at = along_n ? x->b_at : x->a_at;
-    bool turned = (along_n ? s.bn : s.am) != 1;
+    bool transposed = (along_n ? s.bn : s.am) != 1;
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "%s(", turned ? p->d->turned : p->d->product);
+    buf_printf(&p->body, "%s(", transposed ? p->d->transposed : p->d->product);
     put_dim(p, ix_info(t, m)->extent);
     buf_puts(&p->body, ", ");
     put_dim(p, ix_info(t, n)->extent);
@@ -185,7 +156,7 @@ void emit_product(Printer *p, const KProduct *x)
     put_step(p, x, a_at, m);
     put_step(p, x, a_at, x->k);
     put_factor_of(p, x, b, b_at);
-    put_step(p, x, b_at, turned ? n : x->k);
+    put_step(p, x, b_at, transposed ? n : x->k);
     put_factor_of(p, x, x->c, x->c_at);
     put_step(p, x, x->c_at, m);
     buf_printf(&p->body, ", %d);\n", x->add);

@@ -1,6 +1,6 @@
-/* emit_text.c - what printers of any kernel need: lines, and the name of a text.
+/* emit_text.c - what printers of any kernel need: the name of a text.
  *
- * In:  lines; a text with @NAME@ where its name shall stand.     Out: one text.
+ * In:  a text with @NAME@ where its name shall stand.     Out: one text.
  * The one idea: a name is the hash of what it names, so equal texts are one kernel.
  */
 #include "emit.h"
@@ -24,12 +24,4 @@ Name emit_name(Ctx *ctx, Arena *arena, const char **text, size_t *length)
     *text = b.s;
     *length = b.n;
     return name;
-}
-
-void emit_lines(Buf *out, const char *const *line, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        buf_puts(out, line[i]);
-        buf_putc(out, '\n');
-    }
 }

@@ -51,6 +51,7 @@ typedef enum Stage {
     STAGE_SIMPLE,
     STAGE_FUSE,
     STAGE_KERNEL,
+    STAGE_THREADS,
     STAGE_C,
     STAGE_CUDA,
     STAGE_PLAN

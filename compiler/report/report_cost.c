@@ -17,22 +17,22 @@ typedef enum LineUnit {
     IN_PERCENT,
     IN_SECONDS
 } LineUnit;
-typedef struct Line {
+typedef struct CostLine {
     const char *key;  /* of the JSON */
     const char *name; /* for people; NULL: a heading is `how` */
     double value;
     LineUnit unit;
     const char *how; /* the formula */
-} Line;
+} CostLine;
 typedef struct Lines {
     Arena *arena;
-    VEC(Line) line;
+    VEC(CostLine) line;
 } Lines;
 
 static void add(Lines *l, const char *key, const char *name, double value, LineUnit unit,
                 const char *how)
 {
-    vec_push(l->arena, &l->line, (Line){key, name, value, unit, how});
+    vec_push(l->arena, &l->line, (CostLine){key, name, value, unit, how});
 }
 
 static void heading(Lines *l, const char *text)
@@ -234,7 +234,7 @@ static void buf_seconds(Buf *b, double s)
         buf_printf(b, "%.1f days", s / 86400);
 }
 
-static void put_value(Table *t, const Line *line)
+static void put_value(Table *t, const CostLine *line)
 {
     Buf b = buf_new(t->arena);
     if (line->unit == IN_SECONDS)
@@ -257,7 +257,7 @@ static void print_lines(Buf *out, const Lines *l)
      * rows */
     Table t = {.arena = l->arena, .columns = 4};
     for (size_t i = 0; i < l->line.n; i++) {
-        const Line *line = &l->line.v[i];
+        const CostLine *line = &l->line.v[i];
         if (!line->name)
             continue;
         table_text(&t, line->name);

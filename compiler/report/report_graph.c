@@ -13,7 +13,7 @@
 typedef enum BoxKind { BOX_MODULE, BOX_INPUT, BOX_OUTPUT } BoxKind;
 static const char *const kind_words[] = {"module", "input", "output"};
 
-typedef struct Box {
+typedef struct GraphBox {
     BoxKind kind;
     Name path;        /* of the module; of an input or output its name */
     size_t loop;      /* its iteration + 1; 0: in no loop */
@@ -25,7 +25,7 @@ typedef struct Box {
     double flops;     /* forward, for a token */
     VEC(size_t) param;
     VEC(Name) op;     /* what it is made of, each once; no views and constants */
-} Box;
+} GraphBox;
 typedef struct Loop { /* one iteration: "layer[3]" */
     Name path;
     size_t first, n;  /* the first loop that is equal, and how many follow each other; n = 0: folded into another */
@@ -37,23 +37,23 @@ typedef struct Edge {
     Val value;        /* the first of its kind */
     bool weight, next; /* next: from a layer to the equal one behind it */
 } Edge;
-typedef struct Drawing {
+typedef struct GraphDrawing {
     Unit *u;
     Arena *a;
     const Model *m;
     const Graph *g;
     const char *layer; /* the path that is shown, or NULL: the model */
-    VEC(Box) box;
+    VEC(GraphBox) box;
     VEC(Loop) loop;
     VEC(Edge) edge;
     size_t *of;        /* node -> box + 1; 0: a constant, which belongs to whoever reads it */
     Map edges, params, loops, modules; /* modules: of a node's name */
     int64_t widest;
-} Drawing;
+} GraphDrawing;
 
 /* ---- modules ---- */
 
-static Name up_to(Drawing *d, const char *path, size_t n)
+static Name up_to(GraphDrawing *d, const char *path, size_t n)
 {
     return name_of(d->u->ctx, path, n);
 }
@@ -75,7 +75,7 @@ static size_t loop_part(const char *path)
 }
 
 /* The node of the model that a module is part of; else what stands beside nodes, as what opens the state. */
-static Name node_of(Drawing *d, const char *path)
+static Name node_of(GraphDrawing *d, const char *path)
 {
     const Builder *b = d->u->file->built;
     for (size_t n = strcspn(path, "."); ; n += 1 + strcspn(path + n + 1, ".")) {
@@ -89,7 +89,7 @@ static Name node_of(Drawing *d, const char *path)
     return up_to(d, path, rest + strcspn(path + rest, "."));
 }
 
-static Name module_name(Drawing *d, const Node *n)
+static Name module_name(GraphDrawing *d, const Node *n)
 {
     Name path = n->name ? n->name : name_str(d->u->ctx, "");
     void **slot = map_at(&d->modules, (uintptr_t)path);
@@ -98,7 +98,7 @@ static Name module_name(Drawing *d, const Node *n)
     return *slot;
 }
 
-static bool floats(const Drawing *d, const Node *n)
+static bool floats(const GraphDrawing *d, const Node *n)
 {
     if (op_info((Op)n->op)->class != CLASS_LEAF)
         return false;
@@ -110,7 +110,7 @@ static uint64_t mix(uint64_t h, uint64_t x)
     return hash_bytes(&x, sizeof x, h);
 }
 
-static size_t loop_of(Drawing *d, const char *path, Val v)
+static size_t loop_of(GraphDrawing *d, const char *path, Val v)
 {
     size_t n = loop_part(path);
     if (!n || d->layer)
@@ -125,9 +125,9 @@ static size_t loop_of(Drawing *d, const char *path, Val v)
     return (size_t)(uintptr_t)*slot;
 }
 
-static size_t add_box(Drawing *d, BoxKind kind, Name path, Val v)
+static size_t add_box(GraphDrawing *d, BoxKind kind, Name path, Val v)
 {
-    Box b = {.kind = kind, .path = path, .same = d->box.n, .hash = hash_bytes("", 0, 1)};
+    GraphBox b = {.kind = kind, .path = path, .same = d->box.n, .hash = hash_bytes("", 0, 1)};
     b.loop = kind == BOX_MODULE ? loop_of(d, path, v) : 0;
     b.outside = d->layer && !(kind == BOX_MODULE && path_below(path, d->layer));
     if (b.loop) {
@@ -142,7 +142,7 @@ static size_t add_box(Drawing *d, BoxKind kind, Name path, Val v)
 }
 
 /* What a node computes, whichever of equal layers it is in: places of what it reads count from itself. */
-static void hash_node(Drawing *d, Box *b, Val v)
+static void hash_node(GraphDrawing *d, GraphBox *b, Val v)
 {
     const Node *n = node_at(d->g, v);
     Val begin = b->loop ? d->loop.v[b->loop - 1].begin : 0;
@@ -160,7 +160,7 @@ static void hash_node(Drawing *d, Box *b, Val v)
     b->hash = h;
 }
 
-static void add_op(Drawing *d, Box *b, Val v)
+static void add_op(GraphDrawing *d, GraphBox *b, Val v)
 {
     const Node *n = node_at(d->g, v);
     OpClass c = op_info((Op)n->op)->class;
@@ -178,7 +178,7 @@ static void add_op(Drawing *d, Box *b, Val v)
     vec_push(d->a, &b->op, name);
 }
 
-static void make_boxes(Drawing *d)
+static void make_boxes(GraphDrawing *d)
 {
     size_t now = 0, n = d->g->node.n; /* the box that is being filled + 1 */
     d->of = NEW_ARRAY(d->a, size_t, n + 1);
@@ -200,7 +200,7 @@ static void make_boxes(Drawing *d)
 
 /* ---- equal layers ---- */
 
-static bool equal_loops(const Drawing *d, const Loop *x, const Loop *y)
+static bool equal_loops(const GraphDrawing *d, const Loop *x, const Loop *y)
 {
     size_t n = (size_t)(strrchr(x->path, '[') - x->path);
     if (x->box.n != y->box.n || strncmp(x->path, y->path, n + 1))
@@ -211,7 +211,7 @@ static bool equal_loops(const Drawing *d, const Loop *x, const Loop *y)
     return true;
 }
 
-static void fold(Drawing *d)
+static void fold(GraphDrawing *d)
 {
     for (size_t i = 1; i < d->loop.n; i++) {
         Loop *l = &d->loop.v[i], *first = &d->loop.v[d->loop.v[i - 1].first];
@@ -227,9 +227,9 @@ static void fold(Drawing *d)
 
 /* ---- edges ---- */
 
-static void add_edge(Drawing *d, size_t from, size_t to, Val v, bool weight)
+static void add_edge(GraphDrawing *d, size_t from, size_t to, Val v, bool weight)
 {
-    const Box *x = &d->box.v[from], *y = &d->box.v[to];
+    const GraphBox *x = &d->box.v[from], *y = &d->box.v[to];
     Edge e = {x->same, y->same, v, weight, x->loop != y->loop && x->loop && y->loop &&
                                            d->loop.v[x->loop - 1].first == d->loop.v[y->loop - 1].first};
     if ((x->outside && y->outside) || (e.from == e.to && !e.next))
@@ -250,7 +250,7 @@ static void add_edge(Drawing *d, size_t from, size_t to, Val v, bool weight)
 }
 
 /* A weight belongs to the box that reads it first; what others read of it is an edge. */
-static void read_weight(Drawing *d, Val leaf, size_t box)
+static void read_weight(GraphDrawing *d, Val leaf, size_t box)
 {
     const Ext *e = &d->g->ext.v[node_at(d->g, leaf)->a.i];
     void **slot = map_at(&d->params, (uintptr_t)leaf);
@@ -263,13 +263,13 @@ static void read_weight(Drawing *d, Val leaf, size_t box)
     *slot = (void *)(uintptr_t)(box + 1);
     Dim n;
     shape_size(&e->shape, &n);
-    Box *b = &d->box.v[box];
+    GraphBox *b = &d->box.v[box];
     b->params += e->kind == EXT_PARAM ? n.n : 0;
     vec_push(d->a, &b->param, (size_t)node_at(d->g, leaf)->a.i);
 }
 
 /* Losses of one name are one loss, and so are shown those of layers. */
-static size_t output_box(Drawing *d, Name name, Val v)
+static size_t output_box(GraphDrawing *d, Name name, Val v)
 {
     for (size_t i = 0; i < d->box.n; i++)
         if (d->box.v[i].kind == BOX_OUTPUT && d->box.v[i].path == name)
@@ -277,7 +277,7 @@ static size_t output_box(Drawing *d, Name name, Val v)
     return add_box(d, BOX_OUTPUT, name, v);
 }
 
-static void make_edges(Drawing *d)
+static void make_edges(GraphDrawing *d)
 {
     for (Val v = 1; v < d->g->node.n; v++) {
         const Node *n = node_at(d->g, v);
@@ -303,9 +303,9 @@ static void make_edges(Drawing *d)
 }
 
 /* Of boxes outside of a layer only those that give it something or get something are shown. */
-static bool is_shown(const Drawing *d, size_t box)
+static bool is_shown(const GraphDrawing *d, size_t box)
 {
-    const Box *b = &d->box.v[box];
+    const GraphBox *b = &d->box.v[box];
     bool met = !b->outside;
     for (size_t i = 0; i < d->edge.n && !met; i++)
         met = d->edge.v[i].from == box || d->edge.v[i].to == box;
@@ -315,7 +315,7 @@ static bool is_shown(const Drawing *d, size_t box)
 /* ---- what is printed ---- */
 
 /* "layer[1..6]" for what stands for six layers. */
-static const char *folded(Drawing *d, const Box *b)
+static const char *folded(GraphDrawing *d, const GraphBox *b)
 {
     const Loop *l = b->loop ? &d->loop.v[b->loop - 1] : NULL;
     if (!l || l->n < 2)
@@ -326,14 +326,14 @@ static const char *folded(Drawing *d, const Box *b)
     return arena_printf(d->a, "%.*s..%s%s", (int)(n - 1), l->path, key, b->path + n);
 }
 
-static size_t times(const Drawing *d, const Box *b)
+static size_t times(const GraphDrawing *d, const GraphBox *b)
 {
     return b->loop ? d->loop.v[b->loop - 1].n : 1;
 }
 
-static void json_box(Drawing *d, Buf *out, size_t i)
+static void json_box(GraphDrawing *d, Buf *out, size_t i)
 {
-    const Box *b = &d->box.v[i];
+    const GraphBox *b = &d->box.v[i];
     const char *path = folded(d, b);
     buf_printf(out, "{\"id\":%zu,\"kind\":\"%s\",\"path\":", i, kind_words[b->kind]);
     buf_json_string(out, path, strlen(path));
@@ -357,7 +357,7 @@ static void json_box(Drawing *d, Buf *out, size_t i)
     buf_putc(out, '}');
 }
 
-static void print_json(Drawing *d, Buf *out)
+static void print_json(GraphDrawing *d, Buf *out)
 {
     buf_puts(out, "{\"v\":1,\"event\":\"graph\",\"model\":");
     buf_json_string(out, d->m->name, strlen(d->m->name));
@@ -391,7 +391,7 @@ static void dot_text(Buf *out, const char *s)
             buf_putc(out, *s);
 }
 
-static bool has_parts(const Drawing *d, Name path)
+static bool has_parts(const GraphDrawing *d, Name path)
 {
     for (size_t i = 0; i < d->box.n; i++)
         if (d->box.v[i].kind == BOX_MODULE && d->box.v[i].path != path && path_below(d->box.v[i].path, path))
@@ -400,7 +400,7 @@ static bool has_parts(const Drawing *d, Name path)
 }
 
 /* Opens the clusters that a box lies in. Graphviz takes a cluster that is opened again as the same one. How many are open. */
-static int open_clusters(Drawing *d, Buf *out, const Box *b)
+static int open_clusters(GraphDrawing *d, Buf *out, const GraphBox *b)
 {
     int open = 0;
     const char *path = folded(d, b);
@@ -426,16 +426,16 @@ static int open_clusters(Drawing *d, Buf *out, const Box *b)
 }
 
 /* Of the widest value that a module reads. */
-static double width_share(const Drawing *d, int64_t wide)
+static double width_share(const GraphDrawing *d, int64_t wide)
 {
     double share = (double)wide / (double)(d->widest ? d->widest : 1);
     return share < 1 ? share : 1;
 }
 
-static void dot_box(Drawing *d, Buf *out, size_t i)
+static void dot_box(GraphDrawing *d, Buf *out, size_t i)
 {
     enum { OPS = 5, WEIGHTS = 3 };
-    const Box *b = &d->box.v[i];
+    const GraphBox *b = &d->box.v[i];
     const char *path = folded(d, b);
     size_t loop = d->layer && !b->outside ? strlen(d->layer) : d->layer ? 0 : loop_part(path);
     int open = open_clusters(d, out, b);
@@ -468,14 +468,15 @@ static void dot_box(Drawing *d, Buf *out, size_t i)
     buf_putc(out, '\n');
 }
 
-/* The thickness of an edge is to scale: coordinates per position, at most 12 points. */
-static void print_dot(Drawing *d, Buf *out)
+/* The thickness of an edge is to scale: coordinates per position, at most 12 points. No edge covers a word: boxes are drawn
+ * over edges, labels of clusters stand at the left, and those of edges behind half the thickness of blanks. */
+static void print_dot(GraphDrawing *d, Buf *out)
 {
     buf_puts(out, "digraph \"");
     dot_text(out, d->m->name);
     buf_puts(out, "\" {\nrankdir=TB; node [fontname=\"sans-serif\",fontsize=11,style=\"filled\",fillcolor=\"#eef3fa\",height=0.3];\n"
                   "edge [fontname=\"sans-serif\",fontsize=9,color=\"#4a6fa5\",arrowsize=0.5]; graph [fontname=\"sans-serif\","
-                  "fontsize=11,style=rounded,color=\"#999999\"];\n");
+                  "fontsize=11,style=rounded,color=\"#999999\",labeljust=l,outputorder=edgesfirst];\n");
     for (size_t i = 0; i < d->box.n; i++)
         if (is_shown(d, i))
             dot_box(d, out, i);
@@ -483,7 +484,7 @@ static void print_dot(Drawing *d, Buf *out)
         const Edge *e = &d->edge.v[i];
         const Shape *s = shape_of(d->g, e->value);
         double share = e->weight ? 0 : width_share(d, coordinates(s));
-        buf_printf(out, "n%zu -> n%zu [label=\"", e->from, e->to);
+        buf_printf(out, "n%zu -> n%zu [label=\"%*s", e->from, e->to, (int)(3 * share), "");
         shape_print(out, s);
         buf_printf(out, "\",penwidth=%.2f%s%s];\n", 0.3 + 11.7 * share, e->weight ? ",style=dotted" : "",
                    e->next ? ",style=dashed,constraint=false" : "");
@@ -526,7 +527,7 @@ static const char *layer_path(Unit *u, const char *wanted)
 void report_graph(Buf *out, Unit *u, const char *layer, bool json)
 {
     const Model *m = report_model(u);
-    Drawing d = {.u = u, .a = u->ctx->scratch, .m = m, .g = m->graph};
+    GraphDrawing d = {.u = u, .a = u->ctx->scratch, .m = m, .g = m->graph};
     map_init(&d.edges, d.a);
     map_init(&d.params, d.a);
     map_init(&d.loops, d.a);

@@ -26,7 +26,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         return;
     }
     PlanOptions own = *how;
-    own.cuda = stage == STAGE_CUDA;
+    own.cuda = stage == STAGE_CUDA || stage == STAGE_THREADS;
     g = plan_graph(g, arena, &own);
     if (stage == STAGE_FUSE) {
         Decomposed d = {0};
@@ -38,6 +38,8 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
     plan_verify(ctx, plan);
     if (stage == STAGE_KERNEL)
         plan_dump_programs(out, plan);
+    else if (stage == STAGE_THREADS)
+        plan_dump_threads(out, plan);
     else if (stage == STAGE_C)
         plan_dump_kernels(out, plan);
     else if (stage == STAGE_CUDA)
@@ -91,7 +93,7 @@ void report_kernels_stage(Buf *out, Ctx *ctx, const KernelTexts *kernels, Stage 
 
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T)
 {
-    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL};
+    PlanOptions how = {.B = B, .T = T, .programs = stage == STAGE_KERNEL || stage == STAGE_THREADS};
     graph_stage(out, ctx, g, stage, &how);
 }
 
@@ -142,7 +144,7 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_
     }
     const Graph *g = program_graph(unit, program, stage > STAGE_TENSOR);
     PlanOptions how = plan_options(unit, program, batch_seqs);
-    how.programs = stage == STAGE_KERNEL;
+    how.programs = stage == STAGE_KERNEL || stage == STAGE_THREADS;
     graph_stage(out, unit->ctx, g, stage, &how);
 }
 

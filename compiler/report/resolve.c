@@ -21,13 +21,13 @@ typedef struct Edit { /* bytes [lo, hi) of a source text become `text` */
 } Edit;
 typedef VEC(Edit) Edits;
 
-typedef struct Part { /* of a node's path: "layer" with variable "layer", "attention" without
+typedef struct ResolvePart { /* of a node's path: "layer" with variable "layer", "attention" without
                          one */
     Name name, variable;
-} Part;
+} ResolvePart;
 enum { MOST_PARTS = 32 };
 
-typedef struct Printer {
+typedef struct ResolvePrinter {
     Resolver r;
     Ctx *ctx;
     Arena *arena;
@@ -36,10 +36,10 @@ typedef struct Printer {
     size_t grown; /* growth steps that are carried out */
     bool alone;   /* the text of a run: sweeps are switched off */
     Edits edits; /* of the text of `file` */
-    Part part[MOST_PARTS];
+    ResolvePart part[MOST_PARTS];
     int depth;
     bool training; /* inside `train` */
-} Printer;
+} ResolvePrinter;
 
 static bool seen(Resolver *r, Name name)
 {
@@ -140,7 +140,7 @@ static size_t edit_tree(Resolver *r, Edits *edits, const Ast *e, File *home, boo
 
 /* Whether the override names attribute `attr` of the node where the printer stands; `condition`
  * gets what the loop variables must be, "" when nothing. */
-static bool override_hits(Printer *p, const Override *o, Name attr, Buf *condition)
+static bool override_hits(ResolvePrinter *p, const Override *o, Name attr, Buf *condition)
 {
     const Ast *path = o->path;
     Name model = name_str(p->ctx, "model");
@@ -173,7 +173,7 @@ static bool override_hits(Printer *p, const Override *o, Name attr, Buf *conditi
 }
 
 /* Whether the attribute is a learning rate, whose calls are schedules. */
-static bool is_rate(const Printer *p, Name attr)
+static bool is_rate(const ResolvePrinter *p, Name attr)
 {
     return p->training && (p->depth == 2 || p->depth == 3) && strcmp(attr, "lr") == 0 &&
            strcmp(p->part[1].name, "optimizer") == 0;
@@ -181,7 +181,7 @@ static bool is_rate(const Printer *p, Name attr)
 
 /* The value of an attribute after all overrides; *from tells of the last one. NULL: there is
  * none. */
-static const char *overridden(Printer *p, Name attr, const char *written, const char **from)
+static const char *overridden(ResolvePrinter *p, Name attr, const char *written, const char **from)
 {
     const char *value = written;
     for (size_t i = 0; i < p->file->overrides.n; i++) {
@@ -202,7 +202,7 @@ static const char *overridden(Printer *p, Name attr, const char *written, const 
 }
 
 /* Attributes of this node that only overrides give. */
-static size_t added_attributes(Printer *p, const Ast *items, Name names[64])
+static size_t added_attributes(ResolvePrinter *p, const Ast *items, Name names[64])
 {
     size_t n = 0;
     for (size_t i = 0; i < p->file->overrides.n; i++) {
@@ -226,19 +226,19 @@ static size_t added_attributes(Printer *p, const Ast *items, Name names[64])
 
 /* ---- items of a model or of train ---- */
 
-static void print_items(Printer *p, const Ast *items);
+static void print_items(ResolvePrinter *p, const Ast *items);
 
 static void put_set(Buf *out, Name attr, const char *value, const char *from)
 {
     buf_printf(out, "%s = %s%s%s\n", attr, value, from ? "  # " : "", from ? from : "");
 }
 
-static void print_value(Printer *p, const Ast *value)
+static void print_value(ResolvePrinter *p, const Ast *value)
 {
     edit_tree(&p->r, &p->edits, value, p->file, true);
 }
 
-static void print_set(Printer *p, const Ast *it)
+static void print_set(ResolvePrinter *p, const Ast *it)
 {
     const char *from = NULL;
     Name attr = it->kid[0]->name;
@@ -272,14 +272,14 @@ static bool holds(const Ast *items, const char *kind)
     return false;
 }
 
-static bool is_given_here(Printer *p, const Ast *items, const char *attr)
+static bool is_given_here(ResolvePrinter *p, const Ast *items, const char *attr)
 {
     const char *from = NULL;
     return gives(items, attr) || overridden(p, name_str(p->ctx, attr), NULL, &from);
 }
 
 /* Where a default comes from: lines of the library are pinned by `edition`, others move. */
-static const char *origin_text(Printer *p, const BlockDef *def, Span at)
+static const char *origin_text(ResolvePrinter *p, const BlockDef *def, Span at)
 {
     if (!def->file->is_std)
         return arena_printf(p->arena, "default of %s", def->ast->name);
@@ -289,7 +289,7 @@ static const char *origin_text(Printer *p, const BlockDef *def, Span at)
 
 /* Defaults of a node's block that the node does not set: as items when they are plain values,
  * as comments when they depend on the place. */
-static void put_node_defaults(Printer *p, Buf *out, const BlockDef *def, const Ast *it)
+static void put_node_defaults(ResolvePrinter *p, Buf *out, const BlockDef *def, const Ast *it)
 {
     const Ast *params = def->ast->kid[0];
     const char *text = file_text(p->ctx, it->span.file);
@@ -310,7 +310,7 @@ static void put_node_defaults(Printer *p, Buf *out, const BlockDef *def, const A
 
 /* Defaults of `train` and of the nodes in it. A part of the step is the whole step by default, and a
  * node that is left out (`log`) has defaults too. */
-static void put_train_defaults(Printer *p, Buf *out, const Ast *it)
+static void put_train_defaults(ResolvePrinter *p, Buf *out, const Ast *it)
 {
     const Ast *items = it->kid[2];
     Name kind = it->kid[0]->name;
@@ -335,14 +335,14 @@ static void put_train_defaults(Printer *p, Buf *out, const Ast *it)
 }
 
 /* The block that a node of the model is made of. */
-static const BlockDef *node_block(Printer *p, Name kind, Name label)
+static const BlockDef *node_block(ResolvePrinter *p, Name kind, Name label)
 {
     bool labelled = !strcmp(kind, "embed") || !strcmp(kind, "head");
     return resolve_block(p->file,
                          labelled && label ? name_printf(p->ctx, "%s_%s", kind, label) : kind);
 }
 
-static void print_node(Printer *p, const Ast *it)
+static void print_node(ResolvePrinter *p, const Ast *it)
 {
     Name kind = it->kid[0]->name, label = it->kid[1] ? it->kid[1]->name : NULL;
     int depth = p->depth;
@@ -351,9 +351,9 @@ static void print_node(Printer *p, const Ast *it)
     if (depth + 2 >= MOST_PARTS)
         ctx_raise(p->ctx, ST_INPUT, "nodes are nested too deeply to be written out");
     if (!is_model)
-        p->part[p->depth++] = (Part){kind, NULL};
+        p->part[p->depth++] = (ResolvePart){kind, NULL};
     if (label && !is_model && !optimizer)
-        p->part[p->depth++] = (Part){label, NULL};
+        p->part[p->depth++] = (ResolvePart){label, NULL};
     print_items(p, it->kid[2]);
     Buf more = buf_new(p->arena);
     Name added[64];
@@ -377,17 +377,17 @@ static void print_node(Printer *p, const Ast *it)
     p->depth = depth;
 }
 
-static void print_for(Printer *p, const Ast *it)
+static void print_for(ResolvePrinter *p, const Ast *it)
 {
     if (p->depth + 1 >= MOST_PARTS)
         ctx_raise(p->ctx, ST_INPUT, "loops are nested too deeply to be written out");
     print_value(p, it->kid[0]);
-    p->part[p->depth++] = (Part){it->name, it->name};
+    p->part[p->depth++] = (ResolvePart){it->name, it->name};
     print_items(p, it->kid[1]);
     p->depth--;
 }
 
-static void print_if(Printer *p, const Ast *it)
+static void print_if(ResolvePrinter *p, const Ast *it)
 {
     print_value(p, it->kid[0]);
     print_items(p, it->kid[1]);
@@ -397,7 +397,7 @@ static void print_if(Printer *p, const Ast *it)
         print_items(p, it->kid[2]);
 }
 
-static void print_items(Printer *p, const Ast *items)
+static void print_items(ResolvePrinter *p, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
@@ -431,7 +431,7 @@ static const char *changed_let(Resolver *r, File *f, const Ast *it, const char *
     return resolve_text(r, b->expr, b->env && b->env->file ? b->env->file : f);
 }
 
-static void print_let(Printer *p, const Ast *it)
+static void print_let(ResolvePrinter *p, const Ast *it)
 {
     const char *origin, *value = changed_let(&p->r, p->file, it, &origin);
     const char *comment = NULL;
@@ -532,7 +532,7 @@ void resolve_take_in(Resolver *r, File *from, bool lets)
 }
 
 /* The import that gives the file a grow step or a sweep is `of`; NULL when it is of this file. */
-static Name import_of(Printer *p, const Ast *node)
+static Name import_of(ResolvePrinter *p, const Ast *node)
 {
     const Ast *items = node->kid[2];
     for (uint32_t i = 0; items && i < items->n; i++) {
@@ -550,7 +550,7 @@ static Name import_of(Printer *p, const Ast *node)
 /* A file is a function, and a step or sweep of another file needs the function, not a value of
  * it: such an import stays, which a text that must stand alone cannot have. Those of the library
  * always do. */
-static void keep_imports(Printer *p, bool alone)
+static void keep_imports(ResolvePrinter *p, bool alone)
 {
     for (uint32_t i = 0; i < p->file->ast->n; i++) {
         const Ast *it = p->file->ast->kid[i];
@@ -569,7 +569,7 @@ static void keep_imports(Printer *p, bool alone)
     }
 }
 
-static void print_import(Printer *p, const Ast *it, uint32_t *first)
+static void print_import(ResolvePrinter *p, const Ast *it, uint32_t *first)
 {
     Name as = it->kid[0] ? it->kid[0]->name : NULL;
     bool stays = is_library(it->name);
@@ -584,7 +584,7 @@ static void print_import(Printer *p, const Ast *it, uint32_t *first)
     take_in_import(&p->r, p->file, it);
 }
 
-static void print_top(Printer *p, const Ast *it, uint32_t *first)
+static void print_top(ResolvePrinter *p, const Ast *it, uint32_t *first)
 {
     Name kind = it->kind == AST_NODE ? it->kid[0]->name : "";
     p->training = strcmp(kind, "train") == 0;
@@ -605,7 +605,7 @@ static void print_top(Printer *p, const Ast *it, uint32_t *first)
         edit_comment(&p->r, &p->edits, it->span.file, it->span.hi, was_text(&p->r, it->kid[0]));
 }
 
-static const char *edited_text(Printer *p, const char *path)
+static const char *edited_text(ResolvePrinter *p, const char *path)
 {
     const Ast *ast = p->file->ast;
     uint32_t first = UINT32_MAX;
@@ -638,7 +638,7 @@ static const char *edited_text(Printer *p, const char *path)
 static char *print_unit(Unit *u, Arena *arena, bool items, bool alone)
 {
     File *f = u->file;
-    Printer p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown, .alone = alone};
+    ResolvePrinter p = {.ctx = u->ctx, .arena = arena, .file = f, .train = u->train, .grown = u->grown, .alone = alone};
     p.r = (Resolver){.ctx = u->ctx,
                      .arena = arena,
                      .ev = f->ev,

@@ -48,28 +48,28 @@ size_t utf8_write(uint32_t c, char out[4])
 
 /* ---- reading ---- */
 
-typedef struct Reader {
+typedef struct JsonReader {
     Arena *arena;
     const char *s;
     size_t n, at;
     int depth;
     JsonError *error;
-} Reader;
+} JsonReader;
 
-static Json *fail(Reader *r, size_t offset, const char *what)
+static Json *fail(JsonReader *r, size_t offset, const char *what)
 {
     if (!r->error->what)
         *r->error = (JsonError){offset, what};
     return NULL;
 }
 
-static void skip_space(Reader *r)
+static void skip_space(JsonReader *r)
 {
     while (r->at < r->n && strchr(" \t\r\n", r->s[r->at]) && r->s[r->at])
         r->at++;
 }
 
-static bool accept(Reader *r, char c)
+static bool accept(JsonReader *r, char c)
 {
     skip_space(r);
     if (r->at >= r->n || r->s[r->at] != c)
@@ -78,7 +78,7 @@ static bool accept(Reader *r, char c)
     return true;
 }
 
-static bool read_hex(Reader *r, uint32_t *out)
+static bool read_hex(JsonReader *r, uint32_t *out)
 {
     *out = 0;
     if (r->n - r->at < 4)
@@ -97,7 +97,7 @@ static bool read_hex(Reader *r, uint32_t *out)
 }
 
 /* After a backslash. Appends the decoded bytes at out; returns their number, 0 on error. */
-static size_t read_escape(Reader *r, char *out)
+static size_t read_escape(JsonReader *r, char *out)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     size_t start = r->at - 1;
@@ -127,7 +127,7 @@ static size_t read_escape(Reader *r, char *out)
 }
 
 /* At an opening quote. The decoded text is never longer than the source. */
-static const char *read_text(Reader *r, size_t *length)
+static const char *read_text(JsonReader *r, size_t *length)
 {
     size_t start = r->at++, end = r->at;
     while (end < r->n && r->s[end] != '"')
@@ -164,7 +164,7 @@ static const char *read_text(Reader *r, size_t *length)
     return out;
 }
 
-static bool read_digits(Reader *r)
+static bool read_digits(JsonReader *r)
 {
     size_t start = r->at;
     while (r->at < r->n && r->s[r->at] >= '0' && r->s[r->at] <= '9')
@@ -172,7 +172,7 @@ static bool read_digits(Reader *r)
     return r->at > start;
 }
 
-static Json *read_number(Reader *r, Json *j)
+static Json *read_number(JsonReader *r, Json *j)
 {
     size_t start = r->at;
     bool whole = true;
@@ -210,7 +210,7 @@ static Json *read_number(Reader *r, Json *j)
     return j;
 }
 
-static Json *read_value(Reader *r);
+static Json *read_value(JsonReader *r);
 
 static bool is_duplicate(const Json *object, const Json *member)
 {
@@ -230,7 +230,7 @@ static bool seen_before(Map *seen, const Json *object, const Json *member)
     return was && is_duplicate(object, member);
 }
 
-static Json *read_members(Reader *r, Json *j, char close)
+static Json *read_members(JsonReader *r, Json *j, char close)
 {
     Json **tail = &j->first;
     Map seen;
@@ -269,7 +269,7 @@ static Json *read_members(Reader *r, Json *j, char close)
     return j;
 }
 
-static Json *read_word(Reader *r, Json *j)
+static Json *read_word(JsonReader *r, Json *j)
 {
     static const struct {
         const char *text;
@@ -286,7 +286,7 @@ static Json *read_word(Reader *r, Json *j)
     return fail(r, r->at, "a value is expected here");
 }
 
-static Json *read_value(Reader *r)
+static Json *read_value(JsonReader *r)
 {
     skip_space(r);
     Json *j = NEW(r->arena, Json);
@@ -317,7 +317,7 @@ static Json *read_value(Reader *r)
 Json *json_read(Arena *a, const char *text, size_t n, JsonError *error)
 {
     *error = (JsonError){0, NULL};
-    Reader r = {.arena = a, .s = text, .n = n, .error = error};
+    JsonReader r = {.arena = a, .s = text, .n = n, .error = error};
     Json *j = read_value(&r);
     if (!j)
         return NULL;

@@ -91,14 +91,15 @@ void write_manual(Ui *ui)
         const char *name, *text;
     } variables[] = {{"VWN_THREADS", "threads to use, where --threads does not say it"},
                      {"VWN_COLOR", "auto, always or never, where --color does not say it; NO_COLOR and CLICOLOR_FORCE are heard, too"},
-                     {"VWN_CACHE", "a folder for compiled kernels; empty: none"},
-                     {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file"},
+                     {"VWN_CACHE", "a folder for compiled kernels; empty: none. It must be private: nobody else but root may write it or a folder on\n"
+                                   "the way to it (sticky ones as /tmp are fine); else it is not used, which is said"},
+                     {"VWN_COMPILE_SECONDS", "after which a C compiler that hangs is given up, for each file; 600 otherwise"},
                      {"VWN_CUDA_LIBRARIES", "folders, separated by colons, with the libraries of CUDA; empty: none"},
                      {"VWN_CUDA_SYNC", "1: a GPU is waited for after every call, so that one that fails is named"},
                      {"CC", "the C compiler for kernels"}},
       statuses[] = {{"0", "fine"}, {"1", "errors in the input"}, {"2", "wrong use"}, {"3", "a check is false"},
                     {"4", "a run diverged, or growth changed outputs"}, {"5", "memory, compiler, files or disk"},
-                    {"6", "a growth step does something"}, {"70", "a bug"}, {"130", "interrupted"}};
+                    {"6", "grow --plan or diff has changes"}, {"70", "a bug"}, {"130", "interrupted, also by a reader that closed the pipe"}};
     int n;
     const Verb *const *verbs = all_verbs(&n);
     ui_print(ui, ".TH VWN 1 2026-11-25 \"vwn %s\" \"User Commands\"\n.SH NAME\nvwn \\- compiles and trains transformers described in .vwn files\n"

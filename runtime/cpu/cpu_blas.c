@@ -306,7 +306,7 @@ enum {
     CHUNK_WORK = 1 << 19 /* multiply-adds worth handing to a thread */
 };
 
-typedef struct Cut {
+typedef struct BlasCut {
     const Blas *blas;
     const PlanMatmul *how;
     const char *a, *b; /* items of `item` bytes */
@@ -317,7 +317,7 @@ typedef struct Cut {
     const Bf16Tile *bf16[2][2]; /* by whether it is the last in its column, its row; of parts:
                                    whether it is the last */
     atomic_bool failed;
-} Cut;
+} BlasCut;
 
 static int64_t ceil_div(int64_t a, int64_t b)
 {
@@ -330,7 +330,7 @@ static int64_t tile_extent(int64_t n, int64_t count, int64_t step)
     return count <= 1 ? n : ceil_div(ceil_div(n, count), step) * step;
 }
 
-static void choose_tiles(Cut *cut)
+static void choose_tiles(BlasCut *cut)
 {
     const PlanMatmul *how = cut->how;
     int64_t rows = ceil_div(how->m, TILE_ROWS), columns = ceil_div(how->n, TILE_COLUMNS);
@@ -359,7 +359,7 @@ static void choose_tiles(Cut *cut)
 }
 
 /* Rows, columns and depth of a tile or part. */
-static TileShape shape_of_tile(const Cut *cut, bool last_m, bool last_n, bool last_k)
+static TileShape shape_of_tile(const BlasCut *cut, bool last_m, bool last_n, bool last_k)
 {
     const PlanMatmul *how = cut->how;
     return (TileShape){
@@ -373,7 +373,7 @@ static TileShape shape_of_tile(const Cut *cut, bool last_m, bool last_n, bool la
         cut->parts > 1 ? how->n : how->ldc};
 }
 
-static void run_tile(Cut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t a, int64_t b,
+static void run_tile(BlasCut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t a, int64_t b,
                      float *c, int worker)
 {
     const char *at = cut->a + (size_t)a * cut->item, *bt = cut->b + (size_t)b * cut->item;
@@ -386,7 +386,7 @@ static void run_tile(Cut *cut, const TileShape *s, const Bf16Tile *bf16, int64_t
 
 static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
 {
-    Cut *cut = user;
+    BlasCut *cut = user;
     const PlanMatmul *how = cut->how;
     if (how->half && cut->blas->set_threads)
         cut->blas->set_threads(1); /* of this thread */
@@ -405,7 +405,7 @@ static void run_tiles(void *user, int64_t lo, int64_t hi, int worker)
 
 static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
 {
-    Cut *cut = user;
+    BlasCut *cut = user;
     const PlanMatmul *how = cut->how;
     if (how->half && cut->blas->set_threads)
         cut->blas->set_threads(1);
@@ -419,7 +419,7 @@ static void run_parts(void *user, int64_t lo, int64_t hi, int worker)
     }
 }
 
-static void add_parts(const Cut *cut)
+static void add_parts(const BlasCut *cut)
 {
     const PlanMatmul *how = cut->how;
     const float *part = cut->blas->scratch;
@@ -434,7 +434,7 @@ static void add_parts(const Cut *cut)
 }
 
 /* The shape of the tile that stands at [y][x] of Cut.bf16. */
-static TileShape corner(const Cut *cut, int y, int x)
+static TileShape corner(const BlasCut *cut, int y, int x)
 {
     return cut->parts > 1 ? shape_of_tile(cut, true, true, y) : shape_of_tile(cut, y, x, true);
 }
@@ -443,7 +443,7 @@ bool blas_prepare(const Blas *blas, const PlanMatmul *how)
 {
     if (!how->half || how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return true;
-    Cut cut = {.blas = blas, .how = how};
+    BlasCut cut = {.blas = blas, .how = how};
     choose_tiles(&cut);
     int outer = blas_begin(blas);
     if (blas->set_threads)
@@ -457,7 +457,7 @@ bool blas_prepare(const Blas *blas, const PlanMatmul *how)
     return good;
 }
 
-static bool find_tiles(Cut *cut)
+static bool find_tiles(BlasCut *cut)
 {
     for (int i = 0; i < 4; i++) {
         TileShape s = corner(cut, i / 2, i % 2);
@@ -472,7 +472,7 @@ bool blas_matmul(const Blas *blas, Pool *pool, const PlanMatmul *how, const void
 {
     if (how->m <= 0 || how->n <= 0 || how->batch <= 0)
         return true;
-    Cut cut = {.blas = blas, .how = how, .a = a, .b = b, .c = c};
+    BlasCut cut = {.blas = blas, .how = how, .a = a, .b = b, .c = c};
     cut.item = how->half ? sizeof(uint16_t) : sizeof(float);
     choose_tiles(&cut);
     if (how->half && !find_tiles(&cut))

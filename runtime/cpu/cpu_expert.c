@@ -57,7 +57,7 @@ static int64_t measure(ExpertRun *run, int threads)
     int64_t pairs, room, bytes, lists;
     if (!mul_i64(how->tokens, how->choices, &pairs))
         return -1;
-    run->block = how->apart ? 1 : rows_per_block(pairs);
+    run->block = how->per_row ? 1 : rows_per_block(pairs);
     run->tile_in = weight_tile(how->in, how->experts);
     run->tile_out = weight_tile(how->out, how->experts);
     int64_t rows = how->what == EXPERT_Y ? run->block : DEPTH;

@@ -25,7 +25,7 @@ typedef struct Missing {
     uint32_t kernel; /* in the plan */
     int unit;
 } Missing;
-typedef struct Build {
+typedef struct CpuBuild {
     CpuBackend *cpu;
     const Plan *plan;
     BuildReport *report;
@@ -37,9 +37,9 @@ typedef struct Build {
     char folder[256]; /* "" until made */
     bool interrupted;
     char *bytes;      /* of the object being loaded */
-} Build;
+} CpuBuild;
 
-static void hash_keys(Build *b)
+static void hash_keys(CpuBuild *b)
 {
     const Plan *plan = b->plan;
     const CpuBackend *cpu = b->cpu;
@@ -107,7 +107,7 @@ static Object *add_object(CpuBackend *cpu, const char *name, void *handle, int f
 }
 
 /* Kernel i out of an open object; false when it is not in there. */
-static bool take_kernel(Build *b, uint32_t i, const Object *o)
+static bool take_kernel(CpuBuild *b, uint32_t i, const Object *o)
 {
     CpuBackend *cpu = b->cpu;
     KernelFn fn;
@@ -173,7 +173,7 @@ static void *open_from_folder(const char *bytes, size_t n, char why[512])
 }
 
 /* An object of these bytes; NULL with the backend's `why`. */
-static Object *load_object(Build *b, const char *name, const char *bytes, size_t n)
+static Object *load_object(CpuBuild *b, const char *name, const char *bytes, size_t n)
 {
     CpuBackend *cpu = b->cpu;
     char path[64], why[512] = "", first[300] = "no memory";
@@ -197,7 +197,7 @@ static Object *load_object(Build *b, const char *name, const char *bytes, size_t
 }
 
 /* What the compiler wrote, into b->bytes; 0 when it cannot be read or is empty. */
-static size_t read_object(Build *b, const char *path)
+static size_t read_object(CpuBuild *b, const char *path)
 {
     struct stat st;
     size_t got = 0;
@@ -221,7 +221,7 @@ static size_t read_object(Build *b, const char *path)
 }
 
 /* Kernel i from the disk; false is a miss. */
-static bool load_cached(Build *b, uint32_t i)
+static bool load_cached(CpuBuild *b, uint32_t i)
 {
     CpuBackend *cpu = b->cpu;
     char name[65];
@@ -240,7 +240,7 @@ static bool load_cached(Build *b, uint32_t i)
 }
 
 /* Fills the module with what there is; the rest is listed as missing. */
-static void find_kernels(Build *b)
+static void find_kernels(CpuBuild *b)
 {
     for (uint32_t i = 0; i < b->plan->n_kernel; i++) {
         KernelFn fn = find_loaded(b->cpu, b->key[i]);
@@ -265,7 +265,7 @@ enum { FILE_KERNELS = 48 }; /* a file at most, so that none takes long, however 
 
 /* Deals the missing kernels to files: each, longest first, to the file that is shortest so far.
  */
-static void deal_units(Build *b, int jobs)
+static void deal_units(CpuBuild *b, int jobs)
 {
     Ctx *ctx = b->cpu->base.ctx;
     int files = (b->n_missing + FILE_KERNELS - 1) / FILE_KERNELS;
@@ -290,14 +290,14 @@ static void deal_units(Build *b, int jobs)
     ctx_release(ctx, length);
 }
 
-static const char *unit_path(Build *b, int unit, const char *ending)
+static const char *unit_path(CpuBuild *b, int unit, const char *ending)
 {
     char *path = ctx_alloc(b->cpu->base.ctx, sizeof b->folder + 32);
     snprintf(path, sizeof b->folder + 32, "%s/kernels%d.%s", b->folder, unit, ending);
     return path;
 }
 
-static bool write_unit(Build *b, int u)
+static bool write_unit(CpuBuild *b, int u)
 {
     CompileUnit *unit = &b->unit[u];
     unit->source = unit_path(b, u, "c");
@@ -324,7 +324,7 @@ static bool write_unit(Build *b, int u)
     return false;
 }
 
-static void report_compile_error(Build *b)
+static void report_compile_error(CpuBuild *b)
 {
     for (int u = 0; u < b->n_unit; u++) {
         char line[300];
@@ -354,7 +354,7 @@ static void report_compile_error(Build *b)
 }
 
 /* Stores and loads what the compiler made of one file. */
-static bool keep_unit(Build *b, int u)
+static bool keep_unit(CpuBuild *b, int u)
 {
     CpuBackend *cpu = b->cpu;
     char name[65];
@@ -386,7 +386,7 @@ static bool keep_unit(Build *b, int u)
     return true;
 }
 
-static bool compile_missing(Build *b)
+static bool compile_missing(CpuBuild *b)
 {
     CpuBackend *cpu = b->cpu;
     char why[512];
@@ -417,7 +417,7 @@ static bool compile_missing(Build *b)
 }
 
 /* Memory for the largest product by expert. */
-static bool reserve_expert(Build *b)
+static bool reserve_expert(CpuBuild *b)
 {
     CpuBackend *cpu = b->cpu;
     uint64_t most = cpu->expert_bytes;
@@ -445,7 +445,7 @@ static bool reserve_expert(Build *b)
 }
 
 /* The code of all products: of bf16 operands now, of others ahead. */
-static bool prepare_products(Build *b)
+static bool prepare_products(CpuBuild *b)
 {
     CpuBackend *cpu = b->cpu;
     for (size_t i = 0; i < b->plan->n_launch; i++) {
@@ -464,7 +464,7 @@ static bool prepare_products(Build *b)
 }
 
 /* The part that may leave when memory runs out; the Build belongs to the caller. */
-static Status build_guarded(Build *b)
+static Status build_guarded(CpuBuild *b)
 {
     Ctx *ctx = b->cpu->base.ctx;
     CtxGuard guard;
@@ -488,7 +488,7 @@ static Status build_guarded(Build *b)
     return good ? ST_OK : b->interrupted ? ST_INTERRUPTED : ST_ENVIRONMENT;
 }
 
-static void build_end(Build *b)
+static void build_end(CpuBuild *b)
 {
     Ctx *ctx = b->cpu->base.ctx;
     for (int u = 0; b->unit && u < b->n_unit; u++) {
@@ -532,7 +532,7 @@ Status cpu_build(Backend *backend, const Plan *plan, Module **module, BuildRepor
     *report = (BuildReport){.kernels = (int)plan->n_kernel};
     *module = NULL;
     backend->why[0] = 0;
-    Build build = {.cpu = cpu, .plan = plan, .report = report};
+    CpuBuild build = {.cpu = cpu, .plan = plan, .report = report};
     Status status = build_guarded(&build);
     build_end(&build);
     report->seconds = seconds_now() - start;

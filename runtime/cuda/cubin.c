@@ -33,7 +33,7 @@ typedef struct Section {
     uint32_t type, link;
     uint64_t at, size;
 } Section;
-typedef struct Reader {
+typedef struct CubinReader {
     const uint8_t *b;
     uint64_t n;
     Arena *arena;
@@ -41,9 +41,9 @@ typedef struct Reader {
     uint32_t n_section;
     Cubin *out;
     char *why;
-} Reader;
+} CubinReader;
 
-static bool wrong(Reader *r, const char *what)
+static bool wrong(CubinReader *r, const char *what)
 {
     snprintf(r->why, 256, "this is no cubin that can be read: %s", what);
     return false;
@@ -63,7 +63,7 @@ static bool inside(uint64_t at, uint64_t size, uint64_t n)
 }
 
 /* The string at an offset of a table of strings; NULL when it does not end in there. */
-static const char *string_at(const Reader *r, uint64_t table, uint64_t size, uint64_t at)
+static const char *string_at(const CubinReader *r, uint64_t table, uint64_t size, uint64_t at)
 {
     if (at >= size || !memchr(r->b + table + at, 0, (size_t)(size - at)))
         return NULL;
@@ -72,7 +72,7 @@ static const char *string_at(const Reader *r, uint64_t table, uint64_t size, uin
 
 /* ---- sections ---- */
 
-static bool read_header(Reader *r, uint64_t *table, uint32_t *names)
+static bool read_header(CubinReader *r, uint64_t *table, uint32_t *names)
 {
     const uint8_t *b = r->b;
     if (r->n < HEADER || memcmp(b, "\177ELF\2\1\1", 7) != 0 ||
@@ -89,7 +89,7 @@ static bool read_header(Reader *r, uint64_t *table, uint32_t *names)
     return true;
 }
 
-static bool read_sections(Reader *r)
+static bool read_sections(CubinReader *r)
 {
     uint64_t table;
     uint32_t names;
@@ -119,7 +119,7 @@ static bool read_sections(Reader *r)
 }
 
 /* The section `prefix` + `name` with contents, or NULL. */
-static const Section *find(const Reader *r, const char *prefix, const char *name)
+static const Section *find(const CubinReader *r, const char *prefix, const char *name)
 {
     size_t n = strlen(prefix);
     for (uint32_t i = 0; i < r->n_section; i++)
@@ -130,15 +130,15 @@ static const Section *find(const Reader *r, const char *prefix, const char *name
 
 /* ---- attributes ---- */
 
-typedef struct Attribute {
+typedef struct CubinAttribute {
     int kind;
     const uint8_t *value;
     uint64_t size;
-} Attribute;
+} CubinAttribute;
 
 /* Steps to the next attribute; false at the end, or (with *ok false) where one is cut off.
  * Formats 1 to 3 have their value in place, 4 has a length and as many bytes behind it. */
-static bool next_attribute(const uint8_t **p, const uint8_t *end, Attribute *a, bool *ok)
+static bool next_attribute(const uint8_t **p, const uint8_t *end, CubinAttribute *a, bool *ok)
 {
     if (*p == end)
         return false;
@@ -172,7 +172,7 @@ const CubinKernel *cubin_find(const Cubin *c, const char *name)
 }
 
 /* The kernel that the symbol of this number names; NULL: none, or none that is listed. */
-static CubinKernel *kernel_of_symbol(const Reader *r, const Section *symbols, uint64_t symbol)
+static CubinKernel *kernel_of_symbol(const CubinReader *r, const Section *symbols, uint64_t symbol)
 {
     if (symbol >= symbols->size / SYMBOL || symbols->link >= r->n_section)
         return NULL;
@@ -185,7 +185,7 @@ static CubinKernel *kernel_of_symbol(const Reader *r, const Section *symbols, ui
 }
 
 /* Registers and frame, which are said of symbols. */
-static bool read_common(Reader *r)
+static bool read_common(CubinReader *r)
 {
     const Section *symbols = NULL, *info = find(r, ".nv.info", "");
     for (uint32_t i = 0; i < r->n_section && !symbols; i++)
@@ -194,7 +194,7 @@ static bool read_common(Reader *r)
     if (!symbols || !info || info->type == TYPE_NO_BITS)
         return wrong(r, "it says nothing of its kernels");
     const uint8_t *p = r->b + info->at, *end = p + info->size;
-    Attribute a;
+    CubinAttribute a;
     bool ok = true;
     while (next_attribute(&p, end, &a, &ok)) {
         if (a.size < 8 || (a.kind != ATTR_REGISTERS && a.kind != ATTR_FRAME))
@@ -223,7 +223,7 @@ static void add_spill(CubinKernel *k, const uint8_t *instruction)
     }
 }
 
-static bool read_own(Reader *r, CubinKernel *k, const Section *text)
+static bool read_own(CubinReader *r, CubinKernel *k, const Section *text)
 {
     const Section *info = find(r, ".nv.info.", k->name),
                   *shared = find(r, ".nv.shared.", k->name);
@@ -237,7 +237,7 @@ static bool read_own(Reader *r, CubinKernel *k, const Section *text)
     if (!info || info->type == TYPE_NO_BITS)
         return wrong(r, "a kernel has no attributes");
     const uint8_t *p = r->b + info->at, *end = p + info->size;
-    Attribute a;
+    CubinAttribute a;
     bool ok = true;
     while (next_attribute(&p, end, &a, &ok)) {
         if (a.kind == ATTR_MAX_THREADS && a.size >= 4)
@@ -257,7 +257,7 @@ static bool read_own(Reader *r, CubinKernel *k, const Section *text)
 bool cubin_read(Arena *arena, const void *bytes, size_t n, Cubin *out, char why[256])
 {
     static const char code[] = ".text.";
-    Reader r = {.b = bytes, .n = n, .arena = arena, .out = out, .why = why};
+    CubinReader r = {.b = bytes, .n = n, .arena = arena, .out = out, .why = why};
     *out = (Cubin){0};
     why[0] = 0;
     if (!read_sections(&r))

@@ -136,12 +136,12 @@ typedef struct Missing {
     size_t length; /* of its text */
 } Missing;
 /* An object of the cache that was read: other kernels of its program lie in it, too. */
-typedef struct Object {
+typedef struct NvrtcObject {
     char name[65];
     const void *bytes;
     size_t size;
-} Object;
-typedef struct Build {
+} NvrtcObject;
+typedef struct NvrtcBuild {
     const Nvrtc *nvrtc;
     CudaBuild *b;
     Ctx *ctx;
@@ -153,13 +153,13 @@ typedef struct Build {
     size_t n_missing;
     Job *job;
     size_t n_job;
-    Object *object;
+    NvrtcObject *object;
     size_t n_object;
     bool failed; /* set by any thread, read as a hint */
     bool interrupted;
-} Build;
+} NvrtcBuild;
 
-static void hash_keys(Build *u)
+static void hash_keys(NvrtcBuild *u)
 {
     static const char format[] = "vwn kernel for cuda, 2";
     const CudaBuild *b = u->b;
@@ -188,7 +188,7 @@ static const void *kept(Arena *arena, const void *bytes, size_t size)
 
 /* Finds kernel i in machine code that lies in the arena; false with `why` when it is not what it
  * should be. */
-static bool take_kernel(Build *u, size_t i, const void *cubin, size_t size, char why[256])
+static bool take_kernel(NvrtcBuild *u, size_t i, const void *cubin, size_t size, char why[256])
 {
     Cubin facts;
     if (!cubin_read(u->b->arena, cubin, size, &facts, why))
@@ -203,7 +203,7 @@ static bool take_kernel(Build *u, size_t i, const void *cubin, size_t size, char
 }
 
 /* The bytes of an object, read once; NULL is a miss. */
-static const Object *object_of(Build *u, const char name[65])
+static const NvrtcObject *object_of(NvrtcBuild *u, const char name[65])
 {
     for (size_t i = 0; i < u->n_object; i++)
         if (!strcmp(u->object[i].name, name))
@@ -212,27 +212,27 @@ static const Object *object_of(Build *u, const char name[65])
     void *bytes = cache_read(u->b->cache, u->ctx, name, &size);
     if (!bytes)
         return NULL;
-    Object *o = &u->object[u->n_object++];
-    *o = (Object){.bytes = kept(u->b->arena, bytes, size), .size = size};
+    NvrtcObject *o = &u->object[u->n_object++];
+    *o = (NvrtcObject){.bytes = kept(u->b->arena, bytes, size), .size = size};
     snprintf(o->name, sizeof o->name, "%s", name);
     ctx_release(u->ctx, bytes);
     return o;
 }
 
-static bool find_cached(Build *u, size_t i)
+static bool find_cached(NvrtcBuild *u, size_t i)
 {
     char object[65], why[256];
     Cache *cache = u->b->cache;
     if (!cache || !cache_find(cache, u->key[i], object))
         return false;
-    const Object *o = object_of(u, object);
+    const NvrtcObject *o = object_of(u, object);
     bool good = o && take_kernel(u, i, o->bytes, o->size, why);
     u->b->code[i].cached = good;
     return good;
 }
 
 /* The first kernel of the same text, or i itself. */
-static size_t first_alike(const Build *u, size_t i)
+static size_t first_alike(const NvrtcBuild *u, size_t i)
 {
     for (size_t j = 0; j < i; j++)
         if (!memcmp(u->key[j], u->key[i], 64))
@@ -247,7 +247,7 @@ static int longest_first(const void *a, const void *b)
                                   : (x->kernel > y->kernel) - (x->kernel < y->kernel);
 }
 
-static void make_programs(Build *u)
+static void make_programs(NvrtcBuild *u)
 {
     qsort(u->missing, u->n_missing, sizeof *u->missing, longest_first);
     size_t text = 0;
@@ -264,7 +264,7 @@ static void make_programs(Build *u)
 }
 
 /* Prelude and texts; lines of a kernel are counted from its first, under its name. Of malloc, or NULL. */
-static char *source_of(const Build *u, size_t first, size_t n)
+static char *source_of(const NvrtcBuild *u, size_t first, size_t n)
 {
     const CudaBuild *b = u->b;
     size_t size = b->prelude_length + 1, at = b->prelude_length;
@@ -301,7 +301,7 @@ static char *take_log(const NvrtcTable *t, NvrtcProgram p)
     return log;
 }
 
-static void run_program(const Build *u, Job *job)
+static void run_program(const NvrtcBuild *u, Job *job)
 {
     const NvrtcTable *t = u->nvrtc->call;
     NvrtcProgram p = NULL;
@@ -324,7 +324,7 @@ static void run_program(const Build *u, Job *job)
 }
 
 /* Where one of several kernels is wrong, each is tried alone, so that what is said is of that one. */
-static void run_job(const Build *u, Job *job)
+static void run_job(const NvrtcBuild *u, Job *job)
 {
     run_program(u, job);
     for (size_t i = 0; job->n > 1 && job->result == COMPILATION && i < job->n; i++) {
@@ -343,11 +343,11 @@ static void run_job(const Build *u, Job *job)
     }
 }
 
-static bool stopped(const Build *u) { return u->b->stop && *u->b->stop; }
+static bool stopped(const NvrtcBuild *u) { return u->b->stop && *u->b->stop; }
 
 static void run_jobs(void *user, int64_t lo, int64_t hi, int worker)
 {
-    Build *u = user;
+    NvrtcBuild *u = user;
     (void)worker;
     for (int64_t i = lo; i < hi; i++) {
         if (stopped(u) || __atomic_load_n(&u->failed, __ATOMIC_RELAXED))
@@ -407,7 +407,7 @@ static void first_error(const CudaText *k, const char *log, char *text, size_t s
              shown < 200 ? shown : 200, source);
 }
 
-static void report(Build *u, size_t kernel, const char *reason)
+static void report(NvrtcBuild *u, size_t kernel, const char *reason)
 {
     const CudaText *k = &u->b->kernel[kernel];
     bool place = k->place && *k->place;
@@ -418,7 +418,7 @@ static void report(Build *u, size_t kernel, const char *reason)
              u->b->arch, k->name, place ? " of " : "", place ? k->place : "", reason);
 }
 
-static void report_jobs(Build *u)
+static void report_jobs(NvrtcBuild *u)
 {
     for (size_t i = 0; i < u->n_job; i++) {
         const Job *job = &u->job[i];
@@ -441,7 +441,7 @@ static void report_jobs(Build *u)
 
 /* ---- keeping ---- */
 
-static void store(Build *u, size_t i, const char object[65])
+static void store(NvrtcBuild *u, size_t i, const char object[65])
 {
     const CubinKernel *k = &u->b->code[i].facts;
     char facts[256], compiler[64];
@@ -455,7 +455,7 @@ static void store(Build *u, size_t i, const char object[65])
 }
 
 /* Each kernel has an entry of its own, and those of a program share an object. */
-static bool keep_job(Build *u, const Job *job)
+static bool keep_job(NvrtcBuild *u, const Job *job)
 {
     CudaBuild *b = u->b;
     char why[256], object[65];
@@ -475,7 +475,7 @@ static bool keep_job(Build *u, const Job *job)
     return true;
 }
 
-static bool keep_jobs(Build *u)
+static bool keep_jobs(NvrtcBuild *u)
 {
     for (size_t j = 0; j < u->n_job; j++)
         if (!keep_job(u, &u->job[j]))
@@ -485,7 +485,7 @@ static bool keep_jobs(Build *u)
     return true;
 }
 
-static bool compile_missing(Build *u)
+static bool compile_missing(NvrtcBuild *u)
 {
     int jobs = u->b->jobs > 0 ? u->b->jobs : threads_available();
     make_programs(u);
@@ -501,7 +501,7 @@ static bool compile_missing(Build *u)
     return !u->failed && !u->interrupted && keep_jobs(u);
 }
 
-static bool build_all(Build *u)
+static bool build_all(NvrtcBuild *u)
 {
     CudaBuild *b = u->b;
     hash_keys(u);
@@ -530,7 +530,7 @@ static double seconds_now(void)
 }
 
 /* The blocks of a build, released whether it went well or memory ran out. */
-static void release(Build *u)
+static void release(NvrtcBuild *u)
 {
     if (u->n_missing && u->b->compiling)
         u->b->compiling(u->b->user, 0);
@@ -546,7 +546,7 @@ static void release(Build *u)
 
 Status nvrtc_build(const Nvrtc *n, CudaBuild *b)
 {
-    Build u = {.nvrtc = n, .b = b, .ctx = arena_ctx(b->arena)}, *volatile at = &u;
+    NvrtcBuild u = {.nvrtc = n, .b = b, .ctx = arena_ctx(b->arena)}, *volatile at = &u;
     CtxGuard guard;
     double start = seconds_now();
     b->why[0] = 0;

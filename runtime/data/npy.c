@@ -6,25 +6,25 @@
 
 /* The header's dictionary, a Python literal: {'descr': '<f4', 'fortran_order': False, 'shape':
  * (3,), } */
-typedef struct Reader {
+typedef struct NpyReader {
     const unsigned char *bytes;
     size_t at, end;
     char *why;
-} Reader;
+} NpyReader;
 
-static bool wrong(Reader *r, const char *what)
+static bool wrong(NpyReader *r, const char *what)
 {
     snprintf(r->why, NPY_WHY, "byte %zu: %s", r->at, what);
     return false;
 }
 
-static void skip_blanks(Reader *r)
+static void skip_blanks(NpyReader *r)
 {
     while (r->at < r->end && strchr(" \t\n", r->bytes[r->at]) && r->bytes[r->at])
         r->at++;
 }
 
-static bool take(Reader *r, char c)
+static bool take(NpyReader *r, char c)
 {
     skip_blanks(r);
     if (r->at == r->end || r->bytes[r->at] != (unsigned char)c)
@@ -33,7 +33,7 @@ static bool take(Reader *r, char c)
     return true;
 }
 
-static bool word(Reader *r, const char *text)
+static bool word(NpyReader *r, const char *text)
 {
     size_t n = strlen(text);
     skip_blanks(r);
@@ -44,7 +44,7 @@ static bool word(Reader *r, const char *text)
 }
 
 /* A string without escapes. */
-static bool string(Reader *r, char *out, size_t room)
+static bool string(NpyReader *r, char *out, size_t room)
 {
     char quote = take(r, '\'') ? '\'' : take(r, '"') ? '"' : 0;
     size_t n = 0;
@@ -60,7 +60,7 @@ static bool string(Reader *r, char *out, size_t room)
     return r->at < r->end ? (r->at++, true) : wrong(r, "a string does not end");
 }
 
-static bool extent(Reader *r, int64_t *out)
+static bool extent(NpyReader *r, int64_t *out)
 {
     enum { DIGITS = 15 };
     int digits = 0;
@@ -74,7 +74,7 @@ static bool extent(Reader *r, int64_t *out)
            wrong(r, "an extent of the shape is no whole number below 10^14");
 }
 
-static bool shape(Reader *r, Npy *out)
+static bool shape(NpyReader *r, Npy *out)
 {
     if (!take(r, '('))
         return wrong(r, "the shape is no tuple");
@@ -94,7 +94,7 @@ static bool shape(Reader *r, Npy *out)
     return true;
 }
 
-static bool entry(Reader *r, Npy *out, unsigned *seen)
+static bool entry(NpyReader *r, Npy *out, unsigned *seen)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
     char key[16];
@@ -118,7 +118,7 @@ static bool entry(Reader *r, Npy *out, unsigned *seen)
     return out->fortran || word(r, "False") || wrong(r, "fortran_order is True or False");
 }
 
-static bool dictionary(Reader *r, Npy *out)
+static bool dictionary(NpyReader *r, Npy *out)
 {
     unsigned seen = 0;
     if (!take(r, '{'))
@@ -140,7 +140,7 @@ static bool dictionary(Reader *r, Npy *out)
 bool npy_read(const unsigned char *bytes, size_t n, Npy *out, char why[NPY_WHY])
 {
     static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-    Reader r = {bytes, 0, n, why};
+    NpyReader r = {bytes, 0, n, why};
     if (n < sizeof magic || memcmp(bytes, magic, sizeof magic))
         return wrong(&r, "not a .npy file");
     r.at = sizeof magic;

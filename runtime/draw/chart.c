@@ -7,12 +7,12 @@
 
 enum { LEFT = 62, TOP = 40, BOTTOM = 50, COLOURS = 8, LINE = 15 };
 
-typedef struct Frame {
+typedef struct ChartFrame {
     Buf *out;
     const Chart *c;
     ChartRange range;
     int wide, high, right; /* right: the room for names */
-} Frame;
+} ChartFrame;
 
 double chart_ticks(double lo, double hi, int most, double *first)
 {
@@ -25,12 +25,12 @@ double chart_ticks(double lo, double hi, int most, double *first)
     return step;
 }
 
-static double at_x(const Frame *f, double x)
+static double at_x(const ChartFrame *f, double x)
 {
     return LEFT + (x - f->range.x0) / (f->range.x1 - f->range.x0) * (f->wide - LEFT - f->right);
 }
 
-static double at_y(const Frame *f, double y)
+static double at_y(const ChartFrame *f, double y)
 {
     return f->high - BOTTOM - (y - f->range.y0) / (f->range.y1 - f->range.y0) * (f->high - TOP - BOTTOM);
 }
@@ -139,7 +139,7 @@ void chart_style(Buf *out)
     buf_puts(out, "}");
 }
 
-static void axes(const Frame *f)
+static void axes(const ChartFrame *f)
 {
     Buf *out = f->out;
     double first, step = chart_ticks(f->range.y0, f->range.y1, 6, &first);
@@ -173,7 +173,7 @@ static bool shown(const ChartSeries *s, size_t k)
 }
 
 /* There and back: along the upper edge, then along the lower one. */
-static void band(const Frame *f, const ChartSeries *s, size_t colour)
+static void band(const ChartFrame *f, const ChartSeries *s, size_t colour)
 {
     buf_printf(f->out, "<path class=\"r f%zu\" d=\"", colour);
     char pen = 'M';
@@ -188,7 +188,7 @@ static void band(const Frame *f, const ChartSeries *s, size_t colour)
     buf_puts(f->out, pen == 'L' ? "Z\"/>\n" : "\"/>\n");
 }
 
-static void curve(const Frame *f, const ChartSeries *s, size_t colour)
+static void curve(const ChartFrame *f, const ChartSeries *s, size_t colour)
 {
     bool pen = false;
     buf_printf(f->out, "<path class=\"c s%zu\" d=\"", colour);
@@ -205,7 +205,7 @@ static void curve(const Frame *f, const ChartSeries *s, size_t colour)
 }
 
 /* The last point of each series has its name beside it; names that would cover each other move apart, in order. */
-static void names(const Frame *f)
+static void names(const ChartFrame *f)
 {
     size_t n = f->c->n, *order = NEW_ARRAY(f->out->arena, size_t, n + 1);
     double *y = NEW_ARRAY(f->out->arena, double, n + 1);
@@ -235,7 +235,7 @@ static void names(const Frame *f)
     }
 }
 
-static void marks(const Frame *f)
+static void marks(const ChartFrame *f)
 {
     for (size_t i = 0; i < f->c->n_marks; i++) {
         const ChartMark *m = &f->c->mark[i];
@@ -264,7 +264,7 @@ static int high_of(const Chart *c)
 static void draw(Buf *out, const Chart *c, size_t place)
 {
     const char *id = c->id ? c->id : arena_printf(out->arena, "area%zu", place);
-    Frame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)}, *f = &frame;
+    ChartFrame frame = {.out = out, .c = c, .range = chart_range(c), .wide = wide_of(c), .high = high_of(c)}, *f = &frame;
     f->right = !c->id ? 150 : c->n > 1 ? 50 : 16;
     buf_printf(out, "<g transform=\"translate(0 %zu)\">\n", place * (size_t)f->high);
     axes(f);

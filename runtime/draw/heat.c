@@ -77,16 +77,16 @@ void heat_style(Buf *out)
 
 /* ---- the picture ---- */
 
-typedef struct Frame {
+typedef struct HeatFrame {
     Buf *out;
     const Heat *h;
     double most, cell, tall, wide, high; /* a cell, a panel */
     int left;                      /* room for labels of rows */
     size_t per_line;
     bool numbers;
-} Frame;
+} HeatFrame;
 
-static void put_class(const Frame *f, double v, const char *more)
+static void put_class(const HeatFrame *f, double v, const char *more)
 {
     int step = (int)lround(fmin(fabs(v) / f->most, 1) * STEPS);
     buf_printf(f->out, "class=\"%c%d%s\"", v < 0 && step ? 'n' : 'p', step, more);
@@ -99,7 +99,7 @@ static void put_number(Buf *out, double v)
     buf_puts(out, !strcmp(text, "-0.00") ? "0.00" : text);
 }
 
-static void cells(const Frame *f, const HeatPanel *p, double x0, double y0)
+static void cells(const HeatFrame *f, const HeatPanel *p, double x0, double y0)
 {
     Buf *out = f->out;
     for (size_t i = 0; i < f->h->row.n; i++)
@@ -130,7 +130,7 @@ static void cells(const Frame *f, const HeatPanel *p, double x0, double y0)
 }
 
 /* Labels, those left out that would cover the one before. */
-static void labels(const Frame *f, double x0, double y0, bool rows)
+static void labels(const HeatFrame *f, double x0, double y0, bool rows)
 {
     const HeatAxis *a = rows ? &f->h->row : &f->h->column;
     double last = -1e9;
@@ -152,7 +152,7 @@ static void labels(const Frame *f, double x0, double y0, bool rows)
     }
 }
 
-static void scale(const Frame *f, double x, double y)
+static void scale(const HeatFrame *f, double x, double y)
 {
     int first = f->h->is_signed ? -STEPS : 0, n = STEPS - first + 1;
     double wide = 240.0 / n;
@@ -167,7 +167,7 @@ static void scale(const Frame *f, double x, double y)
         buf_printf(f->out, "<text class=\"c\" x=\"%.1f\" y=\"%.1f\">%.3g</text>\n", x + 120.0 * i, y + SCALE_HIGH + 13, mark[i]);
 }
 
-static void frame(Frame *f)
+static void frame(HeatFrame *f)
 {
     const Heat *h = f->h;
     size_t most = h->row.n > h->column.n ? h->row.n : h->column.n, longest = 0;
@@ -193,7 +193,7 @@ static void frame(Frame *f)
 
 void heat_svg(Buf *out, const Heat *h)
 {
-    Frame f = {.out = out, .h = h};
+    HeatFrame f = {.out = out, .h = h};
     frame(&f);
     size_t lines = (h->n + f.per_line - 1) / f.per_line;
     double step_x = f.wide + GAP + 20, step_y = f.high + PANEL_HEAD + GAP;

@@ -15,12 +15,12 @@
 #include <stdio.h>
 #include <time.h>
 
-typedef struct Call { /* a launch with its arguments in memory */
+typedef struct PlannedCall { /* a launch with its arguments in memory */
     const Launch *launch;
     void **p;
     int64_t *n;
     double *s;
-} Call;
+} PlannedCall;
 
 struct Program {
     Store *store;
@@ -34,7 +34,7 @@ struct Program {
     /* on a backend */
     Plan *plan;
     Module *module;
-    Call *call;
+    PlannedCall *call;
     double *host; /* values of plan->host in this run */
     uint64_t *number; /* and of plan->number, of which these are others in each run */
     size_t *changing;
@@ -166,7 +166,7 @@ static void prepare_calls(Program *p)
 {
     const Plan *plan = p->plan;
     Ctx *ctx = p->store->ctx;
-    p->call = NEW_ARRAY(p->arena, Call, plan->n_launch);
+    p->call = NEW_ARRAY(p->arena, PlannedCall, plan->n_launch);
     p->host = NEW_ARRAY(p->arena, double, plan->n_host);
     p->number = NEW_ARRAY(p->arena, uint64_t, plan->n_number);
     p->changing = NEW_ARRAY(p->arena, size_t, plan->n_number + 1);
@@ -177,7 +177,7 @@ static void prepare_calls(Program *p)
     }
     for (size_t i = 0; i < plan->n_launch; i++) {
         const Launch *l = &plan->launch[i];
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         c->launch = l;
         c->p = NEW_ARRAY(p->arena, void *, l->n_buffer);
         c->n = NEW_ARRAY(p->arena, int64_t, l->n_int);
@@ -186,12 +186,6 @@ static void prepare_calls(Program *p)
             c->n[k] = l->ints[k].value;
         for (uint32_t k = 0; k < l->n_scalar; k++)
             c->s[k] = l->scalars[k].value;
-        uint32_t wants = l->kind == LAUNCH_MATMUL   ? 3
-                         : l->kind == LAUNCH_EXPERT ? 4
-                         : l->kind == LAUNCH_COPY   ? 2
-                                                    : l->n_buffer;
-        if (l->n_buffer != wants || (l->kind == LAUNCH_KERNEL && l->kernel >= plan->n_kernel))
-            vwn_bug(ctx, "launch %zu of the plan does not fit its kernel", i);
     }
     for (size_t i = 0; i < plan->n_buffer; i++) {
         const PlanBuffer *b = &plan->buffer[i];
@@ -215,7 +209,7 @@ static void *buffer_address(Program *p, uint32_t buffer)
 static void resolve_addresses(Program *p)
 {
     for (size_t i = 0; i < p->plan->n_launch; i++) {
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         for (uint32_t k = 0; k < c->launch->n_buffer; k++) {
             char *base = buffer_address(p, c->launch->buffer[k]);
             c->p[k] = base ? base + c->launch->shift[k] : NULL;
@@ -285,10 +279,10 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .T = p->T,
                          .no_fusion = o->no_fusion,
                          .single = o->single,
-                         .rows_apart = o->rows_apart,
+                         .per_row = o->per_row,
                          .half = o->half,
                          .shared = o->shared,
-                         .alike = o->alike,
+                         .kernel_cache = o->kernel_cache,
                          .layout = o->layout ? o->layout : &p->store->layout,
                          .cuda = p->store->backend && p->store->backend->cuda};
 }
@@ -430,7 +424,7 @@ static void fill_in(Program *p, const RunArgs *args)
     for (size_t i = 0; i < p->n_changing; i++)
         p->number[p->changing[i]] = plan_number(p->plan, p->changing[i], args->seed, args->step, p->host);
     for (size_t i = 0; i < p->plan->n_launch; i++) {
-        Call *c = &p->call[i];
+        PlannedCall *c = &p->call[i];
         const Launch *l = c->launch;
         for (uint32_t k = 0; k < l->n_int; k++)
             if (l->ints[k].kind == INT_SEED)
@@ -443,22 +437,40 @@ static void fill_in(Program *p, const RunArgs *args)
     }
 }
 
-static Status run_call(Program *p, const Call *c)
+static Status run_kernel(Backend *b, Module *m, const PlannedCall *c)
 {
-    Backend *b = p->store->backend;
     const Launch *l = c->launch;
-    b->at.launch = l;
-    switch (l->kind) {
-    case LAUNCH_KERNEL:
-        if (l->rows <= 0)
-            return ST_OK;
-        return b->ops->launch(b, p->module, l->kernel, c->p, c->n, c->s, l->rows, l->grain);
-    case LAUNCH_MATMUL: return b->ops->matmul(b, &l->matmul, c->p[0], c->p[1], c->p[2]);
-    case LAUNCH_EXPERT:
-        return b->ops->expert(b, &l->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
-    case LAUNCH_COPY: return b->ops->copy(b, &l->copy, l->rows, c->p[0], c->p[1]);
-    }
-    return ST_BUG;
+    return l->rows > 0 ? b->ops->launch(b, m, l->kernel, c->p, c->n, c->s, l->rows, l->grain) : ST_OK;
+}
+
+static Status run_matmul(Backend *b, Module *m, const PlannedCall *c)
+{
+    (void)m;
+    return b->ops->matmul(b, &c->launch->matmul, c->p[0], c->p[1], c->p[2]);
+}
+
+static Status run_expert(Backend *b, Module *m, const PlannedCall *c)
+{
+    (void)m;
+    return b->ops->expert(b, &c->launch->expert, c->p[0], c->p[1], c->p[2], c->p[3]);
+}
+
+static Status run_copy(Backend *b, Module *m, const PlannedCall *c)
+{
+    (void)m;
+    return b->ops->copy(b, &c->launch->copy, c->launch->rows, c->p[0], c->p[1]);
+}
+
+static Status run_call(Program *p, const PlannedCall *c)
+{
+    static Status (*const of_kind[LAUNCH_KINDS])(Backend *, Module *, const PlannedCall *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = run_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+    };
+    Backend *b = p->store->backend;
+    b->at.launch = c->launch;
+    return of_kind[c->launch->kind](b, p->module, c);
 }
 
 /* With moments around them where they are watched, on a device that notes these. */
@@ -633,7 +645,7 @@ bool program_shape(Program *p, size_t i, LaunchShape *out)
     Backend *b = p->store->backend;
     if (!p->plan || !b->ops->shape || p->plan->launch[i].kind != LAUNCH_KERNEL)
         return false;
-    const Call *c = &p->call[i];
+    const PlannedCall *c = &p->call[i];
     return b->ops->shape(b, p->module, c->launch->kernel, c->n, c->launch->rows, out) == ST_OK;
 }
 

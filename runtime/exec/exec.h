@@ -47,19 +47,19 @@ typedef struct ProgramOptions {
     const char *name; /* "train", "update", "eval", for messages */
     int64_t B, T;
     bool no_fusion, single; /* see PlanOptions: for tests */
-    bool rows_apart; /* see PlanOptions */
+    bool per_row; /* see PlanOptions */
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
     PlanLayout *layout; /* see PlanOptions; NULL: the store's */
-    struct Alike *alike; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
+    struct KernelCache *kernel_cache; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
     KernelSet *gather;  /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
 } ProgramOptions;
 /* Adds missing ext tensors of the graph to the store. `g` must live as long as the program, which
  * shares its tables and host scalars. On failure *out is NULL, `why` says it. */
 Status program_build(Store *s, const Graph *g, const ProgramOptions *how, Program **out,
                      BuildReport *report);
-/* To the graph of an update, built after all programs that read weights in two bytes: it writes these, too. */
+/* To the graph of an update, built after all programs that read weights in 16 bits: it writes these, too. */
 void program_write_copies(Store *s, Graph *g);
 void program_free(Program *p);
 /* Finds the kernels of a program that is built later, or compiles them into the cache; nothing else is kept. */

@@ -7,7 +7,7 @@
 #include "runtime/cpu/cpu.h"
 #include "session.h"
 
-#include "compiler/plan/alike.h"
+#include "compiler/plan/kernel_cache.h"
 #include "compiler/model/optimizer.h"
 #include "compiler/pass/recompute.h"
 
@@ -19,7 +19,7 @@ typedef struct Planning {
     Ctx *ctx;
     const Model *m;
     int64_t batch;
-    Alike *alike;
+    KernelCache *kernel_cache;
     const PlanWatch *watch;
     bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
     PlanLayout *layout; /* of a device, of the tensors that its programs share */
@@ -59,7 +59,7 @@ static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
 {
     Arena *a = arena_new(p->ctx);
     Graph *g = graph_of(p, t, which, a);
-    PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .alike = p->alike};
+    PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .kernel_cache = p->kernel_cache};
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
     how.cuda = p->cuda;
@@ -194,7 +194,7 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
     Arena *a = arena_new(s->ctx);
     PlanOptions plan = {.B = how->B,
                         .T = how->T,
-                        .rows_apart = how->rows_apart,
+                        .per_row = how->per_row,
                         .half = how->half,
                         .cuda = s->backend->cuda,
                         .arena_only = !s->backend->cuda};
@@ -233,9 +233,9 @@ uint64_t session_memory_other(Ctx *ctx, const Model *m, const Train *train, int6
     batch = sized(&t, batch);
     choose_other(m, &t, ctx->scratch);
     Arena *own = arena_new(ctx);
-    Planning p = {.ctx = ctx, .m = m, .batch = batch, .alike = alike_new(ctx, own)};
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .kernel_cache = kernel_cache_new(ctx, own)};
     uint64_t bytes = other_arena(&p, &t);
-    alike_free(p.alike);
+    kernel_cache_free(p.kernel_cache);
     arena_free(own);
     return bytes;
 }
@@ -258,7 +258,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
         ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
     Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .cuda = ask->cuda};
-    p.alike = ask->cuda ? NULL : alike_new(ctx, own);
+    p.kernel_cache = ask->cuda ? NULL : kernel_cache_new(ctx, own);
     p.layout = ask->cuda ? NEW(own, PlanLayout) : NULL;
     map_init(&p.counted, own);
     if (p.layout)
@@ -274,8 +274,8 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     } else {
         n.arena = arena_of(&p, NULL, PREDICT, 0, &n.program);
     }
-    if (p.alike)
-        alike_free(p.alike);
+    if (p.kernel_cache)
+        kernel_cache_free(p.kernel_cache);
     arena_free(own);
     n.copies = p.copy_bytes;
     if (!keeps)

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compiler/plan/alike.h"
+#include "compiler/plan/kernel_cache.h"
 #include "compiler/model/init.h"
 #include "compiler/model/optimizer.h" /* average_name */
 #include "runtime/cuda/device.h"
@@ -271,14 +271,14 @@ static void built(Session *s, const char *name, Status st, const BuildReport *r,
     total->plan_seconds += r->plan_seconds;
 }
 
-static void free_alike(void *alike) { alike_free(alike); }
+static void free_kernel_cache(void *kernel_cache) { kernel_cache_free(kernel_cache); }
 
-struct Alike *session_alike(Session *s)
+struct KernelCache *session_kernel_cache(Session *s)
 {
     if (!s->backend || s->backend->cuda)
         return NULL;
-    Alike *a = alike_new(s->ctx, s->arena);
-    session_defer(s, free_alike, a);
+    KernelCache *a = kernel_cache_new(s->ctx, s->arena);
+    session_defer(s, free_kernel_cache, a);
     return a;
 }
 

@@ -82,7 +82,7 @@ void session_close(Session *s);
  * with its sentence. */
 Status session_end(Session *s, Status st);
 /* What programs of one B and T are to share of their kernels' making; NULL on a device. Freed behind the programs. */
-struct Alike *session_alike(Session *s);
+struct KernelCache *session_kernel_cache(Session *s);
 void session_defer(Session *s, void (*release)(void *what), void *what);
 
 /* Keeps a sentence for vwn_warning(), behind those that are there; "" and NULL are fine. */
@@ -117,7 +117,7 @@ void session_end_params(Session *s, const Drawing *d);
  * libraries take. Needs no device. */
 typedef struct MemoryNeed {
     uint64_t weights, buffers, gradients, optimizer, average, inputs, arena, program, total;
-    uint64_t copies; /* of weights in two bytes, of a GPU */
+    uint64_t copies; /* of weights in 16 bits, of a GPU */
     /* MemoryAsk.both: the arena without `recompute`, and with the file's, or with that of the
      * modules that repeat when the file has none */
     uint64_t arena_kept, arena_recomputed;

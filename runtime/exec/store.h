@@ -29,7 +29,7 @@ struct Store {
     char why[512];
 };
 
-/* Copies in two bytes of the weights of these names, in these shapes, one behind the other; they are stale. */
+/* Copies in 16 bits of the weights of these names, in these shapes, one behind the other; they are stale. */
 Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n);
 bool store_copy_stale(const StoreEntry *copy);
 void store_copy_done(StoreEntry *copy);

@@ -17,22 +17,22 @@
 enum { SHOWN = 500 }; /* points of a curve in a picture */
 
 /* One run or several that are averaged. */
-typedef struct Group {
+typedef struct RunGroup {
     const char *name;
     History *run;
     size_t n;
     double *x, *mean, *low, *high; /* the curve at the points of the first run that all have reached */
     size_t points;
-} Group;
+} RunGroup;
 
-typedef struct Comparison {
+typedef struct RunComparison {
     Session session;
     const vwn_compare_options *how;
     const vwn_writer *out;
     const char *metric;
-    Group *group;
+    RunGroup *group;
     size_t n, runs;
-} Comparison;
+} RunComparison;
 
 /* ---- curves ---- */
 
@@ -70,7 +70,7 @@ static void smooth(Session *s, History *h, int64_t window)
     }
 }
 
-static void average(Comparison *c, Group *g)
+static void average(RunComparison *c, RunGroup *g)
 {
     Arena *a = c->session.arena;
     HistoryAxis by = (HistoryAxis)c->how->by;
@@ -99,7 +99,7 @@ static void average(Comparison *c, Group *g)
 /* ---- reading ---- */
 
 /* "runs/a", or "name=runs/a,runs/b". */
-static void open_group(Comparison *c, Group *g, const char *operand)
+static void open_group(RunComparison *c, RunGroup *g, const char *operand)
 {
     Session *s = &c->session;
     bool alone = run_exists(s, operand);
@@ -119,7 +119,7 @@ static void open_group(Comparison *c, Group *g, const char *operand)
 }
 
 /* Held-out losses where every run has some, else those of training. */
-static const char *choose_metric(Comparison *c)
+static const char *choose_metric(RunComparison *c)
 {
     bool all = true;
     for (size_t i = 0; i < c->n; i++)
@@ -128,16 +128,16 @@ static const char *choose_metric(Comparison *c)
     return all ? "eval_loss" : "loss";
 }
 
-static void open_groups(Comparison *c)
+static void open_groups(RunComparison *c)
 {
     c->runs = 0;
     for (size_t i = 0; i < c->n; i++) {
-        c->group[i] = (Group){0};
+        c->group[i] = (RunGroup){0};
         open_group(c, &c->group[i], c->how->run[i]);
     }
 }
 
-static void check_points(Comparison *c, Group *g, const char *operand)
+static void check_points(RunComparison *c, RunGroup *g, const char *operand)
 {
     Ctx *ctx = c->session.ctx;
     for (size_t i = 0; i < g->n; i++)
@@ -157,7 +157,7 @@ static void check_points(Comparison *c, Group *g, const char *operand)
 /* ---- what is printed ---- */
 
 /* The last x that all have reached. */
-static double common_end(const Comparison *c)
+static double common_end(const RunComparison *c)
 {
     double x = INFINITY;
     for (size_t i = 0; i < c->n; i++)
@@ -165,7 +165,7 @@ static double common_end(const Comparison *c)
     return x;
 }
 
-static double group_at(const Group *g, double x)
+static double group_at(const RunGroup *g, double x)
 {
     for (size_t i = 0; i < g->points; i++)
         if (g->x[i] >= x)
@@ -174,7 +174,7 @@ static double group_at(const Group *g, double x)
     return NAN;
 }
 
-static double best_of(const Group *g)
+static double best_of(const RunGroup *g)
 {
     double best = INFINITY;
     for (size_t i = 0; i < g->points; i++)
@@ -182,7 +182,7 @@ static double best_of(const Group *g)
     return best;
 }
 
-static double end_of(const Group *g, HistoryAxis by)
+static double end_of(const RunGroup *g, HistoryAxis by)
 {
     double sum = 0;
     for (size_t k = 0; k < g->n; k++)
@@ -201,7 +201,7 @@ static const char *quantity(Arena *a, double v)
     return arena_printf(a, k || v == floor(v) ? "%.4g%s" : "%.1f%s", v, unit[k]);
 }
 
-static void print_table(Comparison *c)
+static void print_table(RunComparison *c)
 {
     Arena *a = c->session.arena;
     double x = common_end(c), first = group_at(&c->group[0], x);
@@ -213,7 +213,7 @@ static void print_table(Comparison *c)
     for (size_t i = 0; i < t.columns; i++)
         i ? table_right(&t, head[i]) : table_text(&t, "run");
     for (size_t i = 0; i < c->n; i++) {
-        const Group *g = &c->group[i];
+        const RunGroup *g = &c->group[i];
         table_text(&t, g->n > 1 ? arena_printf(a, "%s (%zu)", g->name, g->n) : g->name);
         for (int k = 0; k < HISTORY_AXES; k++)
             table_right(&t, quantity(a, end_of(g, (HistoryAxis)k)));
@@ -228,7 +228,7 @@ static void print_table(Comparison *c)
     write_text(c->out, b.s, b.n);
 }
 
-static void print_csv(Comparison *c)
+static void print_csv(RunComparison *c)
 {
     Buf b = buf_new(c->session.arena);
     buf_printf(&b, "run,directory,step,tokens,flops,seconds,%s\n", c->metric);
@@ -258,7 +258,7 @@ static void json_number(Buf *b, const char *before, double v)
     buf_json_number(b, v);
 }
 
-static void print_json(Comparison *c)
+static void print_json(RunComparison *c)
 {
     Buf b = buf_new(c->session.arena);
     double x = common_end(c);
@@ -268,7 +268,7 @@ static void print_json(Comparison *c)
     json_number(&b, ",\"at\":", x);
     buf_puts(&b, ",\"runs\":[");
     for (size_t i = 0; i < c->n; i++) {
-        const Group *g = &c->group[i];
+        const RunGroup *g = &c->group[i];
         buf_puts(&b, i ? ",{\"name\":" : "{\"name\":");
         buf_json_string(&b, g->name, strlen(g->name));
         buf_printf(&b, ",\"runs\":%zu", g->n);
@@ -294,7 +294,7 @@ static void print_json(Comparison *c)
 }
 
 /* Every so many points, and the last. */
-static ChartSeries series_of(Arena *a, const Group *g)
+static ChartSeries series_of(Arena *a, const RunGroup *g)
 {
     size_t stride = (g->points + SHOWN - 1) / SHOWN, n = 0;
     double *v[4];
@@ -311,7 +311,7 @@ static ChartSeries series_of(Arena *a, const Group *g)
     return (ChartSeries){g->name, v[0], v[1], spread ? v[2] : NULL, spread ? v[3] : NULL, n, n <= 40};
 }
 
-static void print_svg(Comparison *c)
+static void print_svg(RunComparison *c)
 {
     Arena *a = c->session.arena;
     ChartSeries *s = NEW_ARRAY(a, ChartSeries, c->n);
@@ -338,14 +338,14 @@ static void print_svg(Comparison *c)
 
 static Status compare_body(void *user)
 {
-    static void (*const print[])(Comparison *) = {[VWN_COMPARE_TABLE] = print_table,
+    static void (*const print[])(RunComparison *) = {[VWN_COMPARE_TABLE] = print_table,
                                                   [VWN_COMPARE_JSON] = print_json,
                                                   [VWN_COMPARE_CSV] = print_csv,
                                                   [VWN_COMPARE_SVG] = print_svg};
-    Comparison *c = user;
+    RunComparison *c = user;
     session_open(&c->session, c->session.owner);
     c->n = c->how->n_runs;
-    c->group = NEW_ARRAY(c->session.arena, Group, c->n + 1);
+    c->group = NEW_ARRAY(c->session.arena, RunGroup, c->n + 1);
     c->metric = c->how->metric ? c->how->metric : "eval_loss";
     open_groups(c);
     if (!c->how->metric && strcmp(choose_metric(c), c->metric)) {
@@ -360,7 +360,7 @@ static Status compare_body(void *user)
 
 Status compare_runs(vwn_context *owner, const vwn_compare_options *how, const vwn_writer *out)
 {
-    Comparison c = {.session.owner = owner, .how = how, .out = out};
+    RunComparison c = {.session.owner = owner, .how = how, .out = out};
     Status st = guarded(owner->ctx, compare_body, &c);
     return session_end(&c.session, st);
 }

@@ -24,7 +24,7 @@ static bool is_common(const char *name)
     return false;
 }
 
-typedef struct Export {
+typedef struct LogExport {
     Session session;
     const vwn_export_options *how;
     const vwn_writer *out;
@@ -34,9 +34,9 @@ typedef struct Export {
     double at[HISTORY_AXES]; /* of the last event */
     Buf row;
     double begins;   /* TensorBoard: when the seconds of the run began, since 1970 */
-} Export;
+} LogExport;
 
-static void put(Export *e)
+static void put(LogExport *e)
 {
     write_text(e->out, e->row.s, e->row.n);
     e->row.n = 0;
@@ -46,7 +46,7 @@ static void put(Export *e)
 
 static bool take_csv(void *user, const Json *event)
 {
-    Export *e = user;
+    LogExport *e = user;
     Buf *b = &e->row;
     const char *kind = json_string(event, "event"), *text = json_string(event, "text");
     if (!kind || !run_clock_take(&e->clock, event, e->at))
@@ -70,7 +70,7 @@ static bool take_csv(void *user, const Json *event)
 
 static bool take_json(void *user, const Json *event)
 {
-    Export *e = user;
+    LogExport *e = user;
     Buf *b = &e->row;
     const char *kind = json_string(event, "event"), *text = json_string(event, "text");
     if (!kind || !run_clock_take(&e->clock, event, e->at))
@@ -142,7 +142,7 @@ static void field_bytes(Buf *b, int number, const char *s, size_t n)
     buf_put(b, s, n);
 }
 
-static void record(Export *e, const Buf *message)
+static void record(LogExport *e, const Buf *message)
 {
     Buf *b = &e->row;
     little(b, message->n, 8);
@@ -155,7 +155,7 @@ static void record(Export *e, const Buf *message)
 /* Event: wall_time = 1, step = 2, file_version = 3, summary = 5. Summary: value = 1. Value: tag = 1, simple_value = 2. */
 static bool take_event(void *user, const Json *event)
 {
-    Export *e = user;
+    LogExport *e = user;
     Arena *a = e->session.ctx->scratch;
     const char *kind = json_string(event, "event");
     Buf summary = buf_new(a), message = buf_new(a);
@@ -185,12 +185,12 @@ static bool take_event(void *user, const Json *event)
 
 static bool take_clock(void *user, const Json *event)
 {
-    Export *e = user;
+    LogExport *e = user;
     return run_clock_take(&e->clock, event, e->at);
 }
 
 /* Events have the seconds of training, and no date: the last one was written when its file was. */
-static void put_tensorboard(Export *e)
+static void put_tensorboard(LogExport *e)
 {
     Session *s = &e->session;
     struct stat st;
@@ -209,7 +209,7 @@ static void put_tensorboard(Export *e)
 
 /* ---- the call ---- */
 
-static void columns(Export *e)
+static void columns(LogExport *e)
 {
     Map seen;
     map_init(&seen, e->session.arena);
@@ -228,7 +228,7 @@ static void columns(Export *e)
 
 static Status export_body(void *user)
 {
-    Export *e = user;
+    LogExport *e = user;
     session_open(&e->session, e->session.owner);
     e->row = buf_new(e->session.arena);
     columns(e);
@@ -254,7 +254,7 @@ static Status export_body(void *user)
 
 Status export_events(vwn_context *owner, const vwn_export_options *how, const vwn_writer *out)
 {
-    Export e = {.session.owner = owner, .how = how, .out = out};
+    LogExport e = {.session.owner = owner, .how = how, .out = out};
     Status st = guarded(owner->ctx, export_body, &e);
     return session_end(&e.session, st);
 }

@@ -197,7 +197,7 @@ void growth_path(GrowthState *s, size_t n)
     }
 }
 
-int line_through(const double *x, const double *y, size_t n, Line *line)
+int line_through(const double *x, const double *y, size_t n, FittedLine *line)
 {
     double mx = 0, my = 0, xx = 0, xy = 0, yy = 0;
     for (size_t i = 0; i < n; i++) {

@@ -43,9 +43,9 @@ void growth_path(GrowthState *s, size_t n);
 
 /* Eq. 19: the line y = w x + b of least squares through n points; *share is the explained share of the variance (R^2 of
  * statistics). False where it is not determined: fewer than three points, or one x alone. */
-typedef struct Line {
+typedef struct FittedLine {
     double w, b, share;
-} Line;
-int line_through(const double *x, const double *y, size_t n, Line *line);
+} FittedLine;
+int line_through(const double *x, const double *y, size_t n, FittedLine *line);
 
 #endif

@@ -18,7 +18,7 @@
 enum { BLOCK = 1 << 14 };
 
 /* Numbers of some tensors of one file, as if they were one array. */
-typedef struct Pool {
+typedef struct InspectPool {
     Session *s;
     const SafeFile *file;
     const SafeTensor **tensor;
@@ -28,7 +28,7 @@ typedef struct Pool {
     double *sample, *picked; /* `samples` of them for ranks and densities; the second is sorted in place */
     size_t n_sample;
     int64_t *count; /* of each bin */
-} Pool;
+} InspectPool;
 
 typedef struct Inspection {
     Session session;
@@ -45,7 +45,7 @@ typedef struct Inspection {
 
 /* ---- numbers ---- */
 
-static void each_block(const Pool *p, void (*use)(void *user, const double *v, size_t n), void *user)
+static void each_block(const InspectPool *p, void (*use)(void *user, const double *v, size_t n), void *user)
 {
     char why[WHY];
     ArenaMark mark = arena_mark(p->s->arena);
@@ -62,7 +62,7 @@ static void each_block(const Pool *p, void (*use)(void *user, const double *v, s
 
 /* Picks `want` of `left` numbers that are to come, each set of them as likely as any other. */
 typedef struct Picking {
-    Pool *pool;
+    InspectPool *pool;
     uint64_t key, at;
     size_t want;
 } Picking;
@@ -70,7 +70,7 @@ typedef struct Picking {
 static void look(void *user, const double *v, size_t n)
 {
     Picking *k = user;
-    Pool *p = k->pool;
+    InspectPool *p = k->pool;
     for (size_t i = 0; i < n; i++, k->at++) {
         p->lo = fmin(p->lo, v[i]);
         p->hi = fmax(p->hi, v[i]);
@@ -103,10 +103,10 @@ static const SafeTensor *tensor_of(const Inspection *in, const Checkpoint *c, co
 }
 
 /* Of one parameter, or of all. */
-static Pool numbers_open(Inspection *in, const Checkpoint *c, const Param *only, const char *key)
+static InspectPool numbers_open(Inspection *in, const Checkpoint *c, const Param *only, const char *key)
 {
     Session *s = &in->session;
-    Pool p = {.s = s, .file = &c->file, .lo = INFINITY, .hi = -INFINITY};
+    InspectPool p = {.s = s, .file = &c->file, .lo = INFINITY, .hi = -INFINITY};
     p.tensor = NEW_ARRAY(s->arena, const SafeTensor *, in->n_params + 1);
     for (size_t i = 0; i < in->n_params; i++)
         if (!only || only == in->param[i]) {
@@ -123,7 +123,7 @@ static Pool numbers_open(Inspection *in, const Checkpoint *c, const Param *only,
     return p;
 }
 
-static double overlap(const Inspection *in, const Pool *x, const Pool *y)
+static double overlap(const Inspection *in, const InspectPool *x, const InspectPool *y)
 {
     if (in->how->densities)
         return overlap_of_densities(x->sample, x->n_sample, y->sample, y->n_sample);
@@ -137,7 +137,7 @@ static double overlap(const Inspection *in, const Pool *x, const Pool *y)
     return overlap_of_histograms(f.count, x->elements, g.count, y->elements, in->bins);
 }
 
-static double rank_test(const Pool *x, const Pool *y)
+static double rank_test(const InspectPool *x, const InspectPool *y)
 {
     memcpy(x->picked, x->sample, x->n_sample * sizeof *x->sample);
     memcpy(y->picked, y->sample, y->n_sample * sizeof *y->sample);
@@ -154,10 +154,10 @@ static double held_out(const Checkpoint *c)
 static GrowthState *states(Inspection *in, const Param *only)
 {
     GrowthState *s = NEW_ARRAY(in->session.arena, GrowthState, in->later.n + 1);
-    Pool before = numbers_open(in, in->before, only, "before");
+    InspectPool before = numbers_open(in, in->before, only, "before");
     for (size_t t = 0; t < in->later.n; t++) {
         ArenaMark mark = arena_mark(in->session.arena);
-        Pool now = numbers_open(in, in->later.v[t], only, "after");
+        InspectPool now = numbers_open(in, in->later.v[t], only, "after");
         s[t] = (GrowthState){.noc = overlap(in, &before, &now), .u = rank_test(&before, &now),
                              .score = -held_out(in->later.v[t])};
         arena_reset(in->session.arena, mark);
@@ -285,7 +285,7 @@ static void table_of(Inspection *in, Buf *out, const GrowthState *s)
 }
 
 /* ln PPL over |ln R|, as the paper fits it (eq. 19). */
-static bool fit(const Inspection *in, const GrowthState *s, Line *line, size_t *points)
+static bool fit(const Inspection *in, const GrowthState *s, FittedLine *line, size_t *points)
 {
     double *x = NEW_ARRAY(in->session.arena, double, in->later.n + 1), *y = NEW_ARRAY(in->session.arena, double, in->later.n + 1);
     *points = 0;
@@ -316,7 +316,7 @@ static void settings(const Inspection *in, Buf *out)
 static void print_text(Inspection *in, const GrowthState *s)
 {
     Buf b = buf_new(in->session.arena);
-    Line line;
+    FittedLine line;
     size_t points;
     buf_printf(&b, "Against %s, step %lld\n  ", in->before->file.path, (long long)in->before->progress.step);
     buf_count(&b, (int64_t)in->n_params);
@@ -358,7 +358,7 @@ static void put_rows(Inspection *in, JsonText *t, const GrowthState *s)
 
 static void print_json(Inspection *in, const GrowthState *s)
 {
-    Line line;
+    FittedLine line;
     size_t points, room = 4096 + 320 * in->later.n * (in->how->by_tensor ? in->n_params + 1 : 1);
     for (size_t i = 0; i < in->n_params; i++)
         room += 64 + strlen(in->param[i]->path);

@@ -44,14 +44,14 @@ typedef struct Period {
     Progress from; /* when it begins; schedules count from from_step */
     int64_t begin, end, steps; /* steps begin .. end - 1; of the whole run, as the stage has it */
 } Period;
-typedef struct Walk {
+typedef struct PlotWalk {
     const Plot *plot;
     const Period *stage;
-} Walk;
+} PlotWalk;
 
 static void vars_at(void *user, int64_t step, double vars[HV_COUNT])
 {
-    const Walk *w = user;
+    const PlotWalk *w = user;
     Progress p = w->stage->from;
     const Train *t = w->stage->train;
     p.tokens += (step - p.step) * t->batch_seqs * t->context;
@@ -94,7 +94,7 @@ static void count_data(Plot *p, const Curve *c, size_t n)
 /* The first step of the stage at which the growth step begins; -1: that is not known before the run. */
 static int64_t growth_at(Plot *p, const Period *stage, const GrowStep *g)
 {
-    Walk w = {p, stage};
+    PlotWalk w = {p, stage};
     if (g->plateau || (g->when && reads_losses(g->when)))
         return -1;
     if (!g->when)
@@ -149,7 +149,7 @@ static void draw_steps(Plot *p, Series *out, const Curve *c, const Period *stage
     out->x = NEW_ARRAY(a, double, room);
     out->y = NEW_ARRAY(a, double, room);
     for (size_t i = 0; i < n; i++) {
-        Walk w = {p, &stage[i]};
+        PlotWalk w = {p, &stage[i]};
         double vars[HV_COUNT];
         const HostExpr *e = curve_in_stage(p->unit, c, i, updates);
         if (reads_losses(e))

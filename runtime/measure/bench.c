@@ -68,32 +68,50 @@ static const char *about(Arena *a, const PlanKernel *k)
     return b.s;
 }
 
-static const char *product_name(Arena *a, const Launch *l)
+/* Kernels of a kind and a name are one line of the table. */
+static void describe_kernel(Arena *a, const Plan *plan, const Launch *l, BenchKernel *k)
+{
+    k->kind = "kernel";
+    k->name = plan->kernel[l->kernel].name;
+    k->what = about(a, &plan->kernel[l->kernel]);
+}
+
+static void describe_matmul(Arena *a, const Plan *plan, const Launch *l, BenchKernel *k)
 {
     const PlanMatmul *m = &l->matmul;
-    const PlanExpert *e = &l->expert;
     Buf b = buf_new(a);
-    if (l->kind == LAUNCH_EXPERT) {
-        buf_printf(&b, "%lld experts, %lld x %lld x %lld%s", (long long)e->experts,
-                   (long long)(e->tokens * e->choices), (long long)e->out, (long long)e->in,
-                   e->what == EXPERT_DW ? ", dw"
-                   : e->transpose_w     ? ", w transposed"
-                                        : "");
-        return b.s;
-    }
+    (void)plan;
     if (m->batch != 1)
         buf_printf(&b, "%lld times ", (long long)m->batch);
     buf_printf(&b, "%lld x %lld x %lld", (long long)m->m, (long long)m->n, (long long)m->k);
     if (m->transpose_a || m->transpose_b)
-        buf_printf(&b, ", %s transposed",
-                   !m->transpose_b   ? "left"
-                   : !m->transpose_a ? "right"
-                                     : "both");
+        buf_printf(&b, ", %s transposed", !m->transpose_b ? "left" : !m->transpose_a ? "right" : "both");
     if (m->accumulate)
         buf_puts(&b, ", added");
     if (m->half)
         buf_printf(&b, ", %s", half_word(m->half));
-    return b.s;
+    k->kind = "product";
+    k->name = b.s;
+    k->what = "matrix product";
+}
+
+static void describe_expert(Arena *a, const Plan *plan, const Launch *l, BenchKernel *k)
+{
+    const PlanExpert *e = &l->expert;
+    (void)plan;
+    k->kind = "expert";
+    k->name = arena_printf(a, "%lld experts, %lld x %lld x %lld%s", (long long)e->experts,
+                           (long long)(e->tokens * e->choices), (long long)e->out, (long long)e->in,
+                           e->what == EXPERT_DW ? ", dw" : e->transpose_w ? ", w transposed" : "");
+    k->what = "matrix products by expert";
+}
+
+static void describe_copy(Arena *a, const Plan *plan, const Launch *l, BenchKernel *k)
+{
+    (void)plan;
+    k->kind = "copy";
+    k->name = arena_printf(a, "%lld x %lld bytes", (long long)l->rows, (long long)l->copy.bytes);
+    k->what = "rows of a part, copied";
 }
 
 static const char *place(Bench *b, Span at)
@@ -108,18 +126,17 @@ static const char *place(Bench *b, Span at)
 
 static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
 {
+    static void (*const of_kind[LAUNCH_KINDS])(Arena *, const Plan *, const Launch *, BenchKernel *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = describe_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+    };
     Arena *a = b->tr->session.arena;
-    bool printed = l->kind == LAUNCH_KERNEL;
-    BenchKernel k = {.kind = printed                    ? "kernel"
-                             : l->kind == LAUNCH_MATMUL ? "product"
-                                                        : "expert"};
-    k.name = printed ? plan->kernel[l->kernel].name : product_name(a, l);
+    BenchKernel k = {0};
+    of_kind[l->kind](a, plan, l, &k);
     for (size_t i = 0; i < b->kernel.n; i++)
         if (b->kernel.v[i].kind == k.kind && !strcmp(b->kernel.v[i].name, k.name))
             return i;
-    k.what = printed                    ? about(a, &plan->kernel[l->kernel])
-             : l->kind == LAUNCH_MATMUL ? "matrix product"
-                                        : "matrix products by expert";
     if (l->kind == LAUNCH_MATMUL && (b->device || l->matmul.half == HALF_BF16))
         k.half = l->matmul.half;
     k.path = l->name ? l->name : "";

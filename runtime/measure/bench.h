@@ -20,7 +20,7 @@ typedef struct Samples {
 
 /* All launches of one kernel, or of one shape of products, within a step. */
 typedef struct BenchKernel {
-    const char *kind;   /* "kernel", "product", "expert" */
+    const char *kind;   /* "kernel", "product", "expert", "copy" */
     const char *name;   /* "k_...", or the shape */
     const char *what;   /* what it computes */
     const char *path;   /* the module of its first launch */

@@ -28,7 +28,7 @@ static double product_seconds(const Rates *r, bool bf16, ProductKind kind, doubl
     return flops / rate[kind] + numbers / rate[RATE_MATMUL_NUMBERS - RATE_MATMUL + (int)kind];
 }
 
-static double matmul_seconds(const Rates *r, const Launch *l)
+static double seconds_matmul(const Rates *r, const Launch *l)
 {
     const PlanMatmul *m = &l->matmul;
     return product_seconds(r, m->half == HALF_BF16, product_kind(m->transpose_a, m->transpose_b),
@@ -42,7 +42,7 @@ static double threads_used(const Rates *r, const Launch *l)
     return fmin(fmax(chunks, 1), r->threads) / r->threads;
 }
 
-static double kernel_seconds(const Rates *r, const Launch *l)
+static double seconds_kernel(const Rates *r, const Launch *l)
 {
     const PlanWork *w = &l->work;
     int back = w->backward;
@@ -55,13 +55,26 @@ static double kernel_seconds(const Rates *r, const Launch *l)
     return seconds / threads_used(r, l);
 }
 
+static double seconds_expert(const Rates *r, const Launch *l)
+{
+    return l->flops / r->v[RATE_EXPERT + (int)expert_kind(&l->expert)];
+}
+
+/* Moving its bytes is all that it does. */
+static double seconds_copy(const Rates *r, const Launch *l)
+{
+    (void)r, (void)l;
+    return 0;
+}
+
 double estimate_launch(const Rates *r, const Launch *l, double plan_bytes)
 {
-    double work = l->kind == LAUNCH_MATMUL ? matmul_seconds(r, l)
-                  : l->kind == LAUNCH_EXPERT
-                      ? l->flops / r->v[RATE_EXPERT + (int)expert_kind(&l->expert)]
-                      : kernel_seconds(r, l);
-    return fmax(l->bytes / move_rate(r, plan_bytes), work) + 1 / r->v[RATE_LAUNCHES];
+    static double (*const of_kind[LAUNCH_KINDS])(const Rates *, const Launch *) = {
+#define LAUNCH(ID, name, ...) [LAUNCH_##ID] = seconds_##name,
+#include "compiler/plan/launches.def"
+#undef LAUNCH
+    };
+    return fmax(l->bytes / move_rate(r, plan_bytes), of_kind[l->kind](r, l)) + 1 / r->v[RATE_LAUNCHES];
 }
 
 double estimate_plan_bytes(const Plan *plan)

@@ -13,15 +13,15 @@
 #include "runtime/checkpoint/source.h"
 #include "sweep.h"
 
-typedef struct Spread {
+typedef struct SeedSpread {
     size_t n; /* points that have the number */
     double sum, low, high;
-} Spread;
+} SeedSpread;
 /* A configuration: its points, all seeds. */
 typedef struct Row {
     const SweepPoint *point; /* the first of them */
     const PointResult *first;
-    Spread train, eval, step;
+    SeedSpread train, eval, step;
     size_t n, by_state[POINT_STATES];
 } Row;
 
@@ -32,7 +32,7 @@ typedef struct Tables {
     bool any_eval;
 } Tables;
 
-static void spread_add(Spread *s, double x)
+static void spread_add(SeedSpread *s, double x)
 {
     if (!isfinite(x))
         return;
@@ -42,7 +42,7 @@ static void spread_add(Spread *s, double x)
     s->n++;
 }
 
-static double spread_mean(const Spread *s)
+static double spread_mean(const SeedSpread *s)
 {
     return s->n ? s->sum / (double)s->n : NAN;
 }
@@ -70,7 +70,7 @@ static void gather(Tables *t, SweepRun *s)
 }
 
 /* The loss of a row that tables and pictures show. */
-static const Spread *judged(const Tables *t, const Row *r)
+static const SeedSpread *judged(const Tables *t, const Row *r)
 {
     return t->any_eval && !t->s->plan->table_train_loss ? &r->eval : &r->train;
 }
@@ -154,7 +154,7 @@ static void put_table(Buf *b, const Tables *t)
     for (size_t c = 0; c < p->configs; c++) {
         const Row *r = &t->row[c];
         const PointCost *k = &r->first->cost;
-        const Spread *loss = judged(t, r);
+        const SeedSpread *loss = judged(t, r);
         table_text(&out, row_name(t, r));
         cell_count(&out, k->counted ? k->live : NAN);
         cell_count(&out, k->counted ? k->stored : NAN);
@@ -210,7 +210,7 @@ static const char *cell_at(const Tables *t, const size_t *sheet, size_t row, siz
     const SweepPlan *p = t->s->plan;
     for (size_t c = 0; c < p->configs; c++) {
         const size_t *at = t->row[c].point->at;
-        const Spread *loss = judged(t, &t->row[c]);
+        const SeedSpread *loss = judged(t, &t->row[c]);
         if (!same_sheet(p, at, sheet) || at[p->rows] != row || at[p->columns] != column)
             continue;
         if (!loss->n)
@@ -359,7 +359,7 @@ static void json_values(Buf *b, const SweepPlan *p, const SweepPoint *q)
     buf_putc(b, '}');
 }
 
-static void json_spread(Buf *b, const char *key, const Spread *s)
+static void json_spread(Buf *b, const char *key, const SeedSpread *s)
 {
     buf_printf(b, ",\"%s\":{\"points\":%zu", key, s->n);
     sweep_put_number(b, "mean", spread_mean(s));
@@ -511,7 +511,7 @@ void sweep_svg(SweepRun *s)
     for (int j = 0; j < 4; j++)
         v[j] = NEW_ARRAY(a, double, n);
     for (size_t i = 0; i < n; i++) {
-        const Spread *loss = judged(&t, dot[i].row);
+        const SeedSpread *loss = judged(&t, dot[i].row);
         v[0][i] = dot[i].x;
         v[1][i] = spread_mean(loss);
         v[2][i] = loss->low;

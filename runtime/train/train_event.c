@@ -10,9 +10,20 @@
 
 #include "trainer.h"
 
-static const char *const kind_names[] = {"start",      "compile", "step", "eval",
-                                         "checkpoint", "note",    "end",  "warning", "growth",
-                                         "output",     "block",   "tensor"};
+static const char *const kind_names[] = {
+    [VWN_EVENT_START] = "start",
+    [VWN_EVENT_COMPILE] = "compile",
+    [VWN_EVENT_STEP] = "step",
+    [VWN_EVENT_EVAL] = "eval",
+    [VWN_EVENT_CHECKPOINT] = "checkpoint",
+    [VWN_EVENT_NOTE] = "note",
+    [VWN_EVENT_END] = "end",
+    [VWN_EVENT_WARNING] = "warning",
+    [VWN_EVENT_GROWTH] = "growth",
+    [VWN_EVENT_OUTPUT] = "output",
+    [VWN_EVENT_BLOCK] = "block",
+    [VWN_EVENT_TENSOR] = "tensor",
+};
 
 static void put_losses(JsonText *t, const Program *p, const double *mean, const char *loss)
 {

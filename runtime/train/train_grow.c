@@ -78,7 +78,7 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
     Session *s = &tr->session;
     int64_t micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
     ProgramOptions how = {.name = "prepared", .B = micro, .T = t->context, .share_arena = true,
-                          .half = session_half(s, t), .layout = NEW(s->arena, PlanLayout), .alike = tr->alike, .gather = tr->gather};
+                          .half = session_half(s, t), .layout = NEW(s->arena, PlanLayout), .kernel_cache = tr->kernel_cache, .gather = tr->gather};
     plan_layout_init(how.layout, s->arena);
     session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
     if (t->batch_seqs > micro)
@@ -121,7 +121,7 @@ void train_gather(Trainer *tr)
 {
     BuildReport total = {0};
     Train *t = tr->unit->train;
-    tr->alike = session_alike(&tr->session);
+    tr->kernel_cache = session_kernel_cache(&tr->session);
     t->decides = train_runs_ahead(tr, tr->unit->model, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
     prepare_programs(tr, tr->unit->model, t, &total);
     prepare_stages(tr, &total);

@@ -549,7 +549,7 @@ static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
                       BuildReport *total)
 {
     ProgramOptions how = {.name = name, .B = B, .T = tr->train->context, .share_arena = true,
-                          .half = session_half(&tr->session, tr->train), .alike = tr->alike};
+                          .half = session_half(&tr->session, tr->train), .kernel_cache = tr->kernel_cache};
     return session_program(&tr->session, g, &how, total);
 }
 
@@ -577,7 +577,7 @@ static void build_programs(Trainer *tr)
     BuildReport *total = &tr->build;
     tr->decides = tr->unit->train->decides = train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
     session_add_params(s, m);
-    tr->alike = session_alike(s);
+    tr->kernel_cache = session_kernel_cache(s);
     if (!tr->from || tr->grows)
         tr->drawing = session_begin_params(s, m, t->seed);
     tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
@@ -590,7 +590,7 @@ static void build_programs(Trainer *tr)
     checkpoint_hold(s, m, t);
     if (tr->eval_split)
         tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
-    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true, .alike = tr->alike};
+    ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true, .kernel_cache = tr->kernel_cache};
     if (tr->parts > 1 || tr->eval_split)
         tr->count = count_program(s, m, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);

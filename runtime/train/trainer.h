@@ -52,7 +52,7 @@ typedef struct Trainer {
     int64_t steps, stop_at; /* of the whole run; of this call */
     uint64_t bytes;         /* memory of tensors and the arena */
     BuildReport build;      /* of all programs */
-    struct Alike *alike;    /* of all programs */
+    struct KernelCache *kernel_cache;    /* of all programs */
     KernelSet *gather;      /* nothing is trained: the kernels of all that the file trains go there; else NULL */
 
     RunMeta meta;

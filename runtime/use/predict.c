@@ -71,7 +71,7 @@ static ProgramOptions options(const Predictor *p, int64_t positions)
                             .B = p->texts,
                             .T = positions,
                             .share_arena = true,
-                            .rows_apart = !p->whole};
+                            .per_row = !p->whole};
 }
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -261,7 +261,7 @@ static Status run_whole(Predictor *p, GrowingText *text, uint64_t seed, PredictR
 
 /* All texts go through the same windows and positions; a text takes part from its own first
  * window on. */
-typedef struct Walk {
+typedef struct PredictWalk {
     Predictor *p;
     GrowingText *text;
     size_t n;
@@ -271,17 +271,17 @@ typedef struct Walk {
     int64_t at, window;           /* position to be computed; where its window starts */
     int64_t block_end;            /* of the block begun last */
     bool in_block[PREDICT_TEXTS]; /* was computed with the block, not one by one */
-} Walk;
+} PredictWalk;
 
 /* Is the text computed in this window at all? */
-static bool takes_part(const Walk *w, size_t i)
+static bool takes_part(const PredictWalk *w, size_t i)
 {
     const GrowingText *t = &w->text[i];
     return t->open && window_start(t->n_prompt, w->p->context) <= w->window;
 }
 
 /* Up to here a text is known when the window begins: its prompt, and what was drawn before. */
-static int64_t known_at_start(const Walk *w, size_t i)
+static int64_t known_at_start(const PredictWalk *w, size_t i)
 {
     int64_t context = w->p->context, half = context > 1 ? context / 2 : 1;
     int64_t first = w->window ? w->window + context - half + 1 : 0;
@@ -290,7 +290,7 @@ static int64_t known_at_start(const Walk *w, size_t i)
 
 /* Computes `count` positions for the texts that are on, and hands over the logits of those that
  * end there. */
-static void compute(Walk *w, Program *program, int64_t count, const int64_t *on)
+static void compute(PredictWalk *w, Program *program, int64_t count, const int64_t *on)
 {
     Predictor *p = w->p;
     int64_t local = w->at - w->window, rows[PREDICT_TEXTS];
@@ -312,7 +312,7 @@ static void compute(Walk *w, Program *program, int64_t count, const int64_t *on)
 }
 
 /* The block that begins here, for the texts that are known to its end. */
-static void begin_block(Walk *w)
+static void begin_block(PredictWalk *w)
 {
     int64_t on[PREDICT_TEXTS] = {0};
     bool any = false;
@@ -329,7 +329,7 @@ static void begin_block(Walk *w)
     compute(w, w->p->many, BLOCK, on);
 }
 
-static void advance(Walk *w)
+static void advance(PredictWalk *w)
 {
     int64_t context = w->p->context, start = window_start(w->at + 1, context);
     if (start > w->window)
@@ -359,7 +359,7 @@ static bool any_open(const GrowingText *text, size_t n)
     return false;
 }
 
-static Status run_kept(Walk *w)
+static Status run_kept(PredictWalk *w)
 {
     w->window = INT64_MAX;
     for (size_t i = 0; i < w->n; i++) {
@@ -380,7 +380,7 @@ Status predictor_run(Predictor *p, GrowingText *text, size_t n, uint64_t seed,
                      PredictReady *ready, void *user)
 {
     if (!p->whole) {
-        Walk w = {.p = p, .text = text, .n = n, .seed = seed, .ready = ready, .user = user};
+        PredictWalk w = {.p = p, .text = text, .n = n, .seed = seed, .ready = ready, .user = user};
         return run_kept(&w);
     }
     for (size_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-"""run.py - the figures that the README speaks of, measured in one go.
+"""run.py - the figures of README.md beside this file, measured in one go.
 
 In:  the program vwn, a text. QUICK=1 or --quick: fewer and shorter runs, to try the machinery.
 Out: tables on stdout; everything that was measured, with date, machine and command, as JSON, and two

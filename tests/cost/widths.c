@@ -1,11 +1,11 @@
 /* widths.c - the published width schedules of Variable-Width Transformers, number by number.
  *
  * In:  the settings of table 2 and figure 2 (500M shapes).   Out: claims about solve_widths.
- * The one idea: the lists are written out (tests/widths.h), so that a solver that is off by one step of
+ * The one idea: the lists are written out (tests/support/widths.h), so that a solver that is off by one step of
  * rounding in one layer fails; budgets are recomputed by their definition, not by the solver's.
  */
 #include "compiler/front/solve.h"
-#include "../widths.h"
+#include "support/widths.h"
 #include "harness.h"
 
 /* 0.3 d at 0.75 L, matched to a dense model with three projections of expansion 4. */

@@ -3,7 +3,7 @@
  * In:  products of every way round, with pitches, of many matrices, with nothing to add.     Out: `N passed, N failed`.
  * The library is the fake one: it refuses what the real one refuses, and more than 65,535 products at once.
  */
-#include "half.h"
+#include "support/half.h"
 #include "runtime/base/backend.h"
 
 #include <math.h>

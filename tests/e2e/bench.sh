@@ -1,5 +1,5 @@
 # bench.sh - `vwn bench`: text, JSON, a comparison with itself, errors; nothing is left behind.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 nano="$VWN_SOURCE/examples/quickstart.vwn"
 
 # the text of the example is not beside it

@@ -1,5 +1,5 @@
 # check.sh - `vwn check`: statuses, streams, colour, JSON, several files, --deny, --fix.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 examples="$VWN_SOURCE/examples"
 
 cat > good.vwn << 'END'

@@ -1,6 +1,6 @@
 # cost.sh - `vwn cost`: its figures are those of the plan, and the largest examples are counted and planned in a moment,
 # without a tensor of theirs.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 examples=$VWN_SOURCE/examples
 
 # number KEY: a figure of the JSON in out

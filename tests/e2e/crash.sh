@@ -1,5 +1,5 @@
 # crash.sh - a crash ends with 70, one sentence and a report that says what was run.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 [ "$VWN_BUILD_TYPE" != Sanitize ] || exit 77 # the sanitizers report crashes themselves
 export TMPDIR="$PWD/reports"
 mkdir reports

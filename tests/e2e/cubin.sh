@@ -1,5 +1,5 @@
 # cubin.sh - `vwn ir --stage cubin`: kernels for GPUs as machine code, without a GPU; cached then.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" new nano --from nano
 file=nano/model.vwn

@@ -1,5 +1,5 @@
 # examples.sh - every example checks, and resolves to a text that builds the same model.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 for file in "$VWN_SOURCE"/examples/*.vwn; do
     draw 1 3 || continue

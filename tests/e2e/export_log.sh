@@ -1,6 +1,6 @@
 # export_log.sh - `vwn export-log`: CSV and TensorBoard files, read by a reader of its own, against the events of runs that were
 # stopped, have grown, are damaged or are still being written.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
 small_model 'let hidden = 24' '  embed tokens { vocab = 256 }

@@ -1,7 +1,7 @@
 # folders.sh - folders with `;`, `$()`, quotes and spaces in their names: vwn checks, trains and emits there, what it
 # emits builds there; the scripts that build vwn give them another name, and end with one sentence where something is
 # missing.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 odd="a b;\$(touch oops)'c\"d"
 mkdir "$odd" && cd "$odd" || exit 1

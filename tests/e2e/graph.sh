@@ -1,6 +1,6 @@
 # graph.sh - `vwn graph`: shapes against those of `vwn ir`, weights and FLOPs against the counts of `vwn params` and `vwn cost`,
 # ends of edges, folded layers, thickness to scale; Graphviz draws it where it is installed.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 small_model '' '  embed tokens { vocab = 64 }
   for layer in 1..6 {
@@ -53,7 +53,7 @@ sed -n 's/.*\(n[0-9]*\) \[shape=.*/\1/p' out | sort > nodes
 sed -n 's/^\(n[0-9]*\) -> \(n[0-9]*\) .*/\1 \2/p' out | tr ' ' '\n' | sort -u > ends
 [ -z "$(comm -13 nodes ends)" ] || fail "an edge to nothing"
 [ "$(grep -c -e ' -> ' out)" -eq "$(edges graph.json | wc -l)" ] || fail "DOT and JSON have other edges"
-sed -n 's/.*label="\[B, T, \([0-9]*\)\]",penwidth=\([0-9.]*\).*/\1 \2/p' out | awk '{ d = $2 - (0.3 + 11.7 * ($1 < 16 ? $1 : 16) / 16); if (d < -0.01 || d > 0.01) exit 1; n++ } END { exit n < 5 }' ||
+sed -n 's/.*label=" *\[B, T, \([0-9]*\)\]",penwidth=\([0-9.]*\).*/\1 \2/p' out | awk '{ d = $2 - (0.3 + 11.7 * ($1 < 16 ? $1 : 16) / 16); if (d < -0.01 || d > 0.01) exit 1; n++ } END { exit n < 5 }' ||
     fail "thickness is not to scale"
 expect 0 "$VWN" graph model.vwn -o g.dot
 cmp -s out /dev/null || fail "-o writes to stdout, too"
@@ -64,6 +64,14 @@ if command -v dot > /dev/null; then
         expect 0 "$VWN" graph "$VWN_SOURCE/examples/07_vwn_x8_moe.vwn" --layer $layer -o g.svg
         grep -q '</svg>' g.svg || fail "no picture"
     done
+    # the picture in the README is that of its model: the same words and the same lines, whatever lays them out
+    expect 0 "$VWN" graph "$VWN_SOURCE/examples/quickstart.vwn" -o front.svg
+    for svg in front.svg "$VWN_SOURCE/examples/quickstart.svg"; do
+        sed -n 's/.*<text [^>]*>\(.*\)<.text>/\1/p; s/.*stroke-width="\([0-9.]*\)".*/line \1/p' "$svg" | sort > "$(basename "$svg").words"
+    done
+    mv front.svg.words front.words
+    cmp -s front.words quickstart.svg.words || fail "vwn graph examples/quickstart.vwn -o examples/quickstart.svg: the picture in the README is an old one"
+    [ "$(wc -l < front.words)" -gt 20 ] || fail "no words in the picture"
     expect 0 "$VWN" graph model.vwn -o g.svg
     [ "$(grep -c 'class="node"' g.svg)" -eq "$(wc -l < nodes)" ] || fail "the picture has other boxes"
     [ "$(grep -c 'class="cluster"' g.svg)" -eq 3 ] || fail "the picture has other clusters"

@@ -1,6 +1,6 @@
 # growth_copies.sh - weights that a growth step copies, shares out or rescales, their moments and averages, element by
 # element against loops over the numbers of the checkpoint before the step; what is stopped at a step is the same run.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
 

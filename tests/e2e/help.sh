@@ -1,5 +1,5 @@
 # help.sh - help texts list what exists and nothing else; wrong use is told apart and explained.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 verbs="new check fmt params cost ir emit grow train sweep watch eval sample inspect compare report diff plot graph export-log
 bench resolve explain doc doctor completions"

@@ -1,5 +1,5 @@
 # ir.sh - `vwn ir` and `vwn cost`: every stage of every program prints, always the same bytes.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 "$VWN" new small --from vwn > /dev/null
 file=small/model.vwn
@@ -16,7 +16,7 @@ for stage in fuse kernel cuda plan; do
     done
 done
 for program in train update eval predict; do
-    for stage in gradient simple fuse kernel c cuda plan; do
+    for stage in gradient simple fuse kernel threads c cuda plan; do
         expect 0 "$VWN" ir $file --stage $stage --program $program --batch '2 seqs'
         filled out
         empty err
@@ -34,6 +34,10 @@ for program in train update eval predict; do
     cp out twice
     expect 0 "$VWN" ir --from twice --stage simple
     cmp -s out twice || fail "$program: simplifying twice changes the graph"
+    # who does what on a GPU: what is mapped, and what each kernel of the text for GPUs was printed from
+    has $program.threads ' by threads'
+    [ "$(grep -c '^threads ' $program.threads)" -gt 2 ] || fail "$program: kernels without threads"
+    expect 1 "$VWN" ir --from $program.threads --stage kernel
     # kernels read back: the same lines, and the same C
     for stage in kernel c; do
         expect 0 "$VWN" ir --from $program.kernel --stage $stage

@@ -1,6 +1,6 @@
 # optimizers.sh - lion, muon and sgd train a model with experts; a resumed run is the same run; the count of states is
 # what a checkpoint holds; kernels compute what the reference evaluator does, and so does the folder of `emit c`.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
 

@@ -1,8 +1,8 @@
 # order.sh - `vwn sample` continues a text only with a model whose predictions do not depend on later tokens: what
 # reads them by a mask, a shift, a sum, a product or in a way of its own is refused with its place; attention that
 # is written out with a causal mask of numbers is not.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
-head -c 20000 "$VWN_SOURCE/README.md" > text.txt
+. "$VWN_SOURCE/tests/support/lib.inc"
+head -c 20000 "$VWN_SOURCE/grammar/README.md" > text.txt
 
 # model NAME MASK BODY: trains a step of a model with a sublayer of this body
 model() {

@@ -2,7 +2,7 @@
 #
 # The steps of a run are the budget divided by the median of what was measured; its rate is the best of the search; the
 # table's losses are means of what the runs wrote.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 rm -rf story && mkdir story
 cp "$VWN_DATA/kjv.txt" story/

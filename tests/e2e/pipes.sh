@@ -1,6 +1,6 @@
 # pipes.sh - whatever a user names is a regular file: pipes, devices and folders in its place are refused at
 # once, where opening or reading them would wait for ever and not hear a SIGTERM.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 expect 0 "$VWN" new nano
 expect 0 "$VWN" train nano/model.vwn --until '1 steps'
 expect 0 "$VWN" emit c nano/model.vwn -o emitted

@@ -1,5 +1,5 @@
 # precision.sh - `precision` is what is computed: bf16 products train as float32 does, or a run says that there are none.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 mixed='train.precision=mixed(compute = bf16, master = fp32)'
 half='train.precision=mixed(compute = fp16, master = fp32)'

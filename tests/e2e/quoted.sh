@@ -1,6 +1,6 @@
 # quoted.sh - no message shows lines of a file that is not of the language: not through an import, not through a link,
 # not as text and not as JSON. A missing file has a sentence and no line of source.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 secret='root:x:0:0'
 printf '%s:root:/root:/bin/bash\n' "$secret" > passwd

@@ -1,6 +1,6 @@
 # rename.sh - a loop and a let are renamed, so every path is another one: with `names` the run goes on bit
 # for bit, in weights and in optimizer states; without, or with a table that does not fit, it says so.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 # model FILE LOOP LET: a model with that loop variable, and a block with that let.
 model() {

@@ -1,6 +1,6 @@
 # report.sh - `vwn report`: the page is XML, loads nothing and runs nothing, escapes what users wrote, and has the run's own
 # numbers. Where Chromium is installed: 360 pixels are wide enough, and all text stands out, light and dark.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 expect 0 "$VWN" new nano
 sed -i 's/every = [0-9]* steps, batches = [0-9]*/every = 10 steps, batches = 1/; s/log *{[^}]*}/log { every = 1 steps }/' nano/model.vwn

@@ -1,6 +1,6 @@
 # settings.sh - a resumed run is the same run: it repeats its --set values, is found from every folder, and what
 # nobody should miss is said with -q too; bad values of the environment are errors.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 home=$PWD
 expect 0 "$VWN" new nano --from nano
 steps() { sed -n 's/.*"event":"step".*"step":\([0-9]*\),.*"loss":\([0-9.e+-]*\).*/\1 \2/p' "$1/events.jsonl"; }

@@ -1,6 +1,6 @@
 # start.sh - runs that begin with other weights: fine-tuning, an adapter beside frozen matrices, a residual model turned
 # into hyper-connections, files of others in four number types; what would be lost without a word is refused with both sides.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
 for name in 33_fine_tune 34_lora 35_convert; do

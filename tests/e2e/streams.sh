@@ -1,5 +1,5 @@
 # streams.sh - closed pipes, full disks, missing streams.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 nano="$VWN_SOURCE/examples/01_nano.vwn"
 
 last="a closed pipe"

@@ -1,6 +1,6 @@
 # tensors.sh - `vwn inspect --stats` and `vwn diff`: numbers of a checkpoint against those that od and awk find in its bytes; two
 # checkpoints, two runs, two files; numbers that are not finite; files of others; exit statuses.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 squares > text.txt
 small_model '' '  embed tokens { vocab = 256 }

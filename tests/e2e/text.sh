@@ -1,6 +1,6 @@
 # text.sh - 60 steps (whole: 200) on real English text have pinned losses; another thread count, a stop and a resume on the
 # way change nothing, to the bit.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 [ -r "$VWN_DATA/kjv.txt" ] || exit 77
 every="train.log.every=1 steps"
 last_step=60 stop=20 end=40

@@ -1,5 +1,5 @@
 # train.sh - a folder made by `vwn new` trains, evaluates, samples, resumes and can be interrupted.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 for kind in nano vwn; do
     expect 0 "$VWN" new $kind --from $kind

@@ -1,6 +1,6 @@
 # vocabulary.sh - a text with more characters than the model knows: E0601 at the table or the head
 # that is too small, also when only the data says how many there are.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 # model ROWS COLUMNS: letters.vwn looks up so many ids and predicts so many.
 model() {

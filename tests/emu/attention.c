@@ -8,12 +8,12 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/library/cuda_attention.h"
 #include "compiler/print/emit.h"
 #include "compiler/graph/op.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -213,13 +213,13 @@ static void reference(Work *w)
     memcpy(oldest->integer, w->oldest, (size_t)oldest->size * sizeof(int64_t));
     Tensor *in[4] = {w->t_in[0], w->t_in[1], w->t_in[2], oldest}, *aux[2] = {w->t_lse, NULL};
     n.n_in = (uint16_t)(3 + c->oldest);
-    eval_SDPA(&(Eval){w->ctx, NULL, &run, &n, in, w->t_out, aux});
+    eval_SDPA(&(OpEval){w->ctx, NULL, &run, &n, in, w->t_out, aux});
     n.op = OP_SDPA_GRAD;
     n.n_in = (uint16_t)(6 + c->oldest);
     w->t_in[6] = oldest;
     aux[0] = w->t_dk;
     aux[1] = w->t_dv;
-    eval_SDPA_GRAD(&(Eval){w->ctx, NULL, &run, &n, w->t_in, w->t_dq, aux});
+    eval_SDPA_GRAD(&(OpEval){w->ctx, NULL, &run, &n, w->t_in, w->t_dq, aux});
 }
 
 static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *how)

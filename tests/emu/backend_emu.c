@@ -1,7 +1,7 @@
 /* backend_emu.c - see backend_emu.h. */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,7 +221,7 @@ static Status emu_launch_rows(Backend *b, Module *m, uint32_t kernel, void *cons
 
 /* ---- what the host does ---- */
 
-/* Numbers of two bytes in four bytes each. */
+/* Numbers of 16 bits in four bytes each. */
 static float *widened(const void *from, int64_t n, Half type)
 {
     float *to = calloc((size_t)n + 1, sizeof *to);
@@ -236,7 +236,7 @@ static void narrow(uint16_t *to, const float *from, int64_t n, Half type)
         to[i] = to_half((double)from[i], type);
 }
 
-/* Products of two bytes are exact in float32, and their sums are its. */
+/* Products of 16 bits are exact in float32, and their sums are its. */
 static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z)
 {
     Backend *cpu = emu_of(b)->cpu;

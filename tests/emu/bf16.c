@@ -15,9 +15,9 @@
 typedef struct Case {
     const Variant v;
     Agreement is;
-    bool attention; /* in two bytes, whose rounded probabilities the evaluator does not have */
-    int narrow;     /* parameters of kernels that are in two bytes and loaded, at least */
-    int products;   /* with results in two bytes, at least */
+    bool attention; /* in 16 bits, whose rounded probabilities the evaluator does not have */
+    int narrow;     /* parameters of kernels that are in 16 bits and loaded, at least */
+    int products;   /* with results in 16 bits, at least */
     int inside;     /* on tensor cores inside kernels over rows, at least */
     Half half;      /* 0: bf16 */
     Narrow is_narrow;
@@ -79,7 +79,7 @@ static bool run_case(Case *c)
     guarded(ctx, compare, c);
     bool ok = c->is.worst < bound_of(c) && c->plain > factor_of(c) * c->is.worst && c->is.compared > 10 &&
               c->is.same_bits && c->is_narrow.loads >= c->narrow && c->is_narrow.products >= c->products && c->is_narrow.inside >= c->inside;
-    printf("%-20s %d loads of two bytes, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
+    printf("%-20s %d loads of 16 bits, %d products and %d inside, worst %.1e at %s; in float32 %.1e%s%s\n", c->v.name,
            c->is_narrow.loads, c->is_narrow.products, c->is_narrow.inside, c->is.worst, c->is.name, c->plain, c->is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);
     ctx_free(ctx);

@@ -5,7 +5,7 @@
  * Out: the number of failures; 77 without a C++ compiler. Results and all gradients equal the reference's, with the
  * same bits in both orders of host_emu.h.
  */
-#include "../drawn.h"
+#include "support/drawn.h"
 #include "backend_emu.h"
 #include "host_emu.h"
 

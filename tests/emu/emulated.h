@@ -1,12 +1,12 @@
 /* emulated.h - the gradient program of a model, emulated, against the float64 reference evaluator.
  *
  * In:  a checked unit with `train`, sizes B and T.     Out: the Agreement of gradients.h, over the four ways
- *      of backend_emu.h; how much of the program is in two bytes.
+ *      of backend_emu.h; how much of the program is in 16 bits.
  */
 #ifndef VWN_TEST_EMULATED_H
 #define VWN_TEST_EMULATED_H
 
-#include "../gradients.h"
+#include "support/gradients.h"
 
 #include "backend_emu.h"
 

@@ -5,7 +5,7 @@
  * Out: `N passed, N failed`; 77 without a C++ compiler. Every loss and every gradient agrees to float32 bounds, the four
  *      ways of backend_emu.h give the same bits. An example with a model of its own that is not listed is a failure.
  */
-#include "../example_cases.h"
+#include "support/example_cases.h"
 
 #include "emulated.h"
 

@@ -6,7 +6,7 @@
  *      kernels do load and products do store two bytes, the four ways of backend_emu.h give the same bits. An
  *      example that asks for bf16 and is not listed is a failure.
  */
-#include "../examples.h"
+#include "support/examples.h"
 
 #include "emulated.h"
 
@@ -57,7 +57,7 @@ static bool run_one(size_t i)
     guarded(ctx, compare, &c);
     bool ok = c.is.worst < WORST && c.is.compared > 7 && c.is.same_bits && c.narrow.loads >= LOADS_LEAST &&
               c.narrow.products >= PRODUCTS_LEAST;
-    printf("%-16s %3zu gradients, %d loads of two bytes, %d products and %d inside, worst %.1e at %s%s%s\n", wide[i].v.name,
+    printf("%-16s %3zu gradients, %d loads of 16 bits, %d products and %d inside, worst %.1e at %s%s%s\n", wide[i].v.name,
            c.is.compared, c.narrow.loads, c.narrow.products, c.narrow.inside, c.is.worst, c.is.name,
            c.is.same_bits ? "" : ", orders differ", ok ? "" : "  FAILED");
     fflush(stdout);

@@ -6,11 +6,11 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/library/cuda_expert.h"
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,10 +7,10 @@
  */
 #include "backend_emu.h"
 
-#include "../half_bits.h"
+#include "support/half_bits.h"
 
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,10 +6,10 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <stdlib.h>
 

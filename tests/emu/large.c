@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "backend_emu.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 enum { ARGUMENTS = 64, TEXTS = 16, B = 40, T = 1000 };
 

@@ -7,9 +7,9 @@
  */
 #include "backend_emu.h"
 
-#include "../sanitized.h"
+#include "support/sanitized.h"
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 #include "runtime/plans.h"
 
 #include <sys/wait.h>

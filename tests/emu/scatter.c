@@ -5,11 +5,11 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/library/cuda_scatter.h"
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 #include <stdlib.h>

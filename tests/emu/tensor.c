@@ -10,10 +10,10 @@
  */
 #include "backend_emu.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include "compiler/print/emit.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 
@@ -200,7 +200,7 @@ static void make_numbers(Numbers *x, const Variant *v, const Size *s)
     fill(x->c + MARK, x->c16 + MARK, s->m * s->n, HALF_NONE, &state);
 }
 
-/* The largest error, of the sum of absolute values; of a result of two bytes behind its rounding. */
+/* The largest error, of the sum of absolute values; of a result of 16 bits behind its rounding. */
 static double error_of(const Numbers *x, const Numbers *before, const Variant *v, const Size *s)
 {
     double worst = 0;

@@ -3,10 +3,10 @@
  * In:  the examples, each made small: gradients, by turns in float32, bf16 and fp16, and the update.
  * Out: `N passed, N failed`. Nothing is compiled.
  */
-#include "../examples.h"
+#include "support/examples.h"
 
 #include "compiler/plan/plan.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 typedef struct Printed {
     const Source *source;

@@ -4,7 +4,7 @@
  * The loss of the whole row with the labels of one document alone is the loss of a row that is that document;
  * with a plain causal mask it is not.
  */
-#include "models.h"
+#include "support/models.h"
 
 enum { T = 17, DOCUMENTS = 4 };
 static const int64_t begin[DOCUMENTS + 1] = {0, 5, 6, 12, T};

@@ -5,7 +5,7 @@
  *      give the same bits. Every second one: tests/emu/examples.c emulates the
  *      others. What an example shares with the models of models.h is compared there at more sizes.
  */
-#include "../example_cases.h"
+#include "support/example_cases.h"
 
 static bool run_one(size_t i) { return example_agrees(&sources[i], gradients_compare, 2, 7); }
 

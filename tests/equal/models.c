@@ -5,7 +5,7 @@
  * Every loss and every gradient tensor must agree to float32 bounds; 1, 2 and 4 threads give the same bits. Each model has
  * one of the two sizes in turn; all with VWN_TEST_WHOLE=1.
  */
-#include "gradients.h"
+#include "support/gradients.h"
 
 typedef struct Sizes {
     int64_t B, T;

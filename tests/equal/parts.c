@@ -7,9 +7,9 @@
  */
 #include <stdarg.h>
 
-#include "arrays.h"
+#include "support/arrays.h"
 #include "compiler/model/parts.h"
-#include "models.h"
+#include "support/models.h"
 #include "runtime/data/safetensors.h"
 #include "runtime/vwn.h"
 

@@ -6,7 +6,7 @@
  * numbers. Of the memory of a model whose layers are recomputed, one more layer takes what it reads and no more.
  * Of what an activation function makes no layer keeps anything.
  */
-#include "models.h"
+#include "support/models.h"
 
 #include "compiler/plan/plan.h"
 #include "compiler/pass/recompute.h"

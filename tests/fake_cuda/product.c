@@ -7,7 +7,7 @@
 
 #include "abi.h"
 
-#include "../half.h"
+#include "support/half.h"
 
 #include <stdlib.h>
 

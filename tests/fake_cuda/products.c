@@ -2,7 +2,7 @@
  */
 #include "hand.h"
 
-#include "half.h"
+#include "support/half.h"
 
 #include <math.h>
 
@@ -19,7 +19,7 @@ typedef struct Matrix {
     int type;
     bool row_major;
     size_t count;
-    double *value; /* [count], in two bytes what these can hold */
+    double *value; /* [count], in 16 bits what these can hold */
     uint64_t at;
     Handle layout;
 } Matrix;

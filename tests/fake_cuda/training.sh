@@ -2,7 +2,7 @@
 # nothing left on the device. It is short, so that faults can be planted in the CUDA backend (tests/mutation/cuda.txt).
 #
 # In:  VWN, VWN_SOURCE, VWN_CUDA_LIBRARIES, FAKE_CUDA_CACHE.     Out: 0, 1, or 77 without a C++ compiler.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 command -v "${CXX:-g++}" > /dev/null || {
     echo "skipped: no C++ compiler: set CXX, or install g++"
     exit 77

@@ -6,7 +6,7 @@
  */
 #include "compiler/emitted/blocks.h"
 #include "compiler/emitted/compute.h"
-#include "tests/half_bits.h"
+#include "tests/support/half_bits.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 # emulated.sh - launches written by make_cases are launched again by run_kernels, emulated, and give
 # the same numbers; a kernel that computes something else is found.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v g++ cc make > /dev/null || exit 77
 
 build() {
@@ -14,7 +14,7 @@ folders=$(ls -d cases/*)
 for folder in $folders; do
     cp "$VWN_SOURCE"/compiler/emitted/blocks.h "$VWN_SOURCE"/compiler/emitted/comp*[ea].[ch] \
         "$VWN_SOURCE"/compiler/emitted/common.c "$VWN_SOURCE"/runtime/portable/device_call.h "$VWN_SOURCE"/tests/gpu/run_kernels.c \
-        "$VWN_SOURCE"/tests/gpu/cases.h "$VWN_SOURCE"/tests/half_bits.h $folder
+        "$VWN_SOURCE"/tests/gpu/cases.h "$VWN_SOURCE"/tests/support/half_bits.h $folder
     cd $folder || exit 1
     build
     expect 0 ./run_kernels cases.bin --worst 1e-9

@@ -1,6 +1,6 @@
 # folder.sh - make.sh makes a folder and kernels.sh, emulated, compares and measures what is in it; a
 # wrong kernel is told; without a GPU kernels.sh says that it is skipped.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
 gpu="$VWN_SOURCE/tests/gpu"
 

@@ -4,7 +4,7 @@
 #     sh tests/gpu/make.sh BUILD FOLDER [--tiny] [NAME...]
 #
 # In:  a build folder with vwn, test_gpu_make_cases and test_gpu_make_model; names of sources of
-#      tests/examples.h and models.h (none: all). --tiny: two small models are measured.
+#      tests/support/examples.h and models.h (none: all). --tiny: two small models are measured.
 # Out: FOLDER/cases, FOLDER/models, FOLDER/programs, FOLDER/src, FOLDER/vwn, FOLDER/all.sh, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
 set -eu
 build=$(cd "$1" && pwd)
@@ -19,7 +19,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$here/../..
 rm -rf "$folder"
 mkdir -p "$folder/src" "$folder/models"
-cp "$here"/run_kernels.c "$here"/cases.h "$here"/../half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
+cp "$here"/run_kernels.c "$here"/cases.h "$here"/../support/half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
     "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/portable/device_call.h "$folder/src"
 cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"

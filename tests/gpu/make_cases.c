@@ -2,14 +2,14 @@
  *
  *     make_cases FOLDER [NAME...]
  *
- * In:  sources of tests/examples.h and models of tests/models.h, all or those named; parameters,
+ * In:  sources of tests/support/examples.h and models of tests/support/models.h, all or those named; parameters,
  *      gradients and moments at random.
  * Out: FOLDER/NN/cases.bin and FOLDER/NN/kernels.cu for each source that has a kernel which those
  *      before it have not; a line for each.
  * The one idea: the emulator is a backend; one that stands before it writes down what it is given
  * and what comes of it.
  */
-#include "../examples.h"
+#include "support/examples.h"
 
 #include <sys/stat.h>
 

@@ -2,7 +2,7 @@
  *
  *     make_model FOLDER FILE SEQUENCES [PATH=EXPR...]
  *
- * In:  a file, how many sequences a step has, overrides. One without `train` gets that of tests/examples.h.
+ * In:  a file, how many sequences a step has, overrides. One without `train` gets that of tests/support/examples.h.
  * Out: FOLDER with the files of the emitted folder, without weights, and calls.txt: for each call of
  *      the programs train and update a line `program number name bytes flops kind where`.
  * The one idea: what a call should cost stands in the plan, so a time has something beside it.
@@ -12,7 +12,7 @@
 
 #include "compiler/export/export.h"
 #include "compiler/plan/plan.h"
-#include "../examples.h"
+#include "support/examples.h"
 
 typedef struct Wanted {
     const char *folder, *file;

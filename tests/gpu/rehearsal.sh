@@ -1,5 +1,5 @@
 # rehearsal.sh - all.sh from its first to its last line on the fake driver: every part is ok, and says what it saw.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
 
 expect 0 sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt

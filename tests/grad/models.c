@@ -2,7 +2,7 @@
  *
  * In:  the small models of models.h with randomised parameters.   Out: `N passed, N failed`.
  */
-#include "models.h"
+#include "support/models.h"
 
 enum { PER_TENSOR = 3 };
 

@@ -4,7 +4,7 @@
  * Out: JSON: milliseconds, bytes and GB/s of each kernel, summed over its launches; milliseconds of
  *      planning; how many kernels and launches there are. Products are left to the backend's own bench.
  */
-#include "../models.h"
+#include "support/models.h"
 
 #include "plan_host.h"
 

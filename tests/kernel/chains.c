@@ -9,8 +9,8 @@
  * The one idea: what a statement reads twice doubles, with each statement, the ways to the first one. Whoever walks
  *      along all of them, or prints or computes anew what lies on them, does not end with the second chain.
  */
-#include "../models.h"
-#include "../sanitized.h"
+#include "support/models.h"
+#include "support/sanitized.h"
 
 #include "cases.h"
 

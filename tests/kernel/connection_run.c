@@ -1,7 +1,7 @@
 /* connection_run.c - see connections.h: what must hold of a connection. */
 #include "connections.h"
 
-#include "../models.h"
+#include "support/models.h"
 
 #include "boundary.h"
 

@@ -8,7 +8,7 @@
  *      queries and keys stands behind such a product); results and all gradients equal the
  *      reference's, with every parameter randomised. A failing connection is printed.
  */
-#include "../drawn.h"
+#include "support/drawn.h"
 #include "connections.h"
 
 #include <stdio.h>

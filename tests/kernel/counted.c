@@ -4,7 +4,7 @@
  * Out: a case for each; `N passed, N failed`. Launches, and of each kind, rows, bytes and work are equal, and so is
  *      the arena: `vwn cost` tells a run's memory and time without printing a kernel.
  */
-#include "examples.h"
+#include "support/examples.h"
 
 #include "compiler/plan/plan.h"
 

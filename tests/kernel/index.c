@@ -5,8 +5,8 @@
  *      sum is made of is divided where the rest of it does not matter. Where guards keep a place inside a tensor that is
  *      proved, and nothing is that is not so.
  */
-#include "../models.h"
-#include "runtime/harness.h"
+#include "support/models.h"
+#include "support/harness.h"
 
 #include "compiler/kernel/kernel.h"
 

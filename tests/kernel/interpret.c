@@ -70,7 +70,7 @@ static Number apply(Run *r, const KEx *x)
     t[3].dtype = x->type == KT_INT ? DT_INT : DT_REAL;
     Node node = {.op = (uint8_t)x->op, .dtype = (uint8_t)t[3].dtype, .n_in = (uint16_t)n,
                  .a = {.i = x->i}};
-    Eval e = {.ctx = r->k->ctx, .n = &node, .in = in, .out = &t[3]};
+    OpEval e = {.ctx = r->k->ctx, .n = &node, .in = in, .out = &t[3]};
     op_rules[x->op].eval(&e);
     return (Number){real[3], integer[3]};
 }

@@ -281,7 +281,7 @@ static void attention(PlanRun *r, const Launch *l, LibraryKernel which, double *
                     .y = scalar(r, &l->scalars[1]), .z = scalar(r, &l->scalars[2]),
                     .site = n[17].kind == INT_SEED ? n[17].site : NULL};
     RefRun run = {.B = r->p->B, .T = r->p->T, .seed = r->how->seed, .step = r->how->step};
-    Eval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux};
+    OpEval e = {.ctx = r->ctx, .run = &run, .n = &node, .in = in, .out = out, .aux = aux};
     op_rules[node.op].eval(&e);
     const Tensor *result[3] = {out, back ? aux[0] : lse, aux[1]};
     for (int i = 0; i < (back ? 3 : 2); i++)
@@ -305,8 +305,8 @@ static void run_library(PlanRun *r, const Launch *l, double **m)
     case LIB_CUMSUM: cumsum(l, m[0], m[1]); break;
     case LIB_TOP_K: top_k(l, m[0], (int64_t *)(void *)m[1]); break;
     case LIB_SCATTER_ADD: scatter_add(l, m[0], (int64_t *)(void *)m[1], m[2]); break;
-    case LIB_PUT: put(r, l, m); break;
-    case LIB_TAKE: take(r, l, m); break;
+    case LIB_DYNAMIC_UPDATE_SLICE: put(r, l, m); break;
+    case LIB_DYNAMIC_SLICE: take(r, l, m); break;
     case LIB_SDPA: case LIB_SDPA_AT: case LIB_SDPA_GRAD: attention(r, l, which, m); break;
     default: vwn_bug(r->ctx, "the library's %s is not interpreted", library_name(which));
     }

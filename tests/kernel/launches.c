@@ -4,8 +4,8 @@
  * The one idea: what a step costs a host, and a device between two kernels, is its number of launches; so that is what
  * is held, of each program of a step, beside the plan that makes them one by one. The arena hardly grows for it.
  */
-#include "models.h"
-#include "runtime/harness.h"
+#include "support/models.h"
+#include "support/harness.h"
 
 #include "compiler/plan/plan.h"
 
@@ -53,7 +53,7 @@ static const Graph *graph_of(Ctx *ctx, Unit *u, const char *program, const PlanL
     return g;
 }
 
-/* A launch that reads nothing but weights and writes as many numbers in two bytes. */
+/* A launch that reads nothing but weights and writes as many numbers in 16 bits. */
 static bool is_cast(const Plan *p, const Launch *l)
 {
     size_t reads = 0, writes = 0, others = 0;

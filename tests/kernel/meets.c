@@ -8,8 +8,8 @@
  */
 #include "meet.h"
 
-#include "../examples.h"
-#include "../runtime/harness.h"
+#include "support/examples.h"
+#include "support/harness.h"
 
 #include "compiler/library/cuda_attention.h"
 #include "compiler/library/cuda_expert.h"
@@ -175,8 +175,8 @@ static const struct {
     {"its pieces by warps", "for (uint32_t t = threadIdx.x / 32; t < (M + 31)", "for (uint32_t t = threadIdx.x / 16; t < (M + 31)", NULL},
     {"a part of it", "vwn_mma_part<E, 0, PA, PB>(x, u, v);", "if (x[0] > 0) vwn_mma_part<E, 0, PA, PB>(x, u, v);", NULL},
     {"rows of attention", "for (int k = 0; k < K; k += 16) {", "for (int k = l; k < K; k += 16) {", NULL},
-    {"a product of what registers hold", "vwn_load_pieces_turned(q, b + k * PITCH + n);",
-     "if (n < l) vwn_load_pieces_turned(q, b + k * PITCH + n);", NULL},
+    {"a product of what registers hold", "vwn_load_pieces_transposed(q, b + k * PITCH + n);",
+     "if (n < l) vwn_load_pieces_transposed(q, b + k * PITCH + n);", NULL},
     {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
     {"tiles of experts", "vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr",
      "if (across) vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr", NULL},

@@ -7,7 +7,7 @@
  * The one idea: matrices of 8, 24, 32 and 40 columns, so that whole vectors, halves of them and
  * both occur, and factors that lie as they are and transposed.
  */
-#include "../gradients.h"
+#include "support/gradients.h"
 
 #include "compiler/plan/plan.h"
 
@@ -60,7 +60,7 @@ static void count_products(Case *c, const Plan *p)
             continue;
         c->products++;
         c->scattered += strstr(p->kernel[i].text, "simd reduction") != NULL;
-        c->turns += strstr(p->kernel[i].text, "vwn_product_turned(") != NULL;
+        c->turns += strstr(p->kernel[i].text, "vwn_product_transposed(") != NULL;
     }
 }
 

@@ -2,12 +2,12 @@
  *
  * In:  the gradient programs of connections of every kind, in float32 and bf16.
  * Out: `N passed, N failed`. Every kernel as it is spread is without a race; with a barrier taken out most have one
- *      (spread.c has two where one would do), and so have many of which a loop is given to threads in another way, or
+ *      (map_threads.c has two where one would do), and so have many of which a loop is given to threads in another way, or
  *      an element to all of them. A product or the total of a warp that is moved into a loop of which threads have their
  *      own rounds is found in every kernel.
  */
-#include "../examples.h"
-#include "../runtime/harness.h"
+#include "support/examples.h"
+#include "support/harness.h"
 
 #include "compiler/kernel/kernel_text.h"
 #include "compiler/plan/plan.h"
@@ -111,13 +111,13 @@ static void look(Ctx *ctx, void *arg)
         Kernel *k = all->kernel.v[i].kernel, spread;
         if (!k)
             continue;
-        k->apart = true;
-        k->shared = PLAN_SHARED;
+        k->tile_loops = true;
+        k->shared = target_gpu.shared;
         k->tensor = j->half != HALF_NONE;
-        kernel_spread(&spread, k, NULL);
+        kernel_map_threads(&spread, k, NULL);
         CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
         j->t->kernels++;
-        if (!spread.spread.by_row)
+        if (!spread.mapping.by_row)
             plant(j->t, &spread);
     }
 }

@@ -5,7 +5,7 @@
  * The one idea: a pool of tensors over one set of extents grows by random operators that fit, views,
  * reductions, small products and connections among them; a few of the last become results.
  */
-#include "../drawn.h"
+#include "support/drawn.h"
 #include "cases.h"
 
 #include <stdio.h>

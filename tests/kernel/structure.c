@@ -5,7 +5,7 @@
  *      that are the hashes of the texts; a scheduled forward boundary between sublayers is one kernel; an
  *      update that keeps no copy of the weights, with and without clipping.
  */
-#include "../models.h"
+#include "support/models.h"
 
 #include "boundary.h"
 

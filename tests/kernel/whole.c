@@ -7,7 +7,7 @@
  * The one idea: without rounding and without a compiler between them nothing is left that a tolerance
  * could hide.
  */
-#include "../examples.h"
+#include "support/examples.h"
 
 #include "interpret.h"
 

@@ -6,8 +6,8 @@
  * more widths need more. A boundary that gets narrower or wider is the kernel of one that does not; attention has
  * its kernels for each class of head sizes.
  */
-#include "examples.h"
-#include "runtime/harness.h"
+#include "support/examples.h"
+#include "support/harness.h"
 
 #include "compiler/library/cuda_attention.h"
 #include "compiler/kernel/library.h"

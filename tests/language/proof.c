@@ -5,7 +5,7 @@
  * with weights in general position, and the new blocks are filled element by element from what the plan says of axes.
  * A verdict "preserved" that is not true is an error; one that is true and not given is counted.
  */
-#include "../models.h"
+#include "support/models.h"
 #include "support.h"
 
 #include "compiler/growth/growth.h"

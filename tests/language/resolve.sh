@@ -1,6 +1,6 @@
 # resolve.sh - `vwn resolve`: the text checks to the same, resolves to itself and is formatted; nothing
 # is dropped. Over the examples, every file under tests that checks, and cases of its own.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 # facts FILE CHECK: what a file is to a user: its checks (as `vwn check` printed them), growth and sweeps,
 # its weights, its graphs without places. The graph of `eval` is the forward half of `train`.

@@ -5,7 +5,8 @@
 #          - !plain ||                   text that stands in it once, on one line (blanks at its ends do not count)
 #          +                             what stands there instead
 #          = kernel.ops                  a test that must not pass then: an e2e script, or a program and its arguments
-#      Of a header, every C file that includes it itself is compiled again.
+#      Of a header, every C file that includes it itself is compiled again; of a text of compiler/library/texts, the table
+#      that the build makes of them.
 #      Every third fault is planted; with VWN_TEST_WHOLE=1, or when a text of them is asked for, all. The texts of the others
 #      are looked for in their files.
 # Out: status 0 when every fault that was planted was found. A test finds a fault by any end but status 0, and by running for
@@ -46,6 +47,17 @@ compile() {
     folder=$VWN_SOURCE/$(dirname "$1")
     (cd "$build" && eval "$command" '-iquote "$here/mutant"' '-iquote "$folder"' -w \
         '-o "$here/$2"' '-c "$here/mutant/$1"') 2> compile.err
+}
+
+# embed FOLDER: the texts of kernels as the build makes a table of them, with the mutated one.
+embed() {
+    for text in "$VWN_SOURCE/$1"/*; do
+        [ -f "mutant/$1/${text##*/}" ] || cp "$text" "mutant/$1/"
+    done
+    mkdir -p mutant/generated
+    cmake -DJOB=texts -DNAME=library_files -DHEADER=compiler/library/library_text.h \
+        "-DFILES=$(printf '%s;' "mutant/$1"/*.c)$(printf '%s;' "mutant/$1"/*.cu)" \
+        -DOUT="$here/mutant/generated/library_files.c" -P "$VWN_SOURCE/CMakeLists.txt"
 }
 
 # link TARGET: with the mutated objects before the libraries, as ./TARGET.
@@ -99,9 +111,17 @@ judge() {
             return 0
         }
         ;;
+    compiler/library/texts/*)
+        sources=generated/library_files.c
+        embed "${file%/*}" > embed.err 2>&1 || {
+            fail "$what: the texts are not embedded"
+            cat embed.err >&2
+            return 0
+        }
+        ;;
     esac
     for source in $sources; do
-        [ "$source" = "$file" ] || cp "$VWN_SOURCE/$source" "mutant/$source"
+        [ "$source" = "$file" ] || [ "$source" = generated/library_files.c ] || cp "$VWN_SOURCE/$source" "mutant/$source"
         compile "$source" "$(basename "$source" .c).o" || {
             fail "$what: $source does not compile"
             cat compile.err >&2

@@ -6,7 +6,7 @@
  * (tests/fake_cuda/numbers.c).
  */
 #include "runtime/cuda/cuda_api.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 #include <stdio.h>
 

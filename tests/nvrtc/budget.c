@@ -117,8 +117,8 @@ static void test_plain(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budge
         {LIB_MAX_PARTS_AT, "max_parts_at"},
         {LIB_CUMSUM, "cumsum"},
         {LIB_TOP_K, "top_k"},
-        {LIB_PUT, "put"},
-        {LIB_TAKE, "take"},
+        {LIB_DYNAMIC_UPDATE_SLICE, "dynamic_update_slice"},
+        {LIB_DYNAMIC_SLICE, "dynamic_slice"},
     };
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);

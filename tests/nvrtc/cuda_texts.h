@@ -5,7 +5,7 @@
 #define VWN_TEST_CUDA_TEXTS_H
 
 #include "runtime/cuda/nvrtc.h"
-#include "runtime/harness.h"
+#include "support/harness.h"
 
 enum { SKIPPED = 77 };
 static const char *const ARCHS[] = {"sm_80", "sm_90a", "sm_100"};

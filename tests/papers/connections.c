@@ -3,10 +3,10 @@
  * In:  examples/ with other connections; a small model wired and normed in every way.
  * Out: `N passed, N failed`. Sizes are those that the papers print or that follow from their formulas; the CPU's
  *      loss and gradients agree with the float64 reference, no weight is without one; ten steps lower the loss.
- *      Compiling is what takes time here: systems whose kernels tests/examples.h has compared elsewhere, and those
+ *      Compiling is what takes time here: systems whose kernels tests/support/examples.h has compared elsewhere, and those
  *      that differ from another one by a plain operator, are trained by the reference.
  */
-#include "gradients.h"
+#include "support/gradients.h"
 
 #include "runtime/vwn.h"
 

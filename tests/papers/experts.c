@@ -4,7 +4,7 @@
  * The loop below is written from the definition: scores, the k best (of equals the lower), weights, seats, gated
  * experts, losses. The reference evaluator must agree with it, and compiled gradients with the reference evaluator.
  */
-#include "gradients.h"
+#include "support/gradients.h"
 
 #include "compiler/model/cost.h"
 

@@ -70,7 +70,7 @@ static void distances(void)
                                        0.255438144, 0.0999948728, 0.12210191, 0.375798992};
     GrowthState s[SNAPSHOTS];
     double x[SNAPSHOTS];
-    Line line = {0};
+    FittedLine line = {0};
     fill_path(s, 0);
     for (int t = 0; t < SNAPSHOTS; t++) {
         near("R_E", s[t].euclidean, euclidean[t], 1e-8);
@@ -130,7 +130,7 @@ static void degenerate(void)
 {
     double same[] = {2, 2, 2}, other[] = {2, 2};
     int64_t none[2] = {0}, two[2] = {1, 1};
-    Line line;
+    FittedLine line;
     near("density of one number", overlap_of_densities(same, 3, other, 2), NAN, 0);
     near("U_P of one number", mann_whitney(same, 3, other, 2), 1, 0);
     near("U_P of nothing", mann_whitney(same, 0, other, 2), NAN, 0);

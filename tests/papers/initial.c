@@ -5,7 +5,7 @@
  * coordinates of generalized hyper-connections (arXiv 2409.19606 section 2.3; 2503.14125; Virtual Width
  * Networks section 3.2).
  */
-#include "models.h"
+#include "support/models.h"
 
 /* The state that the head reads, before its norm: as logits of a model whose head is the identity. */
 static const char text[] =

@@ -7,7 +7,7 @@
  *    norm and head written out here.
  * 4. Every variant of models.h can be measured.
  */
-#include "models.h"
+#include "support/models.h"
 
 #include "compiler/model/inside.h"
 #include "runtime/look/spectrum.h"

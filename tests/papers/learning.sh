@@ -1,5 +1,5 @@
 # learning.sh - small models of the examples learn a text by heart; PF-days of a run in `vwn cost`.
-. "$VWN_SOURCE/tests/e2e/lib.inc"
+. "$VWN_SOURCE/tests/support/lib.inc"
 
 big="$VWN_SOURCE/examples/08_xformer_500m.vwn"
 expect 0 "$VWN" cost "$big"

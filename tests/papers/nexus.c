@@ -6,7 +6,7 @@
  * hidden sizes 800 and 1024 of table 7 were 768.
  */
 #include "../language/support.h"
-#include "../models.h"
+#include "support/models.h"
 
 #define EXAMPLE(name) VWN_SOURCE_DIR "/examples/" name
 

@@ -4,7 +4,7 @@
  * Out: `N passed, N failed`. What the head reads agrees to 1e-13 with loops over streams and coordinates
  *      (arXiv 2409.19606 Eqs. 10 to 13; 2503.14125 Algorithm 1; 2512.24880 section 4; 2304.14802), for every knob.
  */
-#include "models.h"
+#include "support/models.h"
 
 enum { D = 6, LAYERS = 3, MOST = 4 };
 

@@ -6,7 +6,7 @@
  * 3. Dynamic hyper-connections of four streams and GHC (2,3): the recurrence of the unfolding (Eqs. 27 to 29; of segments
  *    that of Virtual Width Networks), written as loops here, of the coefficients that each token has.
  */
-#include "models.h"
+#include "support/models.h"
 
 #include "compiler/model/unfold.h"
 

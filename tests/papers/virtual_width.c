@@ -4,7 +4,7 @@
  * Each is compared with a plain loop written from the definition: the unrolled state of section 3.2, the modules of
  * DeepSeek-V3 and their mixing by segments, the hashed n-grams of over-encoding.
  */
-#include "gradients.h"
+#include "support/gradients.h"
 
 #include "compiler/model/cost.h"
 

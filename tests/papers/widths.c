@@ -5,8 +5,8 @@
  * the paper and its code differ, both numbers stand here.
  */
 #include "../language/support.h"
-#include "../gradients.h"
-#include "../widths.h"
+#include "support/gradients.h"
+#include "support/widths.h"
 
 #include "compiler/model/cost.h"
 

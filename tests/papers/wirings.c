@@ -5,7 +5,7 @@
  * the correction that its parallel pair doubles the residual), AltUp against its matrix, norms in their places.
  * The one idea: a weight is random by its path, so a model has the same weights however it is wired.
  */
-#include "models.h"
+#include "support/models.h"
 
 static const char text[] =
     "edition = 1\n"

@@ -10,7 +10,7 @@
  * so that whatever happens there is a finding with a seed.
  */
 #define _GNU_SOURCE /* anonymous memory */
-#include "../drawn.h"
+#include "support/drawn.h"
 #include "generate.h"
 #include "stages.h"
 

@@ -7,7 +7,7 @@
 #include <float.h>
 
 #include "../kernel/interpret.h"
-#include "../models.h"
+#include "support/models.h"
 
 #include "stages.h"
 

@@ -20,6 +20,7 @@ compiler/file
 compiler/fuse
 compiler/kernel
 compiler/gpu
+compiler/library/texts
 compiler/library
 compiler/lower
 compiler/print
@@ -67,7 +68,14 @@ faults() {
         place($2) > place($1) { print $1 " includes " $2 ", which comes later" }'
 }
 
-(cd "$VWN_SOURCE" && faults) > found.txt
+# Names of types that a header declares are those of one thing: no other file has a type of that name.
+twice() {
+    grep -HoE '^typedef (struct|enum|union) [A-Z][A-Za-z0-9_]*' $(find compiler runtime grammar -name '*.[chy]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort) |
+        sed -E 's/^([^:]*):typedef [a-z]* (.*)/\2 \1/' | sort -u |
+        awk '{ n[$1]++; where[$1] = where[$1] " " $2; if ($2 ~ /[.]h$/) header[$1] = 1 }
+             END { for (t in n) if (n[t] > 1 && header[t]) print "type " t " is declared in" where[t] }'
+}
+(cd "$VWN_SOURCE" && faults && twice) > found.txt
 cat found.txt
 [ ! -s found.txt ] || exit 1
 [ "$(wc -l < files.txt)" -gt 300 ] || { echo "hardly any files were looked at"; exit 1; }
@@ -95,6 +103,10 @@ rm runtime/portable/order.c
 echo '#include "compiler/graph/ir.h"' > compiler/new/new.c
 expect "compiler/new/new.c lies in no folder of the list"
 rm compiler/new/new.c
+echo 'typedef struct Walk {' > compiler/graph/ir.h
+echo 'typedef enum Walk {' > compiler/plan/plan.c
+[ "$(twice)" = "type Walk is declared in compiler/graph/ir.h compiler/plan/plan.c" ] || { twice; echo "a type of two meanings is not found"; exit 1; }
+echo > compiler/plan/plan.c
 i=0
 while [ $i -lt 26 ]; do i=$((i + 1)); echo > compiler/plan/part$i.c; done
 expect "compiler/plan has 28 files of C"

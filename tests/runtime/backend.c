@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "plans.h"
 
-#include "harness.h"
+#include "support/harness.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include "runtime/base/cache.h"
 #include "runtime/base/sha256.h"
 #include "children.h"
-#include "harness.h"
+#include "support/harness.h"
 
 #include <errno.h>
 #include <fcntl.h>

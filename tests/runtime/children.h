@@ -7,7 +7,7 @@
 #ifndef VWN_TEST_CHILDREN_H
 #define VWN_TEST_CHILDREN_H
 
-#include "harness.h"
+#include "support/harness.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * The one idea: every rate is a prime, so a launch that reads the wrong one gives another time.
  */
 #include "runtime/measure/rates.h"
-#include "harness.h"
+#include "support/harness.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
  */
 #define _GNU_SOURCE
 #include "runtime/exec/exec.h"
-#include "harness.h"
+#include "support/harness.h"
 #include "plans.h"
 
 #include <math.h>

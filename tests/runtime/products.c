@@ -6,7 +6,7 @@
  * Products of bf16 operands, where there are any, are of whole numbers and must be exact.
  */
 #include "runtime/cpu/cpu.h"
-#include "harness.h"
+#include "support/harness.h"
 
 #include <float.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "runtime/portable/threads.h"
 #include "runtime/cpu/cpu.h"
-#include "harness.h"
+#include "support/harness.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/json.h"
-#include "../arrays.h"
+#include "support/arrays.h"
 #include "support.h"
 
 enum { EXAMPLES = 600, HELD_OUT = 60, MOST_SET = 20 };

@@ -11,7 +11,7 @@
 
 #include "runtime/data/feed.h"
 #include "runtime/data/npy.h"
-#include "../arrays.h"
+#include "support/arrays.h"
 #include "support.h"
 
 static const char model_text[] =

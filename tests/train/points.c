@@ -8,7 +8,7 @@
 #include "schedules.h"
 #include "support.h"
 
-#include "../drawn.h"
+#include "support/drawn.h"
 
 #include <dirent.h>
 #include <stdlib.h>

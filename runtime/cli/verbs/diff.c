@@ -13,38 +13,38 @@
 
 enum { CONTEXT = 3, LARGEST_TABLE = 1 << 24 };
 
-typedef struct Line {
+typedef struct DiffLine {
     const char *s;
     size_t n; /* with its newline, if it has one */
-} Line;
+} DiffLine;
 typedef struct Edit {
     char what; /* ' ', '-', '+' */
-    Line line;
+    DiffLine line;
 } Edit;
 
-static Line *split(const Text *text, size_t *n)
+static DiffLine *split(const Text *text, size_t *n)
 {
     size_t count = 0;
     for (size_t i = 0; i < text->n; i++)
         count += text->s[i] == '\n';
-    Line *line = calloc(count + 2, sizeof *line);
+    DiffLine *line = calloc(count + 2, sizeof *line);
     *n = 0;
     for (size_t at = 0; line && at < text->n;) {
         const char *end = memchr(text->s + at, '\n', text->n - at);
         size_t size = end ? (size_t)(end - text->s) + 1 - at : text->n - at;
-        line[(*n)++] = (Line){text->s + at, size};
+        line[(*n)++] = (DiffLine){text->s + at, size};
         at += size;
     }
     return line;
 }
 
-static bool same(Line a, Line b)
+static bool same(DiffLine a, DiffLine b)
 {
     return a.n == b.n && memcmp(a.s, b.s, a.n) == 0;
 }
 
 /* Edits that turn a into b, into `out` (room for n + m). Returns their number. */
-static size_t compare(const Line *a, size_t n, const Line *b, size_t m, Edit *out)
+static size_t compare(const DiffLine *a, size_t n, const DiffLine *b, size_t m, Edit *out)
 {
     size_t k = 0, i = 0, j = 0, width = m + 1;
     unsigned *longest =
@@ -87,7 +87,7 @@ static void put_hunk(const vwn_writer *out, const Edit *edit, size_t lo, size_t 
                         n, m ? line_b : line_b - 1, m);
     out->put(out->user, head, (size_t)size);
     for (size_t i = lo; i < hi; i++) {
-        Line line = edit[i].line;
+        DiffLine line = edit[i].line;
         out->put(out->user, &edit[i].what, 1);
         out->put(out->user, line.s, line.n);
         if (line.s[line.n - 1] != '\n')
@@ -125,7 +125,7 @@ static void put_hunks(const vwn_writer *out, const Edit *edit, size_t n)
 void write_diff(const vwn_writer *out, const char *name, const Text *before, const Text *after)
 {
     size_t n, m;
-    Line *a = split(before, &n), *b = split(after, &m);
+    DiffLine *a = split(before, &n), *b = split(after, &m);
     Edit *edit = calloc(n + m + 1, sizeof *edit);
     if (a && b && edit) {
         size_t head = 0, tail = 0, k = 0;

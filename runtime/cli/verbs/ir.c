@@ -8,13 +8,13 @@
 #include <string.h>
 
 static const char *const stages[] = {"ast",  "resolved", "tensor", "gradient", "simple",
-                                     "fuse", "kernel",   "c",      "cuda",     "plan",
-                                     "cubin", NULL};
-enum { CUBIN = 10 };
+                                     "fuse", "kernel",   "threads", "c",       "cuda",
+                                     "plan", "cubin",    NULL};
+enum { CUBIN = 11 };
 static const vwn_report reports[] = {
     VWN_REPORT_AST,    VWN_REPORT_RESOLVED, VWN_REPORT_TENSOR, VWN_REPORT_GRADIENT,
-    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_C,
-    VWN_REPORT_CUDA,   VWN_REPORT_PLAN};
+    VWN_REPORT_SIMPLE, VWN_REPORT_FUSE,     VWN_REPORT_KERNEL, VWN_REPORT_THREADS,
+    VWN_REPORT_C,      VWN_REPORT_CUDA,     VWN_REPORT_PLAN};
 static const char *const programs[] = {"train", "accumulate", "update", "eval", "predict", NULL};
 
 static int from_graph(Call *call, const char *path, int stage, const vwn_report_options *how,
@@ -107,7 +107,7 @@ static int run(Call *call)
 }
 
 static const Flag flags[] = {
-    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|c|cuda|plan|cubin", "what is printed (else tensor)"},
+    {"--stage", "ast|resolved|tensor|gradient|simple|fuse|kernel|threads|c|cuda|plan|cubin", "what is printed (else tensor)"},
     {"--program", "train|accumulate|update|eval|predict", "whose graph"},
     {"--batch", "'8 seqs'", "sequences that plans are made for (else the file's micro batch)"},
     {"--from", "TEXT", "read a graph or kernels, as printed, instead of a file; `-` is stdin"},
@@ -125,6 +125,7 @@ const Verb verb_ir = {
             "tensor is the forward graph of a program, with the gradients that it asks for declared;\n"
             "gradient has them as nodes. Stages tensor, gradient and simple read back with --from and\n"
             "go on as the file would, in float32; kernel reads back too, for stages kernel and c.\n"
+            "threads has the kernels of a GPU, with who of a block does what; it does not read back.\n"
             "cubin compiles the kernels for GPUs with NVRTC, those of all programs of a run unless\n"
             "--program says it, and tells what each uses; it needs the CUDA toolkit and no GPU.\n",
     .flag = flags,

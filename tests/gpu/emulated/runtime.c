@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "cublas_v2.h"
 
-#include "../../half.h"
+#include "support/half.h"
 
 #include <stdint.h>
 #include <stdio.h>

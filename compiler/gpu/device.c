@@ -1,0 +1,126 @@
+/* device.c - shared memory, grid and products of a kernel whose threads are known.
+ *
+ * In:  a Kernel with its KMapping.     Out: KGrid; what lies in memory for want of room; how products are made.
+ * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
+ */
+#include "device.h"
+
+enum { WARP = 32 };
+
+/* ---- memory ---- */
+
+static int64_t item_bytes(const KArray *a) { return a->dtype == DT_INT ? 8 : 4; }
+
+int64_t kernel_array_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (size_t i = 0; i < k->array.n; i++)
+        bytes += k->array.v[i].elements * item_bytes(&k->array.v[i]);
+    return bytes;
+}
+
+/* Where only tiles are too many, products go to the library (plan.c). */
+void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
+{
+    KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
+    int64_t bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    for (size_t i = 0; i < k->array.n; i++)
+        array[i] = k->array.v[i];
+    k->array.v = array;
+    while (bytes > k->shared) {
+        KArray *most = NULL;
+        for (size_t i = 0; i < k->array.n; i++)
+            if (!array[i].spilled && (!most || array[i].elements > most->elements))
+                most = &array[i];
+        if (!most)
+            return;
+        most->spilled = true;
+        bytes -= most->elements * item_bytes(most) * units;
+    }
+}
+
+/* Of what lies in memory each block has its own. */
+static void choose_spill(Kernel *k)
+{
+    enum { BLOCKS = 256 }; /* two or so of a multiprocessor */
+    int64_t bytes = 0;
+    for (size_t i = 0; i < k->array.n; i++) {
+        const KArray *a = &k->array.v[i];
+        if (a->spilled)
+            bytes += (k->grid.units * a->elements * item_bytes(a) + 15) / 16 * 16;
+    }
+    k->grid.blocks = bytes ? BLOCKS : 0;
+    k->grid.spilled = bytes / 4;
+}
+
+void kernel_choose_grid(Kernel *k)
+{
+    enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
+    KGrid *g = &k->grid;
+    KShared *array = NEW_ARRAY(k->arena, KShared, k->array.n + 1);
+    *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .array = array};
+    for (size_t i = 0; i < k->array.n; i++) {
+        const KArray *a = &k->array.v[i];
+        Dim size = kernel_array_size(k, a);
+        uint32_t bytes = g->units * (uint32_t)item_bytes(a);
+        if (a->spilled)
+            continue;
+        if (ix_literal(&k->ix, size))
+            g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
+        else
+            array[g->n_array++] = (KShared){size, bytes};
+    }
+    choose_spill(k);
+    for (size_t i = 0; i < k->tile_slot.n; i++)
+        g->shared += ix_literal(&k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
+}
+
+/* ---- products ---- */
+
+/* At least eight elements for each thread; on tensor cores 32 x 32. */
+ProductCut kernel_product_cut(const Kernel *k, const KProduct *x)
+{
+    enum { FEW = 16, EACH = 8 };
+    const IxTable *t = &k->ix;
+    int64_t m = ix_dim_at(t, ix_info(t, x->m)->extent), n = ix_dim_at(t, ix_info(t, x->n)->extent);
+    if (!k->tensor)
+        return m * n >= (int64_t)k->mapping.row_threads * EACH ? CUT_WIDE_PIECES : CUT_FEW_COLUMNS;
+    return n <= FEW ? CUT_FEW_COLUMNS : m <= FEW ? CUT_FEW_ROWS : CUT_WIDE_PIECES;
+}
+
+/* A kernel of several products on tensor cores calls them, which takes a compiler less time and no more
+ * registers. One with sums over rows and only some products does not: what it keeps in registers across a
+ * call would cost it its second block. */
+bool kernel_calls_products(const Kernel *k)
+{
+    enum { SEVERAL = 2, MANY = 10 };
+    return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
+}
+
+static bool has_all_bits(const KBuffer *b) { return b->tile ? !b->rounded : !b->half; }
+
+/* Products in place whose pieces are wide and whose factors have all 24 bits. */
+static bool has_wide_products(const Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n && k->tensor && !kernel_calls_products(k); i++) {
+        const KProduct *x = &k->product.v[i];
+        if (kernel_product_cut(k, x) == CUT_WIDE_PIECES && has_all_bits(&k->buffer.v[x->a]) &&
+            has_all_bits(&k->buffer.v[x->b]))
+            return true;
+    }
+    return false;
+}
+
+/* With 512 threads there are enough loads under way, as there are where a loop has many of its own. What needs more
+ * than the 128 registers that each thread has then would spill, as would the pieces of a product on tensor cores beside
+ * the places of a partition's sums, and those of two factors of all 24 bits. */
+uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
+{
+    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
+    const KMapping *s = &k->mapping;
+    if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
+        return 1;
+    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1);
+    live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
+    return live <= LIVE_MAX && k->grid.threads < THREADS ? THREADS / k->grid.threads : 1;
+}

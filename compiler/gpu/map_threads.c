@@ -1,0 +1,663 @@
+/* map_threads.c - how the threads of a device share the rows of a scheduled kernel.
+ *
+ * In:  a Kernel whose statements are for one thread.     Out: the same for `lanes` threads of a row:
+ *      its innermost loops are spread over them, or the warps take a round each of the loop around, what
+ *      stands outside is computed by all of them and stored by one, and totals and barriers stand where
+ *      threads need what others have.
+ * The one idea: all decisions are functions of the kernel and its sizes, never of a device, so
+ * that texts, results and sums over rows are the same on all of them.
+ */
+#include "device.h"
+
+typedef struct Mapping {
+    const Kernel *from;
+    Kernel *k;
+    int depth, row_depth;
+    bool in_spread;       /* inside a loop that is spread over threads */
+    bool warps;           /* inside a loop that is spread over warps */
+    VEC(KStmt) loops;     /* what is open */
+    bool nest_touches;    /* the loops of the row that are open touch arrays of others */
+    VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
+    VEC(int) waiting_depth; /* and where they were declared */
+    bool *own;            /* by array: every element is touched by one thread alone */
+    const KMappingChoice *how;
+    bool touched;         /* since the last barrier some thread has touched an array of others */
+    uint32_t exchanges;   /* between warps in a row, outside loops */
+    bool flip;            /* half of the totals that the next exchange uses */
+    uint32_t exchanged;   /* totals of the largest exchange */
+} Mapping;
+
+enum {
+    PRODUCT_THREADS = 256, /* of a row with products */
+    WARP = 32,
+    WARP_ROW_MAX = 512,     /* longer loops take a block */
+    FLAT_THREADS = 256,
+    WARPS_PER_BLOCK = 4,
+    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
+    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
+};
+
+/* ---- which threads ---- */
+
+static int64_t longest_loop(const Kernel *k)
+{
+    int64_t most = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP && s->simd && ix_info(&k->ix, s->var)->hi + 1 > most)
+            most = ix_info(&k->ix, s->var)->hi + 1;
+    }
+    return most;
+}
+
+static bool has_loops(const Kernel *k)
+{
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP)
+            return true;
+    return false;
+}
+
+static KMapping choose(const Kernel *k)
+{
+    size_t sinks = 0;
+    for (size_t r = 0; r < k->root.n; r++)
+        sinks += k->root.v[r].kind == KR_SINK;
+    if (k->product.n)
+        return (KMapping){.row_threads = PRODUCT_THREADS, .units = 1};
+    if (k->part && !has_loops(k) && k->array.n == 0 && sinks <= ROW_SUMS_MAX)
+        return (KMapping){.row_threads = k->flat ? FLAT_THREADS : BLOCK_THREADS, .units = 1, .by_row = true};
+    bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
+    if (!has_loops(k) || (!k->part && short_rows))
+        return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
+    return (KMapping){.row_threads = BLOCK_THREADS, .units = 1};
+}
+
+/* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
+ * without loops are one for each thread of a block. */
+int64_t kernel_partitions(const Kernel *k, int64_t rows)
+{
+    enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
+    bool loops = k->product.n > 0;
+    for (size_t e = 1; e < k->ex.n; e++)
+        loops = loops || k->ex.v[e].kind == KX_REDUCE;
+    for (size_t r = 0; r < k->root.n; r++)
+        loops = loops || k->root.v[r].nest.n;
+    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each;
+    return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
+}
+
+/* ---- loops in loops ---- */
+
+static bool opens(const KStmt *st)
+{
+    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
+}
+
+static uint32_t loops_inside(const Kernel *k, size_t loop)
+{
+    uint32_t n = 0;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
+        n += k->stmt.v[i].kind == KS_LOOP;
+    return n;
+}
+
+static bool has_var(const KNest *n, IVar v)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        if (n->var[i] == v)
+            return true;
+    return false;
+}
+
+/* Elements of the loops in a loop. */
+static int64_t elements_inside(const Kernel *k, size_t loop)
+{
+    int64_t n = 1;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
+        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(&k->ix, k->stmt.v[i].var)->hi + 1 : 1;
+    return n;
+}
+
+static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? A round touches
+ * what no other does, but where arrays have the same element for all; and it takes no longer. */
+static bool for_warps(const Kernel *k, size_t loop)
+{
+    enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
+    const KStmt *s = &k->stmt.v[loop];
+    if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
+        return false;
+    int64_t rounds = ix_info(&k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
+    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_THREADS * AT_ONCE))
+        return false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *x = &k->stmt.v[i];
+        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, s->var))
+            return false;
+    }
+    return true;
+}
+
+/* The first statement of a loop that more than computes, or loads, a number. */
+static size_t behind_numbers(const Kernel *k, size_t loop)
+{
+    size_t i = loop + 1;
+    while (k->stmt.v[i].kind == KS_LET || k->stmt.v[i].kind == KS_VAR || k->stmt.v[i].kind == KS_ARRAY_GET)
+        i++;
+    return i;
+}
+
+/* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
+ * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
+ * of several rounds are under way. */
+static bool is_interchanged(const Kernel *k, size_t loop)
+{
+    enum { FEW = 64, EACH = 4 };
+    const KStmt *s = &k->stmt.v[loop];
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
+    bool adds = false;
+    if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
+        loops_inside(k, loop) != 1 || ix_info(&k->ix, s->var)->hi + 1 > FEW ||
+        ix_info(&k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
+        return false;
+    for (size_t i = in + 1; i + 1 < end; i++) {
+        bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
+        adds = adds || (add && !has_var(&k->array.v[k->stmt.v[i].array].nest, s->var));
+    }
+    return adds;
+}
+
+/* What stood between the two loops is then done in the inner one. */
+static void interchange_loops(Kernel *k)
+{
+    if (!k->product.n)
+        return;
+    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
+    memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        if (k->stmt.v[i].kind != KS_LOOP || !is_interchanged(k, i))
+            continue;
+        size_t in = behind_numbers(k, i);
+        memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
+        to[i] = k->stmt.v[in];
+        to[i + 1] = k->stmt.v[i];
+        i = kernel_loop_end(k, in);
+    }
+    k->stmt.v = to;
+}
+
+/* ---- wide accesses ---- */
+
+/* 16 bytes of the narrowest numbers that lie in memory. */
+static uint32_t widest(const Kernel *k)
+{
+    bool half = false;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        half = half || k->buffer.v[b].half;
+    return half ? 8 : 4;
+}
+
+/* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
+static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
+{
+    const IxForm *f = ix_form(&k->ix, at);
+    int64_t slope;
+    if (!ix_slope(&k->ix, at, lane, &slope) || slope != 1)
+        return 1;
+    for (uint32_t i = 0; i < f->n; i++)
+        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(&k->ix, f->t[i].coef) % w)
+            w /= 2;
+    return w;
+}
+
+/* Of a tile pieces of 16 bytes lie together. */
+static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
+
+static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, e);
+    if (x->type != KT_REAL || !(x->deps & ix_bit(&k->ix, lane)))
+        return 1;
+    if (x->kind == KX_LOAD)
+        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
+    for (int i = 0; i < 3; i++)
+        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
+            return 1;
+    return x->kind == KX_OP ? w : 1;
+}
+
+static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w)
+{
+    const KBuffer *b = &k->buffer.v[r->buffer];
+    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
+        (r->kind == KR_SINK && r->op != OP_SUM))
+        return 1;
+    while (b->part >= 0 && b->elements % w)
+        w /= 2;
+    return width_at(k, r->at, lane, width_in(b, w));
+}
+
+/* Like vector.c, but for what a thread does with a few neighbours: any function of reals may stand
+ * between, and every access must lie at a multiple of its size. */
+static uint32_t width_of_statement(Kernel *k, const KStmt *s, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, s->ex);
+    switch (s->kind) {
+    case KS_LET: return width_of_value(k, s->ex, lane, w);
+    case KS_ACC_ADD:
+        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(&k->ix, lane)) ? w : 1;
+    case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
+            return 1;
+        return width_at(k, kernel_array_at(k, s->array), lane, w);
+    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w);
+    default: return 1;
+    }
+}
+
+/* lanes: that shall have something to do; 0: as many as there are. */
+static uint32_t width_of_loop(Kernel *k, size_t loop, uint32_t lanes)
+{
+    enum { LONG = 256 }; /* numbers of all statements: there are no registers for more */
+    IVar lane = k->stmt.v[loop].var;
+    uint32_t w = widest(k);
+    while (w > 4 && ix_info(&k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
+        w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
+        w /= 2;
+    while ((ix_info(&k->ix, lane)->hi + 1) % w)
+        w /= 2;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
+        w = width_of_statement(k, &k->stmt.v[i], lane, w);
+    return w;
+}
+
+/* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
+static void make_even(KMappingChoice *s)
+{
+    uint8_t all = UINT8_MAX;
+    for (size_t i = 0; i < s->n; i++)
+        all = s->width[i] > 1 && s->width[i] < all ? s->width[i] : all;
+    for (size_t i = 0; i < s->n; i++)
+        s->width[i] = s->width[i] > 1 ? all : 1;
+}
+
+/* The widths that its loops can have, for so many lanes; asking may add forms of indices. */
+static void find_widths(KMappingChoice *s, Kernel *k, uint32_t lanes)
+{
+    s->n = k->stmt.n;
+    s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    size_t warps = 0; /* the end of the loop whose rounds are for warps */
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
+        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : lanes) : 1;
+    }
+    make_even(s);
+}
+
+/* How often a loop over elements is written out so that 64 bytes of each thread are under way; others, long ones and
+ * those that compute for longer than they wait for memory are not. */
+static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
+{
+    enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
+    size_t end = kernel_loop_end(k, loop);
+    bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
+    int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
+    if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
+        ix_info(&k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+        return 1;
+    for (size_t i = loop; i < end; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind != KS_LET)
+            continue;
+        cost += kx_cost(x) * s->width[loop];
+        bytes += x->kind == KX_LOAD ? (k->buffer.v[x->slot].half ? 2 : 4) * s->width[loop] : 0;
+    }
+    if (cost >= COST_OF_BYTE * bytes)
+        return 1;
+    int64_t times = bytes ? BYTES / bytes : 1, most = STATEMENTS / (int64_t)(end - loop);
+    times = times < most ? times : most;
+    return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
+}
+
+/* ---- what sizes decide ---- */
+
+/* Of a kernel whose tiles have places. */
+static void share_by_size(KMappingChoice *s, Kernel *k)
+{
+    KMapping own = choose(k);
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
+    find_widths(s, k, own.row_threads);
+    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
+        s->times[i] = loop ? in_flight(s, k, i) : 1;
+    }
+}
+
+/* Of its loops, else what its memory allows. */
+static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->width[i] > 1)
+            return s->width[i];
+    return widest(k);
+}
+
+void kernel_choose_mapping(KMappingChoice *s, Kernel *k)
+{
+    Kernel spread;
+    share_by_size(s, k);
+    kernel_map_threads(&spread, k, s);
+    k->ix = spread.ix;
+    s->index = spread.mapping.index;
+}
+
+bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
+{
+    return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
+}
+
+void kernel_narrow_mapping(KMappingChoice *s, Kernel *k, KIndex index)
+{
+    KMappingChoice most = {0};
+    find_widths(&most, k, 0);
+    for (size_t i = 0; i < s->n; i++)
+        s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
+    make_even(s);
+    s->index = s->index < index ? s->index : index;
+    if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
+        s->row_threads = BLOCK_THREADS;
+        s->units = 1;
+    }
+}
+
+/* ---- statements ---- */
+
+static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
+
+static void barrier(Mapping *s)
+{
+    put(s, (KStmt){.kind = KS_BARRIER});
+    s->touched = false;
+}
+
+/* Totals of the accumulators from `first` on. A block exchanges them between its warps through
+ * three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one
+ * ends the reading of the one before; those inside loops take the third and wait again. */
+static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
+{
+    bool block = s->k->mapping.row_threads > WARP && !s->warps, inside = s->depth > s->row_depth;
+    for (uint32_t i = 0; i < n; i++) {
+        KStmt st = share[i];
+        st.kind = KS_WARP;
+        put(s, st);
+    }
+    if (!block || n == 0)
+        return;
+    uint32_t set = inside ? 2 : s->flip;
+    for (int take = 0; take < 2; take++) {
+        for (uint32_t i = 0; i < n; i++) {
+            KStmt st = share[i];
+            st.kind = take ? KS_WARP_TAKE : KS_WARP_PUT;
+            st.at = 3 * i + set; /* how many there will be is not known yet */
+            put(s, st);
+        }
+        if (!take || inside)
+            barrier(s);
+    }
+    s->exchanged = s->exchanged > n ? s->exchanged : n;
+    if (!inside) {
+        s->flip = !s->flip;
+        s->exchanges++;
+    }
+}
+
+/* The loop that has just ended completes the accumulators declared before it. */
+static void finish_accs(Mapping *s)
+{
+    size_t n = s->waiting.n;
+    VEC(KStmt) share = {0};
+    while (n > 0 && s->waiting_depth.v[n - 1] == s->depth)
+        n--;
+    for (size_t i = n; i < s->waiting.n; i++)
+        vec_push(s->k->arena, &share, (KStmt){.ex = s->waiting.v[i]});
+    s->waiting.n = s->waiting_depth.n = n;
+    put_totals(s, share.v, (uint32_t)share.n);
+}
+
+/* ---- who touches which element of an array ---- */
+
+static bool of_array(const KStmt *s)
+{
+    return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET ||
+           s->kind == KS_ARRAY_FILL;
+}
+
+/* An array is the threads' own when every element is touched inside spread loops over its last
+ * axis alone, of one width: then the same thread comes by each time. */
+static void find_own(Mapping *s)
+{
+    const Kernel *k = s->from;
+    typedef struct Lane {
+        IVar var;
+        uint8_t width;
+    } Lane;
+    VEC(Lane) lane = {0};
+    size_t warps = 0; /* the end of a loop over warps: other threads come by there */
+    uint8_t *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
+    vec_push(k->arena, &lane, ((Lane){0, 1}));
+    s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
+    memset(s->own, 1, k->array.n);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *st = &k->stmt.v[i];
+        Lane now = lane.v[lane.n - 1];
+        if (opens(st))
+            vec_push(k->arena, &lane, st->kind == KS_LOOP && st->simd ? ((Lane){st->var, s->how->width[i]}) : now);
+        else if (st->kind == KS_END)
+            lane.n--;
+        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        if (!of_array(st))
+            continue;
+        if (!first[st->array])
+            first[st->array] = now.width;
+        const KNest *nest = &k->array.v[st->array].nest;
+        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : now.var == nest->var[nest->n - 1];
+        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == first[st->array];
+    }
+}
+
+/* A tile is never its threads' own. */
+static bool of_tile(const Kernel *k, const KStmt *s)
+{
+    const KEx *x = kx(k, s->ex);
+    return s->kind == KS_PRODUCT ||
+           (s->kind == KS_LET && x->kind == KX_LOAD && k->buffer.v[x->slot].tile) ||
+           (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
+}
+
+/* Does the part of a row that begins at statement i touch an array that is not its threads'
+ * own? */
+static bool touches(const Mapping *s, size_t i)
+{
+    const Kernel *k = s->from;
+    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
+    for (; i <= end; i++)
+        if (of_tile(k, &k->stmt.v[i]) ||
+            (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array]))
+            return true;
+    return false;
+}
+
+/* Does it store what other threads may still have to load? */
+static bool overwrites(const Mapping *s, size_t i)
+{
+    const Kernel *k = s->from;
+    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
+    for (; i <= end; i++)
+        if (k->stmt.v[i].kind == KS_STORE && !of_tile(k, &k->stmt.v[i]) &&
+            k->buffer.v[k->root.v[k->stmt.v[i].root].buffer].read)
+            return true;
+    return false;
+}
+
+/* ---- the walk ---- */
+
+static void end_row(Mapping *s)
+{
+    if (s->exchanges % 2)
+        barrier(s);
+}
+
+/* Who does a loop: all threads, or the warps and then the threads of each. */
+static void share_loop(Mapping *s, size_t i, KStmt *st)
+{
+    bool warps = s->depth == s->row_depth && for_warps(s->from, i);
+    st->spread = st->simd || warps;
+    st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+    s->warps = s->warps || warps;
+    s->in_spread = s->in_spread || st->simd;
+    st->simd = st->vector = false;
+    st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
+    st->unroll = s->how->times[i];
+}
+
+static void end_loop(Mapping *s)
+{
+    KStmt loop = s->loops.v[--s->loops.n];
+    s->depth--;
+    if (loop.spread && loop.threads == WARPS_OF_ROW)
+        s->warps = false;
+    else if (loop.spread)
+        s->in_spread = false;
+    if (s->depth == s->row_depth)
+        s->touched = s->touched || s->nest_touches;
+    if (s->depth >= s->row_depth)
+        finish_accs(s);
+}
+
+static void share_statement(Mapping *s, size_t i)
+{
+    KStmt st = s->from->stmt.v[i];
+    if (s->row_depth && s->depth == s->row_depth) {
+        bool here = touches(s, i);
+        if (st.kind == KS_END)
+            end_row(s);
+        else if (overwrites(s, i) || (here && s->touched))
+            barrier(s);
+        s->nest_touches = st.kind == KS_LOOP && here;
+        s->touched = s->touched || here;
+    }
+    switch (st.kind) {
+    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT:
+        st.one = !s->in_spread;
+        st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+        break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
+    case KS_ROWS: st.unroll = 1; break;
+    case KS_LOOP: share_loop(s, i, &st); break;
+    case KS_ACC:
+        vec_push(s->k->arena, &s->waiting, st.ex);
+        vec_push(s->k->arena, &s->waiting_depth, s->depth);
+        break;
+    default: break;
+    }
+    put(s, st);
+    if (opens(&st)) {
+        s->depth++;
+        vec_push(s->k->arena, &s->loops, st);
+    }
+    if (st.kind == KS_PART) {
+        barrier(s); /* others have filled what this thread adds to */
+    } else if (st.kind == KS_ROWS) {
+        s->row_depth = s->depth;
+        s->touched = true; /* by the row before */
+    } else if (st.kind == KS_END) {
+        end_loop(s);
+    }
+}
+
+/* ---- a row for each thread ---- */
+
+static uint32_t sink_shares(const Kernel *k, KStmt *share)
+{
+    uint32_t n = 0;
+    for (size_t r = 0; r < k->root.n; r++)
+        if (k->root.v[r].kind == KR_SINK)
+            share[n++] = (KStmt){.root = (uint32_t)r};
+    return n;
+}
+
+static void put_sums(Mapping *s, KStmtKind kind)
+{
+    KStmt share[ROW_SUMS_MAX];
+    uint32_t n = sink_shares(s->from, share);
+    for (uint32_t i = 0; i < n; i++) {
+        share[i].kind = kind;
+        put(s, share[i]);
+    }
+}
+
+static void share_rows(Mapping *s)
+{
+    KStmt share[ROW_SUMS_MAX];
+    for (size_t i = 0; i < s->from->stmt.n; i++) {
+        KStmt st = s->from->stmt.v[i];
+        st.simd = false;
+        st.spread = st.kind == KS_ROWS;
+        if (st.kind == KS_ROWS) {
+            st.unroll = s->how->times[i];
+            put_sums(s, KS_SUM_NEW);
+        }
+        s->depth += opens(&st);
+        s->depth -= st.kind == KS_END;
+        put(s, st);
+        if (st.kind == KS_END && s->depth == 1) {
+            put_totals(s, share, sink_shares(s->from, share));
+            put_sums(s, KS_SUM_PUT);
+            end_row(s);
+        }
+    }
+}
+
+void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
+{
+    Kernel tiled;
+    KMappingChoice own;
+    kernel_place_tiles(&tiled, from);
+    interchange_loops(&tiled);
+    if (!how) {
+        share_by_size(&own, &tiled);
+        how = &own;
+    }
+    from = &tiled;
+    *to = *from;
+    to->stmt.v = NULL;
+    to->stmt.n = to->stmt.cap = 0;
+    to->mapping = choose(from);
+    if (!to->mapping.by_row) {
+        to->mapping.row_threads = how->row_threads;
+        to->mapping.units = how->units;
+    }
+    to->mapping.width = widest_of(how, from);
+    Mapping s = {.from = from, .k = to, .how = how};
+    find_own(&s);
+    if (to->mapping.by_row) {
+        s.row_depth = 1; /* what a partition does when its rows are over */
+        share_rows(&s);
+    } else {
+        for (size_t i = 0; i < from->stmt.n; i++)
+            share_statement(&s, i);
+    }
+    to->mapping.slots = 3 * s.exchanged;
+    kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
+    to->mapping.index = kernel_index(to);
+    to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
+    to->mapping.pressure = kernel_register_pressure(to);
+    to->mapping.in_flight = kernel_loads_in_flight(to);
+    kernel_choose_grid(to);
+}

@@ -1,0 +1,235 @@
+/* structure.c - what kernels that differ in sizes alone have in common.
+ *
+ * In:  a scheduled kernel, not yet mapped to threads.
+ * Out: its canonical form: a text in which every size that would be an argument is "?", and buffers, expressions and
+ *      variables have numbers in the order in which statements name them.
+ * The one idea: equal forms print equal texts where threads share them in one way. So kernels are compared before any
+ * mapping is chosen, and none is printed to learn whom it is like.
+ */
+#include "device.h"
+
+#include <inttypes.h>
+
+typedef struct Form {
+    Kernel *k; /* its table of indices grows */
+    Buf out;
+    uint32_t *ex, *var, *buffer; /* numbers, 0: not named yet */
+    uint32_t n_ex, n_var, n_buffer;
+} Form;
+
+static void put(Form *f, char tag, int64_t x) { buf_printf(&f->out, "%c%" PRId64 " ", tag, x); }
+
+static void put_dim(Form *f, Dim d)
+{
+    if (ix_literal(&f->k->ix, d))
+        put(f, '=', d.n);
+    else
+        buf_puts(&f->out, "? ");
+}
+
+static void put_ex(Form *f, Ex e);
+static void put_ix(Form *f, Ix ix);
+
+static void put_var(Form *f, IVar v)
+{
+    const IVarInfo *info = ix_info(&f->k->ix, v);
+    if (info->kind == IV_VALUE) {
+        put_ex(f, info->value);
+        return;
+    }
+    if (f->var[v]) {
+        put(f, 'v', f->var[v]);
+        return;
+    }
+    f->var[v] = ++f->n_var;
+    put(f, 'V', info->kind);
+    if (info->kind == IV_LOOP) {
+        put_dim(f, info->extent);
+    } else if (info->kind == IV_DIV || info->kind == IV_MOD) {
+        put_ix(f, info->base);
+        put_dim(f, info->by);
+    }
+}
+
+static void put_ix(Form *f, Ix ix)
+{
+    const IxForm *form = ix_form(&f->k->ix, ix);
+    bool away = kernel_has_row_offset(f->k, form);
+    put(f, 'x', form->n);
+    for (uint32_t i = 0; i < form->n; i++) {
+        const IxTerm *t = &form->t[i];
+        bool place = kernel_is_place(t);
+        put(f, t->mult < 0 ? '-' : '+', 0);
+        if (kernel_is_argument(f->k, t, away, true))
+            buf_puts(&f->out, "? ");
+        else
+            put(f, place ? 'p' : 'm', t->mult);
+        if (t->var)
+            put_var(f, t->var);
+        put_dim(f, t->coef);
+    }
+}
+
+static void put_buffer(Form *f, uint32_t buffer)
+{
+    const KBuffer *b = &f->k->buffer.v[buffer];
+    if (f->buffer[buffer]) {
+        put(f, 'b', f->buffer[buffer]);
+        return;
+    }
+    f->buffer[buffer] = ++f->n_buffer;
+    put(f, 'B', b->dtype | b->half << 4 | b->written << 12 | b->read << 13 | (b->part >= 0) << 14);
+}
+
+/* An expression as it is named where it is used. */
+static void put_ex(Form *f, Ex e)
+{
+    const KEx *x = kx(f->k, e);
+    if (x->kind == KX_CONST && x->type == KT_REAL)
+        buf_printf(&f->out, "%.9g ", x->value);
+    else if (x->kind == KX_CONST)
+        put(f, 'i', (int64_t)x->value);
+    else
+        put(f, 'e', f->ex[e]);
+}
+
+static void define(Form *f, Ex e)
+{
+    if (!f->ex[e])
+        f->ex[e] = ++f->n_ex;
+    put(f, 'E', f->ex[e]);
+    put(f, 't', kx(f->k, e)->type);
+}
+
+/* What it is made of. */
+static void put_value(Form *f, Ex e)
+{
+    const KEx *x = kx(f->k, e);
+    put(f, 'k', x->kind);
+    put(f, 'o', x->op);
+    put(f, 'i', x->i);
+    for (int i = 0; i < 3; i++)
+        if (x->in[i])
+            put_ex(f, x->in[i]);
+    switch ((KKind)x->kind) {
+    case KX_SCALAR:
+        put(f, 's', x->slot);
+        put(f, 'h', f->k->scalar.v[x->slot].host >= 0); /* it lies in memory */
+        break;
+    case KX_INDEX: put_ix(f, x->ix); break;
+    case KX_LOAD:
+        put_buffer(f, x->slot);
+        put_ix(f, x->ix);
+        break;
+    case KX_INSIDE:
+        put_ix(f, x->ix);
+        put_dim(f, x->extent);
+        break;
+    case KX_RAND:
+        put(f, 'r', x->slot);
+        put_ix(f, x->ix);
+        break;
+    default: break;
+    }
+}
+
+static void put_root(Form *f, const KRoot *r)
+{
+    put(f, 'o', r->op);
+    put_buffer(f, r->buffer);
+    put_ix(f, r->at);
+    put_ex(f, r->value);
+}
+
+static void put_array(Form *f, int array)
+{
+    const KArray *a = &f->k->array.v[array];
+    put(f, 'a', array);
+    put(f, 't', a->dtype);
+    put(f, 'n', a->nest.n);
+    for (uint32_t i = 0; i < a->nest.n; i++)
+        put_var(f, a->nest.var[i]);
+}
+
+static void put_statement(Form *f, const KStmt *s)
+{
+    const Kernel *k = f->k;
+    const KEx *x = kx(k, s->ex);
+    buf_putc(&f->out, '\n');
+    put(f, 'S', s->kind);
+    switch (s->kind) {
+    case KS_VAR: put_var(f, s->var); break;
+    case KS_LET:
+        define(f, s->ex);
+        put_value(f, s->ex);
+        break;
+    case KS_PART:
+        put_dim(f, k->rows);
+        for (size_t b = 0; b < k->buffer.n; b++)
+            if (k->buffer.v[b].part >= 0)
+                put_buffer(f, (uint32_t)b);
+        break;
+    case KS_LOOP:
+        put(f, s->simd ? 'l' : 'L', 0);
+        put_var(f, s->var);
+        break;
+    case KS_ACC:
+        define(f, s->ex);
+        put(f, 'o', x->op);
+        break;
+    case KS_ACC_ADD:
+        put_ex(f, s->ex);
+        put(f, 'o', x->op);
+        put_ex(f, x->in[0]);
+        break;
+    case KS_ARRAY: put_array(f, s->array); break;
+    case KS_ARRAY_FILL:
+        put_array(f, s->array);
+        put(f, 'o', x->op);
+        break;
+    case KS_ARRAY_PUT:
+        put_array(f, s->array);
+        put_ix(f, kernel_array_at(f->k, s->array));
+        put_ex(f, s->ex);
+        break;
+    case KS_ARRAY_ADD:
+        put_array(f, s->array);
+        put_ix(f, kernel_array_at(f->k, s->array));
+        put(f, 'o', x->op);
+        put_ex(f, x->in[0]);
+        break;
+    case KS_ARRAY_GET:
+        define(f, s->ex);
+        put_array(f, s->array);
+        put_ix(f, kernel_array_at(f->k, s->array));
+        break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT:
+        put(f, 'a', s->array);
+        put(f, '@', s->at);
+        put(f, 'n', s->n_acc);
+        put(f, 'o', x->op);
+        if (s->kind == KS_BATCH_IN)
+            put_ex(f, x->in[0]);
+        if (s->kind == KS_BATCH_OUT)
+            define(f, s->ex);
+        break;
+    case KS_STORE: case KS_SINK: put_root(f, &k->root.v[s->root]); break;
+    default: break; /* rows and ends say nothing more; products have no family */
+    }
+}
+
+Name kernel_structure(Kernel *k)
+{
+    Form f = {.k = k, .out = buf_new(k->arena)};
+    f.ex = NEW_ARRAY(k->arena, uint32_t, k->ex.n + 1);
+    f.var = NEW_ARRAY(k->arena, uint32_t, (size_t)UINT16_MAX + 1);
+    f.buffer = NEW_ARRAY(k->arena, uint32_t, k->buffer.n + 1);
+    put(&f, k->part ? 'P' : 'R', k->flat);
+    Kernel block = *k;
+    kernel_spill_arrays(&block, BLOCK_THREADS, 1);
+    for (size_t i = 0; i < k->array.n; i++)
+        put(&f, 'A', block.array.v[i].spilled);
+    for (size_t i = 0; i < k->stmt.n; i++)
+        put_statement(&f, &k->stmt.v[i]);
+    return name_of(k->ctx, f.out.s, f.out.n);
+}

@@ -1,0 +1,29 @@
+/* target.c - see target.h: a row for each kind of machine. */
+#include "target.h"
+
+const Target target_cpu = {
+    .name = "CPU",
+    .at_once = 4,
+    .fused_add = true,
+    .tests_are_slow = true,
+    .remat_kernels = 1,
+    .permutes = true,
+    /* Above this, what a kernel writes is out of the cache before it is read again, and a store past the cache saves
+     * reading the line first. Measured on 2 cores with 32 MiB of third-level cache: the forward boundary of a (2,3)
+     * connection at D = 768 and 4,096 tokens. */
+    .stream = 128000000,
+};
+
+/* Any NVIDIA GPU from sm_80 on. */
+const Target target_gpu = {
+    .name = "GPU",
+    .threads = true,
+    .shared = 96 * 1024, /* what a block of sm_80 and of all that came later can have; of sm_80 and sm_90 two of a multiprocessor */
+    .own_library = true,
+    .fixed_launches = true,
+    .joins_launches = true,
+    .at_once = 2, /* what is computed again needs registers and shared memory too */
+    .product_unroll = 7, /* rounds of a loop of eight and more beside products of a row are for its warps (map_threads.c) */
+    .half_kernels = true,
+    .half_fp16 = true,
+};

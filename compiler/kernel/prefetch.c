@@ -1,0 +1,96 @@
+/* prefetch.c - in which sweeps a row announces what the next one will load.
+ *
+ * In:  a scheduled kernel.     Out: loads, each with the sweep that announces it.
+ * The one idea: memory answers so many requests at a time, so all sweeps of a row share in them.
+ */
+#include "kernel.h"
+
+/* Does an index hold a quotient or a remainder of the row? Most often the next row loads the same
+ * then, and where it is announced the quotient may not be there yet. */
+static bool shared_by_rows(const Kernel *k, Ix ix)
+{
+    const IxForm *f = ix_form(&k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(&k->ix, f->t[i].var);
+        if ((v->kind == IV_DIV || v->kind == IV_MOD) && v->deps & ix_bit(&k->ix, k->row))
+            return true;
+    }
+    return false;
+}
+
+/* What a row loads the next one will load a row further on: a sweep is too short for the
+ * processor to find that out by itself. */
+static void find_prefetches_of(const Kernel *k, Prefetches *out, uint32_t sweep, size_t end, bool *seen,
+                            bool direct)
+{
+    IVar var = k->stmt.v[sweep].var;
+    uint64_t row = ix_bit(&k->ix, k->row), plain = row | ix_bit(&k->ix, var);
+    for (size_t i = sweep + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        if (s->kind != KS_LET || x->kind != KX_LOAD || seen[s->ex] || !(x->deps & row) ||
+            k->buffer.v[x->slot].tile || shared_by_rows(k, x->ix))
+            continue;
+        seen[s->ex] = true;
+        bool moves = direct && !(x->deps & ~plain);
+        vec_push(k->arena, out, (Prefetch){s->ex, sweep, moves ? var : -1});
+    }
+}
+
+static size_t sweep_size(const Kernel *k, uint32_t sweep)
+{
+    return kernel_loop_end(k, sweep) - sweep;
+}
+
+/* Memory answers so many requests at a time: all sweeps of a row over one extent share in
+ * announcing, each by its length. */
+static void spread_prefetches(const Kernel *k, Prefetches *out, const uint32_t *sweep, size_t n, IVar var)
+{
+    size_t all = 0, count = 0, j = 0, at = 0, passed = 0;
+    for (size_t i = 0; i < n; i++)
+        all += k->stmt.v[sweep[i]].var == var ? sweep_size(k, sweep[i]) : 0;
+    for (size_t i = 0; i < out->n; i++)
+        count += out->v[i].var == var;
+    for (size_t i = 0; i < out->n; i++) {
+        if (out->v[i].var != var)
+            continue;
+        size_t place = (2 * j++ + 1) * all / (2 * count);
+        for (;; at++) {
+            if (k->stmt.v[sweep[at]].var != var)
+                continue;
+            size_t size = sweep_size(k, sweep[at]);
+            if (passed + size > place)
+                break;
+            passed += size;
+        }
+        out->v[i].sweep = sweep[at];
+    }
+}
+
+void kernel_find_prefetches(const Kernel *k, Prefetches *out)
+{
+    VEC(uint32_t) sweep = {0};
+    bool *seen = NEW_ARRAY(k->arena, bool, k->ex.n);
+    int inside = 0; /* loops within the row */
+    for (uint32_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_ROWS)
+            inside = 0;
+        inside += s->kind == KS_LOOP && !s->vector ? 1 : s->kind == KS_END ? -1 : 0;
+        if (s->kind != KS_LOOP || !s->vector)
+            continue;
+        size_t end = kernel_loop_end(k, i);
+        if (inside == 0)
+            vec_push(k->arena, &sweep, i);
+        find_prefetches_of(k, out, i, end, seen, inside == 0);
+        i = (uint32_t)end;
+    }
+    for (size_t i = 0; i < sweep.n; i++) {
+        IVar var = k->stmt.v[sweep.v[i]].var;
+        bool first = true;
+        for (size_t b = 0; b < i; b++)
+            first = first && k->stmt.v[sweep.v[b]].var != var;
+        if (first)
+            spread_prefetches(k, out, sweep.v, sweep.n, var);
+    }
+}

@@ -1,0 +1,10 @@
+    const int64_t T = n[0], S = n[1], H = n[2], K = n[3], d = n[4], dv = n[5];
+    const int causal = n[6] != 0;
+    const int64_t window = n[7];
+    const int64_t qb = n[8], qt = n[9], qh = n[10];
+    const int64_t kb = n[11], kt = n[12], kh = n[13];
+    const int64_t vb = n[14], vt = n[15], vh = n[16];
+    const real scale = (real)s[0], cap = (real)s[1], rate = (real)s[2];
+    const real per_cap = CAPPED ? 1.0f / cap : 0.0f;
+    const real keep = 1.0f / (1.0f - rate);
+    const int32_t wide = (int32_t)(window && window < 0x7fffffff ? window : 0x7fffffff);

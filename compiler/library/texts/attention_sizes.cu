@@ -1,0 +1,32 @@
+#if TEXT_OLDEST
+    const integer *__restrict__ start,
+#endif
+#if TEXT_DROPPED
+    const number *__restrict__ now,
+#endif
+    int64_t T, int64_t S, int64_t H, int64_t K, int64_t d, int64_t dv, int64_t causal, int64_t window,
+    int64_t qb, int64_t qt, int64_t qh, int64_t kb, int64_t kt, int64_t kh,
+#if !TEXT_DROPPED
+    int64_t vb, int64_t vt, int64_t vh, int64_t seed, int64_t step,
+#else
+    int64_t vb, int64_t vt, int64_t vh,
+#endif
+    double scale64, double cap64, double rate64, int64_t rows)
+{
+    enum { D = TEXT_D, DV = TEXT_DV, ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, WARPS = TEXT_WARPS, WIDTH = TEXT_WIDTH };
+    enum { THREADS = TEXT_THREADS, CAPPED = TEXT_CAPPED, DROPPED = TEXT_DROPPED };
+    typedef TEXT_ELEMENT elem;
+#if TEXT_DROPPED
+    const int64_t seed = now[0].whole, step = now[1].whole;
+#endif
+    enum { PITCH = D + 16 / (int)sizeof(elem), PITCH_V = DV + 16 / (int)sizeof(elem) };
+    enum { PASSING = COLUMNS * (PITCH + PITCH_V), HELD = sizeof(elem) == 4 ? 16 * (COLUMNS + 4) : 0 };
+    const real scale = (real)scale64, cap = (real)cap64, rate = (real)rate64;
+    const real per_cap = CAPPED ? 1.0f / cap : 0.0f, keep = DROPPED ? 1.0f / (1.0f - rate) : 1.0f;
+    const real log2_e = 1.44269504f;
+    const int wide = (int)(window && window < 0x7fffffff ? window : 0x7fffffff);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    /* this thread's rows of a result are `row` and row + 8, its columns `column` and the next */
+    const int row = warp % WARPS * 16 + lane / 4, column = lane % 4 * 2;
+    const int64_t share = H / K;
+    DYN_SMEM(memory);

@@ -1,0 +1,335 @@
+/* 2^k for -126 <= k <= 127 */
+FN real vwn_pow2(int32_t k) { return vwn_real((uint32_t)(k + 127) << 23); }
+/* nearest whole number, ties to even; |x| < 2^22 */
+FN real vwn_nearest(real x) { return (x + 12582912.0f) - 12582912.0f; }
+
+FN real vwn_abs(real x) { return vwn_real(vwn_bits(x) & 0x7fffffffu); }
+FN real vwn_with_sign(real x, real of)
+{
+    return vwn_real((vwn_bits(x) & 0x7fffffffu) | (vwn_bits(of) & 0x80000000u));
+}
+FN real vwn_sign(real x) { return (real)(x > 0) - (real)(x < 0); }
+FN real vwn_min(real a, real b) { return a < b ? a : b; }
+FN real vwn_max(real a, real b) { return a > b ? a : b; }
+FN real vwn_lt(real a, real b) { return a < b ? 1.0f : 0.0f; }
+FN real vwn_le(real a, real b) { return a <= b ? 1.0f : 0.0f; }
+FN real vwn_eq(real a, real b) { return a == b ? 1.0f : 0.0f; }
+FN real vwn_where(real mask, real a, real b) { return mask != 0 ? a : b; }
+FN real vwn_relu(real x) { return x < 0 ? 0.0f : x; }
+FN real vwn_sqrt(real x) { return __builtin_sqrtf(x); }
+FN real vwn_floor(real x)
+{
+    real big = vwn_abs(x) < 8388608.0f ? x : 0.0f;
+    real t = (real)(int32_t)big;
+    t = t > big ? t - 1.0f : t;
+    return vwn_abs(x) < 8388608.0f ? vwn_with_sign(t, x) : x;
+}
+FN real vwn_ceil(real x) { return -vwn_floor(-x); }
+/* Above 2^23 all numbers are whole; the sum with 2^23 is rounded to a whole one. */
+FN real vwn_round(real x)
+{
+    real a = vwn_abs(x);
+    return a < 8388608.0f ? vwn_with_sign((a + 8388608.0f) - 8388608.0f, x) : x;
+}
+FN real vwn_mod(real a, real b) { return a - b * vwn_floor(a / b); }
+
+/* integers wrap around; nothing stops the process */
+FN integer vwn_iadd(integer a, integer b) { return (integer)((uint64_t)a + (uint64_t)b); }
+FN integer vwn_isub(integer a, integer b) { return (integer)((uint64_t)a - (uint64_t)b); }
+FN integer vwn_imul(integer a, integer b) { return (integer)((uint64_t)a * (uint64_t)b); }
+FN integer vwn_ineg(integer a) { return (integer)(0 - (uint64_t)a); }
+FN integer vwn_imin(integer a, integer b) { return a < b ? a : b; }
+FN integer vwn_imax(integer a, integer b) { return a > b ? a : b; }
+FN real vwn_ilt(integer a, integer b) { return a < b ? 1.0f : 0.0f; }
+FN real vwn_ile(integer a, integer b) { return a <= b ? 1.0f : 0.0f; }
+/* Not `a == b`: where one number is compared with several constants, GCC 12 -O2 turns that into
+ * branches and then loses sums of vectors. The top bit of d | -d is 0 for d = 0 alone. */
+FN real vwn_ieq(integer a, integer b)
+{
+    uint64_t d = (uint64_t)a ^ (uint64_t)b;
+    return (real)(int)(1 ^ ((d | (0 - d)) >> 63));
+}
+FN integer vwn_iwhere(real mask, integer a, integer b) { return mask != 0 ? a : b; }
+FN integer vwn_imod(integer a, integer b)
+{
+    integer by = b == 0 || b == -1 ? 1 : b;
+    integer r = a % by;
+    return r != 0 && (r < 0) != (by < 0) ? r + by : r;
+}
+FN integer vwn_to_int(real x)
+{
+    if (x >= 9223372036854775808.0f)
+        return 0x7fffffffffffffff;
+    if (x < -9223372036854775808.0f)
+        return -0x7fffffffffffffff - 1;
+    return x != x ? 0 : (integer)x;
+}
+
+/* e^x, 1 ulp; results below 2^-126 keep fewer digits; 0 below -104, infinity above 88.73 */
+FN real vwn_exp(real x)
+{
+    real c = x < -104.0f ? -104.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    real n = vwn_nearest(c * 1.44269504f);
+    real r = c - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
+    real p = 0.00139516696f;
+    p = p * r + 0.00836960299f;
+    p = p * r + 0.041666188f;
+    p = p * r + 0.166665128f;
+    p = p * r + 0.50000001f;
+    p = p * (r * r) + r + 1.0f;
+    int32_t k = (int32_t)n;
+    int32_t half = k >> 1;
+    return p * vwn_pow2(half) * vwn_pow2(k - half);
+}
+
+/* natural logarithm, 1 ulp; -infinity at 0, not a number below */
+FN real vwn_log(real x)
+{
+    real tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
+    uint32_t u = vwn_bits(tiny != 0 ? x * 8388608.0f : x);
+    int32_t e = (int32_t)(u - 0x3f3504f3u) >> 23;
+    real t = vwn_real(u - ((uint32_t)e << 23)) - 1.0f;
+    real n = (real)e - 23.0f * tiny;
+    real p = 0.0691395047f;
+    p = p * t + -0.117890843f;
+    p = p * t + 0.118732302f;
+    p = p * t + -0.123844891f;
+    p = p * t + 0.142186415f;
+    p = p * t + -0.166692421f;
+    p = p * t + 0.200022272f;
+    p = p * t + -0.249999868f;
+    p = p * t + 0.333333104f;
+    real q = t * t * t * p + n * -2.12194440e-4f;
+    q = q - 0.5f * t * t;
+    real y = n * 0.693359375f + (t + q);
+    y = x == 0 ? -INFINITE : y;
+    y = x < 0 ? NOT_A_NUMBER : y;
+    return x < INFINITE ? y : x;
+}
+
+/* log(1 + u) for 0 <= u <= 1, 2 ulp */
+FN real vwn_log1p_unit(real u)
+{
+    real s = u / (2.0f + u);
+    real y = s * s;
+    real p = 0.24301038f;
+    p = p * y + 0.21427625f;
+    p = p * y + 0.286168885f;
+    p = p * y + 0.399988776f;
+    p = p * y + 0.666666756f;
+    return 2.0f * s + s * y * p;
+}
+
+/* 2 ulp; exact at 0 and at infinity */
+FN real vwn_tanh(real x)
+{
+    real a = vwn_abs(x);
+    real y = a * a;
+    real p = -0.00560370319f;
+    p = p * y + 0.0205515032f;
+    p = p * y + -0.0537140301f;
+    p = p * y + 0.133311517f;
+    p = p * y + -0.33333272f;
+    real small = a + a * y * p;
+    real big = 1.0f - 2.0f / (vwn_exp(2.0f * a) + 1.0f);
+    return vwn_with_sign(a < 0.64f ? small : big, x);
+}
+
+/* 1 / (1 + e^-x), 3 ulp */
+FN real vwn_sigmoid(real x) { return 1.0f / (1.0f + vwn_exp(-x)); }
+FN real vwn_silu(real x) { return (x < -120.0f ? -120.0f : x) * vwn_sigmoid(x); }
+FN real vwn_softplus(real x) { return vwn_relu(x) + vwn_log1p_unit(vwn_exp(-vwn_abs(x))); }
+
+/* erf for |x| < 1, and 1 - erf for x >= 1/2 (2 ulp near 1/2, relative 1e-7 x^2 far out) */
+FN real vwn_erf_small(real x)
+{
+    real y = x * x;
+    real p = 7.8890382e-05f;
+    p = p * y + -0.000802081694f;
+    p = p * y + 0.00518953261f;
+    p = p * y + -0.0268544432f;
+    p = p * y + 0.112836001f;
+    p = p * y + -0.376126271f;
+    p = p * y + 1.12837917f;
+    return x * p;
+}
+FN real vwn_erfc_tail(real z)
+{
+    real t = 1.0f / (1.0f + 0.5f * z);
+    real p = 0.256678971f;
+    p = p * t + -1.20646365f;
+    p = p * t + 2.22417275f;
+    p = p * t + -1.92098218f;
+    p = p * t + 0.791951582f;
+    p = p * t + -0.397337207f;
+    p = p * t + 0.151135423f;
+    p = p * t + 0.365681037f;
+    p = p * t + 1.00073291f;
+    p = p * t + -1.26553722f;
+    return t * vwn_exp(p - z * z);
+}
+FN real vwn_erf(real x)
+{
+    real a = vwn_abs(x);
+    real big = vwn_with_sign(1.0f - vwn_erfc_tail(a), x);
+    return a < 1.0f ? vwn_erf_small(x) : big;
+}
+FN real vwn_gelu(real x)
+{
+    real z = vwn_abs(x) * 0.707106781f;
+    real tail = 0.5f * vwn_erfc_tail(z);
+    real inner = 0.5f * vwn_erf_small(x * 0.707106781f) + 0.5f;
+    real outer = x > 0 ? 1.0f - tail : tail;
+    real phi = z < 1.0f ? inner : outer;
+    return (x < -64.0f ? -64.0f : x) * phi;
+}
+FN real vwn_gelu_tanh(real x)
+{
+    real c = x < -16.0f ? -16.0f : x;
+    real u = c > 16.0f ? 16.0f : c;
+    return c * vwn_sigmoid(1.59576912f * (u + 0.044715f * u * u * u));
+}
+
+/* sine and cosine of r and of a number of quarter turns, |r| <= pi / 4, 1 ulp */
+FN real vwn_sincos_quarter(real r, int32_t quarter)
+{
+    real c = r > 0.786f ? 0.786f : r;
+    c = c < -0.786f ? -0.786f : c;
+    real y = c * c;
+    real s = 2.71823279e-06f;
+    s = s * y + -0.000198393266f;
+    s = s * y + 0.00833332936f;
+    s = s * y + -0.166666666f;
+    s = c + c * y * s;
+    real k = 2.4437686e-05f;
+    k = k * y + -0.0013887361f;
+    k = k * y + 0.0416666467f;
+    k = 1.0f - 0.5f * y + y * y * k;
+    real v = quarter & 1 ? k : s;
+    return quarter & 2 ? -v : v;
+}
+/* 2 ulp for |x| <= 2^30; between -1 and 1 beyond */
+FN real vwn_sin_from(real x, int32_t quarters)
+{
+    double q = (double)x * 0.63661977236758134;
+    double n = (q + 6755399441055744.0) - 6755399441055744.0;
+    real r = (real)((double)x - n * 1.5707963267948966);
+    double m = n < 2147483000.0 ? n : 0.0;
+    m = m > -2147483000.0 ? m : 0.0;
+    return vwn_sincos_quarter(r, (int32_t)m + quarters);
+}
+FN real vwn_sin(real x) { return vwn_sin_from(x, 0); }
+FN real vwn_cos(real x) { return vwn_sin_from(x, 1); }
+/* cosine of 2 pi x, 0 <= x <= 1 */
+FN real vwn_cos_turn(real x)
+{
+    real n = vwn_nearest(4.0f * x);
+    return vwn_sincos_quarter((4.0f * x - n) * 1.57079633f, (int32_t)n + 1);
+}
+
+/* a to the b, 3 ulp, as C has it at zeros, infinities and negative a */
+FN real vwn_pow(real a, real b)
+{
+    real x = vwn_abs(a);
+    real tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
+    uint32_t u = vwn_bits(tiny != 0 ? x * 8388608.0f : x);
+    int32_t e = (int32_t)(u - 0x3f3504f3u) >> 23;
+    double m = (double)vwn_real(u - ((uint32_t)e << 23));
+    double s = (m - 1.0) / (m + 1.0);
+    double y = s * s;
+    double p = 0.2831202517757258;
+    p = p * y + 0.3198910451280144;
+    p = p * y + 0.41220958969636484;
+    p = p * y + 0.5770779392412536;
+    p = p * y + 0.9617966941232936;
+    p = p * y + 2.885390081777845;
+    double l = (double)b * ((double)e - 23.0 * (double)tiny + s * p);
+    l = l < -160.0 ? -160.0 : l;
+    l = l > 160.0 ? 160.0 : l;
+    double n = (l + 6755399441055744.0) - 6755399441055744.0;
+    real f = (real)(l - n);
+    real r = 0.00015474826f;
+    r = r * f + 0.00134017057f;
+    r = r * f + 0.00961801008f;
+    r = r * f + 0.0555032407f;
+    r = r * f + 0.240226513f;
+    r = r * f + 0.693147208f;
+    r = r * f + 1.0f;
+    int32_t k = (int32_t)n;
+    int32_t half = k >> 1;
+    r = r * vwn_pow2(half) * vwn_pow2(k - half);
+    real zero = b < 0 ? INFINITE : 0.0f;
+    real infinite = b < 0 ? 0.0f : INFINITE;
+    r = x == 0 ? zero : r;
+    r = x == INFINITE ? infinite : r;
+    real ab = vwn_abs(b);
+    r = ab == INFINITE ? ((x > 1.0f) == (b > 0) ? INFINITE : 0.0f) : r;
+    r = x == 1.0f && ab == INFINITE ? 1.0f : r;
+    real whole = vwn_floor(b);
+    real half_b = 0.5f * b;
+    real odd = whole == b && vwn_floor(half_b) != half_b ? 1.0f : 0.0f;
+    r = a < 0 && whole != b && ab != INFINITE && x != INFINITE ? NOT_A_NUMBER : r;
+    r = (vwn_bits(a) >> 31) != 0 && odd != 0 ? -r : r;
+    r = a != a || b != b ? NOT_A_NUMBER : r;
+    r = a == 1.0f ? 1.0f : r;
+    return b == 0 ? 1.0f : r;
+}
+
+/* to bfloat16 (16) or binary16 (17) and back, ties to even */
+FN real vwn_round_to(real x, int type)
+{
+    uint32_t u = vwn_bits(x);
+    if (type == 16) {
+        uint32_t r = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;
+        return x - x == 0 ? vwn_real(r) : x;
+    }
+    uint32_t r = (u + 0xfffu + (u >> 13 & 1u)) & 0xffffe000u;
+    real a = vwn_abs(vwn_real(r));
+    real small = (vwn_abs(x) + 0.75f) - 0.75f;
+    a = vwn_abs(x) < 6.103515625e-05f ? small : a;
+    a = a > 65504.0f ? INFINITE : a;
+    return x - x == 0 ? vwn_with_sign(a, x) : x;
+}
+
+/* the two bytes of a number that vwn_round_to() made; arithmetic's NaN stays one */
+FN bf16 vwn_bf16(real x) { return (bf16)(vwn_bits(x) >> 16); }
+FN real vwn_of_bf16(bf16 x) { return vwn_real((uint32_t)x << 16); }
+
+/* Philox4x32-10: words 0 and 1 of the block (index, step) under key */
+FN void vwn_philox(uint64_t key, uint64_t step, uint64_t index, uint32_t *w0, uint32_t *w1)
+{
+    uint32_t c0 = (uint32_t)index, c1 = (uint32_t)(index >> 32);
+    uint32_t c2 = (uint32_t)step, c3 = (uint32_t)(step >> 32);
+    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
+#define VWN_ROUND                                            \
+    {                                                        \
+        uint64_t a = (uint64_t)0xd2511f53u * c0;             \
+        uint64_t b = (uint64_t)0xcd9e8d57u * c2;             \
+        c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;                  \
+        c1 = (uint32_t)b;                                    \
+        c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;                  \
+        c3 = (uint32_t)a;                                    \
+        k0 += 0x9e3779b9u;                                   \
+        k1 += 0xbb67ae85u;                                   \
+    }
+    VWN_ROUND VWN_ROUND VWN_ROUND VWN_ROUND VWN_ROUND
+    VWN_ROUND VWN_ROUND VWN_ROUND VWN_ROUND VWN_ROUND
+    *w0 = c0;
+    *w1 = c1;
+}
+FN real vwn_uniform(integer key, integer step, integer index)
+{
+    uint32_t a, b;
+    vwn_philox((uint64_t)key, (uint64_t)step, (uint64_t)index, &a, &b);
+    return (real)(int32_t)(a >> 8) * 0x1p-24f;
+}
+FN real vwn_normal(integer key, integer step, integer index)
+{
+    uint32_t a, b;
+    vwn_philox((uint64_t)key, (uint64_t)step, (uint64_t)index, &a, &b);
+    real u = (real)((int32_t)(a >> 8) + 1) * 0x1p-24f;
+    return vwn_sqrt(-2.0f * vwn_log(u)) * vwn_cos_turn((real)(int32_t)(b >> 8) * 0x1p-24f);
+}
+

@@ -1,0 +1,361 @@
+/* ---- tiles: rows of numbers in shared memory, 16 bytes apart from each other's ends; and 16
+ * rows of a result in the registers of a warp. Of each 8 columns thread l of the warp holds rows
+ * l / 4 and l / 4 + 8 at the columns 2 (l % 4) and the next: x[0], x[1] and x[2], x[3]. ---- */
+#ifndef VWN_EMU
+/* A function with registers of its own: what it takes is no part of its caller's loops. */
+#define APART [[maybe_unused]] static __device__ __noinline__
+FN uint32_t vwn_shared_address(const void *p) { return (uint32_t)__cvta_generic_to_shared(p); }
+/* Copies BYTES to shared memory, or zeros where not `ok`; done after vwn_copies_wait. */
+template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
+{
+    const int n = ok ? BYTES : 0;
+    if constexpr (BYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(vwn_shared_address(to)),
+                     "l"(from), "r"(n) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(vwn_shared_address(to)),
+                     "l"(from), "n"(BYTES), "r"(n) : "memory");
+}
+FN void vwn_copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/* Until all but the last N groups of this thread's copies have come. */
+template <int N> FN void vwn_copies_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+/* Four 8 x 8 pieces, thread l says where row l % 8 of piece l / 8 begins. */
+FN void vwn_load_pieces(uint32_t *x, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(vwn_shared_address(row)) : "memory");
+}
+FN void vwn_load_pieces_transposed(uint32_t *x, const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                 : "r"(vwn_shared_address(row)) : "memory");
+}
+/* x (16, 8) += a (16, 16) b (16, 8), of numbers of E; two numbers rounded to E, the first one in the lower
+ * half. */
+#define VWN_TENSOR(E, TYPE)                                                                        \
+    FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, E)                              \
+    {                                                                                              \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." TYPE "." TYPE ".f32 {%0, %1, %2, %3}, " \
+                     "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                              \
+                     : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])                        \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
+    }                                                                                              \
+    FN uint32_t vwn_pair(real x, real y, E)                                                        \
+    {                                                                                              \
+        uint32_t u;                                                                                \
+        asm("cvt.rn." TYPE "x2.f32 %0, %1, %2;" : "=r"(u) : "f"(y), "f"(x));                    \
+        return u;                                                                                  \
+    }
+VWN_TENSOR(bf16, "bf16")
+VWN_TENSOR(fp16, "f16")
+/* 2^x, 2 ulp */
+FN real vwn_exp2_fast(real x)
+{
+    real y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+#else /* twins of the emulator */
+#define APART [[maybe_unused]] static
+template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
+{
+    emu_copy_async(to, from, BYTES, ok ? BYTES : 0);
+}
+FN void vwn_copies_commit() { emu_copy_commit(); }
+template <int N> FN void vwn_copies_wait() { emu_copy_wait(N); }
+FN void vwn_load_pieces(uint32_t *x, const void *row) { emu_load_matrix(x, row, false); }
+FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { emu_load_matrix(x, row, true); }
+FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
+FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
+FN uint32_t vwn_half(real x)
+{
+    const uint32_t u = vwn_bits(x);
+    return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+}
+FN uint32_t vwn_pair(real x, real y, bf16) { return vwn_half(x) | vwn_half(y) << 16; }
+FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
+FN real vwn_exp2_fast(real x) { return exp2f(x); }
+#endif
+struct __align__(16) vwn_four { real x, y, z, w; };
+struct __align__(8) vwn_two { real x, y; };
+FN real vwn_dot(vwn_four a, vwn_four b, real sum)
+{
+    return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+}
+/* A number of memory, and back; rounded. */
+FN real vwn_number(real x) { return x; }
+FN real vwn_number(bf16 x) { return vwn_of_bf16(x); }
+FN real vwn_number(fp16 x) { return vwn_of_fp16(x); }
+FN void vwn_put_number(real *to, real x) { *to = x; }
+FN void vwn_put_number(bf16 *to, real x) { *to = (bf16)vwn_pair(x, 0, bf16()); }
+FN void vwn_put_number(fp16 *to, real x) { *to = vwn_fp16(x); }
+FN int64_t vwn_least(int64_t a, int64_t b) { return a < b ? a : b; }
+FN int64_t vwn_most(int64_t a, int64_t b) { return a > b ? a : b; }
+/* A pair of neighbours in memory; the second one is there where `both`. */
+template <class E> FN void vwn_put_pair(E *to, real x, real y, bool both)
+{
+    *(uint32_t *)to = vwn_pair(x, y, E());
+}
+FN void vwn_put_pair(real *to, real x, real y, bool both)
+{
+    to[0] = x;
+    if (both)
+        to[1] = y;
+}
+FN vwn_two vwn_get_pair(const bf16 *from, bool both)
+{
+    const uint32_t u = *(const uint32_t *)from;
+    return {vwn_real(u << 16), vwn_real(u & 0xffff0000u)};
+}
+FN vwn_two vwn_get_pair(const fp16 *from, bool both)
+{
+    const uint32_t u = *(const uint32_t *)from;
+    return {vwn_of_fp16({(uint16_t)u}), vwn_of_fp16({(uint16_t)(u >> 16)})};
+}
+FN vwn_two vwn_get_pair(const real *from, bool both) { return {from[0], both ? from[1] : 0.0f}; }
+/* The sum or the maximum over the four threads that hold a row. */
+FN real vwn_row_sum(real x)
+{
+    x += __shfl_xor_sync(0xffffffffu, x, 1);
+    return x + __shfl_xor_sync(0xffffffffu, x, 2);
+}
+FN real vwn_row_max(real x)
+{
+    for (int k = 1; k <= 2; k *= 2) {
+        const real y = __shfl_xor_sync(0xffffffffu, x, k);
+        x = y > x ? y : x;
+    }
+    return x;
+}
+template <int N> FN void vwn_clear(real (*x)[4])
+{
+    #pragma unroll
+    for (int i = 0; i < N / 8; i++)
+        x[i][0] = x[i][1] = x[i][2] = x[i][3] = 0;
+}
+
+/* Begins to copy a tile (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d`
+ * numbers each; zeros for what is not. WIDTH numbers at once; 0: 16 bytes where all rows lie at such,
+ * else 4. */
+template <int ROWS, int D, int WIDTH, int THREADS, class E>
+FN void vwn_tile_copy(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d);
+template <int ROWS, int D, int THREADS, class E>
+APART void vwn_tile_copy_narrow(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d)
+{
+    vwn_tile_copy<ROWS, D, 4 / (int)sizeof(E), THREADS>(tile, from, pitch, rows, d);
+}
+template <int ROWS, int D, int WIDTH, int THREADS, class E>
+FN void vwn_tile_copy(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d)
+{
+    enum { PITCH = D + 16 / (int)sizeof(E), EACH = WIDTH ? WIDTH : 16 / (int)sizeof(E) };
+    const uint32_t place = (uint32_t)(uint64_t)from | (uint32_t)(pitch | d) * (uint32_t)sizeof(E);
+    if (!WIDTH && place % 16 != 0) {
+        vwn_tile_copy_narrow<ROWS, D, THREADS>(tile, from, pitch, rows, d);
+        return;
+    }
+    #pragma unroll 1 /* else as many instructions, more registers and a quarter more of the compiler's time */
+    for (int i = threadIdx.x; i < ROWS * (D / EACH); i += THREADS) {
+        const int r = i / (D / EACH), c = i % (D / EACH) * EACH;
+        const bool ok = r < rows && c < d;
+        vwn_copy_async<EACH * sizeof(E)>(tile + r * PITCH + c, ok ? from + r * pitch + c : from, ok);
+    }
+}
+
+/* x (16, N) += a (16, K) b^T, both tiles of rows of K; two bytes on tensor cores, or float32 */
+template <int N, int K, class E> FN void vwn_mul_rows(real (*x)[4], const E *a, const E *b)
+{
+    enum { PITCH = K + 8 };
+    const int l = threadIdx.x % 32;
+    a += l % 16 * PITCH + l / 16 * 8;
+    b += (l % 8 + l / 16 * 8) * PITCH + l / 8 % 2 * 8;
+    #pragma unroll 4
+    for (int k = 0; k < K; k += 16) {
+        uint32_t p[4], q[4];
+        vwn_load_pieces(p, a + k);
+        #pragma unroll
+        for (int n = 0; n < N; n += 16) {
+            vwn_load_pieces(q, b + n * PITCH + k);
+            vwn_mma(x[n / 8], p, q, E());
+            vwn_mma(x[n / 8 + 1], p, q + 2, E());
+        }
+    }
+}
+template <int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a, const real *b)
+{
+    enum { PITCH = K + 4 };
+    const int l = threadIdx.x % 32;
+    a += l / 4 * PITCH;
+    b += l % 4 * 2 * PITCH;
+    #pragma unroll 2
+    for (int k = 0; k < K; k += 4) {
+        const vwn_four p = *(const vwn_four *)(a + k), q = *(const vwn_four *)(a + 8 * PITCH + k);
+        #pragma unroll
+        for (int n = 0; n < N / 8; n++) {
+            const vwn_four u = *(const vwn_four *)(b + n * 8 * PITCH + k);
+            const vwn_four v = *(const vwn_four *)(b + (n * 8 + 1) * PITCH + k);
+            x[n][0] = vwn_dot(p, u, x[n][0]);
+            x[n][1] = vwn_dot(p, v, x[n][1]);
+            x[n][2] = vwn_dot(q, u, x[n][2]);
+            x[n][3] = vwn_dot(q, v, x[n][3]);
+        }
+    }
+}
+
+/* x (16, N) += y (16, K) b, where y is a result in registers and b a tile of K rows. For float32
+ * y goes through `held`, 16 rows of shared memory that belong to the warp. */
+template <int N, int K, class E>
+FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const E *b)
+{
+    enum { PITCH = N + 8 };
+    const int l = threadIdx.x % 32;
+    b += l % 16 * PITCH + l / 16 * 8;
+    #pragma unroll
+    for (int k = 0; k < K; k += 16) {
+        const real *const u = y[k / 8], *const v = y[k / 8 + 1];
+        const uint32_t p[4] = {vwn_pair(u[0], u[1], E()), vwn_pair(u[2], u[3], E()),
+                               vwn_pair(v[0], v[1], E()), vwn_pair(v[2], v[3], E())};
+        #pragma unroll
+        for (int n = 0; n < N; n += 16) {
+            uint32_t q[4];
+            vwn_load_pieces_transposed(q, b + k * PITCH + n);
+            vwn_mma(x[n / 8], p, q, E());
+            vwn_mma(x[n / 8 + 1], p, q + 2, E());
+        }
+    }
+}
+template <int N, int K> FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const real *b)
+{
+    enum { PITCH = N + 4, HELD = K + 4 };
+    const int l = threadIdx.x % 32;
+    held += l / 4 * HELD;
+    #pragma unroll
+    for (int n = 0; n < K / 8; n++) {
+        *(vwn_two *)(held + n * 8 + l % 4 * 2) = {y[n][0], y[n][1]};
+        *(vwn_two *)(held + 8 * HELD + n * 8 + l % 4 * 2) = {y[n][2], y[n][3]};
+    }
+    __syncwarp();
+    b += l % 4 * 2;
+    #pragma unroll 4
+    for (int k = 0; k < K; k++) {
+        const real p = held[k], q = held[8 * HELD + k];
+        #pragma unroll
+        for (int n = 0; n < N / 8; n++) {
+            const vwn_two u = *(const vwn_two *)(b + k * PITCH + n * 8);
+            x[n][0] += p * u.x;
+            x[n][1] += p * u.y;
+            x[n][2] += q * u.x;
+            x[n][3] += q * u.y;
+        }
+    }
+    __syncwarp();
+}
+
+
+/* What memory has as what a tile has. */
+FN void vwn_convert(real &to, real x) { to = x; }
+template <class F> FN void vwn_convert(real &to, F x) { to = vwn_number(x); }
+template <class E> FN void vwn_convert(E &to, real x) { vwn_put_number(&to, x); }
+template <class E> FN void vwn_convert(E &to, E x) { to = x; }
+template <class E, int N> struct __align__(N * sizeof(E)) vwn_some {
+    E v[N];
+};
+/* Some neighbours, zeros where there are none. */
+template <int N, class E, class F> FN void vwn_load_some(E *to, const F *from)
+{
+    vwn_some<F, N> x = {};
+    if (from)
+        x = *(const vwn_some<F, N> *)VWN_WIDE(from, N * sizeof(F));
+    for (int i = 0; i < N; i++)
+        vwn_convert(to[i], x.v[i]);
+}
+/* A tile (ROWS, D) of rows that begin at place(r), or are zeros where that is null; d numbers of a row
+ * are there. */
+template <int ROWS, int D, int WIDTH, int THREADS, class E, class P>
+FN void vwn_tile_load(E *tile, int64_t d, P place)
+{
+    enum { PITCH = D + 16 / (int)sizeof(E), EACH = D / WIDTH };
+    #pragma unroll 4
+    for (int i = threadIdx.x; i < ROWS * EACH; i += THREADS) {
+        const int r = i / EACH, c = i % EACH * WIDTH;
+        const auto *const from = place(r);
+        vwn_load_some<WIDTH>(tile + r * PITCH + c, c < d && from ? from + c : 0);
+    }
+}
+/* x (16, N) += a (16, K) b (K, N): rows of numbers PA and PB apart, turned: a has K rows, b has. A tile of b
+ * that is not turned has N rows. */
+template <int N, int K, int PA, int PB, bool TURNED_A, bool TURNED_B, class E>
+FN void vwn_mul_tiles(real (*x)[4], const E *a, const E *b)
+{
+    const int l = threadIdx.x % 32;
+    const int across = (l % 8 + l / 16 * 8), along = l / 8 % 2 * 8;
+    a += TURNED_A ? across * PA + along : l % 16 * PA + l / 16 * 8;
+    b += TURNED_B ? l % 16 * PB + l / 16 * 8 : across * PB + along;
+    #pragma unroll
+    for (int k = 0; k < K; k += 16) {
+        uint32_t p[4], q[4];
+        if constexpr (TURNED_A)
+            vwn_load_pieces_transposed(p, a + k * PA);
+        else
+            vwn_load_pieces(p, a + k);
+        #pragma unroll
+        for (int n = 0; n < N; n += 16) {
+            if constexpr (TURNED_B)
+                vwn_load_pieces_transposed(q, b + k * PB + n);
+            else
+                vwn_load_pieces(q, b + n * PB + k);
+            vwn_mma(x[n / 8], p, q, E());
+            vwn_mma(x[n / 8 + 1], p, q + 2, E());
+        }
+    }
+}
+template <int N, int K, int PA, int PB, bool TURNED_A, bool TURNED_B>
+FN void vwn_mul_tiles(real (*x)[4], const real *a, const real *b)
+{
+    const int l = threadIdx.x % 32;
+    a += TURNED_A ? l / 4 : l / 4 * PA;
+    b += TURNED_B ? l % 4 * 2 : l % 4 * 2 * PB;
+    #pragma unroll 4
+    for (int k = 0; k < K; k++) {
+        const real p = a[TURNED_A ? k * PA : k], q = a[TURNED_A ? k * PA + 8 : 8 * PA + k];
+        #pragma unroll
+        for (int n = 0; n < N / 8; n++) {
+            const real u = b[TURNED_B ? k * PB + n * 8 : n * 8 * PB + k];
+            const real v = b[TURNED_B ? k * PB + n * 8 + 1 : (n * 8 + 1) * PB + k];
+            x[n][0] += p * u;
+            x[n][1] += p * v;
+            x[n][2] += q * u;
+            x[n][3] += q * v;
+        }
+    }
+}
+/* Two neighbours at column c of a row with `columns`. */
+template <class E> FN void vwn_put_two(E *row, int c, int64_t columns, real x, real y)
+{
+    if (c < columns)
+        vwn_put_number(row + c, x);
+    if (c + 1 < columns)
+        vwn_put_number(row + c + 1, y);
+}
+
+/* A place relative to a tile: 0 before it, N behind it. */
+template <int N> FN int vwn_within(int64_t at) { return (int)vwn_least(N, vwn_most(0, at)); }
+/* What a query at t does not see of a key at u: back = t - u. */
+FN bool vwn_hidden(int back, bool causal, int wide)
+{
+    return (causal && back < 0) || back >= wide || -back >= wide;
+}
+/* The first key that any of `rows` queries sees, the same in all threads. */
+FN int64_t vwn_first_seen(const integer *start, int64_t rows)
+{
+    int64_t least = 0x7fffffffffffffff;
+    for (int64_t i = threadIdx.x % 32; i < rows; i += 32)
+        least = vwn_least(least, start[i]);
+    for (int k = 16; k; k /= 2)
+        least = vwn_least(least, __shfl_xor_sync(0xffffffffu, least, k));
+    return least;
+}

@@ -1,0 +1,50 @@
+/* Types and functions that the kernels below use. CUDA C that needs no header. "ulp" is the
+ * unit in the last place of a float result. */
+#ifdef __CUDACC_RTC__
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef unsigned short uint16_t;
+#else
+typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t;
+typedef __INT32_TYPE__ int32_t;
+typedef __UINT32_TYPE__ uint32_t;
+typedef __UINT16_TYPE__ uint16_t;
+#endif
+typedef float real;
+typedef int64_t integer;
+typedef uint16_t bf16;
+/* What changes from run to run, such as a learning rate, lies in memory. */
+union number {
+    int64_t whole;
+    double exact;
+};
+struct fp16 {
+    uint16_t bits;
+};
+/* A size as an argument, of which 32 bits are all that is needed. */
+struct size32 {
+    int64_t all;
+    __device__ operator int32_t() const { return (int32_t)all; }
+};
+/* An argument that lies in memory. */
+struct given {
+    number x;
+    template <class T> __device__ operator T *() const { return (T *)x.whole; }
+    __device__ operator int64_t() const { return x.whole; }
+    __device__ operator size32() const { return {x.whole}; }
+    __device__ operator double() const { return x.exact; }
+};
+#define FN [[maybe_unused]] static __device__ __forceinline__
+#define KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
+#ifndef DYN_SMEM /* shared memory whose size the launch says */
+#define DYN_SMEM(name) extern __shared__ __align__(16) unsigned char name[]
+#endif
+#define INFINITE __uint_as_float(0x7f800000u)
+#define NOT_A_NUMBER __uint_as_float(0x7fc00000u)
+#define __builtin_sqrtf(x) sqrtf(x)
+
+FN uint32_t vwn_bits(real x) { return __float_as_uint(x); }
+FN real vwn_real(uint32_t u) { return __uint_as_float(u); }

@@ -1,0 +1,436 @@
+/* kernel_cache.c - see kernel_cache.h: layers repeat, so most groups have been seen before.
+ *
+ * The one idea: a group is written down as a walk from what it stores to what it loads, values
+ * numbered as they are met. Two groups with the same walk have the same kernel; only whose
+ * memory a buffer is, and which stream a random number comes from, is the group's own.
+ *
+ * Kernels of layers that differ in sizes alone are a family: they have one text where threads share all of
+ * them in one way. It is the way that suits those who move the most bytes, as far as the sizes of the
+ * others allow it. What each would take for itself (more threads for a longer row, wider accesses where
+ * no thread is idle for it) gains less than another text costs.
+ */
+#include "kernel_cache.h"
+#include "compiler/gpu/device.h"
+
+/* A way that suits some of a family, and the bytes that these move. */
+typedef struct VariantMapping {
+    KMappingChoice how;
+    double bytes;
+} VariantMapping;
+
+typedef struct Member {
+    Kernel *kernel;
+    KIndex index;  /* that suits it */
+    Printed own;   /* by itself, in the family's way */
+} Member;
+
+typedef struct VariantClass {
+    const char *about; /* of the first */
+    VEC(VariantMapping) way;
+    VEC(Member) member;
+    bool settled;
+    KMappingChoice how;
+    EmitSizes sizes; /* two uses are one argument where they are in all members */
+} VariantClass;
+
+typedef struct CacheEntry {
+    uint64_t hash;
+    const char *walk;
+    size_t length;
+    const Val *met; /* values of the group that it was made from, as the walk met them */
+    const Name *site; /* their random streams; the graph they are of may be gone */
+    size_t n_met;
+    bool lowered, counted;
+    bool is_long; /* and has no kernel, while it may be split */
+    CachedKernel made;     /* when lowered */
+    Counted count; /* when counted */
+    VariantClass *family; /* of a device's kernel that was met; else NULL */
+    KMappingChoice own;
+} CacheEntry;
+
+struct KernelCache {
+    Ctx *ctx;
+    Arena *arena; /* lives as long as what is known */
+    Arena *tmp;   /* of the last question */
+    VEC(CacheEntry) known;
+    Map family; /* by kernel_structure() */
+};
+
+typedef struct GroupWalk {
+    const Fusion *f;
+    uint32_t group;
+    const Val *same;
+    Arena *arena;
+    Buf text;
+    VEC(Val) met;
+    Map number; /* of a value, plus one */
+} GroupWalk;
+
+KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena)
+{
+    KernelCache *a = NEW(arena, KernelCache);
+    *a = (KernelCache){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
+    map_init(&a->family, a->arena);
+    return a;
+}
+
+void kernel_cache_free(KernelCache *a)
+{
+    arena_free(a->tmp);
+    arena_free(a->arena);
+}
+
+/* ---- the walk ---- */
+
+static void put(GroupWalk *w, const void *p, size_t n) { buf_put(&w->text, p, n); }
+
+static void put_int(GroupWalk *w, int64_t x) { put(w, &x, sizeof x); }
+
+static void put_dim(GroupWalk *w, Dim d)
+{
+    put_int(w, d.n);
+    put_int(w, d.b * 256 + d.t);
+}
+
+static void put_attributes(GroupWalk *w, const Node *n)
+{
+    const Attr *a = &n->a;
+    double number[3] = {a->x, a->y, a->z};
+    put(w, number, sizeof number);
+    put_int(w, n->op == OP_EXT ? 0 : a->i);
+    put_int(w, a->j);
+    put_int(w, a->axes);
+    put_dim(w, a->dim);
+    put_int(w, (int64_t)a->n);
+    if (a->n)
+        put(w, a->data, a->n * sizeof *a->data);
+}
+
+static void walk_value(GroupWalk *w, Val v);
+
+static void walk_input(GroupWalk *w, Val by, Val v)
+{
+    walk_value(w, v);
+    if (!concat_in_place(w->f->g, v) || fuse_loads(w->f, w->group, v))
+        return;
+    for (size_t k = 1; k < kernel_inputs_for(w->f, by, v); k++)
+        walk_value(w, node_at(w->f->g, v)->in[k]);
+}
+
+static void walk_value(GroupWalk *w, Val v)
+{
+    const Fusion *f = w->f;
+    const Node *n = node_at(f->g, v);
+    void **slot = map_at(&w->number, v);
+    if (*slot) {
+        put_int(w, -(int64_t)(uintptr_t)*slot);
+        return;
+    }
+    vec_push(w->arena, &w->met, v);
+    *slot = (void *)(uintptr_t)w->met.n;
+    bool loaded = fuse_loads(f, w->group, v);
+    put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->in_16bit && f->in_16bit[v]) << 11 |
+                   (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 |
+                   n->shape.rank << 16);
+    for (int i = 0; i < n->shape.rank; i++)
+        put_dim(w, n->shape.d[i]);
+    put_attributes(w, n);
+    if (w->same[v] != v)
+        walk_value(w, w->same[v]);
+    if (loaded)
+        return;
+    size_t n_in = kernel_inputs_in(f, w->group, v);
+    put_int(w, (int64_t)n_in);
+    for (size_t k = 0; k < n_in; k++)
+        walk_input(w, v, n->in[k]);
+}
+
+static void walk_group(GroupWalk *w, Arena *arena, const Fusion *f, uint32_t group, const Val *same)
+{
+    const Group *gr = &f->group.v[group];
+    *w = (GroupWalk){.f = f, .group = group, .same = same, .arena = arena, .text = buf_new(arena)};
+    map_init(&w->number, arena);
+    put_dim(w, gr->rows);
+    for (size_t i = 0; i < gr->member.n; i++) /* they are named above the text */
+        put_int(w, node_at(f->g, gr->member.v[i])->op);
+    put_int(w, (int64_t)gr->store.n);
+    for (size_t i = 0; i < gr->store.n; i++)
+        walk_value(w, gr->store.v[i]);
+}
+
+/* ---- another group's values in place of the first one's ---- */
+
+typedef struct Renaming {
+    Arena *arena;
+    const Graph *g;
+    Map to; /* value -> value */
+} Renaming;
+
+static Val renamed(const Renaming *r, Val v)
+{
+    return (Val)(uintptr_t)map_get(&r->to, v);
+}
+
+static void rename_kernel(const Renaming *r, const Kernel *from, Kernel *to)
+{
+    *to = *from;
+    to->buffer.v = NEW_ARRAY(r->arena, KBuffer, from->buffer.n + 1);
+    for (size_t i = 0; i < from->buffer.n; i++) {
+        KBuffer b = from->buffer.v[i];
+        b.value = renamed(r, b.value);
+        b.name = node_at(r->g, b.value)->name;
+        to->buffer.v[i] = b;
+    }
+    to->scalar.v = NEW_ARRAY(r->arena, KScalar, from->scalar.n + 1);
+    for (size_t i = 0; i < from->scalar.n; i++) {
+        KScalar s = from->scalar.v[i];
+        s.origin = s.origin ? renamed(r, s.origin) : 0;
+        s.name = s.origin ? node_at(r->g, s.origin)->name : s.name;
+        to->scalar.v[i] = s;
+    }
+}
+
+/* The site of the value that takes the place of the one whose site it was. */
+static Name renamed_site(const Renaming *r, const CacheEntry *k, Name site)
+{
+    for (size_t i = 0; i < k->n_met; i++)
+        if (k->site[i] == site)
+            return node_at(r->g, renamed(r, k->met[i]))->a.site;
+    vwn_bug(r->g->ctx, "a random number of no value of its kernel");
+}
+
+static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *out)
+{
+    Kernel *kernel = NEW(r->arena, Kernel);
+    *out = k->made;
+    rename_kernel(r, k->made.low.kernel, kernel);
+    out->low.kernel = kernel;
+    out->low.sink.v = NEW_ARRAY(r->arena, Sink, k->made.low.sink.n + 1);
+    for (size_t i = 0; i < k->made.low.sink.n; i++) {
+        out->low.sink.v[i] = k->made.low.sink.v[i];
+        out->low.sink.v[i].v = renamed(r, k->made.low.sink.v[i].v);
+    }
+    kernel->seed.v = NEW_ARRAY(r->arena, Name, kernel->seed.n + 1);
+    for (size_t i = 0; i < kernel->seed.n; i++)
+        kernel->seed.v[i] = renamed_site(r, k, k->made.low.kernel->seed.v[i]);
+    out->printed.ints.v = NEW_ARRAY(r->arena, PrintedInt, k->made.printed.ints.n + 1);
+    for (size_t i = 0; i < k->made.printed.ints.n; i++) {
+        PrintedInt x = k->made.printed.ints.v[i];
+        x.site = x.site ? renamed_site(r, k, x.site) : NULL;
+        out->printed.ints.v[i] = x;
+    }
+}
+
+/* ---- families ---- */
+
+static void meet_way(KernelCache *a, VariantClass *family, const KMappingChoice *own, double bytes)
+{
+    for (size_t i = 0; i < family->way.n; i++)
+        if (kernel_mapping_same(&family->way.v[i].how, own)) {
+            family->way.v[i].bytes += bytes;
+            return;
+        }
+    vec_push(a->arena, &family->way, (VariantMapping){*own, bytes});
+}
+
+static bool one_argument(const VariantClass *family, size_t use, size_t other)
+{
+    for (size_t i = 0; i < family->member.n; i++)
+        if (family->member.v[i].own.use.v[use] != family->member.v[i].own.use.v[other])
+            return false;
+    return true;
+}
+
+/* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
+ * arguments in all. */
+static void find_sizes(KernelCache *a, VariantClass *family, const Dialect *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < family->member.n; i++) {
+        Member *m = &family->member.v[i];
+        Kernel spread;
+        kernel_map_threads(&spread, m->kernel, &family->how);
+        emit_kernel(&m->own, &spread, d, "");
+        m->kernel->ix = spread.ix;
+        n = m->own.use.n;
+        if (n != family->member.v[0].own.use.n)
+            vwn_bug(a->ctx, "kernels of one text use sizes in two ways");
+    }
+    uint32_t *slot = NEW_ARRAY(a->arena, uint32_t, n + 1);
+    VEC(size_t) first = {0};
+    for (size_t use = 0; use < n; use++) {
+        while (slot[use] < first.n && !one_argument(family, use, first.v[slot[use]]))
+            slot[use]++;
+        if (slot[use] == first.n)
+            vec_push(a->arena, &first, use);
+    }
+    family->sizes = (EmitSizes){.n = n, .slot = slot};
+}
+
+/* Products of a row share as their tiles want it. */
+static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
+{
+    Kernel *kernel = k->made.low.kernel;
+    if (kernel->product.n)
+        return;
+    kernel_choose_mapping(&k->own, kernel);
+    void **slot = map_at(&a->family, (uintptr_t)kernel_structure(kernel));
+    if (!*slot) {
+        *slot = NEW(a->arena, VariantClass);
+        *(VariantClass *)*slot = (VariantClass){.about = about};
+    }
+    k->family = *slot;
+    vec_push(a->arena, &k->family->member, ((Member){.kernel = kernel, .index = k->own.index}));
+    if (k->family->settled) { /* in an earlier plan: what it needs besides is a text of its own */
+        kernel_narrow_mapping(&k->family->how, kernel, k->own.index);
+        find_sizes(a, k->family, d);
+    }
+}
+
+static void settle(KernelCache *a, VariantClass *family, const Dialect *d)
+{
+    size_t most = 0;
+    for (size_t i = 1; i < family->way.n; i++)
+        most = family->way.v[i].bytes > family->way.v[most].bytes ? i : most;
+    family->how = family->way.v[most].how;
+    for (size_t i = 0; i < family->member.n; i++)
+        kernel_narrow_mapping(&family->how, family->member.v[i].kernel, family->member.v[i].index);
+    find_sizes(a, family, d);
+    family->settled = true;
+}
+
+/* ---- the whole ---- */
+
+static CacheEntry *find_known(const KernelCache *a, const GroupWalk *w, uint64_t hash)
+{
+    for (size_t i = 0; i < a->known.n; i++) {
+        CacheEntry *k = &a->known.v[i];
+        if (k->hash == hash && k->length == w->text.n && k->n_met == w->met.n &&
+            memcmp(k->walk, w->text.s, w->text.n) == 0)
+            return k;
+    }
+    return NULL;
+}
+
+static CacheEntry *add_known(KernelCache *a, const GroupWalk *w, uint64_t hash)
+{
+    CacheEntry k = {.hash = hash, .walk = arena_copy(a->arena, w->text.s, w->text.n),
+               .length = w->text.n, .n_met = w->met.n};
+    vec_push(a->arena, &a->known, k);
+    return &a->known.v[a->known.n - 1];
+}
+
+static void lower_known(KernelCache *a, CacheEntry *k, const GroupWalk *w)
+{
+    const Fusion *f = w->f;
+    ArenaMark mark = arena_mark(a->arena);
+    Val *met = NEW_ARRAY(a->arena, Val, w->met.n + 1);
+    Name *site = NEW_ARRAY(a->arena, Name, w->met.n + 1);
+    for (size_t i = 0; i < w->met.n; i++) {
+        const Node *n = node_at(f->g, w->met.v[i]);
+        met[i] = w->met.v[i];
+        site[i] = n->op == OP_RAND || n->op == OP_RANDN ? n->a.site : NULL;
+    }
+    k->met = met;
+    k->site = site;
+    lower_group(&k->made.low, a->arena, f, w->group, w->same);
+    k->is_long = k->made.low.is_long;
+    k->lowered = !k->is_long;
+    if (k->is_long)
+        arena_reset(a->arena, mark);
+}
+
+static CacheEntry *know(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same)
+{
+    arena_reset(a->tmp, (ArenaMark){0});
+    walk_group(w, a->tmp, f, group, same);
+    uint64_t hash = hash_bytes(w->text.s, w->text.n, 3);
+    CacheEntry *known = find_known(a, w, hash);
+    return known ? known : add_known(a, w, hash);
+}
+
+/* fresh: it is of this group; else of an earlier one. */
+static CacheEntry *know_kernel(KernelCache *a, GroupWalk *w, const Fusion *f, uint32_t group, const Val *same,
+                          bool *fresh)
+{
+    CacheEntry *k = know(a, w, f, group, same);
+    *fresh = !k->lowered;
+    if (*fresh)
+        lower_known(a, k, w);
+    return k;
+}
+
+bool kernel_cache_is_long(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, bool counted)
+{
+    GroupWalk w;
+    if (!fuse_may_split(f, group))
+        return false;
+    if (counted)
+        return kernel_cache_count(a, f, group, same).is_long;
+    CacheEntry *k = know(a, &w, f, group, same);
+    if (!k->lowered && !k->is_long)
+        lower_known(a, k, &w);
+    return k->is_long;
+}
+
+Counted kernel_cache_count(KernelCache *a, const Fusion *f, uint32_t group, const Val *same)
+{
+    GroupWalk w;
+    CacheEntry *k = know(a, &w, f, group, same);
+    if (!k->counted)
+        lower_count(&k->count, a->tmp, f, group, same);
+    k->counted = true;
+    return k->count;
+}
+
+void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, const Dialect *d,
+                About about)
+{
+    GroupWalk w;
+    bool fresh;
+    const Group *gr = &f->group.v[group];
+    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    if (!k->family && !k->made.printed.name)
+        join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
+    if (k->family)
+        meet_way(a, k->family, &k->own, gr->bytes);
+}
+
+static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
+{
+    VariantClass *family = k->family;
+    Kernel *kernel = k->made.low.kernel, spread;
+    if (!d->threads) {
+        emit_kernel(&k->made.printed, kernel, d, about);
+        return;
+    }
+    if (family && !family->settled)
+        settle(a, family, d);
+    kernel_map_threads(&spread, kernel, family ? &family->how : NULL);
+    kernel_verify_mapping(&spread);
+    Kernel *mapped = NEW(a->arena, Kernel);
+    *mapped = spread;
+    k->made.mapped = mapped;
+    emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
+                         family ? &family->sizes : NULL);
+    kernel->ix = spread.ix;
+}
+
+void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
+                const Dialect *d, About about)
+{
+    GroupWalk w;
+    bool fresh;
+    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    if (!k->made.printed.name)
+        print(a, k, d, about(f, &f->group.v[group], k->made.low.kernel, a->arena));
+    if (fresh) {
+        *out = k->made;
+        return;
+    }
+    Renaming r = {.arena = a->tmp, .g = f->g};
+    map_init(&r.to, a->tmp);
+    for (size_t i = 0; i < w.met.n; i++)
+        *map_at(&r.to, k->met[i]) = (void *)(uintptr_t)w.met.v[i];
+    rename_made(&r, k, out);
+}
