@@ -11,6 +11,7 @@ typedef struct ExportTensor { /* an external tensor of any program, or a paramet
     uint8_t rank;
     int64_t d[MAX_RANK];
     int64_t elements;
+    int item; /* bytes of one */
     const Shape *shape; /* symbolic */
     uint64_t offset;
 } ExportTensor;
@@ -29,7 +30,7 @@ typedef struct Export {
     VEC(ExportTensor) tensor;
     Map tensor_at[EXT_KINDS]; /* by kind: name -> number + 1 */
     uint64_t input_bytes, tensor_bytes, arena_bytes;
-    PlanCopies copies; /* of weights, in 16 bits, in a folder for a GPU */
+    PlanLayout layout; /* of tensors that programs share, in a folder for a GPU */
     ExportProgram program[EXPORT_PROGRAMS];
     size_t n_programs;
 } Export;

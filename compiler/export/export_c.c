@@ -24,9 +24,13 @@ size_t export_tensor(const Export *x, ExtKind kind, Name name)
 
 enum { ALIGN = 64 };
 
-static ExportTensor *add_tensor_at(Export *x, ExtKind kind, Name name, const Shape *shape, uint64_t offset)
+static uint64_t aligned(uint64_t bytes) { return (bytes + ALIGN - 1) / ALIGN * ALIGN; }
+
+static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int item)
 {
-    ExportTensor t = {.kind = kind, .name = name, .rank = shape->rank, .shape = shape, .elements = 1, .offset = offset};
+    ExportTensor t = {.kind = kind, .name = name, .rank = shape->rank, .shape = shape, .elements = 1, .item = item};
+    if (map_get(&x->tensor_at[kind], (uintptr_t)name))
+        return;
     for (int i = 0; i < t.rank; i++) {
         t.d[i] = dim_at(shape->d[i], x->how->batch, x->how->context);
         if (t.d[i] < 0 || !mul_i64(t.elements, t.d[i], &t.elements))
@@ -34,15 +38,6 @@ static ExportTensor *add_tensor_at(Export *x, ExtKind kind, Name name, const Sha
     }
     vec_push(x->arena, &x->tensor, t);
     *map_at(&x->tensor_at[kind], (uintptr_t)name) = (void *)(uintptr_t)x->tensor.n;
-    return &x->tensor.v[x->tensor.n - 1];
-}
-
-static void add_tensor(Export *x, ExtKind kind, Name name, const Shape *shape, int64_t item)
-{
-    if (map_get(&x->tensor_at[kind], (uintptr_t)name))
-        return;
-    const ExportTensor *t = add_tensor_at(x, kind, name, shape, x->tensor_bytes);
-    x->tensor_bytes += ((uint64_t)t->elements * (uint64_t)item + ALIGN - 1) / ALIGN * ALIGN;
 }
 
 static void add_tensors_of_kind(Export *x, ExtKind kind)
@@ -51,35 +46,32 @@ static void add_tensors_of_kind(Export *x, ExtKind kind)
         for (size_t k = 0; k < x->program[i].plan->n_ext; k++) {
             const Ext *e = &x->program[i].plan->ext[k].ext;
             if (e->kind == kind)
-                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : 4);
+                add_tensor(x, kind, e->name, &e->shape, e->dtype == DT_INT ? 8 : kind == EXT_COPY ? 2 : 4);
         }
 }
 
-/* Copies of weights lie as plans have laid them: those of a batch of products behind each other, without a gap. */
-static void add_copies(Export *x, const Plan *plan)
+/* In the order of the list, but what the plans want behind another one without a gap. */
+static void place_tensors(Export *x)
 {
-    uint32_t *next = NEW_ARRAY(x->arena, uint32_t, plan->n_buffer + 1);
-    for (uint32_t i = 0; i < plan->n_buffer; i++)
-        if (plan->buffer[i].behind)
-            next[plan->buffer[i].behind - 1] = i + 1;
-    for (uint32_t i = 0; i < plan->n_buffer; i++) {
-        uint64_t at = 0;
-        const PlanBuffer *first = &plan->buffer[i];
-        if (first->ext < 0 || first->behind || plan->ext[first->ext].ext.kind != EXT_COPY)
-            continue;
-        for (uint32_t k = i + 1; k; k = next[k - 1]) {
-            const PlanExt *e = &plan->ext[plan->buffer[k - 1].ext];
-            void *known = map_get(&x->tensor_at[EXT_COPY], (uintptr_t)e->ext.name);
-            if (!known && k == i + 1)
-                x->tensor_bytes = (x->tensor_bytes + ALIGN - 1) / ALIGN * ALIGN;
-            if (!known)
-                add_tensor_at(x, EXT_COPY, e->ext.name, &e->ext.shape, x->tensor_bytes);
-            const ExportTensor *t = &x->tensor.v[export_tensor(x, EXT_COPY, e->ext.name)];
-            if (at && t->offset != at)
-                vwn_bug(x->ctx, "export: the copies of weights do not lie as the plan says");
-            at = t->offset + 2 * (uint64_t)t->elements;
-            x->tensor_bytes = at > x->tensor_bytes ? at : x->tensor_bytes;
+    size_t n = x->tensor.n, *next = NEW_ARRAY(x->arena, size_t, n + 1);
+    bool *follows = NEW_ARRAY(x->arena, bool, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        const ExportTensor *t = &x->tensor.v[i];
+        Name before = plan_layout_before(&x->layout, t->kind, t->name);
+        if (before != t->name) {
+            next[export_tensor(x, t->kind, before)] = i + 1;
+            follows[i] = true;
         }
+    }
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = follows[i] ? 0 : i + 1; k; k = next[k - 1]) {
+            ExportTensor *t = &x->tensor.v[k - 1];
+            t->offset = x->tensor_bytes;
+            x->tensor_bytes += (uint64_t)t->elements * (uint64_t)t->item;
+        }
+        x->tensor_bytes = aligned(x->tensor_bytes);
+        if (x->tensor.v[i].kind == EXT_INPUT) /* the first of all */
+            x->input_bytes = x->tensor_bytes;
     }
 }
 
@@ -96,15 +88,12 @@ static void list_tensors(Export *x)
                       "input `%s`, which a text does not give",
                       m->graph->ext.v[i].name);
     add_tensors_of_kind(x, EXT_INPUT);
-    x->input_bytes = x->tensor_bytes;
     for (size_t i = 0; i < m->param.n; i++)
         add_tensor(x, m->param.v[i].buffer ? EXT_BUFFER : EXT_PARAM, m->param.v[i].path,
                    &m->param.v[i].shape, 4);
     for (int k = EXT_PARAM; k < EXT_KINDS; k++)
-        if (k != EXT_COPY)
-            add_tensors_of_kind(x, (ExtKind)k);
-    for (size_t i = 0; i < x->n_programs; i++)
-        add_copies(x, x->program[i].plan);
+        add_tensors_of_kind(x, (ExtKind)k);
+    place_tensors(x);
 }
 
 /* Operands of large products are rounded as training asks for, where the products can take them. */
@@ -116,7 +105,7 @@ static Half half_of(const Export *x)
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
     PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
-                       .half = half_of(x), .any_order = x->how->fast, .copies = half_of(x) ? &x->copies : NULL};
+                       .half = half_of(x), .any_order = x->how->fast, .layout = x->how->cuda ? &x->layout : NULL};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);
     export_target(x)->check(x, plan);
@@ -143,7 +132,7 @@ static void add_programs(Export *x)
         add_program(x, "accumulate", "losses, and their gradients added",
                     step_gradient(m, t, false, a));
     Graph *update = step_update(m, t, a);
-    plan_write_copies(update, &x->copies); /* of those that the programs before read */
+    plan_write_copies(update, &x->layout); /* of those that the programs before read */
     add_program(x, "update", "new weights from gradients", update);
 }
 
@@ -485,7 +474,7 @@ void export_folder(ExportFolder *out, Ctx *ctx, Arena *arena, const ExportOption
 {
     Export x = {.ctx = ctx, .arena = arena, .how = how};
     const ExportTarget *target = export_target(&x);
-    map_init(&x.copies.before, arena);
+    plan_layout_init(&x.layout, arena);
     add_programs(&x);
     list_tensors(&x);
     ExportKernels k = list_kernels(&x);

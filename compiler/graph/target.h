@@ -49,7 +49,8 @@ typedef struct PlanOptions {
                         with `cuda` */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
-    struct PlanCopies *copies; /* of a device: rounded weights stay from run to run; NULL: each run rounds them */
+    struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
+                                  products want them; NULL: each run rounds them, and those lie anywhere */
     struct KernelCache *kernel_cache; /* kernel_cache.h: shared with other plans at this B and T; NULL: its own */
 } PlanOptions;
 static inline const Target *plan_target(const PlanOptions *how)

@@ -21,6 +21,7 @@ typedef struct CudaExpertClass {
     int x_width, w_width;        /* elements of one access to x and to w or dy */
 } CudaExpertClass;
 enum { CUDA_EXPERT_THREADS = 128, CUDA_EXPERT_SORT_THREADS = 256 };
+#define CUDA_EXPERT_PAIRS ((int64_t)1 << 32) /* at most: a pair's number has 32 bits where its token is found */
 
 /* The widest access, up to 16 bytes, that divides two numbers of elements. */
 int cuda_expert_width(Half half, int64_t row, int64_t place);

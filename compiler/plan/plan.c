@@ -611,19 +611,19 @@ Plan *plan_build(Ctx *ctx, Arena *arena, const Graph *from, const PlanOptions *h
     for (size_t i = 0; i < f->order.n && target->joins_launches; i++)
         if (f->group.v[f->order.v[i]].kind == GROUP_ROWS && !b.added[f->group.v[f->order.v[i]].first])
             kernel_cache_meet(kernel_cache, f, f->order.v[i], b.same, dialect_of(target), about);
-    if (target->joins_launches && how->copies)
-        plan_choose_copies(&b, how->copies);
+    if (target->joins_launches && how->layout)
+        plan_choose_copies(&b, how->layout);
     if (b.cast)
         plan_groups(&b, true);
     b.plan->n_cast = b.launch.n;
     plan_groups(&b, false);
     finish_outputs(&b);
     if (target->joins_launches && !how->single)
-        plan_gather(&b, how->copies);
+        plan_gather(&b, how->layout);
     else
         plan_place(&b);
-    if (b.cast)
-        plan_keep_copies(&b, how->copies);
+    if (target->joins_launches && how->layout)
+        plan_keep_layout(&b, how->layout);
     Plan *p = b.plan;
     p->buffer = b.buffer.v;
     p->n_buffer = b.buffer.n;

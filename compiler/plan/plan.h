@@ -166,12 +166,17 @@ typedef struct Plan {
 Shape plan_half_shape(const Shape *s);
 Val plan_half_pad(Graph *g, Val v); /* v in that shape */
 
-/* Which weights have a copy in 16 bits that stays from run to run (EXT_COPY), and how they lie: by the name of a
- * weight that of the one whose copy lies in front of it, or its own. Plans that share them add to them. */
-typedef struct PlanCopies {
-    Map before;
+/* How weights, their gradients, and their copies in 16 bits that stay from run to run (EXT_COPY), lie in memory: by kind,
+ * and by name that of the one which lies in front, without a gap, or its own: it lies behind none. Plans that share a layout
+ * keep to it and add to it. Which weights have copies, and of what, stands in it, too. */
+typedef struct PlanLayout {
+    Map before[EXT_KINDS];
     Half half;
-} PlanCopies;
+} PlanLayout;
+void plan_layout_init(PlanLayout *layout, Arena *arena);
+/* Unless it has a place already, a tensor lies behind that one, or, with its own name, behind none. */
+void plan_layout_fix(PlanLayout *layout, ExtKind kind, Name name, Name before);
+Name plan_layout_before(const PlanLayout *layout, ExtKind kind, Name name); /* its own: none */
 
 /* The graph that is planned, and that the reference evaluator compares it with: simplified, and
  * with the rounding that `how` asks for. */
@@ -188,6 +193,6 @@ void plan_dump_device(Buf *out, const Plan *p);   /* `--stage cuda`: that of ker
 /* The bits of number i in a run; host: values of Plan.host. Of an INT_PLACE they are added to its buffer's address. */
 uint64_t plan_number(const Plan *p, size_t i, uint64_t seed, uint64_t step, const double *host);
 /* An update writes the copies of the weights that it changes: adds that to its graph. */
-void plan_write_copies(Graph *g, const PlanCopies *copies);
+void plan_write_copies(Graph *g, const PlanLayout *layout);
 
 #endif

@@ -2,7 +2,8 @@
  *
  * In:  the launches of a plan for a device, before its buffers have places.     Out: fewer, that compute the same numbers.
  * The one idea: where matrices lie is the plan's to say. Queries, keys and values read one matrix and write three; when their
- * weights lie behind each other, and their results too, they are one batch: its steps are the sizes of the matrices. What lives
+ * weights lie behind each other, and their results too, they are one batch: its steps are the sizes of the matrices. So are the
+ * products that write their gradients (plan_layout.c: how what outlives the run lies). What lives
  * much longer than its neighbours, such as values that the backward pass reads beside queries that it does not, stays apart.
  */
 #include "plan_build.h"
@@ -14,7 +15,7 @@ enum {
 
 typedef struct Chains {
     Build *b;
-    const PlanCopies *copies;
+    PlanLayout *layout; /* or NULL */
     uint32_t *first, *last; /* by buffer: the launches between which it lives */
     uint32_t *next; /* by buffer: the one behind it, plus one */
 } Chains;
@@ -82,16 +83,16 @@ static Batch find(const Chains *c, uint32_t i, const bool *taken)
 }
 
 /* The bytes of a matrix that fills a buffer; 0: it does not, or lies where the plan has no say. */
-static uint64_t whole(const Build *b, const Launch *l, int operand)
+static uint64_t whole(const Chains *c, const Launch *l, int operand)
 {
+    const Build *b = c->b;
     const PlanMatmul *m = &l->matmul;
     const PlanBuffer *x = &b->buffer.v[l->buffer[operand]];
     const int64_t rows[3] = {m->transpose_a ? m->k : m->m, m->transpose_b ? m->n : m->k, m->m};
     const int64_t columns[3] = {m->transpose_a ? m->m : m->k, m->transpose_b ? m->k : m->n, m->n};
     const int64_t pitch[3] = {m->lda, m->ldb, m->ldc};
     uint64_t bytes = (uint64_t)(rows[operand] * columns[operand]) * plan_item_bytes(x);
-    bool placed = x->ext < 0 || plan_is_copy(b, l->buffer[operand]);
-    bool fits = placed && !l->shift[operand] && pitch[operand] == columns[operand] && x->bytes == bytes;
+    bool fits = plan_is_laid(b, c->layout, l->buffer[operand]) && !l->shift[operand] && pitch[operand] == columns[operand] && x->bytes == bytes;
     return fits && bytes % PLAN_ALIGN == 0 ? bytes : 0;
 }
 
@@ -136,9 +137,9 @@ static bool can_lie(const Chains *c, const Batch *x, int operand)
     bool chained = in_chain(c, buffer_of(b, x, 0, operand));
     for (uint32_t i = 0; i < x->n; i++) {
         uint32_t buffer = buffer_of(b, x, i, operand);
-        if (!whole(b, &b->launch.v[x->launch[i]], operand) || in_chain(c, buffer) != chained)
+        if (!whole(c, &b->launch.v[x->launch[i]], operand) || in_chain(c, buffer) != chained)
             return false;
-        if (i && !plan_may_follow(b, c->copies, buffer_of(b, x, i - 1, operand), buffer))
+        if (i && !plan_may_follow(b, c->layout, buffer_of(b, x, i - 1, operand), buffer))
             return false;
         if (chained && i && b->buffer.v[buffer].behind != buffer_of(b, x, i - 1, operand) + 1)
             return false;
@@ -199,13 +200,13 @@ static Launch batch_of(const Build *b, const Batch *x)
     return l;
 }
 
-void plan_batch(Build *b, const PlanCopies *copies, uint64_t most)
+void plan_batch(Build *b, PlanLayout *layout, uint64_t most)
 {
     ArenaMark mark = arena_mark(b->f->tmp);
     Launch *before = b->launch.v, *now = NEW_ARRAY(b->arena, Launch, b->launch.n + 1);
     size_t n_before = b->launch.n, n = 0;
     bool *taken = NEW_ARRAY(b->f->tmp, bool, b->launch.n + 1);
-    Chains c = {b, copies, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
+    Chains c = {b, layout, NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1), NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1),
                 NEW_ARRAY(b->f->tmp, uint32_t, b->buffer.n + 1)};
     find_lives(&c);
     for (uint32_t i = 0; i < n_before; i++) {

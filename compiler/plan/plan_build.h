@@ -55,10 +55,12 @@ void plan_choose_added(Build *b); /* of a device */
 Val plan_strip(const Build *b, Val v); /* behind reshapes */
 
 /* ---- plan_copies.c: weights in 16 bits that stay ---- */
-void plan_choose_copies(Build *b, const PlanCopies *copies);
-bool plan_is_copy(const Build *b, uint32_t buffer);
-bool plan_may_follow(const Build *b, const PlanCopies *copies, uint32_t before, uint32_t buffer); /* in memory */
-void plan_keep_copies(const Build *b, PlanCopies *copies);
+void plan_choose_copies(Build *b, const PlanLayout *layout);
+
+/* ---- plan_layout.c: which tensors lie behind each other ---- */
+bool plan_is_laid(const Build *b, const PlanLayout *layout, uint32_t buffer); /* has the plan a say in where it lies? layout: or NULL */
+bool plan_may_follow(const Build *b, const PlanLayout *layout, uint32_t before, uint32_t buffer); /* of such */
+void plan_keep_layout(const Build *b, PlanLayout *layout);
 
 /* ---- plan_launch.c: library launches ---- */
 uint32_t plan_kernel(Build *b, Name name, const char *text, size_t length, size_t n_buffer,
@@ -93,9 +95,9 @@ void plan_device_sdpa(Build *b, Val v);
 void plan_device_sdpa_grad(Build *b, Val v);
 void plan_device_scatter(Build *b, Val v);
 uint32_t plan_numbers_buffer(Build *b); /* a new one, if there is none yet */
-void plan_gather(Build *b, const PlanCopies *copies); /* plan_gather.c; places the buffers, too */
+void plan_gather(Build *b, PlanLayout *layout); /* plan_gather.c; places the buffers, too */
 /* plan_batch.c; the same; most: bytes that the arena may have */
-void plan_batch(Build *b, const PlanCopies *copies, uint64_t most);
+void plan_batch(Build *b, PlanLayout *layout, uint64_t most);
 void plan_device_expert(Build *b, Val v);
 
 #endif

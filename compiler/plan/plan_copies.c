@@ -25,11 +25,11 @@ static Val weight_of(const Build *b, uint32_t id)
     return x && x->ext.kind == EXT_PARAM && !x->stored && b->leaf[node_at(b->g, w)->a.i] == w ? w : 0;
 }
 
-void plan_choose_copies(Build *b, const PlanCopies *copies)
+void plan_choose_copies(Build *b, const PlanLayout *layout)
 {
     const Fusion *f = b->f;
     size_t n = b->plan->n_ext, most = n + f->order.n;
-    if (b->launch.n || !f->half || (copies->half && copies->half != f->half))
+    if (b->launch.n || !f->half || (layout->half && layout->half != f->half))
         return;
     PlanExt *ext = NEW_ARRAY(b->arena, PlanExt, most + 1);
     int32_t *buffer = NEW_ARRAY(b->arena, int32_t, most + 1);
@@ -56,53 +56,18 @@ void plan_choose_copies(Build *b, const PlanCopies *copies)
     b->ext_buffer = buffer;
 }
 
-static const Ext *ext_of(const Build *b, uint32_t buffer)
-{
-    int32_t ext = b->buffer.v[buffer].ext;
-    return ext < 0 ? NULL : &b->plan->ext[ext].ext;
-}
-
-bool plan_is_copy(const Build *b, uint32_t buffer)
-{
-    const Ext *x = ext_of(b, buffer);
-    return x && x->kind == EXT_COPY;
-}
-
-/* Copies that have places keep them. */
-bool plan_may_follow(const Build *b, const PlanCopies *copies, uint32_t before, uint32_t buffer)
-{
-    const Ext *x = ext_of(b, before), *y = ext_of(b, buffer);
-    if (!x || !y)
-        return !x && !y;
-    Name of_x = map_get(&copies->before, (uintptr_t)x->name), of_y = map_get(&copies->before, (uintptr_t)y->name);
-    return of_y ? of_y == x->name && x != y : !of_x;
-}
-
-void plan_keep_copies(const Build *b, PlanCopies *copies)
-{
-    copies->half = b->f->half;
-    for (uint32_t i = 0; i < b->buffer.n; i++) {
-        uint32_t behind = b->buffer.v[i].behind;
-        if (!plan_is_copy(b, i))
-            continue;
-        void **slot = map_at(&copies->before, (uintptr_t)ext_of(b, i)->name);
-        if (!*slot)
-            *slot = (void *)(uintptr_t)(behind ? ext_of(b, behind - 1) : ext_of(b, i))->name;
-    }
-}
-
-void plan_write_copies(Graph *g, const PlanCopies *copies)
+void plan_write_copies(Graph *g, const PlanLayout *layout)
 {
     size_t n = g->out.n;
-    for (size_t i = 0; i < n && copies->half; i++) {
+    for (size_t i = 0; i < n && layout->half; i++) {
         Output o = g->out.v[i];
         if (o.ext < 0 || g->ext.v[o.ext].kind != EXT_PARAM)
             continue;
         Name name = g->ext.v[o.ext].name;
-        if (!map_get(&copies->before, (uintptr_t)name))
+        if (!map_get(&layout->before[EXT_COPY], (uintptr_t)name))
             continue;
         g->name = name;
-        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = copies->half}, NULL), EXT_COPY, name);
+        ir_store(g, ir_op(g, OP_ROUND_TO, plan_half_pad(g, o.value), 0, 0, (Attr){.i = layout->half}, NULL), EXT_COPY, name);
     }
     g->name = NULL;
 }

@@ -319,6 +319,10 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
             return b->sorted.v[i];
     int64_t pairs = plan_elements(b, index);
     Name name = node_at(b->g, index)->name;
+    if (pairs > CUDA_EXPERT_PAIRS)
+        ctx_raise(b->ctx, ST_ENVIRONMENT,
+                  "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer sequences at once"
+                  " (train.micro_batch)", name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
     PlanSorted s = {base, experts, plan_scratch(b, DT_INT, experts + 2, name),
                     plan_scratch(b, DT_INT, pairs, name)};
     vec_push(b->arena, &b->sorted, s);

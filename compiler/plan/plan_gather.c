@@ -383,7 +383,7 @@ static void drop_unused(Build *b)
             b->launch.v[i].kernel = now[b->launch.v[i].kernel];
 }
 
-void plan_gather(Build *b, const PlanCopies *copies)
+void plan_gather(Build *b, PlanLayout *layout)
 {
     static const double limits[] = {1e18, 256 << 20, 32 << 20, 4 << 20, 0};
     enum { SHARE = 64, ALWAYS = 8 << 20 }; /* what the arena may grow by */
@@ -406,6 +406,6 @@ void plan_gather(Build *b, const PlanCopies *copies)
             finish(&g, &runs.v[i], &b->launch.v[i]);
     b->buffer.v[g.list].bytes = 8 * (uint64_t)b->number.n;
     drop_unused(b);
-    plan_batch(b, copies, most + 8 * (uint64_t)b->number.n);
+    plan_batch(b, layout, most + 8 * (uint64_t)b->number.n);
     arena_reset(b->f->tmp, mark);
 }

@@ -137,6 +137,14 @@ static void verify_numbers(Ctx *ctx, const Plan *p, bool *written, size_t *first
     last[p->numbers] = SIZE_MAX;
 }
 
+/* Without a gap: both in the arena, or both tensors of one kind. */
+static bool may_lie(const Plan *p, const PlanBuffer *x, const PlanBuffer *before)
+{
+    bool apart = x->ext < 0 || before->ext < 0 ? x->ext >= 0 || before->ext >= 0
+                                               : p->ext[x->ext].ext.kind != p->ext[before->ext].ext.kind;
+    return !apart && x != before && before->bytes % PLAN_ALIGN == 0;
+}
+
 typedef struct Stay { /* of a buffer in the arena */
     size_t first, last; /* launches */
     uint32_t buffer;
@@ -156,6 +164,8 @@ static void verify_places(Ctx *ctx, const Plan *p, const size_t *first, const si
     size_t n = 0, n_there = 0;
     for (size_t i = 0; i < p->n_buffer; i++) {
         const PlanBuffer *x = &p->buffer[i];
+        if (x->behind && !may_lie(p, x, &p->buffer[x->behind - 1]))
+            vwn_bug(ctx, "plan: buffer %zu cannot lie behind its neighbour", i);
         if (x->ext >= 0 || !x->bytes)
             continue;
         if (x->behind && x->offset != p->buffer[x->behind - 1].offset + p->buffer[x->behind - 1].bytes)

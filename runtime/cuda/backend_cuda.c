@@ -15,7 +15,10 @@
 
 #include "compiler/base/diag.h"
 
-enum { SPARE_ROOM = 192 << 20 }; /* of the device: workspace, staging, and what the driver takes for itself */
+enum {
+    SPARE_ROOM = 192 << 20, /* of the device: workspace, staging, and what the driver takes for itself */
+    LISTED = 186            /* bytes of a message: the calls that were queued last */
+};
 
 /* ---- failures ---- */
 
@@ -45,26 +48,27 @@ void cuda_place_text(CudaBackend *c, const CallPlace *at, char text[256])
              at->program, (unsigned long long)at->step + 1);
 }
 
-/* The calls that the device may have failed in, the last one first. */
-static void list_queued(CudaBackend *c, char text[300])
+/* The calls that the device may have failed in, the last one first, as many as there is room for. */
+static void list_queued(CudaBackend *c, char text[LISTED])
 {
     enum { SHOWN = 2 };
     size_t n = 0;
     text[0] = 0;
     uint64_t from = c->n_queued > CUDA_QUEUED ? c->n_queued - CUDA_QUEUED : 0;
-    for (uint64_t i = c->n_queued; i > from && c->n_queued - i < SHOWN && n < 299; i--) {
+    for (uint64_t i = c->n_queued; i > from && c->n_queued - i < SHOWN; i--) {
         const CudaQueued *q = &c->queued[(i - 1) % CUDA_QUEUED];
         char place[256];
         cuda_place_text(c, &q->place, place);
-        int put = snprintf(text + n, 300 - n, "%s%s%s", n ? ", " : "", q->what, place);
-        n += put > 0 ? (size_t)put : 0;
+        if (n && strlen(q->what) + strlen(place) + 2 >= LISTED - n)
+            break;
+        n += (size_t)snprintf(text + n, LISTED - n, "%s%.24s%.155s", n ? ", " : "", q->what, place);
     }
 }
 
 Status cuda_must(CudaBackend *c, int error, const char *what)
 {
     enum { OF_LAUNCHES = 700 }; /* errors from here on may be those of what was queued before */
-    char reason[160], place[256], last[300] = "";
+    char reason[160], place[256], last[LISTED] = "";
     if (!error)
         return ST_OK;
     cuda_error_text(&c->found.driver, error, reason);
@@ -72,7 +76,7 @@ Status cuda_must(CudaBackend *c, int error, const char *what)
     if (error >= OF_LAUNCHES)
         list_queued(c, last);
     if (!c->broken)
-        snprintf(c->end, sizeof c->end, "cuda:%d failed in %s%.120s: %.120s%s%.140s%s", c->found.ordinal, what, place,
+        snprintf(c->end, sizeof c->end, "cuda:%d failed in %.40s%.100s: %.90s%s%s%s", c->found.ordinal, what, place,
                  reason, last[0] ? "; queued last: " : "", last,
                  last[0] && !c->synchronous ? "; VWN_CUDA_SYNC=1 names the call" : "");
     c->broken = true;

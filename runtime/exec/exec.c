@@ -92,47 +92,74 @@ static StoreEntry *plan_entry(Program *p, int32_t ext)
     return store_find(p->store, x->ext.kind, x->ext.name);
 }
 
-/* The memory of copies that are behind each other, from buffer `at` on, which is behind nothing. */
+/* Copies of the weights of tensors x, which the plan adds to those of the graph. */
+static Status add_copies(Program *p, const PlanExt *const *x, size_t n)
+{
+    Store *s = p->store;
+    const StoreEntry **of = NEW_ARRAY(p->arena, const StoreEntry *, n);
+    for (size_t i = 0; i < n; i++) {
+        StoreEntry *like = NEW(p->arena, StoreEntry);
+        *like = *store_find(s, EXT_PARAM, x[i]->ext.name);
+        like->elements = x[i]->elements;
+        for (int k = 0; k < like->rank; k++)
+            like->d[k] = x[i]->ext.shape.d[k].n;
+        of[i] = like;
+    }
+    return store_add_copies(s, of, n);
+}
+
+/* Tensors that are behind each other, from buffer `at` on, which is behind nothing. */
 static Status hold_chain(Program *p, uint32_t at, const uint32_t *next)
 {
     Store *s = p->store;
-    const StoreEntry **of = NEW_ARRAY(p->arena, const StoreEntry *, p->plan->n_buffer);
-    size_t n = 0, first = p->n_copy;
-    for (uint32_t i = at + 1; i; i = next[i - 1]) {
-        const PlanExt *x = &p->plan->ext[p->plan->buffer[i - 1].ext];
-        StoreEntry *like = NEW(p->arena, StoreEntry);
-        *like = *store_find(s, EXT_PARAM, x->ext.name);
-        like->elements = x->elements;
-        for (int k = 0; k < like->rank; k++)
-            like->d[k] = x->ext.shape.d[k].n;
-        of[n++] = like;
+    const PlanExt **x = NEW_ARRAY(p->arena, const PlanExt *, p->plan->n_buffer);
+    StoreEntry **e = NEW_ARRAY(p->arena, StoreEntry *, p->plan->n_buffer);
+    size_t n = 0;
+    for (uint32_t i = at + 1; i; i = next[i - 1])
+        x[n++] = &p->plan->ext[p->plan->buffer[i - 1].ext];
+    bool copies = x[0]->ext.kind == EXT_COPY, there = store_find(s, x[0]->ext.kind, x[0]->ext.name);
+    Status status = copies && !there ? add_copies(p, x, n) : ST_OK;
+    if (status != ST_OK)
+        return fail(p, status, "%s", store_why(s));
+    for (size_t i = 0; i < n; i++)
+        if (!(e[i] = store_find(s, x[i]->ext.kind, x[i]->ext.name)))
+            vwn_bug(s->ctx, "the tensor %s of the plan is not there", x[i]->ext.name);
+    if (!copies && n > 1 && !store_is_laid(e[1]))
+        store_lay(s, e, n);
+    for (size_t i = 0; i < n; i++) {
+        if (i && !store_follows(s, e[i], e[i - 1]))
+            vwn_bug(s->ctx, "the tensor %s does not lie as the plan says", e[i]->name);
+        if (copies)
+            p->copy[p->n_copy++] = e[i];
     }
-    Status status = store_find(s, EXT_COPY, of[0]->name) ? ST_OK : store_add_copies(s, of, n);
-    for (size_t i = 0; status == ST_OK && i < n; i++) {
-        StoreEntry *e = store_find(s, EXT_COPY, of[i]->name), *before = i ? p->copy[first + i - 1] : NULL;
-        if (!e || (before && !store_copy_follows(e, before)))
-            vwn_bug(s->ctx, "the copies of weights do not lie as the plan says");
-        p->copy[p->n_copy++] = e;
-    }
-    return status == ST_OK ? ST_OK : fail(p, status, "%s", store_why(s));
+    return ST_OK;
 }
 
-/* Copies of weights, which the plan adds to the graph's tensors. */
-static Status hold_copies(Program *p)
+/* Copies of weights, and the tensors of a batch of products, lie as the plan says. */
+static Status hold_layout(Program *p)
 {
     const Plan *plan = p->plan;
     Status status = ST_OK;
-    if (!plan->n_cast)
-        return ST_OK;
-    uint32_t *next = NEW_ARRAY(p->arena, uint32_t, plan->n_buffer);
-    p->copy = NEW_ARRAY(p->arena, StoreEntry *, plan->n_buffer);
+    uint32_t *next = NEW_ARRAY(p->arena, uint32_t, plan->n_buffer + 1);
+    p->copy = NEW_ARRAY(p->arena, StoreEntry *, plan->n_buffer + 1);
     for (uint32_t i = 0; i < plan->n_buffer; i++)
         if (plan->buffer[i].behind)
             next[plan->buffer[i].behind - 1] = i + 1;
-    for (uint32_t i = 0; status == ST_OK && i < plan->n_buffer; i++)
-        if (plan->buffer[i].ext >= (int32_t)p->graph->ext.n && !plan->buffer[i].behind)
+    for (uint32_t i = 0; status == ST_OK && i < plan->n_buffer; i++) {
+        const PlanBuffer *b = &plan->buffer[i];
+        bool added = b->ext >= (int32_t)p->graph->ext.n;
+        if (b->ext >= 0 && !b->behind && (added || next[i]))
             status = hold_chain(p, i, next);
+    }
     return status;
+}
+
+/* Tensors that have memory already stay where they are. */
+static void fix_places(Program *p, PlanLayout *layout)
+{
+    for (size_t i = 0; i < p->graph->ext.n; i++)
+        if (p->ext[i]->memory)
+            plan_layout_fix(layout, p->ext[i]->kind, p->ext[i]->name, p->ext[i]->name);
 }
 
 static void prepare_calls(Program *p)
@@ -256,7 +283,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .half = o->half,
                          .shared = o->shared,
                          .kernel_cache = o->kernel_cache,
-                         .copies = o->half ? o->copies ? o->copies : &p->store->copies : NULL,
+                         .layout = o->layout ? o->layout : &p->store->layout,
                          .cuda = p->store->backend && p->store->backend->cuda};
 }
 
@@ -275,9 +302,11 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
     graph_verify(p->graph);
     Status status = bind_exts(p);
     if (status == ST_OK && p->store->backend) {
+        if (how.cuda)
+            fix_places(p, how.layout);
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);
-        status = hold_copies(p);
+        status = hold_layout(p);
         if (status == ST_OK)
             prepare_calls(p);
         double planned = clock_seconds() - began;
@@ -542,7 +571,7 @@ static void note_written(Program *p, bool ended)
 
 void program_write_copies(Store *s, Graph *g)
 {
-    plan_write_copies(g, &s->copies);
+    plan_write_copies(g, &s->layout);
 }
 
 static Status run_on_backend(Program *p, const RunArgs *args)

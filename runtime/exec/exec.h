@@ -53,7 +53,7 @@ typedef struct ProgramOptions {
     bool share_arena; /* use the store's common arena (programs that never run at once) */
     Half half;        /* see PlanOptions; bf16 on a backend that has it, or in the evaluator */
     int64_t shared;   /* see PlanOptions */
-    PlanCopies *copies; /* see PlanOptions; NULL: the store's */
+    PlanLayout *layout; /* see PlanOptions; NULL: the store's */
     struct KernelCache *kernel_cache; /* see PlanOptions; outlives the program. Not for a device, whose texts depend on what was met before */
     KernelSet *gather;  /* of program_prepare(): the kernels are only noted there; NULL: they are found or compiled */
 } ProgramOptions;

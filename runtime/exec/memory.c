@@ -22,9 +22,9 @@ typedef struct Planning {
     KernelCache *kernel_cache;
     const PlanWatch *watch;
     bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
-    PlanCopies *copies;   /* of weights, that its programs keep; NULL: they keep none */
-    Map counted;          /* the names of these */
-    uint64_t copy_bytes;
+    PlanLayout *layout; /* of a device, of the tensors that its programs share */
+    Map counted;        /* the names of the copies of weights, */
+    uint64_t copy_bytes; /* and what these take */
 } Planning;
 
 /* Copies of weights that no program before had. */
@@ -63,15 +63,14 @@ static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
     how.cuda = p->cuda;
-    how.copies = how.half ? p->copies : NULL;
-    if (how.copies && which == UPDATE)
-        plan_write_copies(g, how.copies);
+    how.layout = p->layout;
+    if (how.layout && which == UPDATE)
+        plan_write_copies(g, how.layout);
     how.arena_only = !p->cuda;
     how.counted = watched && !p->cuda;
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
-    if (how.copies)
-        count_copies(p, plan);
+    count_copies(p, plan);
     if (watched)
         p->watch->seen(p->watch->user, plan, runs);
     if (program)
@@ -199,9 +198,9 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
                         .half = how->half,
                         .cuda = s->backend->cuda,
                         .arena_only = !s->backend->cuda};
-    if (plan.cuda && plan.half) {
-        plan.copies = NEW(a, PlanCopies);
-        map_init(&plan.copies->before, a);
+    if (plan.cuda) {
+        plan.layout = NEW(a, PlanLayout);
+        plan_layout_init(plan.layout, a);
     }
     const Plan *made = plan_build(s->ctx, a, plan_graph(g, a, &plan), &plan);
     uint64_t bytes = made->arena_bytes;
@@ -260,10 +259,10 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     Arena *own = arena_new(ctx);
     Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .cuda = ask->cuda};
     p.kernel_cache = ask->cuda ? NULL : kernel_cache_new(ctx, own);
-    p.copies = ask->cuda ? NEW(own, PlanCopies) : NULL;
+    p.layout = ask->cuda ? NEW(own, PlanLayout) : NULL;
     map_init(&p.counted, own);
-    if (p.copies)
-        map_init(&p.copies->before, own);
+    if (p.layout)
+        plan_layout_init(p.layout, own);
     if (train) {
         uint64_t gradient = gradient_arena(&p, &t, &n.program);
         uint64_t others = arena_of(&p, &t, UPDATE, 1, &n.program);

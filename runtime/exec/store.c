@@ -18,10 +18,11 @@ enum { PIECE = 1024 }; /* numbers converted at a time */
 typedef struct Room {
     StoreEntry entry; /* first: a StoreEntry pointer is a Room pointer */
     uint64_t bytes;
-    bool in_slab; /* given back with it; or with the copy in front of it */
+    bool in_slab; /* given back with it, or with the first of its chain */
+    bool leads;   /* others lie behind it */
     bool stale;   /* of a copy: the weight has changed since */
-    struct Room *chain; /* of a copy: the first of those that lie behind each other, */
-    uint64_t at;        /* and where it lies in the memory of all */
+    struct Room *chain; /* the first of those that it lies behind; NULL: it is none, or the first itself, */
+    uint64_t at;        /* and where it lies in the memory of all, which is the first one's */
 } Room;
 
 __attribute__((format(printf, 3, 4))) static Status fail(Store *s, Status status,
@@ -127,9 +128,12 @@ static Status settle(Store *s)
             r->entry.memory = (char *)memory + at;
             r->in_slab = true;
             at += on_device(r->bytes);
-        } else if (r->chain) { /* the first of them stands before it */
-            r->entry.memory = (char *)r->chain->entry.memory + r->at;
         }
+    }
+    for (size_t i = s->settled; i < s->entry.n; i++) {
+        Room *r = (Room *)s->entry.v[i];
+        if (r->chain)
+            r->entry.memory = (char *)r->chain->entry.memory + r->at;
     }
     s->settled = s->entry.n;
     s->generation++;
@@ -180,7 +184,7 @@ Store *store_new(Ctx *ctx, Backend *backend)
     *s = (Store){.ctx = ctx, .backend = backend};
     s->arena = arena_new(ctx);
     map_init(&s->index, s->arena);
-    map_init(&s->copies.before, s->arena);
+    plan_layout_init(&s->layout, s->arena);
     return s;
 }
 
@@ -355,46 +359,79 @@ Status store_add(Store *s, ExtKind kind, Name name, DType dtype, uint8_t rank, c
     return ST_OK;
 }
 
+/* ---- tensors behind each other ---- */
+
+void store_lay(Store *s, StoreEntry *const *e, size_t n)
+{
+    Room *first = (Room *)e[0];
+    for (size_t i = 0; i < n; i++)
+        if (e[i]->memory || ((Room *)e[i])->chain || ((Room *)e[i])->leads)
+            vwn_bug(s->ctx, "the tensor %s has a place already", e[i]->name);
+    for (size_t i = 1; i < n; i++) {
+        Room *r = (Room *)e[i];
+        r->chain = first;
+        r->at = first->bytes;
+        r->in_slab = true;
+        first->bytes += r->bytes; /* the first has the memory of all */
+        r->bytes = 0;
+    }
+    first->leads = n > 1;
+}
+
+bool store_is_laid(const StoreEntry *e)
+{
+    return ((const Room *)e)->chain != NULL;
+}
+
+bool store_follows(const Store *s, const StoreEntry *e, const StoreEntry *before)
+{
+    const Room *x = (const Room *)before, *y = (const Room *)e;
+    return y->chain == (x->chain ? x->chain : x) &&
+           y->at == x->at + (uint64_t)before->elements * item_size(s, before->kind, before->dtype);
+}
+
 /* ---- copies of weights ---- */
 
-/* The first has the memory of all. */
-Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
+static void drop_copies(Store *s, size_t left)
 {
-    uint64_t bytes = 0, at = 0;
-    size_t before = s->entry.n;
-    void *memory = NULL;
-    Room *first = NULL;
-    for (size_t i = 0; i < n; i++)
-        bytes += 2 * (uint64_t)of[i]->elements;
-    Status status = is_put_off(s) ? ST_OK : take(s, bytes, &memory);
-    for (size_t i = 0; status == ST_OK && i < n; i++) {
+    for (; s->entry.n > left; s->entry.n--)
+        *map_at(&s->index, key_of(EXT_COPY, s->entry.v[s->entry.n - 1]->name)) = NULL; /* the slot is there */
+}
+
+/* New entries without memory. */
+static Status new_copies(Store *s, const StoreEntry *const *of, size_t n)
+{
+    Status status = ST_OK;
+    for (size_t i = 0; i < n && status == ST_OK; i++) {
         Room *room;
         void **slot;
         status = new_room(s, EXT_COPY, of[i]->name, &room, &slot);
         if (status != ST_OK)
-            break;
-        first = first ? first : room;
-        *room = (Room){.entry = *of[i], .bytes = i ? 0 : bytes, .in_slab = i > 0, .stale = true,
-                       .chain = i ? first : NULL, .at = at};
+            return status;
+        *room = (Room){.entry = *of[i], .stale = true};
         room->entry.kind = EXT_COPY;
-        room->entry.memory = memory ? (char *)memory + at : NULL;
-        at += 2 * (uint64_t)of[i]->elements;
+        room->entry.memory = NULL;
+        room->bytes = (uint64_t)of[i]->elements * item_size(s, EXT_COPY, DT_REAL);
         s->entry.v[s->entry.n++] = &room->entry;
         *slot = &room->entry;
     }
-    if (status == ST_OK)
-        return ST_OK;
-    for (; s->entry.n > before; s->entry.n--)
-        *map_at(&s->index, key_of(EXT_COPY, s->entry.v[s->entry.n - 1]->name)) = NULL; /* the slot is there */
-    if (memory)
-        give(s, memory, bytes);
     return status;
 }
 
-bool store_copy_follows(const StoreEntry *copy, const StoreEntry *before)
+Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n)
 {
-    const Room *x = (const Room *)before, *y = (const Room *)copy;
-    return y->chain == (x->chain ? x->chain : x) && y->at == x->at + 2 * (uint64_t)before->elements;
+    size_t first = s->entry.n;
+    void *memory = NULL;
+    Status status = new_copies(s, of, n);
+    if (status == ST_OK)
+        store_lay(s, s->entry.v + first, n);
+    if (status == ST_OK && !is_put_off(s))
+        status = take(s, ((Room *)s->entry.v[first])->bytes, &memory);
+    if (status != ST_OK)
+        drop_copies(s, first);
+    for (size_t i = first; memory && i < s->entry.n; i++)
+        s->entry.v[i]->memory = (char *)memory + ((Room *)s->entry.v[i])->at;
+    return status;
 }
 
 bool store_copy_stale(const StoreEntry *copy)

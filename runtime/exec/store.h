@@ -25,16 +25,19 @@ struct Store {
     uint64_t slab_bytes; /* of all */
     size_t settled; /* of a device: so many entries have memory */
     uint64_t generation;
-    PlanCopies copies; /* which weights have one, in the plans of all programs */
+    PlanLayout layout; /* how weights, their gradients and copies lie, in the plans of all programs */
     char why[512];
 };
 
 /* Copies in 16 bits of the weights of these names, in these shapes, one behind the other; they are stale. */
 Status store_add_copies(Store *s, const StoreEntry *const *of, size_t n);
-bool store_copy_follows(const StoreEntry *copy, const StoreEntry *before);
 bool store_copy_stale(const StoreEntry *copy);
 void store_copy_done(StoreEntry *copy);
 void store_weight_changes(Store *s, const StoreEntry *weight); /* any tensor: a weight's copy, if it has one, is stale now */
+/* Tensors that have no memory yet, and no place, will lie one behind the other, without a gap. */
+void store_lay(Store *s, StoreEntry *const *e, size_t n);
+bool store_is_laid(const StoreEntry *e); /* behind another one */
+bool store_follows(const Store *s, const StoreEntry *e, const StoreEntry *before);
 /* Makes the shared arena at least so large; it holds nothing between runs. */
 Status store_reserve_common(Store *s, uint64_t bytes);
 

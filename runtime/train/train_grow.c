@@ -78,13 +78,13 @@ static void prepare_programs(Trainer *tr, const Model *m, const Train *t, BuildR
     Session *s = &tr->session;
     int64_t micro = t->micro_seqs > 0 ? t->micro_seqs : t->batch_seqs;
     ProgramOptions how = {.name = "prepared", .B = micro, .T = t->context, .share_arena = true,
-                          .half = session_half(s, t), .copies = NEW(s->arena, PlanCopies), .kernel_cache = tr->kernel_cache, .gather = tr->gather};
-    map_init(&how.copies->before, s->arena);
+                          .half = session_half(s, t), .layout = NEW(s->arena, PlanLayout), .kernel_cache = tr->kernel_cache, .gather = tr->gather};
+    plan_layout_init(how.layout, s->arena);
     session_prepare(s, step_gradient(m, t, true, s->arena), &how, total);
     if (t->batch_seqs > micro)
         session_prepare(s, step_gradient(m, t, false, s->arena), &how, total);
     Graph *update = step_update(m, t, s->arena);
-    plan_write_copies(update, how.copies);
+    plan_write_copies(update, how.layout);
     session_prepare(s, update, &how, total);
     if (t->eval_every > 0)
         session_prepare(s, step_held_out(m, t, s->arena), &how, total);

@@ -26,6 +26,17 @@ behind() {
         END { for (n in seen) print n, seen[n] }' "$1.log" | sort
 }
 
+# How often a batch, of 512 bytes, has come up behind the last program that was queued, before its numbers are waited for.
+fed() {
+    awk '$2 == "cuMemcpyDtoHAsync" { down = 1; next }
+        $2 == "cuEventRecord" && down { waiting[$4] = 1 }
+        $2 == "cuGraphLaunch" { up = 0 }
+        $2 == "cuMemcpyHtoDAsync" && $3 == 512 { up = 1 }
+        $2 == "cuEventSynchronize" && waiting[$4] { n += up; up = waiting[$4] = 0 }
+        { down = 0 }
+        END { print n + 0 }' "$1.log"
+}
+
 # 20 and 40 steps, and 20 whose numbers are read first
 once='train.eval.every=1000 steps'
 rate='train.optimizer.lr=1e-2'
@@ -37,6 +48,7 @@ counted asks --set "$once" --set "$rate + $waits"
 [ "$(behind long)" = "0 1
 2 39" ] || fail "programs behind the numbers that are waited for, and how often: $(behind long)"
 behind asks | grep -q '^[1-9]' && fail "the host decides, and steps are queued: $(behind asks)"
+[ "$(fed long)" -ge 38 ] && [ "$(fed asks)" -ge 19 ] || fail "next batches that come up meanwhile: $(fed long) of 39, $(fed asks) of 19"
 near short asks 20 1e-30
 train cuda parts --set 'train.micro_batch=1 seqs' --set "$rate"
 train cuda asks --set 'train.micro_batch=1 seqs' --set "$rate + $waits"

@@ -19,6 +19,7 @@ expect 0 env FAKE_CUDA_LOG=log "$VWN" doctor --measure --device cuda:0
 has out 'rates of: cuda:0, Fake GPU'
 has out 'launch: 5.0 us'
 whole
+[ "$(sed -n 's/^count cublasLtMatmul //p' log)" -gt 20 ] && ! grep 'a product of zeros' log || fail "a yardstick multiplies zeros"
 expect 0 "$VWN" cost small.vwn --device cpu
 has out 'no estimate; this machine has not been measured with'
 FAKE_CUDA_DEVICE=sms=2 expect 0 "$VWN" cost small.vwn --device cuda:0
@@ -30,6 +31,7 @@ for set in 'conn=residual()' 'sub=moe(experts = 5, active = 2, hidden = 7, activ
     expect 0 env FAKE_CUDA_LOG=log "$VWN" bench small.vwn --device cuda:0 --kernels --steps 2 --json -q --set "$set"
     json out
     whole
+    grep -q ' cublasLtMatmul 512 x 512 x 512' log && ! grep 'a product of zeros: 512 x 512 x 512' log || fail "a yardstick multiplies zeros"
     python3 - out > verdict 2>&1 << 'END' || fail "$set: $(cat verdict)"
 import json, sys
 b = json.load(open(sys.argv[1]))

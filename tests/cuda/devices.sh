@@ -65,6 +65,8 @@ expect 5 env FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --dry-run --
 has err 'are available on the GPU: weights'
 has err '`micro_batch = '
 [ "$(sed -n 's/^count cuModuleLoadData //p' log)" = "" ] || fail "kernels were loaded"
+awk '$2 == "cuMemAlloc" && $3 > 32 * 1048576' log > taken # more than products and copies have at any time
+[ ! -s taken ] || fail "memory was taken: $(cat taken)"
 expect 0 "$VWN" train small.vwn --dry-run --overwrite --set D=256 --set model.context=256 --set 'train.batch=256 seqs'
 has err 'Device the CPU: training needs'
 

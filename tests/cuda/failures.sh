@@ -1,5 +1,5 @@
 # failures.sh - every call that a run makes of the driver, of the compiler and of the products fails once: one sentence, exit
-# status 5, nothing left on the device, and a run directory that goes on.
+# status 5, nothing left on the device, and a run directory that goes on to the same weights.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 export VWN_CACHE= # compiled and chosen anew each time; the fake compiler has a cache of its own
 expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' -q --run warm
@@ -9,7 +9,7 @@ sed -n 's/^count //p' log > calls
 
 # The device that could not be given back is what is left; a compiled text that is not forgotten harms nobody.
 allowed='cuDevicePrimaryCtxRelease nvrtcDestroyProgram'
-tried=0
+tried=0 whole=0
 
 # Which calls fail: of each kind the first in every phase of a run (opening the device, loading kernels and weights,
 # recording, launching what was recorded, closing), for a phase does with a failure what it does with all; and the last one.
@@ -37,8 +37,13 @@ while read -r place; do
     awk '/^leaked/ && $3 > 0' log > leaks
     [ -s leaks ] && fail "$place: $(cat leaks)"
     tried=$((tried + 1))
+    resume= # or there was no run yet
+    [ -e runs/it/resolved.vwn ] && resume=--resume && whole=$((whole + 1))
+    expect 0 "$VWN" train small.vwn --device cuda --run it -q $resume --until '2 steps'
+    same_weights first it 02
 done < places
 [ "$cases" -gt 80 ] && [ "$tried" -gt 40 ] || fail "only $tried of $cases calls failed"
+[ "$whole" -gt 15 ] || fail "only $whole of $tried runs went on"
 
 # a run is not overwritten by one that has no memory: the arena's and the tensors' are the last two pieces
 for n in $(($(sed -n 's/^cuMemAlloc //p' calls) - 1)) "$(sed -n 's/^cuMemAlloc //p' calls)"; do
@@ -49,7 +54,13 @@ done
 
 # an error that comes late is told with the kernels that were queued last, or with the one that it was
 expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:11=700 "$VWN" train small.vwn --device cuda --run late -q
-has err 'queued last: recorded calls of the model (update, run '
+grep -q 'queued last: recorded calls of the model (update, run 3), recorded calls of the model (train, run 3); ' err ||
+    fail "what was queued last: $(cat err)"
+# in the first run, whose calls are made one by one, with their kernels and places
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:1=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
+grep -q 'queued last: k_[0-9a-f]* of .* at std/transformer.vwn:[0-9]*:[0-9]* (train, run 1), k_[0-9a-f]* of .* (train, run 1); ' err ||
+    fail "what was queued last: $(cat err)"
+expect 5 env FAKE_CUDA_FAIL=cuMemcpyDtoHAsync:11=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
 has err 'VWN_CUDA_SYNC=1 names the call'
 expect 5 env VWN_CUDA_SYNC=1 FAKE_CUDA_FAIL=cuLaunchKernel:40=700 "$VWN" train small.vwn --device cuda --run late --overwrite -q
 has err 'failed in k_'

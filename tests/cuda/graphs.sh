@@ -30,6 +30,7 @@ done
 # train, update, eval and what counts targets are recorded; each of 20 steps launches two graphs but for the first
 run short --until '10 steps'
 [ "$(calls single cuGraphLaunch)" -eq 0 ] || fail "what is waited for was recorded"
+[ "$(calls single cublasLtMatmulDescCreate)" -eq "$(calls recorded cublasLtMatmulDescCreate)" ] || fail "products are described more than once"
 [ "$(calls single cuLaunchKernel)" -gt $((5 * $(calls recorded cuLaunchKernel))) ] || fail "calls were made one by one"
 for name in cuLaunchKernel cublasLtMatmul cuMemAlloc; do
     [ "$(calls short $name)" -eq "$(calls recorded $name)" ] || fail "$name: $(calls short $name) in 10 steps, $(calls recorded $name) in 20"
@@ -53,4 +54,13 @@ for flags in 'sample runs/recorded --tokens 30 --prompt abc --seed 5' 'eval runs
     expect 0 env VWN_CUDA_SYNC=1 "$VWN" $flags --device cuda
     cmp -s all out || fail "$flags: calls one by one give $(cat out) for $(cat all)"
 done
+
+# keys and values stay on the device: a token moves as many bytes as any other, however many stand before it
+expect 0 "$VWN" train small.vwn --device cuda --run wide -q --until '1 steps' --set model.context=32
+for n in 8 16 24; do
+    expect 0 env FAKE_CUDA_LOG=all.log "$VWN" sample runs/wide --device cuda --tokens $n --prompt abc --seed 5
+    awk '$2 ~ /^cuMemcpy(HtoD|DtoH)Async$/ { n += $3 } END { print n }' all.log
+done > moved
+awk 'NR > 1 { each[NR] = $1 - before } { before = $1 } END { exit !(each[2] > 0 && each[3] == each[2] && each[2] < 8 * 2000) }' moved ||
+    fail "bytes that 8, 16 and 24 tokens move: $(cat moved)"
 finish

@@ -2,6 +2,15 @@
 # what these round.
 . "$VWN_SOURCE/tests/cuda/small.inc"
 
+# evals A B BOUND: what both have measured on held-out data, by averaged weights where there are some.
+evals() {
+    for run in "$1" "$2"; do
+        sed -n 's/.*"event":"eval".*"eval_loss":\([-0-9.e+]*\),.*/\1/p' "$run.json" > "$run.evals"
+    done
+    paste "$1.evals" "$2.evals" | awk -v most="$3" '{ d = $1 / $2 - 1; bad += !(d < most && d > -most) } END { exit bad || NR != 2 }' ||
+        fail "$1 and $2 measure: $(paste "$1.evals" "$2.evals")"
+}
+
 # variant NAME BOUND PATH=EXPR...
 variant() {
     name=$1 bound=$2
@@ -14,11 +23,13 @@ variant() {
     train cpu "$name-cpu" "$@"
     train cuda "$name-gpu" "$@"
     has out '"event":"device","text":"cuda:0, Fake GPU'
+    evals "$name-cpu" "$name-gpu" "$bound"
     near "$name-cpu" "$name-gpu" 20 "$bound"
 }
 
 variant gpt 1e-5
 variant parts 1e-5 'train.micro_batch=1 seqs'
+variant recompute 1e-5 'train.recompute=[attention, sub]' 'train.micro_batch=2 seqs' 'train.average=ema(decay = 0.5)'
 variant ghc 1e-5 'conn=ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' wide=18
 variant mhc 1e-5 'conn=mhc(n = 2, iterations = 2)'
 variant moe 1e-5 'sub=moe(experts = 5, active = 2, hidden = 7, activation = silu, scores = softmax, normalize = true, balance = 0.01)'

@@ -32,6 +32,9 @@ text() {
     cmp -s sampled out || fail "$1: another text: $(cat out) for $(cat sampled)"
 }
 
+# matrices by momentum that is made orthogonal, the others by AdamW
+sed 's/optimizer adamw.*/optimizer muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1\n    adamw { betas = [0.9, 0.95], eps = 1e-8 } }/' small.vwn > muon.vwn
+both muon 1e-5 loss.next muon.vwn 'train.micro_batch=2 seqs'
 sed 's/^  head lm .*/&\n  for depth in 1..2 {\n    head mtp { predict = depth + 1, weight = 0.3, norm = norm, mix = linear(), shared = true\n      layer { attention { heads = 2, position = rope(base = 100) }\n        sub } }\n  }/' small.vwn > mtp.vwn
 both mtp 1e-5 loss.mtp mtp.vwn
 text mtp

@@ -13,4 +13,9 @@ VWN_CUDA_SYNC=1 train cuda again
 same_weights first again 20
 FAKE_CUDA_HEURISTIC=1 train cuda again
 same_weights first again 20
+unset FAKE_CUDA_HEURISTIC FAKE_CUDA_ORDER
+# each GPU has its own choices
+export FAKE_CUDA_DEVICE VWN_CACHE="$PWD/own"
+for FAKE_CUDA_DEVICE in sms=1 sms=2; do train cuda again --until '1 steps'; done
+[ "$(find own -name 'products-*.txt' -size +0 | wc -l)" -eq 2 ] || fail "choices of two GPUs: $(find own -name 'products-*')"
 finish

@@ -510,7 +510,10 @@ static uint64_t extent(const Layout *l)
 static int run(void *data, char why[256])
 {
     (void)why;
-    product_run(data);
+    const Product *p = data;
+    product_run(p);
+    if (product_is_zero(p))
+        fake_note("a product of zeros: %lld x %lld x %lld", (long long)p->m, (long long)p->n, (long long)p->k);
     return E_OK;
 }
 
@@ -553,9 +556,9 @@ static int matmul(const void *library, const Asked *q, const void *const at[4], 
         return fake_refuse(B_VALUE, "%zu bytes of workspace are needed", needed);
     if (fake_stream(stream, &s))
         return B_VALUE;
-    fake_say("%lld x %lld x %lld, %d, type %d, rows of %lld %lld %lld, algorithm %d", (long long)q->m, (long long)q->n,
+    fake_say("%lld x %lld x %lld, %d, type %d, rows of %lld %lld %lld, algorithm %d%s", (long long)q->m, (long long)q->n,
              (long long)q->k, q->matrix[3]->batch, q->matrix[0]->type, (long long)q->matrix[0]->ld,
-             (long long)q->matrix[1]->ld, (long long)q->matrix[3]->ld, a.id);
+             (long long)q->matrix[1]->ld, (long long)q->matrix[3]->ld, a.id, *beta != 0 ? ", added" : "");
     const int32_t *t = q->how->transposed;
     Product *p = malloc(sizeof *p);
     *p = (Product){.m = q->m,

@@ -94,6 +94,16 @@ static void run_tile(const Product *p, const Tile *t, int64_t batch)
         }
 }
 
+bool product_is_zero(const Product *p)
+{
+    for (int64_t batch = 0; batch < p->batch; batch++)
+        for (int64_t r = 0; r < p->m; r++)
+            for (int64_t c = 0; c < p->n; c++)
+                if (element(&p->d, batch * p->d.step + r * p->d.row + c * p->d.column) != 0)
+                    return false;
+    return true;
+}
+
 void product_run(const Product *p)
 {
     for (int64_t batch = 0; batch < p->batch; batch++) {

@@ -25,5 +25,6 @@ typedef struct Product {
 
 /* d = alpha a b + beta c; sums in float32, each result rounded once. */
 void product_run(const Product *p);
+bool product_is_zero(const Product *p); /* every number of d, when it has been run */
 
 #endif

@@ -53,4 +53,13 @@ wide='sub=ffn(hidden = 64, activation = silu, gated = true)'
 train cuda bf16 --set D=64 --set "$wide" --set model.context=32 --set 'train.batch=2 seqs' \
     --set 'train.precision=mixed(compute = bf16, master = fp32)'
 near cpu bf16 1
+
+# Further parts of a batch add to gradients which lie where the first has left them: of each layer those of three and of two
+# weights behind each other, a batch of products each.
+train cpu parts-cpu --set D=64 --set "$wide" --set model.context=32 --set 'train.micro_batch=1 seqs'
+export VWN_CUDA_SYNC=1
+train cuda parts --set D=64 --set "$wide" --set model.context=32 --set 'train.micro_batch=1 seqs'
+near parts-cpu parts 1e-5
+added=$(grep -c ' cublasLtMatmul .*, [23], type .*, added' parts.log)
+[ "$added" -eq $((5 * 3 * 2 * 2)) ] || fail "$added batches of gradients are added in 5 steps of 3 further parts, 2 layers"
 finish

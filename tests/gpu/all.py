@@ -4,7 +4,8 @@
 #     all.py --part PARTS/NAME STATUS BEGAN         that of one part: its .out, its .report where there is one
 #     all.py --losses NAME A B BOUND N              two runs' events: N losses that differ by less than BOUND of them
 #     all.py --sentence FILE                        the error that a program wrote
-#     all.py --bench RATES FILE...                  measurements; PyTorch's beside vwn's
+#     all.py --bench RATES FILE...                  measurements; PyTorch's beside vwn's, of a model of as many weights
+#                                                   that learns; else status 1
 #
 # All but the first print members of a JSON object, one to a line, without braces.
 import datetime
@@ -60,7 +61,7 @@ def sentence(path):
 def bench(rates, paths):
     with open(rates) as f:
         member("rates", json.load(f))
-    found, rows = {}, []
+    found, rows, ok = {}, [], True
     for path in sorted(paths):
         with open(path) as f:
             found[os.path.basename(path)[:-len(".bench")]] = json.load(f)
@@ -68,15 +69,20 @@ def bench(rates, paths):
         if not name.endswith("-vwn"):
             continue
         stem = name[:-len("-vwn")]
-        row = {"what": stem, "vwn_ms": ours["step"]["median_ms"]}
+        row = {"what": stem, "weights": ours["weights"], "vwn_ms": ours["step"]["median_ms"]}
         for how in ("eager", "sdpa", "compiled"):
             peer = found[f"{stem}-{how}"]
             row[how + "_ms"] = peer.get("median_ms")
             if "skipped" in peer:
                 row["peer"] = peer["skipped"]
+            elif peer["weights"] != ours["weights"] or not peer["loss"] < peer["first"]:
+                print(f"{stem}-{how}: {peer['weights']} weights beside {ours['weights']}, loss from {peer['first']} to {peer['loss']}",
+                      file=sys.stderr)
+                ok = False
         rows.append(row)
     member("steps", rows)
     member("measurements", found)
+    return 0 if ok else 1
 
 
 def main():
@@ -88,7 +94,7 @@ def main():
     elif what == "--sentence":
         sentence(rest[0])
     elif what == "--bench":
-        bench(rest[0], rest[1:])
+        return bench(rest[0], rest[1:])
     else:
         parts = {}
         for path in sorted(glob.glob(what + "/*.json")):

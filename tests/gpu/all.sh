@@ -16,7 +16,8 @@
 #      Each part: {ok, seconds, ...}, or {skipped: why}.
 # Status 1: a part is not ok or was left out; 77: no GPU.
 #
-# EMULATED=ROOT rehearses it on the tests' fake driver (VWN_CUDA_LIBRARIES); then SMALL=1 takes sizes for that.
+# EMULATED=ROOT rehearses it on the tests' fake driver (VWN_CUDA_LIBRARIES); then SMALL=1 takes sizes for that, and
+# PyTorch computes on the CPU. PEER_PYTHON: a python with PyTorch, where that is not python3's.
 set -u
 folder=${1:?use: all.sh FOLDER [OUT.json] [SECONDS]}
 folder=$(cd "$folder" && pwd) || exit 2
@@ -60,7 +61,7 @@ part() {
 
 if [ -n "$small" ]; then
     size=(--set D=16 --set L=1 --set model.context=8 --set 'train.batch=2 seqs')
-    peer=(--width 16 --layers 1 --context 8 --batch 2 --steps 2 --warmup 1)
+    peer=(--device cpu --width 16 --layers 1 --context 8 --batch 2 --steps 2 --warmup 1)
     steps=20 bench_steps=2
 else
     size=(--set D=768 --set 'train.batch=32 seqs')
@@ -125,7 +126,7 @@ bench() {
             [ $precision = f32 ] || set -- "$@" --set "$bf16"
             "$vwn" bench $model.vwn --device cuda:0 --kernels --json -q "$@" > "$model-$precision-vwn.bench" || return 1
             for how in eager sdpa compiled; do
-                timeout 300 python3 "$folder/src/peer.py" --model $model --how $how --precision $precision "${peer[@]}" \
+                timeout 300 "${PEER_PYTHON:-python3}" "$folder/src/peer.py" --model $model --how $how --precision $precision "${peer[@]}" \
                     > "$model-$precision-$how.bench" || echo '{"skipped": "it ended with an error"}' > "$model-$precision-$how.bench"
             done
         done

@@ -13,11 +13,21 @@ python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
 import json
 r = json.load(open("report.json"))
 assert r["kernels"] == len(r["cases"]) >= 10 and r["worst"] < 1e-9
-m = r["models"][0]
-assert m["model"] == "gpt" and m["copy"] > 0 and m["f32"] > 0 and 4 < m["loss"] < 7 and m["step_ms"] > 0
-assert {k["program"] for k in m["kernels"]} == {"train", "update"}
-assert any(k["name"] == "product" for k in m["kernels"])
-assert all(k["share"] > 0 and k["ms"] > 0 for k in m["kernels"])
+assert len(r["models"]) == 2
+for m in r["models"]: # in float32 and in bf16
+    assert m["model"] == "gpt" and m["copy"] > 0 and m["f32"] > 0 and m["bf16"] > 0 and 4 < m["loss"] < 7 and m["step_ms"] > 0
+    assert {k["program"] for k in m["kernels"]} == {"train", "update"}
+    assert any(k["name"] == "product" for k in m["kernels"])
+    assert all(k["share"] > 0 and k["ms"] > 0 for k in m["kernels"])
+END
+# a measurement of other calls is told, and hides no other
+sed -i '$d' carried/models/gpt_bf16/calls.txt
+expect 1 python3 carried/src/report.py carried
+cp out report.json
+python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
+import json
+r = json.load(open("report.json"))
+assert r["wrong"] == 0 and [m.get("wrong") for m in r["models"]] == [None, "other calls than in calls.txt"], r["models"]
 END
 
 # a tool that complains, and one that does not get to the end

@@ -4,7 +4,7 @@
 #     sh tests/gpu/make.sh BUILD FOLDER [--tiny] [NAME...]
 #
 # In:  a build folder with vwn, test_gpu_make_cases and test_gpu_make_model; names of sources of
-#      tests/support/examples.h and models.h (none: all). --tiny: one small model is measured.
+#      tests/support/examples.h and models.h (none: all). --tiny: two small models are measured.
 # Out: FOLDER/cases, FOLDER/models, FOLDER/programs, FOLDER/src, FOLDER/vwn, FOLDER/all.sh, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
 set -eu
 build=$(cd "$1" && pwd)
@@ -23,7 +23,7 @@ cp "$here"/run_kernels.c "$here"/cases.h "$here"/../support/half_bits.h "$here"/
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
     "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/portable/device_call.h "$folder/src"
 cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"
-cp "$here"/all.py "$here"/peer.py "$folder/src"
+cp "$here"/all.py "$here"/peer.py "$root"/tests/bench/peer_model.py "$folder/src"
 mkdir "$folder/programs"
 cp "$root"/tests/bench/gpt.vwn "$root"/tests/bench/vwn23.vwn "$folder/programs"
 # A text of its own making, so that none has to be carried.
@@ -45,6 +45,7 @@ model() {
 }
 if [ "$tiny" ]; then
     model gpt "$root/tests/bench/gpt.vwn" 2 D=16 L=1 model.context=8
+    model gpt_bf16 "$root/tests/bench/gpt.vwn" 2 D=64 L=1 model.context=32 'train.precision=mixed(compute = bf16, master = fp32)'
 else
     model gpt "$root/tests/bench/gpt.vwn" 32 D=768
     model gpt_bf16 "$root/tests/bench/gpt.vwn" 32 D=768 'train.precision=mixed(compute = bf16, master = fp32)'

@@ -38,12 +38,13 @@ static const char *kind_of(const Plan *p, const Launch *l)
     return half ? half_word(half) : "f32";
 }
 
+/* Calls that round weights are made once, in the first run, which is not measured. */
 static void put_calls(Buf *b, Ctx *ctx, const char *program, const Graph *g,
                       const PlanOptions *how)
 {
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, how), how);
     size_t number = 0;
-    for (size_t i = 0; i < p->n_launch; i++) {
+    for (size_t i = p->n_cast; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
         bool product = l->kind == LAUNCH_MATMUL;
         const char *name = product ? "product" : l->kind == LAUNCH_COPY ? "parts" : p->kernel[l->kernel].name;
@@ -82,11 +83,16 @@ static void make(Ctx *ctx, void *arg)
     mkdir(w->folder, 0777);
     for (size_t i = 0; i < folder.n; i++)
         write_file(ctx, w->folder, folder.v[i].name, folder.v[i].text, folder.v[i].length);
-    Buf b = buf_new(ctx->program);
+    Buf b = buf_new(ctx->program), unused = buf_new(ctx->program);
+    PlanLayout layout; /* the programs of a folder share it, in this order */
+    plan_layout_init(&layout, ctx->program);
     PlanOptions plan = {
-        .B = x.batch, .T = x.context, .cuda = true, .half = train_half(t)};
+        .B = x.batch, .T = x.context, .cuda = true, .half = train_half(t), .layout = &layout};
+    put_calls(&unused, ctx, "eval", step_held_out(u->model, t, ctx->program), &plan);
     put_calls(&b, ctx, "train", step_gradient(u->model, t, true, ctx->program), &plan);
-    put_calls(&b, ctx, "update", step_update(u->model, t, ctx->program), &plan);
+    Graph *update = step_update(u->model, t, ctx->program);
+    plan_write_copies(update, &layout);
+    put_calls(&b, ctx, "update", update, &plan);
     write_file(ctx, w->folder, "calls.txt", b.s, b.n);
 }
 

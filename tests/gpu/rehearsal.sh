@@ -25,10 +25,55 @@ assert "are available on the GPU" in p["memory"]["sentence"]
 assert p["kernels"]["report"]["wrong"] == 0 and p["kernels"]["report"]["kernels"] >= 10
 steps = p["bench"]["steps"]
 assert {s["what"] for s in steps} == {"gpt-f32", "gpt-bf16", "vwn23-f32", "vwn23-bf16"}
-assert all(s["vwn_ms"] > 0 and (s["eager_ms"] or s["peer"]) for s in steps), steps
+assert all(s["vwn_ms"] > 0 and (s["eager_ms"] and s["sdpa_ms"] and s["compiled_ms"] or s["peer"]) for s in steps), steps
 print("PyTorch:", steps[0].get("peer", "measured"))
 END
 cat verdict
+
+# A GPU's clock is read from events, and not before the device has passed the second one.
+python3 - > verdict 2>&1 << 'END' || fail "peer.py: $(cat verdict)"
+import sys
+sys.path.insert(0, "carried/src")
+from peer import Clock
+
+class Event:
+    def __init__(self, enable_timing):
+        self.at = self.seen = None
+        events.append(self)
+    def record(self):
+        self.at = next(ticks)
+    def elapsed_time(self, end):
+        assert self.seen and end.seen
+        return end.at - self.at
+
+class torch:
+    class cuda:
+        Event = Event
+        def synchronize():
+            for e in events:
+                e.seen = e.at is not None
+
+events, ticks = [], iter((10, 17, 30, 42))
+clock = Clock(torch, True)
+for expected in (7, 12):
+    clock.start()
+    assert clock.stop() == expected
+END
+
+# PyTorch's model is vwn's, and learns.
+peers() { # WEIGHTS LOSS
+    for how in eager sdpa compiled; do
+        echo "{\"weights\": $1, \"first\": 5.5, \"loss\": $2, \"median_ms\": 1}" > "x-$how.bench"
+    done
+    echo '{"weights": 100, "step": {"median_ms": 2}}' > x-vwn.bench
+    echo '{}' > rates.json
+}
+peers 100 5.4
+expect 0 python3 carried/src/all.py --bench rates.json ./x-*.bench
+peers 101 5.4
+expect 1 python3 carried/src/all.py --bench rates.json ./x-*.bench
+peers 100 5.5
+expect 1 python3 carried/src/all.py --bench rates.json ./x-*.bench
 
 # without time, and with a GPU that computes something else
 expect 1 bash carried/all.sh carried report.json 1

@@ -55,7 +55,7 @@ def measured(folder, path):
     with open(f"{folder}/models/{stem(path)}/calls.txt") as f:
         plan = [line.split(maxsplit=6) for line in f]
     if [p[2] for p in plan] != [c["name"] for c in run["calls"]]:
-        sys.exit(f"{path}: other calls than in calls.txt")
+        return {"model": stem(path), "wrong": "other calls than in calls.txt"}
     groups = {}
     for (program, _, name, size, flops, kind, where), call in zip(plan, run["calls"]):
         by_bytes, by_flops = float(size) / run["copy"], float(flops) / run[kind]
@@ -97,7 +97,7 @@ def main():
         "kernels": len(cases), "wrong": len(wrong), "missing": missing,
         "worst": max((c["worst"] for c in cases), default=None),
         "sanitizer": checked, "not_measured": not_measured, "models": models, "cases": cases}, indent=1))
-    bad = any(c["complaints"] or c["not_done"] for c in checked.values())
+    bad = any("wrong" in m for m in models) or any(c["complaints"] or c["not_done"] for c in checked.values())
     return 1 if wrong or missing or not_measured or bad or not cases else 0
 
 
