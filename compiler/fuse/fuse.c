@@ -146,8 +146,8 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
 
 /* ---- rows ---- */
 
-/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first
- * axis that is not wholly rows; *cut: part of it is. */
+/* Do the leading axes of a shape make up `rows`, an axis being split if need be? *axis: the first
+ * axis that is not wholly rows; *cut: a part of it is. */
 static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
 {
     Dim rest = rows, q;
@@ -204,7 +204,7 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 
 enum { SINK_BYTES_MAX = 64 * 1024 };
 
-/* One row only for single numbers, so that what is small does not all end up in one kernel that
+/* One row only for single elements, so that what is small does not all end up in one kernel that
  * grows with the model, nor a long sum in one thread. */
 static bool single(const Graph *g, Val v)
 {
@@ -816,8 +816,8 @@ static void find_wanted(Fusion *f)
         want_operands(f, v);
 }
 
-/* What is moved again and again is kept on the way: a kernel walks from an element to all that it may come
- * from, so what is put together of two parts of itself would double that with each step. */
+/* What is moved many times is stored on the way: a kernel walks from an element to all that it may come from,
+ * so a concatenation of two slices of one value would double that with each step. */
 static void keep_long_ways(Fusion *f)
 {
     const Graph *g = f->g;

@@ -376,7 +376,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
 
 /* ---- the order ---- */
 
-/* By how many numbers the tiles that are needed grow, going backwards, when u is done next.
+/* By how many elements the tiles that are needed grow, going backwards, when u is done next.
  * needed: of tiles, by what is placed behind; left: units that write a tile and are not placed. */
 static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *left)
 {
@@ -395,7 +395,7 @@ static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *
 }
 
 /* From the last to the first: of the units that nothing left has to follow the one after which
- * the fewest numbers are needed, and of equals the one that was last. */
+ * the fewest elements are needed, and of equals the one that was last. */
 static void find_order(Tiling *t)
 {
     const Kernel *k = t->k;

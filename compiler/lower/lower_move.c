@@ -4,7 +4,7 @@
  */
 #include "lower_build.h"
 
-/* Where a part of a concatenation begins: as loops are cut there, so that both cancel. */
+/* Where an input of a concatenation begins, written as loops that are split there write it, so that both cancel. */
 typedef struct Begin {
     Ix symbols; /* extents that training decides */
     int64_t numbers, at;
@@ -24,7 +24,7 @@ static void begin_behind(IxTable *t, Begin *b, Dim d)
     b->at += ix_dim_at(t, d);
 }
 
-/* Of parts where the coordinate never is, no form is made: a row of a thousand parts has a thousand pieces. */
+/* For inputs in which the coordinate never lies no form is made: a concatenation of a thousand has a thousand pieces. */
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 {
     int axis = (int)n->a.i;

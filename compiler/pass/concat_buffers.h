@@ -33,8 +33,8 @@ struct ConcatLayout {
     uint32_t *until; /* and the highest level of what such a reader takes with it */
     uint8_t *making; /* by value; NULL: all is made as it is */
     bool *wanted;    /* by value, when some are not */
-    Val *before, *after; /* by value: what AS_ROW and OF_WHOLE are a function of, and the other way round */
-    Val *made;           /* by value: of AS_ROW the new part, of OF_WHOLE all of it */
+    Val *before, *after; /* by value: what values of MAKE_AS_ROW and MAKE_OF_WHOLE are a function of, and the other way round */
+    Val *made;           /* by value: of MAKE_AS_ROW the new slice, of MAKE_OF_WHOLE all of it */
 };
 
 /* Does v only say which elements of others stand where? */

@@ -49,7 +49,7 @@ static Users find_users(const ConcatLayout *a)
     return u;
 }
 
-/* One number for all rows and elements of v. */
+/* One value for all rows and elements of v. */
 static Val number_of(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
@@ -57,7 +57,7 @@ static Val number_of(const Graph *g, Val v)
     return n->op == OP_BROADCAST && dim_eq(shape_of(g, n->in[0])->d[last], DIM(1)) ? n->in[0] : 0;
 }
 
-/* Is v a function of x, element by element, and of numbers? */
+/* Is v a function of x, element by element, and of constants? */
 static bool is_step(const Graph *g, Val v, Val x)
 {
     const Node *n = node_at(g, v);

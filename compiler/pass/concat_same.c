@@ -79,7 +79,7 @@ static Val leaf(Same *s, const Val *of)
     return concat_copies(s->g, part, s->parts->n);
 }
 
-/* One number for all elements of a row, and of all rows. */
+/* One value for all elements of a row, and of all rows. */
 static Val repeated(Same *s, const Val *of)
 {
     const Graph *g = s->a->g;
