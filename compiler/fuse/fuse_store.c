@@ -173,8 +173,8 @@ enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
     GUARD_WORK = 8,  /* bytes in the time of an element that was moved along rows: whether it is there is tested */
-    PLACES_FREE = 4, /* places at which a value is computed without charge: two halves that change places, rows of a small matrix. Else
-                        a launch would store a small table */
+    PLACES_FREE = 4, /* at so many places a value may be computed: halves that change places, rows of a small matrix.
+                        That costs less than a launch which stores a small table */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
 };

@@ -59,7 +59,7 @@ typedef struct Rounding {
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
     Half to;
     bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
-    Val *padded;  /* by Val of `from`: the copy rounded, in rows of a multiple of ROW_MULTIPLE elements; 0: it lies so anyway */
+    Val *padded;  /* by Val of `from`: the copy rounded, its rows padded to ROW_MULTIPLE elements; 0: it lies so anyway */
     const bool *product, *shared, *kept; /* as round_values() has them */
     bool *read;   /* by a product, so far */
     bool *wanted; /* rounded, by somebody */
