@@ -23,7 +23,7 @@ typedef struct Group {
     Val anchor;        /* LIBRARY, TABLE */
     VEC(Val) member;   /* ROWS: nodes computed here, in order */
     VEC(Val) store;    /* of them, those that others want */
-    VEC(Val) rematerialized;    /* ROWS: members of others that this one computes for itself, ascending */
+    VEC(Val) rematerialized; /* ROWS: members of others that this one computes for itself, ascending */
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
     bool moves;        /* ROWS: some member reads elements of other places (a shift, a concatenation) */
@@ -50,14 +50,14 @@ struct Fusion {
     const Graph *g;
     int64_t B, T;
     size_t members;    /* of a group, at most */
-    bool unfused;        /* every node its own kernel */
+    bool unfused;      /* every node its own kernel */
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
-    Val recompute_from;         /* the first node that computes again what the forward pass has; 0: none */
+    Val recompute_from; /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *pinned;      /* computed once, stored, and loaded by all who read it */
     Half half;         /* what is kept in 16 bits is this */
-    bool *in_16bit;      /* kept in 16 bits each, or NULL: nothing is */
+    bool *in_16bit;    /* kept in 16 bits each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     int64_t shared;    /* bytes of shared memory that a block of a device may have */
     const Target *target;

@@ -1,6 +1,7 @@
 /* device.h - decisions about a kernel for the threads of a device; private to gpu/ and what prints its kernels.
  *
  * In:  a Kernel.     Out: shared memory and grid, who multiplies how, what kernels of other sizes have in common.
+ * The one idea: what a device's text relies on is decided from the kernel, before anything is printed.
  */
 #ifndef VWN_DEVICE_H
 #define VWN_DEVICE_H

@@ -1,6 +1,7 @@
 /* launch.h - how a kernel is launched, how much it computes, and what its text relies on.
  *
  * In:  -     Out: the grid of a device's kernel, conditions on sizes, work of a launch.
+ * The one idea: a backend launches by these data alone, and knows no kernel by its name.
  */
 #ifndef VWN_LAUNCH_H
 #define VWN_LAUNCH_H

@@ -1,6 +1,7 @@
 /* lower_kernel.h - a group of values as a kernel.
  *
  * In:  a group of Fusion with its row count.     Out: a scheduled, verified Kernel.
+ * The one idea: a value is asked for at coordinates; how the graph moves elements only changes the coordinates.
  */
 #ifndef VWN_LOWER_KERNEL_H
 #define VWN_LOWER_KERNEL_H

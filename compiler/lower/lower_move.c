@@ -1,6 +1,7 @@
 /* lower_move.c - elements that come from other places: concatenation, padding and shifts.
  *
- * In:  coordinates of the result.   Out: the element of an input behind a test where it lies there.
+ * In:  coordinates of the result.     Out: the element of the input in which they lie, behind a test where that is open.
+ * The one idea: which input it is follows from the coordinate. Where a loop is split at the inputs' borders no test is left.
  */
 #include "lower_build.h"
 

@@ -1,6 +1,6 @@
 /* plan.h - what the runtime sees of the compiler: buffers, kernels as text, a list of launches.
  *
- * In:  a simplified graph, the numbers of sequences B and positions T.
+ * In:  a simplified graph, how many sequences (B) and positions (T).
  * Out: a static plan: every buffer has its place before the first launch, peak memory is known.
  * The one idea: the plan is complete. The runtime resolves external tensors to memory, compiles the
  * kernel texts, and then only walks the launch list.
@@ -70,9 +70,9 @@ typedef struct LaunchScalar {
     double value;
 } LaunchScalar;
 
-/* What a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies there, so
- * that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches that are
- * made as one. Eight bytes. */
+/* Eight bytes that a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies
+ * there, so that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches
+ * that are made as one. */
 typedef struct PlanNumber {
     IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_PLACE: the address of `buffer`
                      and `bits` bytes more */
