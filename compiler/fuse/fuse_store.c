@@ -332,7 +332,7 @@ static bool may_rematerialize(const Fusion *f, Val v)
     return true;
 }
 
-/* Is loading v the cheaper, whoever else loads it? */
+/* Is loading v cheaper than computing it, whoever else loads it? */
 static bool never_rematerialized(const Choice *c, Val v, int64_t work)
 {
     return is_memory(c->f, v) && work > read_cost(c->f, v) + store_cost(c->f, v);
@@ -486,7 +486,7 @@ static void make_network(Choice *c, StoreCut *x)
     update_costs(c, x);
 }
 
-/* The cut: what is loaded lies between the sides. */
+/* Reads the cut: a value is loaded when its two nodes lie on different sides. */
 static const Solved *solve(Choice *c, const StoreCut *x)
 {
     Flow *w = &c->flow;
@@ -634,7 +634,7 @@ static void choose_all(Choice *c)
         }
 }
 
-/* What lies between u and what the group chose to load. */
+/* Notes as rematerialized what lies between u and what the group chose to load. */
 static void note_again(Choice *c, Group *gr, Val u)
 {
     Fusion *f = c->f;

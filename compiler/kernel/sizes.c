@@ -2,7 +2,8 @@
  *
  * In:  a term of an index form.     Out: yes or no.
  * The one idea: what differs between kernels of one structure is an argument, so that they share a text; what a
- * compiler must know to unroll and to keep in registers is part of the text. (Of extents ix_literal() decides.)
+ * compiler must know to unroll and to keep in registers is part of the text. For extents ix_literal() of
+ * graph/index.h decides.
  */
 #include "kernel.h"
 

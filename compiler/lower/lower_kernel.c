@@ -155,7 +155,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 
 /* ---- values at coordinates ---- */
 
-/* It is too long already, or has too many loops. */
+/* Is the kernel too long already, or has it too many loops? */
 static bool is_beyond(const Lower *l) { return l->k->ix->overfull || (l->most && l->k->ex.n > l->most); }
 
 KType lower_type_of(const Lower *l, Val v)
@@ -736,8 +736,8 @@ static void build_shared(Lower *l, Dim rows, ArenaMark mark)
     }
 }
 
-/* For a kernel in which it is not known for which of several sites a loop is to be split: it is built with loops of
- * its own for every site. When that finds nothing, l is as it was. */
+/* Where it is not known for which of several sites a loop is to be split, every site gets loops of its own, and the
+ * kernel is built to find the splits. Returns whether there are new ones; if not, l is as it was. */
 static bool search_splits(Lower *l, Dim rows)
 {
     bool row_work;
@@ -846,8 +846,8 @@ static bool is_crowded(const Lower *l)
     return spread.mapping.pressure > (spread.mapping.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
-/* Building stops at so many times the expressions that may be kept (LONG: that are kept though the kernel is long). Loops
- * that are not split yet need more: a kernel may be begun with ten times as many as it ends with. */
+/* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one
+ * that is kept although it is too long). It needs more than it ends with, ten times as many, while its loops are not split yet. */
 enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
 
 /* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a

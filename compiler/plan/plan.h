@@ -14,8 +14,8 @@
 enum { PLAN_ALIGN = 64 };
 /* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
  *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
- * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
- * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
+ * p: buffers (float, int64_t, or 16 bits where PlanBuffer.half says so), n: sizes, strides and random-number keys,
+ * s: run-time scalars; rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
  * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
 typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
