@@ -847,7 +847,7 @@ static bool is_crowded(const Lower *l)
 }
 
 /* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one
- * that is kept although it is too long). It needs more than it ends with, ten times as many, while its loops are not split yet. */
+ * that is kept although it is too long). While its loops are not split yet it may need ten times as many as it ends with. */
 enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
 
 /* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a
