@@ -328,7 +328,7 @@ Value eval_as(Eval *ev, const Ast *e, Env *env, Scope *scope, const Ast *type, c
 Value eval_word(Eval *ev, const Ast *e, Env *env, Scope *scope); /* a bare name or string */
 Value check_type(Eval *ev, Value v, const Ast *type, Span at, const char *what, Env *env);
 bool eval_number(Eval *ev, const Ast *e, Env *env, Scope *scope, const char *what, double *out);
-/* A dimension list; expands `..`. False when poisoned. `allow_any`: `_` gives extent -1. */
+/* A dimension list; expands `..`. False when poisoned. what: its name, for messages. */
 bool eval_shape(Eval *ev, const Ast *e, Env *env, Scope *scope, Shape *out, const char *what);
 bool value_dim(Eval *ev, const Value *v, Span at, const char *what, Dim *out);
 Value to_tensor(Eval *ev, Value v, Span at); /* numbers, lists, host scalars become tensors */

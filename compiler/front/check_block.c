@@ -157,7 +157,7 @@ void missing_parameter(Eval *ev, const BlockDef *def, const Ast *par, Span where
 }
 
 /* Binds the configuration parameters of `ast`; defaults see all parameters and dimensions, so their
- * environment is set by config_env_done once the tensors are bound. */
+ * environment is set by config_defaults() once the tensors are bound. */
 static Env *config_bind(Eval *ev, const BlockValue *b, Env *env, Scope *scope, Span at, Binding **first, bool *ok)
 {
     const Ast *params = b->def->ast->kid[0];

@@ -1,6 +1,6 @@
 /* fuse.c - see fuse.h: nodes into groups.
  *
- * Nodes are taken in order. Each joins the group of its producers when both can run over the
+ * The one idea: nodes are taken in order. Each joins the group of its producers when both can run over the
  * same rows, row by row, and no group would have to wait for itself; groups that then have a
  * common member become one.
  */
@@ -9,7 +9,7 @@
 
 enum {
     WEIGHT_MAX = 6000,
-    TREE_MAX = 256,  /* nodes between an element that is not stored and what is, counted along every way */
+    TREE_MAX = 256,  /* nodes on the ways from an element that is not stored to what is, counted along every way */
     DEPTH_MAX = 1000, /* values of a group that are computed one from the other */
     SCRATCH_MAX = 96 * 1024 /* elements of products that one row keeps, in the second-level cache */
 };
@@ -146,8 +146,8 @@ bool fuse_input_coords(IxTable *t, const Graph *g, Val v, const Ix *c, size_t k,
 
 /* ---- rows ---- */
 
-/* Do the leading axes of a shape make up `rows`, an axis being cut if need be? *axis: the first
- * axis that is not wholly rows; *cut: part of it is. */
+/* Do the leading axes of a shape make up `rows`, an axis being split if need be? *axis: the first
+ * axis that is not wholly rows; *cut: a part of it is. */
 static bool rows_fit(const Shape *s, Dim rows, int *axis, bool *cut)
 {
     Dim rest = rows, q;
@@ -204,7 +204,7 @@ RowPart fuse_rows(const Graph *g, Val v, Dim rows)
 
 enum { SINK_BYTES_MAX = 64 * 1024 };
 
-/* One row only for single numbers, so that what is small does not all end up in one kernel that
+/* One row only for single elements, so that what is small does not all end up in one kernel that
  * grows with the model, nor a long sum in one thread. */
 static bool single(const Graph *g, Val v)
 {
@@ -518,7 +518,7 @@ static Dims joint(Fusion *f, Val v, uint32_t group)
     return out;
 }
 
-/* A kernel of the forward pass does not compute what shall be computed again later. */
+/* What the backward pass shall compute again must not join a group of the forward pass: that runs too early. */
 static bool too_early(const Fusion *f, Val group, Val v)
 {
     return f->recompute_from && group < f->recompute_from && v >= f->recompute_from &&
@@ -723,7 +723,7 @@ static void place_node(Fusion *f, Val v)
     if (fuse_empty(f, v) || (fuse_is_view(f, v) && fuse_is_compute(f->g, v)))
         return;
     if (fuse_is_place(f->g, v) && !f->copied[v])
-        return; /* computed wherever it is wanted: who shares it with others has nothing to do with them */
+        return; /* computed wherever it is wanted: two groups that read it need not become one for that */
     if (n->op == OP_AUX) {
         f->home[v] = f->home[n->in[0]];
     } else if (n->op == OP_CONST || node_is_library(f->g, v)) {
@@ -816,8 +816,8 @@ static void find_wanted(Fusion *f)
         want_operands(f, v);
 }
 
-/* What is moved again and again is kept on the way: a kernel walks from an element to all that it may come
- * from, so what is put together of two parts of itself would double that with each step. */
+/* What is moved many times is stored on the way: a kernel walks from an element to all that it may come from,
+ * so a concatenation of two slices of one value would double that with each step. */
 static void keep_long_ways(Fusion *f)
 {
     const Graph *g = f->g;

@@ -23,15 +23,15 @@ typedef struct Group {
     Val anchor;        /* LIBRARY, TABLE */
     VEC(Val) member;   /* ROWS: nodes computed here, in order */
     VEC(Val) store;    /* of them, those that others want */
-    VEC(Val) rematerialized;    /* ROWS: members of others that this one computes for itself, ascending */
+    VEC(Val) rematerialized; /* ROWS: members of others that this one computes for itself, ascending */
     VEC(Dim) choice;   /* ROWS: row counts that fit all members */
     Dim rows;          /* ROWS: the one taken */
-    bool moves;        /* ROWS: some member reads what was moved */
+    bool moves;        /* ROWS: some member reads elements of other places (a shift, a concatenation) */
     bool pins;         /* ROWS: some member is pinned */
     bool alone;        /* a reduction over rows of its result: fits no other */
     int64_t weight;    /* unrolled operations */
     int64_t scratch;   /* elements of the results of a row's products */
-    size_t parts;      /* of rows of many, that it puts together */
+    size_t parts;      /* inputs of the concatenations of many that it computes */
     VEC(uint32_t) pred; /* groups that must run before; may repeat */
     Val first, last;   /* smallest and largest member */
     bool dead;         /* merged into another */
@@ -50,14 +50,14 @@ struct Fusion {
     const Graph *g;
     int64_t B, T;
     size_t members;    /* of a group, at most */
-    bool unfused;        /* every node its own kernel */
+    bool unfused;      /* every node its own kernel */
     int32_t *home;     /* group of a node, -1: a leaf, a view, or computed where it is wanted */
-    Val recompute_from;         /* the first node that computes again what the forward pass has; 0: none */
+    Val recompute_from; /* the first node that computes again what the forward pass has; 0: none */
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *pinned;      /* computed once, stored, and loaded by all who read it */
     Half half;         /* what is kept in 16 bits is this */
-    bool *in_16bit;      /* kept in 16 bits each, or NULL: nothing is */
+    bool *in_16bit;    /* kept in 16 bits each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
     int64_t shared;    /* bytes of shared memory that a block of a device may have */
     const Target *target;
@@ -94,7 +94,7 @@ void fuse_add_pred(Fusion *f, uint32_t group, int32_t pred); /* -1 and itself ar
 bool fuse_may_join(const Fusion *f, uint32_t a, uint32_t b); /* would none wait for itself? */
 void fuse_join_edges(Fusion *f, uint32_t a, uint32_t b);     /* b's are a's from now on */
 void fuse_order(Fusion *f);             /* after edges were added: sorts again */
-bool fuse_is_place(const Graph *g, Val v); /* of a row, or in it, as a number: anybody can count */
+bool fuse_is_place(const Graph *g, Val v); /* the index of a row, or in it: any kernel can count it */
 Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
@@ -122,8 +122,8 @@ bool fuse_empty(const Fusion *f, Val v); /* has an extent of 0 */
 /* Is v, which is no member of the group, computed wherever the group wants it? */
 bool fuse_rematerializes(const Fusion *f, uint32_t group, Val v);
 bool fuse_loads(const Fusion *f, uint32_t group, Val v); /* from memory; EXT nodes always */
-/* Where the rows of a reduction lie: in the part that is reduced (a sum over rows) or before
- * it. */
+/* Where the rows of a reduction lie: in the axes that are reduced (a sum over rows) or before
+ * them. */
 typedef enum RowPart { ROWS_BAD, ROWS_KEPT, ROWS_SUMMED } RowPart;
 RowPart fuse_rows(const Graph *g, Val v, Dim rows);
 
@@ -132,11 +132,11 @@ bool fuse_is_view(const Fusion *f, Val v);
 /* fuse_16bit.c: what is kept in 16 bits, by who reads it; is v a product of two such? */
 void fuse_choose_16bit(Fusion *f);
 bool fuse_half_product(const Fusion *f, Val v);
-/* Of a node of attention: is it such, a result of one, and does it take input k as numbers of heads? */
+/* Is it a node of attention, or a result of one? Does attention read input k as elements of heads? */
 bool fuse_is_attention(const Graph *g, Val v);
 bool fuse_is_attention_result(const Graph *g, Val v);
 bool fuse_attention_takes(const Graph *g, Val v, size_t k);
-bool fuse_is_half(const Fusion *f, Val v); /* is every element a number of that type, stored or not? */
+bool fuse_is_half(const Fusion *f, Val v); /* is every element a value of that type, in whatever it is stored? */
 
 /* A tensor as the library sees it: the stored value it is a view of (or an EXT node), the place
  * of its first element there and its strides. False when it is no such view. */
@@ -151,7 +151,7 @@ bool operand_contiguous(const Operand *o);
 /* The same with axes [from, to) as one; false when their strides do not fit. Extents of 1
  * always do. */
 bool operand_merge(const Operand *o, int from, int to, int64_t *extent, int64_t *stride);
-/* Rows of neighbours, a fixed number of elements apart? */
+/* Rows of contiguous elements, a fixed number of elements apart? */
 bool operand_rows(const Operand *o, int64_t *rows, int64_t *pitch);
 /* Can the library multiply with it as it lies? leading dimension, batch stride, transposed. */
 typedef struct MatrixView {
@@ -161,14 +161,14 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-
-/* Or a kernel of this group, which may compute again what another one stores: then all of them. */
+/* How many of its inputs a kernel of this group reads to compute v. The kernel that stores a concatenation in place
+ * computes its newest slice alone (kernel_inputs in pass/decompose.h); a kernel that computes it again reads all of them. */
 static inline size_t kernel_inputs_in(const Fusion *f, uint32_t group, Val v)
 {
     return f->home[v] == (int32_t)group ? kernel_inputs(f->g, v) : node_at(f->g, v)->n_in;
 }
-/* And which of them when something else in this kernel, `by`, reads v, a row in place: where it looks behind the
- * first part, that is not copied yet, and what it is copied from is read. */
+/* And how many of them when another node of this kernel, `by`, reads v, a concatenation in place: the first alone where
+ * `by` reads nothing behind the first slice. The other slices are not copied yet, so their sources are read. */
 static inline size_t kernel_inputs_for(const Fusion *f, Val by, Val v)
 {
     const Node *row = node_at(f->g, v), *n = node_at(f->g, by);

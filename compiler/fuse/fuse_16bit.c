@@ -1,7 +1,7 @@
 /* fuse_16bit.c - which values lie in memory in 16 bits.
  *
- * In:  groups of a graph in which numbers are rounded (plan/precision.c).     Out: Fusion.in_16bit, Fusion.as_stored.
- * The one idea: everybody who reads a value agrees, or it stays in four bytes.
+ * In:  groups of a graph in which values are rounded (plan/precision.c).     Out: Fusion.in_16bit, Fusion.as_stored.
+ * The one idea: a value has 16-bit storage when all that read it can load it so; else it stays in float32.
  */
 #include "fuse.h"
 #include "compiler/graph/op.h"
@@ -18,7 +18,7 @@ bool fuse_is_attention_result(const Graph *g, Val v)
     return fuse_is_attention(g, v) || (n->op == OP_AUX && node_at(g, n->in[0])->op == OP_SDPA_GRAD);
 }
 
-/* Whole attention is computed in 16 bits, or none. The operands that are real numbers of heads: all but the
+/* Whole attention is computed in 16 bits, or none. The operands that are elements of heads: all but the
  * logarithms of sums, and first keys. */
 bool fuse_attention_takes(const Graph *g, Val v, size_t k)
 {

@@ -49,7 +49,7 @@ static Words difference(const Fusion *f, const uint64_t *row, const uint64_t *ot
     return w;
 }
 
-/* Room for one group more; rows become longer all at once. */
+/* Room for one group more; rows become longer all together. */
 static void make_room(Fusion *f, size_t groups)
 {
     size_t words = f->row_words ? f->row_words : 4;

@@ -4,12 +4,13 @@
  * The one idea: x == max(x) holds where both are the same bits. Two kernels, or two loops of one, may compute x with
  * different last bits (a division here, a product with the inverse there), and then it holds nowhere: a maximum
  * would have no gradient. So x is stored, and whoever reads it loads it; what only moves or selects keeps the bits.
- * So are the pieces of a row of many parts, for whose kernels' sake it was cut, and costly functions of places that
- * several read, as tables of angles: whether there are two layers or six that read them, they are one kernel of their own.
+ * Two more are pinned. The pieces of a concatenation of many (decompose.c), since each is to have a kernel of its own.
+ * And costly functions of positions that several read, as tables of angles: however many layers read them, they are one
+ * kernel.
  */
 #include "fuse.h"
 
-/* Is v one of the numbers that it reads, whichever? Its numbers are its inputs from `first` on. */
+/* Is each element of v an element that it reads, whichever? Those are of its inputs from `first` on. */
 static bool selects(const Graph *g, Val v, size_t *first)
 {
     const Node *n = node_at(g, v);

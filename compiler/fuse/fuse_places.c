@@ -1,8 +1,8 @@
 /* fuse_places.c - see fuse.h: at how many places a kernel would compute a value for one element of another.
  *
  * In:  members of groups, and what is computed wherever they want it.     Out: places, by how far away they are.
- * The one idea: who wants a value where it is shares the place with others; who moves it has one of its own, and so
- * has all that the value comes from.
+ * The one idea: readers that want an element of a value at their own place share one computation of it. A reader that
+ * moves the value (a shift, a concatenation) wants another element of it, and of all that the value comes from.
  */
 #include "fuse.h"
 
@@ -25,8 +25,8 @@ typedef struct Places {
     const int64_t *away;
 } Places;
 
-/* By how many elements v moves its input k along an axis that is more than a few long: those of others are written
- * out, and what is wanted twice is there. */
+/* By how many elements v moves its input k along an axis that is more than a few long. Loops over shorter axes are written
+ * out: what is wanted twice is computed once there. */
 static int64_t moved_by(const Fusion *f, Val v, size_t k)
 {
     const Node *n = node_at(f->g, v);
@@ -53,7 +53,7 @@ struct Places *fuse_new_places(Arena *arena, size_t values) { return NEW_ARRAY(a
 
 int64_t fuse_places(const Fusion *f, Val v) { return f->places[v].n ? f->places[v].n : 1; }
 
-/* Adds to those of v what is `by` away from these. */
+/* Adds to the places of v those of `from`, each moved by `by`. */
 static void add_places(Fusion *f, Val v, const Places *from, int64_t by)
 {
     Places old = f->places[v];

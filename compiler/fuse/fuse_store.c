@@ -1,7 +1,7 @@
 /* fuse_store.c - which values lie in memory between kernels, and which are computed again.
  *
  * In:  groups of nodes, at first with everything stored that another group reads.
- * Out: f->stored; each group's `again`: what others load and it computes itself. Values that nobody
+ * Out: f->stored; each group's `rematerialized`: what others load and it computes itself. Values that nobody
  * loads have lost their home: whoever wants one computes it.
  * The one idea: what a group wants from others can be loaded, or computed from values further
  * up. The cheapest choice is a minimum cut: a value costs its bytes to load (and its share of
@@ -173,14 +173,15 @@ enum {
     WRITE_COST = 3, /* of an element, in units of half its bytes: a store reads the line too */
     READ_COST = 2,
     GUARD_WORK = 8,  /* bytes in the time of an element that was moved along rows: whether it is there is tested */
-    PLACES_FREE = 4, /* halves that are turned, rows of a small matrix: rather than a launch that stores a small table */
+    PLACES_FREE = 4, /* at so many places a value may be computed: halves that change places, rows of a small matrix.
+                        That costs less than a launch which stores a small table */
     REDUCE_MAX = 16, /* terms of a sum that may be computed again */
     NODES_MAX = 2000 /* looked at for one group */
 };
 
 typedef VEC(Val) Loads;
 
-/* Which numbers were loaded at these costs. */
+/* Which values were loaded at these costs; a value is the number that the network gives it. */
 typedef struct Solved {
     struct Solved *next; /* of the same hash */
     const int64_t *cost;
@@ -188,12 +189,12 @@ typedef struct Solved {
     uint32_t *loaded;
 } Solved;
 
-/* Layers repeat, and so do networks. Number i has the nodes 2 i + 2, before it is loaded, and 2 i + 3;
+/* Layers repeat, and so do networks. Value i has the nodes 2 i + 2, before it is loaded, and 2 i + 3;
  * what loading costs is left out. */
 typedef struct Network {
     struct Network *next; /* of the same hash */
     const Edge *edge;
-    const uint32_t *first, *load; /* load: by number, the edge that costs what loading costs, or 0 */
+    const uint32_t *first, *load; /* load: by value, the edge that costs what loading costs, or 0 */
     size_t n_edge, n_first, n_seen;
     Map solved; /* by the hash of costs */
 } Network;
@@ -202,8 +203,8 @@ typedef struct Network {
 typedef struct StoreCut {
     bool made, choice; /* choice: some of what it wants can be computed again */
     Network *network;
-    const Val *seen; /* by number */
-    int64_t *cost;   /* by number: of loading it, 0: it cannot be loaded */
+    const Val *seen; /* by value of the network: that of the graph */
+    int64_t *cost;   /* by value of the network: of loading it, 0: it cannot be loaded */
 } StoreCut;
 
 typedef struct Choice {
@@ -331,7 +332,7 @@ static bool may_rematerialize(const Fusion *f, Val v)
     return true;
 }
 
-/* Is loading v the cheaper, whoever else loads it? */
+/* Is loading v cheaper than computing it, whoever else loads it? */
 static bool never_rematerialized(const Choice *c, Val v, int64_t work)
 {
     return is_memory(c->f, v) && work > read_cost(c->f, v) + store_cost(c->f, v);
@@ -485,7 +486,7 @@ static void make_network(Choice *c, StoreCut *x)
     update_costs(c, x);
 }
 
-/* The cut: what is loaded lies between the sides. */
+/* Reads the cut: a value is loaded when its two nodes lie on different sides. */
 static const Solved *solve(Choice *c, const StoreCut *x)
 {
     Flow *w = &c->flow;
@@ -633,7 +634,7 @@ static void choose_all(Choice *c)
         }
 }
 
-/* What lies between u and what the group chose to load. */
+/* Notes as rematerialized what lies between u and what the group chose to load. */
 static void note_again(Choice *c, Group *gr, Val u)
 {
     Fusion *f = c->f;

@@ -1,6 +1,6 @@
 /* device.c - shared memory, grid and products of a kernel whose threads are known.
  *
- * In:  a Kernel with its KMapping.     Out: KGrid; what lies in memory for want of room; how products are made.
+ * In:  a Kernel with its KMapping.     Out: KGrid; which arrays are spilled to memory; how products are made.
  * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
  */
 #include "device.h"
@@ -39,7 +39,7 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
     }
 }
 
-/* Of what lies in memory each block has its own. */
+/* Each block has its own copy of the arrays that are spilled to memory. */
 static void choose_spill(Kernel *k)
 {
     enum { BLOCKS = 256 }; /* two or so of a multiprocessor */

@@ -1,6 +1,7 @@
 /* device.h - decisions about a kernel for the threads of a device; private to gpu/ and what prints its kernels.
  *
  * In:  a Kernel.     Out: shared memory and grid, who multiplies how, what kernels of other sizes have in common.
+ * The one idea: what a device's text relies on is decided from the kernel, before anything is printed.
  */
 #ifndef VWN_DEVICE_H
 #define VWN_DEVICE_H
@@ -13,17 +14,17 @@ enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
-void kernel_choose_grid(Kernel *k); /* of a spread kernel */
+void kernel_choose_grid(Kernel *k); /* of a mapped kernel */
 /* Blocks that a multiprocessor is to have at least, of a kernel with so many arguments. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer);
 
-/* How the threads of a block cut the result of a product of one row into pieces. */
+/* Into which pieces the threads of a block split the result of a product of one row. */
 typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS } ProductCut;
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
-/* structure.c: equal names print equal texts where threads share the kernels in one way, sizes and all else aside.
- * Of a scheduled kernel without products. */
+/* structure.c: kernels with equal names differ in sizes alone: with one thread mapping they print one text. Of a
+ * scheduled kernel without products. */
 Name kernel_structure(const Kernel *k);
 
 #endif

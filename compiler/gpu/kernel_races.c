@@ -12,10 +12,10 @@
  */
 #include "compiler/kernel/kernel.h"
 
-/* Who touches it, and what: the loops that are spread, of which each thread has its own rounds, and the place. */
+/* Who touches it, and what: the loops of which each thread, or each warp, has rounds of its own, and the place. */
 typedef struct Touch {
     IVar lane, warp; /* 0: no such loop */
-    uint8_t width;   /* neighbours of a round */
+    uint8_t width;   /* contiguous elements of a round */
     bool own;        /* a round touches no element of another's */
     bool one;        /* the first thread alone */
     bool write;
@@ -26,7 +26,7 @@ typedef struct Touch {
 typedef struct Touched {
     VEC(Touch) by; /* since the last barrier */
     bool of_row;   /* another row's are other elements */
-    bool sums;     /* over rows: a partition's part, which every row adds to */
+    bool sums;     /* over rows: the partial sum of a partition, which every row adds to */
 } Touched;
 
 typedef struct Races {
@@ -134,7 +134,7 @@ static void touch_store(Races *r, size_t i, const KStmt *s)
     touch_buffer(r, i, root->buffer, t);
 }
 
-/* Before the first row of a partition all threads fill its part of each sum over rows. */
+/* Before the first row of a partition all threads fill its partial sums. */
 static void touch_parts(Races *r, size_t i)
 {
     for (uint32_t b = 0; b < r->k->buffer.n; b++)

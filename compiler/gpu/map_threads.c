@@ -1,8 +1,8 @@
 /* map_threads.c - how the threads of a device share the rows of a scheduled kernel.
  *
- * In:  a Kernel whose statements are for one thread.     Out: the same for `lanes` threads of a row:
- *      its innermost loops are spread over them, or the warps take a round each of the loop around, what
- *      stands outside is computed by all of them and stored by one, and totals and barriers stand where
+ * In:  a Kernel whose statements are for one thread.     Out: the same for the threads of a row: they
+ *      share the rounds of its innermost loops, or its warps take a round each of the loop around; what
+ *      stands outside is computed by all of them and stored by one; totals and barriers stand where
  *      threads need what others have.
  * The one idea: all decisions are functions of the kernel and its sizes, never of a device, so
  * that texts, results and sums over rows are the same on all of them.
@@ -13,8 +13,8 @@ typedef struct Mapping {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
-    bool in_spread;       /* inside a loop that is spread over threads */
-    bool warps;           /* inside a loop that is spread over warps */
+    bool in_spread;       /* inside a loop whose rounds threads share */
+    bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
     bool nest_touches;    /* the loops of the row that are open touch arrays of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
@@ -73,8 +73,8 @@ static KMapping choose(const Kernel *k)
     return (KMapping){.row_threads = BLOCK_THREADS, .units = 1};
 }
 
-/* The parts of a sum over rows: enough for many blocks, few enough that adding them up is nothing. Rows
- * without loops are one for each thread of a block. */
+/* The partitions of a sum over rows: enough for many blocks, few enough that adding up their partial sums costs
+ * little. Rows without loops have one for each thread of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
     enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
@@ -140,7 +140,7 @@ static bool for_warps(const Kernel *k, size_t loop)
     return true;
 }
 
-/* The first statement of a loop that more than computes, or loads, a number. */
+/* The first statement of a loop that does more than compute, or load, a value. */
 static size_t behind_numbers(const Kernel *k, size_t loop)
 {
     size_t i = loop + 1;
@@ -190,7 +190,7 @@ static void interchange_loops(Kernel *k)
 
 /* ---- wide accesses ---- */
 
-/* 16 bytes of the narrowest numbers that lie in memory. */
+/* So many elements of the narrowest type in memory are 16 bytes. */
 static uint32_t widest(const Kernel *k)
 {
     bool half = false;
@@ -239,7 +239,7 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
     return width_at(k, r->at, lane, width_in(b, w));
 }
 
-/* Like vector.c, but for what a thread does with a few neighbours: any function of reals may stand
+/* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
  * between, and every access must lie at a multiple of its size. */
 static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w)
 {
@@ -257,10 +257,10 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     }
 }
 
-/* lanes: that shall have something to do; 0: as many as there are. */
+/* lanes: so many threads shall have something to do; 0: no matter how many. */
 static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t lanes)
 {
-    enum { LONG = 256 }; /* numbers of all statements: there are no registers for more */
+    enum { LONG = 256 }; /* values of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = widest(k);
     while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
@@ -284,7 +284,7 @@ static void make_even(KMappingChoice *s)
         s->width[i] = s->width[i] > 1 ? all : 1;
 }
 
-/* The widths that its loops can have, for so many lanes. */
+/* The vector widths that its loops can have, for so many threads of a row (`lanes`). */
 static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t lanes)
 {
     s->n = k->stmt.n;
@@ -304,7 +304,7 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 {
     enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
     size_t end = kernel_loop_end(k, loop);
-    bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: of turned loops */
+    bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
     int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
     if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
         ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
@@ -437,7 +437,7 @@ static bool of_array(const KStmt *s)
            s->kind == KS_ARRAY_FILL;
 }
 
-/* An array is the threads' own when every element is touched inside spread loops over its last
+/* An array is the threads' own when every element is touched inside loops that threads share, over its last
  * axis alone, of one width: then the same thread comes by each time. */
 static void find_own(Mapping *s)
 {

@@ -1,8 +1,8 @@
-/* registers.c - what the numbers of a kernel take of a thread's registers.
+/* registers.c - register pressure: how many of a thread's registers the values of a kernel take.
  *
- * In:  a scheduled kernel, spread over threads or not.     Out: how many live at one time, about; whether
+ * In:  a scheduled kernel, mapped to threads or not.     Out: how many live at one time, about; whether
  *      its indices need one register each or two.
- * The one idea: a number lives from where it is computed to where it is last wanted, and through every
+ * The one idea: a value lives from where it is computed to where it is last wanted, and through every
  * loop that begins in between. Compilers move statements about, so this is for choosing between texts,
  * not for counting.
  */
@@ -21,7 +21,7 @@ typedef struct Lives {
     uint32_t *end; /* by loop: its last statement, + 1 */
 } Lives;
 
-/* ---- where numbers are wanted ---- */
+/* ---- where values are wanted ---- */
 
 static void want(Lives *l, Ex e, uint32_t at)
 {
@@ -90,7 +90,7 @@ static uint32_t last_wanted(const Lives *l, Life x)
     return to;
 }
 
-/* Neighbours that a thread takes at once, or the halves of a long integer. */
+/* Registers of a value: contiguous elements that a thread holds together, or the two of a 64-bit integer. */
 static int32_t width_of(const Lives *l, Ex e)
 {
     const KEx *x = kx(l->k, e);

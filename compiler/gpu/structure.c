@@ -214,7 +214,7 @@ static void put_statement(Form *f, const KStmt *s)
             define(f, s->ex);
         break;
     case KS_STORE: case KS_SINK: put_root(f, &k->root.v[s->root]); break;
-    default: break; /* rows and ends say nothing more; products have no family */
+    default: break; /* rows and ends say nothing more; kernels with products have no variant class */
     }
 }
 

@@ -4,7 +4,7 @@
  *      order in which few tiles are needed at one time; KBuffer.slot, Kernel.tile_slot.
  * The one idea: a tile has a place from the first statement that writes it to the last that reads
  * it, so what can be done later is, products that are only added up share a tile, one that is only
- * stored goes to memory at once, and tiles that are not needed at the same time share a place.
+ * stored goes directly to memory, and tiles that are not needed at the same time share a place.
  */
 #include "compiler/kernel/kernel.h"
 
@@ -33,7 +33,7 @@ static unsigned char *touch_of(const Tiling *t, size_t unit)
     return t->touch + unit * t->things;
 }
 
-/* ---- products that go to memory at once ---- */
+/* ---- products that go directly to memory ---- */
 
 static bool uses(const Kernel *k, const KStmt *s, Ex e)
 {
@@ -376,7 +376,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
 
 /* ---- the order ---- */
 
-/* By how many numbers the tiles that are needed grow, going backwards, when u is done next.
+/* By how many elements the tiles that are needed grow, going backwards, when u is done next.
  * needed: of tiles, by what is placed behind; left: units that write a tile and are not placed. */
 static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *left)
 {
@@ -395,7 +395,7 @@ static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *
 }
 
 /* From the last to the first: of the units that nothing left has to follow the one after which
- * the fewest numbers are needed, and of equals the one that was last. */
+ * the fewest elements are needed, and of equals the one that was last. */
 static void find_order(Tiling *t)
 {
     const Kernel *k = t->k;

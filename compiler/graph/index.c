@@ -415,7 +415,7 @@ static void split(IxTable *t, Ix a, Dim d, Ix *quotient, Ix *rest)
 }
 
 /* a = x + low with 0 <= low < the coefficient of x, which divides d: then a / d is that of x's variable
- * alone, whose loop can be cut. The variable counts up to `by` in each d. */
+ * alone, whose loop can be split. The variable counts up to `by` in each d. */
 static bool divide_high(IxTable *t, Ix a, Dim d, IxTerm *x, Dim *by, Ix *low)
 {
     uint32_t n = ix_form(t, a)->n;

@@ -2,7 +2,7 @@
  *
  * In:  variables (the row, loops, quotients, remainders, values read from tensors) and extents.
  * Out: interned forms  sum of mult * coef * var + constants;  two forms are equal exactly when
- *      their numbers are.
+ *      their values are.
  * The one idea: coefficients stay the monomials of ir.h, so that whether two views of one
  * tensor are the same is decided by structure, and the printed text holds for every size of
  * that structure.

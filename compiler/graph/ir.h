@@ -48,7 +48,7 @@ typedef enum DType {
     DT_REAL, /* float32 in backends, float64 in the reference; masks are 0.0 and 1.0 */
     DT_INT   /* int64 everywhere */
 } DType;
-/* How a backend stores real numbers that take two bytes, and what OP_ROUND_TO rounds to: its attribute. */
+/* The type of 16-bit storage, and what OP_ROUND_TO rounds to: its attribute. */
 typedef enum Half { HALF_NONE, HALF_BF16 = 16, HALF_FP16 = 17 } Half;
 static inline const char *half_word(Half h)
 {
@@ -62,9 +62,9 @@ typedef enum ExtKind {
     EXT_BUFFER, /* stored, not learned */
     EXT_GRAD,   /* gradient accumulator of a parameter */
     EXT_STATE,  /* optimizer state: "<param>.adam_m", ... */
-    EXT_TOTAL,  /* a sum over the whole batch that its parts read; see parts.h */
-    EXT_STEP,   /* a number that a step hands from program to program, and to the next step; see optimizer.c */
-    EXT_COPY,   /* a parameter rounded to two bytes, as products read it; of a device, see plan_copies.c */
+    EXT_TOTAL,  /* a sum over the whole batch that its micro-batches read; see parts.h */
+    EXT_STEP,   /* a value that a step hands from program to program, and to the next step; see optimizer.c */
+    EXT_COPY,   /* a parameter rounded to 16 bits, as products read it; of a device, see plan_copies.c */
     EXT_KINDS
 } ExtKind;
 typedef struct Ext {
@@ -123,7 +123,7 @@ typedef struct Graph {
     VEC(Output) out;
     Span span; /* stamped on new nodes; the evaluator sets them */
     Name name;
-    bool recomputed;
+    bool recomputed; /* stamped on them too: see Node.recomputed */
     bool differentiated; /* graph_gradient has run: STOP has done its work and may be dropped */
     bool exact;          /* no product of it is rounded, whatever training asks for */
     Map leaf;            /* private: (kind, name) -> the leaf of an external tensor */

@@ -1,7 +1,7 @@
 /* op.h - what an operator has to say about itself; private to the graph's own files.
  *
  * In:  a row of ops.def.     Out: three rules with fixed names: shape_ID, grad_ID, eval_ID.
- * The one idea: the rules are declared here from the table and defined in the family files, so
+ * The one idea: the rules are declared here from the table and defined in the files of the classes, so
  * an operator without one of them does not link.
  */
 #ifndef VWN_OP_H

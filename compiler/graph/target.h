@@ -21,9 +21,9 @@ typedef struct Target {
                             run to run lies in memory */
     bool joins_launches; /* launches are dear: sums go to the library, equal kernels run as one, copies of weights stay */
     /* What arithmetic costs, for the choice of what is computed again. */
-    int64_t at_once;     /* elements of a simple operation in the time of a byte of memory */
+    int64_t at_once;     /* simple operations on an element, done in the time in which memory moves a byte */
     bool fused_add;      /* a product that is added to a sum costs nothing more */
-    bool tests_are_slow; /* whether an element that was moved along rows is there is tested one by one */
+    bool tests_are_slow; /* of shifted rows each element is tested by itself, whether it lies inside */
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
     bool permutes;       /* its compiler permutes vectors of places that lie apart, and takes long over many */
     int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
@@ -39,7 +39,7 @@ typedef struct PlanOptions {
     bool single;    /* of a device: no launches are made as one: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
-                       which multiplies these in float32; with `cuda` what lies between kernels too */
+                       which multiplies these in float32; with `cuda` what kernels store for each other, too */
     bool cuda;      /* for a GPU, in CUDA C: plan_target() */
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows

@@ -54,15 +54,15 @@ typedef struct KEx {
 } KEx;
 
 typedef struct KBuffer {
-    Val value;        /* whose elements; 0: a scratch of the plan, `part` says which */
-    int part;         /* sums of this root per partition, or -1 */
+    Val value;        /* whose elements; 0: scratch that the plan gives: the partial sums of root `part` */
+    int part;         /* the root whose partial sums these are, one for each partition; or -1 */
     DType dtype;
     bool read, written;
     bool partly;      /* one root stores some of it, the rest is not the kernel's */
     Half half;        /* 16 bits each: what is stored there has been rounded */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
-    Half rounded;     /* TILE: every number in it is one of this type */
+    Half rounded;     /* TILE: every element of it is a value of this type */
     int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
@@ -72,7 +72,7 @@ typedef enum KRootKind { KR_STORE, KR_SINK } KRootKind;
 typedef struct KRoot {
     KRootKind kind;
     uint32_t buffer;
-    Ix at;    /* SINK: inside the partition's part */
+    Ix at;    /* SINK: inside the partial sum of the partition */
     Ex value;
     Op op;    /* SINK: OP_SUM or OP_AMAX */
     KNest nest;
@@ -81,7 +81,7 @@ typedef struct KRoot {
 
 /* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
  * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
- * tile, or a partition's part. So that every dialect has vectors to take, m and n are multiples of
+ * tile, or the partial sum of a partition. So that every dialect has vectors to take, m and n are multiples of
  * PRODUCT_LANES, and in c one of them steps by one element. */
 typedef struct KProduct {
     IVar m, n, k;
@@ -118,12 +118,12 @@ typedef enum KStmtKind {
     KS_WARP,       /* the accumulator (of ex, or of root) = its total over 32 threads */
     KS_WARP_PUT,   /* this total to slot `at` of the block */
     KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
-    KS_SUM_PUT,    /* the accumulator of root to its place in the partition's part */
+    KS_SUM_PUT,    /* the accumulator of root to its place in the partial sum of the partition */
     KS_COUNT
 } KStmtKind;
 
-/* Of a loop in a loop the outer one can be spread over the warps of a row, and the inner over the threads of
- * each. */
+/* Who shares the rounds of a loop. Of two loops, one in the other, the warps of a row can share the outer one, and the
+ * threads of each warp the inner one. */
 typedef enum KThreads { THREADS_OF_ROW, THREADS_OF_WARP, WARPS_OF_ROW } KThreads;
 
 typedef struct KStmt {
@@ -134,10 +134,10 @@ typedef struct KStmt {
     int array;
     bool simd;
     bool vector;         /* LOOP: printed as explicit vectors */
-    bool spread;         /* LOOP, ROWS, ARRAY_FILL, BATCH: each thread of a row does its part */
-    bool one;            /* STORE, SINK, ARRAY_PUT: done by one of the threads there */
-    uint8_t threads;     /* LOOP that is spread: over these; what is done by one: of these (KThreads) */
-    uint8_t width;       /* LOOP of many threads: neighbours that a thread takes at once, 2, 4 or 8; else 0 */
+    bool spread;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
+    bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
+    uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
+    uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
     uint32_t at;         /* BATCH: the element */
@@ -154,7 +154,7 @@ typedef struct KArray {
 typedef struct KScalar {
     int32_t host; /* index in Graph.host, or -1 */
     double value;
-    Val origin;   /* the node it comes from: equal numbers of two nodes mean nothing */
+    Val origin;   /* the node it comes from: two nodes with equal values are still two scalars */
     Name name;    /* of that node, for people; may be NULL */
 } KScalar;
 
@@ -166,10 +166,10 @@ typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
-    uint32_t width;  /* numbers of the widest access: 1, 2, 4 or 8 */
+    uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
-    uint32_t pressure;  /* registers that numbers take at one time, about */
+    uint32_t pressure;  /* registers that values take at one time, about */
     uint32_t in_flight; /* and that all loads and places of one loop take */
 } KMapping;
 
@@ -191,7 +191,7 @@ typedef struct Kernel {
     Ctx *ctx;
     Arena *arena;
     IxTable *ix;      /* of the indices; copies of the kernel share it, and it only grows */
-    IVar row, part; /* part: 0 when there are no sums over rows */
+    IVar row, part; /* part: the loop over partitions; 0 when there are no sums over rows */
     Dim rows;
     int64_t partitions, chunk; /* rows per partition */
     int64_t unrolled; /* elements of the largest nest that is written out: places in it are in the text */
@@ -202,7 +202,7 @@ typedef struct Kernel {
     int64_t shared; /* of a device: bytes that a block may have */
     bool tile_loops; /* each tile is filled in a loop of its own, so that few are needed at one time */
     KMapping mapping;
-    KGrid grid; /* when it is spread */
+    KGrid grid; /* when it is mapped to threads */
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
@@ -254,7 +254,7 @@ typedef struct KMappingChoice {
     uint32_t row_threads, units;
     KIndex index;
     size_t n;       /* statements */
-    uint8_t *width; /* by statement, of loops: neighbours at once, or 1 */
+    uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *times; /* and how often it is written out */
 } KMappingChoice;
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
@@ -262,16 +262,15 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index); /* to what this one, of `index`, allows too */
 /* `to` is the scheduled kernel `from` for the threads of a device. how: NULL: what suits it */
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how);
-/* The first statement of a spread kernel at which a thread touches what another may still be at, or waits for others that
- * may not come by, or SIZE_MAX
- * (kernel_races.c). */
+/* The first statement of a mapped kernel that is a race: a thread touches what another may still be at, or waits for
+ * others that may never come there. SIZE_MAX: none (kernel_races.c). */
 size_t kernel_race(const Kernel *k);
 /* tile.c: `to` is `from` with its row in an order, and its tiles in places, for little memory */
 void kernel_place_tiles(Kernel *to, const Kernel *from);
-/* registers.c: registers that its numbers take at one time, at most and about; that all loads and places of one
+/* registers.c: registers that its values take at one time, at most and about; that all loads and places of one
  * loop take; how narrow its indices can be; whether the variable has 64 bits. */
 uint32_t kernel_register_pressure(const Kernel *k);
-uint32_t kernel_loads_in_flight(const Kernel *k); /* of a kernel that is spread */
+uint32_t kernel_loads_in_flight(const Kernel *k); /* of a mapped kernel */
 KIndex kernel_index(const Kernel *k);
 bool kernel_var_is_wide(const Kernel *k, IVar v);
 int64_t kernel_partitions(const Kernel *k, int64_t rows); /* of a sum over rows on a device */
@@ -283,13 +282,13 @@ typedef struct ProductSteps {
 bool product_steps(const Kernel *k, const KProduct *p, ProductSteps *s);
 /* Which loop the vectors of a product run over: n, or m where c lies transposed. */
 static inline bool product_along_n(const ProductSteps *s) { return s->cn == 1; }
-enum { VECTOR_LANES = 16 };      /* the most numbers that a vector holds */
+enum { VECTOR_LANES = 16 };      /* the most elements that a vector holds */
 void kernel_find_vectors(Kernel *k);                    /* vector.c; after kernel_schedule() */
-/* A load of the next row, announced in a sweep of this one. */
+/* A load of the next row, prefetched in a sweep of this one. */
 typedef struct Prefetch {
     Ex load;
     uint32_t sweep; /* number of its statement */
-    IVar var;       /* what that sweep runs over; -1: the announcement stays with its load */
+    IVar var;       /* what that sweep runs over; -1: the prefetch stays with its load */
 } Prefetch;
 typedef VEC(Prefetch) Prefetches;
 void kernel_find_prefetches(const Kernel *k, Prefetches *out); /* prefetch.c */
@@ -302,10 +301,10 @@ static inline bool kernel_is_place(const IxTerm *t) /* a constant of a form */
 {
     return t->var == 0 && dim_eq(t->coef, DIM(1));
 }
-/* Does a form look from the row, or its place in a sequence, to another? How far is no structure for a device: heads
- * further along a chain have one text. */
+/* Does a form read another row than its own, a fixed number of positions away? On a device that offset is an
+ * argument, so that all heads of a chain have one text. */
 bool kernel_has_row_offset(const Kernel *k, const IxForm *f);
-/* Is the number that a term begins with an argument? away: of its form. */
+/* Is the factor of a term an argument, not a literal? away: what kernel_has_row_offset() says of its form. */
 bool kernel_is_argument(const Kernel *k, const IxTerm *t, bool away, bool device);
 
 #endif

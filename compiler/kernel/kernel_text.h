@@ -2,7 +2,7 @@
  *
  * In:  scheduled kernels, and the kernels of the library that a plan names.
  * Out: lines, one assignment each; and from such lines the same kernels.
- * What is read has passed kernel_check(), so it can be printed, emitted and run.
+ * The one idea: what is read has passed kernel_check(), so it can be printed, emitted and run.
  */
 #ifndef VWN_KERNEL_TEXT_H
 #define VWN_KERNEL_TEXT_H

@@ -749,8 +749,8 @@ static void check_result(Check *c, const KProduct *x)
         fault(c, "a product may leave its buffer of %lld elements", (long long)b->elements);
 }
 
-/* Along the loop of c's neighbours one factor must have neighbours too, or the terms of the sum
- * must be: then it is transposed first. */
+/* Along the loop in which c is contiguous a factor must be contiguous too. Or it is along the terms of the
+ * sum: then it is transposed first. */
 static void check_layout(Check *c, const KProduct *x)
 {
     const Kernel *k = c->k;

@@ -1,6 +1,7 @@
-/* launch.h - how a kernel is launched, and what it computes: what a text takes for granted.
+/* launch.h - how a kernel is launched, how much it computes, and what its text relies on.
  *
  * In:  -     Out: the grid of a device's kernel, conditions on sizes, work of a launch.
+ * The one idea: a backend launches by these data alone, and knows no kernel by its name.
  */
 #ifndef VWN_LAUNCH_H
 #define VWN_LAUNCH_H
@@ -20,7 +21,7 @@ typedef struct PlanGrid {
     uint32_t n_term;         /* and more for each of these */
     const PlanShared *term;
     bool whole;
-    uint32_t blocks;         /* at most so many: each has n[spilled] numbers of the last buffer; 0: any number */
+    uint32_t blocks;         /* at most so many: each has n[spilled] elements of the last buffer; 0: any number */
     uint32_t spilled;
 } PlanGrid;
 /* The blocks of a launch. */
@@ -30,7 +31,7 @@ static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
     return g->blocks && n > g->blocks ? g->blocks : n;
 }
 
-/* What a text takes for granted about a size. */
+/* What a text relies on about a size. */
 typedef struct PlanSize {
     int64_t multiple, most; /* most 0: any */
 } PlanSize;
@@ -41,8 +42,8 @@ static inline bool plan_size_fits(PlanSize s, int64_t n)
 
 /* What a kernel computes, by how fast a processor does it. */
 typedef struct PlanWork {
-    double lane, single; /* simple operations: of neighbours together, one by one */
-    double call;         /* functions such as exp(), of neighbours */
+    double lane, single; /* simple operations: in vectors, one by one */
+    double call;         /* functions such as exp(), in vectors */
     double random;       /* random numbers */
     double product;      /* additions and multiplications of products of a row */
     double attention;    /* the same of attention, within its mask and window, */

@@ -1,6 +1,8 @@
 /* library.h - the kernels that are written rather than derived.
  *
- * In:  -     Out: which there are, their names, and what an attention's text depends on.
+ * In:  -     Out: which there are, their names, their arguments, and what an attention's text depends on.
+ * The one idea: a written kernel is called like a printed one, with buffers, integers (n) and scalars (s); its text is a
+ * file of compiler/library/texts.
  */
 #ifndef VWN_LIBRARY_H
 #define VWN_LIBRARY_H
@@ -9,17 +11,17 @@
 
 typedef enum LibraryKernel {
     LIB_COPY,         /* x, out; n: words of 4 bytes per row */
-    LIB_PART,         /* a CPU's; x, out; n: bytes of a row, from one row to the next of x and of out */
-    LIB_TABLE,        /* out; s: 64 numbers */
-    LIB_SUM_PARTS,    /* parts, out; n: parts, elements of one */
+    LIB_PART,         /* a slice into a row, on a CPU; x, out; n: bytes of a row, from row to row of x, of out */
+    LIB_TABLE,        /* out; s: its 64 elements */
+    LIB_SUM_PARTS,    /* partial sums, out; n: how many, elements of one */
     LIB_MAX_PARTS,
     LIB_SUM_PARTS_AT, /* the same; n: .., 6 extents, 6 strides */
     LIB_MAX_PARTS_AT,
     LIB_CUMSUM,       /* x, out; n: count, inner, back */
     LIB_TOP_K,        /* x, out; n: count, k */
     LIB_SCATTER_ADD,  /* dy, index, out; n: indices, width */
-    LIB_DYNAMIC_UPDATE_SLICE,          /* x, start, on, table; n: rows of x and of the table, words of a row */
-    LIB_DYNAMIC_SLICE,         /* table, start, out; n: rows out and of the table, words, fill */
+    LIB_DYNAMIC_UPDATE_SLICE, /* x, start, on, table; n: rows of x and of the table, words of a row */
+    LIB_DYNAMIC_SLICE, /* table, start, out; n: rows out and of the table, words, fill */
     LIB_SDPA_AT,      /* q, k, v, first, out, lse; n, s: as LIB_SDPA */
     LIB_SDPA,         /* q, k, v, out, lse; n: 19; s: scale, cap, rate */
     LIB_SDPA_GRAD,    /* q, k, v, out, lse, dout, dq, dk, dv; n: .., which gradients */

@@ -1,12 +1,12 @@
-/* prefetch.c - in which sweeps a row announces what the next one will load.
+/* prefetch.c - in which sweeps a row prefetches what the next one will load.
  *
- * In:  a scheduled kernel.     Out: loads, each with the sweep that announces it.
+ * In:  a scheduled kernel.     Out: loads, each with the sweep that prefetches it.
  * The one idea: memory answers so many requests at a time, so all sweeps of a row share in them.
  */
 #include "kernel.h"
 
 /* Does an index hold a quotient or a remainder of the row? Most often the next row loads the same
- * then, and where it is announced the quotient may not be there yet. */
+ * then, and where it is prefetched the quotient may not be computed yet. */
 static bool shared_by_rows(const Kernel *k, Ix ix)
 {
     const IxForm *f = ix_form(k->ix, ix);
@@ -43,7 +43,7 @@ static size_t sweep_size(const Kernel *k, uint32_t sweep)
 }
 
 /* Memory answers so many requests at a time: all sweeps of a row over one extent share in
- * announcing, each by its length. */
+ * prefetching, each by its length. */
 static void spread_prefetches(const Kernel *k, Prefetches *out, const uint32_t *sweep, size_t n, IVar var)
 {
     size_t all = 0, count = 0, j = 0, at = 0, passed = 0;

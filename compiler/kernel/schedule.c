@@ -161,7 +161,7 @@ static bool unit_stride(Sched *s, Ex e, IVar v)
     return false;
 }
 
-/* How many loads under e lie apart where v has neighbours? */
+/* How many loads under e are not contiguous along v? */
 static int loads_apart(Sched *s, Ex e, IVar v)
 {
     const KEx *x = kx(s->k, e);
@@ -589,7 +589,7 @@ static bool waits(Sched *s, Ex e, int stage)
     return s->waiting[e] = found;
 }
 
-/* One function at many numbers of the row becomes one vector loop. */
+/* One function of many elements of the row becomes one vector loop. */
 static bool batch(Sched *s, Op op, int stage)
 {
     uint32_t n = 0;

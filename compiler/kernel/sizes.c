@@ -1,8 +1,9 @@
-/* sizes.c - which numbers of a kernel are part of its text, and which are arguments.
+/* sizes.c - which sizes and offsets of a kernel are literals of its text, and which are arguments.
  *
  * In:  a term of an index form.     Out: yes or no.
  * The one idea: what differs between kernels of one structure is an argument, so that they share a text; what a
- * compiler must know to unroll and to keep in registers is part of the text. (Of extents ix_literal() decides.)
+ * compiler must know to unroll and to keep in registers is part of the text. For extents ix_literal() of
+ * graph/index.h decides.
  */
 #include "kernel.h"
 

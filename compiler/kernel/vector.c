@@ -2,8 +2,8 @@
  *
  * In:  statements of a Kernel.     Out: KStmt.vector of its innermost loops; Kernel.whole,
  *      Kernel.lines (both at this B and T).
- * The one idea: where everything in a loop is arithmetic on neighbouring elements, a statement
- * means the same for one number and for a vector of them. Such text compiles in a third of the
+ * The one idea: where everything in a loop is arithmetic on contiguous elements, a statement
+ * means the same for one element and for a vector of them. Such text compiles in a third of the
  * time that a compiler needs to find the vectors itself, and needs no remainder where all
  * extents are whole vectors.
  */

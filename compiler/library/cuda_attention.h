@@ -9,11 +9,13 @@
  * Arguments, in the order of the CPU's kernels (library.h): buffers, then the integers T, S, H,
  * K, d, dv, causal, window, the strides of q, k and v over batch, position and head, the key
  * and the step of dropout; then the doubles scale, cap, rate; then how many blocks there are.
- * Buffers: forward          q, k, v, out, lse gradient of q    q, k, v, out, lse, dout, dq,
- * mean of k and v       q, k, v, mean, lse, dout, dk, dv `mean` (B, T, H) is written by the
- * gradient of q and read by the other: the sums of dout out. With `oldest` one more buffer,
- * integers (B, T): the first key that each query sees. Every number of a result is added up by
- * one thread in one order, so results are deterministic.
+ * Buffers:
+ *     forward              q, k, v, out, lse
+ *     gradient of q        q, k, v, out, lse, dout, dq, mean
+ *     gradient of k and v  q, k, v, mean, lse, dout, dk, dv
+ * `mean` (B, T, H) is written by the gradient of q and read by the other: the sums of dout out.
+ * With `oldest` one more buffer, integers (B, T): the first key that each query sees. Every
+ * element of a result is added up by one thread in one order, so results are deterministic.
  */
 #ifndef VWN_CUDA_ATTENTION_H
 #define VWN_CUDA_ATTENTION_H
@@ -42,8 +44,8 @@ typedef struct CudaAttentionLaunch {
     int64_t shared; /* bytes of dynamic shared memory */
 } CudaAttentionLaunch;
 
-/* The widest access, up to 16 bytes and of two-byte types 16 or 4, that divides the head sizes and all strides; 0 when there
- * is none: two bytes and an odd number. Buffers begin at multiples of 16 bytes. */
+/* The widest access, up to 16 bytes and of 16-bit types 16 or 4, that divides the head sizes and all strides; 0 when there
+ * is none: 16 bits and an odd number of elements. Buffers begin at multiples of 16 bytes. */
 int cuda_attention_width(Half half, const int64_t *sizes, size_t n);
 /* Of such a class there is a text that finds out while it runs how wide its accesses may be, for as many registers: the
  * function that copies a tile by 4 bytes is one that is called. Others would spill. */

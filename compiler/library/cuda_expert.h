@@ -5,7 +5,7 @@
  * block finds its expert from where these begin: no count comes to the host, no row is padded.
  *
  * A pair's index that is no expert's belongs to a group behind the last one, whose results are 0.
- * Every number of a result is added up by one thread in one order: results are deterministic, and
+ * Every element of a result is added up by one thread in one order: results are deterministic, and
  * those of a row do not depend on the others.
  */
 #ifndef VWN_CUDA_EXPERT_H

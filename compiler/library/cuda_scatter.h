@@ -8,7 +8,7 @@
  * Arguments: dy (count, width), index (count), out (rows, width); count, width, rows; how many
  * blocks there are. Indices outside of the table are passed over.
  *
- * Where any order will do, zeros and then a row of dy for each warp: out and how many numbers it has; dy,
+ * Where any order will do, zeros and then a row of dy for each warp: out and how many elements it has; dy,
  * index, out; width, rows, count.
  */
 #ifndef VWN_CUDA_SCATTER_H

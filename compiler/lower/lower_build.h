@@ -15,7 +15,7 @@ typedef struct Segment {
     int64_t at; /* a loop of this extent is done in two pieces */
 } Segment;
 
-/* One axis, or run of neighbouring axes, that something walks through: its own splits. */
+/* One axis, or run of adjacent axes, that something walks through: its own splits. */
 typedef struct LowerSite {
     Val v;
     int run;
@@ -37,7 +37,7 @@ typedef struct Held {
     Val v;
     uint32_t buffer;
     bool rows;     /* of the kernel's rows; else the same for all */
-    bool turned;   /* a product whose columns lie one after the other */
+    bool turned;   /* a product that lies transposed: its columns are contiguous */
 } Held;
 
 typedef struct Lower {
@@ -53,10 +53,10 @@ typedef struct Lower {
     size_t most;    /* expressions; what has more is not wanted. 0: any number */
     uint32_t arguments; /* IxTable.arguments, of all that has been built of the group */
     bool table;     /* see is_table() */
-    bool searching; /* for splits: every site has its own loops, so that a cut finds its site */
+    bool searching; /* for splits: every site has its own loops, so that a split finds its site */
     VEC(uint32_t) owner; /* by loop, where they are shared: a site + 1, or SEVERAL_SITES */
-    bool unsure;         /* something is to be cut that several sites share */
-    bool unsplit;          /* pieces of other extents were too many loops: tests stay in theirs */
+    bool unsure;         /* a loop is to be split that several sites share */
+    bool unsplit;          /* loops in pieces were too many: loops stay whole, with tests in them */
     VEC(Memo) memo;
     uint32_t *slot;
     size_t slots;

@@ -2,7 +2,7 @@
  *
  * The one idea: a value is asked for at coordinates. Views only change the coordinates,
  * elementwise operators ask their inputs at the same ones, a load turns them into a place in
- * memory. When an answer needs a quotient or a test of a loop variable, that loop is cut in two
+ * memory. When an answer needs a quotient or a test of a loop variable, that loop is split in two
  * and all is asked again.
  */
 #include "lower_build.h"
@@ -112,7 +112,7 @@ static void walk_loop(ValueWalk *w, int i, Inst so_far, Dim d)
         uint64_t used = l->searching ? 0 : w->used | nest_mask(l->k->ix, &so_far.nest);
         IVar v = loop_of(l, w->site, i, piece, used);
         Inst next = so_far;
-        Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* as what it is cut at */
+        Ix here = ix_add(t, ix_var(t, v), ix_dim(t, DIM(from), 1)); /* written like the place at which it is split */
         next.at = ix_add(t, ix_scale(t, so_far.at, d), here);
         if (next.nest.n == NEST_MAX)
             vwn_bug(l->f->ctx, "a kernel nests too many loops");
@@ -155,7 +155,7 @@ Insts lower_instances(Lower *l, Val of, int run, Dim extent, uint64_t used)
 
 /* ---- values at coordinates ---- */
 
-/* It is too long already, or has too many loops. */
+/* Is the kernel too long already, or has it too many loops? */
 static bool is_beyond(const Lower *l) { return l->k->ix->overfull || (l->most && l->k->ex.n > l->most); }
 
 KType lower_type_of(const Lower *l, Val v)
@@ -226,7 +226,7 @@ static void sum_leaf(Lower *l, Sums *s, const KNest *nest)
     vec_push(l->arena, &s->part, (Partial){*nest, x});
 }
 
-/* Walks through the reduced axes from `axis` on, neighbours as one. */
+/* Walks through the reduced axes from `axis` on, adjacent ones as one. */
 static void sum_axes(Lower *l, Sums *s, int axis, const KNest *nest)
 {
     while (axis < s->view->rank && !(s->reduced >> axis & 1))
@@ -463,7 +463,7 @@ static Dim inner_size(Lower *l, Val v)
     return inner;
 }
 
-/* What is stored as fp16 is rounded by the store; of a number that becomes bf16 bits are only cut off. */
+/* What is stored as fp16 is rounded by the store; of a value that becomes bf16 the low bits are only dropped. */
 static Ex unrounded(const Kernel *k, uint32_t buffer, Ex e)
 {
     const KEx *x = kx(k, e);
@@ -480,7 +480,7 @@ static void add_store(Lower *l, Val v)
     uint64_t row = ix_bit(l->k->ix, l->k->row);
     const Held *held = lower_held(l, v);
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
-    bool first = concat_in_place(l->g, v); /* part of the row; the others are copied */
+    bool first = concat_in_place(l->g, v); /* the newest slice of the row; the others are copied */
     Insts in = lower_instances(l, v, RUN_OF_ROW, first ? inner_size(l, n->in[0]) : inner, row);
     uint32_t b = lower_memory_of(l, v);
     for (size_t i = 0; i < in.n; i++) {
@@ -496,7 +496,7 @@ static void add_store(Lower *l, Val v)
     l->k->buffer.v[b].partly = first;
 }
 
-/* The input of a sum over rows as [rows, ..]: an axis that the rows end in is cut there. */
+/* The input of a sum over rows as [rows, ..]: an axis that the rows end in is split there. */
 static void view_rows(Lower *l, Val v, Shape *view, uint32_t *reduced)
 {
     const Node *n = node_at(l->g, v);
@@ -522,7 +522,7 @@ static void view_rows(Lower *l, Val v, Shape *view, uint32_t *reduced)
     }
 }
 
-/* Where the elements of a part lie: unrolled factors outside, loops inside, so that the
+/* Where the elements of a partial sum lie: unrolled factors outside, loops inside, so that the
  * innermost loop writes consecutive elements. */
 static void part_layout(Lower *l, Sink *s, const Factors *f, const bool *literal)
 {
@@ -587,7 +587,7 @@ static void sink_factor(SinkWalk *w, int i, Ix at, const KNest *nest)
     w->sums.c[axis] = before;
 }
 
-/* Neighbouring kept axes of the view become one, so that their loop is cut only where
+/* Adjacent kept axes of the view become one, so that their loop is split only where
  * needed. */
 static void merge_kept(Shape *view, uint32_t *reduced)
 {
@@ -689,7 +689,7 @@ int64_t lower_partitions(int64_t rows)
     return (rows + chunk - 1) / chunk;
 }
 
-/* A fixed number of partitions, a function of the number of rows alone. A flat loop is cut too,
+/* A fixed number of partitions, a function of the number of rows alone. A flat loop has them too,
  * so that the same elements are always done as vectors and as the remainder of one. */
 static void set_partitions(Kernel *k, const Target *target)
 {
@@ -717,7 +717,7 @@ static bool has_loops(const Kernel *k)
 
 /* More than this is written as loops. Those are far slower where coefficients are computed inside
  * them: the boundary of a (4,8) connection, 512 wide, took 48 times as long forward and 17 times
- * backward. Kernels without any loop, of models a few numbers wide, are not worth the compiler's
+ * backward. Kernels without any loop, of models a few elements wide, are not worth the compiler's
  * time. */
 enum { EXPRESSIONS_MAX = 6000, EXPRESSIONS_FLAT = 600 };
 /* So many statements are half a megabyte of text, with few expressions that hang on each other; the longest kernel of an
@@ -736,8 +736,8 @@ static void build_shared(Lower *l, Dim rows, ArenaMark mark)
     }
 }
 
-/* Where it cannot be said which of several sites a loop is to be cut for: with loops of its own for
- * every site. Else l is as it was. */
+/* Where it is not known for which of several sites a loop is to be split, every site gets loops of its own, and the
+ * kernel is built to find the splits. Returns whether there are new ones; if not, l is as it was. */
 static bool search_splits(Lower *l, Dim rows)
 {
     bool row_work;
@@ -752,8 +752,8 @@ static bool search_splits(Lower *l, Dim rows)
     return found;
 }
 
-/* Nothing is built beyond, unless nothing else is left: half a million take 3 s. An attempt for which the first splits
- * do not help is given up. A group that may be made smaller is, instead. */
+/* A kernel of more expressions than this is given up (half a million take 3 s), unless it is the last attempt. A group
+ * that fusion can make smaller is made smaller instead. */
 enum { BUILT_LIMIT = 100000 };
 
 /* Without pieces of loops where they were too many. */
@@ -765,7 +765,7 @@ static void build_unsplit(Lower *l, Dim rows, ArenaMark mark)
     build_shared(l, rows, mark);
 }
 
-/* While some loop wants a cut. */
+/* Builds the kernel again as long as some loop is to be split. */
 static void build_all(Lower *l, Dim rows)
 {
     bool row_work;
@@ -835,7 +835,7 @@ static void schedule(Lower *l)
     kernel_schedule(l->k);
 }
 
-/* Would a thread of a device hold more numbers than there are registers for? */
+/* Would a thread of a device hold more values than there are registers for? */
 static bool is_crowded(const Lower *l)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
@@ -846,8 +846,8 @@ static bool is_crowded(const Lower *l)
     return spread.mapping.pressure > (spread.mapping.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
-/* Times what is kept, or what is kept though it is long: loops that are not cut yet make more of it. The gradient of mhc(n = 4) is begun with ten times as
- * much as it ends with. */
+/* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one
+ * that is kept although it is too long). While its loops are not split yet it may need ten times as many as it ends with. */
 enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
 
 /* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a
@@ -855,7 +855,7 @@ enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
  * 29 s and 3; with 192 it takes no longer than without. */
 enum { SCATTERED_MAX = 256 };
 
-/* The most places, in a loop of which a processor shall compute neighbours together, that lie apart for these. */
+/* The most loads and stores in one vector loop whose elements are not contiguous along it. */
 static int scattered(const Kernel *k)
 {
     int most = 0, n[NEST_MAX + 3] = {0}, depth = 0;
@@ -887,7 +887,7 @@ static bool is_split(const Fusion *f, uint32_t group, const Lower *l)
 }
 
 /* A scheduled kernel, not yet verified. Of one that is long or crowded less is written out, as long as that makes it
- * no longer: where sums of a few numbers hang on each other a matrix that is half written out, or a loop in which each
+ * no longer: where sums of a few elements hang on each other a matrix that is half written out, or a loop in which each
  * sum runs again, is many times as long as what it was to relieve. */
 static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint32_t group, const Val *same)
 {

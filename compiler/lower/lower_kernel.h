@@ -1,6 +1,7 @@
 /* lower_kernel.h - a group of values as a kernel.
  *
  * In:  a group of Fusion with its row count.     Out: a scheduled, verified Kernel.
+ * The one idea: a value is asked for at coordinates; how the graph moves elements only changes the coordinates.
  */
 #ifndef VWN_LOWER_KERNEL_H
 #define VWN_LOWER_KERNEL_H
@@ -11,14 +12,14 @@
 
 enum { FACTORS_MAX = 12 };
 
-/* A sum over rows: the kernel writes one part for each partition; a second launch adds the
- * parts. */
+/* A sum over rows: the kernel writes one partial sum for each partition of the rows; a second launch adds these
+ * up. */
 typedef struct Sink {
     Val v;
     Op op;
     uint32_t buffer; /* in Kernel.buffer */
-    int64_t size;    /* elements of one part */
-    int n_factor;    /* the result's extents in its own order, and their strides in a part */
+    int64_t size;    /* elements of one partial sum */
+    int n_factor;    /* the result's extents in its own order, and their strides in a partial sum */
     int64_t extent[FACTORS_MAX], stride[FACTORS_MAX];
 } Sink;
 

@@ -1,10 +1,11 @@
 /* lower_move.c - elements that come from other places: concatenation, padding and shifts.
  *
- * In:  coordinates of the result.   Out: the element of an input behind a test where it lies there.
+ * In:  coordinates of the result.     Out: the element of the input in which they lie, behind a test where that is open.
+ * The one idea: which input it is follows from the coordinate. Where a loop is split at the inputs' borders no test is left.
  */
 #include "lower_build.h"
 
-/* Where a part of a concatenation begins: as loops are cut there, so that both cancel. */
+/* Where an input of a concatenation begins, written as loops that are split there write it, so that both cancel. */
 typedef struct Begin {
     Ix symbols; /* extents that training decides */
     int64_t numbers, at;
@@ -24,7 +25,7 @@ static void begin_behind(IxTable *t, Begin *b, Dim d)
     b->at += ix_dim_at(t, d);
 }
 
-/* Of parts where the coordinate never is, no form is made: a row of a thousand parts has a thousand pieces. */
+/* For inputs in which the coordinate never lies no form is made: a concatenation of a thousand has a thousand pieces. */
 Ex lower_concat_at(Lower *l, const Node *n, const Ix *c, Ex guard)
 {
     int axis = (int)n->a.i;

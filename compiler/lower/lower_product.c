@@ -224,7 +224,7 @@ static bool wanted_turned(const Lower *l, Val v)
     return any;
 }
 
-/* Vectors run along N or, turned, along M: where a factor is contiguous, whole vectors first. */
+/* Vectors run along N or, transposed, along M: where a factor is contiguous, whole vectors first. */
 static bool choose_layout(Lower *l, ProductMaking *p)
 {
     const Node *n = node_at(l->g, p->v);

@@ -1,9 +1,9 @@
-/* split_loops.c - where loops are to be cut, so that what is inside reads without division and without a test.
+/* split_loops.c - where loops are to be split, so that what is inside reads without division and without a test.
  *
  * In:  a kernel that is made with loops as they are.
  * Out: splits and segments of sites, for when it is made again.
  * The one idea: a quotient of a loop by a divisor of its extent asks for two loops, a test of a loop for
- * two pieces. Of a loop that one site has it is known at once whose cut that is.
+ * two pieces. Where one site has the loop it is known for whom it is split.
  */
 #include "lower_build.h"
 
@@ -29,7 +29,7 @@ static bool is_segment(Dim extent, int64_t at)
     return dim_static(extent) && at > 0 && at < extent.n;
 }
 
-/* Of a loop that sites share it is not said whose cut it is: only that there is one. */
+/* Where several sites share the loop it is not known for whom it is split, only that it is. */
 static bool add_split(Lower *l, IVar v, Dim inner)
 {
     Dim extent = ix_info(l->k->ix, v)->extent;
@@ -77,7 +77,7 @@ static bool cuts_in(Lower *l, Ix ix)
     return found;
 }
 
-/* A test of a loop, or of the inner one of the two that a loop is cut into. */
+/* A test of a loop, or of the inner one of the two that a loop is split into. */
 static bool segments_in(Lower *l, const KEx *test)
 {
     IxTable *t = l->k->ix;

@@ -1,7 +1,8 @@
 /* work.c - how much a scheduled kernel computes.
  *
  * In:  statements of a Kernel, its rows.     Out: operations of one launch, by how fast a
- * processor does them. The one idea: the statements are what is printed, each of them one
+ *      processor does them.
+ * The one idea: the statements are what is printed, each of them one
  * operation, so walking them with the lengths of the open loops counts what will run; nothing
  * is guessed from the graph.
  */
@@ -13,7 +14,7 @@ typedef struct Count {
     const Kernel *k;
     PlanWork work;
     double times[NEST_MAX + 3]; /* how often the body of each open loop runs */
-    IVar lane[NEST_MAX + 3];    /* 0, or the loop whose neighbours it computes together */
+    IVar lane[NEST_MAX + 3];    /* 0, or the vector loop: along which several elements are computed together */
     int depth;
 } Count;
 
@@ -34,7 +35,7 @@ static void open_loop(Count *c, const KStmt *s, double rows)
     c->depth++;
 }
 
-/* Do neighbours of the loop lie beside each other, or are they one element? */
+/* Are the elements of the loop contiguous, or one and the same? */
 static bool together(const Kernel *k, Ix at, IVar lane)
 {
     int64_t slope;

@@ -1,17 +1,17 @@
 /* concat_buffers.c - rows that begin with what this layer left and go on with what older ones did.
  *
- * In:  a graph.     Out: the values of it that are put together by copies, from which parts of what.
- * The one idea: a state that is carried over depth leaves its parts in the memory of the layers that
- * made them, and how many there are depends on the widths of all layers. A kernel that read each
- * part from its place would be another one for each layer. So what older layers left is copied into
- * one array, a launch for each part (a kernel of the library, or a device's driver), and the kernel
- * that computes what is new stores that, and the copy behind it, as one row. Whoever reads the row is
- * the kernel of every layer, and a boundary is one kernel, forward and backward: that of rows that
+ * In:  a graph.     Out: the values of it that are put together by copies, from which slices of what.
+ * The one idea: a state that is carried over depth leaves its slices in the memory of the layers that
+ * made them, and how many there are depends on the widths of all layers. A kernel that reads each
+ * slice in place would be another one for each layer. So the older slices are copied into
+ * one buffer, a launch for each (a kernel of the library, or a device's driver), and the kernel
+ * that computes the newest slice stores it, and the copy behind it, as one row. Then all layers read
+ * the row by one kernel, and a boundary is one kernel, forward and backward: that of rows that
  * grow, whatever they grow by, or that of rows that shrink. For a device both are one
- * (concat_same.c, concat_place.c).
+ * (concat_same.c, concat_place.c). Cost: a copy of each older slice. Test: tests/kernel/width_kernels.c.
  *
  * The rule: a concat along the last axis, or a slice of one, that something other than slices and
- * concats reads; its parts are more than LITERAL_MAX wide, at least one is a part of what was there
+ * concats reads; its slices are more than LITERAL_MAX wide, at least one is a slice of what was there
  * before the last product, and another one is not. A row of this age behind which zeros are put for
  * readers behind the next product is stored with its zeros, for the same reason.
  */

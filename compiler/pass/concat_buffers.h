@@ -1,4 +1,4 @@
-/* concat_buffers.h - what the files of rows of parts know of each other.
+/* concat_buffers.h - private to concat_*.c: rows that are concatenated of slices of different age.
  *
  * In:  a graph.     Out: which of its values are made in another way, and of what they are then made.
  * The one idea: all is decided before the first node is made again.
@@ -17,9 +17,9 @@ typedef VEC(Part) Parts;
 /* How a value is made. */
 typedef enum Making {
     MAKE_AS_IT_IS,
-    MAKE_OF_ROWS, /* a function of rows of parts, in place of a row of its parts */
-    MAKE_OF_PIECE, /* a function of pieces, in place of a piece of it */
-    MAKE_IN_PLACE, /* a row into which older parts are copied, */
+    MAKE_OF_ROWS, /* f(concatenated rows), in place of a concatenation of f's results */
+    MAKE_OF_PIECE, /* f(slices), in place of a slice of f's result */
+    MAKE_IN_PLACE, /* a row into which older slices are copied, */
     MAKE_AS_ROW,   /* a function of it, the last one such a row again, */
     MAKE_OF_WHOLE  /* and the same of a wider row, made of all of it */
 } Making;
@@ -33,14 +33,14 @@ struct ConcatLayout {
     uint32_t *until; /* and the highest level of what such a reader takes with it */
     uint8_t *making; /* by value; NULL: all is made as it is */
     bool *wanted;    /* by value, when some are not */
-    Val *before, *after; /* by value: what AS_ROW and OF_WHOLE are a function of, and the other way round */
-    Val *made;           /* by value: of AS_ROW the new part, of OF_WHOLE all of it */
+    Val *before, *after; /* by value: what one of MAKE_AS_ROW or MAKE_OF_WHOLE is a function of; and the other way round */
+    Val *made;           /* by value: of MAKE_AS_ROW the new slice, of MAKE_OF_WHOLE all of it */
 };
 
 /* Does v only say which elements of others stand where? */
 bool concat_moves(const Graph *g, Val v);
 bool concat_is_library(const ConcatLayout *a, Val v);
-/* Is v a row of parts of different age? Which, from left to right. */
+/* Is v a row of slices of different age? Which, from left to right. */
 bool concat_parts(const ConcatLayout *a, Val v, Parts *parts);
 void concat_find_parts(const ConcatLayout *a, Val v, Parts *parts);
 Val concat_copies(Graph *g, const Val *part, size_t n);

@@ -1,12 +1,12 @@
-/* concat_place.c - rows into which older parts are copied behind the new one.
+/* concat_place.c - rows into which older slices are copied behind the new one.
  *
- * In:  a graph, and which of its rows have parts of different age.
- * Out: rows whose new part a kernel stores where it belongs, while the others are copied beside it, and functions
+ * In:  a graph, and which of its rows have slices of different age.
+ * Out: rows whose new slice a kernel stores where it belongs, while the others are copied beside it, and functions
  *      of such rows, made in the same way.
- * The one idea: gradients of a state are parts of those of wider layers that came later, which no kernel has to
- * touch again. A kernel that stores the new part alone, as a row of some pitch, is that of a row that has
- * no other parts. For this a function of the row that goes into a product, element by element, must be there
- * of the older parts as well: so a wider layer computes it of all its elements, not only of those that it reads.
+ * The one idea: gradients of a state are slices of those of wider layers that came later, which no kernel has to
+ * touch again. A kernel that stores the new slice alone, as a row of some pitch, is that of a row that has
+ * no other slices. For this a function of the row that goes into a product, element by element, must be there
+ * of the older slices as well: so a wider layer computes it of all its elements, not only of those that it reads.
  *
  * For devices alone, as in concat_same.c.
  */
@@ -49,7 +49,7 @@ static Users find_users(const ConcatLayout *a)
     return u;
 }
 
-/* One number for all rows and elements of v. */
+/* One value for all rows and elements of v. */
 static Val number_of(const Graph *g, Val v)
 {
     const Node *n = node_at(g, v);
@@ -57,7 +57,7 @@ static Val number_of(const Graph *g, Val v)
     return n->op == OP_BROADCAST && dim_eq(shape_of(g, n->in[0])->d[last], DIM(1)) ? n->in[0] : 0;
 }
 
-/* Is v a function of x, element by element, and of numbers? */
+/* Is v a function of x, element by element, and of constants? */
 static bool is_step(const Graph *g, Val v, Val x)
 {
     const Node *n = node_at(g, v);
@@ -270,7 +270,7 @@ static Val make_step(const ConcatLayout *a, Graph *g, Val v, Val x, const Val *m
     return ir_node(g, (Op)n->op, in, n->n_in, &n->a, NULL);
 }
 
-/* `new` and behind it the parts of what is at this step of the older ones. */
+/* `new`, and behind it the older slices at this step of the function. */
 static Val make_row(const ConcatLayout *a, Graph *g, const Parts *parts, Val new, size_t steps, const Val *map)
 {
     Val *in = NEW_ARRAY(a->arena, Val, parts->n);

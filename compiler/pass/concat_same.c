@@ -1,7 +1,7 @@
-/* concat_same.c - a row of parts that are one function of others' parts.
+/* concat_same.c - a concatenation of results of one function becomes the function of concatenations.
  *
- * In:  a graph, and which of its rows have parts of different age.
- * Out: those that are made as that function of rows of parts, and the values of which only a part is made.
+ * In:  a graph, and which of its rows have slices of different age.
+ * Out: those that are made as that function of concatenated rows, and the values of which only a slice is made.
  * The one idea: f(x1, y1) beside f(x2, y2) is f(x1 beside x2, y1 beside y2). What a layer leaves to a wider
  * one that comes later is not computed when it is left, but when it is wanted: until then it stays in the
  * memory of what it is made of. So a boundary computes exactly what the next layer reads, and whether
@@ -14,7 +14,7 @@
 
 enum { FUNCTION_MOST = 24 }; /* nodes of such a function */
 
-/* A walk through all parts at once: of[i] is what stands at one place of the function of part i. */
+/* One walk through all slices: of[i] is the node of slice i at one place of the function. */
 typedef struct Same {
     const ConcatLayout *a;
     const Parts *parts;
@@ -79,7 +79,7 @@ static Val leaf(Same *s, const Val *of)
     return concat_copies(s->g, part, s->parts->n);
 }
 
-/* One number for all elements of a row, and of all rows. */
+/* One value for all elements of a row, and of all rows. */
 static Val repeated(Same *s, const Val *of)
 {
     const Graph *g = s->a->g;
@@ -125,8 +125,8 @@ static Val same_inputs(Same *s, const Val *of, int crossed)
     return s->g ? ir_node(s->g, (Op)n->op, in, n->n_in, &n->a, NULL) : of[0];
 }
 
-/* The value at this place, for all parts beside each other; 0: they are not one function. crossed: how many on the
- * way, the parts among them, are read behind another product: one more is computed again at most, since every other
+/* The concatenation, for all slices, of the values at this place; 0: they are not one function. crossed: how many on
+ * the way, the slices among them, are read behind another product: one more is computed again at most, since every other
  * one of a chain lies in memory. */
 static Val same_at(Same *s, const Val *of, int crossed)
 {
@@ -155,7 +155,7 @@ static Val same_of(Same *s)
 
 /* ---- which ---- */
 
-/* The rows; and what parts of older layers are left to them. */
+/* The rows; and which slices older layers leave to them. */
 static bool find_rows(ConcatLayout *a, bool *left)
 {
     bool any = false;

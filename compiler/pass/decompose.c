@@ -1,4 +1,5 @@
-/* decompose.c - small matrix products become products and sums, rows of many parts become rows of rows.
+/* decompose.c - small matrix products become products and sums, concatenations of many become concatenations of
+ * concatenations.
  *
  * In:  a graph.     Out: an equal graph in which products that a library would do badly (an
  *      extent of a few, per token) are elementwise products and a sum, so that they fuse with
@@ -227,8 +228,8 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
            !is_of_row(&p, how) && !is_small(&p, how->B, how->T);
 }
 
-/* A row of many parts would be a kernel of as many loops: it is put together of rows of a few, which kernels of
- * their own store. Marks these as copied. */
+/* A concatenation of many inputs would be a kernel of as many loops: it is made of concatenations of a few, which
+ * kernels of their own store. Marks these as copied. */
 static Val few_parts(Graph *g, Val *in, size_t n, const Attr *a, bool *copied, size_t cap)
 {
     const Attr some_of = {.i = a->i, .j = CONCAT_OF_PARTS};
@@ -257,7 +258,7 @@ static Val copy_node(Graph *g, const Graph *from, Val v, const Val *map, bool *c
     return few_parts(g, in, n->n_in, &n->a, copied, cap);
 }
 
-/* A row of rounded parts may have become a function that rounds. */
+/* A concatenation of rounded values may have become a function that rounds. */
 static bool is_rounded_so(const Graph *g, Val v, int64_t to)
 {
     return node_at(g, v)->op == OP_ROUND_TO && node_at(g, v)->a.i == to;

@@ -1,5 +1,5 @@
-/* decompose.h - small matrix products become products and sums, rows of many parts become rows of rows; and what is
- * said of such nodes afterwards.
+/* decompose.h - small matrix products become products and sums, concatenations of many become concatenations of
+ * concatenations; and how later passes recognise such nodes.
  *
  * In:  a simplified graph.     Out: an equal one, in which every product is either a kernel's or the library's.
  */
@@ -9,7 +9,7 @@
 #include "compiler/graph/index.h"
 #include "compiler/graph/target.h"
 
-enum { PARTS_MAX = 32 }; /* of a row that one kernel puts together */
+enum { PARTS_MAX = 32 }; /* inputs of a concatenation that one kernel computes */
 typedef struct Decomposed {
     const bool *to_library; /* given, by value: products of a row that stay the library's; or NULL */
     bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
@@ -31,7 +31,7 @@ static inline Dim product_depth(const Graph *g, Val v) /* K */
 Graph *decompose(Ctx *ctx, Arena *arena, const Graph *g, const PlanOptions *how,
                  Decomposed *d);
 
-/* concat_buffers.c: rows of parts of different age, put together by copies. */
+/* concat_buffers.c: rows of slices of different age, put together by copies. */
 typedef struct ConcatLayout ConcatLayout;
 ConcatLayout *concat_layout_new(Arena *arena, const Graph *g, const PlanOptions *how);
 /* Is v wanted at all, when rows are made so? */
@@ -40,13 +40,13 @@ bool concat_wants(const ConcatLayout *a, Val v);
 Val assembled(const ConcatLayout *a, Graph *g, Val v, Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
 bool padded_for_later(const ConcatLayout *a, Val v);
-/* In the new graph: a CONCAT that the library copies together, part by part, and ones that the kernel
- * which computes a part of it stores. */
+/* How a CONCAT of the new graph is made: by copies of the library, slice by slice, or by the kernel that computes one
+ * of its slices. */
 enum { /* Attr.j, which decompose() alone sets */
     CONCAT_OF_COPIES = 1,
     CONCAT_OF_KERNEL = 2,
-    CONCAT_IN_PLACE = 3, /* the kernel stores the first part, then the others are copied beside it */
-    CONCAT_OF_PARTS = 4  /* some of the parts of a row of more than PARTS_MAX: stored, and loaded by who reads the row */
+    CONCAT_IN_PLACE = 3, /* the kernel stores the first slice, then the others are copied behind it */
+    CONCAT_OF_PARTS = 4  /* some inputs of a CONCAT of more than PARTS_MAX: stored, and loaded by who reads it */
 };
 static inline bool concat_stored(const Graph *g, Val v)
 {

@@ -3,8 +3,8 @@
  * In:  a differentiated graph, names of modules.   Out: a graph whose backward nodes read copies.
  * The one idea: a value of a module that other modules read is kept; everything else in it is
  * computed a second time from what the module reads, by nodes that stand where the backward pass
- * first wants them. A guard is the identity with a site of its own, which makes a copy differ from
- * its original as long as equal nodes are merged, and is taken out after that. Random numbers are
+ * first wants them. A guard is an OP_STOP of kind STOP_RECOMPUTE: an identity which makes a copy differ from
+ * its original as long as equal nodes are merged, and is taken out after that (graph_release). Random numbers are
  * keyed by their site, so a copy draws the same ones.
  * Whatever is named, an operand of a large product that the backward pass reads for that product alone is
  * computed again too when it comes, element by element, from results of products that the backward pass reads

@@ -1,5 +1,8 @@
 /* recompute.h - what is computed again in the backward pass: the inner values of modules, and operands of products
- * that come cheap. */
+ * that are cheap to compute.
+ *
+ * In:  a differentiated graph, names of modules.     Out: a graph in which the backward pass reads copies.
+ */
 #ifndef VWN_RECOMPUTE_H
 #define VWN_RECOMPUTE_H
 

@@ -1,7 +1,7 @@
 /* simplify_rules.c - the rules: arithmetic identities, moves that cancel, constants.
  *
  * In:  a draft of a node.     Out: a value that is equal to it, or 0.
- * The one idea: a rule may change how a number is rounded only where the new way rounds less
+ * The one idea: a rule may change how a value is rounded only where the new way rounds less
  * often (a sum of equal terms becomes one product). A division by a constant stays one unless
  * the constant is a power of two.
  */
@@ -316,7 +316,7 @@ static Val slices(Simplifier *s, const Draft *d)
     return 0;
 }
 
-/* Neighbouring slices of one tensor that make up all of it. */
+/* Adjacent slices of one tensor that make up all of it. */
 static Val joins_again(const Simplifier *s, const Draft *d)
 {
     int axis = (int)d->a.i;

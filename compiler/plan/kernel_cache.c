@@ -4,15 +4,15 @@
  * numbered as they are met. Two groups with the same walk have the same kernel; only whose
  * memory a buffer is, and which stream a random number comes from, is the group's own.
  *
- * Kernels of layers that differ in sizes alone are a family: they have one text where threads share all of
- * them in one way. It is the way that suits those who move the most bytes, as far as the sizes of the
- * others allow it. What each would take for itself (more threads for a longer row, wider accesses where
- * no thread is idle for it) gains less than another text costs.
+ * On a device kernels of layers that differ in sizes alone are a variant class: with one thread mapping they have one
+ * text. It is the mapping that suits those which move the most bytes, as far as the sizes of the others allow it. What
+ * each would take for itself (more threads for a longer row, wider accesses where no thread is idle for it) gains less
+ * than another text costs.
  */
 #include "kernel_cache.h"
 #include "compiler/gpu/device.h"
 
-/* A way that suits some of a family, and the bytes that these move. */
+/* A thread mapping that suits some of a class, and the bytes that these move. */
 typedef struct VariantMapping {
     KMappingChoice how;
     double bytes;
@@ -21,7 +21,7 @@ typedef struct VariantMapping {
 typedef struct Member {
     const Kernel *kernel;
     KIndex index;  /* that suits it */
-    Printed own;   /* by itself, in the family's way */
+    Printed own;   /* as printed by itself, with the mapping of the class */
 } Member;
 
 typedef struct VariantClass {
@@ -221,7 +221,7 @@ static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *ou
     }
 }
 
-/* ---- families ---- */
+/* ---- variant classes ---- */
 
 static void meet_way(KernelCache *a, VariantClass *family, const KMappingChoice *own, double bytes)
 {

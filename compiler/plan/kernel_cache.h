@@ -2,6 +2,7 @@
  *
  * In:  a group of Fusion.     Out: its kernel, made anew or that of an earlier group with other
  *      values in its place.
+ * The one idea: layers repeat, so a walk from what a group stores to what it loads is the key of its kernel.
  */
 #ifndef VWN_KERNEL_CACHE_H
 #define VWN_KERNEL_CACHE_H

@@ -29,7 +29,7 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
     size_t n = 0, line = 0;
     buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
     for (size_t m = 0; m < gr->member.n; m++) {
-        if (concat_in_place(f->g, gr->member.v[m])) /* sizes alone tell it from its first part */
+        if (concat_in_place(f->g, gr->member.v[m])) /* sizes alone tell it from its first slice */
             continue;
         add_op_name(&text, op_info((Op)node_at(f->g, gr->member.v[m])->op)->name, seen, &n);
         if (text.n - line > 80) {
@@ -133,8 +133,8 @@ static PlanGrid keep_grid(const Build *b, const Printed *p)
     return kept;
 }
 
-/* How many rows a thread takes at once. A row announces the next one to its own core, so short
- * chunks announce in vain: the forward boundary of a (2,3) connection took 1.2 times as long with
+/* How many rows a thread takes at a time. A row prefetches the next one for its own core, so short
+ * chunks prefetch in vain: the forward boundary of a (2,3) connection took 1.2 times as long with
  * 4 rows each. Long ones leave threads waiting at the end. */
 static int64_t rows_per_chunk(int64_t rows, uint64_t bytes)
 {
@@ -191,7 +191,7 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     return a;
 }
 
-/* parts: by buffer of the kernel, where those of its sums lie. */
+/* parts: by buffer of the kernel, the plan's buffer of its partial sums. */
 static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
                              const uint32_t *parts)
 {
@@ -239,8 +239,8 @@ static Launch *sum_launch(Build *b, Val v, int64_t partitions, uint32_t parts)
     return x;
 }
 
-/* The axes of a part in the order of the result: those of one element are left out, and of neighbours that lie in this
- * order too one is made. Returns how many. */
+/* The axes of a partial sum in the order of the result: those of one element are left out, and adjacent ones that lie
+ * in this order too become one. Returns how many. */
 static int parts_axes(const Sink *s, int64_t extent[FACTORS_MAX], int64_t stride[FACTORS_MAX])
 {
     int n = 0;
@@ -277,7 +277,7 @@ static void sum_parts(Build *b, const Sink *s, int64_t partitions, uint32_t part
                                     : (max ? LIB_MAX_PARTS_AT : LIB_SUM_PARTS_AT), NULL, 0);
 }
 
-/* The buffers of what a group stores, and of the parts of its sums over rows (by place in
+/* The buffers of what a group stores, and of the partial sums of its sums over rows (by place in
  * `store`), in an order that does not depend on how its kernel is scheduled. */
 static uint32_t *group_buffers(Build *b, const Group *gr, int64_t partitions)
 {
@@ -302,7 +302,7 @@ static uint32_t parts_of(Build *b, const Group *gr, const uint32_t *parts, Val v
     vwn_bug(b->ctx, "%%%u is summed and not stored", (unsigned)v);
 }
 
-/* Older parts, behind what the kernel has stored of a row. */
+/* The older slices, behind the newest, which the kernel has stored. */
 static void copy_behind(Build *b, const Group *gr)
 {
     for (size_t i = 0; i < gr->store.n; i++)
@@ -530,7 +530,7 @@ static Fusion *start(Build *b, Ctx *ctx, Arena *arena, const Graph *from, const 
 }
 
 /* An external tensor that is read as a result or stored into another, and overwritten: its old
- * elements are kept aside before anything else runs. */
+ * elements are copied to scratch before anything else runs. */
 static void save_overwritten(Build *b)
 {
     for (size_t i = 0; i < b->g->out.n; i++) {

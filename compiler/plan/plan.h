@@ -1,6 +1,6 @@
 /* plan.h - what the runtime sees of the compiler: buffers, kernels as text, a list of launches.
  *
- * In:  a simplified graph, the numbers of sequences B and positions T.
+ * In:  a simplified graph, how many sequences (B) and positions (T).
  * Out: a static plan: every buffer has its place before the first launch, peak memory is known.
  * The one idea: the plan is complete. The runtime resolves external tensors to memory, compiles the
  * kernel texts, and then only walks the launch list.
@@ -14,8 +14,8 @@
 enum { PLAN_ALIGN = 64 };
 /* Buffers begin at multiples of 64 bytes. A kernel is one C function over a range of rows, whatever it computes:
  *     void NAME(void *const *p, const int64_t *n, const double *s, int64_t lo, int64_t hi)
- * p: buffers (float or int64_t), n: sizes, strides and random-number keys, s: run-time scalars;
- * rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
+ * p: buffers (float, int64_t, or 16 bits where PlanBuffer.half says so), n: sizes, strides and random-number keys,
+ * s: run-time scalars; rows lo <= row < hi of [0, Launch.rows). Rows never write what another row reads or writes, so any
  * split gives the same bits. Sizes that vary between launches are in n, never in the text. */
 typedef struct PlanKernel {
     Name name;        /* "k_<16 hex digits of the text's hash>": equal texts are one kernel */
@@ -70,9 +70,9 @@ typedef struct LaunchScalar {
     double value;
 } LaunchScalar;
 
-/* What a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies there, so
- * that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches that are
- * made as one. Eight bytes. */
+/* Eight bytes that a kernel of a device reads from memory, as a `number` of its prelude. What changes from run to run lies
+ * there, so that a launch is the same in every run: its ints and scalars are constants. So do the arguments of launches
+ * that are made as one. */
 typedef struct PlanNumber {
     IntKind kind; /* as of a LaunchInt; INT_CONST: the value of `host`, or `bits`; INT_PLACE: the address of `buffer`
                      and `bits` bytes more */

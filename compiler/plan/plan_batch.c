@@ -1,10 +1,10 @@
 /* plan_batch.c - products of one shape that stand together become one call of the library.
  *
- * In:  the launches of a plan for a device, before its buffers have places.     Out: fewer, that compute the same numbers.
+ * In:  the launches of a plan for a device, before its buffers have places.     Out: fewer, that compute the same values.
  * The one idea: where matrices lie is the plan's to say. Queries, keys and values read one matrix and write three; when their
  * weights lie behind each other, and their results too, they are one batch: its steps are the sizes of the matrices. So are the
  * products that write their gradients (plan_layout.c: how what outlives the run lies). What lives
- * much longer than its neighbours, such as values that the backward pass reads beside queries that it does not, stays apart.
+ * much longer than the others, such as values that the backward pass reads beside queries that it does not, stays apart.
  */
 #include "plan_build.h"
 

@@ -1,4 +1,7 @@
-/* plan_build.h - a plan in the making; private to plan*.c. */
+/* plan_build.h - a plan in the making; private to plan*.c.
+ *
+ * In:  groups of a graph.     Out: buffers, kernels and launches, as they are added one by one.
+ */
 #ifndef VWN_PLAN_BUILD_H
 #define VWN_PLAN_BUILD_H
 
@@ -26,7 +29,7 @@ typedef struct Build {
     int64_t shared; /* PlanOptions.shared, or what stands for it */
     const Target *target;
     bool programs, arena_only, counted, single;
-    bool stream; /* kernels store past the cache */
+    bool stream; /* stores of kernels bypass the cache */
     bool per_row, any_order;
     int32_t *buffer_of;  /* by Val, -1 = none yet */
     int32_t *ext_buffer; /* by ext, -1 = none yet */
@@ -72,7 +75,7 @@ void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shif
 void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar);
-void plan_parts(Build *b, Val v, size_t first); /* of a row, copied together; those before `first` are there */
+void plan_parts(Build *b, Val v, size_t first); /* copies the slices of a row from `first` on; earlier ones are there */
 void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
 int64_t plan_extent(const Build *b, Val v, int axis);
 void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o); /* argument i, as it lies */
@@ -86,7 +89,7 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
                DType dtype, Val of);
 
 /* ---- plan_device.c: those of a device ---- */
-/* Argument i: where these numbers lie. */
+/* Argument i: the address of these entries of Plan.number. */
 void plan_numbers(Build *b, Launch *l, size_t i, const PlanNumber *x, size_t n);
 const char *plan_comment(const Build *b, const Launch *x); /* "layer[1].norm gpt.vwn:7:5" */
 void plan_device_kernel(Build *b, Launch *l, const char *library, const char *text,

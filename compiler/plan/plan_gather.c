@@ -72,7 +72,7 @@ static void put_body(Buf *out, const char *from)
     }
 }
 
-/* How many numbers of memory one launch takes. */
+/* How many entries of Plan.number the arguments of one launch take. */
 static uint32_t width_of(const PlanKernel *k) { return k->n_buffer + k->n_int + k->n_scalar + 1; }
 
 static const char *gathered_text(const Build *b, const PlanKernel *k, bool shared, size_t *length)

@@ -320,7 +320,7 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
     l->grain = 16384;
 }
 
-/* A launch for each part: which they are are sizes, not a text. */
+/* A launch for each slice: all have one text, since where a slice lies is an argument. */
 void plan_parts(Build *b, Val v, size_t first)
 {
     const Node *n = node_at(b->g, v);

@@ -6,8 +6,8 @@
  * gradients' kernels and fusion need to know nothing of precision. A rounded value that only
  * products read is stored in 16 bits by the kernel that computes it; a product both of whose
  * operands lie so is one of that type. Kernels of a device read such values too: for them whatever
- * wide rows of numbers lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
- * the numbers are: products of them are computed in float32. Sums, norms, statistics, coefficients and
+ * wide rows of elements lie between kernels are rounded as well, for all who read them. On a CPU of fp16 only
+ * the values are: products of them are computed in float32. Sums, norms, statistics, coefficients and
  * everything of the size of a weight stay as they are. What leaves the range of fp16 is infinite: the scale of
  * the loss keeps gradients inside, and a step where one has left it changes nothing.
  */
@@ -27,9 +27,9 @@
  *     4096 x  32 x 256         161 %   94 %         64 x 256 x  256          155 %  148 %
  *     4096 x  16 x 256         140 %   68 %       4096 x 256 x   64          179 %  170 % */
 enum { EXTENT_LEAST = 64 };
-/* Neighbours in what is stored in 16 bits: two accesses of 16 bytes. */
+/* Contiguous elements of 16 bits: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
-/* Numbers of a row of a product's operand, on a device. */
+/* The row of a product's operand has a multiple of so many elements, on a device. */
 enum { ROW_MULTIPLE = 8 };
 
 /* ---- which products ---- */
@@ -59,7 +59,7 @@ typedef struct Rounding {
     Val *rounded; /* by Val of `from`: the copy rounded, or 0 */
     Half to;
     bool *whole;  /* on a device, by Val of `from`: products read it in its own rows; NULL: this is none */
-    Val *padded;  /* by Val of `from`: the copy rounded, in rows of ROW_MULTIPLE numbers; 0: it lies so anyway */
+    Val *padded;  /* by Val of `from`: the copy rounded, its rows padded to ROW_MULTIPLE elements; 0: it lies so anyway */
     const bool *product, *shared, *kept; /* as round_values() has them */
     bool *read;   /* by a product, so far */
     bool *wanted; /* rounded, by somebody */
@@ -265,7 +265,7 @@ static int64_t size_at(const Graph *g, Val v, const PlanOptions *how)
     return shape_size(shape_of(g, v), &size) ? dim_at(size, how->B, how->T) : INT64_MAX;
 }
 
-/* Has v as many numbers as what it is made of, but for the zeros that a product has behind its rows? */
+/* Has v as many elements as what it is made of, but for the zeros that a product has behind its rows? */
 static bool is_as_large(const Graph *g, Val v, Val in, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
@@ -398,7 +398,7 @@ static void share_with_libraries(const Between *b, const bool *coefficient, cons
     }
 }
 
-/* What lies in memory as a part of a row. */
+/* What lies in memory as a slice of a concatenation. */
 static bool *find_parts(const Fusion *f, Arena *arena)
 {
     bool *is = NEW_ARRAY(arena, bool, f->g->node.n);
@@ -430,7 +430,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             continue;
         Val at = fuse_base(f, d.made[v]);
         bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
-        shared[v] = rows && !concat_in_place(g, at) && (f->stored[at] || part[at]); /* parts are rounded */
+        shared[v] = rows && !concat_in_place(g, at) && (f->stored[at] || part[at]); /* its slices are rounded */
     }
     share_with_libraries(&b, coefficient, score, shared);
     if (!b.attention) /* it reads float32 */

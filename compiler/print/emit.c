@@ -96,7 +96,7 @@ void assume_multiple(Printer *p, Dim d, uint8_t of)
     x->multiple = x->multiple > of ? x->multiple : of;
 }
 
-/* A number that is the plan's, not the structure's. */
+/* An argument whose value the plan gives: it is no part of the structure. */
 static void put_value(Printer *p, int64_t value)
 {
     put_int(p, (PrintedInt){.kind = PI_VALUE, .value = value});
@@ -300,7 +300,7 @@ char *element_text(Printer *p, uint32_t buffer, Ix ix)
     return end_piece(p, before);
 }
 
-/* An element, or where its neighbours stand for it, all of them. */
+/* An element; in a vector loop the contiguous elements that begin there. */
 static char *in_lanes(Printer *p, char *element)
 {
     if (!p->lanes)
@@ -560,7 +560,7 @@ static void open_loop(Printer *p, const KStmt *s)
     }
 }
 
-/* Every sum over rows has one part of its buffer for each partition. */
+/* Every sum over rows has one partial sum in its buffer for each partition. */
 static void open_parts(Printer *p)
 {
     line(p);
@@ -627,8 +627,8 @@ static char *lanes_name(Printer *p, Ex e)
     return b.s;
 }
 
-/* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, its lanes to
- * the one number. */
+/* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, the sum
+ * (or maximum) of its lanes goes to the one accumulator. */
 static void stmt_add(Printer *p, const KStmt *s)
 {
     Ex e = s->ex;
@@ -643,7 +643,7 @@ static void stmt_add(Printer *p, const KStmt *s)
     put_fold(p, s, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value);
 }
 
-/* A value to be stored; a number that is the same in all lanes becomes a vector. */
+/* A value to be stored; one that is the same in all lanes becomes a vector. */
 static char *stored_text(Printer *p, Ex e)
 {
     char *text = ex_text(p, e);
@@ -678,7 +678,7 @@ static void stmt_store(Printer *p, const KStmt *s)
 }
 
 /* The array is a multiple of a vector long, so that nothing is left over. Threads that share a row
- * take an element each: then there is one number of the array for every 32 elements. */
+ * take an element each: then a thread holds one value of the array for every 32 elements. */
 static void stmt_batch(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
@@ -814,7 +814,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     }
 }
 
-/* What the next row will load: prefetch.c says where that is announced. */
+/* What the next row will load: prefetch.c says in which sweep that is prefetched. */
 static void put_prefetches(Printer *p, size_t sweep)
 {
     p->next_row = true;

@@ -2,8 +2,9 @@
  *
  * In:  a scheduled Kernel, a dialect.     Out: the text of one function and what a launch must
  *      bring.
- * The one idea: the printer decides nothing; names are numbered in the order in which they
- * appear, sizes become arguments, so equal structure prints equal bytes. A dialect is a table.
+ * The one idea: what a text relies on is decided before: literal or argument in kernel/sizes.c, shared memory, grid and
+ * products in gpu/device.c. The printer numbers names in the order in which they appear, so equal structure prints equal
+ * bytes. A dialect is a table.
  */
 #ifndef VWN_EMIT_H
 #define VWN_EMIT_H
@@ -20,9 +21,9 @@ typedef struct Dialect {
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
     const char *scalar;         /* format: type, number of a run-time scalar */
-    /* Explicit vectors, or NULL: their type; an element's neighbours; a store that may pass the
-     * cache; the sum of the lanes, their maximum; one number in all lanes. Of a device with the
-     * number of lanes as last argument. */
+    /* Explicit vectors, or NULL: their type; the vector that begins at an element; a store that may bypass
+     * the cache; the sum of the lanes, their maximum; one value in all lanes. A device's take the vector
+     * width as last argument. */
     const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
     const char *prefetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
@@ -34,7 +35,7 @@ typedef struct Dialect {
     const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
     const char *const *int_op;  /* the same for integers */
     const char *const *vector_op; /* and for vectors */
-    bool threads; /* a device's: of kernels that are spread over threads (map_threads.c) */
+    bool threads; /* a device's: of kernels that are mapped to threads (map_threads.c) */
     /* What stands before the body: the comment, the function's head, its arguments. */
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
 } Dialect;
@@ -51,7 +52,7 @@ typedef struct PrintedInt {
     enum { PI_DIM, PI_VALUE, PI_CHUNK, PI_PART, PI_SEED, PI_STEP, PI_STREAM } kind;
     Dim dim;
     int64_t value;
-    uint32_t buffer; /* PI_PART: whose part's size; equal sizes of two buffers mean nothing */
+    uint32_t buffer; /* PI_PART: whose partial sum has this size; another buffer of equal size is another argument */
     Name site;
     uint8_t multiple; /* the text holds only for multiples of it; 0: for all */
 } PrintedInt;
@@ -70,10 +71,10 @@ typedef struct Printed {
     Name name;
     const char *text;
     size_t length;
-    VEC(uint32_t) buffer; /* numbers of Kernel.buffer in the order of p[] */
+    VEC(uint32_t) buffer; /* indices in Kernel.buffer, in the order of p[] */
     VEC(PrintedInt) ints;
     VEC(uint32_t) use;    /* by use of a size in the text: the place in ints */
-    VEC(uint32_t) scalar; /* numbers of Kernel.scalar in the order of s[] */
+    VEC(uint32_t) scalar; /* indices in Kernel.scalar, in the order of s[] */
     PlanGrid grid;        /* of a device */
 } Printed;
 
@@ -86,7 +87,6 @@ static inline void emit_kernel(Printed *out, const Kernel *k, const Dialect *d, 
 const char *emit_index_type(const Kernel *k, IVar v); /* 32 bits are a register of a device, 64 are two */
 /* How many of its arguments change from run to run: a device finds these in memory, integers first. */
 size_t emit_changing(const Kernel *k, const Printed *p);
-/* Has it a product on tensor cores in its own text, in wide pieces, of two factors of three parts each? */
 const char *prelude_c(Arena *arena, size_t *length);
 const char *prelude_cuda(Arena *arena, size_t *length);
 /* "k_" and 16 digits of the text with @NAME@ in place of its own name; replaces it in *text. */

@@ -16,7 +16,7 @@ typedef struct Printer {
     int depth;
     uint32_t *number, *var_number; /* of expressions and index variables, 0 = none yet */
     uint32_t next, next_var;
-    bool lanes;    /* what is printed stands for a vector of numbers */
+    bool lanes;    /* what is printed stands for a vector of elements */
     uint32_t width; /* of a device's vectors */
     uint64_t lane; /* the bit of the loop they run over */
     bool next_row; /* indices are those of the row after */
