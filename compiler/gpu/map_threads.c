@@ -306,8 +306,8 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     size_t end = kernel_loop_end(k, loop);
     bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
     int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
-    if (!leaf || k->stmt.v[loop].kind != KS_LOOP ||
-        ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)
+    bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
+    if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
     for (size_t i = loop; i < end; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);

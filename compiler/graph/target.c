@@ -19,6 +19,7 @@ const Target target_gpu = {
     .name = "GPU",
     .threads = true,
     .shared = 96 * 1024, /* what a block of sm_80 and of all that came later can have; of sm_80 and sm_90 two of a multiprocessor */
+    .flat_rows = 2048, /* eight for each thread: what a block does once is little beside them */
     .own_library = true,
     .fixed_launches = true,
     .joins_launches = true,

@@ -15,6 +15,7 @@ typedef struct Target {
     bool threads;        /* the threads of blocks share a row or take one each: they hold few elements, and blocks have
                             shared memory of a fixed size */
     int64_t shared;      /* bytes of shared memory of a block */
+    int64_t flat_rows;   /* rows of a block of a kernel without loops over a row; 0: by how many results a row has */
     bool own_library;    /* attention, tables and products by expert are kernels of ours in this dialect, with launches
                             of their own; else those of the CPU */
     bool fixed_launches; /* a launch is the same in each run, so that a graph of them can be replayed: what changes from

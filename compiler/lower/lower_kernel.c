@@ -698,7 +698,7 @@ static void set_partitions(Kernel *k, const Target *target)
     k->chunk = (rows + want - 1) / want;
     if (k->flat) {
         int64_t each = FLAT_ELEMENTS / (int64_t)k->root.n / FLAT_ROWS_MIN * FLAT_ROWS_MIN;
-        k->chunk = each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
+        k->chunk = target->flat_rows ? target->flat_rows : each > FLAT_ROWS_MIN ? each : FLAT_ROWS_MIN;
     }
     k->partitions = (rows + k->chunk - 1) / k->chunk;
     k->part = ix_part(k->ix, DIM(k->partitions));

@@ -148,12 +148,15 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_
     graph_stage(out, unit->ctx, g, stage, &how);
 }
 
-Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs)
+Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, PlanLayout *layout)
 {
     Arena *arena = unit->ctx->scratch;
-    const Graph *g = program_graph(unit, program, true);
+    Graph *g = program_graph(unit, program, true);
     PlanOptions how = plan_options(unit, program, batch_seqs);
     how.cuda = true;
+    how.layout = layout;
+    if (layout && program && strcmp(program, "update") == 0)
+        plan_write_copies(g, layout);
     Plan *plan = plan_build(unit->ctx, arena, plan_graph(g, arena, &how), &how);
     plan_verify(unit->ctx, plan);
     return plan;

@@ -3,7 +3,7 @@
  * Layout, as seen in what CUDA 13.0 makes: ".nv.info" has a list of attributes, of them 0x2f
  * registers and 0x11 frame with the number of a symbol; ".nv.info.KERNEL" has 0x05 launch bounds
  * and 0x55, pairs of a kind and the place of an instruction, kind 1 a spill or its reload;
- * ".text.KERNEL" instructions of 16 bytes; ".nv.shared.KERNEL" static shared memory, which
+ * ".text.KERNEL" instructions of 16 bytes; ".nv.constant2.KERNEL" constants that do not fit in these; ".nv.shared.KERNEL" static shared memory, which
  * includes 1 KiB that the system keeps where there is a section ".nv.shared.reserved.0".
  */
 #include "cubin.h"
@@ -226,7 +226,7 @@ static void add_spill(CubinKernel *k, const uint8_t *instruction)
 static bool read_own(CubinReader *r, CubinKernel *k, const Section *text)
 {
     const Section *info = find(r, ".nv.info.", k->name),
-                  *shared = find(r, ".nv.shared.", k->name);
+                  *shared = find(r, ".nv.shared.", k->name), *own = find(r, ".nv.constant2.", k->name);
     if (shared && shared->size > INT32_MAX)
         return wrong(r, "the shared memory of a kernel is too large");
     if (shared)
@@ -234,6 +234,12 @@ static bool read_own(CubinReader *r, CubinKernel *k, const Section *text)
     if (k->shared >= RESERVED_SHARED && find(r, ".nv.shared.reserved.", "0"))
         k->shared -= RESERVED_SHARED;
     k->code = (int64_t)text->size;
+    if (own && own->type != TYPE_NO_BITS && own->size) {
+        uint32_t *words = NEW_ARRAY(r->arena, uint32_t, own->size / 4 + 1);
+        memcpy(words, r->b + own->at, own->size);
+        k->constant = words;
+        k->n_constant = own->size / 4;
+    }
     if (!info || info->type == TYPE_NO_BITS)
         return wrong(r, "a kernel has no attributes");
     const uint8_t *p = r->b + info->at, *end = p + info->size;

@@ -19,6 +19,8 @@ typedef struct CubinKernel {
     int64_t shared;                    /* bytes of static shared memory per block */
     int64_t code;                      /* bytes of instructions */
     int max_threads;                   /* __launch_bounds__, 0: not said */
+    const uint32_t *constant;          /* its own constants (bank 2), copied to the arena; NULL: none */
+    size_t n_constant;                 /* words */
 } CubinKernel;
 typedef struct Cubin {
     int arch; /* 80, 90, 100 */

@@ -3,7 +3,7 @@
  * In:  a checked file, an architecture.   Out: a line for each kernel: registers, stack, spills, shared
  *      memory, as its cubin says.
  * The one idea: the kernels are those of the plans that a run makes, compiled and kept as a run would,
- * but no GPU is asked for anything.
+ * but no GPU is asked for anything. What they should take on one is runtime/perf's.
  */
 #include <stdio.h>
 
@@ -11,6 +11,7 @@
 #include "compiler/report/report.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/exec/session.h"
+#include "runtime/perf/perf_report.h"
 
 typedef struct DeviceKernel {
     const PlanKernel *kernel;
@@ -25,6 +26,10 @@ typedef struct Cubins {
     Cache cache;
     Nvrtc nvrtc;
     VEC(DeviceKernel) kernel;
+    VEC(PerfProgram) program;
+    PlanLayout layout;
+    const Gpu *gpu;           /* predictions are for; NULL: none are asked for */
+    const char *disassembler;
     const char *prelude;
     size_t prelude_length;
     CudaBuild build;
@@ -49,9 +54,11 @@ static uint64_t shared_bytes(const Cubins *c, const Plan *p, const Launch *l)
     return plan_shared_bytes(&p->kernel[l->kernel].grid, n);
 }
 
-static void add_program(Cubins *c, const char *program)
+/* runs: of a training step */
+static void add_program(Cubins *c, const char *program, int64_t runs)
 {
-    const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs);
+    const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs, &c->layout);
+    vec_push(c->session.arena, &c->program, (PerfProgram){program, p, runs, NULL});
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
         if (l->kind != LAUNCH_KERNEL || !p->kernel[l->kernel].grid.threads)
@@ -72,14 +79,15 @@ static void gather(Cubins *c)
 {
     const Train *t = c->unit->train;
     if (c->how->program || !t) {
-        add_program(c, c->how->program ? c->how->program : "predict");
+        add_program(c, c->how->program ? c->how->program : "predict", 0);
         return;
     }
-    add_program(c, "train");
+    add_program(c, "train", 1);
     if (t->batch_seqs > t->micro_seqs)
-        add_program(c, "accumulate");
-    add_program(c, "update");
-    add_program(c, "eval");
+        add_program(c, "accumulate", t->batch_seqs / t->micro_seqs - 1);
+    add_program(c, "update", 1);
+    if (!c->gpu)
+        add_program(c, "eval", 0);
 }
 
 /* ---- compiling ---- */
@@ -90,6 +98,8 @@ static const char *architecture(Cubins *c)
     CudaDriver d;
     CudaDevice device;
     char why[512];
+    if (c->gpu)
+        return c->gpu->arch;
     if (c->how->arch)
         return c->how->arch;
     if (cuda_driver_open(&d, why) && !d.state && d.devices && cuda_device(&d, 0, &device) &&
@@ -203,12 +213,45 @@ static void put_json(Buf *out, const Cubins *c)
 
 static void close_cache(void *cache) { cache_close(cache); }
 
+/* What predictions want beside a compiler. */
+static void find_gpu(Cubins *c)
+{
+    char why[512];
+    if (!c->how->predict)
+        return;
+    c->gpu = gpu_named(c->how->predict);
+    if (!c->gpu)
+        ctx_raise(c->session.ctx, ST_USAGE, "no GPU of the name `%s` is known; known are h100, h200, a100 and b200", c->how->predict);
+    if (!disassembler_find(c->session.arena, &c->disassembler, why))
+        ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", why);
+}
+
+static void put_predicted(Buf *out, const Cubins *c)
+{
+    Arena *arena = c->session.arena;
+    for (size_t i = 0; i < c->program.n; i++)
+        c->program.v[i].memory = perf_memory(arena, c->program.v[i].plan, c->unit->model);
+    PerfCode *code = NEW_ARRAY(arena, PerfCode, c->kernel.n + 1);
+    for (size_t i = 0; i < c->kernel.n; i++)
+        code[i] = (PerfCode){c->kernel.v[i].kernel->name, &c->build.code[i]};
+    PerfReport r = {.arena = arena,
+                    .gpu = c->gpu,
+                    .disassembler = c->disassembler,
+                    .program = c->program.v,
+                    .n_program = c->program.n,
+                    .code = code,
+                    .n_code = c->kernel.n};
+    perf_report(&r, out, c->how->json);
+}
+
 static Status cubins_body(void *user)
 {
     Cubins *c = user;
     char why[512];
     session_open(&c->session, c->session.owner);
     Arena *arena = c->session.arena;
+    find_gpu(c);
+    plan_layout_init(&c->layout, arena);
     if (!nvrtc_open(c->session.ctx, &c->nvrtc, why))
         ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", why);
     gather(c);
@@ -221,7 +264,7 @@ static Status cubins_body(void *user)
         arena_printf(arena, "%zu kernels: %zu cached, %zu compiled in %.1f s", c->kernel.n,
                      c->kernel.n - c->build.compiled, c->build.compiled, c->build.seconds));
     Buf b = buf_new(arena);
-    (c->how->json ? put_json : put_text)(&b, c);
+    (c->gpu ? put_predicted : c->how->json ? put_json : put_text)(&b, c);
     c->out->put(c->out->user, b.s, b.n);
     return ST_OK;
 }

@@ -64,7 +64,7 @@ static void add_example(Ctx *ctx, void *arg)
     Unit *u = check_file(ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text)});
     CHECK_CASE(&e->t->h, !diag_errors(ctx) && u->model, e->file);
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
-        const Plan *p = report_device_plan(u, programs[i], 0);
+        const Plan *p = report_device_plan(u, programs[i], 0, NULL);
         for (size_t k = 0; k < p->n_kernel; k++)
             if (p->kernel[k].grid.threads)
                 add_text(e->t, p->kernel[k].text, p->kernel[k].length);

@@ -121,6 +121,7 @@ judge() {
         ;;
     esac
     for source in $sources; do
+        mkdir -p "mutant/$(dirname "$source")"
         [ "$source" = "$file" ] || [ "$source" = generated/library_files.c ] || cp "$VWN_SOURCE/$source" "mutant/$source"
         compile "$source" "$(basename "$source" .c).o" || {
             fail "$what: $source does not compile"

@@ -37,6 +37,7 @@ runtime/data
 runtime/checkpoint
 runtime/train
 runtime/measure
+runtime/perf
 runtime/use
 runtime/draw
 runtime/look

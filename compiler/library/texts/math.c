@@ -280,6 +280,10 @@ FN real vwn_pow(real a, real b)
 /* to bfloat16 (16) or binary16 (17) and back, ties to even */
 FN real vwn_round_to(real x, int type)
 {
+#ifdef VWN_TWO_BF16 /* a device has an instruction for it */
+    if (type == 16)
+        return vwn_real(vwn_two_bf16(x, 0) << 16);
+#endif
     uint32_t u = vwn_bits(x);
     if (type == 16) {
         uint32_t r = (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u;

@@ -44,15 +44,15 @@ FN void vwn_load_pieces_transposed(uint32_t *x, const void *row)
                      "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                              \
                      : "+f"(x[0]), "+f"(x[1]), "+f"(x[2]), "+f"(x[3])                        \
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
-    }                                                                                              \
-    FN uint32_t vwn_pair(real x, real y, E)                                                        \
-    {                                                                                              \
-        uint32_t u;                                                                                \
-        asm("cvt.rn." TYPE "x2.f32 %0, %1, %2;" : "=r"(u) : "f"(y), "f"(x));                    \
-        return u;                                                                                  \
     }
 VWN_TENSOR(bf16, "bf16")
 VWN_TENSOR(fp16, "f16")
+FN uint32_t vwn_pair(real x, real y, fp16)
+{
+    uint32_t u;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(y), "f"(x));
+    return u;
+}
 /* 2^x, 2 ulp */
 FN real vwn_exp2_fast(real x)
 {
@@ -72,15 +72,10 @@ FN void vwn_load_pieces(uint32_t *x, const void *row) { emu_load_matrix(x, row, 
 FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { emu_load_matrix(x, row, true); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
-FN uint32_t vwn_half(real x)
-{
-    const uint32_t u = vwn_bits(x);
-    return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
-}
-FN uint32_t vwn_pair(real x, real y, bf16) { return vwn_half(x) | vwn_half(y) << 16; }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
 FN real vwn_exp2_fast(real x) { return exp2f(x); }
 #endif
+FN uint32_t vwn_pair(real x, real y, bf16) { return vwn_two_bf16(x, y); }
 struct __align__(16) vwn_four { real x, y, z, w; };
 struct __align__(8) vwn_two { real x, y; };
 FN real vwn_dot(vwn_four a, vwn_four b, real sum)

@@ -48,3 +48,20 @@ struct given {
 
 FN uint32_t vwn_bits(real x) { return __float_as_uint(x); }
 FN real vwn_real(uint32_t u) { return __uint_as_float(u); }
+/* The nearest numbers of bf16, ties to even, the first one in the lower half; a NaN as the device has it. */
+#define VWN_TWO_BF16 1
+#ifndef VWN_EMU
+FN uint32_t vwn_two_bf16(real x, real y)
+{
+    uint32_t u;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(u) : "f"(y), "f"(x));
+    return u;
+}
+#else
+FN uint32_t vwn_half(real x)
+{
+    const uint32_t u = vwn_bits(x);
+    return (u & 0x7fffffffu) > 0x7f800000u ? 0x7fffu : (u + 0x7fffu + (u >> 16 & 1)) >> 16;
+}
+FN uint32_t vwn_two_bf16(real x, real y) { return vwn_half(x) | vwn_half(y) << 16; }
+#endif

@@ -75,7 +75,18 @@ VWN_EACH(vwn_floor) VWN_EACH(vwn_ceil) VWN_EACH(vwn_round)
 VWN_EACH(vwn_sin) VWN_EACH(vwn_cos) VWN_EACH(vwn_tanh) VWN_EACH(vwn_sigmoid)
 VWN_EACH(vwn_erf) VWN_EACH(vwn_relu) VWN_EACH(vwn_gelu) VWN_EACH(vwn_gelu_tanh)
 VWN_EACH(vwn_silu) VWN_EACH(vwn_softplus)
-template <int N> FN vec<N> vwn_round_to(vec<N> a, int type) VWN_LANES(N, vwn_round_to(a.v[i], type))
+/* of bf16 two at once */
+template <int N> FN vec<N> vwn_round_to(vec<N> a, int type)
+{
+    if constexpr (N > 1) {
+        if (type == 16) {
+            uint32_t u[N / 2];
+            VWN_EVERY(i, N / 2, u[i] = vwn_two_bf16(a.v[2 * i], a.v[2 * i + 1]))
+            VWN_LANES(N, vwn_real(i % 2 ? u[i / 2] & 0xffff0000u : u[i / 2] << 16))
+        }
+    }
+    VWN_LANES(N, vwn_round_to(a.v[i], type))
+}
 /* where any of the three is a vector */
 FN real vwn_lane(real x, int) { return x; }
 template <int N> FN real vwn_lane(vec<N> x, int i) { return x.v[i]; }

@@ -1,0 +1,642 @@
+/* gpu_run.c - see gpu_run.h: control flow, memory, counts. What is left in registers: gpu_op.c.
+ *
+ * Threads of a warp that are at one place are a group. The group that is furthest behind goes first; groups join where
+ * the code says so (BSYNC, WARPSYNC, a barrier) or when they meet. Warps take turns between barriers.
+ */
+#include "gpu_build.h"
+
+#include <stdio.h>
+
+enum { ROOM = 2048 /* of shared memory in front of a kernel's own: 1 KiB that the system keeps, and what is rounded up */ };
+
+static bool fail(Warp *w, const char *why)
+{
+    snprintf(w->block->why, 256, "%s", why);
+    return false;
+}
+
+/* ---- memory ---- */
+
+/* Of the memory operand of an instruction. */
+static void addresses(const Warp *w, const SassOperand *o, bool global, uint64_t out[LANES])
+{
+    uint64_t base = (uint64_t)o->imm;
+    if (o->uniform != NO_REGISTER && o->uniform < RZ)
+        base += o->uniform_wide ? (uint64_t)w->u[o->uniform + 1] << 32 | w->u[o->uniform] : w->u[o->uniform];
+    for (int i = 0; i < LANES; i++) {
+        uint64_t a = base;
+        if (o->reg != NO_REGISTER && o->reg < RZ)
+            a += o->wide ? (uint64_t)w->r[o->reg + 1][i] << 32 | w->r[o->reg][i] : (uint64_t)w->r[o->reg][i] * (o->bank ? o->bank : 1);
+        out[i] = global ? a : a & 0xffffffffu;
+    }
+}
+
+/* Cycles of shared memory: a cycle serves the threads of 128 bytes, each bank one of its words. */
+static unsigned wavefronts(const uint64_t at[LANES], uint32_t mask, unsigned bytes, unsigned *least)
+{
+    unsigned together = bytes >= 16 ? 8 : bytes == 8 ? 16 : 32, cycles = 0, words = bytes < 4 ? 1 : bytes / 4;
+    *least = 0;
+    for (unsigned first = 0; first < LANES; first += together) {
+        uint64_t seen[32][32];
+        unsigned n[32] = {0}, most = 0;
+        for (unsigned i = first; i < first + together; i++)
+            for (unsigned k = 0; k < words && mask >> i & 1; k++) {
+                uint64_t word = at[i] / 4 + k;
+                unsigned bank = word % 32, j = 0;
+                while (j < n[bank] && seen[bank][j] != word)
+                    j++;
+                if (j == n[bank] && n[bank] < 32)
+                    seen[bank][n[bank]++] = word;
+                most = n[bank] > most ? n[bank] : most;
+            }
+        cycles += most;
+        *least += most > 0;
+    }
+    return cycles;
+}
+
+/* Different pieces of so many bytes that the threads' accesses touch; which they are, in `seen`. */
+static unsigned pieces(const uint64_t at[LANES], uint32_t mask, unsigned bytes, unsigned size, uint64_t seen[SECTORS])
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < LANES; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        for (uint64_t p = at[i] / size; p <= (at[i] + bytes - 1) / size && n < SECTORS; p++) {
+            unsigned j = n;
+            while (j > 0 && seen[j - 1] != p)
+                j--;
+            if (!j)
+                seen[n++] = p;
+        }
+    }
+    return n;
+}
+
+/* How far a sector that is read is away: 0 in the first-level cache, 1 read before, 2 never. A line has one place. */
+static int look_up(Block *b, uint64_t sector)
+{
+    uint64_t line = sector / 4 + 1, bit = 1ull << sector % 4, mixed = line * 0x9e3779b97f4a7c15ull >> 32;
+    uint64_t *first = &b->line[mixed % b->lines], *ever = &b->seen[mixed % GPU_SEEN];
+    bool near = *first >> 4 == line && *first & bit, before = *ever >> 4 == line && *ever & bit;
+    *first = (*first >> 4 == line ? *first : line << 4) | bit;
+    *ever = (*ever >> 4 == line ? *ever : line << 4) | bit;
+    return near ? 0 : before ? 1 : 2;
+}
+
+static void count_global(Warp *w, const uint64_t at[LANES], uint32_t mask, unsigned bytes, bool reads, bool writes)
+{
+    GpuCounts *c = w->block->sum;
+    const GpuLaunch *l = w->block->l;
+    uint64_t seen[SECTORS];
+    for (int i = 0; i < LANES && l->touch; i++)
+        if (mask >> i & 1)
+            l->touch(l->toucher, at[i], bytes, writes);
+    double asked = (double)bytes * __builtin_popcount(mask);
+    unsigned lines = pieces(at, mask, bytes, 128, seen), sectors = pieces(at, mask, bytes, 32, seen);
+    int far = 0;
+    for (unsigned i = 0; i < sectors && reads; i++) {
+        int this = look_up(w->block, seen[i]);
+        c->sectors_missed += this > 0;
+        far = this > far ? this : far;
+    }
+    w->far = far;
+    c->lines += lines ? lines : 1;
+    c->sectors_read += reads ? sectors : 0;
+    c->sectors_written += writes ? sectors : 0;
+    c->bytes_read += reads ? asked : 0;
+    c->bytes_written += writes ? asked : 0;
+}
+
+/* When what was just asked of global memory is there. */
+static uint64_t arrival(const Warp *w)
+{
+    const GpuLatency *l = &w->block->l->latency;
+    return w->clock + (w->far == 0 ? l->first : w->far == 1 ? l->second : l->global);
+}
+
+static void load_global(Warp *w, const Sass *s, uint32_t mask)
+{
+    const GpuLaunch *l = w->block->l;
+    uint64_t at[LANES];
+    addresses(w, &s->at[s->results], true, at);
+    count_global(w, at, mask, s->bytes, true, false);
+    for (unsigned word = 0; word < (s->bytes + 3u) / 4u; word++) {
+        uint32_t value[LANES] = {0};
+        for (int i = 0; i < LANES; i++)
+            if (mask >> i & 1) {
+                uint64_t from = at[i] + 4 * word;
+                value[i] = gpu_cut((uint32_t)(l->load(l->user, from & ~7ull) >> 8 * (from & 7)), s);
+            }
+        gpu_put(w, &s->at[0], word, mask, value);
+    }
+    for (unsigned i = 0; i < s->n_written; i++)
+        w->ready[s->written[i]] = arrival(w);
+}
+
+static void store_global(Warp *w, const Sass *s, uint32_t mask)
+{
+    const GpuLaunch *l = w->block->l;
+    uint64_t at[LANES];
+    addresses(w, &s->at[s->results], true, at);
+    bool returns = s->op == SO_ATOM || s->op == SO_RED;
+    count_global(w, at, mask, s->bytes, returns, true);
+    for (unsigned word = 0; word < (s->bytes + 3u) / 4u && s->op == SO_ST && l->store; word += 2) {
+        uint32_t low[LANES], high[LANES] = {0};
+        unsigned left = s->bytes - 4 * word;
+        gpu_fetch(w, &s->at[1], word, low);
+        if (left > 4)
+            gpu_fetch(w, &s->at[1], word + 1, high);
+        for (int i = 0; i < LANES; i++)
+            if (mask >> i & 1)
+                l->store(l->user, at[i] + 4 * word, left < 8 ? left : 8, (uint64_t)high[i] << 32 | low[i]);
+    }
+}
+
+static void count_shared(Warp *w, const uint64_t at[LANES], uint32_t mask, unsigned bytes)
+{
+    unsigned least, cycles = wavefronts(at, mask, bytes, &least);
+    w->block->sum->wavefronts += cycles;
+    w->block->sum->conflicts += cycles - least;
+}
+
+static bool inside(Warp *w, const uint64_t at[LANES], uint32_t mask, unsigned bytes)
+{
+    for (int i = 0; i < LANES; i++)
+        if (mask >> i & 1 && at[i] + bytes > w->block->l->shared + ROOM)
+            return fail(w, "an access lies outside of its block's shared memory");
+    return true;
+}
+
+static bool touch_shared(Warp *w, const Sass *s, uint32_t mask, bool stores)
+{
+    uint64_t at[LANES];
+    uint8_t *shared = w->block->shared;
+    addresses(w, &s->at[s->results], false, at);
+    if (!inside(w, at, mask, s->bytes))
+        return false;
+    count_shared(w, at, mask, s->bytes);
+    for (unsigned word = 0; word < (s->bytes + 3u) / 4u; word++) {
+        uint32_t value[LANES] = {0}, size = s->bytes < 4 ? s->bytes : 4;
+        if (stores)
+            gpu_fetch(w, &s->at[1], word, value);
+        for (int i = 0; i < LANES; i++) {
+            if (!(mask >> i & 1))
+                continue;
+            if (stores)
+                memcpy(shared + at[i] + 4 * word, &value[i], size);
+            else
+                memcpy(&value[i], shared + at[i] + 4 * word, size);
+        }
+        for (int i = 0; i < LANES && !stores; i++)
+            value[i] = gpu_cut(value[i], s);
+        if (!stores)
+            gpu_put(w, &s->at[0], word, mask, value);
+    }
+    return true;
+}
+
+/* Rows of 16 bytes of 8 x 8 matrices of 16 bits; eight threads say where those of a matrix lie. */
+static bool load_matrices(Warp *w, const Sass *s, uint32_t mask)
+{
+    uint64_t at[LANES];
+    uint32_t rows = s->bytes / 16 * 8, of = rows >= LANES ? ~0u : (1u << rows) - 1;
+    addresses(w, &s->at[1], false, at);
+    if (!inside(w, at, mask & of, 16))
+        return false;
+    count_shared(w, at, mask & of, 16);
+    gpu_compute(w, s, mask);
+    return true;
+}
+
+/* An atomic addition to shared memory, one thread after another. */
+static bool add_shared(Warp *w, const Sass *s, uint32_t mask)
+{
+    uint64_t at[LANES];
+    uint32_t by[LANES], before[LANES] = {0};
+    bool counts = strstr(s->name, "POPC.INC") != NULL;
+    addresses(w, &s->at[1], false, at);
+    if (!inside(w, at, mask, 4))
+        return false;
+    count_shared(w, at, mask, 4);
+    if (!counts && !strstr(s->name, ".ADD")) {
+        gpu_compute(w, s, mask);
+        return true;
+    }
+    gpu_fetch(w, &s->at[2], 0, by);
+    for (int i = 0; i < LANES; i++)
+        if (mask >> i & 1) {
+            memcpy(&before[i], w->block->shared + at[i], 4);
+            uint32_t after = before[i] + (counts ? 1 : by[i]);
+            memcpy(w->block->shared + at[i], &after, 4);
+        }
+    gpu_put(w, &s->at[0], 0, mask, before);
+    return true;
+}
+
+/* From global to shared memory, past the registers; 0 where the predicate behind is false. */
+static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
+{
+    uint64_t to[LANES], from[LANES];
+    uint32_t reads = mask & (s->n > 2 ? gpu_predicate(w, &s->at[2]) : ~0u);
+    addresses(w, &s->at[0], false, to);
+    addresses(w, &s->at[1], true, from);
+    if (!inside(w, to, mask, s->bytes))
+        return false;
+    count_global(w, from, reads, s->bytes, true, false);
+    count_shared(w, to, mask, s->bytes);
+    w->copying = arrival(w) > w->copying ? arrival(w) : w->copying;
+    return true;
+}
+
+static bool touch_local(Warp *w, const Sass *s, uint32_t mask, bool stores)
+{
+    uint64_t at[LANES];
+    int64_t frame = w->block->l->frame;
+    addresses(w, &s->at[s->results], false, at);
+    for (unsigned word = 0; word < (s->bytes + 3u) / 4u; word++) {
+        uint32_t value[LANES] = {0}, size = s->bytes < 4 ? s->bytes : 4;
+        if (stores)
+            gpu_fetch(w, &s->at[1], word, value);
+        for (int i = 0; i < LANES; i++) {
+            if (!(mask >> i & 1))
+                continue;
+            if (at[i] + s->bytes > (uint64_t)frame)
+                return fail(w, "an access lies outside of its thread's stack");
+            uint8_t *p = w->local + (size_t)i * (size_t)frame + at[i] + 4 * word;
+            if (stores)
+                memcpy(p, &value[i], size);
+            else
+                memcpy(&value[i], p, size);
+        }
+        if (!stores)
+            gpu_put(w, &s->at[0], word, mask, value);
+    }
+    w->block->sum->lines += (s->bytes + 3u) / 4u;
+    return true;
+}
+
+static bool touch_memory(Warp *w, const Sass *s, uint32_t mask)
+{
+    if (!mask)
+        return true;
+    switch (s->op) {
+    case SO_LD: load_global(w, s, mask); return true;
+    case SO_ST: case SO_RED: store_global(w, s, mask); return true;
+    case SO_LDS: return touch_shared(w, s, mask, false);
+    case SO_STS: return touch_shared(w, s, mask, true);
+    case SO_LDSM: return load_matrices(w, s, mask);
+    case SO_LDGSTS: return copy_shared(w, s, mask);
+    case SO_LDL: return touch_local(w, s, mask, false);
+    case SO_STL: return touch_local(w, s, mask, true);
+    default:
+        if (s->class == SASS_SHARED)
+            return add_shared(w, s, mask);
+        store_global(w, s, mask);
+        gpu_compute(w, s, mask);
+        return true;
+    }
+}
+
+/* ---- waiting ---- */
+
+static uint32_t latency_of(const GpuLatency *l, const Sass *s)
+{
+    switch (s->op) {
+    case SO_LD: return l->first; /* where memory is asked: what load_global() says */
+    case SO_LDL: return l->first;
+    case SO_ATOM: return l->second;
+    case SO_LDS: case SO_LDSM: return l->shared;
+    case SO_SHFL: return l->shuffle;
+    case SO_MMA: return l->tensor;
+    default: return s->unit == UNIT_XU ? l->special : l->plain;
+    }
+}
+
+/* A warp issues in order, and an instruction waits for what it reads. */
+static void advance(Warp *w, const Sass *s)
+{
+    uint64_t start = w->clock;
+    for (unsigned i = 0; i < s->n_read; i++)
+        start = w->ready[s->read[i]] > start ? w->ready[s->read[i]] : start;
+    w->clock = start + 1;
+    uint64_t there = start + latency_of(&w->block->l->latency, s);
+    for (unsigned i = 0; i < s->n_written; i++)
+        w->ready[s->written[i]] = there;
+}
+
+static void count(Warp *w, const Sass *s, uint32_t at, uint32_t mask, uint32_t exec)
+{
+    GpuCounts *c = w->block->sum;
+    c->slots++;
+    c->class[s->class]++;
+    c->unit[s->unit]++;
+    c->partial += exec != ~0u && mask != ~0u;
+    c->tensor += s->tensor;
+    if (s->class == SASS_UNKNOWN) {
+        c->unknown++;
+        c->guess = c->guess ? c->guess : s->name;
+    }
+    if (w->block->each)
+        w->block->each[at] += (uint64_t)__builtin_popcount(exec);
+}
+
+/* DEPBAR.LE SB0, N waits until all groups of copies but the last N are there. */
+static void wait_for_copies(Warp *w, const Sass *s)
+{
+    if (!strncmp(s->name, "LDGDEPBAR", 9)) {
+        w->copied[w->copies++ % COPY_GROUPS] = w->copying;
+        return;
+    }
+    if (strncmp(s->name, "DEPBAR", 6) != 0 || s->n < 2)
+        return;
+    uint64_t left = (uint64_t)s->at[1].imm;
+    if (w->copies > left && left < COPY_GROUPS) {
+        uint64_t there = w->copied[(w->copies - 1 - left) % COPY_GROUPS];
+        w->clock = there > w->clock ? there : w->clock;
+    }
+}
+
+/* ---- control ---- */
+
+static bool add_group(Warp *w, uint32_t mask, uint32_t at)
+{
+    if (!mask)
+        return true;
+    if (w->n_group == GROUPS)
+        return fail(w, "the threads of a warp are at more places than there are threads");
+    w->group[w->n_group++] = (Group){.mask = mask, .at = at};
+    return true;
+}
+
+static void drop_group(Warp *w, uint32_t i) { w->group[i] = w->group[--w->n_group]; }
+
+/* Threads that wait for all of a set: that it is complete is seen where somebody arrives or leaves. */
+static void release(Warp *w)
+{
+    for (uint32_t i = 0; i < w->n_group; i++) {
+        const Group *g = &w->group[i];
+        if (g->state != WAITS_FOR_GROUP && g->state != WAITS_FOR_WARP)
+            continue;
+        bool by_group = g->state == WAITS_FOR_GROUP;
+        uint32_t want = (by_group ? w->converge[g->barrier] : g->want) & w->alive, there = 0;
+        for (uint32_t j = 0; j < w->n_group; j++)
+            if (w->group[j].state == g->state && (!by_group || w->group[j].barrier == g->barrier))
+                there |= w->group[j].mask;
+        if (want & ~there)
+            continue;
+        uint32_t barrier = g->barrier;
+        int state = (int)g->state;
+        for (uint32_t j = 0; j < w->n_group; j++)
+            if ((int)w->group[j].state == state && (!by_group || w->group[j].barrier == barrier)) {
+                w->group[j].state = RUNS;
+                w->group[j].at++;
+            }
+    }
+}
+
+/* The group that goes on: the one furthest behind, with all that stand where it does; -1: all wait. */
+static int next_group(Warp *w)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < w->n_group; i++)
+        if (w->group[i].state == RUNS && (best < 0 || w->group[i].at < w->group[best].at))
+            best = (int)i;
+    for (uint32_t i = w->n_group; best >= 0 && i-- > (uint32_t)best + 1;) /* those that stand there come later */
+        if (w->group[i].state == RUNS && w->group[i].at == w->group[best].at) {
+            w->group[best].mask |= w->group[i].mask;
+            drop_group(w, i);
+        }
+    return best;
+}
+
+/* Threads of a group that jump: all of them, some, or none. */
+static bool jump(Warp *w, Group *g, uint32_t taken, uint32_t to)
+{
+    if (taken == g->mask) {
+        g->at = to;
+        return true;
+    }
+    g->at++;
+    g->mask &= ~taken;
+    return add_group(w, taken, to);
+}
+
+static bool branch(Warp *w, Group *g, const Sass *s, uint32_t exec)
+{
+    for (unsigned i = 0; i < s->n; i++) {
+        const SassOperand *o = &s->at[i];
+        if (o->kind == SA_P || o->kind == SA_UP)
+            exec &= gpu_predicate(w, o);
+        if (o->kind == SA_UR && (strstr(s->name, ".DIV") || strstr(s->name, ".CONV"))) {
+            bool together = g->mask == (w->u[o->reg < RZ ? o->reg : 0] & w->alive);
+            exec = together == (strstr(s->name, ".CONV") != NULL) ? exec : 0;
+        }
+        if (o->kind == SA_LABEL)
+            return jump(w, g, exec, (uint32_t)o->imm);
+    }
+    return exec ? fail(w, "a branch leads to a place that is computed") : jump(w, g, 0, 0);
+}
+
+static bool give_back(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
+{
+    uint32_t left = exec;
+    uint32_t from = w->group[i].at + 1, rest = w->group[i].mask & ~exec;
+    drop_group(w, i);
+    if (!add_group(w, rest, from))
+        return false;
+    while (left) {
+        uint32_t to[LANES], same = 0;
+        gpu_fetch(w, &s->at[0], 0, to);
+        uint32_t first = to[__builtin_ctz(left)];
+        for (int k = 0; k < LANES; k++)
+            same |= (uint32_t)(left >> k & 1 && to[k] == first) << k;
+        if (first / 16 >= w->block->l->code->n)
+            return fail(w, "a function returns to a place outside of its kernel");
+        left &= ~same;
+        if (!add_group(w, same, first / 16))
+            return false;
+    }
+    return true;
+}
+
+static bool wait(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
+{
+    uint32_t rest = w->group[i].mask & ~exec, at = w->group[i].at;
+    if (!exec) {
+        w->group[i].at++;
+        return true;
+    }
+    w->group[i].mask = exec;
+    Group *g = &w->group[i];
+    if (s->op == SO_BSYNC) {
+        g->state = WAITS_FOR_GROUP;
+        g->barrier = s->at[0].reg & 15;
+    } else if (s->op == SO_WARPSYNC) {
+        uint32_t of[LANES];
+        gpu_fetch(w, &s->at[0], 0, of);
+        g->state = WAITS_FOR_WARP;
+        g->want = strstr(s->name, ".ALL") || !s->n ? ~0u : of[__builtin_ctz(exec)];
+    } else {
+        g->state = WAITS_FOR_BLOCK;
+    }
+    bool good = add_group(w, rest, at + 1);
+    release(w);
+    return good;
+}
+
+static bool control(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
+{
+    Group *g = &w->group[i];
+    switch (s->op) {
+    case SO_BRA: return branch(w, g, s, exec);
+    case SO_BSSY:
+        w->converge[s->at[0].reg & 15] = g->mask;
+        g->at++;
+        return true;
+    case SO_BREAK:
+        w->converge[s->at[s->n - 1].reg & 15] &= ~exec;
+        g->at++;
+        release(w);
+        return true;
+    case SO_CALL:
+        if (s->at[0].kind != SA_LABEL)
+            return fail(w, "a function is called whose place is computed");
+        return jump(w, g, exec, (uint32_t)s->at[0].imm);
+    case SO_RET: return give_back(w, i, s, exec);
+    case SO_EXIT:
+        w->alive &= ~exec;
+        g->mask &= ~exec;
+        g->at++;
+        if (!g->mask)
+            drop_group(w, i);
+        release(w);
+        return true;
+    case SO_BSYNC: case SO_WARPSYNC: return wait(w, i, s, exec);
+    case SO_BAR:
+        if (strstr(s->name, ".ARV")) {
+            g->at++;
+            return true;
+        }
+        return wait(w, i, s, exec);
+    default: return fail(w, "a branch leads to a place that is computed");
+    }
+}
+
+/* ---- a block ---- */
+
+static bool step(Warp *w, uint32_t i)
+{
+    Group *g = &w->group[i];
+    const SassKernel *code = w->block->l->code;
+    if (g->at >= code->n)
+        return fail(w, "the code runs on behind its end");
+    const Sass *s = &code->at[g->at];
+    uint32_t exec = g->mask;
+    if (s->guard != NO_REGISTER) {
+        uint32_t p = w->p[s->guard - PREDICATE];
+        exec &= s->guard_not ? ~p : p;
+    }
+    count(w, s, g->at, g->mask, exec);
+    advance(w, s);
+    if (s->op >= SO_BRA)
+        return control(w, i, s, exec);
+    g->at++;
+    if (s->op == SO_NOTHING) {
+        wait_for_copies(w, s);
+        return true;
+    }
+    if (s->op >= SO_LD && s->op <= SO_RED)
+        return touch_memory(w, s, exec);
+    if (exec)
+        gpu_compute(w, s, exec);
+    return true;
+}
+
+static bool run_warp(Warp *w)
+{
+    Block *b = w->block;
+    for (int i; (i = next_group(w)) >= 0;) {
+        if (++b->steps > b->l->most)
+            return true;
+        if (!step(w, (uint32_t)i))
+            return false;
+    }
+    return true;
+}
+
+/* All warps wait at a barrier of the block, or have ended: they go on. False where somebody waits for something else. */
+static bool meet(Block *b, bool *any)
+{
+    uint64_t last = 0;
+    *any = false;
+    for (uint32_t k = 0; k < b->n_warp; k++) {
+        Warp *w = &b->warp[k];
+        for (uint32_t i = 0; i < w->n_group; i++)
+            if (w->group[i].state != WAITS_FOR_BLOCK)
+                return fail(w, "threads of a warp wait for each other for ever");
+        if (w->n_group) {
+            *any = true;
+            last = w->clock > last ? w->clock : last;
+        }
+    }
+    for (uint32_t k = 0; k < b->n_warp && *any; k++) {
+        Warp *w = &b->warp[k];
+        if (!w->n_group)
+            continue;
+        w->clock = last + b->l->latency.barrier;
+        for (uint32_t i = 0; i < w->n_group; i++) {
+            w->group[i].state = RUNS;
+            w->group[i].at++;
+        }
+    }
+    b->sum->barriers += *any;
+    return true;
+}
+
+static void begin(Block *b, Arena *arena)
+{
+    const GpuLaunch *l = b->l;
+    for (uint32_t k = 0; k < b->n_warp; k++) {
+        Warp *w = &b->warp[k];
+        uint32_t threads = l->threads - k * LANES;
+        w->block = b;
+        w->number = k;
+        w->alive = threads >= LANES ? ~0u : (1u << threads) - 1;
+        w->p[7] = w->p[15] = ~0u;
+        w->n_group = 1;
+        w->group[0] = (Group){.mask = w->alive};
+        w->local = l->frame > 0 ? NEW_ARRAY(arena, uint8_t, (size_t)l->frame * LANES) : NULL;
+    }
+}
+
+bool gpu_run(Arena *arena, const GpuLaunch *l, uint32_t block, GpuCounts *sum, uint64_t *each, char why[256])
+{
+    Block b = {.l = l, .sum = sum, .block = block, .each = each, .why = why};
+    ArenaMark mark = arena_mark(arena);
+    b.n_warp = (l->threads + LANES - 1) / LANES;
+    b.warp = NEW_ARRAY(arena, Warp, b.n_warp);
+    b.shared = NEW_ARRAY(arena, uint8_t, (size_t)l->shared + ROOM + 16);
+    b.lines = gpu_lines(l);
+    b.line = l->near ? l->near : NEW_ARRAY(arena, uint64_t, b.lines);
+    b.seen = l->seen ? l->seen : NEW_ARRAY(arena, uint64_t, GPU_SEEN);
+    why[0] = 0;
+    begin(&b, arena);
+    bool good = true, any = true;
+    while (good && any) {
+        for (uint32_t k = 0; k < b.n_warp && good; k++)
+            good = run_warp(&b.warp[k]);
+        if (b.steps > l->most) {
+            sum->cut++;
+            break;
+        }
+        good = good && meet(&b, &any);
+    }
+    uint64_t last = 0;
+    for (uint32_t k = 0; k < b.n_warp; k++)
+        last = b.warp[k].clock > last ? b.warp[k].clock : last;
+    sum->cycles += (double)last;
+    sum->blocks++;
+    arena_reset(arena, mark);
+    return good;
+}

@@ -1,0 +1,218 @@
+/* perf.c - see perf.h. */
+#include "perf.h"
+
+#include <math.h>
+#include <stdio.h>
+
+const char *const perf_limit_name[LIMIT_COUNT] = {"issue",  "fma",    "integer", "special", "fp64",   "shared",
+                                                  "tensor", "memory", "cache",   "latency", "product"};
+
+enum { SAMPLES = 5, SAMPLES_OF_MANY = 24, LONG = 100 * 1000, ENOUGH = 2000 * 1000, WHOLE_BLOCKS = 8192 };
+static const uint64_t MOST = 20u * 1000 * 1000; /* instructions of a block, and of a launch twice as many */
+
+/* ---- counting a launch ---- */
+
+/* Of the blocks some, evenly, each for those around it, from the middle on, until enough is counted. What the block in front of it has
+ * left in caches is there, as what blocks on one multiprocessor read alike; a long block reads most of that more than once
+ * itself. */
+static bool walk(Arena *arena, GpuLaunch *g, int64_t samples, Perf *out, char why[256])
+{
+    int64_t n = out->blocks < samples ? out->blocks : samples, walked = 0;
+    GpuCounts c = {0}, before = {0};
+    ArenaMark mark = arena_mark(arena);
+    g->seen = NEW_ARRAY(arena, uint64_t, GPU_SEEN);
+    g->near = NEW_ARRAY(arena, uint64_t, gpu_lines(g));
+    for (; walked < n && c.slots < (samples > SAMPLES_OF_MANY ? 2 * (double)MOST : ENOUGH); walked++) {
+        int64_t i = walked % 2 ? n / 2 - (walked + 1) / 2 : n / 2 + walked / 2;
+        uint32_t block = (uint32_t)((2 * i + 1) * out->blocks / (2 * n));
+        memset(g->seen, 0, GPU_SEEN * sizeof *g->seen);
+        memset(g->near, 0, gpu_lines(g) * sizeof *g->near);
+        if (block > 0 && c.slots < (double)(walked + 1) * LONG && !gpu_run(arena, g, block - 1, &before, NULL, why))
+            return false;
+        if (!gpu_run(arena, g, block, &c, NULL, why))
+            return false;
+    }
+    g->seen = g->near = NULL;
+    arena_reset(arena, mark);
+    n = walked;
+    double scale = (double)out->blocks / (double)n, cycles = c.cycles / (double)n;
+    double *const each[] = {&c.slots, &c.partial, &c.wavefronts, &c.conflicts, &c.lines, &c.sectors_read, &c.sectors_written, &c.sectors_missed,
+                            &c.bytes_read, &c.bytes_written, &c.tensor, &c.barriers, &c.unknown, &c.cut};
+    for (size_t i = 0; i < COUNT_OF(each); i++)
+        *each[i] *= scale;
+    for (size_t i = 0; i < SASS_CLASSES; i++)
+        c.class[i] *= scale;
+    for (size_t i = 0; i < UNIT_COUNT; i++)
+        c.unit[i] *= scale;
+    c.cycles = cycles;
+    out->counts = c;
+    return true;
+}
+
+int perf_resident(const Gpu *gpu, int threads, int registers, int64_t shared)
+{
+    enum { RESERVED = 1024, PIECE = 128, WARP_PIECE = 256, SCHEDULERS = 4 };
+    int warps = (threads + 31) / 32;
+    int64_t of_warp = ((int64_t)registers * 32 + WARP_PIECE - 1) / WARP_PIECE * WARP_PIECE;
+    int64_t by_registers = of_warp ? gpu->registers / of_warp / SCHEDULERS * SCHEDULERS / warps : gpu->blocks;
+    int64_t by_shared = gpu->shared / ((shared + RESERVED + PIECE - 1) / PIECE * PIECE);
+    int64_t n = gpu->warps / warps;
+    n = by_registers < n ? by_registers : n;
+    n = by_shared < n ? by_shared : n;
+    return (int)(n < gpu->blocks ? n : gpu->blocks);
+}
+
+/* ---- the model ---- */
+
+/* What `blocks` of a launch take at once, each alone: seconds by what limits. */
+static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_COUNT])
+{
+    const GpuCounts *c = &p->counts;
+    double share = blocks / (double)p->blocks;
+    double busiest = ceil(blocks / gpu->multiprocessors) / (double)p->blocks; /* part of the launch that one has */
+    double cycle = busiest / gpu->clock;
+    const double *lanes = gpu->lanes;
+    double shared = c->wavefronts + c->class[SASS_SHUFFLE] + c->lines;
+    of[LIMIT_ISSUE] = c->slots / (4 * GPU_ISSUE) * cycle;
+    of[LIMIT_FMA] = (c->unit[UNIT_FMA] / lanes[UNIT_FMA] + c->unit[UNIT_IMAD] / lanes[UNIT_IMAD]) * 32 / GPU_UNIT * cycle;
+    of[LIMIT_INTEGER] = c->unit[UNIT_ALU] / lanes[UNIT_ALU] * 32 / GPU_UNIT * cycle;
+    of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 / GPU_UNIT * cycle;
+    of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 / GPU_UNIT * cycle;
+    of[LIMIT_SHARED] = shared / GPU_UNIT * cycle;
+    of[LIMIT_TENSOR] = c->tensor / lanes[UNIT_TENSOR] / GPU_UNIT * cycle;
+    of[LIMIT_MEMORY] = p->bytes / gpu->copy * share;
+    of[LIMIT_CACHE] = 32 * (c->sectors_missed + c->sectors_written) / gpu->l2 * share;
+    of[LIMIT_LATENCY] = c->cycles / gpu->clock;
+    of[LIMIT_PRODUCT] = 0;
+}
+
+static PerfLimit largest(const double of[LIMIT_COUNT])
+{
+    int best = 0;
+    for (int i = 1; i < LIMIT_COUNT; i++)
+        best = of[i] > of[best] ? i : best;
+    return (PerfLimit)best;
+}
+
+void perf_time(const Gpu *gpu, Perf *p)
+{
+    double at_once = (double)gpu->multiprocessors * p->resident, blocks = (double)p->blocks, of[LIMIT_COUNT];
+    double full = floor(blocks / at_once), rest = blocks - full * at_once, whole = 0;
+    p->waves = blocks / at_once;
+    p->seconds = 0;
+    memset(p->of, 0, sizeof p->of);
+    for (int last = 0; last < 2; last++) {
+        double times = last ? rest > 0 : full;
+        if (times <= 0)
+            continue;
+        wave(gpu, p, last ? rest : at_once, of);
+        double seconds = of[largest(of)];
+        whole = last && full > 0 ? whole : seconds;
+        p->seconds += times * seconds;
+        for (int i = 0; i < LIMIT_COUNT; i++)
+            p->of[i] += times * of[i];
+    }
+    p->limit = largest(p->of);
+    p->tail = full > 0 ? p->seconds / (whole * p->waves) : 1;
+    p->copy_share = p->bytes / gpu->copy / p->seconds;
+    p->peak_share = 2 * p->counts.tensor / gpu->peak / p->seconds;
+}
+
+/* Numbers that move: bytes of the plan by what an element of the launch's buffers has in the mean. */
+static double numbers_of(const Plan *plan, const Launch *l)
+{
+    double bytes = 0, numbers = 0;
+    for (uint32_t i = 0; i < l->n_touched; i++) {
+        const PlanBuffer *b = &plan->buffer[l->buffer[i]];
+        bytes += (double)b->bytes;
+        numbers += (double)b->bytes / (double)plan_item_bytes(b);
+    }
+    return bytes > 0 ? l->bytes * numbers / bytes : 0;
+}
+
+static uint64_t scalar_bits(double x)
+{
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
+                  GpuLaunch *g, Perf *out, char why[256])
+{
+    const Plan *plan = memory->plan;
+    const PlanKernel *k = &plan->kernel[l->kernel];
+    perf_keep(memory, l);
+    size_t n = 0, all = (size_t)l->n_buffer + l->n_int + l->n_scalar + 1;
+    uint64_t *argument = NEW_ARRAY(arena, uint64_t, all);
+    int64_t *ints = NEW_ARRAY(arena, int64_t, l->n_int + 1u);
+    for (uint32_t i = 0; i < l->n_buffer; i++)
+        argument[n++] = perf_address(l->buffer[i]) + l->shift[i];
+    for (uint32_t i = 0; i < l->n_int; i++)
+        argument[n++] = (uint64_t)(ints[i] = l->ints[i].value);
+    for (uint32_t i = 0; i < l->n_scalar; i++)
+        argument[n++] = scalar_bits(l->scalars[i].host < 0 ? l->scalars[i].value : 1.0);
+    argument[n++] = (uint64_t)l->rows;
+    *g = (GpuLaunch){.code = sass,
+                   .arch = gpu->number,
+                   .threads = k->grid.threads,
+                   .blocks = (uint32_t)plan_blocks(&k->grid, l->rows),
+                   .argument = argument,
+                   .n_argument = n,
+                   .constant = facts->constant,
+                   .n_constant = facts->n_constant,
+                   .shared = (uint64_t)facts->shared + plan_shared_bytes(&k->grid, ints),
+                   .frame = facts->frame,
+                   .load = perf_load,
+                   .store = perf_store,
+                   .user = memory,
+                   .latency = gpu->latency,
+                   .most = MOST};
+    *out = (Perf){.blocks = g->blocks,
+                  .threads = (int)g->threads,
+                  .registers = facts->registers,
+                  .shared = (int64_t)g->shared,
+                  .bytes = l->bytes,
+                  .numbers = numbers_of(plan, l)};
+    out->resident = perf_resident(gpu, out->threads, out->registers, out->shared);
+    why[0] = 0;
+    if (!out->resident)
+        snprintf(why, 256, "a block has more registers or shared memory than a multiprocessor");
+    else
+        g->cache = gpu->first / out->resident - out->shared;
+    return out->resident > 0;
+}
+
+/* How many blocks: all of a launch that stores integers, which others go by, unless there are very many; more where blocks are of
+ * several launches. */
+static int64_t samples_of(const Plan *plan, const Launch *l)
+{
+    for (uint32_t i = 0; i < l->n_touched; i++)
+        if (l->writes[i] && plan->buffer[l->buffer[i]].dtype == DT_INT)
+            return plan_blocks(&plan->kernel[l->kernel].grid, l->rows) <= WHOLE_BLOCKS ? WHOLE_BLOCKS : SAMPLES;
+    return l->items ? SAMPLES_OF_MANY : SAMPLES;
+}
+
+bool perf_launch(Arena *arena, const Gpu *gpu, const SassKernel *sass, const CubinKernel *facts, PerfMemory *memory, const Launch *l,
+                 Perf *out, char why[256])
+{
+    GpuLaunch g;
+    if (!perf_prepare(arena, gpu, sass, facts, memory, l, &g, out, why) || (out->blocks && !walk(arena, &g, samples_of(memory->plan, l), out, why)))
+        return false;
+    if (out->blocks)
+        perf_time(gpu, out);
+    return true;
+}
+
+void perf_library(const Gpu *gpu, const Launch *l, Perf *out)
+{
+    *out = (Perf){.bytes = l->bytes, .waves = 1, .tail = 1};
+    double peak = l->matmul.half ? gpu->peak : gpu->peak_fp32;
+    if (l->kind == LAUNCH_MATMUL)
+        out->of[LIMIT_PRODUCT] = l->flops / (peak * GPU_PRODUCT);
+    out->of[LIMIT_MEMORY] = l->bytes / gpu->copy;
+    out->limit = largest(out->of);
+    out->seconds = out->of[out->limit];
+    out->copy_share = out->seconds > 0 ? out->of[LIMIT_MEMORY] / out->seconds : 0;
+    out->peak_share = out->seconds > 0 && l->kind == LAUNCH_MATMUL && l->matmul.half ? l->flops / gpu->peak / out->seconds : 0;
+}

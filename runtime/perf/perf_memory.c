@@ -1,0 +1,79 @@
+/* perf_memory.c - what the memory of a GPU holds while a plan's launches are walked.
+ *
+ * In:  a plan, the model it is of.   Out: the numbers that kernels load, what they store.
+ * The one idea: what branches and addresses are made of is true: arguments that lie in memory are the plan's, integers that a
+ * launch has stored are kept, tokens are in their range; numbers of float tensors are made up.
+ */
+#include "perf.h"
+
+uint64_t perf_address(uint32_t buffer) { return (uint64_t)(buffer + 1) << PERF_BUFFER_BITS; }
+
+static uint64_t mixed(uint64_t x)
+{
+    x ^= x >> 31;
+    x *= 0x9e3779b97f4a7c15ull;
+    return x ^ x >> 29;
+}
+
+/* Numbers in (-2, -0.5] or [0.5, 2) that are such in bf16, twice a word, and in float32. */
+static uint64_t some_reals(uint64_t address)
+{
+    uint64_t r = mixed(address), out = 0;
+    for (int i = 0; i < 4; i++)
+        out |= (0x3f00u | (r >> 16 * i & 0x807f) | (r >> (16 * i + 7) & 0x80)) << 16 * i;
+    return out;
+}
+
+PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model)
+{
+    enum { SMALL = 8 };
+    PerfMemory *m = NEW(arena, PerfMemory);
+    *m = (PerfMemory){.arena = arena,
+                      .plan = plan,
+                      .host = NEW_ARRAY(arena, double, plan->n_host + 1),
+                      .below = NEW_ARRAY(arena, uint64_t, plan->n_buffer + 1),
+                      .integer = NEW_ARRAY(arena, uint64_t *, plan->n_buffer + 1)};
+    for (size_t i = 0; i < plan->n_host; i++)
+        m->host[i] = 1;
+    for (size_t i = 0; i < plan->n_buffer; i++) {
+        const PlanBuffer *b = &plan->buffer[i];
+        const Ext *ext = b->ext >= 0 ? &plan->ext[b->ext].ext : NULL;
+        int64_t below = ext && ext->kind == EXT_INPUT && model && b->dtype == DT_INT ? model_input_range(model, ext->name).below : 0;
+        m->below[i] = below > 0 ? (uint64_t)below : SMALL;
+    }
+    return m;
+}
+
+/* An element is kept as what it is and one more, so that 0 is one that nobody has stored. */
+uint64_t perf_load(void *memory, uint64_t address)
+{
+    const PerfMemory *m = memory;
+    const Plan *p = m->plan;
+    uint64_t buffer = (address >> PERF_BUFFER_BITS) - 1, at = address & ((1ull << PERF_BUFFER_BITS) - 1);
+    if (buffer == p->numbers && p->n_number && at / 8 < p->n_number) {
+        const PlanNumber *x = &p->number[at / 8];
+        return x->kind == INT_PLACE ? perf_address(x->buffer) + x->bits : plan_number(p, at / 8, 1, 1, m->host);
+    }
+    if (buffer >= p->n_buffer || p->buffer[buffer].dtype != DT_INT)
+        return some_reals(address);
+    bool kept = m->integer[buffer] && at / 8 < p->buffer[buffer].bytes / 8 && m->integer[buffer][at / 8];
+    return kept ? m->integer[buffer][at / 8] - 1 : (mixed(address / 8 * 0x2545f4914f6cdd1dull) >> 20) % m->below[buffer];
+}
+
+void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value)
+{
+    PerfMemory *m = memory;
+    const Plan *p = m->plan;
+    uint64_t buffer = (address >> PERF_BUFFER_BITS) - 1, at = address & ((1ull << PERF_BUFFER_BITS) - 1);
+    if (buffer < p->n_buffer && m->integer[buffer] && bytes == 8 && at / 8 < p->buffer[buffer].bytes / 8)
+        m->integer[buffer][at / 8] = value + 1;
+}
+
+void perf_keep(PerfMemory *m, const Launch *l)
+{
+    for (uint32_t i = 0; i < l->n_touched; i++) {
+        const PlanBuffer *b = &m->plan->buffer[l->buffer[i]];
+        if (l->writes[i] && b->dtype == DT_INT && !m->integer[l->buffer[i]])
+            m->integer[l->buffer[i]] = NEW_ARRAY(m->arena, uint64_t, b->bytes / 8 + 1);
+    }
+}

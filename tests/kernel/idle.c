@@ -1,0 +1,139 @@
+/* idle.c - threads of a device have work: no short loop is shared out among them once for each round of a long one, and each has
+ * several elements of a flat kernel.
+ *
+ * In:  examples whose kernels keep small matrices times rows in arrays, all programs of a run at their own size.
+ * Out: `N passed, N failed`. An array with an extent of 16 and less and a longer one is filled along the longer one: 128 threads at
+ *      3 numbers, 1,024 times, took 28 times as long as 128 at 1,024, three times, in a (2,3) connection of D = 2,048 (predicted).
+ * The one idea: texts are read as they are printed, loops by their indentation; nothing is asked of the lowering.
+ */
+#include "support/examples.h"
+#include "support/harness.h"
+
+#include "compiler/plan/plan.h"
+#include "compiler/report/report.h"
+
+enum { DEEP = 24, SHORT = 16 };
+typedef struct Open {
+    int indent;
+    char name[24];
+    bool serial, spread; /* over a size, by all; over a literal of at most SHORT, by each thread its part */
+} Open;
+typedef struct Idle {
+    Harness *h;
+    const char *file;
+    int fills, idle;
+    int flat, hasty; /* launches of flat kernels of several blocks; whose threads have less than four elements each */
+} Idle;
+
+/* "    for (int32_t i3 = 0; i3 < n2; i3++) {" */
+static bool read_loop(const char *line, Open *o)
+{
+    char type[16], begin[24], again[24], end[24];
+    *o = (Open){.indent = (int)strspn(line, " ")};
+    if (sscanf(line + o->indent, "for (%15s %23s = %23[^; ] %*[^;]; %23s < %23[^;]", type, o->name, begin, again, end) != 5 &&
+        sscanf(line + o->indent, "for (%15s %23s = %23[^;]; %23s < %23[^;]", type, o->name, begin, again, end) != 5)
+        return false;
+    long rounds = strtol(end, NULL, 10);
+    o->serial = !strcmp(begin, "0") && end[0] == 'n';
+    o->spread = !strncmp(begin, "lane", 4) && rounds > 0 && rounds <= SHORT;
+    return true;
+}
+
+/* Of a sum in an array: is one of its places told by this name? */
+static bool is_at(const char *line, const char *name)
+{
+    const char *end = strstr(line, " += "), *from = line + strspn(line, " ");
+    size_t n = strlen(name);
+    for (const char *p = end ? from : NULL; p && (p = strstr(p, name)) && p < end; p += n)
+        if ((p[n] < '0' || p[n] > '9') && p > from && p[-1] != '_')
+            return true;
+    return false;
+}
+
+/* "t7[...] += ..." and "vwn_at<4>(&t7[...]) += ..."; sums over rows go to q7. */
+static bool adds_to_array(const char *line)
+{
+    const char *p = line + strspn(line, " "), *at = strstr(p, "(&");
+    p = !strncmp(p, "vwn_at<", 7) && at ? at + 2 : p;
+    return p[0] == 't' && p[1] >= '0' && p[1] <= '9' && strstr(p, " += ");
+}
+
+static void look_at(Idle *x, const char *text)
+{
+    Open open[DEEP];
+    int n = 0;
+    for (const char *p = text, *end; *p; p = *end ? end + 1 : end) {
+        char line[400];
+        end = p + strcspn(p, "\n");
+        snprintf(line, sizeof line, "%.*s", (int)(end - p), p);
+        int indent = (int)strspn(line, " ");
+        while (n && indent <= open[n - 1].indent && line[indent])
+            n--;
+        Open loop;
+        if (n < DEEP && read_loop(line, &loop))
+            open[n++] = loop;
+        bool adds = adds_to_array(line);
+        x->fills += adds && n > 0;
+        for (int i = 0; adds && i + 1 < n; i++)
+            x->idle += open[i].serial && open[n - 1].spread && is_at(line, open[i].name);
+    }
+}
+
+/* Elements of the first buffer that is written, by blocks of 256 threads; launches that are one have theirs in memory. */
+static void look_at_launch(Idle *x, const Plan *p, const Launch *l)
+{
+    static const char flat[] = "A thread a row; a partition of rows in a block of 256.";
+    if (l->kind != LAUNCH_KERNEL || l->items || l->rows < 2 || !strstr(p->kernel[l->kernel].text, flat))
+        return;
+    for (uint32_t i = 0; i < l->n_buffer; i++) {
+        const PlanBuffer *b = &p->buffer[l->buffer[i]];
+        if (!l->writes[i])
+            continue;
+        x->flat++;
+        x->hasty += b->bytes / plan_item_bytes(b) < 4 * 256 * (uint64_t)(l->rows - 1);
+        return;
+    }
+}
+
+static void look_at_file(Ctx *ctx, void *arg)
+{
+    static const char *const programs[] = {"train", "update", "eval", "predict"};
+    Idle *x = arg;
+    const char *text = trained_text(ctx, example_path(ctx, x->file), false);
+    Unit *u = check_file(ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text)});
+    CHECK_CASE(x->h, !diag_errors(ctx) && u->model, x->file);
+    for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
+        const Plan *p = report_device_plan(u, programs[i], 1, NULL);
+        for (size_t k = 0; k < p->n_kernel; k++)
+            look_at(x, p->kernel[k].text);
+        for (size_t k = 0; k < p->n_launch; k++)
+            look_at_launch(x, p, &p->launch[k]);
+    }
+}
+
+int main(void)
+{
+    static const char *const files[] = {"quickstart.vwn", "19_over_encoding.vwn", "35_convert.vwn", "14_own_connection.vwn"};
+    static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = lane; i4 < 3; i4 += LANES) {\n"
+                              "                t7[3 * i3 + i4] += x24;\n            }\n        }\n";
+    static const char good[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = lane * 4; i4 < 16; i4 += LANES * 4) {\n"
+                               "                vwn_at<4>(&t7[i4]) += x24;\n            }\n        }\n";
+    Harness h = {0};
+    Idle of_bad = {.h = &h}, of_good = {.h = &h};
+    look_at(&of_bad, bad);
+    look_at(&of_good, good);
+    CHECK(&h, of_bad.idle == 1 && of_bad.fills == 1 && of_good.idle == 0 && of_good.fills == 1);
+    int fills = 0, flat = 0;
+    for (size_t i = 0; i < COUNT_OF(files); i++) {
+        Idle x = {.h = &h, .file = files[i]};
+        Ctx *ctx = ctx_new(NULL);
+        CHECK_CASE(&h, guarded(ctx, look_at_file, &x), files[i]);
+        printf("%-24s %3d sums in loops, %d of idle threads; %3d flat launches, %d of hasty threads\n", files[i], x.fills, x.idle, x.flat, x.hasty);
+        CHECK_CASE(&h, x.idle == 0 && x.hasty == 0, files[i]);
+        flat += x.flat;
+        fills += x.fills;
+        ctx_free(ctx);
+    }
+    CHECK(&h, fills > 20 && flat > 5);
+    return harness_end(&h);
+}

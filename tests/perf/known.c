@@ -1,0 +1,372 @@
+/* known.c - small kernels whose counts anyone can tell, and integers computed again: machine code is counted as it runs.
+ *
+ * In:  known.cu; the compiler and the disassembler where they are, for three architectures; else what they gave once
+ * (known.sass, of sm_90a: nvcc -cubin -arch=sm_90a known.cu, then nvdisasm -c).
+ * Out: `N passed, N failed`. The oracles: the source (so many multiply-adds, shuffles, stores, bytes), rules of banks and sectors,
+ * and C, which computes the same integers.
+ */
+#include "nvrtc/cuda_texts.h"
+#include "runtime/perf/perf.h"
+
+#include <stdlib.h>
+
+typedef struct Known {
+    Harness h;
+    Arena *arena;
+    const char *text;
+    const char *arch;
+    int number;
+    const Cubin *cubin; /* NULL: the text is the recorded one */
+} Known;
+
+/* ---- walking ---- */
+
+enum { STORES = 1 << 16 };
+typedef struct Seen {
+    uint64_t at[STORES];
+    size_t n;
+    unsigned bytes;
+} Seen;
+
+static uint64_t zeros(void *user, uint64_t address)
+{
+    (void)user;
+    (void)address;
+    return 0;
+}
+
+static void see(void *user, uint64_t address, unsigned bytes, bool writes)
+{
+    Seen *s = user;
+    if (!writes)
+        return;
+    if (s->n < STORES)
+        s->at[s->n] = address;
+    s->n++;
+    s->bytes = bytes;
+}
+
+static const GpuLatency latency = {5, 22, 24, 30, 41, 265, 600, 33, 25};
+
+/* All blocks of a launch with these arguments; false, said, where it cannot be walked. */
+static bool walk(Known *k, const char *kernel, uint32_t blocks, uint32_t threads, const uint64_t *argument, size_t n, Seen *seen,
+                 GpuCounts *c)
+{
+    SassKernel code;
+    char why[256];
+    *c = (GpuCounts){0};
+    seen->n = 0;
+    if (!CHECK_CASE(&k->h, sass_read(k->arena, k->text, kernel, &code, why), why))
+        return false;
+    CHECK_CASE(&k->h, !code.unknown, code.unknown ? code.unknown : "");
+    const CubinKernel *facts = k->cubin ? cubin_find(k->cubin, kernel) : NULL;
+    GpuLaunch l = {.code = &code, .arch = k->number, .threads = threads, .blocks = blocks, .argument = argument, .n_argument = n,
+                   .constant = facts ? facts->constant : NULL, .n_constant = facts ? facts->n_constant : 0,
+                   .shared = 8192, .frame = 256, .cache = 65536, .load = zeros, .touch = see, .toucher = seen,
+                   .latency = latency, .most = 10000000};
+    for (uint32_t i = 0; i < blocks; i++)
+        if (!CHECK_CASE(&k->h, gpu_run(k->arena, &l, i, c, NULL, why), why))
+            return false;
+    return CHECK_CASE(&k->h, c->unknown == 0, c->guess ? c->guess : "");
+}
+
+static uint64_t bits(int64_t x) { return (uint64_t)x; }
+static const uint64_t X = 1ull << 36, Y = 2ull << 36;
+
+/* ---- counts ---- */
+
+static void test_copy(Known *k, Seen *s)
+{
+    GpuCounts c;
+    const uint64_t a[] = {X, Y, 1000};
+    if (!walk(k, "k_copy", 8, 128, a, 3, s, &c))
+        return;
+    bool each[1000] = {false};
+    CHECK(&k->h, c.class[SASS_LOAD] == 32 && c.class[SASS_STORE] == 32 && c.bytes_read == 4000 && c.bytes_written == 4000);
+    CHECK(&k->h, c.sectors_read == 125 && c.sectors_written == 125 && c.sectors_missed == 125 && s->n == 1000);
+    for (size_t i = 0; i < s->n; i++)
+        each[(s->at[i] - Y) / 4 % 1000] = true;
+    for (size_t i = 0; i < 1000; i++)
+        CHECK(&k->h, each[i]);
+    const uint64_t four[] = {X, Y, 1000};
+    if (!walk(k, "k_four", 2, 128, four, 3, s, &c))
+        return;
+    CHECK(&k->h, s->n == 1000 && s->bytes == 16 && c.bytes_read == 16000 && c.sectors_read == 500 && c.sectors_written == 500);
+}
+
+static void test_loops(Known *k, Seen *s)
+{
+    static const int64_t times[] = {0, 1, 3, 4, 5, 17, 1000};
+    GpuCounts c;
+    for (size_t i = 0; i < COUNT_OF(times); i++) {
+        const uint64_t a[] = {X, bits(times[i])};
+        if (!walk(k, "k_fma", 1, 128, a, 2, s, &c))
+            return;
+        CHECK(&k->h, c.class[SASS_FP32] == 4 * (double)times[i]);
+        if (!walk(k, "k_mma", 1, 32, a, 2, s, &c))
+            return;
+        CHECK(&k->h, c.class[SASS_TENSOR] == (double)times[i] && c.tensor == 2048 * (double)times[i]);
+        CHECK(&k->h, c.cycles >= 33 * (double)times[i]); /* each waits for the one before */
+    }
+}
+
+static void test_shuffle(Known *k, Seen *s)
+{
+    GpuCounts c;
+    const uint64_t a[] = {X, 0};
+    if (!walk(k, "k_shuffle", 3, 128, a, 2, s, &c))
+        return;
+    CHECK(&k->h, c.class[SASS_SHUFFLE] == 3 * 4 * 5 && c.cycles >= 3 * 5 * 24 && s->n == 3 * 128);
+    for (size_t i = 0; i < s->n; i++) {
+        uint64_t t = i % 128, first = t / 32 * 32;
+        CHECK(&k->h, s->at[i] == X + 4 * (32 * first + 496 + t));
+    }
+}
+
+/* Of 32 threads with a stride in words, so many reach one bank. */
+static void test_banks(Known *k, Seen *s)
+{
+    GpuCounts c;
+    for (int stride = 0; stride <= 32; stride++) {
+        const uint64_t a[] = {X, (uint64_t)stride};
+        int most = 0;
+        for (int bank = 0; bank < 32; bank++) {
+            int words = 0;
+            for (int i = 0; i < 32; i++) {
+                bool first = true;
+                for (int j = 0; j < i; j++)
+                    first = first && j * stride % 1024 != i * stride % 1024;
+                words += first && i * stride % 32 == bank;
+            }
+            most = words > most ? words : most;
+        }
+        if (!walk(k, "k_banks", 1, 32, a, 2, s, &c))
+            return;
+        CHECK(&k->h, c.class[SASS_SHARED] == 2 && c.class[SASS_BARRIER] == 1 && c.barriers == 1);
+        CHECK(&k->h, c.wavefronts == 2 * most && c.conflicts == 2 * (most - 1));
+    }
+}
+
+static void test_turns(Known *k, Seen *s)
+{
+    GpuCounts c;
+    for (int n = 0; n < 12; n++) {
+        const uint64_t a[] = {Y, (uint64_t)n};
+        size_t stores = 0;
+        if (!walk(k, "k_turns", 1, 64, a, 2, s, &c))
+            return;
+        for (int lane = 0; lane < 64; lane++) {
+            for (int i = lane; lane % 3 && i > 0; i /= 2)
+                stores++;
+            stores += (size_t)(lane % 3 ? 0 : lane % (n + 1)) + (size_t)n;
+        }
+        CHECK(&k->h, s->n == stores && c.partial > 0);
+    }
+}
+
+/* ---- integers ---- */
+
+static uint32_t high32(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
+static int32_t high_signed(int32_t a, int32_t b) { return (int32_t)((int64_t)a * b >> 32); }
+
+static uint64_t high64(uint64_t a, uint64_t b)
+{
+    uint64_t al = (uint32_t)a, ah = a >> 32, bl = (uint32_t)b, bh = b >> 32;
+    uint64_t low = al * bl, m1 = ah * bl, m2 = al * bh;
+    uint64_t carry = ((low >> 32) + (uint32_t)m1 + (uint32_t)m2) >> 32;
+    return ah * bh + (m1 >> 32) + (m2 >> 32) + carry;
+}
+
+static uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t how)
+{
+    uint64_t all = (uint64_t)b << 32 | a;
+    uint32_t out = 0;
+    for (int i = 0; i < 4; i++)
+        out |= (uint32_t)(all >> 8 * (how >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
+
+static uint32_t reversed(uint32_t x)
+{
+    uint32_t out = 0;
+    for (int i = 0; i < 32; i++)
+        out |= (x >> i & 1) << (31 - i);
+    return out;
+}
+
+#define OR_ONE(x) ((x) ? (x) : 1)
+static uint64_t as64(int64_t x) { return (uint64_t)x; }
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* What k_integers computes, in C. */
+static void integers(int64_t a, int64_t b, int t, uint64_t r[20])
+{
+    int x = (int)a, z = (int)b;
+    uint32_t u = (uint32_t)a + (uint32_t)t, v = (uint32_t)b;
+    int64_t w = a + t, m = b;
+    uint64_t p = (uint64_t)a * 3 + (uint64_t)t, q = (uint64_t)b;
+    r[0] = as64((x + t) / OR_ONE(z));
+    r[1] = as64((x - t) % OR_ONE(z));
+    r[2] = u / OR_ONE(v);
+    r[3] = u % OR_ONE(v);
+    r[4] = as64(w / OR_ONE(m));
+    r[5] = as64(w % OR_ONE(m));
+    r[6] = p / OR_ONE(q);
+    r[7] = p % OR_ONE(q);
+    r[8] = (uint64_t)w * (uint64_t)m + as64(m >> (t & 63)) - ((uint64_t)w << (t & 31));
+    r[9] = (p >> (t & 63)) ^ (q << (t & 63));
+    r[10] = as64((int)least(x + t, z) / 4 + (int)most(x - t, z) / 4);
+    r[11] = (uint64_t)__builtin_popcount(u ^ v) * 64 + (u ? (uint64_t)__builtin_clz(u) : 32) + reversed(u);
+    r[12] = (uint64_t)(w < m) + 2 * (uint64_t)(w == m - t) + 4 * (uint64_t)(p <= q) + 8 * (uint64_t)(u > v) + 16 * (uint64_t)(x + t != z);
+    r[13] = high32(u, v) + as64(high_signed(x + t, z));
+    r[14] = high64(p, q);
+    r[15] = as64((x + t) >> (z & 31)) + (u >> (v & 31)) + (uint64_t)(uint32_t)(u << (v & 31));
+    r[16] = pick_bytes(u, v, 0x3715) + (uint64_t)(u & 255) + as64((int8_t)v);
+    r[17] = ((u & v) | (u & ~v & 0xff00ff)) ^ (v | (uint32_t)t);
+    r[18] = as64(t < 40 && (x > z || w > 7) ? abs(x - t) : -abs(z + t));
+    r[19] = (p < q ? p : q) + ((uint64_t)t > q % 1000 ? (uint64_t)t : q % 1000);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void test_integers(Known *k, Seen *s)
+{
+    uint64_t state = 7;
+    GpuCounts c;
+    uint64_t *want = NEW_ARRAY(k->arena, uint64_t, 64 * 20);
+    for (int round = 0; round < 60; round++) {
+        /* parts of 32 bits in 2^30, so that no sum of the source overflows; some are small or negative */
+        int64_t a = (int64_t)(harness_random(&state) * (1 << 29)), b = (int64_t)(harness_random(&state) * (round % 3 ? 1 << 29 : 40));
+        a += round % 2 ? (int64_t)(harness_random(&state) * 1000) * (1ll << 32) : 0;
+        b += round % 4 == 1 ? (int64_t)(harness_random(&state) * 1000) * (1ll << 32) : 0;
+        const uint64_t argument[] = {Y, bits(a), bits(b)};
+        if (!walk(k, "k_integers", 1, 64, argument, 3, s, &c))
+            return;
+        for (int t = 0; t < 64; t++) {
+            uint64_t r[20];
+            integers(a, b, t, r);
+            for (int i = 0; i < 20; i++)
+                want[t * 20 + i] = Y + (r[i] ^ r[i] >> 31) % 1000003 * 64 + (uint64_t)t + (uint64_t)i * 100000000;
+        }
+        CHECK(&k->h, s->n == 64 * 20);
+        qsort(s->at, 64 * 20, 8, by_number);
+        qsort(want, 64 * 20, 8, by_number);
+        for (int i = 0; i < 64 * 20; i++)
+            if (!CHECK_CASE(&k->h, s->at[i] == want[i],
+                            arena_printf(k->arena, "%s: result %llu of round %d: %llx, not %llx", k->arch, (unsigned long long)((want[i] - Y) / 100000000), round,
+                                         (unsigned long long)s->at[i], (unsigned long long)want[i])))
+                break;
+    }
+}
+
+/* ---- the model ---- */
+
+/* Of counts that are known, times that anyone can compute. */
+static void test_time(Known *k)
+{
+    Harness *h = &k->h;
+    const Gpu *g = gpu_named("h100");
+    CHECK(h, g && !gpu_named("h101") && perf_resident(g, 128, 128, 0) == 4 && perf_resident(g, 128, 32, 0) == 16 &&
+                 perf_resident(g, 128, 32, 100 * 1024) == 2 && perf_resident(g, 1024, 64, 0) == 1 && perf_resident(g, 256, 168, 0) == 1 &&
+                 perf_resident(g, 32, 16, 0) == 32);
+    Perf p = {.blocks = 132 * 4, .threads = 128, .resident = 4, .bytes = 2.9145e9};
+    perf_time(g, &p);
+    CHECK(h, p.waves == 1 && p.tail == 1 && p.limit == LIMIT_MEMORY && p.seconds > 0.99e-3 && p.seconds < 1.01e-3 && p.copy_share > 0.99);
+    /* one block more is a wave more, of a block */
+    Perf q = {.blocks = 132 * 4 + 1, .threads = 128, .resident = 4};
+    q.counts.slots = 1e6 * (double)q.blocks;
+    perf_time(g, &q);
+    double block = 1e6 / (4 * GPU_ISSUE) / g->clock;
+    CHECK(h, q.limit == LIMIT_ISSUE && q.seconds > 4.99 * block && q.seconds < 5.01 * block && q.tail > 1.24 && q.tail < 1.26);
+    /* a block's own wait, once a wave */
+    Perf r = {.blocks = 132 * 8, .threads = 128, .resident = 4};
+    r.counts.cycles = 1755e3;
+    perf_time(g, &r);
+    CHECK(h, r.limit == LIMIT_LATENCY && r.seconds > 1.99e-3 && r.seconds < 2.01e-3);
+    Perf m = {.blocks = 132, .threads = 128, .resident = 1};
+    m.counts.tensor = 132 * g->lanes[UNIT_TENSOR] * 1755e3 * GPU_UNIT;
+    perf_time(g, &m);
+    CHECK(h, m.limit == LIMIT_TENSOR && m.seconds > 0.99e-3 && m.seconds < 1.01e-3 && m.peak_share > 0.5 && m.peak_share < 0.62);
+}
+
+/* Texts that are none. */
+static void test_refused(Known *k)
+{
+    static const char *const texts[] = {
+        "", "\n.text.k:\n", "\n.text.k:\n /*0000*/ BRA `(.L_x_9) ;\n", "\n.text.k:\n /*0000*/ BRX R2 ;\n",
+        "\n.text.k:\n.L_1:\n /*0000*/ BRA `(.L_1) ;\n", "\n.text.k:\n /*0000*/ NOP ;\n", "\n.text.k:\n /*0000*/ LDS R0, [0x7fffffff] ;\n /*0010*/ EXIT ;\n",
+        "\n.text.k:\n /*0000*/ @ ;\n /*0010*/ FOO.BAR [[[, c[, desc[ ;\n"};
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        SassKernel code;
+        GpuCounts c = {0};
+        char why[256];
+        bool good = sass_read(k->arena, texts[i], "k", &code, why);
+        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .load = zeros, .latency = latency, .most = 1000};
+        good = good && gpu_run(k->arena, &l, 0, &c, NULL, why);
+        bool ends = !strstr(texts[i], "BRA `(.L_1)"); /* one that runs for ever is left, and said to be */
+        CHECK_CASE(&k->h, ends ? !good && why[0] : good && c.cut == 1 && c.slots == 1000, texts[i]);
+    }
+}
+
+/* ---- */
+
+static void test_all(Known *k)
+{
+    static Seen seen;
+    test_copy(k, &seen);
+    test_loops(k, &seen);
+    test_shuffle(k, &seen);
+    test_banks(k, &seen);
+    test_turns(k, &seen);
+    test_integers(k, &seen);
+}
+
+static const char *file(Arena *arena, const char *name)
+{
+    FILE *f = fopen(arena_printf(arena, "%s/tests/perf/%s", VWN_SOURCE_DIR, name), "rb");
+    static char text[1 << 20];
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    return arena_copy(arena, text, n);
+}
+
+int main(void)
+{
+    Ctx *ctx = ctx_new(NULL);
+    Known k = {.arena = ctx->program, .arch = "recorded", .number = 90};
+    Nvrtc n;
+    char why[512];
+    const char *tool;
+    Cache cache;
+    k.text = file(k.arena, "known.sass");
+    test_all(&k);
+    test_time(&k);
+    test_refused(&k);
+    bool here = nvrtc_open(ctx, &n, why) && disassembler_find(k.arena, &tool, why);
+    printf(here ? "compiled anew, too\n" : "only what was recorded: %s\n", why);
+    cache_open(&cache, CACHE_CUBINS, NULL);
+    for (int i = 0; here && i < ARCH_COUNT; i++) {
+        CudaText text = cuda_text("k_nothing", "extern \"C\" __global__ void k_nothing() {}\n");
+        CudaCode code;
+        const char *prelude = file(k.arena, "known.cu");
+        CudaBuild b = {.arch = ARCHS[i], .prelude = prelude, .prelude_length = strlen(prelude), .kernel = &text, .n = 1, .cache = &cache, .arena = k.arena, .code = &code};
+        Cubin cubin;
+        if (!CHECK_CASE(&k.h, nvrtc_build(&n, &b) == ST_OK, b.why) || !CHECK(&k.h, cubin_read(k.arena, code.cubin, code.size, &cubin, why)))
+            continue;
+        k.cubin = &cubin;
+        k.arch = ARCHS[i];
+        k.number = cubin.arch;
+        k.text = disassemble(k.arena, tool, code.cubin, code.size, why);
+        if (CHECK_CASE(&k.h, k.text, why))
+            test_all(&k);
+    }
+    cache_close(&cache);
+    ctx_free(ctx);
+    return harness_end(&k.h);
+}
