@@ -9,22 +9,22 @@
 
 enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, SECTORS = 4 * LANES };
 /* Threads that are at one place. */
-typedef struct Group {
+typedef struct WalkGroup {
     uint32_t mask;
     uint32_t at;
     enum { RUNS, WAITS_FOR_GROUP, WAITS_FOR_WARP, WAITS_FOR_BLOCK } state;
     uint32_t barrier, want; /* of a group: its number; of a warp: the threads */
-} Group;
-typedef struct Block Block;
+} WalkGroup;
+typedef struct WalkBlock WalkBlock;
 typedef struct Warp {
-    Block *block;
+    WalkBlock *block;
     uint32_t number;
     uint32_t r[256][LANES];
     uint32_t u[256];
     uint32_t p[16];      /* predicates: a bit a thread; 7 and 15 are always true; from 8 on those of the warp */
     uint32_t alive;
     uint32_t converge[16];
-    Group group[GROUPS];
+    WalkGroup group[GROUPS];
     uint32_t n_group;
     uint64_t clock, ready[SASS_NAMES];
     uint64_t copies, copied[COPY_GROUPS]; /* asynchronous copies: groups, and when they are there */
@@ -32,7 +32,7 @@ typedef struct Warp {
     int far;             /* what was read last: 0 in the first-level cache, 1 read before, 2 not */
     uint8_t *local;      /* frame bytes of each thread */
 } Warp;
-struct Block {
+struct WalkBlock {
     const GpuLaunch *l;
     GpuCounts *sum;
     Warp *warp;

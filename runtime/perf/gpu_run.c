@@ -74,7 +74,7 @@ static unsigned pieces(const uint64_t at[LANES], uint32_t mask, unsigned bytes, 
 }
 
 /* How far a sector that is read is away: 0 in the first-level cache, 1 read before, 2 never. A line has one place. */
-static int look_up(Block *b, uint64_t sector)
+static int look_up(WalkBlock *b, uint64_t sector)
 {
     uint64_t line = sector / 4 + 1, bit = 1ull << sector % 4, mixed = line * 0x9e3779b97f4a7c15ull >> 32;
     uint64_t *first = &b->line[mixed % b->lines], *ever = &b->seen[mixed % GPU_SEEN];
@@ -365,7 +365,7 @@ static bool add_group(Warp *w, uint32_t mask, uint32_t at)
         return true;
     if (w->n_group == GROUPS)
         return fail(w, "the threads of a warp are at more places than there are threads");
-    w->group[w->n_group++] = (Group){.mask = mask, .at = at};
+    w->group[w->n_group++] = (WalkGroup){.mask = mask, .at = at};
     return true;
 }
 
@@ -375,7 +375,7 @@ static void drop_group(Warp *w, uint32_t i) { w->group[i] = w->group[--w->n_grou
 static void release(Warp *w)
 {
     for (uint32_t i = 0; i < w->n_group; i++) {
-        const Group *g = &w->group[i];
+        const WalkGroup *g = &w->group[i];
         if (g->state != WAITS_FOR_GROUP && g->state != WAITS_FOR_WARP)
             continue;
         bool by_group = g->state == WAITS_FOR_GROUP;
@@ -411,7 +411,7 @@ static int next_group(Warp *w)
 }
 
 /* Threads of a group that jump: all of them, some, or none. */
-static bool jump(Warp *w, Group *g, uint32_t taken, uint32_t to)
+static bool jump(Warp *w, WalkGroup *g, uint32_t taken, uint32_t to)
 {
     if (taken == g->mask) {
         g->at = to;
@@ -422,7 +422,7 @@ static bool jump(Warp *w, Group *g, uint32_t taken, uint32_t to)
     return add_group(w, taken, to);
 }
 
-static bool branch(Warp *w, Group *g, const Sass *s, uint32_t exec)
+static bool branch(Warp *w, WalkGroup *g, const Sass *s, uint32_t exec)
 {
     for (unsigned i = 0; i < s->n; i++) {
         const SassOperand *o = &s->at[i];
@@ -468,7 +468,7 @@ static bool wait(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
         return true;
     }
     w->group[i].mask = exec;
-    Group *g = &w->group[i];
+    WalkGroup *g = &w->group[i];
     if (s->op == SO_BSYNC) {
         g->state = WAITS_FOR_GROUP;
         g->barrier = s->at[0].reg & 15;
@@ -487,7 +487,7 @@ static bool wait(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
 
 static bool control(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
 {
-    Group *g = &w->group[i];
+    WalkGroup *g = &w->group[i];
     switch (s->op) {
     case SO_BRA: return branch(w, g, s, exec);
     case SO_BSSY:
@@ -527,7 +527,7 @@ static bool control(Warp *w, uint32_t i, const Sass *s, uint32_t exec)
 
 static bool step(Warp *w, uint32_t i)
 {
-    Group *g = &w->group[i];
+    WalkGroup *g = &w->group[i];
     const SassKernel *code = w->block->l->code;
     if (g->at >= code->n)
         return fail(w, "the code runs on behind its end");
@@ -555,7 +555,7 @@ static bool step(Warp *w, uint32_t i)
 
 static bool run_warp(Warp *w)
 {
-    Block *b = w->block;
+    WalkBlock *b = w->block;
     for (int i; (i = next_group(w)) >= 0;) {
         if (++b->steps > b->l->most)
             return true;
@@ -566,7 +566,7 @@ static bool run_warp(Warp *w)
 }
 
 /* All warps wait at a barrier of the block, or have ended: they go on. False where somebody waits for something else. */
-static bool meet(Block *b, bool *any)
+static bool meet(WalkBlock *b, bool *any)
 {
     uint64_t last = 0;
     *any = false;
@@ -594,7 +594,7 @@ static bool meet(Block *b, bool *any)
     return true;
 }
 
-static void begin(Block *b, Arena *arena)
+static void begin(WalkBlock *b, Arena *arena)
 {
     const GpuLaunch *l = b->l;
     for (uint32_t k = 0; k < b->n_warp; k++) {
@@ -605,14 +605,14 @@ static void begin(Block *b, Arena *arena)
         w->alive = threads >= LANES ? ~0u : (1u << threads) - 1;
         w->p[7] = w->p[15] = ~0u;
         w->n_group = 1;
-        w->group[0] = (Group){.mask = w->alive};
+        w->group[0] = (WalkGroup){.mask = w->alive};
         w->local = l->frame > 0 ? NEW_ARRAY(arena, uint8_t, (size_t)l->frame * LANES) : NULL;
     }
 }
 
 bool gpu_run(Arena *arena, const GpuLaunch *l, uint32_t block, GpuCounts *sum, uint64_t *each, char why[256])
 {
-    Block b = {.l = l, .sum = sum, .block = block, .each = each, .why = why};
+    WalkBlock b = {.l = l, .sum = sum, .block = block, .each = each, .why = why};
     ArenaMark mark = arena_mark(arena);
     b.n_warp = (l->threads + LANES - 1) / LANES;
     b.warp = NEW_ARRAY(arena, Warp, b.n_warp);

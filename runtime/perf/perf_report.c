@@ -6,20 +6,20 @@
 #include "compiler/report/report.h"
 
 /* Launches that are alike: a line. */
-typedef struct Line {
+typedef struct PerfLine {
     const Launch *launch;
     const Plan *plan;
     const char *program, *kernel, *path;
     int64_t times, runs;
     Perf perf;
-} Line;
+} PerfLine;
 typedef struct Code {
     const void *cubin;
     const char *text;
 } Code;
 typedef struct Report {
     const PerfReport *r;
-    VEC(Line) line;
+    VEC(PerfLine) line;
     VEC(Code) text;
     SassKernel *sass; /* by PerfReport.code; n 0: not read yet */
 } Report;
@@ -79,7 +79,7 @@ static bool alike(const Launch *a, const Launch *b)
                                     : !memcmp(&a->matmul, &b->matmul, sizeof a->matmul) && !memcmp(&a->copy, &b->copy, sizeof a->copy);
 }
 
-static void count(Report *p, PerfMemory *memory, Line *line)
+static void count(Report *p, PerfMemory *memory, PerfLine *line)
 {
     char why[256];
     const Launch *l = line->launch;
@@ -106,7 +106,7 @@ static void add_launch(Report *p, const PerfProgram *program, const Launch *l)
                                                                    (long long)l->matmul.n, (long long)l->matmul.k,
                                                                    l->matmul.half ? "" : " f32")
                                                     : "copy";
-    Line line = {.launch = l, .plan = program->plan, .program = program->name, .kernel = kernel, .times = 1, .runs = program->runs};
+    PerfLine line = {.launch = l, .plan = program->plan, .program = program->name, .kernel = kernel, .times = 1, .runs = program->runs};
     line.path = l->name ? name_str(ctx, l->name) : "";
     count(p, program->memory, &line);
     vec_push(p->r->arena, &p->line, line);
@@ -129,7 +129,7 @@ static void put_kernels(Report *p, Buf *out)
     for (size_t i = 0; i < COUNT_OF(head); i++)
         table_text(&t, head[i]);
     for (size_t i = 0; i < p->line.n; i++) {
-        const Line *l = &p->line.v[i];
+        const PerfLine *l = &p->line.v[i];
         const Perf *x = &l->perf;
         bool own = l->launch->kind == LAUNCH_KERNEL;
         table_text(&t, l->kernel);
@@ -163,7 +163,7 @@ static void put_counts(Report *p, Buf *out)
     for (size_t i = 0; i < COUNT_OF(head); i++)
         table_text(&t, head[i]);
     for (size_t i = 0; i < p->line.n; i++) {
-        const Line *l = &p->line.v[i];
+        const PerfLine *l = &p->line.v[i];
         const Perf *x = &l->perf;
         const GpuCounts *c = &x->counts;
         double rows = (double)l->launch->rows, numbers = x->numbers / 32;
@@ -195,7 +195,7 @@ static Sum sum_of(const Report *p, bool step, const char *program)
 {
     Sum s = {0};
     for (size_t i = 0; i < p->line.n; i++) {
-        const Line *l = &p->line.v[i];
+        const PerfLine *l = &p->line.v[i];
         double times = (double)l->times * (step ? (double)l->runs : 1);
         if (program && strcmp(program, l->program))
             continue;
@@ -266,7 +266,7 @@ static void put_json(Report *p, Buf *out)
 {
     const Gpu *g = p->r->gpu;
     for (size_t i = 0; i < p->line.n; i++) {
-        const Line *l = &p->line.v[i];
+        const PerfLine *l = &p->line.v[i];
         const Perf *x = &l->perf;
         const GpuCounts *c = &x->counts;
         const struct {

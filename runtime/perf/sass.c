@@ -375,14 +375,14 @@ typedef struct Wanted {
     size_t length;
     uint32_t instruction, operand;
 } Wanted;
-typedef struct Reader {
+typedef struct SassReader {
     Arena *arena;
     SassKernel *out;
     VEC(Sass) code;
     VEC(Label) label;
     VEC(Wanted) wanted;
     uint32_t line;
-} Reader;
+} SassReader;
 
 /* Multiply-adds of a warp: m16n8k16 and the like. */
 static double tensor_work(const char *name)
@@ -419,7 +419,7 @@ static void finish(Sass *s, const OpRow *row, bool uniform)
 }
 
 /* NAME OPERAND, OPERAND ; with a guard before it. `text` is a copy that may be cut up. */
-static void read_instruction(Reader *r, char *text)
+static void read_instruction(SassReader *r, char *text)
 {
     Sass s = {.guard = NO_REGISTER, .line = r->line};
     while (*text == ' ' || *text == '{')
@@ -464,7 +464,7 @@ static void read_instruction(Reader *r, char *text)
     vec_push(r->arena, &r->code, s);
 }
 
-static bool find_labels(Reader *r, char why[256])
+static bool find_labels(SassReader *r, char why[256])
 {
     for (size_t i = 0; i < r->wanted.n; i++) {
         const Wanted *w = &r->wanted.v[i];
@@ -491,7 +491,7 @@ static uint32_t line_number(const char *s, const char *end)
 
 bool sass_read(Arena *arena, const char *text, const char *kernel, SassKernel *out, char why[256])
 {
-    Reader r = {.arena = arena, .out = out};
+    SassReader r = {.arena = arena, .out = out};
     char head[256];
     *out = (SassKernel){.name = kernel};
     why[0] = 0;
