@@ -257,13 +257,13 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     }
 }
 
-/* lanes: so many threads shall have something to do; 0: no matter how many. */
-static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t lanes)
+/* threads: so many shall have something to do; 0: no matter how many. */
+static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads)
 {
     enum { LONG = 256 }; /* values of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = widest(k);
-    while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * lanes))
+    while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
         w /= 2;
@@ -284,8 +284,8 @@ static void make_even(KMappingChoice *s)
         s->width[i] = s->width[i] > 1 ? all : 1;
 }
 
-/* The vector widths that its loops can have, for so many threads of a row (`lanes`). */
-static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t lanes)
+/* The vector widths that its loops can have, for so many threads of a row. */
+static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
@@ -293,7 +293,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t lanes)
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
         warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : lanes) : 1;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads) : 1;
     }
     make_even(s);
 }
@@ -349,10 +349,10 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 {
-    Kernel spread;
+    Kernel mapped;
     share_by_size(s, k);
-    kernel_map_threads(&spread, k, s);
-    s->index = spread.mapping.index;
+    kernel_map_threads(&mapped, k, s);
+    s->index = mapped.mapping.index;
 }
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)

@@ -44,7 +44,7 @@ static size_t sweep_size(const Kernel *k, uint32_t sweep)
 
 /* Memory answers so many requests at a time: all sweeps of a row over one extent share in
  * prefetching, each by its length. */
-static void spread_prefetches(const Kernel *k, Prefetches *out, const uint32_t *sweep, size_t n, IVar var)
+static void distribute_prefetches(const Kernel *k, Prefetches *out, const uint32_t *sweep, size_t n, IVar var)
 {
     size_t all = 0, count = 0, j = 0, at = 0, passed = 0;
     for (size_t i = 0; i < n; i++)
@@ -91,6 +91,6 @@ void kernel_find_prefetches(const Kernel *k, Prefetches *out)
         for (size_t b = 0; b < i; b++)
             first = first && k->stmt.v[sweep.v[b]].var != var;
         if (first)
-            spread_prefetches(k, out, sweep.v, sweep.n, var);
+            distribute_prefetches(k, out, sweep.v, sweep.n, var);
     }
 }

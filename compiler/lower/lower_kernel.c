@@ -839,11 +839,11 @@ static void schedule(Lower *l)
 static bool is_crowded(const Lower *l)
 {
     enum { LIVE_MAX = 192, ALONE_MAX = 80 }; /* of 255: the rest is what the compiler moves ahead */
-    Kernel spread;
+    Kernel mapped;
     if (!l->f->target->threads)
         return false;
-    kernel_map_threads(&spread, l->k, NULL);
-    return spread.mapping.pressure > (spread.mapping.by_row ? ALONE_MAX : LIVE_MAX);
+    kernel_map_threads(&mapped, l->k, NULL);
+    return mapped.mapping.pressure > (mapped.mapping.by_row ? ALONE_MAX : LIVE_MAX);
 }
 
 /* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one

@@ -26,7 +26,7 @@ typedef struct Member {
 
 typedef struct VariantClass {
     const char *about; /* of the first */
-    VEC(VariantMapping) way;
+    VEC(VariantMapping) mapping;
     VEC(Member) member;
     bool settled;
     KMappingChoice how;
@@ -44,7 +44,7 @@ typedef struct CacheEntry {
     bool is_long; /* and has no kernel, while it may be split */
     CachedKernel made;     /* when lowered */
     Counted count; /* when counted */
-    VariantClass *family; /* of a device's kernel that was met; else NULL */
+    VariantClass *class; /* of a device's kernel that was met; else NULL */
     KMappingChoice own;
 } CacheEntry;
 
@@ -53,7 +53,7 @@ struct KernelCache {
     Arena *arena; /* lives as long as what is known */
     Arena *tmp;   /* of the last question */
     VEC(CacheEntry) known;
-    Map family; /* by kernel_structure() */
+    Map class; /* by kernel_structure() */
 };
 
 typedef struct GroupWalk {
@@ -70,7 +70,7 @@ KernelCache *kernel_cache_new(Ctx *ctx, Arena *arena)
 {
     KernelCache *a = NEW(arena, KernelCache);
     *a = (KernelCache){.ctx = ctx, .arena = arena_new(ctx), .tmp = arena_new(ctx)};
-    map_init(&a->family, a->arena);
+    map_init(&a->class, a->arena);
     return a;
 }
 
@@ -223,47 +223,47 @@ static void rename_made(const Renaming *r, const CacheEntry *k, CachedKernel *ou
 
 /* ---- variant classes ---- */
 
-static void meet_way(KernelCache *a, VariantClass *family, const KMappingChoice *own, double bytes)
+static void meet_mapping(KernelCache *a, VariantClass *class, const KMappingChoice *own, double bytes)
 {
-    for (size_t i = 0; i < family->way.n; i++)
-        if (kernel_mapping_same(&family->way.v[i].how, own)) {
-            family->way.v[i].bytes += bytes;
+    for (size_t i = 0; i < class->mapping.n; i++)
+        if (kernel_mapping_same(&class->mapping.v[i].how, own)) {
+            class->mapping.v[i].bytes += bytes;
             return;
         }
-    vec_push(a->arena, &family->way, (VariantMapping){*own, bytes});
+    vec_push(a->arena, &class->mapping, (VariantMapping){*own, bytes});
 }
 
-static bool one_argument(const VariantClass *family, size_t use, size_t other)
+static bool one_argument(const VariantClass *class, size_t use, size_t other)
 {
-    for (size_t i = 0; i < family->member.n; i++)
-        if (family->member.v[i].own.use.v[use] != family->member.v[i].own.use.v[other])
+    for (size_t i = 0; i < class->member.n; i++)
+        if (class->member.v[i].own.use.v[use] != class->member.v[i].own.use.v[other])
             return false;
     return true;
 }
 
 /* Sizes that are equal in one layer only, such as those of a state that has not become narrower, are two
  * arguments in all. */
-static void find_sizes(KernelCache *a, VariantClass *family, const Dialect *d)
+static void find_sizes(KernelCache *a, VariantClass *class, const Dialect *d)
 {
     size_t n = 0;
-    for (size_t i = 0; i < family->member.n; i++) {
-        Member *m = &family->member.v[i];
-        Kernel spread;
-        kernel_map_threads(&spread, m->kernel, &family->how);
-        emit_kernel(&m->own, &spread, d, "");
+    for (size_t i = 0; i < class->member.n; i++) {
+        Member *m = &class->member.v[i];
+        Kernel mapped;
+        kernel_map_threads(&mapped, m->kernel, &class->how);
+        emit_kernel(&m->own, &mapped, d, "");
         n = m->own.use.n;
-        if (n != family->member.v[0].own.use.n)
+        if (n != class->member.v[0].own.use.n)
             vwn_bug(a->ctx, "kernels of one text use sizes in two ways");
     }
     uint32_t *slot = NEW_ARRAY(a->arena, uint32_t, n + 1);
     VEC(size_t) first = {0};
     for (size_t use = 0; use < n; use++) {
-        while (slot[use] < first.n && !one_argument(family, use, first.v[slot[use]]))
+        while (slot[use] < first.n && !one_argument(class, use, first.v[slot[use]]))
             slot[use]++;
         if (slot[use] == first.n)
             vec_push(a->arena, &first, use);
     }
-    family->sizes = (EmitSizes){.n = n, .slot = slot};
+    class->sizes = (EmitSizes){.n = n, .slot = slot};
 }
 
 /* Products of a row share as their tiles want it. */
@@ -273,29 +273,29 @@ static void join_family(KernelCache *a, CacheEntry *k, const Dialect *d, const c
     if (kernel->product.n)
         return;
     kernel_choose_mapping(&k->own, kernel);
-    void **slot = map_at(&a->family, (uintptr_t)kernel_structure(kernel));
+    void **slot = map_at(&a->class, (uintptr_t)kernel_structure(kernel));
     if (!*slot) {
         *slot = NEW(a->arena, VariantClass);
         *(VariantClass *)*slot = (VariantClass){.about = about};
     }
-    k->family = *slot;
-    vec_push(a->arena, &k->family->member, ((Member){.kernel = kernel, .index = k->own.index}));
-    if (k->family->settled) { /* in an earlier plan: what it needs besides is a text of its own */
-        kernel_narrow_mapping(&k->family->how, kernel, k->own.index);
-        find_sizes(a, k->family, d);
+    k->class = *slot;
+    vec_push(a->arena, &k->class->member, ((Member){.kernel = kernel, .index = k->own.index}));
+    if (k->class->settled) { /* in an earlier plan: what it needs besides is a text of its own */
+        kernel_narrow_mapping(&k->class->how, kernel, k->own.index);
+        find_sizes(a, k->class, d);
     }
 }
 
-static void settle(KernelCache *a, VariantClass *family, const Dialect *d)
+static void settle(KernelCache *a, VariantClass *class, const Dialect *d)
 {
     size_t most = 0;
-    for (size_t i = 1; i < family->way.n; i++)
-        most = family->way.v[i].bytes > family->way.v[most].bytes ? i : most;
-    family->how = family->way.v[most].how;
-    for (size_t i = 0; i < family->member.n; i++)
-        kernel_narrow_mapping(&family->how, family->member.v[i].kernel, family->member.v[i].index);
-    find_sizes(a, family, d);
-    family->settled = true;
+    for (size_t i = 1; i < class->mapping.n; i++)
+        most = class->mapping.v[i].bytes > class->mapping.v[most].bytes ? i : most;
+    class->how = class->mapping.v[most].how;
+    for (size_t i = 0; i < class->member.n; i++)
+        kernel_narrow_mapping(&class->how, class->member.v[i].kernel, class->member.v[i].index);
+    find_sizes(a, class, d);
+    class->settled = true;
 }
 
 /* ---- the whole ---- */
@@ -389,30 +389,28 @@ void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Va
     bool fresh;
     const Group *gr = &f->group.v[group];
     CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
-    if (!k->family && !k->made.printed.name)
+    if (!k->class && !k->made.printed.name)
         join_family(a, k, d, about(f, gr, k->made.low.kernel, a->arena));
-    if (k->family)
-        meet_way(a, k->family, &k->own, gr->bytes);
+    if (k->class)
+        meet_mapping(a, k->class, &k->own, gr->bytes);
 }
 
 static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
-    VariantClass *family = k->family;
+    VariantClass *class = k->class;
     const Kernel *kernel = k->made.low.kernel;
-    Kernel spread;
     if (!d->threads) {
         emit_kernel(&k->made.printed, kernel, d, about);
         return;
     }
-    if (family && !family->settled)
-        settle(a, family, d);
-    kernel_map_threads(&spread, kernel, family ? &family->how : NULL);
-    kernel_verify_mapping(&spread);
+    if (class && !class->settled)
+        settle(a, class, d);
     Kernel *mapped = NEW(a->arena, Kernel);
-    *mapped = spread;
+    kernel_map_threads(mapped, kernel, class ? &class->how : NULL);
+    kernel_verify_mapping(mapped);
     k->made.mapped = mapped;
-    emit_kernel_of_sizes(&k->made.printed, &spread, d, family ? family->about : about,
-                         family ? &family->sizes : NULL);
+    emit_kernel_of_sizes(&k->made.printed, mapped, d, class ? class->about : about,
+                         class ? &class->sizes : NULL);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
