@@ -35,7 +35,7 @@ static bool read_loop(const char *line, Open *o)
         return false;
     long rounds = strtol(end, NULL, 10);
     o->serial = !strcmp(begin, "0") && end[0] == 'n';
-    o->spread = !strncmp(begin, "lane", 4) && rounds > 0 && rounds <= SHORT;
+    o->spread = !strncmp(begin, "thread", 6) && rounds > 0 && rounds <= SHORT;
     return true;
 }
 
@@ -114,9 +114,9 @@ static void look_at_file(Ctx *ctx, void *arg)
 int main(void)
 {
     static const char *const files[] = {"quickstart.vwn", "19_over_encoding.vwn", "35_convert.vwn", "14_own_connection.vwn"};
-    static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = lane; i4 < 3; i4 += LANES) {\n"
+    static const char bad[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread; i4 < 3; i4 += THREADS) {\n"
                               "                t7[3 * i3 + i4] += x24;\n            }\n        }\n";
-    static const char good[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = lane * 4; i4 < 16; i4 += LANES * 4) {\n"
+    static const char good[] = "        for (int32_t i3 = 0; i3 < n2; i3++) {\n            for (int32_t i4 = thread * 4; i4 < 16; i4 += THREADS * 4) {\n"
                                "                vwn_at<4>(&t7[i4]) += x24;\n            }\n        }\n";
     Harness h = {0};
     Idle of_bad = {.h = &h}, of_good = {.h = &h};

@@ -54,7 +54,7 @@ typedef struct MFun {
     int answer; /* level of what it returns or writes, when that of all arguments is EVEN */
     struct MFun *in; /* a lambda stands in it */
     bool kernel;
-    int64_t lanes, units; /* enum { LANES, UNITS } of the body; 0 */
+    int64_t lanes, units; /* enum { THREADS, UNITS } of the body; 0 */
 } MFun;
 
 typedef struct Meet {
@@ -312,7 +312,7 @@ static void m_lambdas(Meet *m)
     for (size_t k = 0; k < n; k++)
         for (size_t i = m->fun.v[k].from; i < m->fun.v[k].to; i++) {
             MFun *f = &m->fun.v[k];
-            if (m_is(m, i, "LANES") && m_is(m, i + 1, "=") && !f->lanes)
+            if (m_is(m, i, "THREADS") && m_is(m, i + 1, "=") && !f->lanes)
                 f->lanes = strtoll(m->token.v[i + 2].s, NULL, 0);
             if (m_is(m, i, "UNITS") && m_is(m, i + 1, "=") && !f->units)
                 f->units = strtoll(m->token.v[i + 2].s, NULL, 0);
@@ -448,7 +448,7 @@ static bool m_first(const Meet *m, size_t i)
 /* A whole number of warps. */
 static bool m_warps(const Meet *m, const MFun *f, size_t i)
 {
-    int64_t n = m_is(m, i, "LANES") ? f->lanes : isdigit((unsigned char)*m->token.v[i].s) ? strtoll(m->token.v[i].s, NULL, 0) : 0;
+    int64_t n = m_is(m, i, "THREADS") ? f->lanes : isdigit((unsigned char)*m->token.v[i].s) ? strtoll(m->token.v[i].s, NULL, 0) : 0;
     return n > 0 && n % 32 == 0;
 }
 
@@ -468,7 +468,7 @@ static MLevel m_expression(Meet *m, MWalk *w, size_t from, size_t to, MLevel con
         if (m_is(m, i, "threadIdx")) {
             int level = LANE;
             if (m_first(m, i) && m_is(m, i + 3, "/") && m_warps(m, w->f, i + 4)) {
-                level = m_is(m, i + 4, "LANES") && w->f->units == 1 ? EVEN : WARP; /* a block has LANES * UNITS threads */
+                level = m_is(m, i + 4, "THREADS") && w->f->units == 1 ? EVEN : WARP; /* a block has THREADS * UNITS threads */
                 i += 2;
             }
             all = m_join(all, (MLevel){level, 0});
