@@ -27,7 +27,7 @@ install_packages flex bison cmake gcc g++ make libc6-dev libdnnl2 bible-kjv bibl
 build_folder build
 make_text
 build_vwn build Release
-[ "$how" = quick ] || build_vwn build/sanitize Sanitize -DBUILD_SHARED_LIBS=ON -DVWN_TEST_CACHE="$PWD/build/scratch/cache"
+[ "$how" = quick ] || build_vwn build/sanitize Sanitize -DVWN_TEST_CACHE="$PWD/build/scratch/cache"
 
 passed=0
 failed=0

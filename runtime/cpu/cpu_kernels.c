@@ -42,17 +42,19 @@ typedef struct CpuBuild {
 static const Sha256 *hash_common(CpuBackend *cpu, const Plan *plan)
 {
     Sha256 *common = &cpu->common;
-    if (cpu->prelude && cpu->prelude_length == plan->prelude_length && !memcmp(cpu->prelude, plan->prelude, plan->prelude_length))
+    size_t length = plan->prelude_length; /* 0: of a plan without kernels */
+    if (cpu->prelude && cpu->prelude_length == length && (!length || !memcmp(cpu->prelude, plan->prelude, length)))
         return common;
     static const char format[] = "vwn kernel for the cpu, 1";
     ctx_release(cpu->base.ctx, cpu->prelude);
     cpu->prelude = NULL;
-    cpu->prelude = ctx_alloc(cpu->base.ctx, plan->prelude_length + 1);
-    memcpy(cpu->prelude, plan->prelude, plan->prelude_length);
-    cpu->prelude_length = plan->prelude_length;
+    cpu->prelude = ctx_alloc(cpu->base.ctx, length + 1);
+    if (length)
+        memcpy(cpu->prelude, plan->prelude, length);
+    cpu->prelude_length = length;
     sha256_start(common);
     sha256_add_string(common, format, sizeof format);
-    sha256_add_string(common, plan->prelude, plan->prelude_length);
+    sha256_add_string(common, plan->prelude, length);
     sha256_add_string(common, compiler_options(), strlen(compiler_options()));
     sha256_add_string(common, cpu->identity, strlen(cpu->identity));
     sha256_add_string(common, cpu->compiler.version, strlen(cpu->compiler.version));
