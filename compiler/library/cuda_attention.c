@@ -75,7 +75,6 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && (c->d > 48 || c->dv > 48);
     const char *type = half_word(c->half);
     const TextValue value[] = {
-        {"NAME", "@NAME@"},
         {"ELEMENT", type},
         {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
         {"BOUNDS", arena_printf(arena, "%d%s", l.threads, two ? ", 2" : three ? ", 3" : "")},

@@ -26,7 +26,7 @@ int64_t cuda_expert_blocks(const CudaExpertClass *c, int64_t pairs, int64_t expe
 const char *cuda_expert_sort(Arena *arena, size_t *length)
 {
     Buf b = buf_new(arena);
-    library_text(&b, "expert_sort.cu", &(TextValue){"NAME", "@NAME@"}, 1);
+    library_text(&b, "expert_sort.cu", NULL, 0);
     *length = b.n;
     return b.s;
 }
@@ -35,7 +35,6 @@ const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
 {
     const char *type = half_word(c->half);
     const TextValue value[] = {
-        {"NAME", "@NAME@"},
         {"ELEMENT", type},
         {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
         {"X", half_word(c->x_half)},

@@ -13,7 +13,7 @@ int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
 const char *cuda_scatter(Arena *arena, CudaScatterKernel which, Half half, size_t *length)
 {
     static const char *const file[] = {"scatter.cu", "scatter_zeros.cu", "scatter_any.cu"};
-    const TextValue value[] = {{"NAME", "@NAME@"}, {"ELEMENT", half_word(half)}};
+    const TextValue value[] = {{"ELEMENT", half_word(half)}};
     Buf b = buf_new(arena);
     library_text(&b, file[which], value, COUNT_OF(value));
     *length = b.n;

@@ -15,7 +15,6 @@ static void put_attention(Buf *b, LibraryKernel which, const AttentionClass *a)
     Arena *t = b->arena;
     bool back = which == LIB_SDPA_GRAD;
     const TextValue value[] = {
-        {"NAME", "@NAME@"},
         {"D", text_number(t, a->d)},
         {"DV", text_number(t, a->dv)},
         {"QUERIES", text_number(t, back ? BACK_BLOCK_Q : ATTENTION_BLOCK_Q)},
@@ -35,7 +34,7 @@ const char *library_c(Arena *arena, LibraryKernel which, const AttentionClass *a
 {
     Buf b = buf_new(arena);
     bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;
-    const TextValue value[] = {{"NAME", "@NAME@"}, {"MAX", text_number(arena, max)}};
+    const TextValue value[] = {{"MAX", text_number(arena, max)}};
     if (which == LIB_SUM_PARTS || which == LIB_MAX_PARTS)
         library_text(&b, "parts.c", value, COUNT_OF(value));
     else if (which == LIB_SUM_PARTS_AT || which == LIB_MAX_PARTS_AT)

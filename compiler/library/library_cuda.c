@@ -45,7 +45,6 @@ const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass
     bool max = which == LIB_MAX_PARTS || which == LIB_MAX_PARTS_AT;
     bool at = which == LIB_SUM_PARTS_AT || which == LIB_MAX_PARTS_AT;
     const TextValue value[] = {
-        {"NAME", "@NAME@"},
         {"MAX", text_number(arena, max)},
         {"AT", text_number(arena, at)},
         {"WHAT", max ? "maximum" : "sum"},

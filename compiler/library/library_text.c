@@ -38,6 +38,8 @@ static const char *value_of(const Filler *f, const char *name, size_t length)
     for (size_t i = 0; i < f->n; i++)
         if (strlen(f->value[i].name) == length && memcmp(f->value[i].name, name, length) == 0)
             return f->value[i].value;
+    if (length == strlen("NAME") && memcmp(name, "NAME", length) == 0)
+        return "@NAME@";
     vwn_bug(arena_ctx(f->out->arena), "%s: no value of %s%.*s", f->file, PREFIX, (int)length, name);
 }
 

@@ -22,7 +22,8 @@ typedef struct TextValue {
 /* A whole number as a value. */
 const char *text_number(Arena *arena, int64_t number);
 
-/* Appends the text of a file, "expert.cu". A name without a value and a file that is not there are bugs. */
+/* Appends the text of a file, "expert.cu". A name without a value and a file that is not there are bugs; NAME alone has one,
+ * "@NAME@", in whose place emit_name() puts the kernel's name. */
 void library_text(Buf *out, const char *file, const TextValue *value, size_t n);
 
 /* The files of texts/, made by the build; NULL for one that is not there. */

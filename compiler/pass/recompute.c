@@ -106,7 +106,8 @@ const Name *recompute_repeated(const Graph *g, Arena *arena, size_t *n)
 /* ---- the second computation ---- */
 
 typedef struct Recompute {
-    const Graph *from;
+    Rewrite *w;
+    const Graph *from; /* of w, as are g and map */
     Graph *g;
     Val last;
     Name *module; /* by Val of `from`: the path of its module, NULL: it is in none that is named */
@@ -133,14 +134,6 @@ static bool is_random(const Node *n)
     return n->op == OP_RAND || n->op == OP_RANDN;
 }
 
-static Val make(Recompute *r, const Node *n, const Val *in)
-{
-    Val v = ir_node(r->g, (Op)n->op, in, n->n_in, &n->a, op_given(n));
-    if (n->op == OP_EXT)
-        ext_set_leaf(r->g, v);
-    return v;
-}
-
 /* A kept value as copies read it. Weights and integers are read as they are. */
 static Val guarded_value(Recompute *r, Val v)
 {
@@ -157,7 +150,7 @@ static Val make_copy(Recompute *r, Val v, const Val *in)
     const Node *n = node_at(r->from, v);
     r->g->span = n->span;
     recompute_begin_copy(r->g, n->name);
-    return make(r, n, in);
+    return rewrite_same(r->w, v, in);
 }
 
 static Val copy_of(Recompute *r, Val v)
@@ -291,7 +284,7 @@ Graph *graph_recompute(const Graph *g, Val last, const Name *word, size_t n_word
 {
     size_t n = g->node.n;
     Rewrite w = rewrite_begin(g, arena, arena, n + n / 2);
-    Recompute r = {.from = g, .g = w.to, .map = w.map, .last = last};
+    Recompute r = {.w = &w, .from = g, .g = w.to, .map = w.map, .last = last};
     r.module = NEW_ARRAY(arena, Name, n);
     r.kept = NEW_ARRAY(arena, bool, n);
     r.again = NEW_ARRAY(arena, Val, n);
