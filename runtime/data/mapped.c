@@ -13,12 +13,15 @@
 
 enum { BLOCK = 1 << 16 };
 
+typedef struct Mapping {
+    void *at;
+    size_t bytes;
+} Mapping;
+
 static void unmap(void *what)
 {
-    Mapped *m = what;
-    if (m->map)
-        munmap((void *)m->map, m->bytes);
-    m->map = NULL;
+    Mapping *m = what;
+    munmap(m->at, m->bytes);
 }
 
 void mapped_wrong(Session *s, const char *path, const char *fmt, ...)
@@ -56,7 +59,9 @@ void mapped_open(Session *s, Mapped *m, const char *path)
     if (bad || map == MAP_FAILED)
         mapped_wrong(s, path, "%s", strerror(error));
     *m = (Mapped){path, map, (size_t)st.st_size, 0, st.st_dev, st.st_ino};
-    session_defer(s, unmap, m);
+    Mapping *mapping = NEW(s->arena, Mapping); /* of the session's: *m may be gone when it ends */
+    *mapping = (Mapping){map, m->bytes};
+    session_defer(s, unmap, mapping);
     size_t block = m->bytes < BLOCK ? m->bytes : BLOCK;
     m->content = hash_bytes(m->map + m->bytes - block, block, hash_bytes(m->map, block, 0));
 }

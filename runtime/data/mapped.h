@@ -19,7 +19,8 @@ typedef struct Mapped {
     ino_t inode;
 } Mapped;
 
-/* Raises ST_ENVIRONMENT when it cannot be read, or is empty. */
+/* *m is the caller's, the map the session's: it is there until the session ends, whatever becomes of *m. Raises
+ * ST_ENVIRONMENT when the file cannot be read, or is empty. */
 void mapped_open(Session *s, Mapped *m, const char *path);
 /* A map stays valid when a file is replaced, but not when it is cut: to be asked before every
  * read. */
