@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 #include "compiler/growth/growth.h"
 #include "compiler/report/report.h"
 #include "compiler/report/resolve.h"

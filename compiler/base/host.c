@@ -11,42 +11,53 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char *const var_names[HV_COUNT] = {
-    [HV_STEP] = "step",       [HV_UPDATES] = "updates",         [HV_TOKENS] = "tokens",           [HV_EPOCH] = "epoch",
-    [HV_PROGRESS] = "progress", [HV_LENGTH] = "length",         [HV_TRAIN_LOSS] = "train.loss", [HV_LOSS_SCALE] = "loss_scale",
-    [HV_SHARE] = "batch.share",
-    [HV_EVAL_LOSS] = "eval.loss", [HV_GRAD_NORM] = "grad_norm",
-    [HV_MAY_SKIP] = "may_skip", [HV_SKIPPED_UPDATES] = "skipped.updates", [HV_SKIPPED_LOSS_SCALE] = "skipped.loss_scale",
-    [HV_SKIPPED_MAY_SKIP] = "skipped.may_skip",
-};
-
 /* How an operator is written: infix between two operands, or a function of n operands. */
 typedef struct HostOpInfo {
-    const char *text;
+    const char *text, *c; /* in a file; in C */
     int n_in;
     bool infix;
 } HostOpInfo;
 
-static const HostOpInfo op_infos[] = {
-    [HO_CONST] = {"", 0, false},      [HO_VAR] = {"", 0, false},
-    [HO_ADD] = {"+", 2, true},        [HO_SUB] = {"-", 2, true},
-    [HO_MUL] = {"*", 2, true},        [HO_DIV] = {"/", 2, true},
-    [HO_POW] = {"^", 2, true},        [HO_MOD] = {"mod", 2, true},
-    [HO_MIN] = {"min", 2, false},     [HO_MAX] = {"max", 2, false},
-    [HO_NEG] = {"neg", 1, false},     [HO_EXP] = {"exp", 1, false},
-    [HO_LOG] = {"log", 1, false},     [HO_SQRT] = {"sqrt", 1, false},
-    [HO_ABS] = {"abs", 1, false},     [HO_SIN] = {"sin", 1, false},
-    [HO_COS] = {"cos", 1, false},     [HO_TANH] = {"tanh", 1, false},
-    [HO_FLOOR] = {"floor", 1, false}, [HO_CEIL] = {"ceil", 1, false},
-    [HO_ROUND] = {"round", 1, false}, [HO_LT] = {"<", 2, true},
-    [HO_LE] = {"<=", 2, true},        [HO_EQ] = {"==", 2, true},
-    [HO_NOT] = {"not", 1, false},     [HO_AND] = {"and", 2, true},
-    [HO_OR] = {"or", 2, true},        [HO_IF] = {"if", 3, false},
+#define OP(id, text, operands, infix, value) [HO_##id] = {text, #value, operands, infix},
+#define VAR(id, name)
+static const HostOpInfo op_infos[HO_COUNT] = {
+    [HO_CONST] = {"", "", 0, false},
+    [HO_VAR] = {"", "", 0, false},
+#include "compiler/portable/host.def"
 };
+#undef OP
+#undef VAR
+
+#define OP(id, text, operands, infix, value)
+#define VAR(id, name) [HV_##id] = {name, "HV_" #id},
+static const struct {
+    const char *name, *c;
+} var_infos[HV_COUNT] = {
+#include "compiler/portable/host.def"
+};
+#undef OP
+#undef VAR
 
 const char *host_var_name(HostVar var)
 {
-    return (unsigned)var < HV_COUNT ? var_names[var] : "?";
+    return (unsigned)var < HV_COUNT ? var_infos[var].name : "?";
+}
+
+const char *host_var_c(HostVar var)
+{
+    return var_infos[var].c;
+}
+
+const char *host_op_c(HostOp op)
+{
+    return op_infos[op].c;
+}
+
+HostOp host_op_called(const char *name)
+{
+    HostOp op = HO_COUNT;
+    while (--op > HO_VAR && (op_infos[op].infix || strcmp(op_infos[op].text, name))) {}
+    return op > HO_VAR ? op : HO_CONST;
 }
 
 const HostExpr *host_const(Arena *arena, double value)
@@ -93,61 +104,26 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
     return e;
 }
 
-static double eval_unary(HostOp op, double a)
+static double value_of(HostOp op, double a, double b, double c)
 {
     switch (op) {
-    case HO_NEG: return -a;
-    case HO_EXP: return exp(a);
-    case HO_LOG: return log(a);
-    case HO_SQRT: return sqrt(a);
-    case HO_ABS: return fabs(a);
-    case HO_SIN: return sin(a);
-    case HO_COS: return cos(a);
-    case HO_TANH: return tanh(a);
-    case HO_FLOOR: return floor(a);
-    case HO_CEIL: return ceil(a);
-    case HO_ROUND: return rint(a); /* of two the even one, as everywhere */
-    case HO_NOT: return a == 0;
-    default: return NAN;
-    }
-}
-
-static double eval_binary(HostOp op, double a, double b)
-{
-    switch (op) {
-    case HO_ADD: return a + b;
-    case HO_SUB: return a - b;
-    case HO_MUL: return a * b;
-    case HO_DIV: return a / b;
-    case HO_POW: return pow(a, b);
-    case HO_MOD: return a - b * floor(a / b);
-    case HO_MIN: return b < a || isnan(b) ? b : a;
-    case HO_MAX: return b > a || isnan(b) ? b : a;
-    case HO_LT: return a < b;
-    case HO_LE: return a <= b;
-    case HO_EQ: return a == b;
+#define VAR(id, name)
+#define OP(id, text, operands, infix, value) case HO_##id: return value;
+#include "compiler/portable/host.def"
+#undef VAR
+#undef OP
     default: return NAN;
     }
 }
 
 double host_eval(const HostExpr *e, const double vars[HV_COUNT])
 {
-    switch (e->op) {
-    case HO_CONST:
-        return e->value;
-    case HO_VAR:
-        return vars[e->var];
-    case HO_IF:
-        return host_eval(host_eval(e->a, vars) != 0 ? e->b : e->c, vars);
-    case HO_AND:
-        return host_eval(e->a, vars) != 0 && host_eval(e->b, vars) != 0;
-    case HO_OR:
-        return host_eval(e->a, vars) != 0 || host_eval(e->b, vars) != 0;
-    default:
-        if (op_infos[e->op].n_in == 1)
-            return eval_unary(e->op, host_eval(e->a, vars));
-        return eval_binary(e->op, host_eval(e->a, vars), host_eval(e->b, vars));
-    }
+    if (e->op == HO_CONST || e->op == HO_VAR)
+        return e->op == HO_VAR ? vars[e->var] : e->value;
+    double a = host_eval(e->a, vars);
+    if (e->op == HO_IF)
+        return host_eval(a != 0 ? e->b : e->c, vars);
+    return value_of(e->op, a, e->b ? host_eval(e->b, vars) : 0, 0);
 }
 
 const HostExpr *host_if_skipped(Arena *arena, const HostExpr *e)
@@ -235,7 +211,7 @@ static bool skip_char(const char **s, char c)
 
 static int op_with_text(const char *start, size_t n, bool infix)
 {
-    for (int op = HO_ADD; op <= HO_IF; op++)
+    for (int op = HO_ADD; op < HO_COUNT; op++)
         if (op_infos[op].infix == infix && strlen(op_infos[op].text) == n &&
             !memcmp(op_infos[op].text, start, n))
             return op;
@@ -278,7 +254,7 @@ static const HostExpr *parse(Arena *arena, const char **s, int depth)
     const char *start;
     size_t n = token(s, &start);
     for (int v = 0; v < HV_COUNT; v++)
-        if (strlen(var_names[v]) == n && !memcmp(var_names[v], start, n))
+        if (strlen(var_infos[v].name) == n && !memcmp(var_infos[v].name, start, n))
             return host_var(arena, (HostVar)v);
     int op = op_with_text(start, n, false);
     return n && op >= 0 && skip_char(s, '(') ? parse_call(arena, s, op, depth + 1) : NULL;

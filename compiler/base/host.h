@@ -8,29 +8,17 @@
 #define VWN_HOST_H
 
 #include "base.h"
-
-typedef enum HostVar {
-    HV_STEP,     /* optimizer steps done before this one; 0 in the first */
-    HV_UPDATES,  /* of them those that were not skipped: in fp16 a gradient may leave its range */
-    HV_TOKENS,   /* tokens seen before this step */
-    HV_EPOCH,    /* tokens / tokens of the training split */
-    HV_PROGRESS, /* step / length, 0..1 */
-    HV_LENGTH,   /* the run's length in steps */
-    HV_SHARE,    /* of the batch that one part of it is: 1 in a whole one */
-    HV_LOSS_SCALE, /* what the loss is multiplied by before it is differentiated; 1 but in fp16 */
-    HV_TRAIN_LOSS, HV_EVAL_LOSS, HV_GRAD_NORM, /* latest values; infinite before the first */
-    HV_NAMED,    /* what a file can ask for ends here */
-    HV_MAY_SKIP = HV_NAMED, /* 1: a step whose gradient is not finite is skipped, which halves the scale; 0: it ends the run */
-    /* the same where the step before, whose end is not known yet, was skipped */
-    HV_SKIPPED_UPDATES, HV_SKIPPED_LOSS_SCALE, HV_SKIPPED_MAY_SKIP,
-    HV_COUNT
-} HostVar;
+#include "compiler/portable/host_value.h"
 
 typedef enum HostOp {
-    HO_CONST, HO_VAR, HO_ADD, HO_SUB, HO_MUL, HO_DIV, HO_POW, HO_MOD, HO_MIN, HO_MAX, HO_NEG,
-    HO_EXP, HO_LOG, HO_SQRT, HO_ABS, HO_SIN, HO_COS, HO_TANH, HO_FLOOR, HO_CEIL, HO_ROUND,
-    HO_LT, HO_LE, HO_EQ, HO_NOT,
-    HO_AND, HO_OR, HO_IF /* a ? b : c, lazily */
+    HO_CONST,
+    HO_VAR,
+#define VAR(id, name)
+#define OP(id, text, operands, infix, value) HO_##id,
+#include "compiler/portable/host.def"
+#undef VAR
+#undef OP
+    HO_COUNT
 } HostOp;
 
 typedef struct HostExpr HostExpr;
@@ -63,5 +51,9 @@ void host_print_number(Buf *out, double x); /* like buf_number, and exact for -0
 /* Moves *text past the expression; NULL when it is malformed. */
 const HostExpr *host_read(Arena *arena, const char **text);
 const char *host_var_name(HostVar var);       /* "step", "train.loss", ... */
+HostOp host_op_called(const char *name);      /* "exp"; HO_CONST: there is none */
+/* As C: "HV_STEP"; "pow(a, b)" of operands a, b and c. */
+const char *host_var_c(HostVar var);
+const char *host_op_c(HostOp op);
 
 #endif

@@ -1,7 +1,6 @@
 /* common.c - see compute.h: memory of the program, its end, small functions. */
 #include "compute.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,21 +25,6 @@ void *room(uint64_t bytes)
         stop("no memory for %.1f MiB", (double)bytes / 1048576);
     memset(p, 0, (size_t)size);
     return p;
-}
-
-double modulo(double a, double b)
-{
-    return a - b * floor(a / b);
-}
-
-double smaller(double a, double b)
-{
-    return b < a || isnan(b) ? b : a;
-}
-
-double larger(double a, double b)
-{
-    return b > a || isnan(b) ? b : a;
 }
 
 double real_at(const Run *run, const char *numbers, int64_t i)

@@ -8,6 +8,8 @@
 #ifndef COMPUTE_H
 #define COMPUTE_H
 
+#include "host_value.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -37,12 +39,6 @@ typedef struct Tensor {
     uint64_t offset;  /* bytes from Run.tensors */
 } Tensor;
 
-/* What the formulas of the file can read, in Run.vars. */
-enum {
-    STEP, UPDATES, TOKENS, EPOCH, PROGRESS, LENGTH, SHARE, LOSS_SCALE, TRAIN_LOSS, EVAL_LOSS,
-    GRAD_NORM, VARS
-};
-
 typedef struct Device Device; /* what computes: threads, or a GPU */
 
 typedef struct Run {
@@ -52,7 +48,7 @@ typedef struct Run {
     char *arena;       /* the device's memory that programs use while they run */
     int64_t step;      /* of random numbers */
     unsigned rounded;  /* a bit for each program that has rounded the weights which were read from a file */
-    double vars[VARS]; /* before this step */
+    double vars[HV_COUNT]; /* what formulas read, before this step */
 } Run;
 
 typedef struct Program {
@@ -88,7 +84,7 @@ typedef struct Model {
     const Program *update;     /* clipping and optimizer */
     double (*rate)(const double *vars);
     double (*decay)(const double *vars); /* of the average of the weights; NULL: none */
-    bool scaled;          /* gradients are of LOSS_SCALE times the loss */
+    bool scaled;          /* gradients are of HV_LOSS_SCALE times the loss */
     int64_t batch;        /* sequences of one step */
     int64_t eval_batches; /* batches of an evaluation; 0: all windows */
     int64_t eval_every;   /* steps; 0: no evaluation during training */
@@ -131,10 +127,6 @@ typedef struct Product {
 void product(Run *run, const Product *how, const void *a, const void *b, void *c);
 
 /* ---- small things ---- */
-double modulo(double a, double b);  /* with the sign of b */
-double smaller(double a, double b); /* the other one when one is not a number */
-double larger(double a, double b);
-
 /* Zeroed memory for `bytes` bytes at a multiple of 64; ends the program when there is none. */
 void *room(uint64_t bytes);
 /* "error: ..." on stderr, then ends the program with status 1. */

@@ -2,13 +2,14 @@
  */
 #include "files.h"
 
+#include "file.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY, 0, 0, 0};
 
@@ -16,12 +17,10 @@ const Progress no_progress = {0, 0, 0, INFINITY, INFINITY, INFINITY, 0, 0, 0};
 
 static FILE *open_file(const char *path, const char *mode)
 {
-    struct stat st;
-    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a pipe would wait for its other end */
-        stop("%s: it is not a regular file", path);
-    FILE *f = fopen(path, mode);
+    const char *why;
+    FILE *f = file_stream(path, mode, &why);
     if (!f)
-        stop("%s: %s", path, strerror(errno));
+        stop("%s: %s", path, why);
     return f;
 }
 

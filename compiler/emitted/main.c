@@ -158,7 +158,7 @@ static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *all)
         run_program(run, model.count, out);
     }
     for (int64_t first = 0; first < of; first += model.micro) {
-        run->vars[SHARE] = (double)feed_fixed(run, s, first, of) / (double)of;
+        run->vars[HV_SHARE] = (double)feed_fixed(run, s, first, of) / (double)of;
         run_program(run, model.eval, out);
         for (int i = 0; i < model.eval->n_results; i++)
             all[i] += out[i];
@@ -170,17 +170,17 @@ static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *all)
 static void set_vars(Run *run, const Progress *p, double length, double per_epoch)
 {
     run->step = p->step;
-    run->vars[STEP] = (double)p->step;
-    run->vars[UPDATES] = (double)(p->step - p->skipped);
-    run->vars[TOKENS] = (double)p->tokens;
-    run->vars[EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
-    run->vars[PROGRESS] = length > 0 ? (double)p->step / length : 0;
-    run->vars[LENGTH] = length;
-    run->vars[SHARE] = 1;
-    run->vars[TRAIN_LOSS] = p->train_loss;
-    run->vars[EVAL_LOSS] = p->eval_loss;
-    run->vars[GRAD_NORM] = p->grad_norm;
-    run->vars[LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
+    run->vars[HV_STEP] = (double)p->step;
+    run->vars[HV_UPDATES] = (double)(p->step - p->skipped);
+    run->vars[HV_TOKENS] = (double)p->tokens;
+    run->vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
+    run->vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
+    run->vars[HV_LENGTH] = length;
+    run->vars[HV_SHARE] = 1;
+    run->vars[HV_TRAIN_LOSS] = p->train_loss;
+    run->vars[HV_EVAL_LOSS] = p->eval_loss;
+    run->vars[HV_GRAD_NORM] = p->grad_norm;
+    run->vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
 }
 
 /* Of the part of the text that training keeps for it, or of all. */

@@ -425,7 +425,7 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
                half_of(x) ? arena_printf(x->arena, ", but operands of large products %s", half_word(half_of(x))) : "");
     if (half_of(x) == HALF_FP16 && x->how->train)
         buf_puts(b, "The loss is scaled before it is differentiated. A step whose gradient leaves the range of fp16 "
-                    "changes no\nweight, and the scale is in_16bit; after many good steps it is doubled.\n\n");
+                    "changes no\nweight, and the scale is halved; after many good steps it is doubled.\n\n");
     else if (!x->how->cuda && train_half(x->how->unit->train) == HALF_FP16)
         buf_puts(b, "The file asks for products in fp16, with a scale of the loss; this program has neither "
                     "and computes in\nfloat32.\n\n");
@@ -443,7 +443,8 @@ static void write_readme(Buf *b, const Export *x, size_t n_kernels)
         "| `%s` | %zu kernels, generated: functions over rows |\n%s"
         "| `main.c` | reads texts and weights, evaluates%s |\n"
         "| `common.c` | memory, the end of the program, small functions |\n"
-        "| `files.c`, `files.h` | texts and safetensors |\n"
+        "| `files.c`, `files.h`, `file.c`, `file.h` | texts and safetensors; opening a file |\n"
+        "| `host_value.h`, `host.def` | what formulas read and are computed with |\n"
         "| `order.c`, `order.h` | which part of a text comes when |\n"
         "| `loss_scale.h` | the scale of the loss, of programs in fp16 |\n"
         "| `" EXPORT_WEIGHTS "` | the initial weights, drawn under seed %" PRIu64 " |\n"

@@ -60,41 +60,6 @@ bool export_place(Buf *b, Ctx *ctx, Span at)
 
 /* ---- formulas ---- */
 
-static const char *const host_vars[HV_COUNT] = { /* in a folder each step is known before the next one */
-    [HV_STEP] = "STEP",           [HV_UPDATES] = "UPDATES",     [HV_TOKENS] = "TOKENS",       [HV_EPOCH] = "EPOCH",
-    [HV_PROGRESS] = "PROGRESS",   [HV_LENGTH] = "LENGTH",       [HV_TRAIN_LOSS] = "TRAIN_LOSS",
-    [HV_EVAL_LOSS] = "EVAL_LOSS", [HV_GRAD_NORM] = "GRAD_NORM",   [HV_LOSS_SCALE] = "LOSS_SCALE",
-    [HV_SHARE] = "SHARE",
-};
-static const char *const host_ops[HO_IF + 1] = {
-    [HO_ADD] = "$a + $b",
-    [HO_SUB] = "$a - $b",
-    [HO_MUL] = "$a * $b",
-    [HO_DIV] = "$a / $b",
-    [HO_POW] = "pow($a, $b)",
-    [HO_MOD] = "modulo($a, $b)",
-    [HO_MIN] = "smaller($a, $b)",
-    [HO_MAX] = "larger($a, $b)",
-    [HO_NEG] = "-($a)",
-    [HO_EXP] = "exp($a)",
-    [HO_LOG] = "log($a)",
-    [HO_SQRT] = "sqrt($a)",
-    [HO_ABS] = "fabs($a)",
-    [HO_SIN] = "sin($a)",
-    [HO_COS] = "cos($a)",
-    [HO_TANH] = "tanh($a)",
-    [HO_FLOOR] = "floor($a)",
-    [HO_CEIL] = "ceil($a)",
-    [HO_ROUND] = "rint($a)",
-    [HO_LT] = "$a < $b",
-    [HO_LE] = "$a <= $b",
-    [HO_EQ] = "$a == $b",
-    [HO_NOT] = "$a == 0",
-    [HO_AND] = "$a != 0 && $b != 0",
-    [HO_OR] = "$a != 0 || $b != 0",
-    [HO_IF] = "$a != 0 ? $b : $c",
-};
-
 /* The formulas of one function: an expression that is met again keeps its number. */
 typedef struct Formulas {
     Buf *out;
@@ -129,7 +94,7 @@ static void put_operand(Formulas *f, const HostExpr *e)
         export_real(f->out, value);
     } else if (e->op == HO_VAR) {
         check_variable(f, e->var);
-        buf_printf(f->out, "v[%s]", host_vars[e->var]);
+        buf_printf(f->out, "v[%s]", host_var_c(e->var));
     } else {
         buf_printf(f->out, "h%zu", (size_t)(uintptr_t)map_get(&f->number, (uintptr_t)e));
     }
@@ -147,11 +112,15 @@ static void put_formula(Formulas *f, const HostExpr *e)
             put_formula(f, in[i]);
     *map_at(&f->number, (uintptr_t)e) = (void *)++f->n;
     buf_printf(f->out, "    const double h%zu = ", (size_t)f->n);
-    for (const char *c = host_ops[e->op]; *c; c++)
-        if (*c == '$')
-            put_operand(f, in[*++c - 'a']);
+    for (const char *c = host_op_c(e->op); *c;) {
+        size_t word = strspn(c, "abcdefghijklmnopqrstuvwxyz_"), other = strcspn(c + word, "abcdefghijklmnopqrstuvwxyz_");
+        if (word == 1)
+            put_operand(f, in[*c - 'a']);
         else
-            buf_putc(f->out, *c);
+            buf_put(f->out, c, word);
+        buf_put(f->out, c + word, other);
+        c += word + other;
+    }
     buf_puts(f->out, ";\n");
 }
 

@@ -6,7 +6,7 @@
  */
 #include "attribute.h"
 #include "check.h"
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 #include "compiler/model/cost.h"
 
 #include <errno.h>

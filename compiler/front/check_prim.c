@@ -394,20 +394,6 @@ static bool list_numbers(PrimArgs *a, size_t i, const ValueList **out)
 
 /* ---- elementwise ---- */
 
-static bool host_unary(int op, HostOp *out)
-{
-    static const struct { int op; HostOp host; } rows[] = {
-        {OP_EXP, HO_EXP}, {OP_LOG, HO_LOG}, {OP_SQRT, HO_SQRT}, {OP_ABS, HO_ABS}, {OP_SIN, HO_SIN},
-        {OP_COS, HO_COS}, {OP_TANH, HO_TANH}, {OP_FLOOR, HO_FLOOR}, {OP_CEIL, HO_CEIL},
-        {OP_ROUND, HO_ROUND}};
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        if (rows[i].op == op) {
-            *out = rows[i].host;
-            return true;
-        }
-    return false;
-}
-
 /* Argument 0 of a function of numbers as a tensor, where it is no number. */
 static Value number_to_tensor(PrimArgs *a)
 {
@@ -422,12 +408,12 @@ static Value number_to_tensor(PrimArgs *a)
 static Value run_unary(PrimArgs *a)
 {
     Value x = a->v[0];
-    HostOp h;
+    HostOp h = host_op_called(a->prim->name);
     if (x.kind == V_NUM) {
         double r = op_of_number(a->ev->ctx, (Op)a->prim->op, x.num);
         return isfinite(r) ? v_num(r) : prim_fail(a, "E0208", 0, "`%s` of %.6g is not a number", a->prim->name, x.num);
     }
-    if (x.kind == V_HOST && is_host_number(&x) && host_unary(a->prim->op, &h))
+    if (x.kind == V_HOST && is_host_number(&x) && h != HO_CONST)
         return v_host(host_op(a->ev->arena, h, x.host, NULL, NULL));
     x = number_to_tensor(a);
     if (x.kind == V_POISON)

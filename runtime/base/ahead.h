@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 
 /* One thread at a time may call these. Helpers live from the first ahead_begin() to the end of
  * a drain and block all signals; in a child after fork() the loops begin anew, so a chunk must

@@ -2,7 +2,7 @@
 #include "checkpoint.h"
 
 #include "compiler/model/optimizer.h"
-#include "runtime/portable/loss_scale.h"
+#include "compiler/portable/loss_scale.h"
 
 #include <math.h>
 #include <stdio.h>

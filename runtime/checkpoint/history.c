@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 #include "runtime/checkpoint/run_dir.h"
 
 const char *const history_axis_name[HISTORY_AXES] = {"step", "tokens", "FLOPs", "seconds"};

@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "run_dir.h"
 
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 
 #include <dirent.h>
 #include <errno.h>

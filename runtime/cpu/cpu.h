@@ -9,7 +9,7 @@
 
 #include "runtime/base/ahead.h"
 #include "runtime/base/backend.h"
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 
 /* ---- tiles of bf16 operands (cpu_bf16.c) ---- */
 typedef struct Bf16 Bf16;

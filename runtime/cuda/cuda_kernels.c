@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "runtime/portable/device_call.h"
+#include "compiler/portable/device_call.h"
 
 /* ---- loading ---- */
 

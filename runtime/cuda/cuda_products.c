@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "runtime/portable/device_call.h"
+#include "compiler/portable/device_call.h"
 #include "runtime/base/sha256.h"
 
 enum {

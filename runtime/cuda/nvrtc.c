@@ -3,7 +3,7 @@
 #include "nvrtc.h"
 
 #include "runtime/base/sha256.h"
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

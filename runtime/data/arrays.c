@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "npy.h"
-#include "runtime/portable/order.h"
+#include "compiler/portable/order.h"
 
 /* ---- what numbers are stored as ---- */
 

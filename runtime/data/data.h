@@ -8,7 +8,7 @@
 #define VWN_DATA_H
 
 #include "arrays.h"
-#include "runtime/portable/order.h"
+#include "compiler/portable/order.h"
 #include "runtime/exec/session.h"
 #include "tokenizer.h"
 

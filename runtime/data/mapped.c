@@ -2,7 +2,7 @@
 #define _DEFAULT_SOURCE
 #include "mapped.h"
 
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE
 #include "safetensors.h"
 
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@
 #include "compiler/model/init.h"
 #include "compiler/model/optimizer.h" /* average_name */
 #include "runtime/cuda/device.h"
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 #include "workbench.h"
 
 Status guarded(Ctx *ctx, Status (*body)(void *user), void *user)

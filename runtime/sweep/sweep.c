@@ -13,7 +13,7 @@
 
 #include "compiler/report/report.h"
 #include "sweep.h"
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 
 enum { JOBS_MOST = 256 };
 

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 #include "trainer.h"
 #include "runtime/exec/workbench.h"
 

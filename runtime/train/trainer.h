@@ -6,7 +6,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/data/data.h"
 #include "runtime/data/feed.h"
-#include "runtime/portable/loss_scale.h"
+#include "compiler/portable/loss_scale.h"
 #include "runtime/exec/mail.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/start.h"

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "compiler/export/export.h"
-#include "compiler/base/file.h"
+#include "compiler/portable/file.h"
 #include "compiler/model/init.h"
 #include "runtime/data/data.h"
 

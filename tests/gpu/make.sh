@@ -21,7 +21,8 @@ rm -rf "$folder"
 mkdir -p "$folder/src" "$folder/models"
 cp "$here"/run_kernels.c "$here"/cases.h "$here"/../support/half_bits.h "$here"/measure.c "$here"/measured.h "$here"/report.py \
     "$root"/compiler/emitted/compute_cuda.c "$root"/compiler/emitted/compute.h \
-    "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/runtime/portable/device_call.h "$folder/src"
+    "$root"/compiler/emitted/blocks.h "$root"/compiler/emitted/common.c "$root"/compiler/portable/device_call.h \
+    "$root"/compiler/portable/host_value.h "$root"/compiler/portable/host.def "$folder/src"
 cp "$here"/kernels.sh "$here"/all.sh "$build/vwn" "$folder"
 cp "$here"/all.py "$here"/peer.py "$root"/tests/bench/peer_model.py "$folder/src"
 mkdir "$folder/programs"

@@ -307,7 +307,7 @@ int main(int argc, char **argv)
     if (argc % 2 == 0 || runs < 1 || mib < 1 || size < 1 || !model.train)
         stop("use: measure [--runs N] [--copy MIB] [--matrix SIZE], with a model that trains");
     device_open(&run, 0);
-    run.vars[LOSS_SCALE] = 1;
+    run.vars[HV_LOSS_SCALE] = 1;
     double copy = measure_copy(&run, mib), f32 = measure_product(&run, size, (Product){0}),
            bf16 = measure_product(&run, size, (Product){.bf16 = true}),
            fp16 = measure_product(&run, size, (Product){.fp16 = true});

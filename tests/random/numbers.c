@@ -12,7 +12,7 @@
 #include "stages.h"
 
 #include "runtime/exec/exec.h"
-#include "runtime/portable/loss_scale.h"
+#include "compiler/portable/loss_scale.h"
 
 enum { STEPS = 3 };
 

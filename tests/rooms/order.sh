@@ -9,6 +9,7 @@ set -eu
 here=$PWD
 
 cat > order.txt << 'END'
+compiler/portable
 compiler/base
 grammar
 compiler/graph
@@ -28,7 +29,6 @@ compiler/plan
 compiler/export
 compiler/report
 runtime/vwn.h
-runtime/portable
 runtime/base
 runtime/cpu
 runtime/cuda
@@ -50,7 +50,7 @@ runtime/cli/verbs
 END
 
 # The faults of the tree in the current folder, a line each. compiler/emitted is what other people compile: its files
-# know each other and runtime/portable alone, whose files know nobody.
+# know each other and compiler/portable alone, whose files know nobody.
 faults() {
     find compiler runtime grammar -name '*.[chly]' | sort > "$here/files.txt"
     xargs wc -l < "$here/files.txt" | awk '$2 != "total" && $1 > 1000 { print $2 " has " $1 " lines" }'
@@ -65,7 +65,7 @@ faults() {
             next
         }
         !place($1) { print $1 " lies in no folder of the list"; next }
-        folder($1) == "runtime/portable" && $2 ~ /\// { print $1 " includes " $2 ", which does not travel with it"; next }
+        folder($1) == "compiler/portable" && $2 ~ /\// { print $1 " includes " $2 ", which does not travel with it"; next }
         $2 !~ /\// { if ($2 !~ /^vwn_parser/ && system("test -f " folder($1) "/" $2)) print $1 " includes " $2 " of another folder without its name"; next }
         system("test -f " $2) { print $1 " includes " $2 ", which is not there from the root"; next }
         !place($2) { print $1 " includes " $2 ", which lies in no folder of the list"; next }
@@ -86,9 +86,9 @@ cat found.txt
 
 # What it looks for, planted in a tree of a few files.
 rm -rf planted
-mkdir -p planted/compiler/graph planted/compiler/plan planted/compiler/new planted/runtime/portable planted/grammar planted/compiler/emitted
+mkdir -p planted/compiler/graph planted/compiler/plan planted/compiler/new planted/compiler/portable planted/grammar planted/compiler/emitted
 cd planted
-for file in compiler/graph/ir.h compiler/plan/plan.h runtime/portable/order.h; do echo "/* $file */" > $file; done
+for file in compiler/graph/ir.h compiler/plan/plan.h compiler/portable/order.h; do echo "/* $file */" > $file; done
 echo '#include "compiler/graph/ir.h"' > compiler/plan/plan.c
 faults > ../found.txt
 [ ! -s ../found.txt ] || { cat ../found.txt; echo "a tree in order has faults"; exit 1; }
@@ -101,9 +101,9 @@ expect "compiler/graph/ir.c includes compiler/plan/plan.h, which comes later"
 echo '#include "plan.h"' > compiler/graph/ir.c
 expect "compiler/graph/ir.c includes plan.h of another folder without its name"
 rm compiler/graph/ir.c
-echo '#include "compiler/graph/ir.h"' > runtime/portable/order.c
-expect "runtime/portable/order.c includes compiler/graph/ir.h, which does not travel with it"
-rm runtime/portable/order.c
+echo '#include "compiler/graph/ir.h"' > compiler/portable/order.c
+expect "compiler/portable/order.c includes compiler/graph/ir.h, which does not travel with it"
+rm compiler/portable/order.c
 echo '#include "compiler/graph/ir.h"' > compiler/new/new.c
 expect "compiler/new/new.c lies in no folder of the list"
 rm compiler/new/new.c

@@ -4,7 +4,7 @@
  * In:  nothing.   Out: `N passed, N failed`.
  */
 #define _GNU_SOURCE
-#include "runtime/portable/threads.h"
+#include "compiler/portable/threads.h"
 #include "runtime/cpu/cpu.h"
 #include "support/harness.h"
 

@@ -10,7 +10,7 @@
 #include "models.h"
 
 #include "runtime/exec/exec.h"
-#include "runtime/portable/loss_scale.h"
+#include "compiler/portable/loss_scale.h"
 
 enum { CPU_RUNS = 3, RUNS_MAX = 4 };
 

@@ -3,7 +3,7 @@
  *
  * In:  whether the gradient of a step was finite.     Out: the scale of the next one.
  * The one idea: a scale that is too large shows at once, one that is too small never does; so it
- * is in_16bit when a gradient has left the range of fp16, whose step changes no weight, and doubled
+ * is halved when a gradient has left the range of fp16, whose step changes no weight, and doubled
  * after many good steps. Plain C on its own, because the folder that `vwn emit` writes scales by
  * this very text.
  */
