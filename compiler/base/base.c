@@ -365,6 +365,16 @@ void *arena_alloc(Arena *a, size_t size)
     return memset(arena_take(a, size), 0, size); /* here: pages nobody uses are never touched */
 }
 
+static void *take_zeros(void *user, size_t size)
+{
+    return arena_alloc(user, size);
+}
+
+Region arena_region(Arena *a)
+{
+    return (Region){take_zeros, a};
+}
+
 void *arena_alloc_array(Arena *a, size_t count, size_t size)
 {
     if (size && count > SIZE_MAX / 4 / size)

@@ -9,6 +9,8 @@
 #ifndef VWN_BASE_H
 #define VWN_BASE_H
 
+#include "compiler/portable/region.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -36,7 +38,7 @@ typedef struct Diags Diags;     /* diag.h */
 /* An interned, NUL-terminated string. Two names are equal exactly when the pointers are. */
 typedef const char *Name;
 
-/* Memory comes from here; resize(user, NULL, 0, n) allocates, (.., p, old, 0) frees. */
+/* Allocator comes from here; resize(user, NULL, 0, n) allocates, (.., p, old, 0) frees. */
 typedef struct Allocator {
     void *(*resize)(void *user, void *p, size_t old_size, size_t new_size);
     void *user;
@@ -118,6 +120,7 @@ Arena *arena_new(Ctx *ctx);
 void arena_free(Arena *a);
 void *arena_alloc(Arena *a, size_t size); /* zeros */
 void *arena_take(Arena *a, size_t size);  /* bytes of any value */
+Region arena_region(Arena *a);            /* for code that travels; raises */
 ArenaMark arena_mark(const Arena *a);
 size_t arena_size(const Arena *a); /* of its chunks, used or not */
 void arena_reset(Arena *a, ArenaMark m); /* frees what was allocated after the mark */

@@ -10,8 +10,8 @@
  * Out: losses on stdout; with --out the weights and the optimizer's state.
  */
 #include "files.h"
+#include "loop.h"
 #include "loss_scale.h"
-#include "order.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -31,51 +31,17 @@ typedef struct Options {
 
 /* ---- windows of text ---- */
 
-/* Stretches of the texts, and the text that each is of. */
-typedef struct Split {
-    const Text **text;
-    Stretch *range;
-    size_t n;
-    int64_t windows; /* of an epoch */
-} Split;
-
-static void add_stretch(Split *s, const Text *text, int64_t first, int64_t count)
+/* The text that is trained on, and what of it is kept for evaluation; `range` of both is to be freed. */
+static void divide(const Text *text, int n, double val, Order *train, Order *kept)
 {
-    int64_t windows = order_windows(count, model.context);
-    if (!windows)
-        return;
-    s->text[s->n] = text;
-    s->range[s->n++] = (Stretch){first, count, windows, s->windows};
-    s->windows += windows;
-}
-
-/* The last `val` of all tokens are kept for evaluation. */
-static void divide(const Text *text, int n, double val, Split *train, Split *kept)
-{
-    int64_t all = 0, before = 0;
-    Split *both[] = {train, kept};
-    for (int i = 0; i < 2; i++) {
-        both[i]->text = room((uint64_t)n * sizeof *both[i]->text);
-        both[i]->range = room((uint64_t)n * sizeof *both[i]->range);
-    }
+    int64_t *count = room((uint64_t)n * sizeof *count);
     for (int i = 0; i < n; i++)
-        all += text[i].count;
-    int64_t keep = all - (int64_t)((double)all * val);
-    for (int i = 0; i < n; i++) {
-        int64_t count = text[i].count, first = keep - before < count ? keep - before : count;
-        first = first < 0 ? 0 : first;
-        if (first > 0)
-            add_stretch(train, &text[i], 0, first);
-        if (first < count)
-            add_stretch(kept, &text[i], first, count - first);
-        before += count;
-    }
-}
-
-static void forget(Split *s)
-{
-    free(s->text);
-    free(s->range);
+        count[i] = text[i].tokens.count;
+    train->context = kept->context = model.context;
+    train->range = room((uint64_t)n * sizeof *train->range);
+    kept->range = room((uint64_t)n * sizeof *kept->range);
+    order_divide(train, kept, count, (size_t)n, val);
+    free(count);
 }
 
 static integer *input(Run *run, const char *name)
@@ -86,38 +52,54 @@ static integer *input(Run *run, const char *name)
     return NULL;
 }
 
-/* Tokens of the window as sequence `row` of the inputs; a label is the token that follows, -1
- * where there is none or `labelled` is false; the document of a position begins at the last
- * separator. */
-static void feed(Run *run, const Split *s, Window w, int64_t row, bool labelled)
+/* Where sequence `row` of an input begins; NULL: the model does not read it. */
+static integer *row_of(Run *run, const char *name, int64_t row)
 {
-    integer *tokens = input(run, "tokens"), *labels = input(run, "labels");
-    integer *document = input(run, "document"), begin = 0;
-    const Text *text = s->text[w.range];
-    int64_t end = s->range[w.range].first + s->range[w.range].count;
-    for (int64_t i = 0; i <= model.context; i++) {
-        int64_t at = w.first + i, token = at < end ? (int64_t)text->id[at] : -1;
-        if (tokens && i < model.context)
-            tokens[row * model.context + i] = token < 0 ? 0 : token;
-        begin = token == model.separator ? i : begin;
-        if (document && i < model.context)
-            document[row * model.context + i] = begin;
-        if (labels && i > 0)
-            labels[row * model.context + i - 1] = labelled ? token : -1;
-    }
+    integer *all = input(run, name);
+    return all ? all + row * model.context : NULL;
 }
 
-/* A run of the program on what was fed. */
-static void run_program(Run *run, const Program *program, double *out)
+/* The window as sequence `row` of the inputs; without labels unless `labelled`. */
+static void feed(Run *run, const Text *text, const Order *o, Window w, int64_t row, bool labelled)
 {
-    device_put(run, run->tensors, run->inputs, model.input_bytes);
-    program->run(run);
-    program->results(run, out);
+    integer *labels = row_of(run, "labels", row);
+    const Text *from = &text[o->range[w.range].file];
+    int64_t bad = tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), labels,
+                                row_of(run, "document", row));
+    if (bad >= 0)
+        stop("%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64, from->path,
+             model.id_header + bad * from->tokens.width, token_at(&from->tokens, bad), model.vocab);
+    for (int64_t i = 0; labels && !labelled && i < model.context; i++)
+        labels[i] = -1;
 }
 
-/* Before the parts of a batch are counted. */
-static void count_begin(Run *run)
+/* What programs run on. */
+typedef struct Work {
+    Run *run;
+    const Text *text;
+    const Order *of;
+    Progress *progress;
+    double out[MOST_RESULTS], loss; /* of the last run; of the step so far */
+} Work;
+
+static double result(const Work *w, const Program *program, const char *name)
 {
+    for (int i = 0; i < program->n_results; i++)
+        if (!strcmp(program->result[i], name))
+            return w->out[i];
+    stop("the program %s has no result `%s`", program->name, name);
+}
+
+static void run_program(Work *w, const Program *program)
+{
+    device_put(w->run, w->run->tensors, w->run->inputs, model.input_bytes);
+    program->run(w->run);
+    program->results(w->run, w->out);
+}
+
+static void begin_count(void *user)
+{
+    Run *run = ((Work *)user)->run;
     for (int i = 0; i < model.n_tensors; i++) {
         const Tensor *t = &model.tensor[i];
         if (t->kind != TOTAL)
@@ -129,183 +111,142 @@ static void count_begin(Run *run)
     }
 }
 
+/* What formulas can read, in a run of `length` steps on this text; `whole`: no epochs of it are counted. */
+static void set_vars(Work *w, int64_t length, bool whole)
+{
+    w->run->step = w->progress->step;
+    progress_vars(w->progress, (double)length, whole ? 0 : (double)w->of->windows * (double)model.context, w->run->vars);
+}
+
 /* ---- evaluation ---- */
 
-/* Sequences first .. of the windows of an evaluation; how many there are. What is left of the part
- * has no labels. */
-static int64_t feed_fixed(Run *run, const Split *s, int64_t first, int64_t of)
+/* What is left of the rows has no labels. */
+static int64_t feed_fixed(void *user, int64_t first, int64_t of)
 {
+    const Work *w = user;
     int64_t rows = of - first < model.micro ? of - first : model.micro;
-    for (int64_t row = 0; row < model.micro; row++) {
-        int64_t i = row < rows ? first + row : 0;
-        feed(run, s, order_fixed(s->range, s->n, model.context, i, of), row, row < rows);
-    }
+    for (int64_t row = 0; row < model.micro; row++)
+        feed(w->run, w->text, w->of, order_fixed(w->of, row < rows ? first + row : 0, of), row, row < rows);
     return rows;
 }
 
-/* Results of the eval program over all windows, to which its parts add; how many windows. */
-static int64_t evaluate(Run *run, const Split *s, int64_t batches, double *all)
+static void eval_run(void *user, LoopProgram which, double share)
 {
-    int64_t of = order_fixed_windows(s->range, s->n, model.context);
-    double out[MOST_RESULTS];
-    if (batches > 0 && batches <= of / model.batch)
-        of = batches * model.batch;
-    for (int i = 0; i < model.eval->n_results; i++)
-        all[i] = 0;
-    count_begin(run);
-    for (int64_t first = 0; model.count && first < of; first += model.micro) {
-        feed_fixed(run, s, first, of);
-        run_program(run, model.count, out);
-    }
-    for (int64_t first = 0; first < of; first += model.micro) {
-        run->vars[HV_SHARE] = (double)feed_fixed(run, s, first, of) / (double)of;
-        run_program(run, model.eval, out);
-        for (int i = 0; i < model.eval->n_results; i++)
-            all[i] += out[i];
-    }
-    return of;
+    Work *w = user;
+    w->run->vars[HV_SHARE] = which == LOOP_EVAL ? share : 1;
+    run_program(w, which == LOOP_EVAL ? model.eval : model.count);
 }
 
-/* What formulas can read, after this progress. */
-static void set_vars(Run *run, const Progress *p, double length, double per_epoch)
+static void eval_results(void *user, double *out)
 {
-    run->step = p->step;
-    run->vars[HV_STEP] = (double)p->step;
-    run->vars[HV_UPDATES] = (double)(p->step - p->skipped);
-    run->vars[HV_TOKENS] = (double)p->tokens;
-    run->vars[HV_EPOCH] = per_epoch > 0 ? (double)p->tokens / per_epoch : 0;
-    run->vars[HV_PROGRESS] = length > 0 ? (double)p->step / length : 0;
-    run->vars[HV_LENGTH] = length;
-    run->vars[HV_SHARE] = 1;
-    run->vars[HV_TRAIN_LOSS] = p->train_loss;
-    run->vars[HV_EVAL_LOSS] = p->eval_loss;
-    run->vars[HV_GRAD_NORM] = p->grad_norm;
-    run->vars[HV_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
+    const Work *w = user;
+    memcpy(out, w->out, (size_t)model.eval->n_results * sizeof *out);
+}
+
+/* Results of the eval program over all windows into w->out; how many windows. */
+static int64_t evaluate(Work *w, int64_t batches)
+{
+    static const EvalCalls calls = {begin_count, feed_fixed, eval_run, eval_results};
+    const EvalSize size = {order_fixed_windows(w->of), batches, model.batch, (size_t)model.eval->n_results};
+    double part[MOST_RESULTS], all[MOST_RESULTS];
+    int64_t windows = loop_evaluate(&calls, w, &size, model.count, part, all);
+    memcpy(w->out, all, sizeof w->out);
+    return windows;
 }
 
 /* Of the part of the text that training keeps for it, or of all. */
-static void run_eval(Run *run, const Options *o, const Text *text, const Progress *p)
+static void run_eval(Run *run, const Options *o, const Text *text, Progress *p)
 {
-    Split train = {0}, kept = {0};
-    double all[MOST_RESULTS], length = (double)(model.steps > 0 ? model.steps : p->step);
+    Order train = {0}, kept = {0};
     bool whole = o->all || model.held_out <= 0;
     divide(text, o->n_paths, whole ? 0 : model.held_out, &train, &kept);
-    const Split *split = whole ? &train : &kept;
-    if (!split->windows)
+    Work w = {.run = run, .text = text, .of = &train, .progress = p};
+    int64_t length = model.steps > 0 ? model.steps : p->step;
+    if (!whole && model.steps < 0)
+        length = order_steps(model.epochs, train.windows, model.batch);
+    set_vars(&w, length, whole);
+    w.of = whole ? &train : &kept;
+    if (!w.of->windows)
         stop("%s is shorter than the context of %" PRId64 " tokens",
              whole ? "the text" : "the part of the text that is held out (--all takes all of it)",
              model.context);
-    if (!whole && model.steps < 0)
-        length = ceil(model.epochs * (double)train.windows / (double)model.batch);
-    set_vars(run, p, length, whole ? 0 : (double)train.windows * (double)model.context);
-    int64_t batches = o->batches ? o->batches : model.eval_batches;
-    int64_t windows = evaluate(run, split, batches, all);
+    int64_t windows = evaluate(&w, o->batches ? o->batches : model.eval_batches);
     for (int i = 0; i < model.eval->n_results; i++)
-        printf("%-16s %.6f\n", model.eval->result[i], all[i]);
+        printf("%-16s %.6f\n", model.eval->result[i], w.out[i]);
     printf("on               %" PRId64 " tokens, after step %" PRId64 "\n",
            windows * model.context, p->step);
-    forget(&train);
-    forget(&kept);
+    free(train.range);
+    free(kept.range);
 }
 
 /* ---- training ---- */
 
-static double result(const char *name, const Program *program, const double *value)
+static void run_part(void *user, LoopProgram which, int64_t k)
 {
-    for (int i = 0; i < program->n_results; i++)
-        if (!strcmp(program->result[i], name))
-            return value[i];
-    stop("the program %s has no result `%s`", program->name, name);
-}
-
-/* What is computed in fp16 may leave its range: then no weight was changed, and the next loss
- * is scaled by half as much. */
-static void scale_after(Progress *p, double norm)
-{
-    bool good = norm <= GRAD_NORM_MOST;
-    if (!good && !loss_scale_may_halve(p->loss_scale))
-        stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed",
-             p->step + 1, norm);
-    if (p->loss_scale > 0)
-        loss_scale_after(&p->loss_scale, &p->good_steps, good);
-    if (good) {
-        p->grad_norm = norm;
-        return;
-    }
-    p->skipped++;
-    printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is now "
-           "scaled by %.17g\n",
-           p->step + 1, p->loss_scale);
-}
-
-/* Runs a program on part k of a step. */
-static void run_part(Run *run, const Split *s, const Progress *p, const Program *program, int64_t k,
-                     double *out)
-{
-    for (int64_t row = 0; row < model.micro; row++) {
-        int64_t ordinal = p->sequences + k * model.micro + row;
-        feed(run, s,
-             order_window(s->range, s->n, s->windows, model.context, model.seed, ordinal), row,
+    Work *w = user;
+    const Program *program = which == LOOP_COUNT ? model.count : which == LOOP_FRESH ? model.train : model.accumulate;
+    for (int64_t row = 0; row < model.micro; row++)
+        feed(w->run, w->text, w->of, order_window(w->of, model.seed, w->progress->sequences + k * model.micro + row), row,
              true);
-    }
-    run->step = p->step * (model.batch / model.micro) + k;
-    run_program(run, program, out);
+    w->run->step = w->progress->step * (model.batch / model.micro) + k;
+    run_program(w, program);
+    if (which != LOOP_COUNT)
+        w->loss += result(w, program, "loss");
 }
 
-static void one_step(Run *run, const Split *s, Progress *p)
+static void one_step(Work *w)
 {
-    double out[MOST_RESULTS], loss = 0;
-    int64_t parts = model.batch / model.micro;
-    if (parts > 1)
-        count_begin(run);
-    for (int64_t k = 0; model.count && parts > 1 && k < parts; k++)
-        run_part(run, s, p, model.count, k, out);
-    for (int64_t k = 0; k < parts; k++) {
-        const Program *program = k ? model.accumulate : model.train;
-        run_part(run, s, p, program, k, out);
-        loss += result("loss", program, out);
-    }
-    if (!isfinite(loss))
-        stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1,
-             loss);
-    run->step = p->step;
-    run_program(run, model.update, out);
-    scale_after(p, result("grad_norm", model.update, out));
-    p->train_loss = loss;
-    p->step++;
-    p->sequences += model.batch;
-    p->tokens += model.batch * model.context;
+    Progress *p = w->progress;
+    w->loss = 0;
+    loop_gradient(&(LoopCalls){begin_count, run_part}, w, model.batch / model.micro, model.count);
+    if (!isfinite(w->loss))
+        stop("step %" PRId64 ": the loss is %g; the weights were not changed", p->step + 1, w->loss);
+    w->run->step = p->step;
+    run_program(w, model.update);
+    double norm = result(w, model.update, "grad_norm");
+    StepEnd end = progress_norm(p, norm);
+    if (end == STEP_BAD)
+        stop("step %" PRId64 ": the gradient's norm is %g; the weights were not changed", p->step + 1, norm);
+    if (end == STEP_SKIPPED)
+        printf("step %" PRId64 " was skipped: its gradient left the range of fp16; the loss is now scaled by %.17g\n",
+               p->step + 1, p->loss_scale);
+    progress_step(p, w->loss, model.batch, model.context);
+}
+
+/* The learning rate of the next step. */
+static double next_rate(const Work *w)
+{
+    const int64_t step = w->progress->step + 1;
+    double rate = model.rate(w->run->vars), decay = model.decay ? model.decay(w->run->vars) : 0;
+    if (!isfinite(rate) || rate < 0)
+        stop("step %" PRId64 ": the learning rate is %g", step, rate);
+    if (!(decay >= 0 && decay <= 1))
+        stop("step %" PRId64 ": the decay of the average is %g", step, decay);
+    return rate;
 }
 
 static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
 {
-    Split train = {0}, kept = {0};
-    double mean[MOST_RESULTS];
+    Order train = {0}, kept = {0};
     divide(text, o->n_paths, model.val, &train, &kept);
+    Work w = {.run = run, .text = text, .of = &train, .progress = p}, held_out = {.run = run, .text = text, .of = &kept, .progress = p};
     if (!train.windows)
         stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
-    int64_t length = model.steps;
-    if (length < 0)
-        length = (int64_t)ceil(model.epochs * (double)train.windows / (double)model.batch);
+    int64_t length = model.steps < 0 ? order_steps(model.epochs, train.windows, model.batch) : model.steps;
     int64_t end = o->steps && o->steps < length ? o->steps : length;
-    double per_epoch = (double)train.windows * (double)model.context;
     while (p->step < end) {
-        set_vars(run, p, (double)length, per_epoch);
-        double rate = model.rate(run->vars);
-        if (!isfinite(rate) || rate < 0)
-            stop("step %" PRId64 ": the learning rate is %g", p->step + 1, rate);
-        double decay = model.decay ? model.decay(run->vars) : 0;
-        if (!(decay >= 0 && decay <= 1))
-            stop("step %" PRId64 ": the decay of the average is %g", p->step + 1, decay);
-        one_step(run, &train, p);
+        set_vars(&w, length, false);
+        double rate = next_rate(&w);
+        one_step(&w);
         printf("step %" PRId64 "/%" PRId64 " loss %.6f lr %.3e grad_norm %.4f\n", p->step,
                length, p->train_loss, rate, p->grad_norm);
-        bool due =
-            model.eval_every > 0 && (p->step % model.eval_every == 0 || p->step == length);
-        if (due && kept.windows) {
-            set_vars(run, p, (double)length, per_epoch);
-            evaluate(run, &kept, model.eval_batches, mean);
-            p->eval_loss = result("loss", model.eval, mean);
+        if (kept.windows && model.eval_every > 0 && (loop_due(p->step, model.eval_every) || p->step == length)) {
+            set_vars(&w, length, false);
+            evaluate(&held_out, model.eval_batches);
+            p->eval_loss = result(&held_out, model.eval, "loss");
+            p->eval_step = p->step;
+            if (!(p->best_eval <= p->eval_loss))
+                p->best_eval = p->eval_loss;
             printf("step %" PRId64 "/%" PRId64 " eval_loss %.6f\n", p->step, length,
                    p->eval_loss);
         }
@@ -313,8 +254,8 @@ static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
     }
     if (o->out)
         write_weights(o->out, run, p);
-    forget(&train);
-    forget(&kept);
+    free(train.range);
+    free(kept.range);
 }
 
 /* ---- the command line ---- */
@@ -398,7 +339,7 @@ int main(int argc, char **argv)
         run_eval(&run, &o, text, &progress);
     device_close(&run);
     for (int i = 0; i < o.n_paths; i++)
-        free(text[i].id);
+        free(text[i].bytes);
     free(text);
     free(o.path);
     if (fflush(stdout) != 0 || ferror(stdout))

@@ -1,9 +1,40 @@
 /* order.c - see order.h. */
 #include "order.h"
 
+#include <math.h>
+
 int64_t order_windows(int64_t count, int64_t context)
 {
     return count < context ? 0 : count < 2 * context ? 1 : count / context - 1;
+}
+
+void order_add(Order *o, size_t file, int64_t first, int64_t count)
+{
+    int64_t windows = order_windows(count, o->context);
+    o->tokens += count;
+    if (windows)
+        o->range[o->n++] = (Stretch){file, first, count, windows, o->windows};
+    else
+        o->unused++;
+    o->windows += windows;
+}
+
+void order_divide(Order *train, Order *kept, const int64_t *count, size_t n, double val)
+{
+    int64_t all = 0, before = 0;
+    for (size_t i = 0; i < n; i++)
+        all += count[i];
+    int64_t keep = all - (int64_t)((double)all * val);
+    for (size_t i = 0; i < n; i++) {
+        int64_t here = keep - before < count[i] ? keep - before : count[i];
+        if (here < 0)
+            here = 0;
+        if (here > 0)
+            order_add(train, i, 0, here);
+        if (here < count[i])
+            order_add(kept, i, here, count[i] - here);
+        before += count[i];
+    }
 }
 
 /* Where the first window may begin. */
@@ -71,34 +102,39 @@ int64_t order_spread(int64_t all, int64_t i, int64_t of)
     return i * (all / of) + i * (all % of) / of; /* i * all / of without overflow */
 }
 
-Window order_window(const Stretch *range, size_t n, int64_t windows, int64_t context,
-                    uint64_t seed, int64_t ordinal)
+Window order_window(const Order *o, uint64_t seed, int64_t ordinal)
 {
-    uint64_t epoch = (uint64_t)(ordinal / windows), i = (uint64_t)(ordinal % windows);
+    uint64_t epoch = (uint64_t)(ordinal / o->windows), i = (uint64_t)(ordinal % o->windows);
     uint64_t key = key_of(seed, epoch);
-    int64_t w = (int64_t)permute_index(key, (uint64_t)windows, i);
-    size_t r = range_of(range, n, w);
-    uint64_t offsets = (uint64_t)offsets_of(range[r].count, context);
+    int64_t w = (int64_t)permute_index(key, (uint64_t)o->windows, i);
+    size_t r = range_of(o->range, o->n, w);
+    const Stretch *range = &o->range[r];
+    uint64_t offsets = (uint64_t)offsets_of(range->count, o->context);
     int64_t offset = (int64_t)(mix64(key ^ mix64(r + 1)) % offsets);
-    return (Window){r, range[r].first + offset + (w - range[r].windows_before) * context};
+    return (Window){r, range->first + offset + (w - range->windows_before) * o->context};
 }
 
-int64_t order_fixed_windows(const Stretch *range, size_t n, int64_t context)
+int64_t order_steps(double epochs, int64_t windows, int64_t batch)
+{
+    return (int64_t)ceil(epochs * (double)windows / (double)batch);
+}
+
+int64_t order_fixed_windows(const Order *o)
 {
     int64_t all = 0;
-    for (size_t i = 0; i < n; i++)
-        all += range[i].count / context;
+    for (size_t i = 0; i < o->n; i++)
+        all += o->range[i].count / o->context;
     return all;
 }
 
-Window order_fixed(const Stretch *range, size_t n, int64_t context, int64_t i, int64_t of)
+Window order_fixed(const Order *o, int64_t i, int64_t of)
 {
-    int64_t w = order_spread(order_fixed_windows(range, n, context), i, of);
-    for (size_t r = 0; r < n; r++) {
-        int64_t here = range[r].count / context;
+    int64_t w = order_spread(order_fixed_windows(o), i, of);
+    for (size_t r = 0; r < o->n; r++) {
+        int64_t here = o->range[r].count / o->context;
         if (w < here)
-            return (Window){r, range[r].first + w * context};
+            return (Window){r, o->range[r].first + w * o->context};
         w -= here;
     }
-    return (Window){0, range[0].first};
+    return (Window){0, o->range[0].first};
 }

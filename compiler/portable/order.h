@@ -14,10 +14,17 @@
 
 /* Tokens first .. first + count - 1 of one file. */
 typedef struct Stretch {
+    size_t file;
     int64_t first, count;
     int64_t windows;        /* of an epoch */
     int64_t windows_before; /* of the stretches before it */
 } Stretch;
+typedef struct Order {
+    Stretch *range; /* those that have a window */
+    size_t n, unused;
+    int64_t context, windows; /* of an epoch */
+    int64_t tokens;           /* those of unused stretches, too */
+} Order;
 typedef struct Window {
     size_t range;  /* which stretch */
     int64_t first; /* token of its file */
@@ -25,12 +32,18 @@ typedef struct Window {
 
 /* Windows of an epoch in `count` tokens; 0 when there are too few. */
 int64_t order_windows(int64_t count, int64_t context);
-/* Window number `ordinal` (from 0) of a run under `seed`; `windows` in all, at least 1. */
-Window order_window(const Stretch *range, size_t n, int64_t windows, int64_t context,
-                    uint64_t seed, int64_t ordinal);
+/* `range` has room for one more. */
+void order_add(Order *o, size_t file, int64_t first, int64_t count);
+/* All tokens of n files: the last share `val` of them is kept, the others are trained on. Both have room for n. */
+void order_divide(Order *train, Order *kept, const int64_t *count, size_t n, double val);
+/* Window number `ordinal` (from 0) of a run under `seed`; there is at least one. */
+Window order_window(const Order *o, uint64_t seed, int64_t ordinal);
 /* Window i of the `of` that evaluation uses: always the same, spread evenly, from offset 0. */
-Window order_fixed(const Stretch *range, size_t n, int64_t context, int64_t i, int64_t of);
-int64_t order_fixed_windows(const Stretch *range, size_t n, int64_t context);
+Window order_fixed(const Order *o, int64_t i, int64_t of);
+int64_t order_fixed_windows(const Order *o);
+
+/* Steps of a run of so many epochs. */
+int64_t order_steps(double epochs, int64_t windows, int64_t batch);
 
 /* The same of `rows` (at least 1) that are not cut: per epoch each comes once. */
 int64_t order_row(int64_t rows, uint64_t seed, int64_t ordinal);

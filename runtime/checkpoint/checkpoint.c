@@ -2,45 +2,11 @@
 #include "checkpoint.h"
 
 #include "compiler/model/optimizer.h"
-#include "compiler/portable/loss_scale.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { PIECE = 1 << 15 }; /* numbers copied at a time */
-
-/* ---- progress ---- */
-
-static double measured(double x)
-{
-    return isnan(x) ? INFINITY : x;
-}
-
-void progress_skipped(const Progress *p, double vars[HV_COUNT])
-{
-    vars[HV_SKIPPED_UPDATES] = (double)(p->step - p->skipped);
-    vars[HV_SKIPPED_LOSS_SCALE] = p->loss_scale > 0 ? p->loss_scale : 1;
-    vars[HV_SKIPPED_MAY_SKIP] = loss_scale_may_halve(p->loss_scale);
-}
-
-void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT])
-{
-    double step = (double)(p->step - p->from_step), tokens = (double)(p->tokens - p->from_tokens);
-    vars[HV_STEP] = step;
-    vars[HV_TOKENS] = tokens;
-    vars[HV_EPOCH] = per_epoch > 0 ? tokens / per_epoch : 0;
-    vars[HV_PROGRESS] = length > 0 ? step / length : 0;
-    vars[HV_LENGTH] = length;
-    vars[HV_SHARE] = 1;
-    progress_skipped(p, vars);
-    vars[HV_UPDATES] = vars[HV_SKIPPED_UPDATES];
-    vars[HV_LOSS_SCALE] = vars[HV_SKIPPED_LOSS_SCALE];
-    vars[HV_MAY_SKIP] = vars[HV_SKIPPED_MAY_SKIP];
-    vars[HV_TRAIN_LOSS] = measured(p->train_loss);
-    vars[HV_EVAL_LOSS] = measured(p->eval_loss);
-    vars[HV_GRAD_NORM] = measured(p->grad_norm);
-}
 
 /* ---- which tensors ---- */
 
@@ -89,20 +55,6 @@ static void meta_text(SafeWriter *w, const char *key, const char *value)
     safe_meta(w, key, value ? value : "", value ? strlen(value) : 0);
 }
 
-static void meta_integer(SafeWriter *w, const char *key, int64_t v)
-{
-    char text[24];
-    snprintf(text, sizeof text, "%lld", (long long)v);
-    meta_text(w, key, text);
-}
-
-static void meta_number(SafeWriter *w, const char *key, double v)
-{
-    char text[40];
-    snprintf(text, sizeof text, "%.17g", isnan(v) ? (double)NAN : v);
-    meta_text(w, key, isnan(v) ? "nan" : text);
-}
-
 static const char *tokenizer_name(const Tokenizer *t)
 {
     static const char *const names[] = {"none", "bytes", "chars", "file"};
@@ -129,38 +81,12 @@ static void put_metadata(SafeWriter *w, Arena *a, const RunMeta *meta, const Pro
     if (meta->tokenizer)
         tokenizer_vocabulary(meta->tokenizer, &vocabulary);
     safe_meta(w, "vocabulary", vocabulary.s, vocabulary.n);
-    meta_integer(w, "step", p->step);
-    meta_integer(w, "tokens", p->tokens);
-    meta_integer(w, "sequences", p->sequences);
-    meta_number(w, "train_loss", p->train_loss);
-    meta_number(w, "eval_loss", p->eval_loss);
-    if (p->eval_step >= 0)
-        meta_integer(w, "eval_step", p->eval_step);
-    meta_number(w, "best_eval_loss", p->best_eval);
-    meta_number(w, "grad_norm", p->grad_norm);
-    if (p->loss_scale > 0) {
-        meta_number(w, "loss_scale", p->loss_scale);
-        meta_integer(w, "good_steps", p->good_steps);
+    char text[PROGRESS_TEXT];
+    for (size_t i = 0; i < progress_fields; i++) {
+        const char *key = progress_text(p, i, text);
+        if (key)
+            meta_text(w, key, text);
     }
-    if (p->loss_scale > 0 || p->skipped)
-        meta_integer(w, "skipped_steps", p->skipped);
-    if (p->from_step) {
-        meta_integer(w, "time_from_step", p->from_step);
-        meta_integer(w, "time_from_tokens", p->from_tokens);
-    }
-    if (p->due)
-        meta_text(w, "growth_due", "yes");
-    if (p->plateau.steps || p->plateau.over || !isnan(p->plateau.last)) {
-        meta_number(w, "plateau_last", p->plateau.last);
-        meta_number(w, "plateau_sum", p->plateau.sum);
-        meta_integer(w, "plateau_numbers", p->plateau.n);
-        meta_integer(w, "plateau_steps", p->plateau.steps);
-        meta_text(w, "plateau_over", p->plateau.over ? "yes" : "no");
-    }
-    Buf recent = buf_new(a);
-    for (int i = 0; i < p->n_recent; i++)
-        buf_printf(&recent, "%s%.17g", i ? " " : "", p->recent[i]);
-    meta_text(w, "recent_losses", recent.s);
 }
 
 static bool put_tensor(Session *s, SafeWriter *w, const StoreEntry *e, void *piece,
@@ -212,13 +138,13 @@ bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Pro
     SafeWriter w;
     Entries entries = {0};
     list_entries(s, m, a, &entries);
-    safe_begin(&w, a);
+    safe_begin(&w, arena_region(a));
     put_metadata(&w, a, meta, p);
     for (size_t i = 0; i < entries.n; i++) {
         const StoreEntry *e = entries.v[i];
         safe_declare(&w, e->name, s->backend ? SAFE_F32 : SAFE_F64, e->rank, e->d);
     }
-    bool ok = safe_create(&w, a, folder, name, why);
+    bool ok = safe_create(&w, folder, name, why);
     for (size_t i = 0; ok && i < entries.n; i++)
         ok = put_tensor(s, &w, entries.v[i], piece, why);
     ok = ok && safe_commit(&w, why);
@@ -246,44 +172,6 @@ static bool bad_value(const Checkpoint *c, const char *key, char why[WHY])
     return false;
 }
 
-static bool need_count(const Checkpoint *c, const char *key, int64_t *out, char why[WHY])
-{
-    const char *text;
-    char *end;
-    if (!need_text(c, key, &text, why))
-        return false;
-    *out = strtoll(text, &end, 10);
-    return (end != text && !*end && *out >= 0 && *out < INT64_MAX / 4) ||
-           bad_value(c, key, why);
-}
-
-static bool need_number(const Checkpoint *c, const char *key, double *out, char why[WHY])
-{
-    const char *text;
-    char *end;
-    if (!need_text(c, key, &text, why))
-        return false;
-    *out = strtod(text, &end);
-    return (end != text && !*end) || bad_value(c, key, why);
-}
-
-static bool read_recent(Checkpoint *c, char why[WHY])
-{
-    const char *text;
-    if (!need_text(c, "recent_losses", &text, why))
-        return false;
-    for (; *text; c->progress.n_recent++) {
-        char *end;
-        if (c->progress.n_recent == RECENT)
-            return bad_value(c, "recent_losses", why);
-        c->progress.recent[c->progress.n_recent] = strtod(text, &end);
-        if (end == text)
-            return bad_value(c, "recent_losses", why);
-        text = end + (*end == ' ');
-    }
-    return true;
-}
-
 static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
 {
     const char *kind;
@@ -304,49 +192,22 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
     return c->meta.tokenizer != NULL;
 }
 
-/* A run in fp16 has it. */
-static bool read_scale(Checkpoint *c, char why[WHY])
+/* NULL for what is no string, too. */
+static const char *field_text(void *user, const char *key)
 {
-    Progress *p = &c->progress;
-    if (json_get(c->file.metadata, "skipped_steps") && !need_count(c, "skipped_steps", &p->skipped, why))
-        return false;
-    if (!json_get(c->file.metadata, "loss_scale"))
-        return true;
-    return need_number(c, "loss_scale", &p->loss_scale, why) &&
-           (p->loss_scale > 0 || bad_value(c, "loss_scale", why)) &&
-           need_count(c, "good_steps", &p->good_steps, why);
+    const Json *j = json_get(user, key);
+    return j && strlen(j->s) == j->n ? j->s : NULL;
 }
 
-static bool need_answer(const Checkpoint *c, const char *key, bool *out, char why[WHY])
+static bool read_progress(Checkpoint *c, char why[WHY])
 {
-    const char *text;
-    if (!need_text(c, key, &text, why))
-        return false;
-    *out = !strcmp(text, "yes");
-    return *out || !strcmp(text, "no") || bad_value(c, key, why);
-}
-
-/* What growth steps behind the checkpoint and before it have left. */
-static bool read_growth(Checkpoint *c, char why[WHY])
-{
-    Progress *p = &c->progress;
-    const Json *m = c->file.metadata;
-    p->plateau.last = NAN;
-    if (json_get(m, "time_from_step") &&
-        (!need_count(c, "time_from_step", &p->from_step, why) || !need_count(c, "time_from_tokens", &p->from_tokens, why)))
-        return false;
-    if (json_get(m, "growth_due") && !need_answer(c, "growth_due", &p->due, why))
-        return false;
-    return !json_get(m, "plateau_last") ||
-           (need_number(c, "plateau_last", &p->plateau.last, why) && need_number(c, "plateau_sum", &p->plateau.sum, why) &&
-            need_count(c, "plateau_numbers", &p->plateau.n, why) &&
-            need_count(c, "plateau_steps", &p->plateau.steps, why) &&
-            need_answer(c, "plateau_over", &p->plateau.over, why));
+    bool missing;
+    const char *text, *bad = progress_read(&c->progress, field_text, (void *)c->file.metadata, &missing);
+    return !bad || (missing ? need_text(c, bad, &text, why) : bad_value(c, bad, why));
 }
 
 static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
 {
-    Progress *p = &c->progress;
     RunMeta *m = &c->meta;
     const char *seed, *format;
     if (!need_text(c, "format", &format, why) || !need_text(c, "vwn", &m->version, why) ||
@@ -367,17 +228,7 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
     m->seed = strtoull(seed, &end, 10);
     if (end == seed || *end)
         return bad_value(c, "seed", why);
-    p->eval_step = -1;
-    if (json_get(c->file.metadata, "eval_step") &&
-        !need_count(c, "eval_step", &p->eval_step, why))
-        return false;
-    return need_count(c, "step", &p->step, why) && need_count(c, "tokens", &p->tokens, why) &&
-           need_count(c, "sequences", &p->sequences, why) &&
-           need_number(c, "train_loss", &p->train_loss, why) &&
-           need_number(c, "eval_loss", &p->eval_loss, why) &&
-           need_number(c, "best_eval_loss", &p->best_eval, why) &&
-           need_number(c, "grad_norm", &p->grad_norm, why) && read_recent(c, why) &&
-           read_scale(c, why) && read_growth(c, why) && read_tokenizer(a, c, why);
+    return read_progress(c, why) && read_tokenizer(a, c, why);
 }
 
 static void close_file(void *f)
@@ -389,7 +240,7 @@ bool checkpoint_open(Session *s, const char *path, Checkpoint *c, char why[WHY])
 {
     *c = (Checkpoint){.file.fd = -1};
     session_defer(s, close_file, &c->file);
-    return safe_open(s->arena, path, &c->file, why) && safe_verify(&c->file, true, why) &&
+    return safe_open(arena_region(s->arena), path, &c->file, why) && safe_verify(&c->file, true, why) &&
            read_metadata(s->arena, c, why);
 }
 

@@ -10,35 +10,9 @@
 #define VWN_CHECKPOINT_H
 
 #include "compiler/growth/growth.h"
+#include "compiler/portable/progress.h"
 #include "runtime/exec/session.h"
 #include "runtime/data/tokenizer.h"
-
-enum { RECENT = 100 }; /* losses kept to notice a spike */
-
-/* What the host carries from step to step. */
-typedef struct Progress {
-    int64_t step, tokens, sequences;                    /* done so far */
-    int64_t eval_step; /* of eval_loss; -1: none, or not recorded */
-    double train_loss, eval_loss, grad_norm, best_eval; /* NaN before the first */
-    double recent[RECENT];                              /* the last losses, oldest first */
-    int n_recent;
-    double loss_scale;         /* of fp16; 0: there is none */
-    int64_t good_steps;        /* since the scale has changed */
-    int64_t skipped;           /* steps without an update: a gradient was not finite */
-    int64_t from_step, from_tokens; /* where the schedule's time began: 0, or at a growth step with `train { }` */
-    bool due;                  /* the next growth step begins here */
-    struct {
-        double sum, last;      /* of the window that is open; the mean of the one before, NaN: there is none */
-        int64_t n, steps;      /* numbers in the sum; steps of the window */
-        bool over;             /* that window was no better */
-    } plateau;                 /* of the next growth step */
-} Progress;
-
-/* What run-time expressions read after this progress. A loss or a norm that has not been measured
- * yet is infinite. `length` in steps; `per_epoch`: tokens of an epoch, 0 when unknown. */
-void progress_vars(const Progress *p, double length, double per_epoch, double vars[HV_COUNT]);
-/* Then, where the last step of that progress is not known yet: what they read if it was skipped. */
-void progress_skipped(const Progress *p, double vars[HV_COUNT]);
 
 /* What does not change during a run. Strings are UTF-8. */
 typedef struct RunMeta {

@@ -32,12 +32,12 @@ HeldOut held_out_open(Session *s, const Source *source, const char *path)
                        .model = source->unit->model};
     Data *d = data_open(s, &how);
     bool whole = other || path;
-    if (!whole && !d->val.n && !d->val.tokens)
+    if (!whole && !d->val.order.tokens)
         ctx_raise(s->ctx, ST_USAGE,
                   h.text ? "the file keeps no validation text; name some with --data"
                          : "the file holds no part of its arrays out");
     h.split = whole ? &d->train : &d->val;
-    h.epoch = whole ? 0 : d->train.windows;
+    h.epoch = whole ? 0 : d->train.order.windows;
     split_need_window(s, h.split);
     return h;
 }
@@ -48,6 +48,6 @@ void held_out_vars(const Source *source, const HeldOut *data, double *vars)
     const Progress *p = &source->checkpoint->progress;
     double length = (double)(t->length_steps > 0 ? t->length_steps : p->step);
     if (t->length_steps < 0 && data->epoch)
-        length = ceil(t->length_epochs * (double)data->epoch / (double)t->batch_seqs);
+        length = (double)order_steps(t->length_epochs, data->epoch, t->batch_seqs);
     progress_vars(p, length, (double)data->epoch * (double)t->context, vars);
 }

@@ -7,7 +7,8 @@
 #ifndef VWN_RUN_DIR_H
 #define VWN_RUN_DIR_H
 
-#include "runtime/data/safetensors.h"
+#include "compiler/portable/safetensors.h"
+#include "runtime/base/json.h"
 #include "runtime/exec/session.h"
 
 typedef struct RunDir {

@@ -84,10 +84,9 @@ const SafeFile *source_tensors(Session *s, const char *where)
     if (source_is_folder(where) || (n > 4 && !strcmp(where + n - 4, ".vwn")))
         return &source_checkpoint(s, where)->file;
     SafeFile *f = NEW(s->arena, SafeFile);
-    if (!safe_open(s->arena, step ? step : where, f, why))
-        ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
+    f->fd = -1;
     session_defer(s, close_tensors, f);
-    if (!safe_verify(f, false, why))
+    if (!safe_open(arena_region(s->arena), step ? step : where, f, why) || !safe_verify(f, false, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
     return f;
 }

@@ -13,10 +13,8 @@
 struct Shard {
     Mapped file;
     size_t header; /* bytes before the first token */
-    int width;     /* bytes per token in the file: 1, 2, 4 */
-    int64_t tokens;
-    const Tokenizer *chars; /* width 1: the ids of ASCII text, NULL: the bytes themselves */
-    uint32_t *ids;          /* text that is not ASCII: the ids, in memory of its own */
+    Tokens tokens;
+    uint32_t *ids; /* text that is not ASCII: its ids, in memory of its own */
     size_t ids_bytes;
 };
 
@@ -45,28 +43,19 @@ static bool is_ascii(const unsigned char *p, size_t n)
 /* Characters and bytes differ: keep the ids. */
 static void decode_text(Session *s, Shard *x, const Tokenizer *t)
 {
-    const char *text = (const char *)x->file.map;
+    size_t at, length;
     x->ids_bytes = x->file.bytes * sizeof *x->ids;
     void *ids =
         mmap(NULL, x->ids_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ids == MAP_FAILED)
         mapped_wrong(s, x->file.path, "no memory for its characters");
     x->ids = ids;
-    x->tokens = 0;
-    char why[WHY];
-    for (size_t i = 0; i < x->file.bytes;) {
-        uint32_t c;
-        size_t len = utf8_read(text + i, x->file.bytes - i, &c);
-        int64_t id = len ? tokenizer_id(t, c) : -1;
-        if (id < 0) {
-            snprintf(why, sizeof why, "byte %zu: %s", i,
-                     len ? "a character that the training text of this model did not have"
-                         : "not UTF-8; chars() needs UTF-8 text");
-            mapped_wrong(s, x->file.path, "%s", why);
-        }
-        x->ids[x->tokens++] = (uint32_t)id;
-        i += len;
-    }
+    int64_t count = tokens_of_text(t->code, t->size, (const char *)x->file.map, x->file.bytes, ids, &at, &length);
+    if (count < 0)
+        mapped_wrong(s, x->file.path, "byte %zu: %s", at,
+                     length ? "a character that the training text of this model did not have"
+                            : "not UTF-8; chars() needs UTF-8 text");
+    x->tokens = (Tokens){ids, 4, NULL, count};
 }
 
 static void open_text(Session *s, Data *d, const DataOptions *how)
@@ -89,8 +78,7 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
                   "with another tokenizer there is token_files");
     if (!d->tokenizer)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
-    x->width = 1;
-    x->tokens = (int64_t)x->file.bytes;
+    x->tokens = (Tokens){x->file.map, 1, NULL, (int64_t)x->file.bytes};
     if (kind != TOKENIZER_CHARS)
         return;
     /* with a vocabulary of another text an ASCII byte may have no id: decode_text says where */
@@ -98,7 +86,7 @@ static void open_text(Session *s, Data *d, const DataOptions *how)
     for (size_t i = 0; all && how->known && i < x->file.bytes; i++)
         all = d->tokenizer->ascii[x->file.map[i]] >= 0;
     if (all)
-        x->chars = d->tokenizer;
+        x->tokens.ascii = d->tokenizer->ascii;
     else
         decode_text(s, x, d->tokenizer);
 }
@@ -122,13 +110,13 @@ static void check_llmc(Session *s, Shard *x)
     int64_t magic = read_i32(x->file.map), version = read_i32(x->file.map + 4),
             count = read_i32(x->file.map + 8);
     bool known = (magic == 20240520 && version == 1) ||
-                 (x->width == 4 && magic == 20240801 && version == 7);
+                 (x->tokens.width == 4 && magic == 20240801 && version == 7);
     if (!known) {
         mapped_wrong(s, x->file.path,
                      "byte 0: magic %lld, version %lld: not a token file of llm.c",
                      (long long)magic, (long long)version);
     }
-    int64_t have = (int64_t)(x->file.bytes - LLMC_HEADER), want = count * x->width;
+    int64_t have = (int64_t)(x->file.bytes - LLMC_HEADER), want = count * x->tokens.width;
     if (count < 0 || have != want) {
         mapped_wrong(s, x->file.path,
                      "byte %zu: the header says %lld tokens, which are %lld bytes; the "
@@ -143,20 +131,20 @@ static void open_shard(Session *s, Shard *x, const char *path, const DataSpec *s
 {
     session_defer(s, free_ids, x);
     mapped_open(s, &x->file, path);
-    x->width = spec->bits / 8;
+    x->tokens.width = spec->bits / 8;
     if (spec->llmc_header)
         check_llmc(s, x);
-    size_t bytes = x->file.bytes - x->header, odd = bytes % (size_t)x->width;
+    size_t bytes = x->file.bytes - x->header, width = (size_t)x->tokens.width, odd = bytes % width;
     if (odd) {
         mapped_wrong(s, path,
                      "byte %zu: the last token is cut: %zu bytes are left where %d are "
                      "needed",
-                     x->file.bytes - odd, odd, x->width);
+                     x->file.bytes - odd, odd, x->tokens.width);
     }
-    x->tokens = (int64_t)(bytes / (size_t)x->width);
-    if (!x->tokens) {
+    x->tokens.at = x->file.map + x->header;
+    x->tokens.count = (int64_t)(bytes / width);
+    if (!x->tokens.count)
         mapped_wrong(s, path, "byte %zu: the file has no tokens", x->file.bytes);
-    }
 }
 
 static void free_glob(void *g)
@@ -221,37 +209,15 @@ static void open_tokens(Session *s, Data *d, const DataOptions *how, size_t *n_t
 
 /* ---- splits ---- */
 
-static void add_range(Split *s, const Shard *x, int64_t first, int64_t count)
-{
-    int64_t windows = order_windows(count, s->context);
-    s->tokens += count;
-    if (!windows) {
-        s->unused++;
-        return;
-    }
-    s->shard[s->n] = x;
-    s->range[s->n++] = (Stretch){first, count, windows, s->windows};
-    s->windows += windows;
-}
-
 /* Shards of `val_path` are for evaluation; without them the last `val` of all tokens is. */
-static void divide(Data *d, size_t n_train, const DataSpec *spec)
+static void divide(Session *s, Data *d, size_t n_train, const DataSpec *spec)
 {
-    int64_t all = 0, before = 0;
-    for (size_t i = 0; i < n_train; i++)
-        all += d->shard[i].tokens;
-    int64_t keep = spec->val_path ? all : all - (int64_t)((double)all * spec->val);
-    for (size_t i = 0; i < d->n; i++) {
-        const Shard *x = &d->shard[i];
-        int64_t n = x->tokens, train = i >= n_train ? 0 : keep - before < n ? keep - before : n;
-        if (train < 0)
-            train = 0;
-        if (train > 0)
-            add_range(&d->train, x, 0, train);
-        if (train < n)
-            add_range(&d->val, x, train, n - train);
-        before += n;
-    }
+    int64_t *count = NEW_ARRAY(s->arena, int64_t, d->n + 1);
+    for (size_t i = 0; i < d->n; i++)
+        count[i] = d->shard[i].tokens.count;
+    order_divide(&d->train.order, &d->val.order, count, n_train, spec->val_path ? 0 : spec->val);
+    for (size_t i = n_train; i < d->n; i++)
+        order_add(&d->val.order, i, 0, count[i]);
 }
 
 int64_t data_separator(Session *s, const DataSpec *spec, const Tokenizer *t)
@@ -275,11 +241,11 @@ static void open_splits(Session *s, Data *d, const DataOptions *how)
     Split *both[2] = {&d->train, &d->val};
     int64_t separator = data_separator(s, how->spec, d->tokenizer);
     for (int i = 0; i < 2; i++) {
-        both[i]->context = how->context;
+        both[i]->order.context = how->context;
         both[i]->separator = separator;
         both[i]->vocab = model_ids(how->model);
-        both[i]->range = NEW_ARRAY(s->arena, Stretch, d->n);
-        both[i]->shard = NEW_ARRAY(s->arena, const Shard *, d->n);
+        both[i]->order.range = NEW_ARRAY(s->arena, Stretch, d->n);
+        both[i]->shard = d->shard;
         both[i]->name = i ? "validation text" : "training text";
         if (how->spec && how->spec->kind == DATA_TEXT_FILE)
             both[i]->name = arena_printf(s->arena, "%s %.300s",
@@ -295,15 +261,11 @@ static void divide_rows(Session *s, Data *d, const DataOptions *how, double val)
 {
     int64_t rows = d->arrays->rows, keep = rows - (int64_t)((double)rows * val);
     d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_NONE);
-    d->train = (Split){.windows = keep, .name = "training part"};
-    d->val = (Split){.first = keep, .windows = rows - keep, .name = "part held out"};
-    for (Split *x = &d->train;; x = &d->val) {
-        x->arrays = d->arrays;
-        x->context = how->context;
-        x->tokens = x->windows * how->context;
-        if (x == &d->val)
-            break;
-    }
+    int64_t T = how->context;
+    d->train = (Split){.arrays = d->arrays, .name = "training part"};
+    d->train.order = (Order){.context = T, .windows = keep, .tokens = keep * T};
+    d->val = (Split){.arrays = d->arrays, .first = keep, .name = "part held out"};
+    d->val.order = (Order){.context = T, .windows = rows - keep, .tokens = (rows - keep) * T};
 }
 
 /* A file that is not there: the place that names it is said. */
@@ -339,7 +301,7 @@ Data *data_open(Session *s, const DataOptions *how)
     if (!model_check_vocabulary(s->ctx, how->model, d->tokenizer->size, tokenizer))
         ctx_raise(s->ctx, ST_INPUT, NULL);
     open_splits(s, d, how);
-    divide(d, n_train, how->spec);
+    divide(s, d, n_train, how->spec);
     return d;
 }
 
@@ -372,28 +334,29 @@ Data *data_synthetic(Session *s, const DataOptions *how)
     d->n = 1;
     d->tokenizer = tokenizer_plain(s->arena, TOKENIZER_FILE);
     x->file.path = "synthetic tokens";
-    x->tokens = WINDOWS * how->context;
-    x->ids = NEW_ARRAY(s->arena, uint32_t, (size_t)x->tokens);
+    int64_t count = WINDOWS * how->context;
+    uint32_t *drawn = NEW_ARRAY(s->arena, uint32_t, (size_t)count);
     int64_t ids = model_ids(how->model);
     uint64_t below = ids > 0 ? (uint64_t)ids : 256;
-    for (int64_t i = 0; i < x->tokens; i++)
-        x->ids[i] = (uint32_t)(mix64((uint64_t)i) % below);
+    for (int64_t i = 0; i < count; i++)
+        drawn[i] = (uint32_t)(mix64((uint64_t)i) % below);
+    x->tokens = (Tokens){(const unsigned char *)drawn, sizeof *drawn, NULL, count};
     open_splits(s, d, how);
-    add_range(&d->train, x, 0, x->tokens);
+    order_add(&d->train.order, 0, 0, count);
     return d;
 }
 
 void split_need_window(Session *s, const Split *split)
 {
-    if (split->windows)
+    if (split->order.windows)
         return;
     if (split->arrays)
         ctx_raise(s->ctx, ST_ENVIRONMENT, "the %s of the arrays has no row", split->name);
     else
         ctx_raise(s->ctx, ST_ENVIRONMENT,
                   "the %s has %lld tokens%s, fewer than the context of %lld", split->name,
-                  (long long)split->tokens, split->unused > 1 ? " and no file" : "",
-                  (long long)split->context);
+                  (long long)split->order.tokens, split->order.unused > 1 ? " and no file" : "",
+                  (long long)split->order.context);
 }
 
 /* ---- order ---- */
@@ -407,62 +370,36 @@ static int64_t row_of(const Split *s, int64_t i)
 Window split_window(const Split *s, uint64_t seed, int64_t ordinal)
 {
     if (s->arrays)
-        return (Window){0, row_of(s, order_row(s->windows, seed, ordinal))};
-    return order_window(s->range, s->n, s->windows, s->context, seed, ordinal);
+        return (Window){0, row_of(s, order_row(s->order.windows, seed, ordinal))};
+    return order_window(&s->order, seed, ordinal);
 }
 
 int64_t split_fixed_windows(const Split *s)
 {
     if (s->arrays)
-        return s->windows;
-    return order_fixed_windows(s->range, s->n, s->context);
+        return s->order.windows;
+    return order_fixed_windows(&s->order);
 }
 
 Window split_fixed(const Split *s, int64_t i, int64_t of)
 {
     if (s->arrays)
-        return (Window){0, row_of(s, order_spread(s->windows, i, of))};
-    return order_fixed(s->range, s->n, s->context, i, of);
+        return (Window){0, row_of(s, order_spread(s->order.windows, i, of))};
+    return order_fixed(&s->order, i, of);
 }
 
 /* ---- reading ---- */
 
-static int64_t token_at(const Shard *x, int64_t i)
+bool split_read(const Split *s, Window w, int64_t *token, int64_t *label, int64_t *document, char why[WHY])
 {
-    if (x->ids)
-        return x->ids[i];
-    const unsigned char *p = x->file.map + x->header + (size_t)i * (size_t)x->width;
-    uint16_t half;
-    uint32_t full;
-    switch (x->width) {
-    case 1: return x->chars ? x->chars->ascii[*p] : *p;
-    case 2: memcpy(&half, p, sizeof half); return half;
-    default: memcpy(&full, p, sizeof full); return full;
-    }
-}
-
-bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY])
-{
-    const Stretch *r = &s->range[w.range];
-    const Shard *x = s->shard[w.range];
+    const Shard *x = &s->shard[s->order.range[w.range].file];
     if (!mapped_unchanged(&x->file, why))
         return false;
-    int64_t end = r->first + r->count;
-    for (int64_t i = 0; i <= s->context; i++) {
-        int64_t at = w.first + i, token = at < end ? token_at(x, at) : -1;
-        if (s->vocab && token >= s->vocab) {
-            snprintf(why, WHY,
-                     "%.300s: byte %zu: token %lld is not below the vocabulary of %lld",
-                     x->file.path, x->header + (size_t)at * (size_t)x->width, (long long)token,
-                     (long long)s->vocab);
-            return false;
-        }
-        if (i < s->context)
-            tokens[i] = token < 0 ? 0 : token;
-        if (i > 0)
-            labels[i - 1] = token;
-    }
-    return true;
+    int64_t bad = tokens_window(&x->tokens, &s->order, w, s->vocab, s->separator, token, label, document);
+    if (bad >= 0)
+        snprintf(why, WHY, "%.300s: byte %zu: token %lld is not below the vocabulary of %lld", x->file.path,
+                 x->header + (size_t)bad * (size_t)x->tokens.width, (long long)token_at(&x->tokens, bad), (long long)s->vocab);
+    return bad < 0;
 }
 
 /* ---- fingerprints ---- */

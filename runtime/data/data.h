@@ -8,24 +8,20 @@
 #define VWN_DATA_H
 
 #include "arrays.h"
-#include "compiler/portable/order.h"
+#include "compiler/portable/tokens.h"
 #include "runtime/exec/session.h"
 #include "tokenizer.h"
 
 typedef struct Shard Shard;
 
 typedef struct Split {
-    Stretch *range;      /* tokens that lie together, */
-    const Shard **shard; /* and the shard that each is of */
-    size_t n;
-    int64_t context, vocab; /* vocab 0: not checked */
-    int64_t separator;      /* the token that documents begin with, -1: there is none */
-    int64_t tokens, windows;
-    const Arrays *
-        arrays; /* not NULL: a window is a row, and of all that precedes only context counts; */
-    int64_t first;    /* where the rows begin in an order that is drawn once */
-    size_t unused;    /* ranges that are shorter than a window */
-    const char *name; /* "training text", "validation text", for messages */
+    Order order;        /* of a text; of arrays context, windows and tokens */
+    const Shard *shard; /* its files */
+    int64_t vocab;      /* 0: not checked */
+    int64_t separator;  /* the token that documents begin with, -1: there is none */
+    const Arrays *arrays; /* not NULL: a window is a row */
+    int64_t first;        /* where the rows begin in an order that is drawn once */
+    const char *name;     /* "training text", "validation text", for messages */
 } Split;
 
 typedef struct Data {
@@ -33,7 +29,7 @@ typedef struct Data {
     size_t n;
     Arrays *arrays; /* instead of shards */
     Tokenizer *tokenizer;
-    Split train, val; /* val.n == 0: there is none */
+    Split train, val; /* val.order.n == 0: there is none */
 } Data;
 
 /* Opens and maps the files; they are closed with the session. Raises ST_ENVIRONMENT with the
@@ -69,9 +65,8 @@ Window split_window(const Split *s, uint64_t seed, int64_t ordinal);
 /* Window i of the `of` that evaluation uses: always the same, spread evenly, from offset 0. */
 Window split_fixed(const Split *s, int64_t i, int64_t of);
 int64_t split_fixed_windows(const Split *s); /* at most this many do not overlap */
-/* Tokens and labels of one window, `context` each; a position without a next token gets -1.
- * False with `why` (file and byte offset) when the shard changed, or a token is not below
- * vocab. */
-bool split_read(const Split *s, Window w, int64_t *tokens, int64_t *labels, char why[WHY]);
+/* One window as tokens_window() gives it. False with `why` (file and byte offset) when the shard changed, or a token is
+ * not below vocab. */
+bool split_read(const Split *s, Window w, int64_t *token, int64_t *label, int64_t *document, char why[WHY]);
 
 #endif

@@ -92,14 +92,9 @@ static void read_row(Feed *f, const Split *split, Window w, int64_t row)
         read_example(f, split, w.first, row);
         return;
     }
-    if (!split_read(split, w, f->token + row * f->T, f->label + row * f->T, why))
+    int64_t at = row * f->T;
+    if (!split_read(split, w, f->token + at, f->label + at, f->begin + at, why))
         ctx_raise(f->session->ctx, ST_ENVIRONMENT, "%s", why);
-    /* a separator begins the document that follows it */
-    int64_t begin = 0;
-    for (int64_t i = 0; i < f->T; i++) {
-        begin = f->token[row * f->T + i] == split->separator ? i : begin;
-        f->begin[row * f->T + i] = begin;
-    }
 }
 
 static void upload(Feed *f)
@@ -210,29 +205,48 @@ void count_begin(Session *s)
     }
 }
 
+typedef struct Evaluating {
+    Feed *feed;
+    Program *eval, *count;
+    const Split *split;
+    const RunArgs *args;
+} Evaluating;
+
+static void eval_begin_count(void *user)
+{
+    const Evaluating *e = user;
+    count_begin(e->feed->session);
+}
+
+static int64_t eval_feed(void *user, int64_t first, int64_t of)
+{
+    const Evaluating *e = user;
+    return feed_fixed(e->feed, e->split, first, of);
+}
+
+static void eval_run(void *user, LoopProgram which, double share)
+{
+    const Evaluating *e = user;
+    double vars[HV_COUNT];
+    RunArgs args = *e->args;
+    memcpy(vars, args.host_vars, sizeof vars);
+    if (which == LOOP_EVAL) {
+        vars[HV_SHARE] = share;
+        args.host_vars = vars;
+    }
+    session_run(e->feed->session, which == LOOP_EVAL ? e->eval : e->count, &args);
+}
+
+static void eval_results(void *user, double *out)
+{
+    const Evaluating *e = user;
+    results_read(e->feed->session, e->eval, out);
+}
+
 int64_t evaluate(Feed *f, Program *eval, Program *count, const Split *split, int64_t batches,
                  int64_t batch, const RunArgs *args, double *part, double *all)
 {
-    Session *s = f->session;
-    size_t n = results_size(eval);
-    int64_t of = split_fixed_windows(split);
-    double vars[HV_COUNT];
-    memcpy(vars, args->host_vars, sizeof vars);
-    if (batches > 0 && batches <= of / batch)
-        of = batches * batch;
-    for (size_t i = 0; i < n; i++)
-        all[i] = 0;
-    count_begin(s);
-    for (int64_t first = 0; count && first < of; first += f->B) {
-        feed_fixed(f, split, first, of);
-        session_run(s, count, args);
-    }
-    for (int64_t first = 0; first < of; first += f->B) {
-        vars[HV_SHARE] = (double)feed_fixed(f, split, first, of) / (double)of;
-        session_run(s, eval, &(RunArgs){vars, args->seed, args->step});
-        results_read(s, eval, part);
-        for (size_t i = 0; i < n; i++)
-            all[i] += part[i];
-    }
-    return of;
+    static const EvalCalls calls = {eval_begin_count, eval_feed, eval_run, eval_results};
+    const EvalSize size = {split_fixed_windows(split), batches, batch, results_size(eval)};
+    return loop_evaluate(&calls, &(Evaluating){f, eval, count, split, args}, &size, count, part, all);
 }

@@ -4,6 +4,7 @@
 #define VWN_FEED_H
 
 #include "data.h"
+#include "compiler/portable/loop.h"
 #include "runtime/base/json.h"
 
 /* An input that arrays give, and its numbers on the host: of one dtype, the other is NULL. */

@@ -7,7 +7,8 @@
 
 #include <sys/types.h>
 
-#include "safetensors.h"
+#include "compiler/portable/safetensors.h"
+#include "runtime/base/json.h"
 #include "runtime/exec/session.h"
 
 typedef struct Mapped {

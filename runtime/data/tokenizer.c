@@ -1,6 +1,8 @@
 /* tokenizer.c - see tokenizer.h. */
 #include "tokenizer.h"
 
+#include "compiler/portable/tokens.h"
+
 #include <stdio.h>
 
 enum { CODES = 0x110000 };
@@ -83,17 +85,7 @@ void tokenizer_vocabulary(const Tokenizer *t, Buf *out)
 
 int64_t tokenizer_id(const Tokenizer *t, uint32_t code)
 {
-    if (code < 128)
-        return t->ascii[code];
-    int64_t lo = 0, hi = t->size;
-    while (lo < hi) {
-        int64_t mid = lo + (hi - lo) / 2;
-        if (t->code[mid] < code)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo < t->size && t->code[lo] == code ? lo : -1;
+    return tokens_id(t->code, t->size, code);
 }
 
 int64_t tokenizer_encode(const Tokenizer *t, const char *what, const char *text, size_t n,

@@ -8,7 +8,8 @@
 #define VWN_TOKENIZER_H
 
 #include "compiler/model/model.h"
-#include "safetensors.h"
+#include "compiler/portable/safetensors.h"
+#include "runtime/base/json.h"
 
 typedef struct Tokenizer {
     TokenizerKind kind; /* TOKENIZER_FILE: ids only, no text */

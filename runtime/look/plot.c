@@ -88,7 +88,7 @@ static void count_data(Plot *p, const Curve *c, size_t n)
     if (!wanted || p->per_epoch)
         return;
     DataOptions how = {.spec = &t->data, .tokenizer = &t->tokenizer, .context = t->context, .model = p->unit->model};
-    p->per_epoch = (double)data_open(&p->session, &how)->train.windows * (double)t->context;
+    p->per_epoch = (double)data_open(&p->session, &how)->train.order.windows * (double)t->context;
 }
 
 /* The first step of the stage at which the growth step begins; -1: that is not known before the run. */
@@ -108,8 +108,7 @@ static size_t stages_of(Plot *p, Period *stage)
 {
     Unit *u = p->unit;
     size_t n = 0;
-    Progress none = {.train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN};
-    stage[0] = (Period){.train = u->train, .from = none, .steps = length_of(p, u->train)};
+    stage[0] = (Period){.train = u->train, .from = progress_none, .steps = length_of(p, u->train)};
     for (size_t i = 0; i < u->grow.n && i < STAGES && u->grow.v[i].train; i++) {
         const GrowStep *g = &u->grow.v[i];
         Period *now = &stage[n];

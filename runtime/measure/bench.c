@@ -387,8 +387,6 @@ static char *no_text(Unit *unit, Arena *arena)
 Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   const vwn_bench_options *how, const vwn_writer *out, const Hooks *hooks)
 {
-    static const Progress none = {
-        .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN};
     /* the steps alone: nothing of what stands between them, and the model before it grows */
     Unit alone = *unit;
     Train train = unit->train ? *unit->train : (Train){0};
@@ -403,7 +401,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                   .unit = &alone,
                   .how = &dry,
                   .hooks = &plain,
-                  .now = none,
+                  .now = progress_none,
                   .saved_at = -1,
                   .evaluated_at = -1,
                   .session = {.owner = owner}};

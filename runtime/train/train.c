@@ -90,15 +90,6 @@ static void say_known(Trainer *tr)
     memcpy(tr->is_known, known, sizeof known);
 }
 
-static void remember(Progress *p, double loss)
-{
-    if (p->n_recent == RECENT)
-        memmove(p->recent, p->recent + 1, (RECENT - 1) * sizeof *p->recent);
-    else
-        p->n_recent++;
-    p->recent[p->n_recent - 1] = loss;
-}
-
 /* ---- one step ---- */
 
 /* The step that is queued next. */
@@ -114,14 +105,6 @@ static void feed_part(Trainer *tr, int64_t k)
                tr->now.sequences + tr->ahead * tr->train->batch_seqs + k * tr->micro);
 }
 
-/* Runs a program on micro-batch k. */
-static void run_part(Trainer *tr, Program *p, int64_t k)
-{
-    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(next_step(tr) * tr->parts + k)};
-    feed_part(tr, k);
-    session_run(&tr->session, p, &args);
-}
-
 /* What comes next goes up while a device that queues its calls computes. */
 static void feed_ahead(Trainer *tr, int64_t k)
 {
@@ -130,20 +113,24 @@ static void feed_ahead(Trainer *tr, int64_t k)
         feed_part(tr, k);
 }
 
-/* Forward and backward over all micro-batches, once the targets of all are counted. */
-static void run_gradient(Trainer *tr, Mail *mail)
+static void begin_count(void *user)
 {
-    if (tr->parts > 1)
-        count_begin(&tr->session);
-    for (int64_t k = 0; tr->count && tr->parts > 1 && k < tr->parts; k++)
-        run_part(tr, tr->count, k);
-    for (int64_t k = 0; k < tr->parts; k++) {
-        Program *p = k == 0 ? tr->fresh : tr->more;
-        run_part(tr, p, k);
-        mail_post(mail, p);
-        if (k + 1 < tr->parts)
-            feed_ahead(tr, k + 1);
-    }
+    Trainer *tr = user;
+    count_begin(&tr->session);
+}
+
+static void run_part(void *user, LoopProgram which, int64_t k)
+{
+    Trainer *tr = user;
+    Program *p = which == LOOP_COUNT ? tr->count : which == LOOP_FRESH ? tr->fresh : tr->more;
+    RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(next_step(tr) * tr->parts + k)};
+    feed_part(tr, k);
+    session_run(&tr->session, p, &args);
+    if (which == LOOP_COUNT)
+        return;
+    mail_post(tr->queue[next_step(tr) % STEPS_QUEUED].mail, p);
+    if (k + 1 < tr->parts)
+        feed_ahead(tr, k + 1);
 }
 
 /* The results of all micro-batches, into tr->all; returns the loss. */
@@ -158,23 +145,6 @@ static double read_losses(Trainer *tr, Mail *mail)
             tr->all[i] += tr->part[i];
     }
     return tr->all[tr->loss];
-}
-
-/* In fp16 a step whose gradient was not finite has changed no weight; the next loss is scaled by half as
- * much. After many good steps it is scaled by twice as much. */
-static void scale_after(Trainer *tr, bool good)
-{
-    Progress *p = &tr->now;
-    if (p->loss_scale == 0)
-        return;
-    loss_scale_after(&p->loss_scale, &p->good_steps, good);
-    if (!good) {
-        p->skipped++;
-        train_event(tr, VWN_EVENT_NOTE,
-                    "step %lld was skipped: its gradient left the range of fp16; the loss is now "
-                    "scaled by %.17g",
-                    (long long)p->step + 1, p->loss_scale);
-    }
 }
 
 /* A loss that ends the run: its update has not changed the weights, or is not made. */
@@ -196,7 +166,7 @@ static void queue_step(Trainer *tr)
     mail_empty(q->mail);
     if (tr->decides)
         say_known(tr);
-    run_gradient(tr, q->mail);
+    loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->count);
     if (!tr->decides) {
         double loss = read_losses(tr, q->mail);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
@@ -221,19 +191,15 @@ static void settle_step(Trainer *tr)
     tr->lr = q->lr;
     if (tr->decides)
         check_loss(tr, loss, (StepHalt)tr->updated[tr->halt]);
-    if (norm <= GRAD_NORM_MOST) {
-        p->grad_norm = norm;
-        scale_after(tr, true);
-    } else if (loss_scale_may_halve(p->loss_scale)) {
-        scale_after(tr, false);
-    } else {
+    StepEnd end = progress_norm(p, norm);
+    if (end == STEP_BAD)
         stop_not_finite(tr, "the gradient's norm", norm);
-    }
-    remember(p, loss);
-    p->train_loss = loss;
-    p->step++;
-    p->sequences += tr->train->batch_seqs;
-    p->tokens += tr->train->batch_seqs * tr->train->context;
+    if (end == STEP_SKIPPED)
+        train_event(tr, VWN_EVENT_NOTE,
+                    "step %lld was skipped: its gradient left the range of fp16; the loss is now "
+                    "scaled by %.17g",
+                    (long long)p->step + 1, p->loss_scale);
+    progress_step(p, loss, tr->train->batch_seqs, tr->train->context);
     tr->ahead--;
 }
 
@@ -316,22 +282,17 @@ static void save_stop(Trainer *tr)
     run_prune(&tr->session, tr->run, 0);
 }
 
-static bool due(int64_t step, int64_t every)
-{
-    return every > 0 && step % every == 0;
-}
-
 static void between_steps(Trainer *tr)
 {
     const Train *t = tr->train;
     int64_t step = tr->now.step;
     bool last = step == tr->steps, stop = step == tr->stop_at;
-    if (due(step, t->log_every > 0 ? t->log_every : 1) || last || stop)
+    if (loop_due(step, t->log_every > 0 ? t->log_every : 1) || last || stop)
         report_step(tr);
-    if (tr->eval && tr->evaluated_at != step && (due(step, t->eval_every) || last))
+    if (tr->eval && tr->evaluated_at != step && (loop_due(step, t->eval_every) || last))
         run_eval(tr);
     train_plateau(tr);
-    if (due(step, t->checkpoint_every) && !last)
+    if (loop_due(step, t->checkpoint_every) && !last)
         save(tr);
 }
 
@@ -341,7 +302,7 @@ bool train_may_follow(Trainer *tr)
     const Train *t = tr->train;
     const Plateau *window = tr->unit->grow.n ? tr->unit->grow.v[0].plateau : NULL;
     int64_t step = tr->now.step + 1;
-    if (!tr->decides || step >= tr->stop_at || due(step, t->checkpoint_every) || (tr->eval && due(step, t->eval_every)))
+    if (!tr->decides || step >= tr->stop_at || loop_due(step, t->checkpoint_every) || (tr->eval && loop_due(step, t->eval_every)))
         return false;
     train_set_vars(tr, 1);
     if (window && (double)(tr->now.plateau.steps + 1) >= host_eval(window->window, tr->vars))
@@ -492,14 +453,10 @@ static Status train_stage(Trainer *t, bool *due)
     return session_end(&t->session, st);
 }
 
-static const Progress nothing_done = {
-    .eval_step = -1, .train_loss = NAN, .eval_loss = NAN, .grad_norm = NAN, .best_eval = NAN,
-    .plateau.last = NAN};
-
 Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, const Hooks *hooks)
 {
     vwn_train_options quiet = {.run = how->source, .dry_run = true, .event = how->event, .user = how->user};
-    Trainer t = {.ctx = owner->ctx, .file = unit, .how = &quiet, .hooks = hooks, .now = nothing_done, .saved_at = -1,
+    Trainer t = {.ctx = owner->ctx, .file = unit, .how = &quiet, .hooks = hooks, .now = progress_none, .saved_at = -1,
                  .evaluated_at = -1, .session.owner = owner, .source = how->source, .step = how->step, .apply_to = how->apply_to};
     bool due;
     return train_stage(&t, &due);
@@ -518,7 +475,7 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                      .how = &now,
                      .hooks = hooks,
                      .begins = begins,
-                     .now = nothing_done,
+                     .now = progress_none,
                      .saved_at = -1,
                      .evaluated_at = -1,
                      .session.owner = owner};

@@ -61,8 +61,7 @@ void train_plateau(Trainer *tr)
 
 void train_enter_progress(Progress *p, const GrowStep *g)
 {
-    static const Progress none = {.plateau.last = NAN};
-    p->plateau = none.plateau;
+    p->plateau = progress_none.plateau;
     p->due = false;
     if (!g->restarts)
         return;

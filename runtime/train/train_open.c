@@ -43,7 +43,7 @@ static void open_all_data(Trainer *tr)
         if (tr->eval_data->arrays)
             tr->eval_data->train.name = "evaluation part";
         tr->eval_split = &tr->eval_data->train;
-    } else if (tr->data->val.n || tr->data->val.tokens) {
+    } else if (tr->data->val.order.tokens) {
         tr->eval_split = &tr->data->val;
     } else {
         ctx_raise(tr->ctx, ST_INPUT,
@@ -64,8 +64,7 @@ static void resolve_length(Trainer *tr)
     tr->parts = t->batch_seqs / tr->micro;
     tr->steps = t->length_steps;
     if (tr->steps < 0)
-        tr->steps = (int64_t)ceil(t->length_epochs * (double)tr->data->train.windows /
-                                  (double)t->batch_seqs);
+        tr->steps = order_steps(t->length_epochs, tr->data->train.order.windows, t->batch_seqs);
     tr->steps += tr->now.from_step;
     tr->stop_at = tr->steps;
     if (tr->how->until_steps > 0 && tr->how->until_steps < tr->steps)
@@ -76,7 +75,7 @@ static void resolve_length(Trainer *tr)
 
 static void set_vars(Trainer *tr, const Progress *p)
 {
-    double per_epoch = (double)tr->data->train.windows * (double)tr->train->context;
+    double per_epoch = (double)tr->data->train.order.windows * (double)tr->train->context;
     progress_vars(p, (double)(tr->steps - p->from_step), per_epoch, tr->vars);
 }
 
@@ -828,7 +827,7 @@ static void say_start(Trainer *tr)
     bool rows = tr->data->arrays;
     buf_count(&b, rows ? t->batch_seqs : t->batch_seqs * t->context);
     buf_puts(&b, rows ? " examples from " : " tokens from ");
-    buf_count(&b, rows ? tr->data->train.windows : tr->data->train.tokens);
+    buf_count(&b, rows ? tr->data->train.order.windows : tr->data->train.order.tokens);
     if (tr->from)
         buf_printf(&b, ", from step %lld", (long long)tr->from->progress.step);
     buf_printf(&b, " (%s)", tr->session.backend ? tr->session.backend->ops->name : "reference");
@@ -841,11 +840,11 @@ static void say_start(Trainer *tr)
         train_event(tr, VWN_EVENT_NOTE, "evaluations measure the average of the weights");
     say_precision(tr);
     say_parts(tr);
-    if (tr->data->train.unused)
+    if (tr->data->train.order.unused)
         train_event(tr, VWN_EVENT_NOTE,
                     "%zu data files are shorter than the context of %lld and give "
                     "nothing",
-                    tr->data->train.unused, (long long)t->context);
+                    tr->data->train.order.unused, (long long)t->context);
 }
 
 /* The run is of the file after its first n growth steps. */

@@ -7,6 +7,7 @@
 #include "runtime/data/data.h"
 #include "runtime/data/feed.h"
 #include "compiler/portable/loss_scale.h"
+#include "compiler/portable/loop.h"
 #include "runtime/exec/mail.h"
 #include "runtime/checkpoint/run_dir.h"
 #include "runtime/checkpoint/start.h"

@@ -191,7 +191,7 @@ static void write_weights(Emission *e, uint64_t seed)
     const Model *m = e->unit->model;
     char why[WHY], text[24];
     SafeWriter w;
-    safe_begin(&w, a);
+    safe_begin(&w, arena_region(a));
     snprintf(text, sizeof text, "%llu", (unsigned long long)seed);
     safe_meta(&w, "format", "vwn folder 1", 12);
     safe_meta(&w, "model", m->name, strlen(m->name));
@@ -203,7 +203,7 @@ static void write_weights(Emission *e, uint64_t seed)
             d[k] = p->shape.d[k].n;
         safe_declare(&w, p->path, SAFE_F32, p->shape.rank, d);
     }
-    bool ok = safe_create(&w, a, e->how->folder, EXPORT_WEIGHTS, why);
+    bool ok = safe_create(&w, e->how->folder, EXPORT_WEIGHTS, why);
     for (size_t i = 0; ok && i < m->param.n; i++)
         ok = put_initial(e, &w, &m->param.v[i], seed, why);
     ok = ok && safe_commit(&w, why);

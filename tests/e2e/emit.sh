@@ -114,7 +114,7 @@ if command -v clang > /dev/null; then
 fi
 
 # strict C17 for what is not a kernel; addresses and sizes are watched over
-for file in main common compute files order threads plan; do
+for file in main common compute file files json loop order progress safetensors threads tokens plan; do
     expect 0 $cc -std=c17 -Wall -Wextra -Wpedantic -Wshadow -Werror -fsyntax-only moe.c/$file.c
 done
 if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -o watched - 2> err; then

@@ -120,6 +120,9 @@ expect 0 "$VWN" emit cuda wide/skip.vwn -o skip.cuda
 expect 0 make -C skip.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE"
 expect 0 skip.cuda/model train small.txt --weights skip.cuda/weights.safetensors --steps 1 --out one.safetensors
 LC_ALL=C sed 's/"loss_scale":"65536"/"loss_scale":"8e+18"/' one.safetensors > large.safetensors
+expect 1 skip.cuda/model train small.txt --weights large.safetensors --steps 2 --out skipped.safetensors
+has err 'it is damaged'
+LC_ALL=C sed -i 's/"checksum"/"was_here"/' large.safetensors
 expect 0 skip.cuda/model train small.txt --weights large.safetensors --steps 2 --out skipped.safetensors
 has out 'step 2 was skipped: its gradient left the range of fp16; the loss is now scaled by 4e+18'
 for weights in one skipped; do

@@ -10,7 +10,7 @@
 #include "support/arrays.h"
 #include "compiler/model/parts.h"
 #include "support/models.h"
-#include "runtime/data/safetensors.h"
+#include "compiler/portable/safetensors.h"
 #include "runtime/vwn.h"
 
 static int passed, failed;
@@ -274,7 +274,7 @@ static size_t weights(Ctx *ctx, const char *run, double *out)
     SafeFile f;
     size_t n = 0;
     const char *path = arena_printf(ctx->program, "%s/ckpt/step_%08d.safetensors", run, STEPS);
-    if (!safe_open(ctx->program, path, &f, why))
+    if (!safe_open(arena_region(ctx->program), path, &f, why))
         return 0;
     for (size_t i = 0; i < f.n; i++) {
         const SafeTensor *x = &f.tensor[i];

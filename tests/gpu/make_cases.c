@@ -57,11 +57,11 @@ static Status passed_on(Backend *b, Status status)
 
 /* ---- a case ---- */
 
-typedef struct Region {
+typedef struct CallRegion {
     uint32_t buffer; /* of the plan */
     const char *at;
     CaseRegion is;
-} Region;
+} CallRegion;
 
 static bool is_new(const char *name)
 {
@@ -80,14 +80,14 @@ static CaseType type_of(const PlanBuffer *x)
 
 /* The region of buffer k of the launch, which begins at `at`. */
 static size_t region_of(const Plan *plan, const Launch *l, uint32_t k, const void *at,
-                        Region *region, size_t *n)
+                        CallRegion *region, size_t *n)
 {
     const PlanBuffer *x = &plan->buffer[l->buffer[k]];
     size_t i = 0;
     while (i < *n && region[i].buffer != l->buffer[k])
         i++;
     if (i == *n)
-        region[(*n)++] = (Region){.buffer = l->buffer[k],
+        region[(*n)++] = (CallRegion){.buffer = l->buffer[k],
                                   .at = (const char *)at - l->shift[k],
                                   .is = {.bytes = x->bytes,
                                          .type = type_of(x)}};
@@ -132,7 +132,7 @@ typedef struct Arguments {
     const int64_t *n;
     const double *s;
     CaseBuffer *buffer;
-    Region *region;
+    CallRegion *region;
     CasePlace *place;
     size_t n_region, n_place;
 } Arguments;
@@ -210,7 +210,7 @@ static Status record(Backend *b, Module *m, const Plan *plan, const Launch *l, v
         vwn_bug(r->ctx, "more kernels than there is room for");
     if (!r->out)
         open_file(r);
-    a.region = NEW_ARRAY(r->ctx->program, Region, l->n_touched + 1);
+    a.region = NEW_ARRAY(r->ctx->program, CallRegion, l->n_touched + 1);
     a.buffer = NEW_ARRAY(r->ctx->program, CaseBuffer, l->n_buffer + 1);
     for (uint32_t i = 0; i < l->n_buffer; i++)
         a.buffer[i] = (CaseBuffer){region_of(plan, l, i, p[i], a.region, &a.n_region), l->shift[i]};

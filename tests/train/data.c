@@ -79,22 +79,22 @@ static void order(Tally *t, vwn_context *v, const char *folder)
     o.spec.val = 0.1;
     CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
     const Split *s = &o.data->train;
-    CHECK(t, s->tokens == 4500 && o.data->val.tokens == 500);
-    CHECK(t, s->windows == 4500 / C - 1);
+    CHECK(t, s->order.tokens == 4500 && o.data->val.order.tokens == 500);
+    CHECK(t, s->order.windows == 4500 / C - 1);
     int64_t token[C], label[C], offset[3];
     char why[WHY];
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         unsigned char used[N] = {0};
         int64_t least = N;
-        for (int64_t i = 0; i < s->windows; i++) {
-            Window w = split_window(s, 7, epoch * s->windows + i);
+        for (int64_t i = 0; i < s->order.windows; i++) {
+            Window w = split_window(s, 7, epoch * s->order.windows + i);
             CHECK(t, w.first >= 0 && w.first + C <= 4499 && !used[w.first]);
             for (int k = 0; k < C; k++)
                 CHECK(t, !used[w.first + k]++);
             least = w.first < least ? w.first : least;
             if (i % 16)
                 continue;
-            CHECK(t, split_read(s, w, token, label, why));
+            CHECK(t, split_read(s, w, token, label, NULL, why));
             for (int k = 0; k < C; k++)
                 CHECK(t, token[k] == (unsigned char)text[w.first + k] &&
                              label[k] == (unsigned char)text[w.first + k + 1]);
@@ -112,7 +112,7 @@ static void order(Tally *t, vwn_context *v, const char *folder)
     CHECK(t, all == 500 / C);
     for (int64_t i = 0; i < all; i++) {
         Window w = split_fixed(e, i, all);
-        CHECK(t, w.first == 4500 + i * C && split_read(e, w, token, label, why));
+        CHECK(t, w.first == 4500 + i * C && split_read(e, w, token, label, NULL, why));
         CHECK(t, split_fixed(e, i / 3, all / 3).first >= 4500);
     }
     for (int64_t i = 0; i < 4; i++) {
@@ -139,11 +139,11 @@ static void edges(Tally *t, vwn_context *v, const char *folder)
                    "%s", v->ctx->message);
         } else {
             const Split *s = &o.data->train;
-            CHECK(t, st == ST_OK && s->windows >= 1);
-            for (int64_t i = 0; i < 3 * s->windows; i++) {
+            CHECK(t, st == ST_OK && s->order.windows >= 1);
+            for (int64_t i = 0; i < 3 * s->order.windows; i++) {
                 Window w = split_window(s, 3, i);
                 CHECK(t, w.first >= 0 && (size_t)w.first + 8 <= n);
-                CHECK(t, split_read(s, w, token, label, why));
+                CHECK(t, split_read(s, w, token, label, NULL, why));
                 CHECK(t, label[7] == -1 ? (size_t)w.first + 8 == n : (size_t)w.first + 8 < n);
                 CHECK(t, label[7] >= 0 || n == 8);
             }
@@ -171,7 +171,7 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     o.model.vocab = 32;
     CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
     Tokenizer *k = o.data->tokenizer;
-    CHECK(t, k->size == 12 && o.data->train.tokens == 25);
+    CHECK(t, k->size == 12 && o.data->train.order.tokens == 25);
     for (int64_t i = 1; i < k->size; i++)
         CHECK(t, k->code[i - 1] < k->code[i]);
     Buf b = buf_new(v->ctx->program);
@@ -195,7 +195,7 @@ static void tokenizers(Tally *t, vwn_context *v, const char *folder)
     CHECK(t, tokenizer_decode(k, 12, out) == 0 && tokenizer_decode(k, -1, out) == 0);
     int64_t token[4], label[4];
     Window w = split_window(&o.data->train, 1, 0);
-    CHECK(t, split_read(&o.data->train, w, token, label, why) && token[1] == label[0]);
+    CHECK(t, split_read(&o.data->train, w, token, label, NULL, why) && token[1] == label[0]);
     CHECK(t, token[0] == ids[w.first]);
 
     o.model.vocab = 11;
@@ -235,8 +235,8 @@ static void put_shard(const char *path, int header, int bits, int n, int count, 
 static bool read_all(const Split *s, char why[WHY])
 {
     int64_t token[16], label[16];
-    for (int64_t i = 0; i < s->windows; i++)
-        if (!split_read(s, split_window(s, 1, i), token, label, why))
+    for (int64_t i = 0; i < s->order.windows; i++)
+        if (!split_read(s, split_window(s, 1, i), token, label, NULL, why))
             return false;
     return true;
 }
@@ -267,11 +267,11 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             CHECKF(t, reopen(&o) == ST_OK, "%s", v->ctx->message);
             const Split *s = &o.data->train;
             CHECK(t,
-                  s->tokens == 809 && s->n == 2 && s->unused == 1 && o.data->val.tokens == 300);
+                  s->order.tokens == 809 && s->order.n == 2 && s->order.unused == 1 && o.data->val.order.tokens == 300);
             CHECKF(t, read_all(s, why), "%s", why);
             int64_t token[16], label[16];
             Window w = split_window(s, 1, 5);
-            split_read(s, w, token, label, why);
+            split_read(s, w, token, label, NULL, why);
             CHECK(t, token[3] == (w.first + 3) * 31 % 1000 &&
                          label[3] == (w.first + 4) * 31 % 1000);
             /* a token that is too large, found when its window is read */
@@ -308,11 +308,11 @@ static void shards(Tally *t, vwn_context *v, const char *folder)
             o.spec.val = 0.4;
             CHECK(t, reopen(&o) == ST_OK);
             const Split *kept = &o.data->train, *cut = &o.data->val;
-            CHECK(t, kept->tokens == 600 && cut->tokens == 400 && kept->n == 2 && cut->n == 2);
-            CHECK(t, kept->range[1].count == 100 && cut->range[0].first == 100);
+            CHECK(t, kept->order.tokens == 600 && cut->order.tokens == 400 && kept->order.n == 2 && cut->order.n == 2);
+            CHECK(t, kept->order.range[1].count == 100 && cut->order.range[0].first == 100);
             CHECK(t, read_all(kept, why) && read_all(cut, why));
             w = split_fixed(cut, 0, 24);
-            split_read(cut, w, token, label, why);
+            split_read(cut, w, token, label, NULL, why);
             CHECK(t, w.first == 100 && token[0] == 100 * 31 % 1000);
             session_close(&o.s);
             remove(p0), remove(p1), remove(p2);

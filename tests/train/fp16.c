@@ -7,7 +7,7 @@
 
 #include "compiler/plan/plan.h"
 #include "runtime/checkpoint/run_dir.h"
-#include "runtime/data/safetensors.h"
+#include "compiler/portable/safetensors.h"
 #include "runtime/train/trainer.h"
 #include "support.h"
 
@@ -108,7 +108,7 @@ static bool numbers(Ctx *ctx, const char *run, int64_t step, const char *name, d
     SafeFile f;
     const char *path =
         arena_printf(ctx->program, "%s/ckpt/step_%08lld.safetensors", run, (long long)step);
-    if (!safe_open(ctx->program, path, &f, why))
+    if (!safe_open(arena_region(ctx->program), path, &f, why))
         return false;
     const SafeTensor *t = safe_find(&f, name);
     bool read = t && t->elements == WIDTH && safe_read(&f, t, 0, WIDTH, out, why);

@@ -264,7 +264,7 @@ static void order(Tally *t, Opening *o)
     o->spec.val = 0.2;
     CHECK(t, reopen(o) == ST_OK);
     const Split *train = &o->data->train, *val = &o->data->val;
-    CHECK(t, train->windows == KEEP && split_fixed_windows(val) == ROWS - KEEP);
+    CHECK(t, train->order.windows == KEEP && split_fixed_windows(val) == ROWS - KEEP);
     int64_t before = -1, moved = 0, ends = 0;
     for (int64_t epoch = 0; epoch < 3; epoch++) {
         unsigned char seen[ROWS] = {0};

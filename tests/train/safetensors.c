@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/data/safetensors.h"
+#include "compiler/portable/safetensors.h"
 #include "support.h"
 
 static const float numbers[6] = {1.5f, -0.0f, 3e-42f, -INFINITY, 7.0f, 0.1f};
@@ -14,13 +14,13 @@ static bool write_sample(Ctx *ctx, const char *folder, const char *name, char wh
 {
     SafeWriter w;
     int64_t d[2] = {2, 3}, two = 2, empty[2] = {0, 4};
-    safe_begin(&w, ctx->program);
+    safe_begin(&w, arena_region(ctx->program));
     safe_meta(&w, "text", "a \"line\"\n\xc3\xa9", 11);
     safe_meta(&w, "broken", "\xff", 1);
     safe_declare(&w, "layer[1].W", SAFE_F32, 2, d);
     safe_declare(&w, "nothing", SAFE_F32, 2, empty);
     safe_declare(&w, "twice", SAFE_F64, 1, &two);
-    bool ok = safe_create(&w, ctx->program, folder, name, why) &&
+    bool ok = safe_create(&w, folder, name, why) &&
               safe_put(&w, numbers, 4, why) && safe_put(&w, numbers + 1, 20, why) &&
               safe_put(&w, doubles, 16, why) && safe_commit(&w, why);
     safe_abandon(&w);
@@ -29,7 +29,7 @@ static bool write_sample(Ctx *ctx, const char *folder, const char *name, char wh
 
 static bool opens(Ctx *ctx, const char *path, SafeFile *f, bool own, char why[WHY])
 {
-    bool ok = safe_open(ctx->program, path, f, why) && safe_verify(f, own, why);
+    bool ok = safe_open(arena_region(ctx->program), path, f, why) && safe_verify(f, own, why);
     if (!ok)
         safe_close(f);
     return ok;
@@ -74,9 +74,9 @@ static void large(Tally *t, Ctx *ctx, const char *folder)
         int64_t n = k < 16 ? (2 << 18) - 40 + 4 * k : 100000 + 75000 * (k - 16); /* the first lie around two blocks, with their headers */
         const char *name = arena_printf(ctx->program, "large%d.safetensors", k), *path = arena_printf(ctx->program, "%s/%s", folder, name);
         SafeWriter w;
-        safe_begin(&w, ctx->program);
+        safe_begin(&w, arena_region(ctx->program));
         safe_declare(&w, "x", SAFE_F32, 1, &n);
-        bool ok = safe_create(&w, ctx->program, folder, name, why);
+        bool ok = safe_create(&w, folder, name, why);
         for (int64_t at = 0, piece = 1; ok && at < n; at += piece, piece = 1 + piece * 7 % 300007) {
             piece = piece < n - at ? piece : n - at;
             ok = safe_put(&w, numbers_of + at, (size_t)piece * sizeof *numbers_of, why);

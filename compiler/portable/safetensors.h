@@ -8,10 +8,10 @@
 #ifndef VWN_SAFETENSORS_H
 #define VWN_SAFETENSORS_H
 
-#include "compiler/graph/ir.h"
-#include "runtime/base/json.h"
+#include "json.h"
 
 enum { WHY = 512 }; /* room for a sentence */
+enum { SAFE_RANK = 8 };
 
 typedef enum SafeType {
     SAFE_F64,
@@ -26,7 +26,7 @@ typedef struct SafeTensor {
     const char *name;
     SafeType type;
     uint8_t rank;
-    int64_t d[MAX_RANK];
+    int64_t d[SAFE_RANK];
     int64_t elements;
     uint64_t begin, end; /* bytes from the start of the file */
 } SafeTensor;
@@ -38,14 +38,14 @@ typedef struct SafeFile {
     SafeTensor *tensor; /* in the order of their bytes */
     size_t n;
     const Json *metadata; /* an object of strings, or NULL */
-    Map by_name;          /* private */
+    const SafeTensor **by_name; /* private */
     uint64_t header;      /* bytes of the header, without the eight of its length */
     const char *text;     /* the header */
 } SafeFile;
 
 /* Opens and checks everything but the checksum. On failure nothing stays open and `why` names
- * the file, the offset and what is wrong. Memory from `a`, which must outlive the file. */
-bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY]);
+ * the file, the offset and what is wrong. The memory must outlive the file. */
+bool safe_open(Region memory, const char *path, SafeFile *f, char why[WHY]);
 void safe_close(SafeFile *f);
 const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when absent */
 /* n numbers from `at` on, as float64 (integers too). */
@@ -65,9 +65,10 @@ void checksum_add(Checksum *c, const void *p, size_t n);
 uint64_t checksum_end(const Checksum *c);
 
 typedef struct SafeWriter {
-    Buf header;     /* filled by safe_meta and safe_declare */
-    uint64_t bytes; /* of the data declared so far */
-    bool first, in_metadata;
+    Region memory;
+    JsonText header; /* filled by safe_meta and safe_declare */
+    uint64_t bytes;  /* of the data declared so far */
+    bool in_metadata;
     size_t checksum_at;
     int fd, folder; /* -1 when closed */
     const char *path, *temporary;
@@ -77,14 +78,14 @@ typedef struct SafeWriter {
     size_t in_block, block_size;
 } SafeWriter;
 /* First the metadata, then the declarations, then safe_create, then the tensors' bytes in order
- * of declaration, then safe_commit. The first two only build text. */
-void safe_begin(SafeWriter *w, Arena *a);
+ * of declaration, then safe_commit. The first two only build text. A writer stays where it is. */
+void safe_begin(SafeWriter *w, Region memory);
 void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n);
 void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
                   const int64_t *d);
 /* Writes folder/.NAME.tmp. On any failure the temporary file is removed, `why` says what
  * failed, and whatever stood at folder/NAME is untouched. */
-bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY]);
+bool safe_create(SafeWriter *w, const char *folder, const char *name, char why[WHY]);
 bool safe_put(SafeWriter *w, const void *p, size_t n, char why[WHY]);
 /* fsync, rename to folder/NAME, fsync of the folder. */
 bool safe_commit(SafeWriter *w, char why[WHY]);

@@ -4,12 +4,15 @@
 #define _GNU_SOURCE
 #include "safetensors.h"
 
-#include "compiler/portable/file.h"
+#include "file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -117,16 +120,16 @@ static bool read_shape(const SafeFile *f, const Json *shape, SafeTensor *t, char
     if (!shape || shape->kind != JSON_ARRAY)
         return wrong(f, why, shape ? 8 + shape->offset : 8, "tensor `%.80s` has no shape",
                      t->name);
-    if (shape->n > MAX_RANK)
+    if (shape->n > SAFE_RANK)
         return wrong(f, why, 8 + shape->offset, "tensor `%.80s` has %zu axes, more than %d",
-                     t->name, shape->n, MAX_RANK);
+                     t->name, shape->n, SAFE_RANK);
     t->elements = 1;
     for (const Json *k = shape->first; k; k = k->next) {
         if (k->kind != JSON_NUMBER || !k->whole || k->integer < 0)
             return wrong(f, why, 8 + k->offset, "an extent of tensor `%.80s` is not a count",
                          t->name);
         t->d[t->rank++] = k->integer;
-        if (!mul_i64(t->elements, k->integer, &t->elements))
+        if (__builtin_mul_overflow(t->elements, k->integer, &t->elements))
             return wrong(f, why, 8 + k->offset, "the shape of tensor `%.80s` is too large",
                          t->name);
     }
@@ -159,7 +162,7 @@ static bool read_entry(const SafeFile *f, const Json *j, SafeTensor *t, char why
                      "bytes of data",
                      t->name, (unsigned long long)room);
     int64_t bytes;
-    if (!mul_i64(t->elements, (int64_t)types[t->type].size, &bytes) ||
+    if (__builtin_mul_overflow(t->elements, (int64_t)types[t->type].size, &bytes) ||
         bytes != hi->integer - lo->integer)
         return wrong(f, why, 8 + o->offset,
                      "tensor `%.80s` has %lld numbers of %zu bytes, but %lld "
@@ -179,6 +182,11 @@ static int by_place(const void *x, const void *y)
     if (a->end != b->end)
         return a->end < b->end ? -1 : 1;
     return strcmp(a->name, b->name);
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp((*(const SafeTensor *const *)x)->name, (*(const SafeTensor *const *)y)->name);
 }
 
 /* The data must be covered exactly once. */
@@ -208,7 +216,7 @@ static bool check_metadata(const SafeFile *f, const Json *m, char why[WHY])
     return true;
 }
 
-static bool read_header(Arena *a, SafeFile *f, char why[WHY])
+static bool read_header(const Region *m, SafeFile *f, char why[WHY])
 {
     unsigned char length[8];
     if (f->size < 8)
@@ -218,20 +226,20 @@ static bool read_header(Arena *a, SafeFile *f, char why[WHY])
     for (int i = 8; i-- > 0;)
         f->header = f->header << 8 | length[i];
     if (f->header > f->size - 8 || f->header > LARGEST_HEADER)
-        return wrong(f, why, 0, "a header of %llu bytes in a file of %llu",
+        return wrong(f, why, 0, "a header of %llu bytes in a file of %llu: not a safetensors file, or damaged",
                      (unsigned long long)f->header, (unsigned long long)f->size);
-    char *text = arena_alloc(a, f->header + 1);
+    char *text = region_take(m, f->header + 1);
     f->text = text;
     if (!read_at(f, text, f->header, 8, why))
         return false;
     JsonError e;
     if (f->header && text[0] != '{')
         return wrong(f, why, 8, "the header does not begin with `{`");
-    Json *j = json_read(a, text, f->header, &e);
+    Json *j = json_parse(m, text, f->header, &e);
     if (!j)
         return wrong(f, why, 8 + e.offset, "%s", e.what);
-    f->tensor = NEW_ARRAY(a, SafeTensor, j->n + 1);
-    map_init(&f->by_name, a);
+    f->tensor = region_take(m, (j->n + 1) * sizeof *f->tensor);
+    f->by_name = region_take(m, (j->n + 1) * sizeof *f->by_name);
     for (const Json *k = j->first; k; k = k->next) {
         if (k->key_n == 12 && !memcmp(k->key, "__metadata__", 12)) {
             if (!check_metadata(f, k, why))
@@ -243,18 +251,16 @@ static bool read_header(Arena *a, SafeFile *f, char why[WHY])
     }
     qsort(f->tensor, f->n, sizeof *f->tensor, by_place);
     for (size_t i = 0; i < f->n; i++)
-        *map_at(&f->by_name, (uintptr_t)name_str(arena_ctx(a), f->tensor[i].name)) =
-            &f->tensor[i];
+        f->by_name[i] = &f->tensor[i];
+    qsort(f->by_name, f->n, sizeof *f->by_name, by_name);
     return check_cover(f, why);
 }
 
-bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY])
+bool safe_open(Region memory, const char *path, SafeFile *f, char why[WHY])
 {
     *f = (SafeFile){.fd = -1, .path = path};
     struct stat st;
     const char *reason;
-    CtxGuard guard;
-    Ctx *ctx = arena_ctx(a);
     f->fd = file_open(path, O_RDONLY, &reason);
     if (f->fd < 0 || fstat(f->fd, &st)) {
         snprintf(why, WHY, "%.300s: %s", path, f->fd < 0 ? reason : strerror(errno));
@@ -262,12 +268,7 @@ bool safe_open(Arena *a, const char *path, SafeFile *f, char why[WHY])
         return false;
     }
     f->size = (uint64_t)st.st_size;
-    if (!CTX_TRY(ctx, &guard)) { /* memory ran out: the descriptor must not leak */
-        safe_close(f);
-        ctx_raise(ctx, ctx->raised, "%.300s: no memory for its header", path);
-    }
-    bool ok = read_header(a, f, why);
-    ctx_leave(ctx, &guard);
+    bool ok = read_header(&memory, f, why);
     if (!ok)
         safe_close(f);
     return ok;
@@ -282,7 +283,9 @@ void safe_close(SafeFile *f)
 
 const SafeTensor *safe_find(const SafeFile *f, const char *name)
 {
-    return map_get(&f->by_name, (uintptr_t)name_str(arena_ctx(f->by_name.arena), name));
+    const SafeTensor key = {.name = name}, *wanted = &key;
+    const SafeTensor *const *at = f->n ? bsearch(&wanted, f->by_name, f->n, sizeof *f->by_name, by_name) : NULL;
+    return at ? *at : NULL;
 }
 
 /* ---- reading: the numbers ---- */
@@ -384,51 +387,59 @@ bool safe_verify(const SafeFile *f, bool required, char why[WHY])
 
 /* ---- writing ---- */
 
-void safe_begin(SafeWriter *w, Arena *a)
+void safe_begin(SafeWriter *w, Region memory)
 {
-    *w = (SafeWriter){.header = buf_new(a), .fd = -1, .folder = -1, .first = true};
-    buf_puts(&w->header, "{\"__metadata__\":{\"checksum\":\"");
-    w->checksum_at = w->header.n;
-    buf_puts(&w->header, "0000000000000000\"");
-    w->in_metadata = true;
-}
-
-/* Valid UTF-8 passes; other bytes become U+FFFD, for a header must be JSON. */
-static void put_text(Buf *b, const char *s, size_t n)
-{
-    size_t cap = 6 * n + 8; /* the longest escape is six bytes */
-    char *memory = arena_alloc(b->arena, cap);
-    JsonText t;
-    json_begin(&t, memory, cap);
-    json_put_bytes(&t, NULL, s, n);
-    buf_put(b, t.s, t.n);
+    enum { ROOM = 1 << 12 };
+    *w = (SafeWriter){.memory = memory, .fd = -1, .folder = -1, .in_metadata = true};
+    json_begin(&w->header, region_take(&memory, ROOM), ROOM);
+    w->header.more = &w->memory;
+    json_open(&w->header, NULL, '{');
+    json_open(&w->header, "__metadata__", '{');
+    json_put_string(&w->header, "checksum", "0000000000000000");
+    w->checksum_at = w->header.n - 17;
 }
 
 void safe_meta(SafeWriter *w, const char *key, const char *value, size_t n)
 {
-    buf_putc(&w->header, ',');
-    put_text(&w->header, key, strlen(key));
-    buf_putc(&w->header, ':');
-    put_text(&w->header, value, n);
+    json_put_bytes(&w->header, key, value, n);
+}
+
+static void end_metadata(SafeWriter *w)
+{
+    if (w->in_metadata)
+        json_close(&w->header, '}');
+    w->in_metadata = false;
 }
 
 void safe_declare(SafeWriter *w, const char *name, SafeType type, uint8_t rank,
                   const int64_t *d)
 {
-    if (w->in_metadata)
-        buf_putc(&w->header, '}');
-    w->in_metadata = false;
-    buf_putc(&w->header, ',');
-    put_text(&w->header, name, strlen(name));
-    buf_printf(&w->header, ":{\"dtype\":\"%s\",\"shape\":[", types[type].name);
+    JsonText *t = &w->header;
     uint64_t bytes = types[type].size;
+    end_metadata(w);
+    json_open(t, name, '{');
+    json_put_string(t, "dtype", types[type].name);
+    json_open(t, "shape", '[');
     for (int i = 0; i < rank; i++) {
-        buf_printf(&w->header, "%s%lld", i ? "," : "", (long long)d[i]);
+        json_put_integer(t, NULL, d[i]);
         bytes *= (uint64_t)d[i];
     }
-    buf_printf(&w->header, "],\"data_offsets\":[%llu,%llu]}", (unsigned long long)w->bytes,
-               (unsigned long long)(w->bytes + bytes));
+    json_close(t, ']');
+    json_open(t, "data_offsets", '[');
+    json_put_integer(t, NULL, (int64_t)w->bytes);
+    json_put_integer(t, NULL, (int64_t)(w->bytes + bytes));
+    json_close(t, ']');
+    json_close(t, '}');
     w->bytes += bytes;
+}
+
+/* FOLDER/BEFORE NAME AFTER */
+static const char *path_of(const SafeWriter *w, const char *folder, const char *before, const char *name, const char *after)
+{
+    size_t n = strlen(folder) + strlen(before) + strlen(name) + strlen(after) + 2;
+    char *path = region_take(&w->memory, n);
+    snprintf(path, n, "%s/%s%s%s", folder, before, name, after);
+    return path;
 }
 
 static bool failed(SafeWriter *w, char why[WHY], const char *what)
@@ -477,19 +488,17 @@ static bool put_block(SafeWriter *w, const void *p, size_t n, char why[WHY])
     return true;
 }
 
-bool safe_create(SafeWriter *w, Arena *a, const char *folder, const char *name, char why[WHY])
+bool safe_create(SafeWriter *w, const char *folder, const char *name, char why[WHY])
 {
-    if (w->in_metadata)
-        buf_putc(&w->header, '}');
-    w->in_metadata = false;
-    buf_putc(&w->header, '}');
+    end_metadata(w);
+    json_close(&w->header, '}');
     while (w->header.n % 8) /* so that the data is aligned */
-        buf_putc(&w->header, ' ');
-    w->path = arena_printf(a, "%s/%s", folder, name);
-    char *temporary = arena_printf(a, "%s/.%s.tmp", folder, name);
+        json_pad(&w->header);
+    w->path = path_of(w, folder, "", name, "");
+    const char *temporary = path_of(w, folder, ".", name, ".tmp");
     uint64_t size = 8 + w->header.n + w->bytes;
     w->block_size = size < BLOCK ? (size_t)size : BLOCK;
-    w->block = arena_take(a, w->block_size); /* before anything is open */
+    w->block = region_take(&w->memory, w->block_size); /* before anything is open */
     w->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (w->folder < 0)
         return failed(w, why, "created");

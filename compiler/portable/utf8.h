@@ -1,0 +1,49 @@
+/* utf8.h - characters of a text in UTF-8, and back. */
+#ifndef VWN_UTF8_H
+#define VWN_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The length of the valid UTF-8 sequence at s, 1 to 4, or 0. Its code point goes to *code. */
+static inline size_t utf8_read(const char *text, size_t n, uint32_t *code)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
+    if (n == 0)
+        return 0;
+    if (s[0] < 0x80) {
+        *code = s[0];
+        return 1;
+    }
+    size_t len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+    if (s[0] < 0xc2 || s[0] > 0xf4 || n < len)
+        return 0;
+    uint32_t c = s[0] & (0xffu >> (len + 1));
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    if (c < least[len] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+        return 0;
+    *code = c;
+    return len;
+}
+
+/* Bytes written; the code must be valid. */
+static inline size_t utf8_write(uint32_t c, char out[4])
+{
+    static const unsigned char mark[5] = {0, 0, 0xc0, 0xe0, 0xf0};
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t len = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = len; i-- > 1; c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)(mark[len] | c);
+    return len;
+}
+
+#endif
