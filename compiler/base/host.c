@@ -104,7 +104,7 @@ const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostEx
     return e;
 }
 
-static double value_of(HostOp op, double a, double b, double c)
+double host_value(HostOp op, double a, double b, double c)
 {
     switch (op) {
 #define VAR(id, name)
@@ -123,7 +123,7 @@ double host_eval(const HostExpr *e, const double vars[HV_COUNT])
     double a = host_eval(e->a, vars);
     if (e->op == HO_IF)
         return host_eval(a != 0 ? e->b : e->c, vars);
-    return value_of(e->op, a, e->b ? host_eval(e->b, vars) : 0, 0);
+    return host_value(e->op, a, e->b ? host_eval(e->b, vars) : 0, 0);
 }
 
 const HostExpr *host_if_skipped(Arena *arena, const HostExpr *e)

@@ -34,6 +34,7 @@ const HostExpr *host_var(Arena *arena, HostVar var);
 /* Folds constants. Unused operands are NULL. */
 const HostExpr *host_op(Arena *arena, HostOp op, const HostExpr *a, const HostExpr *b,
                         const HostExpr *c);
+double host_value(HostOp op, double a, double b, double c); /* of an operator of host.def */
 double host_eval(const HostExpr *e, const double vars[HV_COUNT]);
 bool host_is_const(const HostExpr *e, double *value);
 /* The expression of the variables as they are where the step before was skipped; `e` itself: it reads none of them. */

@@ -383,24 +383,13 @@ static Value host_binary(Eval *ev, const Ast *e, const OpRow *row, Value a, Valu
 
 static Value number_binary(Eval *ev, const Ast *e, const OpRow *row, double x, double y)
 {
-    double r;
-    switch (row->op) {
-    case OP_ADD: r = x + y; break;
-    case OP_SUB: r = x - y; break;
-    case OP_MUL: r = x * y; break;
-    case OP_POW: r = pow(x, y); break;
-    case OP_DIV:
-    case OP_MOD:
-        if (y == 0) {
-            err(ev, "E0208", e->span, "", "division by zero");
-            return v_poison();
-        }
-        r = row->op == OP_DIV ? x / y : x - y * floor(x / y);
-        break;
-    case OP_LT: return v_bool(row->swap ? y < x : x < y);
-    case OP_LE: return v_bool(row->swap ? y <= x : x <= y);
-    default: return v_bool((x == y) != row->negate);
+    if ((row->op == OP_DIV || row->op == OP_MOD) && y == 0) {
+        err(ev, "E0208", e->span, "", "division by zero");
+        return v_poison();
     }
+    double r = host_value(row->host, row->swap ? y : x, row->swap ? x : y, 0);
+    if (row->compares)
+        return v_bool((r != 0) != row->negate);
     if (isfinite(r))
         return v_num(r);
     err(ev, "E0208", e->span, "", "%.6g %s %.6g is not a finite number", x, row->text, y);

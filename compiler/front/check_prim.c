@@ -717,7 +717,7 @@ static const Prim elementwise[] = {
 #define ROW_INDEX ROW_LEAF
 #define ROW_ATTENTION ROW_LEAF
 #define ROW_AUX ROW_LEAF
-#define OP(id, text, class, n, zero, slope, c, cost, lang, doc, ...) ROW_##class(id, text, lang, doc)
+#define OP(id, text, class, n, zero, slope, real, integer, vector, cost, lang, doc, ...) ROW_##class(id, text, lang, doc)
 #include "compiler/graph/ops.def"
 #undef OP
 };

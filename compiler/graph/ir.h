@@ -234,7 +234,7 @@ typedef struct OpInfo {
     OpClass class;
     int n_in;             /* -1: any number */
     AtZero zero, slope0;  /* f(0) = 0? f'(0) != 0? (growth proofs) */
-    const char *c_expr;   /* elementwise: C text with $a $b $c; NULL otherwise */
+    const char *c_real, *c_integer, *c_vector; /* elementwise: C of reals, integers, vectors, as in ops.def; NULL: none */
     int cost;             /* of one element, in simple operations; OP_CALL: a function such as exp() */
     bool in_language;     /* may be called by its name in a .vwn file */
     const char *doc;      /* one line */

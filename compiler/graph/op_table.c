@@ -8,10 +8,10 @@
 
 #include <math.h>
 
-#define OP(id, name, cls, n_in, zero, slope, c, cost, lang, doc, attrs)                          \
-    [OP_##id] = {name, CLASS_##cls, n_in, ZERO_##zero, ZERO_##slope, c, cost, lang, doc, attrs},
+#define OP(id, name, cls, n_in, zero, slope, real, integer, vector, cost, lang, doc, attrs)               \
+    [OP_##id] = {name, CLASS_##cls, n_in, ZERO_##zero, ZERO_##slope, real, integer, vector, cost, lang, doc, attrs},
 static const OpInfo op_infos[OP_COUNT] = {
-    [OP_NONE] = {"none", CLASS_LEAF, 0, ZERO_UNKNOWN, ZERO_UNKNOWN, NULL, 0, false, "", ""},
+    [OP_NONE] = {"none", CLASS_LEAF, 0, ZERO_UNKNOWN, ZERO_UNKNOWN, NULL, NULL, NULL, 0, false, "", ""},
 #include "ops.def"
 };
 #undef OP

@@ -149,25 +149,13 @@ static void define_var(Check *c, IVar v)
 
 /* ---- types ---- */
 
-static bool integer_op(Op op)
-{
-    switch (op) {
-    case OP_NEG: case OP_ABS: case OP_SIGN: case OP_TO_REAL: case OP_ADD: case OP_SUB:
-    case OP_MUL: case OP_MIN: case OP_MAX: case OP_MOD: case OP_LT: case OP_LE: case OP_EQ:
-    case OP_WHERE: return true;
-    default: return false;
-    }
-}
-
 static KType type(const Check *c, Ex e) { return (KType)kx(c->k, e)->type; }
 
 static void check_op(Check *c, const KEx *x)
 {
     Op op = (Op)x->op;
     const OpInfo *info = op < OP_COUNT ? op_info(op) : NULL;
-    bool map = info && (info->class == CLASS_UNARY || info->class == CLASS_BINARY ||
-                        info->class == CLASS_TERNARY);
-    if (!map || op == OP_STOP) {
+    if (!info || (!info->c_real && !info->c_integer)) {
         fault(c, "an operator that is not elementwise");
         return;
     }
@@ -177,15 +165,13 @@ static void check_op(Check *c, const KEx *x)
             return;
         }
     KType of = type(c, x->in[op == OP_WHERE ? 1 : 0]), out = of;
-    bool fits = of == KT_REAL || (of == KT_INT && integer_op(op));
+    bool fits = (of == KT_REAL && info->c_real) || (of == KT_INT && info->c_integer);
     if (op == OP_WHERE)
         fits = fits && type(c, x->in[0]) == KT_REAL && type(c, x->in[2]) == of;
     else if (info->n_in == 2)
         fits = fits && type(c, x->in[1]) == of;
-    if (op == OP_TO_REAL || op == OP_TO_INT) {
-        fits = of == (op == OP_TO_REAL ? KT_INT : KT_REAL);
+    if (op == OP_TO_REAL || op == OP_TO_INT)
         out = op == OP_TO_REAL ? KT_REAL : KT_INT;
-    }
     if (op == OP_LT || op == OP_LE || op == OP_EQ)
         out = KT_REAL;
     if (!fits || x->type != out)
@@ -573,7 +559,7 @@ static void batch_in(Check *c, const KStmt *s)
 {
     const KEx *x = kx(c->k, s->ex);
     bool fits = x->kind == KX_OP && x->op < OP_COUNT && x->type == KT_REAL &&
-                op_info((Op)x->op)->class == CLASS_UNARY && op_info((Op)x->op)->c_expr &&
+                op_info((Op)x->op)->class == CLASS_UNARY && op_info((Op)x->op)->c_real &&
                 x->op != OP_ROUND_TO;
     check_value(c, x);
     if (c->why)

@@ -42,11 +42,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
     for (int i = 0; i < 3; i++)
         if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
             return false;
-    switch ((Op)x->op) {
-    case OP_ADD: case OP_SUB: case OP_MUL: case OP_DIV: case OP_NEG: case OP_STOP: return true;
-    case OP_ROUND_TO: return x->i == HALF_BF16;
-    default: return false;
-    }
+    return op_info((Op)x->op)->c_vector && (x->op != OP_ROUND_TO || x->i == HALF_BF16);
 }
 
 static bool plain_statement(Kernel *k, const KStmt *s, IVar v)

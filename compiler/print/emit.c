@@ -214,31 +214,6 @@ void put_ix(Printer *p, Ix ix)
 
 /* ---- expressions ---- */
 
-const char *const emit_real_op[OP_COUNT] = {
-    [OP_TO_INT] = "vwn_to_int($a)",
-    [OP_TO_REAL] = "$a",
-    [OP_STOP] = "$a",
-};
-
-const char *const emit_integer_op[OP_COUNT] = {
-    [OP_NEG] = "vwn_ineg($a)",
-    [OP_ABS] = "$a < 0 ? vwn_ineg($a) : $a",
-    [OP_SIGN] = "($a > 0) - ($a < 0)",
-    [OP_TO_REAL] = "(real)$a",
-    [OP_TO_INT] = "$a",
-    [OP_STOP] = "$a",
-    [OP_ADD] = "vwn_iadd($a, $b)",
-    [OP_SUB] = "vwn_isub($a, $b)",
-    [OP_MUL] = "vwn_imul($a, $b)",
-    [OP_MIN] = "vwn_imin($a, $b)",
-    [OP_MAX] = "vwn_imax($a, $b)",
-    [OP_MOD] = "vwn_imod($a, $b)",
-    [OP_LT] = "vwn_ilt($a, $b)",
-    [OP_LE] = "vwn_ile($a, $b)",
-    [OP_EQ] = "vwn_ieq($a, $b)",
-    [OP_WHERE] = "vwn_iwhere($a, $b, $c)",
-};
-
 static void put_pattern(Printer *p, const KEx *x, const char *pattern)
 {
     for (; *pattern; pattern++) {
@@ -261,13 +236,10 @@ static void put_op(Printer *p, const KEx *x)
 {
     Op op = (Op)x->op;
     bool integer = kx(p->k, x->in[op == OP_WHERE ? 1 : 0])->type == KT_INT;
-    const char *pattern = integer    ? p->d->int_op[op]
-                          : p->lanes ? p->d->vector_op[op]
-                                     : p->d->op[op];
+    const OpInfo *info = op_info(op);
+    const char *pattern = integer ? info->c_integer : p->lanes && !p->d->threads ? info->c_vector : info->c_real;
     if (!pattern)
-        pattern = op_info(op)->c_expr;
-    if (!pattern)
-        vwn_bug(p->k->ctx, "%s has no text in a kernel", op_info(op)->name);
+        vwn_bug(p->k->ctx, "%s has no text in a kernel", info->name);
     put_pattern(p, x, pattern);
 }
 
@@ -710,7 +682,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     line(p);
     p->depth--;
     buf_printf(&p->body, "v%d[z] = ", s->array);
-    const char *pattern = p->d->op[x->op] ? p->d->op[x->op] : op_info((Op)x->op)->c_expr;
+    const char *pattern = op_info((Op)x->op)->c_real;
     for (; *pattern; pattern++) {
         if (pattern[0] == '$' && pattern[1] == 'a')
             buf_printf(&p->body, "v%d[z]", s->array), pattern++;

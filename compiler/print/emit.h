@@ -32,9 +32,6 @@ typedef struct Dialect {
     /* Of a product: rows, columns, depth, a, its steps down and along, b, its step down, c, its
      * step down, whether it adds. `transposed`: b's columns are what is contiguous. */
     const char *product, *transposed;
-    const char *const *op;      /* by Op: text with $a $b $c $i; NULL: ops.def has it */
-    const char *const *int_op;  /* the same for integers */
-    const char *const *vector_op; /* and for vectors */
     bool threads; /* a device's: of kernels that are mapped to threads (map_threads.c) */
     /* What stands before the body: the comment, the function's head, its arguments. */
     void (*put_header)(Buf *out, const Kernel *k, const struct Printed *p, const char *about);
@@ -44,8 +41,6 @@ static inline const Dialect *dialect_of(const Target *t)
 {
     return t->threads ? &dialect_cuda : &dialect_c;
 }
-/* C of operators that ops.def has in another way or not at all: of reals, of integers. */
-extern const char *const emit_real_op[OP_COUNT], *const emit_integer_op[OP_COUNT];
 
 /* Where an argument of a printed kernel comes from. */
 typedef struct PrintedInt {

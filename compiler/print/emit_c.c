@@ -7,11 +7,6 @@
 #include "emit.h"
 #include "compiler/library/library_text.h"
 
-static const char *const vector_op[OP_COUNT] = {
-    [OP_STOP] = "$a",
-    [OP_ROUND_TO] = "vwn_round_lanes($a)",
-};
-
 static void put_header(Buf *out, const Kernel *k, const Printed *p, const char *about)
 {
     buf_printf(out, "/* %s */\n", about);
@@ -51,9 +46,6 @@ const Dialect dialect_c = {
     .tile = "%s %s[%s] ALIGNED;",
     .product = "vwn_product",
     .transposed = "vwn_product_transposed",
-    .op = emit_real_op,
-    .int_op = emit_integer_op,
-    .vector_op = vector_op,
     .put_header = put_header,
 };
 

@@ -109,9 +109,6 @@ const Dialect dialect_cuda = {
     .zero = "0",
     .lowest = "-INFINITE",
     .array = "%1$s *const %2$s = vwn_array<%1$s>(%4$s, %3$s, UNITS, unit);",
-    .op = emit_real_op,
-    .int_op = emit_integer_op,
-    .vector_op = emit_real_op,
     .threads = true,
     .put_header = put_header,
 };
