@@ -13,7 +13,8 @@ has out '3 made, 0 failed'
 folders=$(ls -d cases/*)
 for folder in $folders; do
     cp "$VWN_SOURCE"/compiler/emitted/blocks.h "$VWN_SOURCE"/compiler/emitted/comp*[ea].[ch] \
-        "$VWN_SOURCE"/compiler/emitted/common.c "$VWN_SOURCE"/compiler/portable/device_call.h "$VWN_SOURCE"/tests/gpu/run_kernels.c \
+        "$VWN_SOURCE"/compiler/emitted/common.c "$VWN_SOURCE"/compiler/portable/device_call.h \
+        "$VWN_SOURCE"/compiler/portable/host_value.h "$VWN_SOURCE"/compiler/portable/host.def "$VWN_SOURCE"/tests/gpu/run_kernels.c \
         "$VWN_SOURCE"/tests/gpu/cases.h "$VWN_SOURCE"/tests/support/half_bits.h $folder
     cd $folder || exit 1
     build
