@@ -104,8 +104,10 @@ static HostRange compared(HostOp op, HostRange a, HostRange b)
     return truth(a.lo <= b.hi && b.lo <= a.hi, nan || a.lo != a.hi || b.lo != b.hi || a.lo != b.lo);
 }
 
-static HostRange unary(HostOp op, HostRange a)
+/* Of an operator of one operand, a, or two. All stand here, so that the compiler names a new one without a range. */
+static HostRange of_operator(HostOp op, HostRange a, HostRange b)
 {
+    bool nan = a.nan || b.nan;
     switch (op) {
     case HO_NEG: return range(-a.hi, -a.lo, a.nan);
     case HO_EXP: return widened(exp(a.lo), exp(a.hi), 0, INFINITY, a.nan);
@@ -122,14 +124,6 @@ static HostRange unary(HostOp op, HostRange a)
     case HO_CEIL: return range(ceil(a.lo), ceil(a.hi), a.nan);
     case HO_ROUND: return range(rint(a.lo), rint(a.hi), a.nan);
     case HO_NOT: return truth(may_be_false(a), may_be_true(a));
-    default: return anything();
-    }
-}
-
-static HostRange binary(HostOp op, HostRange a, HostRange b)
-{
-    bool nan = a.nan || b.nan;
-    switch (op) {
     case HO_ADD: return range(a.lo + b.lo, a.hi + b.hi, nan || (endless(a) && endless(b)));
     case HO_SUB: return range(a.lo - b.hi, a.hi - b.lo, nan || (endless(a) && endless(b)));
     case HO_MUL: return product(a, b);
@@ -140,8 +134,10 @@ static HostRange binary(HostOp op, HostRange a, HostRange b)
     case HO_MAX: return range(fmax(a.lo, b.lo), fmax(a.hi, b.hi), nan);
     case HO_AND: return truth(may_be_true(a) && may_be_true(b), may_be_false(a) || may_be_false(b));
     case HO_OR: return truth(may_be_true(a) || may_be_true(b), may_be_false(a) && may_be_false(b));
-    default: return compared(op, a, b);
+    case HO_LT: case HO_LE: case HO_EQ: return compared(op, a, b);
+    case HO_CONST: case HO_VAR: case HO_IF: case HO_COUNT: break; /* of other operands */
     }
+    return anything();
 }
 
 HostRange host_range(const HostExpr *e, const HostRange vars[HV_COUNT])
@@ -157,5 +153,5 @@ HostRange host_range(const HostExpr *e, const HostRange vars[HV_COUNT])
         HostRange b = host_range(e->b, vars), c = host_range(e->c, vars);
         return range(fmin(b.lo, c.lo), fmax(b.hi, c.hi), b.nan || c.nan);
     }
-    return e->b ? binary(e->op, a, host_range(e->b, vars)) : unary(e->op, a);
+    return of_operator(e->op, a, e->b ? host_range(e->b, vars) : range(0, 0, false));
 }

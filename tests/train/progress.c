@@ -1,0 +1,209 @@
+/* progress.c - the order of work in a step and an evaluation; a progress as texts and back.
+ *
+ * In:  nothing.   Out: `N passed, N failed`.
+ * What is wanted stands here as a list: the calls in order, the fields with their texts.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compiler/portable/loop.h"
+#include "compiler/portable/loss_scale.h"
+#include "compiler/portable/progress.h"
+#include "support.h"
+
+/* ---- calls ---- */
+
+typedef struct Calls {
+    char text[400];
+    size_t n;
+    int64_t micro, at, rows;
+} Calls;
+
+static void add(Calls *c, const char *what, int64_t k)
+{
+    c->n += (size_t)snprintf(c->text + c->n, sizeof c->text - c->n, k < 0 ? "%s " : "%s%d ", what, (int)k);
+}
+
+static const char *const names[] = {"count", "fresh", "more", "eval"};
+
+static void begin(void *user) { add(user, "zero", -1); }
+static void part(void *user, LoopProgram which, int64_t k) { add(user, names[which], k); }
+
+static int64_t feed(void *user, int64_t first, int64_t of)
+{
+    Calls *c = user;
+    c->at = first;
+    c->rows = of - first < c->micro ? of - first : c->micro;
+    add(c, "at", first);
+    return c->rows;
+}
+
+static void run(void *user, LoopProgram which, double share)
+{
+    add(user, names[which], (int64_t)lround(share * 100));
+}
+
+/* Result 0 counts windows, result 1 adds up where they begin. */
+static void results(void *user, double *out)
+{
+    const Calls *c = user;
+    out[0] = (double)c->rows;
+    out[1] = (double)c->at;
+}
+
+static void order(Tally *t)
+{
+    static const struct {
+        int64_t parts;
+        bool counts;
+        const char *want;
+    } steps[] = {{1, false, "fresh0 "},
+                 {1, true, "fresh0 "}, /* the program counts by itself */
+                 {3, false, "zero fresh0 more1 more2 "},
+                 {3, true, "zero count0 count1 count2 fresh0 more1 more2 "}};
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        Calls c = {.n = 0};
+        loop_gradient(&(LoopCalls){begin, part}, &c, steps[i].parts, steps[i].counts);
+        CHECKF(t, !strcmp(c.text, steps[i].want), "%s, not %s", c.text, steps[i].want);
+    }
+    static const struct {
+        EvalSize size;
+        bool counts;
+        int64_t micro, windows;
+        const char *want;
+        double sum;
+    } evals[] = {{{5, 0, 2, 2}, false, 2, 5, "zero at0 eval40 at2 eval40 at4 eval20 ", 6},
+                 {{5, 2, 2, 2}, true, 2, 4, "zero at0 count50 at2 count50 at0 eval50 at2 eval50 ", 2},
+                 {{5, 3, 2, 2}, false, 8, 5, "zero at0 eval100 ", 0}, /* more than there are: all */
+                 {{5, 1, 4, 2}, false, 4, 4, "zero at0 eval100 ", 0}};
+    static const EvalCalls calls = {begin, feed, run, results};
+    for (size_t i = 0; i < COUNT_OF(evals); i++) {
+        Calls c = {.micro = evals[i].micro};
+        double room[2], all[2];
+        int64_t windows = loop_evaluate(&calls, &c, &evals[i].size, evals[i].counts, room, all);
+        CHECKF(t, windows == evals[i].windows && !strcmp(c.text, evals[i].want), "%s, not %s", c.text, evals[i].want);
+        CHECK(t, all[0] == (double)windows && all[1] == evals[i].sum);
+    }
+}
+
+/* ---- a step ---- */
+
+static void norms(Tally *t)
+{
+    Progress p = progress_none;
+    CHECK(t, progress_norm(&p, INFINITY) == STEP_BAD && progress_norm(&p, NAN) == STEP_BAD && !p.skipped);
+    CHECK(t, progress_norm(&p, 2) == STEP_GOOD && p.grad_norm == 2 && p.loss_scale == 0 && p.good_steps == 0);
+    p.loss_scale = 4;
+    CHECK(t, progress_norm(&p, INFINITY) == STEP_SKIPPED && p.loss_scale == 2 && p.skipped == 1 && p.grad_norm == 2);
+    CHECK(t, progress_norm(&p, NAN) == STEP_SKIPPED && p.loss_scale == 1 && p.skipped == 2);
+    CHECK(t, progress_norm(&p, NAN) == STEP_BAD && p.loss_scale == 1 && p.skipped == 2);
+    for (int i = 0; i < LOSS_SCALE_STEPS; i++)
+        CHECK(t, progress_norm(&p, 1) == STEP_GOOD && p.loss_scale == (i + 1 == LOSS_SCALE_STEPS ? 2 : 1));
+    for (int i = 0; i < RECENT + 5; i++)
+        progress_step(&p, i, 3, 7);
+    CHECK(t, p.step == RECENT + 5 && p.sequences == 3 * p.step && p.tokens == 21 * p.step && p.train_loss == RECENT + 4);
+    CHECK(t, p.n_recent == RECENT && p.recent[0] == 5 && p.recent[RECENT - 1] == RECENT + 4);
+}
+
+/* ---- in a file ---- */
+
+typedef struct Texts {
+    char text[32][PROGRESS_TEXT];
+    const char *key[32], *without; /* a key that is not found */
+    size_t n;
+} Texts;
+
+static void write_texts(Texts *x, const Progress *p)
+{
+    x->n = 0;
+    x->without = "";
+    for (size_t i = 0; i < progress_fields; i++)
+        if ((x->key[x->n] = progress_text(p, i, x->text[x->n])) != NULL)
+            x->n++;
+}
+
+static const char *look(void *user, const char *key)
+{
+    const Texts *x = user;
+    for (size_t i = 0; i < x->n && strcmp(key, x->without); i++)
+        if (!strcmp(x->key[i], key))
+            return x->text[i];
+    return NULL;
+}
+
+static bool has(Texts *x, const char *key, const char *text)
+{
+    const char *there = look(x, key);
+    return text ? there && !strcmp(there, text) : !there;
+}
+
+static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+static void texts(Tally *t)
+{
+    static Texts x;
+    static const char *const always[] = {"step",      "tokens",         "sequences", "train_loss",
+                                         "eval_loss", "best_eval_loss", "grad_norm", "recent_losses"};
+    /* of a key the others of its group */
+    static const char *const with[][2] = {{"loss_scale", "good_steps"},        {"time_from_step", "time_from_tokens"},
+                                          {"plateau_last", "plateau_sum"},     {"plateau_last", "plateau_numbers"},
+                                          {"plateau_last", "plateau_steps"},   {"plateau_last", "plateau_over"}};
+    bool missing;
+    Progress p = progress_none, q;
+    write_texts(&x, &p);
+    CHECK(t, x.n == COUNT_OF(always) && has(&x, "step", "0") && has(&x, "train_loss", "nan") && has(&x, "recent_losses", ""));
+    p = (Progress){.step = 12, .tokens = 1 << 20, .sequences = 99, .eval_step = 10, .train_loss = 0.1, .eval_loss = INFINITY,
+                   .grad_norm = 1e-300, .best_eval = -3, .recent = {1, 1.0 / 3, NAN}, .n_recent = 3, .loss_scale = 0x1p40,
+                   .good_steps = 7, .skipped = 2, .from_step = 4, .from_tokens = 5, .due = true,
+                   .plateau = {.sum = 2.5, .last = 3.5, .n = 6, .steps = 8, .over = true}};
+    write_texts(&x, &p);
+    CHECK(t, x.n == progress_fields);
+    CHECK(t, has(&x, "step", "12") && has(&x, "eval_loss", "inf") && has(&x, "loss_scale", "1099511627776") &&
+                 has(&x, "growth_due", "yes") && has(&x, "recent_losses", "1 0.33333333333333331 nan"));
+    CHECK(t, !progress_read(&q, look, &x, &missing));
+    CHECK(t, q.step == 12 && q.tokens == 1 << 20 && q.sequences == 99 && q.eval_step == 10 && q.good_steps == 7 &&
+                 q.skipped == 2 && q.from_step == 4 && q.from_tokens == 5 && q.due && q.plateau.over);
+    CHECK(t, q.train_loss == 0.1 && isinf(q.eval_loss) && q.grad_norm == 1e-300 && q.best_eval == -3 && q.loss_scale == 0x1p40);
+    CHECK(t, q.plateau.sum == 2.5 && q.plateau.last == 3.5 && q.plateau.n == 6 && q.plateau.steps == 8 && q.n_recent == 3);
+    for (int i = 0; i < 3; i++)
+        CHECK(t, same_number(q.recent[i], p.recent[i]));
+    for (size_t i = 0; i < COUNT_OF(always); i++) {
+        x.without = always[i];
+        const char *bad = progress_read(&q, look, &x, &missing);
+        CHECKF(t, bad && !strcmp(bad, always[i]) && missing, "without %s", always[i]);
+    }
+    for (size_t i = 0; i < COUNT_OF(with); i++) {
+        x.without = with[i][1];
+        const char *bad = progress_read(&q, look, &x, &missing);
+        CHECKF(t, bad && !strcmp(bad, with[i][1]) && missing, "without %s", with[i][1]);
+        x.without = with[i][0]; /* then the group is not there at all */
+        CHECK(t, !progress_read(&q, look, &x, &missing));
+    }
+    x.without = "";
+    static const char *const wrong[][2] = {{"step", "-1"},        {"step", "1x"},        {"step", ""},
+                                           {"tokens", "9e99"},    {"train_loss", "low"}, {"loss_scale", "0"},
+                                           {"loss_scale", "nan"}, {"growth_due", "1"},   {"recent_losses", "1 x"}};
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        write_texts(&x, &p);
+        strcpy((char *)look(&x, wrong[i][0]), wrong[i][1]);
+        const char *bad = progress_read(&q, look, &x, &missing);
+        CHECKF(t, bad && !strcmp(bad, wrong[i][0]) && !missing, "%s = %s", wrong[i][0], wrong[i][1]);
+    }
+    p.n_recent = RECENT;
+    for (int i = 0; i < RECENT; i++)
+        p.recent[i] = -1.2345678901234567e-300;
+    write_texts(&x, &p);
+    CHECK(t, !progress_read(&q, look, &x, &missing) && q.n_recent == RECENT && q.recent[RECENT - 1] == p.recent[0]);
+    strcat((char *)look(&x, "recent_losses"), " 1");
+    CHECK(t, progress_read(&q, look, &x, &missing));
+}
+
+int main(void)
+{
+    Tally t = {0};
+    order(&t);
+    norms(&t);
+    texts(&t);
+    return tally_end(&t, "progress");
+}
