@@ -36,7 +36,7 @@ for kind in pipe folder /dev/zero; do
         has err "$kind: it is a $what, not a file"
         (cd emitted && make > ../log 2>&1) || fail 'make'
         expect 1 timeout 10 emitted/model eval $kind
-        has err "$kind: it is not a regular file"
+        has err "$kind: it is a $what, not a file"
     }
     # a checkpoint, and what else lies in a run's folder
     for file in ckpt/step_00000009.safetensors events.jsonl lock origins.json; do
