@@ -34,20 +34,21 @@ typedef struct Target {
     int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu;
+static inline bool target_is_gpu(const Target *t) { return t == &target_gpu; } /* for a sentence, or a runtime */
+
 typedef struct PlanOptions {
     int64_t B, T;
+    const Target *target; /* NULL: target_cpu. Read it by plan_target() */
     bool no_fusion; /* every node its own kernel: for tests */
     bool single;    /* of a device: no launches are made as one: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
-                       which multiplies these in float32; with `cuda` what kernels store for each other, too */
-    bool cuda;      /* for a GPU, in CUDA C: plan_target() */
+                       which multiplies these in float32; on a device what kernels store for each other, too */
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool per_row;
-    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
-                        with `cuda` */
+    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; of a CPU */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
     struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
@@ -56,7 +57,7 @@ typedef struct PlanOptions {
 } PlanOptions;
 static inline const Target *plan_target(const PlanOptions *how)
 {
-    return how->cuda ? &target_gpu : &target_cpu;
+    return how->target ? how->target : &target_cpu;
 }
 
 #endif
