@@ -16,6 +16,8 @@ typedef struct Target {
                             shared memory of a fixed size */
     int64_t shared;      /* bytes of shared memory of a block */
     int64_t flat_rows;   /* rows of a block of a kernel without loops over a row; 0: by how many results a row has */
+    int64_t row_scratch; /* elements of small products that a row may keep from one loop to another */
+    uint32_t spill_blocks; /* blocks of a kernel whose arrays lie in memory, each with its own; 0: arrays are the thread's */
     bool own_library;    /* attention, tables and products by expert are kernels of ours in this dialect, with launches
                             of their own; else those of the CPU */
     bool fixed_launches; /* a launch is the same in each run, so that a graph of them can be replayed: what changes from
@@ -26,7 +28,8 @@ typedef struct Target {
     bool fused_add;      /* a product that is added to a sum costs nothing more */
     bool tests_are_slow; /* of shifted rows each element is tested by itself, whether it lies inside */
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
-    bool permutes;       /* its compiler permutes vectors of places that lie apart, and takes long over many */
+    int scattered;       /* so many loads and stores of one vector loop may lie apart; 0: any number. The compiler makes
+                            permutations of them, and takes long over many */
     int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */

@@ -261,7 +261,7 @@ static void run_share(Job *j)
 static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel k = *x->kernel, *to = NEW(j->ctx->program, Kernel);
-    k.tile_loops = true;
+    k.target = &target_gpu;
     k.shared = shared;
     kernel_map_threads(to, &k, NULL);
     if (kernel_race(to) != SIZE_MAX)

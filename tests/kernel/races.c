@@ -111,7 +111,7 @@ static void look(Ctx *ctx, void *arg)
         if (!all->kernel.v[i].kernel)
             continue;
         Kernel k = *all->kernel.v[i].kernel, spread;
-        k.tile_loops = true;
+        k.target = &target_gpu;
         k.shared = target_gpu.shared;
         k.tensor = j->half != HALF_NONE;
         kernel_map_threads(&spread, &k, NULL);
