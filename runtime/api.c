@@ -443,7 +443,7 @@ static void cost_body(Buf *b, ReportCall *c)
     PlanWatch watch = {estimate_plan, &estimating};
     bool known = u->train && rates_find(context, &estimating.rates, why);
     bool cuda = u->train && estimating.rates.device[0];
-    MemoryAsk ask = {.both = cuda ? NULL : u->ctx->scratch, .cuda = cuda, .watch = known ? &watch : NULL};
+    MemoryAsk ask = {.both = cuda ? NULL : u->ctx->scratch, .target = cuda ? &target_gpu : NULL, .watch = known ? &watch : NULL};
     if (c->beside.ahead && !cuda)
         ask.other = other_arena, ask.other_user = &c->beside;
     MemoryNeed n = session_memory(u->ctx, m, u->train, how->batch_seqs, &ask);

@@ -6,6 +6,7 @@
  * needs neither shapes nor gradients.
  */
 #include "host.h"
+#include "compiler/portable/host_value.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -104,7 +104,7 @@ static Half half_of(const Export *x)
 
 static void add_program(Export *x, const char *name, const char *about, const Graph *g)
 {
-    PlanOptions how = {.B = x->how->batch, .T = x->how->context, .cuda = x->how->cuda,
+    PlanOptions how = {.B = x->how->batch, .T = x->how->context, .target = x->how->cuda ? &target_gpu : &target_cpu,
                        .half = half_of(x), .any_order = x->how->fast, .layout = x->how->cuda ? &x->layout : NULL};
     Plan *plan = plan_build(x->ctx, x->arena, plan_graph(g, x->arena, &how), &how);
     plan_verify(x->ctx, plan);

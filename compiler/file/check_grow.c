@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-File *plan_target(Eval *ev, File *f, const Ast *items)
+File *file_varied(Eval *ev, File *f, const Ast *items)
 {
     for (uint32_t i = 0; items && i < items->n; i++) {
         const Ast *it = items->kid[i];
@@ -389,7 +389,7 @@ void build_grow(Eval *ev, File *f)
     const Train *was = NULL;
     for (size_t i = ev->unit->grown; i < f->grows.n && !diag_errors(ev->ctx); i++) {
         const Ast *it = f->grows.v[i];
-        File *of = plan_target(ev, f, it->kid[2]);
+        File *of = file_varied(ev, f, it->kid[2]);
         if (!of)
             return;
         if (of != target) {

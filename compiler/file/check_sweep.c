@@ -501,7 +501,7 @@ static void sweep_one(Eval *ev, File *f, const Ast *it, const SweepAsk *ask, con
     const Ast *label = it ? it->kid[1] : f->model_ast ? f->model_ast->kid[1] : NULL;
     s->plan.name = label ? label->name : name_str(ev->ctx, "sweep");
     unknown_items(ev, items, "sweep");
-    s->target = plan_target(ev, f, items);
+    s->target = file_varied(ev, f, items);
     if (!s->target)
         return;
     s->plan.file = s->target->path;

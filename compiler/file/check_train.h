@@ -50,7 +50,7 @@ void step_training(Eval *ev, File *after, const Ast *items, const Train *was, Gr
 const Plateau *plateau_of(Eval *ev, const Value *spec, Span at, const Train *was);
 
 /* check_grow.c: of a growth step and a sweep. The file that `of` names, or `f`; NULL when a message was filed. */
-File *plan_target(Eval *ev, File *f, const Ast *items);
+File *file_varied(Eval *ev, File *f, const Ast *items);
 Override let_override(Eval *ev, File *f, const Ast *let, const char *what);
 bool let_exists(Eval *ev, File *target, const Ast *let); /* files E0115 */
 bool let_again(Eval *ev, const Override *o, size_t n, const Ast *let); /* files E0108 for a let that is given twice */

@@ -10,8 +10,7 @@
 enum {
     WEIGHT_MAX = 6000,
     TREE_MAX = 256,  /* nodes on the ways from an element that is not stored to what is, counted along every way */
-    DEPTH_MAX = 1000, /* values of a group that are computed one from the other */
-    SCRATCH_MAX = 96 * 1024 /* elements of products that one row keeps, in the second-level cache */
+    DEPTH_MAX = 1000 /* values of a group that are computed one from the other */
 };
 
 /* ---- what a node is ---- */
@@ -611,7 +610,7 @@ static bool merge(Fusion *f, uint32_t a, uint32_t b)
     Group *x = &f->group.v[a], *y = &f->group.v[b];
     if (x->kind != GROUP_ROWS || y->kind != GROUP_ROWS ||
         x->member.n + y->member.n > f->members || x->weight + y->weight > WEIGHT_MAX ||
-        x->scratch + y->scratch > SCRATCH_MAX || x->parts + y->parts > PARTS_MAX ||
+        x->scratch + y->scratch > f->target->row_scratch || x->parts + y->parts > PARTS_MAX ||
         too_early(f, x->first, y->first) || too_early(f, y->first, x->first) ||
         !fuse_may_join(f, a, b))
         return false;
@@ -679,7 +678,7 @@ static void place_compute(Fusion *f, Val v)
          id = newest(&a, id)) {
         Group *gr = &f->group.v[id];
         if (gr->kind != GROUP_ROWS || gr->member.n >= f->members ||
-            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > SCRATCH_MAX ||
+            gr->weight + weight > WEIGHT_MAX || gr->scratch + scratch > f->target->row_scratch ||
             gr->parts + parts > PARTS_MAX || too_early(f, gr->first, v) || fuse_reads_pinned(f, v, id) ||
             waits(f, (uint32_t)id, a.met.v, a.met.n) ||
             depth_in(f, v, id, id) > DEPTH_MAX || ((moves || gr->moves) && !fuse_few_places(f, gr, NULL, v)))

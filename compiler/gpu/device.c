@@ -42,14 +42,13 @@ void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 /* Each block has its own copy of the arrays that are spilled to memory. */
 static void choose_spill(Kernel *k)
 {
-    enum { BLOCKS = 256 }; /* two or so of a multiprocessor */
     int64_t bytes = 0;
     for (size_t i = 0; i < k->array.n; i++) {
         const KArray *a = &k->array.v[i];
         if (a->spilled)
             bytes += (k->grid.units * a->elements * item_bytes(a) + 15) / 16 * 16;
     }
-    k->grid.blocks = bytes ? BLOCKS : 0;
+    k->grid.blocks = bytes ? k->target->spill_blocks : 0;
     k->grid.spilled = bytes / 4;
 }
 

@@ -49,6 +49,11 @@ static void put_attrs(Buf *out, Op op, const Attr *a)
         buf_printf(out, " i=%lld", (long long)a->i);
     if (op_uses(op, 'j') && a->j)
         buf_printf(out, " j=%lld", (long long)a->j);
+    static const char *const made[] = {
+        [PRODUCT_OF_ROW] = "row", [CONCAT_OF_COPIES] = "copies", [CONCAT_OF_KERNEL] = "kernel",
+        [CONCAT_IN_PLACE] = "in_place", [CONCAT_OF_PARTS] = "parts"}; /* a graph that decompose() made: not read back */
+    if (a->made)
+        buf_printf(out, " made=%s", made[a->made]);
     if (a->axes) {
         const char *before = " axes=";
         for (int k = 0; k < 32; k++)

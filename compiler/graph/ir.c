@@ -33,7 +33,7 @@ bool attr_same(const Attr *a, const Attr *b)
 {
     return !memcmp(&a->x, &b->x, sizeof a->x) && !memcmp(&a->y, &b->y, sizeof a->y) &&
            !memcmp(&a->z, &b->z, sizeof a->z) && a->i == b->i && a->j == b->j &&
-           a->axes == b->axes && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
+           a->axes == b->axes && a->made == b->made && dim_eq(a->dim, b->dim) && a->site == b->site && a->n == b->n &&
            (a->n == 0 || !memcmp(a->data, b->data, a->n * sizeof *a->data));
 }
 

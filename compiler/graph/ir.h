@@ -92,10 +92,21 @@ typedef enum Op {
 } Op;
 
 /* Attributes; which fields an operator uses is stated in ops.def, the others are zero. */
+/* How a node is computed, where decompose() has a choice. It changes no number, so that nothing else reads it. */
+typedef enum MadeHow {
+    MADE_ANYHOW,
+    PRODUCT_OF_ROW,   /* MATMUL of one small matrix by another for each row, or a sum of such over rows: by kernels */
+    CONCAT_OF_COPIES, /* CONCAT by copies of the library, slice by slice */
+    CONCAT_OF_KERNEL, /* by the kernel that computes one of its slices */
+    CONCAT_IN_PLACE,  /* the kernel stores the first slice, then the others are copied behind it */
+    CONCAT_OF_PARTS   /* some inputs of a CONCAT of more than PARTS_MAX: stored, and loaded by who reads it */
+} MadeHow;
+
 typedef struct Attr {
     double x, y, z;     /* constants: value; scale, softcap, dropout; fill */
     int64_t i, j;       /* axis, start, count, flags, index of an ext or a host scalar */
     uint32_t axes;      /* bit k set: axis k */
+    MadeHow made;
     Dim dim;            /* DIM */
     Name site;          /* random numbers: key of the stream */
     const double *data; /* CONST: n values, row-major; PERMUTE: the permutation */

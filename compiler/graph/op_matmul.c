@@ -23,8 +23,8 @@ const char *shape_MATMUL(const Ask *q, Shape *out, DType *dtype)
     *dtype = DT_REAL;
     if (ask_dtype(q, 0) != DT_REAL || ask_dtype(q, 1) != DT_REAL)
         return "the inputs are not real";
-    if (a->rank < 2 || b->rank < 2 || q->a->i < 0 || q->a->i > 7)
-        return "a matrix has two axes and i three bits";
+    if (a->rank < 2 || b->rank < 2 || q->a->i < 0 || q->a->i > 3)
+        return "a matrix has two axes and i two bits";
     Dim m, ka, kb, n;
     matrix_of(a, q->a->i & TRANSPOSE_A, &m, &ka);
     matrix_of(b, q->a->i & TRANSPOSE_B, &kb, &n);

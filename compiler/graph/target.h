@@ -16,6 +16,8 @@ typedef struct Target {
                             shared memory of a fixed size */
     int64_t shared;      /* bytes of shared memory of a block */
     int64_t flat_rows;   /* rows of a block of a kernel without loops over a row; 0: by how many results a row has */
+    int64_t row_scratch; /* elements of small products that a row may keep from one loop to another */
+    uint32_t spill_blocks; /* blocks of a kernel whose arrays lie in memory, each with its own; 0: arrays are the thread's */
     bool own_library;    /* attention, tables and products by expert are kernels of ours in this dialect, with launches
                             of their own; else those of the CPU */
     bool fixed_launches; /* a launch is the same in each run, so that a graph of them can be replayed: what changes from
@@ -26,7 +28,8 @@ typedef struct Target {
     bool fused_add;      /* a product that is added to a sum costs nothing more */
     bool tests_are_slow; /* of shifted rows each element is tested by itself, whether it lies inside */
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */
-    bool permutes;       /* its compiler permutes vectors of places that lie apart, and takes long over many */
+    int scattered;       /* so many loads and stores of one vector loop may lie apart; 0: any number. The compiler makes
+                            permutations of them, and takes long over many */
     int product_unroll;  /* rounds of a small product that are written out; 0: as many as of other loops */
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
@@ -34,20 +37,21 @@ typedef struct Target {
     int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
 extern const Target target_cpu, target_gpu;
+static inline bool target_is_gpu(const Target *t) { return t == &target_gpu; } /* for a sentence, or a runtime */
+
 typedef struct PlanOptions {
     int64_t B, T;
+    const Target *target; /* NULL: target_cpu. Read it by plan_target() */
     bool no_fusion; /* every node its own kernel: for tests */
     bool single;    /* of a device: no launches are made as one: for tests */
     bool programs;  /* keep the text of the kernel programs: for dumps and tests */
     Half half;      /* operands of large products are rounded to it, and kept so but for fp16 on a CPU,
-                       which multiplies these in float32; with `cuda` what kernels store for each other, too */
-    bool cuda;      /* for a GPU, in CUDA C: plan_target() */
+                       which multiplies these in float32; on a device what kernels store for each other, too */
     bool any_order; /* of a device: gradients of tables are added up in any order, by atomic additions */
     /* What other rows hold changes no bit of a row. Only products of experts differ: which rows
      * an expert has depends on what is in them, so each row is multiplied alone. */
     bool per_row;
-    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; not
-                        with `cuda` */
+    bool arena_only; /* buffers and their places, without kernels: for how much memory it takes; of a CPU */
     bool counted;    /* with `arena_only`: launches say what they compute, for how long that takes */
     int64_t shared;  /* of a device: bytes that a block of a kernel over rows may have; 0: Target.shared */
     struct PlanLayout *layout; /* of a device: rounded weights stay from run to run, and weights and gradients lie as batches of
@@ -56,7 +60,7 @@ typedef struct PlanOptions {
 } PlanOptions;
 static inline const Target *plan_target(const PlanOptions *how)
 {
-    return how->cuda ? &target_gpu : &target_cpu;
+    return how->target ? how->target : &target_cpu;
 }
 
 #endif

@@ -266,9 +266,9 @@ static void find_reads(const Graph *g, Arena *arena, AxisShape **of, const size_
             for (int i = 0; i < 2; i++) {
                 const Seen *y = &seen[n->in[i]];
                 int r = shape_of(g, n->in[i])->rank;
-                bool turned = n->a.i & (n->op == OP_MATMUL ? 1 << i : i);
+                bool transposed = n->a.i & (n->op == OP_MATMUL ? 1 << i : i);
                 if (y->param)
-                    of[y->param - 1][y->axis[(i == 0) != turned ? r - 1 : r - 2]].reads = true;
+                    of[y->param - 1][y->axis[(i == 0) != transposed ? r - 1 : r - 2]].reads = true;
             }
         }
     }

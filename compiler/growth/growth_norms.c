@@ -66,9 +66,9 @@ static Mark of_product(Norms *s, const Node *n)
 {
     const Mark *x = &s->mark[n->in[0]], *w = &s->mark[n->in[1]];
     int r = shape_of(s->g, n->in[1])->rank;
-    bool turned = n->a.i & (n->op == OP_MATMUL ? 2 : 1);
+    bool transposed = n->a.i & (n->op == OP_MATMUL ? 2 : 1);
     if (x->stage == NORMED && w->param)
-        note(s, w, turned ? r - 1 : r - 2, x->extent);
+        note(s, w, transposed ? r - 1 : r - 2, x->extent);
     return (Mark){0};
 }
 

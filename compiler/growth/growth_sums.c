@@ -271,10 +271,10 @@ static GrowthBlock as_factor(const Product *p, GrowthBlock b, bool left)
     to.d[at] = s.d[keep];
     from[at] = b.from[keep];
     if (keep != rank - (left ? 2 : 1)) { /* the axis that is summed over has extent 1 here, so this moves nothing */
-        Shape turned = s;
-        turned.d[rank - 2] = s.d[rank - 1];
-        turned.d[rank - 1] = s.d[rank - 2];
-        b.term = term_reshape(x->terms, b.term, &turned);
+        Shape transposed = s;
+        transposed.d[rank - 2] = s.d[rank - 1];
+        transposed.d[rank - 1] = s.d[rank - 2];
+        b.term = term_reshape(x->terms, b.term, &transposed);
     }
     b.term = term_reshape(x->terms, b.term, &to);
     memcpy(b.from, from, sizeof from);
@@ -439,15 +439,15 @@ GrowthValue *rule_matmul(Values *x, const Node *n)
 }
 
 /* x [B, T, I] or [B, T, 1, I] by the one matrix that all experts have: [B, T, 1, O], whoever is chosen. */
-static Term term_alike(Values *x, Term a, Term w, bool turned)
+static Term term_alike(Values *x, Term a, Term w, bool transposed)
 {
     int ra = term_at(x->terms, a)->shape.rank;
     Shape sa = {.rank = 3, .d = {term_dim(x, a, 0), term_dim(x, a, 1), term_dim(x, a, ra - 1)}};
     Shape sw = {.rank = 2, .d = {term_dim(x, w, 1), term_dim(x, w, 2)}}, s = sa;
     a = term_reshape(x->terms, a, &sa);
     w = term_reshape(x->terms, w, &sw);
-    s.d[2] = sw.d[turned ? 0 : 1];
-    Term product = term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, a}, {1, w}}, 2, &(Attr){.i = turned ? 2 : 0}, &s);
+    s.d[2] = sw.d[transposed ? 0 : 1];
+    Term product = term_make(x->terms, OP_MATMUL, DT_REAL, (TermIn[]){{1, a}, {1, w}}, 2, &(Attr){.i = transposed ? 2 : 0}, &s);
     s.rank = 4;
     s.d[3] = s.d[2];
     s.d[2] = DIM(1);
@@ -458,9 +458,9 @@ static Term term_alike(Values *x, Term a, Term w, bool turned)
 GrowthValue *rule_expert_matmul(Values *x, const Node *n)
 {
     const GrowthValue *a = x->of[n->in[0]], *w = x->of[n->in[1]], *idx = x->of[n->in[2]];
-    bool dw = n->op == OP_EXPERT_MATMUL_DW, turned = !dw && n->a.i & 1;
+    bool dw = n->op == OP_EXPERT_MATMUL_DW, transposed = !dw && n->a.i & 1;
     int la = a->shape.rank - 1, r = n->shape.rank, lw = w->shape.rank - 1;
-    int kw = turned ? lw : lw - 1, ow = dw ? lw : turned ? lw - 1 : lw;
+    int kw = transposed ? lw : lw - 1, ow = dw ? lw : transposed ? lw - 1 : lw;
     Cuts cuts[MAX_RANK] = {{0}}, ca[MAX_RANK], cw[MAX_RANK];
     memcpy(ca, a->axis, sizeof ca);
     memcpy(cw, w->axis, sizeof cw);
@@ -509,7 +509,7 @@ GrowthValue *rule_expert_matmul(Values *x, const Node *n)
                 Shape t = n->shape;
                 t.d[r - 1] = term_dim(x, tw, ow);
                 b.from[r - 1] = g->b.from[ow];
-                b.term = dim_eq(term_dim(x, tw, 0), DIM(1)) ? term_alike(x, ta, tw, turned) : term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}},
+                b.term = dim_eq(term_dim(x, tw, 0), DIM(1)) ? term_alike(x, ta, tw, transposed) : term_make(x->terms, OP_EXPERT_MATMUL, DT_REAL, (TermIn[]){{1, ta}, {1, tw}, {1, idx->block[0].term}},
                                    3, &n->a, &t);
                 add_block(&s, b);
             }

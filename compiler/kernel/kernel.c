@@ -5,7 +5,7 @@
 
 void kernel_init(Kernel *k, Ctx *ctx, Arena *arena, int64_t B, int64_t T, Dim rows)
 {
-    *k = (Kernel){.ctx = ctx, .arena = arena, .rows = rows};
+    *k = (Kernel){.ctx = ctx, .arena = arena, .target = &target_cpu, .rows = rows};
     k->ix = NEW(arena, IxTable);
     ix_init(k->ix, ctx, arena, B, T);
     k->row = ix_row(k->ix, rows);

@@ -10,6 +10,7 @@
 #define VWN_KERNEL_H
 
 #include "compiler/graph/index.h"
+#include "compiler/graph/target.h"
 
 typedef uint32_t Ex; /* an expression of a kernel; 0 = none */
 
@@ -199,8 +200,8 @@ typedef struct Kernel {
     bool whole;  /* every vector loop runs over whole vectors */
     bool lines;  /* and every vector that is stored begins at one: at a cache line */
     bool tensor; /* products on tensor cores: those of a device, in a plan in bf16 or fp16 */
+    const Target *target; /* where it runs */
     int64_t shared; /* of a device: bytes that a block may have */
-    bool tile_loops; /* each tile is filled in a loop of its own, so that few are needed at one time */
     KMapping mapping;
     KGrid grid; /* when it is mapped to threads */
     VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */

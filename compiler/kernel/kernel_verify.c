@@ -705,7 +705,7 @@ static void check_factor(Check *c, uint32_t buffer, Ix at, IVar v, IVar w)
         return;
     }
     const KBuffer *b = &c->k->buffer.v[buffer];
-    if (b->dtype != DT_REAL || (b->half && !c->k->tile_loops) || b->part >= 0 || !b->read)
+    if (b->dtype != DT_REAL || (b->half && !c->k->target->threads) || b->part >= 0 || !b->read)
         fault(c, "a product of what it cannot read");
     else if (b->tile ? !tile_ready(c, buffer, false) : b->written)
         fault(c, b->tile ? "a product of a tile before all of it is there"

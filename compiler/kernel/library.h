@@ -33,7 +33,7 @@ typedef struct AttentionClass {
     bool capped, dropped;
     bool oldest; /* a further argument, behind the others: the first key of each query */
 } AttentionClass;
-enum { TABLE_PART = 64, PARTS_AXES = 6 };
+enum { TABLE_PART = 64, PARTS_AXES = 6, CUMSUM_THREADS = 512 };
 /* Attention. A row of the forward kernel is ATTENTION_BLOCK_Q queries of a head. A row of the
  * backward kernel is a head of the keys with all its queries, or one of these for one gradient
  * alone: ATTENTION_RANGE queries of a head (dq), ATTENTION_SLICE keys of a head (dk, dv). */

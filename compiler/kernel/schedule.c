@@ -53,7 +53,7 @@ static KNest free_nest(const Sched *s, uint64_t deps)
 {
     KNest n = {0};
     const IxTable *t = s->k->ix;
-    bool device = s->k->shared > 0;
+    bool device = s->k->target->threads;
     deps &= ~s->base;
     for (int shorts = device; shorts >= 0; shorts--)
         for (int bit = 0; bit < t->loops; bit++) {
@@ -117,11 +117,12 @@ static bool computes(Sched *s, const Loop *l, Ex e)
     return false;
 }
 
-/* The loop that u can join. Where tiles have loops of their own, another root goes where its value is
- * computed, or at least the tile loaded that it comes from; so it needs none any longer. */
+/* The loop that u can join. On a device each tile is filled in a loop of its own, so that few are needed at one time:
+ * another root goes where its value is computed, or at least the tile loaded that it comes from; so it needs none any
+ * longer. */
 static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, ScheduleUnit u)
 {
-    const KRoot *r = u.reduce || !s->k->tile_loops ? NULL : &s->k->root.v[u.root];
+    const KRoot *r = u.reduce || !s->k->target->threads ? NULL : &s->k->root.v[u.root];
     uint32_t tile = r && s->k->buffer.v[r->buffer].tile ? r->buffer + 1 : 0;
     Ex of[2] = {r ? r->value : 0, r ? tile_load(s, r->value) : 0};
     Loop *found = NULL;
@@ -414,7 +415,7 @@ static int weight(const Sched *s, Ex e, int limit)
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
 static int64_t room(const Sched *s)
 {
-    return s->k->shared ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX;
+    return s->k->target->threads ? s->k->shared / 8 * 7 : ARRAY_BYTES_MAX;
 }
 
 /* A chain of small matrices, of which each is made of the one before it, would be computed from its beginning in
@@ -424,7 +425,7 @@ static bool is_matrix(const Sched *s, const KNest *own)
     int64_t n = 1;
     for (uint32_t i = 0; i < own->n && n <= MATRIX_MAX; i++)
         n *= ix_info(s->k->ix, own->var[i])->hi + 1;
-    return s->k->tile_loops && own->n > 0 && n <= MATRIX_MAX;
+    return s->k->target->threads && own->n > 0 && n <= MATRIX_MAX;
 }
 
 /* Truth values have no arrays: a test of places is no work. */

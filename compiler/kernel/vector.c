@@ -9,7 +9,7 @@
  */
 #include "kernel.h"
 
-static bool neighbours(Kernel *k, Ix at, IVar v)
+static bool contiguous(Kernel *k, Ix at, IVar v)
 {
     int64_t slope;
     return ix_slope(k->ix, at, v, &slope) && slope == 1;
@@ -36,7 +36,7 @@ static bool plain_value(Kernel *k, Ex e, IVar v)
     if (x->type != KT_REAL)
         return false;
     if (x->kind == KX_LOAD)
-        return !x->in[0] && !k->buffer.v[x->slot].half && neighbours(k, x->ix, v);
+        return !x->in[0] && !k->buffer.v[x->slot].half && contiguous(k, x->ix, v);
     if (x->kind != KX_OP)
         return false;
     for (int i = 0; i < 3; i++)
@@ -55,10 +55,10 @@ static bool plain_statement(Kernel *k, const KStmt *s, IVar v)
         return x->op == OP_SUM && x->type == KT_REAL && (kx(k, x->in[0])->deps & bit);
     case KS_ARRAY_ADD: if (x->op != OP_SUM) return false; /* fall through */
     case KS_ARRAY_PUT: case KS_ARRAY_GET:
-        return real_array(k, s->array) && neighbours(k, kernel_array_at(k, s->array), v);
+        return real_array(k, s->array) && contiguous(k, kernel_array_at(k, s->array), v);
     case KS_STORE: case KS_SINK: {
         const KRoot *r = &k->root.v[s->root];
-        return k->buffer.v[r->buffer].dtype == DT_REAL && neighbours(k, r->at, v) &&
+        return k->buffer.v[r->buffer].dtype == DT_REAL && contiguous(k, r->at, v) &&
                kx(k, r->value)->type == KT_REAL && (s->kind == KS_STORE || r->op == OP_SUM);
     }
     default: return false;

@@ -33,7 +33,7 @@ const char *library_cuda(Arena *arena, LibraryKernel which, const AttentionClass
         [LIB_MAX_PARTS] = {"parts.cu", 256, 32},
         [LIB_SUM_PARTS_AT] = {"parts.cu", 256, 32},
         [LIB_MAX_PARTS_AT] = {"parts.cu", 256, 32},
-        [LIB_CUMSUM] = {"cumsum.cu", 128, 128},
+        [LIB_CUMSUM] = {"cumsum.cu", CUMSUM_THREADS, 1},
         [LIB_TOP_K] = {"top_k.cu", 128, 4},
         [LIB_DYNAMIC_UPDATE_SLICE] = {"dynamic_update_slice.cu", 256, 16},
         [LIB_DYNAMIC_SLICE] = {"dynamic_slice.cu", 256, 16},

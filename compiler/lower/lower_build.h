@@ -37,7 +37,7 @@ typedef struct Held {
     Val v;
     uint32_t buffer;
     bool rows;     /* of the kernel's rows; else the same for all */
-    bool turned;   /* a product that lies transposed: its columns are contiguous */
+    bool transposed;   /* a product that lies transposed: its columns are contiguous */
 } Held;
 
 typedef struct Lower {

@@ -829,7 +829,7 @@ static void schedule(Lower *l)
     if (l->sink.n || l->k->flat)
         set_partitions(l->k, l->f->target);
     name_arguments(l);
-    l->k->tile_loops = l->f->target->threads;
+    l->k->target = l->f->target;
     l->k->shared = l->f->shared;
     l->k->tensor = l->f->target->threads && l->f->in_16bit;
     kernel_schedule(l->k);
@@ -849,11 +849,6 @@ static bool is_crowded(const Lower *l)
 /* An attempt that writes out less is given up at so many times the expressions of the kernel kept so far (LONG: of one
  * that is kept although it is too long). While its loops are not split yet it may need ten times as many as it ends with. */
 enum { BUILT_MOST = 16, BUILT_MOST_LONG = 4 };
-
-/* GCC 12 makes permutations of vectors of places that lie apart, and looks through the long block by the square: a
- * kernel of 779 lines with 392 of them took it more than 150 s where it took 1.4 s without vectors, one with 368 took
- * 29 s and 3; with 192 it takes no longer than without. */
-enum { SCATTERED_MAX = 256 };
 
 /* The most loads and stores in one vector loop whose elements are not contiguous along it. */
 static int scattered(const Kernel *k)
@@ -913,7 +908,7 @@ static Lower lower_scheduled(Arena *arena, Arena *splits, const Fusion *f, uint3
         bool is_long = !last && l.k->ex.n > (has_loops(l.k) ? EXPRESSIONS_MAX : EXPRESSIONS_FLAT);
         if (better && !is_long) {
             schedule(&l);
-            bool slow = f->target->permutes && scattered(l.k) > SCATTERED_MAX; /* to compile */
+            bool slow = f->target->scattered && scattered(l.k) > f->target->scattered; /* to compile */
             better = !scheduled || l.k->stmt.n <= 2 * kept.k->stmt.n;
             if (better && (last || (!slow && !is_crowded(&l))))
                 return l;

@@ -34,7 +34,7 @@ static Ix held_place(Lower *l, const Held *h, const Ix *c)
     IxTable *t = l->k->ix;
     const Shape *s = shape_of(l->g, h->v);
     Dim inner;
-    if (h->turned)
+    if (h->transposed)
         return ix_add(t, c[s->rank - 2], ix_scale(t, c[s->rank - 1], s->d[s->rank - 2]));
     Ix at = ix_linear(t, s, c);
     if (!h->rows)
@@ -245,11 +245,11 @@ static bool choose_layout(Lower *l, ProductMaking *p)
     return false;
 }
 
-static Ix result_place(Lower *l, const ProductMaking *p, bool turned)
+static Ix result_place(Lower *l, const ProductMaking *p, bool transposed)
 {
     IxTable *t = l->k->ix;
     Ix m = ix_var(t, p->m), n = ix_var(t, p->n);
-    return turned ? ix_add(t, ix_scale(t, n, p->M), m) : ix_add(t, ix_scale(t, m, p->N), n);
+    return transposed ? ix_add(t, ix_scale(t, n, p->M), m) : ix_add(t, ix_scale(t, m, p->N), n);
 }
 
 static void add_product(Lower *l, Val v)
@@ -263,22 +263,22 @@ static void add_product(Lower *l, Val v)
         vwn_bug(l->f->ctx, "a product that is not summed over the kernel's rows");
     open_loops(l, &p);
     place_factors(l, &p, summed);
-    bool turned = choose_layout(l, &p);
+    bool transposed = choose_layout(l, &p);
     int64_t size = p.M.n * p.N.n;
     KProduct x = {p.m, p.n, p.k, p.fa.buffer, p.fb.buffer, 0, p.fa.at, p.fb.at,
-                  result_place(l, &p, turned), summed,
+                  result_place(l, &p, transposed), summed,
                   p.fa.stage > p.fb.stage ? p.fa.stage : p.fb.stage};
     if (summed) {
         Sink sink = {.v = v, .op = OP_SUM, .size = size, .n_factor = 2,
                      .extent = {p.M.n, p.N.n},
-                     .stride = {turned ? 1 : p.N.n, turned ? p.M.n : 1}};
+                     .stride = {transposed ? 1 : p.N.n, transposed ? p.M.n : 1}};
         x.c = sink.buffer = kernel_buffer(l->k, v, 0, DT_REAL, size);
         l->k->buffer.v[x.c].written = true;
         vec_push(l->arena, &l->sink, sink);
     } else {
         x.c = kernel_tile(l->k, v, size);
         l->k->buffer.v[x.c].stage = x.stage;
-        vec_push(l->arena, &l->held, (Held){v, x.c, true, turned});
+        vec_push(l->arena, &l->held, (Held){v, x.c, true, transposed});
     }
     vec_push(l->arena, &l->k->product, x);
 }

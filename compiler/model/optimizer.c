@@ -317,8 +317,8 @@ static Val orthogonal(Graph *g, const Optimizer *o, Val x)
         Val side = gram(g, x, tall), square = ir_matmul(g, side, side);
         Val first = ir_scale(g, side, b), second = ir_scale(g, square, c);
         Val poly = add(g, first, second);
-        Val turned = tall ? ir_matmul(g, x, poly) : ir_matmul(g, poly, x);
-        x = add(g, ir_scale(g, x, a), turned);
+        Val step = tall ? ir_matmul(g, x, poly) : ir_matmul(g, poly, x);
+        x = add(g, ir_scale(g, x, a), step);
     }
     return x;
 }

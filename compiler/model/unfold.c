@@ -57,11 +57,11 @@ static void way_of_product(Ways *w, Val v)
     if (n->op != OP_MATMUL)
         return;
     const Shape *s = shape_of(w->g, n->in[w->carrier[v]]);
-    bool turned = n->a.i & (w->carrier[v] ? 2 : 1);
-    int last = s->rank - 1, over = (w->carrier[v] == 0) != turned ? last : last - 1;
+    bool transposed = n->a.i & (w->carrier[v] ? 2 : 1);
+    int last = s->rank - 1, over = (w->carrier[v] == 0) != transposed ? last : last - 1;
     if (w->axis[v] == over)
         w->way[v] = WAY_MIXED;
-    else if (turned && w->axis[v] >= last - 1)
+    else if (transposed && w->axis[v] >= last - 1)
         w->axis[v] = (int8_t)(w->axis[v] == last ? last - 1 : last);
     w->axis[v] += (int8_t)(n->shape.rank - s->rank);
 }
@@ -502,7 +502,7 @@ static bool *varying(const Graph *g, Arena *arena)
     return varies;
 }
 
-/* The same numbers as they were before they were turned or repeated. */
+/* The same numbers as they were before they were permuted or repeated. */
 static Val behind_views(const Graph *g, Val v)
 {
     while (node_at(g, v)->op == OP_RESHAPE || node_at(g, v)->op == OP_PERMUTE || node_at(g, v)->op == OP_BROADCAST ||

@@ -167,7 +167,7 @@ static Val part_in(Graph *g, const Part *p, const Val *map)
 
 Val concat_copies(Graph *g, const Val *part, size_t n)
 {
-    Attr a = {.i = shape_of(g, part[0])->rank - 1, .j = CONCAT_OF_COPIES};
+    Attr a = {.i = shape_of(g, part[0])->rank - 1, .made = CONCAT_OF_COPIES};
     return ir_node(g, OP_CONCAT, part, n, &a, NULL);
 }
 
@@ -180,7 +180,7 @@ Val assembled(const ConcatLayout *a, Graph *g, Val v, Val *map)
         return a->making[v] >= MAKE_IN_PLACE ? concat_place(a, g, v, map) : concat_same(a, g, v, map);
     if (!concat_parts(a, v, &parts))
         return 0;
-    Attr attr = {.i = node_at(a->g, v)->shape.rank - 1, .j = CONCAT_OF_KERNEL};
+    Attr attr = {.i = node_at(a->g, v)->shape.rank - 1, .made = CONCAT_OF_KERNEL};
     uint32_t newest = newest_level(a, &parts);
     Val *in = NEW_ARRAY(a->arena, Val, parts.n), *copy = NEW_ARRAY(a->arena, Val, parts.n);
     size_t n = 0, copies = 0;

@@ -280,7 +280,7 @@ static Val make_row(const ConcatLayout *a, Graph *g, const Parts *parts, Val new
         const Part *p = &parts->v[i];
         in[i] = ir_slice(g, steps ? a->made[step_of(a, p->of, steps)] : map[p->of], last, p->from, p->n);
     }
-    return ir_node(g, OP_CONCAT, in, parts->n, &(Attr){.i = last, .j = CONCAT_IN_PLACE}, NULL);
+    return ir_node(g, OP_CONCAT, in, parts->n, &(Attr){.i = last, .made = CONCAT_IN_PLACE}, NULL);
 }
 
 Val concat_place(const ConcatLayout *a, Graph *g, Val v, const Val *map)

@@ -174,7 +174,7 @@ static Product product_of(const Graph *g, const Node *n, Val a, Val b)
 static Val of_row(Graph *g, const Product *p, bool *copied, size_t cap)
 {
     Val in[2] = {p->a, p->b};
-    Attr a = {.i = p->ta | p->tb << 1 | PRODUCT_OF_ROW};
+    Attr a = {.i = p->ta | p->tb << 1, .made = PRODUCT_OF_ROW};
     if (p->shared && p->tb) {
         in[1] = ir_transpose(g, p->b);
         a.i &= ~(int64_t)2;
@@ -195,7 +195,7 @@ static Val product(Graph *g, const Graph *from, Val v, const Val *map, const Pla
     if (is_of_row(&p, how) && !(d->to_library && d->to_library[v]))
         return of_row(g, &p, d->copied, cap);
     if (!is_small(&p, how->B, how->T)) {
-        Attr a = {.i = n->a.i & 3};
+        Attr a = {.i = n->a.i};
         return ir_node(g, OP_MATMUL, in, 2, &a, NULL);
     }
     bool over_rows = !p.shared && p.lead.rank == 0 && (p.K.b || p.K.t);
@@ -232,7 +232,7 @@ bool product_is_library(const Graph *g, Val v, const PlanOptions *how)
  * kernels of their own store. Marks these as copied. */
 static Val few_parts(Graph *g, Val *in, size_t n, const Attr *a, bool *copied, size_t cap)
 {
-    const Attr some_of = {.i = a->i, .j = CONCAT_OF_PARTS};
+    const Attr some_of = {.i = a->i, .made = CONCAT_OF_PARTS};
     while (n > PARTS_MAX) {
         size_t rows = 0;
         for (size_t k = 0; k < n; k += PARTS_MAX, rows++) {

@@ -18,10 +18,9 @@ typedef struct Decomposed {
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */
 /* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
  * rows, that kernels compute. */
-enum { PRODUCT_OF_ROW = 4 }; /* a bit of Attr.i, which decompose() alone sets */
 static inline bool product_is_of_row(const Graph *g, Val v)
 {
-    return node_at(g, v)->op == OP_MATMUL && (node_at(g, v)->a.i & PRODUCT_OF_ROW);
+    return node_at(g, v)->a.made == PRODUCT_OF_ROW;
 }
 static inline Dim product_depth(const Graph *g, Val v) /* K */
 {
@@ -40,29 +39,13 @@ bool concat_wants(const ConcatLayout *a, Val v);
 Val assembled(const ConcatLayout *a, Graph *g, Val v, Val *map);
 /* Is v a row with zeros around it that is read behind the next product too? Then it lies in memory so. */
 bool padded_for_later(const ConcatLayout *a, Val v);
-/* How a CONCAT of the new graph is made: by copies of the library, slice by slice, or by the kernel that computes one
- * of its slices. */
-enum { /* Attr.j, which decompose() alone sets */
-    CONCAT_OF_COPIES = 1,
-    CONCAT_OF_KERNEL = 2,
-    CONCAT_IN_PLACE = 3, /* the kernel stores the first slice, then the others are copied behind it */
-    CONCAT_OF_PARTS = 4  /* some inputs of a CONCAT of more than PARTS_MAX: stored, and loaded by who reads it */
-};
+/* By whom a CONCAT of the new graph is made. */
+static inline bool concat_of_copies(const Graph *g, Val v) { return node_at(g, v)->a.made == CONCAT_OF_COPIES; }
+static inline bool concat_of_parts(const Graph *g, Val v) { return node_at(g, v)->a.made == CONCAT_OF_PARTS; }
+static inline bool concat_in_place(const Graph *g, Val v) { return node_at(g, v)->a.made == CONCAT_IN_PLACE; }
 static inline bool concat_stored(const Graph *g, Val v)
 {
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j != 0 && node_at(g, v)->a.j != CONCAT_OF_PARTS;
-}
-static inline bool concat_of_copies(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_COPIES;
-}
-static inline bool concat_of_parts(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_OF_PARTS;
-}
-static inline bool concat_in_place(const Graph *g, Val v)
-{
-    return node_at(g, v)->op == OP_CONCAT && node_at(g, v)->a.j == CONCAT_IN_PLACE;
+    return concat_of_copies(g, v) || concat_in_place(g, v) || node_at(g, v)->a.made == CONCAT_OF_KERNEL;
 }
 /* How many inputs of v the kernel reads that stores it. */
 static inline size_t kernel_inputs(const Graph *g, Val v)

@@ -99,6 +99,7 @@ static void put_attributes(GroupWalk *w, const Node *n)
     put(w, number, sizeof number);
     put_int(w, n->op == OP_EXT ? 0 : a->i);
     put_int(w, a->j);
+    put_int(w, a->made);
     put_int(w, a->axes);
     put_dim(w, a->dim);
     put_int(w, (int64_t)a->n);

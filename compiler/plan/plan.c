@@ -216,8 +216,8 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
         plan_numbers(b, x, p->buffer.n, a.numbers, a.n_number);
     if (p->grid.blocks) {
         int64_t each = argument(b, k, &p->ints.v[p->grid.spilled]);
-        uint32_t aside = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
-        plan_argument(b, x, buffers - 1, aside, 0, true);
+        uint32_t spilled = plan_scratch(b, DT_REAL, plan_blocks(&p->grid, l->rows) * each, NULL);
+        plan_argument(b, x, buffers - 1, spilled, 0, true);
     }
     x->ints = a.ints;
     x->n_int = a.n_int;

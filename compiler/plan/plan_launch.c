@@ -196,6 +196,19 @@ static void launch_expert(Build *b, Val v)
 
 /* ---- by index, running sums ---- */
 
+/* On a device: of so many lines a block has a chunk in each of its threads (texts/cumsum.cu). Threads side by side have
+ * elements side by side, and a chunk is no shorter than what costs as much as adding it to the others. */
+static int64_t cumsum_columns(int64_t count, int64_t inner)
+{
+    enum { WARP = 32, CHUNK_LEAST = 8 };
+    int64_t columns = 1;
+    while (columns < WARP && 2 * columns <= inner)
+        columns *= 2;
+    while (columns < CUMSUM_THREADS && CUMSUM_THREADS / columns * CHUNK_LEAST > count)
+        columns *= 2;
+    return columns;
+}
+
 static void launch_cumsum(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
@@ -206,9 +219,11 @@ static void launch_cumsum(Build *b, Val v)
     int64_t count = plan_extent(b, v, (int)n->a.i), inner = 1;
     for (int i = (int)n->a.i + 1; i < n->shape.rank; i++)
         inner *= plan_extent(b, v, i);
-    plan_ints(b, l, (int64_t[]){count, inner, n->a.j}, 3);
+    bool chunks = b->target->own_library;
+    int64_t outer = plan_elements(b, v) / (count * inner), lines = outer * inner, columns = cumsum_columns(count, inner);
+    plan_ints(b, l, (int64_t[]){count, inner, n->a.j, lines, columns}, chunks ? 5 : 3);
     plan_library_kernel(b, l, LIB_CUMSUM, NULL, 0);
-    l->rows = plan_elements(b, v) / (count * inner) * (b->target->own_library ? inner : 1);
+    l->rows = chunks ? (lines + columns - 1) / columns : outer;
     l->grain = grain_for(count * inner);
 }
 

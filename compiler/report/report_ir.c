@@ -26,7 +26,7 @@ static void graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage,
         return;
     }
     PlanOptions own = *how;
-    own.cuda = stage == STAGE_CUDA || stage == STAGE_THREADS;
+    own.target = stage == STAGE_CUDA || stage == STAGE_THREADS ? &target_gpu : &target_cpu;
     g = plan_graph(g, arena, &own);
     if (stage == STAGE_FUSE) {
         Decomposed d = {0};
@@ -153,7 +153,7 @@ Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, Pl
     Arena *arena = unit->ctx->scratch;
     Graph *g = program_graph(unit, program, true);
     PlanOptions how = plan_options(unit, program, batch_seqs);
-    how.cuda = true;
+    how.target = &target_gpu;
     how.layout = layout;
     if (layout && program && strcmp(program, "update") == 0)
         plan_write_copies(g, layout);

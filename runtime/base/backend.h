@@ -93,7 +93,7 @@ struct Backend {
     bool queues;   /* calls return before they are done: download() and sync() wait */
     double waited; /* seconds that the host has spent on waiting for the device */
     int multiprocessors; /* of a device */
-    bool cuda;     /* its kernels over rows are those of PlanOptions.cuda */
+    const Target *target; /* what plans that it runs are made for */
     bool bf16;     /* takes plans with operands of bf16 */
     char no_bf16[512]; /* else: why it does not */
     const char *slow;  /* what would make it several times as fast, or NULL */
@@ -103,6 +103,7 @@ struct Backend {
     uint64_t spare;    /* so many bytes now */
     char *last_words;  /* [512], where a device that fails in the end, or while it is closed, says so; or NULL */
 };
+static inline bool backend_is_gpu(const Backend *b) { return target_is_gpu(b->target); }
 
 double clock_seconds(void); /* monotonic */
 

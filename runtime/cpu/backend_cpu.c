@@ -370,7 +370,7 @@ Status backend_cpu_open(Ctx *ctx, const CpuOptions *how, Backend **out, char why
     CpuBackend *cpu = ctx_alloc(ctx, sizeof *cpu);
     cpu->arena = arena_new(ctx);
     map_init(&cpu->by_key, cpu->arena);
-    cpu->base = (Backend){.ops = &cpu_ops, .ctx = ctx, .threads = how->threads};
+    cpu->base = (Backend){.ops = &cpu_ops, .target = &target_cpu, .ctx = ctx, .threads = how->threads};
     cpu->base.user = how->user;
     cpu->cache.fd = -1;
     if (cpu->base.threads < 1)

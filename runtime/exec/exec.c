@@ -284,7 +284,7 @@ static PlanOptions plan_options(const Program *p, const ProgramOptions *o)
                          .shared = o->shared,
                          .kernel_cache = o->kernel_cache,
                          .layout = o->layout ? o->layout : &p->store->layout,
-                         .cuda = p->store->backend && p->store->backend->cuda};
+                         .target = p->store->backend ? p->store->backend->target : NULL};
 }
 
 /* The part that may leave when memory runs out or a stage finds a broken invariant. */
@@ -302,7 +302,7 @@ static Status build_guarded(Program *p, const Graph *g, const ProgramOptions *o,
     graph_verify(p->graph);
     Status status = bind_exts(p);
     if (status == ST_OK && p->store->backend) {
-        if (how.cuda)
+        if (plan_target(&how)->own_library)
             fix_places(p, how.layout);
         p->plan = plan_build(ctx, p->arena, p->graph, &how);
         plan_verify(ctx, p->plan);

@@ -21,7 +21,7 @@ typedef struct Planning {
     int64_t batch;
     KernelCache *kernel_cache;
     const PlanWatch *watch;
-    bool cuda; /* plans for a GPU, which are made whole: what lies between kernels is another */
+    const Target *target; /* plans for a GPU are made whole: what lies between kernels is another */
     PlanLayout *layout; /* of a device, of the tensors that its programs share */
     Map counted;        /* the names of the copies of weights, */
     uint64_t copy_bytes; /* and what these take */
@@ -62,12 +62,12 @@ static uint64_t arena_of(Planning *p, const Train *t, Which which, int64_t runs,
     PlanOptions how = {.B = p->batch, .T = t ? t->context : p->m->context, .kernel_cache = p->kernel_cache};
     how.half = train_half(t);
     bool watched = program && runs > 0 && p->watch;
-    how.cuda = p->cuda;
+    how.target = p->target;
     how.layout = p->layout;
     if (how.layout && which == UPDATE)
         plan_write_copies(g, how.layout);
-    how.arena_only = !p->cuda;
-    how.counted = watched && !p->cuda;
+    how.arena_only = !target_is_gpu(p->target);
+    how.counted = watched && !target_is_gpu(p->target);
     const Plan *plan = plan_build(p->ctx, a, plan_graph(g, a, &how), &how);
     uint64_t bytes = plan->arena_bytes;
     count_copies(p, plan);
@@ -196,9 +196,9 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
                         .T = how->T,
                         .per_row = how->per_row,
                         .half = how->half,
-                        .cuda = s->backend->cuda,
-                        .arena_only = !s->backend->cuda};
-    if (plan.cuda) {
+                        .target = s->backend->target,
+                        .arena_only = !backend_is_gpu(s->backend)};
+    if (target_is_gpu(plan.target)) {
         plan.layout = NEW(a, PlanLayout);
         plan_layout_init(plan.layout, a);
     }
@@ -214,7 +214,7 @@ uint64_t session_program_need(Session *s, const Graph *g, const ProgramOptions *
         bytes += size;
     }
     arena_free(a);
-    return bytes + (s->backend->cuda ? DEVICE : 0);
+    return bytes + (backend_is_gpu(s->backend) ? DEVICE : 0);
 }
 
 /* Sets how many sequences a step has, and returns how many of them a plan has at once. */
@@ -257,9 +257,9 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     if (!keeps)
         ctx_keep_spare(ctx, SPARE);
     Arena *own = arena_new(ctx);
-    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .cuda = ask->cuda};
-    p.kernel_cache = ask->cuda ? NULL : kernel_cache_new(ctx, own);
-    p.layout = ask->cuda ? NEW(own, PlanLayout) : NULL;
+    Planning p = {.ctx = ctx, .m = m, .batch = batch, .watch = ask->watch, .target = ask->target};
+    p.kernel_cache = target_is_gpu(ask->target) ? NULL : kernel_cache_new(ctx, own);
+    p.layout = target_is_gpu(ask->target) ? NEW(own, PlanLayout) : NULL;
     map_init(&p.counted, own);
     if (p.layout)
         plan_layout_init(p.layout, own);
@@ -280,7 +280,7 @@ MemoryNeed session_memory(Ctx *ctx, const Model *m, const Train *train, int64_t 
     n.copies = p.copy_bytes;
     if (!keeps)
         ctx_keep_spare(ctx, 0);
-    n.program = ask->cuda ? DEVICE : n.program;
+    n.program = target_is_gpu(ask->target) ? DEVICE : n.program;
     n.total = n.weights + n.copies + n.buffers + n.gradients + n.optimizer + n.average + n.inputs +
               n.arena + n.program;
     return n;

@@ -183,8 +183,8 @@ static void take_up(Session *s, const DeviceAsked *asked)
 {
     s->backend->user = user_of(s);
     s->backend->why[0] = 0;
-    s->may_change = asked->kind == DEVICE_AUTO && s->backend->cuda;
-    if (s->backend->cuda)
+    s->may_change = asked->kind == DEVICE_AUTO && backend_is_gpu(s->backend);
+    if (backend_is_gpu(s->backend))
         say_cuda(s);
     open_store(s);
 }
@@ -275,7 +275,7 @@ static void free_kernel_cache(void *kernel_cache) { kernel_cache_free(kernel_cac
 
 struct KernelCache *session_kernel_cache(Session *s)
 {
-    if (!s->backend || s->backend->cuda)
+    if (!s->backend || backend_is_gpu(s->backend))
         return NULL;
     KernelCache *a = kernel_cache_new(s->ctx, s->arena);
     session_defer(s, free_kernel_cache, a);

@@ -131,7 +131,7 @@ typedef struct PlanWatch {
 } PlanWatch;
 typedef struct MemoryAsk {
     Arena *both; /* where the names go; NULL: one arena will do */
-    bool cuda;   /* the memory of a GPU; not with `both` */
+    const Target *target; /* whose memory; NULL: the CPU's. Not a GPU's with `both` */
     const PlanWatch *watch;
     /* what session_memory_other() said meanwhile, NULL: nothing; NULL: nobody has asked it */
     const uint64_t *(*other)(void *user);

@@ -168,14 +168,9 @@ static bool inside(Warp *w, const uint64_t at[LANES], uint32_t mask, unsigned by
     return true;
 }
 
-static bool touch_shared(Warp *w, const Sass *s, uint32_t mask, bool stores)
+/* Between registers and what each thread has at from[i]. */
+static void move_words(Warp *w, const Sass *s, uint32_t mask, bool stores, uint8_t *const from[LANES])
 {
-    uint64_t at[LANES];
-    uint8_t *shared = w->block->shared;
-    addresses(w, &s->at[s->results], false, at);
-    if (!inside(w, at, mask, s->bytes))
-        return false;
-    count_shared(w, at, mask, s->bytes);
     for (unsigned word = 0; word < (s->bytes + 3u) / 4u; word++) {
         uint32_t value[LANES] = {0}, size = s->bytes < 4 ? s->bytes : 4;
         if (stores)
@@ -184,15 +179,29 @@ static bool touch_shared(Warp *w, const Sass *s, uint32_t mask, bool stores)
             if (!(mask >> i & 1))
                 continue;
             if (stores)
-                memcpy(shared + at[i] + 4 * word, &value[i], size);
+                memcpy(from[i] + 4 * word, &value[i], size);
             else
-                memcpy(&value[i], shared + at[i] + 4 * word, size);
+                memcpy(&value[i], from[i] + 4 * word, size);
         }
         for (int i = 0; i < LANES && !stores; i++)
             value[i] = gpu_cut(value[i], s);
         if (!stores)
             gpu_put(w, &s->at[0], word, mask, value);
     }
+}
+
+static bool touch_shared(Warp *w, const Sass *s, uint32_t mask, bool stores)
+{
+    uint64_t at[LANES];
+    uint8_t *from[LANES] = {0};
+    addresses(w, &s->at[s->results], false, at);
+    if (!inside(w, at, mask, s->bytes))
+        return false;
+    count_shared(w, at, mask, s->bytes);
+    for (int i = 0; i < LANES; i++)
+        if (mask >> i & 1)
+            from[i] = w->block->shared + at[i];
+    move_words(w, s, mask, stores, from);
     return true;
 }
 
@@ -252,26 +261,17 @@ static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
 static bool touch_local(Warp *w, const Sass *s, uint32_t mask, bool stores)
 {
     uint64_t at[LANES];
-    int64_t frame = w->block->l->frame;
+    uint8_t *from[LANES] = {0};
+    const uint64_t frame = (uint64_t)w->block->l->frame;
     addresses(w, &s->at[s->results], false, at);
-    for (unsigned word = 0; word < (s->bytes + 3u) / 4u; word++) {
-        uint32_t value[LANES] = {0}, size = s->bytes < 4 ? s->bytes : 4;
-        if (stores)
-            gpu_fetch(w, &s->at[1], word, value);
-        for (int i = 0; i < LANES; i++) {
-            if (!(mask >> i & 1))
-                continue;
-            if (at[i] + s->bytes > (uint64_t)frame)
-                return fail(w, "an access lies outside of its thread's stack");
-            uint8_t *p = w->local + (size_t)i * (size_t)frame + at[i] + 4 * word;
-            if (stores)
-                memcpy(p, &value[i], size);
-            else
-                memcpy(&value[i], p, size);
-        }
-        if (!stores)
-            gpu_put(w, &s->at[0], word, mask, value);
+    for (uint64_t i = 0; i < LANES; i++) {
+        if (!(mask >> i & 1))
+            continue;
+        if (at[i] + s->bytes > frame)
+            return fail(w, "an access lies outside of its thread's stack");
+        from[i] = w->local + i * frame + at[i];
     }
+    move_words(w, s, mask, stores, from);
     w->block->sum->lines += (s->bytes + 3u) / 4u;
     return true;
 }

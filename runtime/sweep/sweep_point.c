@@ -43,7 +43,7 @@ static Status count_body(void *user)
     bool known = rates_find(w->context, &e.rates, why);
     PlanWatch watch = {estimate_plan, &e};
     bool cuda = e.rates.device[0] != 0;
-    MemoryAsk ask = {.cuda = cuda, .watch = known ? &watch : NULL};
+    MemoryAsk ask = {.target = cuda ? &target_gpu : NULL, .watch = known ? &watch : NULL};
     w->cost.memory = (double)session_memory(u->ctx, m, u->train, 0, &ask).total;
     if (known)
         w->cost.step_seconds = estimate_seconds(&e.sum);

@@ -673,7 +673,7 @@ static const double GIB = 1024.0 * 1024.0 * 1024.0;
 static const char *memory_advice(Trainer *tr, const MemoryNeed *n, uint64_t left)
 {
     Arena *a = tr->session.arena;
-    const MemoryAsk ask = {.cuda = tr->session.backend->cuda};
+    const MemoryAsk ask = {.target = tr->session.backend->target};
     if (tr->micro == 1)
         return "a smaller model or `context` needs less";
     MemoryNeed least = session_memory(tr->ctx, tr->model, tr->train, 1, &ask);
@@ -710,8 +710,8 @@ static void check_memory(Trainer *tr)
         t.compute = HALF_NONE;
     if (session_memory_most(tr->model, &t) <= left)
         return;
-    bool cuda = tr->session.backend->cuda;
-    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.cuda = cuda});
+    bool cuda = backend_is_gpu(tr->session.backend);
+    MemoryNeed n = session_memory(tr->ctx, tr->model, &t, 0, &(MemoryAsk){.target = tr->session.backend->target});
     if (n.total <= left)
         return;
     const char *advice = memory_advice(tr, &n, left);
@@ -783,7 +783,7 @@ static void say_precision(Trainer *tr)
                     "the loss is scaled, now by %.17g",
                     t->precision,
                     !b        ? "multiplied in float64"
-                    : b->cuda ? "their products added in float32"
+                    : backend_is_gpu(b) ? "their products added in float32"
                               : "multiplied in float32",
                     tr->now.loss_scale);
     else if (t->compute == HALF_BF16 && b && !b->bf16)
@@ -923,10 +923,10 @@ void train_open(Trainer *tr)
         refuse_values(tr, &fresh);
     }
     session_open_backend(&tr->session);
-    if (tr->session.backend && tr->session.backend->cuda)
+    if (tr->session.backend && backend_is_gpu(tr->session.backend))
         check_memory(tr); /* it may yet be another device */
     say_start(tr);
-    if (tr->session.backend && !tr->session.backend->cuda)
+    if (tr->session.backend && !backend_is_gpu(tr->session.backend))
         check_memory(tr);
     if (tr->start)
         train_start_say(tr, tr->start);

@@ -1,6 +1,6 @@
 /* backend_emu.h - a backend whose device is emulated: kernels run as CUDA text (cuemu.h).
  *
- * In:  plans made with PlanOptions.cuda.     Out: numbers, or what a kernel does wrong, in `why`.
+ * In:  plans made with target_gpu.     Out: numbers, or what a kernel does wrong, in `why`.
  * The one idea: large matrix products, which a device leaves to its library, are left to the CPU's; all
  * else of a training step runs through the text of the kernels.
  */

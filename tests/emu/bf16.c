@@ -61,7 +61,7 @@ static void compare(Ctx *ctx, void *arg)
     const Unit *u = load_text(ctx, model_text, c->v.set);
     c->half = c->half ? c->half : HALF_BF16;
     c->is.half_wanted = c->half;
-    c->is.cuda = true;
+    c->is.target = &target_gpu;
     c->is.noise = 0.1;
     Agreement plain = c->is;
     c->is.half = c->half;

@@ -40,7 +40,7 @@ static inline int count_of(const char *text, const char *what)
 static inline Narrow count_narrow(Ctx *ctx, const Unit *u, Half half, int64_t B, int64_t T)
 {
     Narrow is = {0};
-    PlanOptions how = {.B = B, .T = T, .half = half, .cuda = true};
+    PlanOptions how = {.B = B, .T = T, .half = half, .target = &target_gpu};
     const char *load = arena_printf(ctx->program, "const %s *__restrict__", half_word(half));
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);

@@ -52,7 +52,7 @@ static bool run_one(size_t i)
 {
     Ctx *ctx = ctx_new(NULL);
     bool image = strcmp(wide[i].file, "27_vit.vwn") == 0; /* of ten positions */
-    Case c = {&wide[i], {.B = image ? 8 : 2, .T = 32, .half = HALF_BF16, .half_wanted = HALF_BF16, .cuda = true, .noise = 0.1,
+    Case c = {&wide[i], {.B = image ? 8 : 2, .T = 32, .half = HALF_BF16, .half_wanted = HALF_BF16, .target = &target_gpu, .noise = 0.1,
                          .worst = INFINITY, .name = ""}, {0}};
     guarded(ctx, compare, &c);
     bool ok = c.is.worst < WORST && c.is.compared > 7 && c.is.same_bits && c.narrow.loads >= LOADS_LEAST &&

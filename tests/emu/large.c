@@ -48,7 +48,7 @@ static float *tensor(const Large *x, ExtKind kind, const char *name)
 
 static void make(Large *x)
 {
-    const PlanOptions how = {.B = B, .T = T, .cuda = true, .single = true};
+    const PlanOptions how = {.B = B, .T = T, .target = &target_gpu, .single = true};
     x->plan = plan_build(x->ctx, x->ctx->program, plan_graph(x->g, x->ctx->program, &how), &how);
     plan_verify(x->ctx, x->plan);
     x->ext = NEW_ARRAY(x->ctx->program, char *, x->plan->n_ext + 1);
@@ -395,7 +395,7 @@ static bool plans_pairs(Ctx *ctx, int64_t rows)
     Graph *g = graph_new(ctx, ctx->program);
     const Shape xs = {.rank = 2, .d = {DIM_T, DIM(2)}}, ws = {.rank = 3, .d = {DIM(3), DIM(2), DIM(2)}};
     const Shape is = {.rank = 2, .d = {DIM_T, DIM(4)}};
-    const PlanOptions how = {.B = 1, .T = rows, .cuda = true};
+    const PlanOptions how = {.B = 1, .T = rows, .target = &target_gpu};
     Val x = ir_ext(g, EXT_STATE, name_str(ctx, "x"), DT_REAL, &xs), w = ir_ext(g, EXT_STATE, name_str(ctx, "w"), DT_REAL, &ws);
     ir_store(g, ir_expert_matmul(g, x, w, ir_ext(g, EXT_INPUT, name_str(ctx, "index"), DT_INT, &is)), EXT_STATE, name_str(ctx, "y"));
     volatile bool planned = false;

@@ -47,7 +47,7 @@ static void compare(Ctx *ctx, void *arg)
 {
     Case *c = arg;
     const Unit *u = load_text(ctx, c->body, NULL);
-    PlanOptions how = {.B = c->is.B, .T = c->is.T, .cuda = true};
+    PlanOptions how = {.B = c->is.B, .T = c->is.T, .target = &target_gpu};
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     for (size_t i = 0; i < p->n_kernel; i++)

@@ -50,7 +50,7 @@ static void compare(Ctx *ctx, void *arg)
     Case *c = arg;
     Unit *u = load_text(ctx, model_text, c->v.set);
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
-    PlanOptions how = {.B = c->is.B, .T = c->is.T, .cuda = true};
+    PlanOptions how = {.B = c->is.B, .T = c->is.T, .target = &target_gpu};
     count_products(c, plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how));
     gradients_emulated(ctx, u, &c->is);
 }

@@ -80,7 +80,7 @@ static Program *build(Ctx *ctx, Store *s, const Graph *g, const Case *c, Half ha
 static void run_steps(Ctx *ctx, Backend *b, const Case *c, const Graph *const g[2], RefBinding *const bind[2],
                       double **out, double loss[STEPS])
 {
-    Half half = b->cuda ? c->half : HALF_NONE;
+    Half half = backend_is_gpu(b) ? c->half : HALF_NONE;
     Store *s = store_new(ctx, b);
     Program *p[2] = {build(ctx, s, g[0], c, half, "train"), build(ctx, s, g[1], c, half, "update")};
     fill_store(ctx, s, g[0], bind[0]);

@@ -45,7 +45,7 @@ static void print(Ctx *ctx, void *arg)
     for (int i = 0; i < 2; i++) {
         Graph *g = i == 1 ? step_update(u->model, u->train, ctx->program)
                           : step_gradient(u->model, u->train, true, ctx->program);
-        PlanOptions at = {.B = 2, .T = 7, .cuda = true, .half = of[(p->source - sources) % 3]};
+        PlanOptions at = {.B = 2, .T = 7, .target = &target_gpu, .half = of[(p->source - sources) % 3]};
         Plan *plan = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &at), &at);
         plan_dump_device(&out, plan);
         for (size_t k = 0; k < plan->n_kernel && p->h; k++)

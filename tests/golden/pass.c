@@ -146,7 +146,7 @@ static void run_concatenate(Job *j)
 {
     Graph *g = read_graph(j);
     for (int cuda = 0; cuda < 2; cuda++) {
-        PlanOptions how = {.B = B, .T = T, .cuda = cuda};
+        PlanOptions how = {.B = B, .T = T, .target = cuda ? &target_gpu : NULL};
         Decomposed d = {0};
         Graph *made = decompose(j->ctx, j->ctx->program, g, &how, &d);
         buf_puts(j->out, cuda ? "for a device\n" : "for a CPU\n");
@@ -162,7 +162,7 @@ static void run_concatenate(Job *j)
 
 static Fusion *fuse(Job *j, const Graph *g, bool cuda)
 {
-    PlanOptions how = {.B = B, .T = T, .cuda = cuda};
+    PlanOptions how = {.B = B, .T = T, .target = cuda ? &target_gpu : NULL};
     bool *copied = NEW_ARRAY(j->ctx->program, bool, g->node.n);
     return fuse_graph(j->ctx, j->ctx->program, g, &how, copied, MEMBERS_MAX, lower_is_flat);
 }
@@ -261,7 +261,7 @@ static void run_share(Job *j)
 static const Kernel *mapped(Job *j, const KernelText *x, int64_t shared)
 {
     Kernel k = *x->kernel, *to = NEW(j->ctx->program, Kernel);
-    k.tile_loops = true;
+    k.target = &target_gpu;
     k.shared = shared;
     kernel_map_threads(to, &k, NULL);
     if (kernel_race(to) != SIZE_MAX)

@@ -5,6 +5,7 @@
 #
 # In:  a build folder with vwn, test_gpu_make_cases and test_gpu_make_model; names of sources of
 #      tests/support/examples.h and models.h (none: all). --tiny: two small models are measured.
+#      $PREDICT: the GPU that times are predicted for (none: h100).
 # Out: FOLDER/cases, FOLDER/models, FOLDER/programs, FOLDER/src, FOLDER/vwn, FOLDER/all.sh, FOLDER/kernels.sh. Less than 64 MiB: long files are packed.
 set -eu
 build=$(cd "$1" && pwd)
@@ -42,6 +43,24 @@ model() {
     shift
     "$build/tests/gpu/test_gpu_make_model" "$folder/models/$name" "$@" 2> "$folder/reason" ||
         echo "left out: $name: $(sed -n '1s,^raised [0-9]*: ,,p' "$folder/reason")"
+    rm -f "$folder/reason"
+    [ ! -d "$folder/models/$name" ] || predict "$@"
+}
+# predict FILE SEQUENCES PATH=EXPR...: what each kernel of $name should take, from its machine code; without nvdisasm, or of
+# a file that does not train by itself, there is none
+predict() {
+    file=$1
+    sequences=$2
+    shift 2
+    for setting in "$@"; do
+        set -- "$@" --set "$setting"
+        shift
+    done
+    "$build/vwn" ir "$file" --stage cubin --predict "${PREDICT:-h100}" --json --batch "$sequences seqs" "$@" \
+        > "$folder/models/$name/predicted.jsonl" 2> "$folder/reason" || {
+        echo "not predicted: $name: $(sed -n 's/.*"message":"\([^"]*\)".*/\1/p' "$folder/reason" | head -n 1)"
+        rm -f "$folder/models/$name/predicted.jsonl"
+    }
     rm -f "$folder/reason"
 }
 if [ "$tiny" ]; then

@@ -87,7 +87,7 @@ static void make(Ctx *ctx, void *arg)
     PlanLayout layout; /* the programs of a folder share it, in this order */
     plan_layout_init(&layout, ctx->program);
     PlanOptions plan = {
-        .B = x.batch, .T = x.context, .cuda = true, .half = train_half(t), .layout = &layout};
+        .B = x.batch, .T = x.context, .target = &target_gpu, .half = train_half(t), .layout = &layout};
     put_calls(&unused, ctx, "eval", step_held_out(u->model, t, ctx->program), &plan);
     put_calls(&b, ctx, "train", step_gradient(u->model, t, true, ctx->program), &plan);
     Graph *update = step_update(u->model, t, ctx->program);

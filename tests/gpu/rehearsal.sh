@@ -2,7 +2,9 @@
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
 
-expect 0 sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt
+# Machine code is predicted for, so the compiler is the real one.
+expect 0 env -u VWN_CUDA_LIBRARIES sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt
+cp out made
 export EMULATED="$VWN_SOURCE" SMALL=1 MEASURE='--runs 2 --copy 1 --matrix 64' FAKE_CUDA_DEVICE='sms=1 memory=2000'
 cat > sanitizer << 'END'
 #!/bin/sh
@@ -14,7 +16,7 @@ export SANITIZER="$PWD/sanitizer"
 expect 0 bash carried/all.sh carried report.json
 empty err
 python3 - > verdict 2>&1 << 'END' || fail "report.json: $(cat verdict)"
-import json
+import json, shutil
 p = json.load(open("report.json"))["parts"]
 assert set(p) == {"losses", "resume", "memory", "bench", "sanitizer", "kernels"}, set(p)
 assert all(x["ok"] for x in p.values()), {k: x.get("said") for k, x in p.items()}
@@ -23,6 +25,15 @@ for name in ("f32", "bf16"):
     assert x["ok"] and x["steps"] == 20 and x["worst"] < x["bound"] and x["last"] < x["first"], x
 assert "are available on the GPU" in p["memory"]["sentence"]
 assert p["kernels"]["report"]["wrong"] == 0 and p["kernels"]["report"]["kernels"] >= 10
+models = p["kernels"]["report"]["models"]
+assert len(models) == 2, models
+not_predicted = open("made").read().count("not predicted: ")
+assert not_predicted == 0 or not shutil.which("nvdisasm"), open("made").read()
+for m in models if not not_predicted else []:
+    assert m["predicted_for"] == "h100" and all(m["predicted_ms"][x] > 0 and m["ms"][x] > 0 for x in ("train", "update")), m["model"]
+    alone = [g for g in m["kernels"] if g["name"] != "product"]
+    assert len(alone) > 15 and all(g["predicted_ms"] > 0 for g in alone), m["model"] # every kernel that ran was predicted
+print("predicted beside measured:", models[0]["predicted_for"] or "no nvdisasm")
 steps = p["bench"]["steps"]
 assert {s["what"] for s in steps} == {"gpt-f32", "gpt-bf16", "vwn23-f32", "vwn23-bf16"}
 assert all(s["vwn_ms"] > 0 and (s["eager_ms"] and s["sdpa_ms"] and s["compiled_ms"] or s["peer"]) for s in steps), steps

@@ -3,6 +3,7 @@
 # In:  FOLDER, with results/NN.jsonl (run_kernels.c) beside cases/NN/kernels.cu, results/NN.TOOL.status
 #      (compute-sanitizer) and results/NAME.json (measure.c) beside models/NAME/calls.txt (make_model.c);
 #      behind it the program that is the sanitizer, or nothing.
+#      models/NAME/predicted.jsonl, where there is one: what `vwn ir --predict` says of its kernels.
 # Out: FOLDER's report on stdout. Status 1 when a kernel is wrong, a tool complains, or something that is
 #      in the folder was not seen.
 # The one idea: a call's share is the time that its bytes take in a copy, or its operations in a
@@ -49,6 +50,18 @@ def unseen(folder, cases):
     return out
 
 
+# Milliseconds of a run of a program by (program, kernel), products as one, and the GPU that they are predicted for.
+def predicted(folder, model):
+    path, ms, gpu = f"{folder}/models/{model}/predicted.jsonl", {}, None
+    if os.path.exists(path):
+        with open(path) as f:
+            for row in map(json.loads, f):
+                if "kernel" in row:
+                    gpu, key = row["gpu"], (row["program"], row["kernel"].split()[0])
+                    ms[key] = ms.get(key, 0) + 1e3 * row["seconds"] * row["times"]
+    return ms, gpu
+
+
 def measured(folder, path):
     with open(path) as f:
         run = json.load(f)
@@ -70,6 +83,12 @@ def measured(folder, path):
     for g in groups.values():
         g["share"] = g["bound_ms"] / g["ms"] if g["ms"] > 0 else None
         g["bytes_per_s"] = g["bytes"] / (1e-3 * g["ms"]) if g["ms"] > 0 else None
+    guess, run["predicted_for"] = predicted(folder, stem(path))
+    for g in groups.values():
+        alone = sum(o["name"] == g["name"] and o["program"] == g["program"] for o in groups.values()) == 1
+        g["predicted_ms"] = guess.get((g["program"], g["name"])) if alone else None
+    run["ms"] = {p: sum(g["ms"] for g in groups.values() if g["program"] == p) for p in ("train", "update")}
+    run["predicted_ms"] = {p: sum(ms for at, ms in guess.items() if at[0] == p) for p in run["ms"]} if guess else None
     del run["calls"]
     run["kernels"] = sorted(groups.values(), key=lambda g: -g["ms"])
     return run

@@ -89,7 +89,7 @@ static Plan *device_plan_of(Ctx *ctx, const Connection *c)
     const char *set[] = {c->conn, c->wide, "L=2", NULL};
     Unit *u = load_text(ctx, text, set);
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
-    PlanOptions how = {.B = 4, .T = 16, .cuda = true, .single = true, .half = HALF_BF16};
+    PlanOptions how = {.B = 4, .T = 16, .target = &target_gpu, .single = true, .half = HALF_BF16};
     Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
     return p;

@@ -81,7 +81,7 @@ void cases_add(Cases *c, const char *name, const Graph *g, int64_t B, int64_t T,
                                  random_tensor(c, &g->ext.v[i], B, T, int_limit)};
     for (int k = 0; k < 2; k++) {
         PlanOptions how = {.B = B, .T = T, .no_fusion = k == 1, .programs = !c->device,
-                           .cuda = c->device};
+                           .target = c->device ? &target_gpu : NULL};
         x.plan[k] = plan_build(c->ctx, c->arena, g, &how);
         plan_verify(c->ctx, x.plan[k]);
         host_add(c->host, x.plan[k]);

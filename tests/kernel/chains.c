@@ -130,7 +130,7 @@ static Graph *chain(Ctx *ctx, size_t kind, int steps) { return chain_of(ctx, kin
 static Cost cost(Ctx *ctx, size_t kind, int steps, bool device)
 {
     bool doubling = !kinds[kind].step;
-    PlanOptions how = {.B = 2, .T = doubling ? (int64_t)1 << steps : T, .cuda = device, .arena_only = !device,
+    PlanOptions how = {.B = 2, .T = doubling ? (int64_t)1 << steps : T, .target = device ? &target_gpu : NULL, .arena_only = !device,
                        .counted = !device};
     const Graph *g = chain(ctx, kind, steps);
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
@@ -244,7 +244,7 @@ static void check_texts(Ctx *ctx, void *arg)
     static const struct { int parts, narrow, wider; bool before; } row[] = {
         {PARTS, 1, 0, false}, {PARTS, 2, 0, true}, {PARTS, 20, 0, false}, {100, 1, 1, true}, {TURNED, 20, 0, true}};
     for (size_t r = 0; r < 2 * COUNT_OF(row); r++) {
-        PlanOptions how = {.B = 2, .T = T, .cuda = r & 1};
+        PlanOptions how = {.B = 2, .T = T, .target = r & 1 ? &target_gpu : NULL};
         const Graph *g = row_of_parts(ctx, row[r / 2].parts, row[r / 2].narrow, row[r / 2].wider, row[r / 2].before);
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
         size_t most = 0, all = 0;
@@ -253,7 +253,7 @@ static void check_texts(Ctx *ctx, void *arg)
             all += p->kernel[i].length;
         }
         bool ok = most <= PARTS_BYTES && all <= PARTS_ALL;
-        printf("a row of %d parts%s: %zu kernels, %zu bytes, %zu at most%s\n", row[r / 2].parts, how.cuda ? " on a device" : "",
+        printf("a row of %d parts%s: %zu kernels, %zu bytes, %zu at most%s\n", row[r / 2].parts, how.target ? " on a device" : "",
                p->n_kernel, all, most, ok ? "" : "  FAILED");
         *(int *)arg += !ok;
     }
@@ -263,7 +263,7 @@ static void check_texts(Ctx *ctx, void *arg)
 static void check_products(Ctx *ctx, void *arg)
 {
     for (int device = 0; device < 2; device++) {
-        PlanOptions how = {.B = 2, .T = T, .cuda = device};
+        PlanOptions how = {.B = 2, .T = T, .target = device ? &target_gpu : NULL};
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(chain_of(ctx, multiplied, PRODUCTS), ctx->program, &how), &how);
         size_t most = 0;
         for (size_t i = 0; i < p->n_kernel; i++)

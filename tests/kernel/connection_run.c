@@ -54,7 +54,7 @@ static void prepare(Ctx *ctx, Run *run, Case *c, int seed)
 {
     *c = (Case){.seed = seed, .text = connection_text(ctx->program, seed)};
     c->unit = load_text(ctx, c->text, NULL);
-    PlanOptions how = {.B = run->how.B, .T = run->how.T, .cuda = run->how.device};
+    PlanOptions how = {.B = run->how.B, .T = run->how.T, .target = run->how.device ? &target_gpu : NULL};
     Graph *g = step_gradient(c->unit->model, c->unit->train, true, ctx->program);
     c->g = g;
     c->plan = plan_build(ctx, ctx->program, graph_simplify(g, ctx->program), &how);

@@ -162,6 +162,13 @@ static void reductions(Suite *s)
         for (int back = 0; back < 2; back++)
             out(s, ir_cumsum(s->g, ir_scale(s->g, x, 0.5), axis, back));
     end(s, 9, 1e-5);
+    begin(s, "cumsum of 1,030"); /* by many threads of a device, in lines side by side and one by one */
+    x = input(s, "x", shape(3, DIM_B, DIM(1030), DIM(3), DIM(1)));
+    for (int back = 0; back < 2; back++) {
+        out(s, ir_cumsum(s->g, x, 1, back));
+        out(s, ir_cumsum(s->g, ir_transpose(s->g, x), 2, back));
+    }
+    end(s, 9, 1e-5);
 }
 
 static void product_pair(Suite *s, Shape a, Shape b)

@@ -80,7 +80,7 @@ static void count_plan(Ctx *ctx, void *arg)
     Count *c = arg;
     Unit *u = load_text(ctx, text, c->set);
     const Graph *g = graph_of(ctx, u, c->program, NULL);
-    PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true, .single = c->single};
+    PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu, .single = c->single};
     const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     plan_verify(ctx, p);
     for (size_t i = 0; i < p->n_launch; i++) {
@@ -112,7 +112,7 @@ static void count_shared(Ctx *ctx, void *arg)
     plan_layout_init(&layout, ctx->program);
     c->apart = true;
     for (size_t i = 0; i < COUNT_OF(programs); i++) {
-        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .cuda = true,
+        PlanOptions how = {.B = u->train->micro_seqs, .T = u->train->context, .half = train_half(u->train), .target = &target_gpu,
                            .layout = &layout};
         const Graph *g = graph_of(ctx, u, programs[i], &layout);
         const Plan *p = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);

@@ -243,7 +243,7 @@ Graph *moved_graph(Ctx *ctx, Dice *d)
 static void plan_only(Ctx *ctx, const Graph *g)
 {
     for (int kind = 0; kind < 4; kind++) {
-        PlanOptions how = {.B = 2, .T = 3, .no_fusion = kind & 1, .cuda = kind & 2};
+        PlanOptions how = {.B = 2, .T = 3, .no_fusion = kind & 1, .target = kind & 2 ? &target_gpu : NULL};
         plan_verify(ctx, plan_build(ctx, ctx->program, g, &how));
     }
 }

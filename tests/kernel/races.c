@@ -96,7 +96,7 @@ static void look(Ctx *ctx, void *arg)
 {
     Job *j = arg;
     Unit *u = load_text(ctx, example_text(ctx, j->source), j->source->v.set);
-    PlanOptions how = {.B = 2, .T = 7, .programs = true, .cuda = true, .half = j->half};
+    PlanOptions how = {.B = 2, .T = 7, .programs = true, .target = &target_gpu, .half = j->half};
     Graph *g = plan_graph(step_gradient(u->model, u->train, true, ctx->program), ctx->program, &how);
     const Plan *p = plan_build(ctx, ctx->program, g, &how);
     Buf text = buf_new(ctx->program);
@@ -111,7 +111,7 @@ static void look(Ctx *ctx, void *arg)
         if (!all->kernel.v[i].kernel)
             continue;
         Kernel k = *all->kernel.v[i].kernel, spread;
-        k.tile_loops = true;
+        k.target = &target_gpu;
         k.shared = target_gpu.shared;
         k.tensor = j->half != HALF_NONE;
         kernel_map_threads(&spread, &k, NULL);

@@ -461,9 +461,9 @@ void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b
     static const double ROUNDING = 6e-8, FACTOR = 40;
     *c = (Compared){.name = ""};
     Half half = train_half(u->train);
-    if (half == HALF_BF16 && !b->cuda && !b->bf16)
+    if (half == HALF_BF16 && !backend_is_gpu(b) && !b->bf16)
         half = HALF_NONE;
-    const double floor = !half ? 1e-4 : b->cuda ? 6e-2 : 2e-2, far = half ? 3e-2 : 1e-4;
+    const double floor = !half ? 1e-4 : backend_is_gpu(b) ? 6e-2 : 2e-2, far = half ? 3e-2 : 1e-4;
     const Graph *g[2] = {step_gradient(u->model, u->train, true, ctx->program),
                          step_update(u->model, u->train, ctx->program)};
     Steps got = take_steps(ctx, b, half, g[0], g, u, 0, again, 0);
@@ -480,7 +480,7 @@ void compare_steps(Ctx *ctx, const Unit *u, Backend *b, void (*again)(Backend *b
         rounded = plan_graph(
             g[0], ctx->program,
             &(PlanOptions){
-                .B = sequences(u), .T = positions(u), .half = half, .cuda = b->cuda});
+                .B = sequences(u), .T = positions(u), .half = half, .target = b->target});
     Steps want = take_steps(ctx, NULL, HALF_NONE, rounded, g, u, 0, NULL, 0);
     Steps moved = take_steps(ctx, NULL, HALF_NONE, rounded, g, u, ROUNDING, NULL, 0);
     double far_off = differences(g, u, &moved, &want, NULL, 1);

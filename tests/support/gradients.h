@@ -19,7 +19,7 @@ typedef struct Agreement {
     bool no_fusion;
     Half half;        /* the program rounds */
     Half half_wanted; /* the evaluator does */
-    bool cuda;        /* what a device's plan rounds */
+    const Target *target; /* what its plan rounds; NULL: the CPU's */
     int64_t shared;   /* PlanOptions.shared */
     size_t aside;     /* kernels whose arrays lie in memory */
     double noise;     /* of parameters; 0: 0.3 */
@@ -146,7 +146,7 @@ static inline void gradients_compare(Ctx *ctx, const Unit *u, Agreement *c)
     double vars[HV_COUNT] = {[HV_LOSS_SCALE] = LOSS_SCALE_FIRST};
     RefRun run = {.B = c->B, .T = c->T, .seed = 1, .bind = bind, .n_bind = g->ext.n, .host_vars = vars};
     if (c->half_wanted)
-        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .cuda = c->cuda});
+        g = plan_graph(g, ctx->program, &(PlanOptions){.B = c->B, .T = c->T, .half = c->half_wanted, .target = c->target});
     Tensor **r = NEW_ARRAY(ctx->program, Tensor *, g->out.n + 1);
     ref_evaluate(g, ctx->program, &run, r);
     double want = NAN, largest = 0;
