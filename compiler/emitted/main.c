@@ -44,19 +44,13 @@ static void divide(const Text *text, int n, double val, Order *train, Order *kep
     free(count);
 }
 
-static integer *input(Run *run, const char *name)
-{
-    for (int i = 0; i < model.n_tensors; i++)
-        if (model.tensor[i].kind == INPUT && !strcmp(model.tensor[i].name, name))
-            return (integer *)(run->inputs + model.tensor[i].offset);
-    return NULL;
-}
-
 /* Where sequence `row` of an input begins; NULL: the model does not read it. */
 static integer *row_of(Run *run, const char *name, int64_t row)
 {
-    integer *all = input(run, name);
-    return all ? all + row * model.context : NULL;
+    for (int i = 0; i < model.n_tensors; i++)
+        if (model.tensor[i].kind == INPUT && !strcmp(model.tensor[i].name, name))
+            return (integer *)(run->inputs + model.tensor[i].offset) + row * model.context;
+    return NULL;
 }
 
 /* The window as sequence `row` of the inputs; without labels unless `labelled`. */

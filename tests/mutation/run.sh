@@ -45,7 +45,7 @@ compile() {
         grep -F -- "/$1.o -c " | head -n 1 | sed 's/\\\(.\)/\1/g; s/ -o .*//')
     [ -n "$command" ] || return 1
     folder=$VWN_SOURCE/$(dirname "$1")
-    (cd "$build" && eval "$command" '-iquote "$here/mutant"' '-iquote "$folder"' -w \
+    (cd "$build" && eval "$command" '-iquote "$here/mutant"' '-iquote "$folder"' '-iquote "$VWN_SOURCE/$(dirname "$file")"' -w \
         '-o "$here/$2"' '-c "$here/mutant/$1"') 2> compile.err
 }
 
