@@ -65,6 +65,7 @@ FN integer vwn_to_int(real x)
     return x != x ? 0 : (integer)x;
 }
 
+#ifndef VWN_EXP /* a device has an instruction for it */
 /* e^x, 1 ulp; results below 2^-126 keep fewer digits; 0 below -104, infinity above 88.73 */
 FN real vwn_exp(real x)
 {
@@ -83,6 +84,7 @@ FN real vwn_exp(real x)
     int32_t half = k >> 1;
     return p * vwn_pow2(half) * vwn_pow2(k - half);
 }
+#endif
 
 /* natural logarithm, 1 ulp; -infinity at 0, not a number below */
 FN real vwn_log(real x)
