@@ -65,12 +65,18 @@ FN uint32_t vwn_half(real x)
 }
 FN uint32_t vwn_two_bf16(real x, real y) { return vwn_half(x) | vwn_half(y) << 16; }
 #endif
-/* 2^x within 2 ulp; x within [least, most], a NaN as it is; the largest number that is not above x y. */
+/* 2^x within 2 ulp; 1 / x within 1; x within [least, most], a NaN as it is; the largest number that is not above x y. */
 #ifndef VWN_EMU
 FN real vwn_exp2(real x)
 {
     real y;
     asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN real vwn_inverse(real x)
+{
+    real y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 FN real vwn_within(real x, real least, real most)
@@ -83,6 +89,7 @@ FN real vwn_within(real x, real least, real most)
 FN real vwn_times_down(real x, real y) { return __fmul_rd(x, y); }
 #else
 FN real vwn_exp2(real x) { return (real)exp2((double)x); }
+FN real vwn_inverse(real x) { return 1.0f / x; }
 FN real vwn_within(real x, real least, real most) { return x < least ? least : x > most ? most : x; }
 FN real vwn_times_down(real x, real y)
 {
