@@ -215,9 +215,28 @@ static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
 /* Of a tile pieces of 16 bytes lie together. */
 static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
 
+/* The place of each element along the loop. */
+static bool is_place(const Kernel *k, Ex e, IVar lane)
+{
+    int64_t slope;
+    return kx(k, e)->kind == KX_INDEX && ix_slope(k->ix, kx(k, e)->ix, lane, &slope) && slope == 1;
+}
+
+/* Is one element of the loop, which an integer names, told from the others? */
+static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
+{
+    uint64_t bit = ix_bit(k->ix, lane);
+    for (int i = 0; i < 2 && x->kind == KX_OP && x->op == OP_EQ; i++)
+        if (is_place(k, x->in[i], lane) && kx(k, x->in[!i])->type == KT_INT && !(kx(k, x->in[!i])->deps & bit))
+            return true;
+    return false;
+}
+
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
+    if (is_place(k, e, lane) || tells_places(k, x, lane))
+        return w;
     if (x->type != KT_REAL || !(x->deps & ix_bit(k->ix, lane)))
         return 1;
     if (x->kind == KX_LOAD)

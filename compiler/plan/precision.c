@@ -29,6 +29,10 @@
 enum { EXTENT_LEAST = 64 };
 /* Contiguous elements of 16 bits: two accesses of 16 bytes. */
 enum { VECTOR_LEAST = 16 };
+/* Scores of so many choices, as of the words of a vocabulary, are rounded like other results of products, as automatic
+ * mixed precision does it elsewhere; softmax and its sums are of 24 bits. A choice among fewer, as among experts, hangs on
+ * all bits of its scores. */
+enum { CHOICES_MANY = 1024 };
 /* The row of a product's operand has a multiple of so many elements, on a device. */
 enum { ROW_MULTIPLE = 8 };
 
@@ -380,13 +384,14 @@ static bool attention_fits(const Between *b)
     return fits;
 }
 
-/* What attention takes and gives, and results of products that are no scores. */
+/* What attention takes and gives, and results of products, but for scores of few choices. */
 static void share_with_libraries(const Between *b, const bool *coefficient, const bool *score, bool *shared)
 {
     const Graph *g = b->g;
     for (Val v = 1; v < g->node.n; v++) {
         const Node *n = node_at(g, v);
-        if (is_product(b, v) && is_wide(g, v) && !coefficient[v] && !score[v] && !b->bare[v])
+        bool few = score[v] && n->shape.d[n->shape.rank - 1].n < CHOICES_MANY;
+        if (is_product(b, v) && is_wide(g, v) && !coefficient[v] && !few && !b->bare[v])
             shared[v] = true;
         if (!b->attention)
             continue;

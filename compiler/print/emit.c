@@ -236,6 +236,12 @@ static void put_op(Printer *p, const KEx *x)
 {
     Op op = (Op)x->op;
     bool integer = kx(p->k, x->in[op == OP_WHERE ? 1 : 0])->type == KT_INT;
+    if (integer && p->lanes && (x->deps & p->lane)) { /* map_threads.c: one is a place, the other the same for all */
+        bool left = kx(p->k, x->in[0])->deps & p->lane;
+        buf_printf(&p->body, "vwn_is_place<%u>(", p->width);
+        put_pattern(p, x, left ? "vwn_isub($b, $a))" : "vwn_isub($a, $b))");
+        return;
+    }
     const OpInfo *info = op_info(op);
     const char *pattern = integer ? info->c_integer : p->lanes && !p->d->threads ? info->c_vector : info->c_real;
     if (!pattern)
@@ -333,7 +339,7 @@ static void put_value_of(Printer *p, Ex e)
 
 static const char *type_name(const Printer *p, const KEx *x)
 {
-    if (p->lanes)
+    if (p->lanes && x->type == KT_REAL) /* an integer is the place of the first element */
         return !p->d->threads ? p->d->vector : p->width == 8 ? "vec<8>" : p->width == 4 ? "vec<4>" : "vec<2>";
     return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
 }

@@ -162,6 +162,12 @@ static void reductions(Suite *s)
         for (int back = 0; back < 2; back++)
             out(s, ir_cumsum(s->g, ir_scale(s->g, x, 0.5), axis, back));
     end(s, 9, 1e-5);
+    begin(s, "one of 64"); /* told by its place, eight or four at a time */
+    Val label = index_input(s, "label", shape(4, DIM_B, DIM_T, DIM(1), DIM(1)));
+    x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(1), DIM(64)));
+    Val is = ir_cast(s->g, ir_binary(s->g, OP_EQ, label, ir_iota(s->g, shape_of(s->g, x), 3)), DT_REAL);
+    out(s, ir_binary(s->g, OP_SUB, ir_unary(s->g, OP_EXP, x), is));
+    end(s, 9, 1e-5);
     begin(s, "cumsum of 1,030"); /* by many threads of a device, in lines side by side and one by one */
     x = input(s, "x", shape(3, DIM_B, DIM(1030), DIM(3), DIM(1)));
     for (int back = 0; back < 2; back++) {

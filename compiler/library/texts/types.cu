@@ -65,3 +65,44 @@ FN uint32_t vwn_half(real x)
 }
 FN uint32_t vwn_two_bf16(real x, real y) { return vwn_half(x) | vwn_half(y) << 16; }
 #endif
+/* 2^x within 2 ulp; 1 / x within 1; x within [least, most], a NaN as it is; the largest number that is not above x y. */
+#ifndef VWN_EMU
+FN real vwn_exp2(real x)
+{
+    real y;
+    asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN real vwn_inverse(real x)
+{
+    real y;
+    asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+FN real vwn_within(real x, real least, real most)
+{
+    real y;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(x), "f"(least));
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(y), "f"(most));
+    return y;
+}
+FN real vwn_times_down(real x, real y) { return __fmul_rd(x, y); }
+#else
+FN real vwn_exp2(real x) { return (real)exp2((double)x); }
+FN real vwn_inverse(real x) { return 1.0f / x; }
+FN real vwn_within(real x, real least, real most) { return x < least ? least : x > most ? most : x; }
+FN real vwn_times_down(real x, real y)
+{
+    const real p = (real)((double)x * y);
+    return (double)p > (double)x * y ? nextafterf(p, -INFINITE) : p;
+}
+#endif
+/* e^x, 3 ulp: what rounding takes from x log2(e) is added again. It is never negative, so that infinity stays what it is:
+ * 0 below -104, infinity above 88.73. */
+#define VWN_EXP 1
+FN real vwn_exp(real x)
+{
+    const real c = vwn_within(x, -104.0f, 89.0f), t = vwn_times_down(c, 1.44269504f), y = vwn_exp2(t);
+    const real lost = fmaf(c, 1.92596299e-8f, fmaf(c, 1.44269504f, -t));
+    return fmaf(y, lost * 0.693147181f, y);
+}

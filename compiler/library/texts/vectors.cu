@@ -96,6 +96,9 @@ template <int N> FN real vwn_lane(vec<N> x, int i) { return x.v[i]; }
 VWN_WHERE(vec<N>, vec<N>, vec<N>) VWN_WHERE(vec<N>, vec<N>, real) VWN_WHERE(vec<N>, real, vec<N>)
 VWN_WHERE(vec<N>, real, real) VWN_WHERE(real, vec<N>, vec<N>) VWN_WHERE(real, vec<N>, real)
 VWN_WHERE(real, real, vec<N>)
+/* 1 in the place `at`, 0 in the others; `at` may be none of them */
+template <int N> FN vec<N> vwn_one_at(int at) VWN_LANES(N, at == i ? 1.0f : 0.0f)
+template <int N> FN vec<N> vwn_is_place(integer at) { return vwn_one_at<N>((uint64_t)at < N ? (int)at : -1); }
 /* The two bytes of a number that is rounded to binary16, and back. */
 #ifndef VWN_EMU
 FN fp16 vwn_fp16(real x)
