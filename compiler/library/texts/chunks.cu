@@ -1,0 +1,70 @@
+/* ---- tiles of 16-bit numbers without gaps: rows of D, a multiple of 64, in chunks of 16 bytes. Chunk c of row r lies where
+ * chunk c ^ r % 8 would, so that the same chunk of eight rows is in all banks of shared memory. ---- */
+/* Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
+template <int D> FN int vwn_chunk(int r, int c) { return r * D + (c ^ r % 8 * 8); }
+/* Begins to copy a chunk, WIDTH numbers at once, of which `left` are there; zeros for the others. */
+template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int64_t left)
+{
+    #pragma unroll
+    for (int i = 0; i < 8; i += WIDTH) {
+        const bool ok = i < left;
+        if constexpr (WIDTH == 1)
+            to[i] = ok ? from[i] : E();
+        else
+            vwn_copy_async<WIDTH * sizeof(E)>(to + i, ok ? from + i : from, ok);
+    }
+}
+/* x (M, N) += a b over K terms, where a begins at row m of its tile and b at column n. Rows of a have DA numbers, those of b
+ * DB. Turned: a has a row for each term; b has. */
+template <int M, int N, int K, int DA, int DB, bool TURNED_A, bool TURNED_B, class E>
+FN void vwn_mul_chunks(real (*x)[N / 8][4], const E *a, int m, const E *b, int n)
+{
+    const int l = threadIdx.x % 32, down = l % 16, right = l / 16 * 8, across = l % 8 + l / 16 * 8, along = l / 8 % 2 * 8;
+    #pragma unroll
+    for (int k = 0; k < K; k += 16) {
+        uint32_t p[M / 16][4], q[4];
+        #pragma unroll
+        for (int i = 0; i < M / 16; i++)
+            if constexpr (TURNED_A)
+                vwn_load_pieces_transposed(p[i], a + vwn_chunk<DA>(k + across, m + i * 16 + along));
+            else
+                vwn_load_pieces(p[i], a + vwn_chunk<DA>(m + i * 16 + down, k + right));
+        #pragma unroll
+        for (int j = 0; j < N; j += 16) {
+            if constexpr (TURNED_B)
+                vwn_load_pieces_transposed(q, b + vwn_chunk<DB>(k + down, n + j + right));
+            else
+                vwn_load_pieces(q, b + vwn_chunk<DB>(n + j + across, k + along));
+            #pragma unroll
+            for (int i = 0; i < M / 16; i++) {
+                vwn_mma(x[i][j / 8], p[i], q, E());
+                vwn_mma(x[i][j / 8 + 1], p[i], q + 2, E());
+            }
+        }
+    }
+}
+struct __align__(8) vwn_words { uint32_t x, y; };
+/* Columns j to j + 15 of a row of 16 x N numbers, of which this thread holds two at j + `own` and two 8 behind these, to a row of
+ * memory that has `columns` from there on. WIDTH: at once; else each by itself. All threads of a warp call it. */
+template <int WIDTH, class E>
+FN void vwn_put_columns(E *row, int j, int own, int64_t columns, const real *left, const real *right, bool there)
+{
+    if constexpr (WIDTH == 1) {
+        if (there) {
+            vwn_put_two(row, j + own, columns, left[0], left[1]);
+            vwn_put_two(row, j + 8 + own, columns, right[0], right[1]);
+        }
+    } else if constexpr (sizeof(E) == 4) {
+        if (there && j + own < columns)
+            *(vwn_two *)(row + j + own) = {left[0], left[1]};
+        if (there && j + 8 + own < columns)
+            *(vwn_two *)(row + j + 8 + own) = {right[0], right[1]};
+    } else { /* neighbours exchange one of two pairs, so that each has four numbers in a row */
+        const bool odd = own & 2;
+        const uint32_t u = vwn_pair(left[0], left[1], E()), v = vwn_pair(right[0], right[1], E());
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? u : v, 1);
+        const int at = j + (odd ? 6 + own : own);
+        if (there && at < columns)
+            *(vwn_words *)(row + at) = {odd ? other : u, odd ? v : other};
+    }
+}
