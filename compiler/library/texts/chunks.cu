@@ -60,11 +60,11 @@ FN void vwn_put_columns(E *row, int j, int own, int64_t columns, const real *lef
         if (there && j + 8 + own < columns)
             *(vwn_two *)(row + j + 8 + own) = {right[0], right[1]};
     } else { /* neighbours exchange one of two pairs, so that each has four numbers in a row */
-        const bool odd = own & 2;
+        const uint32_t odd = 0u - (own >> 1 & 1u); /* all bits in every second thread */
         const uint32_t u = vwn_pair(left[0], left[1], E()), v = vwn_pair(right[0], right[1], E());
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, odd ? u : v, 1);
-        const int at = j + (odd ? 6 + own : own);
+        const uint32_t other = __shfl_xor_sync(0xffffffffu, (u & odd) | (v & ~odd), 1);
+        const int at = j + own + (int)(odd & 6);
         if (there && at < columns)
-            *(vwn_words *)(row + at) = {odd ? other : u, odd ? v : other};
+            *(vwn_words *)(row + at) = {(other & odd) | (u & ~odd), (v & odd) | (other & ~odd)};
     }
 }

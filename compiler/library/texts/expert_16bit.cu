@@ -18,7 +18,6 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
     int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
-        __syncthreads();
         if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
             int64_t tile = block / columns;
             if (lane == 0)
@@ -43,8 +42,8 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         }
         __syncthreads();
         const int64_t e = found[0], first = found[1], c0 = block % columns * COLUMNS;
-        if (e > experts) /* the block is one for which there would be work with other counts */
-            continue;
+        if (e > experts) /* for this block, and those behind, there would be work with other counts */
+            break;
         const int there = vwn_within<ROWS>(found[2]);
         for (int r = threadIdx.x; r < there; r += THREADS)
             pair[r] = (uint32_t)order[first + r];
@@ -103,7 +102,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         for (int i = 0; i < M / 16; i++)
             for (int r = 0; r < 2; r++) {
                 const int at_row = row + i * 16 + 8 * r;
-                TEXT_Y *const to_row = y + (at_row < there ? pair[at_row] * out : 0) + c0 + n0;
+                TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
                 #pragma unroll
                 for (int j = 0; j < N / 8; j += 2)
                     vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, out - c0 - n0, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r, at_row < there);
