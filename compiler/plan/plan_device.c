@@ -393,5 +393,5 @@ void plan_device_expert(Build *b, Val v)
         k->size = expert_sizes(b, &c);
     l->rows = cuda_expert_blocks(&c, &s);
     l->flops = 2.0 * (double)s.pairs * (double)e.in * (double)e.out;
-    l->work.expert = l->flops;
+    *(c.half ? &l->work.expert_half : &l->work.expert) = l->flops;
 }
