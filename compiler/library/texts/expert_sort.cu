@@ -4,7 +4,7 @@
 /* Pairs by expert: order[start[e] .. start[e + 1] - 1] are those whose index is e, from the first to the
  * last; behind the last expert those whose index is none. A block an expert, whose warps each look through a part of
  * the pairs: once to count, so that each knows where it begins, and once to write. */
-KERNEL(1024) TEXT_NAME(
+KERNEL(1024, 1) TEXT_NAME(
     const integer *__restrict__ index, integer *__restrict__ start, integer *__restrict__ order,
     int64_t pairs, int64_t experts, int64_t rows)
 {
