@@ -1,10 +1,11 @@
 /* expert.c - the CUDA text of products by expert, emulated, against plain loops in float64.
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
- * Odd widths, rows with NaN behind them, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16,
+ * Odd widths, rows with NaN behind them or far apart, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16,
  * fp16 and float32, tiles of each size, both orders of threads, copies that come at once or late; results begin as NaN, and
  * memory behind them is watched.
  */
+#define _GNU_SOURCE
 #include "backend_emu.h"
 
 #include "support/half.h"
@@ -15,6 +16,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 typedef struct Case {
     int64_t tokens, choices, experts, in, out;
@@ -28,6 +30,7 @@ typedef struct Case {
 #define F32 HALF_NONE
 #define BF HALF_BF16
 #define FP HALF_FP16
+#define FAR ((int64_t)1 << 26) /* the last rows are behind 2^32 numbers */
 #define SMALL CUDA_EXPERT_SMALL
 #define SQUARE CUDA_EXPERT_SQUARE
 #define WIDE CUDA_EXPERT_WIDE
@@ -59,8 +62,11 @@ static const Case cases[] = {
     {260, 2, 3, 130, 264, true, false, BF, BF, BF, true, WIDE, 6, 8},
     {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE, 0, 0},
     {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE, 0, 0},
+    {70, 1, 3, 72, 64, false, false, BF, BF, BF, false, SMALL, FAR, FAR},
+    {70, 1, 3, 72, 64, false, true, BF, BF, BF, false, SMALL, FAR, FAR},
+    {70, 1, 3, 72, 64, true, false, BF, BF, F32, false, SMALL, FAR, FAR},
 };
-enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, MANY = 25 };
+enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, MANY = 25, FAR_Y = 27, FAR_T, FAR_DW };
 
 /* ---- numbers ---- */
 
@@ -103,13 +109,14 @@ static void array_put(Array *a, int64_t i, double value)
 /* With 64 bytes behind it that nobody writes. */
 static void forget(Array *a)
 {
-    memset(a->at, 0xff, bytes_of(a) + 64);
+    if (a->gap < FAR)
+        memset(a->at, 0xff, bytes_of(a) + 64);
 }
 
 static bool is_whole(const Array *a)
 {
     bool whole = true;
-    for (size_t i = 0, bytes = bytes_of(a); i < 64; i++)
+    for (size_t i = 0, bytes = bytes_of(a); i < 64 && a->gap < FAR; i++)
         whole &= (unsigned char)a->at[bytes + i] == 0xff;
     return whole;
 }
@@ -118,7 +125,10 @@ static bool is_whole(const Array *a)
 static Array array_new(Half half, int64_t n, int64_t row, int64_t gap, uint64_t *random)
 {
     Array a = {half, n, row, gap, NULL};
-    a.at = aligned_alloc(64, (bytes_of(&a) + 64 + 63) / 64 * 64);
+    if (gap < FAR)
+        a.at = aligned_alloc(64, (bytes_of(&a) + 64 + 63) / 64 * 64);
+    else /* pages that nobody touches are none */
+        a.at = mmap(NULL, bytes_of(&a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     forget(&a);
     for (int64_t i = 0; random && i < n; i++)
         array_put(&a, i, harness_random(random));
@@ -166,9 +176,12 @@ static Work work_new(const Case *c)
 
 static void work_end(Work *w)
 {
-    void *all[] = {w->x.at, w->w.at, w->y.at, w->index, w->start, w->order, w->want};
+    Array *const arrays[] = {&w->x, &w->w, &w->y};
+    void *all[] = {w->index, w->start, w->order, w->want};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         free(all[i]);
+    for (size_t i = 0; i < COUNT_OF(arrays); i++)
+        arrays[i]->gap < FAR ? free(arrays[i]->at) : (void)munmap(arrays[i]->at, bytes_of(arrays[i]));
 }
 
 static CudaExpertSizes sizes_of(const Case *c)
@@ -281,6 +294,11 @@ static const struct Fault {
     {SQUARE_DW, "vwn_copies_wait<STAGES - 2>", "vwn_copies_wait<STAGES - 1>"},
     {SQUARE_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
     {SQUARE_DW, "            of ^= 1;", "            ;"},
+    {FAR_Y, "(uint32_t)share * pitch_x : 0)", "(uint32_t)share * (int)pitch_x : 0)"},
+    {FAR_Y, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
+    {FAR_T, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
+    {FAR_DW, "w + pair[r] * pitch_w", "w + pair[r] * (int)pitch_w"},
+    {FAR_DW, "x + token[r] * pitch_x", "x + token[r] * (int)pitch_x"},
     {SQUARE_DW, "first = start[e], count", "first = start[e] + 1, count"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
