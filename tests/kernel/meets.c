@@ -191,7 +191,7 @@ static const struct {
     {"half of the warps", "if (of_k)\n            vwn_mul_rows", "if (of_k && lane)\n            vwn_mul_rows", NULL},
     {"pairs by expert", "for (int64_t i0 = from; i0 < to; i0 += 32) {", "for (int64_t i0 = from; i0 + lane < to; i0 += 32) {", NULL},
     {"rows of a tile in 16 bits", "                vwn_load_pieces(p[i], a", "                if (down) vwn_load_pieces(p[i], a", NULL},
-    {"what neighbours exchange", "const uint32_t other = __shfl_xor_sync(0xffffffffu,", "const uint32_t other = !there ? 0 : __shfl_xor_sync(0xffffffffu,", "vwn_put_columns"},
+    {"what neighbours exchange", "    vwn_put_four(row + at, left, right, odd, there, columns - at);", "    if (there) vwn_put_four(row + at, left, right, odd, there, columns - at);", "vwn_put_columns"},
     {"whose tile it is", "for (int k = 1; k < 32; k *= 2) {", "for (int k = 1; k + lane < 32; k *= 2) {", NULL},
     {"the depth of experts in 16 bits", "for (int64_t k = 0; k < depth; k += DEPTH) {", "for (int64_t k = 0; k < depth - row; k += DEPTH) {", NULL},
     {"pairs of experts in 16 bits", "for (int64_t k = 0; k < count; k += DEPTH) {", "for (int64_t k = 0; k < count - column; k += DEPTH) {", NULL},

@@ -43,9 +43,49 @@ FN void vwn_mul_chunks(real (*x)[N / 8][4], const E *a, int m, const E *b, int n
         }
     }
 }
-struct __align__(8) vwn_words { uint32_t x, y; };
-/* Columns j to j + 15 of a row of 16 x N numbers, of which this thread holds two at j + `own` and two 8 behind these, to a row of
- * memory that has `columns` from there on. WIDTH: at once; else each by itself. All threads of a warp call it. */
+struct vwn_words { uint32_t x, y; };
+/* One store of 8 or 16 bytes, which the compiler takes apart where words were selected. */
+#ifndef VWN_EMU
+FN void vwn_store_words(void *to, vwn_words u)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(u.x), "r"(u.y) : "memory");
+}
+FN void vwn_store_words(void *to, vwn_words u, vwn_words v)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(u.x), "r"(u.y), "r"(v.x),
+                 "r"(v.y) : "memory");
+}
+#else
+FN void vwn_store_words(void *to, vwn_words u) { *(vwn_words *)VWN_WIDE(to, 8) = u; }
+FN void vwn_store_words(void *to, vwn_words u, vwn_words v)
+{
+    vwn_words *const at = (vwn_words *)VWN_WIDE(to, 16);
+    at[0] = u;
+    at[1] = v;
+}
+#endif
+/* Of two pairs that each thread holds every second thread gives its neighbour the left one, for that one's right one: then each
+ * has four in a row. */
+FN vwn_words vwn_exchange(uint32_t left, uint32_t right, uint32_t odd)
+{
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, (left & odd) | (right & ~odd), 1);
+    return {(other & odd) | (left & ~odd), (right & odd) | (other & ~odd)};
+}
+FN void vwn_put_four(real *to, const real *left, const real *right, uint32_t odd, bool there, int64_t room)
+{
+    const vwn_words u = vwn_exchange(vwn_bits(left[0]), vwn_bits(right[0]), odd);
+    const vwn_words v = vwn_exchange(vwn_bits(left[1]), vwn_bits(right[1]), odd);
+    if (there && room > 0)
+        vwn_store_words(to, {u.x, v.x}, {u.y, v.y});
+}
+template <class E> FN void vwn_put_four(E *to, const real *left, const real *right, uint32_t odd, bool there, int64_t room)
+{
+    const vwn_words u = vwn_exchange(vwn_pair(left[0], left[1], E()), vwn_pair(right[0], right[1], E()), odd);
+    if (there && room > 0)
+        vwn_store_words(to, u);
+}
+/* Columns j to j + 15 of a row, of which this thread holds two at j + `own` and two 8 behind these, to a row of memory that has
+ * `columns` from there on. WIDTH: at once; else each by itself. All threads of a warp call it. */
 template <int WIDTH, class E>
 FN void vwn_put_columns(E *row, int j, int own, int64_t columns, const real *left, const real *right, bool there)
 {
@@ -54,17 +94,9 @@ FN void vwn_put_columns(E *row, int j, int own, int64_t columns, const real *lef
             vwn_put_two(row, j + own, columns, left[0], left[1]);
             vwn_put_two(row, j + 8 + own, columns, right[0], right[1]);
         }
-    } else if constexpr (sizeof(E) == 4) {
-        if (there && j + own < columns)
-            *(vwn_two *)(row + j + own) = {left[0], left[1]};
-        if (there && j + 8 + own < columns)
-            *(vwn_two *)(row + j + 8 + own) = {right[0], right[1]};
-    } else { /* neighbours exchange one of two pairs, so that each has four numbers in a row */
+    } else {
         const uint32_t odd = 0u - (own >> 1 & 1u); /* all bits in every second thread */
-        const uint32_t u = vwn_pair(left[0], left[1], E()), v = vwn_pair(right[0], right[1], E());
-        const uint32_t other = __shfl_xor_sync(0xffffffffu, (u & odd) | (v & ~odd), 1);
         const int at = j + own + (int)(odd & 6);
-        if (there && at < columns)
-            *(vwn_words *)(row + at) = {(other & odd) | (u & ~odd), (v & odd) | (other & ~odd)};
+        vwn_put_four(row + at, left, right, odd, there, columns - at);
     }
 }
