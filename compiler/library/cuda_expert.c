@@ -50,9 +50,9 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
         [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2},
     };
     CudaExpertLaunch l = of[c->half ? c->tile : CUDA_EXPERT_SMALL];
-    if (c->half) { /* and numbers of pairs, or of tokens and pairs, and what a block finds */
+    if (c->half) { /* and numbers of pairs and what a block finds, or where rows begin */
         enum { FOUND = 4 * 8 };
-        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 4 * 4 * DEPTH : 4 * l.rows + FOUND);
+        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 4 * DEPTH : 4 * l.rows + FOUND);
     }
     return l;
 }

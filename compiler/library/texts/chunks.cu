@@ -3,7 +3,7 @@
 /* Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
 template <int D> FN int vwn_chunk(int r, int c) { return r * D + (c ^ r % 8 * 8); }
 /* Begins to copy a chunk, WIDTH numbers at once, of which `left` are there; zeros for the others. */
-template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int64_t left)
+template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int left)
 {
     #pragma unroll
     for (int i = 0; i < 8; i += WIDTH) {
@@ -71,14 +71,14 @@ FN vwn_words vwn_exchange(uint32_t left, uint32_t right, uint32_t odd)
     const uint32_t other = __shfl_xor_sync(0xffffffffu, (left & odd) | (right & ~odd), 1);
     return {(other & odd) | (left & ~odd), (right & odd) | (other & ~odd)};
 }
-FN void vwn_put_four(real *to, const real *left, const real *right, uint32_t odd, bool there, int64_t room)
+FN void vwn_put_four(real *to, const real *left, const real *right, uint32_t odd, bool there, int room)
 {
     const vwn_words u = vwn_exchange(vwn_bits(left[0]), vwn_bits(right[0]), odd);
     const vwn_words v = vwn_exchange(vwn_bits(left[1]), vwn_bits(right[1]), odd);
     if (there && room > 0)
         vwn_store_words(to, {u.x, v.x}, {u.y, v.y});
 }
-template <class E> FN void vwn_put_four(E *to, const real *left, const real *right, uint32_t odd, bool there, int64_t room)
+template <class E> FN void vwn_put_four(E *to, const real *left, const real *right, uint32_t odd, bool there, int room)
 {
     const vwn_words u = vwn_exchange(vwn_pair(left[0], left[1], E()), vwn_pair(right[0], right[1], E()), odd);
     if (there && room > 0)
@@ -87,7 +87,7 @@ template <class E> FN void vwn_put_four(E *to, const real *left, const real *rig
 /* Columns j to j + 15 of a row, of which this thread holds two at j + `own` and two 8 behind these, to a row of memory that has
  * `columns` from there on. WIDTH: at once; else each by itself. All threads of a warp call it. */
 template <int WIDTH, class E>
-FN void vwn_put_columns(E *row, int j, int own, int64_t columns, const real *left, const real *right, bool there)
+FN void vwn_put_columns(E *row, int j, int own, int columns, const real *left, const real *right, bool there)
 {
     if constexpr (WIDTH == 1) {
         if (there) {

@@ -53,26 +53,26 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         #pragma unroll
         for (int i = 0; i < TIMES_X; i++)
             from_x[i] = x + (row_x + i * STEP_X < there ? pair[row_x + i * STEP_X] / (uint32_t)share * pitch_x : 0) + at_x;
+        const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
         int64_t k0 = 0; /* of the tiles that are copied next, and where to */
         int to = 0;
         /* rows and columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
+            const int left = vwn_within<DEPTH>(in - k0);
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
             elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<WIDE>(row_w, at_w);
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++) {
                 if (row_x + i * STEP_X < there)
-                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], in - k0 - at_x);
+                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
                 from_x[i] += DEPTH;
             }
             #pragma unroll
             for (int i = 0; i < TIMES_W; i++) {
                 const int r = row_w + i * STEP_W;
                 const elem *const from = from_w + i * STEP_W * pitch_w;
-                if (TRANSPOSED && c0 + r < out)
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, in - k0 - at_w);
-                if (!TRANSPOSED && c0 + at_w < out)
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, k0 + r < in ? out - c0 - at_w : 0);
+                if (TRANSPOSED ? r < high : wide > 0)
+                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
             }
             from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
             k0 += DEPTH;
@@ -98,6 +98,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                 vwn_mul_chunks<M, N, DEPTH, DEPTH, WIDE, false, !TRANSPOSED>(sum, tile, m0, tile + X, n0);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+        const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
         for (int i = 0; i < M / 16; i++)
             for (int r = 0; r < 2; r++) {
@@ -105,7 +106,8 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                 TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
                 #pragma unroll
                 for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, out - c0 - n0, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r, at_row < there);
+                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
+                                                  at_row < there);
             }
     }
 }

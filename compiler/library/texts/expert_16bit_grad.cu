@@ -13,7 +13,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = THREADS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
     const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
     const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
-    uint32_t *const list = (uint32_t *)(tiles + STAGES * STAGE); /* tokens and pairs of a tile, and of the next one */
+    int64_t *const list = (int64_t *)(tiles + STAGES * STAGE); /* where the rows of x and of w of a tile begin, and of the next one */
     const int64_t each = (in + ROWS - 1) / ROWS * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
@@ -21,27 +21,32 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         int64_t k0 = 0; /* of the tiles that are copied next, and where to */
         int to = 0, of = 0;
         uint32_t next = 0;
-        const auto look = [&](int64_t k) { next = threadIdx.x < DEPTH && k + threadIdx.x < count ? (uint32_t)order[first + k + threadIdx.x] : 0; };
+        const auto look = [&](int64_t k) {
+            next = threadIdx.x < DEPTH && k + threadIdx.x < count ? (uint32_t)order[first + k + threadIdx.x] : 0;
+        };
         const auto keep = [&](int which) {
             if (threadIdx.x < DEPTH) {
-                list[which * 2 * DEPTH + threadIdx.x] = next / (uint32_t)share;
-                list[which * 2 * DEPTH + DEPTH + threadIdx.x] = next;
+                list[which * 2 * DEPTH + threadIdx.x] = next / (uint32_t)share * pitch_x;
+                list[which * 2 * DEPTH + DEPTH + threadIdx.x] = next * pitch_w;
             }
         };
+        const int wide_x = vwn_within<8>(in - r0 - at_x), wide_w = vwn_within<8>(out - c0 - at_w);
+        const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<ROWS>(row_x, at_x);
             elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<COLUMNS>(row_w, at_w);
-            const uint32_t *const token = list + of * 2 * DEPTH, *const pair = token + DEPTH;
+            const int64_t *const at_token = list + of * 2 * DEPTH, *const at_pair = at_token + DEPTH;
+            const int left = vwn_within<DEPTH>(count - k0);
             #pragma unroll
-            for (int i = 0; i < TIMES_X && r0 + at_x < in; i++) {
+            for (int i = 0; i < TIMES_X && wide_x > 0; i++) {
                 const int r = row_x + i * STEP_X;
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * ROWS, x + token[r] * pitch_x + r0 + at_x, k0 + r < count ? in - r0 - at_x : 0);
+                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * ROWS, from_x + at_token[r], r < left ? wide_x : 0);
             }
             #pragma unroll
-            for (int i = 0; i < TIMES_W && c0 + at_w < out; i++) {
+            for (int i = 0; i < TIMES_W && wide_w > 0; i++) {
                 const int r = row_w + i * STEP_W;
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * COLUMNS, w + pair[r] * pitch_w + c0 + at_w, k0 + r < count ? out - c0 - at_w : 0);
+                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * COLUMNS, from_w + at_pair[r], r < left ? wide_w : 0);
             }
             k0 += DEPTH;
             to = to + 1 < STAGES ? to + 1 : 0;
@@ -74,6 +79,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             keep(of);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+        const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
         for (int i = 0; i < M / 16; i++)
             for (int r = 0; r < 2; r++) {
@@ -81,7 +87,8 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                 TEXT_Y *const to_row = y + (e * in + (at_row < in ? at_row : 0)) * out + c0 + n0;
                 #pragma unroll
                 for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, out - c0 - n0, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r, at_row < in);
+                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
+                                                  at_row < in);
             }
     }
 }
