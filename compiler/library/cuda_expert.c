@@ -32,7 +32,8 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
         c->w_width = width_of(c->w_width, c->transposed ? s->in : s->out);
     c->y_width = c->half && s->out % 4 == 0 ? 4 : 1;
     c->tile = CUDA_EXPERT_SMALL;
-    for (int tile = CUDA_EXPERT_SQUARE; c->half && tile <= CUDA_EXPERT_WIDE; tile++) {
+    bool whole = c->half && c->x_width > 1 && c->w_width > 1; /* one number at a time passes through registers, which sums want */
+    for (int tile = CUDA_EXPERT_SQUARE; whole && tile <= CUDA_EXPERT_WIDE; tile++) {
         CudaExpertLaunch l = cuda_expert_launch(&(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile});
         int64_t groups = s->experts < s->pairs ? s->experts : s->pairs; /* of which each has as many, if all goes well */
         int64_t high = c->dw ? s->in : groups ? s->pairs / groups : 0;

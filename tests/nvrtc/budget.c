@@ -103,7 +103,7 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     }
 }
 
-/* Tiles of each size, of bf16 with the widest access and of fp16 with the narrowest; float32; the sort. */
+/* Tiles of each size, of bf16 with the widest access and of fp16 with the narrowest that they have; float32; the sort. */
 static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
 {
     static const char *const tile[] = {"small", "square", "wide"};
@@ -119,7 +119,7 @@ static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
         CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half == 0 ? HALF_BF16 : half == 1 ? HALF_FP16 : HALF_NONE,
                              .tile = (CudaExpertTile)(i / 3 % 3)};
         c.x_half = c.w_half = c.y_half = c.half;
-        c.x_width = c.w_width = half == 0 ? 8 : half == 1 ? 1 : 4;
+        c.x_width = c.w_width = half == 0 ? 8 : half == 2 ? 4 : c.tile ? 2 : 1;
         c.y_width = half == 0 ? 4 : 1;
         *t = (CudaText){.place = ""};
         t->text = i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);

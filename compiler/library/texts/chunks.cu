@@ -5,13 +5,16 @@ template <int D> FN int vwn_chunk(int r, int c) { return r * D + (c ^ r % 8 * 8)
 /* Begins to copy a chunk, WIDTH numbers at once, of which `left` are there; zeros for the others. */
 template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int left)
 {
-    #pragma unroll
-    for (int i = 0; i < 8; i += WIDTH) {
-        const bool ok = i < left;
-        if constexpr (WIDTH == 1)
-            to[i] = ok ? from[i] : E();
-        else
+    if constexpr (WIDTH == 1) {
+        #pragma unroll 2 /* more would want registers of the sums */
+        for (int i = 0; i < 8; i++)
+            to[i] = i < left ? from[i] : E();
+    } else {
+        #pragma unroll
+        for (int i = 0; i < 8; i += WIDTH) {
+            const bool ok = i < left;
             vwn_copy_async<WIDTH * sizeof(E)>(to + i, ok ? from + i : from, ok);
+        }
     }
 }
 /* x (M, N) += a b over K terms, where a begins at row m of its tile and b at column n. Rows of a have DA numbers, those of b
