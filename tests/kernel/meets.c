@@ -179,8 +179,6 @@ static const struct {
     {"a product of what registers hold", "vwn_load_pieces_transposed(q, b + k * PITCH + n);",
      "if (n < l) vwn_load_pieces_transposed(q, b + k * PITCH + n);", NULL},
     {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
-    {"tiles of experts", "vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr",
-     "if (across) vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr", NULL},
     {"the first key", "for (int k = 16; k; k /= 2)\n        least", "for (int k = least & 16; k; k /= 2)\n        least", NULL},
     {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);", "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
     {"keys of attention", "for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {",
