@@ -125,8 +125,9 @@ static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
         t->text = i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);
         t->name = emit_name(ctx, ctx->program, &t->text, &t->length);
         launch[i] = cuda_expert_launch(&c);
-        name[i] = i == TEXTS - 1 ? "expert_sort" : arena_printf(ctx->program, "%s.%s%s%s", what == 2 ? "expert_dw" : what == 1 ? "expert_t" : "expert",
-                                                               c.half ? half_word(c.half) : "f32", c.half ? "." : "", c.half ? tile[c.tile] : "");
+        name[i] = arena_printf(ctx->program, "%s.%s%s%s", what == 2 ? "expert_dw" : what == 1 ? "expert_t" : "expert",
+                               c.half ? half_word(c.half) : "f32", c.half ? "." : "", c.half ? tile[c.tile] : "");
+        name[i] = i == TEXTS - 1 ? "expert_sort" : name[i];
     }
     for (int a = 0; a < ARCH_COUNT; a++) {
         CudaCode code[TEXTS];
