@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-enum { STEPS = 4 }; /* sizes of a tile of bf16, each twice the one before */
+enum { STEPS = 8 }; /* sizes of a tile of bf16 */
 
 typedef struct ExpertRun {
     const Blas *blas;
@@ -25,12 +25,14 @@ typedef struct ExpertRun {
     int64_t *first; /* experts + 1: number of row blocks before each */
     int64_t *order; /* pair numbers, by expert */
     float *work;    /* `room` floats for each worker */
-    int64_t room, block, tile_in, tile_out;
+    int64_t room, block, depth, tile_in, tile_out; /* depth: pairs that a tile of dW adds up at once */
     const Bf16Tile *bf16[2][2][STEPS]; /* by whether it is the last in its column, its row; and by size_at() */
     atomic_bool *failed;
 } ExpertRun;
 
-enum { BLOCK_MOST = 128, BLOCK_LEAST = 16, DEPTH = 256, DEPTH_LEAST = 32, TILE_MOST = 384, TILE_LEAST = 96 };
+enum { BLOCK_MOST = 128, BLOCK_LEAST = 16, DEPTH = 256, TILE_MOST = 384, TILE_LEAST = 96 };
+/* In bf16 the library lays each matrix out anew for a block, so blocks are longer: of so many rows, or added up over so many. */
+static const int64_t rows_bf16[STEPS] = {BLOCK_LEAST, 32, 64, 128, 192, 256, 384, 512}, depths_bf16[STEPS] = {32, 64, 96, 128, 192, 256, 512, 1024};
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -42,11 +44,11 @@ static int64_t ceil_div(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* Rows of one block: enough of them for 16 blocks where there are many pairs. */
-static int64_t rows_per_block(int64_t pairs)
+/* Rows of one block: enough of them for 16 blocks, or 8, where there are many pairs. */
+static int64_t rows_per_block(int64_t pairs, Half half)
 {
-    int64_t rows = ceil_div(pairs / 16, 16) * 16;
-    return rows < BLOCK_LEAST ? BLOCK_LEAST : least(rows, BLOCK_MOST);
+    int64_t rows = ceil_div(pairs / (half ? 8 : 16), 16) * 16;
+    return rows < BLOCK_LEAST ? BLOCK_LEAST : least(rows, half ? rows_bf16[STEPS - 1] : BLOCK_MOST);
 }
 
 /* A tile of dW: few experts are cut finer, so that there is work for all threads. */
@@ -65,10 +67,11 @@ static int64_t measure(ExpertRun *run, int threads)
     int64_t pairs, room, bytes, lists;
     if (!mul_i64(how->tokens, how->choices, &pairs))
         return -1;
-    run->block = how->per_row ? 1 : rows_per_block(pairs);
+    run->block = how->per_row ? 1 : rows_per_block(pairs, how->half);
+    run->depth = how->half ? depths_bf16[STEPS - 1] : DEPTH;
     run->tile_in = weight_tile(how->in, how->experts);
     run->tile_out = weight_tile(how->out, how->experts);
-    int64_t rows = how->what == EXPERT_Y ? run->block : DEPTH;
+    int64_t rows = how->what == EXPERT_Y ? run->block : run->depth;
     int64_t wide = how->what == EXPERT_Y ? how->in : run->tile_in;
     int64_t far = how->what == EXPERT_Y ? how->out : run->tile_out;
     if (!add_i64(wide, far, &room) || !mul_i64(room, rows, &room) || !add_i64(room, 15, &room))
@@ -135,7 +138,7 @@ static const char *row_of_x(const ExpertRun *run, int64_t pair)
 
 static int64_t size_at(const ExpertRun *run, int step)
 {
-    return run->how->what == EXPERT_Y ? least((int64_t)BLOCK_LEAST << step, run->block) : (int64_t)DEPTH_LEAST << step;
+    return run->how->what == EXPERT_Y ? least(rows_bf16[step], run->block) : depths_bf16[step];
 }
 
 /* The first that has so many. */
@@ -145,6 +148,15 @@ static int step_for(const ExpertRun *run, int64_t rows)
     while (size_at(run, step) < rows)
         step++;
     return step;
+}
+
+/* How many of the pairs that are left a tile of dW takes: all that fill most of it, else those that fill one. */
+static int64_t pairs_at_once(const ExpertRun *run, int64_t left)
+{
+    if (!run->how->half || left >= run->depth)
+        return least(left, run->depth);
+    int step = step_for(run, left);
+    return step == 0 || 5 * left >= 4 * size_at(run, step) ? left : size_at(run, step - 1);
 }
 
 static int64_t tile_extent(int64_t extent, int64_t tile, bool last)
@@ -243,8 +255,8 @@ static void weight_tiles(void *user, int64_t lo, int64_t hi, int worker)
     const PlanExpert *how = run->how;
     int64_t tiles_in = ceil_div(how->in, run->tile_in),
             tiles_out = ceil_div(how->out, run->tile_out);
-    float *work = run->work + worker * run->room, *second = work + DEPTH * run->tile_in;
-    float *part = second + DEPTH * run->tile_out;
+    float *work = run->work + worker * run->room, *second = work + run->depth * run->tile_in;
+    float *part = second + run->depth * run->tile_out;
     char *xs = (char *)work, *dys = (char *)second;
     if (how->half && run->blas->set_threads)
         run->blas->set_threads(1);
@@ -258,7 +270,7 @@ static void weight_tiles(void *user, int64_t lo, int64_t hi, int worker)
         int64_t at = run->start[e], end = run->start[e + 1];
         bool add = false;
         do { /* once even without pairs: that writes the zeros */
-            int64_t rows = least(end - at, DEPTH);
+            int64_t rows = pairs_at_once(run, end - at);
             for (int64_t r = 0; r < rows; r++) {
                 int64_t pair = run->order[at + r];
                 memcpy(xs + (size_t)r * x_bytes, row_of_x(run, pair) + (size_t)i * run->item, x_bytes);
