@@ -789,7 +789,7 @@ static bool operand_fits(const Fusion *f, Val v, size_t k)
         bool shared = shape_of(f->g, n->in[1])->rank == 2 && shape_of(f->g, n->in[0])->rank > 2;
         return operand_matrix(&o, shared && k == 0 && !(n->a.i & 1), &m);
     }
-    if (n->op == OP_CONCAT)
+    if (n->op == OP_CONCAT || (op_is_expert((Op)n->op) && k < 2 && f->target->own_library))
         return operand_rows(&o, &m.rows, &m.ld);
     if ((n->op == OP_SDPA || n->op == OP_SDPA_GRAD) && k < 3)
         return o.stride[3] == 1 || o.extent[3] == 1;

@@ -25,10 +25,16 @@ bool fuse_attention_takes(const Graph *g, Val v, size_t k)
     return k < 3 || (node_at(g, v)->op == OP_SDPA_GRAD && (k == 3 || k == 5));
 }
 
+/* A product of the library, or by expert: of its first two operands. */
+static bool is_product(const Graph *g, Val v)
+{
+    return op_is_expert((Op)node_at(g, v)->op) || (node_at(g, v)->op == OP_MATMUL && node_is_library(g, v));
+}
+
 bool fuse_half_product(const Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    return f->in_16bit && node_is_library(f->g, v) && n->op == OP_MATMUL &&
+    return f->in_16bit && is_product(f->g, v) &&
            f->in_16bit[fuse_base(f, n->in[0])] && f->in_16bit[fuse_base(f, n->in[1])];
 }
 
@@ -55,7 +61,7 @@ static void find_candidates(Fusion *f)
     f->in_16bit = NEW_ARRAY(f->arena, bool, g->node.n);
     f->as_stored = NEW_ARRAY(f->arena, bool, g->node.n);
     for (Val v = 1; v < g->node.n; v++) {
-        bool library = (node_at(g, v)->op == OP_MATMUL && node_is_library(g, v)) || fuse_is_attention_result(g, v);
+        bool library = is_product(g, v) || fuse_is_attention_result(g, v);
         f->in_16bit[v] = node_is_rounded(g, v, f->half) || (f->target->half_kernels && library && read[v] && !other[v]) ||
                        (f->target->half_kernels && concat_stored(g, v));
         f->as_stored[v] = node_is_rounded(g, v, f->half) && !node_is_rounded(g, node_at(g, v)->in[0], f->half) &&
@@ -75,18 +81,18 @@ static bool settle(Fusion *f, Val v)
 {
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
-    bool product = n->op == OP_MATMUL, attention = f->target->half_kernels && fuse_is_attention(g, v);
+    bool product = is_product(g, v), attention = f->target->half_kernels && fuse_is_attention(g, v);
     bool row = f->target->half_kernels && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
     bool changed = false;
     bool all = !row || f->in_16bit[v];
     for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)
-        if (product || row || fuse_attention_takes(g, v, k))
+        if (product ? k < 2 : row || fuse_attention_takes(g, v, k))
             all = all && f->in_16bit[fuse_base(f, n->in[k])];
     for (Val u = v; attention && u < g->node.n; u++)
         if (fuse_is_attention_result(g, u) && (u == v || node_at(g, u)->in[0] == v))
             all = all && f->in_16bit[u];
     for (size_t k = 0; k < n->n_in; k++) {
-        bool takes = product || copies || (attention && fuse_attention_takes(g, v, k));
+        bool takes = (product && k < 2) || copies || (attention && fuse_attention_takes(g, v, k));
         if (takes ? !all : !(row || (f->target->half_kernels && n->op == OP_SCATTER_ADD)))
             changed |= give_up(f, fuse_base(f, n->in[k]));
     }

@@ -261,6 +261,7 @@ static inline bool op_is_map(Op op) /* one element of each input makes one eleme
     return c == CLASS_UNARY || c == CLASS_BINARY || c == CLASS_TERNARY;
 }
 static inline bool op_is_view(Op op) { return op_info(op)->class == CLASS_VIEW; }
+static inline bool op_is_expert(Op op) { return op == OP_EXPERT_MATMUL || op == OP_EXPERT_MATMUL_DW; }
 Op op_named(const char *name); /* OP_NONE when unknown */
 /* Multiply-adds times 2 of matrix products and attention (full square), as a monomial; n = 0:
  * none. */

@@ -49,7 +49,8 @@ typedef struct PlanWork {
     double attention;    /* the same of attention, within its mask and window, */
     double scores;       /* and its scores */
     bool backward;       /* of attention */
-    double expert;       /* of products by expert, where they are a device's kernels */
+    double expert;       /* of products by expert, where they are a device's kernels, in float32 */
+    double expert_half;  /* and of bf16 or fp16 */
 } PlanWork;
 
 /* Bytes of dynamic shared memory of a launch. */

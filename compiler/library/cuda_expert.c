@@ -3,25 +3,81 @@
 
 #include "library_text.h"
 
-enum { TILE = 64 }; /* rows and columns of a block's result; a number of the texts */
+/* ---- which text a product has ---- */
 
-int cuda_expert_width(Half half, int64_t row, int64_t place)
+enum { DEPTH = 64, ENOUGH = 128 }; /* a number of the texts; blocks, so that large tiles leave no device idle */
+
+/* The widest access, up to `most` elements, that divides a number of elements. */
+static int width_of(int most, int64_t n)
 {
-    int width = half ? 8 : 4;
-    while (row % width || place % width)
-        width /= 2;
-    return width;
+    while (n % most)
+        most /= 2;
+    return most;
 }
 
-int64_t cuda_expert_blocks(const CudaExpertClass *c, int64_t pairs, int64_t experts, int64_t in,
-                           int64_t out)
+static int64_t tiles_of(int64_t n, int64_t tile)
 {
-    int64_t columns = (out + TILE - 1) / TILE;
+    return (n + tile - 1) / tile;
+}
+
+void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_at, int64_t w_at)
+{
+    c->half = c->x_half == c->w_half ? c->x_half : HALF_NONE;
+    c->x_width = width_of(width_of(c->x_half ? 8 : 4, s->pitch_x), x_at);
+    c->w_width = width_of(width_of(c->w_half ? 8 : 4, s->pitch_w), w_at);
+    /* What is behind a row may be anything: of 16 bits that matters only along the sum. */
+    if (!c->half || !c->dw)
+        c->x_width = width_of(c->x_width, s->in);
+    if (c->transposed || !c->half)
+        c->w_width = width_of(c->w_width, c->transposed ? s->in : s->out);
+    c->y_width = c->half && s->out % 4 == 0 ? 4 : 1;
+    c->tile = CUDA_EXPERT_SMALL;
+    bool whole = c->half && c->x_width > 1 && c->w_width > 1; /* one number at a time passes through registers, which sums want */
+    for (int tile = CUDA_EXPERT_SQUARE; whole && tile <= CUDA_EXPERT_WIDE; tile++) {
+        CudaExpertLaunch l = cuda_expert_launch(&(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile});
+        int64_t groups = s->experts < s->pairs ? s->experts : s->pairs; /* of which each has as many, if all goes well */
+        int64_t high = c->dw ? s->in : groups ? s->pairs / groups : 0;
+        int64_t blocks = groups * tiles_of(high, l.rows) * tiles_of(s->out, l.columns);
+        if (4 * high >= 3 * l.rows && 4 * s->out >= 3 * l.columns && blocks >= ENOUGH)
+            c->tile = (CudaExpertTile)tile;
+    }
+}
+
+CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
+{
+    static const CudaExpertLaunch of[] = {
+        [CUDA_EXPERT_SMALL] = {.rows = 64, .columns = 64, .threads = 128, .stages = 3},
+        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 128, .stages = 3},
+        [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2},
+    };
+    CudaExpertLaunch l = of[c->half ? c->tile : CUDA_EXPERT_SMALL];
+    if (c->half) { /* and numbers of pairs and what a block finds, or where rows begin */
+        enum { FOUND = 4 * 8 };
+        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 4 * DEPTH : 4 * l.rows + FOUND);
+    }
+    return l;
+}
+
+int64_t cuda_expert_blocks(const CudaExpertClass *c, const CudaExpertSizes *s)
+{
+    CudaExpertLaunch l = cuda_expert_launch(c);
+    int64_t columns = tiles_of(s->out, l.columns);
     if (c->dw)
-        return experts * ((in + TILE - 1) / TILE) * columns;
-    int64_t groups = experts + 1 < pairs ? experts + 1 : pairs; /* each may have a tile in part */
-    return (pairs / TILE + groups) * columns;
+        return s->experts * tiles_of(s->in, l.rows) * columns;
+    int64_t groups = s->experts + 1 < s->pairs ? s->experts + 1 : s->pairs; /* each may have a tile in part */
+    return (s->pairs / l.rows + groups) * columns;
 }
+
+void cuda_expert_multiples(const CudaExpertClass *c, int64_t multiple[4])
+{
+    int64_t in = !c->half || !c->dw ? c->x_width : 1;
+    multiple[0] = c->transposed && c->w_width > in ? c->w_width : in;
+    multiple[1] = c->half ? c->y_width : c->transposed ? 1 : c->w_width;
+    multiple[2] = c->x_width;
+    multiple[3] = c->w_width;
+}
+
+/* ---- texts ---- */
 
 const char *cuda_expert_sort(Arena *arena, size_t *length)
 {
@@ -33,20 +89,26 @@ const char *cuda_expert_sort(Arena *arena, size_t *length)
 
 const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
 {
-    const char *type = half_word(c->half);
+    CudaExpertLaunch l = cuda_expert_launch(c);
     const TextValue value[] = {
-        {"ELEMENT", type},
-        {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
+        {"ELEMENT", half_word(c->half)},
         {"X", half_word(c->x_half)},
         {"W", half_word(c->w_half)},
         {"Y", half_word(c->y_half)},
         {"WIDTH_X", text_number(arena, c->x_width)},
         {"WIDTH_W", text_number(arena, c->w_width)},
+        {"WIDTH_Y", text_number(arena, c->y_width)},
         {"TRANSPOSED", text_number(arena, c->transposed)},
         {"GRADIENT", text_number(arena, c->dw)},
+        {"ROWS", text_number(arena, l.rows)},
+        {"COLUMNS", text_number(arena, l.columns)},
+        {"THREADS", text_number(arena, l.threads)},
+        {"STAGES", text_number(arena, l.stages)},
+        {"DOWN", text_number(arena, 2)},
+        {"SHARED", text_number(arena, l.shared)},
     };
     Buf b = buf_new(arena);
-    library_text(&b, "expert.cu", value, COUNT_OF(value));
+    library_text(&b, !c->half ? "expert.cu" : c->dw ? "expert_16bit_grad.cu" : "expert_16bit.cu", value, COUNT_OF(value));
     *length = b.n;
     return b.s;
 }

@@ -95,6 +95,7 @@ typedef struct PlanMatmul {
 typedef struct PlanExpert {
     enum { EXPERT_Y, EXPERT_DW } what;
     bool transpose_w;
+    Half half;                   /* what x and w, or dy, are; products are added in float32, and y and dw are that */
     bool per_row;                /* one row at a time: its bits do not depend on the others */
     bool x_per_pair;             /* x has one row per (token, choice), else one per token */
     int64_t tokens, choices, experts, in, out; /* in, out: of this product, after transposing */

@@ -344,38 +344,45 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
 
 static const PlanSize *expert_sizes(Build *b, const CudaExpertClass *c)
 {
-    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, 4);
-    bool along_in = c->transposed;
-    for (int i = 0; i < 4; i++)
-        size[i].multiple = 1;
-    size[2].multiple = along_in && c->w_width > c->x_width ? c->w_width : c->x_width;
-    size[3].multiple = along_in ? 1 : c->w_width;
+    int64_t multiple[4];
+    PlanSize *size = NEW_ARRAY(b->arena, PlanSize, 6);
+    cuda_expert_multiples(c, multiple);
+    for (int i = 0; i < 6; i++)
+        size[i].multiple = i < 2 ? 1 : multiple[i - 2];
     return size;
+}
+
+/* How many elements from one row of an operand to the next. */
+static int64_t expert_operand(Build *b, Launch *l, size_t i, Val v)
+{
+    Operand o;
+    int64_t rows = 0, pitch = 0;
+    plan_read(b, l, i, v, &o);
+    if (plan_elements(b, v) > 0 && !operand_rows(&o, &rows, &pitch))
+        vwn_bug(b->ctx, "%%%u: a kernel cannot take it as rows", (unsigned)v);
+    return rows > 1 ? pitch : o.extent[o.rank - 1];
 }
 
 void plan_device_expert(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     PlanExpert e = plan_expert(b, v);
-    int64_t pairs = e.tokens * e.choices;
-    PlanSorted s = sorted(b, v, n->in[2], e.experts);
+    PlanSorted sort = sorted(b, v, n->in[2], e.experts);
     CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w};
+    CudaExpertSizes s = {.pairs = e.tokens * e.choices, .experts = e.experts, .in = e.in, .out = e.out};
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
-    Operand o;
-    plan_read(b, l, 0, n->in[0], &o);
-    plan_read(b, l, 1, n->in[1], &o);
-    plan_argument(b, l, 2, s.start, 0, false);
-    plan_argument(b, l, 3, s.order, 0, false);
+    s.pitch_x = expert_operand(b, l, 0, n->in[0]);
+    s.pitch_w = expert_operand(b, l, 1, n->in[1]);
+    plan_argument(b, l, 2, sort.start, 0, false);
+    plan_argument(b, l, 3, sort.order, 0, false);
     plan_argument(b, l, 4, plan_buffer(b, v), 0, true);
     c.x_half = b->buffer.v[l->buffer[0]].half;
     c.w_half = b->buffer.v[l->buffer[1]].half;
     c.y_half = b->buffer.v[l->buffer[4]].half;
-    c.half = c.x_half == c.w_half ? c.x_half : HALF_NONE;
-    c.x_width = cuda_expert_width(c.x_half, e.in, (int64_t)l->shift[0] / (c.x_half ? 2 : 4));
-    c.w_width = cuda_expert_width(c.w_half, c.transposed ? e.in : e.out,
-                                  (int64_t)l->shift[1] / (c.w_half ? 2 : 4));
-    plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out}, 4);
-    PlanGrid grid = {.threads = CUDA_EXPERT_THREADS, .units = 1};
+    cuda_expert_choose(&c, &s, (int64_t)l->shift[0] / (c.x_half ? 2 : 4), (int64_t)l->shift[1] / (c.w_half ? 2 : 4));
+    CudaExpertLaunch how = cuda_expert_launch(&c);
+    plan_ints(b, l, (int64_t[]){e.x_per_pair ? 1 : e.choices, e.experts, e.in, e.out, s.pitch_x, s.pitch_w}, 6);
+    PlanGrid grid = {.threads = (uint32_t)how.threads, .units = 1, .shared = (uint32_t)how.shared};
     size_t length;
     ArenaMark mark = arena_mark(b->f->tmp);
     const char *text = cuda_expert(b->f->tmp, &c, &length);
@@ -384,7 +391,7 @@ void plan_device_expert(Build *b, Val v)
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = expert_sizes(b, &c);
-    l->rows = cuda_expert_blocks(&c, pairs, e.experts, e.in, e.out);
-    l->flops = 2.0 * (double)pairs * (double)e.in * (double)e.out;
-    l->work.expert = l->flops;
+    l->rows = cuda_expert_blocks(&c, &s);
+    l->flops = 2.0 * (double)s.pairs * (double)e.in * (double)e.out;
+    *(c.half ? &l->work.expert_half : &l->work.expert) = l->flops;
 }

@@ -255,6 +255,8 @@ static Launch launch_of(const Gather *g, const GatherRun *r)
         l.work.call += x->work.call;
         l.work.random += x->work.random;
         l.work.product += x->work.product;
+        l.work.expert += x->work.expert;
+        l.work.expert_half += x->work.expert_half;
     }
     buffer[0] = g->list;
     l.buffer = buffer;

@@ -171,6 +171,7 @@ PlanExpert plan_expert(const Build *b, Val v)
     int ri = shape_of(b->g, index)->rank;
     PlanExpert e = {.what = dw ? EXPERT_DW : EXPERT_Y};
     e.transpose_w = !dw && (n->a.i & 1);
+    e.half = fuse_half_product(b->f, v) ? b->f->half : HALF_NONE;
     e.per_row = b->per_row && !dw;
     e.x_per_pair = shape_of(b->g, x)->rank == ri + 1;
     e.choices = plan_extent(b, index, ri - 1);

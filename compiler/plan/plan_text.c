@@ -22,8 +22,9 @@ static void dump_expert(Buf *out, const Plan *p, const Launch *l)
 {
     const PlanExpert *e = &l->expert;
     (void)p;
-    buf_printf(out, "expert %s tokens %" PRId64 " choices %" PRId64 " experts %" PRId64 " in %" PRId64 " out %" PRId64,
-               e->what == EXPERT_DW ? "dw" : "y", e->tokens, e->choices, e->experts, e->in, e->out);
+    buf_printf(out, "expert %s%s", e->what == EXPERT_DW ? "dw" : "y", e->half == HALF_BF16 ? " bf16" : e->half ? " fp16" : "");
+    buf_printf(out, " tokens %" PRId64 " choices %" PRId64 " experts %" PRId64 " in %" PRId64 " out %" PRId64, e->tokens, e->choices,
+               e->experts, e->in, e->out);
 }
 
 static void dump_copy(Buf *out, const Plan *p, const Launch *l)

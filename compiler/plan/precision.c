@@ -38,10 +38,27 @@ enum { ROW_MULTIPLE = 8 };
 
 /* ---- which products ---- */
 
+static bool is_large(int64_t m, int64_t n, int64_t k)
+{
+    return m >= EXTENT_LEAST && n >= EXTENT_LEAST && k >= EXTENT_LEAST;
+}
+
+/* Of pairs of a row and its expert, by the matrices of these. */
+static bool experts_take_half(const Graph *g, Val v, const PlanOptions *how)
+{
+    const Node *n = node_at(g, v);
+    const Shape *x = shape_of(g, n->in[0]), *y = &n->shape;
+    Dim pairs;
+    return shape_size(shape_of(g, n->in[2]), &pairs) && is_large(dim_at(pairs, how->B, how->T), dim_at(x->d[x->rank - 1], how->B, how->T),
+                                                                 dim_at(y->d[y->rank - 1], how->B, how->T));
+}
+
 /* By the shape alone: the same on every machine. */
 static bool takes_half(const Graph *g, Val v, const PlanOptions *how)
 {
     const Node *n = node_at(g, v);
+    if (op_is_expert((Op)n->op))
+        return experts_take_half(g, v, how);
     if (n->op != OP_MATMUL || !product_is_library(g, v, how))
         return false;
     const Shape *a = shape_of(g, n->in[0]), *y = &n->shape;
@@ -50,7 +67,7 @@ static bool takes_half(const Graph *g, Val v, const PlanOptions *how)
     if (shape_of(g, n->in[1])->rank == 2)
         for (int i = 0; i < y->rank - 2; i++)
             m *= dim_at(y->d[i], B, T);
-    return m >= EXTENT_LEAST && c >= EXTENT_LEAST && k >= EXTENT_LEAST;
+    return is_large(m, c, k);
 }
 
 /* ---- rounding ---- */
@@ -192,6 +209,8 @@ static Val multiply(Rounding *r, Val v, Val a, Val b)
 {
     const Node *n = node_at(r->from, v);
     const Shape *s = &n->shape, *right = shape_of(r->from, n->in[1]);
+    if (op_is_expert((Op)n->op))
+        return ir_op(r->g, (Op)n->op, a, b, r->map[n->in[2]], n->a, n->op == OP_EXPERT_MATMUL_DW ? s : NULL);
     Val wide = r->padded[n->in[1]];
     int inner = n->a.i & 2 ? 1 : 0;
     if (wide && right->rank == 2)
@@ -345,7 +364,7 @@ typedef struct Between {
 static bool is_product(const Between *b, Val v)
 {
     const Node *n = node_at(b->g, v);
-    return n->op == OP_MATMUL && product_is_library(b->g, v, b->how) &&
+    return (op_is_expert((Op)n->op) || (n->op == OP_MATMUL && product_is_library(b->g, v, b->how))) &&
            node_is_rounded(b->g, base_of(b->g, n->in[0]), b->how->half) &&
            node_is_rounded(b->g, base_of(b->g, n->in[1]), b->how->half);
 }

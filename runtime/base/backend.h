@@ -70,7 +70,7 @@ typedef struct BackendOps {
     Status (*launch)(Backend *b, Module *m, uint32_t kernel, void *const *p, const int64_t *n,
                      const double *s, int64_t rows, int64_t grain);
     Status (*matmul)(Backend *b, const PlanMatmul *how, const void *x, const void *y, void *z);
-    Status (*expert)(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+    Status (*expert)(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
                      const int64_t *index, float *out);
     Status (*copy)(Backend *b, const PlanCopy *how, int64_t rows, const void *x, void *out);
     Status (*sync)(Backend *b);

@@ -263,7 +263,7 @@ static Status cpu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     return cpu_fail(b, ST_BUG, "a product of bf16 operands failed or no build prepared it");
 }
 
-static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+static Status cpu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
                          const int64_t *index, float *out)
 {
     CpuBackend *cpu = cpu_of(b);
@@ -272,8 +272,9 @@ static Status cpu_expert(Backend *b, const PlanExpert *how, const float *x, cons
         return cpu_fail(b, ST_BUG, "a product by expert that no build prepared");
     if (ahead_pending(b->ahead))
         settle(b);
-    expert_run(&cpu->blas, cpu->pool, how, x, w_or_dy, index, out, cpu->expert_memory);
-    return ST_OK;
+    if (expert_run(&cpu->blas, cpu->pool, how, x, w_or_dy, index, out, cpu->expert_memory))
+        return ST_OK;
+    return cpu_fail(b, ST_BUG, "a product by expert of bf16 operands failed or no build prepared it");
 }
 
 static Status cpu_sync(Backend *b)

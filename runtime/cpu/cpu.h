@@ -79,8 +79,12 @@ bool blas_symbol(void *library, const char *name, void *function);
 /* ---- products by expert (cpu_expert.c) ---- */
 /* Scratch bytes that expert_run needs for this product with so many threads; -1 on overflow. */
 int64_t expert_scratch(const PlanExpert *how, int threads);
-void expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const float *x,
-                const float *w_or_dy, const int64_t *index, float *out, void *scratch);
+/* Makes the tiles of a product of bf16 operands; true for any other. */
+bool expert_prepare(const Blas *blas, const PlanExpert *how);
+/* x, w_or_dy: float, or uint16_t when how->half. false for a product of these that was not prepared or that the library
+ * failed at. */
+bool expert_run(const Blas *blas, Pool *pool, const PlanExpert *how, const void *x,
+                const void *w_or_dy, const int64_t *index, float *out, void *scratch);
 
 /* ---- the C compiler (cpu_compile.c) ---- */
 enum { COMPILER_WORDS = 16, COMPILER_OPTIONS = 32, COMPILE_SECONDS = 600 };

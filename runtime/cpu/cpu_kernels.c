@@ -464,6 +464,12 @@ static bool prepare_products(CpuBuild *b)
     CpuBackend *cpu = b->cpu;
     for (size_t i = 0; i < b->plan->n_launch; i++) {
         const PlanMatmul *m = &b->plan->launch[i].matmul;
+        const PlanExpert *e = &b->plan->launch[i].expert;
+        if (b->plan->launch[i].kind == LAUNCH_EXPERT && !expert_prepare(&cpu->blas, e)) {
+            cpu_fail(&cpu->base, ST_ENVIRONMENT, "%s cannot make bf16 products by expert of %lld x %lld", cpu->blas.name,
+                     (long long)e->in, (long long)e->out);
+            return false;
+        }
         if (b->plan->launch[i].kind != LAUNCH_MATMUL)
             continue;
         blas_warm(&cpu->blas, cpu->base.ahead, m);

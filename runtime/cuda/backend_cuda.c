@@ -355,7 +355,7 @@ static Status cuda_copy_parts(Backend *b, const PlanCopy *how, int64_t rows, con
     return st == ST_OK ? cuda_queued(c, "a copy of rows") : st;
 }
 
-static Status cuda_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy, const int64_t *index,
+static Status cuda_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy, const int64_t *index,
                           float *out)
 {
     (void)how, (void)x, (void)w_or_dy, (void)index, (void)out;

@@ -100,9 +100,10 @@ static void describe_expert(Arena *a, const Plan *plan, const Launch *l, BenchKe
     const PlanExpert *e = &l->expert;
     (void)plan;
     k->kind = "expert";
-    k->name = arena_printf(a, "%lld experts, %lld x %lld x %lld%s", (long long)e->experts,
+    k->name = arena_printf(a, "%lld experts, %lld x %lld x %lld%s%s%s", (long long)e->experts,
                            (long long)(e->tokens * e->choices), (long long)e->out, (long long)e->in,
-                           e->what == EXPERT_DW ? ", dw" : e->transpose_w ? ", w transposed" : "");
+                           e->what == EXPERT_DW ? ", dw" : e->transpose_w ? ", w transposed" : "", e->half ? ", " : "",
+                           e->half ? half_word(e->half) : "");
     k->what = "matrix products by expert";
 }
 
@@ -139,6 +140,8 @@ static size_t kernel_of(Bench *b, const Plan *plan, const Launch *l)
             return i;
     if (l->kind == LAUNCH_MATMUL && (b->device || l->matmul.half == HALF_BF16))
         k.half = l->matmul.half;
+    if (l->kind == LAUNCH_EXPERT)
+        k.half = l->expert.half;
     k.path = l->name ? l->name : "";
     k.source = place(b, l->span);
     k.time.step = NEW_ARRAY(a, double, (size_t)b->steps);

@@ -35,6 +35,13 @@ static double seconds_matmul(const Rates *r, const Launch *l)
                            l->flops, product_numbers(m));
 }
 
+/* Those by expert are measured in float32: in bf16 they are taken to gain what other products do. */
+static double expert_seconds(const Rates *r, bool bf16, ProductKind kind, double flops)
+{
+    double gain = bf16 && r->v[RATE_BF16] > 0 ? r->v[RATE_BF16 + (int)kind] / r->v[RATE_MATMUL + (int)kind] : 1;
+    return flops / (r->v[RATE_EXPERT + (int)kind] * gain);
+}
+
 /* The part of the threads that has something to do: rates are those of all threads. */
 static double threads_used(const Rates *r, const Launch *l)
 {
@@ -48,7 +55,8 @@ static double seconds_kernel(const Rates *r, const Launch *l)
     int back = w->backward;
     double seconds = w->lane / r->v[RATE_LANE] + w->single / r->v[RATE_SINGLE] +
                      w->call / r->v[RATE_CALL] + w->product / r->v[RATE_PRODUCT] +
-                     w->random / r->v[RATE_RANDOM] + w->expert / r->v[RATE_EXPERT];
+                     w->random / r->v[RATE_RANDOM] + expert_seconds(r, false, PRODUCT_PLAIN, w->expert) +
+                     expert_seconds(r, true, PRODUCT_PLAIN, w->expert_half);
     if (w->scores > 0)
         seconds +=
             w->attention / r->v[RATE_ATTENTION + back] + w->scores / r->v[RATE_SCORES + back];
@@ -57,7 +65,7 @@ static double seconds_kernel(const Rates *r, const Launch *l)
 
 static double seconds_expert(const Rates *r, const Launch *l)
 {
-    return l->flops / r->v[RATE_EXPERT + (int)expert_kind(&l->expert)];
+    return expert_seconds(r, l->expert.half == HALF_BF16, expert_kind(&l->expert), l->flops);
 }
 
 /* Moving its bytes is all that it does. */
@@ -92,7 +100,7 @@ void estimate_add(Estimate *e, const Rates *r, const Plan *plan, int64_t runs)
         const Launch *l = &plan->launch[i];
         double seconds = (double)runs * estimate_launch(r, l, bytes);
         *(l->kind == LAUNCH_MATMUL   ? &e->products
-          : l->kind == LAUNCH_EXPERT || l->work.expert > 0 ? &e->experts
+          : l->kind == LAUNCH_EXPERT || l->work.expert + l->work.expert_half > 0 ? &e->experts
           : l->work.scores > 0       ? &e->attention
                                      : &e->kernels) += seconds;
         e->launches += runs;

@@ -272,14 +272,19 @@ static void multiply(Warp *w, const Sass *s, uint32_t mask)
         gpu_put_predicate(w, &s->at[1], mask, out);
 }
 
-/* (a << n) + b, with .HI the upper half of (c:a << n) + b. */
+/* (a << n) + b, with .HI the upper half of (c:a << n) + b. Of a that is taken away b has the complement and one more added, as in
+ * add3(): so that the carry of 0 is that of every number which borrows nothing. */
 static void shift_add(Warp *w, const Sass *s, uint32_t mask)
 {
     const SassOperand *in = &s->at[s->results];
     uint32_t a[LANES], b[LANES], c[LANES] = {0}, by[LANES], carry_in = 0, carry_out = 0, value[LANES];
     bool high = s->flags & SF_HI, extended = s->flags & SF_SX32;
     unsigned next = 2;
-    integer(w, &in[0], a);
+    bool away = in[0].negated && !high;
+    if (away)
+        gpu_fetch(w, &in[0], 0, a);
+    else
+        integer(w, &in[0], a);
     integer(w, &in[1], b);
     if (high && !extended)
         integer(w, &in[next++], c);
@@ -289,7 +294,8 @@ static void shift_add(Warp *w, const Sass *s, uint32_t mask)
     for (int i = 0; i < LANES; i++) {
         uint64_t from = (uint64_t)(extended ? (uint32_t)((int32_t)a[i] >> 31) : c[i]) << 32 | a[i];
         uint64_t moved = from << (by[i] & 31);
-        uint64_t sum = (high ? moved >> 32 : moved & 0xffffffffu) + b[i] + (carry_in >> i & 1);
+        moved = high ? moved >> 32 : away ? (uint64_t)(uint32_t)~moved + 1 : moved & 0xffffffffu;
+        uint64_t sum = moved + b[i] + (carry_in >> i & 1);
         value[i] = (uint32_t)sum;
         carry_out |= (uint32_t)(sum >> 32 & 1) << i;
     }

@@ -187,9 +187,8 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
  * several launches. */
 static int64_t samples_of(const Plan *plan, const Launch *l)
 {
-    for (uint32_t i = 0; i < l->n_touched; i++)
-        if (l->writes[i] && plan->buffer[l->buffer[i]].dtype == DT_INT)
-            return plan_blocks(&plan->kernel[l->kernel].grid, l->rows) <= WHOLE_BLOCKS ? WHOLE_BLOCKS : SAMPLES;
+    if (perf_keeps(plan, l))
+        return plan_blocks(&plan->kernel[l->kernel].grid, l->rows) <= WHOLE_BLOCKS ? WHOLE_BLOCKS : SAMPLES;
     return l->items ? SAMPLES_OF_MANY : SAMPLES;
 }
 

@@ -45,6 +45,7 @@ typedef struct PerfMemory {
     uint64_t **integer;  /* by buffer: what was stored; NULL: nothing yet */
 } PerfMemory;
 PerfMemory *perf_memory(Arena *arena, const Plan *plan, const Model *model); /* model NULL: integers of inputs are below 8 */
+bool perf_keeps(const Plan *p, const Launch *l); /* whether it stores integers */
 void perf_keep(PerfMemory *m, const Launch *l); /* from now on the integers that this launch stores are kept */
 uint64_t perf_load(void *memory, uint64_t address);
 void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value);

@@ -69,6 +69,14 @@ void perf_store(void *memory, uint64_t address, unsigned bytes, uint64_t value)
         m->integer[buffer][at / 8] = value + 1;
 }
 
+bool perf_keeps(const Plan *p, const Launch *l)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < l->n_touched; i++)
+        any = any || (l->writes[i] && p->buffer[l->buffer[i]].dtype == DT_INT);
+    return any;
+}
+
 void perf_keep(PerfMemory *m, const Launch *l)
 {
     for (uint32_t i = 0; i < l->n_touched; i++) {

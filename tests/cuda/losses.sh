@@ -15,7 +15,7 @@ evals() {
 variant() {
     name=$1 bound=$2
     shift 2
-    case $name in bf16 | fp16 | mhc) ;; *) draw 2 || return 0 ;; esac
+    case $name in bf16 | fp16 | mhc | moe-bf16) ;; *) draw 2 || return 0 ;; esac
     for set in "$@"; do
         shift
         set -- "$@" --set "$set"
@@ -38,6 +38,10 @@ wider='sub=ffn(hidden = 64, activation = silu, gated = true)'
 variant bf16 2e-2 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'
 variant fp16 5e-3 D=64 "$wider" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = fp16, master = fp32)'
 has out 'rounded to fp16 and their products added in float32; the loss is scaled'
+# all experts of a token: one that is chosen another time would lead to other losses
+experts='sub=moe(experts = 3, active = 3, hidden = 72, activation = silu, scores = softmax, normalize = true, balance = 0.01)'
+variant moe-bf16 2e-2 D=64 "$experts" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = bf16, master = fp32)'
+variant moe-fp16 5e-3 D=64 "$experts" model.context=32 "train.batch=2 seqs" 'train.precision=mixed(compute = fp16, master = fp32)'
 cmp -s bf16-gpu.losses fp16-gpu.losses && fail "nothing was rounded"
 
 finish

@@ -45,10 +45,10 @@ for kind in nano wide grows; do
     lacks $kind.cuda/plan.c 'rows(run'
     if [ $kind = grows ]; then has grows.cuda/plan.c 'copy_parts(run'; else lacks $kind.cuda/plan.c 'copy_parts(run'; fi
     has $kind.cuda/kernels.cu '__global__'
-    # each kernel says where it comes from; assembly and headers are the prelude's, or none
+    # each kernel says where it comes from; assembly is the prelude's and has a twin, headers are none
     awk '/^\/\* .*\.vwn:[0-9]/ { at = 1 } /^KERNEL\(/ { n++; if (!at) print "no place:", $0; at = 0 }
         END { if (n < 10) print "few kernels" }' $kind.cuda/kernels.cu > out
-    sed '1,/^#else .* twins/d' $kind.cuda/kernels.cu | grep -n -w 'asm\|#include <.*' >> out
+    sed '/^#ifndef VWN_EMU/,/^#else/d' $kind.cuda/kernels.cu | grep -n -w 'asm\|#include <.*' >> out
     empty out
 
     expect 0 make -C $kind.cuda -f "$emulated/Makefile" SOURCE="$VWN_SOURCE" \

@@ -261,7 +261,7 @@ static Status emu_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     return failed(b, status, cpu->why);
 }
 
-static Status emu_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+static Status emu_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
                          const int64_t *index, float *out)
 {
     (void)how, (void)x, (void)w_or_dy, (void)index, (void)out;

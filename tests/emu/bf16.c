@@ -45,8 +45,8 @@ static Case cases[] = {
     {{"gpt, attention", {"D=64", FFN, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20},
     {{"gpt, 256 wide", {"D=256", "widths=[D]", "sub=ffn(hidden = 16, activation = silu, gated = true)", NULL}}, {.B = 1, .T = 65}, true, 6, .products = 8},
     {{"ghc (2,3), attention", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20},
-    {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 72, activation = silu, scores = softmax, "
-              "normalize = true, balance = 0.01, shared = 1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 10},
+    {{"moe", {"D=72", "sub=moe(experts = 3, active = 2, hidden = 67, activation = silu, scores = softmax, "
+              "normalize = true, balance = 0.01, shared = 1)", "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 10},
     {{"carried, wider again", {"D=80", "widths=[168, 72, 88, 168]", FFN, "model.init=normal(std = 0.1)",
                                "conn=carried(widths = widths, head = D, final = after_slice)", NULL}}, {.B = 1, .T = 65}, true, 8, .products = 20},
     {{"ghc (8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},

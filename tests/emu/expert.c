@@ -1,9 +1,11 @@
 /* expert.c - the CUDA text of products by expert, emulated, against plain loops in float64.
  *
  * In:  nothing (skipped where there is no C++ compiler).     Out: `N passed, N failed`.
- * Odd widths, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16, fp16 and
- * float32, both orders of threads; results begin as NaN, and memory behind them is watched.
+ * Odd widths, rows with NaN behind them or far apart, experts without pairs and pairs without an expert, rows of tokens and of pairs, bf16,
+ * fp16 and float32, tiles of each size, both orders of threads, copies that come at once or late; results begin as NaN, and
+ * memory behind them is watched.
  */
+#define _GNU_SOURCE
 #include "backend_emu.h"
 
 #include "support/half.h"
@@ -14,46 +16,80 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 typedef struct Case {
     int64_t tokens, choices, experts, in, out;
     bool dw, transposed;
     Half x_half, w_half, y_half;
     bool per_pair;
+    CudaExpertTile tile;
+    int64_t gap_x, gap_w; /* elements behind each row of x, and of w or dy */
 } Case;
 
 #define F32 HALF_NONE
 #define BF HALF_BF16
 #define FP HALF_FP16
+#define FAR ((int64_t)1 << 26) /* the last rows are behind 2^32 numbers */
+#define SMALL CUDA_EXPERT_SMALL
+#define SQUARE CUDA_EXPERT_SQUARE
+#define WIDE CUDA_EXPERT_WIDE
 static const Case cases[] = {
-    {33, 2, 5, 36, 7, false, false, F32, F32, F32, false},
-    {67, 3, 4, 40, 72, false, true, F32, F32, F32, true},
-    {131, 2, 3, 72, 68, true, false, F32, F32, F32, false},
-    {31, 1, 2, 37, 65, true, false, F32, F32, F32, true},
-    {97, 2, 5, 72, 80, false, false, BF, BF, BF, false},
-    {97, 2, 5, 72, 80, false, true, BF, BF, F32, true},
-    {131, 2, 3, 80, 72, true, false, BF, BF, F32, false},
-    {67, 2, 3, 37, 35, false, false, BF, BF, BF, false},
-    {67, 2, 3, 35, 37, true, false, BF, BF, BF, true},
-    {31, 2, 2, 36, 34, false, true, BF, F32, F32, false},
-    {1, 1, 1, 1, 1, false, false, F32, F32, F32, false},
-    {0, 2, 3, 9, 5, true, false, F32, F32, F32, false},
-    {97, 2, 5, 72, 80, false, true, FP, FP, FP, true},
-    {67, 2, 3, 35, 37, true, false, FP, FP, FP, true},
+    {33, 2, 5, 36, 7, false, false, F32, F32, F32, false, SMALL, 0, 0},
+    {67, 3, 4, 40, 72, false, true, F32, F32, F32, true, SMALL, 0, 0},
+    {131, 2, 3, 72, 68, true, false, F32, F32, F32, false, SMALL, 0, 0},
+    {31, 1, 2, 37, 65, true, false, F32, F32, F32, true, SMALL, 0, 0},
+    {97, 2, 5, 72, 80, false, false, BF, BF, BF, false, SMALL, 0, 0},
+    {97, 2, 5, 72, 80, false, true, BF, BF, F32, true, SMALL, 0, 0},
+    {131, 2, 3, 80, 72, true, false, BF, BF, F32, false, SMALL, 0, 0},
+    {67, 2, 3, 37, 35, false, false, BF, BF, BF, false, SMALL, 0, 0},
+    {67, 2, 3, 35, 37, true, false, BF, BF, BF, true, SMALL, 0, 0},
+    {31, 2, 2, 36, 34, false, true, BF, F32, F32, false, SMALL, 0, 0},
+    {1, 1, 1, 1, 1, false, false, F32, F32, F32, false, SMALL, 0, 0},
+    {0, 2, 3, 9, 5, true, false, F32, F32, F32, false, SMALL, 0, 0},
+    {97, 2, 5, 72, 80, false, true, FP, FP, FP, true, SMALL, 0, 0},
+    {67, 2, 3, 35, 37, true, false, FP, FP, FP, true, SMALL, 0, 0},
+    {41, 3, 4, 40, 72, false, false, F32, F32, F32, false, SMALL, 4, 8},
+    {41, 3, 4, 40, 71, true, false, F32, F32, F32, false, SMALL, 4, 1},
+    {67, 2, 3, 66, 70, false, false, BF, BF, BF, false, SMALL, 0, 0},
+    {67, 2, 3, 68, 70, false, true, BF, BF, BF, false, SMALL, 4, 60},
+    {67, 2, 3, 72, 35, false, false, BF, BF, F32, false, SMALL, 8, 5},
+    {200, 2, 3, 136, 140, false, false, BF, BF, BF, false, SQUARE, 0, 0},
+    {201, 2, 3, 200, 130, false, true, BF, BF, BF, true, SQUARE, 8, 0},
+    {231, 2, 3, 135, 131, true, false, BF, BF, F32, false, SQUARE, 1, 5},
+    {230, 2, 3, 136, 264, false, false, FP, FP, FP, false, WIDE, 0, 0},
+    {200, 2, 2, 88, 257, false, true, BF, BF, F32, true, WIDE, 0, 8},
+    {260, 2, 3, 130, 264, true, false, BF, BF, BF, true, WIDE, 6, 8},
+    {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE, 0, 0},
+    {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE, 0, 0},
+    {70, 1, 3, 72, 64, false, false, BF, BF, BF, false, SMALL, FAR, FAR},
+    {70, 1, 3, 72, 64, false, true, BF, BF, BF, false, SMALL, FAR, FAR},
+    {70, 1, 3, 72, 64, true, false, BF, BF, F32, false, SMALL, FAR, FAR},
 };
-enum { CASES = sizeof cases / sizeof cases[0] };
+enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, MANY = 25, FAR_Y = 27, FAR_T, FAR_DW };
 
 /* ---- numbers ---- */
 
 typedef struct Array {
     Half half;
-    int64_t n;
+    int64_t n, row, gap; /* rows of so many elements, and how many there are behind each; row 0: all are one */
     char *at;
 } Array;
+
+static int64_t place_of(const Array *a, int64_t i)
+{
+    return a->row ? i / a->row * (a->row + a->gap) + i % a->row : i;
+}
+
+static size_t bytes_of(const Array *a)
+{
+    return (size_t)(a->row ? a->n / a->row * (a->row + a->gap) : a->n) * (a->half ? 2 : 4);
+}
 
 static double array_get(const Array *a, int64_t i)
 {
     float x;
+    i = place_of(a, i);
     if (a->half)
         return of_half(((uint16_t *)a->at)[i], a->half);
     memcpy(&x, a->at + 4 * i, 4);
@@ -63,6 +99,7 @@ static double array_get(const Array *a, int64_t i)
 static void array_put(Array *a, int64_t i, double value)
 {
     float x = (float)value;
+    i = place_of(a, i);
     if (a->half)
         ((uint16_t *)a->at)[i] = to_half(value, a->half);
     else
@@ -72,21 +109,26 @@ static void array_put(Array *a, int64_t i, double value)
 /* With 64 bytes behind it that nobody writes. */
 static void forget(Array *a)
 {
-    memset(a->at, 0xff, (size_t)a->n * (a->half ? 2 : 4) + 64);
+    if (a->gap < FAR)
+        memset(a->at, 0xff, bytes_of(a) + 64);
 }
 
 static bool is_whole(const Array *a)
 {
     bool whole = true;
-    for (size_t i = 0, bytes = (size_t)a->n * (a->half ? 2 : 4); i < 64; i++)
+    for (size_t i = 0, bytes = bytes_of(a); i < 64 && a->gap < FAR; i++)
         whole &= (unsigned char)a->at[bytes + i] == 0xff;
     return whole;
 }
 
-static Array array_new(Half half, int64_t n, uint64_t *random)
+/* Behind rows there is NaN, too. */
+static Array array_new(Half half, int64_t n, int64_t row, int64_t gap, uint64_t *random)
 {
-    size_t bytes = (size_t)n * (half ? 2 : 4) + 64;
-    Array a = {half, n, aligned_alloc(64, (bytes + 63) / 64 * 64)};
+    Array a = {half, n, row, gap, NULL};
+    if (gap < FAR)
+        a.at = aligned_alloc(64, (bytes_of(&a) + 64 + 63) / 64 * 64);
+    else /* pages that nobody touches are none */
+        a.at = mmap(NULL, bytes_of(&a), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     forget(&a);
     for (int64_t i = 0; random && i < n; i++)
         array_put(&a, i, harness_random(random));
@@ -107,9 +149,9 @@ static Work work_new(const Case *c)
     uint64_t random = 5;
     Work w = {.c = c, .pairs = c->tokens * c->choices};
     int64_t matrices = c->experts * c->in * c->out, rows = w.pairs * c->out;
-    w.x = array_new(c->x_half, (c->per_pair ? w.pairs : c->tokens) * c->in, &random);
-    w.w = array_new(c->w_half, c->dw ? rows : matrices, &random);
-    w.y = array_new(c->y_half, c->dw ? matrices : rows, NULL);
+    w.x = array_new(c->x_half, (c->per_pair ? w.pairs : c->tokens) * c->in, c->in, c->gap_x, &random);
+    w.w = array_new(c->w_half, c->dw ? rows : matrices, c->transposed ? c->in : c->out, c->gap_w, &random);
+    w.y = array_new(c->y_half, c->dw ? matrices : rows, 0, 0, NULL);
     w.index = malloc((size_t)(w.pairs + 1) * sizeof *w.index);
     w.start = malloc((size_t)(c->experts + 2) * sizeof *w.start);
     w.order = malloc((size_t)(2 * w.pairs + 1) * sizeof *w.order); /* a planted fault writes beyond its end */
@@ -134,17 +176,26 @@ static Work work_new(const Case *c)
 
 static void work_end(Work *w)
 {
-    void *all[] = {w->x.at, w->w.at, w->y.at, w->index, w->start, w->order, w->want};
+    Array *const arrays[] = {&w->x, &w->w, &w->y};
+    void *all[] = {w->index, w->start, w->order, w->want};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         free(all[i]);
+    for (size_t i = 0; i < COUNT_OF(arrays); i++)
+        arrays[i]->gap < FAR ? free(arrays[i]->at) : (void)munmap(arrays[i]->at, bytes_of(arrays[i]));
+}
+
+static CudaExpertSizes sizes_of(const Case *c)
+{
+    return (CudaExpertSizes){.pairs = c->tokens * c->choices, .experts = c->experts, .in = c->in, .out = c->out,
+                             .pitch_x = c->in + c->gap_x, .pitch_w = (c->transposed ? c->in : c->out) + c->gap_w};
 }
 
 static CudaExpertClass class_of(const Case *c)
 {
-    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .half = c->x_half == c->w_half ? c->x_half : HALF_NONE,
-                             .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
-    class.x_width = cuda_expert_width(c->x_half, c->in, 0);
-    class.w_width = cuda_expert_width(c->w_half, c->transposed ? c->in : c->out, 0);
+    CudaExpertSizes s = sizes_of(c);
+    CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
+    cuda_expert_choose(&class, &s, 0, 0);
+    class.tile = c->tile;
     return class;
 }
 
@@ -161,12 +212,14 @@ static const char *launch_product(Work *w, const EmuKernel *k, const EmuOptions 
 {
     const Case *c = w->c;
     CudaExpertClass class = class_of(c);
-    int64_t n[] = {c->per_pair ? 1 : c->choices, c->experts, c->in, c->out};
-    int64_t rows = cuda_expert_blocks(&class, w->pairs, c->experts, c->in, c->out);
+    CudaExpertSizes s = sizes_of(c);
+    CudaExpertLaunch l = cuda_expert_launch(&class);
+    int64_t n[] = {c->per_pair ? 1 : c->choices, c->experts, c->in, c->out, s.pitch_x, s.pitch_w};
+    int64_t rows = cuda_expert_blocks(&class, &s);
     void *p[] = {w->x.at, w->w.at, w->start, w->order, w->y.at};
-    void *arguments[] = {&p[0], &p[1], &p[2], &p[3], &p[4], &n[0], &n[1], &n[2], &n[3], &rows};
+    void *arguments[] = {&p[0], &p[1], &p[2], &p[3], &p[4], &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &rows};
     forget(&w->y);
-    return rows ? emu_launch(k, arguments, how, (uint32_t)rows, CUDA_EXPERT_THREADS, 0) : NULL;
+    return rows ? emu_launch(k, arguments, how, (uint32_t)rows, (uint32_t)l.threads, (uint64_t)l.shared) : NULL;
 }
 
 /* Each expert's pairs, from the first to the last; behind them those of none. */
@@ -202,7 +255,7 @@ static const char *trouble_of(const Case *c, const EmuKernel *sort, const EmuKer
     const char *wrong = NULL;
     Work w = work_new(c);
     for (int run = 0; run < 4 && !wrong; run++) {
-        EmuOptions how = {.descending = run & 1, .blocks_max = run > 1 ? 3 : 0};
+        EmuOptions how = {.descending = run & 1, .lazy = run == 1 || run == 2, .blocks_max = run > 1 ? 3 : 0};
         wrong = launch_sort(&w, sort, &how);
         if (!wrong && !is_sorted(&w))
             wrong = "pairs are not sorted";
@@ -222,16 +275,31 @@ static const struct Fault {
     int of; /* -1: the sort */
     const char *text, *instead;
 } faults[] = {
-    {-1, "            __syncthreads(); /*", "            /*"},
-    {-1, "place += w < warp", "place += w <= warp"},
+    {-1, "        }\n        __syncthreads();\n    }\n}", "        }\n    }\n}"},
+    {-1, "lane < warp ? own", "lane <= warp ? own"},
     {0, "            __syncthreads();\n            vwn_mul", "            vwn_mul"},
     {0, "            __syncthreads();\n        }\n        for (int r", "        }\n        for (int r"},
     {1, "            tile -= (count + ROWS - 1) / ROWS;", "            ;"},
-    {4, "if (row + 8 * r < there)", "if (row < there)"},
-    {4, "pair[row + 8 * r] * out", "pair[row] * out"},
     {2, "            __syncthreads();\n            vwn_mul", "            vwn_mul"},
-    {6, "k0 + r < count ? x", "k0 + r < count - 1 ? x"},
-    {6, "first = start[e], count", "first = start[e] + 1, count"},
+    {WIDE_Y, "            __syncthreads(); /* the tiles", "            /* the tiles"},
+    {WIDE_Y, "vwn_copies_wait<STAGES - 2>", "vwn_copies_wait<STAGES - 1>"},
+    {WIDE_Y, "r < left ? wide", "r <= left ? wide"},
+    {MANY, "tile -= __shfl", "tile -= 0 * __shfl"},
+    {WIDE_Y, "at_row < there);", "at_row <= there);"},
+    {SQUARE_T, "? left - at_w", "? DEPTH - at_w"},
+    {SQUARE_T, "from_x[i], left - at_x", "from_x[i], DEPTH - at_x"},
+    {SQUARE_T, "TRANSPOSED ? r < high", "TRANSPOSED ? r < high - 1"},
+    {SQUARE_DW, "r < left ? wide_x", "r < left - 1 ? wide_x"},
+    {SQUARE_DW, "k + threadIdx.x < count", "k + threadIdx.x < count - 1"},
+    {SQUARE_DW, "vwn_copies_wait<STAGES - 2>", "vwn_copies_wait<STAGES - 1>"},
+    {SQUARE_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
+    {SQUARE_DW, "            of ^= 1;", "            ;"},
+    {FAR_Y, "(uint32_t)share * pitch_x : 0)", "(uint32_t)share * (int)pitch_x : 0)"},
+    {FAR_Y, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
+    {FAR_T, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
+    {FAR_DW, "= next * pitch_w", "= next * (int)pitch_w"},
+    {FAR_DW, "(uint32_t)share * pitch_x", "(uint32_t)share * (int)pitch_x"},
+    {SQUARE_DW, "first = start[e], count", "first = start[e] + 1, count"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
 

@@ -33,6 +33,7 @@ typedef struct Outcome {
     double **gradient; /* by ext */
     double loss;
     int products, all; /* of bf16 operands; all */
+    int experts, all_experts;
 } Outcome;
 
 typedef struct Case {
@@ -40,6 +41,7 @@ typedef struct Case {
     double worst, plain; /* distance of the bf16 and of the float32 program */
     const char *at;
     int products, plain_products;
+    bool experts; /* all of them, in the one program, and none in the other */
     bool same_bits, skipped;
     const char *why;
 } Case;
@@ -78,9 +80,14 @@ static void run(Ctx *ctx, Backend *b, const Graph *g, RefBinding *bind, bool bf1
             store_get_f64(s, e, 0, e->elements, out->gradient[i]);
     }
     const Plan *plan = program_plan(p);
-    for (size_t i = 0; plan && i < plan->n_launch; i++)
-        if (plan->launch[i].kind == LAUNCH_MATMUL)
-            out->all++, out->products += plan->launch[i].matmul.half == HALF_BF16;
+    for (size_t i = 0; plan && i < plan->n_launch; i++) {
+        const Launch *l = &plan->launch[i];
+        bool product = l->kind == LAUNCH_MATMUL, expert = l->kind == LAUNCH_EXPERT;
+        out->all += product;
+        out->products += product && l->matmul.half == HALF_BF16;
+        out->experts += expert && l->expert.half == HALF_BF16;
+        out->all_experts += expert;
+    }
     program_free(p);
     store_free(s);
 }
@@ -143,6 +150,7 @@ static void compare(Ctx *ctx, void *arg)
     c->plain = distance(g, &plain, &want, bind, &unused);
     c->products = one.products;
     c->plain_products = plain.products;
+    c->experts = one.experts == one.all_experts && plain.experts == 0 && plain.all_experts == one.all_experts;
     c->same_bits = one.loss == four.loss;
     for (size_t i = 0; i < g->ext.n; i++)
         c->same_bits &= g->ext.v[i].kind != EXT_GRAD ||
@@ -163,7 +171,7 @@ int main(void)
             return 77;
         }
         bool ok = c.worst < BOUND && c.plain > FACTOR * c.worst && c.same_bits &&
-                  c.products >= c.s->products && c.plain_products == 0;
+                  c.products >= c.s->products && c.plain_products == 0 && c.experts;
         printf("%-18s %d products, worst %.1e at %s; in float32 %.1e%s%s\n", c.s->name,
                c.products, c.worst, c.at, c.plain, c.same_bits ? "" : ", threads differ",
                ok ? "" : "  FAILED");

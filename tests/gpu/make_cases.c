@@ -295,7 +295,7 @@ static Status rec_matmul(Backend *b, const PlanMatmul *how, const void *x, const
     return passed_on(b, recorder_of(b)->emu->ops->matmul(recorder_of(b)->emu, how, x, y, z));
 }
 
-static Status rec_expert(Backend *b, const PlanExpert *how, const float *x, const void *w_or_dy,
+static Status rec_expert(Backend *b, const PlanExpert *how, const void *x, const void *w_or_dy,
                          const int64_t *index, float *out)
 {
     return passed_on(

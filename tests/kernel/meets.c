@@ -102,12 +102,13 @@ static void add_written(Texts *t)
             add_text(t, text, n);
         }
     }
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 27; i++) {
         Half half = i % 3 == 0 ? HALF_NONE : i % 3 == 1 ? HALF_BF16 : HALF_FP16;
-        CudaExpertClass c = {.dw = i / 3 == 2, .transposed = i / 3 == 1, .half = half, .x_half = half, .w_half = half, .x_width = 4, .w_width = 2};
+        CudaExpertClass c = {.dw = i / 3 % 3 == 2, .transposed = i / 3 % 3 == 1, .half = half, .x_half = half, .w_half = half, .y_half = half,
+                             .x_width = 4, .w_width = 2, .y_width = half ? 4 : 1, .tile = (CudaExpertTile)(i / 9)};
         const char *text = cuda_expert(a, &c, &n);
         add_text(t, text, n);
-        text = cuda_scatter(a, (CudaScatterKernel)(i / 3), half, &n);
+        text = cuda_scatter(a, (CudaScatterKernel)(i / 3 % 3), half, &n);
         add_text(t, text, n);
     }
     const char *text = cuda_expert_sort(a, &n);
@@ -178,8 +179,6 @@ static const struct {
     {"a product of what registers hold", "vwn_load_pieces_transposed(q, b + k * PITCH + n);",
      "if (n < l) vwn_load_pieces_transposed(q, b + k * PITCH + n);", NULL},
     {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
-    {"tiles of experts", "vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr",
-     "if (across) vwn_load_pieces(p, a + k);\n        #pragma unroll\n        for (int n = 0; n < N; n += 16) {\n            if constexpr", NULL},
     {"the first key", "for (int k = 16; k; k /= 2)\n        least", "for (int k = least & 16; k; k /= 2)\n        least", NULL},
     {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);", "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
     {"keys of attention", "for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {",
@@ -188,8 +187,12 @@ static const struct {
      "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    #pragma unroll\n    for (int r = 0; r < 2; r++) {\n        const real total", NULL},
     {"the tile that comes next", "        h = h2;\n        t0 = t2;", "        h = h2 + lane / 32;\n        t0 = t2;", NULL},
     {"half of the warps", "if (of_k)\n            vwn_mul_rows", "if (of_k && lane)\n            vwn_mul_rows", NULL},
-    {"pairs by expert", "for (int64_t i0 = 0; i0 < pairs; i0 += THREADS, stage ^= 1) {",
-     "for (int64_t i0 = 0; i0 + threadIdx.x < pairs; i0 += THREADS, stage ^= 1) {", NULL},
+    {"pairs by expert", "for (int64_t i0 = from; i0 < to; i0 += 32) {", "for (int64_t i0 = from; i0 + lane < to; i0 += 32) {", NULL},
+    {"rows of a tile in 16 bits", "                vwn_load_pieces(p[i], a", "                if (down) vwn_load_pieces(p[i], a", NULL},
+    {"what neighbours exchange", "    vwn_put_four(row + at, left, right, odd, there, columns - at);", "    if (there) vwn_put_four(row + at, left, right, odd, there, columns - at);", "vwn_put_columns"},
+    {"whose tile it is", "for (int k = 1; k < 32; k *= 2) {", "for (int k = 1; k + lane < 32; k *= 2) {", NULL},
+    {"the depth of experts in 16 bits", "for (int64_t k = 0; k < depth; k += DEPTH) {", "for (int64_t k = 0; k < depth - row; k += DEPTH) {", NULL},
+    {"pairs of experts in 16 bits", "for (int64_t k = 0; k < count; k += DEPTH) {", "for (int64_t k = 0; k < count - column; k += DEPTH) {", NULL},
     {"an expert that has no pair", "if (e > experts) /*", "if (e > experts || row >= out) /*", NULL},
     {"the last products of experts", "        __syncthreads();\n    }\n}\n", "        if (row < 4)\n            __syncthreads();\n    }\n}\n", NULL},
     {"a table's rows", "for (int64_t i0 = 0; i0 < count; i0 += THREADS, stage ^= 1) {\n        const int64_t at",

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FLAGS = 6, MOST = 40 };
+enum { FLAGS = 6, MOST = 44 };
 
 static bool ends(const char *s, const char *with)
 {
@@ -45,7 +45,7 @@ static size_t values(Arena *a, TextValue *v, unsigned set)
         {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"}, {"D", "48"}, {"DV", "64"}, {"QUERIES", "32"}, {"KEYS", "16"},
         {"PART", "256"}, {"SLICE", "65"}, {"RANGE", "66"}, {"CAPPED", "1"}, {"ROWS", "63"}, {"COLUMNS", "31"},
         {"WARPS", "4"}, {"THREADS", "128"}, {"SHARED", "49152"}, {"WIDTH", "8"}, {"PARTS", "2"}, {"X", "real"},
-        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"TRANSPOSED", "1"},
+        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"DOWN", "2"},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(other); i++)

@@ -8,6 +8,7 @@
 #include "budget.h"
 
 #include "compiler/library/cuda_attention.h"
+#include "compiler/library/cuda_expert.h"
 #include "compiler/library/cuda_scatter.h"
 #include "compiler/print/emit.h"
 #include "compiler/library/library_cuda.h"
@@ -102,6 +103,47 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     }
 }
 
+/* Tiles of each size, of bf16 with the widest access and of fp16 with the narrowest that they have; float32; the sort. */
+static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
+{
+    static const char *const tile[] = {"small", "square", "wide"};
+    enum { TEXTS = 3 * 3 * 2 + 3 + 1 };
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    CudaText text[TEXTS];
+    const char *name[TEXTS];
+    CudaExpertLaunch launch[TEXTS] = {{0}};
+    for (int i = 0; i < TEXTS; i++) {
+        CudaText *t = &text[i];
+        int what = i % 3, half = i / 9; /* y, y of a transposed w, dw; bf16, fp16, float32 */
+        CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half == 0 ? HALF_BF16 : half == 1 ? HALF_FP16 : HALF_NONE,
+                             .tile = (CudaExpertTile)(i / 3 % 3)};
+        c.x_half = c.w_half = c.y_half = c.half;
+        c.x_width = c.w_width = half == 0 ? 8 : half == 2 ? 4 : c.tile ? 2 : 1;
+        c.y_width = half == 0 ? 4 : 1;
+        *t = (CudaText){.place = ""};
+        t->text = i == TEXTS - 1 ? cuda_expert_sort(ctx->program, &t->length) : cuda_expert(ctx->program, &c, &t->length);
+        t->name = emit_name(ctx, ctx->program, &t->text, &t->length);
+        launch[i] = cuda_expert_launch(&c);
+        name[i] = arena_printf(ctx->program, "%s.%s%s%s", what == 2 ? "expert_dw" : what == 1 ? "expert_t" : "expert",
+                               c.half ? half_word(c.half) : "f32", c.half ? "." : "", c.half ? tile[c.tile] : "");
+        name[i] = i == TEXTS - 1 ? "expert_sort" : name[i];
+    }
+    for (int a = 0; a < ARCH_COUNT; a++) {
+        CudaCode code[TEXTS];
+        CudaBuild b = {.prelude = prelude, .cache = cache};
+        if (!CHECK(h, build_texts(ctx, n, &b, ARCHS[a], text, TEXTS, code) == ST_OK))
+            fprintf(stderr, "    %s\n", b.why);
+        for (int i = 0; i < TEXTS && !b.why[0]; i++) {
+            Use use = {0};
+            add_use(&use, &code[i].facts);
+            CHECK(h, code[i].facts.max_threads == (i < TEXTS - 1 ? launch[i].threads : CUDA_EXPERT_SORT_THREADS));
+            CHECK(h, launch[i].shared <= 99 * 1024);
+            budget_check(h, budget, name[i], ARCHS[a], &use, launch[i].shared);
+        }
+    }
+}
+
 /* Those that have one text each. */
 static void test_plain(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
 {
@@ -151,6 +193,7 @@ int main(void)
     budget_read(&budget, "budget.txt");
     test_attention(&h, ctx, &n, &cache, &budget);
     test_scatter(&h, ctx, &n, &cache, &budget);
+    test_experts(&h, ctx, &n, &cache, &budget);
     test_plain(&h, ctx, &n, &cache, &budget);
     budget_end(&h, &budget);
     cache_close(&cache);

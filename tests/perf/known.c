@@ -313,6 +313,28 @@ static void test_refused(Known *k)
     }
 }
 
+/* What a compiler makes of a - (b << 7) in 64 bits: the carry of a number that is taken away is 1 where nothing is borrowed, as
+ * where it is 0. */
+static void test_borrow(Known *k, Seen *s)
+{
+    static const char text[] = "\n.text.k:\n /*0000*/ LDC.64 R2, c[0x0][0x210] ;\n /*0010*/ LDC.64 R4, c[0x0][0x218] ;\n"
+                               " /*0020*/ LEA R6, P0, -R4, R2, 0x7 ;\n /*0030*/ SHF.L.U64.HI R8, R4, 0x7, R5 ;\n"
+                               " /*0040*/ IMAD.X R7, R3, 0x1, ~R8, P0 ;\n /*0050*/ STG.E desc[UR4][R6.64], R2 ;\n /*0060*/ EXIT ;\n";
+    static const uint64_t pairs[][2] = {
+        {1ull << 36, 0}, {1ull << 36, 1}, {(1ull << 36) + 0x80, 1}, {(1ull << 36) + 0x7f, 1}, {2ull << 36, 1ull << 25}, {2ull << 36, (1ull << 25) + 3}};
+    for (size_t i = 0; i < COUNT_OF(pairs); i++) {
+        SassKernel code;
+        GpuCounts c = {0};
+        char why[256];
+        s->n = 0;
+        GpuLaunch l = {.code = &code, .arch = 90, .threads = 32, .blocks = 1, .argument = pairs[i], .n_argument = 2, .load = zeros,
+                       .touch = see, .toucher = s, .latency = latency, .most = 1000};
+        if (!CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why))
+            return;
+        CHECK(&k->h, s->n == 32 && s->at[0] == pairs[i][0] - (pairs[i][1] << 7));
+    }
+}
+
 /* ---- */
 
 static void test_all(Known *k)
@@ -348,6 +370,8 @@ int main(void)
     test_all(&k);
     test_time(&k);
     test_refused(&k);
+    static Seen seen;
+    test_borrow(&k, &seen);
     bool here = nvrtc_open(ctx, &n, why) && disassembler_find(k.arena, &tool, why);
     printf(here ? "compiled anew, too\n" : "only what was recorded: %s\n", why);
     cache_open(&cache, CACHE_CUBINS, NULL);

@@ -171,32 +171,6 @@ static void test_bf16_product(Harness *h, Blas *blas, Pool *const *pools, bool t
     free(hb);
 }
 
-static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
-{
-    static const int64_t shapes[][4] = {{64, 64, 64, 1},    {97, 101, 103, 2}, {1, 65, 70, 1},
-                                        {193, 389, 61, 1},  {513, 65, 129, 1}, {80, 70, 5003, 1},
-                                        {192, 96, 2048, 1}, {31, 33, 37, 3}};
-    Ctx *ctx = ctx_new(NULL);
-    char why[512] = "";
-    if (!bf16_open(blas, ctx, thread_counts[POOLS - 1], why)) {
-        CHECK(h, why[0] && !blas->bf16);
-        printf("no products of bf16 operands: %s\n", why);
-        ctx_free(ctx);
-        return;
-    }
-    for (size_t s = 0; s < COUNT_OF(shapes); s++)
-        for (int flags = 0; flags < 4; flags++)
-            test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
-    PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1,
-                          .lda = 79, .ldb = 78, .ldc = 78};
-    CHECK(h, !blas_matmul(blas, pools[0], &unknown, NULL, NULL, NULL)); /* nobody prepared it */
-    unknown.accumulate = true;
-    CHECK(h, !blas_prepare(blas, &unknown));
-    bf16_close(blas->bf16);
-    blas->bf16 = NULL;
-    ctx_free(ctx);
-}
-
 /* ---- by expert ---- */
 
 static void naive_expert(const PlanExpert *how, const float *x, const float *w,
@@ -241,7 +215,9 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
     int64_t size = how->what == EXPERT_Y ? pairs * how->out : how->experts * how->in * how->out;
     int64_t second =
         how->what == EXPERT_Y ? how->experts * how->in * how->out : pairs * how->out;
-    float *x = random_floats((how->x_per_pair ? pairs : how->tokens) * how->in, 4);
+    int64_t first_size = (how->x_per_pair ? pairs : how->tokens) * how->in;
+    float *x = random_floats(first_size, 4);
+    uint16_t *hx = malloc((size_t)first_size * 2 + 2), *hw = malloc((size_t)second * 2 + 2);
     float *w = random_floats(second, 5), *y = malloc((size_t)(size + CANARY) * sizeof *y);
     float *first = malloc((size_t)(size + CANARY) * sizeof *first);
     double *exact = malloc((size_t)(size + 1) * sizeof *exact);
@@ -254,6 +230,11 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
              (int)how->what, (long long)how->tokens, (long long)how->choices,
              (long long)how->experts, (long long)how->in, (long long)how->out, how->transpose_w,
              how->x_per_pair, kind);
+    if (how->half) { /* sums of these are exact */
+        whole_numbers(x, hx, first_size, 4);
+        whole_numbers(w, hw, second, 5);
+    }
+    CHECK_CASE(h, expert_prepare(blas, how), text);
     for (int64_t p = 0; p < pairs; p++)
         index[p] = deal(kind, p, how->experts, &seed);
     naive_expert(how, x, w, index, exact);
@@ -263,7 +244,7 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
         memset(scratch, 0xff, (size_t)bytes + CANARY);
         for (int64_t i = 0; i < size + CANARY; i++)
             y[i] = canary;
-        expert_run(blas, pools[t], how, x, w, index, y, scratch);
+        CHECK_CASE(h, expert_run(blas, pools[t], how, how->half ? (void *)hx : x, how->half ? (void *)hw : w, index, y, scratch), text);
         if (t == 0)
             memcpy(first, y, (size_t)(size + CANARY) * sizeof *y);
         bool kept = true;
@@ -276,7 +257,7 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
     double worst = 0;
     for (int64_t i = 0; i < size; i++)
         worst = fmax(worst, fabs((double)y[i] - exact[i]));
-    CHECK_CASE(h, worst < 1e-5 * (2 + sqrt((double)(how->what == EXPERT_Y ? how->in : pairs))),
+    CHECK_CASE(h, how->half ? worst == 0 : worst < 1e-5 * (2 + sqrt((double)(how->what == EXPERT_Y ? how->in : pairs))),
                text);
     free(x);
     free(w);
@@ -284,9 +265,11 @@ static void test_expert(Harness *h, const Blas *blas, Pool *const *pools, const 
     free(first);
     free(exact);
     free(index);
+    free(hx);
+    free(hw);
 }
 
-static void test_experts(Harness *h, const Blas *blas, Pool *const *pools)
+static void test_experts(Harness *h, const Blas *blas, Pool *const *pools, Half half)
 {
     static const int64_t shapes[][5] = {
         /* tokens, choices, experts, in, out */
@@ -295,8 +278,10 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools)
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
         for (int flags = 0; flags < 16; flags++) {
             PlanExpert how = {.what = flags & 1 ? EXPERT_DW : EXPERT_Y,
+                              .half = half,
                               .transpose_w = flags & 2 && !(flags & 1),
                               .x_per_pair = flags & 2,
+                              .per_row = (flags & 8) && !(flags & 1),
                               .tokens = shapes[s][0],
                               .choices = shapes[s][1],
                               .experts = shapes[s][2],
@@ -304,6 +289,37 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools)
                               .out = shapes[s][4]};
             test_expert(h, blas, pools, &how, flags >> 2);
         }
+}
+
+/* ---- both in bf16 ---- */
+
+static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
+{
+    static const int64_t shapes[][4] = {{64, 64, 64, 1},    {97, 101, 103, 2}, {1, 65, 70, 1},
+                                        {193, 389, 61, 1},  {513, 65, 129, 1}, {80, 70, 5003, 1},
+                                        {192, 96, 2048, 1}, {31, 33, 37, 3}};
+    Ctx *ctx = ctx_new(NULL);
+    char why[512] = "";
+    if (!bf16_open(blas, ctx, thread_counts[POOLS - 1], why)) {
+        CHECK(h, why[0] && !blas->bf16);
+        printf("no products of bf16 operands: %s\n", why);
+        ctx_free(ctx);
+        return;
+    }
+    for (size_t s = 0; s < COUNT_OF(shapes); s++)
+        for (int flags = 0; flags < 4; flags++)
+            test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
+    test_experts(h, blas, pools, HALF_BF16);
+    PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1,
+                          .lda = 79, .ldb = 78, .ldc = 78};
+    CHECK(h, !blas_matmul(blas, pools[0], &unknown, NULL, NULL, NULL)); /* nobody prepared it */
+    PlanExpert stranger = {.half = HALF_BF16, .tokens = 3, .choices = 1, .experts = 2, .in = 777, .out = 3};
+    CHECK(h, !expert_run(blas, pools[0], &stranger, NULL, NULL, NULL, NULL, NULL));
+    unknown.accumulate = true;
+    CHECK(h, !blas_prepare(blas, &unknown));
+    bf16_close(blas->bf16);
+    blas->bf16 = NULL;
+    ctx_free(ctx);
 }
 
 int main(void)
@@ -322,7 +338,7 @@ int main(void)
         }
         blas.scratch = malloc(BLAS_SCRATCH * sizeof *blas.scratch);
         test_products(&h, &blas, pools);
-        test_experts(&h, &blas, pools);
+        test_experts(&h, &blas, pools, HALF_NONE);
         test_bf16(&h, &blas, pools);
         free(blas.scratch);
         blas_close(&blas);

@@ -7,6 +7,7 @@
 #include "vectors.cu"
 #include "threads.cu"
 #include "tiles.cu"
+#include "chunks.cu"
 #include "products.cu"
 
 #define TEXT_NAME kernel
@@ -35,3 +36,7 @@
 #define TEXT_X bf16
 #define TEXT_W bf16
 #define TEXT_Y bf16
+#define TEXT_STAGES 2
+#define TEXT_DOWN 2
+#define TEXT_SHARED 49152
+#define TEXT_WIDTH_Y 4

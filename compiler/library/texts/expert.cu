@@ -3,27 +3,26 @@
 #endif
 #if TEXT_GRADIENT
 /* gradients of experts' matrices: y[e] = sum over pairs of e of x[token]^T w[pair];
- * TEXT_KIND. A block of 128 threads computes 64 rows and as many columns. */
+ * float32. A block of 128 threads computes 64 rows and as many columns. */
 #else
 /* products by expert: y[pair] = x[token] w[expert of the pair];
- * TEXT_KIND. A block of 128 threads computes 64 rows and as many columns. */
+ * float32. A block of 128 threads computes 64 rows and as many columns. */
 #endif
 KERNEL(128, 1) TEXT_NAME(
     const TEXT_X *__restrict__ x, const TEXT_W *__restrict__ w,
     const integer *__restrict__ start, const integer *__restrict__ order,
     TEXT_Y *__restrict__ y,
-    int64_t share, int64_t experts, int64_t in, int64_t out, int64_t rows)
+    int64_t share, int64_t experts, int64_t in, int64_t out, int64_t pitch_x, int64_t pitch_w, int64_t rows)
 {
-    typedef TEXT_ELEMENT elem;
     enum { TRANSPOSED = TEXT_TRANSPOSED, WIDTH_X = TEXT_WIDTH_X, WIDTH_W = TEXT_WIDTH_W };
-    enum { ROWS = 64, COLUMNS = 64, DEPTH = 32, THREADS = 128, GAP = 16 / (int)sizeof(elem) };
+    enum { ROWS = 64, COLUMNS = 64, DEPTH = 32, THREADS = 128, GAP = 4 };
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     /* this thread's rows of a result are `row` and row + 8, its columns `column` and the next */
     const int row = warp * 16 + lane / 4, column = lane % 4 * 2;
     const int64_t columns = (out + COLUMNS - 1) / COLUMNS;
 #if TEXT_GRADIENT
     enum { PITCH = ROWS + GAP };
-    __shared__ __align__(16) elem X[DEPTH * PITCH], DY[DEPTH * PITCH];
+    __shared__ __align__(16) real X[DEPTH * PITCH], DY[DEPTH * PITCH];
     const int64_t each = (in + ROWS - 1) / ROWS * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
@@ -33,10 +32,10 @@ KERNEL(128, 1) TEXT_NAME(
         for (int64_t k0 = 0; k0 < count; k0 += DEPTH) {
             const integer *const pair = order + first + k0;
             vwn_tile_load<DEPTH, ROWS, WIDTH_X, THREADS>(X, in - r0, [&](int r) {
-                return k0 + r < count ? x + (uint32_t)pair[r] / (uint32_t)share * in + r0 : nullptr;
+                return k0 + r < count ? x + (uint32_t)pair[r] / (uint32_t)share * pitch_x + r0 : nullptr;
             });
             vwn_tile_load<DEPTH, COLUMNS, WIDTH_W, THREADS>(DY, out - c0, [&](int r) {
-                return k0 + r < count ? w + pair[r] * out + c0 : nullptr;
+                return k0 + r < count ? w + pair[r] * pitch_w + c0 : nullptr;
             });
             __syncthreads();
             vwn_mul_tiles<COLUMNS, DEPTH, PITCH, PITCH, true, true>(sum, X + warp * 16, DY);
@@ -51,7 +50,7 @@ KERNEL(128, 1) TEXT_NAME(
 }
 #else
     enum { PITCH = DEPTH + GAP, PITCH_W = (TRANSPOSED ? DEPTH : COLUMNS) + GAP };
-    __shared__ __align__(16) elem X[ROWS * PITCH], W[(TRANSPOSED ? COLUMNS : DEPTH) * PITCH_W];
+    __shared__ __align__(16) real X[ROWS * PITCH], W[(TRANSPOSED ? COLUMNS : DEPTH) * PITCH_W];
     __shared__ int64_t pair[ROWS];
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         int64_t tile = block / columns, e = 0, first = 0, count = 0;
@@ -74,15 +73,15 @@ KERNEL(128, 1) TEXT_NAME(
         vwn_clear<COLUMNS>(sum);
         for (int64_t k0 = 0; k0 < (e < experts ? in : 0); k0 += DEPTH) {
             vwn_tile_load<ROWS, DEPTH, WIDTH_X, THREADS>(X, in - k0, [&](int r) {
-                return r < there ? x + (uint32_t)pair[r] / (uint32_t)share * in + k0 : nullptr;
+                return r < there ? x + (uint32_t)pair[r] / (uint32_t)share * pitch_x + k0 : nullptr;
             });
             if constexpr (TRANSPOSED)
                 vwn_tile_load<COLUMNS, DEPTH, WIDTH_W, THREADS>(W, in - k0, [&](int r) {
-                    return c0 + r < out ? w + (e * out + c0 + r) * in + k0 : nullptr;
+                    return c0 + r < out ? w + (e * out + c0 + r) * pitch_w + k0 : nullptr;
                 });
             else
                 vwn_tile_load<DEPTH, COLUMNS, WIDTH_W, THREADS>(W, out - c0, [&](int r) {
-                    return k0 + r < in ? w + (e * in + k0 + r) * out + c0 : nullptr;
+                    return k0 + r < in ? w + (e * in + k0 + r) * pitch_w + c0 : nullptr;
                 });
             __syncthreads();
             vwn_mul_tiles<COLUMNS, DEPTH, PITCH, PITCH_W, false, !TRANSPOSED>(sum, X + warp * 16 * PITCH, W);

@@ -254,8 +254,6 @@ template <int N, int K> FN void vwn_mul_held(real (*x)[4], const real (*y)[4], r
 /* What memory has as what a tile has. */
 FN void vwn_convert(real &to, real x) { to = x; }
 template <class F> FN void vwn_convert(real &to, F x) { to = vwn_number(x); }
-template <class E> FN void vwn_convert(E &to, real x) { vwn_put_number(&to, x); }
-template <class E> FN void vwn_convert(E &to, E x) { to = x; }
 template <class E, int N> struct __align__(N * sizeof(E)) vwn_some {
     E v[N];
 };
@@ -283,31 +281,6 @@ FN void vwn_tile_load(E *tile, int64_t d, P place)
 }
 /* x (16, N) += a (16, K) b (K, N): rows of numbers PA and PB apart, turned: a has K rows, b has. A tile of b
  * that is not turned has N rows. */
-template <int N, int K, int PA, int PB, bool TURNED_A, bool TURNED_B, class E>
-FN void vwn_mul_tiles(real (*x)[4], const E *a, const E *b)
-{
-    const int l = threadIdx.x % 32;
-    const int across = (l % 8 + l / 16 * 8), along = l / 8 % 2 * 8;
-    a += TURNED_A ? across * PA + along : l % 16 * PA + l / 16 * 8;
-    b += TURNED_B ? l % 16 * PB + l / 16 * 8 : across * PB + along;
-    #pragma unroll
-    for (int k = 0; k < K; k += 16) {
-        uint32_t p[4], q[4];
-        if constexpr (TURNED_A)
-            vwn_load_pieces_transposed(p, a + k * PA);
-        else
-            vwn_load_pieces(p, a + k);
-        #pragma unroll
-        for (int n = 0; n < N; n += 16) {
-            if constexpr (TURNED_B)
-                vwn_load_pieces_transposed(q, b + k * PB + n);
-            else
-                vwn_load_pieces(q, b + n * PB + k);
-            vwn_mma(x[n / 8], p, q, E());
-            vwn_mma(x[n / 8 + 1], p, q + 2, E());
-        }
-    }
-}
 template <int N, int K, int PA, int PB, bool TURNED_A, bool TURNED_B>
 FN void vwn_mul_tiles(real (*x)[4], const real *a, const real *b)
 {

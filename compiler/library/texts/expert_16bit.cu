@@ -1,0 +1,113 @@
+#ifndef TEXT_NAME
+#include "alone.cu"
+#endif
+/* products by expert: y[pair] = x[token] w[expert of the pair]; TEXT_ELEMENT on tensor cores. A block of TEXT_THREADS threads
+ * computes TEXT_ROWS rows and TEXT_COLUMNS columns, from tiles in TEXT_SHARED bytes of shared memory. */
+KERNEL(TEXT_THREADS, 1) TEXT_NAME(
+    const TEXT_ELEMENT *__restrict__ x, const TEXT_ELEMENT *__restrict__ w,
+    const integer *__restrict__ start, const integer *__restrict__ order,
+    TEXT_Y *__restrict__ y,
+    int64_t share, int64_t experts, int64_t in, int64_t out, int64_t pitch_x, int64_t pitch_w, int64_t rows)
+{
+#include "expert_16bit_sizes.cu"
+    enum { TRANSPOSED = TEXT_TRANSPOSED, WIDE = TRANSPOSED ? DEPTH : COLUMNS, HIGH = TRANSPOSED ? COLUMNS : DEPTH };
+    /* threads copy chunks of a row side by side: so many rows at once, so many times */
+    enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = THREADS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
+    const int row_x = threadIdx.x / (DEPTH / 8), at_x = threadIdx.x % (DEPTH / 8) * 8;
+    const int row_w = threadIdx.x / (WIDE / 8), at_w = threadIdx.x % (WIDE / 8) * 8;
+    uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
+    int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
+    for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
+        if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
+            int64_t tile = block / columns;
+            if (lane == 0)
+                found[0] = experts + 1;
+            __syncwarp();
+            for (int64_t e0 = 0; e0 <= experts; e0 += 32) {
+                const int64_t e = e0 + lane, first = e <= experts ? start[e] : 0;
+                const int64_t count = e <= experts ? start[e + 1] - first : 0;
+                int64_t upto = (count + ROWS - 1) / ROWS;
+                for (int k = 1; k < 32; k *= 2) {
+                    const int64_t before = __shfl_up_sync(0xffffffffu, upto, k);
+                    upto += lane >= k ? before : 0;
+                }
+                const int64_t mine = tile - (upto - (count + ROWS - 1) / ROWS);
+                if (mine >= 0 && tile < upto) {
+                    found[0] = e;
+                    found[1] = first + mine * ROWS;
+                    found[2] = count - mine * ROWS;
+                }
+                tile -= __shfl_sync(0xffffffffu, upto, 31);
+            }
+        }
+        __syncthreads();
+        const int64_t e = found[0], first = found[1], c0 = block % columns * COLUMNS;
+        if (e > experts) /* for this block, and those behind, there would be work with other counts */
+            break;
+        const int there = vwn_within<ROWS>(found[2]);
+        for (int r = threadIdx.x; r < there; r += THREADS)
+            pair[r] = (uint32_t)order[first + r];
+        __syncthreads();
+        const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + row_w : row_w) * pitch_w +
+                                               (TRANSPOSED ? at_w : c0 + at_w);
+        #pragma unroll
+        for (int i = 0; i < TIMES_X; i++)
+            from_x[i] = x + (row_x + i * STEP_X < there ? pair[row_x + i * STEP_X] / (uint32_t)share * pitch_x : 0) + at_x;
+        const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
+        int64_t k0 = 0; /* of the tiles that are copied next, and where to */
+        int to = 0;
+        /* rows and columns that are not there are left as they are: nothing of them is stored */
+        const auto copy = [&]() {
+            const int left = vwn_within<DEPTH>(in - k0);
+            elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<WIDE>(row_w, at_w);
+            #pragma unroll
+            for (int i = 0; i < TIMES_X; i++) {
+                if (row_x + i * STEP_X < there)
+                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
+                from_x[i] += DEPTH;
+            }
+            #pragma unroll
+            for (int i = 0; i < TIMES_W; i++) {
+                const int r = row_w + i * STEP_W;
+                const elem *const from = from_w + i * STEP_W * pitch_w;
+                if (TRANSPOSED ? r < high : wide > 0)
+                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
+            }
+            from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
+            k0 += DEPTH;
+            to = to + 1 < STAGES ? to + 1 : 0;
+        };
+        real sum[M / 16][N / 8][4] = {};
+        const int64_t depth = e < experts ? in : 0; /* a pair without an expert has zeros */
+        for (int i = 0; i < STAGES - 1; i++) {
+            if (k0 < depth)
+                copy();
+            vwn_copies_commit();
+        }
+        int at = 0;
+        #pragma unroll 1
+        for (int64_t k = 0; k < depth; k += DEPTH) {
+            vwn_copies_wait<STAGES - 2>();
+            __syncthreads(); /* the tiles are there, and nobody reads those that are copied over next */
+            if (k0 < depth)
+                copy();
+            vwn_copies_commit();
+            const elem *const tile = tiles + at * STAGE;
+            if (m0 < there && c0 + n0 < out)
+                vwn_mul_chunks<M, N, DEPTH, DEPTH, WIDE, false, !TRANSPOSED>(sum, tile, m0, tile + X, n0);
+            at = at + 1 < STAGES ? at + 1 : 0;
+        }
+        const int right = vwn_within<N>(out - c0 - n0);
+        #pragma unroll
+        for (int i = 0; i < M / 16; i++)
+            for (int r = 0; r < 2; r++) {
+                const int at_row = row + i * 16 + 8 * r;
+                TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
+                #pragma unroll
+                for (int j = 0; j < N / 8; j += 2)
+                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
+                                                  at_row < there);
+            }
+    }
+}

@@ -1,0 +1,12 @@
+    typedef TEXT_ELEMENT elem;
+    enum { ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, DEPTH = 64, STAGES = TEXT_STAGES, THREADS = TEXT_THREADS };
+    /* a warp has M x N of the results: DOWN warps are below each other, and beside these others */
+    enum { DOWN = TEXT_DOWN, ACROSS = THREADS / 32 / DOWN, M = ROWS / DOWN, N = COLUMNS / ACROSS };
+    enum { X = ROWS * DEPTH, W = COLUMNS * DEPTH, STAGE = X + W };
+    DYN_SMEM(memory);
+    elem *const tiles = (elem *)memory;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int m0 = warp / ACROSS * M, n0 = warp % ACROSS * N;
+    /* this thread's rows of a result are `row`, row + 8, 16 further .., its columns `column` and the next, 8 further .. */
+    const int row = m0 + lane / 4, column = lane % 4 * 2;
+    const int64_t columns = (out + COLUMNS - 1) / COLUMNS;
