@@ -28,33 +28,56 @@ bool cuda_attention_takes_any(const CudaAttentionClass *c)
     return c->half && !c->capped && !c->dropped && !c->oldest;
 }
 
-/* Large heads have more sums than a thread has registers: then half of the warps add up dk, the
- * others dv. */
+static bool is_small(const CudaAttentionClass *c)
+{
+    return c->d <= 64 && c->dv <= 64;
+}
+
+/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with random numbers, or
+ * large heads, a thread has no registers for that. */
+static bool is_tall(const CudaAttentionClass *c)
+{
+    return c->half && !is_large(c) && !c->dropped;
+}
+
+/* Where the sums of dk and dv are more than a thread has registers half of the warps add up dk, the others dv. */
 static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return which == CUDA_SDPA_GRAD_K && is_large(c);
+    return which == CUDA_SDPA_GRAD_K && (is_large(c) || (is_tall(c) && !is_small(c)));
+}
+
+/* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
+static int64_t pitch(const CudaAttentionClass *c, int d)
+{
+    return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
 }
 
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c)
 {
     CudaAttentionLaunch l = {.rows = 64, .columns = 32};
-    bool small = c->d <= 64 && c->dv <= 64;
-    if (which == CUDA_SDPA && c->half && small)
+    int tall = is_tall(c) ? 2 : 1, halves = is_split(which, c) ? 2 : 1;
+    if (is_tall(c) && halves == 1)
+        l.rows = 128;
+    if (which == CUDA_SDPA && c->half && (tall == 2 || is_small(c)))
+        l.columns = 64;
+    if (which == CUDA_SDPA_GRAD_Q && tall == 2 && is_small(c))
         l.columns = 64;
     if (!c->half && is_large(c)) { /* 163 KiB are all that an A100 has */
         l.rows = 32;
         l.columns = 16;
     }
-    int warps = l.rows / 16 * (is_split(which, c) ? 2 : 1);
-    int64_t size = c->half ? 2 : 4, q = c->d + 16 / size, v = c->dv + 16 / size;
+    int warps = l.rows / (16 * tall);
+    int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
-    l.threads = 32 * warps;
+    l.threads = 32 * warps * halves;
     l.shared = (kept + 2 * passing) * size;
     if (!c->half)
-        l.shared += 4ll * warps * 16 * (l.columns + 4);
+        l.shared += 4ll * warps * halves * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
-        l.shared += 4ll * 2 * l.columns * (2 + c->oldest);
+        l.shared += 4ll * 2 * l.columns * (2 + 2 * c->oldest);
+    if (halves == 2)
+        l.shared += 4ll * l.rows * l.columns;
     return l;
 }
 
@@ -82,7 +105,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
-        {"WARPS", text_number(arena, l.rows / 16)},
+        {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
         {"SHARED", text_number(arena, l.shared)},
         {"WIDTH", text_number(arena, c->width)},

@@ -7,6 +7,7 @@
 #include "vectors.cu"
 #include "threads.cu"
 #include "tiles.cu"
+#include "attention_tiles.cu"
 #include "products.cu"
 
 #define TEXT_NAME kernel

@@ -1,16 +1,25 @@
     int stage = 0;
-    for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {
+    for (int u0 = from; u0 < past; u0 += COLUMNS, stage ^= 1) {
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
-        const int64_t u1 = u0 + COLUMNS;
-        if (u1 < end)
-            begin(u1, stage ^ 1);
-        vwn_copies_commit();
-        vwn_copies_wait<1>();
+        /* this stage has come, and everybody is done with the other one, which may be filled again */
+        vwn_copies_wait<0>();
         __syncthreads();
-        /* keys that are there, what lies between this thread's first query and the first key */
-        const int left = (int)vwn_least(COLUMNS, S - u0), back = (int)(t0 - u0) + row;
+        if (u0 + COLUMNS < past)
+            begin(u0 + COLUMNS, stage ^ 1);
+        /* keys that are there; what lies between this warp's first query and the first key */
+        const int left = keys - u0, ahead = (int)(t0 - u0) + base;
+        if (causal && ahead <= -16 * R)
+            continue;
+        bool masked = left < COLUMNS || !vwn_all_seen(ahead - (COLUMNS - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
-        int old[2];
-        for (int i = 0; i < 2; i++)
-            old[i] = vwn_within<COLUMNS>(oldest[i] - u0);
+        masked |= latest > u0;
 #endif
+        /* the keys of the tile that the thread's r-th row sees */
+        const auto span = [&](int r) {
+#if TEXT_OLDEST
+            const int old = vwn_within<COLUMNS>(oldest[r] - u0);
+#else
+            const int old = 0;
+#endif
+            return vwn_both_of(vwn_keys_seen(ahead + lane / 4 + 8 * r, causal, wide), {old, left});
+        };

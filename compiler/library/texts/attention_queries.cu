@@ -8,14 +8,22 @@
     int64_t end = causal ? vwn_least(S, t0 + there) : S;
     end = window ? vwn_least(end, t0 + there - 1 + window) : end;
 #if TEXT_OLDEST
+    const int64_t latest = vwn_last_first(start + b * T + t0, there);
     first = vwn_most(first, vwn_first_seen(start + b * T + t0, there));
-    int64_t oldest[2];
-    for (int i = 0; i < 2; i++)
-        oldest[i] = row + 8 * i < there ? start[b * T + t0 + row + 8 * i] : 0;
+    int64_t oldest[2 * R];
+    #pragma unroll
+    for (int r = 0; r < 2 * R; r++)
+        oldest[r] = row + 8 * r < there ? start[b * T + t0 + row + 8 * r] : 0;
 #endif
-    first = first / COLUMNS * COLUMNS;
-    const auto begin = [&](int64_t u0, int stage) {
+    const int from = (int)(first / COLUMNS) * COLUMNS, past = (int)end, keys = (int)S;
+    /* what this thread copies of the next tile of keys and of values */
+    const elem *key = vwn_tile_at<D, WIDTH, THREADS>(k + from * kt, kt);
+    const elem *value = vwn_tile_at<DV, WIDTH, THREADS>(v + from * vt, vt);
+    const auto begin = [&](int u0, int stage) {
         elem *const X = passing + stage * PASSING;
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, k + u0 * kt, kt, S - u0, d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(X + COLUMNS * PITCH, v + u0 * vt, vt, S - u0, dv);
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, key, kt, keys - u0, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(X + COLUMNS * PITCH, value, vt, keys - u0, (int)dv);
+        key += COLUMNS * kt;
+        value += COLUMNS * vt;
+        vwn_copies_commit();
     };

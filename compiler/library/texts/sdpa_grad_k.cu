@@ -16,8 +16,13 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     /* of the queries that pass, in two stages: log-sum-exp, sum of dout out, first key */
     real *const norms = (real *)(passing + 2 * PASSING) + THREADS / 32 * HELD;
     real *const totals = norms + 2 * COLUMNS;
+#if TEXT_SPLIT
+    /* half of the warps add up dk, the others dv: what these tell the warp that has the same keys */
+    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * PARTS * 32) + lane;
+    const bool of_k = warp >= WARPS;
+#endif
 #if TEXT_OLDEST
-    int *const oldest = (int *)(totals + 2 * COLUMNS);
+    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * WARPS * R * PARTS * 128);
 #endif
     /* the first keys of a head come first: most queries see them */
     const int64_t blocks = (S + ROWS - 1) / ROWS, u0 = blockIdx.x % blocks * ROWS;
@@ -28,17 +33,22 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     /* queries pass in tiles: those of one head, then those of the next */
     const auto begin = [&](int64_t h, int64_t t0, int stage) {
         elem *const Q = passing + stage * PASSING;
-        const int64_t at0 = (b * T + t0) * H + h, n = T - t0;
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, n, d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, dout + at0 * dv, H * dv, n, dv);
+        const int64_t at0 = (b * T + t0) * H + h;
+        const int n = (int)(T - t0);
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
+            Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, n, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
+            Q + COLUMNS * PITCH, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, n, (int)dv);
         if (threadIdx.x < COLUMNS) {
             const int i = threadIdx.x, to = stage * COLUMNS + i;
-            norms[to] = i < n ? lse[at0 + i * H] * log2_e : INFINITE;
-            totals[to] = i < n ? mean[at0 + i * H] : 0.0f;
+            const int64_t at = i < n ? at0 + i * H : at0;
+            vwn_copy_async<4>(norms + to, lse + at, i < n);
+            vwn_copy_async<4>(totals + to, mean + at, i < n);
 #if TEXT_OLDEST
-            oldest[to] = i < n ? (int)vwn_least(0x7fffffff, start[b * T + t0 + i]) : 0x7fffffff;
+            vwn_copy_async<8>(oldest + to, start + b * T + t0 + (i < n ? i : 0), i < n);
 #endif
         }
+        vwn_copies_commit();
     };
     /* steps to a tile with queries that see one of the keys; h1 is past the last head at the end */
     const int64_t h1 = g * share + share;
@@ -63,83 +73,147 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     };
     int64_t h = g * share, t0 = from;
     seek(h, t0);
-    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(X, k + b * kb + u0 * kt + g * kh, kt, there, d);
-    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(V, v + b * vb + u0 * vt + g * vh, vt, there, dv);
+    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
+        X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, (int)there, (int)d);
+    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
+        V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, (int)there, (int)dv);
+    vwn_copies_commit();
     if (h < h1)
         begin(h, t0, 0);
-    vwn_copies_commit();
+    const real per_score = scale * log2_e;
 #if !TEXT_SPLIT
-    real A[D / 8][4], E[DV / 8][4];
-    vwn_clear<D>(A);
-    vwn_clear<DV>(E);
+    real A[R * D / 8][4], E[R * DV / 8][4];
+    vwn_clear<R * D>(A);
+    vwn_clear<R * DV>(E);
 #else
-    /* half of the warps add up dk, the others dv */
-    const bool of_k = warp >= WARPS;
-    real A[(D > DV ? D : DV) / 8][4];
-    vwn_clear<(D > DV ? D : DV)>(A);
+    real A[R * (D > DV ? D : DV) / 8][4];
+    vwn_clear<R * (D > DV ? D : DV)>(A);
 #endif
     for (int stage = 0; h < h1; stage ^= 1) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
+        const int which = stage * COLUMNS;
         int64_t h2 = h, t2 = t0 + COLUMNS;
         seek(h2, t2);
+        /* this stage has come, and everybody is done with the other one, which may be filled again */
+        vwn_copies_wait<0>();
+        __syncthreads();
         if (h2 < h1)
             begin(h2, t2, stage ^ 1);
-        vwn_copies_commit();
-        vwn_copies_wait<1>();
-        __syncthreads();
-        real x[COLUMNS / 8][4], y[COLUMNS / 8][4];
-        vwn_clear<COLUMNS>(x);
-        vwn_clear<COLUMNS>(y);
-        vwn_mul_rows<COLUMNS, D>(x, X + warp % WARPS * 16 * PITCH, Q);
-#if !TEXT_SPLIT
-        vwn_mul_rows<COLUMNS, DV>(y, V + warp * 16 * PITCH_V, G);
-#else
-        if (of_k)
-            vwn_mul_rows<COLUMNS, DV>(y, V + warp % WARPS * 16 * PITCH_V, G);
-#endif
-        const int back = (int)(t0 - u0) - row, which = stage * COLUMNS;
+        /* what lies between this warp's first key and the first query */
+        const int ahead = (int)(t0 - u0) - base;
         const int64_t draws = ((b * H + h) * T + t0) * S + u0 + row;
-        #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int j = i * 8 + column + e % 2, below = e / 2 * 8;
-                real z = x[i][e] * scale, c = 0, r = 1;
-                if (CAPPED) {
-                    c = vwn_tanh(z * per_cap);
-                    z = cap * c;
-                }
-                if (DROPPED)
-                    r = vwn_uniform(seed, step, draws + j * S + below) < rate ? 0.0f : keep;
-                bool hide = row + below >= there || vwn_hidden(back + j - below, causal, wide);
+        const bool seen = !causal || ahead + COLUMNS > 0;
 #if TEXT_OLDEST
-                hide |= (int)u0 + row + below < oldest[which + j];
-#endif
-                z = hide ? 0.0f : vwn_exp2_fast(z * log2_e - norms[which + j]);
-                const real dz = z * (r * y[i][e] - totals[which + j]) * (CAPPED ? 1.0f - c * c : 1.0f);
-#if !TEXT_SPLIT
-                x[i][e] = z * r;
-                y[i][e] = dz;
+        const bool masked = true;
 #else
-                x[i][e] = of_k ? dz : z * r;
+        const bool masked = !vwn_all_seen(ahead - (16 * R - 1), ahead + COLUMNS - 1, causal, wide);
 #endif
+        const auto drawn = [&](int r, int j) {
+            return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
+        };
+        real x[R * PARTS][4], y[R * PARTS][4];
+        /* x: weights; y, times the slope of a soft cap */
+        const auto weigh = [&]() {
+            vwn_clear<R * COLUMNS>(x);
+            vwn_mul_rows<R, COLUMNS, D>(x, X + base * PITCH, Q);
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const real norm = norms[which + i % PARTS * 8 + column + e % 2] * log2_e;
+                    if (CAPPED) {
+                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm);
+                        y[i][e] *= 1.0f - c * c;
+                    } else {
+                        x[i][e] = vwn_exp2_fast(x[i][e] * per_score - norm);
+                    }
+                }
+            if (masked) {
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = vwn_queries_seeing(lane / 4 + 8 * r - ahead, causal, wide);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            const int j = i * 8 + column + e;
+                            bool is = vwn_in(seen, j);
+#if TEXT_OLDEST
+                            is &= u0 + row + 8 * r >= oldest[which + j];
+#endif
+                            real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            z = is ? z : 0.0f;
+                        }
+                }
             }
+        };
+        /* y: gradients of weights, less their mean */
+        const auto lessen = [&]() {
+            vwn_clear<R * COLUMNS>(y);
+            vwn_mul_rows<R, COLUMNS, DV>(y, V + base * PITCH_V, G);
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int j = i % PARTS * 8 + column + e % 2;
+                    y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[which + j];
+                }
+        };
+        const auto drop = [&]() {
+            #pragma unroll
+            for (int i = 0; DROPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, i % PARTS * 8 + column + e % 2);
+        };
 #if !TEXT_SPLIT
-        vwn_mul_held<DV, COLUMNS>(E, x, held, G);
-        vwn_mul_held<D, COLUMNS>(A, y, held, Q);
+        if (seen) {
+            lessen();
+            weigh();
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[i][e] *= x[i][e];
+            drop();
+            vwn_mul_held<R, DV, COLUMNS>(E, x, held, G);
+            vwn_mul_held<R, D, COLUMNS>(A, y, held, Q);
+        }
 #else
-        if (of_k)
-            vwn_mul_held<D, COLUMNS>(A, x, held, Q);
-        else
-            vwn_mul_held<DV, COLUMNS>(A, x, held, G);
-#endif
+        if (seen && of_k)
+            lessen();
+        if (seen && !of_k) {
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                y[i][0] = y[i][1] = y[i][2] = y[i][3] = 1;
+            weigh();
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                told[i * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
+            drop();
+        }
         __syncthreads();
+        if (seen && of_k) {
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++) {
+                const vwn_four z = told[i * 32];
+                y[i][0] *= z.x;
+                y[i][1] *= z.y;
+                y[i][2] *= z.z;
+                y[i][3] *= z.w;
+            }
+            vwn_mul_held<R, D, COLUMNS>(A, y, held, Q);
+        }
+        if (seen && !of_k)
+            vwn_mul_held<R, DV, COLUMNS>(A, x, held, G);
+#endif
         h = h2;
         t0 = t2;
     }
     vwn_copies_wait<0>();
     #pragma unroll
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2 * R; r++) {
         const int64_t at = (b * S + u0 + row + 8 * r) * K + g;
         if (row + 8 * r >= there)
             continue;
@@ -147,22 +221,24 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         if (of_k) {
 #endif
         #pragma unroll
-        for (int i = 0; i < D / 8; i++)
+        for (int i = 0; i < D / 8; i++) {
+            const real *const z = A[r / 2 * (D / 8) + i] + r % 2 * 2;
             if (i * 8 + column < d)
-                vwn_put_pair(dk + at * d + i * 8 + column, A[i][2 * r] * scale, A[i][2 * r + 1] * scale,
-                             i * 8 + column + 1 < d);
+                vwn_put_pair(dk + at * d + i * 8 + column, z[0] * scale, z[1] * scale, i * 8 + column + 1 < d);
+        }
 #if TEXT_SPLIT
             continue;
         }
 #endif
         #pragma unroll
-        for (int i = 0; i < DV / 8; i++)
-            if (i * 8 + column < dv)
+        for (int i = 0; i < DV / 8; i++) {
 #if !TEXT_SPLIT
-                vwn_put_pair(dvalue + at * dv + i * 8 + column, E[i][2 * r], E[i][2 * r + 1],
+            const real *const z = E[r / 2 * (DV / 8) + i] + r % 2 * 2;
 #else
-                vwn_put_pair(dvalue + at * dv + i * 8 + column, A[i][2 * r], A[i][2 * r + 1],
+            const real *const z = A[r / 2 * (DV / 8) + i] + r % 2 * 2;
 #endif
-                             i * 8 + column + 1 < dv);
+            if (i * 8 + column < dv)
+                vwn_put_pair(dvalue + at * dv + i * 8 + column, z[0], z[1], i * 8 + column + 1 < dv);
+        }
     }
 }
