@@ -46,6 +46,21 @@ static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
     return which == CUDA_SDPA_GRAD_K && (is_large(c) || (is_tall(c) && !is_small(c)));
 }
 
+/* Whether a warp has registers for the rows that its products multiply with tiles: of small heads, and of half of the warps of a
+ * split kernel. */
+static bool is_kept(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    return c->half && (is_split(which, c) || (is_tall(c) && is_small(c)));
+}
+
+/* Scores of so many columns have registers at once. */
+static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int columns)
+{
+    if (is_split(which, c) || (which == CUDA_SDPA_GRAD_K && is_kept(which, c)))
+        return 16;
+    return which == CUDA_SDPA_GRAD_Q && columns > 32 ? 32 : columns;
+}
+
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
 static int64_t pitch(const CudaAttentionClass *c, int d)
 {
@@ -57,7 +72,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
 {
     CudaAttentionLaunch l = {.rows = 64, .columns = 32};
     int tall = is_tall(c) ? 2 : 1, halves = is_split(which, c) ? 2 : 1;
-    if (is_tall(c) && halves == 1)
+    if (is_tall(c))
         l.rows = 128;
     if (which == CUDA_SDPA && c->half && (tall == 2 || is_small(c)))
         l.columns = 64;
@@ -71,7 +86,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps * halves;
-    l.shared = (kept + 2 * passing) * size;
+    l.shared = ((is_kept(which, c) ? 0 : kept) + 2 * passing) * size;
     if (!c->half)
         l.shared += 4ll * warps * halves * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
@@ -105,6 +120,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
+        {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
         {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
         {"SHARED", text_number(arena, l.shared)},
@@ -113,6 +129,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DROPPED", text_number(arena, c->dropped)},
         {"OLDEST", text_number(arena, c->oldest)},
         {"SPLIT", text_number(arena, is_split(which, c))},
+        {"KEPT", text_number(arena, is_kept(which, c))},
     };
     Buf b = buf_new(arena);
     library_text(&b, file[which], value, COUNT_OF(value));

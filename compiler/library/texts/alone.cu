@@ -20,10 +20,12 @@
 #define TEXT_CAPPED 1
 #define TEXT_DROPPED 1
 #define TEXT_SPLIT 0
+#define TEXT_KEPT 0
 #define TEXT_D 64
 #define TEXT_DV 64
 #define TEXT_ROWS 64
 #define TEXT_COLUMNS 32
+#define TEXT_AT_ONCE 32
 #define TEXT_WARPS 4
 #define TEXT_WIDTH 8
 #define TEXT_THREADS 128

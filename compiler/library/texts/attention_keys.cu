@@ -6,20 +6,22 @@
         __syncthreads();
         if (u0 + COLUMNS < past)
             begin(u0 + COLUMNS, stage ^ 1);
-        /* keys that are there; what lies between this warp's first query and the first key */
-        const int left = keys - u0, ahead = (int)(t0 - u0) + base;
-        if (causal && ahead <= -16 * R)
-            continue;
-        bool masked = left < COLUMNS || !vwn_all_seen(ahead - (COLUMNS - 1), ahead + 16 * R - 1, causal, wide);
+        #pragma unroll
+        for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
+            /* keys that are there; what lies between this warp's first query and the first key */
+            const int left = keys - u0 - j0, ahead = (int)(t0 - u0) + base - j0;
+            if (causal && ahead <= -16 * R)
+                continue;
+            bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
-        masked |= latest > u0;
+            masked |= latest > u0 + j0;
 #endif
-        /* the keys of the tile that the thread's r-th row sees */
-        const auto span = [&](int r) {
+            /* the keys that the thread's r-th row sees */
+            const auto span = [&](int r) {
 #if TEXT_OLDEST
-            const int old = vwn_within<COLUMNS>(oldest[r] - u0);
+                const int old = vwn_within<AT_ONCE>(oldest[r] - u0 - j0);
 #else
-            const int old = 0;
+                const int old = 0;
 #endif
-            return vwn_both_of(vwn_keys_seen(ahead + lane / 4 + 8 * r, causal, wide), {old, left});
-        };
+                return vwn_both_of(vwn_keys_seen(ahead + lane / 4 + 8 * r, causal, wide), {old, left});
+            };

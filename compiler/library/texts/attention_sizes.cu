@@ -15,8 +15,8 @@
 {
     enum { D = TEXT_D, DV = TEXT_DV, ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, WARPS = TEXT_WARPS, WIDTH = TEXT_WIDTH };
     enum { THREADS = TEXT_THREADS, CAPPED = TEXT_CAPPED, DROPPED = TEXT_DROPPED };
-    /* a warp has 16 R rows of a result: `parts` of 8 columns of each 16 of them */
-    enum { R = ROWS / WARPS / 16, PARTS = COLUMNS / 8 };
+    /* a warp has 16 R rows of a result, AT_ONCE columns: of each 16 rows PARTS of 8 columns */
+    enum { R = ROWS / WARPS / 16, AT_ONCE = TEXT_AT_ONCE, PARTS = AT_ONCE / 8 };
     typedef TEXT_ELEMENT elem;
 #if TEXT_DROPPED
     const int64_t seed = now[0].whole, step = now[1].whole;

@@ -8,14 +8,40 @@
 template <class E, int D> struct vwn_laid {
     enum { LINES = sizeof(E) == 2 && D % 64 == 0, PITCH = LINES ? D : D + 16 / (int)sizeof(E) };
 };
-/* Where number c of row r lies; and number c + k, where `at` is that of c < 16 and k is a multiple of 16. */
+/* Where number c of row r lies. */
 template <class E, int D> FN int vwn_place(int r, int c)
 {
     return r * vwn_laid<E, D>::PITCH + (vwn_laid<E, D>::LINES ? c ^ r % 8 * 8 : c);
 }
-template <class E, int D> FN int vwn_along(int at, int k)
+/* A place in shared memory as an instruction takes it; there tiles begin at lines. */
+#ifndef VWN_EMU
+typedef uint32_t vwn_spot;
+FN vwn_spot vwn_spot_of(const void *p) { return vwn_shared_address(p); }
+FN void vwn_load_at(uint32_t *x, vwn_spot row)
 {
-    return vwn_laid<E, D>::LINES ? (at ^ k % 64) + k / 64 * 64 : at + k;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
+}
+FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
+}
+#else
+typedef uintptr_t vwn_spot;
+FN vwn_spot vwn_spot_of(const void *p) { return (vwn_spot)p; }
+FN void vwn_load_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, false); }
+FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, true); }
+#endif
+/* Of a tile number c of row r, c < 16; and the number k behind it, k a multiple of 16, n rows below, n a multiple of 8. */
+template <int D, class E> FN vwn_spot vwn_spot_in(const E *tile, int r, int c)
+{
+    return vwn_spot_of(tile) + vwn_place<E, D>(r, c) * (int)sizeof(E);
+}
+template <class E, int D> FN vwn_spot vwn_along(vwn_spot at, int n, int k)
+{
+    enum { PITCH = vwn_laid<E, D>::PITCH, SIZE = (int)sizeof(E) };
+    return (vwn_laid<E, D>::LINES ? (at ^ k % 64 * SIZE) + k / 64 * 128 : at + k * SIZE) + n * PITCH * SIZE;
 }
 
 /* Copies of tiles (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d` numbers each; zeros for what is not.
@@ -90,18 +116,18 @@ FN void vwn_tile_copy(E *tile, const E *at, int64_t pitch, int rows, int d)
 /* x (16 R, N) += a (16 R, K) b^T, both tiles of rows of K; two bytes on tensor cores, or float32 */
 template <int R, int N, int K, class E> FN void vwn_mul_rows(real (*x)[4], const E *a, const E *b)
 {
-    enum { PITCH = vwn_laid<E, K>::PITCH };
     const int l = threadIdx.x % 32;
-    const int at = vwn_place<E, K>(l % 16, l / 16 * 8), with = vwn_place<E, K>(l % 8 + l / 16 * 8, l / 8 % 2 * 8);
+    const vwn_spot at = vwn_spot_in<K>(a, l % 16, l / 16 * 8);
+    const vwn_spot with = vwn_spot_in<K>(b, l % 8 + l / 16 * 8, l / 8 % 2 * 8);
     #pragma unroll
     for (int k = 0; k < K; k += 16) {
         uint32_t p[R][4], q[4];
         #pragma unroll
         for (int m = 0; m < R; m++)
-            vwn_load_pieces(p[m], a + vwn_along<E, K>(at, k) + m * 16 * PITCH);
+            vwn_load_at(p[m], vwn_along<E, K>(at, m * 16, k));
         #pragma unroll
         for (int n = 0; n < N; n += 16) {
-            vwn_load_pieces(q, b + vwn_along<E, K>(with, k) + n * PITCH);
+            vwn_load_at(q, vwn_along<E, K>(with, n, k));
             #pragma unroll
             for (int m = 0; m < R; m++) {
                 vwn_mma(x[m * (N / 8) + n / 8], p[m], q, E());
@@ -131,13 +157,51 @@ template <int R, int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a,
     }
 }
 
+/* Rows of memory as a product takes them, in registers, of which a thread has R K / 8: 16 R rows `pitch` apart, of which `rows` are
+ * there with `d` numbers each; zeros for what is not. */
+template <int R, int K, class E>
+FN void vwn_keep_rows(uint32_t (*p)[4], const E *from, int64_t pitch, int rows, int d)
+{
+    const int l = threadIdx.x % 32, r = l / 4, c = l % 4 * 2;
+    from += r * pitch + c;
+    #pragma unroll
+    for (int m = 0; m < R; m++)
+        #pragma unroll
+        for (int k = 0; k < K; k += 16)
+            #pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const bool ok = r + m * 16 + i % 2 * 8 < rows && c + k + i / 2 * 8 < d;
+                p[m * (K / 16) + k / 16][i] =
+                    ok ? *(const uint32_t *)(from + (m * 16 + i % 2 * 8) * pitch + k + i / 2 * 8) : 0;
+            }
+}
+/* x (16 R, N) += p (16 R, K) b^T, where p is kept in registers and b a tile of rows of K. */
+template <int R, int N, int K, class E> FN void vwn_mul_kept(real (*x)[4], const uint32_t (*p)[4], const E *b)
+{
+    const int l = threadIdx.x % 32;
+    const vwn_spot with = vwn_spot_in<K>(b, l % 8 + l / 16 * 8, l / 8 % 2 * 8);
+    #pragma unroll
+    for (int k = 0; k < K; k += 16) {
+        #pragma unroll
+        for (int n = 0; n < N; n += 16) {
+            uint32_t q[4];
+            vwn_load_at(q, vwn_along<E, K>(with, n, k));
+            #pragma unroll
+            for (int m = 0; m < R; m++) {
+                vwn_mma(x[m * (N / 8) + n / 8], p[m * (K / 16) + k / 16], q, E());
+                vwn_mma(x[m * (N / 8) + n / 8 + 1], p[m * (K / 16) + k / 16], q + 2, E());
+            }
+        }
+    }
+}
+
 /* x (16 R, N) += y (16 R, K) b, where y is a result in registers and b a tile of K rows. For float32
  * y goes through `held`, 16 rows of shared memory that belong to the warp. */
 template <int R, int N, int K, class E>
 FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const E *b)
 {
-    enum { PITCH = vwn_laid<E, N>::PITCH };
-    const int l = threadIdx.x % 32, at = vwn_place<E, N>(l % 16, l / 16 * 8);
+    const int l = threadIdx.x % 32;
+    const vwn_spot at = vwn_spot_in<N>(b, l % 16, l / 16 * 8);
     #pragma unroll
     for (int k = 0; k < K; k += 16) {
         uint32_t p[R][4], q[4];
@@ -150,7 +214,7 @@ FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const E *b)
             }
         #pragma unroll
         for (int n = 0; n < N; n += 16) {
-            vwn_load_pieces_transposed(q, b + vwn_along<E, N>(at, n) + k * PITCH);
+            vwn_load_transposed_at(q, vwn_along<E, N>(at, k, n));
             #pragma unroll
             for (int m = 0; m < R; m++) {
                 vwn_mma(x[m * (N / 8) + n / 8], p[m], q, E());

@@ -9,12 +9,21 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ q, const TEXT_ELEMENT *__restrict__ k, const TEXT_ELEMENT *__restrict__ v,
     TEXT_ELEMENT *__restrict__ out, real *__restrict__ lse,
 #include "attention_sizes.cu"
+#if TEXT_KEPT
+    elem *const passing = (elem *)memory;
+#else
     elem *const Q = (elem *)memory, *const passing = Q + ROWS * PITCH;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #include "attention_queries.cu"
+#if TEXT_KEPT
+    uint32_t kept[R * D / 16][4];
+    vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
+#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
     vwn_copies_commit();
+#endif
     if (from < past)
         begin(from, 0);
     /* the number that dropout draws for this thread's first query and key 0 */
@@ -33,75 +42,80 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         sum[r] = 0;
     }
 #include "attention_keys.cu"
-        real x[R * PARTS][4];
-        vwn_clear<R * COLUMNS>(x);
-        vwn_mul_rows<R, COLUMNS, D>(x, Q + base * PITCH, X);
-        #pragma unroll
-        for (int i = 0; CAPPED && i < R * PARTS; i++)
+            real x[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, X + j0 * PITCH);
+#else
+            vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
+#endif
             #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[i][e] = cap * log2_e * vwn_tanh(x[i][e] * scale * per_cap);
-        if (turned) {
-            #pragma unroll
-            for (int i = 0; i < R * PARTS; i++)
+            for (int i = 0; CAPPED && i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    x[i][e] = -x[i][e];
-        }
-        if (masked) {
-            #pragma unroll
-            for (int r = 0; r < 2 * R; r++) {
-                const vwn_span seen = span(r);
+                    x[i][e] = cap * log2_e * vwn_tanh(x[i][e] * scale * per_cap);
+            if (turned) {
                 #pragma unroll
-                for (int i = 0; i < PARTS; i++)
+                for (int i = 0; i < R * PARTS; i++)
                     #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        real &y = x[r / 2 * PARTS + i][r % 2 * 2 + e];
-                        y = vwn_in(seen, i * 8 + column + e) ? y : -INFINITE;
-                    }
+                    for (int e = 0; e < 4; e++)
+                        x[i][e] = -x[i][e];
             }
-        }
-        real most[2 * R];
-        bool grows = false;
-        #pragma unroll
-        for (int r = 0; r < 2 * R; r++) {
-            most[r] = top[r];
-            #pragma unroll
-            for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
-                most[r] = fmaxf(fmaxf(most[r], x[i][r % 2 * 2]), x[i][r % 2 * 2 + 1]);
-            grows |= !((most[r] - top[r]) * per_score <= LATE);
-        }
-        if (__any_sync(0xffffffffu, grows)) {
-            #pragma unroll
-            for (int r = 0; r < 2 * R; r++) {
-                most[r] = vwn_row_max(most[r]);
-                const real shrink = most[r] == -INFINITE ? 1.0f : vwn_exp2_fast((top[r] - most[r]) * per_score);
-                top[r] = most[r];
-                sum[r] *= shrink;
+            if (masked) {
                 #pragma unroll
-                for (int i = r / 2 * (DV / 8); i < (r / 2 + 1) * (DV / 8); i++) {
-                    O[i][r % 2 * 2] *= shrink;
-                    O[i][r % 2 * 2 + 1] *= shrink;
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = span(r);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            real &y = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            y = vwn_in(seen, i * 8 + column + e) ? y : -INFINITE;
+                        }
                 }
             }
-        }
-        #pragma unroll
-        for (int r = 0; r < 2 * R; r++) {
-            const real zero = top[r] == -INFINITE ? 0.0f : top[r] * per_score;
+            real most[2 * R];
+            bool grows = false;
             #pragma unroll
-            for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
+            for (int r = 0; r < 2 * R; r++) {
+                most[r] = top[r];
                 #pragma unroll
-                for (int e = r % 2 * 2; e < r % 2 * 2 + 2; e++)
-                    sum[r] += x[i][e] = vwn_exp2_fast(x[i][e] * per_score - zero);
-        }
-        #pragma unroll
-        for (int i = 0; DROPPED && i < R * PARTS; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int64_t at = draws + (i / PARTS * 2 + e / 2) * 8 * S + u0 + i % PARTS * 8 + column + e % 2;
-                x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
+                for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
+                    most[r] = fmaxf(fmaxf(most[r], x[i][r % 2 * 2]), x[i][r % 2 * 2 + 1]);
+                grows |= !((most[r] - top[r]) * per_score <= LATE);
             }
-        vwn_mul_held<R, DV, COLUMNS>(O, x, held, V);
+            if (__any_sync(0xffffffffu, grows)) {
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    most[r] = vwn_row_max(most[r]);
+                    const real shrink = most[r] == -INFINITE ? 1.0f : vwn_exp2_fast((top[r] - most[r]) * per_score);
+                    top[r] = most[r];
+                    sum[r] *= shrink;
+                    #pragma unroll
+                    for (int i = r / 2 * (DV / 8); i < (r / 2 + 1) * (DV / 8); i++) {
+                        O[i][r % 2 * 2] *= shrink;
+                        O[i][r % 2 * 2 + 1] *= shrink;
+                    }
+                }
+            }
+            #pragma unroll
+            for (int r = 0; r < 2 * R; r++) {
+                const real zero = top[r] == -INFINITE ? 0.0f : top[r] * per_score;
+                #pragma unroll
+                for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
+                    #pragma unroll
+                    for (int e = r % 2 * 2; e < r % 2 * 2 + 2; e++)
+                        sum[r] += x[i][e] = vwn_exp2_fast(x[i][e] * per_score - zero);
+            }
+            #pragma unroll
+            for (int i = 0; DROPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int64_t at = draws + (i / PARTS * 2 + e / 2) * 8 * S + u0 + j0 + i % PARTS * 8 + column + e % 2;
+                    x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
+                }
+            vwn_mul_held<R, DV, AT_ONCE>(O, x, held, V + j0 * PITCH_V);
+        }
     }
     vwn_copies_wait<0>();
     #pragma unroll

@@ -10,76 +10,100 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const real *__restrict__ mean, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
+#if TEXT_KEPT
+    elem *const passing = (elem *)memory;
+#else
     elem *const X = (elem *)memory, *const V = X + ROWS * PITCH;
     elem *const passing = V + ROWS * PITCH_V;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
     /* of the queries that pass, in two stages: log-sum-exp, sum of dout out, first key */
     real *const norms = (real *)(passing + 2 * PASSING) + THREADS / 32 * HELD;
     real *const totals = norms + 2 * COLUMNS;
 #if TEXT_SPLIT
     /* half of the warps add up dk, the others dv: what these tell the warp that has the same keys */
-    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * PARTS * 32) + lane;
+    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
     const bool of_k = warp >= WARPS;
 #endif
 #if TEXT_OLDEST
-    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * WARPS * R * PARTS * 128);
+    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
     const int64_t blocks = (S + ROWS - 1) / ROWS, u0 = blockIdx.x % blocks * ROWS;
     const int64_t g = blockIdx.x / blocks % K, b = blockIdx.x / blocks / K;
-    const int64_t there = vwn_least(ROWS, S - u0);
-    const int64_t from = (causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS * COLUMNS;
-    const int64_t end = window ? vwn_least(T, u0 + there - 1 + window) : T;
-    /* queries pass in tiles: those of one head, then those of the next */
-    const auto begin = [&](int64_t h, int64_t t0, int stage) {
-        elem *const Q = passing + stage * PASSING;
-        const int64_t at0 = (b * T + t0) * H + h;
-        const int n = (int)(T - t0);
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
-            Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, n, (int)d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
-            Q + COLUMNS * PITCH, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, n, (int)dv);
-        if (threadIdx.x < COLUMNS) {
-            const int i = threadIdx.x, to = stage * COLUMNS + i;
-            const int64_t at = i < n ? at0 + i * H : at0;
-            vwn_copy_async<4>(norms + to, lse + at, i < n);
-            vwn_copy_async<4>(totals + to, mean + at, i < n);
-#if TEXT_OLDEST
-            vwn_copy_async<8>(oldest + to, start + b * T + t0 + (i < n ? i : 0), i < n);
-#endif
-        }
-        vwn_copies_commit();
+    const int there = (int)vwn_least(ROWS, S - u0), heads = (int)share;
+    const int from = (int)((causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS) * COLUMNS;
+    const int end = (int)(window ? vwn_least(T, u0 + there - 1 + window) : T);
+    /* Queries pass in tiles: those of one head, then those of the next. The next one is of head `h` of those that read these keys, of
+     * query `t` on; `queries` and `slopes` is where this thread copies from. */
+    int h = 0, t = from;
+    const int64_t at0 = (b * T + from) * H + g * share;
+    const elem *queries = vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + from * qt + g * share * qh, qt);
+    const elem *slopes = vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv);
+    const auto go = [&](int64_t by, int64_t to_head) {
+        queries += by * qt + to_head * qh;
+        slopes += (by * H + to_head) * dv;
     };
-    /* steps to a tile with queries that see one of the keys; h1 is past the last head at the end */
-    const int64_t h1 = g * share + share;
-    const auto seek = [&](int64_t &h, int64_t &t0) {
-        for (;;) {
-            if (t0 >= end) {
-                t0 = from;
-                h++;
-            }
-            if (h >= h1 || from >= end) {
-                h = h1;
-                return;
-            }
+    const auto begin = [&](int stage) {
+        elem *const Q = passing + stage * PASSING;
+        const int n = (int)T - t;
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(Q, queries, qt, n, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, slopes, H * dv, n, (int)dv);
+        const int of = threadIdx.x % COLUMNS;
+        if (threadIdx.x < 2 * COLUMNS) {
+            const real *const sums = threadIdx.x < COLUMNS ? lse : mean;
+            vwn_copy_async<4>(norms + (threadIdx.x - of) * 2 + stage * COLUMNS + of,
+                              sums + ((b * T + t) * H + g * share + h) + of * H, of < n);
+        }
 #if TEXT_OLDEST
-            if (vwn_first_seen(start + b * T + t0, vwn_least(COLUMNS, T - t0)) >= u0 + there) {
-                t0 += COLUMNS;
+        if (threadIdx.x < COLUMNS)
+            vwn_copy_async<8>(oldest + stage * COLUMNS + of, start + b * T + t + of, of < n);
+#endif
+        vwn_copies_commit();
+        go(COLUMNS, 0);
+        t += COLUMNS;
+    };
+    /* on to a tile with queries that see one of the keys; behind the last one h is `heads` */
+    const auto seek = [&]() {
+        while (h < heads) {
+#if TEXT_OLDEST
+            if (t < end && vwn_first_seen(start + b * T + t, vwn_least(COLUMNS, T - t)) >= u0 + there) {
+                go(COLUMNS, 0);
+                t += COLUMNS;
                 continue;
             }
 #endif
-            return;
+            if (t < end)
+                return;
+            go(from - t, 1);
+            t = from;
+            h++;
         }
     };
-    int64_t h = g * share, t0 = from;
-    seek(h, t0);
+#if TEXT_KEPT
+    /* the rows that are a factor of this warp's products with queries */
+#if !TEXT_SPLIT
+    uint32_t kept[R * D / 16][4], kept_v[R * DV / 16][4];
+    vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
+    vwn_keep_rows<R, DV>(kept_v, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
+#else
+    uint32_t kept[R * (D > DV ? D : DV) / 16][4];
+    if (of_k)
+        vwn_keep_rows<R, DV>(kept, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
+    else
+        vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
+#endif
+#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
-        X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, (int)there, (int)d);
+        X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
     vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
-        V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, (int)there, (int)dv);
+        V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
     vwn_copies_commit();
-    if (h < h1)
-        begin(h, t0, 0);
+#endif
+    seek();
+    int head = h, t0 = t;
+    if (head < heads)
+        begin(0);
     const real per_score = scale * log2_e;
 #if !TEXT_SPLIT
     real A[R * D / 8][4], E[R * DV / 8][4];
@@ -89,33 +113,33 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     real A[R * (D > DV ? D : DV) / 8][4];
     vwn_clear<R * (D > DV ? D : DV)>(A);
 #endif
-    for (int stage = 0; h < h1; stage ^= 1) {
-        const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
-        const int which = stage * COLUMNS;
-        int64_t h2 = h, t2 = t0 + COLUMNS;
-        seek(h2, t2);
-        /* this stage has come, and everybody is done with the other one, which may be filled again */
+    const auto arrive = [&]() {
         vwn_copies_wait<0>();
         __syncthreads();
-        if (h2 < h1)
-            begin(h2, t2, stage ^ 1);
-        /* what lies between this warp's first key and the first query */
-        const int ahead = (int)(t0 - u0) - base;
-        const int64_t draws = ((b * H + h) * T + t0) * S + u0 + row;
-        const bool seen = !causal || ahead + COLUMNS > 0;
-#if TEXT_OLDEST
-        const bool masked = true;
-#else
-        const bool masked = !vwn_all_seen(ahead - (16 * R - 1), ahead + COLUMNS - 1, causal, wide);
+    };
+#if TEXT_SPLIT
+    real x[R * PARTS][4];
+    arrive();
 #endif
+    for (int stage = 0; head < heads; stage ^= 1) {
+        const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
+        seek();
+        const int next = h, t1 = t;
+        const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
+        /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
+        const auto ahead = [&](int j0) { return t0 + j0 - (int)u0 - base; };
+        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
         const auto drawn = [&](int r, int j) {
             return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
         };
-        real x[R * PARTS][4], y[R * PARTS][4];
-        /* x: weights; y, times the slope of a soft cap */
-        const auto weigh = [&]() {
-            vwn_clear<R * COLUMNS>(x);
-            vwn_mul_rows<R, COLUMNS, D>(x, X + base * PITCH, Q);
+        /* x, scores, become weights; y gets the slope of a soft cap as a factor */
+        const auto weigh = [&](real (*x)[4], real (*y)[4], int j0) {
+            const int which = stage * COLUMNS + j0;
+#if TEXT_OLDEST
+            const bool masked = true;
+#else
+            const bool masked = !vwn_all_seen(ahead(j0) - (16 * R - 1), ahead(j0) + AT_ONCE - 1, causal, wide);
+#endif
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
@@ -132,7 +156,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             if (masked) {
                 #pragma unroll
                 for (int r = 0; r < 2 * R; r++) {
-                    const vwn_span seen = vwn_queries_seeing(lane / 4 + 8 * r - ahead, causal, wide);
+                    const vwn_span seen = vwn_queries_seeing(lane / 4 + 8 * r - ahead(j0), causal, wide);
                     #pragma unroll
                     for (int i = 0; i < PARTS; i++)
                         #pragma unroll
@@ -149,67 +173,116 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             }
         };
         /* y: gradients of weights, less their mean */
-        const auto lessen = [&]() {
-            vwn_clear<R * COLUMNS>(y);
-            vwn_mul_rows<R, COLUMNS, DV>(y, V + base * PITCH_V, G);
+        const auto lessen = [&](real (*y)[4], int j0) {
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    const int j = i % PARTS * 8 + column + e % 2;
-                    y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[which + j];
+                    const int j = j0 + i % PARTS * 8 + column + e % 2;
+                    y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[stage * COLUMNS + j];
                 }
         };
-        const auto drop = [&]() {
+        const auto drop = [&](real (*x)[4], int j0) {
             #pragma unroll
             for (int i = 0; DROPPED && i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, i % PARTS * 8 + column + e % 2);
+                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, j0 + i % PARTS * 8 + column + e % 2);
         };
 #if !TEXT_SPLIT
-        if (seen) {
-            lessen();
-            weigh();
+        /* this stage has come, and everybody is done with the other one, which may be filled again */
+        arrive();
+        if (next < heads)
+            begin(stage ^ 1);
+        #pragma unroll 1
+        for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
+            if (!sees(j0))
+                continue;
+            real x[R * PARTS][4], y[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+            vwn_clear<R * AT_ONCE>(y);
+            const elem *const q0 = Q + j0 * PITCH, *const g0 = G + j0 * PITCH_V;
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, DV>(y, kept_v, g0);
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, q0);
+#else
+            vwn_mul_rows<R, AT_ONCE, DV>(y, V + base * PITCH_V, g0);
+            vwn_mul_rows<R, AT_ONCE, D>(x, X + base * PITCH, q0);
+#endif
+            lessen(y, j0);
+            weigh(x, y, j0);
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
                     y[i][e] *= x[i][e];
-            drop();
-            vwn_mul_held<R, DV, COLUMNS>(E, x, held, G);
-            vwn_mul_held<R, D, COLUMNS>(A, y, held, Q);
+            drop(x, j0);
+            vwn_mul_held<R, DV, AT_ONCE>(E, x, held, g0);
+            vwn_mul_held<R, D, AT_ONCE>(A, y, held, q0);
         }
 #else
-        if (seen && of_k)
-            lessen();
-        if (seen && !of_k) {
-            #pragma unroll
-            for (int i = 0; i < R * PARTS; i++)
-                y[i][0] = y[i][1] = y[i][2] = y[i][3] = 1;
-            weigh();
-            #pragma unroll
-            for (int i = 0; i < R * PARTS; i++)
-                told[i * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
-            drop();
-        }
-        __syncthreads();
-        if (seen && of_k) {
-            #pragma unroll
-            for (int i = 0; i < R * PARTS; i++) {
-                const vwn_four z = told[i * 32];
-                y[i][0] *= z.x;
-                y[i][1] *= z.y;
-                y[i][2] *= z.z;
-                y[i][3] *= z.w;
-            }
-            vwn_mul_held<R, D, COLUMNS>(A, y, held, Q);
-        }
-        if (seen && !of_k)
-            vwn_mul_held<R, DV, COLUMNS>(A, x, held, G);
+        /* For AT_ONCE queries from j0 on: x, weights, which are told to the other half, or gradients of weights; then what is added.
+         * Products of one size stand here once for both halves, which differ in what is multiplied. */
+        const auto first = [&](int j0) {
+            if (!sees(j0))
+                return;
+            const elem *const q0 = Q + j0 * PITCH, *const g0 = G + j0 * PITCH_V;
+            vwn_clear<R * AT_ONCE>(x);
+#if TEXT_KEPT
+            if (D == DV || !of_k)
+                vwn_mul_kept<R, AT_ONCE, D>(x, kept, of_k ? g0 : q0);
+            else
+                vwn_mul_kept<R, AT_ONCE, DV>(x, kept, g0);
+#else
+            if (D == DV || !of_k)
+                vwn_mul_rows<R, AT_ONCE, D>(x, (of_k ? V : X) + base * PITCH, of_k ? g0 : q0);
+            else
+                vwn_mul_rows<R, AT_ONCE, DV>(x, V + base * PITCH_V, g0);
 #endif
-        h = h2;
-        t0 = t2;
+            if (of_k) {
+                lessen(x, j0);
+            } else {
+                real y[R * PARTS][4];
+                #pragma unroll
+                for (int i = 0; i < R * PARTS; i++)
+                    y[i][0] = y[i][1] = y[i][2] = y[i][3] = 1;
+                weigh(x, y, j0);
+                #pragma unroll
+                for (int i = 0; i < R * PARTS; i++)
+                    told[(j0 / 16 * R * PARTS + i) * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
+                drop(x, j0);
+            }
+        };
+        const auto second = [&](int j0) {
+            if (!sees(j0))
+                return;
+            #pragma unroll
+            for (int i = 0; of_k && i < R * PARTS; i++) {
+                const vwn_four z = told[(j0 / 16 * R * PARTS + i) * 32];
+                x[i][0] *= z.x;
+                x[i][1] *= z.y;
+                x[i][2] *= z.z;
+                x[i][3] *= z.w;
+            }
+            if (D == DV || of_k)
+                vwn_mul_held<R, D, AT_ONCE>(A, x, held, (of_k ? Q : G) + j0 * PITCH);
+            else
+                vwn_mul_held<R, DV, AT_ONCE>(A, x, held, G + j0 * PITCH_V);
+        };
+        first(0);
+        /* what is told has come; everybody is done with the other stage, which may be filled again */
+        __syncthreads();
+        if (next < heads)
+            begin(stage ^ 1);
+        second(0);
+        if (COLUMNS > AT_ONCE)
+            first(AT_ONCE);
+        arrive();
+        if (COLUMNS > AT_ONCE)
+            second(AT_ONCE);
+#endif
+        head = next;
+        t0 = t1;
     }
     vwn_copies_wait<0>();
     #pragma unroll

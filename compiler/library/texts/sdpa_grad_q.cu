@@ -10,15 +10,26 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ out, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dq, real *__restrict__ mean,
 #include "attention_sizes.cu"
+#if TEXT_KEPT
+    elem *const passing = (elem *)memory;
+#else
     elem *const Q = (elem *)memory, *const G = Q + ROWS * PITCH;
     elem *const passing = G + ROWS * PITCH_V;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #include "attention_queries.cu"
+#if TEXT_KEPT
+    uint32_t kept[R * D / 16][4];
+    vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
+    uint32_t kept_g[R * DV / 16][4];
+    vwn_keep_rows<R, DV>(kept_g, dout + (at0 + base * H) * dv, H * dv, (int)there - base, (int)dv);
+#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
     vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
         G, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, (int)there, (int)dv);
     vwn_copies_commit();
+#endif
     if (from < past)
         begin(from, 0);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
@@ -44,46 +55,52 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     real A[R * D / 8][4];
     vwn_clear<R * D>(A);
 #include "attention_keys.cu"
-        real x[R * PARTS][4], y[R * PARTS][4];
-        vwn_clear<R * COLUMNS>(x);
-        vwn_clear<R * COLUMNS>(y);
-        vwn_mul_rows<R, COLUMNS, D>(x, Q + base * PITCH, X);
-        vwn_mul_rows<R, COLUMNS, DV>(y, G + base * PITCH_V, V);
-        #pragma unroll
-        for (int i = 0; i < R * PARTS; i++)
+            real x[R * PARTS][4], y[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+            vwn_clear<R * AT_ONCE>(y);
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, X + j0 * PITCH);
+            vwn_mul_kept<R, AT_ONCE, DV>(y, kept_g, V + j0 * PITCH_V);
+#else
+            vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
+            vwn_mul_rows<R, AT_ONCE, DV>(y, G + base * PITCH_V, V + j0 * PITCH_V);
+#endif
             #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int r = i / PARTS * 2 + e / 2, j = i % PARTS * 8 + column + e % 2;
-                if (DROPPED)
-                    y[i][e] *= vwn_uniform(seed, step, draws + r * 8 * S + u0 + j) < rate ? 0.0f : keep;
-                y[i][e] -= total[r];
-                if (CAPPED) {
-                    const real c = vwn_tanh(x[i][e] * scale * per_cap);
-                    x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm[r]);
-                    y[i][e] *= 1.0f - c * c;
-                } else {
-                    x[i][e] = vwn_exp2_fast(x[i][e] * per_score - norm[r]);
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int r = i / PARTS * 2 + e / 2, j = i % PARTS * 8 + column + e % 2;
+                    if (DROPPED)
+                        y[i][e] *= vwn_uniform(seed, step, draws + r * 8 * S + u0 + j0 + j) < rate ? 0.0f : keep;
+                    y[i][e] -= total[r];
+                    if (CAPPED) {
+                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm[r]);
+                        y[i][e] *= 1.0f - c * c;
+                    } else {
+                        x[i][e] = vwn_exp2_fast(x[i][e] * per_score - norm[r]);
+                    }
+                }
+            if (masked) {
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = span(r);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            z = vwn_in(seen, i * 8 + column + e) ? z : 0.0f;
+                        }
                 }
             }
-        if (masked) {
             #pragma unroll
-            for (int r = 0; r < 2 * R; r++) {
-                const vwn_span seen = span(r);
+            for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
-                for (int i = 0; i < PARTS; i++)
-                    #pragma unroll
-                    for (int e = 0; e < 2; e++) {
-                        real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
-                        z = vwn_in(seen, i * 8 + column + e) ? z : 0.0f;
-                    }
-            }
+                for (int e = 0; e < 4; e++)
+                    x[i][e] *= y[i][e];
+            vwn_mul_held<R, D, AT_ONCE>(A, x, held, X + j0 * PITCH);
         }
-        #pragma unroll
-        for (int i = 0; i < R * PARTS; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++)
-                x[i][e] *= y[i][e];
-        vwn_mul_held<R, D, COLUMNS>(A, x, held, X);
     }
     vwn_copies_wait<0>();
     #pragma unroll
