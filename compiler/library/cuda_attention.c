@@ -86,7 +86,9 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps * halves;
-    l.shared = ((is_kept(which, c) ? 0 : kept) + 2 * passing) * size;
+    if (is_kept(which, c)) /* but for v where it is half of it */
+        kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
+    l.shared = (kept + 2 * passing) * size;
     if (!c->half)
         l.shared += 4ll * warps * halves * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
@@ -110,7 +112,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     /* Elements of float32, or random numbers beside all sums, or a call between them: the compiler
      * would spill so that more blocks fit. */
     bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
-    bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && (c->d > 48 || c->dv > 48);
+    bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && !is_tall(c) && (c->d > 48 || c->dv > 48);
     const char *type = half_word(c->half);
     const TextValue value[] = {
         {"ELEMENT", type},

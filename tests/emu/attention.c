@@ -368,7 +368,7 @@ static const struct Fault {
     {"a tile that is seen and left out", "ahead <= -16 * R", "ahead <= 0", 0, OF_WHOLE, CUDA_SDPA},
     {"copies that do not go on", "key += COLUMNS * kt;", ";", 0, OF_WHOLE, CUDA_SDPA},
     {"sums that do not shrink", "O[i][r % 2 * 2] *= shrink;", ";", 0, OF_WHOLE, CUDA_SDPA},
-    {"a row behind the last one", "if (row + 8 * r >= there)", "if (row + 8 * r > there)", 0, 0, CUDA_SDPA},
+    {"a row behind the last one", "if (8 * r >= left)", "if (8 * r > left)", 0, 0, CUDA_SDPA},
     {"another head of the keys", "k += b * kb + g * kh;", "k += b * kb + g * kh * 2;", 0, 0, CUDA_SDPA},
     {"columns of another thread", "i * 8 + column < dv)", "i * 8 + column + 2 < dv)", 0, 0, CUDA_SDPA},
     {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0, 0, CUDA_SDPA},
@@ -380,7 +380,7 @@ static const struct Fault {
     {"dk, dv: one buffer for two stages", "begin(stage ^ 1)", "begin(stage)", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
     {"dk, dv: a diagonal taken for whole", "!vwn_all_seen(ahead(j0) - (16 * R - 1),", "!vwn_all_seen(ahead(j0),", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
     {"dk, dv: a tile that is seen and left out", "ahead(j0) + AT_ONCE > 0", "ahead(j0) > 0", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
-    {"dk, dv: weights that are read before they are there", "        __syncthreads();\n        if (next", "        if (next", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
+    {"dk, dv: weights that are read before they are there", "        __syncthreads();\n        if (h <", "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS", "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };

@@ -1,5 +1,5 @@
-    int stage = 0;
-    for (int u0 = from; u0 < past; u0 += COLUMNS, stage ^= 1) {
+    for (int u0 = from; u0 < past; u0 += COLUMNS) {
+        const int stage = u0 / COLUMNS % 2;
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();

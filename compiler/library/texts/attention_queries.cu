@@ -1,6 +1,7 @@
     /* the last queries of a head come first: they see the most keys */
-    const int64_t blocks = (T + ROWS - 1) / ROWS, t0 = (blocks - 1 - blockIdx.x % blocks) * ROWS;
-    const int64_t h = blockIdx.x / blocks % H, b = blockIdx.x / blocks / H, g = h / share;
+    const auto first_row = [&](vwn_share of) { return (int64_t)((int)((T + ROWS - 1) / ROWS) - 1 - of.tile) * ROWS; };
+    const vwn_share mine = vwn_share_of<ROWS>(T, H);
+    const int64_t h = mine.head, b = mine.batch, t0 = first_row(mine), g = h / share;
     const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;
     k += b * kb + g * kh;
     v += b * vb + g * vh;

@@ -113,27 +113,33 @@ FN void vwn_tile_copy(E *tile, const E *at, int64_t pitch, int rows, int d)
         vwn_tile_copy_narrow<ROWS, D, THREADS>(tile, at, pitch, rows, d);
 }
 
-/* x (16 R, N) += a (16 R, K) b^T, both tiles of rows of K; two bytes on tensor cores, or float32 */
-template <int R, int N, int K, class E> FN void vwn_mul_rows(real (*x)[4], const E *a, const E *b)
+/* x (16 R, N) += a (16 R, K) b^T, both tiles of rows of K, whose first F numbers are left out; two bytes on tensor cores, or
+ * float32 */
+template <int R, int N, int K, int F = 0, class E> FN void vwn_mul_rows(real (*x)[4], const E *a, const E *b)
 {
     const int l = threadIdx.x % 32;
-    const vwn_spot at = vwn_spot_in<K>(a, l % 16, l / 16 * 8);
-    const vwn_spot with = vwn_spot_in<K>(b, l % 8 + l / 16 * 8, l / 8 % 2 * 8);
-    #pragma unroll
-    for (int k = 0; k < K; k += 16) {
-        uint32_t p[R][4], q[4];
+    enum { LINE = K % 64 == 0 && !F ? 64 : K };
+    vwn_spot at = vwn_spot_in<K>(a, l % 16, l / 16 * 8), with = vwn_spot_in<K>(b, l % 8 + l / 16 * 8, l / 8 % 2 * 8);
+    #pragma unroll 1
+    for (int line = 0; line < K; line += LINE) {
         #pragma unroll
-        for (int m = 0; m < R; m++)
-            vwn_load_at(p[m], vwn_along<E, K>(at, m * 16, k));
-        #pragma unroll
-        for (int n = 0; n < N; n += 16) {
-            vwn_load_at(q, vwn_along<E, K>(with, n, k));
+        for (int k = F; k < LINE; k += 16) {
+            uint32_t p[R][4], q[4];
             #pragma unroll
-            for (int m = 0; m < R; m++) {
-                vwn_mma(x[m * (N / 8) + n / 8], p[m], q, E());
-                vwn_mma(x[m * (N / 8) + n / 8 + 1], p[m], q + 2, E());
+            for (int m = 0; m < R; m++)
+                vwn_load_at(p[m], vwn_along<E, K>(at, m * 16, k));
+            #pragma unroll
+            for (int n = 0; n < N; n += 16) {
+                vwn_load_at(q, vwn_along<E, K>(with, n, k));
+                #pragma unroll
+                for (int m = 0; m < R; m++) {
+                    vwn_mma(x[m * (N / 8) + n / 8], p[m], q, E());
+                    vwn_mma(x[m * (N / 8) + n / 8 + 1], p[m], q + 2, E());
+                }
             }
         }
+        at += LINE * (int)sizeof(E);
+        with += LINE * (int)sizeof(E);
     }
 }
 template <int R, int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a, const real *b)
@@ -157,8 +163,8 @@ template <int R, int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a,
     }
 }
 
-/* Rows of memory as a product takes them, in registers, of which a thread has R K / 8: 16 R rows `pitch` apart, of which `rows` are
- * there with `d` numbers each; zeros for what is not. */
+/* The first K numbers of rows of memory as a product takes them, in registers, of which a thread has R K / 4: 16 R rows `pitch` apart,
+ * of which `rows` are there with `d` numbers each; zeros for what is not. */
 template <int R, int K, class E>
 FN void vwn_keep_rows(uint32_t (*p)[4], const E *from, int64_t pitch, int rows, int d)
 {
@@ -175,21 +181,21 @@ FN void vwn_keep_rows(uint32_t (*p)[4], const E *from, int64_t pitch, int rows, 
                     ok ? *(const uint32_t *)(from + (m * 16 + i % 2 * 8) * pitch + k + i / 2 * 8) : 0;
             }
 }
-/* x (16 R, N) += p (16 R, K) b^T, where p is kept in registers and b a tile of rows of K. */
-template <int R, int N, int K, class E> FN void vwn_mul_kept(real (*x)[4], const uint32_t (*p)[4], const E *b)
+/* x (16 R, N) += p (16 R, F) b^T, where p is kept in registers and b the first F numbers of a tile of rows of K. */
+template <int R, int N, int K, int F = K, class E> FN void vwn_mul_kept(real (*x)[4], const uint32_t (*p)[4], const E *b)
 {
     const int l = threadIdx.x % 32;
     const vwn_spot with = vwn_spot_in<K>(b, l % 8 + l / 16 * 8, l / 8 % 2 * 8);
     #pragma unroll
-    for (int k = 0; k < K; k += 16) {
+    for (int k = 0; k < F; k += 16) {
         #pragma unroll
         for (int n = 0; n < N; n += 16) {
             uint32_t q[4];
             vwn_load_at(q, vwn_along<E, K>(with, n, k));
             #pragma unroll
             for (int m = 0; m < R; m++) {
-                vwn_mma(x[m * (N / 8) + n / 8], p[m * (K / 16) + k / 16], q, E());
-                vwn_mma(x[m * (N / 8) + n / 8 + 1], p[m * (K / 16) + k / 16], q + 2, E());
+                vwn_mma(x[m * (N / 8) + n / 8], p[m * (F / 16) + k / 16], q, E());
+                vwn_mma(x[m * (N / 8) + n / 8 + 1], p[m * (F / 16) + k / 16], q + 2, E());
             }
         }
     }
@@ -293,4 +299,31 @@ FN int64_t vwn_last_first(const integer *start, int64_t rows)
     for (int k = 16; k; k /= 2)
         most = vwn_most(most, __shfl_xor_sync(0xffffffffu, most, k));
     return most;
+}
+/* Which tile of ROWS rows of a sequence a block computes, of which head of which sequence. A block asks again behind its loop, so that
+ * the answers have no registers while that runs. */
+struct vwn_share {
+    int tile, head, batch;
+};
+#ifndef VWN_EMU
+FN uint32_t vwn_block()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(i));
+    return i;
+}
+FN uint32_t vwn_thread()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
+    return i;
+}
+#else
+FN uint32_t vwn_block() { return blockIdx.x; }
+FN uint32_t vwn_thread() { return threadIdx.x; }
+#endif
+template <int ROWS> FN vwn_share vwn_share_of(int64_t rows, int64_t heads)
+{
+    const uint32_t i = vwn_block(), tiles = (uint32_t)((rows + ROWS - 1) / ROWS), j = i / tiles;
+    return {(int)(i - j * tiles), (int)(j % (uint32_t)heads), (int)(j / (uint32_t)heads)};
 }

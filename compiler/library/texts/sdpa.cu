@@ -25,7 +25,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     vwn_copies_commit();
 #endif
     if (from < past)
-        begin(from, 0);
+        begin(from, from / COLUMNS % 2);
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
     /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
@@ -118,12 +118,15 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         }
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(T, H);
+    const int left = (int)(T - first_row(of)) - row;
+    const int64_t begins = (of.batch * T + first_row(of) + row) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const real total = vwn_row_sum(sum[r]);
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
-        const int64_t at = at0 + (row + 8 * r) * H;
-        if (row + 8 * r >= there)
+        const int64_t at = begins + 8 * r * H;
+        if (8 * r >= left)
             continue;
         #pragma unroll
         for (int i = 0; i < DV / 8; i++) {

@@ -10,8 +10,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const real *__restrict__ mean, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
+    /* Both factors of the products with queries in registers would be too many: of v the second half lies in shared memory */
+    enum { KEPT_V = D + DV > 96 ? DV / 2 / 16 * 16 : DV, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
 #if TEXT_KEPT
-    elem *const passing = (elem *)memory;
+    elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
 #else
     elem *const X = (elem *)memory, *const V = X + ROWS * PITCH;
     elem *const passing = V + ROWS * PITCH_V;
@@ -29,42 +31,44 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
-    const int64_t blocks = (S + ROWS - 1) / ROWS, u0 = blockIdx.x % blocks * ROWS;
-    const int64_t g = blockIdx.x / blocks % K, b = blockIdx.x / blocks / K;
+    const vwn_share mine = vwn_share_of<ROWS>(S, K);
+    const int u0 = mine.tile * ROWS;
+    const int64_t g = mine.head, b = mine.batch;
     const int there = (int)vwn_least(ROWS, S - u0), heads = (int)share;
     const int from = (int)((causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS) * COLUMNS;
     const int end = (int)(window ? vwn_least(T, u0 + there - 1 + window) : T);
-    /* Queries pass in tiles: those of one head, then those of the next. The next one is of head `h` of those that read these keys, of
-     * query `t` on; `queries` and `slopes` is where this thread copies from. */
+    /* Queries pass in tiles: those of one head, then those of the next. The one that is copied is of head `h` of those that read these keys,
+     * of query `t` on; `queries` and `slopes` is where this thread copies from. */
     int h = 0, t = from;
     const int64_t at0 = (b * T + from) * H + g * share;
     const elem *queries = vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + from * qt + g * share * qh, qt);
-    const elem *slopes = vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv);
+    const int of_query = (int)H * (int)dv; /* numbers of dout */
+    const elem *slopes = vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, of_query);
     const auto go = [&](int64_t by, int64_t to_head) {
         queries += by * qt + to_head * qh;
-        slopes += (by * H + to_head) * dv;
+        slopes += by * of_query + to_head * dv;
     };
     const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
         const int n = (int)T - t;
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(Q, queries, qt, n, (int)d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, slopes, H * dv, n, (int)dv);
-        const int of = threadIdx.x % COLUMNS;
-        if (threadIdx.x < 2 * COLUMNS) {
-            const real *const sums = threadIdx.x < COLUMNS ? lse : mean;
-            vwn_copy_async<4>(norms + (threadIdx.x - of) * 2 + stage * COLUMNS + of,
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, slopes, of_query, n, (int)dv);
+        const int me = vwn_thread(), of = me % COLUMNS;
+        if (me < 2 * COLUMNS) {
+            const real *const sums = me < COLUMNS ? lse : mean;
+            vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
                               sums + ((b * T + t) * H + g * share + h) + of * H, of < n);
         }
 #if TEXT_OLDEST
-        if (threadIdx.x < COLUMNS)
+        if (me < COLUMNS)
             vwn_copy_async<8>(oldest + stage * COLUMNS + of, start + b * T + t + of, of < n);
 #endif
         vwn_copies_commit();
-        go(COLUMNS, 0);
-        t += COLUMNS;
     };
-    /* on to a tile with queries that see one of the keys; behind the last one h is `heads` */
-    const auto seek = [&]() {
+    /* on to a tile with queries that see one of the keys, `by` queries further or more; behind the last one h is `heads` */
+    const auto seek = [&](int by) {
+        go(by, 0);
+        t += by;
         while (h < heads) {
 #if TEXT_OLDEST
             if (t < end && vwn_first_seen(start + b * T + t, vwn_least(COLUMNS, T - t)) >= u0 + there) {
@@ -83,9 +87,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if TEXT_KEPT
     /* the rows that are a factor of this warp's products with queries */
 #if !TEXT_SPLIT
-    uint32_t kept[R * D / 16][4], kept_v[R * DV / 16][4];
+    uint32_t kept[R * D / 16][4], kept_v[R * KEPT_V / 16][4];
     vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
-    vwn_keep_rows<R, DV>(kept_v, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
+    vwn_keep_rows<R, KEPT_V>(kept_v, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
 #else
     uint32_t kept[R * (D > DV ? D : DV) / 16][4];
     if (of_k)
@@ -93,16 +97,17 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     else
         vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
 #endif
-#else
+#endif
+#if !TEXT_KEPT
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
-    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
-        V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
-    vwn_copies_commit();
 #endif
-    seek();
-    int head = h, t0 = t;
-    if (head < heads)
+    if (!TEXT_KEPT || ROWS_V)
+        vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
+            V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
+    vwn_copies_commit();
+    seek(0);
+    if (h < heads)
         begin(0);
     const real per_score = scale * log2_e;
 #if !TEXT_SPLIT
@@ -121,13 +126,13 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     real x[R * PARTS][4];
     arrive();
 #endif
-    for (int stage = 0; head < heads; stage ^= 1) {
+    for (int stage = 0; h < heads; stage ^= 1) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
-        seek();
-        const int next = h, t1 = t;
+        const int head = h, t0 = t;
+        seek(COLUMNS);
         const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
         /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
-        const auto ahead = [&](int j0) { return t0 + j0 - (int)u0 - base; };
+        const auto ahead = [&](int j0) { return t0 + j0 - u0 - base; };
         const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
         const auto drawn = [&](int r, int j) {
             return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
@@ -192,9 +197,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if !TEXT_SPLIT
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         arrive();
-        if (next < heads)
+        if (h < heads)
             begin(stage ^ 1);
-        #pragma unroll 1
+        #pragma unroll
         for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
             if (!sees(j0))
                 continue;
@@ -203,7 +208,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             vwn_clear<R * AT_ONCE>(y);
             const elem *const q0 = Q + j0 * PITCH, *const g0 = G + j0 * PITCH_V;
 #if TEXT_KEPT
-            vwn_mul_kept<R, AT_ONCE, DV>(y, kept_v, g0);
+            vwn_mul_kept<R, AT_ONCE, DV, KEPT_V>(y, kept_v, g0);
+            if (ROWS_V)
+                vwn_mul_rows<R, AT_ONCE, DV, KEPT_V>(y, V + base * PITCH_V, g0);
             vwn_mul_kept<R, AT_ONCE, D>(x, kept, q0);
 #else
             vwn_mul_rows<R, AT_ONCE, DV>(y, V + base * PITCH_V, g0);
@@ -217,8 +224,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 for (int e = 0; e < 4; e++)
                     y[i][e] *= x[i][e];
             drop(x, j0);
-            vwn_mul_held<R, DV, AT_ONCE>(E, x, held, g0);
             vwn_mul_held<R, D, AT_ONCE>(A, y, held, q0);
+            vwn_mul_held<R, DV, AT_ONCE>(E, x, held, g0);
         }
 #else
         /* For AT_ONCE queries from j0 on: x, weights, which are told to the other half, or gradients of weights; then what is added.
@@ -249,7 +256,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 weigh(x, y, j0);
                 #pragma unroll
                 for (int i = 0; i < R * PARTS; i++)
-                    told[(j0 / 16 * R * PARTS + i) * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
+                    told[(j0 / AT_ONCE * R * PARTS + i) * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
                 drop(x, j0);
             }
         };
@@ -258,7 +265,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 return;
             #pragma unroll
             for (int i = 0; of_k && i < R * PARTS; i++) {
-                const vwn_four z = told[(j0 / 16 * R * PARTS + i) * 32];
+                const vwn_four z = told[(j0 / AT_ONCE * R * PARTS + i) * 32];
                 x[i][0] *= z.x;
                 x[i][1] *= z.y;
                 x[i][2] *= z.z;
@@ -272,7 +279,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         first(0);
         /* what is told has come; everybody is done with the other stage, which may be filled again */
         __syncthreads();
-        if (next < heads)
+        if (h < heads)
             begin(stage ^ 1);
         second(0);
         if (COLUMNS > AT_ONCE)
@@ -281,14 +288,15 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         if (COLUMNS > AT_ONCE)
             second(AT_ONCE);
 #endif
-        head = next;
-        t0 = t1;
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(S, K);
+    const int left = (int)(S - (int64_t)of.tile * ROWS) - row;
+    const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + row) * K + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
-        const int64_t at = (b * S + u0 + row + 8 * r) * K + g;
-        if (row + 8 * r >= there)
+        const int64_t at = begins + 8 * r * K;
+        if (8 * r >= left)
             continue;
 #if TEXT_SPLIT
         if (of_k) {

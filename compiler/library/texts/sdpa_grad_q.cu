@@ -31,7 +31,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     vwn_copies_commit();
 #endif
     if (from < past)
-        begin(from, 0);
+        begin(from, from / COLUMNS % 2);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
     real total[2 * R], norm[2 * R];
     #pragma unroll
@@ -103,13 +103,16 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         }
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(T, H);
+    const int left = (int)(T - first_row(of)) - row;
+    const int64_t begins = (of.batch * T + first_row(of) + row) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
-        elem *const to = dq + (at0 + (row + 8 * r) * H) * d;
+        elem *const to = dq + (begins + 8 * r * H) * d;
         #pragma unroll
         for (int i = 0; i < D / 8; i++) {
             const real *const y = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (row + 8 * r < there && i * 8 + column < d)
+            if (8 * r < left && i * 8 + column < d)
                 vwn_put_pair(to + i * 8 + column, y[0] * scale, y[1] * scale, i * 8 + column + 1 < d);
         }
     }
