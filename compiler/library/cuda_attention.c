@@ -33,11 +33,12 @@ static bool is_small(const CudaAttentionClass *c)
     return c->d <= 64 && c->dv <= 64;
 }
 
-/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with random numbers, or
- * large heads, a thread has no registers for that. */
+/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with random numbers,
+ * large heads, or heads of more than 96 and a function that is called, a thread has no registers for that. */
 static bool is_tall(const CudaAttentionClass *c)
 {
-    return c->half && !is_large(c) && !c->dropped;
+    bool called = c->width == CUDA_ACCESS_ANY && (c->d > 96 || c->dv > 96);
+    return c->half && !is_large(c) && !c->dropped && !called;
 }
 
 /* Where the sums of dk and dv are more than a thread has registers half of the warps add up dk, the others dv. */
@@ -95,6 +96,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.shared += 4ll * 2 * l.columns * (2 + 2 * c->oldest);
     if (halves == 2)
         l.shared += 4ll * l.rows * l.columns;
+    l.shared += 32; /* where the block's rows begin */
     return l;
 }
 
@@ -109,15 +111,13 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
 {
     static const char *const file[] = {"sdpa.cu", "sdpa_grad_q.cu", "sdpa_grad_k.cu"};
     CudaAttentionLaunch l = cuda_attention_launch(which, c);
-    /* Elements of float32, or random numbers beside all sums, or a call between them: the compiler
-     * would spill so that more blocks fit. */
-    bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
-    bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && !is_tall(c) && (c->d > 48 || c->dv > 48);
+    /* A compiler would spill for the sake of more blocks. */
+    int blocks = c->half && l.threads > 128 ? 1 : 2;
     const char *type = half_word(c->half);
     const TextValue value[] = {
         {"ELEMENT", type},
         {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
-        {"BOUNDS", arena_printf(arena, "%d%s", l.threads, two ? ", 2" : three ? ", 3" : "")},
+        {"BOUNDS", arena_printf(arena, "%d, %d", l.threads, blocks)},
         {"D", text_number(arena, c->d)},
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},

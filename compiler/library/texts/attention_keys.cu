@@ -1,15 +1,17 @@
-    for (int u0 = from; u0 < past; u0 += COLUMNS) {
-        const int stage = u0 / COLUMNS % 2;
+    for (int u0 = from; more; u0 += COLUMNS) {
+        const int stage = (uint32_t)u0 / COLUMNS % 2;
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
         __syncthreads();
-        if (u0 + COLUMNS < past)
-            begin(u0 + COLUMNS, stage ^ 1);
+        const int t0 = (int)of_block->t0;
+        more = u0 + COLUMNS < past(t0);
+        if (more)
+            begin(of_block->k, of_block->v, u0 + COLUMNS, stage ^ 1);
         #pragma unroll
         for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
             /* keys that are there; what lies between this warp's first query and the first key */
-            const int left = keys - u0 - j0, ahead = (int)(t0 - u0) + base - j0;
+            const int left = keys - u0 - j0, ahead = t0 - u0 + base - j0;
             if (causal && ahead <= -16 * R)
                 continue;
             bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
@@ -23,5 +25,5 @@
 #else
                 const int old = 0;
 #endif
-                return vwn_both_of(vwn_keys_seen(ahead + lane / 4 + 8 * r, causal, wide), {old, left});
+                return vwn_both_of(vwn_keys_seen(ahead + vwn_thread() % 32 / 4 + 8 * r, causal, wide), {old, left});
             };

@@ -44,6 +44,25 @@ template <class E, int D> FN vwn_spot vwn_along(vwn_spot at, int n, int k)
     return (vwn_laid<E, D>::LINES ? (at ^ k % 64 * SIZE) + k / 64 * 128 : at + k * SIZE) + n * PITCH * SIZE;
 }
 
+/* The block and the thread, asked again wherever that stands: what is computed from them has no registers while a loop runs. */
+#ifndef VWN_EMU
+FN uint32_t vwn_block()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(i));
+    return i;
+}
+FN uint32_t vwn_thread()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
+    return i;
+}
+#else
+FN uint32_t vwn_block() { return blockIdx.x; }
+FN uint32_t vwn_thread() { return threadIdx.x; }
+#endif
+
 /* Copies of tiles (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d` numbers each; zeros for what is not.
  * WIDTH numbers at once; 0: 16 bytes where all rows lie at such, else 4.
  * Of 16 bytes a thread has one place in each tile, from which the others are a fixed way: vwn_tile_at() of the
@@ -57,7 +76,8 @@ template <int D, int WIDTH, int THREADS, class E> FN const E *vwn_tile_at(const 
     typedef vwn_copies<D, THREADS, E> by;
     if (WIDTH != 0 && WIDTH * sizeof(E) != 16)
         return from;
-    return from + threadIdx.x / by::ACROSS * pitch + threadIdx.x % by::ACROSS * by::EACH;
+    const int me = vwn_thread();
+    return from + me / by::ACROSS * pitch + me % by::ACROSS * by::EACH;
 }
 template <int ROWS, int D, int EACH, int THREADS, class E>
 FN void vwn_tile_copy_part(E *tile, const E *from, int64_t pitch, int rows, int d)
@@ -305,23 +325,6 @@ FN int64_t vwn_last_first(const integer *start, int64_t rows)
 struct vwn_share {
     int tile, head, batch;
 };
-#ifndef VWN_EMU
-FN uint32_t vwn_block()
-{
-    uint32_t i;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(i));
-    return i;
-}
-FN uint32_t vwn_thread()
-{
-    uint32_t i;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
-    return i;
-}
-#else
-FN uint32_t vwn_block() { return blockIdx.x; }
-FN uint32_t vwn_thread() { return threadIdx.x; }
-#endif
 template <int ROWS> FN vwn_share vwn_share_of(int64_t rows, int64_t heads)
 {
     const uint32_t i = vwn_block(), tiles = (uint32_t)((rows + ROWS - 1) / ROWS), j = i / tiles;

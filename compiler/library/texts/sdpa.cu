@@ -24,8 +24,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
     vwn_copies_commit();
 #endif
-    if (from < past)
-        begin(from, from / COLUMNS % 2);
+    if (more)
+        begin(k, v, from, from / COLUMNS % 2);
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
     /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
@@ -62,6 +62,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                         x[i][e] = -x[i][e];
             }
             if (masked) {
+                const int column = vwn_thread() % 4 * 2;
                 #pragma unroll
                 for (int r = 0; r < 2 * R; r++) {
                     const vwn_span seen = span(r);
@@ -119,8 +120,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(T, H);
-    const int left = (int)(T - first_row(of)) - row;
-    const int64_t begins = (of.batch * T + first_row(of) + row) * H + of.head;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(T - first_row(of)) - line;
+    const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const real total = vwn_row_sum(sum[r]);
@@ -131,10 +133,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         #pragma unroll
         for (int i = 0; i < DV / 8; i++) {
             const real *const y = O[r / 2 * (DV / 8) + i] + r % 2 * 2;
-            if (i * 8 + column < dv)
-                vwn_put_pair(out + at * dv + i * 8 + column, y[0] * one, y[1] * one, i * 8 + column + 1 < dv);
+            if (i * 8 + c0 < dv)
+                vwn_put_pair(out + at * dv + i * 8 + c0, y[0] * one, y[1] * one, i * 8 + c0 + 1 < dv);
         }
-        if (column == 0)
+        if (c0 == 0)
             lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }
 }

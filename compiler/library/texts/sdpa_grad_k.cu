@@ -38,27 +38,30 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const int from = (int)((causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS) * COLUMNS;
     const int end = (int)(window ? vwn_least(T, u0 + there - 1 + window) : T);
     /* Queries pass in tiles: those of one head, then those of the next. The one that is copied is of head `h` of those that read these keys,
-     * of query `t` on; `queries` and `slopes` is where this thread copies from. */
+     * of query `t` on. */
     int h = 0, t = from;
-    const int64_t at0 = (b * T + from) * H + g * share;
-    const elem *queries = vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + from * qt + g * share * qh, qt);
-    const int of_query = (int)H * (int)dv; /* numbers of dout */
-    const elem *slopes = vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, of_query);
-    const auto go = [&](int64_t by, int64_t to_head) {
-        queries += by * qt + to_head * qh;
-        slopes += by * of_query + to_head * dv;
-    };
+    /* Where these heads begin lies in shared memory: the loop asks there and has registers for other things. */
+    struct vwn_heads {
+        const elem *q, *dout;
+        const real *lse, *mean;
+    } *const of_block = (vwn_heads *)(memory + TEXT_SHARED - sizeof(vwn_heads));
+    if (threadIdx.x == 0) {
+        const int64_t at = b * T * H + g * share;
+        *of_block = {q + b * qb + g * share * qh, dout + at * dv, lse + at, mean + at};
+    }
+    __syncthreads();
     const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
-        const int n = (int)T - t;
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(Q, queries, qt, n, (int)d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, slopes, of_query, n, (int)dv);
+        const int n = (int)T - t, of_query = (int)H * (int)dv;
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
+            Q, vwn_tile_at<D, WIDTH, THREADS>(of_block->q + t * qt + h * qh, qt), qt, n, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
+            Q + COLUMNS * PITCH,
+            vwn_tile_at<DV, WIDTH, THREADS>(of_block->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
         const int me = vwn_thread(), of = me % COLUMNS;
-        if (me < 2 * COLUMNS) {
-            const real *const sums = me < COLUMNS ? lse : mean;
+        if (me < 2 * COLUMNS)
             vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
-                              sums + ((b * T + t) * H + g * share + h) + of * H, of < n);
-        }
+                              (me < COLUMNS ? of_block->lse : of_block->mean) + (t + of) * H + h, of < n);
 #if TEXT_OLDEST
         if (me < COLUMNS)
             vwn_copy_async<8>(oldest + stage * COLUMNS + of, start + b * T + t + of, of < n);
@@ -67,19 +70,16 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     };
     /* on to a tile with queries that see one of the keys, `by` queries further or more; behind the last one h is `heads` */
     const auto seek = [&](int by) {
-        go(by, 0);
         t += by;
         while (h < heads) {
 #if TEXT_OLDEST
             if (t < end && vwn_first_seen(start + b * T + t, vwn_least(COLUMNS, T - t)) >= u0 + there) {
-                go(COLUMNS, 0);
                 t += COLUMNS;
                 continue;
             }
 #endif
             if (t < end)
                 return;
-            go(from - t, 1);
             t = from;
             h++;
         }

@@ -30,8 +30,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         G, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, (int)there, (int)dv);
     vwn_copies_commit();
 #endif
-    if (from < past)
-        begin(from, from / COLUMNS % 2);
+    if (more)
+        begin(k, v, from, from / COLUMNS % 2);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
     real total[2 * R], norm[2 * R];
     #pragma unroll
@@ -82,6 +82,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     }
                 }
             if (masked) {
+                const int column = vwn_thread() % 4 * 2;
                 #pragma unroll
                 for (int r = 0; r < 2 * R; r++) {
                     const vwn_span seen = span(r);
@@ -104,16 +105,17 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(T, H);
-    const int left = (int)(T - first_row(of)) - row;
-    const int64_t begins = (of.batch * T + first_row(of) + row) * H + of.head;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(T - first_row(of)) - line;
+    const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         elem *const to = dq + (begins + 8 * r * H) * d;
         #pragma unroll
         for (int i = 0; i < D / 8; i++) {
             const real *const y = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (8 * r < left && i * 8 + column < d)
-                vwn_put_pair(to + i * 8 + column, y[0] * scale, y[1] * scale, i * 8 + column + 1 < d);
+            if (8 * r < left && i * 8 + c0 < d)
+                vwn_put_pair(to + i * 8 + c0, y[0] * scale, y[1] * scale, i * 8 + c0 + 1 < d);
         }
     }
 }
