@@ -33,12 +33,12 @@ static bool is_small(const CudaAttentionClass *c)
     return c->d <= 64 && c->dv <= 64;
 }
 
-/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with random numbers,
- * large heads, or heads of more than 96 and a function that is called, a thread has no registers for that. */
+/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
+ * numbers, large heads, or heads of more than 96 and a function that is called, a thread has no registers for that. */
 static bool is_tall(const CudaAttentionClass *c)
 {
     bool called = c->width == CUDA_ACCESS_ANY && (c->d > 96 || c->dv > 96);
-    return c->half && !is_large(c) && !c->dropped && !called;
+    return c->half && !is_large(c) && !c->capped && !c->dropped && !called;
 }
 
 /* Where the sums of dk and dv are more than a thread has registers half of the warps add up dk, the others dv. */
@@ -96,6 +96,8 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.shared += 4ll * 2 * l.columns * (2 + 2 * c->oldest);
     if (halves == 2)
         l.shared += 4ll * l.rows * l.columns;
+    if (which != CUDA_SDPA_GRAD_K)
+        l.shared += 4ll * l.rows * c->oldest;
     l.shared += 32; /* where the block's rows begin */
     return l;
 }

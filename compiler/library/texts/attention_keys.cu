@@ -20,10 +20,11 @@
 #endif
             /* the keys that the thread's r-th row sees */
             const auto span = [&](int r) {
+                const int line = vwn_thread() % 32 / 4 + 8 * r;
 #if TEXT_OLDEST
-                const int old = vwn_within<AT_ONCE>(oldest[r] - u0 - j0);
+                const int old = vwn_within<AT_ONCE>(oldest[base + line] - u0 - j0);
 #else
                 const int old = 0;
 #endif
-                return vwn_both_of(vwn_keys_seen(ahead + vwn_thread() % 32 / 4 + 8 * r, causal, wide), {old, left});
+                return vwn_both_of(vwn_keys_seen(ahead + line, causal, wide), {old, left});
             };

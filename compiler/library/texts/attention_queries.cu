@@ -13,12 +13,11 @@
         return window ? (int)vwn_least(end, behind - 1 + window) : end;
     };
 #if TEXT_OLDEST
-    const int64_t latest = vwn_last_first(start + b * T + t0, there);
+    const int latest = (int)vwn_least(0x3fffffff, vwn_last_first(start + b * T + t0, there));
     first = vwn_most(first, vwn_first_seen(start + b * T + t0, there));
-    int64_t oldest[2 * R];
-    #pragma unroll
-    for (int r = 0; r < 2 * R; r++)
-        oldest[r] = row + 8 * r < there ? start[b * T + t0 + row + 8 * r] : 0;
+    int *const oldest = (int *)(memory + TEXT_SHARED - 32) - ROWS;
+    if (threadIdx.x < ROWS)
+        oldest[threadIdx.x] = threadIdx.x < there ? (int)vwn_least(0x3fffffff, start[b * T + t0 + threadIdx.x]) : 0;
 #endif
     const int from = (int)(first / COLUMNS) * COLUMNS, keys = (int)S;
     bool more = from < past(t0);

@@ -10,8 +10,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const real *__restrict__ mean, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
-    /* Both factors of the products with queries in registers would be too many: of v the second half lies in shared memory */
-    enum { KEPT_V = D + DV > 96 ? DV / 2 / 16 * 16 : DV, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
+    /* Both factors of the products with queries in registers would be too many: of v a half, or more, lies in shared memory */
+    enum { KEPT_V = D + DV > 96 ? DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16 : DV, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
 #if TEXT_KEPT
     elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
 #else
@@ -159,9 +159,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     }
                 }
             if (masked) {
+                const int line = vwn_thread() % 32 / 4, column = vwn_thread() % 4 * 2;
                 #pragma unroll
                 for (int r = 0; r < 2 * R; r++) {
-                    const vwn_span seen = vwn_queries_seeing(lane / 4 + 8 * r - ahead(j0), causal, wide);
+                    const vwn_span seen = vwn_queries_seeing(line + 8 * r - ahead(j0), causal, wide);
                     #pragma unroll
                     for (int i = 0; i < PARTS; i++)
                         #pragma unroll
@@ -169,7 +170,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                             const int j = i * 8 + column + e;
                             bool is = vwn_in(seen, j);
 #if TEXT_OLDEST
-                            is &= u0 + row + 8 * r >= oldest[which + j];
+                            is &= u0 + base + line + 8 * r >= (int)oldest[which + j];
 #endif
                             real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
                             z = is ? z : 0.0f;
@@ -291,8 +292,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(S, K);
-    const int left = (int)(S - (int64_t)of.tile * ROWS) - row;
-    const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + row) * K + of.head;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(S - (int64_t)of.tile * ROWS) - line;
+    const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + line) * K + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const int64_t at = begins + 8 * r * K;
@@ -304,8 +306,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         #pragma unroll
         for (int i = 0; i < D / 8; i++) {
             const real *const z = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (i * 8 + column < d)
-                vwn_put_pair(dk + at * d + i * 8 + column, z[0] * scale, z[1] * scale, i * 8 + column + 1 < d);
+            if (i * 8 + c0 < d)
+                vwn_put_pair(dk + at * d + i * 8 + c0, z[0] * scale, z[1] * scale, i * 8 + c0 + 1 < d);
         }
 #if TEXT_SPLIT
             continue;
@@ -318,8 +320,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #else
             const real *const z = A[r / 2 * (DV / 8) + i] + r % 2 * 2;
 #endif
-            if (i * 8 + column < dv)
-                vwn_put_pair(dvalue + at * dv + i * 8 + column, z[0], z[1], i * 8 + column + 1 < dv);
+            if (i * 8 + c0 < dv)
+                vwn_put_pair(dvalue + at * dv + i * 8 + c0, z[0], z[1], i * 8 + c0 + 1 < dv);
         }
     }
 }
