@@ -59,7 +59,7 @@ static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int c
 {
     if (is_split(which, c) || (which == CUDA_SDPA_GRAD_K && is_kept(which, c)))
         return 16;
-    return which == CUDA_SDPA_GRAD_Q && columns > 32 ? 32 : columns;
+    return which == CUDA_SDPA_GRAD_Q && columns > 32 ? (c->oldest ? 16 : 32) : columns;
 }
 
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */

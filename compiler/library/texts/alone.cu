@@ -29,6 +29,7 @@
 #define TEXT_WARPS 4
 #define TEXT_WIDTH 8
 #define TEXT_THREADS 128
+#define TEXT_SHARED 49152
 #define TEXT_BOUNDS 128
 #define TEXT_PARTS 2
 #define TEXT_GRADIENT 0

@@ -4,7 +4,7 @@
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
         __syncthreads();
-        const int t0 = (int)of_block->t0;
+        const int t0 = of_block->t0;
         more = u0 + COLUMNS < past(t0);
         if (more)
             begin(of_block->k, of_block->v, u0 + COLUMNS, stage ^ 1);
@@ -16,7 +16,7 @@
                 continue;
             bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
-            masked |= latest > u0 + j0;
+            masked |= of_block->latest > u0 + j0;
 #endif
             /* the keys that the thread's r-th row sees */
             const auto span = [&](int r) {

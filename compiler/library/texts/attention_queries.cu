@@ -25,10 +25,14 @@
      * other things. */
     struct vwn_begins {
         const elem *k, *v;
-        int64_t t0;
+        int t0, latest; /* the last of the first keys that queries see */
     } *const of_block = (vwn_begins *)(memory + TEXT_SHARED - 32);
     if (threadIdx.x == 0)
-        *of_block = {k, v, t0};
+#if TEXT_OLDEST
+        *of_block = {k, v, t0, latest};
+#else
+        *of_block = {k, v, t0, 0};
+#endif
     const auto begin = [&](const elem *k, const elem *v, int u0, int stage) {
         elem *const X = passing + stage * PASSING;
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, vwn_tile_at<D, WIDTH, THREADS>(k + u0 * kt, kt), kt, keys - u0, (int)d);
