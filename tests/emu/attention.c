@@ -3,9 +3,10 @@
  *
  * In:  nothing (skipped where there is no C++ compiler).
  * Out: `N passed, N failed`. Every case runs under both orders of threads, with copies that
- * come at once and as late as they may; results begin as NaN, and memory around them is
- * watched.
+ * come at once and as late as they may; results begin as NaN, memory around them is
+ * watched, and behind what is read there is none.
  */
+#define _GNU_SOURCE
 #include "backend_emu.h"
 
 #include "support/half.h"
@@ -17,6 +18,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct Case {
     int B, T, S, H, K, d, dv;
@@ -107,8 +110,21 @@ static Array array_new(Half half, int64_t n)
     return a;
 }
 
+/* An array that is read: behind it is nothing, so whoever reads there ends. It stays. */
+static Array array_before_nothing(Half half, int64_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)n * (half ? 2 : 4) + 15) / 16 * 16;
+    size_t whole = (bytes + page - 1) / page * page;
+    unsigned char *m = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED || mprotect(m + whole, page, PROT_NONE) != 0)
+        abort();
+    return (Array){half, n, NULL, m + whole - bytes};
+}
+
 static bool array_end(Array *a)
 {
+    if (!a->block)
+        return true;
     bool whole = true;
     const unsigned char *behind = (unsigned char *)a->at + a->n * (a->half ? 2 : 4);
     for (int i = 0; i < GUARD; i++)
@@ -174,7 +190,7 @@ static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
     return t;
 }
 
-static void make_inputs(Work *w)
+static void make_inputs(Work *w, Array (*array)(Half, int64_t))
 {
     const Case *c = w->c;
     uint64_t random = 7;
@@ -182,7 +198,7 @@ static void make_inputs(Work *w)
         {c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
     int64_t row = c->H * c->d + c->K * (c->d + c->dv), columns = 0;
     if (c->packed)
-        w->in[0] = w->in[1] = w->in[2] = array_new(c->half, c->B * c->T * row);
+        w->in[0] = w->in[1] = w->in[2] = array(c->half, c->B * c->T * row);
     for (int i = 0; i < 3; i++) {
         int64_t width = d[i][2] * d[i][3], *stride = w->stride + 3 * i;
         stride[2] = d[i][3];
@@ -191,12 +207,12 @@ static void make_inputs(Work *w)
         w->offset[i] = columns;
         columns += c->packed ? width : 0;
         if (!c->packed)
-            w->in[i] = array_new(c->half, c->B * d[i][1] * width);
+            w->in[i] = array(c->half, c->B * d[i][1] * width);
         w->t_in[i] = fill(w, &w->in[i], w->offset[i], stride, d[i], i == 1 && c->steep ? 0.1 : 0, &random);
     }
     int64_t of_out[4] = {c->B, c->T, c->H, c->dv}, n = c->B * c->T * c->H;
     int64_t plain[3] = {c->T * c->H * c->dv, c->H * c->dv, c->dv};
-    w->dout = array_new(c->half, n * c->dv);
+    w->dout = array(c->half, n * c->dv);
     w->t_in[5] = fill(w, &w->dout, 0, plain, of_out, 0, &random);
     w->oldest = ctx_alloc(w->ctx, (size_t)(c->B * c->T) * sizeof *w->oldest);
     for (int64_t i = 0; i < c->B * c->T;
@@ -321,7 +337,7 @@ static void forget(Array *a)
 static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 {
     Work w = {.ctx = ctx_new(NULL), .c = c, .kernel = kernel, .class = class_of(c)};
-    make_inputs(&w);
+    make_inputs(&w, array_before_nothing);
     reference(&w);
     for (int run = 0; run < 2; run++) {
         EmuOptions how = {.descending = run == 1, .lazy = run == 1};
@@ -445,7 +461,7 @@ static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
         const struct Fault *f = &faults[i];
         static Work w; /* arrays that faults write beside are not freed */
         w = (Work){.ctx = ctx_new(NULL), .c = &cases[f->of], .class = class_of(&cases[f->of])};
-        make_inputs(&w);
+        make_inputs(&w, array_new);
         reference(&w);
         bool seen = false;
         for (int run = 0; run < 4 && !seen; run++) {
