@@ -28,33 +28,77 @@ bool cuda_attention_takes_any(const CudaAttentionClass *c)
     return c->half && !c->capped && !c->dropped && !c->oldest;
 }
 
-/* Large heads have more sums than a thread has registers: then half of the warps add up dk, the
- * others dv. */
+static bool is_small(const CudaAttentionClass *c)
+{
+    return c->d <= 64 && c->dv <= 64;
+}
+
+/* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
+ * numbers, large heads, or heads of more than 96 and a function that is called, a thread has no registers for that. */
+static bool is_tall(const CudaAttentionClass *c)
+{
+    bool called = c->width == CUDA_ACCESS_ANY && (c->d > 96 || c->dv > 96);
+    return c->half && !is_large(c) && !c->capped && !c->dropped && !called;
+}
+
+/* Where the sums of dk and dv are more than a thread has registers half of the warps add up dk, the others dv. */
 static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return which == CUDA_SDPA_GRAD_K && is_large(c);
+    return which == CUDA_SDPA_GRAD_K && (is_large(c) || (is_tall(c) && !is_small(c)));
+}
+
+/* Whether a warp has registers for the rows that its products multiply with tiles: of small heads, and of half of the warps of a
+ * split kernel. */
+static bool is_kept(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    return c->half && (is_split(which, c) || (is_tall(c) && is_small(c)));
+}
+
+/* Scores of so many columns have registers at once. */
+static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int columns)
+{
+    if (is_split(which, c) || (which == CUDA_SDPA_GRAD_K && is_kept(which, c)))
+        return 16;
+    return which == CUDA_SDPA_GRAD_Q && columns > 32 ? (c->oldest ? 16 : 32) : columns;
+}
+
+/* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
+static int64_t pitch(const CudaAttentionClass *c, int d)
+{
+    return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
 }
 
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c)
 {
     CudaAttentionLaunch l = {.rows = 64, .columns = 32};
-    bool small = c->d <= 64 && c->dv <= 64;
-    if (which == CUDA_SDPA && c->half && small)
+    int tall = is_tall(c) ? 2 : 1, halves = is_split(which, c) ? 2 : 1;
+    if (is_tall(c))
+        l.rows = 128;
+    if (which == CUDA_SDPA && c->half && (tall == 2 || is_small(c)))
+        l.columns = 64;
+    if (which == CUDA_SDPA_GRAD_Q && tall == 2 && is_small(c))
         l.columns = 64;
     if (!c->half && is_large(c)) { /* 163 KiB are all that an A100 has */
         l.rows = 32;
         l.columns = 16;
     }
-    int warps = l.rows / 16 * (is_split(which, c) ? 2 : 1);
-    int64_t size = c->half ? 2 : 4, q = c->d + 16 / size, v = c->dv + 16 / size;
+    int warps = l.rows / (16 * tall);
+    int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
-    l.threads = 32 * warps;
+    l.threads = 32 * warps * halves;
+    if (is_kept(which, c)) /* but for v where it is half of it */
+        kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
     l.shared = (kept + 2 * passing) * size;
     if (!c->half)
-        l.shared += 4ll * warps * 16 * (l.columns + 4);
+        l.shared += 4ll * warps * halves * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
-        l.shared += 4ll * 2 * l.columns * (2 + c->oldest);
+        l.shared += 4ll * 2 * l.columns * (2 + 2 * c->oldest);
+    if (halves == 2)
+        l.shared += 4ll * l.rows * l.columns;
+    if (which != CUDA_SDPA_GRAD_K)
+        l.shared += 4ll * l.rows * c->oldest;
+    l.shared += 32; /* where the block's rows begin */
     return l;
 }
 
@@ -69,20 +113,19 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
 {
     static const char *const file[] = {"sdpa.cu", "sdpa_grad_q.cu", "sdpa_grad_k.cu"};
     CudaAttentionLaunch l = cuda_attention_launch(which, c);
-    /* Elements of float32, or random numbers beside all sums, or a call between them: the compiler
-     * would spill so that more blocks fit. */
-    bool two = !c->half || (which == CUDA_SDPA_GRAD_K && c->dropped);
-    bool three = c->width == CUDA_ACCESS_ANY && l.columns == 64 && (c->d > 48 || c->dv > 48);
+    /* A compiler would spill for the sake of more blocks. */
+    int blocks = c->half && l.threads > 128 ? 1 : 2;
     const char *type = half_word(c->half);
     const TextValue value[] = {
         {"ELEMENT", type},
         {"KIND", c->half ? arena_printf(arena, "%s on tensor cores", type) : "float32"},
-        {"BOUNDS", arena_printf(arena, "%d%s", l.threads, two ? ", 2" : three ? ", 3" : "")},
+        {"BOUNDS", arena_printf(arena, "%d, %d", l.threads, blocks)},
         {"D", text_number(arena, c->d)},
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
-        {"WARPS", text_number(arena, l.rows / 16)},
+        {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
+        {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
         {"SHARED", text_number(arena, l.shared)},
         {"WIDTH", text_number(arena, c->width)},
@@ -90,6 +133,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DROPPED", text_number(arena, c->dropped)},
         {"OLDEST", text_number(arena, c->oldest)},
         {"SPLIT", text_number(arena, is_split(which, c))},
+        {"KEPT", text_number(arena, is_kept(which, c))},
     };
     Buf b = buf_new(arena);
     library_text(&b, file[which], value, COUNT_OF(value));

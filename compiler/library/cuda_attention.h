@@ -2,9 +2,9 @@
  *
  * In:  a class of attention.
  * Out: the text of a kernel with @NAME@ for its name, and how it is launched.
- * The one idea: a warp holds 16 rows of a tile of scores, and two products of tiles are all
- * that the kernels are made of. What they are on tensor cores and what in float32 stands in the
- * prelude of this file; the kernels are the same.
+ * The one idea: a warp holds 16 or 32 rows of a tile of scores, and two products of tiles are all
+ * that the kernels are made of. What they are on tensor cores and what in float32 stands in
+ * attention_tiles.cu, a part of the prelude; the kernels are the same.
  *
  * Arguments, in the order of the CPU's kernels (library.h): buffers, then the integers T, S, H,
  * K, d, dv, causal, window, the strides of q, k and v over batch, position and head, the key

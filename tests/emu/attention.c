@@ -3,9 +3,10 @@
  *
  * In:  nothing (skipped where there is no C++ compiler).
  * Out: `N passed, N failed`. Every case runs under both orders of threads, with copies that
- * come at once and as late as they may; results begin as NaN, and memory around them is
- * watched.
+ * come at once and as late as they may; results begin as NaN, memory around them is
+ * watched, and behind what is read there is none.
  */
+#define _GNU_SOURCE
 #include "backend_emu.h"
 
 #include "support/half.h"
@@ -17,6 +18,8 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 typedef struct Case {
     int B, T, S, H, K, d, dv;
@@ -26,46 +29,63 @@ typedef struct Case {
     Half half;
     bool packed; /* packed: q, k and v are columns of one tensor */
     bool any;    /* the text that finds its access while it runs */
+    double scale; /* 0: 0.3 */
+    bool steep;  /* later keys are larger, so that the greatest score of a query grows from tile to tile */
 } Case;
 
 #define F32 HALF_NONE
 #define BF HALF_BF16
 #define FP HALF_FP16
 static const Case cases[] = {
-    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, false},
-    {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, BF, false, false},
-    {1, 33, 33, 2, 1, 128, 128, 1, 0, 30, 0, false, BF, true, false},
-    {1, 67, 67, 3, 1, 64, 64, 1, 17, 0, 0.2, false, BF, false, false},
-    {2, 31, 31, 2, 2, 6, 6, 1, 0, 0, 0, false, BF, true, false},
-    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, BF, false, false},
-    {1, 31, 67, 2, 1, 32, 64, 0, 9, 0, 0, false, BF, false, false},
-    {2, 1, 1, 2, 1, 32, 32, 1, 0, 0, 0, false, BF, false, false},
-    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, BF, false, false},
-    {1, 67, 67, 2, 1, 64, 64, 1, 0, 0, 0, false, F32, true, false},
-    {1, 33, 33, 2, 1, 128, 128, 1, 0, 0, 0.1, false, F32, false, false},
-    {2, 67, 67, 2, 1, 6, 6, 1, 20, 4, 0, true, F32, true, false},
-    {1, 31, 31, 2, 2, 80, 80, 0, 5, 0, 0, false, F32, false, false},
-    {1, 67, 33, 1, 1, 31, 17, 1, 0, 0, 0, false, F32, false, false},
-    {1, 35, 35, 1, 1, 130, 132, 1, 0, 20, 0.1, true, F32, false, false},
-    {3, 1, 1, 4, 2, 32, 32, 1, 3, 0, 0, false, F32, false, false},
-    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, FP, true, false},
-    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, FP, false, false},
-    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, FP, false, false},
-    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, true},
-    {2, 67, 67, 4, 2, 74, 74, 1, 0, 0, 0, false, BF, true, true},
-    {1, 67, 67, 2, 1, 64, 50, 1, 0, 0, 0, false, BF, false, true}, /* 16 bytes of keys, 4 of values */
-    {1, 67, 67, 2, 1, 24, 26, 0, 9, 0, 0, false, FP, true, true},
-    {1, 35, 35, 2, 1, 256, 256, 1, 0, 0, 0, false, BF, true, false},
-    {1, 67, 67, 1, 1, 250, 250, 1, 90, 20, 0.1, true, BF, false, false},
-    {1, 35, 35, 1, 1, 256, 250, 0, 0, 0, 0, false, FP, false, false},
-    {1, 35, 35, 2, 1, 256, 256, 1, 17, 0, 0, false, F32, true, false},
-    {1, 37, 37, 2, 1, 250, 250, 1, 0, 0, 0, false, BF, true, true},
-    {1, 35, 35, 1, 1, 255, 255, 1, 0, 0, 0, false, F32, false, false}, /* the most copies in flight */
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, false, 0, false},
+    {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, BF, false, false, 0, false},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 30, 0, false, BF, true, false, 0, false},
+    {1, 67, 67, 3, 1, 64, 64, 1, 17, 0, 0.2, false, BF, false, false, 0, false},
+    {2, 31, 31, 2, 2, 6, 6, 1, 0, 0, 0, false, BF, true, false, 0, false},
+    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, BF, false, false, 0, false},
+    {1, 31, 67, 2, 1, 32, 64, 0, 9, 0, 0, false, BF, false, false, 0, false},
+    {2, 1, 1, 2, 1, 32, 32, 1, 0, 0, 0, false, BF, false, false, 0, false},
+    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, BF, false, false, 0, false},
+    {1, 67, 67, 2, 1, 64, 64, 1, 0, 0, 0, false, F32, true, false, 0, false},
+    {1, 33, 33, 2, 1, 128, 128, 1, 0, 0, 0.1, false, F32, false, false, 0, false},
+    {2, 67, 67, 2, 1, 6, 6, 1, 20, 4, 0, true, F32, true, false, 0, false},
+    {1, 31, 31, 2, 2, 80, 80, 0, 5, 0, 0, false, F32, false, false, 0, false},
+    {1, 67, 33, 1, 1, 31, 17, 1, 0, 0, 0, false, F32, false, false, 0, false},
+    {1, 35, 35, 1, 1, 130, 132, 1, 0, 20, 0.1, true, F32, false, false, 0, false},
+    {3, 1, 1, 4, 2, 32, 32, 1, 3, 0, 0, false, F32, false, false, 0, false},
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, FP, true, false, 0, false},
+    {1, 67, 67, 2, 1, 32, 32, 1, 0, 5, 0.1, true, FP, false, false, 0, false},
+    {1, 35, 35, 1, 1, 144, 132, 1, 0, 0, 0, false, FP, false, false, 0, false},
+    {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, true, 0, false},
+    {2, 67, 67, 4, 2, 74, 74, 1, 0, 0, 0, false, BF, true, true, 0, false},
+    {1, 67, 67, 2, 1, 64, 50, 1, 0, 0, 0, false, BF, false, true, 0, false}, /* 16 bytes of keys, 4 of values */
+    {1, 67, 67, 2, 1, 24, 26, 0, 9, 0, 0, false, FP, true, true, 0, false},
+    {1, 35, 35, 2, 1, 256, 256, 1, 0, 0, 0, false, BF, true, false, 0, false},
+    {1, 67, 67, 1, 1, 250, 250, 1, 90, 20, 0.1, true, BF, false, false, 0, false},
+    {1, 35, 35, 1, 1, 256, 250, 0, 0, 0, 0, false, FP, false, false, 0, false},
+    {1, 35, 35, 2, 1, 256, 256, 1, 17, 0, 0, false, F32, true, false, 0, false},
+    {1, 37, 37, 2, 1, 250, 250, 1, 0, 0, 0, false, BF, true, true, 0, false},
+    {1, 35, 35, 1, 1, 255, 255, 1, 0, 0, 0, false, F32, false, false, 0, false}, /* the most copies in flight */
     /* the last query that sees the last key of a tile is the first of the next tile, and the other way round */
-    {1, 67, 67, 1, 1, 32, 32, 1, 2, 0, 0, false, BF, false, false},
-    {1, 67, 67, 1, 1, 32, 32, 0, 2, 0, 0, false, BF, false, false},
-    {1, 99, 99, 1, 1, 32, 32, 1, 34, 0, 0, false, F32, false, false},
-    {1, 99, 99, 1, 1, 32, 32, 0, 34, 0, 0, false, F32, false, false},
+    {1, 67, 67, 1, 1, 32, 32, 1, 2, 0, 0, false, BF, false, false, 0, false},
+    {1, 67, 67, 1, 1, 32, 32, 0, 2, 0, 0, false, BF, false, false, 0, false},
+    {1, 99, 99, 1, 1, 32, 32, 1, 34, 0, 0, false, F32, false, false, 0, false},
+    {1, 99, 99, 1, 1, 32, 32, 0, 34, 0, 0, false, F32, false, false, 0, false},
+    /* tiles that are whole, between such as are not, in each layout */
+    {1, 300, 300, 2, 1, 64, 64, 1, 0, 0, 0, false, BF, true, false, 0.05, true},
+    {1, 300, 300, 1, 1, 128, 128, 1, 0, 0, 0, false, BF, false, false, 0.05, true},
+    {1, 270, 270, 1, 1, 128, 64, 1, 100, 0, 0, false, BF, false, false, 0, false},
+    {1, 270, 270, 1, 1, 64, 128, 0, 100, 0, 0, false, FP, false, false, -0.05, true},
+    {1, 140, 290, 2, 2, 64, 64, 0, 0, 0, 0, false, BF, false, false, -0.3, false},
+    {1, 290, 140, 2, 1, 96, 96, 0, 0, 0, 0, false, FP, false, false, 0, false},
+    {1, 200, 200, 1, 1, 64, 64, 1, 0, 0, 0, true, BF, false, false, 0, false},
+    {1, 200, 200, 1, 1, 128, 128, 1, 50, 10, 0, true, BF, false, false, -0.3, true},
+    {1, 150, 150, 1, 1, 192, 192, 1, 0, 10, 0, false, BF, false, false, 0.05, true},
+    {1, 150, 150, 1, 1, 128, 128, 1, 0, 0, 0.1, false, BF, false, false, 0, true},
+    {1, 150, 150, 1, 1, 16, 48, 1, 0, 0, 0, false, BF, false, false, -0.3, false},
+    {1, 130, 130, 1, 1, 40, 40, 1, 0, 0, 0, false, FP, false, true, 0.3, true}, /* 16 bytes, and not all of the class */
+    {1, 150, 150, 1, 1, 64, 64, 1, 0, 0, 0, false, F32, false, false, -0.05, true},
+    {1, 70, 70, 1, 1, 64, 64, 1, 0, 0, 0, false, BF, false, false, 1e-30, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
@@ -90,8 +110,21 @@ static Array array_new(Half half, int64_t n)
     return a;
 }
 
+/* An array that is read: behind it is nothing, so whoever reads there ends. It stays. */
+static Array array_before_nothing(Half half, int64_t n)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = ((size_t)n * (half ? 2 : 4) + 15) / 16 * 16;
+    size_t whole = (bytes + page - 1) / page * page;
+    unsigned char *m = mmap(NULL, whole + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (m == MAP_FAILED || mprotect(m + whole, page, PROT_NONE) != 0)
+        abort();
+    return (Array){half, n, NULL, m + whole - bytes};
+}
+
 static bool array_end(Array *a)
 {
+    if (!a->block)
+        return true;
     bool whole = true;
     const unsigned char *behind = (unsigned char *)a->at + a->n * (a->half ? 2 : 4);
     for (int i = 0; i < GUARD; i++)
@@ -143,7 +176,7 @@ static CudaAttentionClass class_of(const Case *c)
 
 /* Values in [-1, 1) on both sides: as the device has them, and in float64. */
 static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
-                    const int64_t d[4], uint64_t *random)
+                    const int64_t d[4], double steep, uint64_t *random)
 {
     Tensor *t = tensor_new(w->ctx->program, DT_REAL, 4, d);
     int64_t i = 0;
@@ -153,11 +186,11 @@ static Tensor *fill(Work *w, Array *a, int64_t offset, const int64_t stride[3],
                 for (int64_t j = 0; j < d[3]; j++, i++)
                     t->real[i] =
                         array_put(a, offset + b * stride[0] + s * stride[1] + h * stride[2] + j,
-                                  1.5 * harness_random(random));
+                                  (1.5 + steep * (double)s) * harness_random(random));
     return t;
 }
 
-static void make_inputs(Work *w)
+static void make_inputs(Work *w, Array (*array)(Half, int64_t))
 {
     const Case *c = w->c;
     uint64_t random = 7;
@@ -165,7 +198,7 @@ static void make_inputs(Work *w)
         {c->B, c->T, c->H, c->d}, {c->B, c->S, c->K, c->d}, {c->B, c->S, c->K, c->dv}};
     int64_t row = c->H * c->d + c->K * (c->d + c->dv), columns = 0;
     if (c->packed)
-        w->in[0] = w->in[1] = w->in[2] = array_new(c->half, c->B * c->T * row);
+        w->in[0] = w->in[1] = w->in[2] = array(c->half, c->B * c->T * row);
     for (int i = 0; i < 3; i++) {
         int64_t width = d[i][2] * d[i][3], *stride = w->stride + 3 * i;
         stride[2] = d[i][3];
@@ -174,13 +207,13 @@ static void make_inputs(Work *w)
         w->offset[i] = columns;
         columns += c->packed ? width : 0;
         if (!c->packed)
-            w->in[i] = array_new(c->half, c->B * d[i][1] * width);
-        w->t_in[i] = fill(w, &w->in[i], w->offset[i], stride, d[i], &random);
+            w->in[i] = array(c->half, c->B * d[i][1] * width);
+        w->t_in[i] = fill(w, &w->in[i], w->offset[i], stride, d[i], i == 1 && c->steep ? 0.1 : 0, &random);
     }
     int64_t of_out[4] = {c->B, c->T, c->H, c->dv}, n = c->B * c->T * c->H;
     int64_t plain[3] = {c->T * c->H * c->dv, c->H * c->dv, c->dv};
-    w->dout = array_new(c->half, n * c->dv);
-    w->t_in[5] = fill(w, &w->dout, 0, plain, of_out, &random);
+    w->dout = array(c->half, n * c->dv);
+    w->t_in[5] = fill(w, &w->dout, 0, plain, of_out, 0, &random);
     w->oldest = ctx_alloc(w->ctx, (size_t)(c->B * c->T) * sizeof *w->oldest);
     for (int64_t i = 0; i < c->B * c->T;
          i++) /* documents of 13 positions; once nothing is seen */
@@ -193,6 +226,11 @@ static void make_inputs(Work *w)
     w->dv = array_new(c->half, c->B * c->S * c->K * c->dv);
 }
 
+static double scale_of(const Case *c)
+{
+    return c->scale != 0 ? c->scale : 0.3;
+}
+
 static void reference(Work *w)
 {
     const Case *c = w->c;
@@ -201,7 +239,7 @@ static void reference(Work *w)
         .op = OP_SDPA,
         .n_in = 3,
         .a = {
-            .x = 0.3, .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
+            .x = scale_of(c), .y = c->cap, .z = c->rate, .i = c->causal, .j = c->window, .site = "at"}};
     RefRun run = {.seed = SEED, .step = STEP};
     int64_t of_lse[3] = {c->B, c->T, c->H}, of_oldest[2] = {c->B, c->T};
     w->t_out = w->t_in[3] = tensor_new(arena, DT_REAL, 4, w->t_in[5]->d);
@@ -247,7 +285,7 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         p[n++] = drawn;
     int64_t ints[19] = {c->T, c->S, c->H, c->K, c->d, c->dv, c->causal, c->window};
     memcpy(ints + 8, w->stride, sizeof w->stride);
-    double scalars[3] = {0.3, c->cap, c->rate};
+    double scalars[3] = {scale_of(c), c->cap, c->rate};
     void *arguments[40];
     int at = 0;
     for (int i = 0; i < n; i++)
@@ -299,7 +337,7 @@ static void forget(Array *a)
 static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 {
     Work w = {.ctx = ctx_new(NULL), .c = c, .kernel = kernel, .class = class_of(c)};
-    make_inputs(&w);
+    make_inputs(&w, array_before_nothing);
     reference(&w);
     for (int run = 0; run < 2; run++) {
         EmuOptions how = {.descending = run == 1, .lazy = run == 1};
@@ -329,22 +367,38 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 
 /* ---- all of them ---- */
 
-/* Faults to plant in the forward kernel of the first case: the n-th place of a text gets
- * another. */
+/* Faults to plant in a kernel of a case: the n-th place of a text gets another. */
+enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37 };
 static const struct Fault {
     const char *what, *text, *instead;
-    int place;
+    int place, of, which;
 } faults[] = {
-    {"a missing barrier before a tile is read", "        __syncthreads();\n", "", 0},
-    {"a missing barrier after a tile was read", "        __syncthreads();\n", "", 1},
-    {"a missing wait", "vwn_copies_wait<1>", "vwn_copies_wait<2>", 0},
-    {"one buffer for two stages", "begin(u1, stage ^ 1)", "begin(u1, stage)", 0},
-    {"a mask that is late by one", "(back + e / 2 * 8 - j,", "(back + e / 2 * 8 - j + 1,", 0},
-    {"sums that do not shrink", "O[i][e] *= shrink;", ";", 0},
-    {"a row behind the last one", "if (row + 8 * r >= there)", "if (row + 8 * r > there)", 0},
-    {"another head of the keys", "k += b * kb + g * kh;", "k += b * kb + g * kh * 2;", 0},
-    {"columns of another thread", "i * 8 + column < dv)", "i * 8 + column + 2 < dv)", 0},
-    {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0},
+    {"a missing barrier before a tile is read", "        __syncthreads();\n", "", 0, 0, CUDA_SDPA},
+    {"a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, 0, CUDA_SDPA},
+    {"one buffer for two stages", "u0 + COLUMNS, stage ^ 1)", "u0 + COLUMNS, stage)", 0, 0, CUDA_SDPA},
+    {"the other stage", "X = passing + stage * PASSING, *const V", "X = passing + (stage ^ 1) * PASSING, *const V", 0, 0, CUDA_SDPA},
+    {"a mask that is late by one", "vwn_keys_seen(ahead + line,", "vwn_keys_seen(ahead + line + 1,", 0, 0, CUDA_SDPA},
+    {"a tile on the diagonal that is taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),", "!vwn_all_seen(ahead,", 0, OF_WHOLE, CUDA_SDPA},
+    {"a tile at the end of a window that is taken for whole", "ahead + 16 * R - 1, causal", "ahead, causal", 0, OF_WINDOW, CUDA_SDPA},
+    {"a tile with keys that are not there, taken for whole", "left < AT_ONCE || ", "", 0, OF_LENGTHS, CUDA_SDPA},
+    {"a tile that is seen and left out", "ahead <= -16 * R", "ahead <= 0", 0, OF_WHOLE, CUDA_SDPA},
+    {"copies that do not go on", "k + u0 * kt, kt)", "k + u0 / 128 * 128 * kt, kt)", 0, OF_WHOLE, CUDA_SDPA},
+    {"sums that do not shrink", "O[i][r % 2 * 2] *= shrink;", ";", 0, OF_WHOLE, CUDA_SDPA},
+    {"a row behind the last one", "if (8 * r >= left)", "if (8 * r > left)", 0, 0, CUDA_SDPA},
+    {"another head of the keys", "k += b * kb + g * kh;", "k += b * kb + g * kh * 2;", 0, 0, CUDA_SDPA},
+    {"columns of another thread", "i * 8 + c0 < dv)", "i * 8 + c0 + 2 < dv)", 0, 0, CUDA_SDPA},
+    {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0, 0, CUDA_SDPA},
+    {"dq: a missing barrier", "        __syncthreads();\n", "", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
+    {"dq: a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
+    {"dq: a diagonal taken for whole", "!vwn_all_seen(ahead - (AT_ONCE - 1),", "!vwn_all_seen(ahead,", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
+    {"dk, dv: a missing barrier", "        __syncthreads();\n", "", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: one buffer for two stages", "begin(stage ^ 1)", "begin(stage)", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: a diagonal taken for whole", "!vwn_all_seen(ahead(j0) - (16 * R - 1),", "!vwn_all_seen(ahead(j0),", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: a tile that is seen and left out", "ahead(j0) + AT_ONCE > 0", "ahead(j0) > 0", 0, OF_WHOLE, CUDA_SDPA_GRAD_K},
+    {"dk, dv: weights that are read before they are there", "        __syncthreads();\n        if (h <", "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
+    {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS", "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
+    {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], KERNELS = CASES * CUDA_SDPA_COUNT };
 
@@ -387,7 +441,9 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
         const char *text = cuda_attention(
             ctx->program, (CudaAttentionKernel)(i % CUDA_SDPA_COUNT), &class, &n);
         add_text(ctx, t, i, text, n);
-        for (size_t k = 0; i == 0 && k < FAULTS; k++) {
+        for (size_t k = 0; k < FAULTS; k++) {
+            if ((int)i != faults[k].of * CUDA_SDPA_COUNT + faults[k].which)
+                continue;
             const char *bad = plant(ctx, text, &faults[k]);
             add_text(ctx, t, KERNELS + k, bad, strlen(bad));
         }
@@ -398,26 +454,34 @@ static bool compile_all(Ctx *ctx, EmuKernel *kernel, char why[512])
     return good;
 }
 
-/* Every fault is seen in one of the runs: by the emulator, in a result or in its bits. */
-static void run_faults(Harness *h, const EmuKernel *kernel)
+/* Every fault is seen in one of the runs: by the emulator, in a result or in its bits. What kernels before it make is right. */
+static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
 {
-    static Work w; /* arrays that faults write beside are not freed */
-    w = (Work){.ctx = ctx_new(NULL), .c = &cases[0], .class = class_of(&cases[0])};
-    make_inputs(&w);
-    reference(&w);
     for (size_t i = 0; i < FAULTS; i++) {
+        const struct Fault *f = &faults[i];
+        static Work w; /* arrays that faults write beside are not freed */
+        w = (Work){.ctx = ctx_new(NULL), .c = &cases[f->of], .class = class_of(&cases[f->of])};
+        make_inputs(&w, array_new);
+        reference(&w);
         bool seen = false;
-        w.kernel = kernel + i;
         for (int run = 0; run < 4 && !seen; run++) {
             EmuOptions how = {.descending = run & 1, .lazy = run >> 1};
-            forget(&w.out);
-            forget(&w.lse);
-            seen = launch(&w, CUDA_SDPA, &how) || !(difference(&w.out, w.t_out) <= 1.2e-2) ||
-                   !(difference(&w.lse, w.t_lse) <= 1e-4);
+            Array *const results[] = {&w.out, &w.lse, &w.mean, &w.dq, &w.dk, &w.dv};
+            for (size_t k = 0; k < COUNT_OF(results); k++)
+                forget(results[k]);
+            w.kernel = good + f->of * CUDA_SDPA_COUNT;
+            for (int k = 0; k < f->which; k++)
+                CHECK_CASE(h, !launch(&w, (CudaAttentionKernel)k, &how), f->what);
+            w.kernel = bad + i - f->which;
+            seen = launch(&w, (CudaAttentionKernel)f->which, &how);
+            const Array *const of[] = {&w.out, &w.lse, &w.dq, &w.mean, &w.dk, &w.dv};
+            const Tensor *const right[] = {w.t_out, w.t_lse, w.t_dq, NULL, w.t_dk, w.t_dv};
+            for (int k = 2 * f->which; k < 2 * f->which + 2; k++)
+                seen = seen || (right[k] && !(difference(of[k], right[k]) <= (k == 1 ? 1e-4 : 1.2e-2)));
         }
-        CHECK_CASE(h, seen, faults[i].what);
+        CHECK_CASE(h, seen, f->what);
+        ctx_free(w.ctx);
     }
-    ctx_free(w.ctx);
 }
 
 int main(void)
@@ -433,7 +497,7 @@ int main(void)
     for (size_t i = 0; i < CASES && !h.failed; i++)
         run_case(&h, &cases[i], kernel + i * CUDA_SDPA_COUNT);
     if (!h.failed)
-        run_faults(&h, kernel + KERNELS);
+        run_faults(&h, kernel + KERNELS, kernel);
     ctx_free(ctx);
     return harness_end(&h);
 }

@@ -6,6 +6,8 @@
 #     all.py --sentence FILE                        the error that a program wrote
 #     all.py --bench RATES FILE...                  measurements; PyTorch's beside vwn's, of a model of as many weights
 #                                                   that learns; else status 1
+#     all.py --beside TABLE FILE...                 each kernel's predicted time beside its measured one, of X-vwn.bench and X.predicted;
+#                                                   a text of the same in TABLE
 #
 # All but the first print members of a JSON object, one to a line, without braces.
 import datetime
@@ -85,6 +87,41 @@ def bench(rates, paths):
     return 0 if ok else 1
 
 
+# ms of a step by kernel, or the reason why there are none
+def predicted(path):
+    with open(path) as f:
+        events = [json.loads(line) for line in f if line.startswith("{")]
+    ms = {}
+    for e in events:
+        if e.get("event") == "predicted":
+            ms[e["kernel"]] = ms.get(e["kernel"], 0) + 1e3 * e["seconds"] * e["times"] * e["runs"]
+    return ms, next((e["skipped"] for e in events if "skipped" in e), None if ms else "nothing was predicted")
+
+
+def beside(table, paths):
+    every, text = {}, []
+    for path in sorted(paths):
+        stem = os.path.basename(path)[:-len(".predicted")]
+        ms, reason = predicted(path)
+        with open(f"{stem}-vwn.bench") as f:
+            kernels = [k for k in json.load(f)["kernels"] if k["kind"] == "kernel"]
+        rows = []
+        for k in kernels:
+            of = ms.get(k["name"])
+            rows.append({"kernel": k["name"], "path": k["path"], "launches": k["launches"], "measured_ms": k["best_ms"],
+                         "predicted_ms": of and round(of, 6), "ratio": round(k["best_ms"] / of, 4) if of else None})
+        every[stem] = {"kernels": rows, "skipped": reason}
+        text += ["", stem + (f": no prediction: {reason}" if reason else ""),
+                 f"{'kernel':20} {'launches':>8} {'measured ms':>12} {'predicted ms':>12} {'ratio':>7}  computes"]
+        for r in rows:
+            known = [f"{r[c]:12.4f}" if r[c] is not None else f"{'-':>12}" for c in ("measured_ms", "predicted_ms")]
+            ratio = f"{r['ratio']:7.2f}" if r["ratio"] is not None else f"{'-':>7}"
+            text.append(f"{r['kernel']:20} {r['launches']:8} {known[0]} {known[1]} {ratio}  {r['path']}")
+    with open(table, "w") as f:
+        f.write("\n".join(text) + "\n")
+    member("predicted", every)
+
+
 def main():
     what, rest = sys.argv[1], sys.argv[2:]
     if what == "--part":
@@ -95,6 +132,8 @@ def main():
         sentence(rest[0])
     elif what == "--bench":
         return bench(rest[0], rest[1:])
+    elif what == "--beside":
+        beside(rest[0], rest[1:])
     else:
         parts = {}
         for path in sorted(glob.glob(what + "/*.json")):

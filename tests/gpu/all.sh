@@ -12,7 +12,8 @@
 #      resume    a run that is killed and goes on has the bytes of one that was not
 #      memory    a batch that does not fit is refused in a sentence
 #      sanitizer memcheck of a whole training run
-#      bench     `vwn doctor --measure`, `vwn bench` of GPT and (2,3) in float32 and bf16, and PyTorch's steps beside them
+#      bench     `vwn doctor --measure`, `vwn bench` of GPT and (2,3) in float32 and bf16, PyTorch's steps beside them, and what was
+#                predicted of each kernel (`vwn ir --stage cubin --predict`), also as a table at the end
 #      Each part: {ok, seconds, ...}, or {skipped: why}.
 # Status 1: a part is not ok or was left out; 77: no GPU.
 #
@@ -117,6 +118,18 @@ sanitizer() {
         --until '3 steps' >&2
 }
 
+# predict FILE [flags]: what is said of each kernel for the GPU that is here, or why nothing is.
+predict() {
+    local file=$1 name gpu=
+    shift
+    name=${emulated:+H100}
+    name=${name:-$(nvidia-smi --query-gpu=name --format=csv,noheader -i 0)}
+    case $name in *H100*) gpu=h100 ;; *H200*) gpu=h200 ;; *A100*) gpu=a100 ;; *B200*) gpu=b200 ;; esac
+    [ -n "$gpu" ] || { echo "{\"skipped\": \"nothing is known of $name\"}"; return; }
+    "$vwn" ir "$file" --stage cubin --predict "$gpu" --json -q "$@" 2> predict.err ||
+        python3 -c 'import json, sys; print(json.dumps({"skipped": sys.stdin.read().strip()[-500:]}))' < predict.err
+}
+
 bench() {
     local model precision how
     "$vwn" doctor --measure --device cuda:0 --json > rates.json || return 1
@@ -125,12 +138,15 @@ bench() {
             set -- --steps $bench_steps "${size[@]}"
             [ $precision = f32 ] || set -- "$@" --set "$bf16"
             "$vwn" bench $model.vwn --device cuda:0 --kernels --json -q "$@" > "$model-$precision-vwn.bench" || return 1
+            shift 2
+            predict $model.vwn "$@" > "$model-$precision.predicted"
             for how in eager sdpa compiled; do
                 timeout 300 "${PEER_PYTHON:-python3}" "$folder/src/peer.py" --model $model --how $how --precision $precision "${peer[@]}" \
                     > "$model-$precision-$how.bench" || echo '{"skipped": "it ended with an error"}' > "$model-$precision-$how.bench"
             done
         done
     done
+    python3 "$folder/src/all.py" --beside "$parts/predicted.txt" ./*.predicted || return 1
     python3 "$folder/src/all.py" --bench rates.json ./*.bench
 }
 
@@ -141,5 +157,6 @@ part memory memory
 part bench bench
 part sanitizer sanitizer
 part kernels kernels
+[ ! -f "$parts/predicted.txt" ] || cat "$parts/predicted.txt"
 echo "report: $out"
 exit $failed

@@ -38,8 +38,36 @@ steps = p["bench"]["steps"]
 assert {s["what"] for s in steps} == {"gpt-f32", "gpt-bf16", "vwn23-f32", "vwn23-bf16"}
 assert all(s["vwn_ms"] > 0 and (s["eager_ms"] and s["sdpa_ms"] and s["compiled_ms"] or s["peer"]) for s in steps), steps
 print("PyTorch:", steps[0].get("peer", "measured"))
+beside = p["bench"]["predicted"]
+assert set(beside) == {s["what"] for s in steps}, set(beside)
+for what, x in beside.items():
+    assert len(x["kernels"]) >= 5 and all(k["measured_ms"] > 0 for k in x["kernels"]), what
+    assert x["skipped"] or any(k["predicted_ms"] for k in x["kernels"]), what
 END
 cat verdict
+
+grep -q 'kernel  *launches  *measured ms  *predicted ms  *ratio' out || fail 'no table of predicted times beside measured ones'
+
+# What is predicted of a kernel is that of its launches in all programs of a step.
+cat > y-vwn.bench << 'END'
+{"kernels": [{"kind": "kernel", "name": "k_1", "path": "a", "launches": 6, "best_ms": 3.0},
+             {"kind": "product", "name": "p", "path": "b", "launches": 1, "best_ms": 9.0},
+             {"kind": "kernel", "name": "k_2", "path": "c", "launches": 1, "best_ms": 5.0}]}
+END
+cat > y.predicted << 'END'
+{"event": "predicted", "kernel": "k_1", "seconds": 1e-4, "times": 2, "runs": 2}
+{"event": "predicted", "kernel": "k_1", "seconds": 4e-4, "times": 2, "runs": 1}
+{"event": "predicted", "kernel": "p", "seconds": 1, "times": 1, "runs": 1}
+END
+expect 0 python3 carried/src/all.py --beside table ./y.predicted
+has out '"measured_ms": 3.0, "predicted_ms": 1.2'
+has out '"ratio": 2.5}'
+has out '"measured_ms": 5.0, "predicted_ms": null, "ratio": null'
+grep -q 'k_1 .* 3.0000 .* 1.2000 .* 2.50  a' table || fail "table: $(cat table)"
+lacks out '"kernel": "p"'
+echo '{"skipped": "no nvdisasm"}' > y.predicted
+expect 0 python3 carried/src/all.py --beside table ./y.predicted
+has table 'no prediction: no nvdisasm'
 
 # A GPU's clock is read from events, and not before the device has passed the second one.
 python3 - > verdict 2>&1 << 'END' || fail "peer.py: $(cat verdict)"

@@ -3,7 +3,7 @@
  * In:  CUDA C behind a preprocessor: functions, templates and kernels as prelude_cuda() and its kernels are written.
  * Out: how many places there are at which threads meet; the first one that not all of them may reach, in words.
  * The one idea: every name has a *level*: EVEN, the same in all threads of a block; WARP, the same in all of a warp; LANE.
- * threadIdx.x is LANE, threadIdx.x / 32 is WARP, everything else begins EVEN, and what is computed, or assigned under a
+ * threadIdx.x, and vwn_thread(), is LANE, threadIdx.x / 32 is WARP, everything else begins EVEN, and what is computed, or assigned under a
  * condition, has the highest level of all that goes into it. A barrier of a block may stand only under EVEN conditions, a
  * shuffle, a vote, ldmatrix and mma under conditions up to WARP. A function has the same demand on whoever calls it, and on
  * those arguments on which the conditions inside of it depend. One level is kept for a name in a function, until nothing
@@ -428,6 +428,8 @@ static MLevel m_call(Meet *m, MWalk *w, size_t name, size_t open, MLevel control
             if (v && v->array)
                 m_raise(m, &v->level, (MLevel){LANE, 0});
         }
+    if (m_is(m, name, "vwn_thread")) /* threadIdx.x, read by an instruction */
+        return (MLevel){LANE, 0};
     if (m_is(m, name, "vwn_first_seen")) /* a minimum over all lanes of what every warp reads alike */
         return arg[0].at == EVEN && arg[1].at == EVEN ? m_join(arg[0], arg[1]) : (MLevel){LANE, 0};
     if (m_one_of(m, name, ALIKE))

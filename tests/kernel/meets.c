@@ -86,7 +86,7 @@ static void add_examples(Texts *t)
 /* Each class, also of those that no example has. */
 static void add_written(Texts *t)
 {
-    static const int heads[][2] = {{16, 16}, {64, 64}, {128, 64}, {256, 256}};
+    static const int heads[][2] = {{16, 16}, {64, 64}, {128, 64}, {128, 128}, {256, 256}};
     Arena *a = t->ctx->program;
     size_t n;
     for (int i = 0; i < (int)COUNT_OF(heads) * 3 * 8 * 3; i++) {
@@ -175,18 +175,20 @@ static const struct {
     {"pieces of a product on tensor cores", "for (uint32_t k = 0; k < K; k += 16) {", "for (uint32_t k = lane; k < K; k += 16) {", NULL},
     {"its pieces by warps", "for (uint32_t t = threadIdx.x / 32; t < (M + 31)", "for (uint32_t t = threadIdx.x / 16; t < (M + 31)", NULL},
     {"a part of it", "vwn_mma_part<E, 0, PA, PB>(x, u, v);", "if (x[0] > 0) vwn_mma_part<E, 0, PA, PB>(x, u, v);", NULL},
-    {"rows of attention", "for (int k = 0; k < K; k += 16) {", "for (int k = l; k < K; k += 16) {", NULL},
-    {"a product of what registers hold", "vwn_load_pieces_transposed(q, b + k * PITCH + n);",
-     "if (n < l) vwn_load_pieces_transposed(q, b + k * PITCH + n);", NULL},
+    {"rows of attention", "for (int line = 0; line < K; line += LINE) {", "for (int line = l; line < K; line += LINE) {", NULL},
+    {"rows that are kept", "for (int k = 0; k < F; k += 16) {", "for (int k = l; k < F; k += 16) {", NULL},
+    {"a product of what registers hold", "vwn_load_transposed_at(q, vwn_along<E, N>(at, k, n));",
+     "if (n < l) vwn_load_transposed_at(q, vwn_along<E, N>(at, k, n));", NULL},
     {"the same in float32", "__syncwarp();\n    b += l % 4 * 2;", "if (l) __syncwarp();\n    b += l % 4 * 2;", NULL},
     {"the first key", "for (int k = 16; k; k /= 2)\n        least", "for (int k = least & 16; k; k /= 2)\n        least", NULL},
     {"the sum of a row", "return x + __shfl_xor_sync(0xffffffffu, x, 2);", "return x > 0 ? x + __shfl_xor_sync(0xffffffffu, x, 2) : x;", NULL},
-    {"keys of attention", "for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {",
-     "for (int64_t u0 = first; u0 < end - row; u0 += COLUMNS, stage ^= 1) {", NULL},
-    {"queries that are not there", "    vwn_copies_wait<0>();\n    #pragma unroll\n    for (int r = 0; r < 2; r++) {\n        const real total",
-     "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    #pragma unroll\n    for (int r = 0; r < 2; r++) {\n        const real total", NULL},
-    {"the tile that comes next", "        h = h2;\n        t0 = t2;", "        h = h2 + lane / 32;\n        t0 = t2;", NULL},
-    {"half of the warps", "if (of_k)\n            vwn_mul_rows", "if (of_k && lane)\n            vwn_mul_rows", NULL},
+    {"keys of attention", "for (int u0 = from; more; u0 += COLUMNS) {", "for (int u0 = from; more && u0 > row - 999; u0 += COLUMNS) {", NULL},
+    {"sums that grow", "if (__any_sync(0xffffffffu, grows)) {", "if (grows) {", NULL},
+    {"queries that are not there", "    vwn_copies_wait<0>();\n    const vwn_share of = vwn_share_of<ROWS>(T, H);",
+     "    if (row >= there) return;\n    vwn_copies_wait<0>();\n    const vwn_share of = vwn_share_of<ROWS>(T, H);", NULL},
+    {"the tile that comes next", "        seek(COLUMNS);\n", "        seek(COLUMNS + lane / 32);\n", NULL},
+    {"half of the warps", "if (D == DV || !of_k)\n                vwn_mul", "if (D == DV || !of_k || lane)\n                vwn_mul", NULL},
+    {"a thread that is asked again", "        if (me < 2 * COLUMNS)\n", "        if (me < 9)\n            __syncthreads();\n        if (me < 2 * COLUMNS)\n", NULL},
     {"pairs by expert", "for (int64_t i0 = from; i0 < to; i0 += 32) {", "for (int64_t i0 = from; i0 + lane < to; i0 += 32) {", NULL},
     {"rows of a tile in 16 bits", "                vwn_load_pieces(p[i], a", "                if (down) vwn_load_pieces(p[i], a", NULL},
     {"what neighbours exchange", "    vwn_put_four(row + at, left, right, odd, there, columns - at);", "    if (there) vwn_put_four(row + at, left, right, odd, there, columns - at);", "vwn_put_columns"},

@@ -36,7 +36,12 @@ static const struct {
 } classes[] = {
     {{64, 64, HALF_BF16, false, false, false, 8}, true},
     {{64, 64, HALF_BF16, true, true, true, 8}, false},
+    {{64, 64, HALF_BF16, false, false, true, 8}, true},
     {{128, 128, HALF_BF16, false, false, false, 8}, true},
+    {{128, 128, HALF_BF16, false, false, true, 8}, true},
+    {{128, 128, HALF_BF16, true, false, true, 8}, true},
+    {{128, 128, HALF_BF16, true, true, true, 8}, false},
+    {{96, 96, HALF_BF16, false, false, true, 8}, true},
     {{256, 256, HALF_BF16, false, false, false, 8}, false},
     {{64, 64, HALF_FP16, false, false, false, 8}, true},
     {{128, 128, HALF_FP16, false, false, false, 8}, false},
@@ -83,7 +88,7 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             budget_check(h, budget,
                       arena_printf(ctx->program, "%s.%s.%d%s", names[k],
                                    c->half ? half_word(c->half) : "f32", c->d,
-                                   c->capped ? ".all" : c->width == CUDA_ACCESS_ANY ? ".any" : ""),
+                                   c->dropped ? ".all" : c->capped ? ".cap" : c->oldest ? ".oldest" : c->width == CUDA_ACCESS_ANY ? ".any" : ""),
                       ARCHS[a], &use, l.shared);
         }
     }

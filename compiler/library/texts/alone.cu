@@ -8,6 +8,7 @@
 #include "threads.cu"
 #include "tiles.cu"
 #include "chunks.cu"
+#include "attention_tiles.cu"
 #include "products.cu"
 
 #define TEXT_NAME kernel
@@ -20,13 +21,16 @@
 #define TEXT_CAPPED 1
 #define TEXT_DROPPED 1
 #define TEXT_SPLIT 0
+#define TEXT_KEPT 0
 #define TEXT_D 64
 #define TEXT_DV 64
 #define TEXT_ROWS 64
 #define TEXT_COLUMNS 32
+#define TEXT_AT_ONCE 32
 #define TEXT_WARPS 4
 #define TEXT_WIDTH 8
 #define TEXT_THREADS 128
+#define TEXT_SHARED 49152
 #define TEXT_BOUNDS 128
 #define TEXT_PARTS 2
 #define TEXT_GRADIENT 0

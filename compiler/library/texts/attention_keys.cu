@@ -1,16 +1,30 @@
-    int stage = 0;
-    for (int64_t u0 = first; u0 < end; u0 += COLUMNS, stage ^= 1) {
+    for (int u0 = from; more; u0 += COLUMNS) {
+        const int stage = (uint32_t)u0 / COLUMNS % 2;
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
-        const int64_t u1 = u0 + COLUMNS;
-        if (u1 < end)
-            begin(u1, stage ^ 1);
-        vwn_copies_commit();
-        vwn_copies_wait<1>();
+        /* this stage has come, and everybody is done with the other one, which may be filled again */
+        vwn_copies_wait<0>();
         __syncthreads();
-        /* keys that are there, what lies between this thread's first query and the first key */
-        const int left = (int)vwn_least(COLUMNS, S - u0), back = (int)(t0 - u0) + row;
+        const int t0 = of_block->t0;
+        more = u0 + COLUMNS < past(t0);
+        if (more)
+            begin(of_block->k, of_block->v, u0 + COLUMNS, stage ^ 1);
+        #pragma unroll
+        for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
+            /* keys that are there; what lies between this warp's first query and the first key */
+            const int left = keys - u0 - j0, ahead = t0 - u0 + base - j0;
+            if (causal && ahead <= -16 * R)
+                continue;
+            bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
-        int old[2];
-        for (int i = 0; i < 2; i++)
-            old[i] = vwn_within<COLUMNS>(oldest[i] - u0);
+            masked |= of_block->latest > u0 + j0;
 #endif
+            /* the keys that the thread's r-th row sees */
+            const auto span = [&](int r) {
+                const int line = vwn_thread() % 32 / 4 + 8 * r;
+#if TEXT_OLDEST
+                const int old = vwn_within<AT_ONCE>(oldest[base + line] - u0 - j0);
+#else
+                const int old = 0;
+#endif
+                return vwn_both_of(vwn_keys_seen(ahead + line, causal, wide), {old, left});
+            };

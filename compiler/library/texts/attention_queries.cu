@@ -1,21 +1,42 @@
     /* the last queries of a head come first: they see the most keys */
-    const int64_t blocks = (T + ROWS - 1) / ROWS, t0 = (blocks - 1 - blockIdx.x % blocks) * ROWS;
-    const int64_t h = blockIdx.x / blocks % H, b = blockIdx.x / blocks / H, g = h / share;
+    const auto first_row = [&](vwn_share of) { return ((int)((T + ROWS - 1) / ROWS) - 1 - of.tile) * ROWS; };
+    const vwn_share mine = vwn_share_of<ROWS>(T, H);
+    const int t0 = first_row(mine);
+    const int64_t h = mine.head, b = mine.batch, g = h / share;
     const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;
     k += b * kb + g * kh;
     v += b * vb + g * vh;
     int64_t first = window ? vwn_most(0, t0 - window + 1) : 0;
-    int64_t end = causal ? vwn_least(S, t0 + there) : S;
-    end = window ? vwn_least(end, t0 + there - 1 + window) : end;
+    /* the first key that no query sees */
+    const auto past = [&](int t0) {
+        const int behind = (int)vwn_least(T, t0 + ROWS), end = (int)(causal ? vwn_least(S, behind) : S);
+        return window ? (int)vwn_least(end, behind - 1 + window) : end;
+    };
 #if TEXT_OLDEST
+    const int latest = (int)vwn_least(0x3fffffff, vwn_last_first(start + b * T + t0, there));
     first = vwn_most(first, vwn_first_seen(start + b * T + t0, there));
-    int64_t oldest[2];
-    for (int i = 0; i < 2; i++)
-        oldest[i] = row + 8 * i < there ? start[b * T + t0 + row + 8 * i] : 0;
+    int *const oldest = (int *)(memory + TEXT_SHARED - 32) - ROWS;
+    if (threadIdx.x < ROWS)
+        oldest[threadIdx.x] = threadIdx.x < there ? (int)vwn_least(0x3fffffff, start[b * T + t0 + threadIdx.x]) : 0;
 #endif
-    first = first / COLUMNS * COLUMNS;
-    const auto begin = [&](int64_t u0, int stage) {
+    const int from = (int)(first / COLUMNS) * COLUMNS, keys = (int)S;
+    bool more = from < past(t0);
+    /* Where keys and values and the queries of this block begin lies in shared memory, too: a loop asks there and has registers for
+     * other things. */
+    struct vwn_begins {
+        const elem *k, *v;
+        int t0, latest; /* the last of the first keys that queries see */
+    } *const of_block = (vwn_begins *)(memory + TEXT_SHARED - 32);
+    if (threadIdx.x == 0)
+#if TEXT_OLDEST
+        *of_block = {k, v, t0, latest};
+#else
+        *of_block = {k, v, t0, 0};
+#endif
+    const auto begin = [&](const elem *k, const elem *v, int u0, int stage) {
         elem *const X = passing + stage * PASSING;
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, k + u0 * kt, kt, S - u0, d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(X + COLUMNS * PITCH, v + u0 * vt, vt, S - u0, dv);
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, vwn_tile_at<D, WIDTH, THREADS>(k + u0 * kt, kt), kt, keys - u0, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
+            X + COLUMNS * PITCH, vwn_tile_at<DV, WIDTH, THREADS>(v + u0 * vt, vt), vt, keys - u0, (int)dv);
+        vwn_copies_commit();
     };

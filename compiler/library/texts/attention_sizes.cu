@@ -15,18 +15,20 @@
 {
     enum { D = TEXT_D, DV = TEXT_DV, ROWS = TEXT_ROWS, COLUMNS = TEXT_COLUMNS, WARPS = TEXT_WARPS, WIDTH = TEXT_WIDTH };
     enum { THREADS = TEXT_THREADS, CAPPED = TEXT_CAPPED, DROPPED = TEXT_DROPPED };
+    /* a warp has 16 R rows of a result, AT_ONCE columns: of each 16 rows PARTS of 8 columns */
+    enum { R = ROWS / WARPS / 16, AT_ONCE = TEXT_AT_ONCE, PARTS = AT_ONCE / 8 };
     typedef TEXT_ELEMENT elem;
 #if TEXT_DROPPED
     const int64_t seed = now[0].whole, step = now[1].whole;
 #endif
-    enum { PITCH = D + 16 / (int)sizeof(elem), PITCH_V = DV + 16 / (int)sizeof(elem) };
+    enum { PITCH = vwn_laid<elem, D>::PITCH, PITCH_V = vwn_laid<elem, DV>::PITCH };
     enum { PASSING = COLUMNS * (PITCH + PITCH_V), HELD = sizeof(elem) == 4 ? 16 * (COLUMNS + 4) : 0 };
     const real scale = (real)scale64, cap = (real)cap64, rate = (real)rate64;
     const real per_cap = CAPPED ? 1.0f / cap : 0.0f, keep = DROPPED ? 1.0f / (1.0f - rate) : 1.0f;
     const real log2_e = 1.44269504f;
-    const int wide = (int)(window && window < 0x7fffffff ? window : 0x7fffffff);
+    const int wide = (int)(window && window < 0x3fffffff ? window : 0x3fffffff); /* a sequence has fewer */
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    /* this thread's rows of a result are `row` and row + 8, its columns `column` and the next */
-    const int row = warp % WARPS * 16 + lane / 4, column = lane % 4 * 2;
+    /* this warp's rows begin at `base`; this thread's are `row` and every eighth behind it, its columns `column` and the next */
+    const int base = warp % WARPS * 16 * R, row = base + lane / 4, column = lane % 4 * 2;
     const int64_t share = H / K;
     DYN_SMEM(memory);

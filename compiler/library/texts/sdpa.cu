@@ -9,81 +9,134 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ q, const TEXT_ELEMENT *__restrict__ k, const TEXT_ELEMENT *__restrict__ v,
     TEXT_ELEMENT *__restrict__ out, real *__restrict__ lse,
 #include "attention_sizes.cu"
+#if TEXT_KEPT
+    elem *const passing = (elem *)memory;
+#else
     elem *const Q = (elem *)memory, *const passing = Q + ROWS * PITCH;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #include "attention_queries.cu"
-    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, there, d);
-    if (first < end)
-        begin(first, 0);
+#if TEXT_KEPT
+    uint32_t kept[R * D / 16][4];
+    vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
+#else
+    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
+        Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
     vwn_copies_commit();
+#endif
+    if (more)
+        begin(k, v, from, from / COLUMNS % 2);
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
-    real O[DV / 8][4], top[2] = {-INFINITE, -INFINITE}, sum[2] = {0, 0};
-    vwn_clear<DV>(O);
+    /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
+     * negative; a soft cap has everything in it. */
+    const real per_score = CAPPED ? 1.0f : fmaxf(scale < 0 ? -scale * log2_e : scale * log2_e, 1e-30f);
+    const bool turned = !CAPPED && scale < 0;
+    /* `top` may be less than the greatest score by LATE powers of 2, which costs no bit: then sums need not shrink */
+    enum { LATE = 8 };
+    real O[R * DV / 8][4], top[2 * R], sum[2 * R];
+    vwn_clear<R * DV>(O);
+    #pragma unroll
+    for (int r = 0; r < 2 * R; r++) {
+        top[r] = -INFINITE;
+        sum[r] = 0;
+    }
 #include "attention_keys.cu"
-        real x[COLUMNS / 8][4];
-        vwn_clear<COLUMNS>(x);
-        vwn_mul_rows<COLUMNS, D>(x, Q + warp * 16 * PITCH, X);
-        const bool masked = left < COLUMNS || (causal && u1 - 1 > t0) ||
-                            (window && (t0 + ROWS - 1 - u0 >= window || u1 - 1 - t0 >= window));
-        #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int j = i * 8 + column + e % 2;
-                real y = x[i][e] * scale;
-                y = CAPPED ? cap * vwn_tanh(y * per_cap) : y;
-                bool hide = masked && (j >= left || vwn_hidden(back + e / 2 * 8 - j, causal, wide));
-#if TEXT_OLDEST
-                hide |= j < old[e / 2];
+            real x[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, X + j0 * PITCH);
+#else
+            vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
 #endif
-                x[i][e] = hide ? -INFINITE : y;
+            #pragma unroll
+            for (int i = 0; CAPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[i][e] = cap * log2_e * vwn_tanh(x[i][e] * scale * per_cap);
+            if (turned) {
+                #pragma unroll
+                for (int i = 0; i < R * PARTS; i++)
+                    #pragma unroll
+                    for (int e = 0; e < 4; e++)
+                        x[i][e] = -x[i][e];
             }
-        #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            real most = top[r], more = 0;
+            if (masked) {
+                const int column = vwn_thread() % 4 * 2;
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = span(r);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            real &y = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            y = vwn_in(seen, i * 8 + column + e) ? y : -INFINITE;
+                        }
+                }
+            }
+            real most[2 * R];
+            bool grows = false;
             #pragma unroll
-            for (int i = 0; i < COLUMNS / 8; i++)
-                for (int e = 2 * r; e < 2 * r + 2; e++)
-                    most = x[i][e] > most ? x[i][e] : most;
-            most = vwn_row_max(most);
-            const real base = most == -INFINITE ? 0.0f : most * log2_e;
-            const real shrink = vwn_exp2_fast(top[r] * log2_e - base);
+            for (int r = 0; r < 2 * R; r++) {
+                most[r] = top[r];
+                #pragma unroll
+                for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
+                    most[r] = fmaxf(fmaxf(most[r], x[i][r % 2 * 2]), x[i][r % 2 * 2 + 1]);
+                grows |= !((most[r] - top[r]) * per_score <= LATE);
+            }
+            if (__any_sync(0xffffffffu, grows)) {
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    most[r] = vwn_row_max(most[r]);
+                    const real shrink = most[r] == -INFINITE ? 1.0f : vwn_exp2_fast((top[r] - most[r]) * per_score);
+                    top[r] = most[r];
+                    sum[r] *= shrink;
+                    #pragma unroll
+                    for (int i = r / 2 * (DV / 8); i < (r / 2 + 1) * (DV / 8); i++) {
+                        O[i][r % 2 * 2] *= shrink;
+                        O[i][r % 2 * 2 + 1] *= shrink;
+                    }
+                }
+            }
             #pragma unroll
-            for (int i = 0; i < COLUMNS / 8; i++)
-                for (int e = 2 * r; e < 2 * r + 2; e++)
-                    more += x[i][e] = vwn_exp2_fast(x[i][e] * log2_e - base);
-            top[r] = most;
-            sum[r] = sum[r] * shrink + more;
+            for (int r = 0; r < 2 * R; r++) {
+                const real zero = top[r] == -INFINITE ? 0.0f : top[r] * per_score;
+                #pragma unroll
+                for (int i = r / 2 * PARTS; i < (r / 2 + 1) * PARTS; i++)
+                    #pragma unroll
+                    for (int e = r % 2 * 2; e < r % 2 * 2 + 2; e++)
+                        sum[r] += x[i][e] = vwn_exp2_fast(x[i][e] * per_score - zero);
+            }
             #pragma unroll
-            for (int i = 0; i < DV / 8; i++)
-                for (int e = 2 * r; e < 2 * r + 2; e++)
-                    O[i][e] *= shrink;
+            for (int i = 0; DROPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int64_t at = draws + (i / PARTS * 2 + e / 2) * 8 * S + u0 + j0 + i % PARTS * 8 + column + e % 2;
+                    x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
+                }
+            vwn_mul_held<R, DV, AT_ONCE>(O, x, held, V + j0 * PITCH_V);
         }
-        #pragma unroll
-        for (int i = 0; DROPPED && i < COLUMNS / 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int64_t at = draws + e / 2 * 8 * S + u0 + i * 8 + column + e % 2;
-                x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
-            }
-        vwn_mul_held<DV, COLUMNS>(O, x, held, V);
-        __syncthreads();
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(T, H);
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(T - first_row(of)) - line;
+    const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2 * R; r++) {
         const real total = vwn_row_sum(sum[r]);
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
-        const int64_t at = at0 + (row + 8 * r) * H;
-        if (row + 8 * r >= there)
+        const int64_t at = begins + 8 * r * H;
+        if (8 * r >= left)
             continue;
         #pragma unroll
-        for (int i = 0; i < DV / 8; i++)
-            if (i * 8 + column < dv)
-                vwn_put_pair(out + at * dv + i * 8 + column, O[i][2 * r] * one, O[i][2 * r + 1] * one,
-                             i * 8 + column + 1 < dv);
-        if (column == 0)
-            lse[at] = top[r] + vwn_log(total);
+        for (int i = 0; i < DV / 8; i++) {
+            const real *const y = O[r / 2 * (DV / 8) + i] + r % 2 * 2;
+            if (i * 8 + c0 < dv)
+                vwn_put_pair(out + at * dv + i * 8 + c0, y[0] * one, y[1] * one, i * 8 + c0 + 1 < dv);
+        }
+        if (c0 == 0)
+            lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }
 }

@@ -10,159 +10,318 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const real *__restrict__ mean, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
+    /* Both factors of the products with queries in registers would be too many: of v a half, or more, lies in shared memory */
+    enum { KEPT_V = D + DV > 96 ? DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16 : DV, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
+#if TEXT_KEPT
+    elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
+#else
     elem *const X = (elem *)memory, *const V = X + ROWS * PITCH;
     elem *const passing = V + ROWS * PITCH_V;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
     /* of the queries that pass, in two stages: log-sum-exp, sum of dout out, first key */
     real *const norms = (real *)(passing + 2 * PASSING) + THREADS / 32 * HELD;
     real *const totals = norms + 2 * COLUMNS;
+#if TEXT_SPLIT
+    /* half of the warps add up dk, the others dv: what these tell the warp that has the same keys */
+    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
+    const bool of_k = warp >= WARPS;
+#endif
 #if TEXT_OLDEST
-    int *const oldest = (int *)(totals + 2 * COLUMNS);
+    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
-    const int64_t blocks = (S + ROWS - 1) / ROWS, u0 = blockIdx.x % blocks * ROWS;
-    const int64_t g = blockIdx.x / blocks % K, b = blockIdx.x / blocks / K;
-    const int64_t there = vwn_least(ROWS, S - u0);
-    const int64_t from = (causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS * COLUMNS;
-    const int64_t end = window ? vwn_least(T, u0 + there - 1 + window) : T;
-    /* queries pass in tiles: those of one head, then those of the next */
-    const auto begin = [&](int64_t h, int64_t t0, int stage) {
+    const vwn_share mine = vwn_share_of<ROWS>(S, K);
+    const int u0 = mine.tile * ROWS;
+    const int64_t g = mine.head, b = mine.batch;
+    const int there = (int)vwn_least(ROWS, S - u0), heads = (int)share;
+    const int from = (int)((causal ? u0 : window ? vwn_most(0, u0 - window + 1) : 0) / COLUMNS) * COLUMNS;
+    const int end = (int)(window ? vwn_least(T, u0 + there - 1 + window) : T);
+    /* Queries pass in tiles: those of one head, then those of the next. The one that is copied is of head `h` of those that read these keys,
+     * of query `t` on. */
+    int h = 0, t = from;
+    /* Where these heads begin lies in shared memory: the loop asks there and has registers for other things. */
+    struct vwn_heads {
+        const elem *q, *dout;
+        const real *lse, *mean;
+    } *const of_block = (vwn_heads *)(memory + TEXT_SHARED - sizeof(vwn_heads));
+    if (threadIdx.x == 0) {
+        const int64_t at = b * T * H + g * share;
+        *of_block = {q + b * qb + g * share * qh, dout + at * dv, lse + at, mean + at};
+    }
+    __syncthreads();
+    const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
-        const int64_t at0 = (b * T + t0) * H + h, n = T - t0;
-        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, n, d);
-        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(Q + COLUMNS * PITCH, dout + at0 * dv, H * dv, n, dv);
-        if (threadIdx.x < COLUMNS) {
-            const int i = threadIdx.x, to = stage * COLUMNS + i;
-            norms[to] = i < n ? lse[at0 + i * H] * log2_e : INFINITE;
-            totals[to] = i < n ? mean[at0 + i * H] : 0.0f;
+        const int n = (int)T - t, of_query = (int)H * (int)dv;
+        vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
+            Q, vwn_tile_at<D, WIDTH, THREADS>(of_block->q + t * qt + h * qh, qt), qt, n, (int)d);
+        vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
+            Q + COLUMNS * PITCH,
+            vwn_tile_at<DV, WIDTH, THREADS>(of_block->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
+        const int me = vwn_thread(), of = me % COLUMNS;
+        if (me < 2 * COLUMNS)
+            vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
+                              (me < COLUMNS ? of_block->lse : of_block->mean) + (t + of) * H + h, of < n);
 #if TEXT_OLDEST
-            oldest[to] = i < n ? (int)vwn_least(0x7fffffff, start[b * T + t0 + i]) : 0x7fffffff;
+        if (me < COLUMNS)
+            vwn_copy_async<8>(oldest + stage * COLUMNS + of, start + b * T + t + of, of < n);
 #endif
-        }
+        vwn_copies_commit();
     };
-    /* steps to a tile with queries that see one of the keys; h1 is past the last head at the end */
-    const int64_t h1 = g * share + share;
-    const auto seek = [&](int64_t &h, int64_t &t0) {
-        for (;;) {
-            if (t0 >= end) {
-                t0 = from;
-                h++;
-            }
-            if (h >= h1 || from >= end) {
-                h = h1;
-                return;
-            }
+    /* on to a tile with queries that see one of the keys, `by` queries further or more; behind the last one h is `heads` */
+    const auto seek = [&](int by) {
+        t += by;
+        while (h < heads) {
 #if TEXT_OLDEST
-            if (vwn_first_seen(start + b * T + t0, vwn_least(COLUMNS, T - t0)) >= u0 + there) {
-                t0 += COLUMNS;
+            if (t < end && vwn_first_seen(start + b * T + t, vwn_least(COLUMNS, T - t)) >= u0 + there) {
+                t += COLUMNS;
                 continue;
             }
 #endif
-            return;
+            if (t < end)
+                return;
+            t = from;
+            h++;
         }
     };
-    int64_t h = g * share, t0 = from;
-    seek(h, t0);
-    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(X, k + b * kb + u0 * kt + g * kh, kt, there, d);
-    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(V, v + b * vb + u0 * vt + g * vh, vt, there, dv);
-    if (h < h1)
-        begin(h, t0, 0);
+#if TEXT_KEPT
+    /* the rows that are a factor of this warp's products with queries */
+#if !TEXT_SPLIT
+    uint32_t kept[R * D / 16][4], kept_v[R * KEPT_V / 16][4];
+    vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
+    vwn_keep_rows<R, KEPT_V>(kept_v, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
+#else
+    uint32_t kept[R * (D > DV ? D : DV) / 16][4];
+    if (of_k)
+        vwn_keep_rows<R, DV>(kept, v + b * vb + (u0 + base) * vt + g * vh, vt, there - base, (int)dv);
+    else
+        vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
+#endif
+#endif
+#if !TEXT_KEPT
+    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
+        X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
+#endif
+    if (!TEXT_KEPT || ROWS_V)
+        vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
+            V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
     vwn_copies_commit();
+    seek(0);
+    if (h < heads)
+        begin(0);
+    const real per_score = scale * log2_e;
 #if !TEXT_SPLIT
-    real A[D / 8][4], E[DV / 8][4];
-    vwn_clear<D>(A);
-    vwn_clear<DV>(E);
+    real A[R * D / 8][4], E[R * DV / 8][4];
+    vwn_clear<R * D>(A);
+    vwn_clear<R * DV>(E);
 #else
-    /* half of the warps add up dk, the others dv */
-    const bool of_k = warp >= WARPS;
-    real A[(D > DV ? D : DV) / 8][4];
-    vwn_clear<(D > DV ? D : DV)>(A);
+    real A[R * (D > DV ? D : DV) / 8][4];
+    vwn_clear<R * (D > DV ? D : DV)>(A);
 #endif
-    for (int stage = 0; h < h1; stage ^= 1) {
+    const auto arrive = [&]() {
+        vwn_copies_wait<0>();
+        __syncthreads();
+    };
+#if TEXT_SPLIT
+    real x[R * PARTS][4];
+    arrive();
+#endif
+    for (int stage = 0; h < heads; stage ^= 1) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
-        int64_t h2 = h, t2 = t0 + COLUMNS;
-        seek(h2, t2);
-        if (h2 < h1)
-            begin(h2, t2, stage ^ 1);
-        vwn_copies_commit();
-        vwn_copies_wait<1>();
-        __syncthreads();
-        real x[COLUMNS / 8][4], y[COLUMNS / 8][4];
-        vwn_clear<COLUMNS>(x);
-        vwn_clear<COLUMNS>(y);
-        vwn_mul_rows<COLUMNS, D>(x, X + warp % WARPS * 16 * PITCH, Q);
-#if !TEXT_SPLIT
-        vwn_mul_rows<COLUMNS, DV>(y, V + warp * 16 * PITCH_V, G);
-#else
-        if (of_k)
-            vwn_mul_rows<COLUMNS, DV>(y, V + warp % WARPS * 16 * PITCH_V, G);
-#endif
-        const int back = (int)(t0 - u0) - row, which = stage * COLUMNS;
-        const int64_t draws = ((b * H + h) * T + t0) * S + u0 + row;
-        #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int j = i * 8 + column + e % 2, below = e / 2 * 8;
-                real z = x[i][e] * scale, c = 0, r = 1;
-                if (CAPPED) {
-                    c = vwn_tanh(z * per_cap);
-                    z = cap * c;
-                }
-                if (DROPPED)
-                    r = vwn_uniform(seed, step, draws + j * S + below) < rate ? 0.0f : keep;
-                bool hide = row + below >= there || vwn_hidden(back + j - below, causal, wide);
+        const int head = h, t0 = t;
+        seek(COLUMNS);
+        const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
+        /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
+        const auto ahead = [&](int j0) { return t0 + j0 - u0 - base; };
+        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
+        const auto drawn = [&](int r, int j) {
+            return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
+        };
+        /* x, scores, become weights; y gets the slope of a soft cap as a factor */
+        const auto weigh = [&](real (*x)[4], real (*y)[4], int j0) {
+            const int which = stage * COLUMNS + j0;
 #if TEXT_OLDEST
-                hide |= (int)u0 + row + below < oldest[which + j];
-#endif
-                z = hide ? 0.0f : vwn_exp2_fast(z * log2_e - norms[which + j]);
-                const real dz = z * (r * y[i][e] - totals[which + j]) * (CAPPED ? 1.0f - c * c : 1.0f);
-#if !TEXT_SPLIT
-                x[i][e] = z * r;
-                y[i][e] = dz;
+            const bool masked = true;
 #else
-                x[i][e] = of_k ? dz : z * r;
+            const bool masked = !vwn_all_seen(ahead(j0) - (16 * R - 1), ahead(j0) + AT_ONCE - 1, causal, wide);
 #endif
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const real norm = norms[which + i % PARTS * 8 + column + e % 2] * log2_e;
+                    if (CAPPED) {
+                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm);
+                        y[i][e] *= 1.0f - c * c;
+                    } else {
+                        x[i][e] = vwn_exp2_fast(x[i][e] * per_score - norm);
+                    }
+                }
+            if (masked) {
+                const int line = vwn_thread() % 32 / 4, column = vwn_thread() % 4 * 2;
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = vwn_queries_seeing(line + 8 * r - ahead(j0), causal, wide);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            const int j = i * 8 + column + e;
+                            bool is = vwn_in(seen, j);
+#if TEXT_OLDEST
+                            is &= u0 + base + line + 8 * r >= (int)oldest[which + j];
+#endif
+                            real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            z = is ? z : 0.0f;
+                        }
+                }
             }
+        };
+        /* y: gradients of weights, less their mean */
+        const auto lessen = [&](real (*y)[4], int j0) {
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int j = j0 + i % PARTS * 8 + column + e % 2;
+                    y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[stage * COLUMNS + j];
+                }
+        };
+        const auto drop = [&](real (*x)[4], int j0) {
+            #pragma unroll
+            for (int i = 0; DROPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, j0 + i % PARTS * 8 + column + e % 2);
+        };
 #if !TEXT_SPLIT
-        vwn_mul_held<DV, COLUMNS>(E, x, held, G);
-        vwn_mul_held<D, COLUMNS>(A, y, held, Q);
+        /* this stage has come, and everybody is done with the other one, which may be filled again */
+        arrive();
+        if (h < heads)
+            begin(stage ^ 1);
+        #pragma unroll
+        for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
+            if (!sees(j0))
+                continue;
+            real x[R * PARTS][4], y[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+            vwn_clear<R * AT_ONCE>(y);
+            const elem *const q0 = Q + j0 * PITCH, *const g0 = G + j0 * PITCH_V;
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, DV, KEPT_V>(y, kept_v, g0);
+            if (ROWS_V)
+                vwn_mul_rows<R, AT_ONCE, DV, KEPT_V>(y, V + base * PITCH_V, g0);
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, q0);
 #else
-        if (of_k)
-            vwn_mul_held<D, COLUMNS>(A, x, held, Q);
-        else
-            vwn_mul_held<DV, COLUMNS>(A, x, held, G);
+            vwn_mul_rows<R, AT_ONCE, DV>(y, V + base * PITCH_V, g0);
+            vwn_mul_rows<R, AT_ONCE, D>(x, X + base * PITCH, q0);
 #endif
+            lessen(y, j0);
+            weigh(x, y, j0);
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    y[i][e] *= x[i][e];
+            drop(x, j0);
+            vwn_mul_held<R, D, AT_ONCE>(A, y, held, q0);
+            vwn_mul_held<R, DV, AT_ONCE>(E, x, held, g0);
+        }
+#else
+        /* For AT_ONCE queries from j0 on: x, weights, which are told to the other half, or gradients of weights; then what is added.
+         * Products of one size stand here once for both halves, which differ in what is multiplied. */
+        const auto first = [&](int j0) {
+            if (!sees(j0))
+                return;
+            const elem *const q0 = Q + j0 * PITCH, *const g0 = G + j0 * PITCH_V;
+            vwn_clear<R * AT_ONCE>(x);
+#if TEXT_KEPT
+            if (D == DV || !of_k)
+                vwn_mul_kept<R, AT_ONCE, D>(x, kept, of_k ? g0 : q0);
+            else
+                vwn_mul_kept<R, AT_ONCE, DV>(x, kept, g0);
+#else
+            if (D == DV || !of_k)
+                vwn_mul_rows<R, AT_ONCE, D>(x, (of_k ? V : X) + base * PITCH, of_k ? g0 : q0);
+            else
+                vwn_mul_rows<R, AT_ONCE, DV>(x, V + base * PITCH_V, g0);
+#endif
+            if (of_k) {
+                lessen(x, j0);
+            } else {
+                real y[R * PARTS][4];
+                #pragma unroll
+                for (int i = 0; i < R * PARTS; i++)
+                    y[i][0] = y[i][1] = y[i][2] = y[i][3] = 1;
+                weigh(x, y, j0);
+                #pragma unroll
+                for (int i = 0; i < R * PARTS; i++)
+                    told[(j0 / AT_ONCE * R * PARTS + i) * 32] = {x[i][0] * y[i][0], x[i][1] * y[i][1], x[i][2] * y[i][2], x[i][3] * y[i][3]};
+                drop(x, j0);
+            }
+        };
+        const auto second = [&](int j0) {
+            if (!sees(j0))
+                return;
+            #pragma unroll
+            for (int i = 0; of_k && i < R * PARTS; i++) {
+                const vwn_four z = told[(j0 / AT_ONCE * R * PARTS + i) * 32];
+                x[i][0] *= z.x;
+                x[i][1] *= z.y;
+                x[i][2] *= z.z;
+                x[i][3] *= z.w;
+            }
+            if (D == DV || of_k)
+                vwn_mul_held<R, D, AT_ONCE>(A, x, held, (of_k ? Q : G) + j0 * PITCH);
+            else
+                vwn_mul_held<R, DV, AT_ONCE>(A, x, held, G + j0 * PITCH_V);
+        };
+        first(0);
+        /* what is told has come; everybody is done with the other stage, which may be filled again */
         __syncthreads();
-        h = h2;
-        t0 = t2;
+        if (h < heads)
+            begin(stage ^ 1);
+        second(0);
+        if (COLUMNS > AT_ONCE)
+            first(AT_ONCE);
+        arrive();
+        if (COLUMNS > AT_ONCE)
+            second(AT_ONCE);
+#endif
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(S, K);
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(S - (int64_t)of.tile * ROWS) - line;
+    const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + line) * K + of.head;
     #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int64_t at = (b * S + u0 + row + 8 * r) * K + g;
-        if (row + 8 * r >= there)
+    for (int r = 0; r < 2 * R; r++) {
+        const int64_t at = begins + 8 * r * K;
+        if (8 * r >= left)
             continue;
 #if TEXT_SPLIT
         if (of_k) {
 #endif
         #pragma unroll
-        for (int i = 0; i < D / 8; i++)
-            if (i * 8 + column < d)
-                vwn_put_pair(dk + at * d + i * 8 + column, A[i][2 * r] * scale, A[i][2 * r + 1] * scale,
-                             i * 8 + column + 1 < d);
+        for (int i = 0; i < D / 8; i++) {
+            const real *const z = A[r / 2 * (D / 8) + i] + r % 2 * 2;
+            if (i * 8 + c0 < d)
+                vwn_put_pair(dk + at * d + i * 8 + c0, z[0] * scale, z[1] * scale, i * 8 + c0 + 1 < d);
+        }
 #if TEXT_SPLIT
             continue;
         }
 #endif
         #pragma unroll
-        for (int i = 0; i < DV / 8; i++)
-            if (i * 8 + column < dv)
+        for (int i = 0; i < DV / 8; i++) {
 #if !TEXT_SPLIT
-                vwn_put_pair(dvalue + at * dv + i * 8 + column, E[i][2 * r], E[i][2 * r + 1],
+            const real *const z = E[r / 2 * (DV / 8) + i] + r % 2 * 2;
 #else
-                vwn_put_pair(dvalue + at * dv + i * 8 + column, A[i][2 * r], A[i][2 * r + 1],
+            const real *const z = A[r / 2 * (DV / 8) + i] + r % 2 * 2;
 #endif
-                             i * 8 + column + 1 < dv);
+            if (i * 8 + c0 < dv)
+                vwn_put_pair(dvalue + at * dv + i * 8 + c0, z[0], z[1], i * 8 + c0 + 1 < dv);
+        }
     }
 }

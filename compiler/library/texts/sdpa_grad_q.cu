@@ -10,19 +10,32 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ out, const real *__restrict__ lse,
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dq, real *__restrict__ mean,
 #include "attention_sizes.cu"
+#if TEXT_KEPT
+    elem *const passing = (elem *)memory;
+#else
     elem *const Q = (elem *)memory, *const G = Q + ROWS * PITCH;
     elem *const passing = G + ROWS * PITCH_V;
+#endif
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
 #include "attention_queries.cu"
-    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, there, d);
-    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(G, dout + at0 * dv, H * dv, there, dv);
-    if (first < end)
-        begin(first, 0);
+#if TEXT_KEPT
+    uint32_t kept[R * D / 16][4];
+    vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
+    uint32_t kept_g[R * DV / 16][4];
+    vwn_keep_rows<R, DV>(kept_g, dout + (at0 + base * H) * dv, H * dv, (int)there - base, (int)dv);
+#else
+    vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
+        Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
+    vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
+        G, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, (int)there, (int)dv);
     vwn_copies_commit();
+#endif
+    if (more)
+        begin(k, v, from, from / COLUMNS % 2);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
-    real total[2], norm[2];
+    real total[2 * R], norm[2 * R];
     #pragma unroll
-    for (int r = 0; r < 2; r++) {
+    for (int r = 0; r < 2 * R; r++) {
         const int64_t at = at0 + (row + 8 * r) * H;
         const bool is = row + 8 * r < there;
         real part = 0;
@@ -38,45 +51,71 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
-    real A[D / 8][4];
-    vwn_clear<D>(A);
+    const real per_score = scale * log2_e;
+    real A[R * D / 8][4];
+    vwn_clear<R * D>(A);
 #include "attention_keys.cu"
-        real x[COLUMNS / 8][4], y[COLUMNS / 8][4];
-        vwn_clear<COLUMNS>(x);
-        vwn_clear<COLUMNS>(y);
-        vwn_mul_rows<COLUMNS, D>(x, Q + warp * 16 * PITCH, X);
-        vwn_mul_rows<COLUMNS, DV>(y, G + warp * 16 * PITCH_V, V);
-        #pragma unroll
-        for (int i = 0; i < COLUMNS / 8; i++)
-            #pragma unroll
-            for (int e = 0; e < 4; e++) {
-                const int j = i * 8 + column + e % 2;
-                real z = x[i][e] * scale, c = 0, r = 1;
-                if (CAPPED) {
-                    c = vwn_tanh(z * per_cap);
-                    z = cap * c;
-                }
-                if (DROPPED)
-                    r = vwn_uniform(seed, step, draws + e / 2 * 8 * S + u0 + j) < rate ? 0.0f : keep;
-                bool hide = j >= left || vwn_hidden(back + e / 2 * 8 - j, causal, wide);
-#if TEXT_OLDEST
-                hide |= j < old[e / 2];
+            real x[R * PARTS][4], y[R * PARTS][4];
+            vwn_clear<R * AT_ONCE>(x);
+            vwn_clear<R * AT_ONCE>(y);
+#if TEXT_KEPT
+            vwn_mul_kept<R, AT_ONCE, D>(x, kept, X + j0 * PITCH);
+            vwn_mul_kept<R, AT_ONCE, DV>(y, kept_g, V + j0 * PITCH_V);
+#else
+            vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
+            vwn_mul_rows<R, AT_ONCE, DV>(y, G + base * PITCH_V, V + j0 * PITCH_V);
 #endif
-                z = vwn_exp2_fast(z * log2_e - norm[e / 2]) * (r * y[i][e] - total[e / 2]);
-                z = CAPPED ? z * (1.0f - c * c) : z;
-                x[i][e] = hide ? 0.0f : z;
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++) {
+                    const int r = i / PARTS * 2 + e / 2, j = i % PARTS * 8 + column + e % 2;
+                    if (DROPPED)
+                        y[i][e] *= vwn_uniform(seed, step, draws + r * 8 * S + u0 + j0 + j) < rate ? 0.0f : keep;
+                    y[i][e] -= total[r];
+                    if (CAPPED) {
+                        const real c = vwn_tanh(x[i][e] * scale * per_cap);
+                        x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm[r]);
+                        y[i][e] *= 1.0f - c * c;
+                    } else {
+                        x[i][e] = vwn_exp2_fast(x[i][e] * per_score - norm[r]);
+                    }
+                }
+            if (masked) {
+                const int column = vwn_thread() % 4 * 2;
+                #pragma unroll
+                for (int r = 0; r < 2 * R; r++) {
+                    const vwn_span seen = span(r);
+                    #pragma unroll
+                    for (int i = 0; i < PARTS; i++)
+                        #pragma unroll
+                        for (int e = 0; e < 2; e++) {
+                            real &z = x[r / 2 * PARTS + i][r % 2 * 2 + e];
+                            z = vwn_in(seen, i * 8 + column + e) ? z : 0.0f;
+                        }
+                }
             }
-        vwn_mul_held<D, COLUMNS>(A, x, held, X);
-        __syncthreads();
+            #pragma unroll
+            for (int i = 0; i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[i][e] *= y[i][e];
+            vwn_mul_held<R, D, AT_ONCE>(A, x, held, X + j0 * PITCH);
+        }
     }
     vwn_copies_wait<0>();
+    const vwn_share of = vwn_share_of<ROWS>(T, H);
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int left = (int)(T - first_row(of)) - line;
+    const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        elem *const to = dq + (at0 + (row + 8 * r) * H) * d;
+    for (int r = 0; r < 2 * R; r++) {
+        elem *const to = dq + (begins + 8 * r * H) * d;
         #pragma unroll
-        for (int i = 0; i < D / 8; i++)
-            if (row + 8 * r < there && i * 8 + column < d)
-                vwn_put_pair(to + i * 8 + column, A[i][2 * r] * scale, A[i][2 * r + 1] * scale,
-                             i * 8 + column + 1 < d);
+        for (int i = 0; i < D / 8; i++) {
+            const real *const y = A[r / 2 * (D / 8) + i] + r % 2 * 2;
+            if (8 * r < left && i * 8 + c0 < d)
+                vwn_put_pair(to + i * 8 + c0, y[0] * scale, y[1] * scale, i * 8 + c0 + 1 < d);
+        }
     }
 }

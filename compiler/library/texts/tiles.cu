@@ -16,6 +16,11 @@ template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(vwn_shared_address(to)),
                      "l"(from), "n"(BYTES), "r"(n) : "memory");
 }
+/* The same of 16 bytes that are there. */
+FN void vwn_copy_whole(void *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(vwn_shared_address(to)), "l"(from) : "memory");
+}
 FN void vwn_copies_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /* Until all but the last N groups of this thread's copies have come. */
 template <int N> FN void vwn_copies_wait()
@@ -66,6 +71,7 @@ template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
 {
     emu_copy_async(to, from, BYTES, ok ? BYTES : 0);
 }
+FN void vwn_copy_whole(void *to, const void *from) { emu_copy_async(to, from, 16, 16); }
 FN void vwn_copies_commit() { emu_copy_commit(); }
 template <int N> FN void vwn_copies_wait() { emu_copy_wait(N); }
 FN void vwn_load_pieces(uint32_t *x, const void *row) { emu_load_matrix(x, row, false); }
@@ -134,123 +140,6 @@ template <int N> FN void vwn_clear(real (*x)[4])
         x[i][0] = x[i][1] = x[i][2] = x[i][3] = 0;
 }
 
-/* Begins to copy a tile (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d`
- * numbers each; zeros for what is not. WIDTH numbers at once; 0: 16 bytes where all rows lie at such,
- * else 4. */
-template <int ROWS, int D, int WIDTH, int THREADS, class E>
-FN void vwn_tile_copy(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d);
-template <int ROWS, int D, int THREADS, class E>
-APART void vwn_tile_copy_narrow(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d)
-{
-    vwn_tile_copy<ROWS, D, 4 / (int)sizeof(E), THREADS>(tile, from, pitch, rows, d);
-}
-template <int ROWS, int D, int WIDTH, int THREADS, class E>
-FN void vwn_tile_copy(E *tile, const E *from, int64_t pitch, int64_t rows, int64_t d)
-{
-    enum { PITCH = D + 16 / (int)sizeof(E), EACH = WIDTH ? WIDTH : 16 / (int)sizeof(E) };
-    const uint32_t place = (uint32_t)(uint64_t)from | (uint32_t)(pitch | d) * (uint32_t)sizeof(E);
-    if (!WIDTH && place % 16 != 0) {
-        vwn_tile_copy_narrow<ROWS, D, THREADS>(tile, from, pitch, rows, d);
-        return;
-    }
-    #pragma unroll 1 /* else as many instructions, more registers and a quarter more of the compiler's time */
-    for (int i = threadIdx.x; i < ROWS * (D / EACH); i += THREADS) {
-        const int r = i / (D / EACH), c = i % (D / EACH) * EACH;
-        const bool ok = r < rows && c < d;
-        vwn_copy_async<EACH * sizeof(E)>(tile + r * PITCH + c, ok ? from + r * pitch + c : from, ok);
-    }
-}
-
-/* x (16, N) += a (16, K) b^T, both tiles of rows of K; two bytes on tensor cores, or float32 */
-template <int N, int K, class E> FN void vwn_mul_rows(real (*x)[4], const E *a, const E *b)
-{
-    enum { PITCH = K + 8 };
-    const int l = threadIdx.x % 32;
-    a += l % 16 * PITCH + l / 16 * 8;
-    b += (l % 8 + l / 16 * 8) * PITCH + l / 8 % 2 * 8;
-    #pragma unroll 4
-    for (int k = 0; k < K; k += 16) {
-        uint32_t p[4], q[4];
-        vwn_load_pieces(p, a + k);
-        #pragma unroll
-        for (int n = 0; n < N; n += 16) {
-            vwn_load_pieces(q, b + n * PITCH + k);
-            vwn_mma(x[n / 8], p, q, E());
-            vwn_mma(x[n / 8 + 1], p, q + 2, E());
-        }
-    }
-}
-template <int N, int K> FN void vwn_mul_rows(real (*x)[4], const real *a, const real *b)
-{
-    enum { PITCH = K + 4 };
-    const int l = threadIdx.x % 32;
-    a += l / 4 * PITCH;
-    b += l % 4 * 2 * PITCH;
-    #pragma unroll 2
-    for (int k = 0; k < K; k += 4) {
-        const vwn_four p = *(const vwn_four *)(a + k), q = *(const vwn_four *)(a + 8 * PITCH + k);
-        #pragma unroll
-        for (int n = 0; n < N / 8; n++) {
-            const vwn_four u = *(const vwn_four *)(b + n * 8 * PITCH + k);
-            const vwn_four v = *(const vwn_four *)(b + (n * 8 + 1) * PITCH + k);
-            x[n][0] = vwn_dot(p, u, x[n][0]);
-            x[n][1] = vwn_dot(p, v, x[n][1]);
-            x[n][2] = vwn_dot(q, u, x[n][2]);
-            x[n][3] = vwn_dot(q, v, x[n][3]);
-        }
-    }
-}
-
-/* x (16, N) += y (16, K) b, where y is a result in registers and b a tile of K rows. For float32
- * y goes through `held`, 16 rows of shared memory that belong to the warp. */
-template <int N, int K, class E>
-FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const E *b)
-{
-    enum { PITCH = N + 8 };
-    const int l = threadIdx.x % 32;
-    b += l % 16 * PITCH + l / 16 * 8;
-    #pragma unroll
-    for (int k = 0; k < K; k += 16) {
-        const real *const u = y[k / 8], *const v = y[k / 8 + 1];
-        const uint32_t p[4] = {vwn_pair(u[0], u[1], E()), vwn_pair(u[2], u[3], E()),
-                               vwn_pair(v[0], v[1], E()), vwn_pair(v[2], v[3], E())};
-        #pragma unroll
-        for (int n = 0; n < N; n += 16) {
-            uint32_t q[4];
-            vwn_load_pieces_transposed(q, b + k * PITCH + n);
-            vwn_mma(x[n / 8], p, q, E());
-            vwn_mma(x[n / 8 + 1], p, q + 2, E());
-        }
-    }
-}
-template <int N, int K> FN void vwn_mul_held(real (*x)[4], const real (*y)[4], real *held, const real *b)
-{
-    enum { PITCH = N + 4, HELD = K + 4 };
-    const int l = threadIdx.x % 32;
-    held += l / 4 * HELD;
-    #pragma unroll
-    for (int n = 0; n < K / 8; n++) {
-        *(vwn_two *)(held + n * 8 + l % 4 * 2) = {y[n][0], y[n][1]};
-        *(vwn_two *)(held + 8 * HELD + n * 8 + l % 4 * 2) = {y[n][2], y[n][3]};
-    }
-    __syncwarp();
-    b += l % 4 * 2;
-    #pragma unroll 4
-    for (int k = 0; k < K; k++) {
-        const real p = held[k], q = held[8 * HELD + k];
-        #pragma unroll
-        for (int n = 0; n < N / 8; n++) {
-            const vwn_two u = *(const vwn_two *)(b + k * PITCH + n * 8);
-            x[n][0] += p * u.x;
-            x[n][1] += p * u.y;
-            x[n][2] += q * u.x;
-            x[n][3] += q * u.y;
-        }
-    }
-    __syncwarp();
-}
-
-
 /* What memory has as what a tile has. */
 FN void vwn_convert(real &to, real x) { to = x; }
 template <class F> FN void vwn_convert(real &to, F x) { to = vwn_number(x); }
@@ -312,18 +201,3 @@ template <class E> FN void vwn_put_two(E *row, int c, int64_t columns, real x, r
 
 /* A place relative to a tile: 0 before it, N behind it. */
 template <int N> FN int vwn_within(int64_t at) { return (int)vwn_least(N, vwn_most(0, at)); }
-/* What a query at t does not see of a key at u: back = t - u. */
-FN bool vwn_hidden(int back, bool causal, int wide)
-{
-    return (causal && back < 0) || back >= wide || -back >= wide;
-}
-/* The first key that any of `rows` queries sees, the same in all threads. */
-FN int64_t vwn_first_seen(const integer *start, int64_t rows)
-{
-    int64_t least = 0x7fffffffffffffff;
-    for (int64_t i = threadIdx.x % 32; i < rows; i += 32)
-        least = vwn_least(least, start[i]);
-    for (int k = 16; k; k /= 2)
-        least = vwn_least(least, __shfl_xor_sync(0xffffffffu, least, k));
-    return least;
-}
