@@ -58,6 +58,7 @@ export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:intercept_tls_get
 VWN_TEST_WHOLE=0
 [ "$how" != whole ] || VWN_TEST_WHOLE=1
 export VWN_TEST_WHOLE
+once=1
 set --
 [ -z "$labels" ] || set -- -L "${labels#|}"
 case $how in
@@ -67,8 +68,9 @@ whole)
     run_tests build/sanitize "$@" -LE '^slow$|^whole$'
     ;;
 *)
-    run_tests build "$@" -LE '^whole$'
-    run_tests build/sanitize "$@" -LE '^slow$|^whole$'
+    [ -z "$labels" ] || once= # what is asked for runs in both builds
+    run_tests build "$@" -LE "^whole\$${once:+|^checked\$}"
+    run_tests build/sanitize "$@" -LE "^slow\$|^whole\$${once:+|^released\$}"
     ;;
 esac
 
