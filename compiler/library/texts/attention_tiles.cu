@@ -13,27 +13,8 @@ template <class E, int D> FN int vwn_place(int r, int c)
 {
     return r * vwn_laid<E, D>::PITCH + (vwn_laid<E, D>::LINES ? c ^ r % 8 * 8 : c);
 }
-/* A place in shared memory as an instruction takes it; there tiles begin at lines. */
-#ifndef VWN_EMU
-typedef uint32_t vwn_spot;
-FN vwn_spot vwn_spot_of(const void *p) { return vwn_shared_address(p); }
-FN void vwn_load_at(uint32_t *x, vwn_spot row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
-}
-FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
-}
-#else
-typedef uintptr_t vwn_spot;
-FN vwn_spot vwn_spot_of(const void *p) { return (vwn_spot)p; }
-FN void vwn_load_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, false); }
-FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, true); }
-#endif
-/* Of a tile number c of row r, c < 16; and the number k behind it, k a multiple of 16, n rows below, n a multiple of 8. */
+/* Of a tile, which begins at a line of shared memory, number c of row r, c < 16; and what is n rows below and k numbers behind
+ * that, n a multiple of 8 and k of 16. */
 template <int D, class E> FN vwn_spot vwn_spot_in(const E *tile, int r, int c)
 {
     return vwn_spot_of(tile) + vwn_place<E, D>(r, c) * (int)sizeof(E);
@@ -43,25 +24,6 @@ template <class E, int D> FN vwn_spot vwn_along(vwn_spot at, int n, int k)
     enum { PITCH = vwn_laid<E, D>::PITCH, SIZE = (int)sizeof(E) };
     return (vwn_laid<E, D>::LINES ? (at ^ k % 64 * SIZE) + k / 64 * 128 : at + k * SIZE) + n * PITCH * SIZE;
 }
-
-/* The block and the thread, asked again wherever that stands: what is computed from them has no registers while a loop runs. */
-#ifndef VWN_EMU
-FN uint32_t vwn_block()
-{
-    uint32_t i;
-    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(i));
-    return i;
-}
-FN uint32_t vwn_thread()
-{
-    uint32_t i;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
-    return i;
-}
-#else
-FN uint32_t vwn_block() { return blockIdx.x; }
-FN uint32_t vwn_thread() { return threadIdx.x; }
-#endif
 
 /* Copies of tiles (ROWS, D) from rows `pitch` apart, of which `rows` are there with `d` numbers each; zeros for what is not.
  * WIDTH numbers at once; 0: 16 bytes where all rows lie at such, else 4.

@@ -27,18 +27,33 @@ template <int N> FN void vwn_copies_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
+/* A place in shared memory as an instruction takes it. */
+typedef uint32_t vwn_spot;
+FN vwn_spot vwn_spot_of(const void *p) { return vwn_shared_address(p); }
 /* Four 8 x 8 pieces, thread l says where row l % 8 of piece l / 8 begins. */
-FN void vwn_load_pieces(uint32_t *x, const void *row)
+FN void vwn_load_at(uint32_t *x, vwn_spot row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(vwn_shared_address(row)) : "memory");
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
 }
-FN void vwn_load_pieces_transposed(uint32_t *x, const void *row)
+FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
-                 : "r"(vwn_shared_address(row)) : "memory");
+                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row) : "memory");
+}
+/* The block and the thread, asked again wherever that stands: what is computed from them has no registers while a
+ * loop runs. */
+FN uint32_t vwn_block()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(i));
+    return i;
+}
+FN uint32_t vwn_thread()
+{
+    uint32_t i;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(i));
+    return i;
 }
 /* x (16, 8) += a (16, 16) b (16, 8), of numbers of E; two numbers rounded to E, the first one in the lower
  * half. */
@@ -74,13 +89,19 @@ template <int BYTES> FN void vwn_copy_async(void *to, const void *from, bool ok)
 FN void vwn_copy_whole(void *to, const void *from) { emu_copy_async(to, from, 16, 16); }
 FN void vwn_copies_commit() { emu_copy_commit(); }
 template <int N> FN void vwn_copies_wait() { emu_copy_wait(N); }
-FN void vwn_load_pieces(uint32_t *x, const void *row) { emu_load_matrix(x, row, false); }
-FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { emu_load_matrix(x, row, true); }
+typedef uintptr_t vwn_spot;
+FN vwn_spot vwn_spot_of(const void *p) { return (vwn_spot)p; }
+FN void vwn_load_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, false); }
+FN void vwn_load_transposed_at(uint32_t *x, vwn_spot row) { emu_load_matrix(x, (const void *)row, true); }
+FN uint32_t vwn_block() { return blockIdx.x; }
+FN uint32_t vwn_thread() { return threadIdx.x; }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, bf16) { emu_mma(x, a, b, false); }
 FN void vwn_mma(real *x, const uint32_t *a, const uint32_t *b, fp16) { emu_mma(x, a, b, true); }
 FN uint32_t vwn_pair(real x, real y, fp16) { return emu_fp16(x) | (uint32_t)emu_fp16(y) << 16; }
 FN real vwn_exp2_fast(real x) { return exp2f(x); }
 #endif
+FN void vwn_load_pieces(uint32_t *x, const void *row) { vwn_load_at(x, vwn_spot_of(row)); }
+FN void vwn_load_pieces_transposed(uint32_t *x, const void *row) { vwn_load_transposed_at(x, vwn_spot_of(row)); }
 FN uint32_t vwn_pair(real x, real y, bf16) { return vwn_two_bf16(x, y); }
 struct __align__(16) vwn_four { real x, y, z, w; };
 struct __align__(8) vwn_two { real x, y; };
