@@ -274,6 +274,85 @@ static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads)
     return w;
 }
 
+/* ---- loops whose rounds are one thread's ---- */
+
+/* Can a thread do rounds of this loop, with all that is in it, by itself? Then none touches what another does, and no sum
+ * goes on when the loop ends. */
+static bool is_separable(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    size_t end = kernel_loop_end(k, loop);
+    for (size_t i = loop + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        bool inside = false; /* is the sum declared in the loop */
+        switch (s->kind) {
+        case KS_ARRAY_PUT: case KS_ARRAY_ADD:
+            if (!has_var(&k->array.v[s->array].nest, v))
+                return false;
+            break;
+        case KS_STORE: case KS_SINK:
+            if (!(ix_form(k->ix, k->root.v[s->root].at)->deps & ix_bit(k->ix, v)))
+                return false;
+            break;
+        case KS_ACC_ADD:
+            for (size_t j = loop + 1; j < i && !inside; j++)
+                inside = k->stmt.v[j].kind == KS_ACC && k->stmt.v[j].ex == s->ex;
+            if (!inside)
+                return false;
+            break;
+        case KS_LET: case KS_VAR: case KS_LOOP: case KS_END: case KS_ACC: case KS_ARRAY_GET: break;
+        default: return false;
+        }
+    }
+    return true;
+}
+
+/* How long a nest takes when the innermost of its loops are shared, in rounds of such a loop. A total over a block takes as
+ * long as many rounds: it waits for all threads twice. */
+static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t threads)
+{
+    enum { TOTAL_OF_BLOCK = 64, TOTAL_OF_WARP = 16 };
+    int64_t rounds = 0, here = 1, outer[NEST_MAX + 1] = {0};
+    int depth = 0;
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i <= end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP) {
+            outer[depth++] = here;
+            if (s->simd)
+                rounds += here * pieces(ix_info(k->ix, s->var)->hi + 1, threads);
+            else
+                here *= ix_info(k->ix, s->var)->hi + 1;
+        } else if (s->kind == KS_END) {
+            here = outer[--depth];
+        } else if (s->kind == KS_ACC) {
+            rounds += here * (threads > WARP ? TOTAL_OF_BLOCK : TOTAL_OF_WARP);
+        }
+    }
+    return rounds;
+}
+
+/* Of a nest of loops: are the rounds of the outermost one shared out, each with all that is in it? A loop of a few rounds in
+ * a long one would leave most threads idle, and a block would wait for each of its sums. */
+static bool is_whole(const Kernel *k, size_t loop, uint32_t threads)
+{
+    if (k->product.n || k->stmt.v[loop].kind != KS_LOOP || k->stmt.v[loop].simd || !is_separable(k, loop))
+        return false;
+    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    return pieces(rounds, threads) * elements_inside(k, loop) <= rounds_shared_inside(k, loop, threads);
+}
+
+static void find_whole(KMappingChoice *s, const Kernel *k)
+{
+    s->whole = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
+            s->whole[i] = is_whole(k, i, s->row_threads);
+            i = kernel_loop_end(k, i);
+        }
+}
+
+/* ---- widths ---- */
+
 /* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
 static void make_even(KMappingChoice *s)
 {
@@ -289,9 +368,11 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
-    size_t warps = 0; /* the end of the loop whose rounds are for warps */
+    size_t warps = 0; /* the end of the loop whose rounds are for warps, */
+    size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
-        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
+        whole = i >= whole && s->whole[i] ? kernel_loop_end(k, i) : whole;
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
         warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads) : 1;
     }
@@ -330,6 +411,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
+    find_whole(s, k);
     find_widths(s, k, own.row_threads);
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -358,12 +440,12 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
     return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->whole, b->whole, a->n);
 }
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
-    KMappingChoice most = {0};
+    KMappingChoice most = {.whole = s->whole};
     find_widths(&most, k, 0);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
@@ -423,7 +505,7 @@ static void finish_accs(Mapping *s)
     VEC(KStmt) share = {0};
     while (n > 0 && s->waiting_depth.v[n - 1] == s->depth)
         n--;
-    for (size_t i = n; i < s->waiting.n; i++)
+    for (size_t i = n; i < s->waiting.n && !s->in_spread; i++) /* else the thread has all of it */
         vec_push(s->k->arena, &share, (KStmt){.ex = s->waiting.v[i]});
     s->waiting.n = s->waiting_depth.n = n;
     put_totals(s, share.v, (uint32_t)share.n);
@@ -437,8 +519,8 @@ static bool of_array(const KStmt *s)
            s->kind == KS_ARRAY_FILL;
 }
 
-/* An array is the threads' own when every element is touched inside loops that threads share, over its last
- * axis alone, of one width: then the same thread comes by each time. */
+/* An array is the threads' own when every element is touched inside loops that threads share, over one of its axes
+ * alone, of one width: then the same thread comes by each time. */
 static void find_own(Mapping *s)
 {
     const Kernel *k = s->from;
@@ -448,25 +530,30 @@ static void find_own(Mapping *s)
     } Lane;
     VEC(Lane) lane = {0};
     size_t warps = 0; /* the end of a loop over warps: other threads come by there */
-    uint8_t *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
+    size_t whole = 0; /* of a loop whose rounds are a thread's each */
+    Lane *first = NEW_ARRAY(k->arena, Lane, k->array.n + 1);
     vec_push(k->arena, &lane, ((Lane){0, 1}));
     s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
     memset(s->own, 1, k->array.n);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         Lane now = lane.v[lane.n - 1];
+        whole = s->how->whole[i] ? kernel_loop_end(k, i) : whole;
+        bool shares = st->kind == KS_LOOP && (s->how->whole[i] || (st->simd && i >= whole));
         if (opens(st))
-            vec_push(k->arena, &lane, st->kind == KS_LOOP && st->simd ? ((Lane){st->var, s->how->width[i]}) : now);
+            vec_push(k->arena, &lane, shares ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
             lane.n--;
         warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         if (!of_array(st))
             continue;
-        if (!first[st->array])
-            first[st->array] = now.width;
         const KNest *nest = &k->array.v[st->array].nest;
-        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : now.var == nest->var[nest->n - 1];
-        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == first[st->array];
+        Lane *as = &first[st->array];
+        bool fill = st->kind == KS_ARRAY_FILL, own = fill ? nest->n == 1 : now.var && has_var(nest, now.var);
+        now.var = fill ? nest->var[0] : now.var;
+        if (!as->width)
+            *as = now;
+        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == as->width && now.var == as->var;
     }
 }
 
@@ -515,11 +602,11 @@ static void end_row(Mapping *s)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool warps = s->depth == s->row_depth && for_warps(s->from, i);
-    st->spread = st->simd || warps;
+    bool warps = s->depth == s->row_depth && for_warps(s->from, i), lanes = (st->simd && !s->in_spread) || s->how->whole[i];
+    st->spread = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
-    s->in_spread = s->in_spread || st->simd;
+    s->in_spread = s->in_spread || lanes;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->unroll = s->how->times[i];

@@ -256,6 +256,7 @@ typedef struct KMappingChoice {
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *times; /* and how often it is written out */
+    uint8_t *whole; /* and whether each of its rounds is one thread's, with the loops in it */
 } KMappingChoice;
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);
