@@ -14,6 +14,7 @@ typedef struct Mapping {
     Kernel *k;
     int depth, row_depth;
     bool in_spread;       /* inside a loop whose rounds threads share */
+    IVar whole;           /* this one, when a round is one thread's with all loops in it */
     bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
     bool nest_touches;    /* the loops of the row that are open touch arrays of others */
@@ -218,7 +219,9 @@ static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
-    if (x->type != KT_REAL || !(x->deps & ix_bit(k->ix, lane)))
+    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
+        return w;
+    if (x->type != KT_REAL)
         return 1;
     if (x->kind == KX_LOAD)
         return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
@@ -246,9 +249,11 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return width_of_value(k, s->ex, lane, w);
-    case KS_ACC_ADD:
-        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(k->ix, lane)) ? w : 1;
+    case KS_LOOP: case KS_END: case KS_ACC: return w;
+    case KS_ACC_ADD: return x->type == KT_REAL && (x->op == OP_SUM || !(x->deps & ix_bit(k->ix, lane))) ? w : 1;
     case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
+            return w;
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
@@ -286,7 +291,7 @@ static bool is_separable(const Kernel *k, size_t loop)
         const KStmt *s = &k->stmt.v[i];
         bool inside = false; /* is the sum declared in the loop */
         switch (s->kind) {
-        case KS_ARRAY_PUT: case KS_ARRAY_ADD:
+        case KS_ARRAY_ADD:
             if (!has_var(&k->array.v[s->array].nest, v))
                 return false;
             break;
@@ -301,6 +306,7 @@ static bool is_separable(const Kernel *k, size_t loop)
                 return false;
             break;
         case KS_LET: case KS_VAR: case KS_LOOP: case KS_END: case KS_ACC: case KS_ARRAY_GET: break;
+        case KS_ARRAY_PUT: break; /* what is the same in all rounds one thread puts */
         default: return false;
         }
     }
@@ -331,14 +337,27 @@ static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t threa
     return rounds;
 }
 
-/* Of a nest of loops: are the rounds of the outermost one shared out, each with all that is in it? A loop of a few rounds in
- * a long one would leave most threads idle, and a block would wait for each of its sums. */
-static bool is_whole(const Kernel *k, size_t loop, uint32_t threads)
+/* Of a nest of loops: the one whose rounds are shared out, each with all that is in it; SIZE_MAX: none is. A loop of a few
+ * rounds in a long one would leave most threads idle, and a block would wait for each of its sums. */
+static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
 {
-    if (k->product.n || k->stmt.v[loop].kind != KS_LOOP || k->stmt.v[loop].simd || !is_separable(k, loop))
-        return false;
-    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    return pieces(rounds, threads) * elements_inside(k, loop) <= rounds_shared_inside(k, loop, threads);
+    size_t best = SIZE_MAX;
+    int64_t least = rounds_shared_inside(k, loop, threads), outer = 1;
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind != KS_LOOP || s->simd)
+            continue;
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, all = outer * pieces(rounds, threads) * elements_inside(k, i);
+        if ((all < least || (all == least && best == SIZE_MAX)) && is_separable(k, i)) {
+            best = i;
+            least = all;
+        }
+        outer *= rounds;
+        if (kernel_loop_end(k, i) + 1 != end && i != loop)
+            break; /* two loops side by side */
+        end = kernel_loop_end(k, i);
+    }
+    return best;
 }
 
 static void find_whole(KMappingChoice *s, const Kernel *k)
@@ -346,7 +365,9 @@ static void find_whole(KMappingChoice *s, const Kernel *k)
     s->whole = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
-            s->whole[i] = is_whole(k, i, s->row_threads);
+            size_t whole = k->product.n ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            if (whole != SIZE_MAX)
+                s->whole[whole] = 1;
             i = kernel_loop_end(k, i);
         }
 }
@@ -371,8 +392,9 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
-        whole = i >= whole && s->whole[i] ? kernel_loop_end(k, i) : whole;
         bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
+        loop = loop || s->whole[i];
+        whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
         warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
         s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads) : 1;
     }
@@ -404,6 +426,14 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
+/* A loop that one thread does is written out when it is short, so that its loads are under way together. */
+static uint8_t written_out(const Kernel *k, size_t loop)
+{
+    enum { SHORT = 8 };
+    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    return !loops_inside(k, loop) && rounds <= SHORT ? (uint8_t)rounds : 1;
+}
+
 /* ---- what sizes decide ---- */
 
 /* Of a kernel whose tiles have places. */
@@ -414,9 +444,11 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
     find_whole(s, k);
     find_widths(s, k, own.row_threads);
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    size_t whole = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = loop ? in_flight(s, k, i) : 1;
+        s->times[i] = !loop ? 1 : i < whole ? written_out(k, i) : in_flight(s, k, i);
+        whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
     }
 }
 
@@ -607,6 +639,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
     s->in_spread = s->in_spread || lanes;
+    s->whole = s->how->whole[i] ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->unroll = s->how->times[i];
@@ -619,7 +652,7 @@ static void end_loop(Mapping *s)
     if (loop.spread && loop.threads == WARPS_OF_ROW)
         s->warps = false;
     else if (loop.spread)
-        s->in_spread = false;
+        s->in_spread = false, s->whole = 0;
     if (s->depth == s->row_depth)
         s->touched = s->touched || s->nest_touches;
     if (s->depth >= s->row_depth)
@@ -639,7 +672,11 @@ static void share_statement(Mapping *s, size_t i)
         s->touched = s->touched || here;
     }
     switch (st.kind) {
-    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT:
+    case KS_ARRAY_PUT:
+        st.one = !s->in_spread || (s->whole && !has_var(&s->from->array.v[st.array].nest, s->whole));
+        st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+        break;
+    case KS_STORE: case KS_SINK:
         st.one = !s->in_spread;
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;

@@ -212,6 +212,13 @@ static int new_array(Sched *s, const KNest *nest, DType dtype)
     return (int)s->k->array.n - 1;
 }
 
+/* On a device a thread adds up a few elements by itself, and the sum stays in a register. */
+static bool is_short_sum(const Sched *s, const KNest *over)
+{
+    enum { SHORT = 16 };
+    return s->k->shared > 0 && !s->k->product.n && elements_of(s, over) <= SHORT;
+}
+
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
  * is held in an array. The rest runs outside when memory is contiguous along the reduced axis,
  * more of it than along the rest. */
@@ -222,7 +229,7 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        if (runs_along(s, x->in[0], inner, lane))
+        if (is_short_sum(s, &x->over) || runs_along(s, x->in[0], inner, lane))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }

@@ -547,8 +547,8 @@ static void open_loop(Printer *p, const KStmt *s)
         buf_puts(&p->body, " {");
     }
     if (s->width) {
-        p->lanes = true;
         p->lane = ix_bit(p->k->ix, s->var);
+        p->lane_depth = p->depth;
         p->width = s->width;
         assume_multiple(p, ix_info(p->k->ix, s->var)->extent, s->width);
     }
@@ -635,7 +635,7 @@ static void stmt_add(Printer *p, const KStmt *s)
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
     bool short_vector = p->lanes && p->d->threads;
-    if (short_vector) {
+    if (short_vector && !(x->deps & p->lane)) { /* else each element of the vector has a sum of its own */
         Buf b = buf_new(p->k->arena);
         buf_printf(&b, x->op == OP_SUM ? p->d->lanes_sum : p->d->lanes_max, value);
         value = b.s;
@@ -765,9 +765,23 @@ static void stmt_thread(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
+/* Of a device: does the statement stand for a vector of elements, as where it changes with the loop they are along? */
+static bool is_in_lanes(const Printer *p, const KStmt *s)
+{
+    const KEx *x = kx(p->k, s->ex);
+    switch (s->kind) {
+    case KS_LET: case KS_ACC: case KS_ARRAY_GET: return x->deps & p->lane;
+    case KS_ACC_ADD: return kx(p->k, x->in[0])->deps & p->lane;
+    case KS_ARRAY_PUT: return x->deps & p->lane;
+    default: return p->lane;
+    }
+}
+
 static void put_stmt(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
+    if (p->d->threads)
+        p->lanes = is_in_lanes(p, s);
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
@@ -778,16 +792,20 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
     case KS_END:
-        if (p->d->threads)
-            p->lanes = false;
         close_brace(p);
+        if (p->d->threads && p->depth == p->lane_depth)
+            p->lane = 0;
         break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
         line(p);
-        buf_printf(&p->body, "%s %s = %s;\n", type_name(p, x), ex_text(p, s->ex),
-                   neutral(p, (Op)x->op));
+        buf_printf(&p->body, "%s %s = ", type_name(p, x), ex_text(p, s->ex));
+        if (p->lanes)
+            buf_printf(&p->body, p->d->all, "0.0f", p->width);
+        else
+            buf_puts(&p->body, neutral(p, (Op)x->op));
+        buf_puts(&p->body, ";\n");
         break;
     case KS_ACC_ADD: stmt_add(p, s); break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;

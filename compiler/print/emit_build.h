@@ -18,7 +18,8 @@ typedef struct Printer {
     uint32_t next, next_var;
     bool lanes;    /* what is printed stands for a vector of elements */
     uint32_t width; /* of a device's vectors */
-    uint64_t lane; /* the bit of the loop they run over */
+    uint64_t lane; /* the bit of the loop they run over; of a device: 0 outside of it */
+    int lane_depth; /* of a device: where that loop stands */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
