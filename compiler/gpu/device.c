@@ -116,7 +116,7 @@ static bool has_wide_products(const Kernel *k)
  * the places of a partition's sums, and those of two factors of all 24 bits. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
+    enum { THREADS = 512, LIVE_MAX = 224, AHEAD_MAX = 80 };
     const KMapping *s = &k->mapping;
     if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
         return 1;

@@ -34,9 +34,12 @@ enum {
     WARP_ROW_MAX = 512,     /* longer loops take a block */
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
-    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
+    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
+    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
     ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
+
+static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* ---- which threads ---- */
 
@@ -71,21 +74,28 @@ static KMapping choose(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
-    return (KMapping){.row_threads = BLOCK_THREADS, .units = 1};
+    /* Of a partition with large arrays a multiprocessor has few blocks. */
+    bool large = k->part && kernel_array_bytes(k) > LARGE_ARRAYS;
+    return (KMapping){.row_threads = large ? 2 * BLOCK_THREADS : BLOCK_THREADS, .units = 1};
 }
 
-/* The partitions of a sum over rows: enough for many blocks, few enough that adding up their partial sums costs
- * little. Rows without loops have one for each thread of a block. */
+/* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
+ * their partial sums costs little. Rows without loops have one for each thread of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
-    enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
+    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_MAX = 2048, SUMS_BYTES = 36 << 20 };
     bool loops = k->product.n > 0;
+    int64_t bytes = 1;
     for (size_t e = 1; e < k->ex.n; e++)
         loops = loops || k->ex.v[e].kind == KX_REDUCE;
     for (size_t r = 0; r < k->root.n; r++)
         loops = loops || k->root.v[r].nest.n;
-    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each;
-    return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        bytes += k->buffer.v[b].part >= 0 ? 4 * k->buffer.v[b].elements : 0;
+    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = pieces(rows, each), most = THREAD_PARTS_MAX;
+    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > SUMS_BYTES;)
+        most /= 2;
+    return parts < 1 ? 1 : parts < most ? parts : most;
 }
 
 /* ---- loops in loops ---- */
@@ -119,8 +129,6 @@ static int64_t elements_inside(const Kernel *k, size_t loop)
         n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(k->ix, k->stmt.v[i].var)->hi + 1 : 1;
     return n;
 }
-
-static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? A round touches
  * what no other does, but where arrays have the same element for all; and it takes no longer. */
@@ -237,7 +245,7 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
     if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
         (r->kind == KR_SINK && r->op != OP_SUM))
         return 1;
-    while (b->part >= 0 && b->elements % w)
+    while (b->part >= 0 && (b->elements % w || w > 4)) /* float32: halves of 32 bytes would be written alone */
         w /= 2;
     return width_at(k, r->at, lane, width_in(b, w));
 }
@@ -262,15 +270,14 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     }
 }
 
-/* threads: so many shall have something to do; 0: no matter how many. */
-static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads)
+/* threads: so many shall have something to do; 0: no matter how many. values: of all statements of a loop, at most. */
+static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
 {
-    enum { LONG = 256 }; /* values of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = widest(k);
     while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
@@ -385,7 +392,7 @@ static void make_even(KMappingChoice *s)
 }
 
 /* The vector widths that its loops can have, for so many threads of a row. */
-static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
+static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, uint32_t values)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
@@ -396,7 +403,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
         loop = loop || s->whole[i];
         whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
         warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads) : 1;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
     }
     make_even(s);
 }
@@ -436,19 +443,35 @@ static uint8_t written_out(const Kernel *k, size_t loop)
 
 /* ---- what sizes decide ---- */
 
-/* Of a kernel whose tiles have places. */
-static void share_by_size(KMappingChoice *s, const Kernel *k)
+static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how);
+
+static void find_times(KMappingChoice *s, const Kernel *k)
 {
-    KMapping own = choose(k);
-    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
-    find_whole(s, k);
-    find_widths(s, k, own.row_threads);
-    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     size_t whole = 0;
+    s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
         s->times[i] = !loop ? 1 : i < whole ? written_out(k, i) : in_flight(s, k, i);
         whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
+    }
+}
+
+/* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
+static void share_by_size(KMappingChoice *s, const Kernel *k)
+{
+    enum { VALUES_MOST = 1024, VALUES_LEAST = 256, LIVE_MAX = 160 };
+    KMapping own = choose(k);
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
+    find_whole(s, k);
+    for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
+        Kernel mapped;
+        find_widths(s, k, own.row_threads, values);
+        find_times(s, k);
+        if (values == VALUES_LEAST)
+            return;
+        map_tiled(&mapped, k, s);
+        if (mapped.mapping.pressure <= LIVE_MAX)
+            return;
     }
 }
 
@@ -478,7 +501,7 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
     KMappingChoice most = {.whole = s->whole};
-    find_widths(&most, k, 0);
+    find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
@@ -747,17 +770,8 @@ static void share_rows(Mapping *s)
     }
 }
 
-void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
+static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
-    Kernel tiled;
-    KMappingChoice own;
-    kernel_place_tiles(&tiled, from);
-    interchange_loops(&tiled);
-    if (!how) {
-        share_by_size(&own, &tiled);
-        how = &own;
-    }
-    from = &tiled;
     *to = *from;
     to->stmt.v = NULL;
     to->stmt.n = to->stmt.cap = 0;
@@ -783,4 +797,17 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
     to->mapping.pressure = kernel_register_pressure(to);
     to->mapping.in_flight = kernel_loads_in_flight(to);
     kernel_choose_grid(to);
+}
+
+void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
+{
+    Kernel tiled;
+    KMappingChoice own;
+    kernel_place_tiles(&tiled, from);
+    interchange_loops(&tiled);
+    if (!how) {
+        share_by_size(&own, &tiled);
+        how = &own;
+    }
+    map_tiled(to, &tiled, how);
 }
