@@ -770,6 +770,19 @@ static void share_rows(Mapping *s)
     }
 }
 
+/* The three sets of slots, one behind the other; many sums are taken in fours. */
+static void place_slots(Mapping *s)
+{
+    Kernel *k = s->k;
+    uint32_t set = (s->exchanged + 3) / 4 * 4;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        KStmt *st = &k->stmt.v[i];
+        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE)
+            st->at = st->at % 3 * set + st->at / 3;
+    }
+    k->mapping.slots = 3 * set;
+}
+
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     *to = *from;
@@ -790,7 +803,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
         for (size_t i = 0; i < from->stmt.n; i++)
             share_statement(&s, i);
     }
-    to->mapping.slots = 3 * s.exchanged;
+    place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
     to->mapping.index = kernel_index(to);
     to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;

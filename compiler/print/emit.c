@@ -777,6 +777,75 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
     }
 }
 
+/* ---- many sums at once ---- */
+
+enum { SUMS_LEAST = 3, SUMS_MOST = 32 };
+
+static bool is_real_sum(const Kernel *k, const KStmt *s)
+{
+    const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
+    return r ? r->op == OP_SUM && kx(k, r->value)->type == KT_REAL
+             : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
+}
+
+/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. */
+static size_t sums_together(const Kernel *k, size_t i)
+{
+    KStmtKind kind = k->stmt.v[i].kind;
+    size_t n = 0;
+    if (kind != KS_WARP && kind != KS_WARP_PUT && kind != KS_WARP_TAKE)
+        return 0;
+    while (i + n < k->stmt.n && n < SUMS_MOST && k->stmt.v[i + n].kind == kind && is_real_sum(k, &k->stmt.v[i + n]))
+        n++;
+    return n;
+}
+
+/* What they are called together: by the first of them. */
+static void put_sums_name(Printer *p, const KStmt *s, bool total)
+{
+    if (s->ex)
+        buf_printf(&p->body, "%c%u", total ? 'w' : 'y', p->number[s->ex]);
+    else
+        buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
+}
+
+static void put_sums(Printer *p, size_t i, size_t n)
+{
+    const KStmt *s = &p->k->stmt.v[i];
+    bool alone = s[n].kind != KS_WARP_PUT && s->kind == KS_WARP; /* a warp has the whole row */
+    line(p);
+    if (s->kind == KS_WARP) {
+        buf_printf(&p->body, "%s ", p->d->real);
+        put_sums_name(p, s, false);
+        buf_printf(&p->body, "[%zu] = {", n);
+        for (size_t j = 0; j < n; j++)
+            buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
+        buf_puts(&p->body, "};\n");
+        line(p);
+        buf_printf(&p->body, "const %s ", p->d->real);
+        put_sums_name(p, s, true);
+        buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
+        put_sums_name(p, s, false);
+        buf_puts(&p->body, ");\n");
+        if (!alone)
+            return;
+        line(p);
+        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
+        put_sums_name(p, s, true);
+    } else {
+        buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
+    }
+    buf_puts(&p->body, ", ");
+    put_sums_name(p, s, s->kind == KS_WARP_PUT);
+    buf_puts(&p->body, ");\n");
+    for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
+        line(p);
+        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
+        put_sums_name(p, s, false);
+        buf_printf(&p->body, "[%zu];\n", j);
+    }
+}
+
 static void put_stmt(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
@@ -958,6 +1027,12 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
+        size_t sums = sums_together(k, i);
+        if (sums >= SUMS_LEAST) {
+            put_sums(&p, i, sums);
+            i += sums - 1;
+            continue;
+        }
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);
             continue;
