@@ -130,23 +130,30 @@ static int64_t elements_inside(const Kernel *k, size_t loop)
     return n;
 }
 
-/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? A round touches
- * what no other does, but where arrays have the same element for all; and it takes no longer. */
+/* Does a warp that has rounds of this loop for itself touch what no other does, but where arrays have the same element for
+ * all? */
+static bool is_of_warps(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *x = &k->stmt.v[i];
+        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, v))
+            return false;
+        if ((x->kind == KS_STORE || x->kind == KS_SINK) && !(ix_form(k->ix, k->root.v[x->root].at)->deps & ix_bit(k->ix, v)))
+            return false;
+    }
+    return true;
+}
+
+/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? It takes no longer. */
 static bool for_warps(const Kernel *k, size_t loop)
 {
     enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
     const KStmt *s = &k->stmt.v[loop];
-    if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
+    if (s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
-    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_THREADS * AT_ONCE))
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *x = &k->stmt.v[i];
-        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, s->var))
-            return false;
-    }
-    return true;
+    return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
 }
 
 /* The first statement of a loop that does more than compute, or load, a value. */
@@ -320,11 +327,10 @@ static bool is_separable(const Kernel *k, size_t loop)
     return true;
 }
 
-/* How long a nest takes when the innermost of its loops are shared, in rounds of such a loop. A total over a block takes as
- * long as many rounds: it waits for all threads twice. */
-static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t threads)
+/* How long a nest takes when the innermost of its loops are shared by so many lanes, in rounds of such a loop. total: how many
+ * rounds a sum over these lanes takes, as long as threads wait for each other. */
+static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t lanes, int64_t total)
 {
-    enum { TOTAL_OF_BLOCK = 64, TOTAL_OF_WARP = 16 };
     int64_t rounds = 0, here = 1, outer[NEST_MAX + 1] = {0};
     int depth = 0;
     for (size_t i = loop, end = kernel_loop_end(k, loop); i <= end; i++) {
@@ -332,13 +338,13 @@ static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t threa
         if (s->kind == KS_LOOP) {
             outer[depth++] = here;
             if (s->simd)
-                rounds += here * pieces(ix_info(k->ix, s->var)->hi + 1, threads);
+                rounds += here * pieces(ix_info(k->ix, s->var)->hi + 1, lanes);
             else
                 here *= ix_info(k->ix, s->var)->hi + 1;
         } else if (s->kind == KS_END) {
             here = outer[--depth];
         } else if (s->kind == KS_ACC) {
-            rounds += here * (threads > WARP ? TOTAL_OF_BLOCK : TOTAL_OF_WARP);
+            rounds += here * total;
         }
     }
     return rounds;
@@ -348,14 +354,15 @@ static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t threa
  * rounds in a long one would leave most threads idle, and a block would wait for each of its sums. */
 static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
 {
+    enum { TOTAL_OF_BLOCK = 64, TOTAL_OF_WARP = 16, FEW = 16 };
     size_t best = SIZE_MAX;
-    int64_t least = rounds_shared_inside(k, loop, threads), outer = 1;
+    int64_t least = rounds_shared_inside(k, loop, threads, threads > WARP ? TOTAL_OF_BLOCK : TOTAL_OF_WARP), outer = 1;
     for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         if (s->kind != KS_LOOP || s->simd)
             continue;
-        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, all = outer * pieces(rounds, threads) * elements_inside(k, i);
-        if ((all < least || (all == least && best == SIZE_MAX)) && is_separable(k, i)) {
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
+        if ((all < least || (all == least && best == SIZE_MAX && in <= FEW)) && is_separable(k, i)) {
             best = i;
             least = all;
         }
@@ -367,14 +374,27 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
     return best;
 }
 
-static void find_whole(KMappingChoice *s, const Kernel *k)
+/* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
+static bool warps_save(const Kernel *k, size_t loop, uint32_t threads)
 {
-    s->whole = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    enum { AT_ONCE = 4, TOTAL_OF_BLOCK = 16, TOTAL_OF_WARP = 4 };
+    if (threads <= WARP || k->stmt.v[loop].simd || !is_of_warps(k, loop))
+        return false;
+    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    int64_t each = rounds_shared_inside(k, loop, WARP * AT_ONCE, TOTAL_OF_WARP) / rounds;
+    return pieces(rounds, threads / WARP) * each < rounds_shared_inside(k, loop, threads * AT_ONCE, TOTAL_OF_BLOCK);
+}
+
+static void find_shares(KMappingChoice *s, const Kernel *k)
+{
+    s->share = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
             size_t whole = k->product.n ? SIZE_MAX : whole_loop(k, i, s->row_threads);
             if (whole != SIZE_MAX)
-                s->whole[whole] = 1;
+                s->share[whole] = SHARE_WHOLE;
+            else if (k->product.n ? for_warps(k, i) : warps_save(k, i, s->row_threads))
+                s->share[i] = SHARE_WARPS;
             i = kernel_loop_end(k, i);
         }
 }
@@ -400,9 +420,9 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
-        loop = loop || s->whole[i];
-        whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
-        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        loop = loop || s->share[i] == SHARE_WHOLE;
+        whole = s->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
+        warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
     }
     make_even(s);
@@ -452,7 +472,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
         s->times[i] = !loop ? 1 : i < whole ? written_out(k, i) : in_flight(s, k, i);
-        whole = s->whole[i] ? kernel_loop_end(k, i) : whole;
+        whole = s->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
     }
 }
 
@@ -462,7 +482,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
     enum { VALUES_MOST = 1024, VALUES_LEAST = 256, LIVE_MAX = 160 };
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
-    find_whole(s, k);
+    find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
         Kernel mapped;
         find_widths(s, k, own.row_threads, values);
@@ -495,12 +515,12 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
     return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->whole, b->whole, a->n);
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
-    KMappingChoice most = {.whole = s->whole};
+    KMappingChoice most = {.share = s->share};
     find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
@@ -593,13 +613,13 @@ static void find_own(Mapping *s)
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         Lane now = lane.v[lane.n - 1];
-        whole = s->how->whole[i] ? kernel_loop_end(k, i) : whole;
-        bool shares = st->kind == KS_LOOP && (s->how->whole[i] || (st->simd && i >= whole));
+        bool shares = st->kind == KS_LOOP && (s->how->share[i] == SHARE_WHOLE || (st->simd && i >= whole));
+        whole = s->how->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
         if (opens(st))
             vec_push(k->arena, &lane, shares ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
             lane.n--;
-        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        warps = s->how->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (!of_array(st))
             continue;
         const KNest *nest = &k->array.v[st->array].nest;
@@ -657,12 +677,12 @@ static void end_row(Mapping *s)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool warps = s->depth == s->row_depth && for_warps(s->from, i), lanes = (st->simd && !s->in_spread) || s->how->whole[i];
+    bool whole = s->how->share[i] == SHARE_WHOLE, warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_spread);
     st->spread = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
     s->in_spread = s->in_spread || lanes;
-    s->whole = s->how->whole[i] ? st->var : s->whole;
+    s->whole = whole ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->unroll = s->how->times[i];

@@ -248,6 +248,9 @@ void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+/* How threads share a nest of loops: the innermost ones; or each round of this loop, with the loops in it, is for one thread,
+ * or for one warp. */
+typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_WARPS } KShare;
 /* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
  * taken for all (kernel_cache.c). */
 typedef struct KMappingChoice {
@@ -256,7 +259,7 @@ typedef struct KMappingChoice {
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *times; /* and how often it is written out */
-    uint8_t *whole; /* and whether each of its rounds is one thread's, with the loops in it */
+    uint8_t *share; /* of nests: KShare */
 } KMappingChoice;
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);

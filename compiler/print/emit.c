@@ -634,13 +634,21 @@ static void stmt_add(Printer *p, const KStmt *s)
     Ex e = s->ex;
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
-    bool short_vector = p->lanes && p->d->threads;
-    if (short_vector && !(x->deps & p->lane)) { /* else each element of the vector has a sum of its own */
+    bool short_vector = p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
+    if (short_vector && x->op == OP_SUM) {
+        const char *sum = ex_text(p, e);
+        line(p);
+        buf_printf(&p->body, "%s = ", sum);
+        buf_printf(&p->body, p->d->lanes_add, sum, value);
+        buf_puts(&p->body, ";\n");
+        return;
+    }
+    if (short_vector) {
         Buf b = buf_new(p->k->arena);
-        buf_printf(&b, x->op == OP_SUM ? p->d->lanes_sum : p->d->lanes_max, value);
+        buf_printf(&b, p->d->lanes_max, value);
         value = b.s;
     }
-    put_fold(p, s, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value);
+    put_fold(p, s, (Op)x->op, p->lanes && !p->d->threads ? lanes_name(p, e) : ex_text(p, e), value);
 }
 
 /* A value to be stored; one that is the same in all lanes becomes a vector. */
