@@ -281,8 +281,8 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
 static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
 {
     IVar lane = k->stmt.v[loop].var;
-    uint32_t w = widest(k);
-    while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+    uint32_t w = widest(k), busy = loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
+    while (w > busy && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
@@ -456,9 +456,9 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 /* A loop that one thread does is written out when it is short, so that its loads are under way together. */
 static uint8_t written_out(const Kernel *k, size_t loop)
 {
-    enum { SHORT = 8 };
+    enum { SHORT = 8, AHEAD = 2 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    return !loops_inside(k, loop) && rounds <= SHORT ? (uint8_t)rounds : 1;
+    return loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
 }
 
 /* ---- what sizes decide ---- */

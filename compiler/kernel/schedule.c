@@ -12,6 +12,7 @@
 
 typedef struct ScheduleUnit {
     Ex reduce; /* or 0: the root */
+    Ex kept;   /* or 0; else a value that is put into its array */
     uint32_t root;
 } ScheduleUnit;
 
@@ -20,6 +21,7 @@ typedef struct Loop {
     KNest nest;
     uint32_t carry; /* scalar accumulators live inside this many of the loops */
     uint32_t tile;  /* 1 + the one that it fills, where each has a loop of its own; else 0 */
+    bool keeps;     /* only fills arrays for others */
     VEC(ScheduleUnit) unit;
 } Loop;
 
@@ -41,6 +43,12 @@ typedef struct Sched {
 enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
 /* Matrices that a device keeps whatever room there is: their elements, and the bytes of all. */
 enum { MATRIX_MAX = 64, MATRICES_BYTES = 8192 };
+
+/* What a unit computes in its loops. */
+static Ex value_of_unit(const Sched *s, const ScheduleUnit *u)
+{
+    return u->reduce ? s->k->ex.v[u->reduce].in[0] : u->kept ? u->kept : s->k->root.v[u->root].value;
+}
 
 static bool nest_equal(const KNest *a, const KNest *b)
 {
@@ -109,11 +117,9 @@ static Ex tile_load(Sched *s, Ex e)
 static bool computes(Sched *s, const Loop *l, Ex e)
 {
     s->round++;
-    for (size_t u = 0; u < l->unit.n; u++) {
-        Ex reduce = l->unit.v[u].reduce;
-        if (has_part(s, reduce ? kx(s->k, reduce)->in[0] : s->k->root.v[l->unit.v[u].root].value, e))
+    for (size_t u = 0; u < l->unit.n; u++)
+        if (has_part(s, value_of_unit(s, &l->unit.v[u]), e))
             return true;
-    }
     return false;
 }
 
@@ -128,7 +134,7 @@ static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, S
     int likes = 0; /* 1: any; 2: the tile; 3: the value */
     for (size_t i = 0; i < s->loop.n; i++) {
         Loop *l = &s->loop.v[i];
-        if (l->stage != stage || !nest_equal(&l->nest, nest) || l->carry != carry ||
+        if (l->keeps || l->stage != stage || !nest_equal(&l->nest, nest) || l->carry != carry ||
             (tile && l->tile && l->tile != tile))
             continue;
         int like = !r || tile ? 1 : computes(s, l, of[0]) ? 3 : computes(s, l, of[1]) ? 2 : 1;
@@ -219,6 +225,14 @@ static bool is_short_sum(const Sched *s, const KNest *over)
     return s->k->shared > 0 && !s->k->product.n && elements_of(s, over) <= SHORT;
 }
 
+/* Or a column of them, where the other loop is as long and lies along memory. */
+static bool is_column_sum(const Sched *s, const KNest *over, const KNest *rest)
+{
+    enum { COLUMN = 64 };
+    return s->k->shared > 0 && !s->k->product.n && rest->n == 1 && over->n == 1 && elements_of(s, over) <= COLUMN &&
+           elements_of(s, rest) >= COLUMN;
+}
+
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
  * is held in an array. The rest runs outside when memory is contiguous along the reduced axis,
  * more of it than along the rest. */
@@ -229,7 +243,7 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        if (is_short_sum(s, &x->over) || runs_along(s, x->in[0], inner, lane))
+        if (is_short_sum(s, &x->over) || is_column_sum(s, &x->over, &rest) || runs_along(s, x->in[0], inner, lane))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
@@ -395,12 +409,9 @@ static void place(Sched *s, Ex e, uint64_t scope)
 static void place_unit(Sched *s, const ScheduleUnit *u, uint64_t scope)
 {
     s->round++;
-    if (u->reduce) {
-        place(s, kx(s->k, u->reduce)->in[0], scope);
-        return;
-    }
-    place(s, s->k->root.v[u->root].value, scope);
-    place_ix(s, s->k->root.v[u->root].at, scope);
+    place(s, value_of_unit(s, u), scope);
+    if (!u->reduce && !u->kept)
+        place_ix(s, s->k->root.v[u->root].at, scope);
 }
 
 /* ---- scratch arrays for what two sweeps want ---- */
@@ -418,6 +429,9 @@ static int weight(const Sched *s, Ex e, int limit)
     return w;
 }
 
+/* A device's kernel whose threads share loops alone. */
+static bool is_alone(const Sched *s) { return s->k->shared > 0 && !s->k->product.n; }
+
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
 static int64_t room(const Sched *s)
 {
@@ -434,6 +448,25 @@ static bool is_matrix(const Sched *s, const KNest *own)
     return s->k->tile_loops && own->n > 0 && n <= MATRIX_MAX;
 }
 
+/* The same beside what is kept in arrays already. */
+static int weight_beside(const Sched *s, Ex e, int limit)
+{
+    const KEx *x = kx(s->k, e);
+    if (!e || !(x->deps & ~s->base) || limit <= 0 || x->array >= 0)
+        return x->array >= 0;
+    int w = kx_cost(x);
+    for (int i = 0; i < 3 && w < limit && x->kind != KX_REDUCE; i++)
+        w += weight_beside(s, x->in[i], limit - w);
+    return w;
+}
+
+/* Of a device: does every thread compute what two sweeps want so long that all of it is kept, for two loops? */
+static bool is_heavy(const Sched *s, Ex e, const KNest *own)
+{
+    enum { HEAVY = 32 };
+    return is_alone(s) && own->n == 2 && 8 * elements_of(s, own) <= room(s) && weight_beside(s, e, HEAVY) >= HEAVY;
+}
+
 /* Truth values have no arrays: a test of places is no work. */
 static bool keep(Sched *s, KEx *x, const KNest *own)
 {
@@ -446,6 +479,28 @@ static bool keep(Sched *s, KEx *x, const KNest *own)
         s->matrix_bytes += matrix ? bytes : 0;
     }
     return x->array >= 0;
+}
+
+/* Of a device: would the loop compute a few values many times over? */
+static bool wants_before(const Sched *s, int loop, const KNest *own)
+{
+    enum { TIMES = 16 };
+    const Loop *l = &s->loop.v[loop];
+    return is_alone(s) && !s->k->flat && !l->keeps && own->n == 1 && elements_of(s, own) >= TIMES &&
+           elements_of(s, &l->nest) >= TIMES * elements_of(s, own);
+}
+
+/* A loop in front of others fills its array. */
+static void compute_before(Sched *s, Ex e, const KNest *own)
+{
+    KEx *x = &s->k->ex.v[e];
+    size_t i = 0;
+    while (i < s->loop.n && !(s->loop.v[i].keeps && s->loop.v[i].stage == x->stage && nest_equal(&s->loop.v[i].nest, own)))
+        i++;
+    if (i == s->loop.n)
+        vec_push(s->k->arena, &s->loop, (Loop){.stage = x->stage, .nest = *own, .keeps = true});
+    x->home = (int)i;
+    vec_push(s->k->arena, &s->loop.v[i].unit, (ScheduleUnit){.kept = e});
 }
 
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e);
@@ -469,7 +524,11 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if ((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) {
+    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) || is_heavy(s, e, &own)) {
+        if (x->home < 0 && wants_before(s, loop, &own) && keep(s, x, &own)) {
+            compute_before(s, e, &own);
+            return;
+        }
         if (x->home < 0)
             x->home = loop;
         else if (x->home != loop && keep(s, x, &own))
@@ -482,14 +541,12 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 
 static void share_costly(Sched *s, const int *order)
 {
-    for (size_t i = 0; i < s->loop.n; i++) {
-        Loop *l = &s->loop.v[order[i]];
+    for (size_t i = 0, n = s->loop.n; i < n; i++) {
         memset(s->seen, 0, s->k->ex.n);
-        for (size_t u = 0; u < l->unit.n; u++) {
-            const ScheduleUnit *unit = &l->unit.v[u];
-            Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0]
-                                : s->k->root.v[unit->root].value;
-            find_shared(s, order[i], s->base, e);
+        for (size_t u = 0; u < s->loop.v[order[i]].unit.n; u++) {
+            const ScheduleUnit *unit = &s->loop.v[order[i]].unit.v[u];
+            find_shared(s, order[i], s->base, value_of_unit(s, unit));
+            unit = &s->loop.v[order[i]].unit.v[u];
             if (!unit->reduce)
                 find_shared_ix(s, order[i], s->base, s->k->root.v[unit->root].at);
         }
@@ -521,6 +578,8 @@ static void emit_body(Sched *s, const Loop *l, uint64_t scope)
     for (size_t u = 0; u < l->unit.n; u++) {
         const ScheduleUnit *unit = &l->unit.v[u];
         place_unit(s, unit, scope);
+        if (unit->kept)
+            continue;
         if (!unit->reduce) {
             bool sink = s->k->root.v[unit->root].kind == KR_SINK;
             put(s, (KStmt){.kind = sink ? KS_SINK : KS_STORE, .root = unit->root});
@@ -663,13 +722,18 @@ static void put_products(Sched *s, int stage)
         }
 }
 
-/* by stage, then as they were found */
+/* by stage, those that keep values for others first, then as they were found */
+static bool is_later(const Loop *a, const Loop *b)
+{
+    return a->stage != b->stage ? a->stage > b->stage : b->keeps && !a->keeps;
+}
+
 static int *loop_order(Sched *s)
 {
     int *order = NEW_ARRAY(s->k->arena, int, s->loop.n + 1);
     for (int i = 0; i < (int)s->loop.n; i++) {
         int at = i;
-        for (; at > 0 && s->loop.v[order[at - 1]].stage > s->loop.v[i].stage; at--)
+        for (; at > 0 && is_later(&s->loop.v[order[at - 1]], &s->loop.v[i]); at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -696,6 +760,7 @@ void kernel_schedule(Kernel *k)
     place_roots(&s);
     int *order = loop_order(&s);
     share_costly(&s, order);
+    order = loop_order(&s);
     for (size_t i = 0; i < s.loop.n; i++) { /* what no row changes */
         s.now = (int)i;
         for (size_t u = 0; u < s.loop.v[i].unit.n; u++)
