@@ -75,7 +75,7 @@ static KMapping choose(const Kernel *k)
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
-    bool large = k->part && kernel_array_bytes(k) > LARGE_ARRAYS;
+    bool large = k->part && kernel_array_bytes(k) > LARGE_ARRAYS && longest_loop(k) >= 8 * BLOCK_THREADS;
     return (KMapping){.row_threads = large ? 2 * BLOCK_THREADS : BLOCK_THREADS, .units = 1};
 }
 
@@ -327,6 +327,24 @@ static bool is_separable(const Kernel *k, size_t loop)
     return true;
 }
 
+/* Do threads that have neighbouring rounds of this loop touch neighbours in memory, and in arrays? */
+static bool lies_along(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET;
+        bool root = s->kind == KS_STORE || s->kind == KS_SINK, load = s->kind == KS_LET && x->kind == KX_LOAD;
+        int64_t slope = 0;
+        if ((array || root || load) &&
+            (!ix_slope(k->ix, array ? kernel_array_at(k, s->array) : root ? k->root.v[s->root].at : x->ix, v, &slope) ||
+             slope < 0 || slope > 1))
+            return false;
+    }
+    return true;
+}
+
 /* How long a nest takes when the innermost of its loops are shared by so many lanes, in rounds of such a loop. total: how many
  * rounds a sum over these lanes takes, as long as threads wait for each other. */
 static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t lanes, int64_t total)
@@ -362,7 +380,7 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         if (s->kind != KS_LOOP || s->simd)
             continue;
         int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
-        if ((all < least || (all == least && best == SIZE_MAX && in <= FEW)) && is_separable(k, i)) {
+        if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
         }

@@ -520,7 +520,7 @@ static void find_shared_ix(Sched *s, int loop, uint64_t outside, Ix ix)
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
-    if (!e || s->seen[e] || !(x->deps & ~outside) || x->kind == KX_REDUCE)
+    if (!e || s->seen[e] || !(x->deps & ~outside) || x->kind == KX_REDUCE || (x->array >= 0 && x->home != loop))
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
