@@ -490,6 +490,20 @@ static bool wants_before(const Sched *s, int loop, const KNest *own)
            elements_of(s, &l->nest) >= TIMES * elements_of(s, own);
 }
 
+/* What a loop in front of others needs of what changes with it, it computes: no later one does it. */
+static void compute_there(Sched *s, Ex e, int loop)
+{
+    KEx *x = &s->k->ex.v[e];
+    if (!e || x->home == loop || x->kind == KX_REDUCE || !(x->deps & ~s->base))
+        return;
+    const Loop *l = &s->loop.v[loop], *home = x->home < 0 ? NULL : &s->loop.v[x->home];
+    if (home && (home->keeps ? home->stage <= l->stage : home->stage < l->stage))
+        return;
+    x->home = loop;
+    for (int i = 0; i < 3; i++)
+        compute_there(s, s->k->ex.v[e].in[i], loop);
+}
+
 /* A loop in front of others fills its array. */
 static void compute_before(Sched *s, Ex e, const KNest *own)
 {
@@ -499,7 +513,7 @@ static void compute_before(Sched *s, Ex e, const KNest *own)
         i++;
     if (i == s->loop.n)
         vec_push(s->k->arena, &s->loop, (Loop){.stage = x->stage, .nest = *own, .keeps = true});
-    x->home = (int)i;
+    compute_there(s, e, (int)i);
     vec_push(s->k->arena, &s->loop.v[i].unit, (ScheduleUnit){.kept = e});
 }
 

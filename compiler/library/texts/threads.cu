@@ -37,6 +37,15 @@ template <int N, class T> FN T vwn_warps_max(const integer *at, T)
         return *(const T *)at;
     }
 }
+/* One of two. Two paths would be two places for threads to meet at. */
+#ifdef VWN_EMU
+__attribute__((noinline)) static real vwn_either(bool first, real x, real y)
+#else
+FN real vwn_either(bool first, real x, real y)
+#endif
+{
+    return first ? x : y;
+}
 /* Many sums at once. In each of five steps two threads that are S apart take over the sums of every other number from
  * each other, so that N sums take about N shuffles and not 5 N. */
 template <int S, int N> FN void vwn_sums_step(real *x)
@@ -44,8 +53,8 @@ template <int S, int N> FN void vwn_sums_step(real *x)
     const bool upper = threadIdx.x & S;
     #pragma unroll
     for (int i = 0; i < N / 2; i++) {
-        const real mine = upper ? x[2 * i + 1] : x[2 * i], other = upper ? x[2 * i] : x[2 * i + 1];
-        x[i] = mine + __shfl_xor_sync(0xffffffffu, other, S);
+        const real other = __shfl_xor_sync(0xffffffffu, vwn_either(upper, x[2 * i], x[2 * i + 1]), S);
+        x[i] = other + vwn_either(upper, x[2 * i + 1], x[2 * i]);
     }
     if constexpr (N % 2)
         x[N / 2] = x[N - 1] + __shfl_xor_sync(0xffffffffu, x[N - 1], S);
