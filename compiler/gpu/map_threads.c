@@ -265,7 +265,12 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     switch (s->kind) {
     case KS_LET: return width_of_value(k, s->ex, lane, w);
     case KS_LOOP: case KS_END: case KS_ACC: return w;
-    case KS_ACC_ADD: return x->type == KT_REAL && (x->op == OP_SUM || !(x->deps & ix_bit(k->ix, lane))) ? w : 1;
+    case KS_ACC_ADD:
+        if (x->deps & ix_bit(k->ix, lane)) /* each element has a sum of its own */
+            return x->type == KT_REAL && x->op == OP_SUM ? w : 1;
+        if (!has_var(&x->over, lane))
+            return w;
+        return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
     case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
         if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
             return w;

@@ -820,7 +820,10 @@ static void put_sums_name(Printer *p, const KStmt *s, bool total)
 static void put_sums(Printer *p, size_t i, size_t n)
 {
     const KStmt *s = &p->k->stmt.v[i];
-    bool alone = s[n].kind != KS_WARP_PUT && s->kind == KS_WARP; /* a warp has the whole row */
+    size_t behind = i;
+    while (p->k->stmt.v[behind].kind == KS_WARP)
+        behind++;
+    bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
     line(p);
     if (s->kind == KS_WARP) {
         buf_printf(&p->body, "%s ", p->d->real);
