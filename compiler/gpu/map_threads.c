@@ -17,12 +17,12 @@ typedef struct Mapping {
     IVar whole;           /* this one, when a round is one thread's with all loops in it */
     bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
-    bool nest_touches;    /* the loops of the row that are open touch arrays of others */
+    uint8_t *nest;        /* by array, and of tiles: how the loops of the row that are open touch those of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
     bool *own;            /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
-    bool touched;         /* since the last barrier some thread has touched an array of others */
+    uint8_t *touched;     /* and how threads may have touched them since the last barrier */
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
@@ -562,7 +562,7 @@ static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); 
 static void barrier(Mapping *s)
 {
     put(s, (KStmt){.kind = KS_BARRIER});
-    s->touched = false;
+    memset(s->touched, 0, s->from->array.n + 1);
 }
 
 /* Totals of the accumulators from `first` on. A block exchanges them between its warps through
@@ -664,17 +664,35 @@ static bool of_tile(const Kernel *k, const KStmt *s)
            (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
 }
 
-/* Does the part of a row that begins at statement i touch an array that is not its threads'
- * own? */
-static bool touches(const Mapping *s, size_t i)
+enum { READS = 1, WRITES = 2 };
+
+/* How the part of a row that begins at statement i touches arrays that are not its threads' own, and tiles. */
+static void find_touches(const Mapping *s, size_t i, uint8_t *how)
 {
     const Kernel *k = s->from;
-    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
-    for (; i <= end; i++)
-        if (of_tile(k, &k->stmt.v[i]) ||
-            (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array]))
+    size_t end = opens(&k->stmt.v[i]) ? kernel_loop_end(k, i) : i;
+    for (; i <= end; i++) {
+        const KStmt *st = &k->stmt.v[i];
+        if (of_tile(k, st))
+            how[k->array.n] |= st->kind == KS_LET ? READS : READS | WRITES;
+        if (of_array(st) && !s->own[st->array])
+            how[st->array] |= st->kind == KS_ARRAY_GET ? READS : st->kind == KS_ARRAY_ADD ? READS | WRITES : WRITES;
+    }
+}
+
+/* Does one touch what the other does, and one of them writes? */
+static bool meet(const uint8_t *a, const uint8_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] && b[i] && (a[i] | b[i]) & WRITES)
             return true;
     return false;
+}
+
+static void add_touches(uint8_t *to, const uint8_t *how, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] |= how[i];
 }
 
 /* Does it store what other threads may still have to load? */
@@ -720,7 +738,7 @@ static void end_loop(Mapping *s)
     else if (loop.spread)
         s->in_spread = false, s->whole = 0;
     if (s->depth == s->row_depth)
-        s->touched = s->touched || s->nest_touches;
+        add_touches(s->touched, s->nest, s->from->array.n + 1);
     if (s->depth >= s->row_depth)
         finish_accs(s);
 }
@@ -729,13 +747,14 @@ static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
     if (s->row_depth && s->depth == s->row_depth) {
-        bool here = touches(s, i);
+        size_t things = s->from->array.n + 1;
+        memset(s->nest, 0, things);
+        find_touches(s, i, s->nest);
         if (st.kind == KS_END)
             end_row(s);
-        else if (overwrites(s, i) || (here && s->touched))
+        else if (overwrites(s, i) || meet(s->touched, s->nest, things))
             barrier(s);
-        s->nest_touches = st.kind == KS_LOOP && here;
-        s->touched = s->touched || here;
+        add_touches(s->touched, s->nest, things);
     }
     switch (st.kind) {
     case KS_ARRAY_PUT:
@@ -764,7 +783,7 @@ static void share_statement(Mapping *s, size_t i)
         barrier(s); /* others have filled what this thread adds to */
     } else if (st.kind == KS_ROWS) {
         s->row_depth = s->depth;
-        s->touched = true; /* by the row before */
+        find_touches(s, i, s->touched); /* by the row before */
     } else if (st.kind == KS_END) {
         end_loop(s);
     }
@@ -838,6 +857,8 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     }
     to->mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};
+    s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
+    s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
     find_own(&s);
     if (to->mapping.by_row) {
         s.row_depth = 1; /* what a partition does when its rows are over */
