@@ -87,6 +87,8 @@ static Touch touch_here(const Races *r, bool write)
 static void touch_array(Races *r, size_t i, const KStmt *s)
 {
     const KNest *nest = &r->k->array.v[s->array].nest;
+    if (r->k->array.v[s->array].sums && (s->kind == KS_ARRAY_FILL || s->kind == KS_ARRAY_ADD))
+        return; /* in registers */
     Touch t = touch_here(r, s->kind != KS_ARRAY_GET);
     bool of_warp = !t.warp, of_lane = false;
     for (uint32_t d = 0; d < nest->n; d++) {
@@ -159,6 +161,17 @@ static void touch_slot(Races *r, size_t i, const KStmt *s)
     touch(r, i, &r->slot[s->at], t);
 }
 
+/* The totals of a warp are in slots of its own; of the array each element is stored by some thread. */
+static void touch_sums(Races *r, size_t i, const KStmt *s)
+{
+    const KArray *a = &r->k->array.v[s->array];
+    bool give = s->kind == KS_ARRAY_GIVE;
+    for (int64_t n = 0; n < a->elements && s->at + n < r->k->mapping.slots; n++)
+        touch(r, i, &r->slot[s->at + n], (Touch){.own = give, .write = give});
+    if (!give)
+        touch(r, i, &r->array[s->array], (Touch){.write = true});
+}
+
 static void walk(Races *r, size_t from, size_t to);
 
 static void walk_loop(Races *r, size_t i, const KStmt *s)
@@ -189,7 +202,7 @@ static bool all_meet(const Races *r, const KStmt *s)
     switch (s->kind) {
     case KS_BARRIER: return !r->lane && !r->warp;
     case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
-    case KS_WARP: return !r->lane && r->k->mapping.row_threads % 32 == 0;
+    case KS_WARP: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;
     }
 }
@@ -217,6 +230,7 @@ static void walk(Races *r, size_t from, size_t to)
         case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
         case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
+        case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: touch_sums(r, i, s); break;
         default: break;
         }
     }

@@ -20,6 +20,7 @@ typedef struct Mapping {
     uint8_t *nest;        /* by array, and of tiles: how the loops of the row that are open touch those of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
+    VEC(int) sums;        /* arrays of sums that wait for the end of their loop */
     bool *own;            /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
     uint8_t *touched;     /* and how threads may have touched them since the last barrier */
@@ -204,6 +205,8 @@ static void interchange_loops(Kernel *k)
     k->stmt.v = to;
 }
 
+static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
+
 /* ---- wide accesses ---- */
 
 /* So many elements of the narrowest type in memory are 16 bytes. */
@@ -272,6 +275,8 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
             return w;
         return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
     case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (s->kind == KS_ARRAY_ADD && !has_var(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
+            return x->op == OP_SUM && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
         if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
             return w;
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
@@ -397,6 +402,30 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
     return best;
 }
 
+/* Of a long loop with short ones in it: sums for each of their elements, few enough for a thread to have all of them in
+ * registers, so that what the sums have in common is loaded and computed once. */
+static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
+{
+    enum { SUMS_MOST = 32 };
+    IVar v = k->stmt.v[loop].var;
+    int64_t sums = 0;
+    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || elements_inside(k, loop) > SUMS_MOST)
+        return false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
+        if (s->kind == KS_LOOP ? !ix_literal(k->ix, ix_info(k->ix, s->var)->extent)
+                               : s->kind != KS_LET && s->kind != KS_VAR && s->kind != KS_END && s->kind != KS_ARRAY_GET && !a)
+            return false;
+        if (!a || s->kind == KS_ARRAY_PUT || has_var(&a->nest, v)) /* what is the same in all rounds one thread puts */
+            continue;
+        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
+            return false;
+        sums += a->elements;
+    }
+    return sums > 0 && sums <= SUMS_MOST;
+}
+
 /* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
 static bool warps_save(const Kernel *k, size_t loop, uint32_t threads)
 {
@@ -413,8 +442,11 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
     s->share = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
-            size_t whole = k->product.n ? SIZE_MAX : whole_loop(k, i, s->row_threads);
-            if (whole != SIZE_MAX)
+            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads);
+            size_t whole = k->product.n || sums ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            if (sums)
+                s->share[i] = SHARE_SUMS;
+            else if (whole != SIZE_MAX)
                 s->share[whole] = SHARE_WHOLE;
             else if (k->product.n ? for_warps(k, i) : warps_save(k, i, s->row_threads))
                 s->share[i] = SHARE_WARPS;
@@ -443,8 +475,8 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
-        loop = loop || s->share[i] == SHARE_WHOLE;
-        whole = s->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
+        loop = loop || is_whole(s->share[i]);
+        whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
     }
@@ -488,14 +520,18 @@ static uint8_t written_out(const Kernel *k, size_t loop)
 
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how);
 
+/* Of sums in registers. */
+static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1); }
+
 static void find_times(KMappingChoice *s, const Kernel *k)
 {
-    size_t whole = 0;
+    size_t whole = 0, sums = 0;
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = !loop ? 1 : i < whole ? written_out(k, i) : in_flight(s, k, i);
-        whole = s->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
+        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i) : in_flight(s, k, i);
+        whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
+        sums = s->share[i] == SHARE_SUMS ? kernel_loop_end(k, i) : sums;
     }
 }
 
@@ -557,6 +593,8 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 
 /* ---- statements ---- */
 
+enum { READS = 1, WRITES = 2 };
+
 static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
 
 static void barrier(Mapping *s)
@@ -594,6 +632,27 @@ static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
         s->flip = !s->flip;
         s->exchanges++;
     }
+}
+
+/* The loop that has just ended completes the sums of arrays that each thread has. */
+static void finish_sums(Mapping *s)
+{
+    for (size_t i = 0; i < s->sums.n; i++) {
+        int array = s->sums.v[i];
+        KStmt st = {.kind = KS_ARRAY_GIVE, .array = array, .at = s->flip};
+        uint32_t n = (uint32_t)s->k->array.v[array].elements;
+        put(s, st);
+        if (s->k->mapping.row_threads > WARP) {
+            barrier(s);
+            s->exchanged = s->exchanged > n ? s->exchanged : n;
+            s->flip = !s->flip;
+            s->exchanges++;
+        }
+        st.kind = KS_ARRAY_TAKE;
+        put(s, st);
+        s->touched[array] |= WRITES;
+    }
+    s->sums.n = 0;
 }
 
 /* The loop that has just ended completes the accumulators declared before it. */
@@ -636,8 +695,8 @@ static void find_own(Mapping *s)
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         Lane now = lane.v[lane.n - 1];
-        bool shares = st->kind == KS_LOOP && (s->how->share[i] == SHARE_WHOLE || (st->simd && i >= whole));
-        whole = s->how->share[i] == SHARE_WHOLE ? kernel_loop_end(k, i) : whole;
+        bool shares = st->kind == KS_LOOP && (is_whole(s->how->share[i]) || (st->simd && i >= whole));
+        whole = is_whole(s->how->share[i]) ? kernel_loop_end(k, i) : whole;
         if (opens(st))
             vec_push(k->arena, &lane, shares ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
@@ -664,7 +723,10 @@ static bool of_tile(const Kernel *k, const KStmt *s)
            (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
 }
 
-enum { READS = 1, WRITES = 2 };
+static bool is_in_registers(const Kernel *k, const KStmt *st)
+{
+    return k->array.v[st->array].sums && (st->kind == KS_ARRAY_FILL || st->kind == KS_ARRAY_ADD);
+}
 
 /* How the part of a row that begins at statement i touches arrays that are not its threads' own, and tiles. */
 static void find_touches(const Mapping *s, size_t i, uint8_t *how)
@@ -675,7 +737,7 @@ static void find_touches(const Mapping *s, size_t i, uint8_t *how)
         const KStmt *st = &k->stmt.v[i];
         if (of_tile(k, st))
             how[k->array.n] |= st->kind == KS_LET ? READS : READS | WRITES;
-        if (of_array(st) && !s->own[st->array])
+        if (of_array(st) && !s->own[st->array] && !is_in_registers(s->k, st))
             how[st->array] |= st->kind == KS_ARRAY_GET ? READS : st->kind == KS_ARRAY_ADD ? READS | WRITES : WRITES;
     }
 }
@@ -718,7 +780,7 @@ static void end_row(Mapping *s)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool whole = s->how->share[i] == SHARE_WHOLE, warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_spread);
+    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_spread);
     st->spread = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
@@ -741,6 +803,8 @@ static void end_loop(Mapping *s)
         add_touches(s->touched, s->nest, s->from->array.n + 1);
     if (s->depth >= s->row_depth)
         finish_accs(s);
+    if (s->depth == s->row_depth)
+        finish_sums(s);
 }
 
 static void share_statement(Mapping *s, size_t i)
@@ -768,6 +832,10 @@ static void share_statement(Mapping *s, size_t i)
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
     case KS_ROWS: st.unroll = 1; break;
     case KS_LOOP: share_loop(s, i, &st); break;
+    case KS_ARRAY_FILL:
+        if (s->k->array.v[st.array].sums)
+            vec_push(s->k->arena, &s->sums, st.array);
+        break;
     case KS_ACC:
         vec_push(s->k->arena, &s->waiting, st.ex);
         vec_push(s->k->arena, &s->waiting_depth, s->depth);
@@ -839,10 +907,22 @@ static void place_slots(Mapping *s)
     uint32_t set = (s->exchanged + 3) / 4 * 4;
     for (size_t i = 0; i < k->stmt.n; i++) {
         KStmt *st = &k->stmt.v[i];
-        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE)
+        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE || st->kind == KS_ARRAY_GIVE || st->kind == KS_ARRAY_TAKE)
             st->at = st->at % 3 * set + st->at / 3;
     }
     k->mapping.slots = 3 * set;
+}
+
+/* Which arrays are of sums. */
+static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
+{
+    KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
+    memcpy(array, k->array.v, k->array.n * sizeof *array);
+    to->array.v = array;
+    for (size_t i = 0; i < how->n; i++)
+        for (size_t j = i + 1; how->share[i] == SHARE_SUMS && j < kernel_loop_end(k, i); j++)
+            if (k->stmt.v[j].kind == KS_ARRAY_ADD && !has_var(&array[k->stmt.v[j].array].nest, k->stmt.v[i].var))
+                array[k->stmt.v[j].array].sums = true;
 }
 
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
@@ -857,6 +937,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     }
     to->mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};
+    find_sums(to, from, how);
     s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
     s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
     find_own(&s);

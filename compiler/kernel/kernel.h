@@ -119,6 +119,8 @@ typedef enum KStmtKind {
     KS_WARP_PUT,   /* this total to slot `at` of the block */
     KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
     KS_SUM_PUT,    /* the accumulator of root to its place in the partial sum of the partition */
+    KS_ARRAY_GIVE, /* of an array of sums: the totals of each warp to slots `at` and those behind it */
+    KS_ARRAY_TAKE, /* array = these, added up */
     KS_COUNT
 } KStmtKind;
 
@@ -149,6 +151,7 @@ typedef struct KArray {
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
+    bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 
 typedef struct KScalar {
@@ -249,8 +252,8 @@ void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
 /* How threads share a nest of loops: the innermost ones; or each round of this loop, with the loops in it, is for one thread,
- * or for one warp. */
-typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_WARPS } KShare;
+ * whose sums go on when the round is over (SHARE_SUMS) or do not, or for one warp. */
+typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShare;
 /* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
  * taken for all (kernel_cache.c). */
 typedef struct KMappingChoice {

@@ -387,6 +387,9 @@ static void put_mapping(KernelPrinter *p)
     for (size_t i = 0; i < k->array.n; i++)
         if (k->array.v[i].spilled)
             buf_printf(p->out, "array t%zu in memory\n", i);
+    for (size_t i = 0; i < k->array.n; i++)
+        if (k->array.v[i].sums)
+            buf_printf(p->out, "array t%zu of sums\n", i);
 }
 
 /* How a statement is shared: behind it. */
@@ -446,6 +449,8 @@ static void put_stmt(KernelPrinter *p, const KStmt *s)
     case KS_STORE: case KS_SINK: put_store(p, s); break;
     case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
     case KS_BARRIER: buf_puts(p->out, "barrier"); break;
+    case KS_ARRAY_GIVE: buf_printf(p->out, "give sums of t%d to warps in slot %u", s->array, s->at); break;
+    case KS_ARRAY_TAKE: buf_printf(p->out, "store sums of warps in t%d from slot %u", s->array, s->at); break;
     case KS_SUM_NEW: case KS_SUM_PUT: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: put_together(p, s); break;
     default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
     }

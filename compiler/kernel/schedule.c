@@ -233,6 +233,16 @@ static bool is_column_sum(const Sched *s, const KNest *over, const KNest *rest)
            elements_of(s, rest) >= COLUMN;
 }
 
+/* Sums along a long loop for each of a few elements: a thread has all of them in registers. */
+static bool is_sum_of_few(const Sched *s, const KNest *over, const KNest *rest)
+{
+    enum { FEW = 32, LONG = 256 };
+    for (uint32_t i = 0; i < rest->n; i++)
+        if (!ix_literal(s->k->ix, ix_info(s->k->ix, rest->var[i])->extent))
+            return false;
+    return s->k->shared > 0 && !s->k->product.n && over->n == 1 && elements_of(s, over) >= LONG && elements_of(s, rest) <= FEW;
+}
+
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
  * is held in an array. The rest runs outside when memory is contiguous along the reduced axis,
  * more of it than along the rest. */
@@ -243,7 +253,8 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        if (is_short_sum(s, &x->over) || is_column_sum(s, &x->over, &rest) || runs_along(s, x->in[0], inner, lane))
+        if (is_short_sum(s, &x->over) || is_column_sum(s, &x->over, &rest) ||
+            (!is_sum_of_few(s, &x->over, &rest) && runs_along(s, x->in[0], inner, lane)))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
@@ -463,7 +474,7 @@ static int weight_beside(const Sched *s, Ex e, int limit)
 /* Of a device: does every thread compute what two sweeps want so long that all of it is kept, for two loops? */
 static bool is_heavy(const Sched *s, Ex e, const KNest *own)
 {
-    enum { HEAVY = 32 };
+    enum { HEAVY = 64 };
     return is_alone(s) && own->n == 2 && 8 * elements_of(s, own) <= room(s) && weight_beside(s, e, HEAVY) >= HEAVY;
 }
 

@@ -407,15 +407,17 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 /* ---- statements ---- */
 
-static char *array_element(Printer *p, int array)
+static char *array_place(Printer *p, char letter, int array)
 {
     Buf before = begin_piece(p);
-    buf_printf(&p->body, "t%d[", array);
+    buf_printf(&p->body, "%c%d[", letter, array);
     /* the table only grows: printing may intern one more form */
     put_ix(p, kernel_array_at(p->k, array));
     buf_putc(&p->body, ']');
-    return in_lanes(p, end_piece(p, before));
+    return end_piece(p, before);
 }
+
+static char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
 /* The head of a loop from 0, by one thread or by those that share it. */
 static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
@@ -456,6 +458,11 @@ static void stmt_array(Printer *p, const KStmt *s)
     put_dim(p, kernel_array_size(p->k, a));
     char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
+    if (s->kind == KS_ARRAY_FILL && a->sums) {
+        line(p);
+        buf_printf(&p->body, "%s s%d[%" PRId64 "] = {0};\n", p->d->real, s->array, a->elements);
+        return;
+    }
     if (s->kind == KS_ARRAY_FILL) {
         put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
         return;
@@ -627,6 +634,18 @@ static char *lanes_name(Printer *p, Ex e)
     return b.s;
 }
 
+/* sum += the value, or, of a vector, its lanes */
+static void put_sum(Printer *p, const char *sum, const char *value)
+{
+    line(p);
+    buf_printf(&p->body, p->lanes ? "%s = " : "%s += ", sum);
+    if (p->lanes)
+        buf_printf(&p->body, p->d->lanes_add, sum, value);
+    else
+        buf_puts(&p->body, value);
+    buf_puts(&p->body, ";\n");
+}
+
 /* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, the sum
  * (or maximum) of its lanes goes to the one accumulator. */
 static void stmt_add(Printer *p, const KStmt *s)
@@ -636,11 +655,7 @@ static void stmt_add(Printer *p, const KStmt *s)
     char *value = ex_text(p, x->in[0]);
     bool short_vector = p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
     if (short_vector && x->op == OP_SUM) {
-        const char *sum = ex_text(p, e);
-        line(p);
-        buf_printf(&p->body, "%s = ", sum);
-        buf_printf(&p->body, p->d->lanes_add, sum, value);
-        buf_puts(&p->body, ";\n");
+        put_sum(p, ex_text(p, e), value);
         return;
     }
     if (short_vector) {
@@ -785,6 +800,27 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
     }
 }
 
+/* The sums that each thread has for the elements of an array; a row that one warp has needs no slots. */
+static void stmt_array_sums(Printer *p, const KStmt *s)
+{
+    const KArray *a = &p->k->array.v[s->array];
+    bool block = p->k->mapping.row_threads > 32;
+    int n = (int)a->elements, t = s->array;
+    line(p);
+    if (s->kind == KS_ARRAY_TAKE) {
+        if (block)
+            buf_printf(&p->body, "vwn_store_sums<%d, WARPS>(warps + %u * WARPS, t%d);\n", n, s->at, t);
+        else
+            buf_printf(&p->body, "if (thread < %d) t%d[thread] = z%d;\n", n, t, t);
+        return;
+    }
+    buf_printf(&p->body, "const %s z%d = vwn_warp_sums<%d>(s%d);\n", p->d->real, t, n, t);
+    if (block) {
+        line(p);
+        buf_printf(&p->body, "vwn_put_sums<%d, WARPS>(warps + %u * WARPS, z%d);\n", n, s->at, t);
+    }
+}
+
 /* ---- many sums at once ---- */
 
 enum { SUMS_LEAST = 3, SUMS_MOST = 32 };
@@ -896,7 +932,10 @@ static void put_stmt(Printer *p, const KStmt *s)
                    stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD:
-        put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
+        if (p->k->array.v[s->array].sums)
+            put_sum(p, array_place(p, 's', s->array), ex_text(p, x->in[0]));
+        else
+            put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
         break;
     case KS_ARRAY_GET:
         define(p, s->ex);
@@ -907,6 +946,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
     case KS_SUM_PUT: stmt_thread(p, s); break;
+    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: stmt_array_sums(p, s); break;
     case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
     default: break;
     }

@@ -83,21 +83,23 @@ template <int N, int WARPS> FN void vwn_put_sums(integer *at, real sum)
     if (threadIdx.x % 32 < N)
         ((real *)at)[threadIdx.x % 32 * WARPS + threadIdx.x / 32] = sum;
 }
+template <int WARPS> FN real vwn_sum_of_warps(const integer *at, int number)
+{
+    real sum = 0;
+    #pragma unroll
+    for (int w = 0; w < WARPS; w += 4) {
+        const vec<4> y = vwn_at<4>((const real *)at + number * WARPS + w);
+        VWN_EVERY(k, 4, sum += y.v[k])
+    }
+    return sum;
+}
 template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
 {
     enum { PLACES = (N + 3) / 4 * 4 };
     const int lane = threadIdx.x % 32;
     real *const own = (real *)at + PLACES * (WARPS + threadIdx.x / 32);
-    if (lane < PLACES) {
-        const int number = lane < N ? lane : 0;
-        real sum = 0;
-        #pragma unroll
-        for (int w = 0; w < WARPS; w += 4) {
-            const vec<4> y = vwn_at<4>((const real *)at + number * WARPS + w);
-            VWN_EVERY(k, 4, sum += y.v[k])
-        }
-        own[lane] = sum;
-    }
+    if (lane < PLACES)
+        own[lane] = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
     __syncwarp();
     #pragma unroll
     for (int i = 0; i < N; i += 4) {
@@ -106,6 +108,12 @@ template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
         for (int k = 0; k < 4 && i + k < N; k++)
             x[i + k] = y.v[k];
     }
+}
+/* What the warps of a block have put, added up in an array. */
+template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
+{
+    if (threadIdx.x < N)
+        to[threadIdx.x] = vwn_sum_of_warps<WARPS>(at, threadIdx.x);
 }
 /* Which of n launches this block is of: the last one whose first block does not come later. */
 FN int32_t vwn_launch_of(const given *first, int32_t n)
