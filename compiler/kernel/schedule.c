@@ -765,8 +765,33 @@ static int *loop_order(Sched *s)
     return order;
 }
 
+/* ---- divisions ---- */
+
+/* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once. */
+static void share_reciprocals(Kernel *k)
+{
+    enum { SEVERAL = 3 };
+    Ex n = (Ex)k->ex.n;
+    uint32_t *divides = NEW_ARRAY(k->arena, uint32_t, n);
+    for (Ex e = 1; e < n; e++) {
+        const KEx *x = kx(k, e);
+        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL && kx(k, x->in[1])->deps)
+            divides[x->in[1]]++;
+    }
+    for (Ex e = 1; e < n; e++) {
+        const KEx x = *kx(k, e);
+        if (x.kind != KX_OP || x.op != OP_DIV || x.type != KT_REAL || divides[x.in[1]] < SEVERAL || kx(k, x.in[0])->kind == KX_CONST)
+            continue;
+        Ex one[2] = {kx_number(k, KT_REAL, 1, 0), x.in[1]}, once = kx_op(k, OP_DIV, KT_REAL, one, 2, 0);
+        k->ex.v[e].op = OP_MUL;
+        k->ex.v[e].in[1] = once;
+    }
+}
+
 void kernel_schedule(Kernel *k)
 {
+    if (k->shared > 0)
+        share_reciprocals(k);
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
