@@ -900,11 +900,11 @@ static void share_rows(Mapping *s)
     }
 }
 
-/* The three sets of slots, one behind the other; many sums are taken in fours. */
+/* The three sets of slots, one behind the other; several sums are taken in fours. */
 static void place_slots(Mapping *s)
 {
     Kernel *k = s->k;
-    uint32_t set = (s->exchanged + 3) / 4 * 4;
+    uint32_t set = s->exchanged < 3 ? s->exchanged : (s->exchanged + 3) / 4 * 4;
     for (size_t i = 0; i < k->stmt.n; i++) {
         KStmt *st = &k->stmt.v[i];
         if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE || st->kind == KS_ARRAY_GIVE || st->kind == KS_ARRAY_TAKE)
