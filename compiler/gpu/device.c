@@ -19,11 +19,20 @@ int64_t kernel_array_bytes(const Kernel *k)
     return bytes;
 }
 
+int64_t kernel_sums_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        bytes += k->buffer.v[b].part >= 0 ? (4 * k->buffer.v[b].elements + 15) / 16 * 16 : 0;
+    return bytes;
+}
+
 /* Where only tiles are too many, products go to the library (plan.c). */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    bytes += k->mapping.holds_sums ? kernel_sums_bytes(k) : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;

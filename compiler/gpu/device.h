@@ -8,6 +8,8 @@
 
 #include "compiler/kernel/kernel.h"
 
+/* Bytes of the partial sums of a partition. */
+int64_t kernel_sums_bytes(const Kernel *k);
 enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 
 /* device.c */

@@ -136,12 +136,12 @@ static void touch_store(Races *r, size_t i, const KStmt *s)
     touch_buffer(r, i, root->buffer, t);
 }
 
-/* Before the first row of a partition all threads fill its partial sums. */
-static void touch_parts(Races *r, size_t i)
+/* Before the first row of a partition all threads fill its partial sums; they store them when it is over. */
+static void touch_parts(Races *r, size_t i, bool write)
 {
     for (uint32_t b = 0; b < r->k->buffer.n; b++)
         if (r->buffer[b].sums)
-            touch_buffer(r, i, b, touch_here(r, true));
+            touch_buffer(r, i, b, touch_here(r, write));
 }
 
 static void touch_product(Races *r, size_t i, const KProduct *p)
@@ -185,12 +185,14 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
         r->width = s->width > 1 ? s->width : 1;
     }
     if (s->kind == KS_PART)
-        touch_parts(r, i);
+        touch_parts(r, i, true);
     for (int round = 0; round < 2; round++) {
         walk(r, i + 1, r->end[i]);
         if (s->kind == KS_ROWS)
             forget(r, true);
     }
+    if (s->kind == KS_PART && r->k->mapping.holds_sums)
+        touch_parts(r, r->end[i], false);
     r->lane = lane;
     r->warp = warp;
     r->width = width;

@@ -55,6 +55,22 @@ static int64_t longest_loop(const Kernel *k)
     return most;
 }
 
+/* Has a block of twice as many threads something to do for all of them? */
+static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
+
+/* Would adding each row to partial sums in memory take longer than its rows do? Then a block has them in shared memory, where
+ * there is room for them. */
+static bool can_hold_sums(const Kernel *k)
+{
+    enum { LEAST = 4096, SLOTS_ROOM = 8192 };
+    int64_t bytes = kernel_sums_bytes(k);
+    bool real = k->part != 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        real = real && (k->buffer.v[b].part < 0 || k->buffer.v[b].dtype == DT_REAL);
+    int64_t all = bytes + kernel_array_bytes(k);
+    return real && !k->product.n && !k->flat && bytes >= LEAST && all + SLOTS_ROOM <= k->shared && (all <= LARGE_ARRAYS || is_long(k));
+}
+
 static bool has_loops(const Kernel *k)
 {
     for (size_t i = 0; i < k->stmt.n; i++)
@@ -76,8 +92,9 @@ static KMapping choose(const Kernel *k)
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
-    bool large = k->part && kernel_array_bytes(k) > LARGE_ARRAYS && longest_loop(k) >= 8 * BLOCK_THREADS;
-    return (KMapping){.row_threads = large ? 2 * BLOCK_THREADS : BLOCK_THREADS, .units = 1};
+    bool holds = can_hold_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
+    return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
+                      .units = 1, .holds_sums = holds};
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
@@ -86,13 +103,11 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
     enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_MAX = 2048, SUMS_BYTES = 36 << 20 };
     bool loops = k->product.n > 0;
-    int64_t bytes = 1;
+    int64_t bytes = kernel_sums_bytes(k);
     for (size_t e = 1; e < k->ex.n; e++)
         loops = loops || k->ex.v[e].kind == KX_REDUCE;
     for (size_t r = 0; r < k->root.n; r++)
         loops = loops || k->root.v[r].nest.n;
-    for (size_t b = 0; b < k->buffer.n; b++)
-        bytes += k->buffer.v[b].part >= 0 ? 4 * k->buffer.v[b].elements : 0;
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = pieces(rows, each), most = THREAD_PARTS_MAX;
     for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > SUMS_BYTES;)
         most /= 2;
@@ -540,7 +555,8 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
     enum { VALUES_MOST = 1024, VALUES_LEAST = 256, LIVE_MAX = 160 };
     KMapping own = choose(k);
-    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
+                          .holds_sums = own.holds_sums};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
         Kernel mapped;
@@ -573,7 +589,7 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
+    return a->row_threads == b->row_threads && a->units == b->units && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
            !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
@@ -585,6 +601,7 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
+    s->holds_sums = s->holds_sums && can_hold_sums(k);
     if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
         s->row_threads = BLOCK_THREADS;
         s->units = 1;
@@ -842,6 +859,8 @@ static void share_statement(Mapping *s, size_t i)
         break;
     default: break;
     }
+    if (st.kind == KS_END && s->depth == 1 && s->k->mapping.holds_sums)
+        barrier(s); /* others have added what this thread stores */
     put(s, st);
     if (opens(&st)) {
         s->depth++;
@@ -934,6 +953,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     if (!to->mapping.by_row) {
         to->mapping.row_threads = how->row_threads;
         to->mapping.units = how->units;
+        to->mapping.holds_sums = how->holds_sums;
     }
     to->mapping.width = widest_of(how, from);
     Mapping s = {.from = from, .k = to, .how = how};

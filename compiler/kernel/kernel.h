@@ -169,6 +169,7 @@ typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
+    bool holds_sums; /* a block has the partial sums of its partition in shared memory, and stores them when its rows are over */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
@@ -259,6 +260,7 @@ typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShar
 typedef struct KMappingChoice {
     uint32_t row_threads, units;
     KIndex index;
+    bool holds_sums;
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *times; /* and how often it is written out */

@@ -376,9 +376,10 @@ static void put_mapping(KernelPrinter *p)
 {
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
     const Kernel *k = p->k;
-    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s\n", k->mapping.row_threads,
+    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.row_threads,
                k->part ? "parts" : "rows", k->mapping.units, k->mapping.width, k->mapping.slots, index[k->mapping.index],
-               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "");
+               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "",
+               k->mapping.holds_sums ? " sums in shared memory" : "");
     for (size_t i = 0; i < k->tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)

@@ -568,8 +568,46 @@ static void open_loop(Printer *p, const KStmt *s)
 }
 
 /* Every sum over rows has one partial sum in its buffer for each partition. */
+static char *part_size_text(Printer *p, size_t buffer)
+{
+    Buf before = begin_piece(p);
+    put_part_size(p, (uint32_t)buffer);
+    return end_piece(p, before);
+}
+
+/* Partial sums that a block has in shared memory. */
+static void put_held_sums(Printer *p)
+{
+    for (size_t b = 0; b < p->k->buffer.n; b++) {
+        if (p->k->buffer.v[b].part < 0)
+            continue;
+        char name[24];
+        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
+        line(p);
+        buf_printf(&p->body, p->d->array, p->d->real, name, part_size_text(p, b), "shared");
+        buf_putc(&p->body, '\n');
+    }
+}
+
+static void store_held_sums(Printer *p)
+{
+    for (size_t b = 0; b < p->k->buffer.n; b++) {
+        if (p->k->buffer.v[b].part < 0)
+            continue;
+        size_t slot = slot_of(p, (uint32_t)b, false);
+        char *size = part_size_text(p, b);
+        line(p);
+        buf_puts(&p->body, "#pragma unroll 4\n");
+        line(p);
+        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1);
+        buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
+    }
+}
+
 static void open_parts(Printer *p)
 {
+    if (p->k->mapping.holds_sums)
+        put_held_sums(p);
     line(p);
     const char *index = emit_index_type(p->k, p->k->row);
     buf_printf(&p->body, p->d->row_loop, "part", index);
@@ -598,16 +636,16 @@ static void open_parts(Printer *p)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b, false);
-        line(p);
-        buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
-                   x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
-        put_part_size(p, (uint32_t)b);
-        buf_puts(&p->body, ";\n");
+        if (!p->k->mapping.holds_sums) {
+            line(p);
+            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
+                       x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
+            put_part_size(p, (uint32_t)b);
+            buf_puts(&p->body, ";\n");
+        }
         if (p->k->mapping.by_row)
             continue; /* kept in registers */
-        Buf before = begin_piece(p);
-        put_part_size(p, (uint32_t)b);
-        char *size = end_piece(p, before), name[24];
+        char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);
     }
@@ -908,6 +946,8 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
     case KS_END:
+        if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
+            store_held_sums(p);
         close_brace(p);
         if (p->d->threads && p->depth == p->lane_depth)
             p->lane = 0;
@@ -1050,9 +1090,15 @@ static void put_grid(Printer *p, Buf *out)
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
     *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks,
-                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + 1)};
+                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + k->buffer.n + 1)};
     for (size_t i = 0; i < of->n_array; i++)
         add_shared(p, of->array[i].size, of->array[i].bytes);
+    for (size_t b = 0; b < k->buffer.n && k->mapping.holds_sums; b++)
+        if (k->buffer.v[b].part >= 0) {
+            int64_t size = k->buffer.v[b].elements;
+            ((PlanShared *)g->term)[g->n_term++] =
+                (PlanShared){(uint32_t)int_slot(p, (PrintedInt){.kind = PI_PART, .buffer = (uint32_t)b, .value = size}), 4};
+        }
     if (of->blocks) {
         g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
         buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
