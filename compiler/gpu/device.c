@@ -125,11 +125,15 @@ static bool has_wide_products(const Kernel *k)
  * the places of a partition's sums, and those of two factors of all 24 bits. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, LIVE_MAX = 224, AHEAD_MAX = 80 };
+    enum { THREADS = 512, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
     if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
         return 1;
-    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1);
+    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
+    for (size_t b = 0; b < k->buffer.n && s->holds_sums; b++)
+        live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
+    for (size_t i = 0; i < k->array.n; i++)
+        live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     return live <= LIVE_MAX && k->grid.threads < THREADS ? THREADS / k->grid.threads : 1;
 }
