@@ -101,7 +101,8 @@ static KMapping choose(const Kernel *k)
  * their partial sums costs little. Rows without loops have one for each thread of a block. */
 int64_t kernel_partitions(const Kernel *k, int64_t rows)
 {
-    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_MAX = 2048, SUMS_BYTES = 36 << 20 };
+    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
+           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
     bool loops = k->product.n > 0;
     int64_t bytes = kernel_sums_bytes(k);
     for (size_t e = 1; e < k->ex.n; e++)
@@ -109,7 +110,7 @@ int64_t kernel_partitions(const Kernel *k, int64_t rows)
     for (size_t r = 0; r < k->root.n; r++)
         loops = loops || k->root.v[r].nest.n;
     int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = pieces(rows, each), most = THREAD_PARTS_MAX;
-    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > SUMS_BYTES;)
+    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
         most /= 2;
     return parts < 1 ? 1 : parts < most ? parts : most;
 }
