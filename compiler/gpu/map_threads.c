@@ -37,7 +37,8 @@ enum {
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
     LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
-    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
+    ROW_SUMS_MAX = 64,      /* sums over rows that a thread holds at one time */
+    VALUES_LEAST = 256      /* of the statements of a loop, in vectors: there are always registers for so many */
 };
 
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -312,6 +313,8 @@ static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, ui
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+        w /= 2; /* all threads take less long */
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
@@ -554,7 +557,7 @@ static void find_times(KMappingChoice *s, const Kernel *k)
 /* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
 static void share_by_size(KMappingChoice *s, const Kernel *k)
 {
-    enum { VALUES_MOST = 1024, VALUES_LEAST = 256, LIVE_MAX = 160 };
+    enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
                           .holds_sums = own.holds_sums};
