@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static void line(Printer *p)
+void begin_line(Printer *p)
 {
     buf_printf(&p->body, "%*s", p->depth * 4, "");
 }
@@ -13,19 +13,18 @@ static void line(Printer *p)
 static void close_brace(Printer *p)
 {
     p->depth--;
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "}\n");
 }
 
-/* What is printed from here on is a text of its own, until end_piece() returns it. */
-static Buf begin_piece(Printer *p)
+Buf begin_piece(Printer *p)
 {
     Buf before = p->body;
     p->body = buf_new(p->k->arena);
     return before;
 }
 
-static char *end_piece(Printer *p, Buf before)
+char *end_piece(Printer *p, Buf before)
 {
     char *text = p->body.s;
     p->body = before;
@@ -59,7 +58,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
 
 static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_slot(p, want)); }
 
-static size_t slot_of(Printer *p, uint32_t want, bool scalar)
+size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
     size_t n = scalar ? p->out->scalar.n : p->out->buffer.n;
     uint32_t *v = scalar ? p->out->scalar.v : p->out->buffer.v;
@@ -107,7 +106,7 @@ static void put_chunk(Printer *p)
     put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk});
 }
 
-static void put_part_size(Printer *p, uint32_t buffer)
+void put_part_size(Printer *p, uint32_t buffer)
 {
     int64_t size = p->k->buffer.v[buffer].elements;
     put_int(p, (PrintedInt){.kind = PI_PART, .buffer = buffer, .value = size});
@@ -359,7 +358,7 @@ static void put_value_of(Printer *p, Ex e)
     }
 }
 
-static const char *type_name(const Printer *p, const KEx *x)
+const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes)
         return !p->d->threads ? p->d->vector : p->width == 8 ? "vec<8>" : p->width == 4 ? "vec<4>" : "vec<2>";
@@ -371,11 +370,11 @@ static void define(Printer *p, Ex e)
     if (!p->number[e])
         p->number[e] = ++p->next;
     const KEx *x = kx(p->k, e);
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s %c%u = ", type_name(p, x), type_letter(x), p->number[e]);
 }
 
-static const char *neutral(const Printer *p, Op op)
+const char *neutral(const Printer *p, Op op)
 {
     return op == OP_SUM ? p->d->zero : p->d->lowest;
 }
@@ -386,7 +385,7 @@ static void by_one(Printer *p, const KStmt *s)
         buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (thread % 32 == 0) " : "if (thread == 0) ");
 }
 
-static char *ex_text(Printer *p, Ex e)
+char *ex_text(Printer *p, Ex e)
 {
     Buf before = begin_piece(p);
     put_ex(p, e);
@@ -396,7 +395,7 @@ static char *ex_text(Printer *p, Ex e)
 /* target (op)= value */
 static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, const char *value)
 {
-    line(p);
+    begin_line(p);
     by_one(p, s);
     if (op == OP_SUM)
         buf_printf(&p->body, "%s += %s", target, value);
@@ -419,9 +418,7 @@ static char *array_place(Printer *p, char letter, int array)
 
 static char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
-/* The head of a loop from 0, by one thread or by those that share it. */
-static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
-                    KThreads threads, uint32_t width)
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread, KThreads threads, uint32_t width)
 {
     static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
     static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
@@ -437,16 +434,16 @@ static void put_for(Printer *p, const char *type, const char *name, const char *
 /* name[z] = the neutral element, for all z below the extent */
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
-    line(p);
+    begin_line(p);
     const char *type = p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
     if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
         buf_puts(&p->body, "#pragma unroll 1\n");
-        line(p);
+        begin_line(p);
     }
     put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1);
     buf_putc(&p->body, '\n');
     p->depth++;
-    line(p);
+    begin_line(p);
     p->depth--;
     buf_printf(&p->body, "%s[z] = %s;\n", name, neutral(p, op));
 }
@@ -459,7 +456,7 @@ static void stmt_array(Printer *p, const KStmt *s)
     char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
     if (s->kind == KS_ARRAY_FILL && a->sums) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s s%d[%" PRId64 "] = {0};\n", p->d->real, s->array, a->elements);
         return;
     }
@@ -467,7 +464,7 @@ static void stmt_array(Printer *p, const KStmt *s)
         put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
         return;
     }
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
                size, a->spilled ? "spilled" : "shared");
     buf_puts(&p->body, "\n");
@@ -475,7 +472,7 @@ static void stmt_array(Printer *p, const KStmt *s)
 
 static void simd_line(Printer *p, const KStmt *s)
 {
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, p->d->simd);
     for (int max = 0; max < 2; max++) {
         bool first = true;
@@ -533,10 +530,10 @@ static void open_loop(Printer *p, const KStmt *s)
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
     if (s->unroll) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
     }
-    line(p);
+    begin_line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->spread) {
@@ -562,62 +559,26 @@ static void open_loop(Printer *p, const KStmt *s)
     buf_putc(&p->body, '\n');
     p->depth++;
     if (singly) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s\n", p->d->singly);
     }
 }
 
 /* Every sum over rows has one partial sum in its buffer for each partition. */
-static char *part_size_text(Printer *p, size_t buffer)
-{
-    Buf before = begin_piece(p);
-    put_part_size(p, (uint32_t)buffer);
-    return end_piece(p, before);
-}
-
-/* Partial sums that a block has in shared memory. */
-static void put_held_sums(Printer *p)
-{
-    for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (p->k->buffer.v[b].part < 0)
-            continue;
-        char name[24];
-        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
-        line(p);
-        buf_printf(&p->body, p->d->array, p->d->real, name, part_size_text(p, b), "shared");
-        buf_putc(&p->body, '\n');
-    }
-}
-
-static void store_held_sums(Printer *p)
-{
-    for (size_t b = 0; b < p->k->buffer.n; b++) {
-        if (p->k->buffer.v[b].part < 0)
-            continue;
-        size_t slot = slot_of(p, (uint32_t)b, false);
-        char *size = part_size_text(p, b);
-        line(p);
-        buf_puts(&p->body, "#pragma unroll 4\n");
-        line(p);
-        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1);
-        buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
-    }
-}
-
 static void open_parts(Printer *p)
 {
     if (p->k->mapping.holds_sums)
-        put_held_sums(p);
-    line(p);
+        emit_held_sums(p);
+    begin_line(p);
     const char *index = emit_index_type(p->k, p->k->row);
     buf_printf(&p->body, p->d->row_loop, "part", index);
     buf_putc(&p->body, '\n');
     p->depth++;
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s first = part * ", index);
     put_chunk(p);
     buf_puts(&p->body, ";\n");
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s last = first + ", index);
     put_chunk(p);
     buf_puts(&p->body, " < ");
@@ -637,7 +598,7 @@ static void open_parts(Printer *p)
                 op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b, false);
         if (!p->k->mapping.holds_sums) {
-            line(p);
+            begin_line(p);
             buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
                        x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
             put_part_size(p, (uint32_t)b);
@@ -654,7 +615,7 @@ static void open_parts(Printer *p)
 static void stmt_var(Printer *p, IVar v)
 {
     const IVarInfo *info = ix_info(p->k->ix, v);
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s ", emit_index_type(p->k, v));
     put_var(p, v);
     buf_puts(&p->body, " = (");
@@ -675,7 +636,7 @@ static char *lanes_name(Printer *p, Ex e)
 /* sum += the value, or, of a vector, its lanes */
 static void put_sum(Printer *p, const char *sum, const char *value)
 {
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, p->lanes ? "%s = " : "%s += ", sum);
     if (p->lanes)
         buf_printf(&p->body, p->d->lanes_add, sum, value);
@@ -720,7 +681,7 @@ static void stmt_store(Printer *p, const KStmt *s)
     const KRoot *r = &p->k->root.v[s->root];
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
     Half half = p->k->buffer.v[r->buffer].half;
-    line(p);
+    begin_line(p);
     by_one(p, s);
     if (p->k->buffer.v[r->buffer].tile)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
@@ -746,7 +707,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     uint32_t lanes = s->spread ? 32 : VECTOR_LANES, number = s->spread ? s->at / 32 : s->at;
     uint32_t size = (s->n_acc + lanes - 1) / lanes * (s->spread ? 1 : lanes);
     if (s->kind == KS_BATCH_IN && s->at == 0) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
     }
     if (s->kind == KS_BATCH_OUT) {
@@ -755,7 +716,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
                    number, s->at % 32);
         return;
     }
-    line(p);
+    begin_line(p);
     if (s->kind == KS_BATCH_IN) {
         if (s->spread)
             buf_printf(&p->body, "if (thread %% 32 == %u) ", s->at % 32);
@@ -764,11 +725,11 @@ static void stmt_batch(Printer *p, const KStmt *s)
     }
     if (p->d->simd) {
         buf_printf(&p->body, "%s\n", p->d->simd);
-        line(p);
+        begin_line(p);
     }
     buf_printf(&p->body, "for (int64_t z = 0; z < %u; z++)\n", size);
     p->depth++;
-    line(p);
+    begin_line(p);
     p->depth--;
     buf_printf(&p->body, "v%d[z] = ", s->array);
     const char *pattern = p->d->op[x->op] ? p->d->op[x->op] : op_info((Op)x->op)->c_expr;
@@ -781,49 +742,12 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
-/* ---- threads that share a row ---- */
-
-/* What a thread holds of a sum over rows, or of a sum over a row. */
-static char *share_name(Printer *p, const KStmt *s)
-{
-    if (s->ex)
-        return ex_text(p, s->ex);
-    Buf b = buf_new(p->k->arena);
-    buf_printf(&b, "a%u", s->root);
-    return b.s;
-}
-
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
     char *to = p->k->mapping.by_row ? share_name(p, s)
                                    : in_lanes(p, element_text(p, r->buffer, r->at));
     put_fold(p, s, r->op, to, ex_text(p, r->value));
-}
-
-static void stmt_thread(Printer *p, const KStmt *s)
-{
-    const KRoot *r = s->ex ? NULL : &p->k->root.v[s->root];
-    bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
-    line(p);
-    if (s->kind == KS_BARRIER) {
-        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
-        return;
-    }
-    const char *share = share_name(p, s), *what = max ? "max" : "sum";
-    if (s->kind == KS_SUM_NEW)
-        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share,
-                   neutral(p, r->op));
-    else if (s->kind == KS_WARP)
-        buf_printf(&p->body, "%s = vwn_warp_%s(%s)", share, what, share);
-    else if (s->kind == KS_WARP_PUT)
-        buf_printf(&p->body, "vwn_warp_put(warps + %u * WARPS, %s)", s->at, share);
-    else if (s->kind == KS_WARP_TAKE)
-        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
-                   share);
-    else
-        buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
-    buf_puts(&p->body, ";\n");
 }
 
 /* Of a device: does the statement stand for a vector of elements, as where it changes with the loop they are along? */
@@ -835,99 +759,6 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
     case KS_ACC_ADD: return kx(p->k, x->in[0])->deps & p->lane;
     case KS_ARRAY_PUT: return x->deps & p->lane;
     default: return p->lane;
-    }
-}
-
-/* The sums that each thread has for the elements of an array; a row that one warp has needs no slots. */
-static void stmt_array_sums(Printer *p, const KStmt *s)
-{
-    const KArray *a = &p->k->array.v[s->array];
-    bool block = p->k->mapping.row_threads > 32;
-    int n = (int)a->elements, t = s->array;
-    line(p);
-    if (s->kind == KS_ARRAY_TAKE) {
-        if (block)
-            buf_printf(&p->body, "vwn_store_sums<%d, WARPS>(warps + %u * WARPS, t%d);\n", n, s->at, t);
-        else
-            buf_printf(&p->body, "if (thread < %d) t%d[thread] = z%d;\n", n, t, t);
-        return;
-    }
-    buf_printf(&p->body, "const %s z%d = vwn_warp_sums<%d>(s%d);\n", p->d->real, t, n, t);
-    if (block) {
-        line(p);
-        buf_printf(&p->body, "vwn_put_sums<%d, WARPS>(warps + %u * WARPS, z%d);\n", n, s->at, t);
-    }
-}
-
-/* ---- many sums at once ---- */
-
-enum { SUMS_LEAST = 3, SUMS_MOST = 32 };
-
-static bool is_real_sum(const Kernel *k, const KStmt *s)
-{
-    const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
-    return r ? r->op == OP_SUM && kx(k, r->value)->type == KT_REAL
-             : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
-}
-
-/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. */
-static size_t sums_together(const Kernel *k, size_t i)
-{
-    KStmtKind kind = k->stmt.v[i].kind;
-    size_t n = 0;
-    if (kind != KS_WARP && kind != KS_WARP_PUT && kind != KS_WARP_TAKE)
-        return 0;
-    while (i + n < k->stmt.n && n < SUMS_MOST && k->stmt.v[i + n].kind == kind && is_real_sum(k, &k->stmt.v[i + n]))
-        n++;
-    return n;
-}
-
-/* What they are called together: by the first of them. */
-static void put_sums_name(Printer *p, const KStmt *s, bool total)
-{
-    if (s->ex)
-        buf_printf(&p->body, "%c%u", total ? 'w' : 'y', p->number[s->ex]);
-    else
-        buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
-}
-
-static void put_sums(Printer *p, size_t i, size_t n)
-{
-    const KStmt *s = &p->k->stmt.v[i];
-    size_t behind = i;
-    while (p->k->stmt.v[behind].kind == KS_WARP)
-        behind++;
-    bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
-    line(p);
-    if (s->kind == KS_WARP) {
-        buf_printf(&p->body, "%s ", p->d->real);
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu] = {", n);
-        for (size_t j = 0; j < n; j++)
-            buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
-        buf_puts(&p->body, "};\n");
-        line(p);
-        buf_printf(&p->body, "const %s ", p->d->real);
-        put_sums_name(p, s, true);
-        buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
-        put_sums_name(p, s, false);
-        buf_puts(&p->body, ");\n");
-        if (!alone)
-            return;
-        line(p);
-        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
-        put_sums_name(p, s, true);
-    } else {
-        buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
-    }
-    buf_puts(&p->body, ", ");
-    put_sums_name(p, s, s->kind == KS_WARP_PUT);
-    buf_puts(&p->body, ");\n");
-    for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
-        line(p);
-        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
-        put_sums_name(p, s, false);
-        buf_printf(&p->body, "[%zu];\n", j);
     }
 }
 
@@ -947,7 +778,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
     case KS_END:
         if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
-            store_held_sums(p);
+            emit_held_stores(p);
         close_brace(p);
         if (p->d->threads && p->depth == p->lane_depth)
             p->lane = 0;
@@ -955,7 +786,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s %s = ", type_name(p, x), ex_text(p, s->ex));
         if (p->lanes)
             buf_printf(&p->body, p->d->all, "0.0f", p->width);
@@ -966,7 +797,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_ACC_ADD: stmt_add(p, s); break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
-        line(p);
+        begin_line(p);
         by_one(p, s);
         buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
                    stored_text(p, s->ex));
@@ -985,8 +816,8 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_STORE: stmt_store(p, s); break;
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
-    case KS_SUM_PUT: stmt_thread(p, s); break;
-    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: stmt_array_sums(p, s); break;
+    case KS_SUM_PUT: emit_thread(p, s); break;
+    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
     case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
     default: break;
     }
@@ -1000,7 +831,7 @@ static void put_prefetches(Printer *p, size_t sweep)
         const KEx *x = kx(p->k, p->prefetch.v[i].load);
         if (p->prefetch.v[i].sweep != sweep)
             continue;
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, p->d->prefetch, element_text(p, x->slot, x->ix));
         buf_puts(&p->body, ";\n");
     }
@@ -1014,7 +845,7 @@ static void open_steps(Printer *p, const KStmt *s, bool vectors)
 {
     Buf *b = &p->body;
     const char *lanes = vectors ? "VWN_LANES" : "1";
-    line(p);
+    begin_line(p);
     buf_puts(b, "for (; ");
     put_var(p, s->var);
     buf_printf(b, vectors ? " + %s <= " : " < ", lanes);
@@ -1030,13 +861,13 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     const Kernel *k = p->k;
     const KStmt *s = &k->stmt.v[loop];
     for (uint32_t i = 0; i < s->n_acc; i++) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s %s = {0};\n", p->d->vector, lanes_name(p, k->acc.v[s->acc + i]));
     }
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "{\n");
     p->depth++;
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "int64_t ");
     put_var(p, s->var);
     buf_puts(&p->body, " = 0;\n");
@@ -1056,7 +887,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         assume_multiple(p, ix_info(k->ix, s->var)->extent, VECTOR_LANES);
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = k->acc.v[s->acc + i];
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s += ", ex_text(p, e));
         buf_printf(&p->body, p->d->lanes_sum, lanes_name(p, e));
         buf_puts(&p->body, ";\n");
@@ -1124,9 +955,9 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
-        size_t sums = sums_together(k, i);
+        size_t sums = emit_sums_together(k, i);
         if (sums >= SUMS_LEAST) {
-            put_sums(&p, i, sums);
+            emit_sums(&p, i, sums);
             i += sums - 1;
             continue;
         }
