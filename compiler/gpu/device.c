@@ -1,6 +1,6 @@
-/* device.c - shared memory, grid and products of a kernel whose threads are known.
+/* device.c - shared memory, grid, partitions and products of a kernel for the threads of a device.
  *
- * In:  a Kernel with its KMapping.     Out: KGrid; which arrays are spilled to memory; how products are made.
+ * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory; partitions; how products are made.
  * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
  */
 #include "device.h"
@@ -82,6 +82,24 @@ void kernel_choose_grid(Kernel *k)
     choose_spill(k);
     for (size_t i = 0; i < k->tile_slot.n; i++)
         g->shared += ix_literal(k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
+}
+
+/* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
+ * their partial sums costs little. Rows without loops have one for each thread of a block. */
+int64_t kernel_partitions(const Kernel *k, int64_t rows)
+{
+    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
+           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
+    bool loops = k->product.n > 0;
+    int64_t bytes = kernel_sums_bytes(k);
+    for (size_t e = 1; e < k->ex.n; e++)
+        loops = loops || k->ex.v[e].kind == KX_REDUCE;
+    for (size_t r = 0; r < k->root.n; r++)
+        loops = loops || k->root.v[r].nest.n;
+    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
+    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
+        most /= 2;
+    return parts < 1 ? 1 : parts < most ? parts : most;
 }
 
 /* ---- products ---- */

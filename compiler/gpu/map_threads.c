@@ -59,17 +59,22 @@ static int64_t longest_loop(const Kernel *k)
 /* Has a block of twice as many threads something to do for all of them? */
 static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
 
-/* Would adding each row to partial sums in memory take longer than its rows do? Then a block has them in shared memory, where
- * there is room for them. */
+/* Is there room in a block for the partial sums of its partition? */
 static bool can_hold_sums(const Kernel *k)
 {
-    enum { LEAST = 4096, SLOTS_ROOM = 8192 };
-    int64_t bytes = kernel_sums_bytes(k);
+    enum { SLOTS_ROOM = 8192 };
     bool real = k->part != 0;
     for (size_t b = 0; b < k->buffer.n; b++)
         real = real && (k->buffer.v[b].part < 0 || k->buffer.v[b].dtype == DT_REAL);
-    int64_t all = bytes + kernel_array_bytes(k);
-    return real && !k->product.n && !k->flat && bytes >= LEAST && all + SLOTS_ROOM <= k->shared && (all <= LARGE_ARRAYS || is_long(k));
+    return real && !k->product.n && !k->flat && kernel_sums_bytes(k) + kernel_array_bytes(k) + SLOTS_ROOM <= k->shared;
+}
+
+/* It has them where adding each row to sums in memory would take long, unless it would have too few threads then. */
+static bool holds_sums(const Kernel *k)
+{
+    enum { LEAST = 4096 };
+    return can_hold_sums(k) && kernel_sums_bytes(k) >= LEAST &&
+           (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
 }
 
 static bool has_loops(const Kernel *k)
@@ -93,27 +98,9 @@ static KMapping choose(const Kernel *k)
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
-    bool holds = can_hold_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
+    bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
     return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
                       .units = 1, .holds_sums = holds};
-}
-
-/* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
- * their partial sums costs little. Rows without loops have one for each thread of a block. */
-int64_t kernel_partitions(const Kernel *k, int64_t rows)
-{
-    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
-           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
-    bool loops = k->product.n > 0;
-    int64_t bytes = kernel_sums_bytes(k);
-    for (size_t e = 1; e < k->ex.n; e++)
-        loops = loops || k->ex.v[e].kind == KX_REDUCE;
-    for (size_t r = 0; r < k->root.n; r++)
-        loops = loops || k->root.v[r].nest.n;
-    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = pieces(rows, each), most = THREAD_PARTS_MAX;
-    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
-        most /= 2;
-    return parts < 1 ? 1 : parts < most ? parts : most;
 }
 
 /* ---- loops in loops ---- */
@@ -313,7 +300,8 @@ static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, ui
         w /= 2;
     while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST &&
+           ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2; /* all threads take less long */
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
