@@ -72,7 +72,7 @@ static bool can_hold_sums(const Kernel *k)
 /* It has them where adding each row to sums in memory would take long, unless it would have too few threads then. */
 static bool holds_sums(const Kernel *k)
 {
-    enum { LEAST = 4096 };
+    enum { LEAST = 1024 };
     return can_hold_sums(k) && kernel_sums_bytes(k) >= LEAST &&
            (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
 }
