@@ -1,6 +1,6 @@
-/* device.c - shared memory, grid and products of a kernel whose threads are known.
+/* device.c - shared memory, grid, partitions and products of a kernel for the threads of a device.
  *
- * In:  a Kernel with its KMapping.     Out: KGrid; which arrays are spilled to memory; how products are made.
+ * In:  a Kernel, with its KMapping.     Out: KGrid; which arrays are spilled to memory; partitions; how products are made.
  * The one idea: everything that a launch must know is decided here, from the kernel alone; the printer writes it down.
  */
 #include "device.h"
@@ -19,11 +19,20 @@ int64_t kernel_array_bytes(const Kernel *k)
     return bytes;
 }
 
+int64_t kernel_sums_bytes(const Kernel *k)
+{
+    int64_t bytes = 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        bytes += k->buffer.v[b].part >= 0 ? (4 * k->buffer.v[b].elements + 15) / 16 * 16 : 0;
+    return bytes;
+}
+
 /* Where only tiles are too many, products go to the library (plan.c). */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
     int64_t bytes = 8 * k->mapping.slots * (lanes / WARP) + kernel_array_bytes(k) * units;
+    bytes += k->mapping.holds_sums ? kernel_sums_bytes(k) : 0;
     for (size_t i = 0; i < k->array.n; i++)
         array[i] = k->array.v[i];
     k->array.v = array;
@@ -74,6 +83,24 @@ void kernel_choose_grid(Kernel *k)
         g->shared += ix_literal(k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
 }
 
+/* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up
+ * their partial sums costs little. Rows without loops have one for each thread of a block. */
+int64_t kernel_partitions(const Kernel *k, int64_t rows)
+{
+    enum { ROWS_EACH = 4, THREAD_ROWS_EACH = 1024, THREAD_PARTS_MAX = 512, PARTS_LEAST = 256, PARTS_GOOD = 512, PARTS_MAX = 2048,
+           SUMS_BYTES = 36 << 20, SUMS_GOOD = 16 << 20 };
+    bool loops = k->product.n > 0;
+    int64_t bytes = kernel_sums_bytes(k);
+    for (size_t e = 1; e < k->ex.n; e++)
+        loops = loops || k->ex.v[e].kind == KX_REDUCE;
+    for (size_t r = 0; r < k->root.n; r++)
+        loops = loops || k->root.v[r].nest.n;
+    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each, most = THREAD_PARTS_MAX;
+    for (most = loops ? PARTS_MAX : most; loops && most > PARTS_LEAST && most * bytes > (most > PARTS_GOOD ? SUMS_GOOD : SUMS_BYTES);)
+        most /= 2;
+    return parts < 1 ? 1 : parts < most ? parts : most;
+}
+
 /* ---- products ---- */
 
 /* At least eight elements for each thread; on tensor cores 32 x 32. */
@@ -115,11 +142,15 @@ static bool has_wide_products(const Kernel *k)
  * the places of a partition's sums, and those of two factors of all 24 bits. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, LIVE_MAX = 64, AHEAD_MAX = 80 };
+    enum { THREADS = 512, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
     if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
         return 1;
-    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1);
+    uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */
+    for (size_t b = 0; b < k->buffer.n && s->holds_sums; b++)
+        live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
+    for (size_t i = 0; i < k->array.n; i++)
+        live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
     return live <= LIVE_MAX && k->grid.threads < THREADS ? THREADS / k->grid.threads : 1;
 }

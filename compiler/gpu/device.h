@@ -12,6 +12,7 @@ enum { BLOCK_THREADS = 128 }; /* threads of a block that works on one row */
 
 /* device.c */
 int64_t kernel_array_bytes(const Kernel *k); /* of the scratch arrays of a row */
+int64_t kernel_sums_bytes(const Kernel *k);  /* of the partial sums of a partition */
 /* Arrays for which a block of so many threads has no room lie in memory, the largest first. */
 void kernel_spill_arrays(Kernel *k, uint32_t lanes, uint32_t units);
 void kernel_choose_grid(Kernel *k); /* of a mapped kernel */

@@ -87,6 +87,8 @@ static Touch touch_here(const Races *r, bool write)
 static void touch_array(Races *r, size_t i, const KStmt *s)
 {
     const KNest *nest = &r->k->array.v[s->array].nest;
+    if (r->k->array.v[s->array].sums && (s->kind == KS_ARRAY_FILL || s->kind == KS_ARRAY_ADD))
+        return; /* in registers */
     Touch t = touch_here(r, s->kind != KS_ARRAY_GET);
     bool of_warp = !t.warp, of_lane = false;
     for (uint32_t d = 0; d < nest->n; d++) {
@@ -134,12 +136,12 @@ static void touch_store(Races *r, size_t i, const KStmt *s)
     touch_buffer(r, i, root->buffer, t);
 }
 
-/* Before the first row of a partition all threads fill its partial sums. */
-static void touch_parts(Races *r, size_t i)
+/* Before the first row of a partition all threads fill its partial sums; they store them when it is over. */
+static void touch_parts(Races *r, size_t i, bool write)
 {
     for (uint32_t b = 0; b < r->k->buffer.n; b++)
         if (r->buffer[b].sums)
-            touch_buffer(r, i, b, touch_here(r, true));
+            touch_buffer(r, i, b, touch_here(r, write));
 }
 
 static void touch_product(Races *r, size_t i, const KProduct *p)
@@ -159,6 +161,17 @@ static void touch_slot(Races *r, size_t i, const KStmt *s)
     touch(r, i, &r->slot[s->at], t);
 }
 
+/* The totals of a warp are in slots of its own; of the array each element is stored by some thread. */
+static void touch_sums(Races *r, size_t i, const KStmt *s)
+{
+    const KArray *a = &r->k->array.v[s->array];
+    bool give = s->kind == KS_ARRAY_GIVE;
+    for (int64_t n = 0; n < a->elements && s->at + n < r->k->mapping.slots; n++)
+        touch(r, i, &r->slot[s->at + n], (Touch){.own = give, .write = give});
+    if (!give)
+        touch(r, i, &r->array[s->array], (Touch){.write = true});
+}
+
 static void walk(Races *r, size_t from, size_t to);
 
 static void walk_loop(Races *r, size_t i, const KStmt *s)
@@ -172,12 +185,14 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
         r->width = s->width > 1 ? s->width : 1;
     }
     if (s->kind == KS_PART)
-        touch_parts(r, i);
+        touch_parts(r, i, true);
     for (int round = 0; round < 2; round++) {
         walk(r, i + 1, r->end[i]);
         if (s->kind == KS_ROWS)
             forget(r, true);
     }
+    if (s->kind == KS_PART && r->k->mapping.holds_sums)
+        touch_parts(r, r->end[i], false);
     r->lane = lane;
     r->warp = warp;
     r->width = width;
@@ -189,7 +204,7 @@ static bool all_meet(const Races *r, const KStmt *s)
     switch (s->kind) {
     case KS_BARRIER: return !r->lane && !r->warp;
     case KS_PRODUCT: return !r->lane && !r->warp && r->k->mapping.units == 1;
-    case KS_WARP: return !r->lane && r->k->mapping.row_threads % 32 == 0;
+    case KS_WARP: case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: return !r->lane && r->k->mapping.row_threads % 32 == 0;
     default: return true;
     }
 }
@@ -217,6 +232,7 @@ static void walk(Races *r, size_t from, size_t to)
         case KS_STORE: case KS_SINK: touch_store(r, i, s); break;
         case KS_PRODUCT: touch_product(r, i, &k->product.v[s->root]); break;
         case KS_WARP_PUT: case KS_WARP_TAKE: touch_slot(r, i, s); break;
+        case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: touch_sums(r, i, s); break;
         default: break;
         }
     }

@@ -14,14 +14,16 @@ typedef struct Mapping {
     Kernel *k;
     int depth, row_depth;
     bool in_spread;       /* inside a loop whose rounds threads share */
+    IVar whole;           /* this one, when a round is one thread's with all loops in it */
     bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
-    bool nest_touches;    /* the loops of the row that are open touch arrays of others */
+    uint8_t *nest;        /* by array, and of tiles: how the loops of the row that are open touch those of others */
     VEC(Ex) waiting;      /* accumulators that wait for the end of a loop, */
     VEC(int) waiting_depth; /* and where they were declared */
+    VEC(int) sums;        /* arrays of sums that wait for the end of their loop */
     bool *own;            /* by array: every element is touched by one thread alone */
     const KMappingChoice *how;
-    bool touched;         /* since the last barrier some thread has touched an array of others */
+    uint8_t *touched;     /* and how threads may have touched them since the last barrier */
     uint32_t exchanges;   /* between warps in a row, outside loops */
     bool flip;            /* half of the totals that the next exchange uses */
     uint32_t exchanged;   /* totals of the largest exchange */
@@ -33,9 +35,13 @@ enum {
     WARP_ROW_MAX = 512,     /* longer loops take a block */
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
-    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block */
-    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
+    WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
+    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
+    ROW_SUMS_MAX = 64,      /* sums over rows that a thread holds at one time */
+    VALUES_LEAST = 256      /* of the statements of a loop, in vectors: there are always registers for so many */
 };
+
+static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
 /* ---- which threads ---- */
 
@@ -48,6 +54,27 @@ static int64_t longest_loop(const Kernel *k)
             most = ix_info(k->ix, s->var)->hi + 1;
     }
     return most;
+}
+
+/* Has a block of twice as many threads something to do for all of them? */
+static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
+
+/* Is there room in a block for the partial sums of its partition? */
+static bool can_hold_sums(const Kernel *k)
+{
+    enum { SLOTS_ROOM = 8192 };
+    bool real = k->part != 0;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        real = real && (k->buffer.v[b].part < 0 || k->buffer.v[b].dtype == DT_REAL);
+    return real && !k->product.n && !k->flat && kernel_sums_bytes(k) + kernel_array_bytes(k) + SLOTS_ROOM <= k->shared;
+}
+
+/* It has them where adding each row to sums in memory would take long, unless it would have too few threads then. */
+static bool holds_sums(const Kernel *k)
+{
+    enum { LEAST = 1024 };
+    return can_hold_sums(k) && kernel_sums_bytes(k) >= LEAST &&
+           (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
 }
 
 static bool has_loops(const Kernel *k)
@@ -70,21 +97,10 @@ static KMapping choose(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
-    return (KMapping){.row_threads = BLOCK_THREADS, .units = 1};
-}
-
-/* The partitions of a sum over rows: enough for many blocks, few enough that adding up their partial sums costs
- * little. Rows without loops have one for each thread of a block. */
-int64_t kernel_partitions(const Kernel *k, int64_t rows)
-{
-    enum { ROWS_EACH = 16, THREAD_ROWS_EACH = 1024, PARTS_MAX = 512 };
-    bool loops = k->product.n > 0;
-    for (size_t e = 1; e < k->ex.n; e++)
-        loops = loops || k->ex.v[e].kind == KX_REDUCE;
-    for (size_t r = 0; r < k->root.n; r++)
-        loops = loops || k->root.v[r].nest.n;
-    int64_t each = loops ? ROWS_EACH : THREAD_ROWS_EACH, parts = (rows + each - 1) / each;
-    return parts < 1 ? 1 : parts < PARTS_MAX ? parts : PARTS_MAX;
+    /* Of a partition with large arrays a multiprocessor has few blocks. */
+    bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
+    return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
+                      .units = 1, .holds_sums = holds};
 }
 
 /* ---- loops in loops ---- */
@@ -119,25 +135,30 @@ static int64_t elements_inside(const Kernel *k, size_t loop)
     return n;
 }
 
-static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
+/* Does a warp that has rounds of this loop for itself touch what no other does, but where arrays have the same element for
+ * all? */
+static bool is_of_warps(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *x = &k->stmt.v[i];
+        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, v))
+            return false;
+        if ((x->kind == KS_STORE || x->kind == KS_SINK) && !(ix_form(k->ix, k->root.v[x->root].at)->deps & ix_bit(k->ix, v)))
+            return false;
+    }
+    return true;
+}
 
-/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? A round touches
- * what no other does, but where arrays have the same element for all; and it takes no longer. */
+/* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? It takes no longer. */
 static bool for_warps(const Kernel *k, size_t loop)
 {
     enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
     const KStmt *s = &k->stmt.v[loop];
-    if (!k->product.n || s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
+    if (s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
-    if (pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) > rounds * pieces(n, PRODUCT_THREADS * AT_ONCE))
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *x = &k->stmt.v[i];
-        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, s->var))
-            return false;
-    }
-    return true;
+    return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
 }
 
 /* The first statement of a loop that does more than compute, or load, a value. */
@@ -188,6 +209,8 @@ static void interchange_loops(Kernel *k)
     k->stmt.v = to;
 }
 
+static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
+
 /* ---- wide accesses ---- */
 
 /* So many elements of the narrowest type in memory are 16 bytes. */
@@ -235,9 +258,11 @@ static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
+    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
+        return w;
     if (is_place(k, e, lane) || tells_places(k, x, lane))
         return w;
-    if (x->type != KT_REAL || !(x->deps & ix_bit(k->ix, lane)))
+    if (x->type != KT_REAL)
         return 1;
     if (x->kind == KX_LOAD)
         return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
@@ -253,7 +278,7 @@ static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32
     if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
         (r->kind == KR_SINK && r->op != OP_SUM))
         return 1;
-    while (b->part >= 0 && b->elements % w)
+    while (b->part >= 0 && (b->elements % w || w > 4)) /* float32: halves of 32 bytes would be written alone */
         w /= 2;
     return width_at(k, r->at, lane, width_in(b, w));
 }
@@ -265,9 +290,18 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
     case KS_LET: return width_of_value(k, s->ex, lane, w);
+    case KS_LOOP: case KS_END: case KS_ACC: return w;
     case KS_ACC_ADD:
-        return x->type == KT_REAL && (kx(k, x->in[0])->deps & ix_bit(k->ix, lane)) ? w : 1;
+        if (x->deps & ix_bit(k->ix, lane)) /* each element has a sum of its own */
+            return x->type == KT_REAL && x->op == OP_SUM ? w : 1;
+        if (!has_var(&x->over, lane))
+            return w;
+        return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
     case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (s->kind == KS_ARRAY_ADD && !has_var(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
+            return x->op == OP_SUM && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
+        if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
+            return w;
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
@@ -276,22 +310,177 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
     }
 }
 
-/* threads: so many shall have something to do; 0: no matter how many. */
-static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads)
+/* threads: so many shall have something to do; 0: no matter how many. values: of all statements of a loop, at most. */
+static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
 {
-    enum { LONG = 256 }; /* values of all statements: there are no registers for more */
     IVar lane = k->stmt.v[loop].var;
-    uint32_t w = widest(k);
-    while (w > 4 && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+    uint32_t w = widest(k), busy = loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
+    while (w > busy && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
         w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > LONG)
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
         w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST &&
+           ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+        w /= 2; /* all threads take less long */
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
         w = width_of_statement(k, &k->stmt.v[i], lane, w);
     return w;
 }
+
+/* ---- loops whose rounds are one thread's ---- */
+
+/* Can a thread do rounds of this loop, with all that is in it, by itself? Then none touches what another does, and no sum
+ * goes on when the loop ends. */
+static bool is_separable(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    size_t end = kernel_loop_end(k, loop);
+    for (size_t i = loop + 1; i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        bool inside = false; /* is the sum declared in the loop */
+        switch (s->kind) {
+        case KS_ARRAY_ADD:
+            if (!has_var(&k->array.v[s->array].nest, v))
+                return false;
+            break;
+        case KS_STORE: case KS_SINK:
+            if (!(ix_form(k->ix, k->root.v[s->root].at)->deps & ix_bit(k->ix, v)))
+                return false;
+            break;
+        case KS_ACC_ADD:
+            for (size_t j = loop + 1; j < i && !inside; j++)
+                inside = k->stmt.v[j].kind == KS_ACC && k->stmt.v[j].ex == s->ex;
+            if (!inside)
+                return false;
+            break;
+        case KS_LET: case KS_VAR: case KS_LOOP: case KS_END: case KS_ACC: case KS_ARRAY_GET: break;
+        case KS_ARRAY_PUT: break; /* what is the same in all rounds one thread puts */
+        default: return false;
+        }
+    }
+    return true;
+}
+
+/* Do threads that have neighbouring rounds of this loop touch neighbours in memory, and in arrays? */
+static bool lies_along(const Kernel *k, size_t loop)
+{
+    IVar v = k->stmt.v[loop].var;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET;
+        bool root = s->kind == KS_STORE || s->kind == KS_SINK, load = s->kind == KS_LET && x->kind == KX_LOAD;
+        int64_t slope = 0;
+        if ((array || root || load) &&
+            (!ix_slope(k->ix, array ? kernel_array_at(k, s->array) : root ? k->root.v[s->root].at : x->ix, v, &slope) ||
+             slope < 0 || slope > 1))
+            return false;
+    }
+    return true;
+}
+
+/* How long a nest takes when the innermost of its loops are shared by so many lanes, in rounds of such a loop. total: how many
+ * rounds a sum over these lanes takes, as long as threads wait for each other. */
+static int64_t rounds_shared_inside(const Kernel *k, size_t loop, uint32_t lanes, int64_t total)
+{
+    int64_t rounds = 0, here = 1, outer[NEST_MAX + 1] = {0};
+    int depth = 0;
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i <= end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP) {
+            outer[depth++] = here;
+            if (s->simd)
+                rounds += here * pieces(ix_info(k->ix, s->var)->hi + 1, lanes);
+            else
+                here *= ix_info(k->ix, s->var)->hi + 1;
+        } else if (s->kind == KS_END) {
+            here = outer[--depth];
+        } else if (s->kind == KS_ACC) {
+            rounds += here * total;
+        }
+    }
+    return rounds;
+}
+
+/* Of a nest of loops: the one whose rounds are shared out, each with all that is in it; SIZE_MAX: none is. A loop of a few
+ * rounds in a long one would leave most threads idle, and a block would wait for each of its sums. */
+static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
+{
+    enum { TOTAL_OF_BLOCK = 64, TOTAL_OF_WARP = 16, FEW = 16 };
+    size_t best = SIZE_MAX;
+    int64_t least = rounds_shared_inside(k, loop, threads, threads > WARP ? TOTAL_OF_BLOCK : TOTAL_OF_WARP), outer = 1;
+    for (size_t i = loop, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind != KS_LOOP || s->simd)
+            continue;
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
+        if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
+            best = i;
+            least = all;
+        }
+        outer *= rounds;
+        if (kernel_loop_end(k, i) + 1 != end && i != loop)
+            break; /* two loops side by side */
+        end = kernel_loop_end(k, i);
+    }
+    return best;
+}
+
+/* Of a long loop with short ones in it: sums for each of their elements, few enough for a thread to have all of them in
+ * registers, so that what the sums have in common is loaded and computed once. */
+static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
+{
+    enum { SUMS_MOST = 32 };
+    IVar v = k->stmt.v[loop].var;
+    int64_t sums = 0;
+    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || elements_inside(k, loop) > SUMS_MOST)
+        return false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
+        if (s->kind == KS_LOOP ? !ix_literal(k->ix, ix_info(k->ix, s->var)->extent)
+                               : s->kind != KS_LET && s->kind != KS_VAR && s->kind != KS_END && s->kind != KS_ARRAY_GET && !a)
+            return false;
+        if (!a || s->kind == KS_ARRAY_PUT || has_var(&a->nest, v)) /* what is the same in all rounds one thread puts */
+            continue;
+        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
+            return false;
+        sums += a->elements;
+    }
+    return sums > 0 && sums <= SUMS_MOST;
+}
+
+/* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
+static bool warps_save(const Kernel *k, size_t loop, uint32_t threads)
+{
+    enum { AT_ONCE = 4, TOTAL_OF_BLOCK = 16, TOTAL_OF_WARP = 4 };
+    if (threads <= WARP || k->stmt.v[loop].simd || !is_of_warps(k, loop))
+        return false;
+    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    int64_t each = rounds_shared_inside(k, loop, WARP * AT_ONCE, TOTAL_OF_WARP) / rounds;
+    return pieces(rounds, threads / WARP) * each < rounds_shared_inside(k, loop, threads * AT_ONCE, TOTAL_OF_BLOCK);
+}
+
+static void find_shares(KMappingChoice *s, const Kernel *k)
+{
+    s->share = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    for (size_t i = 0; i < k->stmt.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP) { /* of a row: loops in it are passed over */
+            bool sums = !k->product.n && is_of_sums(k, i, s->row_threads);
+            size_t whole = k->product.n || sums ? SIZE_MAX : whole_loop(k, i, s->row_threads);
+            if (sums)
+                s->share[i] = SHARE_SUMS;
+            else if (whole != SIZE_MAX)
+                s->share[whole] = SHARE_WHOLE;
+            else if (k->product.n ? for_warps(k, i) : warps_save(k, i, s->row_threads))
+                s->share[i] = SHARE_WARPS;
+            i = kernel_loop_end(k, i);
+        }
+}
+
+/* ---- widths ---- */
 
 /* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
 static void make_even(KMappingChoice *s)
@@ -304,15 +493,18 @@ static void make_even(KMappingChoice *s)
 }
 
 /* The vector widths that its loops can have, for so many threads of a row. */
-static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads)
+static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, uint32_t values)
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
-    size_t warps = 0; /* the end of the loop whose rounds are for warps */
+    size_t warps = 0; /* the end of the loop whose rounds are for warps, */
+    size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
-        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i);
-        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads) : 1;
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
+        loop = loop || is_whole(s->share[i]);
+        whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
+        warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
+        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
     }
     make_even(s);
 }
@@ -342,18 +534,50 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     return times < 2 ? 1 : times < TIMES ? (uint8_t)times : TIMES;
 }
 
+/* A loop that one thread does is written out when it is short, so that its loads are under way together. */
+static uint8_t written_out(const Kernel *k, size_t loop)
+{
+    enum { SHORT = 8, AHEAD = 2 };
+    int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    return loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
+}
+
 /* ---- what sizes decide ---- */
 
-/* Of a kernel whose tiles have places. */
-static void share_by_size(KMappingChoice *s, const Kernel *k)
+static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how);
+
+/* Of sums in registers. */
+static uint8_t all_rounds(const Kernel *k, size_t loop) { return (uint8_t)(ix_info(k->ix, k->stmt.v[loop].var)->hi + 1); }
+
+static void find_times(KMappingChoice *s, const Kernel *k)
 {
-    KMapping own = choose(k);
-    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW};
-    find_widths(s, k, own.row_threads);
+    size_t whole = 0, sums = 0;
     s->times = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     for (size_t i = 0; i < k->stmt.n; i++) {
         bool loop = k->stmt.v[i].kind == KS_LOOP || k->stmt.v[i].kind == KS_ROWS;
-        s->times[i] = loop ? in_flight(s, k, i) : 1;
+        s->times[i] = !loop ? 1 : i < sums ? all_rounds(k, i) : i < whole ? written_out(k, i) : in_flight(s, k, i);
+        whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
+        sums = s->share[i] == SHARE_SUMS ? kernel_loop_end(k, i) : sums;
+    }
+}
+
+/* Of a kernel whose tiles have places. Accesses are as wide as there are registers for. */
+static void share_by_size(KMappingChoice *s, const Kernel *k)
+{
+    enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
+    KMapping own = choose(k);
+    *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
+                          .holds_sums = own.holds_sums};
+    find_shares(s, k);
+    for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
+        Kernel mapped;
+        find_widths(s, k, own.row_threads, values);
+        find_times(s, k);
+        if (values == VALUES_LEAST)
+            return;
+        map_tiled(&mapped, k, s);
+        if (mapped.mapping.pressure <= LIVE_MAX)
+            return;
     }
 }
 
@@ -376,18 +600,19 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->index == b->index && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n);
+    return a->row_threads == b->row_threads && a->units == b->units && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
-    KMappingChoice most = {0};
-    find_widths(&most, k, 0);
+    KMappingChoice most = {.share = s->share};
+    find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
     make_even(s);
     s->index = s->index < index ? s->index : index;
+    s->holds_sums = s->holds_sums && can_hold_sums(k);
     if (s->row_threads == WARP && kernel_array_bytes(k) > WARP_ARRAYS_MAX) {
         s->row_threads = BLOCK_THREADS;
         s->units = 1;
@@ -396,12 +621,14 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 
 /* ---- statements ---- */
 
+enum { READS = 1, WRITES = 2 };
+
 static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
 
 static void barrier(Mapping *s)
 {
     put(s, (KStmt){.kind = KS_BARRIER});
-    s->touched = false;
+    memset(s->touched, 0, s->from->array.n + 1);
 }
 
 /* Totals of the accumulators from `first` on. A block exchanges them between its warps through
@@ -435,6 +662,27 @@ static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
     }
 }
 
+/* The loop that has just ended completes the sums of arrays that each thread has. */
+static void finish_sums(Mapping *s)
+{
+    for (size_t i = 0; i < s->sums.n; i++) {
+        int array = s->sums.v[i];
+        KStmt st = {.kind = KS_ARRAY_GIVE, .array = array, .at = s->flip};
+        uint32_t n = (uint32_t)s->k->array.v[array].elements;
+        put(s, st);
+        if (s->k->mapping.row_threads > WARP) {
+            barrier(s);
+            s->exchanged = s->exchanged > n ? s->exchanged : n;
+            s->flip = !s->flip;
+            s->exchanges++;
+        }
+        st.kind = KS_ARRAY_TAKE;
+        put(s, st);
+        s->touched[array] |= WRITES;
+    }
+    s->sums.n = 0;
+}
+
 /* The loop that has just ended completes the accumulators declared before it. */
 static void finish_accs(Mapping *s)
 {
@@ -442,7 +690,7 @@ static void finish_accs(Mapping *s)
     VEC(KStmt) share = {0};
     while (n > 0 && s->waiting_depth.v[n - 1] == s->depth)
         n--;
-    for (size_t i = n; i < s->waiting.n; i++)
+    for (size_t i = n; i < s->waiting.n && !s->in_spread; i++) /* else the thread has all of it */
         vec_push(s->k->arena, &share, (KStmt){.ex = s->waiting.v[i]});
     s->waiting.n = s->waiting_depth.n = n;
     put_totals(s, share.v, (uint32_t)share.n);
@@ -456,8 +704,8 @@ static bool of_array(const KStmt *s)
            s->kind == KS_ARRAY_FILL;
 }
 
-/* An array is the threads' own when every element is touched inside loops that threads share, over its last
- * axis alone, of one width: then the same thread comes by each time. */
+/* An array is the threads' own when every element is touched inside loops that threads share, over one of its axes
+ * alone, of one width: then the same thread comes by each time. */
 static void find_own(Mapping *s)
 {
     const Kernel *k = s->from;
@@ -467,25 +715,30 @@ static void find_own(Mapping *s)
     } Lane;
     VEC(Lane) lane = {0};
     size_t warps = 0; /* the end of a loop over warps: other threads come by there */
-    uint8_t *first = NEW_ARRAY(k->arena, uint8_t, k->array.n + 1);
+    size_t whole = 0; /* of a loop whose rounds are a thread's each */
+    Lane *first = NEW_ARRAY(k->arena, Lane, k->array.n + 1);
     vec_push(k->arena, &lane, ((Lane){0, 1}));
     s->own = NEW_ARRAY(k->arena, bool, k->array.n + 1);
     memset(s->own, 1, k->array.n);
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *st = &k->stmt.v[i];
         Lane now = lane.v[lane.n - 1];
+        bool shares = st->kind == KS_LOOP && (is_whole(s->how->share[i]) || (st->simd && i >= whole));
+        whole = is_whole(s->how->share[i]) ? kernel_loop_end(k, i) : whole;
         if (opens(st))
-            vec_push(k->arena, &lane, st->kind == KS_LOOP && st->simd ? ((Lane){st->var, s->how->width[i]}) : now);
+            vec_push(k->arena, &lane, shares ? ((Lane){st->var, s->how->width[i]}) : now);
         else if (st->kind == KS_END)
             lane.n--;
-        warps = i >= warps && for_warps(k, i) ? kernel_loop_end(k, i) : warps;
+        warps = s->how->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
         if (!of_array(st))
             continue;
-        if (!first[st->array])
-            first[st->array] = now.width;
         const KNest *nest = &k->array.v[st->array].nest;
-        bool own = st->kind == KS_ARRAY_FILL ? nest->n == 1 : now.var == nest->var[nest->n - 1];
-        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == first[st->array];
+        Lane *as = &first[st->array];
+        bool fill = st->kind == KS_ARRAY_FILL, own = fill ? nest->n == 1 : now.var && has_var(nest, now.var);
+        now.var = fill ? nest->var[0] : now.var;
+        if (!as->width)
+            *as = now;
+        s->own[st->array] = s->own[st->array] && own && i >= warps && now.width == as->width && now.var == as->var;
     }
 }
 
@@ -498,17 +751,38 @@ static bool of_tile(const Kernel *k, const KStmt *s)
            (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
 }
 
-/* Does the part of a row that begins at statement i touch an array that is not its threads'
- * own? */
-static bool touches(const Mapping *s, size_t i)
+static bool is_in_registers(const Kernel *k, const KStmt *st)
+{
+    return k->array.v[st->array].sums && (st->kind == KS_ARRAY_FILL || st->kind == KS_ARRAY_ADD);
+}
+
+/* How the part of a row that begins at statement i touches arrays that are not its threads' own, and tiles. */
+static void find_touches(const Mapping *s, size_t i, uint8_t *how)
 {
     const Kernel *k = s->from;
-    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
-    for (; i <= end; i++)
-        if (of_tile(k, &k->stmt.v[i]) ||
-            (of_array(&k->stmt.v[i]) && !s->own[k->stmt.v[i].array]))
+    size_t end = opens(&k->stmt.v[i]) ? kernel_loop_end(k, i) : i;
+    for (; i <= end; i++) {
+        const KStmt *st = &k->stmt.v[i];
+        if (of_tile(k, st))
+            how[k->array.n] |= st->kind == KS_LET ? READS : READS | WRITES;
+        if (of_array(st) && !s->own[st->array] && !is_in_registers(s->k, st))
+            how[st->array] |= st->kind == KS_ARRAY_GET ? READS : st->kind == KS_ARRAY_ADD ? READS | WRITES : WRITES;
+    }
+}
+
+/* Does one touch what the other does, and one of them writes? */
+static bool meet(const uint8_t *a, const uint8_t *b, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (a[i] && b[i] && (a[i] | b[i]) & WRITES)
             return true;
     return false;
+}
+
+static void add_touches(uint8_t *to, const uint8_t *how, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] |= how[i];
 }
 
 /* Does it store what other threads may still have to load? */
@@ -534,11 +808,12 @@ static void end_row(Mapping *s)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool warps = s->depth == s->row_depth && for_warps(s->from, i);
-    st->spread = st->simd || warps;
+    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_spread);
+    st->spread = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
-    s->in_spread = s->in_spread || st->simd;
+    s->in_spread = s->in_spread || lanes;
+    s->whole = whole ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
     st->unroll = s->how->times[i];
@@ -551,39 +826,52 @@ static void end_loop(Mapping *s)
     if (loop.spread && loop.threads == WARPS_OF_ROW)
         s->warps = false;
     else if (loop.spread)
-        s->in_spread = false;
+        s->in_spread = false, s->whole = 0;
     if (s->depth == s->row_depth)
-        s->touched = s->touched || s->nest_touches;
+        add_touches(s->touched, s->nest, s->from->array.n + 1);
     if (s->depth >= s->row_depth)
         finish_accs(s);
+    if (s->depth == s->row_depth)
+        finish_sums(s);
 }
 
 static void share_statement(Mapping *s, size_t i)
 {
     KStmt st = s->from->stmt.v[i];
     if (s->row_depth && s->depth == s->row_depth) {
-        bool here = touches(s, i);
+        size_t things = s->from->array.n + 1;
+        memset(s->nest, 0, things);
+        find_touches(s, i, s->nest);
         if (st.kind == KS_END)
             end_row(s);
-        else if (overwrites(s, i) || (here && s->touched))
+        else if (overwrites(s, i) || meet(s->touched, s->nest, things))
             barrier(s);
-        s->nest_touches = st.kind == KS_LOOP && here;
-        s->touched = s->touched || here;
+        add_touches(s->touched, s->nest, things);
     }
     switch (st.kind) {
-    case KS_STORE: case KS_SINK: case KS_ARRAY_PUT:
+    case KS_ARRAY_PUT:
+        st.one = !s->in_spread || (s->whole && !has_var(&s->from->array.v[st.array].nest, s->whole));
+        st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
+        break;
+    case KS_STORE: case KS_SINK:
         st.one = !s->in_spread;
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
     case KS_ROWS: st.unroll = 1; break;
     case KS_LOOP: share_loop(s, i, &st); break;
+    case KS_ARRAY_FILL:
+        if (s->k->array.v[st.array].sums)
+            vec_push(s->k->arena, &s->sums, st.array);
+        break;
     case KS_ACC:
         vec_push(s->k->arena, &s->waiting, st.ex);
         vec_push(s->k->arena, &s->waiting_depth, s->depth);
         break;
     default: break;
     }
+    if (st.kind == KS_END && s->depth == 1 && s->k->mapping.holds_sums)
+        barrier(s); /* others have added what this thread stores */
     put(s, st);
     if (opens(&st)) {
         s->depth++;
@@ -593,7 +881,7 @@ static void share_statement(Mapping *s, size_t i)
         barrier(s); /* others have filled what this thread adds to */
     } else if (st.kind == KS_ROWS) {
         s->row_depth = s->depth;
-        s->touched = true; /* by the row before */
+        find_touches(s, i, s->touched); /* by the row before */
     } else if (st.kind == KS_END) {
         end_loop(s);
     }
@@ -642,6 +930,64 @@ static void share_rows(Mapping *s)
     }
 }
 
+/* The three sets of slots, one behind the other; several sums are taken in fours. */
+static void place_slots(Mapping *s)
+{
+    Kernel *k = s->k;
+    uint32_t set = s->exchanged < 3 ? s->exchanged : (s->exchanged + 3) / 4 * 4;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        KStmt *st = &k->stmt.v[i];
+        if (st->kind == KS_WARP_PUT || st->kind == KS_WARP_TAKE || st->kind == KS_ARRAY_GIVE || st->kind == KS_ARRAY_TAKE)
+            st->at = st->at % 3 * set + st->at / 3;
+    }
+    k->mapping.slots = 3 * set;
+}
+
+/* Which arrays are of sums. */
+static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
+{
+    KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
+    memcpy(array, k->array.v, k->array.n * sizeof *array);
+    to->array.v = array;
+    for (size_t i = 0; i < how->n; i++)
+        for (size_t j = i + 1; how->share[i] == SHARE_SUMS && j < kernel_loop_end(k, i); j++)
+            if (k->stmt.v[j].kind == KS_ARRAY_ADD && !has_var(&array[k->stmt.v[j].array].nest, k->stmt.v[i].var))
+                array[k->stmt.v[j].array].sums = true;
+}
+
+static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
+{
+    *to = *from;
+    to->stmt.v = NULL;
+    to->stmt.n = to->stmt.cap = 0;
+    to->mapping = choose(from);
+    if (!to->mapping.by_row) {
+        to->mapping.row_threads = how->row_threads;
+        to->mapping.units = how->units;
+        to->mapping.holds_sums = how->holds_sums;
+    }
+    to->mapping.width = widest_of(how, from);
+    Mapping s = {.from = from, .k = to, .how = how};
+    find_sums(to, from, how);
+    s.nest = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
+    s.touched = NEW_ARRAY(from->arena, uint8_t, from->array.n + 1);
+    find_own(&s);
+    if (to->mapping.by_row) {
+        s.row_depth = 1; /* what a partition does when its rows are over */
+        share_rows(&s);
+    } else {
+        for (size_t i = 0; i < from->stmt.n; i++)
+            share_statement(&s, i);
+    }
+    place_slots(&s);
+    kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
+    to->mapping.index = kernel_index(to);
+    to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
+    to->mapping.pressure = kernel_register_pressure(to);
+    to->mapping.in_flight = kernel_loads_in_flight(to);
+    kernel_choose_grid(to);
+}
+
 void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     Kernel tiled;
@@ -652,30 +998,5 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
         share_by_size(&own, &tiled);
         how = &own;
     }
-    from = &tiled;
-    *to = *from;
-    to->stmt.v = NULL;
-    to->stmt.n = to->stmt.cap = 0;
-    to->mapping = choose(from);
-    if (!to->mapping.by_row) {
-        to->mapping.row_threads = how->row_threads;
-        to->mapping.units = how->units;
-    }
-    to->mapping.width = widest_of(how, from);
-    Mapping s = {.from = from, .k = to, .how = how};
-    find_own(&s);
-    if (to->mapping.by_row) {
-        s.row_depth = 1; /* what a partition does when its rows are over */
-        share_rows(&s);
-    } else {
-        for (size_t i = 0; i < from->stmt.n; i++)
-            share_statement(&s, i);
-    }
-    to->mapping.slots = 3 * s.exchanged;
-    kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
-    to->mapping.index = kernel_index(to);
-    to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
-    to->mapping.pressure = kernel_register_pressure(to);
-    to->mapping.in_flight = kernel_loads_in_flight(to);
-    kernel_choose_grid(to);
+    map_tiled(to, &tiled, how);
 }

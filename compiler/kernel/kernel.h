@@ -120,6 +120,8 @@ typedef enum KStmtKind {
     KS_WARP_PUT,   /* this total to slot `at` of the block */
     KS_WARP_TAKE,  /* the accumulator = the total of slot `at` over all warps */
     KS_SUM_PUT,    /* the accumulator of root to its place in the partial sum of the partition */
+    KS_ARRAY_GIVE, /* of an array of sums: the totals of each warp to slots `at` and those behind it */
+    KS_ARRAY_TAKE, /* array = these, added up */
     KS_COUNT
 } KStmtKind;
 
@@ -150,6 +152,7 @@ typedef struct KArray {
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
+    bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 
 typedef struct KScalar {
@@ -167,6 +170,7 @@ typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
+    bool holds_sums; /* a block has the partial sums of its partition in shared memory, and stores them when its rows are over */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
     KIndex index;
@@ -249,14 +253,19 @@ void kernel_verify_mapping(const Kernel *k); /* the same by kernel_race() */
 /* Is 0 <= ix < elements wherever `guard` (0 = always) holds? False when that cannot be proved
  * (kernel_bounds.c). */
 bool kernel_in_bounds(const Kernel *k, Ix ix, Ex guard, int64_t elements);
+/* How threads share a nest of loops: the innermost ones; or each round of this loop, with the loops in it, is for one thread,
+ * whose sums go on when the round is over (SHARE_SUMS) or do not, or for one warp. */
+typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShare;
 /* map_threads.c. What sizes decide of how threads share a kernel: of kernels that differ in sizes alone one is
  * taken for all (kernel_cache.c). */
 typedef struct KMappingChoice {
     uint32_t row_threads, units;
     KIndex index;
+    bool holds_sums;
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
     uint8_t *times; /* and how often it is written out */
+    uint8_t *share; /* of nests: KShare */
 } KMappingChoice;
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k);             /* what suits its own sizes */
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b);

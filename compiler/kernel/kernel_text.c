@@ -376,9 +376,10 @@ static void put_mapping(KernelPrinter *p)
 {
     static const char *const index[] = {"wide", "wide of rows", "narrow"};
     const Kernel *k = p->k;
-    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s\n", k->mapping.row_threads,
+    buf_printf(p->out, "threads %u %s %u width %u slots %u index %s registers %u loads %u%s%s\n", k->mapping.row_threads,
                k->part ? "parts" : "rows", k->mapping.units, k->mapping.width, k->mapping.slots, index[k->mapping.index],
-               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "");
+               k->mapping.pressure, k->mapping.in_flight, k->mapping.by_row ? " a row each" : "",
+               k->mapping.holds_sums ? " sums in shared memory" : "");
     for (size_t i = 0; i < k->tile_slot.n; i++)
         buf_printf(p->out, "shared place %zu of %lld\n", i, (long long)k->tile_slot.v[i]);
     for (size_t i = 0; i < k->buffer.n && k->tile_slot.n; i++)
@@ -387,6 +388,9 @@ static void put_mapping(KernelPrinter *p)
     for (size_t i = 0; i < k->array.n; i++)
         if (k->array.v[i].spilled)
             buf_printf(p->out, "array t%zu in memory\n", i);
+    for (size_t i = 0; i < k->array.n; i++)
+        if (k->array.v[i].sums)
+            buf_printf(p->out, "array t%zu of sums\n", i);
 }
 
 /* How a statement is shared: behind it. */
@@ -446,6 +450,8 @@ static void put_stmt(KernelPrinter *p, const KStmt *s)
     case KS_STORE: case KS_SINK: put_store(p, s); break;
     case KS_PRODUCT: put_product(p, &p->k->product.v[s->root]); break;
     case KS_BARRIER: buf_puts(p->out, "barrier"); break;
+    case KS_ARRAY_GIVE: buf_printf(p->out, "give sums of t%d to warps in slot %u", s->array, s->at); break;
+    case KS_ARRAY_TAKE: buf_printf(p->out, "store sums of warps in t%d from slot %u", s->array, s->at); break;
     case KS_SUM_NEW: case KS_SUM_PUT: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE: put_together(p, s); break;
     default: vwn_bug(p->k->ctx, "a statement of a kernel that no text is known for"); break;
     }

@@ -12,6 +12,7 @@
 
 typedef struct ScheduleUnit {
     Ex reduce; /* or 0: the root */
+    Ex kept;   /* or 0; else a value that is put into its array */
     uint32_t root;
 } ScheduleUnit;
 
@@ -20,6 +21,7 @@ typedef struct Loop {
     KNest nest;
     uint32_t carry; /* scalar accumulators live inside this many of the loops */
     uint32_t tile;  /* 1 + the one that it fills, where each has a loop of its own; else 0 */
+    bool keeps;     /* only fills arrays for others */
     VEC(ScheduleUnit) unit;
 } Loop;
 
@@ -41,6 +43,12 @@ typedef struct Sched {
 enum { VAR_MARK = 1 << 30, ARRAY_BYTES_MAX = 96 * 1024, COSTLY = 5 };
 /* Matrices that a device keeps whatever room there is: their elements, and the bytes of all. */
 enum { MATRIX_MAX = 64, MATRICES_BYTES = 8192 };
+
+/* What a unit computes in its loops. */
+static Ex value_of_unit(const Sched *s, const ScheduleUnit *u)
+{
+    return u->reduce ? s->k->ex.v[u->reduce].in[0] : u->kept ? u->kept : s->k->root.v[u->root].value;
+}
 
 static bool nest_equal(const KNest *a, const KNest *b)
 {
@@ -109,11 +117,9 @@ static Ex tile_load(Sched *s, Ex e)
 static bool computes(Sched *s, const Loop *l, Ex e)
 {
     s->round++;
-    for (size_t u = 0; u < l->unit.n; u++) {
-        Ex reduce = l->unit.v[u].reduce;
-        if (has_part(s, reduce ? kx(s->k, reduce)->in[0] : s->k->root.v[l->unit.v[u].root].value, e))
+    for (size_t u = 0; u < l->unit.n; u++)
+        if (has_part(s, value_of_unit(s, &l->unit.v[u]), e))
             return true;
-    }
     return false;
 }
 
@@ -129,7 +135,7 @@ static Loop *find_loop(Sched *s, int stage, const KNest *nest, uint32_t carry, S
     int likes = 0; /* 1: any; 2: the tile; 3: the value */
     for (size_t i = 0; i < s->loop.n; i++) {
         Loop *l = &s->loop.v[i];
-        if (l->stage != stage || !nest_equal(&l->nest, nest) || l->carry != carry ||
+        if (l->keeps || l->stage != stage || !nest_equal(&l->nest, nest) || l->carry != carry ||
             (tile && l->tile && l->tile != tile))
             continue;
         int like = !r || tile ? 1 : computes(s, l, of[0]) ? 3 : computes(s, l, of[1]) ? 2 : 1;
@@ -213,6 +219,31 @@ static int new_array(Sched *s, const KNest *nest, DType dtype)
     return (int)s->k->array.n - 1;
 }
 
+/* On a device a thread adds up a few elements by itself, and the sum stays in a register. */
+static bool is_short_sum(const Sched *s, const KNest *over)
+{
+    enum { SHORT = 16 };
+    return s->k->shared > 0 && !s->k->product.n && elements_of(s, over) <= SHORT;
+}
+
+/* Or a column of them, where the other loop is as long and lies along memory. */
+static bool is_column_sum(const Sched *s, const KNest *over, const KNest *rest)
+{
+    enum { COLUMN = 64 };
+    return s->k->shared > 0 && !s->k->product.n && rest->n == 1 && over->n == 1 && elements_of(s, over) <= COLUMN &&
+           elements_of(s, rest) >= COLUMN;
+}
+
+/* Sums along a long loop for each of a few elements: a thread has all of them in registers. */
+static bool is_sum_of_few(const Sched *s, const KNest *over, const KNest *rest)
+{
+    enum { FEW = 32, LONG = 256 };
+    for (uint32_t i = 0; i < rest->n; i++)
+        if (!ix_literal(s->k->ix, ix_info(s->k->ix, rest->var[i])->extent))
+            return false;
+    return s->k->shared > 0 && !s->k->product.n && over->n == 1 && elements_of(s, over) >= LONG && elements_of(s, rest) <= FEW;
+}
+
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
  * is held in an array. The rest runs outside when memory is contiguous along the reduced axis,
  * more of it than along the rest. */
@@ -223,7 +254,8 @@ static void add_reduce(Sched *s, Ex e)
     uint32_t carry = 0;
     if (rest.n) {
         IVar inner = x->over.var[x->over.n - 1], lane = rest.var[rest.n - 1];
-        if (runs_along(s, x->in[0], inner, lane))
+        if (is_short_sum(s, &x->over) || is_column_sum(s, &x->over, &rest) ||
+            (!is_sum_of_few(s, &x->over, &rest) && runs_along(s, x->in[0], inner, lane)))
             carry = rest.n;
         x->array = new_array(s, &rest, x->type == KT_INT ? DT_INT : DT_REAL);
     }
@@ -389,12 +421,9 @@ static void place(Sched *s, Ex e, uint64_t scope)
 static void place_unit(Sched *s, const ScheduleUnit *u, uint64_t scope)
 {
     s->round++;
-    if (u->reduce) {
-        place(s, kx(s->k, u->reduce)->in[0], scope);
-        return;
-    }
-    place(s, s->k->root.v[u->root].value, scope);
-    place_ix(s, s->k->root.v[u->root].at, scope);
+    place(s, value_of_unit(s, u), scope);
+    if (!u->reduce && !u->kept)
+        place_ix(s, s->k->root.v[u->root].at, scope);
 }
 
 /* ---- scratch arrays for what two sweeps want ---- */
@@ -412,6 +441,9 @@ static int weight(const Sched *s, Ex e, int limit)
     return w;
 }
 
+/* A device's kernel whose threads share loops alone. */
+static bool is_alone(const Sched *s) { return s->k->shared > 0 && !s->k->product.n; }
+
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
 static int64_t room(const Sched *s)
 {
@@ -428,6 +460,25 @@ static bool is_matrix(const Sched *s, const KNest *own)
     return s->k->target->threads && own->n > 0 && n <= MATRIX_MAX;
 }
 
+/* The same beside what is kept in arrays already. */
+static int weight_beside(const Sched *s, Ex e, int limit)
+{
+    const KEx *x = kx(s->k, e);
+    if (!e || !(x->deps & ~s->base) || limit <= 0 || x->array >= 0)
+        return x->array >= 0;
+    int w = kx_cost(x);
+    for (int i = 0; i < 3 && w < limit && x->kind != KX_REDUCE; i++)
+        w += weight_beside(s, x->in[i], limit - w);
+    return w;
+}
+
+/* Of a device: does every thread compute what two sweeps want so long that all of it is kept, for two loops? */
+static bool is_heavy(const Sched *s, Ex e, const KNest *own)
+{
+    enum { HEAVY = 64 };
+    return is_alone(s) && own->n == 2 && 8 * elements_of(s, own) <= room(s) && weight_beside(s, e, HEAVY) >= HEAVY;
+}
+
 /* Truth values have no arrays: a test of places is no work. */
 static bool keep(Sched *s, KEx *x, const KNest *own)
 {
@@ -440,6 +491,42 @@ static bool keep(Sched *s, KEx *x, const KNest *own)
         s->matrix_bytes += matrix ? bytes : 0;
     }
     return x->array >= 0;
+}
+
+/* Of a device: would the loop compute a few values many times over? */
+static bool wants_before(const Sched *s, int loop, const KNest *own)
+{
+    enum { TIMES = 16 };
+    const Loop *l = &s->loop.v[loop];
+    return is_alone(s) && !s->k->flat && !l->keeps && own->n == 1 && elements_of(s, own) >= TIMES &&
+           elements_of(s, &l->nest) >= TIMES * elements_of(s, own);
+}
+
+/* What a loop in front of others needs of what changes with it, it computes: no later one does it. */
+static void compute_there(Sched *s, Ex e, int loop)
+{
+    KEx *x = &s->k->ex.v[e];
+    if (!e || x->home == loop || x->kind == KX_REDUCE || !(x->deps & ~s->base))
+        return;
+    const Loop *l = &s->loop.v[loop], *home = x->home < 0 ? NULL : &s->loop.v[x->home];
+    if (home && (home->keeps ? home->stage <= l->stage : home->stage < l->stage))
+        return;
+    x->home = loop;
+    for (int i = 0; i < 3; i++)
+        compute_there(s, s->k->ex.v[e].in[i], loop);
+}
+
+/* A loop in front of others fills its array. */
+static void compute_before(Sched *s, Ex e, const KNest *own)
+{
+    KEx *x = &s->k->ex.v[e];
+    size_t i = 0;
+    while (i < s->loop.n && !(s->loop.v[i].keeps && s->loop.v[i].stage == x->stage && nest_equal(&s->loop.v[i].nest, own)))
+        i++;
+    if (i == s->loop.n)
+        vec_push(s->k->arena, &s->loop, (Loop){.stage = x->stage, .nest = *own, .keeps = true});
+    compute_there(s, e, (int)i);
+    vec_push(s->k->arena, &s->loop.v[i].unit, (ScheduleUnit){.kept = e});
 }
 
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e);
@@ -459,11 +546,15 @@ static void find_shared_ix(Sched *s, int loop, uint64_t outside, Ix ix)
 static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 {
     KEx *x = &s->k->ex.v[e];
-    if (!e || s->seen[e] || !(x->deps & ~outside) || x->kind == KX_REDUCE)
+    if (!e || s->seen[e] || !(x->deps & ~outside) || x->kind == KX_REDUCE || (x->array >= 0 && x->home != loop))
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if ((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) {
+    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) || is_heavy(s, e, &own)) {
+        if (x->home < 0 && wants_before(s, loop, &own) && keep(s, x, &own)) {
+            compute_before(s, e, &own);
+            return;
+        }
         if (x->home < 0)
             x->home = loop;
         else if (x->home != loop && keep(s, x, &own))
@@ -476,14 +567,12 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
 
 static void share_costly(Sched *s, const int *order)
 {
-    for (size_t i = 0; i < s->loop.n; i++) {
-        Loop *l = &s->loop.v[order[i]];
+    for (size_t i = 0, n = s->loop.n; i < n; i++) {
         memset(s->seen, 0, s->k->ex.n);
-        for (size_t u = 0; u < l->unit.n; u++) {
-            const ScheduleUnit *unit = &l->unit.v[u];
-            Ex e = unit->reduce ? kx(s->k, unit->reduce)->in[0]
-                                : s->k->root.v[unit->root].value;
-            find_shared(s, order[i], s->base, e);
+        for (size_t u = 0; u < s->loop.v[order[i]].unit.n; u++) {
+            const ScheduleUnit *unit = &s->loop.v[order[i]].unit.v[u];
+            find_shared(s, order[i], s->base, value_of_unit(s, unit));
+            unit = &s->loop.v[order[i]].unit.v[u];
             if (!unit->reduce)
                 find_shared_ix(s, order[i], s->base, s->k->root.v[unit->root].at);
         }
@@ -515,6 +604,8 @@ static void emit_body(Sched *s, const Loop *l, uint64_t scope)
     for (size_t u = 0; u < l->unit.n; u++) {
         const ScheduleUnit *unit = &l->unit.v[u];
         place_unit(s, unit, scope);
+        if (unit->kept)
+            continue;
         if (!unit->reduce) {
             bool sink = s->k->root.v[unit->root].kind == KR_SINK;
             put(s, (KStmt){.kind = sink ? KS_SINK : KS_STORE, .root = unit->root});
@@ -657,21 +748,51 @@ static void put_products(Sched *s, int stage)
         }
 }
 
-/* by stage, then as they were found */
+/* by stage, those that keep values for others first, then as they were found */
+static bool is_later(const Loop *a, const Loop *b)
+{
+    return a->stage != b->stage ? a->stage > b->stage : b->keeps && !a->keeps;
+}
+
 static int *loop_order(Sched *s)
 {
     int *order = NEW_ARRAY(s->k->arena, int, s->loop.n + 1);
     for (int i = 0; i < (int)s->loop.n; i++) {
         int at = i;
-        for (; at > 0 && s->loop.v[order[at - 1]].stage > s->loop.v[i].stage; at--)
+        for (; at > 0 && is_later(&s->loop.v[order[at - 1]], &s->loop.v[i]); at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
     return order;
 }
 
+/* ---- divisions ---- */
+
+/* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once. */
+static void share_reciprocals(Kernel *k)
+{
+    enum { SEVERAL = 3 };
+    Ex n = (Ex)k->ex.n;
+    uint32_t *divides = NEW_ARRAY(k->arena, uint32_t, n);
+    for (Ex e = 1; e < n; e++) {
+        const KEx *x = kx(k, e);
+        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL && kx(k, x->in[1])->deps)
+            divides[x->in[1]]++;
+    }
+    for (Ex e = 1; e < n; e++) {
+        const KEx x = *kx(k, e);
+        if (x.kind != KX_OP || x.op != OP_DIV || x.type != KT_REAL || divides[x.in[1]] < SEVERAL || kx(k, x.in[0])->kind == KX_CONST)
+            continue;
+        Ex one[2] = {kx_number(k, KT_REAL, 1, 0), x.in[1]}, once = kx_op(k, OP_DIV, KT_REAL, one, 2, 0);
+        k->ex.v[e].op = OP_MUL;
+        k->ex.v[e].in[1] = once;
+    }
+}
+
 void kernel_schedule(Kernel *k)
 {
+    if (k->shared > 0)
+        share_reciprocals(k);
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
     s.have = NEW_ARRAY(k->arena, bool, k->ex.n);
@@ -690,6 +811,7 @@ void kernel_schedule(Kernel *k)
     place_roots(&s);
     int *order = loop_order(&s);
     share_costly(&s, order);
+    order = loop_order(&s);
     for (size_t i = 0; i < s.loop.n; i++) { /* what no row changes */
         s.now = (int)i;
         for (size_t u = 0; u < s.loop.v[i].unit.n; u++)

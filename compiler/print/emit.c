@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static void line(Printer *p)
+void begin_line(Printer *p)
 {
     buf_printf(&p->body, "%*s", p->depth * 4, "");
 }
@@ -13,19 +13,18 @@ static void line(Printer *p)
 static void close_brace(Printer *p)
 {
     p->depth--;
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "}\n");
 }
 
-/* What is printed from here on is a text of its own, until end_piece() returns it. */
-static Buf begin_piece(Printer *p)
+Buf begin_piece(Printer *p)
 {
     Buf before = p->body;
     p->body = buf_new(p->k->arena);
     return before;
 }
 
-static char *end_piece(Printer *p, Buf before)
+char *end_piece(Printer *p, Buf before)
 {
     char *text = p->body.s;
     p->body = before;
@@ -59,7 +58,7 @@ static size_t int_slot(Printer *p, PrintedInt want)
 
 static void put_int(Printer *p, PrintedInt want) { buf_printf(&p->body, "n%zu", int_slot(p, want)); }
 
-static size_t slot_of(Printer *p, uint32_t want, bool scalar)
+size_t slot_of(Printer *p, uint32_t want, bool scalar)
 {
     size_t n = scalar ? p->out->scalar.n : p->out->buffer.n;
     uint32_t *v = scalar ? p->out->scalar.v : p->out->buffer.v;
@@ -107,7 +106,7 @@ static void put_chunk(Printer *p)
     put_int(p, (PrintedInt){.kind = PI_CHUNK, .value = p->k->chunk});
 }
 
-static void put_part_size(Printer *p, uint32_t buffer)
+void put_part_size(Printer *p, uint32_t buffer)
 {
     int64_t size = p->k->buffer.v[buffer].elements;
     put_int(p, (PrintedInt){.kind = PI_PART, .buffer = buffer, .value = size});
@@ -337,7 +336,7 @@ static void put_value_of(Printer *p, Ex e)
     }
 }
 
-static const char *type_name(const Printer *p, const KEx *x)
+const char *type_name(const Printer *p, const KEx *x)
 {
     if (p->lanes && x->type == KT_REAL) /* an integer is the place of the first element */
         return !p->d->threads ? p->d->vector : p->width == 8 ? "vec<8>" : p->width == 4 ? "vec<4>" : "vec<2>";
@@ -349,11 +348,11 @@ static void define(Printer *p, Ex e)
     if (!p->number[e])
         p->number[e] = ++p->next;
     const KEx *x = kx(p->k, e);
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s %c%u = ", type_name(p, x), type_letter(x), p->number[e]);
 }
 
-static const char *neutral(const Printer *p, Op op)
+const char *neutral(const Printer *p, Op op)
 {
     return op == OP_SUM ? p->d->zero : p->d->lowest;
 }
@@ -364,7 +363,7 @@ static void by_one(Printer *p, const KStmt *s)
         buf_puts(&p->body, s->threads == THREADS_OF_WARP ? "if (thread % 32 == 0) " : "if (thread == 0) ");
 }
 
-static char *ex_text(Printer *p, Ex e)
+char *ex_text(Printer *p, Ex e)
 {
     Buf before = begin_piece(p);
     put_ex(p, e);
@@ -374,7 +373,7 @@ static char *ex_text(Printer *p, Ex e)
 /* target (op)= value */
 static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, const char *value)
 {
-    line(p);
+    begin_line(p);
     by_one(p, s);
     if (op == OP_SUM)
         buf_printf(&p->body, "%s += %s", target, value);
@@ -385,19 +384,19 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 /* ---- statements ---- */
 
-static char *array_element(Printer *p, int array)
+static char *array_place(Printer *p, char letter, int array)
 {
     Buf before = begin_piece(p);
-    buf_printf(&p->body, "t%d[", array);
+    buf_printf(&p->body, "%c%d[", letter, array);
     /* the table only grows: printing may intern one more form */
     put_ix(p, kernel_array_at(p->k, array));
     buf_putc(&p->body, ']');
-    return in_lanes(p, end_piece(p, before));
+    return end_piece(p, before);
 }
 
-/* The head of a loop from 0, by one thread or by those that share it. */
-static void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread,
-                    KThreads threads, uint32_t width)
+static char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
+
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread, KThreads threads, uint32_t width)
 {
     static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
     static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
@@ -413,16 +412,16 @@ static void put_for(Printer *p, const char *type, const char *name, const char *
 /* name[z] = the neutral element, for all z below the extent */
 static void put_fill(Printer *p, const char *name, const char *extent, Op op)
 {
-    line(p);
+    begin_line(p);
     const char *type = p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t";
     if (p->d->threads) { /* of itself a compiler unrolls it, and takes long over that */
         buf_puts(&p->body, "#pragma unroll 1\n");
-        line(p);
+        begin_line(p);
     }
     put_for(p, type, "z", extent, p->d->threads, THREADS_OF_ROW, 1);
     buf_putc(&p->body, '\n');
     p->depth++;
-    line(p);
+    begin_line(p);
     p->depth--;
     buf_printf(&p->body, "%s[z] = %s;\n", name, neutral(p, op));
 }
@@ -434,11 +433,16 @@ static void stmt_array(Printer *p, const KStmt *s)
     put_dim(p, kernel_array_size(p->k, a));
     char *size = end_piece(p, before), name[24];
     snprintf(name, sizeof name, "t%d", s->array);
+    if (s->kind == KS_ARRAY_FILL && a->sums) {
+        begin_line(p);
+        buf_printf(&p->body, "%s s%d[%" PRId64 "] = {0};\n", p->d->real, s->array, a->elements);
+        return;
+    }
     if (s->kind == KS_ARRAY_FILL) {
         put_fill(p, name, size, (Op)kx(p->k, s->ex)->op);
         return;
     }
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, p->d->array, a->dtype == DT_INT ? p->d->integer : p->d->real, name,
                size, a->spilled ? "spilled" : "shared");
     buf_puts(&p->body, "\n");
@@ -446,7 +450,7 @@ static void stmt_array(Printer *p, const KStmt *s)
 
 static void simd_line(Printer *p, const KStmt *s)
 {
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, p->d->simd);
     for (int max = 0; max < 2; max++) {
         bool first = true;
@@ -504,10 +508,10 @@ static void open_loop(Printer *p, const KStmt *s)
     if (s->simd && p->d->simd && !singly)
         simd_line(p, s);
     if (s->unroll) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "#pragma unroll %u\n", s->unroll);
     }
-    line(p);
+    begin_line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
     } else if (s->kind == KS_ROWS && s->spread) {
@@ -525,15 +529,15 @@ static void open_loop(Printer *p, const KStmt *s)
         buf_puts(&p->body, " {");
     }
     if (s->width) {
-        p->lanes = true;
         p->lane = ix_bit(p->k->ix, s->var);
+        p->lane_depth = p->depth;
         p->width = s->width;
         assume_multiple(p, ix_info(p->k->ix, s->var)->extent, s->width);
     }
     buf_putc(&p->body, '\n');
     p->depth++;
     if (singly) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s\n", p->d->singly);
     }
 }
@@ -541,16 +545,18 @@ static void open_loop(Printer *p, const KStmt *s)
 /* Every sum over rows has one partial sum in its buffer for each partition. */
 static void open_parts(Printer *p)
 {
-    line(p);
+    if (p->k->mapping.holds_sums)
+        emit_held_sums(p);
+    begin_line(p);
     const char *index = emit_index_type(p->k, p->k->row);
     buf_printf(&p->body, p->d->row_loop, "part", index);
     buf_putc(&p->body, '\n');
     p->depth++;
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s first = part * ", index);
     put_chunk(p);
     buf_puts(&p->body, ";\n");
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s last = first + ", index);
     put_chunk(p);
     buf_puts(&p->body, " < ");
@@ -569,16 +575,16 @@ static void open_parts(Printer *p)
             if (p->k->root.v[r].buffer == b)
                 op = p->k->root.v[r].op;
         size_t slot = slot_of(p, (uint32_t)b, false);
-        line(p);
-        buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
-                   x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
-        put_part_size(p, (uint32_t)b);
-        buf_puts(&p->body, ";\n");
+        if (!p->k->mapping.holds_sums) {
+            begin_line(p);
+            buf_printf(&p->body, "%s *const q%zu = p%zu + part * ",
+                       x->dtype == DT_INT ? p->d->integer : p->d->real, slot, slot);
+            put_part_size(p, (uint32_t)b);
+            buf_puts(&p->body, ";\n");
+        }
         if (p->k->mapping.by_row)
             continue; /* kept in registers */
-        Buf before = begin_piece(p);
-        put_part_size(p, (uint32_t)b);
-        char *size = end_piece(p, before), name[24];
+        char *size = part_size_text(p, b), name[24];
         snprintf(name, sizeof name, "q%zu", slot);
         put_fill(p, name, size, op);
     }
@@ -587,7 +593,7 @@ static void open_parts(Printer *p)
 static void stmt_var(Printer *p, IVar v)
 {
     const IVarInfo *info = ix_info(p->k->ix, v);
-    line(p);
+    begin_line(p);
     buf_printf(&p->body, "const %s ", emit_index_type(p->k, v));
     put_var(p, v);
     buf_puts(&p->body, " = (");
@@ -605,6 +611,18 @@ static char *lanes_name(Printer *p, Ex e)
     return b.s;
 }
 
+/* sum += the value, or, of a vector, its lanes */
+static void put_sum(Printer *p, const char *sum, const char *value)
+{
+    begin_line(p);
+    buf_printf(&p->body, p->lanes ? "%s = " : "%s += ", sum);
+    if (p->lanes)
+        buf_printf(&p->body, p->d->lanes_add, sum, value);
+    else
+        buf_puts(&p->body, value);
+    buf_puts(&p->body, ";\n");
+}
+
 /* A vector goes to an accumulator of vectors, or on a device, whose vectors are short, the sum
  * (or maximum) of its lanes goes to the one accumulator. */
 static void stmt_add(Printer *p, const KStmt *s)
@@ -612,13 +630,17 @@ static void stmt_add(Printer *p, const KStmt *s)
     Ex e = s->ex;
     const KEx *x = kx(p->k, e);
     char *value = ex_text(p, x->in[0]);
-    bool short_vector = p->lanes && p->d->threads;
+    bool short_vector = p->lanes && p->d->threads && !(x->deps & p->lane); /* else each of its elements has a sum of its own */
+    if (short_vector && x->op == OP_SUM) {
+        put_sum(p, ex_text(p, e), value);
+        return;
+    }
     if (short_vector) {
         Buf b = buf_new(p->k->arena);
-        buf_printf(&b, x->op == OP_SUM ? p->d->lanes_sum : p->d->lanes_max, value);
+        buf_printf(&b, p->d->lanes_max, value);
         value = b.s;
     }
-    put_fold(p, s, (Op)x->op, p->lanes && !short_vector ? lanes_name(p, e) : ex_text(p, e), value);
+    put_fold(p, s, (Op)x->op, p->lanes && !p->d->threads ? lanes_name(p, e) : ex_text(p, e), value);
 }
 
 /* A value to be stored; one that is the same in all lanes becomes a vector. */
@@ -637,7 +659,7 @@ static void stmt_store(Printer *p, const KStmt *s)
     const KRoot *r = &p->k->root.v[s->root];
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
     Half half = p->k->buffer.v[r->buffer].half;
-    line(p);
+    begin_line(p);
     by_one(p, s);
     if (p->k->buffer.v[r->buffer].tile)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
@@ -663,7 +685,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
     uint32_t lanes = s->spread ? 32 : VECTOR_LANES, number = s->spread ? s->at / 32 : s->at;
     uint32_t size = (s->n_acc + lanes - 1) / lanes * (s->spread ? 1 : lanes);
     if (s->kind == KS_BATCH_IN && s->at == 0) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
     }
     if (s->kind == KS_BATCH_OUT) {
@@ -672,7 +694,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
                    number, s->at % 32);
         return;
     }
-    line(p);
+    begin_line(p);
     if (s->kind == KS_BATCH_IN) {
         if (s->spread)
             buf_printf(&p->body, "if (thread %% 32 == %u) ", s->at % 32);
@@ -681,11 +703,11 @@ static void stmt_batch(Printer *p, const KStmt *s)
     }
     if (p->d->simd) {
         buf_printf(&p->body, "%s\n", p->d->simd);
-        line(p);
+        begin_line(p);
     }
     buf_printf(&p->body, "for (int64_t z = 0; z < %u; z++)\n", size);
     p->depth++;
-    line(p);
+    begin_line(p);
     p->depth--;
     buf_printf(&p->body, "v%d[z] = ", s->array);
     const char *pattern = op_info((Op)x->op)->c_real;
@@ -698,18 +720,6 @@ static void stmt_batch(Printer *p, const KStmt *s)
     buf_puts(&p->body, ";\n");
 }
 
-/* ---- threads that share a row ---- */
-
-/* What a thread holds of a sum over rows, or of a sum over a row. */
-static char *share_name(Printer *p, const KStmt *s)
-{
-    if (s->ex)
-        return ex_text(p, s->ex);
-    Buf b = buf_new(p->k->arena);
-    buf_printf(&b, "a%u", s->root);
-    return b.s;
-}
-
 static void stmt_sink(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
@@ -718,34 +728,23 @@ static void stmt_sink(Printer *p, const KStmt *s)
     put_fold(p, s, r->op, to, ex_text(p, r->value));
 }
 
-static void stmt_thread(Printer *p, const KStmt *s)
+/* Of a device: does the statement stand for a vector of elements, as where it changes with the loop they are along? */
+static bool is_in_lanes(const Printer *p, const KStmt *s)
 {
-    const KRoot *r = s->ex ? NULL : &p->k->root.v[s->root];
-    bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
-    line(p);
-    if (s->kind == KS_BARRIER) {
-        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
-        return;
+    const KEx *x = kx(p->k, s->ex);
+    switch (s->kind) {
+    case KS_LET: case KS_ACC: case KS_ARRAY_GET: return x->deps & p->lane;
+    case KS_ACC_ADD: return kx(p->k, x->in[0])->deps & p->lane;
+    case KS_ARRAY_PUT: return x->deps & p->lane;
+    default: return p->lane;
     }
-    const char *share = share_name(p, s), *what = max ? "max" : "sum";
-    if (s->kind == KS_SUM_NEW)
-        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share,
-                   neutral(p, r->op));
-    else if (s->kind == KS_WARP)
-        buf_printf(&p->body, "%s = vwn_warp_%s(%s)", share, what, share);
-    else if (s->kind == KS_WARP_PUT)
-        buf_printf(&p->body, "vwn_warp_put(warps + %u * WARPS, %s)", s->at, share);
-    else if (s->kind == KS_WARP_TAKE)
-        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
-                   share);
-    else
-        buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
-    buf_puts(&p->body, ";\n");
 }
 
 static void put_stmt(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
+    if (p->d->threads)
+        p->lanes = is_in_lanes(p, s);
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
@@ -756,27 +755,36 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_PART: open_parts(p); break;
     case KS_ROWS: case KS_LOOP: open_loop(p, s); break;
     case KS_END:
-        if (p->d->threads)
-            p->lanes = false;
+        if (p->k->mapping.holds_sums && p->depth == 2) /* of the loop over partitions */
+            emit_held_stores(p);
         close_brace(p);
+        if (p->d->threads && p->depth == p->lane_depth)
+            p->lane = 0;
         break;
     case KS_ACC:
         if (!p->number[s->ex])
             p->number[s->ex] = ++p->next;
-        line(p);
-        buf_printf(&p->body, "%s %s = %s;\n", type_name(p, x), ex_text(p, s->ex),
-                   neutral(p, (Op)x->op));
+        begin_line(p);
+        buf_printf(&p->body, "%s %s = ", type_name(p, x), ex_text(p, s->ex));
+        if (p->lanes)
+            buf_printf(&p->body, p->d->all, "0.0f", p->width);
+        else
+            buf_puts(&p->body, neutral(p, (Op)x->op));
+        buf_puts(&p->body, ";\n");
         break;
     case KS_ACC_ADD: stmt_add(p, s); break;
     case KS_ARRAY: case KS_ARRAY_FILL: stmt_array(p, s); break;
     case KS_ARRAY_PUT:
-        line(p);
+        begin_line(p);
         by_one(p, s);
         buf_printf(&p->body, "%s = %s;\n", array_element(p, s->array),
                    stored_text(p, s->ex));
         break;
     case KS_ARRAY_ADD:
-        put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
+        if (p->k->array.v[s->array].sums)
+            put_sum(p, array_place(p, 's', s->array), ex_text(p, x->in[0]));
+        else
+            put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
         break;
     case KS_ARRAY_GET:
         define(p, s->ex);
@@ -786,7 +794,8 @@ static void put_stmt(Printer *p, const KStmt *s)
     case KS_STORE: stmt_store(p, s); break;
     case KS_SINK: stmt_sink(p, s); break;
     case KS_BARRIER: case KS_SUM_NEW: case KS_WARP: case KS_WARP_PUT: case KS_WARP_TAKE:
-    case KS_SUM_PUT: stmt_thread(p, s); break;
+    case KS_SUM_PUT: emit_thread(p, s); break;
+    case KS_ARRAY_GIVE: case KS_ARRAY_TAKE: emit_array_sums(p, s); break;
     case KS_PRODUCT: emit_product(p, &p->k->product.v[s->root]); break;
     default: break;
     }
@@ -800,7 +809,7 @@ static void put_prefetches(Printer *p, size_t sweep)
         const KEx *x = kx(p->k, p->prefetch.v[i].load);
         if (p->prefetch.v[i].sweep != sweep)
             continue;
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, p->d->prefetch, element_text(p, x->slot, x->ix));
         buf_puts(&p->body, ";\n");
     }
@@ -814,7 +823,7 @@ static void open_steps(Printer *p, const KStmt *s, bool vectors)
 {
     Buf *b = &p->body;
     const char *lanes = vectors ? "VWN_LANES" : "1";
-    line(p);
+    begin_line(p);
     buf_puts(b, "for (; ");
     put_var(p, s->var);
     buf_printf(b, vectors ? " + %s <= " : " < ", lanes);
@@ -830,13 +839,13 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
     const Kernel *k = p->k;
     const KStmt *s = &k->stmt.v[loop];
     for (uint32_t i = 0; i < s->n_acc; i++) {
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s %s = {0};\n", p->d->vector, lanes_name(p, k->acc.v[s->acc + i]));
     }
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "{\n");
     p->depth++;
-    line(p);
+    begin_line(p);
     buf_puts(&p->body, "int64_t ");
     put_var(p, s->var);
     buf_puts(&p->body, " = 0;\n");
@@ -856,7 +865,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         assume_multiple(p, ix_info(k->ix, s->var)->extent, VECTOR_LANES);
     for (uint32_t i = 0; i < s->n_acc; i++) {
         Ex e = k->acc.v[s->acc + i];
-        line(p);
+        begin_line(p);
         buf_printf(&p->body, "%s += ", ex_text(p, e));
         buf_printf(&p->body, p->d->lanes_sum, lanes_name(p, e));
         buf_puts(&p->body, ";\n");
@@ -890,9 +899,15 @@ static void put_grid(Printer *p, Buf *out)
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
     *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks,
-                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + 1)};
+                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + k->buffer.n + 1)};
     for (size_t i = 0; i < of->n_array; i++)
         add_shared(p, of->array[i].size, of->array[i].bytes);
+    for (size_t b = 0; b < k->buffer.n && k->mapping.holds_sums; b++)
+        if (k->buffer.v[b].part >= 0) {
+            int64_t size = k->buffer.v[b].elements;
+            ((PlanShared *)g->term)[g->n_term++] =
+                (PlanShared){(uint32_t)int_slot(p, (PrintedInt){.kind = PI_PART, .buffer = (uint32_t)b, .value = size}), 4};
+        }
     if (of->blocks) {
         g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
         buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
@@ -918,6 +933,12 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
     if (d->vector && d->prefetch)
         kernel_find_prefetches(k, &p.prefetch);
     for (size_t i = 0; i < k->stmt.n; i++) {
+        size_t sums = emit_sums_together(k, i);
+        if (sums >= SUMS_LEAST) {
+            emit_sums(&p, i, sums);
+            i += sums - 1;
+            continue;
+        }
         if (!k->stmt.v[i].vector || !d->vector) {
             put_stmt(&p, &k->stmt.v[i]);
             continue;

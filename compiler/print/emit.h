@@ -24,7 +24,7 @@ typedef struct Dialect {
     /* Explicit vectors, or NULL: their type; the vector that begins at an element; a store that may bypass
      * the cache; the sum of the lanes, their maximum; one value in all lanes. A device's take the vector
      * width as last argument. */
-    const char *vector, *at, *put, *lanes_sum, *lanes_max, *all;
+    const char *vector, *at, *put, *lanes_sum, *lanes_add, *lanes_max, *all;
     const char *prefetch;          /* format: an element that will be loaded soon; or NULL */
     const char *zero, *lowest;  /* neutral elements of + and max */
     const char *array;          /* format: type, name, size */

@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c and emit_product.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -18,7 +18,8 @@ typedef struct Printer {
     uint32_t next, next_var;
     bool lanes;    /* what is printed stands for a vector of elements */
     uint32_t width; /* of a device's vectors */
-    uint64_t lane; /* the bit of the loop they run over */
+    uint64_t lane; /* the bit of the loop they run over; of a device: 0 outside of it */
+    int lane_depth; /* of a device: where that loop stands */
     bool next_row; /* indices are those of the row after */
     Prefetches prefetch;
     VEC(uint32_t) tile; /* buffers of the row, in the order in which they appear */
@@ -29,6 +30,27 @@ void put_dim(Printer *p, Dim d);
 void put_ix(Printer *p, Ix ix);
 char *element_text(Printer *p, uint32_t buffer, Ix ix);
 void assume_multiple(Printer *p, Dim d, uint8_t of); /* the text relies on it */
+void begin_line(Printer *p);
+Buf begin_piece(Printer *p);             /* what is printed from here on is a text of its own, */
+char *end_piece(Printer *p, Buf before); /* until this returns it */
+size_t slot_of(Printer *p, uint32_t want, bool scalar); /* the argument of a buffer, or of a scalar */
+void put_part_size(Printer *p, uint32_t buffer);
+const char *type_name(const Printer *p, const KEx *x);
+const char *neutral(const Printer *p, Op op);
+char *ex_text(Printer *p, Ex e);
+/* The head of a loop from 0, by one thread or by those that share it. */
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread, KThreads threads, uint32_t width);
+
+/* emit_threads.c */
+enum { SUMS_LEAST = 3 }; /* so many totals are a call */
+char *share_name(Printer *p, const KStmt *s); /* what a thread holds of a sum over rows, or of a sum over a row */
+void emit_thread(Printer *p, const KStmt *s); /* a barrier, or a total of one value */
+void emit_array_sums(Printer *p, const KStmt *s);
+size_t emit_sums_together(const Kernel *k, size_t i); /* how many statements from i on are one step of totals of reals */
+void emit_sums(Printer *p, size_t i, size_t n);       /* these */
+char *part_size_text(Printer *p, size_t buffer);      /* elements of a partial sum */
+void emit_held_sums(Printer *p);                      /* declares them in shared memory, */
+void emit_held_stores(Printer *p);                    /* and stores them */
 
 void emit_product(Printer *p, const KProduct *x); /* emit_product.c: a statement */
 

@@ -103,7 +103,7 @@ const Dialect dialect_cuda = {
     .row_loop = "for (%2$s %1$s = first_row; %1$s < rows; %1$s += next_row) {",
     .scalar = "(%s)s%zu",
     .at = "vwn_at<%2$u>(&%1$s)",
-    .lanes_sum = "vwn_lanes_sum(%s)",
+    .lanes_add = "vwn_add_lanes(%s, %s)",
     .lanes_max = "vwn_lanes_max(%s)",
     .all = "vwn_all<%2$u>(%1$s)",
     .zero = "0",

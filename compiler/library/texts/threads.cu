@@ -37,6 +37,84 @@ template <int N, class T> FN T vwn_warps_max(const integer *at, T)
         return *(const T *)at;
     }
 }
+/* One of two. Two paths would be two places for threads to meet at. */
+#ifdef VWN_EMU
+__attribute__((noinline)) static real vwn_either(bool first, real x, real y)
+#else
+FN real vwn_either(bool first, real x, real y)
+#endif
+{
+    return first ? x : y;
+}
+/* Many sums at once. In each of five steps two threads that are S apart take over the sums of every other number from
+ * each other, so that N sums take about N shuffles and not 5 N. */
+template <int S, int N> FN void vwn_sums_step(real *x)
+{
+    const bool upper = threadIdx.x & S;
+    #pragma unroll
+    for (int i = 0; i < N / 2; i++) {
+        const real other = __shfl_xor_sync(0xffffffffu, vwn_either(upper, x[2 * i], x[2 * i + 1]), S);
+        x[i] = other + vwn_either(upper, x[2 * i + 1], x[2 * i]);
+    }
+    if constexpr (N % 2)
+        x[N / 2] = x[N - 1] + __shfl_xor_sync(0xffffffffu, x[N - 1], S);
+}
+/* The sums of N numbers over a warp, N <= 32: thread l of it gets that of number l; x is used up. */
+template <int N> FN real vwn_warp_sums(real (&x)[N])
+{
+    vwn_sums_step<1, N>(x);
+    vwn_sums_step<2, (N + 1) / 2>(x);
+    vwn_sums_step<4, (N + 3) / 4>(x);
+    vwn_sums_step<8, (N + 7) / 8>(x);
+    vwn_sums_step<16, (N + 15) / 16>(x);
+    return x[0];
+}
+/* These sums, of which thread l of a warp has number l, for all of the warp. */
+template <int N> FN void vwn_share_sums(real sum, real (&x)[N])
+{
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        x[i] = vwn_from_lane(sum, i);
+}
+/* The same for the warps of a block: each puts its sums, after a barrier each adds all, thread l of it those of number l, and
+ * has a place of its own behind them in which its threads find what the others have added. */
+template <int N, int WARPS> FN void vwn_put_sums(integer *at, real sum)
+{
+    if (threadIdx.x % 32 < N)
+        ((real *)at)[threadIdx.x % 32 * WARPS + threadIdx.x / 32] = sum;
+}
+template <int WARPS> FN real vwn_sum_of_warps(const integer *at, int number)
+{
+    real sum = 0;
+    #pragma unroll
+    for (int w = 0; w < WARPS; w += 4) {
+        const vec<4> y = vwn_at<4>((const real *)at + number * WARPS + w);
+        VWN_EVERY(k, 4, sum += y.v[k])
+    }
+    return sum;
+}
+template <int N, int WARPS> FN void vwn_take_sums(integer *at, real (&x)[N])
+{
+    enum { PLACES = (N + 3) / 4 * 4 };
+    const int lane = threadIdx.x % 32;
+    real *const own = (real *)at + PLACES * (WARPS + threadIdx.x / 32);
+    if (lane < PLACES)
+        own[lane] = vwn_sum_of_warps<WARPS>(at, lane < N ? lane : 0);
+    __syncwarp();
+    #pragma unroll
+    for (int i = 0; i < N; i += 4) {
+        const vec<4> y = vwn_at<4>(own + i);
+        #pragma unroll
+        for (int k = 0; k < 4 && i + k < N; k++)
+            x[i + k] = y.v[k];
+    }
+}
+/* What the warps of a block have put, added up in an array. */
+template <int N, int WARPS> FN void vwn_store_sums(const integer *at, real *to)
+{
+    if (threadIdx.x < N)
+        to[threadIdx.x] = vwn_sum_of_warps<WARPS>(at, threadIdx.x);
+}
 /* Which of n launches this block is of: the last one whose first block does not come later. */
 FN int32_t vwn_launch_of(const given *first, int32_t n)
 {

@@ -32,15 +32,11 @@ template <int N> FN const vec<N> &vwn_at(const real *p)
         return y;                                 \
     }
 template <int N> FN vec<N> vwn_all(real x) VWN_LANES(N, x)
-template <int N> FN real vwn_lanes_sum(vec<N> x)
+/* One after the other, so that each product among them is added by the instruction that makes it. */
+template <int N> FN real vwn_add_lanes(real sum, vec<N> x)
 {
-    if constexpr (N > 1) {
-        vec<N / 2> y;
-        VWN_EVERY(i, N / 2, y.v[i] = x.v[2 * i] + x.v[2 * i + 1])
-        return vwn_lanes_sum(y);
-    } else {
-        return x.v[0];
-    }
+    VWN_EVERY(i, N, sum += x.v[i])
+    return sum;
 }
 template <int N> FN real vwn_lanes_max(vec<N> x)
 {

@@ -1,0 +1,176 @@
+/* emit_threads.c - what the threads of a row do together: totals, sums over rows, barriers.
+ *
+ * In:  statements that map_threads.c has put into a kernel.     Out: calls of the prelude's functions in the printer's body.
+ * The one idea: a total of one value is a statement; several that are one step are a call, of which each thread of a
+ * warp does a part. What crosses threads does so by the names of threads.cu alone.
+ */
+#include "emit_build.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { SUMS_MOST = 32 }; /* that threads of a warp can have one each of */
+
+/* What a thread holds of a sum over rows, or of a sum over a row. */
+char *share_name(Printer *p, const KStmt *s)
+{
+    if (s->ex)
+        return ex_text(p, s->ex);
+    Buf b = buf_new(p->k->arena);
+    buf_printf(&b, "a%u", s->root);
+    return b.s;
+}
+
+void emit_thread(Printer *p, const KStmt *s)
+{
+    const KRoot *r = s->ex ? NULL : &p->k->root.v[s->root];
+    bool max = (r ? r->op : (Op)kx(p->k, s->ex)->op) == OP_AMAX;
+    begin_line(p);
+    if (s->kind == KS_BARRIER) {
+        buf_printf(&p->body, "%s;\n", p->k->mapping.row_threads > 32 ? "__syncthreads()" : "__syncwarp()");
+        return;
+    }
+    const char *share = share_name(p, s), *what = max ? "max" : "sum";
+    if (s->kind == KS_SUM_NEW)
+        buf_printf(&p->body, "%s %s = %s", type_name(p, kx(p->k, r->value)), share,
+                   neutral(p, r->op));
+    else if (s->kind == KS_WARP)
+        buf_printf(&p->body, "%s = vwn_warp_%s(%s)", share, what, share);
+    else if (s->kind == KS_WARP_PUT)
+        buf_printf(&p->body, "vwn_warp_put(warps + %u * WARPS, %s)", s->at, share);
+    else if (s->kind == KS_WARP_TAKE)
+        buf_printf(&p->body, "%s = vwn_warps_%s<WARPS>(warps + %u * WARPS, %s)", share, what, s->at,
+                   share);
+    else
+        buf_printf(&p->body, "if (thread == 0) %s = %s", element_text(p, r->buffer, r->at), share);
+    buf_puts(&p->body, ";\n");
+}
+
+/* The sums that each thread has for the elements of an array; a row that one warp has needs no slots. */
+void emit_array_sums(Printer *p, const KStmt *s)
+{
+    const KArray *a = &p->k->array.v[s->array];
+    bool block = p->k->mapping.row_threads > 32;
+    int n = (int)a->elements, t = s->array;
+    begin_line(p);
+    if (s->kind == KS_ARRAY_TAKE) {
+        if (block)
+            buf_printf(&p->body, "vwn_store_sums<%d, WARPS>(warps + %u * WARPS, t%d);\n", n, s->at, t);
+        else
+            buf_printf(&p->body, "if (thread < %d) t%d[thread] = z%d;\n", n, t, t);
+        return;
+    }
+    buf_printf(&p->body, "const %s z%d = vwn_warp_sums<%d>(s%d);\n", p->d->real, t, n, t);
+    if (block) {
+        begin_line(p);
+        buf_printf(&p->body, "vwn_put_sums<%d, WARPS>(warps + %u * WARPS, z%d);\n", n, s->at, t);
+    }
+}
+
+/* ---- many sums at once ---- */
+
+static bool is_real_sum(const Kernel *k, const KStmt *s)
+{
+    const KRoot *r = s->ex ? NULL : &k->root.v[s->root];
+    return r ? r->op == OP_SUM && kx(k, r->value)->type == KT_REAL
+             : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
+}
+
+/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. */
+size_t emit_sums_together(const Kernel *k, size_t i)
+{
+    KStmtKind kind = k->stmt.v[i].kind;
+    size_t n = 0;
+    if (kind != KS_WARP && kind != KS_WARP_PUT && kind != KS_WARP_TAKE)
+        return 0;
+    while (i + n < k->stmt.n && n < SUMS_MOST && k->stmt.v[i + n].kind == kind && is_real_sum(k, &k->stmt.v[i + n]))
+        n++;
+    return n;
+}
+
+/* What they are called together: by the first of them. */
+static void put_sums_name(Printer *p, const KStmt *s, bool total)
+{
+    if (s->ex)
+        buf_printf(&p->body, "%c%u", total ? 'w' : 'y', p->number[s->ex]);
+    else
+        buf_printf(&p->body, "%ca%u", total ? 'w' : 'y', s->root);
+}
+
+void emit_sums(Printer *p, size_t i, size_t n)
+{
+    const KStmt *s = &p->k->stmt.v[i];
+    size_t behind = i;
+    while (p->k->stmt.v[behind].kind == KS_WARP)
+        behind++;
+    bool alone = s->kind == KS_WARP && p->k->stmt.v[behind].kind != KS_WARP_PUT; /* no other warp has a share */
+    begin_line(p);
+    if (s->kind == KS_WARP) {
+        buf_printf(&p->body, "%s ", p->d->real);
+        put_sums_name(p, s, false);
+        buf_printf(&p->body, "[%zu] = {", n);
+        for (size_t j = 0; j < n; j++)
+            buf_printf(&p->body, "%s%s", j ? ", " : "", share_name(p, &s[j]));
+        buf_puts(&p->body, "};\n");
+        begin_line(p);
+        buf_printf(&p->body, "const %s ", p->d->real);
+        put_sums_name(p, s, true);
+        buf_printf(&p->body, " = vwn_warp_sums<%zu>(", n);
+        put_sums_name(p, s, false);
+        buf_puts(&p->body, ");\n");
+        if (!alone)
+            return;
+        begin_line(p);
+        buf_printf(&p->body, "vwn_share_sums<%zu>(", n);
+        put_sums_name(p, s, true);
+    } else {
+        buf_printf(&p->body, "vwn_%s_sums<%zu, WARPS>(warps + %u * WARPS", s->kind == KS_WARP_PUT ? "put" : "take", n, s->at);
+    }
+    buf_puts(&p->body, ", ");
+    put_sums_name(p, s, s->kind == KS_WARP_PUT);
+    buf_puts(&p->body, ");\n");
+    for (size_t j = 0; s->kind != KS_WARP_PUT && j < n; j++) {
+        begin_line(p);
+        buf_printf(&p->body, "%s = ", share_name(p, &s[j]));
+        put_sums_name(p, s, false);
+        buf_printf(&p->body, "[%zu];\n", j);
+    }
+}
+
+/* ---- sums over rows in shared memory ---- */
+
+char *part_size_text(Printer *p, size_t buffer)
+{
+    Buf before = begin_piece(p);
+    put_part_size(p, (uint32_t)buffer);
+    return end_piece(p, before);
+}
+
+/* Partial sums that a block has in shared memory. */
+void emit_held_sums(Printer *p)
+{
+    for (size_t b = 0; b < p->k->buffer.n; b++) {
+        if (p->k->buffer.v[b].part < 0)
+            continue;
+        char name[24];
+        snprintf(name, sizeof name, "q%zu", slot_of(p, (uint32_t)b, false));
+        begin_line(p);
+        buf_printf(&p->body, p->d->array, p->d->real, name, part_size_text(p, b), "shared");
+        buf_putc(&p->body, '\n');
+    }
+}
+
+void emit_held_stores(Printer *p)
+{
+    for (size_t b = 0; b < p->k->buffer.n; b++) {
+        if (p->k->buffer.v[b].part < 0)
+            continue;
+        size_t slot = slot_of(p, (uint32_t)b, false);
+        char *size = part_size_text(p, b);
+        begin_line(p);
+        buf_puts(&p->body, "#pragma unroll 4\n");
+        begin_line(p);
+        put_for(p, p->k->mapping.index == INDEX_WIDE ? "int64_t" : "int32_t", "z", size, true, THREADS_OF_ROW, 1);
+        buf_printf(&p->body, "\n%*sp%zu[part * %s + z] = q%zu[z];\n", (p->depth + 1) * 4, "", slot, size, slot);
+    }
+}
