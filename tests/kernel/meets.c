@@ -202,8 +202,10 @@ static const struct {
     {"the second stage of sums", "        total[warp][lane] = y;\n        __syncthreads();",
      "        total[warp][lane] = y;\n        if (r < rows)\n            __syncthreads();", NULL},
     {"a kernel over rows, a warp to each", "= vwn_warp_sum(", "= thread < 16 ? 0.0f : vwn_warp_sum(", "enum { THREADS = 32, UNITS"},
-    {"a kernel over rows, a block to each", "\n        __syncthreads();\n", "\n        if (thread < 64) __syncthreads();\n", "enum { THREADS = 256, UNITS"},
-    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[thread] > 0) break;\n        __syncthreads();\n", "enum { THREADS = 256, UNITS"},
+    {"a kernel over rows, a block to each", "\n        __syncthreads();\n", "\n        if (thread < 64) __syncthreads();\n",
+     "enum { THREADS = 256, UNITS"},
+    {"a row that ends early", "\n        __syncthreads();\n", "\n        if (p0[thread] > 0) break;\n        __syncthreads();\n",
+     "enum { THREADS = 256, UNITS"},
 };
 
 /* Planted in the first text that has the place, and in the prelude if that has it. */
