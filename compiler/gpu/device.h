@@ -24,6 +24,14 @@ typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS } Produ
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
+/* widths.c */
+uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
+/* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
+ * statements of the loop, at most. */
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values);
+enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
+uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
+
 /* structure.c: kernels with equal names differ in sizes alone: with one thread mapping they print one text. Of a
  * scheduled kernel without products. */
 Name kernel_structure(const Kernel *k);

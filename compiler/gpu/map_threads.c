@@ -37,8 +37,7 @@ enum {
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
     LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
-    ROW_SUMS_MAX = 64,      /* sums over rows that a thread holds at one time */
-    VALUES_LEAST = 256      /* of the statements of a loop, in vectors: there are always registers for so many */
+    ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
 
 static int64_t pieces(int64_t n, int64_t each) { return (n + each - 1) / each; }
@@ -110,20 +109,12 @@ static bool opens(const KStmt *st)
     return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
 }
 
-static uint32_t loops_inside(const Kernel *k, size_t loop)
+uint32_t kernel_loops_inside(const Kernel *k, size_t loop)
 {
     uint32_t n = 0;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
         n += k->stmt.v[i].kind == KS_LOOP;
     return n;
-}
-
-static bool has_var(const KNest *n, IVar v)
-{
-    for (uint32_t i = 0; i < n->n; i++)
-        if (n->var[i] == v)
-            return true;
-    return false;
 }
 
 /* Elements of the loops in a loop. */
@@ -142,7 +133,7 @@ static bool is_of_warps(const Kernel *k, size_t loop)
     IVar v = k->stmt.v[loop].var;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *x = &k->stmt.v[i];
-        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !has_var(&k->array.v[x->array].nest, v))
+        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !nest_has(&k->array.v[x->array].nest, v))
             return false;
         if ((x->kind == KS_STORE || x->kind == KS_SINK) && !(ix_form(k->ix, k->root.v[x->root].at)->deps & ix_bit(k->ix, v)))
             return false;
@@ -155,7 +146,7 @@ static bool for_warps(const Kernel *k, size_t loop)
 {
     enum { AT_ONCE = 4, WARPS = PRODUCT_THREADS / WARP };
     const KStmt *s = &k->stmt.v[loop];
-    if (s->kind != KS_LOOP || s->simd || !loops_inside(k, loop))
+    if (s->kind != KS_LOOP || s->simd || !kernel_loops_inside(k, loop))
         return false;
     int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
@@ -180,12 +171,12 @@ static bool is_interchanged(const Kernel *k, size_t loop)
     size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
     bool adds = false;
     if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
-        loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
+        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
         ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
         return false;
     for (size_t i = in + 1; i + 1 < end; i++) {
         bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
-        adds = adds || (add && !has_var(&k->array.v[k->stmt.v[i].array].nest, s->var));
+        adds = adds || (add && !nest_has(&k->array.v[k->stmt.v[i].array].nest, s->var));
     }
     return adds;
 }
@@ -211,124 +202,6 @@ static void interchange_loops(Kernel *k)
 
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
 
-/* ---- wide accesses ---- */
-
-/* So many elements of the narrowest type in memory are 16 bytes. */
-static uint32_t widest(const Kernel *k)
-{
-    bool half = false;
-    for (size_t b = 0; b < k->buffer.n; b++)
-        half = half || k->buffer.v[b].half;
-    return half ? 8 : 4;
-}
-
-/* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
-static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
-{
-    const IxForm *f = ix_form(k->ix, at);
-    int64_t slope;
-    if (!ix_slope(k->ix, at, lane, &slope) || slope != 1)
-        return 1;
-    for (uint32_t i = 0; i < f->n; i++)
-        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(k->ix, f->t[i].coef) % w)
-            w /= 2;
-    return w;
-}
-
-/* Of a tile pieces of 16 bytes lie together. */
-static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
-
-/* The place of each element along the loop. */
-static bool is_place(const Kernel *k, Ex e, IVar lane)
-{
-    int64_t slope;
-    return kx(k, e)->kind == KX_INDEX && ix_slope(k->ix, kx(k, e)->ix, lane, &slope) && slope == 1;
-}
-
-/* Is one element of the loop, which an integer names, told from the others? */
-static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
-{
-    uint64_t bit = ix_bit(k->ix, lane);
-    for (int i = 0; i < 2 && x->kind == KX_OP && x->op == OP_EQ; i++)
-        if (is_place(k, x->in[i], lane) && kx(k, x->in[!i])->type == KT_INT && !(kx(k, x->in[!i])->deps & bit))
-            return true;
-    return false;
-}
-
-static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
-{
-    const KEx *x = kx(k, e);
-    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
-        return w;
-    if (is_place(k, e, lane) || tells_places(k, x, lane))
-        return w;
-    if (x->type != KT_REAL)
-        return 1;
-    if (x->kind == KX_LOAD)
-        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
-    for (int i = 0; i < 3; i++)
-        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
-            return 1;
-    return x->kind == KX_OP ? w : 1;
-}
-
-static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w)
-{
-    const KBuffer *b = &k->buffer.v[r->buffer];
-    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
-        (r->kind == KR_SINK && r->op != OP_SUM))
-        return 1;
-    while (b->part >= 0 && (b->elements % w || w > 4)) /* float32: halves of 32 bytes would be written alone */
-        w /= 2;
-    return width_at(k, r->at, lane, width_in(b, w));
-}
-
-/* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
- * between, and every access must lie at a multiple of its size. */
-static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w)
-{
-    const KEx *x = kx(k, s->ex);
-    switch (s->kind) {
-    case KS_LET: return width_of_value(k, s->ex, lane, w);
-    case KS_LOOP: case KS_END: case KS_ACC: return w;
-    case KS_ACC_ADD:
-        if (x->deps & ix_bit(k->ix, lane)) /* each element has a sum of its own */
-            return x->type == KT_REAL && x->op == OP_SUM ? w : 1;
-        if (!has_var(&x->over, lane))
-            return w;
-        return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
-    case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
-        if (s->kind == KS_ARRAY_ADD && !has_var(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
-            return x->op == OP_SUM && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
-        if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
-            return w;
-        if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
-            return 1;
-        return width_at(k, kernel_array_at(k, s->array), lane, w);
-    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w);
-    default: return 1;
-    }
-}
-
-/* threads: so many shall have something to do; 0: no matter how many. values: of all statements of a loop, at most. */
-static uint32_t width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
-{
-    IVar lane = k->stmt.v[loop].var;
-    uint32_t w = widest(k), busy = loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
-    while (w > busy && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
-        w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
-        w /= 2;
-    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST &&
-           ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
-        w /= 2; /* all threads take less long */
-    while ((ix_info(k->ix, lane)->hi + 1) % w)
-        w /= 2;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
-        w = width_of_statement(k, &k->stmt.v[i], lane, w);
-    return w;
-}
-
 /* ---- loops whose rounds are one thread's ---- */
 
 /* Can a thread do rounds of this loop, with all that is in it, by itself? Then none touches what another does, and no sum
@@ -342,7 +215,7 @@ static bool is_separable(const Kernel *k, size_t loop)
         bool inside = false; /* is the sum declared in the loop */
         switch (s->kind) {
         case KS_ARRAY_ADD:
-            if (!has_var(&k->array.v[s->array].nest, v))
+            if (!nest_has(&k->array.v[s->array].nest, v))
                 return false;
             break;
         case KS_STORE: case KS_SINK:
@@ -443,7 +316,7 @@ static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
         if (s->kind == KS_LOOP ? !ix_literal(k->ix, ix_info(k->ix, s->var)->extent)
                                : s->kind != KS_LET && s->kind != KS_VAR && s->kind != KS_END && s->kind != KS_ARRAY_GET && !a)
             return false;
-        if (!a || s->kind == KS_ARRAY_PUT || has_var(&a->nest, v)) /* what is the same in all rounds one thread puts */
+        if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, v)) /* what is the same in all rounds one thread puts */
             continue;
         if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
             return false;
@@ -500,11 +373,11 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
-        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !loops_inside(k, i) && i >= whole;
+        bool loop = k->stmt.v[i].kind == KS_LOOP && k->stmt.v[i].simd && !kernel_loops_inside(k, i) && i >= whole;
         loop = loop || is_whole(s->share[i]);
         whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
     }
     make_even(s);
 }
@@ -515,7 +388,7 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 {
     enum { BYTES = 64, TIMES = 4, STATEMENTS = 128, COST_OF_BYTE = 8 };
     size_t end = kernel_loop_end(k, loop);
-    bool leaf = !loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
+    bool leaf = !kernel_loops_inside(k, loop), simd = k->stmt.v[loop].simd; /* a leaf that is not: an interchanged loop */
     int64_t at_once = simd ? (int64_t)s->row_threads * s->width[loop] : 1, bytes = 0, cost = 0;
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
@@ -539,7 +412,7 @@ static uint8_t written_out(const Kernel *k, size_t loop)
 {
     enum { SHORT = 8, AHEAD = 2 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    return loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
+    return kernel_loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
 }
 
 /* ---- what sizes decide ---- */
@@ -587,7 +460,7 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
     for (size_t i = 0; i < s->n; i++)
         if (s->width[i] > 1)
             return s->width[i];
-    return widest(k);
+    return kernel_widest(k);
 }
 
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
@@ -734,7 +607,7 @@ static void find_own(Mapping *s)
             continue;
         const KNest *nest = &k->array.v[st->array].nest;
         Lane *as = &first[st->array];
-        bool fill = st->kind == KS_ARRAY_FILL, own = fill ? nest->n == 1 : now.var && has_var(nest, now.var);
+        bool fill = st->kind == KS_ARRAY_FILL, own = fill ? nest->n == 1 : now.var && nest_has(nest, now.var);
         now.var = fill ? nest->var[0] : now.var;
         if (!as->width)
             *as = now;
@@ -850,7 +723,7 @@ static void share_statement(Mapping *s, size_t i)
     }
     switch (st.kind) {
     case KS_ARRAY_PUT:
-        st.one = !s->in_spread || (s->whole && !has_var(&s->from->array.v[st.array].nest, s->whole));
+        st.one = !s->in_spread || (s->whole && !nest_has(&s->from->array.v[st.array].nest, s->whole));
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
     case KS_STORE: case KS_SINK:
@@ -951,7 +824,7 @@ static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
     to->array.v = array;
     for (size_t i = 0; i < how->n; i++)
         for (size_t j = i + 1; how->share[i] == SHARE_SUMS && j < kernel_loop_end(k, i); j++)
-            if (k->stmt.v[j].kind == KS_ARRAY_ADD && !has_var(&array[k->stmt.v[j].array].nest, k->stmt.v[i].var))
+            if (k->stmt.v[j].kind == KS_ARRAY_ADD && !nest_has(&array[k->stmt.v[j].array].nest, k->stmt.v[i].var))
                 array[k->stmt.v[j].array].sums = true;
 }
 

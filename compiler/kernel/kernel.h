@@ -38,6 +38,14 @@ typedef struct KNest {
     IVar var[NEST_MAX]; /* from the outermost in */
 } KNest;
 
+static inline bool nest_has(const KNest *n, IVar v)
+{
+    for (uint32_t i = 0; i < n->n; i++)
+        if (n->var[i] == v)
+            return true;
+    return false;
+}
+
 typedef struct KEx {
     uint8_t kind, type;
     uint16_t op;

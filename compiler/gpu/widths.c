@@ -1,0 +1,121 @@
+/* widths.c - how many contiguous elements a thread of a device takes at one time.
+ *
+ * In:  a Kernel and a loop of it.     Out: elements of one access, a power of two; 1: none of its accesses can be wider.
+ * The one idea: a statement means the same for one element and for a vector of them, if every access of it lies at a
+ * multiple of its size; so does a loop whose statements all do.
+ */
+#include "device.h"
+
+uint32_t kernel_widest(const Kernel *k)
+{
+    bool half = false;
+    for (size_t b = 0; b < k->buffer.n; b++)
+        half = half || k->buffer.v[b].half;
+    return half ? 8 : 4;
+}
+
+/* The widest access, up to w, that a place allows where the loop's variable is a multiple of it. */
+static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
+{
+    const IxForm *f = ix_form(k->ix, at);
+    int64_t slope;
+    if (!ix_slope(k->ix, at, lane, &slope) || slope != 1)
+        return 1;
+    for (uint32_t i = 0; i < f->n; i++)
+        while (f->t[i].var != lane && f->t[i].mult * ix_dim_at(k->ix, f->t[i].coef) % w)
+            w /= 2;
+    return w;
+}
+
+/* Of a tile pieces of 16 bytes lie together. */
+static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
+
+/* The place of each element along the loop. */
+static bool is_place(const Kernel *k, Ex e, IVar lane)
+{
+    int64_t slope;
+    return kx(k, e)->kind == KX_INDEX && ix_slope(k->ix, kx(k, e)->ix, lane, &slope) && slope == 1;
+}
+
+/* Is one element of the loop, which an integer names, told from the others? */
+static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
+{
+    uint64_t bit = ix_bit(k->ix, lane);
+    for (int i = 0; i < 2 && x->kind == KX_OP && x->op == OP_EQ; i++)
+        if (is_place(k, x->in[i], lane) && kx(k, x->in[!i])->type == KT_INT && !(kx(k, x->in[!i])->deps & bit))
+            return true;
+    return false;
+}
+
+static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, e);
+    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
+        return w;
+    if (is_place(k, e, lane) || tells_places(k, x, lane))
+        return w;
+    if (x->type != KT_REAL)
+        return 1;
+    if (x->kind == KX_LOAD)
+        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
+    for (int i = 0; i < 3; i++)
+        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
+            return 1;
+    return x->kind == KX_OP ? w : 1;
+}
+
+static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w)
+{
+    const KBuffer *b = &k->buffer.v[r->buffer];
+    if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
+        (r->kind == KR_SINK && r->op != OP_SUM))
+        return 1;
+    while (b->part >= 0 && (b->elements % w || w > 4)) /* float32: halves of 32 bytes would be written alone */
+        w /= 2;
+    return width_at(k, r->at, lane, width_in(b, w));
+}
+
+/* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
+ * between, and every access must lie at a multiple of its size. */
+static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w)
+{
+    const KEx *x = kx(k, s->ex);
+    switch (s->kind) {
+    case KS_LET: return width_of_value(k, s->ex, lane, w);
+    case KS_LOOP: case KS_END: case KS_ACC: return w;
+    case KS_ACC_ADD:
+        if (x->deps & ix_bit(k->ix, lane)) /* each element has a sum of its own */
+            return x->type == KT_REAL && x->op == OP_SUM ? w : 1;
+        if (!nest_has(&x->over, lane))
+            return w;
+        return x->type == KT_REAL && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
+    case KS_ARRAY_ADD: case KS_ARRAY_PUT: case KS_ARRAY_GET:
+        if (s->kind == KS_ARRAY_ADD && !nest_has(&k->array.v[s->array].nest, lane)) /* sums that a thread has (SHARE_SUMS) */
+            return x->op == OP_SUM && kx(k, x->in[0])->deps & ix_bit(k->ix, lane) ? w : 1;
+        if (s->kind != KS_ARRAY_ADD && !(x->deps & ix_bit(k->ix, lane)))
+            return w;
+        if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
+            return 1;
+        return width_at(k, kernel_array_at(k, s->array), lane, w);
+    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w);
+    default: return 1;
+    }
+}
+
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
+{
+    IVar lane = k->stmt.v[loop].var;
+    uint32_t w = kernel_widest(k), busy = kernel_loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
+    while (w > busy && ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+        w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > values)
+        w /= 2;
+    while (w > 2 && (kernel_loop_end(k, loop) - loop) * w > VALUES_LEAST &&
+           ix_info(k->ix, lane)->hi + 1 < (int64_t)(w * threads))
+        w /= 2; /* all threads take less long */
+    while ((ix_info(k->ix, lane)->hi + 1) % w)
+        w /= 2;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
+        w = width_of_statement(k, &k->stmt.v[i], lane, w);
+    return w;
+}
