@@ -94,7 +94,7 @@ static double distance(const Tensor *got, const Tensor *want, double scale)
 
 /* Rounding the parameters alone moves results: FACTOR times the most that it moves any of them,
  * for the many roundings in between, and FLOOR is how far one may be off. */
-static const double FLOOR = 3e-5, FACTOR = 60, ROUNDING = 6e-8;
+static const double FLOOR = 3e-5, FACTOR = 40, ROUNDING = 6e-8;
 
 typedef struct Reference {
     RefBinding *bind;

@@ -137,7 +137,7 @@ FN real vwn_tanh(real x)
     p = p * y + 0.133311517f;
     p = p * y + -0.33333272f;
     real small = a + a * y * p;
-    real big = 1.0f - 2.0f * vwn_inverse(vwn_exp(2.0f * a) + 1.0f);
+    real big = 1.0f - 2.0f / (vwn_exp(2.0f * a) + 1.0f);
     return vwn_with_sign(a < 0.64f ? small : big, x);
 }
 
