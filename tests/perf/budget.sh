@@ -11,16 +11,27 @@ slack=1.05
 generous=0.75
 bless=${1:-}
 
-count() { # NAME CONNECTION WIDTH [settings]
+predict() { # NAME CONNECTION WIDTH [settings and flags]
     name=$1
     sed "s|CONNECTION|$2|; s|WIDTH|$3|" "$VWN_SOURCE/tests/perf/budget.vwn" > "$name.vwn"
     shift 3
-    "$VWN" ir "$name.vwn" --stage cubin --predict h100 --program train --json "$@" > out 2> err || {
-        grep -qE 'nvdisasm, which is in none|CUDA compiler NVRTC' err && { echo "skipped: $(cat err)"; exit 77; }
-        last="$name"
-        fail "$name: no prediction"
-        return 0
-    }
+    "$VWN" ir "$name.vwn" --stage cubin --predict h100 --json "$@" > out 2> err && return
+    grep -qE 'nvdisasm, which is in none|CUDA compiler NVRTC' err && { echo "skipped: $(cat err)"; exit 77; }
+    last="$name"
+    fail "$name: no prediction"
+    return 1
+}
+
+# A whole step of 32,768 tokens of a GPT of 0.41B weights, or with another connection.
+step() { # NAME CONNECTION WIDTH
+    predict "$@" --set D=1024 --set heads=16 --set hidden=2816 --set L=24 --set model.context=2048 \
+        --set train.batch='16 seqs' --set train.micro_batch='16 seqs' || return 0
+    sed -n 's/.*"event":"predicted_step",.*"products":\([0-9.e-]*\),"kernels":\([0-9.e-]*\),"launching":\([0-9.e-]*\)}.*/\1 \2 \3/p' out |
+        awk -v name="$name" '{ printf "%s step %.1f\n", name, 1e6 * ($1 + $2 + $3) }' >> counted
+}
+
+count() { # NAME CONNECTION WIDTH [settings]
+    predict "$@" --program train || return 0
     # MODEL PATH MICROSECONDS of the slowest kernel of each path that takes 5 and more, products of the library aside
     sed -n 's/.*"event":"predicted",.*"kernel":"\(k_[^"]*\)","path":"\([^"]*\)".*"seconds":\([0-9.e-]*\),"classes".*/\2 \3/p' out |
         sed 's/layer\[[0-9]*\]/layer/' |
@@ -34,6 +45,8 @@ count hyper-4 'hyper(n = 4, dynamic = true)' D
 count mhc-4 'mhc(n = 4)' D
 count vwn-8-64 'ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))' 'D * 8' --set D=1024 --set heads=16 --set hidden=2816 --set L=2
 count experts residual D --set experts=64 --set hidden=1024 --set L=2
+step gpt-0.41b residual D
+step vwn-0.41b 'ghc(m = 2, n = 3, dynamic = true, reduce = linear(out = D))' 'D * 3 \/ 2'
 [ "$failures" -eq 0 ] || finish
 
 if [ "$bless" = --bless ]; then
