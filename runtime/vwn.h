@@ -321,7 +321,7 @@ typedef struct vwn_inside_options {
     const char *source; /* run directory or checkpoint file */
     const char *data;   /* path replacing the file's data; NULL = the validation split */
     const char *what;   /* "connections", "weights", "inputs", "activations", "states" or "lens"; NULL = all of them */
-    int64_t tokens;     /* that are looked at, at least, in whole windows; 0 = 4,096 */
+    int64_t tokens;     /* that are looked at, at least, in whole windows; 0 = 1,024 */
     bool last;          /* the weights of the last step, also where the run kept their average */
     /* Is given each picture: a name for a file, what it shows, how to read it, SVG; NULL: nothing is drawn. */
     void (*picture)(void *user, const char *name, const char *title, const char *caption, const char *svg, size_t n);

@@ -298,7 +298,8 @@ static int64_t work_cost(const Choice *c, Val v)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
     if (own < c->rows && own > 0)
         count = count / own * c->rows;
-    return count * op_info((Op)n->op)->cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
+    int64_t cost = op_info((Op)n->op)->cost / (n->op == OP_EXP && f->target->fast_exp ? 2 : 1);
+    return count * cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
 }
 
 /* May a group that is not its home compute v? Not what is random, goes by index, or is a long

@@ -178,9 +178,9 @@ static void walk_loop(Races *r, size_t i, const KStmt *s)
 {
     IVar lane = r->lane, warp = r->warp;
     uint8_t width = r->width;
-    if (s->kind == KS_LOOP && s->spread && s->threads == WARPS_OF_ROW) {
+    if (s->kind == KS_LOOP && s->mapped && s->threads == WARPS_OF_ROW) {
         r->warp = s->var;
-    } else if (s->kind == KS_LOOP && s->spread) {
+    } else if (s->kind == KS_LOOP && s->mapped) {
         r->lane = s->var;
         r->width = s->width > 1 ? s->width : 1;
     }

@@ -13,7 +13,7 @@ typedef struct Mapping {
     const Kernel *from;
     Kernel *k;
     int depth, row_depth;
-    bool in_spread;       /* inside a loop whose rounds threads share */
+    bool in_mapped;       /* inside a loop whose rounds threads share */
     IVar whole;           /* this one, when a round is one thread's with all loops in it */
     bool warps;           /* inside a loop whose rounds warps share */
     VEC(KStmt) loops;     /* what is open */
@@ -563,7 +563,7 @@ static void finish_accs(Mapping *s)
     VEC(KStmt) share = {0};
     while (n > 0 && s->waiting_depth.v[n - 1] == s->depth)
         n--;
-    for (size_t i = n; i < s->waiting.n && !s->in_spread; i++) /* else the thread has all of it */
+    for (size_t i = n; i < s->waiting.n && !s->in_mapped; i++) /* else the thread has all of it */
         vec_push(s->k->arena, &share, (KStmt){.ex = s->waiting.v[i]});
     s->waiting.n = s->waiting_depth.n = n;
     put_totals(s, share.v, (uint32_t)share.n);
@@ -681,11 +681,11 @@ static void end_row(Mapping *s)
 /* Who does a loop: all threads, or the warps and then the threads of each. */
 static void share_loop(Mapping *s, size_t i, KStmt *st)
 {
-    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_spread);
-    st->spread = lanes || warps;
+    bool whole = is_whole(s->how->share[i]), warps = s->how->share[i] == SHARE_WARPS, lanes = whole || (st->simd && !s->in_mapped);
+    st->mapped = lanes || warps;
     st->threads = warps ? WARPS_OF_ROW : s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
     s->warps = s->warps || warps;
-    s->in_spread = s->in_spread || lanes;
+    s->in_mapped = s->in_mapped || lanes;
     s->whole = whole ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
@@ -696,10 +696,10 @@ static void end_loop(Mapping *s)
 {
     KStmt loop = s->loops.v[--s->loops.n];
     s->depth--;
-    if (loop.spread && loop.threads == WARPS_OF_ROW)
+    if (loop.mapped && loop.threads == WARPS_OF_ROW)
         s->warps = false;
-    else if (loop.spread)
-        s->in_spread = false, s->whole = 0;
+    else if (loop.mapped)
+        s->in_mapped = false, s->whole = 0;
     if (s->depth == s->row_depth)
         add_touches(s->touched, s->nest, s->from->array.n + 1);
     if (s->depth >= s->row_depth)
@@ -723,14 +723,14 @@ static void share_statement(Mapping *s, size_t i)
     }
     switch (st.kind) {
     case KS_ARRAY_PUT:
-        st.one = !s->in_spread || (s->whole && !nest_has(&s->from->array.v[st.array].nest, s->whole));
+        st.one = !s->in_mapped || (s->whole && !nest_has(&s->from->array.v[st.array].nest, s->whole));
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
     case KS_STORE: case KS_SINK:
-        st.one = !s->in_spread;
+        st.one = !s->in_mapped;
         st.threads = s->warps ? THREADS_OF_WARP : THREADS_OF_ROW;
         break;
-    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.spread = true; break;
+    case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: st.mapped = true; break;
     case KS_ROWS: st.unroll = 1; break;
     case KS_LOOP: share_loop(s, i, &st); break;
     case KS_ARRAY_FILL:
@@ -787,7 +787,7 @@ static void share_rows(Mapping *s)
     for (size_t i = 0; i < s->from->stmt.n; i++) {
         KStmt st = s->from->stmt.v[i];
         st.simd = false;
-        st.spread = st.kind == KS_ROWS;
+        st.mapped = st.kind == KS_ROWS;
         if (st.kind == KS_ROWS) {
             st.unroll = s->how->times[i];
             put_sums(s, KS_SUM_NEW);

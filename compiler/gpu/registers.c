@@ -130,7 +130,7 @@ uint32_t kernel_loads_in_flight(const Kernel *k)
     for (size_t i = 0; i < k->stmt.n; i++) {
         const KStmt *loop = &k->stmt.v[i];
         uint32_t n = 0;
-        if (loop->kind != KS_LOOP || !loop->spread || loop->threads == WARPS_OF_ROW)
+        if (loop->kind != KS_LOOP || !loop->mapped || loop->threads == WARPS_OF_ROW)
             continue;
         for (size_t j = i + 1, end = kernel_loop_end(k, i); j < end; j++) {
             const KStmt *s = &k->stmt.v[j];

@@ -25,6 +25,7 @@ typedef struct Target {
     bool joins_launches; /* launches are dear: sums go to the library, equal kernels run as one, copies of weights stay */
     /* What arithmetic costs, for the choice of what is computed again. */
     int64_t at_once;     /* simple operations on an element, done in the time in which memory moves a byte */
+    bool fast_exp;       /* there is an instruction for it: it costs half */
     bool fused_add;      /* a product that is added to a sum costs nothing more */
     bool tests_are_slow; /* of shifted rows each element is tested by itself, whether it lies inside */
     int remat_kernels;   /* through so many kernels a value may be computed again on the way to a reader */

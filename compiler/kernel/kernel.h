@@ -145,7 +145,7 @@ typedef struct KStmt {
     int array;
     bool simd;
     bool vector;         /* LOOP: printed as explicit vectors */
-    bool spread;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
+    bool mapped;         /* LOOP, ROWS, KS_ARRAY_FILL, BATCH: the threads share its rounds, each does some */
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
     uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
     uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */

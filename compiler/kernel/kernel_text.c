@@ -397,7 +397,7 @@ static void put_mapping(KernelPrinter *p)
 static void put_sharing(KernelPrinter *p, const KStmt *s)
 {
     static const char *const of[] = {"row", "warp", "warps"};
-    if (s->spread)
+    if (s->mapped)
         buf_puts(p->out, s->threads == THREADS_OF_ROW ? " by threads" : s->threads == THREADS_OF_WARP ? " by lanes" : " by warps");
     if (s->one)
         buf_printf(p->out, " by one of %s", of[s->threads]);

@@ -396,14 +396,14 @@ static char *array_place(Printer *p, char letter, int array)
 
 static char *array_element(Printer *p, int array) { return in_lanes(p, array_place(p, 't', array)); }
 
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread, KThreads threads, uint32_t width)
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width)
 {
     static const char *const first[] = {"thread", "thread % 32", "thread / 32"};
     static const char *const step[] = {" += THREADS", " += 32", " += WARPS"};
-    buf_printf(&p->body, "for (%s %s = %s", type, name, spread ? first[threads] : "0");
+    buf_printf(&p->body, "for (%s %s = %s", type, name, mapped ? first[threads] : "0");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
-    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, spread ? step[threads] : "++");
+    buf_printf(&p->body, "; %s < %s; %s%s", name, extent, name, mapped ? step[threads] : "++");
     if (width > 1)
         buf_printf(&p->body, " * %u", width);
     buf_putc(&p->body, ')');
@@ -514,7 +514,7 @@ static void open_loop(Printer *p, const KStmt *s)
     begin_line(p);
     if (s->kind == KS_ROWS && p->k->part == 0) {
         buf_printf(&p->body, p->d->row_loop, "r", index);
-    } else if (s->kind == KS_ROWS && s->spread) {
+    } else if (s->kind == KS_ROWS && s->mapped) {
         buf_printf(&p->body, "for (%s r = first + thread; r < last; r += THREADS) {", index);
     } else if (s->kind == KS_ROWS) {
         buf_printf(&p->body, "for (%s r = first; r < last; r++) {", index);
@@ -525,7 +525,7 @@ static void open_loop(Printer *p, const KStmt *s)
         before = begin_piece(p);
         put_dim(p, ix_info(p->k->ix, s->var)->extent);
         const char *type = emit_index_type(p->k, s->var);
-        put_for(p, type, name, end_piece(p, before), s->spread, s->threads, s->width);
+        put_for(p, type, name, end_piece(p, before), s->mapped, s->threads, s->width);
         buf_puts(&p->body, " {");
     }
     if (s->width) {
@@ -682,21 +682,21 @@ static void stmt_store(Printer *p, const KStmt *s)
 static void stmt_batch(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
-    uint32_t lanes = s->spread ? 32 : VECTOR_LANES, number = s->spread ? s->at / 32 : s->at;
-    uint32_t size = (s->n_acc + lanes - 1) / lanes * (s->spread ? 1 : lanes);
+    uint32_t lanes = s->mapped ? 32 : VECTOR_LANES, number = s->mapped ? s->at / 32 : s->at;
+    uint32_t size = (s->n_acc + lanes - 1) / lanes * (s->mapped ? 1 : lanes);
     if (s->kind == KS_BATCH_IN && s->at == 0) {
         begin_line(p);
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
     }
     if (s->kind == KS_BATCH_OUT) {
         define(p, s->ex);
-        buf_printf(&p->body, s->spread ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array,
+        buf_printf(&p->body, s->mapped ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array,
                    number, s->at % 32);
         return;
     }
     begin_line(p);
     if (s->kind == KS_BATCH_IN) {
-        if (s->spread)
+        if (s->mapped)
             buf_printf(&p->body, "if (thread %% 32 == %u) ", s->at % 32);
         buf_printf(&p->body, "v%d[%u] = %s;\n", s->array, number, ex_text(p, x->in[0]));
         return;

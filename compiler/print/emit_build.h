@@ -39,7 +39,7 @@ const char *type_name(const Printer *p, const KEx *x);
 const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
 /* The head of a loop from 0, by one thread or by those that share it. */
-void put_for(Printer *p, const char *type, const char *name, const char *extent, bool spread, KThreads threads, uint32_t width);
+void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width);
 
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */

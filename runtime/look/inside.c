@@ -16,7 +16,7 @@
 #include "growth_metrics.h"
 #include "spectrum.h"
 
-enum { TOKENS = 4096, PART_TOKENS = 1024, AT_ONCE = 1024 };
+enum { TOKENS = 1024, AT_ONCE = 1024 };
 static const double PART_FLOPS = 3e10; /* about a second of two cores */
 static const double IMPULSE_NUMBERS = 1 << 23, SAMPLE_NUMBERS = 1 << 23, GRAM_NUMBERS = 1 << 26;
 
@@ -55,18 +55,42 @@ static void series_add(Series *s, const double *v, size_t positions)
     }
 }
 
-static int rising(const void *a, const void *b)
+/* Moves v about until v[k] is what it would be in order, with nothing larger before it and nothing smaller behind. */
+static void select_place(double *v, size_t n, size_t k)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    size_t lo = 0, hi = n - 1;
+    while (lo < hi) {
+        double x = v[lo], y = v[lo + (hi - lo) / 2], z = v[hi];
+        double middle = x < y ? (y < z ? y : x < z ? z : x) : x < z ? x : y < z ? z : y;
+        size_t i = lo, j = hi;
+        for (;;) {
+            while (v[i] < middle)
+                i++;
+            while (v[j] > middle)
+                j--;
+            if (i >= j)
+                break;
+            double t = v[i];
+            v[i++] = v[j];
+            v[j--] = t;
+        }
+        if (k <= j)
+            hi = j;
+        else
+            lo = j + 1;
+    }
 }
 
-/* Between the two numbers around it, in proportion. */
-static double quantile(const double *sorted, size_t n, double q)
+/* Between the two numbers around it, in proportion; moves v about. */
+static double quantile(double *v, size_t n, double q)
 {
     double at = q * (double)(n - 1);
     size_t i = (size_t)at;
-    return i + 1 < n ? sorted[i] + (at - (double)i) * (sorted[i + 1] - sorted[i]) : sorted[n - 1];
+    select_place(v, n, i);
+    double next = v[i];
+    for (size_t k = i + 1; k < n; k++)
+        next = k == i + 1 || v[k] < next ? v[k] : next;
+    return v[i] + (at - (double)i) * (next - v[i]);
 }
 
 /* Of series `first` to `first + count` as one. */
@@ -82,7 +106,6 @@ static Spread series_spread(const Series *s, size_t first, size_t count, double 
     }
     if (!n)
         return (Spread){NAN, NAN, NAN, NAN, NAN};
-    qsort(room, n, sizeof *room, rising);
     return (Spread){sum, sqrt(fmax(squares - sum * sum, 0)), quantile(room, n, 0.05), quantile(room, n, 0.5), quantile(room, n, 0.95)};
 }
 
@@ -559,7 +582,7 @@ static double count_flops(const Findings *f, size_t impulses, int64_t tokens)
 /* Windows of a whole number of batches, of as many tokens as were asked for where there are so many. */
 static int64_t choose_windows(Findings *f)
 {
-    int64_t T = f->source.unit->train->context, want = f->how->tokens > 0 ? f->how->tokens : f->part ? PART_TOKENS : TOKENS;
+    int64_t T = f->source.unit->train->context, want = f->how->tokens > 0 ? f->how->tokens : TOKENS;
     int64_t there = split_fixed_windows(f->data.split);
     f->windows = (want + T - 1) / T;
     f->windows = f->windows < there ? f->windows : there;

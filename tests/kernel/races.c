@@ -1,7 +1,7 @@
 /* races.c - kernels for the threads of a device with a barrier, or a thread's part, taken away.
  *
  * In:  the gradient programs of connections of every kind, in float32 and bf16.
- * Out: `N passed, N failed`. Every kernel as it is spread is without a race; with a barrier taken out most have one
+ * Out: `N passed, N failed`. Every kernel as it is mapped is without a race; with a barrier taken out most have one
  *      (map_threads.c has two where one would do), and so have many of which a loop is given to threads in another way, or
  *      an element to all of them. A product or the total of a warp that is moved into a loop of which threads have their
  *      own rounds is found in every kernel.
@@ -25,69 +25,69 @@ typedef struct Job {
     Half half;
 } Job;
 
-/* The spread kernel without statement i. */
-static size_t race_without(const Kernel *spread, size_t i)
+/* The mapped kernel without statement i. */
+static size_t race_without(const Kernel *mapped, size_t i)
 {
-    Kernel k = *spread;
+    Kernel k = *mapped;
     memset(&k.stmt, 0, sizeof k.stmt);
-    for (size_t j = 0; j < spread->stmt.n; j++)
+    for (size_t j = 0; j < mapped->stmt.n; j++)
         if (j != i)
-            vec_push(k.arena, &k.stmt, spread->stmt.v[j]);
+            vec_push(k.arena, &k.stmt, mapped->stmt.v[j]);
     return kernel_race(&k);
 }
 
-static size_t race_with(const Kernel *spread, size_t i, KStmt s)
+static size_t race_with(const Kernel *mapped, size_t i, KStmt s)
 {
-    Kernel k = *spread;
+    Kernel k = *mapped;
     memset(&k.stmt, 0, sizeof k.stmt);
-    for (size_t j = 0; j < spread->stmt.n; j++)
-        vec_push(k.arena, &k.stmt, j == i ? s : spread->stmt.v[j]);
+    for (size_t j = 0; j < mapped->stmt.n; j++)
+        vec_push(k.arena, &k.stmt, j == i ? s : mapped->stmt.v[j]);
     return kernel_race(&k);
 }
 
-/* With statement i in the spread loop that begins at `loop`, too. */
-static size_t race_inside(const Kernel *spread, size_t i, size_t loop)
+/* With statement i in the mapped loop that begins at `loop`, too. */
+static size_t race_inside(const Kernel *mapped, size_t i, size_t loop)
 {
-    Kernel k = *spread;
+    Kernel k = *mapped;
     memset(&k.stmt, 0, sizeof k.stmt);
-    for (size_t j = 0; j < spread->stmt.n; j++) {
-        vec_push(k.arena, &k.stmt, spread->stmt.v[j]);
+    for (size_t j = 0; j < mapped->stmt.n; j++) {
+        vec_push(k.arena, &k.stmt, mapped->stmt.v[j]);
         if (j == loop)
-            vec_push(k.arena, &k.stmt, spread->stmt.v[i]);
+            vec_push(k.arena, &k.stmt, mapped->stmt.v[i]);
     }
     return kernel_race(&k);
 }
 
-/* What threads do together, once in a loop that is spread over them. */
-static void plant_inside(Tally *t, const Kernel *spread, size_t i)
+/* What threads do together, once in a loop that is shared among them. */
+static void plant_inside(Tally *t, const Kernel *mapped, size_t i)
 {
-    for (size_t j = 0; j < spread->stmt.n; j++) {
-        const KStmt *s = &spread->stmt.v[j];
-        if (s->kind != KS_LOOP || !s->spread || s->threads == WARPS_OF_ROW)
+    for (size_t j = 0; j < mapped->stmt.n; j++) {
+        const KStmt *s = &mapped->stmt.v[j];
+        if (s->kind != KS_LOOP || !s->mapped || s->threads == WARPS_OF_ROW)
             continue;
         t->together++;
-        t->found += race_inside(spread, i, j) == j + 1;
+        t->found += race_inside(mapped, i, j) == j + 1;
         return;
     }
 }
 
-static void plant(Tally *t, const Kernel *spread)
+static void plant(Tally *t, const Kernel *mapped)
 {
-    for (size_t i = 0; i < spread->stmt.n; i++) {
-        KStmt s = spread->stmt.v[i];
+    for (size_t i = 0; i < mapped->stmt.n; i++) {
+        KStmt s = mapped->stmt.v[i];
         if (s.kind == KS_BARRIER) {
             t->barriers++;
-            t->needed += race_without(spread, i) != SIZE_MAX;
+            t->needed += race_without(mapped, i) != SIZE_MAX;
         } else if (s.kind == KS_PRODUCT || s.kind == KS_WARP) {
-            plant_inside(t, spread, i);
-        } else if (s.kind == KS_LOOP && s.spread && s.threads == THREADS_OF_ROW) {
+            plant_inside(t, mapped, i);
+        } else if (s.kind == KS_LOOP && s.mapped && s.threads == THREADS_OF_ROW) {
             s.width = s.width > 1 ? 0 : 4;
             t->widths++;
-            t->caught += race_with(spread, i, s) != SIZE_MAX;
+            t->caught += race_with(mapped, i, s) != SIZE_MAX;
         } else if (s.kind == KS_ARRAY_PUT && s.one) {
             s.one = false;
             t->ones++;
-            t->all += race_with(spread, i, s) != SIZE_MAX;
+            t->all += race_with(mapped, i, s) != SIZE_MAX;
         }
     }
 }
@@ -110,15 +110,15 @@ static void look(Ctx *ctx, void *arg)
     for (size_t i = 0; i < all->kernel.n; i++) {
         if (!all->kernel.v[i].kernel)
             continue;
-        Kernel k = *all->kernel.v[i].kernel, spread;
+        Kernel k = *all->kernel.v[i].kernel, mapped;
         k.target = &target_gpu;
         k.shared = target_gpu.shared;
         k.tensor = j->half != HALF_NONE;
-        kernel_map_threads(&spread, &k, NULL);
-        CHECK_CASE(&j->t->h, kernel_race(&spread) == SIZE_MAX, j->source->v.name);
+        kernel_map_threads(&mapped, &k, NULL);
+        CHECK_CASE(&j->t->h, kernel_race(&mapped) == SIZE_MAX, j->source->v.name);
         j->t->kernels++;
-        if (!spread.mapping.by_row)
-            plant(j->t, &spread);
+        if (!mapped.mapping.by_row)
+            plant(j->t, &mapped);
     }
 }
 

@@ -40,7 +40,8 @@ struct given {
 #define FN [[maybe_unused]] static __device__ __forceinline__
 #define KERNEL(...) extern "C" __global__ void __launch_bounds__(__VA_ARGS__)
 #ifndef DYN_SMEM /* shared memory whose size the launch says */
-#define DYN_SMEM(name) extern __shared__ __align__(128) unsigned char name[]
+extern __shared__ __align__(128) unsigned char vwn_shared[];
+#define DYN_SMEM(name) unsigned char *const name = vwn_shared
 #endif
 #define INFINITE __uint_as_float(0x7f800000u)
 #define NOT_A_NUMBER __uint_as_float(0x7fc00000u)
