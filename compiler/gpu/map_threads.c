@@ -820,7 +820,8 @@ static void place_slots(Mapping *s)
 static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
 {
     KArray *array = NEW_ARRAY(k->arena, KArray, k->array.n + 1);
-    memcpy(array, k->array.v, k->array.n * sizeof *array);
+    if (k->array.n)
+        memcpy(array, k->array.v, k->array.n * sizeof *array);
     to->array.v = array;
     for (size_t i = 0; i < how->n; i++)
         for (size_t j = i + 1; how->share[i] == SHARE_SUMS && j < kernel_loop_end(k, i); j++)

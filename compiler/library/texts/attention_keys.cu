@@ -4,10 +4,10 @@
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
         __syncthreads();
-        const int t0 = of_block->t0;
+        const int t0 = start_of->t0;
         more = u0 + COLUMNS < past(t0);
         if (more)
-            begin(of_block->k, of_block->v, u0 + COLUMNS, stage ^ 1);
+            begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
         #pragma unroll
         for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
             /* keys that are there; what lies between this warp's first query and the first key */
@@ -16,7 +16,7 @@
                 continue;
             bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
-            masked |= of_block->latest > u0 + j0;
+            masked |= start_of->latest > u0 + j0;
 #endif
             /* the keys that the thread's r-th row sees */
             const auto span = [&](int r) {

@@ -26,12 +26,12 @@
     struct vwn_begins {
         const elem *k, *v;
         int t0, latest; /* the last of the first keys that queries see */
-    } *const of_block = (vwn_begins *)(memory + TEXT_SHARED - 32);
+    } *const start_of = (vwn_begins *)(memory + TEXT_SHARED - 32);
     if (threadIdx.x == 0)
 #if TEXT_OLDEST
-        *of_block = {k, v, t0, latest};
+        *start_of = {k, v, t0, latest};
 #else
-        *of_block = {k, v, t0, 0};
+        *start_of = {k, v, t0, 0};
 #endif
     const auto begin = [&](const elem *k, const elem *v, int u0, int stage) {
         elem *const X = passing + stage * PASSING;

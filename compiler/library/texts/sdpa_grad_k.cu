@@ -44,24 +44,24 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     struct vwn_heads {
         const elem *q, *dout;
         const real *lse, *mean;
-    } *const of_block = (vwn_heads *)(memory + TEXT_SHARED - sizeof(vwn_heads));
+    } *const start_of = (vwn_heads *)(memory + TEXT_SHARED - sizeof(vwn_heads));
     if (threadIdx.x == 0) {
         const int64_t at = b * T * H + g * share;
-        *of_block = {q + b * qb + g * share * qh, dout + at * dv, lse + at, mean + at};
+        *start_of = {q + b * qb + g * share * qh, dout + at * dv, lse + at, mean + at};
     }
     __syncthreads();
     const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
         const int n = (int)T - t, of_query = (int)H * (int)dv;
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
-            Q, vwn_tile_at<D, WIDTH, THREADS>(of_block->q + t * qt + h * qh, qt), qt, n, (int)d);
+            Q, vwn_tile_at<D, WIDTH, THREADS>(start_of->q + t * qt + h * qh, qt), qt, n, (int)d);
         vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
             Q + COLUMNS * PITCH,
-            vwn_tile_at<DV, WIDTH, THREADS>(of_block->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
+            vwn_tile_at<DV, WIDTH, THREADS>(start_of->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
         const int me = vwn_thread(), of = me % COLUMNS;
         if (me < 2 * COLUMNS)
             vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
-                              (me < COLUMNS ? of_block->lse : of_block->mean) + (t + of) * H + h, of < n);
+                              (me < COLUMNS ? start_of->lse : start_of->mean) + (t + of) * H + h, of < n);
 #if TEXT_OLDEST
         if (me < COLUMNS)
             vwn_copy_async<8>(oldest + stage * COLUMNS + of, start + b * T + t + of, of < n);
