@@ -55,10 +55,10 @@ static bool take_apart(const PlanKernel *k, GatherParts *p)
     return p->body && *p->parameters == '(';
 }
 
-/* The body, about the block that it is told. */
+/* The body, about the block that it is told: functions of the prelude are told it, too, and never ask (kernel.texts). */
 static void put_body(Buf *out, const char *from)
 {
-    static const char *const names[][2] = {{"blockIdx.x", "of_block"}, {"gridDim.x", "of_blocks"}};
+    static const char *const names[][2] = {{"blockIdx.x", "of_block"}, {"vwn_block()", "of_block"}, {"gridDim.x", "of_blocks"}};
     while (*from) {
         size_t i = 0;
         while (i < COUNT_OF(names) && strncmp(from, names[i][0], strlen(names[i][0])) != 0)

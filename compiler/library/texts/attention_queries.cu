@@ -1,6 +1,6 @@
     /* the last queries of a head come first: they see the most keys */
     const auto first_row = [&](vwn_share of) { return ((int)((T + ROWS - 1) / ROWS) - 1 - of.tile) * ROWS; };
-    const vwn_share mine = vwn_share_of<ROWS>(T, H);
+    const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int t0 = first_row(mine);
     const int64_t h = mine.head, b = mine.batch, g = h / share;
     const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;

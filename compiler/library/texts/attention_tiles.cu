@@ -282,13 +282,13 @@ FN int64_t vwn_last_first(const integer *start, int64_t rows)
         most = vwn_most(most, __shfl_xor_sync(0xffffffffu, most, k));
     return most;
 }
-/* Which tile of ROWS rows of a sequence a block computes, of which head of which sequence. A block asks again behind its loop, so that
+/* Which tile of ROWS rows of a sequence block i computes, of which head of which sequence. A block asks again behind its loop, so that
  * the answers have no registers while that runs. */
 struct vwn_share {
     int tile, head, batch;
 };
-template <int ROWS> FN vwn_share vwn_share_of(int64_t rows, int64_t heads)
+template <int ROWS> FN vwn_share vwn_share_of(uint32_t i, int64_t rows, int64_t heads)
 {
-    const uint32_t i = vwn_block(), tiles = (uint32_t)((rows + ROWS - 1) / ROWS), j = i / tiles;
+    const uint32_t tiles = (uint32_t)((rows + ROWS - 1) / ROWS), j = i / tiles;
     return {(int)(i - j * tiles), (int)(j % (uint32_t)heads), (int)(j / (uint32_t)heads)};
 }

@@ -31,7 +31,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
-    const vwn_share mine = vwn_share_of<ROWS>(S, K);
+    const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), S, K);
     const int u0 = mine.tile * ROWS;
     const int64_t g = mine.head, b = mine.batch;
     const int there = (int)vwn_least(ROWS, S - u0), heads = (int)share;
@@ -291,7 +291,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     }
     vwn_copies_wait<0>();
-    const vwn_share of = vwn_share_of<ROWS>(S, K);
+    const vwn_share of = vwn_share_of<ROWS>(vwn_block(), S, K);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(S - (int64_t)of.tile * ROWS) - line;
     const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + line) * K + of.head;

@@ -104,7 +104,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         }
     }
     vwn_copies_wait<0>();
-    const vwn_share of = vwn_share_of<ROWS>(T, H);
+    const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
