@@ -38,7 +38,7 @@ typedef struct Diags Diags;     /* diag.h */
 /* An interned, NUL-terminated string. Two names are equal exactly when the pointers are. */
 typedef const char *Name;
 
-/* Allocator comes from here; resize(user, NULL, 0, n) allocates, (.., p, old, 0) frees. */
+/* Memory comes from here; resize(user, NULL, 0, n) allocates, (.., p, old, 0) frees. */
 typedef struct Allocator {
     void *(*resize)(void *user, void *p, size_t old_size, size_t new_size);
     void *user;

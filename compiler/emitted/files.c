@@ -72,6 +72,10 @@ Text read_text(const char *path)
         stop("%s: not a whole number of tokens of %d bits%s", path, model.id_bits,
              model.id_header ? " behind a header" : "");
     text.tokens = (Tokens){(unsigned char *)text.bytes + model.id_header, (int)width, NULL, (n - model.id_header) / width};
+    for (int64_t i = 0; model.vocab > 0 && i < text.tokens.count; i++) /* at once, and not when it is met */
+        if (token_at(&text.tokens, i) >= model.vocab)
+            stop("%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64, path, model.id_header + i * width,
+                 token_at(&text.tokens, i), model.vocab);
     return text;
 }
 
@@ -151,12 +155,14 @@ static const char *field_text(void *metadata, const char *key)
     return json_string(metadata, key);
 }
 
-/* A file without a step is that of a beginning. */
+/* A file without a step, or of another program, is that of a beginning. */
 static Progress read_progress(const SafeFile *f)
 {
     bool missing;
     Progress p = progress_none;
-    const char *bad = json_get(f->metadata, "step") ? progress_read(&p, field_text, (void *)f->metadata, &missing) : NULL;
+    const char *format = f->metadata ? json_string(f->metadata, "format") : NULL;
+    bool own = format && !strncmp(format, "vwn ", 4);
+    const char *bad = own && json_get(f->metadata, "step") ? progress_read(&p, field_text, (void *)f->metadata, &missing) : NULL;
     if (bad)
         stop("%s: the metadata `%s` is %s", f->path, bad, missing ? "not there" : "not a number of the right kind");
     return p;

@@ -58,11 +58,7 @@ static void feed(Run *run, const Text *text, const Order *o, Window w, int64_t r
 {
     integer *labels = row_of(run, "labels", row);
     const Text *from = &text[o->range[w.range].file];
-    int64_t bad = tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), labels,
-                                row_of(run, "document", row));
-    if (bad >= 0)
-        stop("%s: byte %" PRId64 ": token %" PRId64 " is not below the vocabulary of %" PRId64, from->path,
-             model.id_header + bad * from->tokens.width, token_at(&from->tokens, bad), model.vocab);
+    tokens_window(&from->tokens, o, w, model.vocab, model.separator, row_of(run, "tokens", row), labels, row_of(run, "document", row));
     for (int64_t i = 0; labels && !labelled && i < model.context; i++)
         labels[i] = -1;
 }

@@ -91,7 +91,6 @@ typedef enum Op {
     OP_COUNT
 } Op;
 
-/* Attributes; which fields an operator uses is stated in ops.def, the others are zero. */
 /* How a node is computed, where decompose() has a choice. It changes no number, so that nothing else reads it. */
 typedef enum MadeHow {
     MADE_ANYHOW,
@@ -102,6 +101,7 @@ typedef enum MadeHow {
     CONCAT_OF_PARTS   /* some inputs of a CONCAT of more than PARTS_MAX: stored, and loaded by who reads it */
 } MadeHow;
 
+/* Attributes; which fields an operator uses is stated in ops.def, the others are zero. */
 typedef struct Attr {
     double x, y, z;     /* constants: value; scale, softcap, dropout; fill */
     int64_t i, j;       /* axis, start, count, flags, index of an ext or a host scalar */

@@ -23,7 +23,7 @@ static inline double host_mod(double a, double b) /* with the sign of b */
     return a - b * floor(a / b);
 }
 
-static inline double host_min(double a, double b) /* the other one when one is not a number */
+static inline double host_min(double a, double b) /* not a number when one of them is not */
 {
     return b < a || isnan(b) ? b : a;
 }

@@ -30,7 +30,8 @@ typedef struct ExpertRun {
     atomic_bool *failed;
 } ExpertRun;
 
-enum { BLOCK_MOST = 128, BLOCK_LEAST = 16, DEPTH = 256, TILE_MOST = 384, TILE_LEAST = 96 };
+enum { BLOCK_MOST = 128, BLOCK_LEAST = 16, WIDE_LEAST = 64, ROOM_MOST = 1 << 23, /* numbers of a block's rows, where they are wide */
+       DEPTH = 256, TILE_MOST = 384, TILE_LEAST = 96 };
 /* In bf16 the library lays each matrix out anew for a block, so blocks are longer: of so many rows, or added up over so many. */
 static const int64_t rows_bf16[STEPS] = {BLOCK_LEAST, 32, 64, 128, 192, 256, 384, 512}, depths_bf16[STEPS] = {32, 64, 96, 128, 192, 256, 512, 1024};
 
@@ -68,6 +69,8 @@ static int64_t measure(ExpertRun *run, int threads)
     if (!mul_i64(how->tokens, how->choices, &pairs))
         return -1;
     run->block = how->per_row ? 1 : rows_per_block(pairs, how->half);
+    while (how->half && run->block > WIDE_LEAST && run->block > ROOM_MOST / (how->in + how->out + 1))
+        run->block = run->block / 32 * 16;
     run->depth = how->half ? depths_bf16[STEPS - 1] : DEPTH;
     run->tile_in = weight_tile(how->in, how->experts);
     run->tile_out = weight_tile(how->out, how->experts);

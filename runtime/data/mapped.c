@@ -45,6 +45,7 @@ void mapped_open(Session *s, Mapped *m, const char *path)
 {
     struct stat st;
     const char *why;
+    Mapping *mapping = NEW(s->arena, Mapping); /* of the session's: *m may be gone when it ends */
     int fd = file_open(path, O_RDONLY, &why);
     if (fd < 0)
         mapped_wrong(s, path, "%s", why);
@@ -59,7 +60,6 @@ void mapped_open(Session *s, Mapped *m, const char *path)
     if (bad || map == MAP_FAILED)
         mapped_wrong(s, path, "%s", strerror(error));
     *m = (Mapped){path, map, (size_t)st.st_size, 0, st.st_dev, st.st_ino};
-    Mapping *mapping = NEW(s->arena, Mapping); /* of the session's: *m may be gone when it ends */
     *mapping = (Mapping){map, m->bytes};
     session_defer(s, unmap, mapping);
     size_t block = m->bytes < BLOCK ? m->bytes : BLOCK;
