@@ -548,6 +548,8 @@ static void finish_sums(Mapping *s)
             s->exchanged = s->exchanged > n ? s->exchanged : n;
             s->flip = !s->flip;
             s->exchanges++;
+        } else if (s->touched[array]) { /* by the row before: a shuffle orders no memory */
+            barrier(s);
         }
         st.kind = KS_ARRAY_TAKE;
         put(s, st);

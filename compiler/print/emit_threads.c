@@ -76,15 +76,21 @@ static bool is_real_sum(const Kernel *k, const KStmt *s)
              : kx(k, s->ex)->op == OP_SUM && kx(k, s->ex)->type == KT_REAL;
 }
 
-/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. */
+/* From statement i on: totals of so many sums of reals that are one step, all of them put, or all taken. What a warp takes
+ * lies in places that a total of another kind in the same step would have, so beside one each is a step of its own. */
 size_t emit_sums_together(const Kernel *k, size_t i)
 {
     KStmtKind kind = k->stmt.v[i].kind;
-    size_t n = 0;
+    size_t from = i, n = 0;
     if (kind != KS_WARP && kind != KS_WARP_PUT && kind != KS_WARP_TAKE)
         return 0;
-    while (i + n < k->stmt.n && n < SUMS_MOST && k->stmt.v[i + n].kind == kind && is_real_sum(k, &k->stmt.v[i + n]))
-        n++;
+    while (from > 0 && k->stmt.v[from - 1].kind == kind)
+        from--;
+    for (size_t j = from; j < k->stmt.n && k->stmt.v[j].kind == kind; j++) {
+        if (!is_real_sum(k, &k->stmt.v[j]))
+            return 0;
+        n += j >= i && n < SUMS_MOST;
+    }
     return n;
 }
 

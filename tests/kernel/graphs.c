@@ -162,6 +162,13 @@ static void reductions(Suite *s)
         for (int back = 0; back < 2; back++)
             out(s, ir_cumsum(s->g, ir_scale(s->g, x, 0.5), axis, back));
     end(s, 9, 1e-5);
+    begin(s, "sums beside a maximum"); /* of a row that a block has: the totals of warps lie side by side */
+    x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(1), DIM(1024)));
+    Val squares = ir_binary(s->g, OP_MUL, x, x), total = ir_sum(s->g, x, 8, true);
+    total = ir_binary(s->g, OP_MUL, total, ir_sum(s->g, squares, 8, true));
+    total = ir_binary(s->g, OP_ADD, total, ir_sum(s->g, ir_binary(s->g, OP_MUL, squares, x), 8, true));
+    out(s, ir_binary(s->g, OP_ADD, ir_scale(s->g, total, 1e-4), ir_max(s->g, x, 8, true)));
+    end(s, 9, 1e-3);
     begin(s, "one of 64"); /* told by its place, eight or four at a time */
     Val label = index_input(s, "label", shape(4, DIM_B, DIM_T, DIM(1), DIM(1)));
     x = input(s, "x", shape(4, DIM_B, DIM_T, DIM(1), DIM(64)));

@@ -11,7 +11,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
     /* Both factors of the products with queries in registers would be too many: of v a half, or more, lies in shared memory */
-    enum { KEPT_V = D + DV > 96 ? DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16 : DV, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
+    enum { PART_V = DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16, KEPT_V = D + DV <= 96 ? DV : PART_V < 16 ? 16 : PART_V, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
 #if TEXT_KEPT
     elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
 #else
