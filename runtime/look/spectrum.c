@@ -69,11 +69,11 @@ static int falling(const void *a, const void *b)
 /* One sweep from m up to l, with the shift of the two eigenvalues at l. */
 static void sweep(double *d, double *e, size_t l, size_t m)
 {
-    double g = (d[l + 1] - d[l]) / (2 * e[l]), r = hypot(g, 1), s = 1, c = 1, p = 0;
+    double g = (d[l + 1] - d[l]) / (2 * e[l]), r = sqrt(g * g + 1), s = 1, c = 1, p = 0;
     g = d[m] - d[l] + e[l] / (g + copysign(r, g));
     for (size_t i = m; i-- > l;) {
         double f = s * e[i], b = c * e[i];
-        r = hypot(f, g);
+        r = sqrt(f * f + g * g); /* of sums of squares of float32: nothing overflows */
         e[i + 1] = r;
         if (r == 0) {
             d[i + 1] -= p;

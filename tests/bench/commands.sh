@@ -66,4 +66,3 @@ on_run export-log runs/run -o run.csv
 on_run report runs/run -o run.html
 echo "These compute the model, on text:"
 on_run inspect runs/run
-on_run inspect runs/run --tokens 1024
