@@ -219,18 +219,21 @@ static int new_array(Sched *s, const KNest *nest, DType dtype)
     return (int)s->k->array.n - 1;
 }
 
+/* A device's kernel whose threads share loops alone. */
+static bool is_alone(const Sched *s) { return s->k->target->threads && !s->k->product.n; }
+
 /* On a device a thread adds up a few elements by itself, and the sum stays in a register. */
 static bool is_short_sum(const Sched *s, const KNest *over)
 {
     enum { SHORT = 16 };
-    return s->k->shared > 0 && !s->k->product.n && elements_of(s, over) <= SHORT;
+    return is_alone(s) && elements_of(s, over) <= SHORT;
 }
 
 /* Or a column of them, where the other loop is as long and lies along memory. */
 static bool is_column_sum(const Sched *s, const KNest *over, const KNest *rest)
 {
     enum { COLUMN = 64 };
-    return s->k->shared > 0 && !s->k->product.n && rest->n == 1 && over->n == 1 && elements_of(s, over) <= COLUMN &&
+    return is_alone(s) && rest->n == 1 && over->n == 1 && elements_of(s, over) <= COLUMN &&
            elements_of(s, rest) >= COLUMN;
 }
 
@@ -241,7 +244,7 @@ static bool is_sum_of_few(const Sched *s, const KNest *over, const KNest *rest)
     for (uint32_t i = 0; i < rest->n; i++)
         if (!ix_literal(s->k->ix, ix_info(s->k->ix, rest->var[i])->extent))
             return false;
-    return s->k->shared > 0 && !s->k->product.n && over->n == 1 && elements_of(s, over) >= LONG && elements_of(s, rest) <= FEW;
+    return is_alone(s) && over->n == 1 && elements_of(s, over) >= LONG && elements_of(s, rest) <= FEW;
 }
 
 /* A reduction whose result changes with loops of the row (the sum over `over` for each `rest`)
@@ -440,9 +443,6 @@ static int weight(const Sched *s, Ex e, int limit)
         w += weight(s, x->in[i], limit - w);
     return w;
 }
-
-/* A device's kernel whose threads share loops alone. */
-static bool is_alone(const Sched *s) { return s->k->shared > 0 && !s->k->product.n; }
 
 /* What there is no room for is computed again. A block of a device has its totals beside the arrays. */
 static int64_t room(const Sched *s)
@@ -791,7 +791,7 @@ static void share_reciprocals(Kernel *k)
 
 void kernel_schedule(Kernel *k)
 {
-    if (k->shared > 0)
+    if (k->target->threads)
         share_reciprocals(k);
     Sched s = {.k = k, .now = -1};
     s.seen = NEW_ARRAY(k->arena, bool, k->ex.n);
