@@ -8,6 +8,7 @@
  * that texts, results and sums over rows are the same on all of them.
  */
 #include "device.h"
+#include "compiler/kernel/touches.h"
 
 typedef struct Mapping {
     const Kernel *from;
@@ -130,15 +131,7 @@ static int64_t elements_inside(const Kernel *k, size_t loop)
  * all? */
 static bool is_of_warps(const Kernel *k, size_t loop)
 {
-    IVar v = k->stmt.v[loop].var;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *x = &k->stmt.v[i];
-        if ((x->kind == KS_ARRAY_PUT || x->kind == KS_ARRAY_ADD) && !nest_has(&k->array.v[x->array].nest, v))
-            return false;
-        if ((x->kind == KS_STORE || x->kind == KS_SINK) && !(ix_form(k->ix, k->root.v[x->root].at)->deps & ix_bit(k->ix, v)))
-            return false;
-    }
-    return true;
+    return !(kernel_carried(k, loop) & (CARRIES_ELEMENT | CARRIES_SAME));
 }
 
 /* Of a row with products: is each round of this loop, with loops in it, for one warp of a block? It takes no longer. */
@@ -205,35 +198,10 @@ static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SH
 /* ---- loops whose rounds are one thread's ---- */
 
 /* Can a thread do rounds of this loop, with all that is in it, by itself? Then none touches what another does, and no sum
- * goes on when the loop ends. */
+ * goes on when the loop ends. What is the same in all rounds one thread puts. */
 static bool is_separable(const Kernel *k, size_t loop)
 {
-    IVar v = k->stmt.v[loop].var;
-    size_t end = kernel_loop_end(k, loop);
-    for (size_t i = loop + 1; i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        bool inside = false; /* is the sum declared in the loop */
-        switch (s->kind) {
-        case KS_ARRAY_ADD:
-            if (!nest_has(&k->array.v[s->array].nest, v))
-                return false;
-            break;
-        case KS_STORE: case KS_SINK:
-            if (!(ix_form(k->ix, k->root.v[s->root].at)->deps & ix_bit(k->ix, v)))
-                return false;
-            break;
-        case KS_ACC_ADD:
-            for (size_t j = loop + 1; j < i && !inside; j++)
-                inside = k->stmt.v[j].kind == KS_ACC && k->stmt.v[j].ex == s->ex;
-            if (!inside)
-                return false;
-            break;
-        case KS_LET: case KS_VAR: case KS_LOOP: case KS_END: case KS_ACC: case KS_ARRAY_GET: break;
-        case KS_ARRAY_PUT: break; /* what is the same in all rounds one thread puts */
-        default: return false;
-        }
-    }
-    return true;
+    return !(kernel_carried(k, loop) & ~CARRIES_SAME);
 }
 
 /* Do threads that have neighbouring rounds of this loop touch neighbours in memory, and in arrays? */
@@ -494,8 +462,6 @@ void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 
 /* ---- statements ---- */
 
-enum { READS = 1, WRITES = 2 };
-
 static void put(Mapping *s, KStmt st) { vec_push(s->k->arena, &s->k->stmt, st); }
 
 static void barrier(Mapping *s)
@@ -617,32 +583,36 @@ static void find_own(Mapping *s)
     }
 }
 
-/* A tile is never its threads' own. */
-static bool of_tile(const Kernel *k, const KStmt *s)
-{
-    const KEx *x = kx(k, s->ex);
-    return s->kind == KS_PRODUCT ||
-           (s->kind == KS_LET && x->kind == KX_LOAD && k->buffer.v[x->slot].tile) ||
-           (s->kind == KS_STORE && k->buffer.v[k->root.v[s->root].buffer].tile);
-}
-
 static bool is_in_registers(const Kernel *k, const KStmt *st)
 {
     return k->array.v[st->array].sums && (st->kind == KS_ARRAY_FILL || st->kind == KS_ARRAY_ADD);
 }
 
-/* How the part of a row that begins at statement i touches arrays that are not its threads' own, and tiles. */
-static void find_touches(const Mapping *s, size_t i, uint8_t *how)
+/* How the part of a row that begins at statement i touches arrays and tiles that are not its threads' own. A tile never is.
+ * Returns whether it stores what other threads may still have to load. */
+static bool find_touches(Mapping *s, size_t i, uint8_t *how)
 {
     const Kernel *k = s->from;
-    size_t end = opens(&k->stmt.v[i]) ? kernel_loop_end(k, i) : i;
-    for (; i <= end; i++) {
+    ArenaMark mark = arena_mark(k->arena);
+    KTouches of = {0};
+    bool overwrites = false;
+    for (size_t end = opens(&k->stmt.v[i]) ? kernel_loop_end(k, i) : i; i <= end; i++) {
         const KStmt *st = &k->stmt.v[i];
-        if (of_tile(k, st))
-            how[k->array.n] |= st->kind == KS_LET ? READS : READS | WRITES;
-        if (of_array(st) && !s->own[st->array] && !is_in_registers(s->k, st))
-            how[st->array] |= st->kind == KS_ARRAY_GET ? READS : st->kind == KS_ARRAY_ADD ? READS | WRITES : WRITES;
+        of.n = 0;
+        kernel_touches(k, st, &of);
+        for (size_t j = 0; j < of.n; j++) {
+            const KTouch *t = &of.v[j];
+            const KBuffer *b = t->thing == OF_BUFFER ? &k->buffer.v[t->number] : NULL;
+            if (b && (b->tile || st->kind == KS_PRODUCT))
+                how[k->array.n] |= t->how;
+            else if (b)
+                overwrites = overwrites || (st->kind == KS_STORE && t->how & WRITES && b->read);
+            else if (t->thing == OF_ARRAY && !s->own[t->number] && !is_in_registers(s->k, st))
+                how[t->number] |= t->how;
+        }
     }
+    arena_reset(k->arena, mark);
+    return overwrites;
 }
 
 /* Does one touch what the other does, and one of them writes? */
@@ -658,18 +628,6 @@ static void add_touches(uint8_t *to, const uint8_t *how, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         to[i] |= how[i];
-}
-
-/* Does it store what other threads may still have to load? */
-static bool overwrites(const Mapping *s, size_t i)
-{
-    const Kernel *k = s->from;
-    size_t end = k->stmt.v[i].kind == KS_LOOP ? kernel_loop_end(k, i) : i;
-    for (; i <= end; i++)
-        if (k->stmt.v[i].kind == KS_STORE && !of_tile(k, &k->stmt.v[i]) &&
-            k->buffer.v[k->root.v[k->stmt.v[i].root].buffer].read)
-            return true;
-    return false;
 }
 
 /* ---- the walk ---- */
@@ -716,10 +674,10 @@ static void share_statement(Mapping *s, size_t i)
     if (s->row_depth && s->depth == s->row_depth) {
         size_t things = s->from->array.n + 1;
         memset(s->nest, 0, things);
-        find_touches(s, i, s->nest);
+        bool overwrites = find_touches(s, i, s->nest);
         if (st.kind == KS_END)
             end_row(s);
-        else if (overwrites(s, i) || meet(s->touched, s->nest, things))
+        else if (overwrites || meet(s->touched, s->nest, things))
             barrier(s);
         add_touches(s->touched, s->nest, things);
     }

@@ -6,7 +6,7 @@
  * loop that begins in between. Compilers move statements about, so this is for choosing between texts,
  * not for counting.
  */
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/touches.h"
 
 #include <math.h>
 
@@ -25,47 +25,31 @@ typedef struct Lives {
 
 static void want(Lives *l, Ex e, uint32_t at)
 {
-    if (e && l->life[e].from)
+    if (l->life[e].from)
         l->life[e].to = at;
 }
 
-static void want_ix(Lives *l, Ix ix, uint32_t at)
+/* At statement number `at`, counted from 1. Of what moves between an array and a register its inputs count, too: compilers keep
+ * some of them, and without these kernels spill that are given 128 registers. */
+static void want_all(Lives *l, const KStmt *s, uint32_t at, KTouches *of)
 {
-    const IxForm *f = ix_form(l->k->ix, ix);
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(l->k->ix, f->t[i].var);
-        if (v->kind == IV_VALUE)
-            want(l, v->value, at);
-    }
-}
-
-static void want_all(Lives *l, const KStmt *s, uint32_t at)
-{
-    const Kernel *k = l->k;
-    const KEx *x = kx(k, s->ex);
-    const KRoot *r = s->kind == KS_STORE || s->kind == KS_SINK ? &k->root.v[s->root] : NULL;
-    if (r) {
-        want(l, r->value, at);
-        want_ix(l, r->at, at);
-        return;
-    }
-    want(l, s->ex, at);
-    if (s->kind == KS_VAR)
-        want_ix(l, ix_info(k->ix, s->var)->base, at);
+    of->n = 0;
+    kernel_touches(l->k, s, of);
     for (int i = 0; i < 3; i++)
-        want(l, x->in[i], at);
-    want_ix(l, x->ix, at);
-}
-
-static bool computes(const KStmt *s)
-{
-    return s->kind == KS_LET || s->kind == KS_ACC || s->kind == KS_ARRAY_GET ||
-           s->kind == KS_BATCH_OUT;
+        want(l, kx(l->k, s->ex)->in[i], at);
+    for (size_t i = 0; i < of->n; i++) {
+        const KTouch *t = &of->v[i];
+        if (t->thing == OF_VALUE && t->how == WRITES)
+            l->life[t->number] = (Life){at, at};
+        else if (t->thing == OF_VALUE)
+            want(l, t->number, at);
+    }
 }
 
 static void walk(Lives *l)
 {
     uint32_t loop = 0;
+    KTouches of = {0};
     for (uint32_t i = 0; i < l->k->stmt.n; i++) {
         const KStmt *s = &l->k->stmt.v[i];
         if (s->kind == KS_END) {
@@ -73,9 +57,7 @@ static void walk(Lives *l)
             loop = l->in[loop - 1];
         }
         l->in[i] = loop;
-        want_all(l, s, i + 1);
-        if (computes(s))
-            l->life[s->ex] = (Life){i + 1, i + 1};
+        want_all(l, s, i + 1, &of);
         if (s->kind == KS_LOOP || s->kind == KS_ROWS || s->kind == KS_PART)
             loop = i + 1;
     }

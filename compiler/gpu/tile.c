@@ -6,7 +6,7 @@
  * it, so what can be done later is, products that are only added up share a tile, one that is only
  * stored goes directly to memory, and tiles that are not needed at the same time share a place.
  */
-#include "compiler/kernel/kernel.h"
+#include "compiler/kernel/touches.h"
 
 /* A product; a loop with what is in it and the accumulators before it, which its end completes; or
  * what stands between such. */
@@ -14,14 +14,12 @@ typedef struct TileUnit {
     size_t from, end; /* statements from <= i < end */
 } TileUnit;
 
-enum { READS = 1, WRITES = 2 };
-
 typedef struct Tiling {
     Kernel *k;
     VEC(TileUnit) unit;
     size_t first, end;     /* the statements of the row */
     size_t things;         /* expressions, variables, arrays, batches, buffers: */
-    size_t var, array, batch, buffer; /* where these begin among them */
+    size_t begin[OF_BUFFER + 1]; /* where these begin among them */
     unsigned char *touch;  /* by unit and thing */
     size_t *order;         /* of units */
     int *from, *to;        /* by buffer: first and last place in `order`; -1: never */
@@ -261,81 +259,19 @@ static void find_units(Tiling *t)
     }
 }
 
-static void touch_ix(Tiling *t, unsigned char *what, Ix ix)
+/* What one statement of the row touches. In a loop, or with one before it, it names nothing that is known behind it. */
+static void find_touches_of(Tiling *t, const TileUnit *u, unsigned char *what, KTouches *of)
 {
-    const IxForm *f = ix_form(t->k->ix, ix);
-    for (uint32_t i = 0; i < f->n; i++) {
-        const IVarInfo *v = ix_info(t->k->ix, f->t[i].var);
-        if (v->kind == IV_VALUE)
-            what[v->value] |= READS;
-        if (v->kind == IV_DIV || v->kind == IV_MOD) {
-            what[t->var + f->t[i].var] |= READS;
-            touch_ix(t, what, v->base);
+    bool alone = !begins_unit(&t->k->stmt.v[u->from]);
+    for (size_t i = u->from; i < u->end; i++) {
+        const KStmt *s = &t->k->stmt.v[i];
+        of->n = 0;
+        kernel_touches(t->k, s, of);
+        for (size_t j = 0; j < of->n; j++) {
+            const KTouch *x = &of->v[j];
+            bool inside = !alone && (s->kind == KS_LET || s->kind == KS_VAR || s->kind == KS_ARRAY_GET);
+            what[t->begin[x->thing] + x->number] |= (x->thing == OF_VALUE || x->thing == OF_VAR) && inside ? READS : x->how;
         }
-    }
-}
-
-static void touch_inputs(Tiling *t, unsigned char *what, Ex e)
-{
-    const KEx *x = kx(t->k, e);
-    for (int i = 0; i < 3; i++)
-        what[x->in[i]] |= READS;
-    touch_ix(t, what, x->ix);
-    if (x->kind == KX_LOAD)
-        what[t->buffer + x->slot] |= READS;
-}
-
-static void touch_root(Tiling *t, unsigned char *what, const KRoot *r)
-{
-    what[r->value] |= READS;
-    touch_ix(t, what, r->at);
-    what[t->buffer + r->buffer] |= WRITES;
-}
-
-/* alone: the statement stands in no loop, so that what it names is known behind it */
-static void touch_statement(Tiling *t, unsigned char *what, const KStmt *s, bool alone)
-{
-    const KProduct *p = s->kind == KS_PRODUCT ? &t->k->product.v[s->root] : NULL;
-    unsigned char names = alone ? WRITES : READS;
-    switch (s->kind) {
-    case KS_VAR:
-        what[t->var + s->var] |= names;
-        touch_ix(t, what, ix_info(t->k->ix, s->var)->base);
-        break;
-    case KS_LET:
-        what[s->ex] |= names;
-        touch_inputs(t, what, s->ex);
-        break;
-    case KS_ACC: what[s->ex] |= WRITES; break;
-    case KS_ACC_ADD: what[s->ex] |= WRITES; touch_inputs(t, what, s->ex); break;
-    case KS_ARRAY_FILL: what[t->array + (size_t)s->array] |= WRITES; break;
-    case KS_ARRAY_PUT:
-        what[t->array + (size_t)s->array] |= WRITES;
-        what[s->ex] |= READS;
-        break;
-    case KS_ARRAY_ADD:
-        what[t->array + (size_t)s->array] |= WRITES;
-        touch_inputs(t, what, s->ex);
-        break;
-    case KS_ARRAY_GET:
-        what[t->array + (size_t)s->array] |= READS;
-        what[s->ex] |= names;
-        break;
-    case KS_BATCH_IN: case KS_BATCH_RUN:
-        what[t->batch + (size_t)s->array] |= WRITES;
-        touch_inputs(t, what, s->ex);
-        break;
-    case KS_BATCH_OUT:
-        what[t->batch + (size_t)s->array] |= READS;
-        what[s->ex] |= WRITES;
-        break;
-    case KS_STORE: case KS_SINK: touch_root(t, what, &t->k->root.v[s->root]); break;
-    case KS_PRODUCT:
-        what[t->buffer + p->a] |= READS;
-        what[t->buffer + p->b] |= READS;
-        what[t->buffer + p->c] |= WRITES;
-        break;
-    default: break;
     }
 }
 
@@ -343,21 +279,18 @@ static void find_touches(Tiling *t)
 {
     const Kernel *k = t->k;
     size_t batches = 0;
+    KTouches of = {0};
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_BATCH_RUN)
             batches++;
-    t->var = k->ex.n;
-    t->array = t->var + k->ix->var.n;
-    t->batch = t->array + k->array.n;
-    t->buffer = t->batch + batches;
-    t->things = (t->buffer + k->buffer.n + 7) / 8 * 8;
+    t->begin[OF_VAR] = k->ex.n;
+    t->begin[OF_ARRAY] = t->begin[OF_VAR] + k->ix->var.n;
+    t->begin[OF_BATCH] = t->begin[OF_ARRAY] + k->array.n;
+    t->begin[OF_BUFFER] = t->begin[OF_BATCH] + batches;
+    t->things = (t->begin[OF_BUFFER] + k->buffer.n + 7) / 8 * 8;
     t->touch = NEW_ARRAY(k->arena, unsigned char, t->unit.n * t->things + 1);
-    for (size_t u = 0; u < t->unit.n; u++) {
-        const TileUnit *x = &t->unit.v[u];
-        for (size_t i = x->from; i < x->end; i++)
-            touch_statement(t, touch_of(t, u), &k->stmt.v[i], !begins_unit(&k->stmt.v[x->from]));
-        touch_of(t, u)[0] = 0; /* no expression */
-    }
+    for (size_t u = 0; u < t->unit.n; u++)
+        find_touches_of(t, &t->unit.v[u], touch_of(t, u), &of);
 }
 
 /* Must u stay before v? Eight things at a time. */
@@ -380,7 +313,7 @@ static bool before(const Tiling *t, size_t u, size_t v)
  * needed: of tiles, by what is placed behind; left: units that write a tile and are not placed. */
 static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *left)
 {
-    const unsigned char *what = touch_of(t, u) + t->buffer;
+    const unsigned char *what = touch_of(t, u) + t->begin[OF_BUFFER];
     int64_t n = 0;
     for (size_t b = 0; b < t->k->buffer.n; b++) {
         const KBuffer *x = &t->k->buffer.v[b];
@@ -405,7 +338,7 @@ static void find_order(Tiling *t)
     t->order = NEW_ARRAY(k->arena, size_t, n + 1);
     for (size_t u = 0; u < n; u++) {
         for (size_t b = 0; b < k->buffer.n; b++)
-            left[b] += (touch_of(t, u)[t->buffer + b] & WRITES) != 0;
+            left[b] += (touch_of(t, u)[t->begin[OF_BUFFER] + b] & WRITES) != 0;
         for (size_t v = u + 1; v < n; v++)
             behind[u] += before(t, u, v);
     }
@@ -424,7 +357,7 @@ static void find_order(Tiling *t)
         for (size_t u = 0; u < best; u++)
             behind[u] -= before(t, u, best);
         for (size_t b = 0; b < k->buffer.n; b++) {
-            unsigned char what = touch_of(t, best)[t->buffer + b];
+            unsigned char what = touch_of(t, best)[t->begin[OF_BUFFER] + b];
             left[b] -= (what & WRITES) != 0;
             needed[b] = what & WRITES && left[b] == 0 ? false : needed[b] || what;
         }
@@ -455,7 +388,7 @@ static void find_lives(Tiling *t)
     for (size_t b = 0; b < n; b++) {
         t->from[b] = t->to[b] = -1;
         for (size_t at = 0; at < t->unit.n; at++)
-            if (touch_of(t, t->order[at])[t->buffer + b]) {
+            if (touch_of(t, t->order[at])[t->begin[OF_BUFFER] + b]) {
                 t->from[b] = t->from[b] < 0 ? (int)at : t->from[b];
                 t->to[b] = (int)at;
             }

@@ -1,0 +1,141 @@
+/* touches.c - what statements of a kernel read and write.
+ *
+ * In:  a scheduled kernel.     Out: for a statement the values, variables, arrays, batches and buffers that it touches; for a
+ *      loop what its rounds leave to each other.
+ * The one idea: order, barriers, who may do a round alone and how long a value lives are questions about the same dependences,
+ * so all of them ask here. Only proofs (kernel_verify.c, gpu/kernel_races.c) look for themselves.
+ */
+#include "touches.h"
+
+typedef struct Toucher {
+    const Kernel *k;
+    KTouches *out;
+} Toucher;
+
+static void touch(const Toucher *t, KThing thing, uint32_t number, int how, uint64_t deps)
+{
+    vec_push(t->k->arena, t->out, (KTouch){.thing = (uint8_t)thing, .how = (uint8_t)how, .number = number, .deps = deps});
+}
+
+static void touch_value(const Toucher *t, Ex e, int how)
+{
+    if (e)
+        touch(t, OF_VALUE, e, how, 0);
+}
+
+/* A place is made of values that tensors hold, and of quotients and remainders, which are statements of their own. */
+static void read_place(const Toucher *t, Ix ix)
+{
+    const IxForm *f = ix_form(t->k->ix, ix);
+    for (uint32_t i = 0; i < f->n; i++) {
+        const IVarInfo *v = ix_info(t->k->ix, f->t[i].var);
+        if (v->kind == IV_VALUE)
+            touch_value(t, v->value, READS);
+        if (v->kind == IV_DIV || v->kind == IV_MOD) {
+            touch(t, OF_VAR, f->t[i].var, READS, 0);
+            read_place(t, v->base);
+        }
+    }
+}
+
+static void touch_buffer(const Toucher *t, uint32_t buffer, Ix at, int how)
+{
+    touch(t, OF_BUFFER, buffer, how, ix_form(t->k->ix, at)->deps);
+}
+
+/* What e is computed from. */
+static void read_inputs(const Toucher *t, Ex e)
+{
+    const KEx *x = kx(t->k, e);
+    for (int i = 0; i < 3; i++)
+        touch_value(t, x->in[i], READS);
+    read_place(t, x->ix);
+    if (x->kind == KX_LOAD)
+        touch_buffer(t, x->slot, x->ix, READS);
+}
+
+static void touch_array(const Toucher *t, int array, int how)
+{
+    const KNest *nest = &t->k->array.v[array].nest;
+    uint64_t deps = 0;
+    for (uint32_t i = 0; i < nest->n; i++)
+        deps |= ix_bit(t->k->ix, nest->var[i]);
+    touch(t, OF_ARRAY, (uint32_t)array, how, deps);
+}
+
+static void touch_root(const Toucher *t, const KRoot *r, int how)
+{
+    touch_value(t, r->value, READS);
+    read_place(t, r->at);
+    touch_buffer(t, r->buffer, r->at, how);
+}
+
+static void touch_product(const Toucher *t, const KProduct *p)
+{
+    touch_buffer(t, p->a, p->a_at, READS);
+    touch_buffer(t, p->b, p->b_at, READS);
+    touch_buffer(t, p->c, p->c_at, p->add ? READS | WRITES : WRITES);
+}
+
+void kernel_touches(const Kernel *k, const KStmt *s, KTouches *out)
+{
+    const Toucher t = {k, out};
+    switch (s->kind) {
+    case KS_VAR:
+        touch(&t, OF_VAR, (uint32_t)s->var, WRITES, 0);
+        read_place(&t, ix_info(k->ix, s->var)->base);
+        return;
+    case KS_LET: read_inputs(&t, s->ex), touch_value(&t, s->ex, WRITES); return;
+    case KS_ACC: touch_value(&t, s->ex, WRITES); return;
+    case KS_ACC_ADD: read_inputs(&t, s->ex), touch_value(&t, s->ex, READS | WRITES); return;
+    case KS_ARRAY_FILL: touch_array(&t, s->array, WRITES); return;
+    case KS_ARRAY_PUT: touch_value(&t, s->ex, READS), touch_array(&t, s->array, WRITES); return;
+    case KS_ARRAY_ADD: read_inputs(&t, s->ex), touch_array(&t, s->array, READS | WRITES); return;
+    case KS_ARRAY_GET: touch_array(&t, s->array, READS), touch_value(&t, s->ex, WRITES); return;
+    case KS_BATCH_IN: read_inputs(&t, s->ex), touch(&t, OF_BATCH, (uint32_t)s->array, WRITES, 0); return;
+    case KS_BATCH_RUN: touch(&t, OF_BATCH, (uint32_t)s->array, READS | WRITES, 0); return;
+    case KS_BATCH_OUT: touch(&t, OF_BATCH, (uint32_t)s->array, READS, 0), touch_value(&t, s->ex, WRITES); return;
+    case KS_STORE: touch_root(&t, &k->root.v[s->root], WRITES); return;
+    case KS_SINK: touch_root(&t, &k->root.v[s->root], READS | WRITES); return;
+    case KS_PRODUCT: touch_product(&t, &k->product.v[s->root]); return;
+    case KS_WARP: case KS_WARP_TAKE: touch_value(&t, s->ex, READS | WRITES); return;
+    case KS_WARP_PUT: touch_value(&t, s->ex, READS); return;
+    case KS_ARRAY_GIVE: touch_array(&t, s->array, READS); return;
+    case KS_ARRAY_TAKE: touch_array(&t, s->array, WRITES); return;
+    case KS_PART: case KS_ROWS: case KS_LOOP: case KS_END: case KS_ARRAY: case KS_BARRIER: case KS_SUM_NEW: case KS_SUM_PUT:
+    case KS_COUNT: return;
+    }
+}
+
+static bool declares(const Kernel *k, size_t from, size_t to, Ex sum)
+{
+    for (size_t i = from; i < to; i++)
+        if (k->stmt.v[i].kind == KS_ACC && k->stmt.v[i].ex == sum)
+            return true;
+    return false;
+}
+
+unsigned kernel_carried(const Kernel *k, size_t loop)
+{
+    ArenaMark mark = arena_mark(k->arena);
+    uint64_t round = ix_bit(k->ix, k->stmt.v[loop].var);
+    KTouches all = {0};
+    unsigned carried = 0;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        size_t n = all.n;
+        kernel_touches(k, s, &all);
+        for (; n < all.n; n++) {
+            const KTouch *t = &all.v[n];
+            bool element = t->thing == OF_ARRAY || t->thing == OF_BUFFER;
+            if (s->kind == KS_PRODUCT || t->thing == OF_BATCH)
+                carried |= CARRIES_OTHER;
+            else if (element && t->how & WRITES && !(t->deps & round))
+                carried |= s->kind == KS_ARRAY_PUT ? CARRIES_SAME : CARRIES_ELEMENT;
+            else if (s->kind == KS_ACC_ADD && t->thing == OF_VALUE && t->how & WRITES && !declares(k, loop + 1, i, s->ex))
+                carried |= CARRIES_SUM;
+        }
+    }
+    arena_reset(k->arena, mark);
+    return carried;
+}
