@@ -65,8 +65,8 @@ void kernel_choose_grid(Kernel *k)
 {
     enum { TILE_ROOM = 128 }; /* a tile is a whole number of lines of so many bytes */
     KGrid *g = &k->grid;
-    KShared *array = NEW_ARRAY(k->arena, KShared, k->array.n + 1);
-    *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .array = array};
+    KShared *term = NEW_ARRAY(k->arena, KShared, k->array.n + k->buffer.n + k->tile_slot.n + 1);
+    *g = (KGrid){.threads = k->mapping.units * k->mapping.row_threads, .units = k->mapping.units, .term = term};
     for (size_t i = 0; i < k->array.n; i++) {
         const KArray *a = &k->array.v[i];
         Dim size = kernel_array_size(k, a);
@@ -76,11 +76,28 @@ void kernel_choose_grid(Kernel *k)
         if (ix_literal(k->ix, size))
             g->shared += ((uint32_t)size.n * bytes + 15) / 16 * 16;
         else
-            array[g->n_array++] = (KShared){size, bytes};
+            term[g->n_term++] = (KShared){size, bytes, -1};
     }
+    for (size_t b = 0; b < k->buffer.n && k->mapping.holds_sums; b++)
+        if (k->buffer.v[b].part >= 0)
+            term[g->n_term++] = (KShared){DIM(k->buffer.v[b].elements), 4, (int32_t)b};
+    g->n_fixed = g->n_term;
     choose_spill(k);
-    for (size_t i = 0; i < k->tile_slot.n; i++)
-        g->shared += ix_literal(k->ix, DIM(k->tile_slot.v[i])) ? 2 * TILE_ROOM : TILE_ROOM;
+    for (size_t i = 0; i < k->tile_slot.n; i++) {
+        Dim size = DIM(k->tile_slot.v[i]);
+        bool literal = ix_literal(k->ix, size);
+        g->shared += literal ? 2 * TILE_ROOM : TILE_ROOM;
+        if (!literal)
+            term[g->n_term++] = (KShared){size, 4, -1};
+    }
+}
+
+uint64_t kernel_shared_bytes(const Kernel *k)
+{
+    uint64_t bytes = k->grid.shared;
+    for (size_t i = 0; i < k->grid.n_term; i++)
+        bytes += ((uint64_t)ix_dim_at(k->ix, k->grid.term[i].size) * k->grid.term[i].bytes + 15) / 16 * 16;
+    return bytes;
 }
 
 /* The partitions of a sum over rows: enough for the waves of blocks of any device to be even, few enough that adding up

@@ -190,12 +190,13 @@ typedef struct KMapping {
 typedef struct KShared {
     Dim size;       /* so many elements */
     uint32_t bytes; /* of each */
+    int32_t part;   /* the buffer whose partial sum lies there, or -1 */
 } KShared;
 typedef struct KGrid {
     uint32_t threads, units; /* of a block: threads, and rows or partitions in flight */
     uint32_t shared;         /* bytes whatever the sizes */
-    const KShared *array;    /* of arrays whose size is an argument */
-    size_t n_array;
+    const KShared *term;     /* of what has a size that is an argument: arrays, partial sums, tiles, */
+    size_t n_term, n_fixed;  /* of these so many are no tiles */
     uint32_t blocks;         /* at most so many, each with `spilled` elements of memory; 0: any number */
     int64_t spilled;
 } KGrid;

@@ -396,22 +396,35 @@ void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Va
         meet_mapping(a, k->class, &k->own, gr->bytes);
 }
 
+/* The kernel for threads, as its settled class wants it. */
+static const Kernel *mapped_once(KernelCache *a, CacheEntry *k)
+{
+    if (k->made.mapped)
+        return k->made.mapped;
+    Kernel *mapped = NEW(a->arena, Kernel);
+    kernel_map_threads(mapped, k->made.low.kernel, k->class ? &k->class->how : NULL);
+    kernel_verify_mapping(mapped);
+    return k->made.mapped = mapped;
+}
+
+uint64_t kernel_cache_shared(KernelCache *a, const Fusion *f, uint32_t group, const Val *same)
+{
+    GroupWalk w;
+    bool fresh;
+    CacheEntry *k = know_kernel(a, &w, f, group, same, &fresh);
+    return k->made.low.kernel->product.n ? kernel_shared_bytes(mapped_once(a, k)) : 0;
+}
+
 static void print(KernelCache *a, CacheEntry *k, const Dialect *d, const char *about)
 {
     VariantClass *class = k->class;
-    const Kernel *kernel = k->made.low.kernel;
     if (!d->threads) {
-        emit_kernel(&k->made.printed, kernel, d, about);
+        emit_kernel(&k->made.printed, k->made.low.kernel, d, about);
         return;
     }
     if (class && !class->settled)
         settle(a, class, d);
-    Kernel *mapped = NEW(a->arena, Kernel);
-    kernel_map_threads(mapped, kernel, class ? &class->how : NULL);
-    kernel_verify_mapping(mapped);
-    k->made.mapped = mapped;
-    emit_kernel_of_sizes(&k->made.printed, mapped, d, class ? class->about : about,
-                         class ? &class->sizes : NULL);
+    emit_kernel_of_sizes(&k->made.printed, mapped_once(a, k), d, class ? class->about : about, class ? &class->sizes : NULL);
 }
 
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,

@@ -31,6 +31,9 @@ void kernel_cache_meet(KernelCache *a, const Fusion *f, uint32_t group, const Va
 void kernel_cache_make(KernelCache *a, CachedKernel *out, const Fusion *f, uint32_t group, const Val *same,
                 const Dialect *d, About about);
 
+/* Of a device: bytes of shared memory that a block has, of a kernel with products of a row; of others 0. Nothing is printed. */
+uint64_t kernel_cache_shared(KernelCache *a, const Fusion *f, uint32_t group, const Val *same);
+
 /* Does the group make a kernel that is too long, and may be made smaller? There is no kernel of it then. `counted`:
  * only kernel_cache_count() will be asked. */
 bool kernel_cache_is_long(KernelCache *a, const Fusion *f, uint32_t group, const Val *same, bool counted);

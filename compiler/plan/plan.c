@@ -467,14 +467,6 @@ static void start_build(Build *b, Ctx *ctx, Arena *arena, const Graph *g, Fusion
         b->plan->host[i] = g->host.v[i];
 }
 
-static bool is_too_large(Build *b, const CachedKernel *made)
-{
-    int64_t *n = NEW_ARRAY(b->f->tmp, int64_t, made->printed.ints.n + 1);
-    for (size_t i = 0; i < made->printed.ints.n; i++)
-        n[i] = argument(b, made->low.kernel, &made->printed.ints.v[i]);
-    return plan_shared_bytes(&made->printed.grid, n) > (uint64_t)b->shared;
-}
-
 /* Products of a device's kernels that have not the room for their tiles go to the library. */
 static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_library)
 {
@@ -486,11 +478,7 @@ static bool leave_large(Build *b, const Val *made_of, size_t values, bool *to_li
             products = products || product_is_of_row(b->g, gr->member.v[m]);
         if (!products)
             continue;
-        CachedKernel made;
-        ArenaMark mark = arena_mark(b->f->tmp);
-        kernel_cache_make(b->kernel_cache, &made, b->f, b->f->order.v[i], b->same, &dialect_cuda, about);
-        bool large = is_too_large(b, &made);
-        arena_reset(b->f->tmp, mark);
+        bool large = kernel_cache_shared(b->kernel_cache, b->f, b->f->order.v[i], b->same) > (uint64_t)b->shared;
         for (size_t v = 1; large && v < values; v++)
             if (made_of[v] && b->f->home[made_of[v]] == (int32_t)b->f->order.v[i] &&
                 product_is_of_row(b->g, made_of[v]))

@@ -886,10 +886,12 @@ static void put_tile(Printer *p, Buf *out, size_t i)
 }
 
 /* A size of the grid as the argument that brings it. */
-static void add_shared(Printer *p, Dim size, uint32_t bytes)
+static void add_shared(Printer *p, PlanShared *to, const KShared *s)
 {
-    PlanGrid *g = &p->out->grid;
-    ((PlanShared *)g->term)[g->n_term++] = (PlanShared){(uint32_t)dim_slot(p, size), bytes};
+    PrintedInt size = {.kind = PI_DIM, .dim = s->size};
+    if (s->part >= 0)
+        size = (PrintedInt){.kind = PI_PART, .buffer = (uint32_t)s->part, .value = s->size.n};
+    to[p->out->grid.n_term++] = (PlanShared){(uint32_t)int_slot(p, size), s->bytes};
 }
 
 /* The grid of a device's kernel, and where its block finds what lies outside of registers. */
@@ -898,16 +900,10 @@ static void put_grid(Printer *p, Buf *out)
     const Kernel *k = p->k;
     const KGrid *of = &k->grid;
     PlanGrid *g = &p->out->grid;
-    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks,
-                    .term = NEW_ARRAY(k->arena, PlanShared, of->n_array + k->tile_slot.n + k->buffer.n + 1)};
-    for (size_t i = 0; i < of->n_array; i++)
-        add_shared(p, of->array[i].size, of->array[i].bytes);
-    for (size_t b = 0; b < k->buffer.n && k->mapping.holds_sums; b++)
-        if (k->buffer.v[b].part >= 0) {
-            int64_t size = k->buffer.v[b].elements;
-            ((PlanShared *)g->term)[g->n_term++] =
-                (PlanShared){(uint32_t)int_slot(p, (PrintedInt){.kind = PI_PART, .buffer = (uint32_t)b, .value = size}), 4};
-        }
+    PlanShared *term = NEW_ARRAY(k->arena, PlanShared, of->n_term + 1);
+    *g = (PlanGrid){.threads = of->threads, .units = of->units, .shared = of->shared, .blocks = of->blocks, .term = term};
+    while (g->n_term < of->n_fixed)
+        add_shared(p, term, &of->term[g->n_term]);
     if (of->blocks) {
         g->spilled = (uint32_t)dim_slot(p, DIM(of->spilled));
         buf_printf(out, "    unsigned char *spilled = (unsigned char *)(p%zu + (int64_t)blockIdx.x * n%u);\n",
@@ -919,7 +915,7 @@ static void put_grid(Printer *p, Buf *out)
         put_dim(p, size);
         buf_printf(out, "    real *const u%zu = vwn_tile(shared, %s);\n", i, end_piece(p, before));
         if (!ix_literal(k->ix, size))
-            add_shared(p, size, 4);
+            add_shared(p, term, &of->term[g->n_term]);
     }
 }
 
