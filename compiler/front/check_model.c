@@ -500,16 +500,6 @@ static void step_state(ModelWalk *w, Scope *scope, const Ast *it, SubFn fn, void
     b->reads = b->widest_read = 0;
     b->sublayers++;
     Value out = block_method(ev, c, name_str(ev->ctx, "step"), x, 2, connection_path(ev, scope), scope, at);
-    if (out.kind == V_TENSOR && !shape_eq(shape_of(b->g, out.val), shape_of(b->g, x[0].val))) {
-        Buf s = buf_new(ev->arena), t = buf_new(ev->arena);
-        shape_print(&s, shape_of(b->g, x[0].val));
-        shape_print(&t, shape_of(b->g, out.val));
-        Diag *d = err(ev, "E0507", at, "", "`step` of `%s` must return the state it reads: %s, not %s", c->def->ast->name, s.s, t.s);
-        diag_note(ev->ctx, d, "every sublayer is given what the one before it left, so a state keeps its shape");
-        diag_help(ev->ctx, d, "give `step` a result of the shape of its first argument");
-        diag_related(ev->ctx, d, c->def->ast->name_span, "`%s` is defined here", c->def->ast->name);
-        out = v_poison();
-    }
     if (out.kind == V_TENSOR && b->applied == applied && !b->unapplied.file)
         b->unapplied = at;
     if (out.kind == V_TENSOR)

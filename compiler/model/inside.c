@@ -130,10 +130,13 @@ static void find_lens(Inside *in, Arena *arena)
     Shape lead = *shape_of(g, in->logits);
     lead.rank -= lead.rank > 0;
     in->no_lens = NULL;
-    if (!labels || !shape_eq(&lead, shape_of(g, labels))) {
+    if (!labels || !shape_eq(&lead, shape_of(g, labels)))
         in->no_lens = "the model reads no `labels`, one for each prediction";
+    for (size_t i = 0; i < m->sublayer.n; i++)
+        if (!shape_eq(shape_of(g, i ? m->sublayer.v[i - 1].after : m->opened), shape_of(g, final_state(m))))
+            in->no_lens = "its connection changes the shape of the state, so nothing can read an earlier one in place of the last";
+    if (in->no_lens)
         in->logits = 0;
-    }
 }
 
 Inside inside_of(const Model *m, Arena *arena)

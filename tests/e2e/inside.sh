@@ -43,6 +43,29 @@ slow='--device reference' # where no kernels need to be compiled
 expect 0 "$VWN" train model.vwn --run plain -q $slow
 expect 0 "$VWN" train model.vwn --run hyper -q --set 'conn=hyper(n = 2, dynamic = true, factor = 0.5)' $slow
 
+# ---- a state that is longer behind each sublayer: what is in it, and no lens ----
+expect 0 "$VWN" train model.vwn --run longer -q --set 'conn=depth_weighted(sublayers = 1)' $slow
+expect 0 "$VWN" inspect runs/longer --tokens 256 --json $slow
+has err 'nothing of `lens`: its connection changes the shape of the state'
+cp out longer.json
+cat > longer.py <<'EOF2'
+import json, glob, struct
+file = open(glob.glob("runs/longer/ckpt/*.safetensors")[-1], "rb").read()
+n = struct.unpack("<Q", file[:8])[0]
+head = json.loads(file[8:8 + n])
+def weight(name):
+    begin, end = head[name]["data_offsets"]
+    return struct.unpack("<%dd" % ((end - begin) // 8), file[8 + n + begin:8 + n + end])
+w, v = weight("attention.connection.weight"), weight("ffn.connection.weight")
+# x1 = e + f1, the next reads y1 = w0 e + w1 x1; x2 = y1 + f2, the head reads v0 e + v1 x1 + v2 x2
+want = [[1], [w[0] + w[1], w[1]], [v[0] + v[1] + v[2] * (w[0] + w[1]), v[1] + v[2] * w[1], v[2]]]
+reads = json.load(open("longer.json"))["connections"]["reads"]
+for r, x in zip(reads, want):
+    assert len(r["mean"]) == len(x) and all(abs(m[0][0] - y) < 1e-5 for m, y in zip(r["mean"], x)), (r, x)
+assert len(set(w)) == 2 and len(set(v)) == 3
+EOF2
+expect 0 python3 longer.py
+
 # ---- a residual model: ones, and a sentence for what it has not ----
 expect 0 "$VWN" inspect runs/plain --tokens 2048 $slow
 has out 'after step 12, on 2,048 tokens that are held out'

@@ -59,6 +59,7 @@ static const struct Size {
     {OLMO, {"conn=mhc(n = 4)"}, OLMO_PARAMS + MODULES * (4 * 2048 * 24 + 24 + 3)},
     {OLMO, {"conn=mhc(n = 4, collapse = predicted)"}, OLMO_PARAMS + MODULES * (4 * 2048 * 24 + 24 + 3) + 4 * 2048 * 4 + 5},
     {OLMO, {"conn=altup(n = 2)"}, OLMO_PARAMS + MODULES * 6},
+    {OLMO, {"conn=depth_weighted()"}, OLMO_PARAMS + MODULES / 2 * (MODULES / 2 + 3) / 2}, /* arXiv 2402.02622: L (L + 3) / 2 */
 };
 
 static void count(Ctx *ctx, void *arg)
@@ -198,6 +199,7 @@ static const struct System {
       "attn=attention(heads = 4, scale = 1 / 4, position = rope(base = 100))"}},
     {"ResiDual", SMALL, {"before=none", "last=none", "conn=residual_dual(norm = norm)"}},
     {"AltUp", SMALL, {"conn=altup(n = 2)"}},
+    {"DenseFormer", SMALL, {"conn=depth_weighted(sublayers = 1)"}},
     {"AltUp, wide table", SMALL, {"conn=altup(n = 2, embedding = wide, collapse = concat, read = [2])", "wide=32"}},
     {"two-hop", SMALL, {"conn=hyper_fixed(n = 2, matrices = wiring(kind = two_hop))"}},
     {"parallel by matrices", NEW, {"conn=hyper_fixed(n = 2, matrices = wiring(kind = parallel), replicate = [1, 0])"}},

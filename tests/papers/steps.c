@@ -1,8 +1,8 @@
-/* steps.c - hyper-, frac-, manifold-constrained and two-stream connections against their equations, in C.
+/* steps.c - hyper-, frac-, manifold-constrained, two-stream and depth-weighted connections against their equations, in C.
  *
  * In:  a stack of sublayers f(x) = tanh(2 x + 1) between connections, every weight at random.
  * Out: `N passed, N failed`. What the head reads agrees to 1e-13 with loops over streams and coordinates
- *      (arXiv 2409.19606 Eqs. 10 to 13; 2503.14125 Algorithm 1; 2512.24880 section 4; 2304.14802), for every knob.
+ *      (arXiv 2409.19606 Eqs. 10 to 13; 2503.14125 Algorithm 1; 2512.24880 section 4; 2304.14802; 2402.02622 Eq. 2), for every knob.
  */
 #include "support/models.h"
 
@@ -22,7 +22,7 @@ static const char text[] =
     "  head probe { }\n"
     "}\n";
 
-typedef enum Kind { HYPER, FRAC, MHC, DUAL } Kind;
+typedef enum Kind { HYPER, FRAC, MHC, DUAL, WEIGHTED } Kind;
 typedef enum Norm { NO_NORM, CENTRED, RMS, RMS_GAIN } Norm;
 typedef enum Collapse { SUM, MEAN, LEARNED, PREDICTED } Collapse;
 typedef enum Start { EXP, SOFTMAX, SIGMOID } Start;
@@ -30,7 +30,7 @@ typedef enum Start { EXP, SOFTMAX, SIGMOID } Start;
 static const struct Case {
     const char *conn;
     Kind kind;
-    int n; /* streams or fractions */
+    int n; /* streams or fractions; sublayers of a block that is weighted */
     Norm norm;
     bool dynamic, tanh, factor;
     Collapse collapse;
@@ -66,6 +66,9 @@ static const struct Case {
      "replicate = [1, 2, 3, 4])",
      MHC, 4, RMS_GAIN, .collapse = MEAN, .start = SIGMOID, .iterations = 2, .post = 2, .replicate = {1, 2, 3, 4}},
     {"residual_dual(norm = rms_norm(eps = 1e-5))", DUAL, 2, .norm = RMS_GAIN},
+    {"depth_weighted(sublayers = 1)", WEIGHTED, 1, .norm = NO_NORM},
+    {"depth_weighted()", WEIGHTED, 2, .norm = NO_NORM},
+    {"depth_weighted(sublayers = 3)", WEIGHTED, 3, .norm = NO_NORM},
 };
 
 typedef struct Stack {
@@ -240,6 +243,28 @@ static void dual_step(Stack *m, double to[MOST][D])
     normalise(m, sum, D, to[0]);
 }
 
+/* What blocks have left, the embedding first, and the sum of it that the next sublayer reads. */
+static void weighted(Stack *m, const double *e, double *out)
+{
+    double left[LAYERS + 1][D], x[D];
+    int n = 1;
+    memcpy(left[0], e, sizeof left[0]);
+    memcpy(x, e, sizeof x);
+    for (int k = 1; k <= LAYERS; k++) {
+        for (int d = 0; d < D; d++)
+            x[d] += tanh(2 * x[d] + 1);
+        if (k % m->c->n)
+            continue;
+        snprintf(m->scope, sizeof m->scope, "layer[%d].bend.connection.", k);
+        memcpy(left[n++], x, sizeof x);
+        memset(x, 0, sizeof x);
+        for (int j = 0; j < n; j++)
+            for (int d = 0; d < D; d++)
+                x[d] += weights(m, "weight")[j] * left[j][d];
+    }
+    memcpy(out, x, sizeof x);
+}
+
 static void close_streams(Stack *m, double *out)
 {
     const struct Case *c = m->c;
@@ -271,6 +296,10 @@ static void by_hand(Stack *m, const double *e, double *out)
 {
     const struct Case *c = m->c;
     bool all = c->replicate[0] == 0;
+    if (c->kind == WEIGHTED) {
+        weighted(m, e, out);
+        return;
+    }
     memset(m->H, 0, sizeof m->H);
     for (int i = 0; i < c->n; i++)
         for (int d = 0; d < (c->kind == FRAC ? D / c->n : D); d++)

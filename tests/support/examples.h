@@ -91,6 +91,7 @@ static const Source sources[] = {
     {"37_sweep_widths.vwn", {"drawn widths", {"d=32", "L=2", NULL}}},
     {"growth_nexus.vwn", {"nexus that grows", {"D=24", "M=26", "A=30", NULL}}},
     {"growth_width.vwn", {"residual that grows", {"D=24", NULL}}},
+    {NULL, {"a state that grows", {"conn=depth_weighted(sublayers = 1)", NULL}}},
     /* products of matrices of one row */
     {NULL, {"ghc (8,16)", {"conn=ghc(m = 8, n = 16, dynamic = true, reduce = linear(out = D))",
                            "D=128", "wide=256", NULL}}},
