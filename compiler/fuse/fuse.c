@@ -799,16 +799,35 @@ static bool operand_fits(const Fusion *f, Val v, size_t k)
 static void want_operands(Fusion *f, Val v)
 {
     const Node *n = node_at(f->g, v);
-    for (size_t k = node_is_library(f->g, v) ? 0 : kernel_inputs(f->g, v); k < n->n_in; k++) {
+    for (size_t k = 0; node_is_library(f->g, v) && k < n->n_in; k++) {
         want_stored(f, fuse_base(f, n->in[k]));
         if (!fuse_empty(f, v) && !fuse_empty(f, n->in[k]) && !operand_fits(f, v, k))
             f->copied[n->in[k]] = true;
     }
 }
 
+/* What kernels compute for a concatenation in place lies in it, unless somebody must have it as it is. */
+static void find_rows_of_parts(Fusion *f)
+{
+    const Graph *g = f->g;
+    f->row_of = NEW_ARRAY(f->arena, Val, g->node.n);
+    for (Val v = 1; v < g->node.n; v++) {
+        Val x = concat_in_place(g, v) ? node_at(g, v)->in[0] : 0;
+        if (x && !f->row_of[x] && fuse_is_compute(g, x) && !fuse_is_view(f, x))
+            f->row_of[x] = v;
+    }
+    for (size_t i = 0; i < g->out.n; i++)
+        f->row_of[fuse_base(f, g->out.v[i].value)] = 0;
+    for (Val v = 1; v < g->node.n; v++)
+        for (size_t k = 0; node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
+            if (f->row_of[fuse_base(f, node_at(g, v)->in[k])] != v)
+                f->row_of[fuse_base(f, node_at(g, v)->in[k])] = 0;
+}
+
 static void find_wanted(Fusion *f)
 {
     const Graph *g = f->g;
+    find_rows_of_parts(f);
     for (size_t i = 0; i < g->out.n; i++)
         want_stored(f, strip_reshapes(f, g->out.v[i].value));
     for (Val v = 1; v < g->node.n; v++)

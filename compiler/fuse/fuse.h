@@ -56,6 +56,7 @@ struct Fusion {
     bool *stored;      /* has memory of its own (EXT nodes do not count) */
     bool *copied;      /* a view that is stored all the same */
     bool *pinned;      /* computed once, stored, and loaded by all who read it */
+    Val *row_of;       /* the concatenation in whose memory a kernel stores it, as the beginning of each row; 0: it has its own */
     Half half;         /* what is kept in 16 bits is this */
     bool *in_16bit;    /* kept in 16 bits each, or NULL: nothing is */
     bool *as_stored;   /* its rounding is what its library stores: a view; or NULL */
@@ -161,21 +162,11 @@ typedef struct MatrixView {
 /* merge_rows: leading axes belong to the rows. */
 bool operand_matrix(const Operand *o, bool merge_rows, MatrixView *out);
 
-/* How many of its inputs a kernel of this group reads to compute v. The kernel that stores a concatenation in place
- * computes its newest slice alone (kernel_inputs in pass/decompose.h); a kernel that computes it again reads all of them. */
-static inline size_t kernel_inputs_in(const Fusion *f, uint32_t group, Val v)
+/* The shape in whose row-major order the elements of a stored value lie in its memory: its own, or that of the row whose
+ * beginning it is. */
+static inline const Shape *fuse_layout(const Fusion *f, Val v)
 {
-    return f->home[v] == (int32_t)group ? kernel_inputs(f->g, v) : node_at(f->g, v)->n_in;
-}
-/* And how many of them when another node of this kernel, `by`, reads v, a concatenation in place: the first alone where
- * `by` reads nothing behind the first slice. The other slices are not copied yet, so their sources are read. */
-static inline size_t kernel_inputs_for(const Fusion *f, Val by, Val v)
-{
-    const Node *row = node_at(f->g, v), *n = node_at(f->g, by);
-    int last = row->shape.rank - 1;
-    bool first = n->op == OP_SLICE && n->a.i == last &&
-                 n->a.j + n->shape.d[last].n <= shape_of(f->g, row->in[0])->d[last].n;
-    return first ? 1 : row->n_in;
+    return shape_of(f->g, f->row_of[v] ? f->row_of[v] : v);
 }
 
 #endif

@@ -117,7 +117,7 @@ void fuse_choose_rows(Fusion *f)
             gr->rows = best_rows(f, i);
         f->stamp++;
         for (size_t m = 0; m < gr->member.n; m++)
-            for (size_t k = 0; k < kernel_inputs(f->g, gr->member.v[m]); k++)
+            for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
                 add_read(f, gr, i, node_at(f->g, gr->member.v[m])->in[k]);
         for (size_t m = 0; m < gr->store.n; m++)
             gr->bytes += (double)f->elements[gr->store.v[m]] *

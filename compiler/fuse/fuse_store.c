@@ -34,21 +34,6 @@ static void mark_read(Fusion *f, int32_t reader, Val u)
         mark_read(f, reader, n->in[k]);
 }
 
-/* What is copied into v lies in memory, whoever computes it again. */
-static void mark_inputs(Fusion *f, uint32_t group, Val v)
-{
-    const Node *n = node_at(f->g, v);
-    for (size_t k = 0; k < n->n_in; k++) {
-        Val base = fuse_base(f, n->in[k]);
-        if (k < kernel_inputs(f->g, v)) {
-            mark_read(f, (int32_t)group, n->in[k]);
-        } else if (f->home[base] >= 0) {
-            f->stored[base] = true;
-            fuse_add_pred(f, group, f->home[base]);
-        }
-    }
-}
-
 static void mark_stored(Fusion *f)
 {
     const Graph *g = f->g;
@@ -60,7 +45,8 @@ static void mark_stored(Fusion *f)
         const Group *gr = &f->group.v[i];
         f->stamp++;
         for (size_t m = 0; m < gr->member.n; m++)
-            mark_inputs(f, i, gr->member.v[m]);
+            for (size_t k = 0; k < node_at(g, gr->member.v[m])->n_in; k++)
+                mark_read(f, (int32_t)i, node_at(g, gr->member.v[m])->in[k]);
     }
     f->stamp++;
     for (size_t i = 0; i < g->out.n; i++)
@@ -523,7 +509,7 @@ static void find_all_wanted(Choice *c, uint32_t group)
     c->wanted.n = c->between.n = 0;
     f->stamp++;
     for (size_t m = 0; m < gr->member.n; m++)
-        for (size_t k = 0; k < kernel_inputs(f->g, gr->member.v[m]); k++)
+        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
             find_wanted(c, node_at(f->g, gr->member.v[m])->in[k]);
 }
 
@@ -574,8 +560,7 @@ static bool *find_fixed(const Fusion *f)
         fixed[fuse_base(f, g->out.v[i].value)] = true;
     for (Val v = 1; v < g->node.n; v++) {
         fixed[v] = fixed[v] || f->pinned[v];
-        size_t first = node_is_library(g, v) ? 0 : kernel_inputs(g, v);
-        for (size_t k = first; k < node_at(g, v)->n_in; k++)
+        for (size_t k = 0; node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
             fixed[fuse_base(f, node_at(g, v)->in[k])] = true;
     }
     return fixed;
@@ -664,7 +649,7 @@ static void keep_again(Choice *c, uint32_t group)
         c->is_loaded[c->of[group].v[i]] = true;
     f->stamp++;
     for (size_t m = 0; m < gr->member.n; m++)
-        for (size_t k = 0; k < kernel_inputs(f->g, gr->member.v[m]); k++)
+        for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
             note_again(c, gr, node_at(f->g, gr->member.v[m])->in[k]);
     for (size_t i = 0; i < c->of[group].n; i++)
         c->is_loaded[c->of[group].v[i]] = false;

@@ -14,7 +14,7 @@ static bool plain_operand(const Fusion *f, Val x, Operand *out)
     Val u = x;
     while (fuse_is_view(f, u) && node_at(f->g, u)->op == OP_RESHAPE)
         u = node_at(f->g, u)->in[0];
-    if (fuse_is_view(f, u))
+    if (fuse_is_view(f, u) || f->row_of[u])
         return false;
     *out = (Operand){.base = u, .rank = s->rank};
     for (int i = s->rank - 1; i >= 0; i--) {
@@ -49,7 +49,7 @@ bool fuse_operand(const Fusion *f, Val x, Operand *out)
         memcpy(c, in, sizeof c);
         u = node_at(g, u)->in[0];
     }
-    Ix at = ix_linear(&t, shape_of(g, u), c);
+    Ix at = ix_linear(&t, fuse_layout(f, u), c);
     bool ok = true;
     out->base = u;
     for (int i = 0; i < s->rank && ok; i++)

@@ -97,7 +97,7 @@ typedef enum MadeHow {
     PRODUCT_OF_ROW,   /* MATMUL of one small matrix by another for each row, or a sum of such over rows: by kernels */
     CONCAT_OF_COPIES, /* CONCAT by copies of the library, slice by slice */
     CONCAT_OF_KERNEL, /* by the kernel that computes one of its slices */
-    CONCAT_IN_PLACE,  /* the kernel stores the first slice, then the others are copied behind it */
+    CONCAT_IN_PLACE,  /* so, but for the first slice, which its kernel stores in the row */
     CONCAT_OF_PARTS   /* some inputs of a CONCAT of more than PARTS_MAX: stored, and loaded by who reads it */
 } MadeHow;
 

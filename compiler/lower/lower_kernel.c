@@ -181,17 +181,16 @@ Dim lower_size_of(const Lower *l, Val v)
 
 uint32_t lower_memory_of(Lower *l, Val v)
 {
-    uint32_t b = kernel_buffer(l->k, l->same ? l->same[v] : v, -1, (DType)node_at(l->g, v)->dtype,
-                               ix_dim_at(l->k->ix, lower_size_of(l, v)));
+    Val row = l->f->row_of[v], at = row ? row : l->same ? l->same[v] : v;
+    uint32_t b = kernel_buffer(l->k, at, -1, (DType)node_at(l->g, v)->dtype, ix_dim_at(l->k->ix, lower_size_of(l, row ? row : v)));
     l->k->buffer.v[b].half = l->f->in_16bit && l->f->in_16bit[v] ? l->f->half : HALF_NONE;
     return b;
 }
 
 Ex lower_load_at(Lower *l, Val v, const Ix *c, Ex guard)
 {
-    const Node *n = node_at(l->g, v);
     uint32_t b = lower_memory_of(l, v);
-    return kx_load(l->k, b, ix_linear(l->k->ix, &n->shape, c), guard);
+    return kx_load(l->k, b, ix_linear(l->k->ix, fuse_layout(l->f, v), c), guard);
 }
 
 /* ---- reductions ---- */
@@ -480,20 +479,21 @@ static void add_store(Lower *l, Val v)
     uint64_t row = ix_bit(l->k->ix, l->k->row);
     const Held *held = lower_held(l, v);
     bool again = held && node_at(l->g, v)->op != OP_MATMUL; /* shares the sweep of its tile */
-    bool first = concat_in_place(l->g, v); /* the newest slice of the row; the others are copied */
-    Insts in = lower_instances(l, v, RUN_OF_ROW, first ? inner_size(l, n->in[0]) : inner, row);
+    bool in_row = l->f->row_of[v] != 0; /* the rest of which is copied */
+    Insts in = lower_instances(l, v, RUN_OF_ROW, inner, row);
     uint32_t b = lower_memory_of(l, v);
     for (size_t i = 0; i < in.n; i++) {
         Ix c[MAX_RANK] = {0};
         Ix at = ix_add(t, ix_scale(t, ix_var(t, l->k->row), inner), in.v[i].at);
         ix_unlinear(t, &n->shape, at, c);
         Ex x = again ? lower_compute_at(l, v, c, 0) : lower_value_at(l, v, c, 0);
+        at = in_row ? ix_linear(t, fuse_layout(l->f, v), c) : at;
         KRoot root = {.kind = KR_STORE, .buffer = b, .at = at, .value = unrounded(l->k, b, x)};
         root.nest = in.v[i].nest;
         vec_push(l->arena, &l->k->root, root);
     }
     l->k->buffer.v[b].written = true;
-    l->k->buffer.v[b].partly = first;
+    l->k->buffer.v[b].partly = in_row;
 }
 
 /* The input of a sum over rows as [rows, ..]: an axis that the rows end in is split there. */

@@ -207,7 +207,7 @@ bool node_is_library(const Graph *g, Val v)
 {
     switch ((Op)node_at(g, v)->op) {
     case OP_MATMUL: return !product_is_of_row(g, v);
-    case OP_CONCAT: return concat_of_copies(g, v);
+    case OP_CONCAT: return concat_of_copies(g, v) || concat_in_place(g, v);
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW: case OP_SCATTER_ADD:
     case OP_TOP_K: case OP_CUMSUM: case OP_DYNAMIC_UPDATE_SLICE: case OP_DYNAMIC_SLICE: case OP_SDPA: case OP_SDPA_GRAD:
         return true;

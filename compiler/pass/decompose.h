@@ -47,12 +47,6 @@ static inline bool concat_stored(const Graph *g, Val v)
 {
     return concat_of_copies(g, v) || concat_in_place(g, v) || node_at(g, v)->a.made == CONCAT_OF_KERNEL;
 }
-/* How many inputs of v the kernel reads that stores it. */
-static inline size_t kernel_inputs(const Graph *g, Val v)
-{
-    return concat_in_place(g, v) ? 1 : node_at(g, v)->n_in;
-}
-
 /* Does v round its input to that type? */
 bool node_is_rounded(const Graph *g, Val v, Half to);
 /* Is v computed by a library, whole, and not by a kernel over rows? */

@@ -107,17 +107,6 @@ static void put_attributes(GroupWalk *w, const Node *n)
         put(w, a->data, a->n * sizeof *a->data);
 }
 
-static void walk_value(GroupWalk *w, Val v);
-
-static void walk_input(GroupWalk *w, Val by, Val v)
-{
-    walk_value(w, v);
-    if (!concat_in_place(w->f->g, v) || fuse_loads(w->f, w->group, v))
-        return;
-    for (size_t k = 1; k < kernel_inputs_for(w->f, by, v); k++)
-        walk_value(w, node_at(w->f->g, v)->in[k]);
-}
-
 static void walk_value(GroupWalk *w, Val v)
 {
     const Fusion *f = w->f;
@@ -131,19 +120,20 @@ static void walk_value(GroupWalk *w, Val v)
     *slot = (void *)(uintptr_t)w->met.n;
     bool loaded = fuse_loads(f, w->group, v);
     put_int(w, n->op | n->dtype << 8 | loaded << 10 | (f->in_16bit && f->in_16bit[v]) << 11 |
-                   (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 |
+                   (int)(f->home[v] == (int32_t)w->group) << 12 | f->stored[v] << 13 | (f->row_of[v] != 0) << 14 |
                    n->shape.rank << 16);
     for (int i = 0; i < n->shape.rank; i++)
         put_dim(w, n->shape.d[i]);
     put_attributes(w, n);
     if (w->same[v] != v)
         walk_value(w, w->same[v]);
+    if (f->row_of[v])
+        walk_value(w, f->row_of[v]);
     if (loaded)
         return;
-    size_t n_in = kernel_inputs_in(f, w->group, v);
-    put_int(w, (int64_t)n_in);
-    for (size_t k = 0; k < n_in; k++)
-        walk_input(w, v, n->in[k]);
+    put_int(w, n->n_in);
+    for (size_t k = 0; k < n->n_in; k++)
+        walk_value(w, n->in[k]);
 }
 
 static void walk_group(GroupWalk *w, Arena *arena, const Fusion *f, uint32_t group, const Val *same)

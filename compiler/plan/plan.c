@@ -29,8 +29,6 @@ static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Aren
     size_t n = 0, line = 0;
     buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
     for (size_t m = 0; m < gr->member.n; m++) {
-        if (concat_in_place(f->g, gr->member.v[m])) /* sizes alone tell it from its first slice */
-            continue;
         add_op_name(&text, op_info((Op)node_at(f->g, gr->member.v[m])->op)->name, seen, &n);
         if (text.n - line > 80) {
             buf_puts(&text, "\n  ");
@@ -302,14 +300,6 @@ static uint32_t parts_of(Build *b, const Group *gr, const uint32_t *parts, Val v
     vwn_bug(b->ctx, "%%%u is summed and not stored", (unsigned)v);
 }
 
-/* The older slices, behind the newest, which the kernel has stored. */
-static void copy_behind(Build *b, const Group *gr)
-{
-    for (size_t i = 0; i < gr->store.n; i++)
-        if (concat_in_place(b->g, gr->store.v[i]))
-            plan_parts(b, gr->store.v[i], 1);
-}
-
 static void plan_rows(Build *b, uint32_t group)
 {
     Group *gr = &b->f->group.v[group];
@@ -334,7 +324,6 @@ static void plan_rows(Build *b, uint32_t group)
         for (size_t i = 0; i < made.low.sink.n; i++)
             if (made.low.sink.v[i].v == gr->store.v[v])
                 sum_parts(b, &made.low.sink.v[i], k->partitions, parts[made.low.sink.v[i].buffer]);
-    copy_behind(b, gr);
     arena_reset(b->f->tmp, mark);
 }
 
@@ -352,13 +341,8 @@ static void find_loads(Build *b, uint32_t group, Val v, Vals *loads)
         return;
     }
     const Node *n = node_at(b->g, v);
-    for (size_t k = 0; k < kernel_inputs_in(f, group, v); k++) {
-        Val u = n->in[k];
-        find_loads(b, group, u, loads);
-        bool row = concat_in_place(b->g, u) && !fuse_loads(f, group, u);
-        for (size_t i = 1; row && i < kernel_inputs_for(f, v, u); i++)
-            find_loads(b, group, node_at(b->g, u)->in[i], loads);
-    }
+    for (size_t k = 0; k < n->n_in; k++)
+        find_loads(b, group, n->in[k], loads);
 }
 
 typedef struct Use {
@@ -407,7 +391,6 @@ static void plan_rows_memory(Build *b, uint32_t group)
     for (size_t i = 0; i < gr->store.n; i++)
         if (parts[i])
             sum_launch(b, gr->store.v[i], partitions, parts[i]);
-    copy_behind(b, gr);
     arena_reset(b->f->tmp, mark);
 }
 

@@ -60,6 +60,8 @@ uint32_t plan_buffer(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     if (n->op == OP_EXT)
         return plan_ext_buffer(b, (int32_t)n->a.i);
+    if (b->f->row_of[v])
+        return plan_buffer(b, b->f->row_of[v]);
     if (b->direct[v] >= 0)
         return plan_ext_buffer(b, b->direct[v]);
     if (b->buffer_of[v] < 0)

@@ -75,7 +75,7 @@ void plan_argument(Build *b, Launch *l, size_t i, uint32_t buffer, uint64_t shif
 void plan_ints(Build *b, Launch *l, const int64_t *v, size_t n);
 void plan_library_kernel(Build *b, Launch *l, LibraryKernel which, const AttentionClass *a,
                          size_t n_scalar);
-void plan_parts(Build *b, Val v, size_t first); /* copies the slices of a row from `first` on; earlier ones are there */
+void plan_parts(Build *b, Val v); /* copies the slices of a row, but for what a kernel has stored there */
 void plan_library(Build *b, Val v); /* any node of a LIBRARY or TABLE group */
 int64_t plan_extent(const Build *b, Val v, int axis);
 void plan_read(Build *b, Launch *l, size_t i, Val v, Operand *o); /* argument i, as it lies */

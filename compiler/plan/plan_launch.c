@@ -337,7 +337,7 @@ void plan_copy(Build *b, uint32_t from, uint64_t shift, uint32_t to, int64_t ele
 }
 
 /* A launch for each slice: all have one text, since where a slice lies is an argument. */
-void plan_parts(Build *b, Val v, size_t first)
+void plan_parts(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     uint32_t out = plan_buffer(b, v);
@@ -347,7 +347,7 @@ void plan_parts(Build *b, Val v, size_t first)
         Operand o;
         int64_t rows, pitch, bytes = item * plan_extent(b, n->in[k], n->shape.rank - 1), here = place;
         place += bytes;
-        if (k < first)
+        if (b->f->row_of[fuse_base(b->f, n->in[k])] == v)
             continue;
         Launch *l = plan_launch(b, b->target->own_library ? LAUNCH_COPY : LAUNCH_KERNEL, 2, v);
         plan_read(b, l, 0, n->in[k], &o);
@@ -521,7 +521,7 @@ void plan_library(Build *b, Val v)
     case OP_EXPERT_MATMUL: case OP_EXPERT_MATMUL_DW:
         b->target->own_library ? plan_device_expert(b, v) : launch_expert(b, v);
         break;
-    case OP_CONCAT: plan_parts(b, v, 0); break;
+    case OP_CONCAT: plan_parts(b, v); break;
     case OP_CUMSUM: launch_cumsum(b, v); break;
     case OP_TOP_K: launch_top_k(b, v); break;
     case OP_SCATTER_ADD:

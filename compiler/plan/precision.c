@@ -454,7 +454,7 @@ static Graph *round_between(const Graph *from, Arena *arena, const PlanOptions *
             continue;
         Val at = fuse_base(f, d.made[v]);
         bool rows = f->home[at] >= 0 && f->group.v[f->home[at]].kind == GROUP_ROWS;
-        shared[v] = rows && !concat_in_place(g, at) && (f->stored[at] || part[at]); /* its slices are rounded */
+        shared[v] = rows && (f->stored[at] || part[at]);
     }
     share_with_libraries(&b, coefficient, score, shared);
     if (!b.attention) /* it reads float32 */
