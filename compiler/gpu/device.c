@@ -142,7 +142,7 @@ bool kernel_calls_products(const Kernel *k)
 
 static bool has_all_bits(const KBuffer *b) { return b->tile ? !b->rounded : !b->half; }
 
-/* Products in place whose pieces are wide and whose factors have all 24 bits. */
+/* Products in place whose pieces are wide and whose factors are two parts each. */
 static bool has_wide_products(const Kernel *k)
 {
     for (size_t i = 0; i < k->product.n && k->tensor && !kernel_calls_products(k); i++) {
@@ -156,7 +156,7 @@ static bool has_wide_products(const Kernel *k)
 
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own. What needs more
  * than the 128 registers that each thread has then would spill, as would the pieces of a product on tensor cores beside
- * the places of a partition's sums, and those of two factors of all 24 bits. */
+ * the places of a partition's sums, and those of two factors of two parts each. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
     enum { THREADS = 512, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };

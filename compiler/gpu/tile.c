@@ -309,7 +309,10 @@ static bool before(const Tiling *t, size_t u, size_t v)
 
 /* ---- the order ---- */
 
-/* By how many elements the tiles that are needed grow, going backwards, when u is done next.
+/* Words of 4 bytes. */
+static int64_t size_of(const KBuffer *b) { return b->half ? (b->elements + 1) / 2 : b->elements; }
+
+/* By how many words the tiles that are needed grow, going backwards, when u is done next.
  * needed: of tiles, by what is placed behind; left: units that write a tile and are not placed. */
 static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *left)
 {
@@ -320,15 +323,15 @@ static int64_t growth(const Tiling *t, size_t u, const bool *needed, const int *
         if (!x->tile || !what[b])
             continue;
         if (what[b] & WRITES && left[b] == 1)
-            n -= needed[b] ? x->elements : 0;
+            n -= needed[b] ? size_of(x) : 0;
         else if (!needed[b])
-            n += x->elements;
+            n += size_of(x);
     }
     return n;
 }
 
 /* From the last to the first: of the units that nothing left has to follow the one after which
- * the fewest elements are needed, and of equals the one that was last. */
+ * the fewest words are needed, and of equals the one that was last. */
 static void find_order(Tiling *t)
 {
     const Kernel *k = t->k;
@@ -403,7 +406,7 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
     const TileUnit *u = &t->unit.v[t->order[t->to[x]]];
     Ix at = 0;
     bool stored = false;
-    if (k->buffer.v[x].elements != k->buffer.v[y].elements)
+    if (k->buffer.v[x].elements != k->buffer.v[y].elements || k->buffer.v[x].half != k->buffer.v[y].half)
         return false;
     for (size_t i = u->from; i < u->end; i++) {
         const KStmt *s = &k->stmt.v[i];
@@ -444,7 +447,7 @@ static void find_slots(Tiling *t)
         size_t most = n;
         for (size_t b = 0; b < n; b++)
             if (k->buffer.v[b].tile && k->buffer.v[b].slot < 0 && t->from[b] >= 0 &&
-                (most == n || k->buffer.v[b].elements > k->buffer.v[most].elements))
+                (most == n || size_of(&k->buffer.v[b]) > size_of(&k->buffer.v[most])))
                 most = b;
         if (most == n)
             return;
@@ -455,9 +458,20 @@ static void find_slots(Tiling *t)
                 fits = k->buffer.v[b].slot != slot || share(t, (uint32_t)b, (uint32_t)most);
         }
         if (slot == (int)k->tile_slot.n)
-            vec_push(k->arena, &k->tile_slot, k->buffer.v[most].elements);
+            vec_push(k->arena, &k->tile_slot, size_of(&k->buffer.v[most]));
         k->buffer.v[most].slot = slot;
     }
+}
+
+/* A tile of nothing but bf16's that loops fill has 16 bits for each: products take it as it lies. */
+static void find_halves(Kernel *k)
+{
+    for (size_t b = 0; b < k->buffer.n; b++)
+        if (k->buffer.v[b].tile && k->tensor && k->buffer.v[b].rounded == HALF_BF16)
+            k->buffer.v[b].half = HALF_BF16;
+    for (size_t i = 0; i < k->product.n; i++)
+        if (k->buffer.v[k->product.v[i].c].tile)
+            k->buffer.v[k->product.v[i].c].half = HALF_NONE;
 }
 
 void kernel_place_tiles(Kernel *to, const Kernel *from)
@@ -482,6 +496,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
     for (size_t i = 0; i < to->product.n; i++)
         store_at_once(&t, &to->product.v[i]);
     leave_out(&t);
+    find_halves(to);
     find_units(&t);
     find_touches(&t);
     find_order(&t);

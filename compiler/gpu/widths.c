@@ -28,7 +28,7 @@ static uint32_t width_at(const Kernel *k, Ix at, IVar lane, uint32_t w)
 }
 
 /* Of a tile pieces of 16 bytes lie together. */
-static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && w > 4 ? 4 : w; }
+static uint32_t width_in(const KBuffer *b, uint32_t w) { return b->tile && !b->half && w > 4 ? 4 : w; }
 
 /* The place of each element along the loop. */
 static bool is_place(const Kernel *k, Ex e, IVar lane)

@@ -68,7 +68,7 @@ typedef struct KBuffer {
     DType dtype;
     bool read, written;
     bool partly;      /* one root stores some of it, the rest is not the kernel's */
-    Half half;        /* 16 bits each: what is stored there has been rounded */
+    Half half;        /* 16 bits each: what is stored there has been rounded (of a tile: gpu/tile.c) */
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
     Half rounded;     /* TILE: every element of it is a value of this type */
@@ -217,7 +217,7 @@ typedef struct Kernel {
     int64_t shared; /* of a device: bytes that a block may have */
     KMapping mapping;
     KGrid grid; /* when it is mapped to threads */
-    VEC(int64_t) tile_slot; /* tile.c: elements of the places that tiles share */
+    VEC(int64_t) tile_slot; /* tile.c: the places that tiles share, in words of 4 bytes */
     VEC(KEx) ex;
     VEC(KBuffer) buffer;
     VEC(KScalar) scalar;

@@ -768,16 +768,18 @@ static int *loop_order(Sched *s)
 
 /* ---- divisions ---- */
 
-/* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once. */
+/* Of a device, where a division takes ten times as long as a product: what divides several numbers is divided by once; so is
+ * a number that divides all elements of a loop. */
 static void share_reciprocals(Kernel *k)
 {
     enum { SEVERAL = 3 };
     Ex n = (Ex)k->ex.n;
+    uint64_t row = ix_bit(k->ix, k->row) | (k->part ? ix_bit(k->ix, k->part) : 0);
     uint32_t *divides = NEW_ARRAY(k->arena, uint32_t, n);
     for (Ex e = 1; e < n; e++) {
         const KEx *x = kx(k, e);
-        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL && kx(k, x->in[1])->deps)
-            divides[x->in[1]]++;
+        if (x->kind == KX_OP && x->op == OP_DIV && x->type == KT_REAL)
+            divides[x->in[1]] += kx(k, x->in[1])->deps ? 1 : x->deps & ~row ? SEVERAL : 0;
     }
     for (Ex e = 1; e < n; e++) {
         const KEx x = *kx(k, e);

@@ -66,11 +66,12 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     const KBuffer *b = &p->k->buffer.v[buffer];
     Ix first = terms_of(p, x, at, 0);
     if (b->tile) {
-        Half rounded = p->k->tensor ? b->rounded : HALF_NONE;
-        const char *of = rounded == HALF_FP16 ? "vwn_rounded_fp16{" : rounded ? "vwn_rounded{" : "";
-        buf_printf(&p->body, ", %svwn_held{u%d, (uint32_t)(", of, b->slot);
+        bool fp16 = p->k->tensor && b->rounded == HALF_FP16;
+        buf_printf(&p->body, b->half ? ", vwn_held_bf16{vwn_bf16_tile(u%d), (uint32_t)(" :
+                             fp16    ? ", vwn_rounded_fp16{vwn_held{u%d, (uint32_t)("
+                                     : ", vwn_held{u%d, (uint32_t)(", b->slot);
         put_ix(p, first);
-        buf_puts(&p->body, rounded ? ")}}" : ")}");
+        buf_puts(&p->body, fp16 ? ")}}" : ")}");
     } else {
         buf_printf(&p->body, ", vwn_there<%s%s>{&%s}", b->written ? "" : "const ",
                    half_word(b->half), element_text(p, buffer, first));

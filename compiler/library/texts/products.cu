@@ -4,7 +4,14 @@ FN uint32_t vwn_bank(int64_t i)
     const uint32_t u = (uint32_t)i;
     return u ^ (u >> 5 ^ u >> 8) % 8 * 4;
 }
-/* n numbers for a tile, whole lines of 128 bytes */
+/* The same of a tile of bf16's: rows four apart lie in other pieces than each other. */
+FN uint32_t vwn_bank_bf16(int64_t i)
+{
+    const uint32_t u = (uint32_t)i;
+    return u ^ (u >> 6 ^ u >> 9 << 1) % 8 * 8;
+}
+FN bf16 *vwn_bf16_tile(real *u) { return (bf16 *)u; }
+/* n words for a tile, whole lines of 128 bytes */
 FN real *vwn_tile(unsigned char *&shared, uint32_t n)
 {
     real *const x = (real *)shared;
@@ -16,16 +23,25 @@ struct vwn_held {
     real *at;
     uint32_t first;
 };
+struct vwn_held_bf16 {
+    bf16 *at;
+    uint32_t first;
+};
 template <class T> struct vwn_there {
     T *at;
 };
 FN real &vwn_number(vwn_held x, uint32_t i) { return x.at[vwn_bank(x.first + i)]; }
+FN real vwn_number(vwn_held_bf16 x, uint32_t i) { return vwn_of_bf16(x.at[vwn_bank_bf16(x.first + i)]); }
 template <class T> FN T &vwn_number(vwn_there<T> x, uint32_t i) { return x.at[i]; }
 FN real vwn_number(vwn_there<const bf16> x, uint32_t i) { return vwn_of_bf16(x.at[i]); }
 FN real vwn_number(vwn_there<const fp16> x, uint32_t i) { return vwn_of_fp16(x.at[i]); }
 template <int N> FN vec<N> &vwn_few(vwn_held x, uint32_t i)
 {
     return vwn_at<N>(x.at + vwn_bank(x.first + i));
+}
+template <int N> FN vec<N> vwn_few(vwn_held_bf16 x, uint32_t i)
+{
+    return vwn_get_bf16<N>(x.at + vwn_bank_bf16(x.first + i));
 }
 template <int N, class T> FN auto &vwn_few(vwn_there<T> x, uint32_t i)
 {
@@ -141,31 +157,30 @@ FN void vwn_product(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32
     vwn_product_pieces<R, WARPS, A, B, C>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
 }
 
-/* ---- the same on tensor cores. A number is the sum of three of bf16, of 24 bits together, and
+/* ---- the same on tensor cores. A number is the sum of two of bf16, of 16 bits together, and
  * terms that are smaller than that are left out; one that is of bf16 is one part, one of fp16 two. Two
  * factors of fp16 are multiplied as they are; but parts of fp16 would not have the range of float32, in
  * which small coefficients lose their lower bits and large ones are infinite. Which of 16
  * terms of a sum stands where in a piece is free as long as both factors agree, and so are the
  * places of rows: thread l takes the neighbours 4 (l % 4) to + 3 of rows 4 (l / 4) to + 3. ---- */
-struct vwn_rounded : vwn_held {}; /* a tile whose numbers are all bf16's */
-struct vwn_rounded_fp16 : vwn_held {}; /* or all fp16's */
+struct vwn_rounded_fp16 : vwn_held {}; /* a tile whose numbers are all fp16's */
 template <class F> struct vwn_parts {
-    enum { N = 3 };
+    enum { N = 2, FP16 = 0 };
 };
 template <> struct vwn_parts<vwn_there<const bf16>> {
-    enum { N = 1 };
+    enum { N = 1, FP16 = 0 };
 };
-template <> struct vwn_parts<vwn_rounded> {
-    enum { N = 1 };
+template <> struct vwn_parts<vwn_held_bf16> {
+    enum { N = 1, FP16 = 0 };
 };
 template <> struct vwn_parts<vwn_there<const fp16>> {
-    enum { N = 2 };
+    enum { N = 2, FP16 = 1 };
 };
 template <> struct vwn_parts<vwn_rounded_fp16> {
-    enum { N = 2 };
+    enum { N = 2, FP16 = 1 };
 };
-/* What parts are, and how many there are of each factor: only those of fp16 have two. */
-template <class F, class G, bool FP16 = vwn_parts<F>::N == 2 && vwn_parts<G>::N == 2> struct vwn_both {
+/* What parts are, and how many there are of each factor. */
+template <class F, class G, bool FP16 = vwn_parts<F>::FP16 && vwn_parts<G>::FP16> struct vwn_both {
     typedef bf16 part;
     enum { A = vwn_parts<F>::N, B = vwn_parts<G>::N };
 };
@@ -207,7 +222,7 @@ FN void vwn_mma_part(real *x, const uint32_t (*u)[PA][2], const uint32_t (*v)[2]
 {
     const uint32_t *const a = u[0][I / PB], *const b = u[1][I / PB];
     const uint32_t f[4] = {a[0], b[0], a[1], b[1]};
-    if constexpr (I / PB + I % PB < 3)
+    if constexpr (I / PB + I % PB < 2)
         vwn_mma(x, f, v[I % PB], E());
 }
 /* The same with all of their parts; the small ones are added up first. */
@@ -301,6 +316,7 @@ template <uint32_t N> struct vwn_is {
 #ifndef VWN_EMU
 #define CALLED_FN [[maybe_unused]] static __device__ __noinline__
 FN void vwn_lies(vwn_held x) { __builtin_assume(__isShared(x.at)); }
+FN void vwn_lies(vwn_held_bf16 x) { __builtin_assume(__isShared(x.at)); }
 template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGlobal(x.at)); }
 #else
 #define CALLED_FN FN
