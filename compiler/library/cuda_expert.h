@@ -45,8 +45,9 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c);
 int64_t cuda_expert_blocks(const CudaExpertClass *c, const CudaExpertSizes *s);
 /* What in, out, pitch_x and pitch_w are multiples of. */
 void cuda_expert_multiples(const CudaExpertClass *c, int64_t multiple[4]);
-/* Arguments: index (pairs), start (experts + 2), order (pairs); pairs, experts; blocks. The pairs
- * order[start[e]] .. order[start[e + 1] - 1] are those of expert e, from the first to the last. */
+/* Arguments: index (pairs), start (experts + 2), order (pairs); pairs, experts, low; blocks. The pairs
+ * order[start[e]] .. order[start[e + 1] - 1] are those of expert e, from the first to the last: those whose index, without its
+ * last `low` bits, is e. */
 const char *cuda_expert_sort(Arena *arena, size_t *length);
 /* Arguments: x, w or dy, start, order, y or dw; how many pairs share a row of x, experts, in, out, pitch_x, pitch_w;
  * blocks. y and dy have a row for each pair. */

@@ -5,6 +5,17 @@
 
 enum { ROWS = 64, COLUMNS = 256 }; /* of a block; the numbers of the text */
 
+int cuda_scatter_low(int64_t rows)
+{
+    enum { GROUPS_MOST = 128 };
+    int low = 6;
+    while (rows >> low > GROUPS_MOST)
+        low++;
+    return low;
+}
+
+int64_t cuda_scatter_groups(int64_t rows) { return ((rows - 1) >> cuda_scatter_low(rows)) + 1; }
+
 int64_t cuda_scatter_blocks(int64_t rows, int64_t width)
 {
     return (rows + ROWS - 1) / ROWS * ((width + COLUMNS - 1) / COLUMNS);

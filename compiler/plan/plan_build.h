@@ -14,7 +14,8 @@
 
 typedef struct PlanSorted {
     Val index;
-    int64_t experts;
+    int64_t experts; /* or groups of a table's rows: */
+    int low;         /* of an index without so many last bits */
     uint32_t start, order; /* buffers */
 } PlanSorted;
 
@@ -42,7 +43,7 @@ typedef struct Build {
     VEC(PlanKernel) kernel;
     VEC(Launch) launch;
     Map kernel_at; /* name -> number + 1 */
-    VEC(PlanSorted) sorted; /* of a device: pairs by expert */
+    VEC(PlanSorted) sorted; /* of a device: pairs by expert, indices by groups of rows */
     VEC(PlanNumber) number; /* and what changes from run to run */
 } Build;
 

@@ -288,34 +288,12 @@ static void scatter_any(Build *b, Val v, int64_t rows, int64_t width)
     l->rows = plan_elements(b, n->in[1]);
 }
 
-void plan_device_scatter(Build *b, Val v)
-{
-    const Node *n = node_at(b->g, v);
-    Operand o;
-    int64_t rows = plan_extent(b, v, 0), width = plan_elements(b, v) / rows;
-    if (b->any_order) {
-        scatter_any(b, v, rows, width);
-        return;
-    }
-    Launch *l = plan_launch(b, LAUNCH_KERNEL, 3, v);
-    plan_read(b, l, 0, n->in[0], &o);
-    plan_read(b, l, 1, n->in[1], &o);
-    plan_argument(b, l, 2, plan_buffer(b, v), 0, true);
-    plan_ints(b, l, (int64_t[]){plan_elements(b, n->in[1]), width, rows}, 3);
-    scatter_kernel(b, l, CUDA_SCATTER,
-                   &(PlanGrid){.threads = CUDA_SCATTER_THREADS, .units = 1,
-                               .shared = CUDA_SCATTER_SHARED, .whole = true});
-    l->rows = cuda_scatter_blocks(rows, width);
-}
-
-/* ---- products by expert ---- */
-
-/* The pairs of an index sorted, once for all products that use it. */
-static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
+/* The pairs of an index sorted, once for all that use it. */
+static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts, int low)
 {
     Val base = plan_strip(b, index);
     for (size_t i = 0; i < b->sorted.n; i++)
-        if (b->sorted.v[i].index == base && b->sorted.v[i].experts == experts)
+        if (b->sorted.v[i].index == base && b->sorted.v[i].experts == experts && b->sorted.v[i].low == low)
             return b->sorted.v[i];
     int64_t pairs = plan_elements(b, index);
     Name name = node_at(b->g, index)->name;
@@ -323,7 +301,7 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
         ctx_raise(b->ctx, ST_ENVIRONMENT,
                   "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer sequences at once"
                   " (train.micro_batch)", name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
-    PlanSorted s = {base, experts, plan_scratch(b, DT_INT, experts + 2, name),
+    PlanSorted s = {base, experts, low, plan_scratch(b, DT_INT, experts + 2, name),
                     plan_scratch(b, DT_INT, pairs, name)};
     vec_push(b->arena, &b->sorted, s);
     Operand o;
@@ -331,7 +309,7 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
     plan_read(b, l, 0, index, &o);
     plan_argument(b, l, 1, s.start, 0, true);
     plan_argument(b, l, 2, s.order, 0, true);
-    plan_ints(b, l, (int64_t[]){pairs, experts}, 2);
+    plan_ints(b, l, (int64_t[]){pairs, experts, low}, 3);
     PlanGrid grid = {.threads = CUDA_EXPERT_SORT_THREADS, .units = 1};
     size_t length;
     ArenaMark mark = arena_mark(b->f->tmp);
@@ -341,6 +319,31 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts)
     l->rows = experts + 1;
     return s;
 }
+
+void plan_device_scatter(Build *b, Val v)
+{
+    const Node *n = node_at(b->g, v);
+    Operand o;
+    int64_t rows = plan_extent(b, v, 0), width = plan_elements(b, v) / rows;
+    if (b->any_order) {
+        scatter_any(b, v, rows, width);
+        return;
+    }
+    PlanSorted sort = sorted(b, v, n->in[1], cuda_scatter_groups(rows), cuda_scatter_low(rows));
+    Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
+    plan_read(b, l, 0, n->in[0], &o);
+    plan_read(b, l, 1, n->in[1], &o);
+    plan_argument(b, l, 2, sort.start, 0, false);
+    plan_argument(b, l, 3, sort.order, 0, false);
+    plan_argument(b, l, 4, plan_buffer(b, v), 0, true);
+    plan_ints(b, l, (int64_t[]){width, rows, sort.low}, 3);
+    scatter_kernel(b, l, CUDA_SCATTER,
+                   &(PlanGrid){.threads = CUDA_SCATTER_THREADS, .units = 1,
+                               .shared = CUDA_SCATTER_SHARED, .whole = true});
+    l->rows = cuda_scatter_blocks(rows, width);
+}
+
+/* ---- products by expert ---- */
 
 static const PlanSize *expert_sizes(Build *b, const CudaExpertClass *c)
 {
@@ -367,7 +370,7 @@ void plan_device_expert(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     PlanExpert e = plan_expert(b, v);
-    PlanSorted sort = sorted(b, v, n->in[2], e.experts);
+    PlanSorted sort = sorted(b, v, n->in[2], e.experts, 0);
     CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w};
     CudaExpertSizes s = {.pairs = e.tokens * e.choices, .experts = e.experts, .in = e.in, .out = e.out};
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);

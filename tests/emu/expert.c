@@ -201,9 +201,9 @@ static CudaExpertClass class_of(const Case *c)
 
 static const char *launch_sort(Work *w, const EmuKernel *k, const EmuOptions *how)
 {
-    int64_t experts = w->c->experts, rows = experts + 1;
+    int64_t experts = w->c->experts, low = 0, rows = experts + 1;
     void *p[] = {w->index, w->start, w->order};
-    void *arguments[] = {&p[0], &p[1], &p[2], &w->pairs, &experts, &rows};
+    void *arguments[] = {&p[0], &p[1], &p[2], &w->pairs, &experts, &low, &rows};
     memset(w->order, 0xff, (size_t)(w->pairs + 1) * sizeof *w->order);
     return emu_launch(k, arguments, how, (uint32_t)rows, CUDA_EXPERT_SORT_THREADS, 0);
 }

@@ -2,15 +2,18 @@
 #include "alone.cu"
 #endif
 /* out[index[i]][..] += dy[i][..] in the order of i, zeros before: the gradient of a table (rows, width).
- * A block of 128 threads: 64 rows and 256 columns, in 65,536 bytes of shared memory. */
+ * A block of 128 threads: 64 rows and 256 columns, in 65,536 bytes of shared memory. It looks through the indices of its group of
+ * rows alone: all that agree but for their last `low` bits, at least 6, as they are sorted in `start` and `order`. */
 KERNEL(128) TEXT_NAME(
-    const TEXT_ELEMENT *__restrict__ dy, const integer *__restrict__ index, real *__restrict__ out,
-    int64_t count, int64_t width, int64_t of_table, int64_t rows)
+    const TEXT_ELEMENT *__restrict__ dy, const integer *__restrict__ index, const integer *__restrict__ start,
+    const integer *__restrict__ order, real *__restrict__ out,
+    int64_t width, int64_t of_table, int64_t low, int64_t rows)
 {
     enum { ROWS = 64, COLUMNS = 256, THREADS = 128, WARPS = THREADS / 32, EACH = COLUMNS / THREADS };
     enum { UNDER_WAY = 4 };              /* rows of dy that are loaded before they are added */
     __shared__ uint32_t found[2][WARPS]; /* a bit for each index of a warp that is of these rows */
-    __shared__ int row[2][THREADS];      /* its row */
+    __shared__ int row[2][THREADS];      /* its row, */
+    __shared__ int64_t place[2][THREADS]; /* and its place in dy */
     DYN_SMEM(memory);
     real *const sums = (real *)memory;
     const int64_t parts = (width + COLUMNS - 1) / COLUMNS;
@@ -18,13 +21,15 @@ KERNEL(128) TEXT_NAME(
     const int64_t of_rows = of_table - r0 < ROWS ? of_table - r0 : ROWS;
     const int64_t of_columns = width - c0 < COLUMNS ? width - c0 : COLUMNS;
     const int me = threadIdx.x;
-    for (int r = 0; r < of_rows; r++)
-        for (int c = me; c < of_columns; c += THREADS)
-            sums[r * COLUMNS + c] = 0;
+    #pragma unroll 8
+    for (int i = me * 4; i < ROWS * COLUMNS; i += THREADS * 4)
+        vwn_at<4>(&sums[i]) = vwn_all<4>(0);
+    const int64_t first = start[r0 >> low], end = start[(r0 >> low) + 1];
     int stage = 0;
-    for (int64_t i0 = 0; i0 < count; i0 += THREADS, stage ^= 1) {
-        const int64_t at = i0 + me < count ? index[i0 + me] - r0 : -1;
+    for (int64_t i0 = first; i0 < end; i0 += THREADS, stage ^= 1) {
+        const int64_t i = i0 + me < end ? order[i0 + me] : -1, at = i >= 0 ? index[i] - r0 : -1;
         const bool is = at >= 0 && at < of_rows;
+        place[stage][me] = i;
         const uint32_t bits = __ballot_sync(0xffffffffu, is);
         row[stage][me] = (int)(is ? at : 0);
         if (me % 32 == 0)
@@ -37,7 +42,7 @@ KERNEL(128) TEXT_NAME(
                 #pragma unroll
                 for (int j = 0; j < UNDER_WAY; j++, left &= left - 1) {
                     const int k = left ? w * 32 + __ffs(left) - 1 : 0;
-                    const TEXT_ELEMENT *const from = dy + (i0 + k) * width + c0;
+                    const TEXT_ELEMENT *const from = dy + (left ? place[stage][k] : 0) * width + c0;
                     to[j] = left ? row[stage][k] * COLUMNS : -1;
                     #pragma unroll
                     for (int e = 0; e < EACH; e++)
@@ -51,7 +56,17 @@ KERNEL(128) TEXT_NAME(
                             sums[to[j] + me + e * THREADS] += x[j][e];
             }
     }
-    for (int r = 0; r < of_rows; r++)
-        for (int c = me; c < of_columns; c += THREADS)
-            out[(r0 + r) * width + c0 + c] = sums[r * COLUMNS + c];
+    __syncthreads(); /* other threads write what this one has added up */
+    if (width % 4 == 0) {
+        #pragma unroll 4
+        for (int r = me / (COLUMNS / 4); r < of_rows; r += THREADS / (COLUMNS / 4)) {
+            const int c = me % (COLUMNS / 4) * 4;
+            if (c < of_columns)
+                vwn_at<4>(&out[(r0 + r) * width + c0 + c]) = vwn_at<4>(&sums[r * COLUMNS + c]);
+        }
+    } else {
+        for (int r = 0; r < of_rows; r++)
+            for (int c = me; c < of_columns; c += THREADS)
+                out[(r0 + r) * width + c0 + c] = sums[r * COLUMNS + c];
+    }
 }
