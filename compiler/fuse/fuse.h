@@ -18,6 +18,12 @@ typedef enum GroupKind {
     GROUP_TABLE    /* one CONST node */
 } GroupKind;
 
+/* A table of which a group reads rows by index: so many of its elements it does not read. */
+typedef struct Unread {
+    Val table;
+    int64_t elements;
+} Unread;
+
 typedef struct Group {
     GroupKind kind;
     Val anchor;        /* LIBRARY, TABLE */
@@ -37,6 +43,7 @@ typedef struct Group {
     bool dead;         /* merged into another */
     uint32_t awaited;  /* how often it stands in `pred` of groups */
     double bytes;      /* read and written, each once */
+    VEC(Unread) unread;
 } Group;
 
 /* Would a kernel of the group over so many rows be one loop over elements, without a division or a test in it? Who

@@ -92,7 +92,10 @@ static Dim best_rows(const Fusion *f, uint32_t group)
     return best;
 }
 
-static void add_read(Fusion *f, Group *gr, uint32_t group, Val u)
+static void add_reads(Fusion *f, Group *gr, uint32_t group, Val v);
+
+/* most: elements of u that are wanted */
+static void add_read(Fusion *f, Group *gr, uint32_t group, Val u, int64_t most)
 {
     const Node *n = node_at(f->g, u);
     if (f->seen[u] == f->stamp || fuse_empty(f, u))
@@ -100,11 +103,20 @@ static void add_read(Fusion *f, Group *gr, uint32_t group, Val u)
     f->seen[u] = f->stamp;
     if (n->op == OP_EXT || !fuse_rematerializes(f, group, u)) {
         if (f->home[u] != (int32_t)group)
-            gr->bytes += (double)f->elements[u] * (n->dtype == DT_INT ? 8 : 4);
+            gr->bytes += (double)(f->elements[u] < most ? f->elements[u] : most) * (n->dtype == DT_INT ? 8 : 4);
+        if (f->elements[u] > most)
+            vec_push(f->arena, &gr->unread, ((Unread){u, f->elements[u] - most}));
         return;
     }
+    add_reads(f, gr, group, u);
+}
+
+/* What the group reads for v; of a table the rows that are read by index. */
+static void add_reads(Fusion *f, Group *gr, uint32_t group, Val v)
+{
+    const Node *n = node_at(f->g, v);
     for (size_t k = 0; k < n->n_in; k++)
-        add_read(f, gr, group, n->in[k]);
+        add_read(f, gr, group, n->in[k], n->op == OP_GATHER && k == 0 ? f->elements[v] : INT64_MAX);
 }
 
 void fuse_choose_rows(Fusion *f)
@@ -117,8 +129,7 @@ void fuse_choose_rows(Fusion *f)
             gr->rows = best_rows(f, i);
         f->stamp++;
         for (size_t m = 0; m < gr->member.n; m++)
-            for (size_t k = 0; k < node_at(f->g, gr->member.v[m])->n_in; k++)
-                add_read(f, gr, i, node_at(f->g, gr->member.v[m])->in[k]);
+            add_reads(f, gr, i, gr->member.v[m]);
         for (size_t m = 0; m < gr->store.n; m++)
             gr->bytes += (double)f->elements[gr->store.v[m]] *
                          (node_at(f->g, gr->store.v[m])->dtype == DT_INT ? 8 : 4);

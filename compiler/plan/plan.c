@@ -189,8 +189,17 @@ static Arguments arguments_of(Build *b, const Kernel *k, const Printed *p)
     return a;
 }
 
+/* Of a table a launch touches the rows that it reads by index. */
+static void count_bytes(Build *b, const Group *gr, Launch *x)
+{
+    for (size_t i = 0; i < gr->unread.n; i++) {
+        const PlanBuffer *table = &b->buffer.v[plan_buffer(b, gr->unread.v[i].table)];
+        x->bytes -= (double)gr->unread.v[i].elements * (double)plan_item_bytes(table);
+    }
+}
+
 /* parts: by buffer of the kernel, the plan's buffer of its partial sums. */
-static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val of,
+static Launch *kernel_launch(Build *b, const Group *gr, const Lowered *l, const Printed *p, Val of,
                              const uint32_t *parts)
 {
     const Kernel *k = l->kernel;
@@ -223,6 +232,7 @@ static Launch *kernel_launch(Build *b, const Lowered *l, const Printed *p, Val o
     x->n_scalar = a.n_scalar;
     x->rows = l->rows;
     x->work = l->work;
+    count_bytes(b, gr, x);
     x->grain = grain_of(x, lower_by_part(k));
     return x;
 }
@@ -317,7 +327,7 @@ static void plan_rows(Build *b, uint32_t group)
             vwn_bug(b->ctx, "the parts of %%%u are of another size", (unsigned)s->v);
     }
     Val last = gr->store.v[gr->store.n - 1];
-    Launch *x = kernel_launch(b, &made.low, &made.printed, last, parts);
+    Launch *x = kernel_launch(b, gr, &made.low, &made.printed, last, parts);
     if (b->programs)
         keep_program(b, &made, about(b->f, gr, k, b->f->tmp), x);
     for (size_t v = 0; v < gr->store.n; v++) /* in the order of a plan without kernels */
@@ -382,6 +392,7 @@ static void plan_rows_memory(Build *b, uint32_t group)
     Launch *x = plan_launch(b, LAUNCH_KERNEL, uses.n, gr->store.v[gr->store.n - 1]);
     for (size_t i = 0; i < uses.n; i++)
         plan_argument(b, x, i, uses.v[i].buffer, 0, uses.v[i].written);
+    count_bytes(b, gr, x);
     if (b->counted) {
         Counted count = kernel_cache_count(b->kernel_cache, b->f, group, b->same);
         x->rows = count.rows;
