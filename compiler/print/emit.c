@@ -245,7 +245,9 @@ static void put_op(Printer *p, const KEx *x)
     const char *pattern = integer ? info->c_integer : p->lanes && !p->d->threads ? info->c_vector : info->c_real;
     if (!pattern)
         vwn_bug(p->k->ctx, "%s has no text in a kernel", info->name);
-    put_pattern(p, x, pattern);
+    double one;
+    bool inverse = op == OP_DIV && !integer && p->d->inverse && kx_is_number(p->k, x->in[0], &one) && one == 1;
+    put_pattern(p, x, inverse ? p->d->inverse : pattern);
 }
 
 static size_t tile_slot(Printer *p, uint32_t buffer)

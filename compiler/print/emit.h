@@ -21,6 +21,7 @@ typedef struct Dialect {
     const char *simd;           /* line before a loop whose iterations may be vectors, or NULL */
     const char *singly;         /* first line in a loop of which no vectors may be made; NULL: none ever are */
     const char *scalar;         /* format: type, number of a run-time scalar */
+    const char *inverse;        /* pattern of 1 / $b where that is an instruction, else NULL */
     /* Explicit vectors, or NULL: their type; the vector that begins at an element; a store that may bypass
      * the cache; the sum of the lanes, their maximum; one value in all lanes. A device's take the vector
      * width as last argument. */

@@ -102,6 +102,7 @@ const Dialect dialect_cuda = {
     .integer = "integer",
     .row_loop = "for (%2$s %1$s = first_row; %1$s < rows; %1$s += next_row) {",
     .scalar = "(%s)s%zu",
+    .inverse = "vwn_inverse($b)",
     .at = "vwn_at<%2$u>(&%1$s)",
     .lanes_add = "vwn_add_lanes(%s, %s)",
     .lanes_max = "vwn_lanes_max(%s)",

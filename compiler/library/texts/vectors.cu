@@ -66,7 +66,7 @@ VWN_BOTH(vwn_le, vwn_le)
 VWN_BOTH(vwn_eq, vwn_eq)
 template <int N, class T> FN void operator+=(vec<N> &a, T b) { a = a + b; }
 #define VWN_EACH(name) template <int N> FN vec<N> name(vec<N> a) VWN_LANES(N, name(a.v[i]))
-VWN_EACH(vwn_exp) VWN_EACH(vwn_log) VWN_EACH(vwn_sqrt) VWN_EACH(vwn_abs) VWN_EACH(vwn_sign)
+VWN_EACH(vwn_inverse) VWN_EACH(vwn_exp) VWN_EACH(vwn_log) VWN_EACH(vwn_sqrt) VWN_EACH(vwn_abs) VWN_EACH(vwn_sign)
 VWN_EACH(vwn_floor) VWN_EACH(vwn_ceil) VWN_EACH(vwn_round)
 VWN_EACH(vwn_sin) VWN_EACH(vwn_cos) VWN_EACH(vwn_tanh) VWN_EACH(vwn_sigmoid)
 VWN_EACH(vwn_erf) VWN_EACH(vwn_relu) VWN_EACH(vwn_gelu) VWN_EACH(vwn_gelu_tanh)
