@@ -4,6 +4,7 @@
 export TMPDIR="$PWD/reports"
 mkdir reports
 expect 0 "$VWN" new nano
+sed -i "s/32 seqs/4 seqs/; s/log *{[^}]*}/log { every = 1 steps }/" nano/model.vwn
 
 # reported SIGNAL: the report of the last command says so
 reported() {
