@@ -88,7 +88,7 @@ typedef struct Model {
     int64_t batch;        /* sequences of one step */
     int64_t eval_batches; /* batches of an evaluation; 0: all windows */
     int64_t eval_every;   /* steps; 0: no evaluation during training */
-    int64_t steps;        /* length of training; -1: `epochs` instead */
+    int64_t steps;        /* length of training, from where its time began; -1: `epochs` instead */
     double epochs;
     double val;    /* share of the text that is kept for evaluation */
     double held_out; /* the share that `eval` measures; 0: all of the text */

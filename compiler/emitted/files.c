@@ -151,19 +151,17 @@ static void copy_tensor(Run *run, const Tensor *to, const Tensor *from)
     free(between);
 }
 
-static const char *field_text(void *metadata, const char *key)
-{
-    return json_string(metadata, key);
-}
-
 /* A file without a step, or of another program, is that of a beginning. */
 static Progress read_progress(const SafeFile *f)
 {
     bool missing;
+    char why[WHY];
+    const char *format;
     Progress p = progress_none;
-    const char *format = f->metadata ? json_string(f->metadata, "format") : NULL;
+    if (!safe_text(f, "format", &format, why))
+        stop("%s", why);
     bool own = format && !strncmp(format, "vwn ", 4);
-    const char *bad = own && json_get(f->metadata, "step") ? progress_read(&p, field_text, (void *)f->metadata, &missing) : NULL;
+    const char *bad = own && json_get(f->metadata, "step") ? progress_read(&p, f->metadata, &missing) : NULL;
     if (bad)
         stop("%s: the metadata `%s` is %s", f->path, bad, missing ? "not there" : "not a number of the right kind");
     return p;

@@ -151,7 +151,7 @@ static void run_eval(Run *run, const Options *o, const Text *text, Progress *p)
     bool whole = o->all || model.held_out <= 0;
     divide(text, o->n_paths, whole ? 0 : model.held_out, &train, &kept);
     Work w = {.run = run, .text = text, .of = &train, .progress = p};
-    int64_t length = model.steps > 0 ? model.steps : p->step;
+    int64_t length = model.steps > 0 ? model.steps : p->step - p->from_step;
     if (!whole && model.steps < 0)
         length = order_steps(model.epochs, train.windows, model.batch);
     set_vars(&w, length, whole);
@@ -223,22 +223,18 @@ static void run_train(Run *run, const Options *o, const Text *text, Progress *p)
     if (!train.windows)
         stop("the text is shorter than the context of %" PRId64 " tokens", model.context);
     int64_t length = model.steps < 0 ? order_steps(model.epochs, train.windows, model.batch) : model.steps;
-    int64_t end = o->steps && o->steps < length ? o->steps : length;
+    int64_t last = progress_end(p, length), end = o->steps && o->steps < last ? o->steps : last;
     while (p->step < end) {
         set_vars(&w, length, false);
         double rate = next_rate(&w);
         one_step(&w);
-        printf("step %" PRId64 "/%" PRId64 " loss %.6f lr %.3e grad_norm %.4f\n", p->step,
-               length, p->train_loss, rate, p->grad_norm);
-        if (kept.windows && model.eval_every > 0 && (loop_due(p->step, model.eval_every) || p->step == length)) {
+        printf("step %" PRId64 "/%" PRId64 " loss %.6f lr %.3e grad_norm %.4f\n", p->step, last, p->train_loss, rate,
+               p->grad_norm);
+        if (kept.windows && model.eval_every > 0 && (loop_due(p->step, model.eval_every) || p->step == last)) {
             set_vars(&w, length, false);
             evaluate(&held_out, model.eval_batches);
-            p->eval_loss = result(&held_out, model.eval, "loss");
-            p->eval_step = p->step;
-            if (!(p->best_eval <= p->eval_loss))
-                p->best_eval = p->eval_loss;
-            printf("step %" PRId64 "/%" PRId64 " eval_loss %.6f\n", p->step, length,
-                   p->eval_loss);
+            progress_evaluated(p, result(&held_out, model.eval, "loss"));
+            printf("step %" PRId64 "/%" PRId64 " eval_loss %.6f\n", p->step, last, p->eval_loss);
         }
         fflush(stdout);
     }

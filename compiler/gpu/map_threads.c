@@ -62,11 +62,10 @@ static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREA
 /* Is there room in a block for the partial sums of its partition? */
 static bool can_hold_sums(const Kernel *k)
 {
-    enum { SLOTS_ROOM = 8192 };
     bool real = k->part != 0;
     for (size_t b = 0; b < k->buffer.n; b++)
         real = real && (k->buffer.v[b].part < 0 || k->buffer.v[b].dtype == DT_REAL);
-    return real && !k->product.n && !k->flat && kernel_sums_bytes(k) + kernel_array_bytes(k) + SLOTS_ROOM <= k->shared;
+    return real && !k->product.n && !k->flat && kernel_sums_bytes(k) + kernel_array_bytes(k) + KERNEL_SLOTS_ROOM <= k->shared;
 }
 
 /* It has them where adding each row to sums in memory would take long, unless it would have too few threads then. */
@@ -470,19 +469,11 @@ static void barrier(Mapping *s)
     memset(s->touched, 0, s->from->array.n + 1);
 }
 
-/* Totals of the accumulators from `first` on. A block exchanges them between its warps through
- * three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one
- * ends the reading of the one before; those inside loops take the third and wait again. */
-static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
+/* Through three sets of slots: exchanges of a row take the first two by turns, so that the barrier of one ends the reading of
+ * the one before; those inside loops take the third and wait again. */
+static void exchange(Mapping *s, const KStmt *share, uint32_t n)
 {
-    bool block = s->k->mapping.row_threads > WARP && !s->warps, inside = s->depth > s->row_depth;
-    for (uint32_t i = 0; i < n; i++) {
-        KStmt st = share[i];
-        st.kind = KS_WARP;
-        put(s, st);
-    }
-    if (!block || n == 0)
-        return;
+    bool inside = s->depth > s->row_depth;
     uint32_t set = inside ? 2 : s->flip;
     for (int take = 0; take < 2; take++) {
         for (uint32_t i = 0; i < n; i++) {
@@ -498,6 +489,25 @@ static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
     if (!inside) {
         s->flip = !s->flip;
         s->exchanges++;
+    }
+}
+
+/* Totals of n accumulators: of a warp, then of all warps of a block, as many at one time as there are slots for. */
+static void put_totals(Mapping *s, const KStmt *share, uint32_t n)
+{
+    uint32_t threads = s->k->mapping.row_threads;
+    bool block = threads > WARP && !s->warps;
+    uint32_t room = KERNEL_SLOTS_ROOM / (3 * sizeof(int64_t) * (threads / WARP)) / 4 * 4; /* sets are of fours */
+    uint32_t most = block ? room : n;
+    for (uint32_t i = 0; i < n; i += most) {
+        uint32_t some = n - i < most ? n - i : most;
+        for (uint32_t k = 0; k < some; k++) {
+            KStmt st = share[i + k];
+            st.kind = KS_WARP;
+            put(s, st);
+        }
+        if (block)
+            exchange(s, share + i, some);
     }
 }
 

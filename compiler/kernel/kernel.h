@@ -173,6 +173,9 @@ typedef struct KScalar {
 /* Which indices have 64 bits: all; rows and what is computed from them; what tensors hold. */
 typedef enum KIndex { INDEX_WIDE, INDEX_WIDE_ROWS, INDEX_NARROW } KIndex;
 
+/* Bytes of the totals that warps of a block exchange: three sets, of 40 among 8 warps, of 84 among 4. */
+enum { KERNEL_SLOTS_ROOM = 8 * 1024 };
+
 /* How the threads of a device share the work. */
 typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */

@@ -910,4 +910,7 @@ void kernel_verify_mapping(const Kernel *k)
     size_t at = kernel_race(k);
     if (at != SIZE_MAX)
         broken(k, at, "a thread touches what another may still be at, or waits where not all of them come by");
+    uint64_t warps = k->mapping.row_threads / 32;
+    if (k->mapping.slots * warps * sizeof(int64_t) > KERNEL_SLOTS_ROOM)
+        broken(k, SIZE_MAX, "totals of warps have more shared memory than is kept for them");
 }

@@ -67,6 +67,19 @@ void progress_step(Progress *p, double loss, int64_t sequences, int64_t context)
     p->tokens += sequences * context;
 }
 
+void progress_evaluated(Progress *p, double loss)
+{
+    p->eval_loss = loss;
+    p->eval_step = p->step;
+    if (isnan(p->best_eval) || loss < p->best_eval) /* a loss that is no number is never the best */
+        p->best_eval = loss;
+}
+
+int64_t progress_end(const Progress *p, int64_t length)
+{
+    return p->from_step + length;
+}
+
 /* ---- in a file ---- */
 
 /* A field is in every file, or with the first of its group, where that has something to say. */
@@ -174,17 +187,18 @@ static bool read_field(Progress *p, const struct ProgressField *f, const char *t
     return end != text && !*end && (f->kind == NUMBER || x > 0);
 }
 
-const char *progress_read(Progress *p, ProgressGet *get, void *user, bool *missing)
+const char *progress_read(Progress *p, const Json *metadata, bool *missing)
 {
     bool there = true;
     *p = progress_none;
     for (size_t i = 0; i < progress_fields; i++) {
         const struct ProgressField *f = &fields[i];
-        const char *text = get(user, f->key);
+        bool found = json_get(metadata, f->key) != NULL;
+        const char *text = json_string(metadata, f->key); /* none of what holds a NUL */
         if (!i || f->group != fields[i - 1].group)
-            there = f->group == ALWAYS || text;
-        *missing = there && !text;
-        if (*missing || (there && !read_field(p, f, text)))
+            there = f->group == ALWAYS || found;
+        *missing = there && !found;
+        if (*missing || (there && !(text && read_field(p, f, text))))
             return f->key;
     }
     return NULL;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "host_value.h"
+#include "json.h"
 
 enum { RECENT = 100 }; /* losses kept to notice a spike */
 
@@ -46,6 +47,10 @@ typedef enum StepEnd { STEP_GOOD, STEP_SKIPPED, STEP_BAD } StepEnd;
 StepEnd progress_norm(Progress *p, double norm);
 /* The step is done. */
 void progress_step(Progress *p, double loss, int64_t sequences, int64_t context);
+/* Held-out data were evaluated behind it, with this loss. */
+void progress_evaluated(Progress *p, double loss);
+/* The last step of a schedule of `length` steps: a growth step that began it anew is not its step 0. */
+int64_t progress_end(const Progress *p, int64_t length);
 
 /* ---- in a file ---- */
 
@@ -53,9 +58,8 @@ enum { PROGRESS_TEXT = 64 + 32 * RECENT };
 /* The key of field i below progress_fields, and its text; NULL: it has nothing to say. */
 const char *progress_text(const Progress *p, size_t i, char text[PROGRESS_TEXT]);
 extern const size_t progress_fields;
-/* From the text that `get` finds under a key (NULL: none). Returns NULL, or the key whose text is missing, or not one of
- * progress_text(). */
-typedef const char *ProgressGet(void *user, const char *key);
-const char *progress_read(Progress *p, ProgressGet *get, void *user, bool *missing);
+/* From an object of strings, the metadata of a file. Returns NULL, or the key whose text is `missing`, or not one of
+ * progress_text(): a NUL within it is damage, and not the end of a text that is fine. */
+const char *progress_read(Progress *p, const Json *metadata, bool *missing);
 
 #endif

@@ -288,6 +288,13 @@ const SafeTensor *safe_find(const SafeFile *f, const char *name)
     return at ? *at : NULL;
 }
 
+bool safe_text(const SafeFile *f, const char *key, const char **text, char why[WHY])
+{
+    const Json *j = json_get(f->metadata, key);
+    *text = json_string(f->metadata, key);
+    return !j || *text || wrong(f, why, 8 + j->offset, "the metadata `%.80s` holds a NUL: it is damaged", key);
+}
+
 /* ---- reading: the numbers ---- */
 
 static double from_half(uint16_t h)

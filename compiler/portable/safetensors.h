@@ -48,6 +48,8 @@ typedef struct SafeFile {
 bool safe_open(Region memory, const char *path, SafeFile *f, char why[WHY]);
 void safe_close(SafeFile *f);
 const SafeTensor *safe_find(const SafeFile *f, const char *name); /* NULL when absent */
+/* The metadata under a key, NULL where there is none. False with `why` where it holds a NUL: no text does. */
+bool safe_text(const SafeFile *f, const char *key, const char **text, char why[WHY]);
 /* n numbers from `at` on, as float64 (integers too). */
 bool safe_read(const SafeFile *f, const SafeTensor *t, int64_t at, int64_t n, double *out,
                char why[WHY]);

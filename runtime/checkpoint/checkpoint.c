@@ -157,7 +157,8 @@ bool checkpoint_write(Session *s, const Model *m, const RunMeta *meta, const Pro
 
 static bool need_text(const Checkpoint *c, const char *key, const char **out, char why[WHY])
 {
-    *out = json_string(c->file.metadata, key);
+    if (!safe_text(&c->file, key, out, why))
+        return false;
     if (!*out)
         snprintf(why, WHY, "%.300s: byte 8: the metadata has no `%s`: not a checkpoint of vwn",
                  c->file.path, key);
@@ -192,17 +193,10 @@ static bool read_tokenizer(Arena *a, Checkpoint *c, char why[WHY])
     return c->meta.tokenizer != NULL;
 }
 
-/* NULL for what is no string, too. */
-static const char *field_text(void *user, const char *key)
-{
-    const Json *j = json_get(user, key);
-    return j && strlen(j->s) == j->n ? j->s : NULL;
-}
-
 static bool read_progress(Checkpoint *c, char why[WHY])
 {
     bool missing;
-    const char *text, *bad = progress_read(&c->progress, field_text, (void *)c->file.metadata, &missing);
+    const char *text, *bad = progress_read(&c->progress, c->file.metadata, &missing);
     return !bad || (missing ? need_text(c, bad, &text, why) : bad_value(c, bad, why));
 }
 
@@ -221,9 +215,10 @@ static bool read_metadata(Arena *a, Checkpoint *c, char why[WHY])
                  c->file.path, format);
         return false;
     }
-    m->grown = json_get(c->file.metadata, "grown") ? json_string(c->file.metadata, "grown") : "";
+    if (!safe_text(&c->file, "grown", &m->grown, why))
+        return false;
     if (!m->grown)
-        return bad_value(c, "grown", why);
+        m->grown = "";
     char *end;
     m->seed = strtoull(seed, &end, 10);
     if (end == seed || *end)

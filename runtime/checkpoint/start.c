@@ -20,9 +20,9 @@ static void open_file(Session *s, SafeFile *f, const char *path)
     char why[WHY];
     *f = (SafeFile){.fd = -1};
     session_defer(s, close_file, f);
-    if (!safe_open(arena_region(s->arena), path, f, why))
+    const char *format;
+    if (!safe_open(arena_region(s->arena), path, f, why) || !safe_text(f, "format", &format, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
-    const char *format = f->metadata ? json_string(f->metadata, "format") : NULL;
     bool own = format && !strncmp(format, "vwn checkpoint", 14);
     if (own && !safe_verify(f, true, why))
         ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);

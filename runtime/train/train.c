@@ -242,10 +242,8 @@ static void run_eval(Trainer *tr)
 {
     Progress *p = &tr->now;
     double before = clock_seconds();
-    p->eval_loss = held_out(tr, tr->train);
-    if (!(p->best_eval <= p->eval_loss))
-        p->best_eval = p->eval_loss;
-    tr->evaluated_at = p->eval_step = p->step;
+    progress_evaluated(p, held_out(tr, tr->train));
+    tr->evaluated_at = p->step;
     train_event(tr, VWN_EVENT_EVAL, NULL);
     tr->reported += clock_seconds() - before; /* the rate is that of training */
 }

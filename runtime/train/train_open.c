@@ -65,7 +65,7 @@ static void resolve_length(Trainer *tr)
     tr->steps = t->length_steps;
     if (tr->steps < 0)
         tr->steps = order_steps(t->length_epochs, tr->data->train.order.windows, t->batch_seqs);
-    tr->steps += tr->now.from_step;
+    tr->steps = progress_end(&tr->now, tr->steps);
     tr->stop_at = tr->steps;
     if (tr->how->until_steps > 0 && tr->how->until_steps < tr->steps)
         tr->stop_at = tr->how->until_steps;

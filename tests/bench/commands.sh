@@ -32,6 +32,7 @@ worst() {
     most=0
     which=
     for file in "$here"/examples/[0-9]*.vwn; do
+        # shellcheck disable=SC2046 # a command is words
         took=$(best $(printf '%s\n' "$@" | sed "s|^FILE\$|$file|"))
         [ "$took" -le "$most" ] || {
             most=$took

@@ -35,7 +35,7 @@ near cpu gpu 22 1e-5
 
 # resumed before, at and behind a step: the same bytes; from the CPU to the GPU within it: the same losses
 for at in 6 16; do
-    draw 2 || continue
+    draw 3 || continue
     train cuda stopped --until "$at steps"
     expect 0 "$VWN" train small.vwn --device cuda --run stopped --resume -q
     same_weights gpu stopped 22

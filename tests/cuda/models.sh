@@ -34,11 +34,11 @@ text() {
 
 # matrices by momentum that is made orthogonal, the others by AdamW
 sed 's/optimizer adamw.*/optimizer muon { lr = 1e-2, momentum = 0.9, weight_decay = 0.1\n    adamw { betas = [0.9, 0.95], eps = 1e-8 } }/' small.vwn > muon.vwn
-both muon 1e-5 loss.next muon.vwn 'train.micro_batch=2 seqs'
+if draw 3; then both muon 1e-5 loss.next muon.vwn 'train.micro_batch=2 seqs'; fi
 sed 's/^  head lm .*/&\n  for depth in 1..2 {\n    head mtp { predict = depth + 1, weight = 0.3, norm = norm, mix = linear(), shared = true\n      layer { attention { heads = 2, position = rope(base = 100) }\n        sub } }\n  }/' small.vwn > mtp.vwn
 both mtp 1e-5 loss.mtp mtp.vwn
 text mtp
-both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'
+if draw 3; then both nexus 1e-5 loss.next small.vwn 'map=nexus_rank(M = 14, A = 16)'; fi
 whole || steps=5 # a step of it takes the fake a second and more
 both wide 1e-5 loss.next small.vwn "train.length=$steps steps" D=16 wide=128 'conn=ghc(m = 8, n = 64, dynamic = true, reduce = linear(out = D))'
 steps=20
@@ -98,6 +98,6 @@ half() {
     cmp -s "$name.losses" "$name-$type-cpu.losses" && fail "$name: nothing was rounded"
 }
 set -- D=64 'sub=ffn(hidden = 64, activation = silu, gated = true)' model.context=32 'train.batch=2 seqs'
-half mtp64 bf16 2e-2 loss.mtp mtp.vwn "$@"
+if draw 3; then half mtp64 bf16 2e-2 loss.mtp mtp.vwn "$@"; fi
 half nexus64 fp16 5e-3 loss.next small.vwn "$@" 'map=nexus_rank(M = 66, A = 72)'
 finish

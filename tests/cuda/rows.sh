@@ -28,6 +28,7 @@ run() {
     for part in weights copies gradients optimizer inputs; do
         lasting=$((lasting + $(sed -n "s/.*\"bytes_$part\":\([0-9]*\).*/\1/p" "$name.cost")))
     done
+    # shellcheck disable=SC2046 # two numbers
     set -- $(sed -n 's/^[0-9]* cuMemAlloc \([0-9]*\) bytes.*/\1/p' "$name.log" | tail -n 2)
     [ "$lasting" -gt 2000000 ] && { near_above "$lasting" "$1" || near_above "$lasting" "$2"; } ||
         fail "$name: $lasting bytes predicted, $1 and $2 taken"

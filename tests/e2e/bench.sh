@@ -50,7 +50,7 @@ lacks err ' 0 compiled'
 
 # data that is there is used
 head -c 20000 "$nano" > kjv.txt
-for i in 1 2 3; do cat kjv.txt kjv.txt > more && mv more kjv.txt; done
+for i in 1 2 3; do cat kjv.txt kjv.txt > 'more' && mv 'more' kjv.txt; done
 cp "$nano" here.vwn
 expect 0 "$VWN" bench here.vwn --steps 1 --set D=48 --set L=1 --json
 has out '"data":"file"'

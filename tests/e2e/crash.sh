@@ -4,6 +4,7 @@
 export TMPDIR="$PWD/reports"
 mkdir reports
 expect 0 "$VWN" new nano
+sed -i "s/32 seqs/4 seqs/; s/log *{[^}]*}/log { every = 1 steps }/" nano/model.vwn
 
 # reported SIGNAL: the report of the last command says so
 reported() {
@@ -61,7 +62,8 @@ rm -rf reports/*
 # the stack ends: the handler has another one. A stack so small is not ours to mend.
 last="a small stack"
 (ulimit -s 64; exec "$VWN" check nano/model.vwn) > out 2> err
-[ $? -eq 5 ] || fail "status $?"
+status=$?
+[ $status -eq 5 ] || fail "status $status"
 has err 'error: the stack is too small'
 [ -z "$(ls reports)" ] || fail "left behind: $(ls reports)"
 
@@ -79,7 +81,8 @@ while [ "$(readlink /proc/$run/exe)" != "$(realpath "$VWN")" ] || ! grep -q 'Sig
 done
 kill -SEGV $run
 wait $run
-[ $? -eq 70 ] || fail "status $?"
+status=$?
+[ $status -eq 70 ] || fail "status $status"
 exec 3>&-
 has err 'it crashed with SIGSEGV'
 lacks err 'a report was saved'

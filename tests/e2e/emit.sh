@@ -103,7 +103,7 @@ for kind in $kinds; do
     near theirs ours 1e-4
 done
 
-if command -v clang > /dev/null; then
+if whole && command -v clang > /dev/null; then
     expect 0 make -s -C nano.c clean
     expect 0 make -s -C nano.c CC=clang CFLAGS='-O2 -Wall -Wextra -Wpedantic -Werror'
     expect 0 nano.c/model eval small.txt --all --weights nano.safetensors
@@ -125,7 +125,7 @@ if echo 'int main(void) { return 0; }' | $cc -x c -fsanitize=address,undefined -
 fi
 for blas in openblas cblas blas; do
     printf '#include <cblas.h>\nint main(void) { return cblas_isamax(0, 0, 1) > 0; }\n' > probe.c
-    $cc -o probe probe.c -l$blas > out 2> err || continue
+    whole && $cc -o probe probe.c -l$blas > out 2> err || continue
     mv nano.c/kernels.o . # the only one without products
     expect 0 make -s -C nano.c clean
     mv kernels.o nano.c

@@ -30,7 +30,7 @@ awk 'BEGIN { pi = atan2(0, -1); for (s = 0; s < 20; s++) { x = s < 4 ? 0 : (s - 
 near got wanted "the cosine"
 expect 0 "$VWN" plot model.vwn rate 'if step < 4 then 1 else 0' 'step >= 4' --csv
 tail -n +2 out > got
-awk -F, '{ print $0 "," ($1 <= 4) "," ($1 > 4) }' wanted > more
+awk -F, '{ print $0 "," ($1 <= 4) "," ($1 > 4) }' wanted > 'more'
 near got more "a let, and conditions"
 expect 0 "$VWN" plot model.vwn train.optimizer.lr --csv --set 'rate=wsd(peak = 1e-2, floor = 2e-3, warmup = 3 steps, decay = 25%)'
 tail -n +2 out > got

@@ -25,7 +25,7 @@ lacks out 'time of training'
 
 (ulimit -v 1500000; "$VWN" --version) > /dev/null 2>&1 && sanitized=false || sanitized=true
 good=false
-for try in 1 2 3; do
+for _ in 1 2 3; do
     expect 0 "$VWN" doctor --measure --threads 1
     has out 'rate of products: '
     expect 0 "$VWN" bench "$example" --threads 1 --steps 10 --json -q --set L=1 --set train.batch='4 seqs'
@@ -78,6 +78,6 @@ within 1.5 3 "$(number time_step)" "$short" || fail "twice the layers: $(number 
 for file in "$VWN_CACHE"/rates-*.json; do printf '{"threads":1}\n' > "$file"; done
 expect 0 "$VWN" cost "$example"
 has out 'no estimate'
-VWN_CACHE= expect 5 "$VWN" doctor --measure
+VWN_CACHE='' expect 5 "$VWN" doctor --measure
 has err 'the rates could not be kept: '
 finish

@@ -5,7 +5,7 @@
 script -qec true typed > out 2> err < /dev/null || exit 77
 
 expect 0 "$VWN" new nano
-sed -i 's/every = [0-9]* steps, batches = [0-9]*/every = 4 steps, batches = 1/; s/log *{[^}]*}/log { every = 1 steps }/' nano/model.vwn
+sed -i 's/every = [0-9]* steps, batches = [0-9]*/every = 4 steps, batches = 1/; s/log *{[^}]*}/log { every = 1 steps }/; s/32 seqs/4 seqs/' nano/model.vwn
 sed -i '/^import "std\/connections"/a block probe()(x: [.., D]) -> [.., D] {\n  metric.size = mean(x * x)\n  return x\n}' nano/model.vwn
 sed -i 's/^  head lm/  probe { }\n  head lm/' nano/model.vwn
 train="$VWN train nano/model.vwn --until '8 steps' --overwrite --run status --set D=48 --set L=1"

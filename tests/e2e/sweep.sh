@@ -72,7 +72,7 @@ mv out list.csv
 awk 'BEGIN { n = split("8 12 16", d); split("0.01 0.02 0.03", r); m = split("16 32", h)
              for (i = 1; i <= n; i++) for (k = 1; k <= m; k++) if (!(d[i] == 12 && h[k] == 32)) print "D-" d[i] "_H-" h[k] "_rate-" r[i] }' > wanted
 column point list.csv | cmp -s - wanted || fail "points: $(column point list.csv)"
-sed 1d list.csv | tr -d '"' | while IFS=, read -r name d h rate state live stored flops width kv memory rest; do
+sed 1d list.csv | tr -d '"' | while IFS=, read -r name d h rate _ live stored flops width kv memory _; do
     act=gelu
     [ "$d" -gt 12 ] && act=relu
     "$VWN" cost model.vwn --set D=$d --set H=$h --set rate=$rate --set act=$act --json > cost

@@ -1,9 +1,9 @@
-# text.sh - 60 steps (whole: 200) on real English text have pinned losses; another thread count, a stop and a resume on the
+# text.sh - 50 steps (whole: 200) on real English text have pinned losses; another thread count, a stop and a resume on the
 # way change nothing, to the bit.
 . "$VWN_SOURCE/tests/support/lib.inc"
 [ -r "$VWN_DATA/kjv.txt" ] || exit 77
 every="train.log.every=1 steps"
-last_step=60 stop=20 end=40
+last_step=50 stop=12 end=24
 if whole; then last_step=200 stop=70 end=130; fi
 ln -s "$VWN_DATA/kjv.txt" kjv.txt
 cp "$VWN_SOURCE/examples/quickstart.vwn" .

@@ -91,7 +91,9 @@ uint64_t fake_alloc(size_t bytes)
         range = next = (uint64_t)(uintptr_t)reserve(RANGE, PROT_NONE);
         fake_watch_host();
     }
-    Block b = {.bytes = bytes, .page = next + PAGE, .live = true};
+    /* What is opened and closed often is a few large pages, where the system has them. */
+    bool large = bytes >= 2 * GRAIN;
+    Block b = {.bytes = bytes, .page = large ? up(next + PAGE, GRAIN) : next + PAGE, .live = true};
     b.end = b.page + up(up(bytes, ALIGN), PAGE);
     b.at = b.end - up(bytes, ALIGN);
     if (!range || b.end + PAGE > range + RANGE)
@@ -99,6 +101,8 @@ uint64_t fake_alloc(size_t bytes)
     next = b.end;
     *account += cost;
     protect(&b, PROT_READ | PROT_WRITE);
+    if (large)
+        (void)!madvise(byte(b.page), b.end - b.page, MADV_HUGEPAGE);
     poison(&b);
     if (!open)
         protect(&b, PROT_NONE);

@@ -91,5 +91,5 @@ static bool run_one(size_t i)
 
 int main(int argc, char **argv)
 {
-    return run_drawn(argc, argv, &(CaseDraw){.one_in = 2, .sanitized = 8}, MODELS + COUNT_OF(sources), case_name, run_one);
+    return run_drawn(argc, argv, &(CaseDraw){.one_in = 4, .sanitized = 8}, MODELS + COUNT_OF(sources), case_name, run_one);
 }

@@ -407,6 +407,20 @@ static void stores(Suite *s)
     end(s, 9, 1e-5);
 }
 
+/* More sums of a row than a block exchanges at one time. */
+static void many_sums(Suite *s)
+{
+    enum { SUMS = 96, WIDE = 640 }; /* a row of a block, in one kernel */
+    begin(s, "many sums");
+    Val x = input(s, "x", shape(3, DIM_B, DIM_T, DIM(WIDE), DIM(1))), total = ir_fill(s->g, 0);
+    for (int i = 0; i < SUMS; i++) {
+        Val each = ir_unary(s->g, OP_SIN, ir_scale(s->g, x, 0.25 + 0.125 * i));
+        total = ir_binary(s->g, i % 3 ? OP_ADD : OP_SUB, total, ir_sum(s->g, each, 4, true));
+    }
+    out(s, ir_binary(s->g, OP_MUL, x, ir_scale(s->g, total, 1.0 / 64)));
+    end(s, 9, 2e-5);
+}
+
 void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
 {
     Suite s = {.ctx = ctx, .cases = cases, .B = B, .T = T, .n = n};
@@ -420,4 +434,6 @@ void graphs_add(Ctx *ctx, Cases *cases, int64_t B, int64_t T, int64_t n)
     attention_at(&s);
     ranges(&s);
     stores(&s);
+    if (n == 33) /* more than one row */
+        many_sums(&s);
 }

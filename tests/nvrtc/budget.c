@@ -12,6 +12,10 @@
 #include "compiler/library/cuda_scatter.h"
 #include "compiler/print/emit.h"
 #include "compiler/library/library_cuda.h"
+#include "support/drawn.h"
+
+/* Where one text has neighbours that differ little, architectures take turns: each is compiled for one or two of them. */
+static const CaseDraw by_turns = {.one_in = 2, .sanitized = 2};
 
 static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude,
                     const CudaText *text, size_t count, Cache *cache, Use *use)
@@ -59,12 +63,13 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
     enum { TEXTS = sizeof classes / sizeof classes[0] * CUDA_SDPA_COUNT };
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
+    CaseDraw drawn = by_turns;
     for (int a = 0; a < ARCH_COUNT; a++) {
         CudaText text[TEXTS];
         size_t count = 0, which[TEXTS];
         for (size_t i = 0; i < TEXTS; i++) {
             const CudaAttentionClass *c = &classes[i / CUDA_SDPA_COUNT].class;
-            if (a != 1 && !classes[i / CUDA_SDPA_COUNT].everywhere)
+            if (classes[i / CUDA_SDPA_COUNT].everywhere ? !case_drawn(&drawn, i + (size_t)a) : a != 1)
                 continue;
             CudaText *t = &text[count];
             *t = (CudaText){.place = ""};
@@ -134,15 +139,24 @@ static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
                                c.half ? half_word(c.half) : "f32", c.half ? "." : "", c.half ? tile[c.tile] : "");
         name[i] = i == TEXTS - 1 ? "expert_sort" : name[i];
     }
+    CaseDraw drawn = by_turns;
     for (int a = 0; a < ARCH_COUNT; a++) {
+        CudaText of[TEXTS];
         CudaCode code[TEXTS];
+        int count = 0, which[TEXTS];
+        for (int i = 0; i < TEXTS; i++)
+            if (case_drawn(&drawn, (size_t)(i + a))) {
+                of[count] = text[i];
+                which[count++] = i;
+            }
         CudaBuild b = {.prelude = prelude, .cache = cache};
-        if (!CHECK(h, build_texts(ctx, n, &b, ARCHS[a], text, TEXTS, code) == ST_OK))
+        if (!CHECK(h, build_texts(ctx, n, &b, ARCHS[a], of, (size_t)count, code) == ST_OK))
             fprintf(stderr, "    %s\n", b.why);
-        for (int i = 0; i < TEXTS && !b.why[0]; i++) {
+        for (int k = 0; k < count && !b.why[0]; k++) {
+            int i = which[k];
             Use use = {0};
-            add_use(&use, &code[i].facts);
-            CHECK(h, code[i].facts.max_threads == (i < TEXTS - 1 ? launch[i].threads : CUDA_EXPERT_SORT_THREADS));
+            add_use(&use, &code[k].facts);
+            CHECK(h, code[k].facts.max_threads == (i < TEXTS - 1 ? launch[i].threads : CUDA_EXPERT_SORT_THREADS));
             CHECK(h, launch[i].shared <= 99 * 1024);
             budget_check(h, budget, name[i], ARCHS[a], &use, launch[i].shared);
         }

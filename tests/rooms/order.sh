@@ -74,6 +74,7 @@ faults() {
 
 # Names of types that a header declares are those of one thing: no other file has a type of that name.
 twice() {
+    # shellcheck disable=SC2046 # names of sources are words
     grep -HoE '^typedef (struct|enum|union) [A-Z][A-Za-z0-9_]*' $(find compiler runtime grammar -name '*.[chy]' ! -path '*/emitted/*' ! -path '*/texts/*' | sort) |
         sed -E 's/^([^:]*):typedef [a-z]* (.*)/\2 \1/' | sort -u |
         awk '{ n[$1]++; where[$1] = where[$1] " " $2; if ($2 ~ /[.]h$/) header[$1] = 1 }

@@ -89,6 +89,8 @@ static void order(Tally *t)
 
 /* ---- a step ---- */
 
+static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
 static void norms(Tally *t)
 {
     Progress p = progress_none;
@@ -104,6 +106,14 @@ static void norms(Tally *t)
         progress_step(&p, i, 3, 7);
     CHECK(t, p.step == RECENT + 5 && p.sequences == 3 * p.step && p.tokens == 21 * p.step && p.train_loss == RECENT + 4);
     CHECK(t, p.n_recent == RECENT && p.recent[0] == 5 && p.recent[RECENT - 1] == RECENT + 4);
+    static const double seen[][2] = {{3, 3}, {2, 2}, {4, 2}, {NAN, 2}}; /* losses, and the best of them */
+    for (size_t i = 0; i < COUNT_OF(seen); i++) {
+        p.step = 10 + (int64_t)i;
+        progress_evaluated(&p, seen[i][0]);
+        CHECK(t, p.eval_step == p.step && same_number(p.eval_loss, seen[i][0]) && p.best_eval == seen[i][1]);
+    }
+    p.from_step = 7;
+    CHECK(t, progress_end(&p, 20) == 27 && progress_end(&progress_none, 20) == 20);
 }
 
 /* ---- in a file ---- */
@@ -111,7 +121,8 @@ static void norms(Tally *t)
 typedef struct Texts {
     char text[32][PROGRESS_TEXT];
     const char *key[32], *without; /* a key that is not found */
-    size_t n;
+    size_t n, length[32];
+    Json member[32], object; /* the same as metadata */
 } Texts;
 
 static void write_texts(Texts *x, const Progress *p)
@@ -119,26 +130,45 @@ static void write_texts(Texts *x, const Progress *p)
     x->n = 0;
     x->without = "";
     for (size_t i = 0; i < progress_fields; i++)
-        if ((x->key[x->n] = progress_text(p, i, x->text[x->n])) != NULL)
+        if ((x->key[x->n] = progress_text(p, i, x->text[x->n])) != NULL) {
+            x->length[x->n] = strlen(x->text[x->n]);
             x->n++;
+        }
 }
 
-static const char *look(void *user, const char *key)
+static size_t place(const Texts *x, const char *key)
 {
-    const Texts *x = user;
-    for (size_t i = 0; i < x->n && strcmp(key, x->without); i++)
-        if (!strcmp(x->key[i], key))
-            return x->text[i];
-    return NULL;
+    size_t i = 0;
+    while (i < x->n && strcmp(x->key[i], key))
+        i++;
+    return i;
 }
 
-static bool has(Texts *x, const char *key, const char *text)
+static bool has(const Texts *x, const char *key, const char *text)
 {
-    const char *there = look(x, key);
-    return text ? there && !strcmp(there, text) : !there;
+    size_t i = place(x, key);
+    return i < x->n && !strcmp(x->text[i], text);
 }
 
-static bool same_number(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+static void write_over(Texts *x, const char *key, const char *text)
+{
+    size_t i = place(x, key);
+    x->length[i] = strlen(text);
+    strcpy(x->text[i], text);
+}
+
+static const char *read_texts(Texts *x, Progress *p, bool *missing)
+{
+    x->object = (Json){.kind = JSON_OBJECT};
+    for (size_t i = 0; i < x->n; i++) {
+        if (!strcmp(x->key[i], x->without))
+            continue;
+        x->member[i] = (Json){.kind = JSON_STRING, .key = x->key[i], .key_n = strlen(x->key[i]), .s = x->text[i],
+                              .n = x->length[i], .next = x->object.first};
+        x->object.first = &x->member[i];
+    }
+    return progress_read(p, &x->object, missing);
+}
 
 static void texts(Tally *t)
 {
@@ -161,7 +191,7 @@ static void texts(Tally *t)
     CHECK(t, x.n == progress_fields);
     CHECK(t, has(&x, "step", "12") && has(&x, "eval_loss", "inf") && has(&x, "loss_scale", "1099511627776") &&
                  has(&x, "growth_due", "yes") && has(&x, "recent_losses", "1 0.33333333333333331 nan"));
-    CHECK(t, !progress_read(&q, look, &x, &missing));
+    CHECK(t, !read_texts(&x, &q, &missing));
     CHECK(t, q.step == 12 && q.tokens == 1 << 20 && q.sequences == 99 && q.eval_step == 10 && q.good_steps == 7 &&
                  q.skipped == 2 && q.from_step == 4 && q.from_tokens == 5 && q.due && q.plateau.over);
     CHECK(t, q.train_loss == 0.1 && isinf(q.eval_loss) && q.grad_norm == 1e-300 && q.best_eval == -3 && q.loss_scale == 0x1p40);
@@ -170,15 +200,15 @@ static void texts(Tally *t)
         CHECK(t, same_number(q.recent[i], p.recent[i]));
     for (size_t i = 0; i < COUNT_OF(always); i++) {
         x.without = always[i];
-        const char *bad = progress_read(&q, look, &x, &missing);
+        const char *bad = read_texts(&x, &q, &missing);
         CHECKF(t, bad && !strcmp(bad, always[i]) && missing, "without %s", always[i]);
     }
     for (size_t i = 0; i < COUNT_OF(with); i++) {
         x.without = with[i][1];
-        const char *bad = progress_read(&q, look, &x, &missing);
+        const char *bad = read_texts(&x, &q, &missing);
         CHECKF(t, bad && !strcmp(bad, with[i][1]) && missing, "without %s", with[i][1]);
         x.without = with[i][0]; /* then the group is not there at all */
-        CHECK(t, !progress_read(&q, look, &x, &missing));
+        CHECK(t, !read_texts(&x, &q, &missing));
     }
     x.without = "";
     static const char *const wrong[][2] = {{"step", "-1"},        {"step", "1x"},        {"step", ""},
@@ -186,17 +216,26 @@ static void texts(Tally *t)
                                            {"loss_scale", "nan"}, {"growth_due", "1"},   {"recent_losses", "1 x"}};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         write_texts(&x, &p);
-        strcpy((char *)look(&x, wrong[i][0]), wrong[i][1]);
-        const char *bad = progress_read(&q, look, &x, &missing);
+        write_over(&x, wrong[i][0], wrong[i][1]);
+        const char *bad = read_texts(&x, &q, &missing);
         CHECKF(t, bad && !strcmp(bad, wrong[i][0]) && !missing, "%s = %s", wrong[i][0], wrong[i][1]);
+    }
+    for (size_t i = 0; i < progress_fields; i++) { /* a NUL and more behind a text that is fine */
+        write_texts(&x, &p);
+        strcpy(x.text[i] + x.length[i] + 1, "0");
+        x.length[i] += 2;
+        const char *bad = read_texts(&x, &q, &missing);
+        CHECKF(t, bad && !strcmp(bad, x.key[i]) && !missing, "a NUL in %s", x.key[i]);
     }
     p.n_recent = RECENT;
     for (int i = 0; i < RECENT; i++)
         p.recent[i] = -1.2345678901234567e-300;
     write_texts(&x, &p);
-    CHECK(t, !progress_read(&q, look, &x, &missing) && q.n_recent == RECENT && q.recent[RECENT - 1] == p.recent[0]);
-    strcat((char *)look(&x, "recent_losses"), " 1");
-    CHECK(t, progress_read(&q, look, &x, &missing));
+    CHECK(t, !read_texts(&x, &q, &missing) && q.n_recent == RECENT && q.recent[RECENT - 1] == p.recent[0]);
+    size_t last = place(&x, "recent_losses");
+    strcat(x.text[last], " 1");
+    x.length[last] += 2;
+    CHECK(t, read_texts(&x, &q, &missing));
 }
 
 int main(void)

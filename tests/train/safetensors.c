@@ -205,6 +205,16 @@ static void hostile(Tally *t, Ctx *ctx, const char *folder)
         CHECKF(t, cases[i].says ? !ok && strstr(why, cases[i].says) && strstr(why, path) : ok,
                "%s: %s", cases[i].header, why);
     }
+    const char *meta = "{\"__metadata__\":{\"x\":\"ab\",\"y\":\"a\\u0000b\"}}", *text;
+    write_raw(path, strlen(meta), meta, 0);
+    bool readable = opens(ctx, path, &f, false, why);
+    CHECKF(t, readable, "%s", why);
+    if (readable) {
+        CHECK(t, safe_text(&f, "x", &text, why) && text && !strcmp(text, "ab"));
+        CHECK(t, safe_text(&f, "z", &text, why) && !text);
+        CHECK(t, !safe_text(&f, "y", &text, why) && strstr(why, "byte 38: the metadata `y` holds a NUL"));
+        safe_close(&f);
+    }
     static const uint64_t lengths[] = {3, 1u << 30, UINT64_MAX, UINT64_MAX - 7,
                                        (uint64_t)1 << 63};
     for (size_t i = 0; i < COUNT_OF(lengths); i++) {
