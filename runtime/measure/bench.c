@@ -216,7 +216,7 @@ static void take_step(Trainer *tr)
 {
     if (tr->now.step >= tr->steps)
         tr->now.step = 0;
-    train_step(tr, tr->decides && tr->now.step + 1 < tr->steps);
+    train_step(tr, tr->queue.decides && tr->now.step + 1 < tr->steps);
 }
 
 static void timed_step(Bench *b, int64_t at)
@@ -264,10 +264,10 @@ static void measure(Bench *b)
     b->waited.step = NEW_ARRAY(a, double, (size_t)b->steps);
     for (int64_t i = 0; b->device && i < b->warmup + b->steps; i++)
         timed_step(b, i < b->warmup ? 0 : i - b->warmup);
-    w[n++] = (Watched){.program = tr->fresh, .runs = 1};
-    if (tr->more)
-        w[n++] = (Watched){.program = tr->more, .runs = tr->parts - 1};
-    w[n++] = (Watched){.program = tr->update, .runs = 1};
+    w[n++] = (Watched){.program = tr->program.fresh, .runs = 1};
+    if (tr->program.more)
+        w[n++] = (Watched){.program = tr->program.more, .runs = tr->parts - 1};
+    w[n++] = (Watched){.program = tr->program.update, .runs = 1};
     for (size_t i = 0; i < n; i++)
         watch(b, &w[i]);
     for (int64_t i = 0; i < b->warmup; i++)
@@ -339,7 +339,7 @@ static void open_run(Bench *b)
     began = clock_seconds();
     take_step(tr);
     b->first = clock_seconds() - began;
-    const Program *all[] = {tr->fresh, tr->more, tr->update};
+    const Program *all[] = {tr->program.fresh, tr->program.more, tr->program.update};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (all[i])
             b->arena_bytes = larger(b->arena_bytes, program_arena_bytes(all[i]));
@@ -414,7 +414,7 @@ Status bench_unit(vwn_context *owner, Unit *unit, double check_seconds,
                .warmup = WARMUP,
                .check = check_seconds};
     BenchCall call = {&b, out};
-    tr.began = clock_seconds();
+    tr.told.began = clock_seconds();
     Status st = guarded(tr.ctx, open_body, &tr);
     if (st == ST_OK)
         st = guarded(tr.ctx, bench_body, &call);

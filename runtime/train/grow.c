@@ -12,20 +12,20 @@ const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit)
     const char *path = tr->from->file.path, *then = tr->from->meta.grown;
     const GrowStep *next = unit->grow.n ? &unit->grow.v[0] : NULL;
     bool known = false;
-    if (next && !strcmp(next->name, tr->step)) {
-        if (tr->apply_to && next->refused)
+    if (next && !strcmp(next->name, tr->by_hand.step)) {
+        if (tr->by_hand.apply_to && next->refused)
             ctx_raise(tr->ctx, ST_INPUT, "the growth step `%s` has %s, which this version of vwn reads and cannot carry out", next->name,
                       next->refused);
         return next;
     }
     for (size_t i = 0; i < tr->file->grow.n; i++)
-        known |= !strcmp(tr->file->grow.v[i].name, tr->step);
+        known |= !strcmp(tr->file->grow.v[i].name, tr->by_hand.step);
     if (!known)
-        ctx_raise(tr->ctx, ST_INPUT, "%s has no growth step `%s`%s%s", tr->file->path, tr->step, next ? "; the next of this checkpoint is " : "",
+        ctx_raise(tr->ctx, ST_INPUT, "%s has no growth step `%s`%s%s", tr->file->path, tr->by_hand.step, next ? "; the next of this checkpoint is " : "",
                   next ? next->name : "");
     if (!next)
         ctx_raise(tr->ctx, ST_INPUT, "%s has all growth steps of %s behind it", path, tr->file->path);
-    ctx_raise(tr->ctx, ST_INPUT, "growth steps come in the order of the file: the next of %s is `%s`, not `%s`%s%s", path, next->name, tr->step,
+    ctx_raise(tr->ctx, ST_INPUT, "growth steps come in the order of the file: the next of %s is `%s`, not `%s`%s%s", path, next->name, tr->by_hand.step,
               *then ? "; behind it has, with the updates before each, " : "", then);
 }
 
@@ -76,7 +76,7 @@ static Status plan_body(void *user)
     Planning *p = user;
     Trainer *tr = &p->tr;
     session_open(&tr->session, tr->session.owner);
-    tr->from = source_checkpoint(&tr->session, tr->source);
+    tr->from = source_checkpoint(&tr->session, tr->by_hand.source);
     size_t behind = train_steps_behind(tr);
     tr->unit = behind ? train_check_again(tr, tr->file->set, tr->file->n_set, behind) : tr->file;
     if (!tr->unit)
@@ -96,7 +96,7 @@ Status grow_unit(vwn_context *owner, Unit *unit, const vwn_grow_options *how, co
 {
     if (how->apply_to)
         return grow_apply(owner, unit, how, hooks);
-    Planning p = {.tr = {.ctx = owner->ctx, .file = unit, .hooks = hooks, .session.owner = owner, .source = how->source, .step = how->step},
+    Planning p = {.tr = {.ctx = owner->ctx, .file = unit, .hooks = hooks, .session.owner = owner, .by_hand = {.source = how->source, .step = how->step}},
                   .out = out, .json = how->json};
     Status st = guarded(owner->ctx, plan_body, &p);
     return session_end(&p.tr.session, st);

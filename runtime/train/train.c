@@ -45,7 +45,7 @@ static _Noreturn void stop_not_finite(Trainer *tr, const char *what, double valu
         RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(tr->now.step * tr->parts + k)};
         feed_train(&tr->feed, &tr->data->train, tr->train->seed,
                    tr->now.sequences + k * tr->micro);
-        found = program_first_bad(tr->fresh, &args, &path, &span);
+        found = program_first_bad(tr->program.fresh, &args, &path, &span);
     }
     const char *kept = tr->saved_at >= 0 ? arena_printf(tr->session.arena,
                                                         "; the last checkpoint is "
@@ -83,11 +83,11 @@ static _Noreturn void stop_jump(Trainer *tr, double loss)
 static void say_known(Trainer *tr)
 {
     double known[3];
-    jump_known(&tr->now, tr->ahead, known);
-    if (!memcmp(known, tr->is_known, sizeof known))
+    jump_known(&tr->now, tr->queue.ahead, known);
+    if (!memcmp(known, tr->queue.is_known, sizeof known))
         return;
-    session_store_ok(&tr->session, store_put_f64(tr->session.store, tr->known, 0, 3, known));
-    memcpy(tr->is_known, known, sizeof known);
+    session_store_ok(&tr->session, store_put_f64(tr->session.store, tr->queue.known, 0, 3, known));
+    memcpy(tr->queue.is_known, known, sizeof known);
 }
 
 /* ---- one step ---- */
@@ -95,14 +95,14 @@ static void say_known(Trainer *tr)
 /* The step that is queued next. */
 static int64_t next_step(const Trainer *tr)
 {
-    return tr->now.step + tr->ahead;
+    return tr->now.step + tr->queue.ahead;
 }
 
 /* Micro-batch k of it; of the one behind it, too, which begins behind the last. */
 static void feed_part(Trainer *tr, int64_t k)
 {
     feed_train(&tr->feed, &tr->data->train, tr->train->seed,
-               tr->now.sequences + tr->ahead * tr->train->batch_seqs + k * tr->micro);
+               tr->now.sequences + tr->queue.ahead * tr->train->batch_seqs + k * tr->micro);
 }
 
 /* What comes next goes up while a device that queues its calls computes. */
@@ -122,29 +122,29 @@ static void begin_count(void *user)
 static void run_part(void *user, LoopProgram which, int64_t k)
 {
     Trainer *tr = user;
-    Program *p = which == LOOP_COUNT ? tr->count : which == LOOP_FRESH ? tr->fresh : tr->more;
+    Program *p = which == LOOP_COUNT ? tr->program.count : which == LOOP_FRESH ? tr->program.fresh : tr->program.more;
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)(next_step(tr) * tr->parts + k)};
     feed_part(tr, k);
     session_run(&tr->session, p, &args);
     if (which == LOOP_COUNT)
         return;
-    mail_post(tr->queue[next_step(tr) % STEPS_QUEUED].mail, p);
+    mail_post(tr->queue.step[next_step(tr) % STEPS_QUEUED].mail, p);
     if (k + 1 < tr->parts)
         feed_ahead(tr, k + 1);
 }
 
-/* The results of all micro-batches, into tr->all; returns the loss. */
+/* The results of all micro-batches, into tr->out.all; returns the loss. */
 static double read_losses(Trainer *tr, Mail *mail)
 {
-    size_t n = results_size(tr->fresh);
+    size_t n = results_size(tr->program.fresh);
     for (size_t i = 0; i < n; i++)
-        tr->all[i] = 0;
+        tr->out.all[i] = 0;
     for (int64_t k = 0; k < tr->parts; k++) {
-        mail_read(mail, (size_t)k * n, n, tr->part);
+        mail_read(mail, (size_t)k * n, n, tr->out.part);
         for (size_t i = 0; i < n; i++)
-            tr->all[i] += tr->part[i];
+            tr->out.all[i] += tr->out.part[i];
     }
-    return tr->all[tr->loss];
+    return tr->out.all[tr->out.loss];
 }
 
 /* A loss that ends the run: its update has not changed the weights, or is not made. */
@@ -160,37 +160,37 @@ static void check_loss(Trainer *tr, double loss, StepHalt halt)
  * waits for the loss. */
 static void queue_step(Trainer *tr)
 {
-    QueuedStep *q = &tr->queue[next_step(tr) % STEPS_QUEUED];
-    train_set_vars(tr, tr->ahead);
+    QueuedStep *q = &tr->queue.step[next_step(tr) % STEPS_QUEUED];
+    train_set_vars(tr, tr->queue.ahead);
     q->lr = train_rate(tr, next_step(tr));
     mail_empty(q->mail);
-    if (tr->decides)
+    if (tr->queue.decides)
         say_known(tr);
-    loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->count);
-    if (!tr->decides) {
+    loop_gradient(&(LoopCalls){begin_count, run_part}, tr, tr->parts, tr->program.count);
+    if (!tr->queue.decides) {
         double loss = read_losses(tr, q->mail);
         check_loss(tr, loss, !isfinite(loss) ? HALT_LOSS : jump_is(&tr->now, loss) ? HALT_JUMP : HALT_NOT);
     }
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)next_step(tr)};
-    session_run(&tr->session, tr->update, &args);
-    mail_post(q->mail, tr->update);
-    if (!tr->count || tr->parts == 1)
+    session_run(&tr->session, tr->program.update, &args);
+    mail_post(q->mail, tr->program.update);
+    if (!tr->program.count || tr->parts == 1)
         feed_ahead(tr, tr->parts);
-    tr->ahead++;
+    tr->queue.ahead++;
 }
 
 /* The first of the steps that are queued: its numbers are waited for. */
 static void settle_step(Trainer *tr)
 {
     Progress *p = &tr->now;
-    const QueuedStep *q = &tr->queue[p->step % STEPS_QUEUED];
-    size_t n = results_size(tr->fresh);
+    const QueuedStep *q = &tr->queue.step[p->step % STEPS_QUEUED];
+    size_t n = results_size(tr->program.fresh);
     double loss = read_losses(tr, q->mail);
-    mail_read(q->mail, (size_t)tr->parts * n, results_size(tr->update), tr->updated);
-    double norm = tr->updated[tr->norm];
+    mail_read(q->mail, (size_t)tr->parts * n, results_size(tr->program.update), tr->out.updated);
+    double norm = tr->out.updated[tr->out.norm];
     tr->lr = q->lr;
-    if (tr->decides)
-        check_loss(tr, loss, (StepHalt)tr->updated[tr->halt]);
+    if (tr->queue.decides)
+        check_loss(tr, loss, (StepHalt)tr->out.updated[tr->out.halt]);
     StepEnd end = progress_norm(p, norm);
     if (end == STEP_BAD)
         stop_not_finite(tr, "the gradient's norm", norm);
@@ -200,12 +200,12 @@ static void settle_step(Trainer *tr)
                     "scaled by %.17g",
                     (long long)p->step + 1, p->loss_scale);
     progress_step(p, loss, tr->train->batch_seqs, tr->train->context);
-    tr->ahead--;
+    tr->queue.ahead--;
 }
 
 void train_step(Trainer *tr, bool more)
 {
-    if (!tr->ahead)
+    if (!tr->queue.ahead)
         queue_step(tr);
     if (more)
         queue_step(tr);
@@ -217,15 +217,15 @@ void train_step(Trainer *tr, bool more)
 static void report_step(Trainer *tr)
 {
     double t = clock_seconds();
-    int64_t steps = tr->now.step - tr->reported_at;
+    int64_t steps = tr->now.step - tr->told.reported_at;
     double tokens = (double)steps * (double)tr->train->batch_seqs * (double)tr->train->context;
-    if (t > tr->reported) { /* what happened within the last seconds weighs most */
-        double passed = t - tr->reported, weight = tr->rate > 0 ? 1 - exp(-passed / 3) : 1;
-        tr->rate += weight * (tokens / passed - tr->rate);
+    if (t > tr->told.reported) { /* what happened within the last seconds weighs most */
+        double passed = t - tr->told.reported, weight = tr->told.rate > 0 ? 1 - exp(-passed / 3) : 1;
+        tr->told.rate += weight * (tokens / passed - tr->told.rate);
     }
     train_event(tr, VWN_EVENT_STEP, NULL);
-    tr->reported = t;
-    tr->reported_at = tr->now.step;
+    tr->told.reported = t;
+    tr->told.reported_at = tr->now.step;
 }
 
 /* The eval loss, of as much data as `as` says. */
@@ -233,9 +233,9 @@ static double held_out(Trainer *tr, const Train *as)
 {
     train_set_vars(tr, 0);
     RunArgs args = {tr->vars, tr->train->seed, (uint64_t)tr->now.step};
-    evaluate(&tr->feed, tr->eval, tr->count, tr->eval_split, as->eval_batches, as->batch_seqs, &args, tr->eval_part,
-             tr->eval_all);
-    return tr->eval_all[tr->eval_loss];
+    evaluate(&tr->feed, tr->program.eval, tr->program.count, tr->eval_split, as->eval_batches, as->batch_seqs, &args, tr->out.eval_part,
+             tr->out.eval_all);
+    return tr->out.eval_all[tr->out.eval_loss];
 }
 
 static void run_eval(Trainer *tr)
@@ -245,7 +245,7 @@ static void run_eval(Trainer *tr)
     progress_evaluated(p, held_out(tr, tr->train));
     tr->evaluated_at = p->step;
     train_event(tr, VWN_EVENT_EVAL, NULL);
-    tr->reported += clock_seconds() - before; /* the rate is that of training */
+    tr->told.reported += clock_seconds() - before; /* the rate is that of training */
 }
 
 static void save(Trainer *tr)
@@ -264,7 +264,7 @@ static void save(Trainer *tr)
     train_event(tr, VWN_EVENT_CHECKPOINT, "%s/%s", tr->run->ckpt, name);
     arena_reset(s->arena, mark);
     run_prune(s, tr->run, tr->train->checkpoint_keep > 0 ? tr->train->checkpoint_keep : 1);
-    tr->reported += clock_seconds() - before;
+    tr->told.reported += clock_seconds() - before;
 }
 
 /* Where the run stops. One that keeps no checkpoint (`keep = 0`) has none behind its last step: what was written on the way goes
@@ -287,7 +287,7 @@ static void between_steps(Trainer *tr)
     bool last = step == tr->steps, stop = step == tr->stop_at;
     if (loop_due(step, t->log_every > 0 ? t->log_every : 1) || last || stop)
         report_step(tr);
-    if (tr->eval && tr->evaluated_at != step && (loop_due(step, t->eval_every) || last))
+    if (tr->program.eval && tr->evaluated_at != step && (loop_due(step, t->eval_every) || last))
         run_eval(tr);
     train_plateau(tr);
     if (loop_due(step, t->checkpoint_every) && !last)
@@ -300,7 +300,7 @@ bool train_may_follow(Trainer *tr)
     const Train *t = tr->train;
     const Plateau *window = tr->unit->grow.n ? tr->unit->grow.v[0].plateau : NULL;
     int64_t step = tr->now.step + 1;
-    if (!tr->decides || step >= tr->stop_at || loop_due(step, t->checkpoint_every) || (tr->eval && loop_due(step, t->eval_every)))
+    if (!tr->queue.decides || step >= tr->stop_at || loop_due(step, t->checkpoint_every) || (tr->program.eval && loop_due(step, t->eval_every)))
         return false;
     train_set_vars(tr, 1);
     if (window && (double)(tr->now.plateau.steps + 1) >= host_eval(window->window, tr->vars))
@@ -313,7 +313,7 @@ static bool growth_begins(Trainer *tr)
 {
     if (!train_growth_due(tr, 0))
         return false;
-    if (tr->eval && tr->now.eval_step != tr->now.step)
+    if (tr->program.eval && tr->now.eval_step != tr->now.step)
         run_eval(tr);
     tr->now.due = true;
     tr->saved_at = -1; /* with that loss, which may have been what the step waited for */
@@ -338,7 +338,7 @@ static bool same_data(const DataSpec *a, const DataSpec *b)
 /* The eval loss of the grown model on what that of the model before was measured on; false: the step brings other data. */
 static bool eval_alike(Trainer *tr, double *loss)
 {
-    const Train *was = tr->was, *now = tr->train;
+    const Train *was = tr->growth.was, *now = tr->train;
     bool same = same_data(&was->data, &now->data) && same_data(&was->eval_data, &now->eval_data);
     if (!same || was->context != now->context || was->eval_every <= 0)
         return false;
@@ -351,7 +351,7 @@ static bool eval_alike(Trainer *tr, double *loss)
 static void save_apart(Trainer *tr)
 {
     char why[WHY];
-    const char *to = tr->apply_to, *slash = strrchr(to, '/');
+    const char *to = tr->by_hand.apply_to, *slash = strrchr(to, '/');
     const char *folder = !slash ? "." : slash == to ? "/" : arena_copy(tr->session.arena, to, (size_t)(slash - to));
     if (!checkpoint_write(&tr->session, tr->model, &tr->meta, &tr->now, folder, slash ? slash + 1 : to, why))
         ctx_raise(tr->ctx, ST_ENVIRONMENT, "%s", why);
@@ -361,7 +361,7 @@ static void save_apart(Trainer *tr)
 /* The grown model is in the store: its checkpoint takes the place of the one before, which stays under another name. */
 static void end_growth(Trainer *tr)
 {
-    const GrowthPlan *plan = tr->grows;
+    const GrowthPlan *plan = tr->growth.plan;
     double before = tr->now.eval_step == tr->now.step ? tr->now.eval_loss : NAN;
     Buf b = buf_new(tr->session.arena);
     buf_printf(&b, "%s: ", plan->step->name);
@@ -369,7 +369,7 @@ static void end_growth(Trainer *tr)
     buf_puts(&b, " numbers stay, ");
     buf_count(&b, plan->added);
     buf_puts(&b, " are new");
-    if (tr->eval) {
+    if (tr->program.eval) {
         run_eval(tr);
         double after;
         bool alike = eval_alike(tr, &after);
@@ -378,7 +378,7 @@ static void end_growth(Trainer *tr)
         else
             buf_printf(&b, "; eval loss %.6f, that before, %.6f, is of other data", tr->now.eval_loss, before);
     }
-    if (tr->apply_to) {
+    if (tr->by_hand.apply_to) {
         save_apart(tr);
     } else {
         run_keep_checkpoint(&tr->session, tr->run, tr->now.step, plan->step->name);
@@ -389,19 +389,19 @@ static void end_growth(Trainer *tr)
 
 static Status train_loop(Trainer *tr)
 {
-    tr->reported = clock_seconds();
-    tr->reported_at = tr->began_at = tr->now.step;
-    if (tr->grows)
+    tr->told.reported = clock_seconds();
+    tr->told.reported_at = tr->told.began_at = tr->now.step;
+    if (tr->growth.plan)
         end_growth(tr);
-    while (!(tr->due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
-        if (tr->session.owner->interrupted && !tr->ahead) {
+    while (!(tr->growth.due = growth_begins(tr)) && tr->now.step < tr->stop_at) {
+        if (tr->session.owner->interrupted && !tr->queue.ahead) {
             save(tr);
             return ST_INTERRUPTED;
         }
         train_step(tr, !tr->session.owner->interrupted && train_may_follow(tr));
         between_steps(tr);
     }
-    if (!tr->due)
+    if (!tr->growth.due)
         save_stop(tr);
     return ST_OK;
 }
@@ -412,7 +412,7 @@ static Status train_body(void *user)
 {
     Trainer *tr = user;
     train_open(tr);
-    if (!tr->step)
+    if (!tr->by_hand.step)
         return tr->how->dry_run || tr->over ? ST_OK : train_loop(tr);
     end_growth(tr);
     return ST_OK;
@@ -439,14 +439,14 @@ static void name_checkpoint(Trainer *tr)
 /* From one growth step to the next, or to the end of the run. *due: it goes on with the step that begins. */
 static Status train_stage(Trainer *t, bool *due)
 {
-    t->began = clock_seconds();
+    t->told.began = clock_seconds();
     Status st = guarded(t->ctx, open_body, t);
     if (st == ST_OK)
         st = guarded(t->ctx, train_body, t);
-    *due = st == ST_OK && t->due;
+    *due = st == ST_OK && t->growth.due;
     if (st == ST_ENVIRONMENT)
         name_checkpoint(t);
-    if (t->started && !*due && !t->step)
+    if (t->told.started && !*due && !t->by_hand.step)
         train_end_event(t, st);
     return session_end(&t->session, st);
 }
@@ -455,7 +455,8 @@ Status grow_apply(vwn_context *owner, Unit *unit, const vwn_grow_options *how, c
 {
     vwn_train_options quiet = {.run = how->source, .dry_run = true, .event = how->event, .user = how->user};
     Trainer t = {.ctx = owner->ctx, .file = unit, .how = &quiet, .hooks = hooks, .now = progress_none, .saved_at = -1,
-                 .evaluated_at = -1, .session.owner = owner, .source = how->source, .step = how->step, .apply_to = how->apply_to};
+                 .evaluated_at = -1, .session.owner = owner,
+                 .by_hand = {.source = how->source, .step = how->step, .apply_to = how->apply_to}};
     bool due;
     return train_stage(&t, &due);
 }
@@ -472,7 +473,7 @@ Status train_unit(vwn_context *owner, Unit *unit, const vwn_train_options *how,
                      .file = unit,
                      .how = &now,
                      .hooks = hooks,
-                     .begins = begins,
+                     .growth.begins = begins,
                      .now = progress_none,
                      .saved_at = -1,
                      .evaluated_at = -1,

@@ -99,7 +99,7 @@ static void prepare_stage(Trainer *tr, const GrowStep *g, const GrowStep *next, 
     Train t = *g->train;
     double *updates = NEW_ARRAY(tr->session.arena, double, n + 1);
     for (size_t i = 0; i < n; i++)
-        updates[i] = i < tr->unit->grown ? tr->born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
+        updates[i] = i < tr->unit->grown ? tr->growth.born[i] : (double)(tr->now.step + 1) + (double)i; /* numbers of no text */
     t.births = train_births(tr, g->after, n, updates);
     t.decides = train_runs_ahead(tr, g->after, &t, next);
     prepare_programs(tr, g->after, &t, total);
@@ -131,7 +131,7 @@ void train_prepare(Trainer *tr)
 {
     BuildReport total = {0};
     ArenaMark mark = arena_mark(tr->session.arena);
-    if (tr->begins && tr->session.backend && !tr->build.note[0])
+    if (tr->growth.begins && tr->session.backend && !tr->build.note[0])
         prepare_stages(tr, &total);
     arena_reset(tr->session.arena, mark);
     if (total.compiled)

@@ -99,7 +99,7 @@ static void open_new(Measuring *m)
     const GrowthCall grow = {.seed = t->seed, .number = tr->unit->grown, .weights_only = !m->n_block};
     if (tr->start)
         start_load(&side->session, tr->start);
-    else if (!checkpoint_grow(&side->session, tr->grows, tr->from, &grow, why))
+    else if (!checkpoint_grow(&side->session, tr->growth.plan, tr->from, &grow, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
     side->feed = feed_open(&side->session, m->split, m->windows, m->T);
 }
@@ -114,7 +114,7 @@ static void open_old(Measuring *m)
     side->outputs = build(m, side, step_outputs(m->before, side->session.arena), "old outputs");
     if (!checkpoint_load(&side->session, m->before, m->old, m->part, why)) {
         session_leave(&side->session);
-        if (m->tr->grows)
+        if (m->tr->growth.plan)
             open_new(m); /* reading it through the plan says which tensor does not fit the step */
         ctx_raise(m->tr->ctx, ST_INPUT, "%s", why);
     }
@@ -512,9 +512,9 @@ static void prepare(Measuring *m)
         m->tolerance = tr->start->spec->preserves;
         m->what = "beginning with these weights";
     } else {
-        m->plan = tr->grows;
-        m->tolerance = tr->grows->step->tolerance;
-        m->what = arena_printf(a, "the growth step `%s`", tr->grows->step->name);
+        m->plan = tr->growth.plan;
+        m->tolerance = tr->growth.plan->step->tolerance;
+        m->what = arena_printf(a, "the growth step `%s`", tr->growth.plan->step->name);
     }
     bool grows = true;
     for (size_t i = 0; i < m->plan->n; i++)
@@ -547,7 +547,7 @@ void train_measure(Trainer *tr)
     *m = (Measuring){.tr = tr, .part = CHECKPOINT_WEIGHTS};
     if (tr->start && !tr->start->unit)
         return; /* a file of weights without its model */
-    m->before = tr->start ? tr->start->unit->model : tr->grows->step->before;
+    m->before = tr->start ? tr->start->unit->model : tr->growth.plan->step->before;
     m->old = tr->start ? tr->start->checkpoint : tr->from;
     if (tr->start && tr->start->average)
         m->part = CHECKPOINT_AVERAGE;

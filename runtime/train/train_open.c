@@ -302,11 +302,11 @@ static const char *grown_text(Trainer *tr, size_t n)
 {
     Buf b = buf_new(tr->session.arena);
     for (size_t i = 0; i < n; i++)
-        buf_printf(&b, "%s %.0f ", tr->file->grow.v[i].name, tr->born[i]);
+        buf_printf(&b, "%s %.0f ", tr->file->grow.v[i].name, tr->growth.born[i]);
     return b.s;
 }
 
-/* How many growth steps the checkpoint has behind it; sets tr->born, which has room for one more. */
+/* How many growth steps the checkpoint has behind it; sets tr->growth.born, which has room for one more. */
 size_t train_steps_behind(Trainer *tr)
 {
     const char *then = tr->from->meta.grown, *at = then;
@@ -319,7 +319,7 @@ size_t train_steps_behind(Trainer *tr)
             break;
         born[n++] = strtod(at + length, &end);
     }
-    tr->born = born;
+    tr->growth.born = born;
     if (*at) {
         const char *is = n < most ? arena_printf(tr->session.arena, "; that is `%s`", tr->file->grow.v[n].name) : "";
         ctx_raise(tr->ctx, ST_INPUT,
@@ -567,16 +567,16 @@ static Program *build(Trainer *tr, const Graph *g, const char *name, int64_t B,
 static void open_queue(Trainer *tr)
 {
     Session *s = &tr->session;
-    size_t n = results_size(tr->update);
-    tr->updated = NEW_ARRAY(s->arena, double, n + 1);
-    tr->norm = result_index(tr->update, "grad_norm");
-    tr->halt = result_index(tr->update, "halt");
-    if (tr->decides)
-        tr->known = store_find(s->store, EXT_STEP, name_str(tr->ctx, "known"));
-    for (int i = 0; i < (tr->decides ? STEPS_QUEUED : 1); i++)
-        tr->queue[i].mail = mail_open(s, (size_t)tr->parts * results_size(tr->fresh) + n);
-    if (!tr->decides)
-        tr->queue[1] = tr->queue[0];
+    size_t n = results_size(tr->program.update);
+    tr->out.updated = NEW_ARRAY(s->arena, double, n + 1);
+    tr->out.norm = result_index(tr->program.update, "grad_norm");
+    tr->out.halt = result_index(tr->program.update, "halt");
+    if (tr->queue.decides)
+        tr->queue.known = store_find(s->store, EXT_STEP, name_str(tr->ctx, "known"));
+    for (int i = 0; i < (tr->queue.decides ? STEPS_QUEUED : 1); i++)
+        tr->queue.step[i].mail = mail_open(s, (size_t)tr->parts * results_size(tr->program.fresh) + n);
+    if (!tr->queue.decides)
+        tr->queue.step[1] = tr->queue.step[0];
 }
 
 static void build_programs(Trainer *tr)
@@ -585,35 +585,35 @@ static void build_programs(Trainer *tr)
     const Model *m = tr->model;
     const Train *t = tr->train;
     BuildReport *total = &tr->build;
-    tr->decides = tr->unit->train->decides = train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
+    tr->queue.decides = tr->unit->train->decides = train_runs_ahead(tr, m, t, tr->unit->grow.n ? &tr->unit->grow.v[0] : NULL);
     session_add_params(s, m);
     tr->kernel_cache = session_kernel_cache(s);
-    if (!tr->from || tr->grows)
+    if (!tr->from || tr->growth.plan)
         tr->drawing = session_begin_params(s, m, t->seed);
-    tr->fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
+    tr->program.fresh = build(tr, step_gradient(m, t, true, s->arena), "train", tr->micro, total);
     if (tr->parts > 1)
-        tr->more =
+        tr->program.more =
             build(tr, step_gradient(m, t, false, s->arena), "accumulate", tr->micro, total);
     Graph *update = step_update(m, t, s->arena);
     program_write_copies(s->store, update);
-    tr->update = build(tr, update, "update", tr->micro, total);
+    tr->program.update = build(tr, update, "update", tr->micro, total);
     checkpoint_hold(s, m, t);
     if (tr->eval_split)
-        tr->eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
+        tr->program.eval = build(tr, step_held_out(m, t, s->arena), "eval", tr->micro, total);
     ProgramOptions how = {.name = "count", .B = tr->micro, .T = t->context, .share_arena = true, .kernel_cache = tr->kernel_cache};
     if (tr->parts > 1 || tr->eval_split)
-        tr->count = count_program(s, m, &how, total);
+        tr->program.count = count_program(s, m, &how, total);
     tr->feed = feed_open(s, &tr->data->train, tr->micro, t->context);
     train_event_room(tr);
-    size_t n = results_size(tr->fresh), n_eval = tr->eval ? results_size(tr->eval) : 0;
-    tr->part = NEW_ARRAY(s->arena, double, n + 1);
-    tr->all = NEW_ARRAY(s->arena, double, n + 1);
-    tr->loss = result_index(tr->fresh, "loss");
+    size_t n = results_size(tr->program.fresh), n_eval = tr->program.eval ? results_size(tr->program.eval) : 0;
+    tr->out.part = NEW_ARRAY(s->arena, double, n + 1);
+    tr->out.all = NEW_ARRAY(s->arena, double, n + 1);
+    tr->out.loss = result_index(tr->program.fresh, "loss");
     open_queue(tr);
-    if (tr->eval) {
-        tr->eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
-        tr->eval_all = NEW_ARRAY(s->arena, double, n_eval + 1);
-        tr->eval_loss = result_index(tr->eval, "loss");
+    if (tr->program.eval) {
+        tr->out.eval_part = NEW_ARRAY(s->arena, double, n_eval + 1);
+        tr->out.eval_all = NEW_ARRAY(s->arena, double, n_eval + 1);
+        tr->out.eval_loss = result_index(tr->program.eval, "loss");
     }
     if (total->note[0])
         train_event(tr, VWN_EVENT_WARNING, "%s", total->note);
@@ -633,7 +633,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
 
 static void count_memory(Trainer *tr)
 {
-    const Program *all[] = {tr->fresh, tr->more, tr->update, tr->eval};
+    const Program *all[] = {tr->program.fresh, tr->program.more, tr->program.update, tr->program.eval};
     uint64_t arena = 0;
     for (size_t i = 0; i < COUNT_OF(all); i++)
         if (all[i])
@@ -731,7 +731,7 @@ static void tell_last_loss(Trainer *tr)
 {
     Store *s = tr->session.store;
     const Progress *p = &tr->now;
-    if (tr->decides && p->n_recent)
+    if (tr->queue.decides && p->n_recent)
         session_store_ok(&tr->session, store_put_f64(s, store_find(s, EXT_STEP, name_str(tr->ctx, "last")), 0, 1,
                                                      &p->recent[p->n_recent - 1]));
 }
@@ -744,13 +744,13 @@ static void load_state(Trainer *tr)
                     "%s holds numbers of another precision than this run computes "
                     "in: going on from it is not exact",
                     tr->from->file.path);
-    if (tr->grows)
+    if (tr->growth.plan)
         session_end_params(&tr->session, tr->drawing);
     const GrowthCall grow = {.seed = tr->train->seed, .number = tr->unit->grown};
-    if (tr->grows ? !checkpoint_grow(&tr->session, tr->grows, tr->from, &grow, why)
+    if (tr->growth.plan ? !checkpoint_grow(&tr->session, tr->growth.plan, tr->from, &grow, why)
                   : !checkpoint_load(&tr->session, tr->model, tr->from, CHECKPOINT_ALL, why))
         ctx_raise(tr->ctx, ST_INPUT, "%s", why);
-    if (!tr->grows)
+    if (!tr->growth.plan)
         tr->saved_at = tr->evaluated_at = tr->now.step;
     if (tr->now.step > tr->steps)
         ctx_raise(tr->ctx, ST_INPUT, "%s is at step %lld, but the run has only %lld steps",
@@ -863,7 +863,7 @@ static void enter_stage(Trainer *tr, size_t n)
     if (!tr->train)
         ctx_raise(tr->ctx, ST_INPUT, "the file has no `train`: it says how a model is trained");
     if (n) {
-        tr->unit->train->births = train_births(tr, tr->model, n, tr->born);
+        tr->unit->train->births = train_births(tr, tr->model, n, tr->growth.born);
         tr->data = tr->eval_data = NULL;
     }
     open_all_data(tr);
@@ -879,15 +879,15 @@ static void resume_stage(Trainer *tr)
     if (behind)
         enter_stage(tr, behind);
     compare_run(tr);
-    const GrowStep *due = tr->step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr, 0);
-    bool measured = tr->step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
+    const GrowStep *due = tr->by_hand.step ? train_step_wanted(tr, tr->unit) : tr->how->dry_run ? NULL : train_growth_due(tr, 0);
+    bool measured = tr->by_hand.step || tr->train->eval_every <= 0 || tr->now.eval_step == tr->now.step;
     tr->now.due &= due != NULL;
     if (!due || !measured) /* the loss that is to be the same behind the step is measured first */
         return;
     if (due->refused)
         refuse_step(tr, due);
-    tr->grows = growth_plan(due, tr->session.arena);
-    tr->was = tr->train;
+    tr->growth.plan = growth_plan(due, tr->session.arena);
+    tr->growth.was = tr->train;
     train_enter_progress(&tr->now, due);
     enter_stage(tr, behind + 1);
 }
@@ -897,8 +897,8 @@ void train_open(Trainer *tr)
     train_event_room(tr);
     enter_stage(tr, 0);
     refuse_growth(tr);
-    if (tr->step)
-        tr->from = source_checkpoint(&tr->session, tr->source);
+    if (tr->by_hand.step)
+        tr->from = source_checkpoint(&tr->session, tr->by_hand.source);
     else
         open_run(tr);
     if (tr->over)
@@ -930,7 +930,7 @@ void train_open(Trainer *tr)
         check_memory(tr);
     if (tr->start)
         train_start_say(tr, tr->start);
-    if (tr->grows || tr->start)
+    if (tr->growth.plan || tr->start)
         train_measure(tr);
     build_programs(tr);
     session_store_ok(&tr->session, store_settle(tr->session.store)); /* before --overwrite removes a run */

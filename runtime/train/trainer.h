@@ -23,28 +23,72 @@ typedef struct QueuedStep {
 } QueuedStep;
 enum { STEPS_QUEUED = 2 }; /* at most: one is computed while the next one is made ready */
 
+/* Where a run of several stages stands: the growth steps that are carried out, and who asked for the next one. */
+typedef struct TrainGrowth {
+    const GrowthPlan *plan; /* of the last of them, when this opening carries it out */
+    const Train *was;       /* the training before it */
+    const double *born;     /* updates that were done before each growth step that is carried out */
+    bool begins;            /* the first opening of this call: the others follow it at growth steps */
+    bool due;               /* the next one begins: the run is to be opened again */
+} TrainGrowth;
+
+/* Of `vwn grow`, else NULL: a run or a checkpoint, the step, the file to write. */
+typedef struct TrainByHand {
+    const char *source, *step, *apply_to;
+} TrainByHand;
+
+typedef struct TrainPrograms {
+    Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
+    Program *count; /* see count_program(); NULL also where nothing is computed in parts */
+} TrainPrograms;
+
+/* What programs give, as read. */
+typedef struct TrainResults {
+    int norm, halt;                 /* where they stand among the results of the update */
+    double *part, *all, *updated;   /* results of fresh: what a micro-batch adds, of a step; of the update */
+    double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
+    int loss, eval_loss;            /* where "loss" stands among them */
+} TrainResults;
+
+/* Steps that are queued on a device before the numbers of earlier ones are read. */
+typedef struct TrainQueue {
+    QueuedStep step[STEPS_QUEUED];  /* step n has the place n % STEPS_QUEUED */
+    int64_t ahead;                  /* steps behind those of `now` that are queued */
+    bool decides;                   /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
+    StoreEntry *known;              /* of the window of losses, for these; and what lies there */
+    double is_known[3];
+} TrainQueue;
+
+/* Events: when the last was told, and the room for the next. */
+typedef struct TrainTold {
+    double began, reported; /* seconds */
+    int64_t reported_at, began_at;
+    double rate;             /* tokens per second, smoothed over some seconds */
+    bool started;            /* the start event is out */
+    VEC(const char *) early; /* events before events.jsonl is open */
+    char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
+    size_t json_room;
+    TrainFields *fields;    /* of the event at hand, or NULL */
+    const void *fields_of;
+} TrainTold;
+
 typedef struct Trainer {
     Session session;
     Ctx *ctx;
     Unit *file;            /* as it was given */
     Unit *unit;            /* the same after the growth steps that are carried out */
-    const GrowthPlan *grows; /* of the last of them, when this opening carries it out */
-    const Train *was;      /* the training before it */
-    const double *born;    /* updates that were done before each growth step that is carried out */
-    bool begins;           /* the first opening of this call: the others follow it at growth steps */
-    const Start *start;    /* weights that a new run begins with, or NULL */
-    const char *source, *step, *apply_to; /* of `vwn grow`: a run or a checkpoint, the step, the file to write; else NULL */
-    bool due;              /* the next one begins: the run is to be opened again */
-    bool over;             /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
     const Model *model;
     const Train *train;
     const vwn_train_options *how;
     const Hooks *hooks;
+    const Start *start;    /* weights that a new run begins with, or NULL */
+    TrainGrowth growth;
+    TrainByHand by_hand;
+    bool over;             /* it is a run to be resumed that has reached its end and keeps no checkpoint: nothing is opened */
 
     Data *data, *eval_data; /* data: opened unless the caller has */
     const Split *eval_split;               /* NULL: no evaluation */
-    Program *fresh, *more, *update, *eval; /* more: NULL when a step is one micro-batch */
-    Program *count; /* see count_program(); NULL also where nothing is computed in parts */
+    TrainPrograms program;
     Feed feed;
     RunDir *run;            /* NULL in a dry run */
     Checkpoint *from;       /* resumed from it, else NULL */
@@ -60,26 +104,10 @@ typedef struct Trainer {
     Progress now;
     double vars[HV_COUNT];
     double lr;                      /* of the last step of `now` */
-    QueuedStep queue[STEPS_QUEUED]; /* step n has the place n % STEPS_QUEUED */
-    int64_t ahead;                  /* steps behind those of `now` that are queued */
-    bool decides;                   /* updates hold by themselves from a bad step on, so a step may follow one not yet known */
-    StoreEntry *known;              /* of the window of losses, for these; and what lies there */
-    double is_known[3];
-    int norm, halt;                 /* where they stand among the results of the update */
-    double *part, *all, *updated;   /* results of fresh: what a micro-batch adds, of a step; of the update */
-    double *eval_part, *eval_all;   /* results of eval: what some windows add, of all */
-    int loss, eval_loss;            /* where "loss" stands among them */
+    TrainQueue queue;
+    TrainResults out;
     int64_t saved_at, evaluated_at; /* steps, -1 = not yet */
-
-    double began, reported; /* seconds */
-    int64_t reported_at, began_at;
-    double rate;             /* tokens per second, smoothed over some seconds */
-    bool started;            /* the start event is out */
-    VEC(const char *) early; /* events before events.jsonl is open */
-    char *json, text[1024]; /* json: `json_room` bytes, enough for every result */
-    size_t json_room;
-    TrainFields *fields;    /* of the event at hand, or NULL */
-    const void *fields_of;
+    TrainTold told;
 } Trainer;
 
 /* train_open.c: everything up to the first step. Raises. */
@@ -110,9 +138,9 @@ void train_plateau(Trainer *tr);
 void train_enter_progress(Progress *p, const GrowStep *g);
 /* The file again, with other settings, after its first `grown` growth steps. NULL: it has errors then. */
 Unit *train_check_again(Trainer *tr, const char *const *set, size_t n_set, size_t grown);
-/* How many growth steps of the file tr->from has behind it; sets tr->born, which has room for one more. */
+/* How many growth steps of the file tr->from has behind it; sets tr->growth.born, which has room for one more. */
 size_t train_steps_behind(Trainer *tr);
-/* grow.c: the step tr->step, which must be the next one of `unit`; raises. */
+/* grow.c: the step tr->by_hand.step, which must be the next one of `unit`; raises. */
 const GrowStep *train_step_wanted(Trainer *tr, const Unit *unit);
 
 /* train.c: one optimizer step, and nothing of what happens between steps; `more`: the one behind it is queued before this
