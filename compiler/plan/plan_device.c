@@ -368,7 +368,7 @@ void plan_device_expert(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     PlanExpert e = plan_expert(b, v);
     PlanSorted sort = sorted(b, v, n->in[2], e.experts);
-    CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w};
+    CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w, .warpgroups = b->target->warpgroups};
     CudaExpertSizes s = {.pairs = e.tokens * e.choices, .experts = e.experts, .in = e.in, .out = e.out};
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
     s.pitch_x = expert_operand(b, l, 0, n->in[0]);

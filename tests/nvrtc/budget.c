@@ -108,6 +108,41 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
     }
 }
 
+/* Those of warpgroups, of sm_90a alone. */
+static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
+{
+    enum { TEXTS = 2 * 3 * 2, SM_90A = 1 };
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    CudaText text[TEXTS];
+    CudaCode code[TEXTS];
+    CudaExpertLaunch launch[TEXTS];
+    for (int i = 0; i < TEXTS; i++) {
+        int what = i % 3, half = i / 6;
+        CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half ? HALF_FP16 : HALF_BF16, .warpgroups = true,
+                             .tile = i / 3 % 2 ? CUDA_EXPERT_WIDE : CUDA_EXPERT_SQUARE};
+        c.x_half = c.w_half = c.y_half = c.half;
+        c.x_width = c.w_width = half ? 2 : 8;
+        c.y_width = half ? 1 : 4;
+        text[i] = (CudaText){.place = ""};
+        text[i].text = cuda_expert(ctx->program, &c, &text[i].length);
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+        launch[i] = cuda_expert_launch(&c);
+    }
+    CudaBuild b = {.prelude = prelude, .cache = cache};
+    if (!CHECK(h, build_texts(ctx, n, &b, ARCHS[SM_90A], text, TEXTS, code) == ST_OK))
+        fprintf(stderr, "    %s\n", b.why);
+    for (int i = 0; i < TEXTS && !b.why[0]; i++) {
+        static const char *const kind[] = {"expert", "expert_t", "expert_dw"};
+        Use use = {0};
+        add_use(&use, &code[i].facts);
+        CHECK(h, code[i].facts.max_threads == launch[i].threads && launch[i].shared <= 227 * 1024);
+        CHECK_CASE(h, !code[i].log[0] || code[i].log[0] == '\n', code[i].log); /* products one after another are told there */
+        const char *name = arena_printf(ctx->program, "%s.%s.%s.groups", kind[i % 3], i / 6 ? "fp16" : "bf16", i / 3 % 2 ? "wide" : "square");
+        budget_check(h, budget, name, ARCHS[SM_90A], &use, launch[i].shared);
+    }
+}
+
 /* Tiles of each size, of bf16 with the widest access and of fp16 with the narrowest that they have; float32; the sort. */
 static void test_experts(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
 {
@@ -199,6 +234,7 @@ int main(void)
     test_attention(&h, ctx, &n, &cache, &budget);
     test_scatter(&h, ctx, &n, &cache, &budget);
     test_experts(&h, ctx, &n, &cache, &budget);
+    test_groups(&h, ctx, &n, &cache, &budget);
     test_plain(&h, ctx, &n, &cache, &budget);
     budget_end(&h, &budget);
     cache_close(&cache);

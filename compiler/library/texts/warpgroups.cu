@@ -1,0 +1,92 @@
+/* ---- products of warpgroups, of sm_90a: four warps multiply matrices that lie in shared memory, while they do other things. Of 64
+ * rows of sums each warp has 16, in registers as mma.sync has them. ---- */
+#ifndef VWN_EMU
+/* Shared memory whose size the launch says; it begins where a pattern of eight lines does. */
+extern __shared__ __align__(1024) unsigned char vwn_shared_lines[];
+#define DYN_SMEM_LINES(name) unsigned char *const name = vwn_shared_lines
+/* What this thread has written to shared memory, its copies that have come among it, is there for products of warpgroups. */
+FN void vwn_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* What registers of a product hold, it holds from here on. */
+template <int N> FN void vwn_group_registers(real (&x)[N][4])
+{
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(x[i][0]), "+f"(x[i][1]), "+f"(x[i][2]), "+f"(x[i][3])::"memory");
+}
+/* Products behind it may take registers that are named in front of it. */
+FN void vwn_group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+/* Products since the last group become one; until all but the last LEFT groups are done. */
+FN void vwn_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
+/* x (64, N) += a (64, 16) b (16, N), matrices of vwn_matrix(); turned: their lines lie along rows of a, along columns of b. */
+#define VWN_SUMS4(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
+#define VWN_SUMS32(x)                                                                                                  \
+    VWN_SUMS4((x)[0]), VWN_SUMS4((x)[1]), VWN_SUMS4((x)[2]), VWN_SUMS4((x)[3]), VWN_SUMS4((x)[4]), VWN_SUMS4((x)[5]),   \
+        VWN_SUMS4((x)[6]), VWN_SUMS4((x)[7])
+#define VWN_SUMS64(x) VWN_SUMS32(x), VWN_SUMS32((x) + 8)
+#define VWN_SUMS128(x) VWN_SUMS64(x), VWN_SUMS64((x) + 16)
+#define VWN_NAMES0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define VWN_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define VWN_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define VWN_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define VWN_GROUP(E, TYPE, N, NAMES, A, B, TURNED_A, TURNED_B, ...)                                                      \
+    template <bool TA, bool TB> FN void vwn_group_product(real (&x)[N / 8][4], uint64_t a, uint64_t b, E)               \
+    {                                                                                                                  \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, " A ", " B          \
+                     ", 1, 1, 1, " TURNED_A ", " TURNED_B ";"                                                           \
+                     : __VA_ARGS__                                                                                     \
+                     : "l"(a), "l"(b), "n"(TA), "n"(TB)                                                                \
+                     : "memory");                                                                                      \
+    }
+VWN_GROUP(bf16, "bf16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", VWN_SUMS32(x))
+VWN_GROUP(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", VWN_SUMS64(x))
+VWN_GROUP(bf16, "bf16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", VWN_SUMS128(x))
+VWN_GROUP(fp16, "f16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", VWN_SUMS32(x))
+VWN_GROUP(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", VWN_SUMS64(x))
+VWN_GROUP(fp16, "f16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", VWN_SUMS128(x))
+#else /* twins of the emulator */
+#define DYN_SMEM_LINES(name) DYN_SMEM(name)
+FN uint32_t vwn_shared_address(const void *p) { return emu_shared_address(p); }
+FN void vwn_proxy_fence() { emu_proxy_fence(); }
+template <int N> FN void vwn_group_registers(real (&x)[N][4]) { emu_group_registers(x, 4 * N); }
+FN void vwn_group_fence() { emu_group_fence(); }
+FN void vwn_group_commit() { emu_group_commit(); }
+template <int LEFT> FN void vwn_group_wait() { emu_group_wait(LEFT); }
+template <bool TA, bool TB, int N> FN void vwn_group_product(real (&x)[N][4], uint64_t a, uint64_t b, bf16)
+{
+    emu_group_product(x[0], 0, a, b, 8 * N, true, TA, TB, false);
+}
+template <bool TA, bool TB, int N> FN void vwn_group_product(real (&x)[N][4], uint64_t a, uint64_t b, fp16)
+{
+    emu_group_product(x[0], 0, a, b, 8 * N, true, TA, TB, true);
+}
+#endif
+/* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
+ * Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
+template <int HIGH> FN int vwn_in_panel(int r, int c) { return c / 64 * HIGH * 64 + vwn_chunk<64>(r, c % 64); }
+/* A matrix as wgmma takes it, from row r on and column c, of which a product has 16 along the sum: in lines of 128 bytes with their 16-byte
+ * pieces in turned order; eight of them are a pattern of 1,024 bytes, where the tile begins. The sum is along the lines: r is a
+ * multiple of 8, c of 16. Turned, it is along the rows, and there may be several panels: r is a multiple of 16, c of 64. */
+template <int HIGH, bool TURNED, class E> FN uint64_t vwn_matrix(const E *tile, int r, int c)
+{
+    const uint32_t at = vwn_shared_address(tile) + (c / 64 * HIGH * 64 + r * 64 + c % 64) * 2;
+    const uint64_t next_rows = 8 * 128, next_panel = TURNED ? HIGH * 128 : 16; /* of one panel: not used */
+    return at >> 4 & 0x3fff | next_panel >> 4 << 16 | next_rows >> 4 << 32 | 1ull << 62;
+}
+/* A group of products: x (64, N) += a b over K terms, where a begins at row m of its tile of HIGH_A rows, or turned at column m of one of K
+ * rows, and so does b at column n. */
+template <int K, int HIGH_A, int HIGH_B, bool TURNED_A, bool TURNED_B, int N, class E>
+FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
+{
+    vwn_group_registers(x);
+    vwn_group_fence();
+    #pragma unroll
+    for (int k = 0; k < K; k += 16)
+        vwn_group_product<TURNED_A, TURNED_B>(x, vwn_matrix<HIGH_A, TURNED_A>(a, TURNED_A ? k : m, TURNED_A ? m : k),
+                                              vwn_matrix<HIGH_B, TURNED_B>(b, TURNED_B ? k : n, TURNED_B ? n : k), E());
+    vwn_group_commit();
+}
