@@ -111,7 +111,7 @@ static Attention attention_of(Build *b, Val v)
                   n->name ? n->name : "", (long long)(d > dv ? d : dv), CUDA_HEAD_MOST);
     a.class = (CudaAttentionClass){.d = cuda_attention_pad(d), .dv = cuda_attention_pad(dv),
                                    .capped = n->a.y > 0, .dropped = n->a.z > 0,
-                                   .oldest = a.oldest};
+                                   .oldest = a.oldest, .warpgroups = b->target->warpgroups};
     return a;
 }
 

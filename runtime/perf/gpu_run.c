@@ -252,8 +252,13 @@ static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
     addresses(w, &s->at[1], true, from);
     if (!inside(w, to, mask, s->bytes))
         return false;
+    GpuCounts *c = w->block->sum;
+    const double lines = c->lines, cycles = c->wavefronts;
     count_global(w, from, reads, s->bytes, true, false);
     count_shared(w, to, mask, s->bytes);
+    /* Lines are looked up in one stage while data that have come pass another: the longer of both counts. */
+    const double asked = c->lines - lines, moved = c->wavefronts - cycles;
+    c->lines = lines + (asked > moved ? asked - moved : 0);
     w->copying = arrival(w) > w->copying ? arrival(w) : w->copying;
     return true;
 }

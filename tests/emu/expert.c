@@ -327,8 +327,8 @@ static const struct Fault {
     {GROUPS_DW, "AHEAD = STAGES - 2", "AHEAD = STAGES - 1"},
     {GROUPS_Y, "top < there", "warp * 16 < there"},
     {GROUPS_Y, "top = warp / 4 * 64", "top = warp * 16"},
-    {GROUPS_T, "<DEPTH, ROWS, HIGH, false, !TRANSPOSED>", "<DEPTH, ROWS, HIGH, false, TRANSPOSED>"},
-    {GROUPS_Y, "<DEPTH, ROWS, HIGH, false,", "<DEPTH, ROWS, HIGH, true,"},
+    {GROUPS_T, "DEPTH, ROWS, HIGH, false, !TRANSPOSED>", "DEPTH, ROWS, HIGH, false, TRANSPOSED>"},
+    {GROUPS_Y, "DEPTH, ROWS, HIGH, false,", "DEPTH, ROWS, HIGH, true,"},
     {GROUPS_Y, "vwn_in_panel<HIGH>(row_w", "vwn_chunk<WIDE>(row_w"},
     {GROUPS_DW, "vwn_in_panel<DEPTH>(row_x", "vwn_chunk<ROWS>(row_x"},
 };

@@ -96,6 +96,10 @@ static void add_written(Texts *t)
         c.width = c.half ? 8 : 4;
         const char *text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
         add_text(t, text, n);
+        c.warpgroups = true;
+        text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
+        add_text(t, text, n);
+        c.warpgroups = false;
         c.width = CUDA_ACCESS_ANY;
         if (cuda_attention_takes_any(&c)) {
             text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);

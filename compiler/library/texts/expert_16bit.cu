@@ -102,7 +102,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             __syncthreads(); /* the tiles are there, and the products of those that are copied over next are done */
             const elem *const tile = tiles + at * STAGE;
             if (top < there)
-                vwn_group_mul<DEPTH, ROWS, HIGH, false, !TRANSPOSED>(sum[0], tile, top, tile + X, 0);
+                vwn_group_mul<true, DEPTH, ROWS, HIGH, false, !TRANSPOSED>(sum[0], tile, top, tile + X, 0);
             if (k0 < depth)
                 copy();
             vwn_copies_commit();

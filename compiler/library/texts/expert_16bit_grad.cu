@@ -86,7 +86,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             __syncthreads(); /* the tiles and the list are there, and the products of tiles that are copied over next are done */
             const elem *const tile = tiles + at * STAGE;
             if (r0 + top < in)
-                vwn_group_mul<DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
+                vwn_group_mul<true, DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
             if (k0 < count)
                 copy();
             vwn_copies_commit();

@@ -13,12 +13,19 @@ template <int N> FN void vwn_group_registers(real (&x)[N][4])
     for (int i = 0; i < N; i++)
         asm volatile("" : "+f"(x[i][0]), "+f"(x[i][1]), "+f"(x[i][2]), "+f"(x[i][3])::"memory");
 }
+template <int N> FN void vwn_group_registers(uint32_t (&x)[N][4])
+{
+    #pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+r"(x[i][0]), "+r"(x[i][1]), "+r"(x[i][2]), "+r"(x[i][3])::"memory");
+}
 /* Products behind it may take registers that are named in front of it. */
 FN void vwn_group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /* Products since the last group become one; until all but the last LEFT groups are done. */
 FN void vwn_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
-/* x (64, N) += a (64, 16) b (16, N), matrices of vwn_matrix(); turned: their lines lie along rows of a, along columns of b. */
+/* x (64, N) += a (64, 16) b (16, N), or =, of matrices of vwn_matrix(), or of a in registers; turned: lines lie along rows of a, along
+ * columns of b. */
 #define VWN_SUMS4(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
 #define VWN_SUMS32(x)                                                                                                  \
     VWN_SUMS4((x)[0]), VWN_SUMS4((x)[1]), VWN_SUMS4((x)[2]), VWN_SUMS4((x)[3]), VWN_SUMS4((x)[4]), VWN_SUMS4((x)[5]),   \
@@ -33,36 +40,49 @@ template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sy
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define VWN_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define VWN_GROUP(E, TYPE, N, NAMES, A, B, TURNED_A, TURNED_B, ...)                                                      \
-    template <bool TA, bool TB> FN void vwn_group_product(real (&x)[N / 8][4], uint64_t a, uint64_t b, E)               \
+#define VWN_GROUP(E, TYPE, N, NAMES, A, B, ADD, TURNED_A, TURNED_B, ...)                                                 \
+    template <bool MORE, bool TA, bool TB> FN void vwn_group_product(real (&x)[N / 8][4], uint64_t a, uint64_t b, E)    \
     {                                                                                                                  \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, " A ", " B          \
-                     ", 1, 1, 1, " TURNED_A ", " TURNED_B ";"                                                           \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, " A ", " B ", " ADD \
+                     ", 1, 1, " TURNED_A ", " TURNED_B ";"                                                              \
                      : __VA_ARGS__                                                                                     \
-                     : "l"(a), "l"(b), "n"(TA), "n"(TB)                                                                \
+                     : "l"(a), "l"(b), "n"(MORE), "n"(TA), "n"(TB)                                                     \
                      : "memory");                                                                                      \
     }
-VWN_GROUP(bf16, "bf16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", VWN_SUMS32(x))
-VWN_GROUP(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", VWN_SUMS64(x))
-VWN_GROUP(bf16, "bf16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", VWN_SUMS128(x))
-VWN_GROUP(fp16, "f16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", VWN_SUMS32(x))
-VWN_GROUP(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", VWN_SUMS64(x))
-VWN_GROUP(fp16, "f16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", VWN_SUMS128(x))
+#define VWN_GROUP_HELD(E, TYPE, N, NAMES, A0, A1, A2, A3, B, ...)                                                        \
+    FN void vwn_group_product_turned(real (&x)[N / 8][4], const uint32_t (&a)[4], uint64_t b, E)                        \
+    {                                                                                                                  \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, {" A0 ", " A1 ", "  \
+                     A2 ", " A3 "}, " B ", 1, 1, 1, 1;"                                                                \
+                     : __VA_ARGS__                                                                                     \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                                              \
+                     : "memory");                                                                                      \
+    }
+VWN_GROUP(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
+VWN_GROUP(bf16, "bf16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
+VWN_GROUP_HELD(bf16, "bf16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
+VWN_GROUP_HELD(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
+VWN_GROUP(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
+VWN_GROUP(fp16, "f16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
+VWN_GROUP_HELD(fp16, "f16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
+VWN_GROUP_HELD(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
 #else /* twins of the emulator */
 #define DYN_SMEM_LINES(name) DYN_SMEM(name)
 FN uint32_t vwn_shared_address(const void *p) { return emu_shared_address(p); }
 FN void vwn_proxy_fence() { emu_proxy_fence(); }
-template <int N> FN void vwn_group_registers(real (&x)[N][4]) { emu_group_registers(x, 4 * N); }
+template <class T, int N> FN void vwn_group_registers(T (&x)[N][4]) { emu_group_registers(x, 4 * N); }
 FN void vwn_group_fence() { emu_group_fence(); }
 FN void vwn_group_commit() { emu_group_commit(); }
 template <int LEFT> FN void vwn_group_wait() { emu_group_wait(LEFT); }
-template <bool TA, bool TB, int N> FN void vwn_group_product(real (&x)[N][4], uint64_t a, uint64_t b, bf16)
+FN bool vwn_is_fp16(bf16) { return false; }
+FN bool vwn_is_fp16(fp16) { return true; }
+template <bool MORE, bool TA, bool TB, int N, class E> FN void vwn_group_product(real (&x)[N][4], uint64_t a, uint64_t b, E e)
 {
-    emu_group_product(x[0], 0, a, b, 8 * N, true, TA, TB, false);
+    emu_group_product(x[0], 0, a, b, 8 * N, MORE, TA, TB, vwn_is_fp16(e));
 }
-template <bool TA, bool TB, int N> FN void vwn_group_product(real (&x)[N][4], uint64_t a, uint64_t b, fp16)
+template <int N, class E> FN void vwn_group_product_turned(real (&x)[N][4], const uint32_t (&a)[4], uint64_t b, E e)
 {
-    emu_group_product(x[0], 0, a, b, 8 * N, true, TA, TB, true);
+    emu_group_product(x[0], a, 0, b, 8 * N, true, false, true, vwn_is_fp16(e));
 }
 #endif
 /* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
@@ -77,16 +97,64 @@ template <int HIGH, bool TURNED, class E> FN uint64_t vwn_matrix(const E *tile, 
     const uint64_t next_rows = 8 * 128, next_panel = TURNED ? HIGH * 128 : 16; /* of one panel: not used */
     return at >> 4 & 0x3fff | next_panel >> 4 << 16 | next_rows >> 4 << 32 | 1ull << 62;
 }
-/* A group of products: x (64, N) += a b over K terms, where a begins at row m of its tile of HIGH_A rows, or turned at column m of one of K
- * rows, and so does b at column n. */
-template <int K, int HIGH_A, int HIGH_B, bool TURNED_A, bool TURNED_B, int N, class E>
+/* A group of products: x (64, N) += a b over K terms, or = where not MORE; a begins at row m of its tile of HIGH_A rows, or turned at
+ * column m of one of K rows, and so does b at column n. */
+template <bool MORE, int K, int HIGH_A, int HIGH_B, bool TURNED_A, bool TURNED_B, int N, class E>
 FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
 {
     vwn_group_registers(x);
     vwn_group_fence();
     #pragma unroll
-    for (int k = 0; k < K; k += 16)
-        vwn_group_product<TURNED_A, TURNED_B>(x, vwn_matrix<HIGH_A, TURNED_A>(a, TURNED_A ? k : m, TURNED_A ? m : k),
-                                              vwn_matrix<HIGH_B, TURNED_B>(b, TURNED_B ? k : n, TURNED_B ? n : k), E());
+    for (int k = 0; k < K; k += 16) {
+        const uint64_t from = vwn_matrix<HIGH_A, TURNED_A>(a, TURNED_A ? k : m, TURNED_A ? m : k);
+        const uint64_t with = vwn_matrix<HIGH_B, TURNED_B>(b, TURNED_B ? k : n, TURNED_B ? n : k);
+        if (k == 0)
+            vwn_group_product<MORE, TURNED_A, TURNED_B>(x, from, with, E());
+        else
+            vwn_group_product<true, TURNED_A, TURNED_B>(x, from, with, E());
+    }
     vwn_group_commit();
+}
+/* x (64, N) += y (64, K) b, where y was a result and is rounded in registers, and b a tile of K rows. */
+template <int K, int N, class E> FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
+{
+    vwn_group_registers(x);
+    vwn_group_registers(y);
+    vwn_group_fence();
+    #pragma unroll
+    for (int k = 0; k < K; k += 16)
+        vwn_group_product_turned(x, y[k / 16], vwn_matrix<K, true>(b, k, 0), E());
+    vwn_group_commit();
+}
+template <int K, class E> FN void vwn_round_held(uint32_t (&y)[K / 16][4], const real (&x)[K / 8][4], E)
+{
+    #pragma unroll
+    for (int k = 0; k < K / 16; k++)
+        #pragma unroll
+        for (int i = 0; i < 4; i++)
+            y[k][i] = vwn_pair(x[2 * k + i / 2][i % 2 * 2], x[2 * k + i / 2][i % 2 * 2 + 1], E());
+}
+/* Copies of a tile (ROWS, D) into panels: 16 bytes at once, of rows `pitch` apart, of which `rows` are there with `d` numbers each; zeros
+ * for what is not. */
+template <int ROWS, int D, int THREADS, class E> FN void vwn_panel_copy(E *tile, const E *from, int64_t pitch, int rows, int d)
+{
+    enum { DOWN = THREADS / 8 }; /* eight threads copy a line */
+    const int r0 = vwn_thread() / 8, c0 = vwn_thread() % 8 * 8;
+    E *const to = tile + vwn_in_panel<ROWS>(r0, c0);
+    from += r0 * pitch + c0;
+    if (rows >= ROWS && d >= D) {
+        #pragma unroll
+        for (int r = 0; r < ROWS; r += DOWN, from += DOWN * pitch)
+            #pragma unroll
+            for (int c = 0; c < D; c += 64)
+                vwn_copy_whole(to + r * 64 + c * ROWS, from + c);
+        return;
+    }
+    #pragma unroll 1
+    for (int r = 0; r < ROWS; r += DOWN, from += DOWN * pitch)
+        #pragma unroll
+        for (int c = 0; c < D; c += 64) {
+            const bool ok = r0 + r < rows && c0 + c < d;
+            vwn_copy_async<16>(to + r * 64 + c * ROWS, from + c, ok);
+        }
 }
