@@ -88,26 +88,30 @@ template <int N, class E> FN void vwn_group_product_turned(real (&x)[N][4], cons
 /* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
  * Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
 template <int HIGH> FN int vwn_in_panel(int r, int c) { return c / 64 * HIGH * 64 + vwn_chunk<64>(r, c % 64); }
-/* A matrix as wgmma takes it, from row r on and column c, of which a product has 16 along the sum: in lines of 128 bytes with their 16-byte
- * pieces in turned order; eight of them are a pattern of 1,024 bytes, where the tile begins. The sum is along the lines: r is a
- * multiple of 8, c of 16. Turned, it is along the rows, and there may be several panels: r is a multiple of 16, c of 64. */
-template <int HIGH, bool TURNED, class E> FN uint64_t vwn_matrix(const E *tile, int r, int c)
+/* A matrix as wgmma takes it, of which a product has 16 terms along the sum: in lines of 128 bytes with their 16-byte pieces in turned
+ * order; eight of them are a pattern of 1,024 bytes, where the tile begins. The sum is along the lines, or, turned, along the rows; then
+ * there may be several panels. Where it begins at row r, a multiple of 8, or turned at column c, of 64; then, k terms on. */
+template <int HIGH, bool TURNED, class E> FN uint32_t vwn_matrix(const E *tile, int at)
 {
-    const uint32_t at = vwn_shared_address(tile) + (c / 64 * HIGH * 64 + r * 64 + c % 64) * 2;
-    const uint64_t next_rows = 8 * 128, next_panel = TURNED ? HIGH * 128 : 16; /* of one panel: not used */
-    return at >> 4 & 0x3fff | next_panel >> 4 << 16 | next_rows >> 4 << 32 | 1ull << 62;
+    enum { NEXT_PANEL = TURNED ? HIGH * 128 : 16 }; /* of one panel: not used */
+    return (vwn_shared_address(tile) + (TURNED ? at * HIGH : at * 64) * 2) >> 4 | NEXT_PANEL >> 4 << 16;
+}
+template <int HIGH, bool TURNED> FN uint64_t vwn_matrix_on(uint32_t matrix, int k)
+{
+    enum { NEXT_ROWS = 8 * 128, LINES = 1 << 30 };
+    return (uint64_t)(LINES | NEXT_ROWS >> 4) << 32 | (matrix + (TURNED ? k * 64 : k / 64 * HIGH * 64 + k % 64) * 2 / 16);
 }
 /* A group of products: x (64, N) += a b over K terms, or = where not MORE; a begins at row m of its tile of HIGH_A rows, or turned at
  * column m of one of K rows, and so does b at column n. */
 template <bool MORE, int K, int HIGH_A, int HIGH_B, bool TURNED_A, bool TURNED_B, int N, class E>
 FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
 {
+    const uint32_t of_a = vwn_matrix<HIGH_A, TURNED_A>(a, m), of_b = vwn_matrix<HIGH_B, TURNED_B>(b, n);
     vwn_group_registers(x);
     vwn_group_fence();
     #pragma unroll
     for (int k = 0; k < K; k += 16) {
-        const uint64_t from = vwn_matrix<HIGH_A, TURNED_A>(a, TURNED_A ? k : m, TURNED_A ? m : k);
-        const uint64_t with = vwn_matrix<HIGH_B, TURNED_B>(b, TURNED_B ? k : n, TURNED_B ? n : k);
+        const uint64_t from = vwn_matrix_on<HIGH_A, TURNED_A>(of_a, k), with = vwn_matrix_on<HIGH_B, TURNED_B>(of_b, k);
         if (k == 0)
             vwn_group_product<MORE, TURNED_A, TURNED_B>(x, from, with, E());
         else
@@ -118,12 +122,13 @@ FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
 /* x (64, N) += y (64, K) b, where y was a result and is rounded in registers, and b a tile of K rows. */
 template <int K, int N, class E> FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
 {
+    const uint32_t of_b = vwn_matrix<K, true>(b, 0);
     vwn_group_registers(x);
     vwn_group_registers(y);
     vwn_group_fence();
     #pragma unroll
     for (int k = 0; k < K; k += 16)
-        vwn_group_product_turned(x, y[k / 16], vwn_matrix<K, true>(b, k, 0), E());
+        vwn_group_product_turned(x, y[k / 16], vwn_matrix_on<K, true>(of_b, k), E());
     vwn_group_commit();
 }
 template <int K, class E> FN void vwn_round_held(uint32_t (&y)[K / 16][4], const real (&x)[K / 8][4], E)
