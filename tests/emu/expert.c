@@ -10,6 +10,7 @@
 
 #include "support/half.h"
 
+#include "compiler/graph/target.h"
 #include "compiler/library/cuda_expert.h"
 #include "compiler/print/emit.h"
 #include "support/harness.h"
@@ -349,6 +350,9 @@ int main(void)
     char why[512];
     if (emu_missing())
         return EMU_SKIPPED;
+    /* Only one architecture has warpgroups. */
+    CHECK(&h, target_of_arch("sm_90a")->warpgroups && !target_of_arch("sm_90")->warpgroups && !target_of_arch("sm_80")->warpgroups &&
+                  !target_of_arch("sm_100")->warpgroups);
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
