@@ -35,10 +35,13 @@ typedef struct Target {
     /* 16-bit storage. */
     bool half_kernels;   /* kernels and libraries but products read and write it too, so it is chosen before fusing */
     bool half_fp16;      /* products take fp16 */
+    bool warpgroups;     /* four warps together multiply matrices of shared memory (wgmma); else each warp what it has in registers */
     int64_t stream;      /* bytes; of programs that write more, stores go past the cache. 0: never */
 } Target;
-extern const Target target_cpu, target_gpu;
-static inline bool target_is_gpu(const Target *t) { return t == &target_gpu; } /* for a sentence, or a runtime */
+extern const Target target_cpu, target_gpu, target_sm_90a;
+static inline bool target_is_gpu(const Target *t) { return t && t->threads; } /* for a sentence, or a runtime */
+/* Of "sm_80", "sm_90a": the one place that knows which architecture has what. */
+const Target *target_of_arch(const char *arch);
 
 typedef struct PlanOptions {
     int64_t B, T;

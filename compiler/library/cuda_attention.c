@@ -33,6 +33,12 @@ static bool is_small(const CudaAttentionClass *c)
     return c->d <= 64 && c->dv <= 64;
 }
 
+static bool by_groups(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    bool lines = (c->d == 64 || c->d == 128) && (c->dv == 64 || c->dv == 128) && c->width == 8;
+    return which == CUDA_SDPA && c->warpgroups && c->half && lines && !c->dropped;
+}
+
 /* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
  * numbers, large heads, or heads of more than 96 and a function that is called, a thread has no registers for that. */
 static bool is_tall(const CudaAttentionClass *c)
@@ -83,6 +89,11 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.rows = 32;
         l.columns = 16;
     }
+    if (by_groups(which, c)) {
+        l = (CudaAttentionLaunch){.threads = 256, .rows = 128, .columns = 128};
+        l.shared = 2 * (l.rows * c->d + 2 * l.columns * (c->d + c->dv)) + 4ll * l.rows * c->oldest + 32;
+        return l;
+    }
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
@@ -115,6 +126,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     CudaAttentionLaunch l = cuda_attention_launch(which, c);
     /* A compiler would spill for the sake of more blocks. */
     int blocks = c->half && l.threads > 128 ? 1 : 2;
+    bool groups = by_groups(which, c);
     const char *type = half_word(c->half);
     const TextValue value[] = {
         {"ELEMENT", type},
@@ -124,7 +136,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
-        {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
+        {"AT_ONCE", text_number(arena, groups ? l.columns : at_once(which, c, l.columns))},
         {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
         {"SHARED", text_number(arena, l.shared)},
@@ -133,7 +145,8 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DROPPED", text_number(arena, c->dropped)},
         {"OLDEST", text_number(arena, c->oldest)},
         {"SPLIT", text_number(arena, is_split(which, c))},
-        {"KEPT", text_number(arena, is_kept(which, c))},
+        {"KEPT", text_number(arena, !groups && is_kept(which, c))},
+        {"WARPGROUPS", text_number(arena, groups)},
     };
     Buf b = buf_new(arena);
     library_text(&b, file[which], value, COUNT_OF(value));

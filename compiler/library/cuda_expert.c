@@ -43,6 +43,11 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
     }
 }
 
+static bool by_groups(const CudaExpertClass *c)
+{
+    return c->half && c->warpgroups && c->tile != CUDA_EXPERT_SMALL;
+}
+
 CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
 {
     static const CudaExpertLaunch of[] = {
@@ -50,7 +55,11 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 128, .stages = 3},
         [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 2},
     };
-    CudaExpertLaunch l = of[c->half ? c->tile : CUDA_EXPERT_SMALL];
+    static const CudaExpertLaunch of_groups[] = {
+        [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3}, /* two blocks of a multiprocessor */
+        [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 4},
+    };
+    CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
     if (c->half) { /* and numbers of pairs and what a block finds, or where rows begin */
         enum { FOUND = 4 * 8 };
         l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 4 * DEPTH : 4 * l.rows + FOUND);
@@ -104,7 +113,8 @@ const char *cuda_expert(Arena *arena, const CudaExpertClass *c, size_t *length)
         {"COLUMNS", text_number(arena, l.columns)},
         {"THREADS", text_number(arena, l.threads)},
         {"STAGES", text_number(arena, l.stages)},
-        {"DOWN", text_number(arena, 2)},
+        {"DOWN", text_number(arena, by_groups(c) ? l.threads / 32 : 2)},
+        {"WARPGROUPS", text_number(arena, by_groups(c))},
         {"SHARED", text_number(arena, l.shared)},
     };
     Buf b = buf_new(arena);

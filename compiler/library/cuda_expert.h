@@ -8,7 +8,8 @@
  * A pair's index that is no expert's belongs to a group behind the last one, whose results are 0.
  * Every element of a result is added up by one thread in one order: results are deterministic, and
  * those of a row do not depend on the others. Operands that are both bf16 or both fp16 are multiplied on tensor
- * cores and added up in float32, all others in float32 as they are.
+ * cores and added up in float32, all others in float32 as they are. Where the target has
+ * warpgroups these multiply the larger tiles.
  */
 #ifndef VWN_CUDA_EXPERT_H
 #define VWN_CUDA_EXPERT_H
@@ -23,6 +24,7 @@ typedef struct CudaExpertClass {
     Half half;       /* both operands are; else products are float32 */
     Half x_half, w_half, y_half; /* what lies in memory: x, w or dy, y or dw */
     int x_width, w_width, y_width; /* elements of one access to x, to w or dy, to y or dw */
+    bool warpgroups; /* the target has them: tiles but the small ones are multiplied by groups of four warps */
     CudaExpertTile tile;
 } CudaExpertClass;
 /* Sizes of a product: rows of x and of w or dy are so many elements apart. */

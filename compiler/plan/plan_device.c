@@ -111,7 +111,7 @@ static Attention attention_of(Build *b, Val v)
                   n->name ? n->name : "", (long long)(d > dv ? d : dv), CUDA_HEAD_MOST);
     a.class = (CudaAttentionClass){.d = cuda_attention_pad(d), .dv = cuda_attention_pad(dv),
                                    .capped = n->a.y > 0, .dropped = n->a.z > 0,
-                                   .oldest = a.oldest};
+                                   .oldest = a.oldest, .warpgroups = b->target->warpgroups};
     return a;
 }
 
@@ -371,7 +371,7 @@ void plan_device_expert(Build *b, Val v)
     const Node *n = node_at(b->g, v);
     PlanExpert e = plan_expert(b, v);
     PlanSorted sort = sorted(b, v, n->in[2], e.experts, 0);
-    CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w};
+    CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w, .warpgroups = b->target->warpgroups};
     CudaExpertSizes s = {.pairs = e.tokens * e.choices, .experts = e.experts, .in = e.in, .out = e.out};
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
     s.pitch_x = expert_operand(b, l, 0, n->in[0]);

@@ -60,9 +60,10 @@ typedef enum Stage {
  * the file trains, else predict. */
 void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_t batch_seqs);
 struct PlanLayout; /* plan.h */
-/* The plan of a program whose kernels are a device's, in the scratch arena. layout: how weights, gradients and copies lie,
+/* The plan of a program whose kernels are those of a GPU, `target`, in the scratch arena. layout: how weights, gradients and copies lie,
  * which the programs of a run share, in the order in which it makes their plans; NULL: each program by itself. */
-struct Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, struct PlanLayout *layout);
+struct Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, const struct Target *target,
+                                struct PlanLayout *layout);
 /* Stages SIMPLE to PLAN of any graph; the earlier ones print it as it stands. */
 void report_graph_stage(Buf *out, Ctx *ctx, const Graph *g, Stage stage, int64_t B, int64_t T);
 /* Stages KERNEL and C of kernels that were read. */

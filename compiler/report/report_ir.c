@@ -148,12 +148,12 @@ void report_stage(Buf *out, Unit *unit, Stage stage, const char *program, int64_
     graph_stage(out, unit->ctx, g, stage, &how);
 }
 
-Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, PlanLayout *layout)
+Plan *report_device_plan(Unit *unit, const char *program, int64_t batch_seqs, const Target *target, PlanLayout *layout)
 {
     Arena *arena = unit->ctx->scratch;
     Graph *g = program_graph(unit, program, true);
     PlanOptions how = plan_options(unit, program, batch_seqs);
-    how.target = &target_gpu;
+    how.target = target;
     how.layout = layout;
     if (layout && program && strcmp(program, "update") == 0)
         plan_write_copies(g, layout);

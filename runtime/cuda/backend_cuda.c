@@ -527,7 +527,8 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
     if (!cuda_find(ctx, how->ordinal, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);
-    c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .queues = true, .target = &target_gpu, .bf16 = true};
+    c->base = (Backend){.ops = &cuda_ops, .ctx = ctx, .threads = 1, .queues = true, .target = target_of_arch(found.arch),
+                        .bf16 = true};
     c->base.multiprocessors = found.multiprocessors;
     c->found = found;
     c->api = found.api;

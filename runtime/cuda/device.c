@@ -107,7 +107,7 @@ static bool choose_arch(CudaFound *f, char why[512])
         if (a / 10 == wanted / 10 && a <= wanted && a > best)
             best = a;
     }
-    snprintf(f->arch, sizeof f->arch, "sm_%d", best);
+    nvrtc_arch(f->arch, best);
     if (best)
         return true;
     snprintf(

@@ -31,7 +31,7 @@ typedef struct CudaFound {
     CudaDevice device;
     int multiprocessors;
     int64_t shared_most; /* bytes that a block can have */
-    char arch[16];       /* that kernels are compiled for */
+    char arch[NVRTC_ARCH_NAME]; /* that kernels are compiled for */
 } CudaFound;
 bool cuda_is_here(void); /* a driver and a GPU, whether it can be used or not */
 /* ordinal -1: the first GPU that the kernels are for. false with `why`, which says what to do about it. */

@@ -63,6 +63,12 @@ bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512])
     return true;
 }
 
+const char *nvrtc_arch(char name[NVRTC_ARCH_NAME], int number)
+{
+    snprintf(name, NVRTC_ARCH_NAME, "sm_%d%s", number, number == 90 ? "a" : "");
+    return name;
+}
+
 /* The 90 of "sm_90a", or -1. */
 static long number_of(const char *arch)
 {

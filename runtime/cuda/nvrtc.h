@@ -27,6 +27,9 @@ typedef struct Nvrtc {
 
 /* Finds the library. false with `why`; nothing has to be closed. */
 bool nvrtc_open(Ctx *ctx, Nvrtc *out, char why[512]);
+/* "sm_80", and "sm_90a" of 90: instructions that only this one has are in its kernels. Gives `name`. */
+enum { NVRTC_ARCH_NAME = 16 };
+const char *nvrtc_arch(char name[NVRTC_ARCH_NAME], int number);
 bool nvrtc_can(const Nvrtc *n, const char *arch, char why[512]); /* "sm_90a"; false with `why` */
 /* Bytes of shared memory that a block can have on such a GPU; of later ones than are known what all of them have. */
 int64_t nvrtc_shared(const char *arch);

@@ -21,6 +21,7 @@ typedef struct Gpu {
     double copy;              /* bytes a second that a copy reaches, read and written */
     double l2;                /* bytes a second between caches */
     double lanes[UNIT_COUNT]; /* threads that a unit of a multiprocessor takes in a cycle; tensor: multiply-adds */
+    double grouped;           /* multiply-adds of warpgroups in a cycle; 0: it has none */
     double peak;              /* operations a second of dense bf16 products, of the datasheet */
     double peak_fp32;
     GpuLatency latency;

@@ -29,6 +29,8 @@ typedef struct Warp {
     uint64_t clock, ready[SASS_NAMES];
     uint64_t copies, copied[COPY_GROUPS]; /* asynchronous copies: groups, and when they are there */
     uint64_t copying;
+    uint64_t groups, grouped[COPY_GROUPS]; /* products of warpgroups, the same */
+    uint64_t tensor_free;
     int far;             /* what was read last: 0 in the first-level cache, 1 read before, 2 not */
     uint8_t *local;      /* frame bytes of each thread */
 } Warp;

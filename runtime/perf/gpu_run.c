@@ -252,8 +252,13 @@ static bool copy_shared(Warp *w, const Sass *s, uint32_t mask)
     addresses(w, &s->at[1], true, from);
     if (!inside(w, to, mask, s->bytes))
         return false;
+    GpuCounts *c = w->block->sum;
+    const double lines = c->lines, cycles = c->wavefronts;
     count_global(w, from, reads, s->bytes, true, false);
     count_shared(w, to, mask, s->bytes);
+    /* Lines are looked up in one stage while data that have come pass another: the longer of both counts. */
+    const double asked = c->lines - lines, moved = c->wavefronts - cycles;
+    c->lines = lines + (asked > moved ? asked - moved : 0);
     w->copying = arrival(w) > w->copying ? arrival(w) : w->copying;
     return true;
 }
@@ -333,6 +338,7 @@ static void count(Warp *w, const Sass *s, uint32_t at, uint32_t mask, uint32_t e
     c->unit[s->unit]++;
     c->partial += exec != ~0u && mask != ~0u;
     c->tensor += s->tensor;
+    c->grouped += s->op == SO_GROUP_MMA ? s->tensor : 0;
     if (s->class == SASS_UNKNOWN) {
         c->unknown++;
         c->guess = c->guess ? c->guess : s->name;
@@ -341,9 +347,35 @@ static void count(Warp *w, const Sass *s, uint32_t at, uint32_t mask, uint32_t e
         w->block->each[at] += (uint64_t)__builtin_popcount(exec);
 }
 
+/* A warp's part of m64nNk16 has 16 rows, and its tensor core does 512 multiply-adds a cycle. A group of warps reads 64 rows and N
+ * columns of 32 bytes from shared memory, 128 bytes a cycle. */
+static void begin_product(Warp *w, const Sass *s)
+{
+    double columns = s->tensor / (16 * 16);
+    uint64_t start = w->clock > w->tensor_free ? w->clock : w->tensor_free;
+    w->tensor_free = start + (uint64_t)(s->tensor / 512);
+    w->block->sum->wavefronts += (s->mode & SG_REGISTERS ? 0 : 16 * 32 / 128.0) + columns * 32 / 128 / 4;
+    if (s->mode & SG_LAST)
+        w->grouped[w->groups++ % COPY_GROUPS] = w->tensor_free + w->block->l->latency.tensor;
+}
+
+/* WARPGROUP.DEPBAR.LE gsb0, N waits until all groups of products but the last N are done. */
+static void wait_for_products(Warp *w, const Sass *s)
+{
+    uint64_t left = s->n > 1 ? (uint64_t)s->at[1].imm : 0;
+    if (w->groups > left && left < COPY_GROUPS) {
+        uint64_t there = w->grouped[(w->groups - 1 - left) % COPY_GROUPS];
+        w->clock = there > w->clock ? there : w->clock;
+    }
+}
+
 /* DEPBAR.LE SB0, N waits until all groups of copies but the last N are there. */
 static void wait_for_copies(Warp *w, const Sass *s)
 {
+    if (!strncmp(s->name, "WARPGROUP.DEPBAR", 16)) {
+        wait_for_products(w, s);
+        return;
+    }
     if (!strncmp(s->name, "LDGDEPBAR", 9)) {
         w->copied[w->copies++ % COPY_GROUPS] = w->copying;
         return;
@@ -548,6 +580,8 @@ static bool step(Warp *w, uint32_t i)
     }
     if (s->op >= SO_LD && s->op <= SO_RED)
         return touch_memory(w, s, exec);
+    if (s->op == SO_GROUP_MMA)
+        begin_product(w, s);
     if (exec)
         gpu_compute(w, s, exec);
     return true;

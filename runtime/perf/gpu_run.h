@@ -59,6 +59,7 @@ typedef struct GpuCounts {
     double sectors_missed;       /* of those read that are not in the block's first-level cache */
     double bytes_read, bytes_written;     /* that threads ask for */
     double tensor;               /* multiply-adds */
+    double grouped;              /* of these, of warpgroups */
     double barriers;             /* that a block waits at */
     double cycles;               /* of a block that has a multiprocessor for itself: its longest wait */
     double blocks;               /* that were walked */

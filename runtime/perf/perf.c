@@ -37,7 +37,7 @@ static bool walk(Arena *arena, GpuLaunch *g, int64_t samples, Perf *out, char wh
     n = walked;
     double scale = (double)out->blocks / (double)n, cycles = c.cycles / (double)n;
     double *const each[] = {&c.slots, &c.partial, &c.wavefronts, &c.conflicts, &c.lines, &c.sectors_read, &c.sectors_written, &c.sectors_missed,
-                            &c.bytes_read, &c.bytes_written, &c.tensor, &c.barriers, &c.unknown, &c.cut};
+                            &c.bytes_read, &c.bytes_written, &c.tensor, &c.grouped, &c.barriers, &c.unknown, &c.cut};
     for (size_t i = 0; i < COUNT_OF(each); i++)
         *each[i] *= scale;
     for (size_t i = 0; i < SASS_CLASSES; i++)
@@ -79,7 +79,7 @@ static void wave(const Gpu *gpu, const Perf *p, double blocks, double of[LIMIT_C
     of[LIMIT_SPECIAL] = c->unit[UNIT_XU] / lanes[UNIT_XU] * 32 / GPU_UNIT * cycle;
     of[LIMIT_FP64] = c->unit[UNIT_FP64] / lanes[UNIT_FP64] * 32 / GPU_UNIT * cycle;
     of[LIMIT_SHARED] = shared / GPU_UNIT * cycle;
-    of[LIMIT_TENSOR] = c->tensor / lanes[UNIT_TENSOR] / GPU_UNIT * cycle;
+    of[LIMIT_TENSOR] = ((c->tensor - c->grouped) / lanes[UNIT_TENSOR] + (c->grouped > 0 ? c->grouped / gpu->grouped : 0)) / GPU_UNIT * cycle;
     of[LIMIT_MEMORY] = p->bytes / gpu->copy * share;
     of[LIMIT_CACHE] = 32 * (c->sectors_missed + c->sectors_written) / gpu->l2 * share;
     of[LIMIT_LATENCY] = c->cycles / gpu->clock;

@@ -52,6 +52,8 @@ static const OpRow table[] = {
     {"DADD", SO_DADD, SASS_FP64, UNIT_FP64, 1},       {"DMUL", SO_DMUL, SASS_FP64, UNIT_FP64, 1},
     {"DFMA", SO_DFMA, SASS_FP64, UNIT_FP64, 1},       {"DSETP", SO_DSETP, SASS_FP64, UNIT_FP64, 2},
     {"HMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},    {"IMMA", SO_MMA, SASS_TENSOR, UNIT_TENSOR, 1},
+    {"HGMMA", SO_GROUP_MMA, SASS_TENSOR, UNIT_NONE, 1},
+    {"WARPGROUP", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0}, {"FENCE", SO_NOTHING, SASS_CONTROL, UNIT_NONE, 0},
     {"LDG", SO_LD, SASS_LOAD, UNIT_LSU, 1},           {"LD", SO_LD, SASS_LOAD, UNIT_LSU, 1},
     {"STG", SO_ST, SASS_STORE, UNIT_LSU, 0},          {"ST", SO_ST, SASS_STORE, UNIT_LSU, 0},
     {"LDS", SO_LDS, SASS_SHARED, UNIT_LSU, 1},        {"STS", SO_STS, SASS_SHARED, UNIT_LSU, 0},
@@ -230,6 +232,7 @@ static void read_special(const char *s, SassOperand *o)
     o->imm = starts(s, "SR_TID.X")     ? SPECIAL_TID
              : starts(s, "SR_CTAID.X") ? SPECIAL_CTAID
              : starts(s, "SR_LANEID")  ? SPECIAL_LANE
+             : starts(s, "gsb")        ? SPECIAL_GROUP
                                        : SPECIAL_ZERO;
 }
 
@@ -260,7 +263,7 @@ static void read_operand(const char *s, SassOperand *o)
         read_memory(s + 1, s + strlen(s) - 1, o);
     else if (*s == '`')
         o->kind = SA_LABEL;
-    else if (starts(s, "SR"))
+    else if (starts(s, "SR") || starts(s, "gsb"))
         read_special(s, o);
     else if (starts(s, "PR") && (s[2] == 0 || s[2] == '.'))
         o->kind = SA_NONE;
@@ -305,6 +308,7 @@ static unsigned words_of(const Sass *s, unsigned operand, bool result)
 {
     unsigned memory = (s->bytes + 3u) / 4u;
     switch (s->op) {
+    case SO_GROUP_MMA: return result ? 8 : 4; /* and more, which nobody asks for */
     case SO_MMA: return result || operand == 1 || operand == 3 ? 4 : 2;
     case SO_LDSM: return s->bytes / 16;
     case SO_LDC: case SO_LD: case SO_LDS: case SO_LDL: return result ? memory : 1;
@@ -384,9 +388,11 @@ typedef struct SassReader {
     uint32_t line;
 } SassReader;
 
-/* Multiply-adds of a warp: m16n8k16 and the like. */
+/* Multiply-adds of a warp: m16n8k16 and the like, m64n256k16 of four. */
 static double tensor_work(const char *name)
 {
+    if (has(name, "64x64x16") || has(name, "64x128x16") || has(name, "64x256x16"))
+        return 16 * 16 * strtod(strstr(name, "64x") + 3, NULL);
     return has(name, "16816") ? 16 * 8 * 16 : has(name, "1688") ? 16 * 8 * 8 : has(name, "16832") ? 16 * 8 * 32 : 16 * 8 * 16;
 }
 
@@ -413,7 +419,9 @@ static void finish(Sass *s, const OpRow *row, bool uniform)
         s->unit = UNIT_IMAD;
     if (s->op == SO_HFMA2 && s->n >= 5 && s->at[1].reg == RZ && s->at[2].reg == RZ)
         s->class = SASS_INTEGER; /* a move of a constant */
-    if (s->op == SO_MMA)
+    if (s->op == SO_GROUP_MMA && s->n > 1)
+        s->mode = (s->at[1].kind == SA_R ? SG_REGISTERS : 0) | (s->at[s->n - 1].kind == SA_SPECIAL ? SG_LAST : 0);
+    if (s->op == SO_MMA || s->op == SO_GROUP_MMA)
         s->tensor = tensor_work(name);
     find_names(s, row ? row->results : 1);
 }

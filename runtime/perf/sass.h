@@ -41,6 +41,7 @@ typedef enum SassOp {
     SO_MNMX, SO_ADD_MNMX, SO_ABS, SO_POPC, SO_FLO, SO_BREV, SO_PRMT, SO_SGXT, SO_BMSK, SO_P2R, SO_R2P, SO_VOTE, SO_SHFL,
     SO_FADD, SO_FMUL, SO_FFMA, SO_FMNMX, SO_FSETP, SO_FSEL, SO_FSET, SO_FCHK, SO_MUFU, SO_HFMA2, SO_I2F, SO_F2I, SO_F2F, SO_F2FP,
     SO_DADD, SO_DMUL, SO_DFMA, SO_DSETP, SO_MMA,
+    SO_GROUP_MMA, /* of a warpgroup, done later */
     SO_LDC, SO_LD, SO_ST, SO_LDS, SO_STS, SO_LDSM, SO_LDGSTS, SO_LDL, SO_STL, SO_ATOM, SO_RED,
     SO_BRA, SO_BSSY, SO_BSYNC, SO_BREAK, SO_CALL, SO_RET, SO_EXIT, SO_WARPSYNC, SO_BAR,
     SO_LOST /* a branch whose place nobody can tell */
@@ -56,9 +57,9 @@ typedef enum OperandKind {
     SA_CONST,         /* bank, imm: the place; reg: added to it */
     SA_MEMORY,        /* reg (wide: of 64 bits), uniform, imm: added up */
     SA_LABEL,         /* imm: number of an instruction */
-    SA_SPECIAL        /* imm: SassSpecial */
+    SA_SPECIAL        /* imm: SassSpecial; GROUP: that it ends with this product */
 } OperandKind;
-typedef enum SassSpecial { SPECIAL_ZERO, SPECIAL_TID, SPECIAL_CTAID, SPECIAL_LANE } SassSpecial;
+typedef enum SassSpecial { SPECIAL_ZERO, SPECIAL_TID, SPECIAL_CTAID, SPECIAL_LANE, SPECIAL_GROUP } SassSpecial;
 enum { RZ = 255, NO_REGISTER = 0xffff, SASS_OPERANDS = 8, SASS_READS = 16, UNIFORM = 256, PREDICATE = 512, SASS_NAMES = 528 };
 
 typedef struct SassOperand {
@@ -73,6 +74,7 @@ enum SassFlag {
     SF_UNSIGNED = 1, SF_EX = 2, SF_X = 4, SF_HI = 8, SF_WIDE = 16, SF_64 = 32, SF_LEFT = 64, SF_SX32 = 128, SF_OR = 256, SF_XOR = 512,
     SF_WRAP = 1024, SF_UNIFORM = 2048, SF_ROUNDED = 4096, SF_SHIFT_OF = 8192
 };
+enum SassGroup { SG_REGISTERS = 1 /* its first factor */, SG_LAST = 2 /* of its group */ };
 typedef enum SassCompare { COMPARE_F, COMPARE_LT, COMPARE_EQ, COMPARE_LE, COMPARE_GT, COMPARE_NE, COMPARE_GE, COMPARE_NUM, COMPARE_NAN, COMPARE_T } SassCompare;
 
 typedef struct Sass {
@@ -80,7 +82,7 @@ typedef struct Sass {
     uint8_t bytes;              /* of memory for each thread; LDSM: 16 for each row of 8 matrices */
     uint8_t compare;
     bool compare_unordered;
-    uint8_t mode;               /* SHFL: 0 IDX, 1 UP, 2 DOWN, 3 BFLY; MUFU, MMA: which */
+    uint8_t mode;               /* SHFL: 0 IDX, 1 UP, 2 DOWN, 3 BFLY; MUFU, MMA: which; GROUP_MMA: SassGroup */
     uint16_t flags;             /* SassFlag */
     uint16_t guard;             /* a predicate's name, PREDICATE + 0..15; NO_REGISTER: none */
     bool guard_not;
@@ -90,7 +92,7 @@ typedef struct Sass {
     uint16_t read[SASS_READS], written[8];
     uint32_t line;              /* of the source, where the cubin says it; 0: not said */
     const char *name;           /* as it is printed, with its modifiers */
-    double tensor;              /* multiply-adds of a warp */
+    double tensor;              /* multiply-adds of a warp, which has a quarter of those of its group */
 } Sass;
 
 typedef struct SassKernel {

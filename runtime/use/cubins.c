@@ -57,7 +57,7 @@ static uint64_t shared_bytes(const Cubins *c, const Plan *p, const Launch *l)
 /* runs: of a training step */
 static void add_program(Cubins *c, const char *program, int64_t runs)
 {
-    const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs, &c->layout);
+    const Plan *p = report_device_plan(c->unit, program, c->how->batch_seqs, target_of_arch(c->build.arch), &c->layout);
     vec_push(c->session.arena, &c->program, (PerfProgram){program, p, runs, NULL});
     for (size_t i = 0; i < p->n_launch; i++) {
         const Launch *l = &p->launch[i];
@@ -104,7 +104,7 @@ static const char *architecture(Cubins *c)
         return c->how->arch;
     if (cuda_driver_open(&d, why) && !d.state && d.devices && cuda_device(&d, 0, &device) &&
         device.capability >= LEAST_CAPABILITY)
-        return arena_printf(c->session.arena, "sm_%d", device.capability);
+        return nvrtc_arch(NEW_ARRAY(c->session.arena, char, NVRTC_ARCH_NAME), device.capability);
     return "sm_80";
 }
 
@@ -117,7 +117,7 @@ static void compile(Cubins *c)
         const PlanKernel *k = c->kernel.v[i].kernel;
         text[i] = (CudaText){k->name, k->text, k->length, c->kernel.v[i].name};
     }
-    *b = (CudaBuild){.arch = architecture(c),
+    *b = (CudaBuild){.arch = b->arch,
                      .prelude = c->prelude,
                      .prelude_length = c->prelude_length,
                      .kernel = text,
@@ -129,8 +129,6 @@ static void compile(Cubins *c)
                      .cache = &c->cache,
                      .arena = arena,
                      .code = NEW_ARRAY(arena, CudaCode, c->kernel.n + 1)};
-    if (!nvrtc_can(&c->nvrtc, b->arch, b->why))
-        ctx_raise(c->session.ctx, ST_USAGE, "%s", b->why);
     Status st = nvrtc_build(&c->nvrtc, b);
     if (st != ST_OK)
         ctx_raise(c->session.ctx, st, "%s", b->why);
@@ -254,6 +252,9 @@ static Status cubins_body(void *user)
     plan_layout_init(&c->layout, arena);
     if (!nvrtc_open(c->session.ctx, &c->nvrtc, why))
         ctx_raise(c->session.ctx, ST_ENVIRONMENT, "%s", why);
+    c->build.arch = architecture(c);
+    if (!nvrtc_can(&c->nvrtc, c->build.arch, why))
+        ctx_raise(c->session.ctx, ST_USAGE, "%s", why);
     gather(c);
     cache_open(&c->cache, CACHE_CUBINS, c->session.owner->options.cache_dir);
     session_defer(&c->session, close_cache, &c->cache);

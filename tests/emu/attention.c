@@ -28,7 +28,7 @@ typedef struct Case {
     bool oldest;
     Half half;
     bool packed; /* packed: q, k and v are columns of one tensor */
-    bool any;    /* the text that finds its access while it runs */
+    int any;     /* 1: the text that finds its access while it runs; GROUPS: products of warpgroups */
     double scale; /* 0: 0.3 */
     bool steep;  /* later keys are larger, so that the greatest score of a query grows from tile to tile */
 } Case;
@@ -36,6 +36,7 @@ typedef struct Case {
 #define F32 HALF_NONE
 #define BF HALF_BF16
 #define FP HALF_FP16
+enum { GROUPS = 2 };
 static const Case cases[] = {
     {2, 67, 67, 4, 2, 80, 80, 1, 0, 0, 0, false, BF, true, false, 0, false},
     {1, 67, 67, 2, 2, 32, 32, 0, 0, 0, 0, false, BF, false, false, 0, false},
@@ -86,6 +87,16 @@ static const Case cases[] = {
     {1, 130, 130, 1, 1, 40, 40, 1, 0, 0, 0, false, FP, false, true, 0.3, true}, /* 16 bytes, and not all of the class */
     {1, 150, 150, 1, 1, 64, 64, 1, 0, 0, 0, false, F32, false, false, -0.05, true},
     {1, 70, 70, 1, 1, 64, 64, 1, 0, 0, 0, false, BF, false, false, 1e-30, false},
+    /* forward by warpgroups: tiles that are whole and such as are not, rows and columns that are not there */
+    {1, 300, 300, 2, 1, 64, 64, 1, 0, 0, 0, false, BF, true, GROUPS, 0.05, true},
+    {1, 300, 300, 1, 1, 128, 128, 1, 0, 0, 0, false, BF, false, GROUPS, 0.05, true},
+    {1, 400, 400, 1, 1, 128, 64, 1, 100, 0, 0, false, BF, false, GROUPS, 0, false},
+    {1, 270, 270, 1, 1, 64, 128, 0, 100, 0, 0, false, FP, false, GROUPS, -0.05, true},
+    {1, 140, 290, 2, 2, 56, 64, 0, 0, 0, 0, false, BF, false, GROUPS, -0.3, false},
+    {2, 290, 140, 2, 1, 128, 104, 0, 0, 0, 0, false, FP, true, GROUPS, 0, false},
+    {2, 1, 1, 2, 1, 64, 64, 1, 0, 0, 0, false, BF, false, GROUPS, 0, false},
+    {1, 300, 300, 2, 1, 64, 64, 1, 0, 0, 0, true, BF, true, GROUPS, 0, false},
+    {1, 200, 200, 1, 1, 128, 128, 1, 50, 10, 0, true, FP, false, GROUPS, -0.3, true},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
@@ -102,7 +113,8 @@ typedef struct Array {
 static Array array_new(Half half, int64_t n)
 {
     size_t bytes = (size_t)n * (half ? 2 : 4);
-    Array a = {half, n, aligned_alloc(64, (bytes + 3 * GUARD) / 64 * 64), NULL};
+    enum { ROOM = 1 << 16 }; /* for planted faults, which write beside it */
+    Array a = {half, n, aligned_alloc(64, (bytes + 3 * GUARD) / 64 * 64 + ROOM), NULL};
     memset(a.block, 0xff, (bytes + 3 * GUARD) / 64 * 64); /* NaN */
     memset(a.block, 0xa5, GUARD);
     memset(a.block + GUARD + bytes, 0xa5, GUARD);
@@ -171,7 +183,8 @@ static CudaAttentionClass class_of(const Case *c)
                                 .capped = c->cap > 0,
                                 .dropped = c->rate > 0,
                                 .oldest = c->oldest,
-                                .width = c->any ? CUDA_ACCESS_ANY : cuda_attention_width(c->half, sizes, 3)};
+                                .width = c->any == 1 ? CUDA_ACCESS_ANY : cuda_attention_width(c->half, sizes, 3),
+                                .warpgroups = c->any == GROUPS};
 }
 
 /* Values in [-1, 1) on both sides: as the device has them, and in float64. */
@@ -368,7 +381,7 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 /* ---- all of them ---- */
 
 /* Faults to plant in a kernel of a case: the n-th place of a text gets another. */
-enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37 };
+enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128 };
 static const struct Fault {
     const char *what, *text, *instead;
     int place, of, which;
@@ -402,6 +415,13 @@ static const struct Fault {
      "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS",
      "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
+    {"groups: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA},
+    {"groups: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA},
+    {"groups: a missing barrier", "        __syncthreads();\n", "", 0, GROUPS_128, CUDA_SDPA},
+    {"groups: scores that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(x);\n", "", 0, GROUPS_128, CUDA_SDPA},
+    {"groups: results that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"groups: the next tile is copied too early", "stage ^ 1);", "stage);", 0, GROUPS_64, CUDA_SDPA},
+    {"groups: rows of the other group", "group_base = warp / 4 * 64", "group_base = 64 - warp / 4 * 64", 0, GROUPS_64, CUDA_SDPA},
     {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], KERNELS = CASES * CUDA_SDPA_COUNT };

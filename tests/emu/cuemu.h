@@ -96,6 +96,12 @@ static void *main_stack;
 static void (*body)(void **arguments);
 static void **arguments;
 static char trouble[256];
+static uint64_t shared_bytes; /* of the block */
+/* warpgroup.h */
+static void group_copy_begins(const void *to);
+static void group_copy_comes(const void *to);
+static void start_groups(uint64_t shared);
+static void end_groups(int warp);
 
 /* ---- changing places ---- */
 
@@ -246,6 +252,7 @@ static void finish()
         stop("a thread ends while others wait at a barrier");
     if (fiber[current].copies)
         stop("a thread ends with copies in flight");
+    end_groups(current / 32);
     not_ready();
     warp[current / 32].ended = true;
     if (++done == threads)
@@ -293,6 +300,7 @@ static void copy_now(const Copy &c)
 {
     memcpy(c.to, c.from, c.used);
     memset((char *)c.to + c.used, 0, c.bytes - c.used);
+    group_copy_comes(c.to);
 }
 
 /* bytes of shared memory, of which `used` come from memory and the others are 0 */
@@ -304,9 +312,10 @@ static void copy_async(void *to, const void *from, int bytes, int used)
     if ((uintptr_t)to % bytes || (used && (uintptr_t)from % bytes))
         stop("an asynchronous copy from or to a place that is no multiple of its size");
     Copy c = {to, from, bytes, used, f.group};
+    group_copy_begins(to);
     if (!lazy) {
         copy_now(c);
-        c.bytes = c.used = 0;
+        c.to = nullptr; /* it has come, and is waited for all the same */
     }
     if (f.copies == COPIES_MAX)
         stop("too many copies in flight");
@@ -321,9 +330,10 @@ static void copy_wait(int left)
     Fiber &f = fiber[current];
     int kept = 0;
     for (int i = 0; i < f.copies; i++)
-        if (f.copy[i].group < f.group - left)
-            copy_now(f.copy[i]);
-        else
+        if (f.copy[i].group < f.group - left) {
+            if (f.copy[i].to)
+                copy_now(f.copy[i]);
+        } else
             f.copy[kept++] = f.copy[i];
     f.copies = kept;
 }
@@ -370,7 +380,9 @@ static void run_block(uint64_t shared)
     memset(dynamic + shared, 0xa5, MARK);
     if (__start_emu_shared)
         memset(__start_emu_shared, 0xff, __stop_emu_shared - __start_emu_shared);
+    shared_bytes = shared;
     start_fibers();
+    start_groups(shared);
     at = descending ? threads - 1 : 0;
     current = at;
     threadIdx = {(unsigned)at, 0, 0};
@@ -543,6 +555,8 @@ static inline float emu_of_fp16(unsigned h)
     const float x = u >= 0x7c00u ? __uint_as_float(0x7f800000u | u << 13) : __uint_as_float(u << 13) * 0x1p112f;
     return __uint_as_float(__float_as_uint(x) | sign);
 }
+
+#include "warpgroup.h"
 
 /* c (16 x 8) += a (16 x 16) b (16 x 8), operands bf16 or fp16, sums float32 in the order of k: fragments of
  * mma.m16n8k16. */

@@ -10,6 +10,7 @@
 
 #include "support/half.h"
 
+#include "compiler/graph/target.h"
 #include "compiler/library/cuda_expert.h"
 #include "compiler/print/emit.h"
 #include "support/harness.h"
@@ -23,7 +24,7 @@ typedef struct Case {
     bool dw, transposed;
     Half x_half, w_half, y_half;
     bool per_pair;
-    CudaExpertTile tile;
+    unsigned tile; /* a CudaExpertTile, and BY_GROUPS: warpgroups multiply it */
     int64_t gap_x, gap_w; /* elements behind each row of x, and of w or dy */
 } Case;
 
@@ -34,6 +35,7 @@ typedef struct Case {
 #define SMALL CUDA_EXPERT_SMALL
 #define SQUARE CUDA_EXPERT_SQUARE
 #define WIDE CUDA_EXPERT_WIDE
+enum { BY_GROUPS = 8 };
 static const Case cases[] = {
     {33, 2, 5, 36, 7, false, false, F32, F32, F32, false, SMALL, 0, 0},
     {67, 3, 4, 40, 72, false, true, F32, F32, F32, true, SMALL, 0, 0},
@@ -65,8 +67,17 @@ static const Case cases[] = {
     {70, 1, 3, 72, 64, false, false, BF, BF, BF, false, SMALL, FAR, FAR},
     {70, 1, 3, 72, 64, false, true, BF, BF, BF, false, SMALL, FAR, FAR},
     {70, 1, 3, 72, 64, true, false, BF, BF, F32, false, SMALL, FAR, FAR},
+    {200, 2, 3, 136, 140, false, false, BF, BF, BF, false, SQUARE | BY_GROUPS, 0, 0},
+    {201, 2, 3, 456, 130, false, true, BF, BF, BF, true, SQUARE | BY_GROUPS, 8, 0},
+    {460, 2, 3, 135, 131, true, false, BF, BF, F32, false, SQUARE | BY_GROUPS, 1, 5},
+    {230, 2, 3, 456, 264, false, false, FP, FP, FP, false, WIDE | BY_GROUPS, 0, 0},
+    {200, 2, 2, 88, 257, false, true, BF, BF, F32, true, WIDE | BY_GROUPS, 0, 8},
+    {760, 2, 3, 130, 264, true, false, BF, BF, BF, true, WIDE | BY_GROUPS, 6, 8},
+    {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE | BY_GROUPS, 0, 0},
+    {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE | BY_GROUPS, 0, 0},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, MANY = 25, FAR_Y = 27, FAR_T, FAR_DW };
+enum { GROUPS_SQUARE = FAR_DW + 1, GROUPS_T, GROUPS_DW, GROUPS_Y, GROUPS_WIDE_T, GROUPS_WIDE_DW };
 
 /* ---- numbers ---- */
 
@@ -195,7 +206,8 @@ static CudaExpertClass class_of(const Case *c)
     CudaExpertSizes s = sizes_of(c);
     CudaExpertClass class = {.dw = c->dw, .transposed = c->transposed, .x_half = c->x_half, .w_half = c->w_half, .y_half = c->y_half};
     cuda_expert_choose(&class, &s, 0, 0);
-    class.tile = c->tile;
+    class.tile = (CudaExpertTile)(c->tile % BY_GROUPS);
+    class.warpgroups = c->tile >= BY_GROUPS;
     return class;
 }
 
@@ -300,6 +312,26 @@ static const struct Fault {
     {FAR_DW, "= next * pitch_w", "= next * (int)pitch_w"},
     {FAR_DW, "(uint32_t)share * pitch_x", "(uint32_t)share * (int)pitch_x"},
     {SQUARE_DW, "first = start[e], count", "first = start[e] + 1, count"},
+    /* products of warpgroups: what must be waited for, fenced and told */
+    {GROUPS_Y, "            vwn_proxy_fence();", ""},
+    {GROUPS_DW, "            vwn_proxy_fence();", ""},
+    {GROUPS_Y, "vwn_copies_wait<AHEAD - 1>();\n            vwn_proxy_fence();", "vwn_proxy_fence();\n            vwn_copies_wait<AHEAD - 1>();"},
+    {GROUPS_Y, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
+    {GROUPS_Y, "            __syncthreads(); /* the tiles", "            /* the tiles"},
+    {GROUPS_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
+    {GROUPS_Y, "            vwn_group_wait<1>();", ""},
+    {GROUPS_DW, "            vwn_group_wait<1>();", ""},
+    {GROUPS_Y, "vwn_group_wait<1>", "vwn_group_wait<2>"},
+    {GROUPS_Y, "        vwn_group_wait<0>();", ""},
+    {GROUPS_Y, "        vwn_group_wait<0>();", "        vwn_group_wait<1>();"},
+    {GROUPS_Y, "AHEAD = STAGES - 2", "AHEAD = STAGES - 1"},
+    {GROUPS_DW, "AHEAD = STAGES - 2", "AHEAD = STAGES - 1"},
+    {GROUPS_Y, "top < there", "warp * 16 < there"},
+    {GROUPS_Y, "top = warp / 4 * 64", "top = warp * 16"},
+    {GROUPS_T, "DEPTH, ROWS, HIGH, false, !TRANSPOSED>", "DEPTH, ROWS, HIGH, false, TRANSPOSED>"},
+    {GROUPS_Y, "DEPTH, ROWS, HIGH, false,", "DEPTH, ROWS, HIGH, true,"},
+    {GROUPS_Y, "vwn_in_panel<HIGH>(row_w", "vwn_chunk<WIDE>(row_w"},
+    {GROUPS_DW, "vwn_in_panel<DEPTH>(row_x", "vwn_chunk<ROWS>(row_x"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
 
@@ -318,6 +350,9 @@ int main(void)
     char why[512];
     if (emu_missing())
         return EMU_SKIPPED;
+    /* Only one architecture has warpgroups. */
+    CHECK(&h, target_of_arch("sm_90a")->warpgroups && !target_of_arch("sm_90")->warpgroups && !target_of_arch("sm_80")->warpgroups &&
+                  !target_of_arch("sm_100")->warpgroups);
     Ctx *ctx = ctx_new(NULL);
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);

@@ -64,7 +64,7 @@ static void add_example(Ctx *ctx, void *arg)
     Unit *u = check_file(ctx, &(CheckOptions){.path = "-", .text = text, .text_length = strlen(text)});
     CHECK_CASE(&e->t->h, !diag_errors(ctx) && u->model, e->file);
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
-        const Plan *p = report_device_plan(u, programs[i], 0, NULL);
+        const Plan *p = report_device_plan(u, programs[i], 0, &target_gpu, NULL);
         for (size_t k = 0; k < p->n_kernel; k++)
             if (p->kernel[k].grid.threads)
                 add_text(e->t, p->kernel[k].text, p->kernel[k].length);
@@ -96,16 +96,20 @@ static void add_written(Texts *t)
         c.width = c.half ? 8 : 4;
         const char *text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
         add_text(t, text, n);
+        c.warpgroups = true;
+        text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
+        add_text(t, text, n);
+        c.warpgroups = false;
         c.width = CUDA_ACCESS_ANY;
         if (cuda_attention_takes_any(&c)) {
             text = cuda_attention(a, (CudaAttentionKernel)(i % 3), &c, &n);
             add_text(t, text, n);
         }
     }
-    for (int i = 0; i < 27; i++) {
+    for (int i = 0; i < 54; i++) {
         Half half = i % 3 == 0 ? HALF_NONE : i % 3 == 1 ? HALF_BF16 : HALF_FP16;
         CudaExpertClass c = {.dw = i / 3 % 3 == 2, .transposed = i / 3 % 3 == 1, .half = half, .x_half = half, .w_half = half, .y_half = half,
-                             .x_width = 4, .w_width = 2, .y_width = half ? 4 : 1, .tile = (CudaExpertTile)(i / 9)};
+                             .x_width = 4, .w_width = 2, .y_width = half ? 4 : 1, .tile = (CudaExpertTile)(i / 9 % 3), .warpgroups = i >= 27};
         const char *text = cuda_expert(a, &c, &n);
         add_text(t, text, n);
         text = cuda_scatter(a, (CudaScatterKernel)(i / 3 % 3), half, &n);

@@ -59,7 +59,7 @@ static void count_example(Ctx *ctx, void *arg)
     Unit *u = check_file(ctx, &how); /* what the file claims of its widths is false of others */
     map_init(&seen, ctx->program);
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++) {
-        const Plan *p = report_device_plan(u, programs[i], 0, NULL);
+        const Plan *p = report_device_plan(u, programs[i], 0, &target_gpu, NULL);
         for (size_t k = 0; k < p->n_kernel; k++) {
             const PlanKernel *x = &p->kernel[k];
             void **slot = map_at(&seen, hash_bytes(x->text, x->length, 0) | 1);

@@ -38,23 +38,23 @@ static const struct {
     CudaAttentionClass class;
     bool everywhere;
 } classes[] = {
-    {{64, 64, HALF_BF16, false, false, false, 8}, true},
-    {{64, 64, HALF_BF16, true, true, true, 8}, false},
-    {{64, 64, HALF_BF16, false, false, true, 8}, true},
-    {{128, 128, HALF_BF16, false, false, false, 8}, true},
-    {{128, 128, HALF_BF16, false, false, true, 8}, true},
-    {{128, 128, HALF_BF16, true, false, true, 8}, true},
-    {{128, 128, HALF_BF16, true, true, true, 8}, false},
-    {{96, 96, HALF_BF16, false, false, true, 8}, true},
-    {{256, 256, HALF_BF16, false, false, false, 8}, false},
-    {{64, 64, HALF_FP16, false, false, false, 8}, true},
-    {{128, 128, HALF_FP16, false, false, false, 8}, false},
-    {{32, 32, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
-    {{64, 64, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
-    {{96, 96, HALF_BF16, false, false, false, CUDA_ACCESS_ANY}, true},
-    {{128, 128, HALF_FP16, false, false, false, CUDA_ACCESS_ANY}, true},
-    {{64, 64, HALF_NONE, false, false, false, 4}, false},
-    {{256, 256, HALF_NONE, false, false, false, 4}, false},
+    {{64, 64, HALF_BF16, false, false, false, 8, false}, true},
+    {{64, 64, HALF_BF16, true, true, true, 8, false}, false},
+    {{64, 64, HALF_BF16, false, false, true, 8, false}, true},
+    {{128, 128, HALF_BF16, false, false, false, 8, false}, true},
+    {{128, 128, HALF_BF16, false, false, true, 8, false}, true},
+    {{128, 128, HALF_BF16, true, false, true, 8, false}, true},
+    {{128, 128, HALF_BF16, true, true, true, 8, false}, false},
+    {{96, 96, HALF_BF16, false, false, true, 8, false}, true},
+    {{256, 256, HALF_BF16, false, false, false, 8, false}, false},
+    {{64, 64, HALF_FP16, false, false, false, 8, false}, true},
+    {{128, 128, HALF_FP16, false, false, false, 8, false}, false},
+    {{32, 32, HALF_BF16, false, false, false, CUDA_ACCESS_ANY, false}, true},
+    {{64, 64, HALF_BF16, false, false, false, CUDA_ACCESS_ANY, false}, true},
+    {{96, 96, HALF_BF16, false, false, false, CUDA_ACCESS_ANY, false}, true},
+    {{128, 128, HALF_FP16, false, false, false, CUDA_ACCESS_ANY, false}, true},
+    {{64, 64, HALF_NONE, false, false, false, 4, false}, false},
+    {{256, 256, HALF_NONE, false, false, false, 4, false}, false},
 };
 
 static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
@@ -110,6 +110,62 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
         Use use = {0};
         compile(h, ctx, n, ARCHS[a], prelude, &text, 1, cache, &use);
         budget_check(h, budget, "scatter_add", ARCHS[a], &use, CUDA_SCATTER_SHARED);
+    }
+}
+
+/* Those of warpgroups, of sm_90a alone. */
+static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
+{
+    enum { EXPERTS = 2 * 3 * 2, TEXTS = EXPERTS + 5, SM_90A = 1 };
+    static const CudaAttentionClass attention[TEXTS - EXPERTS] = {
+        {.d = 64, .dv = 64, .half = HALF_BF16, .width = 8, .warpgroups = true},
+        {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true},
+        {.d = 64, .dv = 128, .half = HALF_FP16, .width = 8, .warpgroups = true},
+        {.d = 128, .dv = 64, .half = HALF_FP16, .width = 8, .warpgroups = true},
+        {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true, .capped = true, .oldest = true},
+    };
+    size_t length;
+    const char *prelude = prelude_cuda(ctx->program, &length);
+    CudaText text[TEXTS];
+    CudaCode code[TEXTS];
+    int64_t shared[TEXTS];
+    int threads[TEXTS];
+    const char *name[TEXTS];
+    for (int i = EXPERTS; i < TEXTS; i++) {
+        const CudaAttentionClass *c = &attention[i - EXPERTS];
+        CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, c);
+        text[i] = (CudaText){.place = ""};
+        text[i].text = cuda_attention(ctx->program, CUDA_SDPA, c, &text[i].length);
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+        shared[i] = l.shared;
+        threads[i] = l.threads;
+        name[i] = arena_printf(ctx->program, "attention.%s.%d.%d%s.groups", half_word(c->half), c->d, c->dv, c->capped ? ".cap" : "");
+    }
+    for (int i = 0; i < EXPERTS; i++) {
+        static const char *const kind[] = {"expert", "expert_t", "expert_dw"};
+        int what = i % 3, half = i / 6;
+        CudaExpertClass c = {.dw = what == 2, .transposed = what == 1, .half = half ? HALF_FP16 : HALF_BF16, .warpgroups = true,
+                             .tile = i / 3 % 2 ? CUDA_EXPERT_WIDE : CUDA_EXPERT_SQUARE};
+        c.x_half = c.w_half = c.y_half = c.half;
+        c.x_width = c.w_width = half ? 2 : 8;
+        c.y_width = half ? 1 : 4;
+        text[i] = (CudaText){.place = ""};
+        text[i].text = cuda_expert(ctx->program, &c, &text[i].length);
+        text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
+        CudaExpertLaunch l = cuda_expert_launch(&c);
+        shared[i] = l.shared;
+        threads[i] = l.threads;
+        name[i] = arena_printf(ctx->program, "%s.%s.%s.groups", kind[what], half_word(c.half), i / 3 % 2 ? "wide" : "square");
+    }
+    CudaBuild b = {.prelude = prelude, .cache = cache};
+    if (!CHECK(h, build_texts(ctx, n, &b, ARCHS[SM_90A], text, TEXTS, code) == ST_OK))
+        fprintf(stderr, "    %s\n", b.why);
+    for (int i = 0; i < TEXTS && !b.why[0]; i++) {
+        Use use = {0};
+        add_use(&use, &code[i].facts);
+        CHECK(h, code[i].facts.max_threads == threads[i] && shared[i] <= 227 * 1024);
+        CHECK_CASE(h, !code[i].log[0] || code[i].log[0] == '\n', code[i].log); /* products one after another are told there */
+        budget_check(h, budget, name[i], ARCHS[SM_90A], &use, shared[i]);
     }
 }
 
@@ -213,6 +269,7 @@ int main(void)
     test_attention(&h, ctx, &n, &cache, &budget);
     test_scatter(&h, ctx, &n, &cache, &budget);
     test_experts(&h, ctx, &n, &cache, &budget);
+    test_groups(&h, ctx, &n, &cache, &budget);
     test_plain(&h, ctx, &n, &cache, &budget);
     budget_end(&h, &budget);
     cache_close(&cache);

@@ -34,7 +34,7 @@ static void hold_loops(Harness *h, Ctx *ctx)
 {
     CheckOptions how = {.path = VWN_SOURCE_DIR "/examples/19_over_encoding.vwn"};
     Unit *u = check_file(ctx, &how);
-    const Plan *p = u->model && u->train ? report_device_plan(u, "train", 0, NULL) : NULL;
+    const Plan *p = u->model && u->train ? report_device_plan(u, "train", 0, &target_gpu, NULL) : NULL;
     const PlanKernel *rows = p ? longest(p, "/* rows") : NULL;
     if (!CHECK(h, rows && rows->length > 30000))
         return;
@@ -70,7 +70,7 @@ static void hold_code(Harness *h, Ctx *ctx, const Nvrtc *n)
     Texts texts = {0};
     CudaBuild b = {0};
     for (size_t i = 0; i < COUNT_OF(programs); i++) {
-        const Plan *p = report_device_plan(u, programs[i], 0, NULL);
+        const Plan *p = report_device_plan(u, programs[i], 0, &target_gpu, NULL);
         b.prelude = p->device_prelude ? p->device_prelude : b.prelude;
         add_texts(ctx, &texts, p);
     }

@@ -142,7 +142,7 @@ static void add_example(Ctx *ctx, void *arg)
     CHECK_CASE(e->h, !diag_errors(ctx) && u->model, e->source->file);
     size_t longest = SIZE_MAX;
     for (size_t i = 0; u->model && i < COUNT_OF(programs); i++)
-        longest = add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0, NULL), longest);
+        longest = add_plan(e->texts, e->source->file, report_device_plan(u, programs[i], 0, &target_gpu, NULL), longest);
     if (CHECK_CASE(e->h, longest != SIZE_MAX, e->source->file))
         e->texts->text.v[longest].chosen = true;
 }

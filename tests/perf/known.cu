@@ -59,6 +59,36 @@ extern "C" __global__ void __launch_bounds__(32) k_mma(float *y, whole n)
     y[threadIdx.x] = c[0] + c[1] + c[2] + c[3];
 }
 
+/* n products of a warpgroup, each alone, of registers and shared memory and of shared memory alone. */
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+extern "C" __global__ void __launch_bounds__(128) k_groups(float *y, whole n)
+{
+    float c[32];
+    unsigned a = threadIdx.x;
+    for (int i = 0; i < 32; i++)
+        c[i] = y[i];
+    #define FOUR(i) "+f"(c[i]), "+f"(c[i + 1]), "+f"(c[i + 2]), "+f"(c[i + 3])
+    #define SUMS FOUR(0), FOUR(4), FOUR(8), FOUR(12), FOUR(16), FOUR(20), FOUR(24), FOUR(28)
+    #define NAMES "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31}"
+    for (int i = 0; i < (int)n; i++) {
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " NAMES ", {%32,%32,%32,%32}, %33, 1, 1, 1, 0;"
+                     : SUMS : "r"(a), "l"((1ull << 62) + 64) : "memory");
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " NAMES ", %32, %32, 1, 1, 1, 0, 0;"
+                     : SUMS : "l"((1ull << 62) + 64) : "memory");
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+    }
+    float sum = 0;
+    for (int i = 0; i < 32; i++)
+        sum += c[i];
+    y[threadIdx.x] = sum;
+}
+#endif
+
 /* Each thread has rounds of its own, in two kinds, then all meet; a store for each round. */
 extern "C" __global__ void __launch_bounds__(64) k_turns(float *y, whole n)
 {

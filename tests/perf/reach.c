@@ -141,7 +141,7 @@ static void reach(Ctx *ctx, void *arg)
 {
     Reach *r = arg;
     Unit *u = load_text(ctx, example_text(ctx, r->source), r->source->v.set);
-    PlanOptions how = {.B = 1, .T = r->T, .half = train_half(u->train), .target = &target_gpu};
+    PlanOptions how = {.B = 1, .T = r->T, .half = train_half(u->train), .target = target_of_arch(gpu_named(r->gpu)->arch)};
     Graph *g = step_gradient(u->model, u->train, true, ctx->program);
     r->plan = plan_build(ctx, ctx->program, plan_graph(g, ctx->program, &how), &how);
     r->memory = perf_memory(ctx->program, r->plan, u->model);

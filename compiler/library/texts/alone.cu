@@ -8,6 +8,7 @@
 #include "threads.cu"
 #include "tiles.cu"
 #include "chunks.cu"
+#include "warpgroups.cu"
 #include "attention_tiles.cu"
 #include "products.cu"
 
@@ -42,5 +43,6 @@
 #define TEXT_Y bf16
 #define TEXT_STAGES 2
 #define TEXT_DOWN 2
+#define TEXT_WARPGROUPS 0
 #define TEXT_SHARED 49152
 #define TEXT_WIDTH_Y 4

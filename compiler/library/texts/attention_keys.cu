@@ -3,17 +3,24 @@
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
+#if TEXT_WARPGROUPS
+        vwn_proxy_fence();
+#endif
         __syncthreads();
         const int t0 = start_of->t0;
         more = u0 + COLUMNS < past(t0);
+#if !TEXT_WARPGROUPS
         if (more)
             begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
+#endif
         #pragma unroll
         for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
             /* keys that are there; what lies between this warp's first query and the first key */
             const int left = keys - u0 - j0, ahead = t0 - u0 + base - j0;
+#if !TEXT_WARPGROUPS
             if (causal && ahead <= -16 * R)
                 continue;
+#endif
             bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
             masked |= start_of->latest > u0 + j0;

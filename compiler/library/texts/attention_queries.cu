@@ -3,7 +3,11 @@
     const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int t0 = first_row(mine);
     const int64_t h = mine.head, b = mine.batch, g = h / share;
+#if TEXT_WARPGROUPS
+    const int64_t there = vwn_least(ROWS, T - t0);
+#else
     const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;
+#endif
     k += b * kb + g * kh;
     v += b * vb + g * vh;
     int64_t first = window ? vwn_most(0, t0 - window + 1) : 0;
@@ -35,8 +39,13 @@
 #endif
     const auto begin = [&](const elem *k, const elem *v, int u0, int stage) {
         elem *const X = passing + stage * PASSING;
+#if TEXT_WARPGROUPS
+        vwn_panel_copy<COLUMNS, D, THREADS>(X, k + u0 * kt, kt, keys - u0, (int)d);
+        vwn_panel_copy<COLUMNS, DV, THREADS>(X + COLUMNS * PITCH, v + u0 * vt, vt, keys - u0, (int)dv);
+#else
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, vwn_tile_at<D, WIDTH, THREADS>(k + u0 * kt, kt), kt, keys - u0, (int)d);
         vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
             X + COLUMNS * PITCH, vwn_tile_at<DV, WIDTH, THREADS>(v + u0 * vt, vt), vt, keys - u0, (int)dv);
+#endif
         vwn_copies_commit();
     };

@@ -34,19 +34,32 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
+#if TEXT_WARPGROUPS
+            elem *const tile_x = tiles + to * STAGE + vwn_in_panel<DEPTH>(row_x, at_x);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_panel<DEPTH>(row_w, at_w);
+#else
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<ROWS>(row_x, at_x);
             elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<COLUMNS>(row_w, at_w);
+#endif
             const int64_t *const at_token = list + of * 2 * DEPTH, *const at_pair = at_token + DEPTH;
             const int left = vwn_within<DEPTH>(count - k0);
             #pragma unroll
             for (int i = 0; i < TIMES_X && wide_x > 0; i++) {
                 const int r = row_x + i * STEP_X;
+#if TEXT_WARPGROUPS
+                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * 64, from_x + at_token[r], r < left ? wide_x : 0);
+#else
                 vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * ROWS, from_x + at_token[r], r < left ? wide_x : 0);
+#endif
             }
             #pragma unroll
             for (int i = 0; i < TIMES_W && wide_w > 0; i++) {
                 const int r = row_w + i * STEP_W;
+#if TEXT_WARPGROUPS
+                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * 64, from_w + at_pair[r], r < left ? wide_w : 0);
+#else
                 vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * COLUMNS, from_w + at_pair[r], r < left ? wide_w : 0);
+#endif
             }
             k0 += DEPTH;
             to = to + 1 < STAGES ? to + 1 : 0;
@@ -54,6 +67,37 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         };
         real sum[M / 16][N / 8][4] = {};
         __syncthreads(); /* nobody reads tiles of the block before */
+#if TEXT_WARPGROUPS
+        for (int i = 0; i < AHEAD; i++) {
+            look(k0);
+            keep(of);
+            __syncthreads();
+            if (k0 < count)
+                copy();
+            vwn_copies_commit();
+        }
+        look(k0);
+        keep(of);
+        int at = 0;
+        #pragma unroll 1
+        for (int64_t k = 0; k < count; k += DEPTH) {
+            vwn_copies_wait<AHEAD - 1>();
+            vwn_proxy_fence();
+            __syncthreads(); /* the tiles and the list are there, and the products of tiles that are copied over next are done */
+            const elem *const tile = tiles + at * STAGE;
+            if (r0 + top < in)
+                vwn_group_mul<true, DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
+            if (k0 < count)
+                copy();
+            vwn_copies_commit();
+            look(k0);
+            vwn_group_wait<1>();
+            keep(of);
+            at = at + 1 < STAGES ? at + 1 : 0;
+        }
+        vwn_group_wait<0>();
+        vwn_group_registers(sum[0]);
+#else
         for (int i = 0; i < STAGES - 1; i++) {
             look(k0);
             keep(of);
@@ -79,6 +123,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             keep(of);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+#endif
         const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
         for (int i = 0; i < M / 16; i++)

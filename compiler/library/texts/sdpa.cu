@@ -14,14 +14,20 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #else
     elem *const Q = (elem *)memory, *const passing = Q + ROWS * PITCH;
 #endif
+#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
+#endif
 #include "attention_queries.cu"
 #if TEXT_KEPT
     uint32_t kept[R * D / 16][4];
     vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
 #else
+#if TEXT_WARPGROUPS
+    vwn_panel_copy<ROWS, D, THREADS>(Q, q + b * qb + t0 * qt + h * qh, qt, (int)there, (int)d);
+#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         Q, vwn_tile_at<D, WIDTH, THREADS>(q + b * qb + t0 * qt + h * qh, qt), qt, (int)there, (int)d);
+#endif
     vwn_copies_commit();
 #endif
     if (more)
@@ -43,11 +49,19 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
 #include "attention_keys.cu"
             real x[R * PARTS][4];
+#if TEXT_WARPGROUPS
+            vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, X, 0);
+            if (more)
+                begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
+            vwn_group_wait<0>();
+            vwn_group_registers(x);
+#else
             vwn_clear<R * AT_ONCE>(x);
 #if TEXT_KEPT
             vwn_mul_kept<R, AT_ONCE, D>(x, kept, X + j0 * PITCH);
 #else
             vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
+#endif
 #endif
             #pragma unroll
             for (int i = 0; CAPPED && i < R * PARTS; i++)
@@ -115,7 +129,15 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     const int64_t at = draws + (i / PARTS * 2 + e / 2) * 8 * S + u0 + j0 + i % PARTS * 8 + column + e % 2;
                     x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
                 }
+#if TEXT_WARPGROUPS
+            uint32_t weight[COLUMNS / 16][4];
+            vwn_round_held<COLUMNS>(weight, x, elem());
+            vwn_group_mul_held<COLUMNS>(O, weight, V);
+            vwn_group_wait<0>();
+            vwn_group_registers(O);
+#else
             vwn_mul_held<R, DV, AT_ONCE>(O, x, held, V + j0 * PITCH_V);
+#endif
         }
     }
     vwn_copies_wait<0>();
