@@ -129,6 +129,8 @@ typedef struct CudaOptions {
  * memory. Environment: VWN_CUDA_LIBRARIES (cuda_open.h); VWN_CUDA_SYNC=1 waits for every call, so that what fails is
  * named exactly. */
 Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char why[512]);
+/* A GPU failed in such a way that this process gets none again, says the driver: backends are no longer opened. Threads: any. */
+bool backend_cuda_lost(void);
 /* "cuda:0, NVIDIA H100, 78.2 of 79.6 GiB free" */
 void backend_cuda_name(Backend *b, char text[256]);
 const char *cuda_cache_trouble(const Backend *b); /* as cpu_cache_trouble() */

@@ -65,6 +65,19 @@ static void list_queued(CudaBackend *c, char text[LISTED])
     }
 }
 
+/* What fails in a kernel is the process's from then on, whatever context it makes: "the process must be terminated and
+ * relaunched" (cuda.h). */
+static bool process_lost; /* by any thread */
+
+static bool loses_process(int error)
+{
+    enum { ECC = 214, CONTAINED = 226, ADDRESS = 700, TIMEOUT = 702, STACK = 714, LAUNCH = 719, TENSOR_MEMORY = 721, CLIENT = 810 };
+    return error == ECC || error == CONTAINED || error == ADDRESS || error == TIMEOUT || (error >= STACK && error <= LAUNCH) ||
+           error == TENSOR_MEMORY || error == CLIENT;
+}
+
+bool backend_cuda_lost(void) { return __atomic_load_n(&process_lost, __ATOMIC_ACQUIRE); }
+
 Status cuda_must(CudaBackend *c, int error, const char *what)
 {
     enum { OF_LAUNCHES = 700 }; /* errors from here on may be those of what was queued before */
@@ -80,6 +93,8 @@ Status cuda_must(CudaBackend *c, int error, const char *what)
                  reason, last[0] ? "; queued last: " : "", last,
                  last[0] && !c->synchronous ? "; VWN_CUDA_SYNC=1 names the call" : "");
     c->broken = true;
+    if (loses_process(error))
+        __atomic_store_n(&process_lost, true, __ATOMIC_RELEASE);
     return cuda_fail(c, ST_ENVIRONMENT, "%s", c->end);
 }
 
@@ -524,6 +539,10 @@ Status backend_cuda_open(Ctx *ctx, const CudaOptions *how, Backend **out, char w
     const char *wait_always = getenv("VWN_CUDA_SYNC");
     *out = NULL;
     CudaFound found;
+    if (backend_cuda_lost()) {
+        snprintf(why, 512, "a GPU failed before in this process, which gets none again: start vwn once more");
+        return ST_ENVIRONMENT;
+    }
     if (!cuda_find(ctx, how->ordinal, &found, why))
         return ST_ENVIRONMENT;
     CudaBackend *c = ctx_alloc(ctx, sizeof *c);

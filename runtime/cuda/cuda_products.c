@@ -50,12 +50,15 @@ struct CudaProducts {
     char file[40];
 };
 
-/* As cuda_must(). */
+/* As cuda_must(). A library that is called behind a kernel that failed only says that it failed itself: the driver says why. */
 static Status must_lt(CudaBackend *c, int status, const char *what)
 {
     char place[256];
     if (!status)
         return ST_OK;
+    int error = c->broken || c->recording || !c->stream ? 0 : c->api.wait_stream(c->stream);
+    if (error)
+        return cuda_must(c, error, what);
     cuda_place_text(c, &c->base.at, place);
     if (!c->broken)
         snprintf(c->end, sizeof c->end, "cuda:%d failed in %s%.200s: cuBLASLt says %.100s (status %d)",

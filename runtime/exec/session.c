@@ -206,6 +206,8 @@ void session_open_backend(Session *s)
     }
     bool cuda = asked.kind == DEVICE_CUDA || asked.kind == DEVICE_AUTO;
     if (cuda && !open_cuda(s, asked.ordinal, why)) {
+        if (backend_cuda_lost()) /* what began on a GPU does not go on elsewhere */
+            ctx_raise(s->ctx, ST_ENVIRONMENT, "%s", why);
         if (asked.kind == DEVICE_CUDA)
             ctx_raise(s->ctx, ST_ENVIRONMENT, "%.440s; `--device cpu` runs on the processor", why);
         say_device(s, !cuda_is_here(), "the CPU: %s", why);

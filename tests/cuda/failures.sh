@@ -5,6 +5,7 @@ export VWN_CACHE= # compiled and chosen anew each time; the fake compiler has a 
 expect 0 "$VWN" train small.vwn --device cuda --until '1 steps' -q --run warm
 expect 0 env FAKE_CUDA_LOG=log "$VWN" train small.vwn --device cuda --until '2 steps' -q --run first
 sed -n 's/^count //p' log > calls
+cp log whole.log
 [ "$(wc -l < calls)" -gt 40 ] || fail "few kinds of calls: $(wc -l < calls)"
 
 # The device that could not be given back is what is left; a compiled text that is not forgotten harms nobody.
@@ -66,6 +67,18 @@ expect 5 env VWN_CUDA_SYNC=1 FAKE_CUDA_FAIL=cuLaunchKernel:40=700 "$VWN" train s
 has err 'failed in k_'
 has err ' at '
 lacks err 'names the call'
+# a product behind a kernel that failed: not the library's number is told, but the driver's, and what was queued
+lost=$(grep -n -m 1 ' cublasLtMatmul ' whole.log | cut -d: -f1)
+lost=$(head -n "$lost" whole.log | grep -c '^[0-9]* cuLaunchKernel ')
+expect 5 env "FAKE_CUDA_FAIL=cuLaunchKernel:$lost>700" "$VWN" train small.vwn --device cuda --run late --overwrite -q
+has err 'cuda:0 failed in a product of '
+has err '(error 700); queued last: k_'
+lacks err 'cuBLASLt says'
+# what fails in a kernel is lost for the process: no further point of a sweep begins, on a GPU or, unasked, elsewhere
+expect 5 env "FAKE_CUDA_FAIL=cuLaunchKernel:$lost>700" "$VWN" sweep small.vwn --device auto --vary D=12,16,20 --until '2 steps' --csv
+[ "$(grep -c ',failed,' out)" -eq 3 ] || fail "what becomes of the points: $(cat out)"
+[ "$(grep -c 'a GPU failed before in this process, which gets none again' err)" -eq 2 ] || fail "no reason: $(cat err)"
+lacks err 'the CPU'
 # the checkpoint before it is whole
 sed 's/eval { every/checkpoint { every = 5 steps }\n  &/' small.vwn > kept.vwn
 expect 5 env FAKE_CUDA_FAIL=cuGraphLaunch:14=719 "$VWN" train kept.vwn --device cuda --run kept

@@ -21,6 +21,7 @@ typedef struct Failure {
     char name[64]; /* "" any */
     unsigned long number;
     int code; /* 0: the typical one */
+    bool late; /* the call is made, and what it has begun fails */
 } Failure;
 typedef struct Name {
     char text[64];
@@ -30,6 +31,7 @@ typedef struct Call {
     const char *name;
     unsigned rules;
     unsigned long number;
+    int behind; /* the error of what it has begun */
     char said[512];
 } Call;
 typedef struct Objects {
@@ -65,9 +67,10 @@ static void read_failures(const char *text)
             p += n + 1;
         }
         f.number = strtoul(p, &end, 10);
-        if (*end == '=')
+        f.late = *end == '>';
+        if (*end == '=' || f.late)
             f.code = (int)strtol(end + 1, &end, 10);
-        if (!f.number || (*end && *end != ',') || n_failure == FAILURES_MAX) {
+        if (!f.number || (f.late && !f.code) || (*end && *end != ',') || n_failure == FAILURES_MAX) {
             fprintf(stderr, "fake CUDA: FAKE_CUDA_FAIL=%s cannot be read\n", text);
             exit(70);
         }
@@ -125,15 +128,15 @@ static Name *name_of(const char *text)
     return &name[n_name++];
 }
 
-static int asked_to_fail(const Name *n, int typical)
+static const Failure *asked_to_fail(const Name *n)
 {
     for (size_t i = 0; i < n_failure; i++) {
         const Failure *f = &failure[i];
         unsigned long at = f->name[0] ? n->count : calls;
         if (at == f->number && (!f->name[0] || !strcmp(f->name, n->text)))
-            return f->code ? f->code : typical;
+            return f;
     }
-    return 0;
+    return NULL;
 }
 
 /* Errors after which nothing of the context can be used. */
@@ -167,7 +170,9 @@ int fake_enter(const char *text, unsigned rules, int typical)
     Name *n = name_of(text);
     n->count++;
     call = (Call){.name = n->text, .rules = rules, .number = ++calls};
-    int error = asked_to_fail(n, typical);
+    const Failure *f = asked_to_fail(n);
+    int error = !f || f->late ? 0 : f->code ? f->code : typical;
+    call.behind = f && f->late ? f->code : 0;
     if (error) {
         fake_say("fails as asked");
         if (!(rules & (OF_BLAS | WITHOUT_LOCK)) && loses_context(error))
@@ -184,6 +189,8 @@ int fake_leave(int result)
 {
     if (call.rules & WITHOUT_LOCK)
         pthread_mutex_lock(&lock);
+    if (call.behind)
+        fake_lose(call.behind);
     if (file)
         fprintf(file, "%lu %s%s%s -> %d\n", call.number, call.name, call.said[0] ? " " : "", call.said, result);
     pthread_mutex_unlock(&lock);

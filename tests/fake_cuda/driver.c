@@ -251,7 +251,7 @@ static void end_context(void)
     static const FakeKind of_context[] = {KIND_MODULE, KIND_FUNCTION, KIND_EVENT, KIND_GRAPH, KIND_EXEC};
     for (size_t i = 0; i < sizeof of_context / sizeof *of_context; i++)
         fake_forget_all(of_context[i]);
-    fake_found();
+    fake_ended();
     fake_streams_drop();
     fake_memory_end();
 }

@@ -118,6 +118,17 @@ static void with_code(void)
     GIVES(E_ECC, cu.cuCtxSynchronize());
 }
 
+/* What a call began fails: the next one that asks for the context says so, a library only that it failed. */
+static void late_call(void)
+{
+    uint64_t at;
+    Handle blas;
+    hand_start();
+    GOOD(cu.cuMemAlloc_v2(&at, 16));
+    GIVES(B_EXECUTION, cu.cublasLtCreate(&blas));
+    GIVES(E_LAUNCH, cu.cuMemFree_v2(at));
+}
+
 static void other_libraries(void)
 {
     Handle program_handle, blas;
@@ -146,6 +157,8 @@ static const Case cases[] = {
     {"call_9", "FAKE_CUDA_FAIL=9", each_call, 0},
     {"named", "FAKE_CUDA_FAIL=cuMemAlloc:3", named_call, 0},
     {"code", "FAKE_CUDA_FAIL=cuMemAlloc:1=214", with_code, 0},
+    {"late", "FAKE_CUDA_FAIL=cuMemAlloc:1>719", late_call, 0},
+    {"late, which", "FAKE_CUDA_FAIL=cuMemAlloc:1>", each_call, 70},
     {"libraries", "FAKE_CUDA_FAIL=cublasLtCreate:1,nvrtcCompileProgram:1", other_libraries, 0},
     {"unreadable", "FAKE_CUDA_FAIL=cuMemAlloc:often", each_call, 70},
 };

@@ -114,7 +114,7 @@ int fake_wait_stream(FakeStream *s);
 int fake_wait_all(void);
 int fake_lost(void); /* the error that the context is lost with, or 0 */
 void fake_lose(int error);
-void fake_found(void); /* the context ends: nothing is lost, and nothing is queued */
+void fake_ended(void); /* the context ends: nothing is queued; what was lost stays lost, as long as the process */
 int fake_capture_forbids(void);
 
 #endif

@@ -76,11 +76,7 @@ void fake_lose(int error)
         drop_all();
 }
 
-void fake_found(void)
-{
-    drop_all();
-    lost = 0;
-}
+void fake_ended(void) { drop_all(); }
 
 void fake_streams_drop(void)
 {
