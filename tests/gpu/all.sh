@@ -8,7 +8,7 @@
 #      part is begun when so many are over; the report says what was left out.
 # Out: JSON in OUT.json (FOLDER/all.json), written anew after each part:
 #      kernels   every kernel beside the emulator's numbers, times, compute-sanitizer's four tools (kernels.sh)
-#      losses    200 steps on the GPU beside 200 on the CPU, in float32 and bf16
+#      losses    200 steps on the GPU beside 200 on the CPU, in float32 and bf16, and in bf16 with heads of 64, as warpgroups take them
 #      resume    a run that is killed and goes on has the bytes of one that was not
 #      memory    a batch that does not fit is refused in a sentence
 #      sanitizer memcheck of a whole training run
@@ -63,11 +63,11 @@ part() {
 if [ -n "$small" ]; then
     size=(--set D=16 --set L=1 --set model.context=8 --set 'train.batch=2 seqs')
     peer=(--device cpu --width 16 --layers 1 --context 8 --batch 2 --steps 2 --warmup 1)
-    steps=20 bench_steps=2
+    steps=20 bench_steps=2 heads64=()
 else
-    size=(--set D=768 --set 'train.batch=32 seqs')
-    peer=(--width 768 --layers 6 --context 256 --batch 32)
-    steps=200 bench_steps=20
+    size=(--set D=1024 --set 'train.batch=32 seqs') # heads of 128
+    peer=(--width 1024 --layers 6 --context 256 --batch 32)
+    steps=200 bench_steps=20 heads64=(--set D=512)
 fi
 losses_size=("${size[@]}")
 [ -n "$small" ] || losses_size=(--set D=128 --set L=2 --set model.context=128 --set 'train.batch=8 seqs')
@@ -86,7 +86,7 @@ both() {
     done
     python3 "$folder/src/all.py" --losses "$name" "$name-cpu.jsonl" "$name-cuda.jsonl" "$bound" "$steps"
 }
-losses() { both f32 1e-3 && both bf16 5e-2 --set "$bf16"; }
+losses() { both f32 1e-3 && both bf16 5e-2 --set "$bf16" && both heads64 5e-2 --set "$bf16" "${heads64[@]}"; }
 
 resume() {
     local pid

@@ -20,7 +20,7 @@ import json, shutil
 p = json.load(open("report.json"))["parts"]
 assert set(p) == {"losses", "resume", "memory", "bench", "sanitizer", "kernels"}, set(p)
 assert all(x["ok"] for x in p.values()), {k: x.get("said") for k, x in p.items()}
-for name in ("f32", "bf16"):
+for name in ("f32", "bf16", "heads64"):
     x = p["losses"][name]
     assert x["ok"] and x["steps"] == 20 and x["worst"] < x["bound"] and x["last"] < x["first"], x
 assert "are available on the GPU" in p["memory"]["sentence"]
