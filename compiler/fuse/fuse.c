@@ -819,9 +819,10 @@ static void find_rows_of_parts(Fusion *f)
     for (size_t i = 0; i < g->out.n; i++)
         f->row_of[fuse_base(f, g->out.v[i].value)] = 0;
     for (Val v = 1; v < g->node.n; v++)
-        for (size_t k = 0; node_is_library(g, v) && k < node_at(g, v)->n_in; k++)
-            if (f->row_of[fuse_base(f, node_at(g, v)->in[k])] != v)
-                f->row_of[fuse_base(f, node_at(g, v)->in[k])] = 0;
+        for (size_t k = 0; node_is_library(g, v) && k < node_at(g, v)->n_in; k++) {
+            Val *row = &f->row_of[fuse_base(f, node_at(g, v)->in[k])];
+            *row = *row == v ? v : 0;
+        }
 }
 
 static void find_wanted(Fusion *f)

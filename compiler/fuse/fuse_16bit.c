@@ -82,7 +82,7 @@ static bool settle(Fusion *f, Val v)
     const Graph *g = f->g;
     const Node *n = node_at(g, v);
     bool product = is_product(g, v), attention = f->target->half_kernels && fuse_is_attention(g, v);
-    bool row = f->target->half_kernels && concat_stored(g, v), copies = row && (concat_of_copies(g, v) || concat_in_place(g, v));
+    bool row = f->target->half_kernels && concat_stored(g, v), copies = row && node_is_library(g, v);
     bool changed = false;
     bool all = !row || f->in_16bit[v];
     for (size_t k = 0; (product || attention || row) && k < n->n_in; k++)

@@ -102,8 +102,9 @@ static void add_read(Fusion *f, Group *gr, uint32_t group, Val u, int64_t most)
         return;
     f->seen[u] = f->stamp;
     if (n->op == OP_EXT || !fuse_rematerializes(f, group, u)) {
-        if (f->home[u] != (int32_t)group)
-            gr->bytes += (double)(f->elements[u] < most ? f->elements[u] : most) * (n->dtype == DT_INT ? 8 : 4);
+        if (f->home[u] == (int32_t)group)
+            return;
+        gr->bytes += (double)(f->elements[u] < most ? f->elements[u] : most) * (n->dtype == DT_INT ? 8 : 4);
         if (f->elements[u] > most)
             vec_push(f->arena, &gr->unread, ((Unread){u, f->elements[u] - most}));
         return;

@@ -15,6 +15,7 @@ typedef struct Decomposed {
     bool *copied;      /* by value of the new graph: must be transposed, or put together, once and kept */
     Val *made;         /* by value: what it has become */
 } Decomposed;
+
 bool product_is_library(const Graph *g, Val v, const PlanOptions *how); /* a MATMUL that stays */
 /* In the new graph: a MATMUL of one small matrix by another for each row, or a sum of such over
  * rows, that kernels compute. */
