@@ -282,7 +282,7 @@ static int64_t work_cost(const Choice *c, Val v)
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
     for (int i = 0; i < s->rank; i++)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
-    if (own < c->rows && own > 0)
+    if (own < c->rows && own > 0 && f->elements[v] > 1) /* one element is computed before the rows */
         count = count / own * c->rows;
     int64_t cost = op_info((Op)n->op)->cost / (n->op == OP_EXP && f->target->fast_exp ? 2 : 1);
     return count * cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
