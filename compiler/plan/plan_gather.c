@@ -152,6 +152,14 @@ static bool may_gather(const Gather *g, const GatherRun *r)
     return l->kind == LAUNCH_KERNEL && g->gathers[l->kernel] && l->rows > 0;
 }
 
+/* Is its launch one whose arguments lie in memory? Second stages of sums are always such: hardly a program has but one of
+ * them, and so one text serves all programs. */
+static bool is_gathered(const Gather *g, const GatherRun *r)
+{
+    const Launch *l = &g->launch[r->launch.v[0]];
+    return may_gather(g, r) && (r->launch.n > 1 || g->b->kernel.v[l->kernel].library == library_name(LIB_SUM_PARTS));
+}
+
 /* It makes copies of weights, before all others, and not in each run. */
 static bool is_cast(const Gather *g, const GatherRun *r) { return r->launch.v[0] < g->casts; }
 
@@ -360,7 +368,7 @@ static uint64_t try_limit(Gather *g, size_t n, double limit, Runs *runs)
         GatherRun *r = &runs->v[i];
         b->plan->n_cast += is_cast(g, r);
         sort_numbers(r->launch.v, r->launch.n);
-        b->launch.v[b->launch.n++] = r->launch.n > 1 ? launch_of(g, r) : g->launch[r->launch.v[0]];
+        b->launch.v[b->launch.n++] = is_gathered(g, r) ? launch_of(g, r) : g->launch[r->launch.v[0]];
     }
     plan_place(b);
     return b->plan->arena_bytes;
@@ -404,7 +412,7 @@ void plan_gather(Build *b, PlanLayout *layout)
         if (try_limit(&g, n, limits[i], &runs) <= most)
             break;
     for (size_t i = 0; i < runs.n; i++)
-        if (runs.v[i].launch.n > 1)
+        if (is_gathered(&g, &runs.v[i]))
             finish(&g, &runs.v[i], &b->launch.v[i]);
     b->buffer.v[g.list].bytes = 8 * (uint64_t)b->number.n;
     drop_unused(b);
