@@ -87,7 +87,7 @@ static size_t others(const Count *c) { return c->kernels - c->attention; }
 
 int main(void)
 {
-    enum { OF_ATTENTION = 3 };
+    enum { OF_ATTENTION = 3, MOST_KERNELS = 49 };
     Harness h = {0};
     Count variable = count(&h, "variable widths", (const char *const[]){NULL});
     Count deep = count(&h, "variable, twice as deep", (const char *const[]){"L=48", NULL});
@@ -109,6 +109,7 @@ int main(void)
     CHECK(&h, others(&variable) <= others(&constant));
     CHECK(&h, others(&deep) <= others(&constant_deep));
     CHECK(&h, deeper.heads > deep.heads && others(&deeper) == others(&deep));
+    CHECK(&h, variable.kernels <= MOST_KERNELS);
     CHECK(&h, variable.bytes < constant.bytes); /* the mean width is 0.89 of the constant one */
     return harness_end(&h);
 }
