@@ -35,10 +35,24 @@
 #define __shared__ static __attribute__((section("emu_shared"), used))
 #define DYN_SMEM(name) unsigned char *const name = emu::dynamic
 
+/* The emulator's own functions and variables take longer to compile than most kernels. With EMU_MACHINE this is all that an
+ * object has; with EMU_LINKED they come from there, and small ones are still inlined. With neither a text has its own. */
+#if defined EMU_MACHINE
+#define EMU_FN
+#define EMU_VAR
+#elif defined EMU_LINKED
+#define EMU_FN inline __attribute__((gnu_inline))
+#define EMU_VAR extern
+#else
+#define EMU_FN static
+#define EMU_VAR static
+#endif
+#pragma GCC visibility push(hidden)
+
 struct emu_index {
     unsigned x, y, z;
 };
-static emu_index threadIdx, blockIdx, blockDim, gridDim;
+EMU_VAR emu_index threadIdx, blockIdx, blockDim, gridDim;
 
 /* Static shared memory of all kernels of this object: the linker marks where it begins and ends. */
 extern "C" unsigned char __start_emu_shared[] __attribute__((weak, visibility("hidden")));
@@ -84,28 +98,29 @@ struct Warp {
     unsigned char slot[2][32][64];
 };
 
-static Fiber *fiber;
-static int free_stack[THREADS_MAX], free_stacks;
-static Warp warp[THREADS_MAX / 32];
-static char *stacks;
-static unsigned char *dynamic;
-static int current, threads, waiting, done;
-static uintptr_t waiting_place;
-static bool descending, lazy, copies_known;
-static void *main_stack;
-static void (*body)(void **arguments);
-static void **arguments;
-static char trouble[256];
-static uint64_t shared_bytes; /* of the block */
+EMU_VAR Fiber *fiber;
+EMU_VAR int free_stack[THREADS_MAX], free_stacks;
+EMU_VAR Warp warp[THREADS_MAX / 32];
+EMU_VAR char *stacks;
+EMU_VAR unsigned char *dynamic;
+EMU_VAR int current, threads, waiting, done;
+EMU_VAR uintptr_t waiting_place;
+EMU_VAR bool descending, lazy, copies_known;
+EMU_VAR void *main_stack;
+EMU_VAR void (*body)(void **arguments);
+EMU_VAR void **arguments;
+EMU_VAR char trouble[256];
+EMU_VAR uint64_t shared_bytes; /* of the block */
 /* warpgroup.h */
-static void group_copy_begins(const void *to);
-static void group_copy_comes(const void *to);
-static void start_groups(uint64_t shared);
-static void end_groups(int warp);
+EMU_FN void group_copy_begins(const void *to);
+EMU_FN void group_copy_comes(const void *to);
+EMU_FN void start_groups(uint64_t shared);
+EMU_FN void end_groups(int warp);
 
 /* ---- changing places ---- */
 
 extern "C" void emu_switch(void **from, void *to);
+#ifndef EMU_LINKED
 asm(".text\n"
     ".type emu_switch, @function\n"
     "emu_switch:\n"
@@ -115,11 +130,12 @@ asm(".text\n"
     "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
     "    ret\n"
     ".size emu_switch, .-emu_switch\n");
+#endif
 
-static void entry();
+EMU_FN void entry();
 
 /* A stack that emu_switch() finds as if entry() had been left at its beginning. */
-static void begin(Fiber &f)
+EMU_FN void begin(Fiber &f)
 {
     f.stack = free_stack[--free_stacks];
     void **top = (void **)(stacks + (size_t)(f.stack + 1) * STACK) - 8;
@@ -130,7 +146,7 @@ static void begin(Fiber &f)
     f.stack_top = top;
 }
 
-static void go_to(int next)
+EMU_FN void go_to(int next)
 {
     int from = current;
     if (fiber[next].stack < 0)
@@ -140,24 +156,24 @@ static void go_to(int next)
     emu_switch(&fiber[from].stack_top, fiber[next].stack_top);
 }
 
-[[noreturn]] static void leave_block()
+[[noreturn]] EMU_FN void leave_block()
 {
     emu_switch(&fiber[current].stack_top, main_stack);
     __builtin_unreachable();
 }
 
 /* The launch ends here; what it has written is of no use. */
-[[noreturn]] static void stop(const char *what)
+[[noreturn]] EMU_FN void stop(const char *what)
 {
     if (!trouble[0])
         snprintf(trouble, sizeof trouble, "%s (block %u, thread %u)", what, blockIdx.x, threadIdx.x);
     leave_block();
 }
 
-static unsigned turned(unsigned x, int by) { return by % 32 ? x << by % 32 | x >> (32 - by % 32) : x; }
+EMU_FN unsigned turned(unsigned x, int by) { return by % 32 ? x << by % 32 | x >> (32 - by % 32) : x; }
 
 /* The next thread that can go on: first of the same warp. */
-static int next_ready()
+EMU_FN int next_ready()
 {
     int warps = (threads + 31) / 32, lane = current % 32;
     unsigned here = warp[current / 32].ready;
@@ -173,11 +189,11 @@ static int next_ready()
     return -1;
 }
 
-static void not_ready() { warp[current / 32].ready &= ~(1u << current % 32); }
+EMU_FN void not_ready() { warp[current / 32].ready &= ~(1u << current % 32); }
 
-static void all_ready(Warp &w) { w.ready = w.lanes == 32 ? ~0u : (1u << w.lanes) - 1; }
+EMU_FN void all_ready(Warp &w) { w.ready = w.lanes == 32 ? ~0u : (1u << w.lanes) - 1; }
 
-static void yield()
+EMU_FN void yield()
 {
     int next = next_ready();
     if (next < 0)
@@ -186,7 +202,7 @@ static void yield()
         go_to(next);
 }
 
-static void begin_again(int next)
+EMU_FN void begin_again(int next)
 {
     if (next != current)
         go_to(next);
@@ -195,7 +211,7 @@ static void begin_again(int next)
 /* ---- meeting ---- */
 
 /* A number for the return addresses above a frame; entry() has no frame above it. */
-static inline uintptr_t place_of(void **frame)
+EMU_FN uintptr_t place_of(void **frame)
 {
     uintptr_t place = 0;
     for (; frame; frame = (void **)*frame)
@@ -203,7 +219,7 @@ static inline uintptr_t place_of(void **frame)
     return place;
 }
 
-static void meet_warp(uintptr_t place, unsigned mask)
+EMU_FN void meet_warp(uintptr_t place, unsigned mask)
 {
     Warp &w = warp[current / 32];
     int first = current / 32 * 32;
@@ -227,7 +243,7 @@ static void meet_warp(uintptr_t place, unsigned mask)
     begin_again(descending ? first + w.lanes - 1 : first);
 }
 
-static void meet_block(uintptr_t place)
+EMU_FN void meet_block(uintptr_t place)
 {
     if (done)
         stop("a barrier that a thread which has ended does not reach");
@@ -246,7 +262,7 @@ static void meet_block(uintptr_t place)
 }
 
 /* The next thread goes on; one that has not begun does so on the stack of this one, which is in the cache. */
-static void finish()
+EMU_FN void finish()
 {
     if (waiting)
         stop("a thread ends while others wait at a barrier");
@@ -267,7 +283,7 @@ static void finish()
     fiber[next].stack = stack;
 }
 
-static void entry()
+EMU_FN void entry()
 {
     for (;;) {
         body(arguments);
@@ -296,7 +312,7 @@ template <class T> static T of_lane(const unsigned char (*slot)[64], int lane)
 
 /* ---- copies that go on while the thread does other things ---- */
 
-static void copy_now(const Copy &c)
+EMU_FN void copy_now(const Copy &c)
 {
     memcpy(c.to, c.from, c.used);
     memset((char *)c.to + c.used, 0, c.bytes - c.used);
@@ -304,7 +320,7 @@ static void copy_now(const Copy &c)
 }
 
 /* bytes of shared memory, of which `used` come from memory and the others are 0 */
-static void copy_async(void *to, const void *from, int bytes, int used)
+EMU_FN void copy_async(void *to, const void *from, int bytes, int used)
 {
     Fiber &f = fiber[current];
     if (!copies_known)
@@ -322,10 +338,10 @@ static void copy_async(void *to, const void *from, int bytes, int used)
     f.copy[f.copies++] = c;
 }
 
-static void copy_commit() { fiber[current].group++; }
+EMU_FN void copy_commit() { fiber[current].group++; }
 
 /* All but the `left` youngest groups have arrived. */
-static void copy_wait(int left)
+EMU_FN void copy_wait(int left)
 {
     Fiber &f = fiber[current];
     int kept = 0;
@@ -348,7 +364,7 @@ template <class T> static T *aligned(T *p, int bytes)
 
 /* ---- a launch ---- */
 
-static void start_fibers()
+EMU_FN void start_fibers()
 {
     waiting = done = 0;
     free_stacks = 0;
@@ -365,7 +381,7 @@ static void start_fibers()
     }
 }
 
-static bool mark_is_whole(uint64_t bytes)
+EMU_FN bool mark_is_whole(uint64_t bytes)
 {
     for (int i = 0; i < MARK; i++)
         if (dynamic[bytes + i] != 0xa5)
@@ -373,7 +389,7 @@ static bool mark_is_whole(uint64_t bytes)
     return true;
 }
 
-static void run_block(uint64_t shared)
+EMU_FN void run_block(uint64_t shared)
 {
     static int at;
     memset(dynamic, 0xff, shared);
@@ -417,7 +433,9 @@ struct EmuLaunch {
 };
 
 /* NULL, or what is wrong with the kernel or the launch. */
-extern "C" const char *emu_run(const EmuLaunch *l)
+extern "C" __attribute__((visibility("default"))) const char *emu_run(const EmuLaunch *l);
+#ifndef EMU_LINKED
+const char *emu_run(const EmuLaunch *l)
 {
     using namespace emu;
     trouble[0] = 0;
@@ -446,6 +464,7 @@ extern "C" const char *emu_run(const EmuLaunch *l)
     }
     return trouble[0] ? trouble : nullptr;
 }
+#endif
 
 /* What a kernel takes, as a driver knows it. */
 struct EmuParameter {
@@ -468,26 +487,26 @@ template <class... A> static const EmuParameter *parameters(void (*)(A...), unsi
 /* ---- what CUDA C has built in ---- */
 
 /* Threads meet where the calls stand that led here: all of them, for a function may stand in several. */
-#define EMU_MEETS static __attribute__((noinline))
+#define EMU_MEETS EMU_FN __attribute__((noinline))
 #define EMU_PLACE emu::place_of((void **)__builtin_frame_address(0))
 
 EMU_MEETS void __syncthreads() { emu::meet_block(EMU_PLACE); }
 EMU_MEETS void __syncwarp(unsigned mask = 0xffffffffu) { emu::meet_warp(EMU_PLACE, mask); }
-template <class T> EMU_MEETS T __shfl_sync(unsigned mask, T x, int lane)
+template <class T> static __attribute__((noinline)) T __shfl_sync(unsigned mask, T x, int lane)
 {
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), lane);
 }
-template <class T> EMU_MEETS T __shfl_xor_sync(unsigned mask, T x, int with)
+template <class T> static __attribute__((noinline)) T __shfl_xor_sync(unsigned mask, T x, int with)
 {
     int me = emu::current % 32;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me ^ with);
 }
-template <class T> EMU_MEETS T __shfl_down_sync(unsigned mask, T x, int by)
+template <class T> static __attribute__((noinline)) T __shfl_down_sync(unsigned mask, T x, int by)
 {
     int me = emu::current % 32;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me + by < 32 ? me + by : me);
 }
-template <class T> EMU_MEETS T __shfl_up_sync(unsigned mask, T x, int by)
+template <class T> static __attribute__((noinline)) T __shfl_up_sync(unsigned mask, T x, int by)
 {
     int me = emu::current % 32;
     return emu::of_lane<T>(emu::exchange(x, EMU_PLACE, mask), me >= by ? me - by : me);
@@ -604,5 +623,6 @@ static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 static inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 
 EMU_FAST_END
+#pragma GCC visibility pop
 
 #endif

@@ -132,12 +132,15 @@ static const char *optimized(void)
     return getenv("VWN_EMU_OPTIMIZE") && !strstr(compiler(), "clang") ? "-Og -fno-reorder-blocks" : "-O0";
 }
 
+/* The emulator's own part is compiled with the tests (tests/CMakeLists.txt). */
 bool emu_object(const char *source, const char *object, const char *log, const char *options)
 {
     char command[2048];
+    const char *machine = strstr(options, "-fsanitize=") ? "machine_watched" : "machine";
     int n = snprintf(command, sizeof command,
-                     "LC_ALL=C %s -std=gnu++17 %s -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing "
-                     "-fPIC -shared %s -o '%s' '%s' > '%s' 2>&1", compiler(), optimized(), options, object, source, log);
+                     "LC_ALL=C %s -std=gnu++17 %s -fno-omit-frame-pointer -w -ffp-contract=off -fno-strict-aliasing -DEMU_LINKED "
+                     "-fPIC -shared %s -o '%s' '%s' '%s/emu/%s.o' > '%s' 2>&1", compiler(), optimized(), options, object, source,
+                     VWN_BINARY_DIR, machine, log);
     return n < (int)sizeof command && system(command) == 0;
 }
 

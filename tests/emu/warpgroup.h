@@ -66,23 +66,23 @@ struct Copied {
     uint16_t piece[COPIED_MAX];
 };
 
-static GroupWarp group_warp[THREADS_MAX / 32];
-static Fenced fenced[THREADS_MAX][FENCED_MAX];
-static Copied copied[THREADS_MAX];
-static unsigned char view[SHARED_MAX];
-static uint16_t writer[SHARED_MAX / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
-static uint16_t readers[SHARED_MAX / 16]; /* products in flight of warps that read a piece */
-static uint64_t view_number;              /* goes up where the view changes */
-static bool groups_used;
+EMU_VAR GroupWarp group_warp[THREADS_MAX / 32];
+EMU_VAR Fenced fenced[THREADS_MAX][FENCED_MAX];
+EMU_VAR Copied copied[THREADS_MAX];
+EMU_VAR unsigned char view[SHARED_MAX];
+EMU_VAR uint16_t writer[SHARED_MAX / 16];  /* 1 more than the thread whose copy is not fenced; 0: none */
+EMU_VAR uint16_t readers[SHARED_MAX / 16]; /* products in flight of warps that read a piece */
+EMU_VAR uint64_t view_number;              /* goes up where the view changes */
+EMU_VAR bool groups_used;
 
-static bool is_shared(const void *p, uint64_t *offset)
+EMU_FN bool is_shared(const void *p, uint64_t *offset)
 {
     *offset = (uint64_t)((const unsigned char *)p - dynamic);
     return (const unsigned char *)p >= dynamic && *offset < SHARED_MAX;
 }
 
 /* A copy to shared memory begins. */
-static void group_copy_begins(const void *to)
+EMU_FN void group_copy_begins(const void *to)
 {
     uint64_t at;
     if (is_shared(to, &at) && readers[at / 16])
@@ -90,7 +90,7 @@ static void group_copy_begins(const void *to)
 }
 
 /* It has come. */
-static void group_copy_comes(const void *to)
+EMU_FN void group_copy_comes(const void *to)
 {
     uint64_t at;
     Copied &c = copied[current];
@@ -103,14 +103,14 @@ static void group_copy_comes(const void *to)
         c.more = true;
 }
 
-static void use_groups()
+EMU_FN void use_groups()
 {
     if (!groups_used)
         memset(view, 0xff, sizeof view);
     groups_used = true;
 }
 
-static void publish(int piece)
+EMU_FN void publish(int piece)
 {
     if (writer[piece] != current + 1)
         return;
@@ -118,7 +118,7 @@ static void publish(int piece)
     writer[piece] = 0;
 }
 
-static void proxy_fence()
+EMU_FN void proxy_fence()
 {
     Copied &c = copied[current];
     use_groups();
@@ -131,7 +131,7 @@ static void proxy_fence()
     view_number++;
 }
 
-static void start_groups(uint64_t shared)
+EMU_FN void start_groups(uint64_t shared)
 {
     memset(writer, 0, (shared + 15) / 16 * sizeof *writer);
     for (int i = 0; i < threads; i++)
@@ -152,12 +152,12 @@ static void start_groups(uint64_t shared)
 
 /* ---- matrices ---- */
 
-static int matrix_at(uint64_t d) { return (int)(d & 0x3fff) << 4; }
-static int matrix_leading(uint64_t d) { return (int)(d >> 16 & 0x3fff) << 4; }
-static int matrix_stride(uint64_t d) { return (int)(d >> 32 & 0x3fff) << 4; }
+EMU_FN int matrix_at(uint64_t d) { return (int)(d & 0x3fff) << 4; }
+EMU_FN int matrix_leading(uint64_t d) { return (int)(d >> 16 & 0x3fff) << 4; }
+EMU_FN int matrix_stride(uint64_t d) { return (int)(d >> 32 & 0x3fff) << 4; }
 
 /* Where row r, term k lies, from the beginning of dynamic shared memory on. */
-static int matrix_place(uint64_t d, bool turned, int r, int k)
+EMU_FN int matrix_place(uint64_t d, bool turned, int r, int k)
 {
     int at = matrix_at(d);
     if (turned)
@@ -167,7 +167,7 @@ static int matrix_place(uint64_t d, bool turned, int r, int k)
     return (at ^ (at >> 3 & 0x70)) - WINDOW;
 }
 
-static void check_matrix(uint64_t d, bool turned, int rows)
+EMU_FN void check_matrix(uint64_t d, bool turned, int rows)
 {
     int at = matrix_at(d);
     if (d >> 62 != 1 || (d >> 49 & 7) || (d & 0x1ffffull << 46 & ~(7ull << 49) & ~(3ull << 62)) || (d >> 14 & 3) || (d >> 30 & 3))
@@ -184,14 +184,14 @@ static void check_matrix(uint64_t d, bool turned, int rows)
 }
 
 /* What products in flight read, one more of them or one less. */
-static void reads_matrix(uint64_t d, bool turned, int rows, int more)
+EMU_FN void reads_matrix(uint64_t d, bool turned, int rows, int more)
 {
     for (int r = 0; r < rows; r += turned ? 8 : 1)
         for (int k = 0; k < 16; k += turned ? 1 : 8)
             readers[matrix_place(d, turned, r, k) / 16] += more;
 }
 
-static float number_of(unsigned bits, bool fp16) { return fp16 ? emu_of_fp16(bits) : __uint_as_float(bits << 16); }
+EMU_FN float number_of(unsigned bits, bool fp16) { return fp16 ? emu_of_fp16(bits) : __uint_as_float(bits << 16); }
 
 /* A matrix as float32, kept for the warps that read the same one. */
 struct Decoded {
@@ -200,9 +200,9 @@ struct Decoded {
     int rows;
     float x[GROUP_N_MAX][16];
 };
-static Decoded decoded[4];
+EMU_VAR Decoded decoded[4];
 
-static const Decoded &decode(uint64_t d, bool turned, bool fp16, int rows)
+EMU_FN const Decoded &decode(uint64_t d, bool turned, bool fp16, int rows)
 {
     static int next;
     for (Decoded &c : decoded)
@@ -223,7 +223,7 @@ static const Decoded &decode(uint64_t d, bool turned, bool fp16, int rows)
 
 /* ---- products ---- */
 
-static const Fenced *fenced_at(int thread, const void *p, int words)
+EMU_FN const Fenced *fenced_at(int thread, const void *p, int words)
 {
     for (const Fenced &f : fenced[thread])
         if (f.at && (const char *)p >= (const char *)f.at &&
@@ -232,14 +232,14 @@ static const Fenced *fenced_at(int thread, const void *p, int words)
     return nullptr;
 }
 
-static void check_fenced(int thread, const void *p, int words)
+EMU_FN void check_fenced(int thread, const void *p, int words)
 {
     const Fenced *f = fenced_at(thread, p, words);
     if (!f || memcmp(f->had + ((const uint32_t *)p - (const uint32_t *)f->at), p, 4 * words))
         stop("registers of a product have been written behind the last wgmma.fence");
 }
 
-static Sums *sums_of(GroupWarp &g, const float *at, int lane)
+EMU_FN Sums *sums_of(GroupWarp &g, const float *at, int lane)
 {
     for (Sums &s : g.sums)
         if (s.products && s.at[lane] == at)
@@ -248,7 +248,7 @@ static Sums *sums_of(GroupWarp &g, const float *at, int lane)
 }
 
 /* Late: the registers of sums are anything while products are in flight. */
-static int sums_begin(GroupWarp &g, int n)
+EMU_FN int sums_begin(GroupWarp &g, int n)
 {
     Sums *s = sums_of(g, g.asked[0].sums, 0);
     if (s && s->n != n)
@@ -271,7 +271,7 @@ static int sums_begin(GroupWarp &g, int n)
     return (int)(s - g.sums);
 }
 
-static void compute(const Product &p, Sums &s, int w)
+EMU_FN void compute(const Product &p, Sums &s, int w)
 {
     const Decoded &b = decode(p.b, p.turned_b, p.fp16, p.n), *a = nullptr;
     if (!p.factor[0])
@@ -297,7 +297,7 @@ static void compute(const Product &p, Sums &s, int w)
 }
 
 /* While a product is in flight its registers are its own. */
-static void check_untouched(const Product &p, const Sums &s)
+EMU_FN void check_untouched(const Product &p, const Sums &s)
 {
     static const struct Anything {
         unsigned char byte[2 * GROUP_N_MAX];
@@ -311,7 +311,7 @@ static void check_untouched(const Product &p, const Sums &s)
     }
 }
 
-static void complete(GroupWarp &g, int w, int left)
+EMU_FN void complete(GroupWarp &g, int w, int left)
 {
     int kept = 0;
     for (int i = 0; i < g.products; i++) {
@@ -339,10 +339,10 @@ static void complete(GroupWarp &g, int w, int left)
 }
 
 /* What the last thread of a warp that arrives does for all. */
-static bool is_last() { return warp[current / 32].arrived + 1 == warp[current / 32].lanes; }
+EMU_FN bool is_last() { return warp[current / 32].arrived + 1 == warp[current / 32].lanes; }
 
 /* A product of a warp, whose threads have all asked for it. */
-static void begin_product(GroupWarp &g, int w, Product p)
+EMU_FN void begin_product(GroupWarp &g, int w, Product p)
 {
     if (g.products == PRODUCTS_MAX)
         stop("too many products in flight");
@@ -379,7 +379,7 @@ static void begin_product(GroupWarp &g, int w, Product p)
         memcpy(s.at[lane], s.held[lane], 2 * s.n);
 }
 
-static void end_groups(int w)
+EMU_FN void end_groups(int w)
 {
     if (group_warp[w].products)
         stop("a thread ends with products in flight");
@@ -391,14 +391,14 @@ static void end_groups(int w)
 } // namespace emu
 
 /* An address in the window of shared memory. */
-static inline uint32_t emu_shared_address(const void *p)
+EMU_FN uint32_t emu_shared_address(const void *p)
 {
     return (uint32_t)((const unsigned char *)p - emu::dynamic) + emu::WINDOW;
 }
 /* What this thread has written to shared memory, and what has come of its copies, is seen by products of warpgroups. */
-static inline void emu_proxy_fence() { emu::proxy_fence(); }
+EMU_FN void emu_proxy_fence() { emu::proxy_fence(); }
 /* wgmma.fence, in front of which each array of registers is named. */
-static inline void emu_group_registers(const void *at, int words)
+EMU_FN void emu_group_registers(const void *at, int words)
 {
     using namespace emu;
     static int next;
