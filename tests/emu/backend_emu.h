@@ -38,8 +38,6 @@ typedef struct EmuKernel {
 } EmuKernel;
 bool emu_possible(char why[512]);
 bool emu_missing(void); /* says why a test is skipped, which then ends with EMU_SKIPPED */
-/* Under the sanitizers, which end a program at a planted fault that reads beside its arrays? Then none are planted there. */
-bool emu_sanitized(void);
 enum { EMU_SKIPPED = 77 };
 /* False with the compiler's words in `why`. */
 bool emu_compile(const char *prelude, size_t length, const EmuText *text, size_t n, EmuKernel *out,

@@ -61,12 +61,6 @@ bool emu_missing(void)
     return true;
 }
 
-bool emu_sanitized(void)
-{
-    const char *type = getenv("VWN_BUILD_TYPE");
-    return type && !strcmp(type, "Sanitize");
-}
-
 static const EmuKernel *find(const char *name)
 {
     for (size_t i = 0; i < n_known; i++)

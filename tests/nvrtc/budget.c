@@ -14,8 +14,8 @@
 #include "compiler/library/library_cuda.h"
 #include "support/drawn.h"
 
-/* Where one text has neighbours that differ little, architectures take turns: each is compiled for one or two of them. */
-static const CaseDraw by_turns = {.one_in = 2, .sanitized = 2};
+/* Where one text has neighbours that differ little, architectures take turns: each is compiled for one of them. */
+static const CaseDraw by_turns = {.one_in = 3, .sanitized = 3};
 
 static bool compile(Harness *h, Ctx *ctx, const Nvrtc *n, const char *arch, const char *prelude,
                     const CudaText *text, size_t count, Cache *cache, Use *use)
