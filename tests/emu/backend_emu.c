@@ -313,7 +313,7 @@ Status backend_emu_open(Ctx *ctx, const EmuOptions *how, Backend **out, char why
         free(e);
         return status;
     }
-    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .target = &target_gpu, .bf16 = true};
+    e->base = (Backend){.ops = &emu_ops, .ctx = ctx, .threads = 1, .target = how->target ? how->target : &target_gpu, .bf16 = true};
     e->how = *how;
     *out = &e->base;
     return ST_OK;

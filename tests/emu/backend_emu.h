@@ -15,6 +15,7 @@ typedef struct EmuOptions {
     bool no_copies;      /* there are none; one that comes stops the launch */
     uint32_t blocks_max; /* 0 = as many as there are rows for */
     const uint32_t *order; /* which block runs when; NULL: as `descending` says */
+    const Target *target;  /* what programs are planned for; NULL: target_gpu */
 } EmuOptions;
 /* ST_ENVIRONMENT with `why` when there is no C++ compiler or the processor is no x86-64. A kernel with copies
  * is launched twice, with copies that arrive at once and late; the bits that it leaves must be the same. */

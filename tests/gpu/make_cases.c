@@ -2,10 +2,10 @@
  *
  *     make_cases FOLDER [NAME...]
  *
- * In:  sources of tests/support/examples.h and models of tests/support/models.h, all or those named; parameters,
+ * In:  sources of tests/support/examples.h, models of tests/support/models.h and wide ones, all or those named; parameters,
  *      gradients and moments at random.
  * Out: FOLDER/NN/cases.bin and FOLDER/NN/kernels.cu for each source that has a kernel which those
- *      before it have not; a line for each.
+ *      before it have not; FOLDER/NN-sm_90a with those that only that architecture takes; a line for each.
  * The one idea: the emulator is a backend; one that stands before it writes down what it is given
  * and what comes of it.
  */
@@ -18,7 +18,7 @@
 #include "emu/backend_emu.h"
 #include "runtime/exec/exec.h"
 
-enum { ROWS_B = 3, ROWS_T = 11, PLANS = 8, SEEN = 8192 };
+enum { ROWS_B = 3, ROWS_T = 11, WIDE_T = 150, PLANS = 8, SEEN = 8192 };
 enum { SCALE = 256 }; /* gradients of the few positions are numbers of fp16, none near its end */
 
 typedef struct Recorder {
@@ -333,9 +333,14 @@ static const BackendOps rec_ops = {.name = "recorder",
 
 /* ---- a source ---- */
 
+/* As large as the warpgroups of sm_90a want it. */
+static const Source wide[] = {{NULL, {"heads of 64", {"D=128", "model.context=150", NULL}}}};
+
 typedef struct Case {
     const Source *source;
     const char *folder;
+    const Target *target;
+    int64_t T;
     size_t kernels;
 } Case;
 
@@ -361,18 +366,18 @@ static bool reads_pictures(const Graph *g)
     return false;
 }
 
-static void run_program(Recorder *r, const Unit *u, Graph *g, Half half)
+static void run_program(Recorder *r, const Unit *u, Graph *g, int64_t T, Half half)
 {
     Ctx *ctx = r->ctx;
     int64_t B = reads_pictures(g) ? 1 : ROWS_B;
-    RefBinding *bind = bind_all(ctx->program, g, u->model, B, ROWS_T, 0.3);
+    RefBinding *bind = bind_all(ctx->program, g, u->model, B, T, 0.3);
     double vars[HV_COUNT];
     for (int i = 0; i < HV_COUNT; i++)
         vars[i] = i + 1;
     vars[HV_LOSS_SCALE] = SCALE;
     Program *p;
     BuildReport report;
-    ProgramOptions how = {.name = r->program, .B = B, .T = ROWS_T, .half = half};
+    ProgramOptions how = {.name = r->program, .B = B, .T = T, .half = half};
     Store *s = store_new(ctx, &r->base);
     fill_random(bind, g);
     if (program_build(s, g, &how, &p, &report) != ST_OK)
@@ -416,7 +421,7 @@ static void run_source(Ctx *ctx, void *arg)
     Recorder r = {.ctx = ctx, .folder = c->folder};
     Unit *u = load_text(ctx, example_text(ctx, c->source), c->source->v.set);
     char why[512];
-    if (backend_emu_open(ctx, &(EmuOptions){0}, &r.emu, why) != ST_OK)
+    if (backend_emu_open(ctx, &(EmuOptions){.target = c->target}, &r.emu, why) != ST_OK)
         vwn_bug(ctx, "no emulator: %s", why);
     r.base = *r.emu;
     r.base.ops = &rec_ops;
@@ -434,7 +439,7 @@ static void run_source(Ctx *ctx, void *arg)
     for (size_t i = 0; i < COUNT_OF(program); i++) {
         r.program = program[i].name;
         if (program[i].g)
-            run_program(&r, u, program[i].g, program[i].half);
+            run_program(&r, u, program[i].g, c->T, program[i].half);
     }
     r.base.ops->close(&r.base);
     if (!r.out)
@@ -453,8 +458,23 @@ static bool wanted(const char *name, int n, char **names)
     return n == 0;
 }
 
+/* Source i; with what sm_90a has? */
+static bool make(const char *folder, size_t i, const Source *own, int64_t T, bool sm_90a)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%02zu%s", folder, i, sm_90a ? "-sm_90a" : "");
+    Case c = {.source = own, .folder = path, .target = sm_90a ? &target_sm_90a : &target_gpu, .T = T};
+    Ctx *ctx = ctx_new(NULL);
+    bool ok = guarded(ctx, run_source, &c);
+    printf("%02zu %-24s %3zu kernels%s%s\n", i, own->v.name, c.kernels, sm_90a ? " of sm_90a" : "", ok ? "" : "  FAILED");
+    fflush(stdout);
+    ctx_free(ctx);
+    return ok;
+}
+
 int main(int argc, char **argv)
 {
+    const size_t models = COUNT_OF(sources), first_wide = models + MODELS;
     int failed = 0, made = 0;
     char why[512];
     if (argc < 2 || !emu_possible(why)) {
@@ -462,21 +482,13 @@ int main(int argc, char **argv)
         return argc < 2 ? 2 : EMU_SKIPPED;
     }
     mkdir(argv[1], 0777);
-    for (size_t i = 0; i < COUNT_OF(sources) + MODELS; i++) {
-        Source own = i < COUNT_OF(sources)
-                         ? sources[i]
-                         : (Source){NULL, *model_variant(i - COUNT_OF(sources))};
-        char folder[512];
+    for (size_t i = 0; i < first_wide + COUNT_OF(wide); i++) {
+        bool is_wide = i >= first_wide;
+        Source own = is_wide ? wide[i - first_wide] : i < models ? sources[i] : (Source){NULL, *model_variant(i - models)};
         if (!wanted(own.v.name, argc - 2, argv + 2))
             continue;
-        snprintf(folder, sizeof folder, "%s/%02zu", argv[1], i);
-        Case c = {.source = &own, .folder = folder};
-        Ctx *ctx = ctx_new(NULL);
-        bool ok = guarded(ctx, run_source, &c);
-        printf("%02zu %-24s %3zu kernels%s\n", i, own.v.name, c.kernels, ok ? "" : "  FAILED");
-        fflush(stdout);
+        bool ok = make(argv[1], i, &own, is_wide ? WIDE_T : ROWS_T, false) && (!is_wide || make(argv[1], i, &own, WIDE_T, true));
         ok ? made++ : failed++;
-        ctx_free(ctx);
     }
     printf("%d made, %d failed, %zu kernels\n", made, failed, n_seen);
     return failed != 0 || made == 0;

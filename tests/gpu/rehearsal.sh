@@ -3,7 +3,7 @@
 [ "$(uname -m)" = x86_64 ] && command -v bash g++ cc make python3 > /dev/null || exit 77
 
 # Machine code is predicted for, so the compiler is the real one.
-expect 0 env -u VWN_CUDA_LIBRARIES sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt
+expect 0 env -u VWN_CUDA_LIBRARIES sh "$VWN_SOURCE/tests/gpu/make.sh" "$BUILD" carried --tiny gpt 'heads of 64'
 cp out made
 export EMULATED="$VWN_SOURCE" SMALL=1 MEASURE='--runs 2 --copy 1 --matrix 64' FAKE_CUDA_DEVICE='sms=1 memory=2000'
 cat > sanitizer << 'END'

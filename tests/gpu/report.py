@@ -9,6 +9,7 @@
 # The one idea: a call's share is the time that its bytes take in a copy, or its operations in a
 # product at their best, whichever is longer, by the time that it took.
 import datetime
+import fnmatch
 import glob
 import json
 import os
@@ -39,12 +40,17 @@ def tools(folder):
     return out
 
 
+# Cases of the folder, but those of another architecture ($foreign).
+def cases_of(folder):
+    names = [os.path.basename(p) for p in sorted(glob.glob(f"{folder}/cases/*"))]
+    return [n for n in names if not fnmatch.fnmatch(n, os.environ.get("foreign", ""))]
+
+
 # Kernels of the folder without a line.
 def unseen(folder, cases):
     seen, out = {(c["case"], c["kernel"]) for c in cases}, []
-    for path in sorted(glob.glob(f"{folder}/cases/*/kernels.cu")):
-        case = os.path.basename(os.path.dirname(path))
-        with open(path) as f:
+    for case in cases_of(folder):
+        with open(f"{folder}/cases/{case}/kernels.cu") as f:
             names = re.findall(r"\bCODE\((k_\w+)\)", f.read())
         out += [{"case": case, "kernel": name} for name in names if (case, name) not in seen]
     return out
@@ -102,7 +108,7 @@ def main():
     gpu = f"{folder}/results/gpu.txt"
     wrong = [c for c in cases if not c["good"]]
     missing = unseen(folder, cases)
-    folders = [os.path.basename(p) for p in sorted(glob.glob(f"{folder}/cases/*"))]
+    folders = cases_of(folder)
     checked = {tool: {
         "cases": len(found.get(tool, {})),
         "complaints": [c for c, status in found.get(tool, {}).items() if status == 1],
