@@ -349,10 +349,13 @@ int main(void)
 {
     int passed = 0, failed = 0;
     static const Variant wide = {"carried widths", {NULL}}, ahead = {"mtp, n-grams", {NULL}};
-    for (size_t i = 0; i < COUNT_OF(variants); i++)
-        run_case(model_text, &variants[i]) ? passed++ : failed++;
-    for (size_t i = 0; i < COUNT_OF(others); i++)
-        run_case(other_text, &others[i]) ? passed++ : failed++;
+    CaseDraw draw = {.one_in = 1, .sanitized = 4};
+    for (size_t i = 0; i < COUNT_OF(variants) + COUNT_OF(others); i++) {
+        bool first = i < COUNT_OF(variants);
+        if (case_drawn(&draw, i))
+            run_case(first ? model_text : other_text, first ? &variants[i] : &others[i - COUNT_OF(variants)]) ? passed++ : failed++;
+    }
+    cases_end(&draw);
     run_case(wide_text, &wide) ? passed++ : failed++;
     run_case(ahead_text, &ahead) ? passed++ : failed++;
     for (size_t i = 0; i < COUNT_OF(refused); i++) {

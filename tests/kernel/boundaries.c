@@ -208,13 +208,17 @@ static void check_one(Ctx *ctx, void *arg)
 int main(void)
 {
     int bad = 0;
+    CaseDraw draw = {.one_in = 1, .sanitized = 4};
     for (size_t i = 0; i < COUNT_OF(connections); i++) {
+        if (!case_drawn(&draw, i))
+            continue;
         Ctx *ctx = ctx_new(NULL);
         Job job = {.c = &connections[i]};
         bad += !guarded(ctx, check_one, &job) || job.bad;
         ctx_free(ctx);
         fflush(stdout);
     }
-    printf("%zu connections, %d failures\n", COUNT_OF(connections), bad);
+    cases_end(&draw);
+    printf("%zu connections, %d failures\n", draw.taken, bad);
     return bad != 0;
 }

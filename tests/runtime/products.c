@@ -6,8 +6,8 @@
  * Products of bf16 operands, where there are any, are of whole numbers and must be exact.
  */
 #include "runtime/cpu/cpu.h"
+#include "support/drawn.h"
 #include "support/harness.h"
-#include "support/sanitized.h"
 
 #include <float.h>
 #include <math.h>
@@ -17,6 +17,8 @@
 static const int thread_counts[] = {1, 2, 4};
 enum { POOLS = 3 };
 enum { CANARY = 64 };
+/* The loops take the sanitizers ten times as long. */
+static const CaseDraw drawn = {.one_in = 1, .sanitized = 5};
 static const float canary = 12345.5f;
 
 static float *random_floats(int64_t n, uint64_t seed)
@@ -111,11 +113,14 @@ static void test_products(Harness *h, Blas *blas, Pool *const *pools)
         {3, 5, 40000, 1},    {127, 127, 5003, 1}, {2, 3, 4, 997},  {8, 64, 8, 50},
         {192, 192, 2048, 1}, {0, 5, 5, 1},        {5, 0, 5, 1},    {5, 7, 0, 2},
         {5, 7, 3, 0},        {700, 8, 600, 1},    {8, 700, 600, 1}};
+    CaseDraw draw = drawn;
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
-        for (int flags = 0; flags < 8; flags++)
-            test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0],
-                         shapes[s][1], shapes[s][2], shapes[s][3],
-                         flags == 5 || flags == 2 ? 3 : 0);
+        for (size_t flags = 0; flags < 8; flags++)
+            if (case_drawn(&draw, 8 * s + flags))
+                test_product(h, blas, pools, flags & 1, flags & 2, flags & 4, shapes[s][0],
+                             shapes[s][1], shapes[s][2], shapes[s][3],
+                             flags == 5 || flags == 2 ? 3 : 0);
+    cases_end(&draw);
 }
 
 /* ---- operands in bf16 ---- */
@@ -278,8 +283,11 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools, Half 
         /* tokens, choices, experts, in, out */
         {1, 1, 1, 1, 1},   {37, 2, 5, 13, 29}, {300, 2, 8, 64, 48}, {601, 1, 3, 200, 131},
         {5, 3, 64, 7, 11}, {0, 2, 4, 8, 8},    {9, 2, 4, 0, 8},     {9, 2, 4, 8, 0}};
+    CaseDraw draw = drawn;
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
-        for (int flags = 0; flags < 16; flags++) {
+        for (size_t flags = 0; flags < 16; flags++) {
+            if (!case_drawn(&draw, 16 * s + flags))
+                continue;
             PlanExpert how = {.what = flags & 1 ? EXPERT_DW : EXPERT_Y,
                               .half = half,
                               .transpose_w = flags & 2 && !(flags & 1),
@@ -290,8 +298,9 @@ static void test_experts(Harness *h, const Blas *blas, Pool *const *pools, Half 
                               .experts = shapes[s][2],
                               .in = shapes[s][3],
                               .out = shapes[s][4]};
-            test_expert(h, blas, pools, &how, flags >> 2);
+            test_expert(h, blas, pools, &how, (int)flags >> 2);
         }
+    cases_end(&draw);
 }
 
 /* ---- both in bf16 ---- */
@@ -309,9 +318,12 @@ static void test_bf16(Harness *h, Blas *blas, Pool *const *pools)
         ctx_free(ctx);
         return;
     }
+    CaseDraw draw = drawn;
     for (size_t s = 0; s < COUNT_OF(shapes); s++)
-        for (int flags = 0; flags < 4; flags++)
-            test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
+        for (size_t flags = 0; flags < 4; flags++)
+            if (case_drawn(&draw, 4 * s + flags))
+                test_bf16_product(h, blas, pools, flags & 1, flags & 2, shapes[s], s % 2 ? 3 : 0);
+    cases_end(&draw);
     test_experts(h, blas, pools, HALF_BF16);
     PlanMatmul unknown = {.half = HALF_BF16, .m = 77, .n = 78, .k = 79, .batch = 1,
                           .lda = 79, .ldb = 78, .ldc = 78};
