@@ -263,6 +263,18 @@ static bool is_tested(const Fusion *f, Val v)
     return f->target->tests_are_slow && (test || n->op == OP_ROLL);
 }
 
+/* One element of what a kernel is given with its arguments: computed before its rows. */
+static bool is_argument(const Fusion *f, Val v)
+{
+    const Node *n = node_at(f->g, v);
+    bool all = f->elements[v] == 1;
+    for (size_t k = 0; k < n->n_in && all; k++) {
+        uint16_t op = node_at(f->g, n->in[k])->op;
+        all = op == OP_FILL || op == OP_HOST || op == OP_DIM;
+    }
+    return all;
+}
+
 /* To compute v once more, in this group. */
 static int64_t work_cost(const Choice *c, Val v)
 {
@@ -282,7 +294,7 @@ static int64_t work_cost(const Choice *c, Val v)
     const Shape *s = reduce ? shape_of(f->g, n->in[0]) : &n->shape;
     for (int i = 0; i < s->rank; i++)
         scalar = scalar && (s->d[i].b || s->d[i].t || dim_literal(s->d[i]));
-    if (own < c->rows && own > 0 && f->elements[v] > 1) /* one element is computed before the rows */
+    if (own < c->rows && own > 0 && !is_argument(f, v))
         count = count / own * c->rows;
     int64_t cost = op_info((Op)n->op)->cost / (n->op == OP_EXP && f->target->fast_exp ? 2 : 1);
     return count * cost * (scalar ? 2 : 1) / (scalar ? 1 : f->target->at_once) + 1;
