@@ -420,7 +420,7 @@ static const struct Fault {
     {"groups: a missing barrier", "        __syncthreads();\n", "", 0, GROUPS_128, CUDA_SDPA},
     {"groups: scores that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(x);\n", "", 0, GROUPS_128, CUDA_SDPA},
     {"groups: results that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: the next tile is copied too early", "stage ^ 1);", "stage);", 0, GROUPS_64, CUDA_SDPA},
+    {"groups: the next tile is copied too early", "(stage + 1) % 2)", "stage)", 0, GROUPS_64, CUDA_SDPA},
     {"groups: rows of the other group", "group_base = warp / 4 * 64", "group_base = 64 - warp / 4 * 64", 0, GROUPS_64, CUDA_SDPA},
     {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };

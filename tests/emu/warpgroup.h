@@ -24,7 +24,7 @@ enum {
     WINDOW = 1024,     /* where a block's shared memory begins: in front of it lies the system's */
     PRODUCTS_MAX = 64, /* of a warp, in flight */
     SUMS_MAX = 4,      /* arrays of them, at once */
-    FENCED_MAX = 8,
+    FENCED_MAX = 12,
     COPIED_MAX = 1024, /* pieces of 16 bytes that a thread has copied since its last fence */
     GROUP_N_MAX = 256
 };
@@ -402,12 +402,13 @@ static inline void emu_group_registers(const void *at, int words)
 {
     using namespace emu;
     static int next;
-    Fenced *to = &fenced[current][next++ % FENCED_MAX];
+    Fenced *to = nullptr;
     if (sums_of(group_warp[current / 32], (const float *)at, current % 32))
         return;
     for (Fenced &f : fenced[current])
-        if (f.at == at)
-            to = &f;
+        to = f.at == at || (!to && !f.at) ? &f : to;
+    if (!to)
+        to = &fenced[current][next++ % FENCED_MAX];
     to->at = at;
     to->words = words;
     memcpy(to->had, at, 4 * words);

@@ -1,5 +1,5 @@
     for (int u0 = from; more; u0 += COLUMNS) {
-        const int stage = (uint32_t)u0 / COLUMNS % 2;
+        const int stage = (uint32_t)u0 / COLUMNS % TEXT_STAGES;
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();

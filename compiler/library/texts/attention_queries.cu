@@ -3,11 +3,7 @@
     const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int t0 = first_row(mine);
     const int64_t h = mine.head, b = mine.batch, g = h / share;
-#if TEXT_WARPGROUPS
     const int64_t there = vwn_least(ROWS, T - t0);
-#else
-    const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;
-#endif
     k += b * kb + g * kh;
     v += b * vb + g * vh;
     int64_t first = window ? vwn_most(0, t0 - window + 1) : 0;

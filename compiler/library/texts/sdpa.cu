@@ -31,7 +31,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     vwn_copies_commit();
 #endif
     if (more)
-        begin(k, v, from, from / COLUMNS % 2);
+        begin(k, v, from, from / COLUMNS % TEXT_STAGES);
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
     /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
@@ -52,7 +52,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if TEXT_WARPGROUPS
             vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, X, 0);
             if (more)
-                begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
+                begin(start_of->k, start_of->v, u0 + COLUMNS, (stage + 1) % TEXT_STAGES);
             vwn_group_wait<0>();
             vwn_group_registers(x);
 #else
@@ -132,7 +132,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if TEXT_WARPGROUPS
             uint32_t weight[COLUMNS / 16][4];
             vwn_round_held<COLUMNS>(weight, x, elem());
-            vwn_group_mul_held<COLUMNS>(O, weight, V);
+            vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, V);
             vwn_group_wait<0>();
             vwn_group_registers(O);
 #else

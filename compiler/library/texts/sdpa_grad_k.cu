@@ -11,24 +11,26 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
     /* Both factors of the products with queries in registers would be too many: of v a half, or more, lies in shared memory */
-    enum { PART_V = DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16, KEPT_V = D + DV <= 96 ? DV : PART_V < 16 ? 16 : PART_V, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
+    enum { PART_V = DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16, KEPT_V = TEXT_WARPGROUPS || D + DV <= 96 ? DV : PART_V < 16 ? 16 : PART_V, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
 #if TEXT_KEPT
     elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
 #else
     elem *const X = (elem *)memory, *const V = X + ROWS * PITCH;
     elem *const passing = V + ROWS * PITCH_V;
 #endif
+#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
-    /* of the queries that pass, in two stages: log-sum-exp, sum of dout out, first key */
-    real *const norms = (real *)(passing + 2 * PASSING) + THREADS / 32 * HELD;
-    real *const totals = norms + 2 * COLUMNS;
+#endif
+    /* of the queries that pass, in stages as they are: log-sum-exp, sum of dout out, first key */
+    real *const norms = (real *)(passing + TEXT_STAGES * PASSING) + THREADS / 32 * HELD;
+    real *const totals = norms + TEXT_STAGES * COLUMNS;
 #if TEXT_SPLIT
     /* half of the warps add up dk, the others dv: what these tell the warp that has the same keys */
-    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
+    vwn_four *const told = (vwn_four *)(totals + TEXT_STAGES * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
     const bool of_k = warp >= WARPS;
 #endif
 #if TEXT_OLDEST
-    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
+    integer *const oldest = (integer *)(totals + TEXT_STAGES * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
     const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), S, K);
@@ -53,14 +55,20 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
         const int n = (int)T - t, of_query = (int)H * (int)dv;
+#if TEXT_WARPGROUPS
+        vwn_panel_copy<COLUMNS, D, THREADS>(Q, start_of->q + t * qt + h * qh, qt, n, (int)d);
+        vwn_panel_copy<COLUMNS, DV, THREADS>(
+            Q + COLUMNS * PITCH, start_of->dout + (int64_t)t * of_query + h * dv, of_query, n, (int)dv);
+#else
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
             Q, vwn_tile_at<D, WIDTH, THREADS>(start_of->q + t * qt + h * qh, qt), qt, n, (int)d);
         vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
             Q + COLUMNS * PITCH,
             vwn_tile_at<DV, WIDTH, THREADS>(start_of->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
+#endif
         const int me = vwn_thread(), of = me % COLUMNS;
         if (me < 2 * COLUMNS)
-            vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
+            vwn_copy_async<4>(norms + (me - of) * TEXT_STAGES + stage * COLUMNS + of,
                               (me < COLUMNS ? start_of->lse : start_of->mean) + (t + of) * H + h, of < n);
 #if TEXT_OLDEST
         if (me < COLUMNS)
@@ -99,12 +107,19 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
 #endif
 #if !TEXT_KEPT
+#if TEXT_WARPGROUPS
+    vwn_panel_copy<ROWS, D, THREADS>(X, k + b * kb + u0 * kt + g * kh, kt, there, (int)d);
+    vwn_panel_copy<ROWS, DV, THREADS>(V, v + b * vb + u0 * vt + g * vh, vt, there, (int)dv);
+#else
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
 #endif
+#endif
+#if !TEXT_WARPGROUPS
     if (!TEXT_KEPT || ROWS_V)
         vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
             V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
+#endif
     vwn_copies_commit();
     seek(0);
     if (h < heads)
@@ -120,13 +135,19 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     const auto arrive = [&]() {
         vwn_copies_wait<0>();
+#if TEXT_WARPGROUPS
+        vwn_proxy_fence();
+#endif
         __syncthreads();
     };
 #if TEXT_SPLIT
     real x[R * PARTS][4];
     arrive();
 #endif
-    for (int stage = 0; h < heads; stage ^= 1) {
+#if TEXT_WARPGROUPS
+    uint32_t weight[COLUMNS / 16][4] = {}, slope[COLUMNS / 16][4] = {}; /* what products take while the next tile is waited for */
+#endif
+    for (int stage = 0; h < heads; stage = (stage + 1) % TEXT_STAGES) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
         const int head = h, t0 = t;
         seek(COLUMNS);
@@ -195,6 +216,44 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 for (int e = 0; e < 4; e++)
                     x[i][e] *= drawn(i / PARTS * 2 + e / 2, j0 + i % PARTS * 8 + column + e % 2);
         };
+#if TEXT_WARPGROUPS
+        /* this stage has come; nobody multiplies the one before the last any more, and that one may be filled again */
+        arrive();
+        real x[PARTS][4], y[PARTS][4];
+#if TEXT_KEPT
+        vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, Q);
+        vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_v, G);
+#else
+        vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, X, group_base, Q, 0);
+        vwn_group_mul<false, DV, ROWS, COLUMNS, false, false>(y, V, group_base, G, 0);
+#endif
+        if (h < heads)
+            begin((stage + 1) % TEXT_STAGES);
+        /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
+        vwn_group_wait<!CAPPED>();
+        vwn_group_registers(weight);
+        vwn_group_registers(slope);
+        vwn_group_registers(x);
+        if (CAPPED) {
+            vwn_group_registers(y);
+            lessen(y, 0);
+        }
+        weigh(x, y, 0);
+        vwn_round_held<COLUMNS>(weight, x, elem());
+        vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(E, weight, G);
+        if (!CAPPED) {
+            vwn_group_wait<1>();
+            vwn_group_registers(y);
+            lessen(y, 0);
+        }
+        #pragma unroll
+        for (int i = 0; i < PARTS; i++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[i][e] *= x[i][e];
+        vwn_round_held<COLUMNS>(slope, y, elem());
+        vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(A, slope, Q);
+#else
 #if !TEXT_SPLIT
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         arrive();
@@ -289,7 +348,13 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         if (COLUMNS > AT_ONCE)
             second(AT_ONCE);
 #endif
+#endif
     }
+#if TEXT_WARPGROUPS
+    vwn_group_wait<0>();
+    vwn_group_registers(A);
+    vwn_group_registers(E);
+#endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), S, K);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;

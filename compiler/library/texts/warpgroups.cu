@@ -49,23 +49,24 @@ template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sy
                      : "l"(a), "l"(b), "n"(MORE), "n"(TA), "n"(TB)                                                     \
                      : "memory");                                                                                      \
     }
-#define VWN_GROUP_HELD(E, TYPE, N, NAMES, A0, A1, A2, A3, B, ...)                                                        \
-    FN void vwn_group_product_turned(real (&x)[N / 8][4], const uint32_t (&a)[4], uint64_t b, E)                        \
+#define VWN_GROUP_HELD(E, TYPE, N, NAMES, A0, A1, A2, A3, B, ADD, TURNED_B, ...)                                         \
+    template <bool MORE, bool TB> FN void vwn_group_product_held(real (&x)[N / 8][4], const uint32_t (&a)[4], uint64_t b, E) \
     {                                                                                                                  \
         asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, {" A0 ", " A1 ", "  \
-                     A2 ", " A3 "}, " B ", 1, 1, 1, 1;"                                                                \
+                     A2 ", " A3 "}, " B ", " ADD ", 1, 1, " TURNED_B ";"                                                \
                      : __VA_ARGS__                                                                                     \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                                              \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(MORE), "n"(TB)                          \
                      : "memory");                                                                                      \
     }
-VWN_GROUP(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(bf16, "bf16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
-VWN_GROUP_HELD(bf16, "bf16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
-VWN_GROUP_HELD(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(fp16, "f16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
-VWN_GROUP_HELD(fp16, "f16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
-VWN_GROUP_HELD(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
+#define VWN_GROUPS(E, TYPE)                                                                                              \
+    VWN_GROUP(E, TYPE, 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))                               \
+    VWN_GROUP(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))             \
+    VWN_GROUP(E, TYPE, 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", \
+              VWN_SUMS128(x))                                                                                          \
+    VWN_GROUP_HELD(E, TYPE, 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", "%37", "%38", VWN_SUMS32(x))            \
+    VWN_GROUP_HELD(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", "%69", "%70", VWN_SUMS64(x))
+VWN_GROUPS(bf16, "bf16")
+VWN_GROUPS(fp16, "f16")
 #else /* twins of the emulator */
 #define DYN_SMEM_LINES(name) DYN_SMEM(name)
 FN uint32_t vwn_shared_address(const void *p) { return emu_shared_address(p); }
@@ -80,9 +81,9 @@ template <bool MORE, bool TA, bool TB, int N, class E> FN void vwn_group_product
 {
     emu_group_product(x[0], 0, a, b, 8 * N, MORE, TA, TB, vwn_is_fp16(e));
 }
-template <int N, class E> FN void vwn_group_product_turned(real (&x)[N][4], const uint32_t (&a)[4], uint64_t b, E e)
+template <bool MORE, bool TB, int N, class E> FN void vwn_group_product_held(real (&x)[N][4], const uint32_t (&a)[4], uint64_t b, E e)
 {
-    emu_group_product(x[0], a, 0, b, 8 * N, true, false, true, vwn_is_fp16(e));
+    emu_group_product(x[0], a, 0, b, 8 * N, MORE, false, TB, vwn_is_fp16(e));
 }
 #endif
 /* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
@@ -119,16 +120,22 @@ FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
     }
     vwn_group_commit();
 }
-/* x (64, N) += y (64, K) b, where y was a result and is rounded in registers, and b a tile of K rows. */
-template <int K, int N, class E> FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
+/* x (64, N) += y (64, K) b, or = where not MORE, where y lies in registers; b is a tile of HIGH rows, turned: a row for each term. */
+template <bool MORE, int K, int HIGH, bool TURNED, int N, class E>
+FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
 {
-    const uint32_t of_b = vwn_matrix<K, true>(b, 0);
+    const uint32_t of_b = vwn_matrix<HIGH, TURNED>(b, 0);
     vwn_group_registers(x);
     vwn_group_registers(y);
     vwn_group_fence();
     #pragma unroll
-    for (int k = 0; k < K; k += 16)
-        vwn_group_product_turned(x, y[k / 16], vwn_matrix_on<K, true>(of_b, k), E());
+    for (int k = 0; k < K; k += 16) {
+        const uint64_t with = vwn_matrix_on<HIGH, TURNED>(of_b, k);
+        if (k == 0)
+            vwn_group_product_held<MORE, TURNED>(x, y[k / 16], with, E());
+        else
+            vwn_group_product_held<true, TURNED>(x, y[k / 16], with, E());
+    }
     vwn_group_commit();
 }
 template <int K, class E> FN void vwn_round_held(uint32_t (&y)[K / 16][4], const real (&x)[K / 8][4], E)
