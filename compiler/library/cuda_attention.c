@@ -58,7 +58,7 @@ static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
 static bool is_kept(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     if (by_groups(c))
-        return which == CUDA_SDPA_GRAD_Q || (which == CUDA_SDPA_GRAD_K && is_small(c));
+        return which == CUDA_SDPA_GRAD_Q;
     return c->half && (is_split(which, c) || (is_tall(c) && is_small(c)));
 }
 
@@ -101,7 +101,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.columns = 16;
     }
     if (by_groups(c))
-        l = (CudaAttentionLaunch){.rows = 128, .columns = which == CUDA_SDPA ? 128 : 64};
+        l = (CudaAttentionLaunch){.rows = 128, .columns = which == CUDA_SDPA || (which == CUDA_SDPA_GRAD_Q && is_small(c)) ? 128 : 64};
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);

@@ -145,7 +145,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     arrive();
 #endif
 #if TEXT_WARPGROUPS
-    uint32_t weight[COLUMNS / 16][4] = {}, slope[COLUMNS / 16][4] = {}; /* what products take while the next tile is waited for */
+    uint32_t slope[COLUMNS / 16][4] = {}; /* of scores, which products take while the next tile is waited for */
 #endif
     for (int stage = 0; h < heads; stage = (stage + 1) % TEXT_STAGES) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
@@ -231,7 +231,6 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             begin((stage + 1) % TEXT_STAGES);
         /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
         vwn_group_wait<!CAPPED>();
-        vwn_group_registers(weight);
         vwn_group_registers(slope);
         vwn_group_registers(x);
         if (CAPPED) {
@@ -239,6 +238,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             lessen(y, 0);
         }
         weigh(x, y, 0);
+        uint32_t weight[COLUMNS / 16][4];
         vwn_round_held<COLUMNS>(weight, x, elem());
         vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(E, weight, G);
         if (!CAPPED) {
@@ -253,6 +253,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                 y[i][e] *= x[i][e];
         vwn_round_held<COLUMNS>(slope, y, elem());
         vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(A, slope, Q);
+        vwn_group_wait<1>();
+        vwn_group_registers(weight);
 #else
 #if !TEXT_SPLIT
         /* this stage has come, and everybody is done with the other one, which may be filled again */
@@ -357,36 +359,21 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), S, K);
-    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4;
     const int left = (int)(S - (int64_t)of.tile * ROWS) - line;
     const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + line) * K + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const int64_t at = begins + 8 * r * K;
-        if (8 * r >= left)
-            continue;
+        const bool is = 8 * r < left;
 #if TEXT_SPLIT
-        if (of_k) {
-#endif
-        #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const real *const z = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (i * 8 + c0 < d)
-                vwn_put_pair(dk + at * d + i * 8 + c0, z[0] * scale, z[1] * scale, i * 8 + c0 + 1 < d);
-        }
-#if TEXT_SPLIT
-            continue;
-        }
-#endif
-        #pragma unroll
-        for (int i = 0; i < DV / 8; i++) {
-#if !TEXT_SPLIT
-            const real *const z = E[r / 2 * (DV / 8) + i] + r % 2 * 2;
+        if (of_k)
+            vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, (int)d, is);
+        else
+            vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, (int)dv, is);
 #else
-            const real *const z = A[r / 2 * (DV / 8) + i] + r % 2 * 2;
+        vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, (int)d, is);
+        vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, (int)dv, is);
 #endif
-            if (i * 8 + c0 < dv)
-                vwn_put_pair(dvalue + at * dv + i * 8 + c0, z[0], z[1], i * 8 + c0 + 1 < dv);
-        }
     }
 }

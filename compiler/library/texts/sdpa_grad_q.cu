@@ -142,17 +142,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
-    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
-    for (int r = 0; r < 2 * R; r++) {
-        elem *const to = dq + (begins + 8 * r * H) * d;
-        #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const real *const y = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (8 * r < left && i * 8 + c0 < d)
-                vwn_put_pair(to + i * 8 + c0, y[0] * scale, y[1] * scale, i * 8 + c0 + 1 < d);
-        }
-    }
+    for (int r = 0; r < 2 * R; r++)
+        vwn_put_row<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, (int)d, 8 * r < left);
 }
