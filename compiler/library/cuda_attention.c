@@ -85,6 +85,14 @@ static int64_t pitch(const CudaAttentionClass *c, int d)
     return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
 }
 
+/* As many as warpgroups have registers for, beside their sums. */
+static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    if (which == CUDA_SDPA)
+        return 128;
+    return !is_small(c) ? 64 : which == CUDA_SDPA_GRAD_Q && !c->oldest ? 128 : 96;
+}
+
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c)
 {
@@ -101,7 +109,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.columns = 16;
     }
     if (by_groups(c))
-        l = (CudaAttentionLaunch){.rows = 128, .columns = which == CUDA_SDPA || (which == CUDA_SDPA_GRAD_Q && is_small(c)) ? 128 : 64};
+        l = (CudaAttentionLaunch){.rows = 128, .columns = group_columns(which, c)};
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);

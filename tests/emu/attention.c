@@ -398,9 +398,9 @@ static const struct Fault {
     {"a tile that is seen and left out", "ahead <= -16 * R", "ahead <= 0", 0, OF_WHOLE, CUDA_SDPA},
     {"copies that do not go on", "k + u0 * kt, kt)", "k + u0 / 128 * 128 * kt, kt)", 0, OF_WHOLE, CUDA_SDPA},
     {"sums that do not shrink", "O[i][r % 2 * 2] *= shrink;", ";", 0, OF_WHOLE, CUDA_SDPA},
-    {"a row behind the last one", "if (8 * r >= left)", "if (8 * r > left)", 0, 0, CUDA_SDPA},
+    {"a row behind the last one", "is = 8 * r < left", "is = 8 * r <= left", 0, 0, CUDA_SDPA},
     {"another head of the keys", "k += b * kb + g * kh;", "k += b * kb + g * kh * 2;", 0, 0, CUDA_SDPA},
-    {"columns of another thread", "i * 8 + c0 < dv)", "i * 8 + c0 + 2 < dv)", 0, 0, CUDA_SDPA},
+    {"columns of another thread", "(int)dv, is)", "(int)dv - 2, is)", 0, 0, CUDA_SDPA},
     {"an odd place", "passing = Q + ROWS * PITCH", "passing = Q + ROWS * PITCH + 1", 0, 0, CUDA_SDPA},
     {"dq: a missing barrier", "        __syncthreads();\n", "", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
     {"dq: a missing wait", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, OF_WHOLE, CUDA_SDPA_GRAD_Q},
@@ -421,7 +421,7 @@ static const struct Fault {
     {"groups: scores that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(x);\n", "", 0, GROUPS_128, CUDA_SDPA},
     {"groups: results that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
     {"groups: the next tile is copied too early", "(stage + 1) % 2)", "stage)", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: rows of the other group", "group_base = warp / 4 * 64", "group_base = 64 - warp / 4 * 64", 0, GROUPS_64, CUDA_SDPA},
+    {"groups: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(64 - warp / 4 * 64, 0)", 0, GROUPS_64, CUDA_SDPA},
     {"dk, dv: weights of another warp", "warp % WARPS * (R * COLUMNS / 8 * 32)", "0", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], KERNELS = CASES * CUDA_SDPA_COUNT };

@@ -30,12 +30,13 @@ template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sy
 #define VWN_SUMS32(x)                                                                                                  \
     VWN_SUMS4((x)[0]), VWN_SUMS4((x)[1]), VWN_SUMS4((x)[2]), VWN_SUMS4((x)[3]), VWN_SUMS4((x)[4]), VWN_SUMS4((x)[5]),   \
         VWN_SUMS4((x)[6]), VWN_SUMS4((x)[7])
+#define VWN_SUMS16(x) VWN_SUMS4((x)[0]), VWN_SUMS4((x)[1]), VWN_SUMS4((x)[2]), VWN_SUMS4((x)[3])
 #define VWN_SUMS64(x) VWN_SUMS32(x), VWN_SUMS32((x) + 8)
 #define VWN_SUMS128(x) VWN_SUMS64(x), VWN_SUMS64((x) + 16)
 #define VWN_NAMES0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define VWN_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define VWN_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define VWN_NAMES48 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define VWN_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define VWN_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
@@ -60,11 +61,13 @@ template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sy
     }
 #define VWN_GROUPS(E, TYPE)                                                                                              \
     VWN_GROUP(E, TYPE, 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))                               \
-    VWN_GROUP(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))             \
-    VWN_GROUP(E, TYPE, 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", \
+    VWN_GROUP(E, TYPE, 96, VWN_NAMES0 ", " VWN_NAMES32, "%48", "%49", "%50", "%51", "%52", VWN_SUMS32(x), VWN_SUMS16((x) + 8)) \
+    VWN_GROUP_HELD(E, TYPE, 96, VWN_NAMES0 ", " VWN_NAMES32, "%48", "%49", "%50", "%51", "%52", "%53", "%54", VWN_SUMS32(x), VWN_SUMS16((x) + 8)) \
+    VWN_GROUP(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES48, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))             \
+    VWN_GROUP(E, TYPE, 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES48 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", \
               VWN_SUMS128(x))                                                                                          \
     VWN_GROUP_HELD(E, TYPE, 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", "%37", "%38", VWN_SUMS32(x))            \
-    VWN_GROUP_HELD(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", "%69", "%70", VWN_SUMS64(x))
+    VWN_GROUP_HELD(E, TYPE, 128, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES48, "%64", "%65", "%66", "%67", "%68", "%69", "%70", VWN_SUMS64(x))
 VWN_GROUPS(bf16, "bf16")
 VWN_GROUPS(fp16, "f16")
 #else /* twins of the emulator */
