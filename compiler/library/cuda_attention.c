@@ -54,7 +54,7 @@ static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
 }
 
 /* Whether a warp has registers for the rows that its products multiply with tiles: of small heads, of half of the warps of a
- * split kernel; of warpgroups backward, unless sums of dk and dv are large. */
+ * split kernel; of warpgroups for the gradient of q. */
 static bool is_kept(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     if (by_groups(c))
@@ -115,7 +115,7 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps * halves;
     if (is_kept(which, c)) /* but for v where it is half of it */
-        kept = which == CUDA_SDPA_GRAD_K && halves == 1 && !by_groups(c) && c->d + c->dv > 96 ? l.rows * v : 0;
+        kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
     l.shared = (kept + stages(which, c) * passing) * size;
     if (!c->half)
         l.shared += 4ll * warps * halves * 16 * (l.columns + 4);

@@ -11,7 +11,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const TEXT_ELEMENT *__restrict__ dout, TEXT_ELEMENT *__restrict__ dk, TEXT_ELEMENT *__restrict__ dvalue,
 #include "attention_sizes.cu"
     /* Both factors of the products with queries in registers would be too many: of v a half, or more, lies in shared memory */
-    enum { PART_V = DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16, KEPT_V = TEXT_WARPGROUPS || D + DV <= 96 ? DV : PART_V < 16 ? 16 : PART_V, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
+    enum { PART_V = DV / (WIDTH && !TEXT_OLDEST ? 2 : 4) / 16 * 16, KEPT_V = D + DV <= 96 ? DV : PART_V < 16 ? 16 : PART_V, ROWS_V = !TEXT_SPLIT && KEPT_V < DV ? ROWS : 0 };
 #if TEXT_KEPT
     elem *const V = (elem *)memory, *const passing = V + ROWS_V * PITCH_V;
 #else
@@ -106,16 +106,14 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
 #endif
 #endif
-#if !TEXT_KEPT
 #if TEXT_WARPGROUPS
     vwn_panel_copy<ROWS, D, THREADS>(X, k + b * kb + u0 * kt + g * kh, kt, there, (int)d);
     vwn_panel_copy<ROWS, DV, THREADS>(V, v + b * vb + u0 * vt + g * vh, vt, there, (int)dv);
 #else
+#if !TEXT_KEPT
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
 #endif
-#endif
-#if !TEXT_WARPGROUPS
     if (!TEXT_KEPT || ROWS_V)
         vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
             V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
@@ -154,7 +152,6 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
         /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
         const auto ahead = [&](int j0) { return t0 + j0 - u0 - base; };
-        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
         const auto drawn = [&](int r, int j) {
             return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
         };
@@ -209,24 +206,12 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[stage * COLUMNS + j];
                 }
         };
-        const auto drop = [&](real (*x)[4], int j0) {
-            #pragma unroll
-            for (int i = 0; DROPPED && i < R * PARTS; i++)
-                #pragma unroll
-                for (int e = 0; e < 4; e++)
-                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, j0 + i % PARTS * 8 + column + e % 2);
-        };
 #if TEXT_WARPGROUPS
         /* this stage has come; nobody multiplies the one before the last any more, and that one may be filled again */
         arrive();
         real x[PARTS][4], y[PARTS][4];
-#if TEXT_KEPT
-        vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, Q);
-        vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_v, G);
-#else
         vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, X, group_base, Q, 0);
         vwn_group_mul<false, DV, ROWS, COLUMNS, false, false>(y, V, group_base, G, 0);
-#endif
         if (h < heads)
             begin((stage + 1) % TEXT_STAGES);
         /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
@@ -256,6 +241,14 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         vwn_group_wait<1>();
         vwn_group_registers(weight);
 #else
+        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
+        const auto drop = [&](real (*x)[4], int j0) {
+            #pragma unroll
+            for (int i = 0; DROPPED && i < R * PARTS; i++)
+                #pragma unroll
+                for (int e = 0; e < 4; e++)
+                    x[i][e] *= drawn(i / PARTS * 2 + e / 2, j0 + i % PARTS * 8 + column + e % 2);
+        };
 #if !TEXT_SPLIT
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         arrive();
