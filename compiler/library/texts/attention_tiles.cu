@@ -238,22 +238,24 @@ template <int R, int N, int K> FN void vwn_mul_held(real (*x)[4], const real (*y
     __syncwarp();
 }
 
-/* Of a result N columns of this thread's row r, times `by`, to a row of memory that has `columns`; four at once where WIDE and these are
- * a multiple of 8. All threads of a warp call it, also for rows that are not `there`. */
-template <bool WIDE, int N, class E> FN void vwn_put_row(E *row, const real (*x)[4], int r, real by, int columns, bool there)
+/* Of a result N columns of row r of a thread whose first column is `own`, times `by`, to a row of memory that has `columns`; where WIDE
+ * these are a multiple of 8, and four are stored at once. All threads of a warp call it, also for rows that are not `there`. */
+template <bool WIDE, int N, class E> FN void vwn_put_row(E *row, const real (*x)[4], int r, real by, int own, int columns, bool there)
 {
-    const int own = vwn_thread() % 4 * 2;
-    #pragma unroll
-    for (int j = 0; j < N; j += 16) {
-        const real *const y = x[r / 2 * (N / 8) + j / 8] + r % 2 * 2, *const z = y + 4;
-        const real left[2] = {y[0] * by, y[1] * by}, right[2] = {z[0] * by, z[1] * by};
-        if constexpr (WIDE) {
+    x += r / 2 * (N / 8);
+    if constexpr (WIDE) {
+        #pragma unroll
+        for (int j = 0; j < N; j += 16) {
+            const real *const y = x[j / 8] + r % 2 * 2, *const z = x[j / 8 + 1] + r % 2 * 2;
+            const real left[2] = {y[0] * by, y[1] * by}, right[2] = {z[0] * by, z[1] * by};
             vwn_put_columns<8>(row, j, own, columns, left, right, there);
-        } else {
-            if (there && j + own < columns)
-                vwn_put_pair(row + j + own, left[0], left[1], j + own + 1 < columns);
-            if (there && j + 8 + own < columns)
-                vwn_put_pair(row + j + 8 + own, right[0], right[1], j + 8 + own + 1 < columns);
+        }
+    } else if (there) {
+        #pragma unroll
+        for (int i = 0; i < N / 8; i++) {
+            const real *const y = x[i] + r % 2 * 2;
+            if (i * 8 + own < columns)
+                vwn_put_pair(row + i * 8 + own, y[0] * by, y[1] * by, i * 8 + own + 1 < columns);
         }
     }
 }

@@ -142,7 +142,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     }
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
-    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
@@ -151,8 +151,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
         const int64_t at = begins + 8 * r * H;
         const bool is = 8 * r < left;
-        vwn_put_row<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, (int)dv, is);
-        if (is && me % 4 == 0)
+        vwn_put_row<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
+        if (is && c0 == 0)
             lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }
 }

@@ -352,7 +352,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), S, K);
-    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(S - (int64_t)of.tile * ROWS) - line;
     const int64_t begins = (of.batch * S + (int64_t)of.tile * ROWS + line) * K + of.head;
     #pragma unroll
@@ -361,12 +361,12 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const bool is = 8 * r < left;
 #if TEXT_SPLIT
         if (of_k)
-            vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, (int)d, is);
+            vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
         else
-            vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, (int)dv, is);
+            vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, c0, (int)dv, is);
 #else
-        vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, (int)d, is);
-        vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, (int)dv, is);
+        vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
+        vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, c0, (int)dv, is);
 #endif
     }
 }

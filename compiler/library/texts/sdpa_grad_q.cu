@@ -142,10 +142,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
-    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4;
+    const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++)
-        vwn_put_row<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, (int)d, 8 * r < left);
+        vwn_put_row<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
 }
