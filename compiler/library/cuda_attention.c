@@ -76,7 +76,7 @@ static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int c
  * waited for. */
 static int stages(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
-    return by_groups(c) && which != CUDA_SDPA ? 3 : 2;
+    return !by_groups(c) ? 2 : which == CUDA_SDPA_GRAD_Q ? 4 : 3;
 }
 
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */

@@ -397,6 +397,12 @@ static inline uint32_t emu_shared_address(const void *p)
 }
 /* What this thread has written to shared memory, and what has come of its copies, is seen by products of warpgroups. */
 static inline void emu_proxy_fence() { emu::proxy_fence(); }
+/* A barrier of the block, at which warps arrive from anywhere; the threads of one from one place. */
+EMU_MEETS void emu_groups_meet()
+{
+    emu::meet_warp(EMU_PLACE, 0xffffffffu);
+    emu::meet_block(1);
+}
 /* wgmma.fence, in front of which each array of registers is named. */
 static inline void emu_group_registers(const void *at, int words)
 {

@@ -1,15 +1,32 @@
+#if TEXT_WARPGROUPS
+    /* Groups take turns: while the first one makes weights of scores the second one's products are computed, which is half a tile behind. Each
+     * meets the other once a tile, when that has come and the one before the last is multiplied no more, so that its place may be
+     * filled again. */
+    const bool behind = group_base > 0, any = more;
+    const auto arrive = [&](int u0) {
+        vwn_copies_wait<0>();
+        vwn_proxy_fence();
+        vwn_groups_meet();
+        if (u0 + COLUMNS < past(start_of->t0))
+            begin(start_of->k, start_of->v, u0 + COLUMNS, (uint32_t)(u0 / COLUMNS + 1) % TEXT_STAGES);
+    };
+    if (behind && any)
+        arrive(from);
+#endif
     for (int u0 = from; more; u0 += COLUMNS) {
         const int stage = (uint32_t)u0 / COLUMNS % TEXT_STAGES;
         const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
+#if TEXT_WARPGROUPS
+        if (!behind)
+            arrive(u0);
+        const int t0 = start_of->t0;
+        more = u0 + COLUMNS < past(t0);
+#else
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
-#if TEXT_WARPGROUPS
-        vwn_proxy_fence();
-#endif
         __syncthreads();
         const int t0 = start_of->t0;
         more = u0 + COLUMNS < past(t0);
-#if !TEXT_WARPGROUPS
         if (more)
             begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
 #endif

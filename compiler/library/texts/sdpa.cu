@@ -51,8 +51,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             real x[R * PARTS][4];
 #if TEXT_WARPGROUPS
             vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, X, 0);
-            if (more)
-                begin(start_of->k, start_of->v, u0 + COLUMNS, (stage + 1) % TEXT_STAGES);
+            if (behind)
+                arrive(u0 + COLUMNS);
             vwn_group_wait<0>();
             vwn_group_registers(x);
 #else
@@ -140,6 +140,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
         }
     }
+#if TEXT_WARPGROUPS
+    if (!behind && any)
+        vwn_groups_meet();
+#endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;

@@ -37,16 +37,29 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         begin(k, v, from, from / COLUMNS % TEXT_STAGES);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
     real total[2 * R], norm[2 * R];
+#if TEXT_KEPT
+    uint32_t results[R * DV / 16][4]; /* all are asked for before the first is waited for */
+    vwn_keep_rows<R, DV>(results, out + (at0 + base * H) * dv, H * dv, (int)there - base, (int)dv);
+#endif
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const int64_t at = at0 + (row + 8 * r) * H;
         const bool is = row + 8 * r < there;
         real part = 0;
+#if TEXT_KEPT
+        #pragma unroll
+        for (int i = 0; i < DV / 8; i++) {
+            const int k = r / 2 * (DV / 16) + i / 2, of = r % 2 + i % 2 * 2;
+            const vwn_two x = vwn_get_pair((const elem *)&results[k][of], true), y = vwn_get_pair((const elem *)&kept_g[k][of], true);
+            part += x.x * y.x + x.y * y.y;
+        }
+#else
         for (int c = column; is && c < dv; c += 8) {
             const vwn_two x = vwn_get_pair(out + at * dv + c, c + 1 < dv);
             const vwn_two y = vwn_get_pair(dout + at * dv + c, c + 1 < dv);
             part += x.x * y.x + x.y * y.y;
         }
+#endif
         total[r] = vwn_row_sum(part);
         norm[r] = is ? lse[at] * log2_e : INFINITE;
         if (is && column == 0)
@@ -67,8 +80,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #if TEXT_WARPGROUPS
             vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, X);
             vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, V);
-            if (more)
-                begin(start_of->k, start_of->v, u0 + COLUMNS, (stage + 1) % TEXT_STAGES);
+            if (behind)
+                arrive(u0 + COLUMNS);
             /* scores, and what keys before have added */
             vwn_group_wait<LATER>();
             vwn_group_registers(slope);
@@ -137,6 +150,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         }
     }
 #if TEXT_WARPGROUPS
+    if (!behind && any)
+        vwn_groups_meet();
     vwn_group_wait<0>();
     vwn_group_registers(A);
 #endif
