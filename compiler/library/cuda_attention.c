@@ -154,6 +154,7 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
         {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
+        {"LATE", text_number(arena, which == CUDA_SDPA)},
         {"STAGES", text_number(arena, stages(which, c))},
         {"SHARED", text_number(arena, l.shared)},
         {"WIDTH", text_number(arena, c->width)},

@@ -7,21 +7,21 @@
         vwn_copies_wait<0>();
         vwn_proxy_fence();
         vwn_groups_meet();
-        if (u0 + COLUMNS < past(start_of->t0))
-            begin(start_of->k, start_of->v, u0 + COLUMNS, (uint32_t)(u0 / COLUMNS + 1) % TEXT_STAGES);
+        begin(start_of->k, start_of->v, u0 + COLUMNS, past(start_of->t0));
     };
     if (behind && any)
         arrive(from);
 #endif
     for (int u0 = from; more; u0 += COLUMNS) {
-        const int stage = (uint32_t)u0 / COLUMNS % TEXT_STAGES;
-        const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
 #if TEXT_WARPGROUPS
+        const elem *const X = tile_of(u0), *const V = X + COLUMNS * PITCH;
         if (!behind)
             arrive(u0);
         const int t0 = start_of->t0;
         more = u0 + COLUMNS < past(t0);
 #else
+        const int stage = (uint32_t)u0 / COLUMNS % 2;
+        const elem *const X = passing + stage * PASSING, *const V = X + COLUMNS * PITCH;
         /* this stage has come, and everybody is done with the other one, which may be filled again */
         vwn_copies_wait<0>();
         __syncthreads();

@@ -33,8 +33,6 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         G, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, (int)there, (int)dv);
     vwn_copies_commit();
 #endif
-    if (more)
-        begin(k, v, from, from / COLUMNS % TEXT_STAGES);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
     real total[2 * R], norm[2 * R];
 #if TEXT_KEPT
