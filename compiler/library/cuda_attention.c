@@ -72,8 +72,8 @@ static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int c
     return which == CUDA_SDPA_GRAD_Q && columns > 32 ? (c->oldest ? 16 : 32) : columns;
 }
 
-/* Tiles that pass have so many places: one is multiplied, the next one copied; of warpgroups backward what the last one adds is not
- * waited for. */
+/* Places of tiles that pass: one is multiplied, the next one copied; of warpgroups what the last one adds is not waited for, and those
+ * that take turns are half a tile apart. */
 static int stages(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     return !by_groups(c) ? 2 : which == CUDA_SDPA_GRAD_Q ? 4 : 3;
@@ -85,7 +85,7 @@ static int64_t pitch(const CudaAttentionClass *c, int d)
     return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
 }
 
-/* As many as warpgroups have registers for, beside their sums. */
+/* As many columns as warpgroups have registers for, beside their sums. */
 static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
     if (which == CUDA_SDPA)

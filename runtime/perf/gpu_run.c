@@ -611,7 +611,8 @@ static bool step(Warp *w, uint32_t i)
     return true;
 }
 
-/* The warp that is furthest behind, of those that do not wait; NULL: all do. `until`: where another one is. */
+/* The warp that is furthest behind, of those that do not wait; NULL: all do. `until`: where another one is. Where nothing waits for a
+ * unit warps need no order. */
 static Warp *next_warp(WalkBlock *b, uint64_t *until)
 {
     Warp *first = NULL;
@@ -621,6 +622,8 @@ static Warp *next_warp(WalkBlock *b, uint64_t *until)
         bool runs = false;
         for (uint32_t i = 0; i < w->n_group && !runs; i++)
             runs = w->group[i].state == RUNS;
+        if (runs && !b->l->lanes)
+            return w;
         if (!runs)
             continue;
         if (!first || w->clock < first->clock) {

@@ -1,7 +1,6 @@
 #if TEXT_WARPGROUPS
-    /* Groups take turns: while the first one makes weights of scores the second one's products are computed, which is half a tile behind. Each
-     * meets the other once a tile, when that has come and the one before the last is multiplied no more, so that its place may be
-     * filled again. */
+    /* Groups take turns: while one makes weights of scores the products of the other one are computed, which is half a tile behind. They meet
+     * once a tile, each where it wants the next one to have come; then nobody multiplies the oldest any more, and its place is filled again. */
     const bool behind = group_base > 0, any = more;
     const auto arrive = [&](int u0) {
         vwn_copies_wait<0>();
@@ -14,7 +13,7 @@
 #endif
     for (int u0 = from; more; u0 += COLUMNS) {
 #if TEXT_WARPGROUPS
-        const elem *const X = tile_of(u0), *const V = X + COLUMNS * PITCH;
+        const elem *const X = tile_of(u0);
         if (!behind)
             arrive(u0);
         const int t0 = start_of->t0;

@@ -77,7 +77,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             real x[R * PARTS][4], y[R * PARTS][4];
 #if TEXT_WARPGROUPS
             vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, X);
-            vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, V);
+            vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, X + COLUMNS * PITCH);
             if (behind)
                 arrive(u0 + COLUMNS);
             /* scores, and what keys before have added */
