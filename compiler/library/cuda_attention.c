@@ -33,10 +33,10 @@ static bool is_small(const CudaAttentionClass *c)
     return c->d <= 64 && c->dv <= 64;
 }
 
-static bool by_groups(CudaAttentionKernel which, const CudaAttentionClass *c)
+static bool by_groups(const CudaAttentionClass *c)
 {
     bool lines = (c->d == 64 || c->d == 128) && (c->dv == 64 || c->dv == 128) && c->width == 8;
-    return which == CUDA_SDPA && c->warpgroups && c->half && lines && !c->dropped;
+    return c->warpgroups && c->half && lines && !c->dropped;
 }
 
 /* A warp has 32 rows of a result, so that it reads half as much of shared memory for each product; with a soft cap, random
@@ -44,7 +44,7 @@ static bool by_groups(CudaAttentionKernel which, const CudaAttentionClass *c)
 static bool is_tall(const CudaAttentionClass *c)
 {
     bool called = c->width == CUDA_ACCESS_ANY && (c->d > 96 || c->dv > 96);
-    return c->half && !is_large(c) && !c->capped && !c->dropped && !called;
+    return c->half && !by_groups(c) && !is_large(c) && !c->capped && !c->dropped && !called;
 }
 
 /* Where the sums of dk and dv are more than a thread has registers half of the warps add up dk, the others dv. */
@@ -53,25 +53,44 @@ static bool is_split(CudaAttentionKernel which, const CudaAttentionClass *c)
     return which == CUDA_SDPA_GRAD_K && (is_large(c) || (is_tall(c) && !is_small(c)));
 }
 
-/* Whether a warp has registers for the rows that its products multiply with tiles: of small heads, and of half of the warps of a
- * split kernel. */
+/* Whether a warp has registers for the rows that its products multiply with tiles: of small heads, of half of the warps of a
+ * split kernel; of warpgroups for the gradient of q. */
 static bool is_kept(CudaAttentionKernel which, const CudaAttentionClass *c)
 {
+    if (by_groups(c))
+        return which == CUDA_SDPA_GRAD_Q;
     return c->half && (is_split(which, c) || (is_tall(c) && is_small(c)));
 }
 
 /* Scores of so many columns have registers at once. */
 static int at_once(CudaAttentionKernel which, const CudaAttentionClass *c, int columns)
 {
+    if (by_groups(c))
+        return columns;
     if (is_split(which, c) || (which == CUDA_SDPA_GRAD_K && is_kept(which, c)))
         return 16;
     return which == CUDA_SDPA_GRAD_Q && columns > 32 ? (c->oldest ? 16 : 32) : columns;
+}
+
+/* Places of tiles that pass: one is multiplied, the next one copied; of warpgroups what the last one adds is not waited for, and those
+ * that take turns are half a tile apart. */
+static int stages(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    return !by_groups(c) ? 2 : which == CUDA_SDPA_GRAD_Q ? 4 : 3;
 }
 
 /* Numbers from one row of a tile to the next: vwn_laid of attention_tiles.cu. */
 static int64_t pitch(const CudaAttentionClass *c, int d)
 {
     return c->half && d % 64 == 0 ? d : d + (c->half ? 8 : 4);
+}
+
+/* As many columns as warpgroups have registers for, beside their sums. */
+static int group_columns(CudaAttentionKernel which, const CudaAttentionClass *c)
+{
+    if (which == CUDA_SDPA)
+        return 128;
+    return !is_small(c) ? 64 : which == CUDA_SDPA_GRAD_Q && !c->oldest ? 128 : 96;
 }
 
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
@@ -89,22 +108,19 @@ CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
         l.rows = 32;
         l.columns = 16;
     }
-    if (by_groups(which, c)) {
-        l = (CudaAttentionLaunch){.threads = 256, .rows = 128, .columns = 128};
-        l.shared = 2 * (l.rows * c->d + 2 * l.columns * (c->d + c->dv)) + 4ll * l.rows * c->oldest + 32;
-        return l;
-    }
+    if (by_groups(c))
+        l = (CudaAttentionLaunch){.rows = 128, .columns = group_columns(which, c)};
     int warps = l.rows / (16 * tall);
     int64_t size = c->half ? 2 : 4, q = pitch(c, c->d), v = pitch(c, c->dv);
     int64_t kept = l.rows * (which == CUDA_SDPA ? q : q + v), passing = l.columns * (q + v);
     l.threads = 32 * warps * halves;
     if (is_kept(which, c)) /* but for v where it is half of it */
         kept = which == CUDA_SDPA_GRAD_K && halves == 1 && c->d + c->dv > 96 ? l.rows * v : 0;
-    l.shared = (kept + 2 * passing) * size;
+    l.shared = (kept + stages(which, c) * passing) * size;
     if (!c->half)
         l.shared += 4ll * warps * halves * 16 * (l.columns + 4);
     if (which == CUDA_SDPA_GRAD_K)
-        l.shared += 4ll * 2 * l.columns * (2 + 2 * c->oldest);
+        l.shared += 4ll * stages(which, c) * l.columns * (2 + 2 * c->oldest);
     if (halves == 2)
         l.shared += 4ll * l.rows * l.columns;
     if (which != CUDA_SDPA_GRAD_K)
@@ -126,7 +142,6 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
     CudaAttentionLaunch l = cuda_attention_launch(which, c);
     /* A compiler would spill for the sake of more blocks. */
     int blocks = c->half && l.threads > 128 ? 1 : 2;
-    bool groups = by_groups(which, c);
     const char *type = half_word(c->half);
     const TextValue value[] = {
         {"ELEMENT", type},
@@ -136,17 +151,19 @@ const char *cuda_attention(Arena *arena, CudaAttentionKernel which, const CudaAt
         {"DV", text_number(arena, c->dv)},
         {"ROWS", text_number(arena, l.rows)},
         {"COLUMNS", text_number(arena, l.columns)},
-        {"AT_ONCE", text_number(arena, groups ? l.columns : at_once(which, c, l.columns))},
+        {"AT_ONCE", text_number(arena, at_once(which, c, l.columns))},
         {"WARPS", text_number(arena, l.threads / 32 / (is_split(which, c) ? 2 : 1))},
         {"THREADS", text_number(arena, l.threads)},
+        {"LATE", text_number(arena, which == CUDA_SDPA)},
+        {"STAGES", text_number(arena, stages(which, c))},
         {"SHARED", text_number(arena, l.shared)},
         {"WIDTH", text_number(arena, c->width)},
         {"CAPPED", text_number(arena, c->capped)},
         {"DROPPED", text_number(arena, c->dropped)},
         {"OLDEST", text_number(arena, c->oldest)},
         {"SPLIT", text_number(arena, is_split(which, c))},
-        {"KEPT", text_number(arena, !groups && is_kept(which, c))},
-        {"WARPGROUPS", text_number(arena, groups)},
+        {"KEPT", text_number(arena, is_kept(which, c))},
+        {"WARPGROUPS", text_number(arena, by_groups(c))},
     };
     Buf b = buf_new(arena);
     library_text(&b, file[which], value, COUNT_OF(value));

@@ -34,8 +34,8 @@ typedef struct CudaAttentionClass {
     Half half; /* q, k, v, out and their gradients; products on tensor cores */
     bool capped, dropped, oldest;
     int width; /* elements of one access: cuda_attention_width, or CUDA_ACCESS_ANY */
-    bool warpgroups; /* the target has them, and they multiply where there is such a text: forward, 16 bits at 16 bytes an access,
-                        heads of up to 64 or 128, without dropout */
+    bool warpgroups; /* the target has them, and they multiply where there is such a text: 16 bits at 16 bytes an access, heads of
+                        up to 64 or 128, without dropout */
 } CudaAttentionClass;
 enum { CUDA_HEAD_MOST = 256, CUDA_ACCESS_ANY = 0 };
 

@@ -7,7 +7,7 @@
 
 #include "gpu_run.h"
 
-enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, SECTORS = 4 * LANES };
+enum { LANES = 32, GROUPS = 33, COPY_GROUPS = 64, SCHEDULERS = 4, SECTORS = 4 * LANES };
 /* Threads that are at one place. */
 typedef struct WalkGroup {
     uint32_t mask;
@@ -30,7 +30,6 @@ typedef struct Warp {
     uint64_t copies, copied[COPY_GROUPS]; /* asynchronous copies: groups, and when they are there */
     uint64_t copying;
     uint64_t groups, grouped[COPY_GROUPS]; /* products of warpgroups, the same */
-    uint64_t tensor_free;
     int far;             /* what was read last: 0 in the first-level cache, 1 read before, 2 not */
     uint8_t *local;      /* frame bytes of each thread */
 } Warp;
@@ -43,6 +42,8 @@ struct WalkBlock {
     uint64_t *line; /* what the first-level cache holds: a line of 128 bytes and a bit for each of its sectors */
     uint32_t lines;
     uint64_t *seen; /* lines that it, or a block before, has read at any time */
+    /* Warps share four schedulers, each with a part of every unit: when these are free again. */
+    uint64_t issue_free[SCHEDULERS], unit_free[SCHEDULERS][UNIT_COUNT];
     uint64_t steps;
     uint64_t *each;
     char *why;

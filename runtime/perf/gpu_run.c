@@ -5,6 +5,7 @@
  */
 #include "gpu_build.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { ROOM = 2048 /* of shared memory in front of a kernel's own: 1 KiB that the system keeps, and what is rounded up */ };
@@ -318,14 +319,37 @@ static uint32_t latency_of(const GpuLatency *l, const Sass *s)
     }
 }
 
-/* A warp issues in order, and an instruction waits for what it reads. */
-static void advance(Warp *w, const Sass *s)
+/* Cycles for which an instruction has its scheduler's part of a unit. */
+static uint64_t busy(const GpuLaunch *l, const Sass *s)
 {
+    if (s->unit == UNIT_NONE || !l->lanes || !(l->lanes[s->unit] > 0))
+        return 0;
+    double work = s->unit == UNIT_TENSOR ? s->tensor : LANES;
+    return (uint64_t)ceil(work * SCHEDULERS / l->lanes[s->unit]);
+}
+
+/* A warp issues in order, and an instruction waits for what it reads, for its scheduler and for its unit, which other warps want, too. */
+static uint64_t when(const Warp *w, const Sass *s)
+{
+    const WalkBlock *b = w->block;
+    const unsigned of = w->number % SCHEDULERS;
     uint64_t start = w->clock;
     for (unsigned i = 0; i < s->n_read; i++)
         start = w->ready[s->read[i]] > start ? w->ready[s->read[i]] : start;
+    start = b->issue_free[of] > start ? b->issue_free[of] : start;
+    return s->unit != UNIT_NONE && b->unit_free[of][s->unit] > start ? b->unit_free[of][s->unit] : start;
+}
+
+static void advance(Warp *w, const Sass *s)
+{
+    WalkBlock *b = w->block;
+    const uint64_t start = when(w, s), there = start + latency_of(&b->l->latency, s);
+    if (b->l->lanes) {
+        b->issue_free[w->number % SCHEDULERS] = start + 1;
+        if (s->unit != UNIT_NONE)
+            b->unit_free[w->number % SCHEDULERS][s->unit] = start + busy(b->l, s);
+    }
     w->clock = start + 1;
-    uint64_t there = start + latency_of(&w->block->l->latency, s);
     for (unsigned i = 0; i < s->n_written; i++)
         w->ready[s->written[i]] = there;
 }
@@ -352,11 +376,11 @@ static void count(Warp *w, const Sass *s, uint32_t at, uint32_t mask, uint32_t e
 static void begin_product(Warp *w, const Sass *s)
 {
     double columns = s->tensor / (16 * 16);
-    uint64_t start = w->clock > w->tensor_free ? w->clock : w->tensor_free;
-    w->tensor_free = start + (uint64_t)(s->tensor / 512);
+    uint64_t *const free = &w->block->unit_free[w->number % SCHEDULERS][UNIT_TENSOR];
+    *free = (w->clock > *free ? w->clock : *free) + (uint64_t)(s->tensor / 512);
     w->block->sum->wavefronts += (s->mode & SG_REGISTERS ? 0 : 16 * 32 / 128.0) + columns * 32 / 128 / 4;
     if (s->mode & SG_LAST)
-        w->grouped[w->groups++ % COPY_GROUPS] = w->tensor_free + w->block->l->latency.tensor;
+        w->grouped[w->groups++ % COPY_GROUPS] = *free + w->block->l->latency.tensor;
 }
 
 /* WARPGROUP.DEPBAR.LE gsb0, N waits until all groups of products but the last N are done. */
@@ -587,11 +611,40 @@ static bool step(Warp *w, uint32_t i)
     return true;
 }
 
-static bool run_warp(Warp *w)
+/* The warp that is furthest behind, of those that do not wait; NULL: all do. `until`: where another one is. Where nothing waits for a
+ * unit warps need no order. */
+static Warp *next_warp(WalkBlock *b, uint64_t *until)
+{
+    Warp *first = NULL;
+    *until = UINT64_MAX;
+    for (uint32_t k = 0; k < b->n_warp; k++) {
+        Warp *w = &b->warp[k];
+        bool runs = false;
+        for (uint32_t i = 0; i < w->n_group && !runs; i++)
+            runs = w->group[i].state == RUNS;
+        if (runs && !b->l->lanes)
+            return w;
+        if (!runs)
+            continue;
+        if (!first || w->clock < first->clock) {
+            *until = first ? first->clock : *until;
+            first = w;
+        } else if (w->clock < *until) {
+            *until = w->clock;
+        }
+    }
+    return first;
+}
+
+/* One instruction after another, until another warp is further behind. */
+static bool run_warp(Warp *w, uint64_t until)
 {
     WalkBlock *b = w->block;
     for (int i; (i = next_group(w)) >= 0;) {
-        if (++b->steps > b->l->most)
+        const SassKernel *code = b->l->code;
+        if (w->group[i].at < code->n)
+            w->clock = when(w, &code->at[w->group[i].at]);
+        if (w->clock > until || ++b->steps > b->l->most)
             return true;
         if (!step(w, (uint32_t)i))
             return false;
@@ -658,8 +711,9 @@ bool gpu_run(Arena *arena, const GpuLaunch *l, uint32_t block, GpuCounts *sum, u
     begin(&b, arena);
     bool good = true, any = true;
     while (good && any) {
-        for (uint32_t k = 0; k < b.n_warp && good; k++)
-            good = run_warp(&b.warp[k]);
+        uint64_t until;
+        for (Warp *w; good && b.steps <= l->most && (w = next_warp(&b, &until));)
+            good = run_warp(w, until);
         if (b.steps > l->most) {
             sum->cut++;
             break;

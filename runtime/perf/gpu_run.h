@@ -41,6 +41,7 @@ typedef struct GpuLaunch {
     void (*touch)(void *toucher, uint64_t address, unsigned bytes, bool writes);
     void *toucher;
     GpuLatency latency;
+    const double *lanes;      /* by unit, threads that those of a multiprocessor take in a cycle; NULL: nothing waits for a unit */
     uint64_t most;            /* instructions of a block, of all its warps, before it is left: GpuCounts.cut */
 } GpuLaunch;
 

@@ -167,6 +167,7 @@ bool perf_prepare(Arena *arena, const Gpu *gpu, const SassKernel *sass, const Cu
                    .store = perf_store,
                    .user = memory,
                    .latency = gpu->latency,
+                   .lanes = gpu->lanes,
                    .most = MOST};
     *out = (Perf){.blocks = g->blocks,
                   .threads = (int)g->threads,

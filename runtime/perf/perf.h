@@ -5,7 +5,9 @@
  * The one idea: a launch is its waves. A multiprocessor has as many blocks at once as registers, shared memory, warps and
  * the device allow; a wave takes as long as the slowest of these: issuing its instructions, each unit's share of them,
  * shared memory, tensor cores, its part of the launch's bytes at the rate of a copy, what it asks of the second-level cache,
- * and the wait of one block that has nobody beside it. So a last wave of a few blocks costs what it costs.
+ * and what one block takes that has nobody beside it: its warps go on in the order of time, each waits for what it reads, and they
+ * share four schedulers and their parts of the units. So groups of warps that compute the same at the same time are seen to
+ * wait for each other, and a last wave of a few blocks costs what it costs.
  * Nothing is measured: every figure is a prediction.
  */
 #ifndef VWN_PERF_H

@@ -388,11 +388,12 @@ typedef struct SassReader {
     uint32_t line;
 } SassReader;
 
-/* Multiply-adds of a warp: m16n8k16 and the like, m64n256k16 of four. */
+/* Multiply-adds of a warp: m16n8k16 and the like, m64nNk16 of four. */
 static double tensor_work(const char *name)
 {
-    if (has(name, "64x64x16") || has(name, "64x128x16") || has(name, "64x256x16"))
-        return 16 * 16 * strtod(strstr(name, "64x") + 3, NULL);
+    const char *groups = strstr(name, "GMMA.64x");
+    if (groups)
+        return 16 * 16 * strtod(groups + 8, NULL);
     return has(name, "16816") ? 16 * 8 * 16 : has(name, "1688") ? 16 * 8 * 8 : has(name, "16832") ? 16 * 8 * 32 : 16 * 8 * 16;
 }
 

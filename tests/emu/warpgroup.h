@@ -1,6 +1,6 @@
 /* warpgroup.h - products of warpgroups (wgmma), as an emulator has them.
  *
- * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, and of fence.proxy.async.
+ * In:  a part of cuemu.h, behind its fibers.     Out: twins of wgmma, of its fences and groups, of fence.proxy.async, and of a barrier of groups.
  * The one idea: what a device does behind a thread's back is done here as late as it may be, or as early, and rules that a
  * device breaks in silence stop the launch. The rules are those of the PTX ISA, "Asynchronous Warpgroup Level Matrix":
  *   - wgmma reads shared memory through the async proxy. `view` is what that one sees: nothing at first, and what a thread has
@@ -9,6 +9,8 @@
  *     these, registers with a factor, or copy to the places it reads.
  *   - Registers that were written behind the last wgmma.fence may not be sums or a factor. Sums that products in flight add to
  *     need no fence for further ones of the same kind.
+ *   - Groups may meet at places of their own: a barrier counts the warps of the block that have arrived, and nobody goes on without
+ *     the others. (Others, __syncthreads() among them, stop where threads arrive from different places.)
  *   - All threads of a warp name the same matrices; the four warps of a group the same ones in the same order.
  * A matrix is a descriptor: bits 0-13 where it begins, 16-29 and 32-45 its leading and stride offsets, all by 16 bytes; 49-51 the
  * base offset, 62-63 the swizzle, 1: of 128 bytes. Lines of 128 bytes lie eight to a pattern of 1,024, in which bits 4 to 6 of
@@ -24,7 +26,7 @@ enum {
     WINDOW = 1024,     /* where a block's shared memory begins: in front of it lies the system's */
     PRODUCTS_MAX = 64, /* of a warp, in flight */
     SUMS_MAX = 4,      /* arrays of them, at once */
-    FENCED_MAX = 8,
+    FENCED_MAX = 12,
     COPIED_MAX = 1024, /* pieces of 16 bytes that a thread has copied since its last fence */
     GROUP_N_MAX = 256
 };
@@ -397,17 +399,24 @@ EMU_FN uint32_t emu_shared_address(const void *p)
 }
 /* What this thread has written to shared memory, and what has come of its copies, is seen by products of warpgroups. */
 EMU_FN void emu_proxy_fence() { emu::proxy_fence(); }
+/* A barrier of the block, at which warps arrive from anywhere; the threads of one from one place. */
+EMU_MEETS void emu_groups_meet()
+{
+    emu::meet_warp(EMU_PLACE, 0xffffffffu);
+    emu::meet_block(1);
+}
 /* wgmma.fence, in front of which each array of registers is named. */
 EMU_FN void emu_group_registers(const void *at, int words)
 {
     using namespace emu;
     static int next;
-    Fenced *to = &fenced[current][next++ % FENCED_MAX];
+    Fenced *to = nullptr;
     if (sums_of(group_warp[current / 32], (const float *)at, current % 32))
         return;
     for (Fenced &f : fenced[current])
-        if (f.at == at)
-            to = &f;
+        to = f.at == at || (!to && !f.at) ? &f : to;
+    if (!to)
+        to = &fenced[current][next++ % FENCED_MAX];
     to->at = at;
     to->words = words;
     memcpy(to->had, at, 4 * words);

@@ -46,7 +46,7 @@ static size_t values(Arena *a, TextValue *v, unsigned set)
         {"CHOICES", "x = threadIdx.x == 1 ? s1 : x;"}, {"D", "48"}, {"DV", "64"}, {"QUERIES", "32"}, {"KEYS", "16"},
         {"PART", "256"}, {"SLICE", "65"}, {"RANGE", "66"}, {"CAPPED", "1"}, {"ROWS", "63"}, {"COLUMNS", "31"}, {"AT_ONCE", "15"},
         {"WARPS", "4"}, {"THREADS", "128"}, {"SHARED", "49152"}, {"WIDTH", "8"}, {"PARTS", "2"}, {"X", "real"},
-        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"DOWN", "2"},
+        {"W", "fp16"}, {"Y", "bf16"}, {"WIDTH_X", "4"}, {"WIDTH_W", "2"}, {"WIDTH_Y", "4"}, {"TRANSPOSED", "1"}, {"STAGES", "3"}, {"LATE", "1"}, {"DOWN", "2"},
     };
     size_t n = 0;
     for (size_t i = 0; i < COUNT_OF(other); i++)

@@ -57,9 +57,10 @@ static const struct {
     {{256, 256, HALF_NONE, false, false, false, 4, false}, false},
 };
 
+static const char *const attention_names[] = {"attention", "attention_q", "attention_kv"};
+
 static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
 {
-    static const char *const names[] = {"attention", "attention_q", "attention_kv"};
     enum { TEXTS = sizeof classes / sizeof classes[0] * CUDA_SDPA_COUNT };
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
@@ -91,7 +92,7 @@ static void test_attention(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, B
             CHECK(h, code[i].facts.max_threads == l.threads && l.shared <= 163 * 1024);
             CHECK(h, c->d > 128 || !c->half || l.shared <= 99 * 1024);
             budget_check(h, budget,
-                      arena_printf(ctx->program, "%s.%s.%d%s", names[k],
+                      arena_printf(ctx->program, "%s.%s.%d%s", attention_names[k],
                                    c->half ? half_word(c->half) : "f32", c->d,
                                    c->dropped ? ".all" : c->capped ? ".cap" : c->oldest ? ".oldest" : c->width == CUDA_ACCESS_ANY ? ".any" : ""),
                       ARCHS[a], &use, l.shared);
@@ -116,14 +117,16 @@ static void test_scatter(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Bud
 /* Those of warpgroups, of sm_90a alone. */
 static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budget *budget)
 {
-    enum { EXPERTS = 2 * 3 * 2, TEXTS = EXPERTS + 5, SM_90A = 1 };
-    static const CudaAttentionClass attention[TEXTS - EXPERTS] = {
+    static const CudaAttentionClass attention[] = {
         {.d = 64, .dv = 64, .half = HALF_BF16, .width = 8, .warpgroups = true},
         {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true},
         {.d = 64, .dv = 128, .half = HALF_FP16, .width = 8, .warpgroups = true},
         {.d = 128, .dv = 64, .half = HALF_FP16, .width = 8, .warpgroups = true},
+        {.d = 64, .dv = 64, .half = HALF_BF16, .width = 8, .warpgroups = true, .oldest = true},
+        {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true, .oldest = true},
         {.d = 128, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true, .capped = true, .oldest = true},
     };
+    enum { EXPERTS = 2 * 3 * 2, TEXTS = EXPERTS + sizeof attention / sizeof attention[0] * CUDA_SDPA_COUNT, SM_90A = 1 };
     size_t length;
     const char *prelude = prelude_cuda(ctx->program, &length);
     CudaText text[TEXTS];
@@ -132,14 +135,16 @@ static void test_groups(Harness *h, Ctx *ctx, const Nvrtc *n, Cache *cache, Budg
     int threads[TEXTS];
     const char *name[TEXTS];
     for (int i = EXPERTS; i < TEXTS; i++) {
-        const CudaAttentionClass *c = &attention[i - EXPERTS];
-        CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, c);
+        const CudaAttentionClass *c = &attention[(i - EXPERTS) / CUDA_SDPA_COUNT];
+        CudaAttentionKernel which = (CudaAttentionKernel)((i - EXPERTS) % CUDA_SDPA_COUNT);
+        CudaAttentionLaunch l = cuda_attention_launch(which, c);
         text[i] = (CudaText){.place = ""};
-        text[i].text = cuda_attention(ctx->program, CUDA_SDPA, c, &text[i].length);
+        text[i].text = cuda_attention(ctx->program, which, c, &text[i].length);
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
         shared[i] = l.shared;
         threads[i] = l.threads;
-        name[i] = arena_printf(ctx->program, "attention.%s.%d.%d%s.groups", half_word(c->half), c->d, c->dv, c->capped ? ".cap" : "");
+        name[i] = arena_printf(ctx->program, "%s.%s.%d.%d%s%s.groups", attention_names[which], half_word(c->half), c->d, c->dv,
+                               c->capped ? ".cap" : "", c->oldest ? ".oldest" : "");
     }
     for (int i = 0; i < EXPERTS; i++) {
         static const char *const kind[] = {"expert", "expert_t", "expert_dw"};

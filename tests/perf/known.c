@@ -344,6 +344,39 @@ static void test_borrow(Known *k, Seen *s)
     }
 }
 
+/* Cycles of a block whose threads execute `text`, where warps wait for units of an H100. */
+static double alone(Known *k, const char *text, uint32_t threads)
+{
+    SassKernel code;
+    GpuCounts c = {0};
+    char why[256];
+    GpuLaunch l = {.code = &code, .arch = 90, .threads = threads, .blocks = 1, .load = zeros, .latency = latency, .lanes = gpu_named("h100")->lanes, .most = 1000};
+    CHECK_CASE(&k->h, sass_read(k->arena, text, "k", &code, why) && gpu_run(k->arena, &l, 0, &c, NULL, why), why);
+    return c.cycles;
+}
+
+/* Warps of one scheduler share its part of a unit: exponentials of four threads a cycle, products of 512 multiply-adds; two units work
+ * at the same time. A warp that waits keeps nobody from going on. */
+static void test_units(Known *k)
+{
+#define EIGHT(x) x x x x x x x x
+    static const char special[] = "\n.text.k:\n" EIGHT(" /*0000*/ MUFU.EX2 R2, R0 ;\n") " /*0080*/ EXIT ;\n";
+    static const char product[] = "\n.text.k:\n" EIGHT(" /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n")
+        " /*0080*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n /*0090*/ EXIT ;\n";
+    static const char both[] = "\n.text.k:\n" EIGHT(" /*0000*/ HGMMA.64x128x16.F32.BF16 R24, gdesc[UR16], R24, gsb0 ;\n")
+        EIGHT(" /*0080*/ MUFU.EX2 R2, R0 ;\n") " /*0100*/ WARPGROUP.DEPBAR.LE gsb0, 0x0 ;\n /*0110*/ EXIT ;\n";
+    static const char waiting[] = "\n.text.k:\n /*0000*/ LDG.E R2, desc[UR4][R0.64] ;\n /*0010*/ IADD3 R3, R2, R2, RZ ;\n" EIGHT(" /*0020*/ MUFU.EX2 R4, R0 ;\n")
+        " /*00a0*/ EXIT ;\n";
+    for (uint32_t warps = 4; warps <= 16; warps *= 2) {
+        double here = warps / 4, of_products = 8 * 64 * here, of_special = 8 * 8 * here;
+        double s = alone(k, special, 32 * warps), p = alone(k, product, 32 * warps), b = alone(k, both, 32 * warps), w = alone(k, waiting, 32 * warps);
+        CHECK(&k->h, s > of_special - 8 && s < of_special + 8);
+        CHECK(&k->h, p >= of_products + latency.tensor && p < of_products + latency.tensor + 32);
+        CHECK(&k->h, b >= of_products + latency.tensor && b < of_products + latency.tensor + 32);
+        CHECK(&k->h, w > latency.first + of_special - 8 && w < latency.global + of_special + 32);
+    }
+}
+
 /* ---- */
 
 static void test_all(Known *k)
@@ -381,6 +414,7 @@ int main(void)
     test_refused(&k);
     static Seen seen;
     test_borrow(&k, &seen);
+    test_units(&k);
     bool here = nvrtc_open(ctx, &n, why) && disassembler_find(k.arena, &tool, why);
     printf(here ? "compiled anew, too\n" : "only what was recorded: %s\n", why);
     cache_open(&cache, CACHE_CUBINS, NULL);

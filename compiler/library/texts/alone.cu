@@ -42,6 +42,7 @@
 #define TEXT_W bf16
 #define TEXT_Y bf16
 #define TEXT_STAGES 2
+#define TEXT_LATE 0
 #define TEXT_DOWN 2
 #define TEXT_WARPGROUPS 0
 #define TEXT_SHARED 49152

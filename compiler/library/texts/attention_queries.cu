@@ -3,11 +3,7 @@
     const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int t0 = first_row(mine);
     const int64_t h = mine.head, b = mine.batch, g = h / share;
-#if TEXT_WARPGROUPS
     const int64_t there = vwn_least(ROWS, T - t0);
-#else
-    const int64_t there = vwn_least(ROWS, T - t0), at0 = (b * T + t0) * H + h;
-#endif
     k += b * kb + g * kh;
     v += b * vb + g * vh;
     int64_t first = window ? vwn_most(0, t0 - window + 1) : 0;
@@ -37,15 +33,30 @@
 #else
         *start_of = {k, v, t0, 0};
 #endif
+#if TEXT_WARPGROUPS
+    const auto tile_of = [&](int u0) { return passing + (uint32_t)(u0 / COLUMNS + TEXT_STAGES) % TEXT_STAGES * PASSING; };
+    /* Copies the keys of tile u0 and the values of that or, where values are late, of the one before, zeros in front of the first one; of
+     * tiles in front of `end`. */
+    const auto begin = [&](const elem *k, const elem *v, int u0, int end) {
+        const int w0 = u0 - TEXT_LATE * COLUMNS;
+        if (u0 < end)
+            vwn_panel_copy<COLUMNS, D, THREADS>(tile_of(u0), k + u0 * kt, kt, keys - u0, (int)d);
+        if (w0 < end)
+            vwn_panel_copy<COLUMNS, DV, THREADS>(tile_of(w0) + COLUMNS * PITCH, v + w0 * vt, vt, w0 < from ? 0 : keys - w0, (int)dv);
+        vwn_copies_commit();
+    };
+#else
     const auto begin = [&](const elem *k, const elem *v, int u0, int stage) {
         elem *const X = passing + stage * PASSING;
-#if TEXT_WARPGROUPS
-        vwn_panel_copy<COLUMNS, D, THREADS>(X, k + u0 * kt, kt, keys - u0, (int)d);
-        vwn_panel_copy<COLUMNS, DV, THREADS>(X + COLUMNS * PITCH, v + u0 * vt, vt, keys - u0, (int)dv);
-#else
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(X, vwn_tile_at<D, WIDTH, THREADS>(k + u0 * kt, kt), kt, keys - u0, (int)d);
         vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
             X + COLUMNS * PITCH, vwn_tile_at<DV, WIDTH, THREADS>(v + u0 * vt, vt), vt, keys - u0, (int)dv);
-#endif
         vwn_copies_commit();
     };
+#endif
+    if (more)
+#if TEXT_WARPGROUPS
+        begin(k, v, from, past(t0));
+#else
+        begin(k, v, from, from / COLUMNS % 2);
+#endif

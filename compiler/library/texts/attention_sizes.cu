@@ -32,7 +32,7 @@
     const int base = warp % WARPS * 16 * R, row = base + lane / 4, column = lane % 4 * 2;
     const int64_t share = H / K;
 #if TEXT_WARPGROUPS
-    const int group_base = warp / 4 * 64; /* where the rows of this group of warps begin */
+    const int group_base = vwn_from_lane(warp / 4 * 64, 0); /* where the rows of this group of warps begin */
     DYN_SMEM_LINES(memory);
 #else
     DYN_SMEM(memory);

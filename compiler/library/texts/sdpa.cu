@@ -30,8 +30,6 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     vwn_copies_commit();
 #endif
-    if (more)
-        begin(k, v, from, from / COLUMNS % 2);
     /* the number that dropout draws for this thread's first query and key 0 */
     const int64_t draws = ((b * H + h) * T + t0 + row) * S;
     /* A power of 2 is taken of score * per_score less that of the greatest one. A score is a product of rows, turned where the scale is
@@ -47,14 +45,24 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         top[r] = -INFINITE;
         sum[r] = 0;
     }
+#if TEXT_WARPGROUPS
+    /* weights of a tile are multiplied with its values when scores of the next one are computed; in front of the first one lie zeros */
+    uint32_t weight[COLUMNS / 16][4] = {};
+    const auto add = [&](int u0) { vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(O, weight, tile_of(u0) + COLUMNS * PITCH); };
+    int last = from - COLUMNS;
+#endif
 #include "attention_keys.cu"
             real x[R * PARTS][4];
 #if TEXT_WARPGROUPS
+            add(last);
+            last = u0;
             vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, Q, group_base, X, 0);
-            if (more)
-                begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
+            if (behind)
+                arrive(u0 + COLUMNS);
             vwn_group_wait<0>();
             vwn_group_registers(x);
+            vwn_group_registers(weight);
+            vwn_group_registers(O);
 #else
             vwn_clear<R * AT_ONCE>(x);
 #if TEXT_KEPT
@@ -130,16 +138,20 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     x[i][e] *= vwn_uniform(seed, step, at) < rate ? 0.0f : keep;
                 }
 #if TEXT_WARPGROUPS
-            uint32_t weight[COLUMNS / 16][4];
             vwn_round_held<COLUMNS>(weight, x, elem());
-            vwn_group_mul_held<COLUMNS>(O, weight, V);
-            vwn_group_wait<0>();
-            vwn_group_registers(O);
 #else
             vwn_mul_held<R, DV, AT_ONCE>(O, x, held, V + j0 * PITCH_V);
 #endif
         }
     }
+#if TEXT_WARPGROUPS
+    if (!behind && any)
+        arrive(last + COLUMNS);
+    if (any)
+        add(last);
+    vwn_group_wait<0>();
+    vwn_group_registers(O);
+#endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
@@ -150,15 +162,9 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const real total = vwn_row_sum(sum[r]);
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
         const int64_t at = begins + 8 * r * H;
-        if (8 * r >= left)
-            continue;
-        #pragma unroll
-        for (int i = 0; i < DV / 8; i++) {
-            const real *const y = O[r / 2 * (DV / 8) + i] + r % 2 * 2;
-            if (i * 8 + c0 < dv)
-                vwn_put_pair(out + at * dv + i * 8 + c0, y[0] * one, y[1] * one, i * 8 + c0 + 1 < dv);
-        }
-        if (c0 == 0)
+        const bool is = 8 * r < left;
+        vwn_put_row<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
+        if (is && c0 == 0)
             lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }
 }

@@ -18,17 +18,19 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     elem *const X = (elem *)memory, *const V = X + ROWS * PITCH;
     elem *const passing = V + ROWS * PITCH_V;
 #endif
+#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
-    /* of the queries that pass, in two stages: log-sum-exp, sum of dout out, first key */
-    real *const norms = (real *)(passing + 2 * PASSING) + THREADS / 32 * HELD;
-    real *const totals = norms + 2 * COLUMNS;
+#endif
+    /* of the queries that pass, in stages as they are: log-sum-exp, sum of dout out, first key */
+    real *const norms = (real *)(passing + TEXT_STAGES * PASSING) + THREADS / 32 * HELD;
+    real *const totals = norms + TEXT_STAGES * COLUMNS;
 #if TEXT_SPLIT
     /* half of the warps add up dk, the others dv: what these tell the warp that has the same keys */
-    vwn_four *const told = (vwn_four *)(totals + 2 * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
+    vwn_four *const told = (vwn_four *)(totals + TEXT_STAGES * COLUMNS) + warp % WARPS * (R * COLUMNS / 8 * 32) + lane;
     const bool of_k = warp >= WARPS;
 #endif
 #if TEXT_OLDEST
-    integer *const oldest = (integer *)(totals + 2 * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
+    integer *const oldest = (integer *)(totals + TEXT_STAGES * COLUMNS + TEXT_SPLIT * ROWS * COLUMNS);
 #endif
     /* the first keys of a head come first: most queries see them */
     const vwn_share mine = vwn_share_of<ROWS>(vwn_block(), S, K);
@@ -53,14 +55,20 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const auto begin = [&](int stage) {
         elem *const Q = passing + stage * PASSING;
         const int n = (int)T - t, of_query = (int)H * (int)dv;
+#if TEXT_WARPGROUPS
+        vwn_panel_copy<COLUMNS, D, THREADS>(Q, start_of->q + t * qt + h * qh, qt, n, (int)d);
+        vwn_panel_copy<COLUMNS, DV, THREADS>(
+            Q + COLUMNS * PITCH, start_of->dout + (int64_t)t * of_query + h * dv, of_query, n, (int)dv);
+#else
         vwn_tile_copy<COLUMNS, D, WIDTH, THREADS>(
             Q, vwn_tile_at<D, WIDTH, THREADS>(start_of->q + t * qt + h * qh, qt), qt, n, (int)d);
         vwn_tile_copy<COLUMNS, DV, WIDTH, THREADS>(
             Q + COLUMNS * PITCH,
             vwn_tile_at<DV, WIDTH, THREADS>(start_of->dout + (int64_t)t * of_query + h * dv, of_query), of_query, n, (int)dv);
+#endif
         const int me = vwn_thread(), of = me % COLUMNS;
         if (me < 2 * COLUMNS)
-            vwn_copy_async<4>(norms + (me - of) * 2 + stage * COLUMNS + of,
+            vwn_copy_async<4>(norms + (me - of) * TEXT_STAGES + stage * COLUMNS + of,
                               (me < COLUMNS ? start_of->lse : start_of->mean) + (t + of) * H + h, of < n);
 #if TEXT_OLDEST
         if (me < COLUMNS)
@@ -98,6 +106,10 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         vwn_keep_rows<R, D>(kept, k + b * kb + (u0 + base) * kt + g * kh, kt, there - base, (int)d);
 #endif
 #endif
+#if TEXT_WARPGROUPS
+    vwn_panel_copy<ROWS, D, THREADS>(X, k + b * kb + u0 * kt + g * kh, kt, there, (int)d);
+    vwn_panel_copy<ROWS, DV, THREADS>(V, v + b * vb + u0 * vt + g * vh, vt, there, (int)dv);
+#else
 #if !TEXT_KEPT
     vwn_tile_copy<ROWS, D, WIDTH, THREADS>(
         X, vwn_tile_at<D, WIDTH, THREADS>(k + b * kb + u0 * kt + g * kh, kt), kt, there, (int)d);
@@ -105,6 +117,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     if (!TEXT_KEPT || ROWS_V)
         vwn_tile_copy<ROWS, DV, WIDTH, THREADS>(
             V, vwn_tile_at<DV, WIDTH, THREADS>(v + b * vb + u0 * vt + g * vh, vt), vt, there, (int)dv);
+#endif
     vwn_copies_commit();
     seek(0);
     if (h < heads)
@@ -120,20 +133,25 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
 #endif
     const auto arrive = [&]() {
         vwn_copies_wait<0>();
+#if TEXT_WARPGROUPS
+        vwn_proxy_fence();
+#endif
         __syncthreads();
     };
 #if TEXT_SPLIT
     real x[R * PARTS][4];
     arrive();
 #endif
-    for (int stage = 0; h < heads; stage ^= 1) {
+#if TEXT_WARPGROUPS
+    uint32_t slope[COLUMNS / 16][4] = {}; /* of scores, which products take while the next tile is waited for */
+#endif
+    for (int stage = 0; h < heads; stage = (stage + 1) % TEXT_STAGES) {
         const elem *const Q = passing + stage * PASSING, *const G = Q + COLUMNS * PITCH;
         const int head = h, t0 = t;
         seek(COLUMNS);
         const int64_t draws = ((b * H + g * share + head) * T + t0) * S + u0 + row;
         /* what lies between this warp's first key and query j0 of the tile, and what is seen there */
         const auto ahead = [&](int j0) { return t0 + j0 - u0 - base; };
-        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
         const auto drawn = [&](int r, int j) {
             return vwn_uniform(seed, step, draws + j * S + 8 * r) < rate ? 0.0f : keep;
         };
@@ -188,6 +206,42 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     y[i][e] = (DROPPED ? y[i][e] * drawn(i / PARTS * 2 + e / 2, j) : y[i][e]) - totals[stage * COLUMNS + j];
                 }
         };
+#if TEXT_WARPGROUPS
+        /* this stage has come; nobody multiplies the one before the last any more, and that one may be filled again */
+        arrive();
+        real x[PARTS][4], y[PARTS][4];
+        vwn_group_mul<false, D, ROWS, COLUMNS, false, false>(x, X, group_base, Q, 0);
+        vwn_group_mul<false, DV, ROWS, COLUMNS, false, false>(y, V, group_base, G, 0);
+        if (h < heads)
+            begin((stage + 1) % TEXT_STAGES);
+        /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
+        vwn_group_wait<!CAPPED>();
+        vwn_group_registers(slope);
+        vwn_group_registers(x);
+        if (CAPPED) {
+            vwn_group_registers(y);
+            lessen(y, 0);
+        }
+        weigh(x, y, 0);
+        uint32_t weight[COLUMNS / 16][4];
+        vwn_round_held<COLUMNS>(weight, x, elem());
+        vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(E, weight, G);
+        if (!CAPPED) {
+            vwn_group_wait<1>();
+            vwn_group_registers(y);
+            lessen(y, 0);
+        }
+        #pragma unroll
+        for (int i = 0; i < PARTS; i++)
+            #pragma unroll
+            for (int e = 0; e < 4; e++)
+                y[i][e] *= x[i][e];
+        vwn_round_held<COLUMNS>(slope, y, elem());
+        vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(A, slope, Q);
+        vwn_group_wait<1>();
+        vwn_group_registers(weight);
+#else
+        const auto sees = [&](int j0) { return !causal || ahead(j0) + AT_ONCE > 0; };
         const auto drop = [&](real (*x)[4], int j0) {
             #pragma unroll
             for (int i = 0; DROPPED && i < R * PARTS; i++)
@@ -289,7 +343,13 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         if (COLUMNS > AT_ONCE)
             second(AT_ONCE);
 #endif
+#endif
     }
+#if TEXT_WARPGROUPS
+    vwn_group_wait<0>();
+    vwn_group_registers(A);
+    vwn_group_registers(E);
+#endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), S, K);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
@@ -298,30 +358,15 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const int64_t at = begins + 8 * r * K;
-        if (8 * r >= left)
-            continue;
+        const bool is = 8 * r < left;
 #if TEXT_SPLIT
-        if (of_k) {
-#endif
-        #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const real *const z = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (i * 8 + c0 < d)
-                vwn_put_pair(dk + at * d + i * 8 + c0, z[0] * scale, z[1] * scale, i * 8 + c0 + 1 < d);
-        }
-#if TEXT_SPLIT
-            continue;
-        }
-#endif
-        #pragma unroll
-        for (int i = 0; i < DV / 8; i++) {
-#if !TEXT_SPLIT
-            const real *const z = E[r / 2 * (DV / 8) + i] + r % 2 * 2;
+        if (of_k)
+            vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
+        else
+            vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, c0, (int)dv, is);
 #else
-            const real *const z = A[r / 2 * (DV / 8) + i] + r % 2 * 2;
+        vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
+        vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, c0, (int)dv, is);
 #endif
-            if (i * 8 + c0 < dv)
-                vwn_put_pair(dvalue + at * dv + i * 8 + c0, z[0], z[1], i * 8 + c0 + 1 < dv);
-        }
     }
 }

@@ -16,8 +16,11 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     elem *const Q = (elem *)memory, *const G = Q + ROWS * PITCH;
     elem *const passing = G + ROWS * PITCH_V;
 #endif
+#if !TEXT_WARPGROUPS
     real *const held = (real *)(passing + 2 * PASSING) + warp * HELD;
+#endif
 #include "attention_queries.cu"
+    const int64_t at0 = (b * T + t0) * H + h;
 #if TEXT_KEPT
     uint32_t kept[R * D / 16][4];
     vwn_keep_rows<R, D>(kept, q + b * qb + (t0 + base) * qt + h * qh, qt, (int)there - base, (int)d);
@@ -30,20 +33,31 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         G, vwn_tile_at<DV, WIDTH, THREADS>(dout + at0 * dv, H * dv), H * dv, (int)there, (int)dv);
     vwn_copies_commit();
 #endif
-    if (more)
-        begin(k, v, from, from / COLUMNS % 2);
     /* the sum of dout out, and the log-sum-exp, of this thread's rows */
     real total[2 * R], norm[2 * R];
+#if TEXT_KEPT
+    uint32_t results[R * DV / 16][4]; /* all are asked for before the first is waited for */
+    vwn_keep_rows<R, DV>(results, out + (at0 + base * H) * dv, H * dv, (int)there - base, (int)dv);
+#endif
     #pragma unroll
     for (int r = 0; r < 2 * R; r++) {
         const int64_t at = at0 + (row + 8 * r) * H;
         const bool is = row + 8 * r < there;
         real part = 0;
+#if TEXT_KEPT
+        #pragma unroll
+        for (int i = 0; i < DV / 8; i++) {
+            const int k = r / 2 * (DV / 16) + i / 2, of = r % 2 + i % 2 * 2;
+            const vwn_two x = vwn_get_pair((const elem *)&results[k][of], true), y = vwn_get_pair((const elem *)&kept_g[k][of], true);
+            part += x.x * y.x + x.y * y.y;
+        }
+#else
         for (int c = column; is && c < dv; c += 8) {
             const vwn_two x = vwn_get_pair(out + at * dv + c, c + 1 < dv);
             const vwn_two y = vwn_get_pair(dout + at * dv + c, c + 1 < dv);
             part += x.x * y.x + x.y * y.y;
         }
+#endif
         total[r] = vwn_row_sum(part);
         norm[r] = is ? lse[at] * log2_e : INFINITE;
         if (is && column == 0)
@@ -54,8 +68,25 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const real per_score = scale * log2_e;
     real A[R * D / 8][4];
     vwn_clear<R * D>(A);
+    /* gradients of weights are waited for behind the weights, unless a soft cap wants both at once */
+    enum { LATER = TEXT_WARPGROUPS && !CAPPED };
+#if TEXT_WARPGROUPS
+    uint32_t slope[COLUMNS / 16][4] = {}; /* of scores, which products take while the next tile is waited for */
+#endif
 #include "attention_keys.cu"
             real x[R * PARTS][4], y[R * PARTS][4];
+#if TEXT_WARPGROUPS
+            vwn_group_mul_held<false, D, COLUMNS, false>(x, kept, X);
+            vwn_group_mul_held<false, DV, COLUMNS, false>(y, kept_g, X + COLUMNS * PITCH);
+            if (behind)
+                arrive(u0 + COLUMNS);
+            /* scores, and what keys before have added */
+            vwn_group_wait<LATER>();
+            vwn_group_registers(slope);
+            vwn_group_registers(x);
+            if (!LATER)
+                vwn_group_registers(y);
+#else
             vwn_clear<R * AT_ONCE>(x);
             vwn_clear<R * AT_ONCE>(y);
 #if TEXT_KEPT
@@ -65,6 +96,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
             vwn_mul_rows<R, AT_ONCE, D>(x, Q + base * PITCH, X + j0 * PITCH);
             vwn_mul_rows<R, AT_ONCE, DV>(y, G + base * PITCH_V, V + j0 * PITCH_V);
 #endif
+#endif
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
@@ -72,7 +104,8 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                     const int r = i / PARTS * 2 + e / 2, j = i % PARTS * 8 + column + e % 2;
                     if (DROPPED)
                         y[i][e] *= vwn_uniform(seed, step, draws + r * 8 * S + u0 + j0 + j) < rate ? 0.0f : keep;
-                    y[i][e] -= total[r];
+                    if (!LATER)
+                        y[i][e] -= total[r];
                     if (CAPPED) {
                         const real c = vwn_tanh(x[i][e] * scale * per_cap);
                         x[i][e] = vwn_exp2_fast(cap * log2_e * c - norm[r]);
@@ -95,27 +128,37 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
                         }
                 }
             }
+#if TEXT_WARPGROUPS
+            if (LATER) {
+                vwn_group_wait<0>();
+                vwn_group_registers(y);
+            }
+#endif
             #pragma unroll
             for (int i = 0; i < R * PARTS; i++)
                 #pragma unroll
                 for (int e = 0; e < 4; e++)
-                    x[i][e] *= y[i][e];
+                    x[i][e] *= LATER ? y[i][e] - total[i / PARTS * 2 + e / 2] : y[i][e];
+#if TEXT_WARPGROUPS
+            vwn_round_held<COLUMNS>(slope, x, elem());
+            vwn_group_mul_held<true, COLUMNS, COLUMNS, true>(A, slope, X);
+#else
             vwn_mul_held<R, D, AT_ONCE>(A, x, held, X + j0 * PITCH);
+#endif
         }
     }
+#if TEXT_WARPGROUPS
+    if (!behind && any)
+        vwn_groups_meet();
+    vwn_group_wait<0>();
+    vwn_group_registers(A);
+#endif
     vwn_copies_wait<0>();
     const vwn_share of = vwn_share_of<ROWS>(vwn_block(), T, H);
     const int me = vwn_thread(), line = me / 32 % WARPS * 16 * R + me % 32 / 4, c0 = me % 4 * 2;
     const int left = (int)(T - first_row(of)) - line;
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
-    for (int r = 0; r < 2 * R; r++) {
-        elem *const to = dq + (begins + 8 * r * H) * d;
-        #pragma unroll
-        for (int i = 0; i < D / 8; i++) {
-            const real *const y = A[r / 2 * (D / 8) + i] + r % 2 * 2;
-            if (8 * r < left && i * 8 + c0 < d)
-                vwn_put_pair(to + i * 8 + c0, y[0] * scale, y[1] * scale, i * 8 + c0 + 1 < d);
-        }
-    }
+    for (int r = 0; r < 2 * R; r++)
+        vwn_put_row<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
 }

@@ -6,6 +6,8 @@ extern __shared__ __align__(1024) unsigned char vwn_shared_lines[];
 #define DYN_SMEM_LINES(name) unsigned char *const name = vwn_shared_lines
 /* What this thread has written to shared memory, its copies that have come among it, is there for products of warpgroups. */
 FN void vwn_proxy_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/* A barrier of the block that groups reach at places of their own. */
+FN void vwn_groups_meet() { asm volatile("barrier.cta.sync.aligned 1;" ::: "memory"); }
 /* What registers of a product hold, it holds from here on. */
 template <int N> FN void vwn_group_registers(real (&x)[N][4])
 {
@@ -19,6 +21,12 @@ template <int N> FN void vwn_group_registers(uint32_t (&x)[N][4])
     for (int i = 0; i < N; i++)
         asm volatile("" : "+r"(x[i][0]), "+r"(x[i][1]), "+r"(x[i][2]), "+r"(x[i][3])::"memory");
 }
+/* Of sums these are named that products add to. */
+template <bool MORE, int N> FN void vwn_group_sums(real (&x)[N][4])
+{
+    if constexpr (MORE)
+        vwn_group_registers(x);
+}
 /* Products behind it may take registers that are named in front of it. */
 FN void vwn_group_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 /* Products since the last group become one; until all but the last LEFT groups are done. */
@@ -26,51 +34,60 @@ FN void vwn_group_commit() { asm volatile("wgmma.commit_group.sync.aligned;" :::
 template <int LEFT> FN void vwn_group_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(LEFT) : "memory"); }
 /* x (64, N) += a (64, 16) b (16, N), or =, of matrices of vwn_matrix(), or of a in registers; turned: lines lie along rows of a, along
  * columns of b. */
-#define VWN_SUMS4(x) "+f"((x)[0]), "+f"((x)[1]), "+f"((x)[2]), "+f"((x)[3])
-#define VWN_SUMS32(x)                                                                                                  \
-    VWN_SUMS4((x)[0]), VWN_SUMS4((x)[1]), VWN_SUMS4((x)[2]), VWN_SUMS4((x)[3]), VWN_SUMS4((x)[4]), VWN_SUMS4((x)[5]),   \
-        VWN_SUMS4((x)[6]), VWN_SUMS4((x)[7])
-#define VWN_SUMS64(x) VWN_SUMS32(x), VWN_SUMS32((x) + 8)
-#define VWN_SUMS128(x) VWN_SUMS64(x), VWN_SUMS64((x) + 16)
+#define VWN_SUMS4(HOW, x) HOW((x)[0]), HOW((x)[1]), HOW((x)[2]), HOW((x)[3])
+#define VWN_SUMS32(HOW, x) VWN_SUMS16(HOW, x), VWN_SUMS16(HOW, (x) + 4)
+#define VWN_SUMS16(HOW, x) VWN_SUMS4(HOW, (x)[0]), VWN_SUMS4(HOW, (x)[1]), VWN_SUMS4(HOW, (x)[2]), VWN_SUMS4(HOW, (x)[3])
+#define VWN_SUMS64(HOW, x) VWN_SUMS32(HOW, x), VWN_SUMS32(HOW, (x) + 8)
+#define VWN_SUMS96(HOW, x) VWN_SUMS32(HOW, x), VWN_SUMS16(HOW, (x) + 8)
+#define VWN_SUMS128(HOW, x) VWN_SUMS64(HOW, x), VWN_SUMS64(HOW, (x) + 16)
 #define VWN_NAMES0 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define VWN_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define VWN_NAMES32 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define VWN_NAMES48 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define VWN_NAMES64 "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 #define VWN_NAMES96 "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
-#define VWN_GROUP(E, TYPE, N, NAMES, A, B, ADD, TURNED_A, TURNED_B, ...)                                                 \
+#define VWN_GROUP_AS(HOW, TEXT, SUMS, ...) asm volatile("wgmma.mma_async.sync.aligned." TEXT : SUMS(HOW, x) : __VA_ARGS__ : "memory")
+/* Registers of sums are not read where nothing is added to. */
+#define VWN_GROUP_ASM(...)                                                                                              \
+    if constexpr (MORE)                                                                                                \
+        VWN_GROUP_AS("+f", __VA_ARGS__);                                                                               \
+    else                                                                                                               \
+        VWN_GROUP_AS("=f", __VA_ARGS__)
+#define VWN_GROUP(E, TYPE, N, NAMES, SUMS, A, B, ADD, TURNED_A, TURNED_B)                                               \
     template <bool MORE, bool TA, bool TB> FN void vwn_group_product(real (&x)[N / 8][4], uint64_t a, uint64_t b, E)    \
     {                                                                                                                  \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, " A ", " B ", " ADD \
-                     ", 1, 1, " TURNED_A ", " TURNED_B ";"                                                              \
-                     : __VA_ARGS__                                                                                     \
-                     : "l"(a), "l"(b), "n"(MORE), "n"(TA), "n"(TB)                                                     \
-                     : "memory");                                                                                      \
+        VWN_GROUP_ASM("m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, " A ", " B ", " ADD ", 1, 1, " TURNED_A ", " TURNED_B ";", \
+                      SUMS, "l"(a), "l"(b), "n"(MORE), "n"(TA), "n"(TB));                                               \
     }
-#define VWN_GROUP_HELD(E, TYPE, N, NAMES, A0, A1, A2, A3, B, ...)                                                        \
-    FN void vwn_group_product_turned(real (&x)[N / 8][4], const uint32_t (&a)[4], uint64_t b, E)                        \
+#define VWN_GROUP_HELD(E, TYPE, N, NAMES, SUMS, A0, A1, A2, A3, B, ADD, TURNED_B)                                        \
+    template <bool MORE, bool TB> FN void vwn_group_product_held(real (&x)[N / 8][4], const uint32_t (&a)[4], uint64_t b, E) \
     {                                                                                                                  \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, {" A0 ", " A1 ", "  \
-                     A2 ", " A3 "}, " B ", 1, 1, 1, 1;"                                                                \
-                     : __VA_ARGS__                                                                                     \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                                              \
-                     : "memory");                                                                                      \
+        VWN_GROUP_ASM("m64n" #N "k16.f32." TYPE "." TYPE " {" NAMES "}, {" A0 ", " A1 ", " A2 ", " A3 "}, " B ", " ADD ", 1, 1, " \
+                      TURNED_B ";", SUMS, "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(MORE), "n"(TB));      \
     }
-VWN_GROUP(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(bf16, "bf16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
-VWN_GROUP_HELD(bf16, "bf16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
-VWN_GROUP_HELD(bf16, "bf16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
-VWN_GROUP(fp16, "f16", 256, VWN_NAMES0 ", " VWN_NAMES32 ", " VWN_NAMES64 ", " VWN_NAMES96, "%128", "%129", "%130", "%131", "%132", VWN_SUMS128(x))
-VWN_GROUP_HELD(fp16, "f16", 64, VWN_NAMES0, "%32", "%33", "%34", "%35", "%36", VWN_SUMS32(x))
-VWN_GROUP_HELD(fp16, "f16", 128, VWN_NAMES0 ", " VWN_NAMES32, "%64", "%65", "%66", "%67", "%68", VWN_SUMS64(x))
+#define VWN_NAMES_64 VWN_NAMES0
+#define VWN_NAMES_96 VWN_NAMES0 ", " VWN_NAMES32
+#define VWN_NAMES_128 VWN_NAMES_96 ", " VWN_NAMES48
+#define VWN_NAMES_256 VWN_NAMES_128 ", " VWN_NAMES64 ", " VWN_NAMES96
+#define VWN_GROUPS(E, TYPE)                                                                                              \
+    VWN_GROUP(E, TYPE, 64, VWN_NAMES_64, VWN_SUMS32, "%32", "%33", "%34", "%35", "%36")                                \
+    VWN_GROUP(E, TYPE, 96, VWN_NAMES_96, VWN_SUMS96, "%48", "%49", "%50", "%51", "%52")                                \
+    VWN_GROUP(E, TYPE, 128, VWN_NAMES_128, VWN_SUMS64, "%64", "%65", "%66", "%67", "%68")                              \
+    VWN_GROUP(E, TYPE, 256, VWN_NAMES_256, VWN_SUMS128, "%128", "%129", "%130", "%131", "%132")                        \
+    VWN_GROUP_HELD(E, TYPE, 64, VWN_NAMES_64, VWN_SUMS32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")             \
+    VWN_GROUP_HELD(E, TYPE, 96, VWN_NAMES_96, VWN_SUMS96, "%48", "%49", "%50", "%51", "%52", "%53", "%54")             \
+    VWN_GROUP_HELD(E, TYPE, 128, VWN_NAMES_128, VWN_SUMS64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
+VWN_GROUPS(bf16, "bf16")
+VWN_GROUPS(fp16, "f16")
 #else /* twins of the emulator */
 #define DYN_SMEM_LINES(name) DYN_SMEM(name)
 FN uint32_t vwn_shared_address(const void *p) { return emu_shared_address(p); }
 FN void vwn_proxy_fence() { emu_proxy_fence(); }
+FN void vwn_groups_meet() { emu_groups_meet(); }
 template <class T, int N> FN void vwn_group_registers(T (&x)[N][4]) { emu_group_registers(x, 4 * N); }
+template <bool MORE, int N> FN void vwn_group_sums(real (&x)[N][4]) { vwn_group_registers(x); }
 FN void vwn_group_fence() { emu_group_fence(); }
 FN void vwn_group_commit() { emu_group_commit(); }
 template <int LEFT> FN void vwn_group_wait() { emu_group_wait(LEFT); }
@@ -80,9 +97,9 @@ template <bool MORE, bool TA, bool TB, int N, class E> FN void vwn_group_product
 {
     emu_group_product(x[0], 0, a, b, 8 * N, MORE, TA, TB, vwn_is_fp16(e));
 }
-template <int N, class E> FN void vwn_group_product_turned(real (&x)[N][4], const uint32_t (&a)[4], uint64_t b, E e)
+template <bool MORE, bool TB, int N, class E> FN void vwn_group_product_held(real (&x)[N][4], const uint32_t (&a)[4], uint64_t b, E e)
 {
-    emu_group_product(x[0], a, 0, b, 8 * N, true, false, true, vwn_is_fp16(e));
+    emu_group_product(x[0], a, 0, b, 8 * N, MORE, false, TB, vwn_is_fp16(e));
 }
 #endif
 /* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
@@ -107,7 +124,7 @@ template <bool MORE, int K, int HIGH_A, int HIGH_B, bool TURNED_A, bool TURNED_B
 FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
 {
     const uint32_t of_a = vwn_matrix<HIGH_A, TURNED_A>(a, m), of_b = vwn_matrix<HIGH_B, TURNED_B>(b, n);
-    vwn_group_registers(x);
+    vwn_group_sums<MORE>(x);
     vwn_group_fence();
     #pragma unroll
     for (int k = 0; k < K; k += 16) {
@@ -119,16 +136,22 @@ FN void vwn_group_mul(real (&x)[N][4], const E *a, int m, const E *b, int n)
     }
     vwn_group_commit();
 }
-/* x (64, N) += y (64, K) b, where y was a result and is rounded in registers, and b a tile of K rows. */
-template <int K, int N, class E> FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
+/* x (64, N) += y (64, K) b, or = where not MORE, where y lies in registers; b is a tile of HIGH rows, turned: a row for each term. */
+template <bool MORE, int K, int HIGH, bool TURNED, int N, class E>
+FN void vwn_group_mul_held(real (&x)[N][4], uint32_t (&y)[K / 16][4], const E *b)
 {
-    const uint32_t of_b = vwn_matrix<K, true>(b, 0);
-    vwn_group_registers(x);
+    const uint32_t of_b = vwn_matrix<HIGH, TURNED>(b, 0);
+    vwn_group_sums<MORE>(x);
     vwn_group_registers(y);
     vwn_group_fence();
     #pragma unroll
-    for (int k = 0; k < K; k += 16)
-        vwn_group_product_turned(x, y[k / 16], vwn_matrix_on<K, true>(of_b, k), E());
+    for (int k = 0; k < K; k += 16) {
+        const uint64_t with = vwn_matrix_on<HIGH, TURNED>(of_b, k);
+        if (k == 0)
+            vwn_group_product_held<MORE, TURNED>(x, y[k / 16], with, E());
+        else
+            vwn_group_product_held<true, TURNED>(x, y[k / 16], with, E());
+    }
     vwn_group_commit();
 }
 template <int K, class E> FN void vwn_round_held(uint32_t (&y)[K / 16][4], const real (&x)[K / 8][4], E)
