@@ -294,7 +294,7 @@ static const struct Fault {
     {1, "            tile -= (count + ROWS - 1) / ROWS;", "            ;"},
     {2, "            __syncthreads();\n            vwn_mul", "            vwn_mul"},
     {WIDE_Y, "            __syncthreads(); /* the tiles", "            /* the tiles"},
-    {WIDE_Y, "vwn_copies_wait<STAGES - 2>", "vwn_copies_wait<STAGES - 1>"},
+    {WIDE_Y, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
     {WIDE_Y, "r < left ? wide", "r <= left ? wide"},
     {MANY, "tile -= __shfl", "tile -= 0 * __shfl"},
     {WIDE_Y, "at_row < there);", "at_row <= there);"},
@@ -303,7 +303,7 @@ static const struct Fault {
     {SQUARE_T, "TRANSPOSED ? r < high", "TRANSPOSED ? r < high - 1"},
     {SQUARE_DW, "r < left ? wide_x", "r < left - 1 ? wide_x"},
     {SQUARE_DW, "k + threadIdx.x < count", "k + threadIdx.x < count - 1"},
-    {SQUARE_DW, "vwn_copies_wait<STAGES - 2>", "vwn_copies_wait<STAGES - 1>"},
+    {SQUARE_DW, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
     {SQUARE_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
     {SQUARE_DW, "            of ^= 1;", "            ;"},
     {FAR_Y, "(uint32_t)share * pitch_x : 0)", "(uint32_t)share * (int)pitch_x : 0)"},
@@ -330,8 +330,8 @@ static const struct Fault {
     {GROUPS_Y, "top = warp / 4 * 64", "top = warp * 16"},
     {GROUPS_T, "DEPTH, ROWS, HIGH, false, !TRANSPOSED>", "DEPTH, ROWS, HIGH, false, TRANSPOSED>"},
     {GROUPS_Y, "DEPTH, ROWS, HIGH, false,", "DEPTH, ROWS, HIGH, true,"},
-    {GROUPS_Y, "vwn_in_panel<HIGH>(row_w", "vwn_chunk<WIDE>(row_w"},
-    {GROUPS_DW, "vwn_in_panel<DEPTH>(row_x", "vwn_chunk<ROWS>(row_x"},
+    {GROUPS_Y, "vwn_in_tile<1,", "vwn_in_tile<false,"},
+    {GROUPS_DW, "vwn_in_tile<1, ROWS", "vwn_in_tile<false, ROWS"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
 

@@ -11,6 +11,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
 {
 #include "expert_16bit_sizes.cu"
     enum { TRANSPOSED = TEXT_TRANSPOSED, WIDE = TRANSPOSED ? DEPTH : COLUMNS, HIGH = TRANSPOSED ? COLUMNS : DEPTH };
+    enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE };
     /* threads copy chunks of a row side by side: so many rows at once, so many times */
     enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = THREADS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
     const int row_x = threadIdx.x / (DEPTH / 8), at_x = threadIdx.x % (DEPTH / 8) * 8;
@@ -60,11 +61,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         const auto copy = [&]() {
             const int left = vwn_within<DEPTH>(in - k0);
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
-#if TEXT_WARPGROUPS
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_panel<HIGH>(row_w, at_w);
-#else
-            elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<WIDE>(row_w, at_w);
-#endif
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(row_w, at_w);
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++) {
                 if (row_x + i * STEP_X < there)
@@ -76,11 +73,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                 const int r = row_w + i * STEP_W;
                 const elem *const from = from_w + i * STEP_W * pitch_w;
                 if (TRANSPOSED ? r < high : wide > 0)
-#if TEXT_WARPGROUPS
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * 64, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-#else
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-#endif
+                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
             }
             from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
             k0 += DEPTH;
@@ -88,7 +81,6 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         };
         real sum[M / 16][N / 8][4] = {};
         const int64_t depth = e < experts ? in : 0; /* a pair without an expert has zeros */
-#if TEXT_WARPGROUPS
         for (int i = 0; i < AHEAD; i++) {
             if (k0 < depth)
                 copy();
@@ -98,38 +90,29 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         #pragma unroll 1
         for (int64_t k = 0; k < depth; k += DEPTH) {
             vwn_copies_wait<AHEAD - 1>();
+#if TEXT_WARPGROUPS
             vwn_proxy_fence();
-            __syncthreads(); /* the tiles are there, and the products of those that are copied over next are done */
+#endif
+            __syncthreads(); /* the tiles are there, and those that are copied over next are done with */
             const elem *const tile = tiles + at * STAGE;
+#if TEXT_WARPGROUPS
             if (top < there)
                 vwn_group_mul<true, DEPTH, ROWS, HIGH, false, !TRANSPOSED>(sum[0], tile, top, tile + X, 0);
+#endif
             if (k0 < depth)
                 copy();
             vwn_copies_commit();
+#if TEXT_WARPGROUPS
             vwn_group_wait<1>();
-            at = at + 1 < STAGES ? at + 1 : 0;
-        }
-        vwn_group_wait<0>();
-        vwn_group_registers(sum[0]);
 #else
-        for (int i = 0; i < STAGES - 1; i++) {
-            if (k0 < depth)
-                copy();
-            vwn_copies_commit();
-        }
-        int at = 0;
-        #pragma unroll 1
-        for (int64_t k = 0; k < depth; k += DEPTH) {
-            vwn_copies_wait<STAGES - 2>();
-            __syncthreads(); /* the tiles are there, and nobody reads those that are copied over next */
-            if (k0 < depth)
-                copy();
-            vwn_copies_commit();
-            const elem *const tile = tiles + at * STAGE;
             if (m0 < there && c0 + n0 < out)
                 vwn_mul_chunks<M, N, DEPTH, DEPTH, WIDE, false, !TRANSPOSED>(sum, tile, m0, tile + X, n0);
+#endif
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+#if TEXT_WARPGROUPS
+        vwn_group_wait<0>();
+        vwn_group_registers(sum[0]);
 #endif
         const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll

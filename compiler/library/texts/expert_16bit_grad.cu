@@ -11,6 +11,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
 {
 #include "expert_16bit_sizes.cu"
     enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = THREADS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
+    enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS };
     const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
     const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
     int64_t *const list = (int64_t *)(tiles + STAGES * STAGE); /* where the rows of x and of w of a tile begin, and of the next one */
@@ -34,32 +35,19 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
-#if TEXT_WARPGROUPS
-            elem *const tile_x = tiles + to * STAGE + vwn_in_panel<DEPTH>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_panel<DEPTH>(row_w, at_w);
-#else
-            elem *const tile_x = tiles + to * STAGE + vwn_chunk<ROWS>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<COLUMNS>(row_w, at_w);
-#endif
+            elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(row_x, at_x);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(row_w, at_w);
             const int64_t *const at_token = list + of * 2 * DEPTH, *const at_pair = at_token + DEPTH;
             const int left = vwn_within<DEPTH>(count - k0);
             #pragma unroll
             for (int i = 0; i < TIMES_X && wide_x > 0; i++) {
                 const int r = row_x + i * STEP_X;
-#if TEXT_WARPGROUPS
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * 64, from_x + at_token[r], r < left ? wide_x : 0);
-#else
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * ROWS, from_x + at_token[r], r < left ? wide_x : 0);
-#endif
+                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * LINE_X, from_x + at_token[r], r < left ? wide_x : 0);
             }
             #pragma unroll
             for (int i = 0; i < TIMES_W && wide_w > 0; i++) {
                 const int r = row_w + i * STEP_W;
-#if TEXT_WARPGROUPS
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * 64, from_w + at_pair[r], r < left ? wide_w : 0);
-#else
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * COLUMNS, from_w + at_pair[r], r < left ? wide_w : 0);
-#endif
+                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from_w + at_pair[r], r < left ? wide_w : 0);
             }
             k0 += DEPTH;
             to = to + 1 < STAGES ? to + 1 : 0;
@@ -67,7 +55,6 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         };
         real sum[M / 16][N / 8][4] = {};
         __syncthreads(); /* nobody reads tiles of the block before */
-#if TEXT_WARPGROUPS
         for (int i = 0; i < AHEAD; i++) {
             look(k0);
             keep(of);
@@ -82,47 +69,31 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         #pragma unroll 1
         for (int64_t k = 0; k < count; k += DEPTH) {
             vwn_copies_wait<AHEAD - 1>();
+#if TEXT_WARPGROUPS
             vwn_proxy_fence();
-            __syncthreads(); /* the tiles and the list are there, and the products of tiles that are copied over next are done */
+#endif
+            __syncthreads(); /* the tiles and the list are there, and what is written next is done with */
             const elem *const tile = tiles + at * STAGE;
+#if TEXT_WARPGROUPS
             if (r0 + top < in)
                 vwn_group_mul<true, DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
+#endif
             if (k0 < count)
                 copy();
             vwn_copies_commit();
             look(k0);
+#if TEXT_WARPGROUPS
             vwn_group_wait<1>();
-            keep(of);
-            at = at + 1 < STAGES ? at + 1 : 0;
-        }
-        vwn_group_wait<0>();
-        vwn_group_registers(sum[0]);
 #else
-        for (int i = 0; i < STAGES - 1; i++) {
-            look(k0);
-            keep(of);
-            __syncthreads();
-            if (k0 < count)
-                copy();
-            vwn_copies_commit();
-        }
-        look(k0);
-        keep(of);
-        int at = 0;
-        #pragma unroll 1
-        for (int64_t k = 0; k < count; k += DEPTH) {
-            vwn_copies_wait<STAGES - 2>();
-            __syncthreads(); /* the tiles and the list are there, and nobody reads those that are written next */
-            if (k0 < count)
-                copy();
-            vwn_copies_commit();
-            look(k0);
-            const elem *const tile = tiles + at * STAGE;
             if (r0 + m0 < in && c0 + n0 < out)
                 vwn_mul_chunks<M, N, DEPTH, ROWS, COLUMNS, true, true>(sum, tile, m0, tile + X, n0);
+#endif
             keep(of);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+#if TEXT_WARPGROUPS
+        vwn_group_wait<0>();
+        vwn_group_registers(sum[0]);
 #endif
         const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
