@@ -72,7 +72,7 @@ static const Case cases[] = {
     {460, 2, 3, 135, 131, true, false, BF, BF, F32, false, SQUARE | BY_GROUPS, 1, 5},
     {230, 2, 3, 456, 264, false, false, FP, FP, FP, false, WIDE | BY_GROUPS, 0, 0},
     {200, 2, 2, 88, 257, false, true, BF, BF, F32, true, WIDE | BY_GROUPS, 0, 8},
-    {760, 2, 3, 130, 264, true, false, BF, BF, BF, true, WIDE | BY_GROUPS, 6, 8},
+    {760, 2, 3, 262, 264, true, false, BF, BF, BF, true, WIDE | BY_GROUPS, 6, 8},
     {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE | BY_GROUPS, 0, 0},
     {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE | BY_GROUPS, 0, 0},
 };

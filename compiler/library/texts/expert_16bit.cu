@@ -13,7 +13,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     enum { TRANSPOSED = TEXT_TRANSPOSED, WIDE = TRANSPOSED ? DEPTH : COLUMNS, HIGH = TRANSPOSED ? COLUMNS : DEPTH };
     enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE };
     /* threads copy chunks of a row side by side: so many rows at once, so many times */
-    enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = THREADS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
+    enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = COPIERS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
     const int row_x = threadIdx.x / (DEPTH / 8), at_x = threadIdx.x % (DEPTH / 8) * 8;
     const int row_w = threadIdx.x / (WIDE / 8), at_w = threadIdx.x % (WIDE / 8) * 8;
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
@@ -55,40 +55,53 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         for (int i = 0; i < TIMES_X; i++)
             from_x[i] = x + (row_x + i * STEP_X < there ? pair[row_x + i * STEP_X] / (uint32_t)share * pitch_x : 0) + at_x;
         const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
-        int64_t k0 = 0; /* of the tiles that are copied next, and where to */
-        int to = 0;
+        /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
+        const int steps = e < experts ? (int)((in + DEPTH - 1) / DEPTH) : 0, last = (int)(in - (int64_t)(steps - 1) * DEPTH);
+        int copied = 0, to = 0;
+        const int64_t step_w = STEP_W * pitch_w;
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && out - c0 >= COLUMNS;
         /* rows and columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
-            const int left = vwn_within<DEPTH>(in - k0);
+            const int left = copied + 1 < steps ? DEPTH : last;
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
             elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(row_w, at_w);
+            const elem *from = from_w;
+            if (whole && left == DEPTH) {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X; i++)
+                    if (row_x + i * STEP_X < there)
+                        vwn_copy_whole(tile_x + i * STEP_X * DEPTH, from_x[i]);
+                #pragma unroll
+                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++, from += step_w)
+                    vwn_copy_whole(tile_w + i * STEP_W * LINE_W, from);
+            } else {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X; i++)
+                    if (row_x + i * STEP_X < there)
+                        vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
+                #pragma unroll
+                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++, from += step_w) {
+                    const int r = row_w + i * STEP_W;
+                    if (TRANSPOSED ? r < high : wide > 0)
+                        vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
+                }
+            }
             #pragma unroll
-            for (int i = 0; i < TIMES_X; i++) {
-                if (row_x + i * STEP_X < there)
-                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
+            for (int i = 0; i < TIMES_X; i++)
                 from_x[i] += DEPTH;
-            }
-            #pragma unroll
-            for (int i = 0; i < TIMES_W; i++) {
-                const int r = row_w + i * STEP_W;
-                const elem *const from = from_w + i * STEP_W * pitch_w;
-                if (TRANSPOSED ? r < high : wide > 0)
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-            }
             from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
-            k0 += DEPTH;
+            copied++;
             to = to + 1 < STAGES ? to + 1 : 0;
         };
         real sum[M / 16][N / 8][4] = {};
-        const int64_t depth = e < experts ? in : 0; /* a pair without an expert has zeros */
         for (int i = 0; i < AHEAD; i++) {
-            if (k0 < depth)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
         }
         int at = 0;
         #pragma unroll 1
-        for (int64_t k = 0; k < depth; k += DEPTH) {
+        for (int step = 0; step < steps; step++) {
             vwn_copies_wait<AHEAD - 1>();
 #if TEXT_WARPGROUPS
             vwn_proxy_fence();
@@ -99,7 +112,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             if (top < there)
                 vwn_group_mul<true, DEPTH, ROWS, HIGH, false, !TRANSPOSED>(sum[0], tile, top, tile + X, 0);
 #endif
-            if (k0 < depth)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
 #if TEXT_WARPGROUPS

@@ -10,7 +10,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     int64_t share, int64_t experts, int64_t in, int64_t out, int64_t pitch_x, int64_t pitch_w, int64_t rows)
 {
 #include "expert_16bit_sizes.cu"
-    enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = THREADS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
+    enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = COPIERS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
     enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS };
     const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
     const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
@@ -45,7 +45,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                 vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * LINE_X, from_x + at_token[r], r < left ? wide_x : 0);
             }
             #pragma unroll
-            for (int i = 0; i < TIMES_W && wide_w > 0; i++) {
+            for (int i = 0; i < TIMES_W && wide_w > 0 && threadIdx.x < COPIERS; i++) {
                 const int r = row_w + i * STEP_W;
                 vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from_w + at_pair[r], r < left ? wide_w : 0);
             }
