@@ -58,12 +58,13 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
     };
     static const CudaExpertLaunch of_groups[] = {
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3}, /* two blocks of a multiprocessor */
-        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* more rows for what is read of the others' cache */
+        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* as few bytes of the second cache as tensor cores want */
     };
     CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
-    if (c->half) { /* and numbers of pairs and what a block finds, or where rows begin */
+    if (c->half) { /* and numbers of pairs and what a block finds, or lists of where rows begin */
         enum { FOUND = 4 * 8 };
-        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 4 * DEPTH : 4 * l.rows + FOUND);
+        const int lists = by_groups(c) ? l.stages - 1 : l.stages;
+        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 2 * DEPTH * lists : 4 * l.rows + FOUND);
     }
     return l;
 }

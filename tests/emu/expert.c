@@ -72,11 +72,11 @@ static const Case cases[] = {
     {460, 2, 3, 135, 131, true, false, BF, BF, F32, false, SQUARE | BY_GROUPS, 1, 5},
     {230, 2, 3, 456, 264, false, false, FP, FP, FP, false, WIDE | BY_GROUPS, 0, 0},
     {200, 2, 2, 88, 257, false, true, BF, BF, F32, true, WIDE | BY_GROUPS, 0, 8},
-    {760, 2, 3, 262, 264, true, false, BF, BF, BF, true, WIDE | BY_GROUPS, 6, 8},
+    {760, 2, 3, 262, 264, true, false, BF, BF, BF, true, WIDE | BY_GROUPS, 2, 8},
     {3, 2, 70, 64, 64, false, false, BF, BF, BF, false, WIDE | BY_GROUPS, 0, 0},
     {0, 2, 3, 64, 64, true, false, BF, BF, F32, false, WIDE | BY_GROUPS, 0, 0},
 };
-enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, MANY = 25, FAR_Y = 27, FAR_T, FAR_DW };
+enum { CASES = sizeof cases / sizeof cases[0], SQUARE_T = 20, SQUARE_DW, WIDE_Y, WIDE_DW = 24, MANY, FAR_Y = 27, FAR_T, FAR_DW };
 enum { GROUPS_SQUARE = FAR_DW + 1, GROUPS_T, GROUPS_DW, GROUPS_Y, GROUPS_WIDE_T, GROUPS_WIDE_DW };
 
 /* ---- numbers ---- */
@@ -296,22 +296,27 @@ static const struct Fault {
     {WIDE_Y, "            __syncthreads(); /* the tiles", "            /* the tiles"},
     {WIDE_Y, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
     {WIDE_Y, "r < left ? wide", "r <= left ? wide"},
-    {MANY, "tile -= __shfl", "tile -= 0 * __shfl"},
+    {MANY, "vwn_least(lane * each,", "vwn_least(lane,"},
+    {MANY, "if (lane == 31 && tile >= upto)", "if (lane == 0 && tile >= upto)"},
+    {MANY, "mine -= vwn_tiles_of<ROWS>(count);", ";"},
     {WIDE_Y, "at_row < there);", "at_row <= there);"},
     {SQUARE_T, "? left - at_w", "? DEPTH - at_w"},
     {SQUARE_T, "from_x[i], left - at_x", "from_x[i], DEPTH - at_x"},
     {SQUARE_T, "TRANSPOSED ? r < high", "TRANSPOSED ? r < high - 1"},
-    {SQUARE_DW, "r < left ? wide_x", "r < left - 1 ? wide_x"},
-    {SQUARE_DW, "k + threadIdx.x < count", "k + threadIdx.x < count - 1"},
+    {SQUARE_DW, "< left ? wide_x", "< left - 1 ? wide_x"},
+    {SQUARE_DW, "k < count ?", "k < count - 1 ?"},
     {SQUARE_DW, "vwn_copies_wait<AHEAD - 1>", "vwn_copies_wait<AHEAD>"},
     {SQUARE_DW, "            __syncthreads(); /* the tiles", "            /* the tiles"},
-    {SQUARE_DW, "            of ^= 1;", "            ;"},
-    {FAR_Y, "(uint32_t)share * pitch_x : 0)", "(uint32_t)share * (int)pitch_x : 0)"},
+    {SQUARE_DW, "of = of + 1 < LISTS ? of + 1 : 0;", ";"},
+    {FAR_Y, "(uint32_t)share * pitch_x + at_x", "(uint32_t)share * (int)pitch_x + at_x"},
     {FAR_Y, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
     {FAR_T, "w + e * (TRANSPOSED ? out : in) * pitch_w", "w + (int)(e * (TRANSPOSED ? out : in) * pitch_w)"},
-    {FAR_DW, "= next * pitch_w", "= next * (int)pitch_w"},
+    {FAR_DW, "= pair * pitch_w", "= pair * (int)pitch_w"},
     {FAR_DW, "(uint32_t)share * pitch_x", "(uint32_t)share * (int)pitch_x"},
     {SQUARE_DW, "first = start[e], count", "first = start[e] + 1, count"},
+    {SQUARE_DW, "LISTS = AHEAD + 1", "LISTS = AHEAD"},
+    {WIDE_Y, "if (whole && left == DEPTH)", "if (whole)"},
+    {WIDE_DW, "if (whole && left == DEPTH)", "if (whole)"},
     /* products of warpgroups: what must be waited for, fenced and told */
     {GROUPS_Y, "            vwn_proxy_fence();", ""},
     {GROUPS_DW, "            vwn_proxy_fence();", ""},
@@ -332,6 +337,11 @@ static const struct Fault {
     {GROUPS_Y, "DEPTH, ROWS, HIGH, false,", "DEPTH, ROWS, HIGH, true,"},
     {GROUPS_Y, "vwn_in_tile<1,", "vwn_in_tile<false,"},
     {GROUPS_DW, "vwn_in_tile<1, ROWS", "vwn_in_tile<false, ROWS"},
+    {GROUPS_Y, "COPIERS = THREADS > 256 ? 256 : THREADS", "COPIERS = THREADS"},
+    {GROUPS_WIDE_DW, "COPIERS = THREADS > 256 ? 256 : THREADS", "COPIERS = THREADS"},
+    {GROUPS_Y, "if (whole && left == DEPTH)", "if (whole)"},
+    {GROUPS_WIDE_DW, "if (whole && left == DEPTH)", "if (whole)"},
+    {GROUPS_WIDE_DW, "LISTS = AHEAD + 1", "LISTS = AHEAD"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0], TEXTS = 1 + CASES + FAULTS };
 

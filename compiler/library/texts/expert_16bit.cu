@@ -19,44 +19,50 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
     int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
+        const int64_t tile = block / columns, c0 = (block - tile * columns) * COLUMNS;
         if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
-            int64_t tile = block / columns;
-            if (lane == 0)
+            const int64_t each = experts / 32 + 1, from = vwn_least(lane * each, experts + 1), to = vwn_least(from + each, experts + 1);
+            int own = 0; /* tiles of the experts from .. to - 1, which this thread looks at */
+            #pragma unroll 4
+            for (int64_t e = from; e < to; e++)
+                own += vwn_tiles_of<ROWS>(start[e + 1] - start[e]);
+            int upto = own;
+            for (int k = 1; k < 32; k *= 2) {
+                const int before = __shfl_up_sync(0xffffffffu, upto, k);
+                upto += lane >= k ? before : 0;
+            }
+            if (lane == 31 && tile >= upto)
                 found[0] = experts + 1;
-            __syncwarp();
-            for (int64_t e0 = 0; e0 <= experts; e0 += 32) {
-                const int64_t e = e0 + lane, first = e <= experts ? start[e] : 0;
-                const int64_t count = e <= experts ? start[e + 1] - first : 0;
-                int64_t upto = (count + ROWS - 1) / ROWS;
-                for (int k = 1; k < 32; k *= 2) {
-                    const int64_t before = __shfl_up_sync(0xffffffffu, upto, k);
-                    upto += lane >= k ? before : 0;
-                }
-                const int64_t mine = tile - (upto - (count + ROWS - 1) / ROWS);
-                if (mine >= 0 && tile < upto) {
+            int64_t mine = tile - (upto - own);
+            for (int64_t e = from; e < to && mine >= 0 && tile < upto; e++) {
+                const int64_t first = start[e], count = start[e + 1] - first;
+                if (mine < vwn_tiles_of<ROWS>(count)) {
                     found[0] = e;
                     found[1] = first + mine * ROWS;
                     found[2] = count - mine * ROWS;
                 }
-                tile -= __shfl_sync(0xffffffffu, upto, 31);
+                mine -= vwn_tiles_of<ROWS>(count);
             }
         }
         __syncthreads();
-        const int64_t e = found[0], first = found[1], c0 = block % columns * COLUMNS;
+        const int64_t e = found[0], first = found[1];
         if (e > experts) /* for this block, and those behind, there would be work with other counts */
             break;
         const int there = vwn_within<ROWS>(found[2]);
-        for (int r = threadIdx.x; r < there; r += THREADS)
-            pair[r] = (uint32_t)order[first + r];
-        __syncthreads();
         const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + row_w : row_w) * pitch_w +
                                                (TRANSPOSED ? at_w : c0 + at_w);
         #pragma unroll
-        for (int i = 0; i < TIMES_X; i++)
-            from_x[i] = x + (row_x + i * STEP_X < there ? pair[row_x + i * STEP_X] / (uint32_t)share * pitch_x : 0) + at_x;
+        for (int i = 0; i < TIMES_X; i++) {
+            const int r = row_x + i * STEP_X;
+            const uint32_t of = r < there ? (uint32_t)order[first + r] : 0;
+            if (r < there && at_x == 0)
+                pair[r] = of;
+            from_x[i] = x + of / (uint32_t)share * pitch_x + at_x;
+        }
+        __syncthreads();
         const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
         /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
-        const int steps = e < experts ? (int)((in + DEPTH - 1) / DEPTH) : 0, last = (int)(in - (int64_t)(steps - 1) * DEPTH);
+        const int steps = e < experts ? vwn_tiles_of<DEPTH>(in) : 0, last = (int)(in - (int64_t)(steps - 1) * DEPTH);
         int copied = 0, to = 0;
         const int64_t step_w = STEP_W * pitch_w;
         const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && out - c0 >= COLUMNS;
@@ -133,10 +139,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int at_row = row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
-                #pragma unroll
-                for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
-                                                  at_row < there);
+                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < there);
             }
     }
 }

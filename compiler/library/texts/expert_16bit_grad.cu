@@ -14,60 +14,65 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS };
     const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
     const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
-    int64_t *const list = (int64_t *)(tiles + STAGES * STAGE); /* where the rows of x and of w of a tile begin, and of the next one */
-    const int64_t each = (in + ROWS - 1) / ROWS * columns;
+    /* Where the rows of x and of w begin of tiles that are copied and of the one behind; tile by tile, in turn. */
+    enum { LISTS = AHEAD + 1 };
+    int64_t *const at_token = (int64_t *)(tiles + STAGES * STAGE), *const at_pair = at_token + LISTS * DEPTH;
+    const int64_t each = vwn_tiles_of<ROWS>(in) * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
-        const int64_t r0 = block % each / columns * ROWS, c0 = block % columns * COLUMNS;
-        int64_t k0 = 0; /* of the tiles that are copied next, and where to */
-        int to = 0, of = 0;
-        uint32_t next = 0;
-        const auto look = [&](int64_t k) {
-            next = threadIdx.x < DEPTH && k + threadIdx.x < count ? (uint32_t)order[first + k + threadIdx.x] : 0;
+        const uint32_t of_e = (uint32_t)(block - e * each), down = of_e / (uint32_t)columns;
+        const int64_t r0 = (int64_t)down * ROWS, c0 = (int64_t)(of_e - down * (uint32_t)columns) * COLUMNS;
+        const auto look = [&](int64_t k) { return k < count ? (uint32_t)order[first + k] : 0; };
+        const auto keep = [&](int at, uint32_t pair) {
+            at_token[at] = pair / (uint32_t)share * pitch_x;
+            at_pair[at] = pair * pitch_w;
         };
-        const auto keep = [&](int which) {
-            if (threadIdx.x < DEPTH) {
-                list[which * 2 * DEPTH + threadIdx.x] = next / (uint32_t)share * pitch_x;
-                list[which * 2 * DEPTH + DEPTH + threadIdx.x] = next * pitch_w;
-            }
-        };
+        /* Tiles along the sum; how many are copied, where the next one goes and where its list is. */
+        const int steps = vwn_tiles_of<DEPTH>(count), last = (int)(count - (int64_t)(steps - 1) * DEPTH);
+        int copied = 0, to = 0, of = 0;
         const int wide_x = vwn_within<8>(in - r0 - at_x), wide_w = vwn_within<8>(out - c0 - at_w);
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && in - r0 >= ROWS && out - c0 >= COLUMNS;
         const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
+            const int left = copied + 1 < steps ? DEPTH : last;
             elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(row_x, at_x);
             elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(row_w, at_w);
-            const int64_t *const at_token = list + of * 2 * DEPTH, *const at_pair = at_token + DEPTH;
-            const int left = vwn_within<DEPTH>(count - k0);
-            #pragma unroll
-            for (int i = 0; i < TIMES_X && wide_x > 0; i++) {
-                const int r = row_x + i * STEP_X;
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * LINE_X, from_x + at_token[r], r < left ? wide_x : 0);
+            const int64_t *const tokens = at_token + of * DEPTH + row_x, *const pairs = at_pair + of * DEPTH + row_w;
+            if (whole && left == DEPTH) {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X; i++)
+                    vwn_copy_whole(tile_x + i * STEP_X * LINE_X, from_x + tokens[i * STEP_X]);
+                #pragma unroll
+                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++)
+                    vwn_copy_whole(tile_w + i * STEP_W * LINE_W, from_w + pairs[i * STEP_W]);
+            } else {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X && wide_x > 0; i++)
+                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * LINE_X, from_x + tokens[i * STEP_X],
+                                                 row_x + i * STEP_X < left ? wide_x : 0);
+                #pragma unroll
+                for (int i = 0; i < TIMES_W && wide_w > 0 && threadIdx.x < COPIERS; i++)
+                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from_w + pairs[i * STEP_W],
+                                                 row_w + i * STEP_W < left ? wide_w : 0);
             }
-            #pragma unroll
-            for (int i = 0; i < TIMES_W && wide_w > 0 && threadIdx.x < COPIERS; i++) {
-                const int r = row_w + i * STEP_W;
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from_w + at_pair[r], r < left ? wide_w : 0);
-            }
-            k0 += DEPTH;
+            copied++;
             to = to + 1 < STAGES ? to + 1 : 0;
-            of ^= 1;
+            of = of + 1 < LISTS ? of + 1 : 0;
         };
         real sum[M / 16][N / 8][4] = {};
         __syncthreads(); /* nobody reads tiles of the block before */
+        for (int t = threadIdx.x; t < LISTS * DEPTH; t += THREADS)
+            keep(t, look(t));
+        __syncthreads();
         for (int i = 0; i < AHEAD; i++) {
-            look(k0);
-            keep(of);
-            __syncthreads();
-            if (k0 < count)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
         }
-        look(k0);
-        keep(of);
         int at = 0;
         #pragma unroll 1
-        for (int64_t k = 0; k < count; k += DEPTH) {
+        for (int step = 0; step < steps; step++) {
             vwn_copies_wait<AHEAD - 1>();
 #if TEXT_WARPGROUPS
             vwn_proxy_fence();
@@ -78,17 +83,18 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             if (r0 + top < in)
                 vwn_group_mul<true, DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
 #endif
-            if (k0 < count)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
-            look(k0);
+            const uint32_t next = threadIdx.x < DEPTH ? look((int64_t)copied * DEPTH + threadIdx.x) : 0;
 #if TEXT_WARPGROUPS
             vwn_group_wait<1>();
 #else
             if (r0 + m0 < in && c0 + n0 < out)
                 vwn_mul_chunks<M, N, DEPTH, ROWS, COLUMNS, true, true>(sum, tile, m0, tile + X, n0);
 #endif
-            keep(of);
+            if (threadIdx.x < DEPTH)
+                keep(of * DEPTH + threadIdx.x, next);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
 #if TEXT_WARPGROUPS
@@ -101,10 +107,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int64_t at_row = r0 + row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + (e * in + (at_row < in ? at_row : 0)) * out + c0 + n0;
-                #pragma unroll
-                for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
-                                                  at_row < in);
+                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < in);
             }
     }
 }

@@ -21,4 +21,4 @@
 #if TEXT_WARPGROUPS
     const int top = warp / 4 * 64; /* where the rows of this thread's group of warps begin */
 #endif
-    const int64_t columns = (out + COLUMNS - 1) / COLUMNS;
+    const int64_t columns = vwn_tiles_of<COLUMNS>(out);
