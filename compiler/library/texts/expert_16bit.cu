@@ -11,11 +11,8 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
 {
 #include "expert_16bit_sizes.cu"
     enum { TRANSPOSED = TEXT_TRANSPOSED, WIDE = TRANSPOSED ? DEPTH : COLUMNS, HIGH = TRANSPOSED ? COLUMNS : DEPTH };
-    enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE };
-    /* threads copy chunks of a row side by side: so many rows at once, so many times */
-    enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = COPIERS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
-    const int row_x = threadIdx.x / (DEPTH / 8), at_x = threadIdx.x % (DEPTH / 8) * 8;
-    const int row_w = threadIdx.x / (WIDE / 8), at_w = threadIdx.x % (WIDE / 8) * 8;
+    enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE, NEXT_W = TEXT_WARPGROUPS ? HIGH * 64 : 64 }; /* to a line below, and beside */
+    enum { STEP_X = THREADS / 8, TIMES_X = ROWS / STEP_X };
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
     int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
@@ -49,48 +46,51 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         if (e > experts) /* for this block, and those behind, there would be work with other counts */
             break;
         const int there = vwn_within<ROWS>(found[2]);
-        const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + row_w : row_w) * pitch_w +
-                                               (TRANSPOSED ? at_w : c0 + at_w);
+        const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + line : line) * pitch_w +
+                                               (TRANSPOSED ? piece : c0 + piece);
         #pragma unroll
         for (int i = 0; i < TIMES_X; i++) {
-            const int r = row_x + i * STEP_X;
+            const int r = line + i * STEP_X;
             const uint32_t of = r < there ? (uint32_t)order[first + r] : 0;
-            if (r < there && at_x == 0)
+            if (r < there && piece == 0)
                 pair[r] = of;
-            from_x[i] = x + of / (uint32_t)share * pitch_x + at_x;
+            from_x[i] = x + of / (uint32_t)share * pitch_x + piece;
         }
         __syncthreads();
-        const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
+        const int high = vwn_within<COLUMNS>(out - c0); /* columns that are there */
         /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
         const int steps = e < experts ? vwn_tiles_of<DEPTH>(in) : 0, last = (int)(in - (int64_t)(steps - 1) * DEPTH);
         int copied = 0, to = 0;
-        const int64_t step_w = STEP_W * pitch_w;
-        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && out - c0 >= COLUMNS;
+        const int64_t step_w = STEP * pitch_w;
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = threadIdx.x < COPIERS;
         /* rows and columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
             const int left = copied + 1 < steps ? DEPTH : last;
-            elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(row_w, at_w);
+            elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(line, piece);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(line, piece);
             const elem *from = from_w;
             if (whole && left == DEPTH) {
                 #pragma unroll
                 for (int i = 0; i < TIMES_X; i++)
-                    if (row_x + i * STEP_X < there)
+                    if (line + i * STEP_X < there)
                         vwn_copy_whole(tile_x + i * STEP_X * DEPTH, from_x[i]);
                 #pragma unroll
-                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++, from += step_w)
-                    vwn_copy_whole(tile_w + i * STEP_W * LINE_W, from);
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += step_w)
+                    #pragma unroll
+                    for (int c = 0; c < WIDE; c += 64)
+                        vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c);
             } else {
                 #pragma unroll
                 for (int i = 0; i < TIMES_X; i++)
-                    if (row_x + i * STEP_X < there)
-                        vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
-                #pragma unroll
-                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++, from += step_w) {
-                    const int r = row_w + i * STEP_W;
-                    if (TRANSPOSED ? r < high : wide > 0)
-                        vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-                }
+                    if (line + i * STEP_X < there)
+                        vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - piece);
+                #pragma unroll 1 /* more would want registers of the sums */
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += step_w)
+                    #pragma unroll
+                    for (int c = 0; c < WIDE; c += 64)
+                        if ((TRANSPOSED ? line + r : piece + c) < high)
+                            vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c,
+                                                         TRANSPOSED ? left - piece : line + r < left ? high - piece - c : 0);
             }
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++)

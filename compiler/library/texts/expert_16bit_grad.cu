@@ -10,10 +10,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     int64_t share, int64_t experts, int64_t in, int64_t out, int64_t pitch_x, int64_t pitch_w, int64_t rows)
 {
 #include "expert_16bit_sizes.cu"
-    enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = COPIERS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
-    enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS };
-    const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
-    const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
+    enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS, NEXT = TEXT_WARPGROUPS ? DEPTH * 64 : 64 };
     /* Where the rows of x and of w begin of tiles that are copied and of the one behind; tile by tile, in turn. */
     enum { LISTS = AHEAD + 1 };
     int64_t *const at_token = (int64_t *)(tiles + STAGES * STAGE), *const at_pair = at_token + LISTS * DEPTH;
@@ -30,31 +27,34 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         /* Tiles along the sum; how many are copied, where the next one goes and where its list is. */
         const int steps = vwn_tiles_of<DEPTH>(count), last = (int)(count - (int64_t)(steps - 1) * DEPTH);
         int copied = 0, to = 0, of = 0;
-        const int wide_x = vwn_within<8>(in - r0 - at_x), wide_w = vwn_within<8>(out - c0 - at_w);
-        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && in - r0 >= ROWS && out - c0 >= COLUMNS;
-        const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
+        const int wide_x = vwn_within<ROWS>(in - r0), wide_w = vwn_within<COLUMNS>(out - c0); /* columns that are there */
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && wide_x == ROWS && wide_w == COLUMNS;
+        const elem *const from_x = x + r0 + piece, *const from_w = w + c0 + piece;
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
             const int left = copied + 1 < steps ? DEPTH : last;
-            elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(row_w, at_w);
-            const int64_t *const tokens = at_token + of * DEPTH + row_x, *const pairs = at_pair + of * DEPTH + row_w;
-            if (whole && left == DEPTH) {
-                #pragma unroll
-                for (int i = 0; i < TIMES_X; i++)
-                    vwn_copy_whole(tile_x + i * STEP_X * LINE_X, from_x + tokens[i * STEP_X]);
-                #pragma unroll
-                for (int i = 0; i < TIMES_W && threadIdx.x < COPIERS; i++)
-                    vwn_copy_whole(tile_w + i * STEP_W * LINE_W, from_w + pairs[i * STEP_W]);
-            } else {
-                #pragma unroll
-                for (int i = 0; i < TIMES_X && wide_x > 0; i++)
-                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * LINE_X, from_x + tokens[i * STEP_X],
-                                                 row_x + i * STEP_X < left ? wide_x : 0);
-                #pragma unroll
-                for (int i = 0; i < TIMES_W && wide_w > 0 && threadIdx.x < COPIERS; i++)
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * LINE_W, from_w + pairs[i * STEP_W],
-                                                 row_w + i * STEP_W < left ? wide_w : 0);
+            elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(line, piece);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(line, piece);
+            #pragma unroll
+            for (int r = 0; r < DEPTH && threadIdx.x < COPIERS; r += STEP) {
+                const elem *const row_x = from_x + at_token[of * DEPTH + line + r], *const row_w = from_w + at_pair[of * DEPTH + line + r];
+                if (whole && left == DEPTH) {
+                    #pragma unroll
+                    for (int c = 0; c < ROWS; c += 64)
+                        vwn_copy_whole(tile_x + r * LINE_X + c / 64 * NEXT, row_x + c);
+                    #pragma unroll
+                    for (int c = 0; c < COLUMNS; c += 64)
+                        vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT, row_w + c);
+                } else {
+                    #pragma unroll
+                    for (int c = 0; c < ROWS; c += 64)
+                        if (piece + c < wide_x)
+                            vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + r * LINE_X + c / 64 * NEXT, row_x + c, line + r < left ? wide_x - piece - c : 0);
+                    #pragma unroll
+                    for (int c = 0; c < COLUMNS; c += 64)
+                        if (piece + c < wide_w)
+                            vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + r * LINE_W + c / 64 * NEXT, row_w + c, line + r < left ? wide_w - piece - c : 0);
+                }
             }
             copied++;
             to = to + 1 < STAGES ? to + 1 : 0;

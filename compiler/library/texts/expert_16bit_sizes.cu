@@ -3,7 +3,9 @@
     /* a warp has M x N of the results: DOWN warps are below each other, and beside these others */
     enum { DOWN = TEXT_DOWN, ACROSS = THREADS / 32 / DOWN, M = ROWS / DOWN, N = COLUMNS / ACROSS };
     enum { X = ROWS * DEPTH, W = COLUMNS * DEPTH, STAGE = X + W };
-    enum { COPIERS = THREADS > 256 ? 256 : THREADS }; /* so many threads copy tiles of w: a power of two; all copy those of x */
+    /* Eight threads copy 64 numbers of a row, a line. COPIERS, a power of two, copy what has a power of two of rows. */
+    enum { COPIERS = THREADS > 256 ? 256 : THREADS, STEP = COPIERS / 8 };
+    const int line = threadIdx.x / 8, piece = threadIdx.x % 8 * 8; /* the row and the column of what this thread copies first */
     /* Tiles are copied AHEAD of those that are multiplied, over such whose products are done; products of warpgroups of the tile before
      * need not be. */
 #if TEXT_WARPGROUPS
