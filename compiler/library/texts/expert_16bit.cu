@@ -18,7 +18,8 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t tile = block / columns, c0 = (block - tile * columns) * COLUMNS;
         if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
-            const int64_t each = experts / 32 + 1, from = vwn_least(lane * each, experts + 1), to = vwn_least(from + each, experts + 1);
+            const int me = vwn_thread(); /* asked again: nothing of it has registers beside sums */
+            const int64_t each = experts / 32 + 1, from = vwn_least(me * each, experts + 1), to = vwn_least(from + each, experts + 1);
             int own = 0; /* tiles of the experts from .. to - 1, which this thread looks at */
             #pragma unroll 4
             for (int64_t e = from; e < to; e++)
@@ -26,9 +27,9 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             int upto = own;
             for (int k = 1; k < 32; k *= 2) {
                 const int before = __shfl_up_sync(0xffffffffu, upto, k);
-                upto += lane >= k ? before : 0;
+                upto += me >= k ? before : 0;
             }
-            if (lane == 31 && tile >= upto)
+            if (me == 31 && tile >= upto)
                 found[0] = experts + 1;
             int64_t mine = tile - (upto - own);
             for (int64_t e = from; e < to && mine >= 0 && tile < upto; e++) {
