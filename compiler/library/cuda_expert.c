@@ -58,7 +58,7 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
     };
     static const CudaExpertLaunch of_groups[] = {
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3}, /* two blocks of a multiprocessor */
-        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* as few bytes of the second cache as tensor cores want */
+        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* so many rows that caches keep up */
     };
     CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
     if (c->half) { /* and numbers of pairs and what a block finds, or lists of where rows begin */
