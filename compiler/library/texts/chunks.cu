@@ -2,6 +2,10 @@
  * chunk c ^ r % 8 would, so that the same chunk of eight rows is in all banks of shared memory. ---- */
 /* Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
 template <int D> FN int vwn_chunk(int r, int c) { return r * D + (c ^ r % 8 * 8); }
+/* Eight threads copy a line, 64 numbers of a row: the line and the piece of it that this thread copies first. Asked again wherever that
+ * stands, so nothing of it has registers while products are added up. */
+FN int vwn_line() { return (int)vwn_thread() / 8; }
+FN int vwn_piece() { return (int)vwn_thread() % 8 * 8; }
 /* Begins to copy a chunk, WIDTH numbers at once, of which `left` are there; zeros for the others. */
 template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int left)
 {

@@ -18,7 +18,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t tile = block / columns, c0 = (block - tile * columns) * COLUMNS;
         if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
-            const int me = vwn_thread(); /* asked again: nothing of it has registers beside sums */
+            const int me = vwn_thread();
             const int64_t each = experts / 32 + 1, from = vwn_least(me * each, experts + 1), to = vwn_least(from + each, experts + 1);
             int own = 0; /* tiles of the experts from .. to - 1, which this thread looks at */
             #pragma unroll 4
@@ -47,26 +47,29 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         if (e > experts) /* for this block, and those behind, there would be work with other counts */
             break;
         const int there = vwn_within<ROWS>(found[2]);
-        const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + line : line) * pitch_w +
-                                               (TRANSPOSED ? piece : c0 + piece);
-        #pragma unroll
-        for (int i = 0; i < TIMES_X; i++) {
-            const int r = line + i * STEP_X;
-            const uint32_t of = r < there ? (uint32_t)order[first + r] : 0;
-            if (r < there && piece == 0)
-                pair[r] = of;
-            from_x[i] = x + of / (uint32_t)share * pitch_x + piece;
+        const elem *from_x[TIMES_X], *from_w;
+        {
+            const int line = vwn_line(), piece = vwn_piece();
+            from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + line : line) * pitch_w + (TRANSPOSED ? piece : c0 + piece);
+            #pragma unroll
+            for (int i = 0; i < TIMES_X; i++) {
+                const int r = line + i * STEP_X;
+                const uint32_t of = r < there ? (uint32_t)order[first + r] : 0;
+                if (r < there && piece == 0)
+                    pair[r] = of;
+                from_x[i] = x + of / (uint32_t)share * pitch_x + piece;
+            }
         }
         __syncthreads();
         const int high = vwn_within<COLUMNS>(out - c0); /* columns that are there */
         /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
-        const int steps = e < experts ? vwn_tiles_of<DEPTH>(in) : 0, last = (int)(in - (int64_t)(steps - 1) * DEPTH);
+        const int steps = e < experts ? (int)vwn_tiles_of<DEPTH>(in) : 0;
         int copied = 0, to = 0;
-        const int64_t step_w = STEP * pitch_w;
-        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = threadIdx.x < COPIERS;
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = COPIERS == THREADS || threadIdx.x < COPIERS;
         /* rows and columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
-            const int left = copied + 1 < steps ? DEPTH : last;
+            const int line = vwn_line(), piece = vwn_piece();
+            const int left = copied + 1 < steps ? DEPTH : (int)(((uint32_t)in - 1) % DEPTH) + 1;
             elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(line, piece);
             elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(line, piece);
             const elem *from = from_w;
@@ -76,7 +79,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                     if (line + i * STEP_X < there)
                         vwn_copy_whole(tile_x + i * STEP_X * DEPTH, from_x[i]);
                 #pragma unroll
-                for (int r = 0; r < HIGH && copies_w; r += STEP, from += step_w)
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
                     #pragma unroll
                     for (int c = 0; c < WIDE; c += 64)
                         vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c);
@@ -86,7 +89,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
                     if (line + i * STEP_X < there)
                         vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - piece);
                 #pragma unroll 1 /* more would want registers of the sums */
-                for (int r = 0; r < HIGH && copies_w; r += STEP, from += step_w)
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
                     #pragma unroll
                     for (int c = 0; c < WIDE; c += 64)
                         if ((TRANSPOSED ? line + r : piece + c) < high)

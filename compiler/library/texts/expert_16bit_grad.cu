@@ -14,11 +14,11 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     /* Where the rows of x and of w begin of tiles that are copied and of the one behind; tile by tile, in turn. */
     enum { LISTS = AHEAD + 1 };
     int64_t *const at_token = (int64_t *)(tiles + STAGES * STAGE), *const at_pair = at_token + LISTS * DEPTH;
-    const int64_t each = vwn_tiles_of<ROWS>(in) * columns;
+    const int64_t each = (int64_t)vwn_tiles_of<ROWS>(in) * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
-        const uint32_t of_e = (uint32_t)(block - e * each), down = of_e / (uint32_t)columns;
-        const int64_t r0 = (int64_t)down * ROWS, c0 = (int64_t)(of_e - down * (uint32_t)columns) * COLUMNS;
+        const uint32_t of_e = (uint32_t)(block - e * each), down = of_e / columns;
+        const int64_t r0 = (int64_t)down * ROWS, c0 = (int64_t)(of_e - down * columns) * COLUMNS;
         const auto look = [&](int64_t k) { return k < count ? (uint32_t)order[first + k] : 0; };
         const auto keep = [&](int at, uint32_t pair) {
             at_token[at] = pair / (uint32_t)share * pitch_x;
@@ -29,9 +29,10 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         int copied = 0, to = 0, of = 0;
         const int wide_x = vwn_within<ROWS>(in - r0), wide_w = vwn_within<COLUMNS>(out - c0); /* columns that are there */
         const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && wide_x == ROWS && wide_w == COLUMNS;
-        const elem *const from_x = x + r0 + piece, *const from_w = w + c0 + piece;
+        const elem *const from_x = x + r0 + vwn_piece(), *const from_w = w + c0 + vwn_piece();
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
+            const int line = vwn_line(), piece = vwn_piece();
             const int left = copied + 1 < steps ? DEPTH : last;
             elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(line, piece);
             elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(line, piece);

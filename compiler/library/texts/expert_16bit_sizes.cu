@@ -5,7 +5,6 @@
     enum { X = ROWS * DEPTH, W = COLUMNS * DEPTH, STAGE = X + W };
     /* Eight threads copy 64 numbers of a row, a line. COPIERS, a power of two, copy what has a power of two of rows. */
     enum { COPIERS = THREADS > 256 ? 256 : THREADS, STEP = COPIERS / 8 };
-    const int line = threadIdx.x / 8, piece = threadIdx.x % 8 * 8; /* the row and the column of what this thread copies first */
     /* Tiles are copied AHEAD of those that are multiplied, over such whose products are done; products of warpgroups of the tile before
      * need not be. */
 #if TEXT_WARPGROUPS
@@ -23,4 +22,4 @@
 #if TEXT_WARPGROUPS
     const int top = warp / 4 * 64; /* where the rows of this thread's group of warps begin */
 #endif
-    const int64_t columns = vwn_tiles_of<COLUMNS>(out);
+    const uint32_t columns = vwn_tiles_of<COLUMNS>(out);
