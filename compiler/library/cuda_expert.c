@@ -34,11 +34,12 @@ void cuda_expert_choose(CudaExpertClass *c, const CudaExpertSizes *s, int64_t x_
     c->tile = CUDA_EXPERT_SMALL;
     bool whole = c->half && c->x_width > 1 && c->w_width > 1; /* one number at a time passes through registers, which sums want */
     for (int tile = CUDA_EXPERT_SQUARE; whole && tile <= CUDA_EXPERT_WIDE; tile++) {
-        CudaExpertLaunch l = cuda_expert_launch(&(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile});
+        CudaExpertLaunch l = cuda_expert_launch(&(CudaExpertClass){.half = c->half, .tile = (CudaExpertTile)tile, .warpgroups = c->warpgroups});
         int64_t groups = s->experts < s->pairs ? s->experts : s->pairs; /* of which each has as many, if all goes well */
         int64_t high = c->dw ? s->in : groups ? s->pairs / groups : 0;
         int64_t blocks = groups * tiles_of(high, l.rows) * tiles_of(s->out, l.columns);
-        if (4 * high >= 3 * l.rows && 4 * s->out >= 3 * l.columns && blocks >= ENOUGH)
+        int64_t least = c->warpgroups ? l.rows / 2 : l.rows * 3 / 4; /* groups without rows multiply nothing */
+        if (high >= least && 4 * s->out >= 3 * l.columns && blocks >= ENOUGH)
             c->tile = (CudaExpertTile)tile;
     }
 }
@@ -57,12 +58,13 @@ CudaExpertLaunch cuda_expert_launch(const CudaExpertClass *c)
     };
     static const CudaExpertLaunch of_groups[] = {
         [CUDA_EXPERT_SQUARE] = {.rows = 128, .columns = 128, .threads = 256, .stages = 3}, /* two blocks of a multiprocessor */
-        [CUDA_EXPERT_WIDE] = {.rows = 128, .columns = 256, .threads = 256, .stages = 4},
+        [CUDA_EXPERT_WIDE] = {.rows = 192, .columns = 256, .threads = 384, .stages = 4}, /* so many rows that caches keep up */
     };
     CudaExpertLaunch l = by_groups(c) ? of_groups[c->tile] : of[c->half ? c->tile : CUDA_EXPERT_SMALL];
-    if (c->half) { /* and numbers of pairs and what a block finds, or where rows begin */
+    if (c->half) { /* and numbers of pairs and what a block finds, or lists of where rows begin */
         enum { FOUND = 4 * 8 };
-        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 4 * DEPTH : 4 * l.rows + FOUND);
+        const int lists = by_groups(c) ? l.stages - 1 : l.stages;
+        l.shared = 2ll * l.stages * (l.rows + l.columns) * DEPTH + (c->dw ? 8 * 2 * DEPTH * lists : 4 * l.rows + FOUND);
     }
     return l;
 }

@@ -297,10 +297,6 @@ static PlanSorted sorted(Build *b, Val v, Val index, int64_t experts, int low)
             return b->sorted.v[i];
     int64_t pairs = plan_elements(b, index);
     Name name = node_at(b->g, index)->name;
-    if (pairs > CUDA_EXPERT_PAIRS)
-        ctx_raise(b->ctx, ST_ENVIRONMENT,
-                  "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer sequences at once"
-                  " (train.micro_batch)", name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
     PlanSorted s = {base, experts, low, plan_scratch(b, DT_INT, experts + 2, name),
                     plan_scratch(b, DT_INT, pairs, name)};
     vec_push(b->arena, &b->sorted, s);
@@ -370,9 +366,15 @@ void plan_device_expert(Build *b, Val v)
 {
     const Node *n = node_at(b->g, v);
     PlanExpert e = plan_expert(b, v);
+    int64_t pairs = e.tokens * e.choices;
+    Name name = node_at(b->g, n->in[2])->name;
+    if (pairs > CUDA_EXPERT_PAIRS)
+        ctx_raise(b->ctx, ST_ENVIRONMENT,
+                  "%s has %lld pairs of a token and an expert at once; a CUDA kernel counts up to %lld: take fewer sequences at once"
+                  " (train.micro_batch)", name ? name : "a product by expert", (long long)pairs, (long long)CUDA_EXPERT_PAIRS);
     PlanSorted sort = sorted(b, v, n->in[2], e.experts, 0);
     CudaExpertClass c = {.dw = e.what == EXPERT_DW, .transposed = e.transpose_w, .warpgroups = b->target->warpgroups};
-    CudaExpertSizes s = {.pairs = e.tokens * e.choices, .experts = e.experts, .in = e.in, .out = e.out};
+    CudaExpertSizes s = {.pairs = pairs, .experts = e.experts, .in = e.in, .out = e.out};
     Launch *l = plan_launch(b, LAUNCH_KERNEL, 5, v);
     s.pitch_x = expert_operand(b, l, 0, n->in[0]);
     s.pitch_w = expert_operand(b, l, 1, n->in[1]);

@@ -2,6 +2,10 @@
  * chunk c ^ r % 8 would, so that the same chunk of eight rows is in all banks of shared memory. ---- */
 /* Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
 template <int D> FN int vwn_chunk(int r, int c) { return r * D + (c ^ r % 8 * 8); }
+/* Eight threads copy a line, 64 numbers of a row: the line and the piece of it that this thread copies first. Asked again wherever that
+ * stands, so nothing of it has registers while products are added up. */
+FN int vwn_line() { return (int)vwn_thread() / 8; }
+FN int vwn_piece() { return (int)vwn_thread() % 8 * 8; }
 /* Begins to copy a chunk, WIDTH numbers at once, of which `left` are there; zeros for the others. */
 template <int WIDTH, class E> FN void vwn_copy_chunk(E *to, const E *from, int left)
 {
@@ -47,59 +51,73 @@ FN void vwn_mul_chunks(real (*x)[N / 8][4], const E *a, int m, const E *b, int n
     }
 }
 struct vwn_words { uint32_t x, y; };
-/* One store of 8 or 16 bytes, which the compiler takes apart where words were selected. */
+/* One store of 8 or 16 bytes, where `there`. The compiler would take it apart where words were selected, and jump around it. */
 #ifndef VWN_EMU
-FN void vwn_store_words(void *to, vwn_words u)
+/* A pointer that is not computed again wherever it is used. */
+template <class E> FN E *vwn_kept(E *p)
 {
-    asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(__cvta_generic_to_global(to)), "r"(u.x), "r"(u.y) : "memory");
+    asm("" : "+l"(p));
+    return p;
 }
-FN void vwn_store_words(void *to, vwn_words u, vwn_words v)
+FN void vwn_store_words(void *to, vwn_words u, bool there)
 {
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(__cvta_generic_to_global(to)), "r"(u.x), "r"(u.y), "r"(v.x),
-                 "r"(v.y) : "memory");
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %3, 0; @p st.global.v2.b32 [%0], {%1, %2};}" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(u.x), "r"(u.y), "r"((int)there) : "memory");
+}
+FN void vwn_store_words(void *to, vwn_words u, vwn_words v, bool there)
+{
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %5, 0; @p st.global.v4.b32 [%0], {%1, %2, %3, %4};}" ::"l"(__cvta_generic_to_global(to)),
+                 "r"(u.x), "r"(u.y), "r"(v.x), "r"(v.y), "r"((int)there) : "memory");
 }
 #else
-FN void vwn_store_words(void *to, vwn_words u) { *(vwn_words *)VWN_WIDE(to, 8) = u; }
-FN void vwn_store_words(void *to, vwn_words u, vwn_words v)
+template <class E> FN E *vwn_kept(E *p) { return p; }
+FN void vwn_store_words(void *to, vwn_words u, bool there)
 {
+    if (there)
+        *(vwn_words *)VWN_WIDE(to, 8) = u;
+}
+FN void vwn_store_words(void *to, vwn_words u, vwn_words v, bool there)
+{
+    if (!there)
+        return;
     vwn_words *const at = (vwn_words *)VWN_WIDE(to, 16);
     at[0] = u;
     at[1] = v;
 }
 #endif
+/* Bits of x where the mask has ones, of y where it has none; so written it is one instruction. */
+FN uint32_t vwn_blend(uint32_t mask, uint32_t x, uint32_t y) { return y ^ ((x ^ y) & mask); }
 /* Of two pairs that each thread holds every second thread gives its neighbour the left one, for that one's right one: then each
  * has four in a row. */
 FN vwn_words vwn_exchange(uint32_t left, uint32_t right, uint32_t odd)
 {
-    const uint32_t other = __shfl_xor_sync(0xffffffffu, (left & odd) | (right & ~odd), 1);
-    return {(other & odd) | (left & ~odd), (right & odd) | (other & ~odd)};
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, vwn_blend(odd, left, right), 1);
+    return {vwn_blend(odd, other, left), vwn_blend(odd, right, other)};
 }
-FN void vwn_put_four(real *to, const real *left, const real *right, uint32_t odd, bool there, int room)
+FN void vwn_put_four(real *to, const real *left, const real *right, uint32_t odd, bool there)
 {
     const vwn_words u = vwn_exchange(vwn_bits(left[0]), vwn_bits(right[0]), odd);
     const vwn_words v = vwn_exchange(vwn_bits(left[1]), vwn_bits(right[1]), odd);
-    if (there && room > 0)
-        vwn_store_words(to, {u.x, v.x}, {u.y, v.y});
+    vwn_store_words(to, {u.x, v.x}, {u.y, v.y}, there);
 }
-template <class E> FN void vwn_put_four(E *to, const real *left, const real *right, uint32_t odd, bool there, int room)
+template <class E> FN void vwn_put_four(E *to, const real *left, const real *right, uint32_t odd, bool there)
 {
-    const vwn_words u = vwn_exchange(vwn_pair(left[0], left[1], E()), vwn_pair(right[0], right[1], E()), odd);
-    if (there && room > 0)
-        vwn_store_words(to, u);
+    vwn_store_words(to, vwn_exchange(vwn_pair(left[0], left[1], E()), vwn_pair(right[0], right[1], E()), odd), there);
 }
-/* Columns j to j + 15 of a row, of which this thread holds two at j + `own` and two 8 behind these, to a row of memory that has
- * `columns` from there on. WIDTH: at once; else each by itself. All threads of a warp call it. */
-template <int WIDTH, class E>
-FN void vwn_put_columns(E *row, int j, int own, int columns, const real *left, const real *right, bool there)
+/* N columns of a row, of which this thread holds in sums of 16 rows two of each 8, at `own`, to a row of memory that has `columns`; r: of
+ * row l / 4 or, 1, of the one 8 below. WIDTH: at once; else each by itself. All threads of a warp call it. */
+template <int WIDTH, int N, class E> FN void vwn_put_row(E *row, int own, int columns, const real (*x)[4], int r, bool there)
 {
     if constexpr (WIDTH == 1) {
-        if (there) {
-            vwn_put_two(row, j + own, columns, left[0], left[1]);
-            vwn_put_two(row, j + 8 + own, columns, right[0], right[1]);
-        }
+        #pragma unroll
+        for (int j = 0; j < N && there; j += 8)
+            vwn_put_two(row, j + own, columns, x[j / 8][2 * r], x[j / 8][2 * r + 1]);
     } else {
         const uint32_t odd = 0u - (own >> 1 & 1u); /* all bits in every second thread */
-        const int at = j + own + (int)(odd & 6);
-        vwn_put_four(row + at, left, right, odd, there, columns - at);
+        const int at = own + (int)(odd & 6), room = (columns - at) & -(int)there; /* no branch: threads stay together */
+        E *const to = vwn_kept(row + at);
+        #pragma unroll
+        for (int j = 0; j < N; j += 16)
+            vwn_put_four(to + j, x[j / 8] + 2 * r, x[j / 8 + 1] + 2 * r, odd, j < room);
     }
 }

@@ -11,125 +11,131 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
 {
 #include "expert_16bit_sizes.cu"
     enum { TRANSPOSED = TEXT_TRANSPOSED, WIDE = TRANSPOSED ? DEPTH : COLUMNS, HIGH = TRANSPOSED ? COLUMNS : DEPTH };
-    /* threads copy chunks of a row side by side: so many rows at once, so many times */
-    enum { STEP_X = THREADS / (DEPTH / 8), TIMES_X = ROWS / STEP_X, STEP_W = THREADS / (WIDE / 8), TIMES_W = HIGH / STEP_W };
-    const int row_x = threadIdx.x / (DEPTH / 8), at_x = threadIdx.x % (DEPTH / 8) * 8;
-    const int row_w = threadIdx.x / (WIDE / 8), at_w = threadIdx.x % (WIDE / 8) * 8;
+    enum { LINE_W = TEXT_WARPGROUPS ? 64 : WIDE, NEXT_W = TEXT_WARPGROUPS ? HIGH * 64 : 64 }; /* to a line below, and beside */
+    enum { STEP_X = THREADS / 8, TIMES_X = ROWS / STEP_X };
     uint32_t *const pair = (uint32_t *)(tiles + STAGES * STAGE);
     int64_t *const found = (int64_t *)(pair + ROWS); /* the tile's expert, where its pairs begin, how many from there on */
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
+        const int64_t tile = block / columns, c0 = (block - tile * columns) * COLUMNS;
         if (warp == 0) { /* whose is it? tiles of an expert follow those of the experts before */
-            int64_t tile = block / columns;
-            if (lane == 0)
+            const int me = vwn_thread();
+            const int64_t each = experts / 32 + 1, from = vwn_least(me * each, experts + 1), to = vwn_least(from + each, experts + 1);
+            int own = 0; /* tiles of the experts from .. to - 1, which this thread looks at */
+            #pragma unroll 4
+            for (int64_t e = from; e < to; e++)
+                own += vwn_tiles_of<ROWS>(start[e + 1] - start[e]);
+            int upto = own;
+            for (int k = 1; k < 32; k *= 2) {
+                const int before = __shfl_up_sync(0xffffffffu, upto, k);
+                upto += me >= k ? before : 0;
+            }
+            if (me == 31 && tile >= upto)
                 found[0] = experts + 1;
-            __syncwarp();
-            for (int64_t e0 = 0; e0 <= experts; e0 += 32) {
-                const int64_t e = e0 + lane, first = e <= experts ? start[e] : 0;
-                const int64_t count = e <= experts ? start[e + 1] - first : 0;
-                int64_t upto = (count + ROWS - 1) / ROWS;
-                for (int k = 1; k < 32; k *= 2) {
-                    const int64_t before = __shfl_up_sync(0xffffffffu, upto, k);
-                    upto += lane >= k ? before : 0;
-                }
-                const int64_t mine = tile - (upto - (count + ROWS - 1) / ROWS);
-                if (mine >= 0 && tile < upto) {
+            int64_t mine = tile - (upto - own);
+            for (int64_t e = from; e < to && mine >= 0 && tile < upto; e++) {
+                const int64_t first = start[e], count = start[e + 1] - first;
+                if (mine < vwn_tiles_of<ROWS>(count)) {
                     found[0] = e;
                     found[1] = first + mine * ROWS;
                     found[2] = count - mine * ROWS;
                 }
-                tile -= __shfl_sync(0xffffffffu, upto, 31);
+                mine -= vwn_tiles_of<ROWS>(count);
             }
         }
         __syncthreads();
-        const int64_t e = found[0], first = found[1], c0 = block % columns * COLUMNS;
+        const int64_t e = found[0], first = found[1];
         if (e > experts) /* for this block, and those behind, there would be work with other counts */
             break;
         const int there = vwn_within<ROWS>(found[2]);
-        for (int r = threadIdx.x; r < there; r += THREADS)
-            pair[r] = (uint32_t)order[first + r];
-        __syncthreads();
-        const elem *from_x[TIMES_X], *from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + row_w : row_w) * pitch_w +
-                                               (TRANSPOSED ? at_w : c0 + at_w);
-        #pragma unroll
-        for (int i = 0; i < TIMES_X; i++)
-            from_x[i] = x + (row_x + i * STEP_X < there ? pair[row_x + i * STEP_X] / (uint32_t)share * pitch_x : 0) + at_x;
-        const int high = vwn_within<COLUMNS>(out - c0), wide = vwn_within<8>(out - c0 - at_w);
-        int64_t k0 = 0; /* of the tiles that are copied next, and where to */
-        int to = 0;
-        /* rows and columns that are not there are left as they are: nothing of them is stored */
-        const auto copy = [&]() {
-            const int left = vwn_within<DEPTH>(in - k0);
-            elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(row_x, at_x);
-#if TEXT_WARPGROUPS
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_panel<HIGH>(row_w, at_w);
-#else
-            elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<WIDE>(row_w, at_w);
-#endif
+        const elem *from_x[TIMES_X], *from_w;
+        {
+            const int line = vwn_line(), piece = vwn_piece();
+            from_w = w + e * (TRANSPOSED ? out : in) * pitch_w + (TRANSPOSED ? c0 + line : line) * pitch_w + (TRANSPOSED ? piece : c0 + piece);
             #pragma unroll
             for (int i = 0; i < TIMES_X; i++) {
-                if (row_x + i * STEP_X < there)
-                    vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - at_x);
-                from_x[i] += DEPTH;
+                const int r = line + i * STEP_X;
+                const uint32_t of = r < there ? (uint32_t)order[first + r] : 0;
+                if (r < there && piece == 0)
+                    pair[r] = of;
+                from_x[i] = x + of / (uint32_t)share * pitch_x + piece;
+            }
+        }
+        __syncthreads();
+        const int high = vwn_within<COLUMNS>(out - c0); /* columns that are there */
+        /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
+        const int steps = e < experts ? (int)vwn_tiles_of<DEPTH>(in) : 0;
+        int copied = 0, to = 0;
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = COPIERS == THREADS || threadIdx.x < COPIERS;
+        /* rows and columns that are not there are left as they are: nothing of them is stored */
+        const auto copy = [&]() {
+            const int line = vwn_line(), piece = vwn_piece();
+            const int left = copied + 1 < steps ? DEPTH : (int)(((uint32_t)in - 1) % DEPTH) + 1;
+            elem *const tile_x = tiles + to * STAGE + vwn_chunk<DEPTH>(line, piece);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, WIDE, HIGH>(line, piece);
+            const elem *from = from_w;
+            if (whole && left == DEPTH) {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X; i++)
+                    if (line + i * STEP_X < there)
+                        vwn_copy_whole(tile_x + i * STEP_X * DEPTH, from_x[i]);
+                #pragma unroll
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
+                    #pragma unroll
+                    for (int c = 0; c < WIDE; c += 64)
+                        vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c);
+            } else {
+                #pragma unroll
+                for (int i = 0; i < TIMES_X; i++)
+                    if (line + i * STEP_X < there)
+                        vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * DEPTH, from_x[i], left - piece);
+                #pragma unroll 1 /* more would want registers of the sums */
+                for (int r = 0; r < HIGH && copies_w; r += STEP, from += STEP * pitch_w)
+                    #pragma unroll
+                    for (int c = 0; c < WIDE; c += 64)
+                        if ((TRANSPOSED ? line + r : piece + c) < high)
+                            vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + r * LINE_W + c / 64 * NEXT_W, from + c,
+                                                         TRANSPOSED ? left - piece : line + r < left ? high - piece - c : 0);
             }
             #pragma unroll
-            for (int i = 0; i < TIMES_W; i++) {
-                const int r = row_w + i * STEP_W;
-                const elem *const from = from_w + i * STEP_W * pitch_w;
-                if (TRANSPOSED ? r < high : wide > 0)
-#if TEXT_WARPGROUPS
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * 64, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-#else
-                    vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * WIDE, from, TRANSPOSED ? left - at_w : r < left ? wide : 0);
-#endif
-            }
+            for (int i = 0; i < TIMES_X; i++)
+                from_x[i] += DEPTH;
             from_w += TRANSPOSED ? DEPTH : DEPTH * pitch_w;
-            k0 += DEPTH;
+            copied++;
             to = to + 1 < STAGES ? to + 1 : 0;
         };
         real sum[M / 16][N / 8][4] = {};
-        const int64_t depth = e < experts ? in : 0; /* a pair without an expert has zeros */
-#if TEXT_WARPGROUPS
         for (int i = 0; i < AHEAD; i++) {
-            if (k0 < depth)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
         }
         int at = 0;
         #pragma unroll 1
-        for (int64_t k = 0; k < depth; k += DEPTH) {
+        for (int step = 0; step < steps; step++) {
             vwn_copies_wait<AHEAD - 1>();
+#if TEXT_WARPGROUPS
             vwn_proxy_fence();
-            __syncthreads(); /* the tiles are there, and the products of those that are copied over next are done */
+#endif
+            __syncthreads(); /* the tiles are there, and those that are copied over next are done with */
             const elem *const tile = tiles + at * STAGE;
+#if TEXT_WARPGROUPS
             if (top < there)
                 vwn_group_mul<true, DEPTH, ROWS, HIGH, false, !TRANSPOSED>(sum[0], tile, top, tile + X, 0);
-            if (k0 < depth)
+#endif
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
+#if TEXT_WARPGROUPS
             vwn_group_wait<1>();
-            at = at + 1 < STAGES ? at + 1 : 0;
-        }
-        vwn_group_wait<0>();
-        vwn_group_registers(sum[0]);
 #else
-        for (int i = 0; i < STAGES - 1; i++) {
-            if (k0 < depth)
-                copy();
-            vwn_copies_commit();
-        }
-        int at = 0;
-        #pragma unroll 1
-        for (int64_t k = 0; k < depth; k += DEPTH) {
-            vwn_copies_wait<STAGES - 2>();
-            __syncthreads(); /* the tiles are there, and nobody reads those that are copied over next */
-            if (k0 < depth)
-                copy();
-            vwn_copies_commit();
-            const elem *const tile = tiles + at * STAGE;
             if (m0 < there && c0 + n0 < out)
                 vwn_mul_chunks<M, N, DEPTH, DEPTH, WIDE, false, !TRANSPOSED>(sum, tile, m0, tile + X, n0);
+#endif
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+#if TEXT_WARPGROUPS
+        vwn_group_wait<0>();
+        vwn_group_registers(sum[0]);
 #endif
         const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
@@ -137,10 +143,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int at_row = row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
-                #pragma unroll
-                for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
-                                                  at_row < there);
+                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < there);
             }
     }
 }

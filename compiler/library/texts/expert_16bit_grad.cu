@@ -10,119 +10,97 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
     int64_t share, int64_t experts, int64_t in, int64_t out, int64_t pitch_x, int64_t pitch_w, int64_t rows)
 {
 #include "expert_16bit_sizes.cu"
-    enum { STEP_X = THREADS / (ROWS / 8), TIMES_X = DEPTH / STEP_X, STEP_W = THREADS / (COLUMNS / 8), TIMES_W = DEPTH / STEP_W };
-    const int row_x = threadIdx.x / (ROWS / 8), at_x = threadIdx.x % (ROWS / 8) * 8;
-    const int row_w = threadIdx.x / (COLUMNS / 8), at_w = threadIdx.x % (COLUMNS / 8) * 8;
-    int64_t *const list = (int64_t *)(tiles + STAGES * STAGE); /* where the rows of x and of w of a tile begin, and of the next one */
-    const int64_t each = (in + ROWS - 1) / ROWS * columns;
+    enum { LINE_X = TEXT_WARPGROUPS ? 64 : ROWS, LINE_W = TEXT_WARPGROUPS ? 64 : COLUMNS, NEXT = TEXT_WARPGROUPS ? DEPTH * 64 : 64 };
+    /* Where the rows of x and of w begin of tiles that are copied and of the one behind; tile by tile, in turn. */
+    enum { LISTS = AHEAD + 1 };
+    int64_t *const at_token = (int64_t *)(tiles + STAGES * STAGE), *const at_pair = at_token + LISTS * DEPTH;
+    const int64_t each = (int64_t)vwn_tiles_of<ROWS>(in) * columns;
     for (int64_t block = blockIdx.x; block < rows; block += gridDim.x) {
         const int64_t e = block / each, first = start[e], count = start[e + 1] - first;
-        const int64_t r0 = block % each / columns * ROWS, c0 = block % columns * COLUMNS;
-        int64_t k0 = 0; /* of the tiles that are copied next, and where to */
-        int to = 0, of = 0;
-        uint32_t next = 0;
-        const auto look = [&](int64_t k) {
-            next = threadIdx.x < DEPTH && k + threadIdx.x < count ? (uint32_t)order[first + k + threadIdx.x] : 0;
+        const uint32_t of_e = (uint32_t)(block - e * each), down = of_e / columns;
+        const int64_t r0 = (int64_t)down * ROWS, c0 = (int64_t)(of_e - down * columns) * COLUMNS;
+        const auto look = [&](int64_t k) { return k < count ? (uint32_t)order[first + k] : 0; };
+        const auto keep = [&](int at, uint32_t pair) {
+            at_token[at] = pair / (uint32_t)share * pitch_x;
+            at_pair[at] = pair * pitch_w;
         };
-        const auto keep = [&](int which) {
-            if (threadIdx.x < DEPTH) {
-                list[which * 2 * DEPTH + threadIdx.x] = next / (uint32_t)share * pitch_x;
-                list[which * 2 * DEPTH + DEPTH + threadIdx.x] = next * pitch_w;
-            }
-        };
-        const int wide_x = vwn_within<8>(in - r0 - at_x), wide_w = vwn_within<8>(out - c0 - at_w);
-        const elem *const from_x = x + r0 + at_x, *const from_w = w + c0 + at_w;
+        /* Tiles along the sum; how many are copied, where the next one goes and where its list is. */
+        const int steps = vwn_tiles_of<DEPTH>(count), last = (int)(count - (int64_t)(steps - 1) * DEPTH);
+        int copied = 0, to = 0, of = 0;
+        const int wide_x = vwn_within<ROWS>(in - r0), wide_w = vwn_within<COLUMNS>(out - c0); /* columns that are there */
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && wide_x == ROWS && wide_w == COLUMNS;
+        const elem *const from_x = x + r0 + vwn_piece(), *const from_w = w + c0 + vwn_piece();
         /* columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
-#if TEXT_WARPGROUPS
-            elem *const tile_x = tiles + to * STAGE + vwn_in_panel<DEPTH>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_in_panel<DEPTH>(row_w, at_w);
-#else
-            elem *const tile_x = tiles + to * STAGE + vwn_chunk<ROWS>(row_x, at_x);
-            elem *const tile_w = tiles + to * STAGE + X + vwn_chunk<COLUMNS>(row_w, at_w);
-#endif
-            const int64_t *const at_token = list + of * 2 * DEPTH, *const at_pair = at_token + DEPTH;
-            const int left = vwn_within<DEPTH>(count - k0);
+            const int line = vwn_line(), piece = vwn_piece();
+            const int left = copied + 1 < steps ? DEPTH : last;
+            elem *const tile_x = tiles + to * STAGE + vwn_in_tile<TEXT_WARPGROUPS, ROWS, DEPTH>(line, piece);
+            elem *const tile_w = tiles + to * STAGE + X + vwn_in_tile<TEXT_WARPGROUPS, COLUMNS, DEPTH>(line, piece);
             #pragma unroll
-            for (int i = 0; i < TIMES_X && wide_x > 0; i++) {
-                const int r = row_x + i * STEP_X;
-#if TEXT_WARPGROUPS
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * 64, from_x + at_token[r], r < left ? wide_x : 0);
-#else
-                vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + i * STEP_X * ROWS, from_x + at_token[r], r < left ? wide_x : 0);
-#endif
+            for (int r = 0; r < DEPTH && threadIdx.x < COPIERS; r += STEP) {
+                const elem *const row_x = from_x + at_token[of * DEPTH + line + r], *const row_w = from_w + at_pair[of * DEPTH + line + r];
+                if (whole && left == DEPTH) {
+                    #pragma unroll
+                    for (int c = 0; c < ROWS; c += 64)
+                        vwn_copy_whole(tile_x + r * LINE_X + c / 64 * NEXT, row_x + c);
+                    #pragma unroll
+                    for (int c = 0; c < COLUMNS; c += 64)
+                        vwn_copy_whole(tile_w + r * LINE_W + c / 64 * NEXT, row_w + c);
+                } else {
+                    #pragma unroll
+                    for (int c = 0; c < ROWS; c += 64)
+                        if (piece + c < wide_x)
+                            vwn_copy_chunk<TEXT_WIDTH_X>(tile_x + r * LINE_X + c / 64 * NEXT, row_x + c, line + r < left ? wide_x - piece - c : 0);
+                    #pragma unroll
+                    for (int c = 0; c < COLUMNS; c += 64)
+                        if (piece + c < wide_w)
+                            vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + r * LINE_W + c / 64 * NEXT, row_w + c, line + r < left ? wide_w - piece - c : 0);
+                }
             }
-            #pragma unroll
-            for (int i = 0; i < TIMES_W && wide_w > 0; i++) {
-                const int r = row_w + i * STEP_W;
-#if TEXT_WARPGROUPS
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * 64, from_w + at_pair[r], r < left ? wide_w : 0);
-#else
-                vwn_copy_chunk<TEXT_WIDTH_W>(tile_w + i * STEP_W * COLUMNS, from_w + at_pair[r], r < left ? wide_w : 0);
-#endif
-            }
-            k0 += DEPTH;
+            copied++;
             to = to + 1 < STAGES ? to + 1 : 0;
-            of ^= 1;
+            of = of + 1 < LISTS ? of + 1 : 0;
         };
         real sum[M / 16][N / 8][4] = {};
         __syncthreads(); /* nobody reads tiles of the block before */
-#if TEXT_WARPGROUPS
+        for (int t = threadIdx.x; t < LISTS * DEPTH; t += THREADS)
+            keep(t, look(t));
+        __syncthreads();
         for (int i = 0; i < AHEAD; i++) {
-            look(k0);
-            keep(of);
-            __syncthreads();
-            if (k0 < count)
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
         }
-        look(k0);
-        keep(of);
         int at = 0;
         #pragma unroll 1
-        for (int64_t k = 0; k < count; k += DEPTH) {
+        for (int step = 0; step < steps; step++) {
             vwn_copies_wait<AHEAD - 1>();
+#if TEXT_WARPGROUPS
             vwn_proxy_fence();
-            __syncthreads(); /* the tiles and the list are there, and the products of tiles that are copied over next are done */
+#endif
+            __syncthreads(); /* the tiles and the list are there, and what is written next is done with */
             const elem *const tile = tiles + at * STAGE;
+#if TEXT_WARPGROUPS
             if (r0 + top < in)
                 vwn_group_mul<true, DEPTH, DEPTH, DEPTH, true, true>(sum[0], tile, top, tile + X, 0);
-            if (k0 < count)
+#endif
+            if (copied < steps)
                 copy();
             vwn_copies_commit();
-            look(k0);
+            const uint32_t next = threadIdx.x < DEPTH ? look((int64_t)copied * DEPTH + threadIdx.x) : 0;
+#if TEXT_WARPGROUPS
             vwn_group_wait<1>();
-            keep(of);
-            at = at + 1 < STAGES ? at + 1 : 0;
-        }
-        vwn_group_wait<0>();
-        vwn_group_registers(sum[0]);
 #else
-        for (int i = 0; i < STAGES - 1; i++) {
-            look(k0);
-            keep(of);
-            __syncthreads();
-            if (k0 < count)
-                copy();
-            vwn_copies_commit();
-        }
-        look(k0);
-        keep(of);
-        int at = 0;
-        #pragma unroll 1
-        for (int64_t k = 0; k < count; k += DEPTH) {
-            vwn_copies_wait<STAGES - 2>();
-            __syncthreads(); /* the tiles and the list are there, and nobody reads those that are written next */
-            if (k0 < count)
-                copy();
-            vwn_copies_commit();
-            look(k0);
-            const elem *const tile = tiles + at * STAGE;
             if (r0 + m0 < in && c0 + n0 < out)
                 vwn_mul_chunks<M, N, DEPTH, ROWS, COLUMNS, true, true>(sum, tile, m0, tile + X, n0);
-            keep(of);
+#endif
+            if (threadIdx.x < DEPTH)
+                keep(of * DEPTH + threadIdx.x, next);
             at = at + 1 < STAGES ? at + 1 : 0;
         }
+#if TEXT_WARPGROUPS
+        vwn_group_wait<0>();
+        vwn_group_registers(sum[0]);
 #endif
         const int right = vwn_within<N>(out - c0 - n0);
         #pragma unroll
@@ -130,10 +108,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int64_t at_row = r0 + row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + (e * in + (at_row < in ? at_row : 0)) * out + c0 + n0;
-                #pragma unroll
-                for (int j = 0; j < N / 8; j += 2)
-                    vwn_put_columns<TEXT_WIDTH_Y>(to_row, j * 8, column, right, sum[i][j] + 2 * r, sum[i][j + 1] + 2 * r,
-                                                  at_row < in);
+                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < in);
             }
     }
 }

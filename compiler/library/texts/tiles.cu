@@ -222,3 +222,5 @@ template <class E> FN void vwn_put_two(E *row, int c, int64_t columns, real x, r
 
 /* A place relative to a tile: 0 before it, N behind it. */
 template <int N> FN int vwn_within(int64_t at) { return (int)vwn_least(N, vwn_most(0, at)); }
+/* How many tiles of N hold n rows or columns: fewer than 2^31. */
+template <int N> FN uint32_t vwn_tiles_of(int64_t n) { return (uint32_t)((uint64_t)(n + N - 1) / N); }

@@ -105,6 +105,11 @@ template <bool MORE, bool TB, int N, class E> FN void vwn_group_product_held(rea
 /* Tiles of 16-bit numbers in lines of 64 of them: panels of HIGH rows and 64 columns, in each of which rows lie as chunks say (chunks.cu).
  * Where numbers c to c + 7 of row r lie; c is a multiple of 8. */
 template <int HIGH> FN int vwn_in_panel(int r, int c) { return c / 64 * HIGH * 64 + vwn_chunk<64>(r, c % 64); }
+/* The same of a tile of HIGH rows and WIDE columns in panels, or in whole rows. */
+template <bool PANELS, int WIDE, int HIGH> FN int vwn_in_tile(int r, int c)
+{
+    return PANELS ? vwn_in_panel<HIGH>(r, c) : vwn_chunk<WIDE>(r, c);
+}
 /* A matrix as wgmma takes it, of which a product has 16 terms along the sum: in lines of 128 bytes with their 16-byte pieces in turned
  * order; eight of them are a pattern of 1,024 bytes, where the tile begins. The sum is along the lines, or, turned, along the rows; then
  * there may be several panels. Where it begins at row r, a multiple of 8, or turned at column c, of 64; then, k terms on. */
