@@ -40,12 +40,14 @@
 #if defined EMU_MACHINE
 #define EMU_FN
 #define EMU_VAR
+#define EMU_ASM(name) ".globl " name "\n.hidden " name "\n"
 #elif defined EMU_LINKED
 #define EMU_FN inline __attribute__((gnu_inline))
 #define EMU_VAR extern
 #else
 #define EMU_FN static
 #define EMU_VAR static
+#define EMU_ASM(name)
 #endif
 #pragma GCC visibility push(hidden)
 
@@ -121,7 +123,7 @@ EMU_FN void end_groups(int warp);
 
 extern "C" void emu_switch(void **from, void *to);
 #ifndef EMU_LINKED
-asm(".text\n"
+asm(".text\n" EMU_ASM("emu_switch")
     ".type emu_switch, @function\n"
     "emu_switch:\n"
     "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"

@@ -240,16 +240,17 @@ template <int R, int N, int K> FN void vwn_mul_held(real (*x)[4], const real (*y
 
 /* Of a result N columns of row r of a thread whose first column is `own`, times `by`, to a row of memory that has `columns`; where WIDE
  * these are a multiple of 8, and four are stored at once. All threads of a warp call it, also for rows that are not `there`. */
-template <bool WIDE, int N, class E> FN void vwn_put_row(E *row, const real (*x)[4], int r, real by, int own, int columns, bool there)
+template <bool WIDE, int N, class E> FN void vwn_put_times(E *row, const real (*x)[4], int r, real by, int own, int columns, bool there)
 {
     x += r / 2 * (N / 8);
     if constexpr (WIDE) {
+        real y[N / 8][4];
         #pragma unroll
-        for (int j = 0; j < N; j += 16) {
-            const real *const y = x[j / 8] + r % 2 * 2, *const z = x[j / 8 + 1] + r % 2 * 2;
-            const real left[2] = {y[0] * by, y[1] * by}, right[2] = {z[0] * by, z[1] * by};
-            vwn_put_columns<8>(row, j, own, columns, left, right, there);
+        for (int i = 0; i < N / 8; i++) {
+            y[i][r % 2 * 2] = x[i][r % 2 * 2] * by;
+            y[i][r % 2 * 2 + 1] = x[i][r % 2 * 2 + 1] * by;
         }
+        vwn_put_row<8, N>(row, own, columns, y, r % 2, there);
     } else if (there) {
         #pragma unroll
         for (int i = 0; i < N / 8; i++) {

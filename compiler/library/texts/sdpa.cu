@@ -163,7 +163,7 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const real one = total > 0 ? 1.0f / total : total == 0 ? 0.0f : NOT_A_NUMBER;
         const int64_t at = begins + 8 * r * H;
         const bool is = 8 * r < left;
-        vwn_put_row<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
+        vwn_put_times<TEXT_WARPGROUPS, DV>(out + at * dv, O, r, one, c0, (int)dv, is);
         if (is && c0 == 0)
             lse[at] = top[r] * (per_score / log2_e) + vwn_log(total);
     }

@@ -361,12 +361,12 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
         const bool is = 8 * r < left;
 #if TEXT_SPLIT
         if (of_k)
-            vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
+            vwn_put_times<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
         else
-            vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, c0, (int)dv, is);
+            vwn_put_times<TEXT_WARPGROUPS, DV>(dvalue + at * dv, A, r, 1, c0, (int)dv, is);
 #else
-        vwn_put_row<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
-        vwn_put_row<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, c0, (int)dv, is);
+        vwn_put_times<TEXT_WARPGROUPS, D>(dk + at * d, A, r, scale, c0, (int)d, is);
+        vwn_put_times<TEXT_WARPGROUPS, DV>(dvalue + at * dv, E, r, 1, c0, (int)dv, is);
 #endif
     }
 }

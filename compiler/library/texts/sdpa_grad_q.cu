@@ -160,5 +160,5 @@ KERNEL(TEXT_BOUNDS) TEXT_NAME(
     const int64_t begins = (of.batch * T + first_row(of) + line) * H + of.head;
     #pragma unroll
     for (int r = 0; r < 2 * R; r++)
-        vwn_put_row<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
+        vwn_put_times<TEXT_WARPGROUPS, D>(dq + (begins + 8 * r * H) * d, A, r, scale, c0, (int)d, 8 * r < left);
 }
