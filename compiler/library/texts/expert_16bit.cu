@@ -65,7 +65,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
         /* Tiles along the sum; a pair without an expert has none, and zeros. How many are copied, and where the next one goes. */
         const int steps = e < experts ? (int)vwn_tiles_of<DEPTH>(in) : 0;
         int copied = 0, to = 0;
-        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = COPIERS == THREADS || threadIdx.x < COPIERS;
+        const bool whole = TEXT_WIDTH_X == 8 && TEXT_WIDTH_W == 8 && high == COLUMNS, copies_w = threadIdx.x < COPIERS;
         /* rows and columns that are not there are left as they are: nothing of them is stored */
         const auto copy = [&]() {
             const int line = vwn_line(), piece = vwn_piece();
