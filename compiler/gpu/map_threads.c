@@ -76,12 +76,54 @@ static bool holds_sums(const Kernel *k)
            (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
 }
 
+static bool opens(const KStmt *st)
+{
+    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
+}
+
 static bool has_loops(const Kernel *k)
 {
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP)
             return true;
     return false;
+}
+
+/* How many statements every warp of a row repeats, outside its loops, and how many its warps share, in them. */
+typedef struct Work {
+    int64_t alike, shared;
+} Work;
+static Work work_of_row(const Kernel *k)
+{
+    Work w = {0};
+    int64_t rounds[NEST_MAX + 3] = {1};
+    int depth = 0, loops = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (opens(s)) {
+            int64_t n = s->kind == KS_LOOP ? ix_info(k->ix, s->var)->hi + 1 : 1;
+            rounds[depth + 1] = rounds[depth] * n;
+            depth++;
+            loops += loops || s->kind == KS_LOOP;
+        } else if (s->kind == KS_END) {
+            depth--;
+            loops -= loops > 0;
+        } else if (loops) {
+            w.shared += (rounds[depth] + WARP - 1) / WARP;
+        } else {
+            w.alike++;
+        }
+    }
+    return w;
+}
+
+/* Does a row take fewer instructions when half as many warps repeat what is outside its loops, and are there as many threads
+ * of other rows then? */
+static bool repeats_much(const Kernel *k)
+{
+    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 8, ARRAYS = 36 * 1024 };
+    Work w = work_of_row(k);
+    return MUCH * WARPS * w.alike >= w.shared && kernel_array_bytes(k) <= ARRAYS;
 }
 
 static KMapping choose(const Kernel *k)
@@ -96,6 +138,8 @@ static KMapping choose(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
+    if (!k->part && repeats_much(k))
+        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
     bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
     return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
@@ -103,11 +147,6 @@ static KMapping choose(const Kernel *k)
 }
 
 /* ---- loops in loops ---- */
-
-static bool opens(const KStmt *st)
-{
-    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
-}
 
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop)
 {
