@@ -161,6 +161,8 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
 {
     enum { THREADS = 512, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
+    if (s->pieces) /* arrays leave room for two blocks */
+        return 2;
     if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
         return 1;
     uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);

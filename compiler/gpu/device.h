@@ -29,7 +29,10 @@ bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
  * statements of the loop, at most. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values);
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums);
+/* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
+bool kernel_has_pieces(const Kernel *k, size_t loop);
+enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */
 enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
 

@@ -59,6 +59,20 @@ static int64_t longest_loop(const Kernel *k)
 /* Has a block of twice as many threads something to do for all of them? */
 static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
 
+/* Are all of its sweeps, but for those of a few elements, ones of pieces? */
+static bool has_pieces(const Kernel *k)
+{
+    bool some = false;
+    for (size_t i = 0; i < k->stmt.n && !k->product.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP) {
+            some = some || k->stmt.v[i].simd;
+            if (!kernel_has_pieces(k, i))
+                return false;
+            i = kernel_loop_end(k, i);
+        }
+    return some;
+}
+
 /* Is there room in a block for the partial sums of its partition? */
 static bool can_hold_sums(const Kernel *k)
 {
@@ -142,8 +156,9 @@ static KMapping choose(const Kernel *k)
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
     bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
-    return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
-                      .units = 1, .holds_sums = holds};
+    bool pieces = large && is_long(k) && has_pieces(k);
+    return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
+                      .units = 1, .pieces = pieces, .holds_sums = holds};
 }
 
 /* ---- loops in loops ---- */
@@ -361,14 +376,14 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
 
 /* ---- widths ---- */
 
-/* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
+/* One width for all loops that have one but no pieces, so that there are few texts: the sizes of layers differ. */
 static void make_even(KMappingChoice *s)
 {
     uint8_t all = UINT8_MAX;
     for (size_t i = 0; i < s->n; i++)
-        all = s->width[i] > 1 && s->width[i] < all ? s->width[i] : all;
+        all = s->width[i] > 1 && !s->piece[i] && s->width[i] < all ? s->width[i] : all;
     for (size_t i = 0; i < s->n; i++)
-        s->width[i] = s->width[i] > 1 ? all : 1;
+        s->width[i] = s->piece[i] ? s->width[i] : s->width[i] > 1 ? all : 1;
 }
 
 /* The vector widths that its loops can have, for so many threads of a row. */
@@ -376,6 +391,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -383,7 +399,9 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         loop = loop || is_whole(s->share[i]);
         whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
+        s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
+        uint32_t most = s->piece[i] ? UINT32_MAX : values;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, most, s->holds_sums) : 1;
     }
     make_even(s);
 }
@@ -446,7 +464,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
     enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
-                          .holds_sums = own.holds_sums};
+                          .pieces = own.pieces, .holds_sums = own.holds_sums};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
         Kernel mapped;
@@ -479,13 +497,13 @@ void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
+    return a->row_threads == b->row_threads && a->units == b->units && a->pieces == b->pieces && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
 {
-    KMappingChoice most = {.share = s->share};
+    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .holds_sums = s->holds_sums};
     find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
@@ -698,6 +716,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     s->whole = whole ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
+    st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
 }
 
@@ -847,6 +866,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     if (!to->mapping.by_row) {
         to->mapping.row_threads = how->row_threads;
         to->mapping.units = how->units;
+        to->mapping.pieces = how->pieces;
         to->mapping.holds_sums = how->holds_sums;
     }
     to->mapping.width = widest_of(how, from);

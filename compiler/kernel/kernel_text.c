@@ -403,6 +403,8 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " by one of %s", of[s->threads]);
     if (s->width > 1)
         buf_printf(p->out, " width %u", s->width);
+    if (s->piece)
+        buf_printf(p->out, " pieces of %u", s->piece);
     if (s->unroll > 1)
         buf_printf(p->out, " unroll %u", s->unroll);
 }

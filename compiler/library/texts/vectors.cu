@@ -150,4 +150,25 @@ template <int N> FN void vwn_put_bf16(bf16 *to, vec<N> x)
         *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = y;
     }
 }
+/* All contiguous elements of a thread as memory has them, and of these piece number z, of P elements. */
+template <int N> FN vec<N> vwn_many(const real *from) { return vwn_at<N>(from); }
+template <int N> FN vec_pairs<N> vwn_many(const bf16 *from) { return *(const vec_pairs<N> *)VWN_WIDE(from, 2 * N); }
+template <int N> FN vec_half<fp16, N> vwn_many(const fp16 *from) { return *(const vec_half<fp16, N> *)VWN_WIDE(from, 2 * N); }
+template <int N> FN void vwn_put_many(real *to, vec<N> x) { vwn_at<N>(to) = x; }
+template <int N> FN void vwn_put_many(bf16 *to, vec_pairs<N> x) { *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = x; }
+template <int N> FN void vwn_put_many(fp16 *to, vec_half<fp16, N> x) { *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = x; }
+template <int N> FN void vwn_add_many(real *to, vec<N> x) { vwn_at<N>(to) += x; }
+template <int P, int N> FN vec<P> vwn_piece(const vec<N> &x, int z) VWN_LANES(P, x.v[z * P + i])
+template <int P, int N> FN vec<P> vwn_piece(const vec_half<fp16, N> &x, int z) VWN_LANES(P, vwn_of_fp16(x.v[z * P + i]))
+template <int P, int N> FN vec<P> vwn_piece(const vec_pairs<N> &x, int z)
+    VWN_LANES(P, vwn_real(i % 2 ? x.v[(z * P + i) / 2] & 0xffff0000u : x.v[(z * P + i) / 2] << 16))
+template <int P, int N> FN void vwn_put_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] = y.v[i]) }
+template <int P, int N> FN void vwn_put_piece(vec_half<fp16, N> &x, int z, vec<P> y)
+{
+    VWN_EVERY(i, P, x.v[z * P + i] = vwn_fp16(y.v[i]))
+}
+template <int P, int N> FN void vwn_put_piece(vec_pairs<N> &x, int z, vec<P> y)
+{
+    VWN_EVERY(i, P / 2, x.v[z * P / 2 + i] = vwn_bits(y.v[2 * i]) >> 16 | (vwn_bits(y.v[2 * i + 1]) & 0xffff0000u))
+}
 
