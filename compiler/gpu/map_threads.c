@@ -37,7 +37,8 @@ enum {
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
-    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
+    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
+    LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
     ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
 
@@ -155,8 +156,9 @@ static KMapping choose(const Kernel *k)
     if (!k->part && repeats_much(k))
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1};
     /* Of a partition with large arrays a multiprocessor has few blocks. */
-    bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
-    bool pieces = large && is_long(k) && has_pieces(k);
+    bool holds = holds_sums(k);
+    int64_t bytes = kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0);
+    bool large = k->part && bytes > LARGE_ARRAYS, pieces = k->part && bytes > LARGEST_ARRAYS && is_long(k) && has_pieces(k);
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
                       .units = 1, .pieces = pieces, .holds_sums = holds};
 }
@@ -417,6 +419,8 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
+    if (s->piece[loop])
+        return (uint8_t)(kernel_widest(k) / s->width[loop]);
     for (size_t i = loop; i < end; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);
         if (k->stmt.v[i].kind != KS_LET)

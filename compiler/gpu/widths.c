@@ -47,21 +47,29 @@ static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
     return false;
 }
 
+/* A load, a choice or a function of reals, guarded by what is the same for all elements. */
+static bool is_value_of_reals(const Kernel *k, const KEx *x, uint64_t lane)
+{
+    bool guarded = x->kind == KX_LOAD || x->kind == KX_SELECT;
+    if (x->type != KT_REAL || (!guarded && x->kind != KX_OP) || (guarded && x->in[0] && kx(k, x->in[0])->deps & lane))
+        return false;
+    for (int i = guarded; i < 3; i++)
+        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
+            return false;
+    return true;
+}
+
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
-    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
+    uint64_t bit = ix_bit(k->ix, lane);
+    if (!(x->deps & bit)) /* one value for all elements */
         return w;
     if (is_place(k, e, lane) || tells_places(k, x, lane))
         return w;
-    if (x->type != KT_REAL)
+    if (!is_value_of_reals(k, x, bit))
         return 1;
-    if (x->kind == KX_LOAD)
-        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
-    for (int i = 0; i < 3; i++)
-        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
-            return 1;
-    return x->kind == KX_OP ? w : 1;
+    return x->kind == KX_LOAD ? width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w)) : w;
 }
 
 static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w, bool held)
@@ -144,14 +152,11 @@ bool kernel_has_pieces(const Kernel *k, size_t loop)
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KEx *x = kx(k, s->ex);
-        bool load = s->kind == KS_LET && x->kind == KX_LOAD, along = x->deps & bit;
+        bool along = x->deps & bit;
         switch (s->kind) {
         case KS_LET:
-            if (along && (x->type != KT_REAL || (load ? x->in[0] || is_stored_before(k, loop, i) : x->kind != KX_OP)))
+            if (along && (!is_value_of_reals(k, x, bit) || (x->kind == KX_LOAD && is_stored_before(k, loop, i))))
                 return false;
-            for (int j = 0; j < 3 && along && !load; j++)
-                if (x->in[j] && kx(k, x->in[j])->type != KT_REAL)
-                    return false;
             break;
         case KS_ACC_ADD:
             if (along || !nest_has(&x->over, lane))

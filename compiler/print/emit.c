@@ -315,7 +315,9 @@ static void put_value_of(Printer *p, Ex e)
             buf_puts(&p->body, " ? ");
         }
         put_load(p, x);
-        if (x->in[0])
+        if (x->in[0] && p->lanes && p->d->threads)
+            buf_printf(&p->body, " : vwn_all<%u>(0.0f)", p->width);
+        else if (x->in[0])
             buf_puts(&p->body, x->type == KT_INT ? " : 0" : " : 0.0f");
         break;
     case KX_OP: put_op(p, x); break;
@@ -326,7 +328,7 @@ static void put_value_of(Printer *p, Ex e)
         put_dim(p, x->extent);
         break;
     case KX_AND: put_pattern(p, x, "$a & $b"); break;
-    case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
+    case KX_SELECT: put_pattern(p, x, p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
                    int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),

@@ -20,6 +20,8 @@ static bool is_store(const KStmt *s)
     return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_STORE || s->kind == KS_SINK;
 }
 
+static bool is_sum(const KStmt *s) { return s->kind == KS_ARRAY_ADD || s->kind == KS_SINK; }
+
 /* The same for all elements. */
 static bool is_same(const Printer *p, const KStmt *s)
 {
@@ -44,20 +46,23 @@ static void put_type(Printer *p, Half half)
     buf_printf(&p->body, half == HALF_NONE ? "vec<%u>" : half == HALF_BF16 ? "vec_pairs<%u>" : "vec_half<fp16, %u>", p->width);
 }
 
+/* A sum begins with what there is, so that it is under way with all else that is loaded. */
 static void put_all(Printer *p, size_t i)
 {
     const KStmt *s = &p->k->stmt.v[i];
+    bool load = is_load(p, s);
     Half half;
     char *at = place(p, s, &half);
     begin_line(p);
-    if (is_load(p, s)) {
-        buf_puts(&p->body, "const ");
-        put_type(p, half);
-        buf_printf(&p->body, " m%zu = vwn_many<%u>(&%s);\n", i, p->width, at);
-    } else {
-        put_type(p, half);
-        buf_printf(&p->body, " o%zu;\n", i);
-    }
+    buf_puts(&p->body, load ? "const " : "");
+    put_type(p, half);
+    buf_printf(&p->body, " %c%zu", load ? 'm' : 'o', i);
+    Ex guard = load && s->kind == KS_LET ? kx(p->k, s->ex)->in[0] : 0;
+    if (guard)
+        buf_printf(&p->body, " = vwn_many_if<%u>(%s, &%s)", p->width, ex_text(p, guard), at);
+    else if (load || is_sum(s))
+        buf_printf(&p->body, " = vwn_many<%u>(&%s)", p->width, at);
+    buf_puts(&p->body, ";\n");
 }
 
 static void put_piece(Printer *p, size_t i)
@@ -73,7 +78,7 @@ static void put_piece(Printer *p, size_t i)
     Ex value = s->kind == KS_ARRAY_PUT ? s->ex : s->kind == KS_ARRAY_ADD ? x->in[0] : p->k->root.v[s->root].value;
     char *text = stored_text(p, value);
     begin_line(p);
-    buf_printf(&p->body, "vwn_put_piece(o%zu, z, %s);\n", i, text);
+    buf_printf(&p->body, "vwn_%s_piece(o%zu, z, %s);\n", is_sum(s) ? "add" : "put", i, text);
 }
 
 static void store_all(Printer *p, size_t i)
@@ -81,9 +86,8 @@ static void store_all(Printer *p, size_t i)
     const KStmt *s = &p->k->stmt.v[i];
     Half half;
     char *at = place(p, s, &half);
-    bool add = s->kind == KS_ARRAY_ADD || s->kind == KS_SINK;
     begin_line(p);
-    buf_printf(&p->body, "vwn_%s_many(&%s, o%zu);\n", add ? "add" : "put", at, i);
+    buf_printf(&p->body, "vwn_put_many(&%s, o%zu);\n", at, i);
 }
 
 void emit_pieces(Printer *p, size_t loop)

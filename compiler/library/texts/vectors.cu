@@ -92,6 +92,9 @@ template <int N> FN real vwn_lane(vec<N> x, int i) { return x.v[i]; }
 VWN_WHERE(vec<N>, vec<N>, vec<N>) VWN_WHERE(vec<N>, vec<N>, real) VWN_WHERE(vec<N>, real, vec<N>)
 VWN_WHERE(vec<N>, real, real) VWN_WHERE(real, vec<N>, vec<N>) VWN_WHERE(real, vec<N>, real)
 VWN_WHERE(real, real, vec<N>)
+template <int N> FN vec<N> vwn_choose(bool first, vec<N> a, vec<N> b) VWN_LANES(N, first ? a.v[i] : b.v[i])
+template <int N> FN vec<N> vwn_choose(bool first, vec<N> a, real b) VWN_LANES(N, first ? a.v[i] : b)
+template <int N> FN vec<N> vwn_choose(bool first, real a, vec<N> b) VWN_LANES(N, first ? a : b.v[i])
 /* 1 in the place `at`, 0 in the others; `at` may be none of them */
 template <int N> FN vec<N> vwn_one_at(int at) VWN_LANES(N, at == i ? 1.0f : 0.0f)
 template <int N> FN vec<N> vwn_is_place(integer at) { return vwn_one_at<N>((uint64_t)at < N ? (int)at : -1); }
@@ -154,15 +157,20 @@ template <int N> FN void vwn_put_bf16(bf16 *to, vec<N> x)
 template <int N> FN vec<N> vwn_many(const real *from) { return vwn_at<N>(from); }
 template <int N> FN vec_pairs<N> vwn_many(const bf16 *from) { return *(const vec_pairs<N> *)VWN_WIDE(from, 2 * N); }
 template <int N> FN vec_half<fp16, N> vwn_many(const fp16 *from) { return *(const vec_half<fp16, N> *)VWN_WIDE(from, 2 * N); }
+template <int N, class T> FN auto vwn_many_if(bool there, const T *from)
+{
+    decltype(vwn_many<N>(from)) none = {};
+    return there ? vwn_many<N>(from) : none;
+}
 template <int N> FN void vwn_put_many(real *to, vec<N> x) { vwn_at<N>(to) = x; }
 template <int N> FN void vwn_put_many(bf16 *to, vec_pairs<N> x) { *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = x; }
 template <int N> FN void vwn_put_many(fp16 *to, vec_half<fp16, N> x) { *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = x; }
-template <int N> FN void vwn_add_many(real *to, vec<N> x) { vwn_at<N>(to) += x; }
 template <int P, int N> FN vec<P> vwn_piece(const vec<N> &x, int z) VWN_LANES(P, x.v[z * P + i])
 template <int P, int N> FN vec<P> vwn_piece(const vec_half<fp16, N> &x, int z) VWN_LANES(P, vwn_of_fp16(x.v[z * P + i]))
 template <int P, int N> FN vec<P> vwn_piece(const vec_pairs<N> &x, int z)
     VWN_LANES(P, vwn_real(i % 2 ? x.v[(z * P + i) / 2] & 0xffff0000u : x.v[(z * P + i) / 2] << 16))
 template <int P, int N> FN void vwn_put_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] = y.v[i]) }
+template <int P, int N> FN void vwn_add_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] += y.v[i]) }
 template <int P, int N> FN void vwn_put_piece(vec_half<fp16, N> &x, int z, vec<P> y)
 {
     VWN_EVERY(i, P, x.v[z * P + i] = vwn_fp16(y.v[i]))
