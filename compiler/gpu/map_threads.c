@@ -229,15 +229,27 @@ static bool is_interchanged(const Kernel *k, size_t loop)
     return adds;
 }
 
+/* Of a row without products: a few rounds, each of all that a long loop has, with loops in it. These are exchanged, so that a
+ * thread loads once what the rounds have in common. */
+static bool is_turned_out(const Kernel *k, size_t loop)
+{
+    enum { FEW = 8, ELEMENTS = 16 };
+    const KStmt *s = &k->stmt.v[loop];
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
+    return !s->simd && k->stmt.v[in].kind == KS_LOOP && !k->stmt.v[in].simd && kernel_loop_end(k, in) + 1 == end &&
+           ix_literal(k->ix, ix_info(k->ix, s->var)->extent) && ix_info(k->ix, s->var)->hi + 1 <= FEW &&
+           !ix_literal(k->ix, ix_info(k->ix, k->stmt.v[in].var)->extent) &&
+           elements_inside(k, in) * (ix_info(k->ix, s->var)->hi + 1) <= ELEMENTS &&
+           !((kernel_carried(k, loop) | kernel_carried(k, in)) & ~CARRIES_SAME);
+}
+
 /* What stood between the two loops is then done in the inner one. */
 static void interchange_loops(Kernel *k)
 {
-    if (!k->product.n)
-        return;
     KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
     memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
     for (size_t i = 0; i < k->stmt.n; i++) {
-        if (k->stmt.v[i].kind != KS_LOOP || !is_interchanged(k, i))
+        if (k->stmt.v[i].kind != KS_LOOP || !(k->product.n ? is_interchanged(k, i) : is_turned_out(k, i)))
             continue;
         size_t in = behind_numbers(k, i);
         memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
@@ -438,9 +450,11 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 /* A loop that one thread does is written out when it is short, so that its loads are under way together. */
 static uint8_t written_out(const Kernel *k, size_t loop)
 {
-    enum { SHORT = 8, AHEAD = 2 };
+    enum { SHORT = 8, AHEAD = 2, ELEMENTS = 16 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    return kernel_loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
+    if (kernel_loops_inside(k, loop))
+        return rounds * elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
+    return rounds <= SHORT ? (uint8_t)rounds : AHEAD;
 }
 
 /* ---- what sizes decide ---- */
@@ -493,8 +507,9 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 {
-    Kernel mapped;
-    share_by_size(s, k);
+    Kernel mapped, turned = *k;
+    interchange_loops(&turned);
+    share_by_size(s, &turned);
     kernel_map_threads(&mapped, k, s);
     s->index = mapped.mapping.index;
 }
@@ -505,8 +520,10 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
            !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
-void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *of, KIndex index)
 {
+    Kernel turned = *of, *k = &turned;
+    interchange_loops(k);
     KMappingChoice most = {.share = s->share, .pieces = s->pieces, .holds_sums = s->holds_sums};
     find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
