@@ -25,6 +25,13 @@ typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS } Produ
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
+/* nests.c */
+enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
+void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
+int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
+/* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
+bool kernel_is_in_registers(const Kernel *k, size_t loop, const KStmt *s);
+
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all

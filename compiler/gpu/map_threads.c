@@ -31,7 +31,6 @@ typedef struct Mapping {
 } Mapping;
 
 enum {
-    PRODUCT_THREADS = 256, /* of a row with products */
     WARP = 32,
     WARP_ROW_MAX = 512,     /* longer loops take a block */
     FLAT_THREADS = 256,
@@ -173,15 +172,6 @@ uint32_t kernel_loops_inside(const Kernel *k, size_t loop)
     return n;
 }
 
-/* Elements of the loops in a loop. */
-static int64_t elements_inside(const Kernel *k, size_t loop)
-{
-    int64_t n = 1;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
-        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(k->ix, k->stmt.v[i].var)->hi + 1 : 1;
-    return n;
-}
-
 /* Does a warp that has rounds of this loop for itself touch what no other does, but where arrays have the same element for
  * all? */
 static bool is_of_warps(const Kernel *k, size_t loop)
@@ -196,68 +186,8 @@ static bool for_warps(const Kernel *k, size_t loop)
     const KStmt *s = &k->stmt.v[loop];
     if (s->kind != KS_LOOP || s->simd || !kernel_loops_inside(k, loop))
         return false;
-    int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
+    int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = kernel_elements_inside(k, loop);
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
-}
-
-/* The first statement of a loop that does more than compute, or load, a value. */
-static size_t behind_numbers(const Kernel *k, size_t loop)
-{
-    size_t i = loop + 1;
-    while (k->stmt.v[i].kind == KS_LET || k->stmt.v[i].kind == KS_VAR || k->stmt.v[i].kind == KS_ARRAY_GET)
-        i++;
-    return i;
-}
-
-/* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
- * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
- * of several rounds are under way. */
-static bool is_interchanged(const Kernel *k, size_t loop)
-{
-    enum { FEW = 64, EACH = 4 };
-    const KStmt *s = &k->stmt.v[loop];
-    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
-    bool adds = false;
-    if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
-        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
-        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
-        return false;
-    for (size_t i = in + 1; i + 1 < end; i++) {
-        bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
-        adds = adds || (add && !nest_has(&k->array.v[k->stmt.v[i].array].nest, s->var));
-    }
-    return adds;
-}
-
-/* Of a row without products: a few rounds, each of all that a long loop has, with loops in it. These are exchanged, so that a
- * thread loads once what the rounds have in common. */
-static bool is_turned_out(const Kernel *k, size_t loop)
-{
-    enum { FEW = 8, ELEMENTS = 16 };
-    const KStmt *s = &k->stmt.v[loop];
-    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
-    return !s->simd && k->stmt.v[in].kind == KS_LOOP && !k->stmt.v[in].simd && kernel_loop_end(k, in) + 1 == end &&
-           ix_literal(k->ix, ix_info(k->ix, s->var)->extent) && ix_info(k->ix, s->var)->hi + 1 <= FEW &&
-           !ix_literal(k->ix, ix_info(k->ix, k->stmt.v[in].var)->extent) &&
-           elements_inside(k, in) * (ix_info(k->ix, s->var)->hi + 1) <= ELEMENTS &&
-           !((kernel_carried(k, loop) | kernel_carried(k, in)) & ~CARRIES_SAME);
-}
-
-/* What stood between the two loops is then done in the inner one. */
-static void interchange_loops(Kernel *k)
-{
-    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
-    memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        if (k->stmt.v[i].kind != KS_LOOP || !(k->product.n ? is_interchanged(k, i) : is_turned_out(k, i)))
-            continue;
-        size_t in = behind_numbers(k, i);
-        memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
-        to[i] = k->stmt.v[in];
-        to[i + 1] = k->stmt.v[i];
-        i = kernel_loop_end(k, in);
-    }
-    k->stmt.v = to;
 }
 
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
@@ -323,7 +253,7 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         const KStmt *s = &k->stmt.v[i];
         if (s->kind != KS_LOOP || s->simd)
             continue;
-        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
         if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
@@ -340,16 +270,14 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
  * registers, so that what the sums have in common is loaded and computed once. */
 static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
 {
-    enum { SUMS_MOST = 32 };
     IVar v = k->stmt.v[loop].var;
     int64_t sums = 0;
-    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || elements_inside(k, loop) > SUMS_MOST)
+    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || kernel_elements_inside(k, loop) > SUMS_MOST)
         return false;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
         const KStmt *s = &k->stmt.v[i];
         const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
-        if (s->kind == KS_LOOP ? !ix_literal(k->ix, ix_info(k->ix, s->var)->extent)
-                               : s->kind != KS_LET && s->kind != KS_VAR && s->kind != KS_END && s->kind != KS_ARRAY_GET && !a)
+        if (!a && !kernel_is_in_registers(k, loop, s))
             return false;
         if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, v)) /* what is the same in all rounds one thread puts */
             continue;
@@ -453,7 +381,7 @@ static uint8_t written_out(const Kernel *k, size_t loop)
     enum { SHORT = 8, AHEAD = 2, ELEMENTS = 16 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
     if (kernel_loops_inside(k, loop))
-        return rounds * elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
+        return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
     return rounds <= SHORT ? (uint8_t)rounds : AHEAD;
 }
 
@@ -508,7 +436,7 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 {
     Kernel mapped, turned = *k;
-    interchange_loops(&turned);
+    kernel_turn_nests(&turned);
     share_by_size(s, &turned);
     kernel_map_threads(&mapped, k, s);
     s->index = mapped.mapping.index;
@@ -523,7 +451,7 @@ bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 void kernel_narrow_mapping(KMappingChoice *s, const Kernel *of, KIndex index)
 {
     Kernel turned = *of, *k = &turned;
-    interchange_loops(k);
+    kernel_turn_nests(k);
     KMappingChoice most = {.share = s->share, .pieces = s->pieces, .holds_sums = s->holds_sums};
     find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
@@ -917,7 +845,7 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
     Kernel tiled;
     KMappingChoice own;
     kernel_place_tiles(&tiled, from);
-    interchange_loops(&tiled);
+    kernel_turn_nests(&tiled);
     if (!how) {
         share_by_size(&own, &tiled);
         how = &own;
