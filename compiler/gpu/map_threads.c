@@ -104,12 +104,12 @@ static bool has_loops(const Kernel *k)
 }
 
 /* How many statements every warp of a row repeats, outside its loops, and how many its warps share, in them. */
-typedef struct Work {
+typedef struct RowWork {
     int64_t alike, shared;
-} Work;
-static Work work_of_row(const Kernel *k)
+} RowWork;
+static RowWork work_of_row(const Kernel *k)
 {
-    Work w = {0};
+    RowWork w = {0};
     int64_t rounds[NEST_MAX + 3] = {1};
     int depth = 0, loops = 0;
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -136,7 +136,7 @@ static Work work_of_row(const Kernel *k)
 static bool repeats_much(const Kernel *k)
 {
     enum { WARPS = BLOCK_THREADS / WARP, MUCH = 8, ARRAYS = 36 * 1024 };
-    Work w = work_of_row(k);
+    RowWork w = work_of_row(k);
     return MUCH * WARPS * w.alike >= w.shared && kernel_array_bytes(k) <= ARRAYS;
 }
 
