@@ -36,6 +36,7 @@ enum {
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
+    FEW_ARRAYS = 36 * 1024,      /* of a row: there is room for six blocks, */
     LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
     LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
     ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
@@ -135,9 +136,9 @@ static RowWork work_of_row(const Kernel *k)
  * of other rows then? */
 static bool repeats_much(const Kernel *k)
 {
-    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 8, ARRAYS = 36 * 1024 };
+    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 12 };
     RowWork w = work_of_row(k);
-    return MUCH * WARPS * w.alike >= w.shared && kernel_array_bytes(k) <= ARRAYS;
+    return MUCH * WARPS * w.alike >= w.shared;
 }
 
 static KMapping choose(const Kernel *k)
@@ -152,12 +153,13 @@ static KMapping choose(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
-    if (!k->part && repeats_much(k))
-        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1};
-    /* Of a partition with large arrays a multiprocessor has few blocks. */
     bool holds = holds_sums(k);
     int64_t bytes = kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0);
-    bool large = k->part && bytes > LARGE_ARRAYS, pieces = k->part && bytes > LARGEST_ARRAYS && is_long(k) && has_pieces(k);
+    /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
+    bool large = k->part && bytes > LARGE_ARRAYS, pieces = bytes > LARGEST_ARRAYS && is_long(k) && has_pieces(k);
+    if (!k->part && (pieces || bytes <= FEW_ARRAYS) && repeats_much(k))
+        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
+    pieces = pieces && k->part;
     return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
                       .units = 1, .pieces = pieces, .holds_sums = holds};
 }
@@ -806,6 +808,29 @@ static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
                 array[k->stmt.v[j].array].sums = true;
 }
 
+/* Arrays of which threads take eight numbers whenever they touch them: 32 threads that take four each, eight apart, would wait
+ * for each other. */
+static void find_halves(Kernel *k)
+{
+    IVar lane = 0;
+    uint8_t piece = 0, width = 0;
+    bool *no = NEW_ARRAY(k->arena, bool, k->array.n + 1);
+    memset(no, 0, k->array.n);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP)
+            lane = s->var, piece = s->piece, width = s->width;
+        else if (s->kind == KS_END)
+            piece = 0;
+        if (!of_array(s))
+            continue;
+        const KNest *nest = &k->array.v[s->array].nest;
+        no[s->array] = no[s->array] || !piece || width != 8 || nest->n != 1 || nest->var[0] != lane || s->kind == KS_ARRAY_FILL;
+    }
+    for (size_t i = 0; i < k->array.n; i++)
+        k->array.v[i].halves = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL;
+}
+
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     *to = *from;
@@ -833,6 +858,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     }
     place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
+    find_halves(to);
     to->mapping.index = kernel_index(to);
     to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
     to->mapping.pressure = kernel_register_pressure(to);

@@ -161,6 +161,7 @@ typedef struct KArray {
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
+    bool halves;  /* on a device: of each thread's eight elements four lie in one half of it, four in the other */
     bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 

@@ -40,6 +40,21 @@ static char *place(Printer *p, const KStmt *s, Half *half)
     return of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
+static bool is_in_halves(const Printer *p, const KStmt *s) { return of_array(s) && p->k->array.v[s->array].halves; }
+
+/* Where four of eight elements lie, and how far behind them the other four. */
+static char *halves(Printer *p, const KStmt *s)
+{
+    IVar v = p->k->array.v[s->array].nest.var[0];
+    Buf before = begin_piece(p);
+    buf_printf(&p->body, "&t%d[", s->array);
+    put_ix(p, ix_var(p->k->ix, v));
+    buf_puts(&p->body, " / 2], ");
+    put_dim(p, ix_info(p->k->ix, v)->extent);
+    buf_puts(&p->body, " / 2");
+    return end_piece(p, before);
+}
+
 /* All elements of a thread, as memory has them. */
 static void put_type(Printer *p, Half half)
 {
@@ -57,6 +72,10 @@ static void put_all(Printer *p, size_t i)
     buf_puts(&p->body, load ? "const " : "");
     put_type(p, half);
     buf_printf(&p->body, " %c%zu", load ? 'm' : 'o', i);
+    if (load && is_in_halves(p, s)) {
+        buf_printf(&p->body, " = vwn_many_halves(%s);\n", halves(p, s));
+        return;
+    }
     Ex guard = load && s->kind == KS_LET ? kx(p->k, s->ex)->in[0] : 0;
     if (guard)
         buf_printf(&p->body, " = vwn_many_if<%u>(%s, &%s)", p->width, ex_text(p, guard), at);
@@ -87,7 +106,10 @@ static void store_all(Printer *p, size_t i)
     Half half;
     char *at = place(p, s, &half);
     begin_line(p);
-    buf_printf(&p->body, "vwn_put_many(&%s, o%zu);\n", at, i);
+    if (is_in_halves(p, s))
+        buf_printf(&p->body, "vwn_put_halves(%s, o%zu);\n", halves(p, s), i);
+    else
+        buf_printf(&p->body, "vwn_put_many(&%s, o%zu);\n", at, i);
 }
 
 void emit_pieces(Printer *p, size_t loop)
