@@ -156,7 +156,8 @@ static KMapping choose(const Kernel *k)
     bool holds = holds_sums(k);
     int64_t bytes = kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0);
     /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
-    bool large = k->part && bytes > LARGE_ARRAYS, pieces = bytes > LARGEST_ARRAYS && is_long(k) && has_pieces(k);
+    bool large = k->part && bytes > LARGE_ARRAYS;
+    bool pieces = bytes > (k->part ? LARGEST_ARRAYS : FEW_ARRAYS) && is_long(k) && has_pieces(k);
     if (!k->part && (pieces || bytes <= FEW_ARRAYS) && repeats_much(k))
         return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
     pieces = pieces && k->part;
