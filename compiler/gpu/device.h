@@ -29,8 +29,10 @@ bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
 void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
 int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
-/* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
-bool kernel_is_in_registers(const Kernel *k, size_t loop, const KStmt *s);
+/* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
+ * something else. */
+int64_t kernel_sums_of(const Kernel *k, size_t loop);
+bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
 
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */

@@ -273,22 +273,10 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
  * registers, so that what the sums have in common is loaded and computed once. */
 static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
 {
-    IVar v = k->stmt.v[loop].var;
-    int64_t sums = 0;
-    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || kernel_elements_inside(k, loop) > SUMS_MOST)
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
-        if (!a && !kernel_is_in_registers(k, loop, s))
-            return false;
-        if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, v)) /* what is the same in all rounds one thread puts */
-            continue;
-        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
-            return false;
-        sums += a->elements;
-    }
-    return sums > 0 && sums <= SUMS_MOST;
+    int64_t sums = kernel_sums_of(k, loop), rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    bool several = kernel_puts_along(k, loop); /* nothing else would leave each of its rounds to one thread */
+    return !k->stmt.v[loop].simd && rounds >= (several ? threads / 2 : 2 * threads) && kernel_elements_inside(k, loop) <= SUMS_MOST &&
+           sums > 0 && sums <= SUMS_MOST;
 }
 
 /* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */

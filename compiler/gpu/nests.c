@@ -27,7 +27,8 @@ int64_t kernel_elements_inside(const Kernel *k, size_t loop)
     return all ? all : 1;
 }
 
-bool kernel_is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
+/* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
+static bool is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
 {
     switch (s->kind) {
     case KS_LET: case KS_VAR: case KS_END: case KS_ARRAY_GET: return true;
@@ -35,6 +36,32 @@ bool kernel_is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
     case KS_LOOP: return ix_literal(k->ix, ix_info(k->ix, s->var)->extent);
     default: return false;
     }
+}
+
+/* What is the same in all rounds one thread puts. */
+int64_t kernel_sums_of(const Kernel *k, size_t loop)
+{
+    int64_t sums = 0;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
+        if (!a && !is_in_registers(k, loop, s))
+            return -1;
+        if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, k->stmt.v[loop].var))
+            continue;
+        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
+            return -1;
+        sums += a->elements;
+    }
+    return sums;
+}
+
+bool kernel_puts_along(const Kernel *k, size_t loop)
+{
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
+        if (k->stmt.v[i].kind == KS_ARRAY_PUT && nest_has(&k->array.v[k->stmt.v[i].array].nest, k->stmt.v[loop].var))
+            return true;
+    return false;
 }
 
 /* ---- the outer loop ---- */
@@ -102,23 +129,6 @@ static void interchange_loops(Kernel *k)
 
 /* ---- one nest instead of two ---- */
 
-/* Sums of a loop that each of its threads can have in registers: how many; -1: it does something else. */
-static int64_t sums_of(const Kernel *k, size_t loop)
-{
-    IVar v = k->stmt.v[loop].var;
-    int64_t sums = 0;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD, along = array && nest_has(&k->array.v[s->array].nest, v);
-        if (!array && !kernel_is_in_registers(k, loop, s))
-            return -1;
-        if (array && !along && s->kind == KS_ARRAY_PUT)
-            return -1;
-        sums += array && !along ? k->array.v[s->array].elements : 0;
-    }
-    return sums;
-}
-
 /* Does a statement of one range touch what one of the other writes? A value that both compute is the same one. */
 static bool depend(const Kernel *k, size_t from, size_t to, size_t other, size_t end)
 {
@@ -152,7 +162,7 @@ static size_t together_with(const Kernel *k, size_t loop)
     const KStmt *a = &k->stmt.v[loop], *b = &k->stmt.v[next];
     if (next >= k->stmt.n || b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || ix_literal(k->ix, ix_info(k->ix, a->var)->extent))
         return 0;
-    int64_t sums = sums_of(k, loop), more = sums_of(k, next);
+    int64_t sums = kernel_sums_of(k, loop), more = kernel_sums_of(k, next);
     if (sums < 0 || more < 0 || sums + more == 0 || sums + more > SUMS_MOST ||
         kernel_elements_inside(k, loop) + kernel_elements_inside(k, next) > SUMS_MOST)
         return 0;
