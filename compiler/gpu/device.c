@@ -154,13 +154,16 @@ static bool has_wide_products(const Kernel *k)
     return false;
 }
 
-/* With 512 threads there are enough loads under way, as there are where a loop has many of its own. What needs more
+/* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few
+ * threads, each of which has more. What needs more
  * than the 128 registers that each thread has then would spill, as would the pieces of a product on tensor cores beside
  * the places of a partition's sums, and those of two factors of two parts each. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
-    enum { THREADS = 512, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
+    enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
+    if (s->pieces) /* arrays leave room for two blocks */
+        return 2;
     if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
         return 1;
     uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
@@ -169,5 +172,6 @@ uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffe
         live += k->buffer.v[b].part >= 0 ? 2 : 0; /* where they lie, and where they go to */
     for (size_t i = 0; i < k->array.n; i++)
         live += k->array.v[i].sums ? 2 * (uint32_t)k->array.v[i].elements : 0; /* and what is added to them */
-    return live <= LIVE_MAX && k->grid.threads < THREADS ? THREADS / k->grid.threads : 1;
+    uint32_t threads = k->grid.threads < BLOCK_THREADS ? THREADS_OF_FEW : THREADS;
+    return live <= LIVE_MAX && k->grid.threads < threads ? threads / k->grid.threads : 1;
 }

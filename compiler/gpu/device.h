@@ -25,11 +25,23 @@ typedef enum ProductCut { CUT_WIDE_PIECES, CUT_FEW_COLUMNS, CUT_FEW_ROWS } Produ
 ProductCut kernel_product_cut(const Kernel *k, const KProduct *x);
 bool kernel_calls_products(const Kernel *k); /* by a call; else in place */
 
+/* nests.c */
+enum { PRODUCT_THREADS = 256, SUMS_MOST = 32 }; /* of a row with products; that a thread has of a row without */
+void kernel_turn_nests(Kernel *k); /* loops of a row as its threads like them */
+int64_t kernel_elements_inside(const Kernel *k, size_t loop); /* of the loops in a loop */
+/* Elements of the arrays that a loop adds up over its rounds, where each thread can have them in registers; -1: it does
+ * something else. */
+int64_t kernel_sums_of(const Kernel *k, size_t loop);
+bool kernel_puts_along(const Kernel *k, size_t loop); /* does it put an element into an array in each round? */
+
 /* widths.c */
 uint32_t kernel_widest(const Kernel *k); /* so many elements of the narrowest type in memory are 16 bytes */
 /* Of the elements of a loop. threads: so many shall have something to do; 0: no matter how many. values: of all
  * statements of the loop, at most. */
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values);
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums);
+/* Can a thread load all of its contiguous elements, compute a few of them at a time, and then store all? */
+bool kernel_has_pieces(const Kernel *k, size_t loop);
+enum { PIECE = 2 }; /* elements of a piece: a word of 16-bit numbers */
 enum { VALUES_LEAST = 256 }; /* of the statements of a loop, in vectors: there are always registers for so many */
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop); /* map_threads.c: how many loops are in it */
 

@@ -31,13 +31,14 @@ typedef struct Mapping {
 } Mapping;
 
 enum {
-    PRODUCT_THREADS = 256, /* of a row with products */
     WARP = 32,
     WARP_ROW_MAX = 512,     /* longer loops take a block */
     FLAT_THREADS = 256,
     WARPS_PER_BLOCK = 4,
     WARP_ARRAYS_MAX = 12 * 1024, /* bytes of a row's arrays; more takes a block, */
-    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads */
+    FEW_ARRAYS = 36 * 1024,      /* of a row: there is room for six blocks, */
+    LARGE_ARRAYS = 48 * 1024,    /* and more one of twice as many threads, */
+    LARGEST_ARRAYS = 56 * 1024,  /* where there is room for two of them no more than that one has many registers */
     ROW_SUMS_MAX = 64       /* sums over rows that a thread holds at one time */
 };
 
@@ -59,6 +60,20 @@ static int64_t longest_loop(const Kernel *k)
 /* Has a block of twice as many threads something to do for all of them? */
 static bool is_long(const Kernel *k) { return longest_loop(k) >= 8 * BLOCK_THREADS; }
 
+/* Are all of its sweeps, but for those of a few elements, ones of pieces? */
+static bool has_pieces(const Kernel *k)
+{
+    bool some = false;
+    for (size_t i = 0; i < k->stmt.n && !k->product.n; i++)
+        if (k->stmt.v[i].kind == KS_LOOP) {
+            some = some || k->stmt.v[i].simd;
+            if (!kernel_has_pieces(k, i))
+                return false;
+            i = kernel_loop_end(k, i);
+        }
+    return some;
+}
+
 /* Is there room in a block for the partial sums of its partition? */
 static bool can_hold_sums(const Kernel *k)
 {
@@ -76,12 +91,54 @@ static bool holds_sums(const Kernel *k)
            (kernel_sums_bytes(k) + kernel_array_bytes(k) <= LARGE_ARRAYS || is_long(k));
 }
 
+static bool opens(const KStmt *st)
+{
+    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
+}
+
 static bool has_loops(const Kernel *k)
 {
     for (size_t i = 0; i < k->stmt.n; i++)
         if (k->stmt.v[i].kind == KS_LOOP)
             return true;
     return false;
+}
+
+/* How many statements every warp of a row repeats, outside its loops, and how many its warps share, in them. */
+typedef struct RowWork {
+    int64_t alike, shared;
+} RowWork;
+static RowWork work_of_row(const Kernel *k)
+{
+    RowWork w = {0};
+    int64_t rounds[NEST_MAX + 3] = {1};
+    int depth = 0, loops = 0;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (opens(s)) {
+            int64_t n = s->kind == KS_LOOP ? ix_info(k->ix, s->var)->hi + 1 : 1;
+            rounds[depth + 1] = rounds[depth] * n;
+            depth++;
+            loops += loops || s->kind == KS_LOOP;
+        } else if (s->kind == KS_END) {
+            depth--;
+            loops -= loops > 0;
+        } else if (loops) {
+            w.shared += (rounds[depth] + WARP - 1) / WARP;
+        } else {
+            w.alike++;
+        }
+    }
+    return w;
+}
+
+/* Does a row take fewer instructions when half as many warps repeat what is outside its loops, and are there as many threads
+ * of other rows then? */
+static bool repeats_much(const Kernel *k)
+{
+    enum { WARPS = BLOCK_THREADS / WARP, MUCH = 12 };
+    RowWork w = work_of_row(k);
+    return MUCH * WARPS * w.alike >= w.shared;
 }
 
 static KMapping choose(const Kernel *k)
@@ -96,33 +153,25 @@ static KMapping choose(const Kernel *k)
     bool short_rows = longest_loop(k) <= WARP_ROW_MAX && kernel_array_bytes(k) <= WARP_ARRAYS_MAX;
     if (!has_loops(k) || (!k->part && short_rows))
         return (KMapping){.row_threads = WARP, .units = WARPS_PER_BLOCK};
-    /* Of a partition with large arrays a multiprocessor has few blocks. */
-    bool holds = holds_sums(k), large = k->part && kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0) > LARGE_ARRAYS;
-    return (KMapping){.row_threads = large && is_long(k) ? 2 * BLOCK_THREADS : BLOCK_THREADS,
-                      .units = 1, .holds_sums = holds};
+    bool holds = holds_sums(k);
+    int64_t bytes = kernel_array_bytes(k) + (holds ? kernel_sums_bytes(k) : 0);
+    /* Of a row, or a partition, with large arrays a multiprocessor has few blocks. */
+    bool large = k->part && bytes > LARGE_ARRAYS;
+    bool pieces = bytes > (k->part ? LARGEST_ARRAYS : FEW_ARRAYS) && is_long(k) && has_pieces(k);
+    if (!k->part && (pieces || bytes <= FEW_ARRAYS) && repeats_much(k))
+        return (KMapping){.row_threads = BLOCK_THREADS / 2, .units = 1, .pieces = pieces};
+    pieces = pieces && k->part;
+    return (KMapping){.row_threads = large && is_long(k) && !pieces ? 2 * BLOCK_THREADS : BLOCK_THREADS,
+                      .units = 1, .pieces = pieces, .holds_sums = holds};
 }
 
 /* ---- loops in loops ---- */
-
-static bool opens(const KStmt *st)
-{
-    return st->kind == KS_LOOP || st->kind == KS_ROWS || st->kind == KS_PART;
-}
 
 uint32_t kernel_loops_inside(const Kernel *k, size_t loop)
 {
     uint32_t n = 0;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
         n += k->stmt.v[i].kind == KS_LOOP;
-    return n;
-}
-
-/* Elements of the loops in a loop. */
-static int64_t elements_inside(const Kernel *k, size_t loop)
-{
-    int64_t n = 1;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
-        n *= k->stmt.v[i].kind == KS_LOOP ? ix_info(k->ix, k->stmt.v[i].var)->hi + 1 : 1;
     return n;
 }
 
@@ -140,56 +189,8 @@ static bool for_warps(const Kernel *k, size_t loop)
     const KStmt *s = &k->stmt.v[loop];
     if (s->kind != KS_LOOP || s->simd || !kernel_loops_inside(k, loop))
         return false;
-    int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = elements_inside(k, loop);
+    int64_t rounds = ix_info(k->ix, s->var)->hi + 1, n = kernel_elements_inside(k, loop);
     return pieces(rounds, WARPS) * pieces(n, WARP * AT_ONCE) <= rounds * pieces(n, PRODUCT_THREADS * AT_ONCE) && is_of_warps(k, loop);
-}
-
-/* The first statement of a loop that does more than compute, or load, a value. */
-static size_t behind_numbers(const Kernel *k, size_t loop)
-{
-    size_t i = loop + 1;
-    while (k->stmt.v[i].kind == KS_LET || k->stmt.v[i].kind == KS_VAR || k->stmt.v[i].kind == KS_ARRAY_GET)
-        i++;
-    return i;
-}
-
-/* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
- * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
- * of several rounds are under way. */
-static bool is_interchanged(const Kernel *k, size_t loop)
-{
-    enum { FEW = 64, EACH = 4 };
-    const KStmt *s = &k->stmt.v[loop];
-    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
-    bool adds = false;
-    if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
-        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
-        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
-        return false;
-    for (size_t i = in + 1; i + 1 < end; i++) {
-        bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
-        adds = adds || (add && !nest_has(&k->array.v[k->stmt.v[i].array].nest, s->var));
-    }
-    return adds;
-}
-
-/* What stood between the two loops is then done in the inner one. */
-static void interchange_loops(Kernel *k)
-{
-    if (!k->product.n)
-        return;
-    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
-    memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
-    for (size_t i = 0; i < k->stmt.n; i++) {
-        if (k->stmt.v[i].kind != KS_LOOP || !is_interchanged(k, i))
-            continue;
-        size_t in = behind_numbers(k, i);
-        memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
-        to[i] = k->stmt.v[in];
-        to[i + 1] = k->stmt.v[i];
-        i = kernel_loop_end(k, in);
-    }
-    k->stmt.v = to;
 }
 
 static bool is_whole(uint8_t share) { return share == SHARE_WHOLE || share == SHARE_SUMS; }
@@ -255,7 +256,7 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
         const KStmt *s = &k->stmt.v[i];
         if (s->kind != KS_LOOP || s->simd)
             continue;
-        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
+        int64_t rounds = ix_info(k->ix, s->var)->hi + 1, in = kernel_elements_inside(k, i), all = outer * pieces(rounds, threads) * in;
         if ((all < least || (all == least && best == SIZE_MAX)) && (in <= FEW || lies_along(k, i)) && is_separable(k, i)) {
             best = i;
             least = all;
@@ -272,24 +273,10 @@ static size_t whole_loop(const Kernel *k, size_t loop, uint32_t threads)
  * registers, so that what the sums have in common is loaded and computed once. */
 static bool is_of_sums(const Kernel *k, size_t loop, uint32_t threads)
 {
-    enum { SUMS_MOST = 32 };
-    IVar v = k->stmt.v[loop].var;
-    int64_t sums = 0;
-    if (k->stmt.v[loop].simd || ix_info(k->ix, v)->hi + 1 < 2 * threads || elements_inside(k, loop) > SUMS_MOST)
-        return false;
-    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
-        const KStmt *s = &k->stmt.v[i];
-        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
-        if (s->kind == KS_LOOP ? !ix_literal(k->ix, ix_info(k->ix, s->var)->extent)
-                               : s->kind != KS_LET && s->kind != KS_VAR && s->kind != KS_END && s->kind != KS_ARRAY_GET && !a)
-            return false;
-        if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, v)) /* what is the same in all rounds one thread puts */
-            continue;
-        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
-            return false;
-        sums += a->elements;
-    }
-    return sums > 0 && sums <= SUMS_MOST;
+    int64_t sums = kernel_sums_of(k, loop), rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
+    bool several = kernel_puts_along(k, loop); /* nothing else would leave each of its rounds to one thread */
+    return !k->stmt.v[loop].simd && rounds >= (several ? threads / 2 : 2 * threads) && kernel_elements_inside(k, loop) <= SUMS_MOST &&
+           sums > 0 && sums <= SUMS_MOST;
 }
 
 /* Are the rounds of a nest's outermost loop for warps, as where that saves a block many waits? */
@@ -322,14 +309,14 @@ static void find_shares(KMappingChoice *s, const Kernel *k)
 
 /* ---- widths ---- */
 
-/* One width for all loops that have one, so that there are few texts: the sizes of layers differ. */
+/* One width for all loops that have one but no pieces, so that there are few texts: the sizes of layers differ. */
 static void make_even(KMappingChoice *s)
 {
     uint8_t all = UINT8_MAX;
     for (size_t i = 0; i < s->n; i++)
-        all = s->width[i] > 1 && s->width[i] < all ? s->width[i] : all;
+        all = s->width[i] > 1 && !s->piece[i] && s->width[i] < all ? s->width[i] : all;
     for (size_t i = 0; i < s->n; i++)
-        s->width[i] = s->width[i] > 1 ? all : 1;
+        s->width[i] = s->piece[i] ? s->width[i] : s->width[i] > 1 ? all : 1;
 }
 
 /* The vector widths that its loops can have, for so many threads of a row. */
@@ -337,6 +324,7 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
 {
     s->n = k->stmt.n;
     s->width = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
+    s->piece = NEW_ARRAY(k->arena, uint8_t, k->stmt.n + 1);
     size_t warps = 0; /* the end of the loop whose rounds are for warps, */
     size_t whole = 0; /* or for threads, each with what is in it */
     for (size_t i = 0; i < k->stmt.n; i++) {
@@ -344,7 +332,9 @@ static void find_widths(KMappingChoice *s, const Kernel *k, uint32_t threads, ui
         loop = loop || is_whole(s->share[i]);
         whole = is_whole(s->share[i]) ? kernel_loop_end(k, i) : whole;
         warps = s->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
-        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, values) : 1;
+        s->piece[i] = loop && s->pieces && kernel_has_pieces(k, i) ? PIECE : 0;
+        uint32_t most = s->piece[i] ? UINT32_MAX : values;
+        s->width[i] = loop ? (uint8_t)kernel_width_of_loop(k, i, i < warps ? WARP : threads, most, s->holds_sums) : 1;
     }
     make_even(s);
 }
@@ -360,6 +350,8 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
     bool rows = k->stmt.v[loop].kind == KS_ROWS && k->flat; /* eight of each thread */
     if (!leaf || (!rows && (k->stmt.v[loop].kind != KS_LOOP || ix_info(k->ix, k->stmt.v[loop].var)->hi + 1 < 2 * at_once)))
         return 1;
+    if (s->piece[loop])
+        return (uint8_t)(kernel_widest(k) / s->width[loop]);
     for (size_t i = loop; i < end; i++) {
         const KEx *x = kx(k, k->stmt.v[i].ex);
         if (k->stmt.v[i].kind != KS_LET)
@@ -377,9 +369,11 @@ static uint8_t in_flight(const KMappingChoice *s, const Kernel *k, size_t loop)
 /* A loop that one thread does is written out when it is short, so that its loads are under way together. */
 static uint8_t written_out(const Kernel *k, size_t loop)
 {
-    enum { SHORT = 8, AHEAD = 2 };
+    enum { SHORT = 8, AHEAD = 2, ELEMENTS = 16 };
     int64_t rounds = ix_info(k->ix, k->stmt.v[loop].var)->hi + 1;
-    return kernel_loops_inside(k, loop) ? 1 : rounds <= SHORT ? (uint8_t)rounds : AHEAD;
+    if (kernel_loops_inside(k, loop))
+        return rounds * kernel_elements_inside(k, loop) <= ELEMENTS ? (uint8_t)rounds : 1;
+    return rounds <= SHORT ? (uint8_t)rounds : AHEAD;
 }
 
 /* ---- what sizes decide ---- */
@@ -407,7 +401,7 @@ static void share_by_size(KMappingChoice *s, const Kernel *k)
     enum { VALUES_MOST = 1024, LIVE_MAX = 160 };
     KMapping own = choose(k);
     *s = (KMappingChoice){.row_threads = own.row_threads, .units = own.units, .index = INDEX_NARROW,
-                          .holds_sums = own.holds_sums};
+                          .pieces = own.pieces, .holds_sums = own.holds_sums};
     find_shares(s, k);
     for (uint32_t values = k->product.n ? VALUES_LEAST : VALUES_MOST; values >= VALUES_LEAST; values /= 2) {
         Kernel mapped;
@@ -432,21 +426,24 @@ static uint32_t widest_of(const KMappingChoice *s, const Kernel *k)
 
 void kernel_choose_mapping(KMappingChoice *s, const Kernel *k)
 {
-    Kernel mapped;
-    share_by_size(s, k);
+    Kernel mapped, turned = *k;
+    kernel_turn_nests(&turned);
+    share_by_size(s, &turned);
     kernel_map_threads(&mapped, k, s);
     s->index = mapped.mapping.index;
 }
 
 bool kernel_mapping_same(const KMappingChoice *a, const KMappingChoice *b)
 {
-    return a->row_threads == b->row_threads && a->units == b->units && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
-           !memcmp(a->width, b->width, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
+    return a->row_threads == b->row_threads && a->units == b->units && a->pieces == b->pieces && a->holds_sums == b->holds_sums && a->index == b->index && a->n == b->n &&
+           !memcmp(a->width, b->width, a->n) && !memcmp(a->piece, b->piece, a->n) && !memcmp(a->times, b->times, a->n) && !memcmp(a->share, b->share, a->n);
 }
 
-void kernel_narrow_mapping(KMappingChoice *s, const Kernel *k, KIndex index)
+void kernel_narrow_mapping(KMappingChoice *s, const Kernel *of, KIndex index)
 {
-    KMappingChoice most = {.share = s->share};
+    Kernel turned = *of, *k = &turned;
+    kernel_turn_nests(k);
+    KMappingChoice most = {.share = s->share, .pieces = s->pieces, .holds_sums = s->holds_sums};
     find_widths(&most, k, 0, UINT32_MAX);
     for (size_t i = 0; i < s->n; i++)
         s->width[i] = s->width[i] < most.width[i] ? s->width[i] : most.width[i];
@@ -659,6 +656,7 @@ static void share_loop(Mapping *s, size_t i, KStmt *st)
     s->whole = whole ? st->var : s->whole;
     st->simd = st->vector = false;
     st->width = s->how->width[i] > 1 ? s->how->width[i] : 0;
+    st->piece = st->width > s->how->piece[i] ? s->how->piece[i] : 0;
     st->unroll = s->how->times[i];
 }
 
@@ -799,6 +797,29 @@ static void find_sums(Kernel *to, const Kernel *k, const KMappingChoice *how)
                 array[k->stmt.v[j].array].sums = true;
 }
 
+/* Arrays of which threads take eight numbers whenever they touch them: 32 threads that take four each, eight apart, would wait
+ * for each other. */
+static void find_halves(Kernel *k)
+{
+    IVar lane = 0;
+    uint8_t piece = 0, width = 0;
+    bool *no = NEW_ARRAY(k->arena, bool, k->array.n + 1);
+    memset(no, 0, k->array.n);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP)
+            lane = s->var, piece = s->piece, width = s->width;
+        else if (s->kind == KS_END)
+            piece = 0;
+        if (!of_array(s))
+            continue;
+        const KNest *nest = &k->array.v[s->array].nest;
+        no[s->array] = no[s->array] || !piece || width != 8 || nest->n != 1 || nest->var[0] != lane || s->kind == KS_ARRAY_FILL;
+    }
+    for (size_t i = 0; i < k->array.n; i++)
+        k->array.v[i].halves = !no[i] && !k->array.v[i].spilled && k->array.v[i].dtype == DT_REAL;
+}
+
 static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
 {
     *to = *from;
@@ -808,6 +829,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     if (!to->mapping.by_row) {
         to->mapping.row_threads = how->row_threads;
         to->mapping.units = how->units;
+        to->mapping.pieces = how->pieces;
         to->mapping.holds_sums = how->holds_sums;
     }
     to->mapping.width = widest_of(how, from);
@@ -825,6 +847,7 @@ static void map_tiled(Kernel *to, const Kernel *from, const KMappingChoice *how)
     }
     place_slots(&s);
     kernel_spill_arrays(to, to->mapping.row_threads, to->mapping.units);
+    find_halves(to);
     to->mapping.index = kernel_index(to);
     to->mapping.index = to->mapping.index < how->index ? to->mapping.index : how->index;
     to->mapping.pressure = kernel_register_pressure(to);
@@ -837,7 +860,7 @@ void kernel_map_threads(Kernel *to, const Kernel *from, const KMappingChoice *ho
     Kernel tiled;
     KMappingChoice own;
     kernel_place_tiles(&tiled, from);
-    interchange_loops(&tiled);
+    kernel_turn_nests(&tiled);
     if (!how) {
         share_by_size(&own, &tiled);
         how = &own;

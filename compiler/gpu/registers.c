@@ -79,7 +79,7 @@ static int32_t width_of(const Lives *l, Ex e)
     for (uint32_t loop = l->in[l->life[e].from - 1]; loop; loop = l->in[loop - 1]) {
         const KStmt *s = &l->k->stmt.v[loop - 1];
         if (s->width && x->deps & ix_bit(l->k->ix, s->var))
-            return s->width;
+            return s->piece && x->kind != KX_LOAD ? s->piece : s->width;
     }
     return x->type == KT_INT ? 2 : 1;
 }

@@ -47,37 +47,45 @@ static bool tells_places(const Kernel *k, const KEx *x, IVar lane)
     return false;
 }
 
+/* A load, a choice or a function of reals, guarded by what is the same for all elements. */
+static bool is_value_of_reals(const Kernel *k, const KEx *x, uint64_t lane)
+{
+    bool guarded = x->kind == KX_LOAD || x->kind == KX_SELECT;
+    if (x->type != KT_REAL || (!guarded && x->kind != KX_OP) || (guarded && x->in[0] && kx(k, x->in[0])->deps & lane))
+        return false;
+    for (int i = guarded; i < 3; i++)
+        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
+            return false;
+    return true;
+}
+
 static uint32_t width_of_value(const Kernel *k, Ex e, IVar lane, uint32_t w)
 {
     const KEx *x = kx(k, e);
-    if (!(x->deps & ix_bit(k->ix, lane))) /* one value for all elements */
+    uint64_t bit = ix_bit(k->ix, lane);
+    if (!(x->deps & bit)) /* one value for all elements */
         return w;
     if (is_place(k, e, lane) || tells_places(k, x, lane))
         return w;
-    if (x->type != KT_REAL)
+    if (!is_value_of_reals(k, x, bit))
         return 1;
-    if (x->kind == KX_LOAD)
-        return x->in[0] ? 1 : width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w));
-    for (int i = 0; i < 3; i++)
-        if (x->in[i] && kx(k, x->in[i])->type != KT_REAL)
-            return 1;
-    return x->kind == KX_OP ? w : 1;
+    return x->kind == KX_LOAD ? width_at(k, x->ix, lane, width_in(&k->buffer.v[x->slot], w)) : w;
 }
 
-static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w)
+static uint32_t width_of_root(const Kernel *k, const KRoot *r, IVar lane, uint32_t w, bool held)
 {
     const KBuffer *b = &k->buffer.v[r->buffer];
     if (b->dtype != DT_REAL || kx(k, r->value)->type != KT_REAL ||
         (r->kind == KR_SINK && r->op != OP_SUM))
         return 1;
-    while (b->part >= 0 && (b->elements % w || w > 4)) /* float32: halves of 32 bytes would be written alone */
+    while (b->part >= 0 && (b->elements % w || (w > 4 && !held))) /* float32: halves of 32 bytes would be written alone */
         w /= 2;
     return width_at(k, r->at, lane, width_in(b, w));
 }
 
 /* Like vector.c, but for what a thread does with a few contiguous elements: any function of reals may stand
  * between, and every access must lie at a multiple of its size. */
-static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w)
+static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, uint32_t w, bool held)
 {
     const KEx *x = kx(k, s->ex);
     switch (s->kind) {
@@ -97,12 +105,12 @@ static uint32_t width_of_statement(const Kernel *k, const KStmt *s, IVar lane, u
         if (k->array.v[s->array].dtype != DT_REAL || (s->kind == KS_ARRAY_ADD && x->op != OP_SUM))
             return 1;
         return width_at(k, kernel_array_at(k, s->array), lane, w);
-    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w);
+    case KS_STORE: case KS_SINK: return width_of_root(k, &k->root.v[s->root], lane, w, held);
     default: return 1;
     }
 }
 
-uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values)
+uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, uint32_t values, bool holds_sums)
 {
     IVar lane = k->stmt.v[loop].var;
     uint32_t w = kernel_widest(k), busy = kernel_loops_inside(k, loop) ? 1 : 4; /* a loop that is long for a thread keeps all of them busy */
@@ -116,6 +124,55 @@ uint32_t kernel_width_of_loop(const Kernel *k, size_t loop, uint32_t threads, ui
     while ((ix_info(k->ix, lane)->hi + 1) % w)
         w /= 2;
     for (size_t i = loop + 1, end = kernel_loop_end(k, loop); w > 1 && i < end; i++)
-        w = width_of_statement(k, &k->stmt.v[i], lane, w);
+        w = width_of_statement(k, &k->stmt.v[i], lane, w, holds_sums);
     return w;
+}
+
+/* ---- pieces ---- */
+
+/* Is it stored before in this loop? Loads come first where elements are taken in pieces. */
+static bool is_stored_before(const Kernel *k, size_t loop, size_t at)
+{
+    const KStmt *of = &k->stmt.v[at];
+    for (size_t i = loop + 1; i < at; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        bool array = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD, root = s->kind == KS_STORE || s->kind == KS_SINK;
+        if (of->kind == KS_ARRAY_GET ? array && s->array == of->array : root && k->root.v[s->root].buffer == kx(k, of->ex)->slot)
+            return true;
+    }
+    return false;
+}
+
+bool kernel_has_pieces(const Kernel *k, size_t loop)
+{
+    IVar lane = k->stmt.v[loop].var;
+    uint64_t bit = ix_bit(k->ix, lane);
+    if (kernel_loops_inside(k, loop))
+        return false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KEx *x = kx(k, s->ex);
+        bool along = x->deps & bit;
+        switch (s->kind) {
+        case KS_LET:
+            if (along && (!is_value_of_reals(k, x, bit) || (x->kind == KX_LOAD && is_stored_before(k, loop, i))))
+                return false;
+            break;
+        case KS_ACC_ADD:
+            if (along || !nest_has(&x->over, lane))
+                return false;
+            break;
+        case KS_ARRAY_GET:
+            if (!along || is_stored_before(k, loop, i))
+                return false;
+            break;
+        case KS_ARRAY_PUT: case KS_ARRAY_ADD:
+            if (!nest_has(&k->array.v[s->array].nest, lane))
+                return false;
+            break;
+        case KS_STORE: case KS_SINK: break;
+        default: return false;
+        }
+    }
+    return true;
 }

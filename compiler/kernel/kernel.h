@@ -149,6 +149,7 @@ typedef struct KStmt {
     bool one;            /* STORE, SINK, KS_ARRAY_PUT: done by one of the threads there */
     uint8_t threads;     /* LOOP that threads share: these (KThreads); what is done by one: one of these */
     uint8_t width;       /* LOOP of many threads: its vector width: 2, 4 or 8 contiguous elements; else 0 */
+    uint8_t piece;       /* of a width: so many of these elements are computed at one time; 0: all */
     uint8_t unroll;      /* LOOP, ROWS of many threads: how often it is written out, so that loads are
                           * under way together; 0: as the compiler likes */
     uint32_t at;         /* BATCH: the element */
@@ -160,6 +161,7 @@ typedef struct KArray {
     DType dtype;
     int64_t elements;
     bool spilled; /* on a device: in memory, one for each row in flight; there is no room in a block */
+    bool halves;  /* on a device: of each thread's eight elements four lie in one half of it, four in the other */
     bool sums;    /* on a device: what is added to it each thread adds up in registers, until the loop ends */
 } KArray;
 
@@ -181,6 +183,7 @@ typedef struct KMapping {
     uint32_t row_threads; /* threads of a row, or of a partition; 0: one thread does everything */
     uint32_t units;  /* rows or partitions that a block has in flight */
     bool by_row;     /* the threads of a partition do a row each */
+    bool pieces;     /* loops compute a few of a thread's contiguous elements at a time: few threads with many registers */
     bool holds_sums; /* a block has the partial sums of its partition in shared memory, and stores them when its rows are over */
     uint32_t width;  /* elements of the widest access: 1, 2, 4 or 8 */
     uint32_t slots;  /* totals of warps that are kept at one time */
@@ -273,9 +276,10 @@ typedef enum KShare { SHARE_INSIDE, SHARE_WHOLE, SHARE_SUMS, SHARE_WARPS } KShar
 typedef struct KMappingChoice {
     uint32_t row_threads, units;
     KIndex index;
-    bool holds_sums;
+    bool pieces, holds_sums;
     size_t n;       /* statements */
     uint8_t *width; /* by statement, of loops: vector width, or 1 */
+    uint8_t *piece; /* and how many elements of it are computed at one time, or 0 */
     uint8_t *times; /* and how often it is written out */
     uint8_t *share; /* of nests: KShare */
 } KMappingChoice;

@@ -389,8 +389,8 @@ static void put_mapping(KernelPrinter *p)
         if (k->array.v[i].spilled)
             buf_printf(p->out, "array t%zu in memory\n", i);
     for (size_t i = 0; i < k->array.n; i++)
-        if (k->array.v[i].sums)
-            buf_printf(p->out, "array t%zu of sums\n", i);
+        if (k->array.v[i].sums || k->array.v[i].halves)
+            buf_printf(p->out, "array t%zu %s\n", i, k->array.v[i].sums ? "of sums" : "in halves");
 }
 
 /* How a statement is shared: behind it. */
@@ -403,6 +403,8 @@ static void put_sharing(KernelPrinter *p, const KStmt *s)
         buf_printf(p->out, " by one of %s", of[s->threads]);
     if (s->width > 1)
         buf_printf(p->out, " width %u", s->width);
+    if (s->piece)
+        buf_printf(p->out, " pieces of %u", s->piece);
     if (s->unroll > 1)
         buf_printf(p->out, " unroll %u", s->unroll);
 }

@@ -472,6 +472,13 @@ static int weight_beside(const Sched *s, Ex e, int limit)
     return w;
 }
 
+/* Of a device: is there so little to do, beside what is kept in arrays already, that another array would only take room? */
+static bool is_beside(const Sched *s, Ex e, const KNest *own)
+{
+    enum { LITTLE = 3 };
+    return is_alone(s) && !is_matrix(s, own) && weight_beside(s, e, LITTLE + 1) <= LITTLE;
+}
+
 /* Of a device: does every thread compute what two sweeps want so long that all of it is kept, for two loops? */
 static bool is_heavy(const Sched *s, Ex e, const KNest *own)
 {
@@ -550,7 +557,7 @@ static void find_shared(Sched *s, int loop, uint64_t outside, Ex e)
         return;
     s->seen[e] = true;
     KNest own = free_nest(s, x->deps);
-    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY) || is_heavy(s, e, &own)) {
+    if (((own.n == 1 || is_matrix(s, &own)) && weight(s, e, COSTLY) >= COSTLY && !is_beside(s, e, &own)) || is_heavy(s, e, &own)) {
         if (x->home < 0 && wants_before(s, loop, &own) && keep(s, x, &own)) {
             compute_before(s, e, &own);
             return;

@@ -10,7 +10,7 @@ void begin_line(Printer *p)
     buf_printf(&p->body, "%*s", p->depth * 4, "");
 }
 
-static void close_brace(Printer *p)
+void close_brace(Printer *p)
 {
     p->depth--;
     begin_line(p);
@@ -315,7 +315,9 @@ static void put_value_of(Printer *p, Ex e)
             buf_puts(&p->body, " ? ");
         }
         put_load(p, x);
-        if (x->in[0])
+        if (x->in[0] && p->lanes && p->d->threads)
+            buf_printf(&p->body, " : vwn_all<%u>(0.0f)", p->width);
+        else if (x->in[0])
             buf_puts(&p->body, x->type == KT_INT ? " : 0" : " : 0.0f");
         break;
     case KX_OP: put_op(p, x); break;
@@ -326,7 +328,7 @@ static void put_value_of(Printer *p, Ex e)
         put_dim(p, x->extent);
         break;
     case KX_AND: put_pattern(p, x, "$a & $b"); break;
-    case KX_SELECT: put_pattern(p, x, "$a ? $b : $c"); break;
+    case KX_SELECT: put_pattern(p, x, p->lanes && p->d->threads ? "vwn_choose($a, $b, $c)" : "$a ? $b : $c"); break;
     case KX_RAND:
         buf_printf(&p->body, "%s(n%zu, n%zu, ", x->op == OP_RAND ? "vwn_uniform" : "vwn_normal",
                    int_slot(p, (PrintedInt){.kind = PI_SEED, .site = p->k->seed.v[x->slot]}),
@@ -345,7 +347,7 @@ const char *type_name(const Printer *p, const KEx *x)
     return x->type == KT_REAL ? p->d->real : x->type == KT_INT ? p->d->integer : "int";
 }
 
-static void define(Printer *p, Ex e)
+void put_definition(Printer *p, Ex e)
 {
     if (!p->number[e])
         p->number[e] = ++p->next;
@@ -386,7 +388,7 @@ static void put_fold(Printer *p, const KStmt *s, Op op, const char *target, cons
 
 /* ---- statements ---- */
 
-static char *array_place(Printer *p, char letter, int array)
+char *array_place(Printer *p, char letter, int array)
 {
     Buf before = begin_piece(p);
     buf_printf(&p->body, "%c%d[", letter, array);
@@ -646,7 +648,7 @@ static void stmt_add(Printer *p, const KStmt *s)
 }
 
 /* A value to be stored; one that is the same in all lanes becomes a vector. */
-static char *stored_text(Printer *p, Ex e)
+char *stored_text(Printer *p, Ex e)
 {
     char *text = ex_text(p, e);
     if (!p->lanes || (kx(p->k, e)->deps & p->lane))
@@ -691,7 +693,7 @@ static void stmt_batch(Printer *p, const KStmt *s)
         buf_printf(&p->body, "%s v%d[%u] = {0};\n", p->d->real, s->array, size);
     }
     if (s->kind == KS_BATCH_OUT) {
-        define(p, s->ex);
+        put_definition(p, s->ex);
         buf_printf(&p->body, s->mapped ? "vwn_from_lane(v%d[%u], %u);\n" : "v%d[%u];\n", s->array,
                    number, s->at % 32);
         return;
@@ -742,7 +744,7 @@ static bool is_in_lanes(const Printer *p, const KStmt *s)
     }
 }
 
-static void put_stmt(Printer *p, const KStmt *s)
+void put_statement(Printer *p, const KStmt *s)
 {
     const KEx *x = kx(p->k, s->ex);
     if (p->d->threads)
@@ -750,7 +752,7 @@ static void put_stmt(Printer *p, const KStmt *s)
     switch (s->kind) {
     case KS_VAR: stmt_var(p, s->var); break;
     case KS_LET:
-        define(p, s->ex);
+        put_definition(p, s->ex);
         put_value_of(p, s->ex);
         buf_puts(&p->body, ";\n");
         break;
@@ -789,7 +791,7 @@ static void put_stmt(Printer *p, const KStmt *s)
             put_fold(p, s, (Op)x->op, array_element(p, s->array), ex_text(p, x->in[0]));
         break;
     case KS_ARRAY_GET:
-        define(p, s->ex);
+        put_definition(p, s->ex);
         buf_printf(&p->body, "%s;\n", array_element(p, s->array));
         break;
     case KS_BATCH_IN: case KS_BATCH_RUN: case KS_BATCH_OUT: stmt_batch(p, s); break;
@@ -858,7 +860,7 @@ static void put_vector_loop(Printer *p, size_t loop, size_t end)
         if (vectors)
             put_prefetches(p, loop);
         for (size_t i = loop + 1; i < end; i++)
-            put_stmt(p, &k->stmt.v[i]);
+            put_statement(p, &k->stmt.v[i]);
         p->lanes = false;
         close_brace(p);
     }
@@ -937,8 +939,13 @@ void emit_kernel_of_sizes(Printed *out, const Kernel *k, const Dialect *d, const
             i += sums - 1;
             continue;
         }
+        if (k->stmt.v[i].piece) {
+            emit_pieces(&p, i);
+            i = kernel_loop_end(k, i);
+            continue;
+        }
         if (!k->stmt.v[i].vector || !d->vector) {
-            put_stmt(&p, &k->stmt.v[i]);
+            put_statement(&p, &k->stmt.v[i]);
             continue;
         }
         size_t end = kernel_loop_end(k, i);

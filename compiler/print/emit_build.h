@@ -1,4 +1,4 @@
-/* emit_build.h - private to emit.c, emit_product.c and emit_threads.c: a text in the making.
+/* emit_build.h - private to emit.c, emit_pieces.c, emit_product.c and emit_threads.c: a text in the making.
  *
  * In:  a kernel and a dialect.     Out: Printer.body; what a launch must bring, in Printer.out.
  */
@@ -40,6 +40,14 @@ const char *neutral(const Printer *p, Op op);
 char *ex_text(Printer *p, Ex e);
 /* The head of a loop from 0, by one thread or by those that share it. */
 void put_for(Printer *p, const char *type, const char *name, const char *extent, bool mapped, KThreads threads, uint32_t width);
+
+void put_statement(Printer *p, const KStmt *s);
+void put_definition(Printer *p, Ex e); /* "const real x5 = " */
+void close_brace(Printer *p);
+char *array_place(Printer *p, char letter, int array); /* its element at the variables of its loops */
+char *stored_text(Printer *p, Ex e); /* a value to be stored; one that is the same in all lanes becomes a vector */
+
+void emit_pieces(Printer *p, size_t loop); /* emit_pieces.c: a loop, with all that is in it */
 
 /* emit_threads.c */
 enum { SUMS_LEAST = 3 }; /* so many totals are a call */

@@ -85,11 +85,12 @@ template <int N, int WARPS> FN void vwn_put_sums(integer *at, real sum)
 }
 template <int WARPS> FN real vwn_sum_of_warps(const integer *at, int number)
 {
+    enum { EACH = WARPS < 4 ? WARPS : 4 };
     real sum = 0;
     #pragma unroll
-    for (int w = 0; w < WARPS; w += 4) {
-        const vec<4> y = vwn_at<4>((const real *)at + number * WARPS + w);
-        VWN_EVERY(k, 4, sum += y.v[k])
+    for (int w = 0; w < WARPS; w += EACH) {
+        const vec<EACH> y = vwn_at<EACH>((const real *)at + number * WARPS + w);
+        VWN_EVERY(k, EACH, sum += y.v[k])
     }
     return sum;
 }

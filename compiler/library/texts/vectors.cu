@@ -92,6 +92,9 @@ template <int N> FN real vwn_lane(vec<N> x, int i) { return x.v[i]; }
 VWN_WHERE(vec<N>, vec<N>, vec<N>) VWN_WHERE(vec<N>, vec<N>, real) VWN_WHERE(vec<N>, real, vec<N>)
 VWN_WHERE(vec<N>, real, real) VWN_WHERE(real, vec<N>, vec<N>) VWN_WHERE(real, vec<N>, real)
 VWN_WHERE(real, real, vec<N>)
+template <int N> FN vec<N> vwn_choose(bool first, vec<N> a, vec<N> b) VWN_LANES(N, first ? a.v[i] : b.v[i])
+template <int N> FN vec<N> vwn_choose(bool first, vec<N> a, real b) VWN_LANES(N, first ? a.v[i] : b)
+template <int N> FN vec<N> vwn_choose(bool first, real a, vec<N> b) VWN_LANES(N, first ? a : b.v[i])
 /* 1 in the place `at`, 0 in the others; `at` may be none of them */
 template <int N> FN vec<N> vwn_one_at(int at) VWN_LANES(N, at == i ? 1.0f : 0.0f)
 template <int N> FN vec<N> vwn_is_place(integer at) { return vwn_one_at<N>((uint64_t)at < N ? (int)at : -1); }
@@ -149,5 +152,44 @@ template <int N> FN void vwn_put_bf16(bf16 *to, vec<N> x)
         VWN_EVERY(i, N / 2, y.v[i] = vwn_bits(x.v[2 * i]) >> 16 | (vwn_bits(x.v[2 * i + 1]) & 0xffff0000u))
         *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = y;
     }
+}
+/* All contiguous elements of a thread as memory has them, and of these piece number z, of P elements. */
+template <int N> FN vec<N> vwn_many(const real *from) { return vwn_at<N>(from); }
+template <int N> FN vec_pairs<N> vwn_many(const bf16 *from) { return *(const vec_pairs<N> *)VWN_WIDE(from, 2 * N); }
+template <int N> FN vec_half<fp16, N> vwn_many(const fp16 *from) { return *(const vec_half<fp16, N> *)VWN_WIDE(from, 2 * N); }
+template <int N, class T> FN auto vwn_many_if(bool there, const T *from)
+{
+    decltype(vwn_many<N>(from)) none = {};
+    return there ? vwn_many<N>(from) : none;
+}
+template <int N> FN void vwn_put_many(real *to, vec<N> x) { vwn_at<N>(to) = x; }
+template <int N> FN void vwn_put_many(bf16 *to, vec_pairs<N> x) { *(vec_pairs<N> *)VWN_WIDE(to, 2 * N) = x; }
+template <int N> FN void vwn_put_many(fp16 *to, vec_half<fp16, N> x) { *(vec_half<fp16, N> *)VWN_WIDE(to, 2 * N) = x; }
+/* of eight numbers of an array four lie at `from`, four so many numbers behind it */
+FN vec<8> vwn_many_halves(const real *from, int behind)
+{
+    const vec<4> x[2] = {vwn_at<4>(from), vwn_at<4>(from + behind)};
+    VWN_LANES(8, x[i / 4].v[i % 4])
+}
+FN void vwn_put_halves(real *to, int behind, vec<8> y)
+{
+    vec<4> x[2];
+    VWN_EVERY(i, 4, x[0].v[i] = y.v[i], x[1].v[i] = y.v[4 + i])
+    vwn_at<4>(to) = x[0];
+    vwn_at<4>(to + behind) = x[1];
+}
+template <int P, int N> FN vec<P> vwn_piece(const vec<N> &x, int z) VWN_LANES(P, x.v[z * P + i])
+template <int P, int N> FN vec<P> vwn_piece(const vec_half<fp16, N> &x, int z) VWN_LANES(P, vwn_of_fp16(x.v[z * P + i]))
+template <int P, int N> FN vec<P> vwn_piece(const vec_pairs<N> &x, int z)
+    VWN_LANES(P, vwn_real(i % 2 ? x.v[(z * P + i) / 2] & 0xffff0000u : x.v[(z * P + i) / 2] << 16))
+template <int P, int N> FN void vwn_put_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] = y.v[i]) }
+template <int P, int N> FN void vwn_add_piece(vec<N> &x, int z, vec<P> y) { VWN_EVERY(i, P, x.v[z * P + i] += y.v[i]) }
+template <int P, int N> FN void vwn_put_piece(vec_half<fp16, N> &x, int z, vec<P> y)
+{
+    VWN_EVERY(i, P, x.v[z * P + i] = vwn_fp16(y.v[i]))
+}
+template <int P, int N> FN void vwn_put_piece(vec_pairs<N> &x, int z, vec<P> y)
+{
+    VWN_EVERY(i, P / 2, x.v[z * P / 2 + i] = vwn_bits(y.v[2 * i]) >> 16 | (vwn_bits(y.v[2 * i + 1]) & 0xffff0000u))
 }
 

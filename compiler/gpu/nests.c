@@ -1,0 +1,218 @@
+/* nests.c - nests of loops of a row as its threads like them: which loop is the outer one, and which nests are one.
+ *
+ * In:  a scheduled kernel for the threads of a device.     Out: the same with other nests. What depends on sizes is left to
+ *      map_threads.c, so that kernels that differ in sizes alone still have the same statements.
+ * The one idea: what rounds of a loop, or several loops, have in common is loaded once when one thread does them together.
+ */
+#include "device.h"
+#include "compiler/kernel/touches.h"
+
+int64_t kernel_elements_inside(const Kernel *k, size_t loop)
+{
+    int64_t here[NEST_MAX + 2] = {1}, all = 0;
+    int depth = 0;
+    bool innermost = false;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        if (s->kind == KS_LOOP) {
+            here[depth + 1] = here[depth] * (ix_info(k->ix, s->var)->hi + 1);
+            depth++;
+            innermost = true;
+        } else if (s->kind == KS_END) {
+            all += innermost ? here[depth] : 0;
+            depth--;
+            innermost = false;
+        }
+    }
+    return all ? all : 1;
+}
+
+/* Is it a statement of a loop that computes, for each round, nothing but values and sums within the round? */
+static bool is_in_registers(const Kernel *k, size_t loop, const KStmt *s)
+{
+    switch (s->kind) {
+    case KS_LET: case KS_VAR: case KS_END: case KS_ARRAY_GET: return true;
+    case KS_ACC: case KS_ACC_ADD: return !nest_has(&kx(k, s->ex)->over, k->stmt.v[loop].var);
+    case KS_LOOP: return ix_literal(k->ix, ix_info(k->ix, s->var)->extent);
+    default: return false;
+    }
+}
+
+/* What is the same in all rounds one thread puts. */
+int64_t kernel_sums_of(const Kernel *k, size_t loop)
+{
+    int64_t sums = 0;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *s = &k->stmt.v[i];
+        const KArray *a = s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD ? &k->array.v[s->array] : NULL;
+        if (!a && !is_in_registers(k, loop, s))
+            return -1;
+        if (!a || s->kind == KS_ARRAY_PUT || nest_has(&a->nest, k->stmt.v[loop].var))
+            continue;
+        if (a->dtype != DT_REAL || kx(k, s->ex)->op != OP_SUM)
+            return -1;
+        sums += a->elements;
+    }
+    return sums;
+}
+
+bool kernel_puts_along(const Kernel *k, size_t loop)
+{
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++)
+        if (k->stmt.v[i].kind == KS_ARRAY_PUT && nest_has(&k->array.v[k->stmt.v[i].array].nest, k->stmt.v[loop].var))
+            return true;
+    return false;
+}
+
+/* ---- the outer loop ---- */
+
+/* The first statement of a loop that does more than compute, or load, a value. */
+static size_t behind_numbers(const Kernel *k, size_t loop)
+{
+    size_t i = loop + 1;
+    while (k->stmt.v[i].kind == KS_LET || k->stmt.v[i].kind == KS_VAR || k->stmt.v[i].kind == KS_ARRAY_GET)
+        i++;
+    return i;
+}
+
+/* Of a row with products: sums over the rounds of this loop, one for each element of the loop in it, which has fewer
+ * elements than threads could take. These loops are exchanged, so that a thread adds up elements of its own and loads
+ * of several rounds are under way. */
+static bool is_interchanged(const Kernel *k, size_t loop)
+{
+    enum { FEW = 64, EACH = 4 };
+    const KStmt *s = &k->stmt.v[loop];
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
+    bool adds = false;
+    if (s->simd || k->stmt.v[in].kind != KS_LOOP || kernel_loop_end(k, in) + 1 != end ||
+        kernel_loops_inside(k, loop) != 1 || ix_info(k->ix, s->var)->hi + 1 > FEW ||
+        ix_info(k->ix, k->stmt.v[in].var)->hi + 1 >= PRODUCT_THREADS * EACH)
+        return false;
+    for (size_t i = in + 1; i + 1 < end; i++) {
+        bool add = k->stmt.v[i].kind == KS_ARRAY_ADD;
+        adds = adds || (add && !nest_has(&k->array.v[k->stmt.v[i].array].nest, s->var));
+    }
+    return adds;
+}
+
+/* Of a row without products: a few rounds, each of all that a long loop has, with loops in it. These are exchanged, so that a
+ * thread loads once what the rounds have in common. */
+static bool is_turned_out(const Kernel *k, size_t loop)
+{
+    enum { FEW = 8, ELEMENTS = 16 };
+    const KStmt *s = &k->stmt.v[loop];
+    size_t in = behind_numbers(k, loop), end = kernel_loop_end(k, loop);
+    return !s->simd && k->stmt.v[in].kind == KS_LOOP && !k->stmt.v[in].simd && kernel_loop_end(k, in) + 1 == end &&
+           ix_literal(k->ix, ix_info(k->ix, s->var)->extent) && ix_info(k->ix, s->var)->hi + 1 <= FEW &&
+           !ix_literal(k->ix, ix_info(k->ix, k->stmt.v[in].var)->extent) &&
+           kernel_elements_inside(k, in) * (ix_info(k->ix, s->var)->hi + 1) <= ELEMENTS &&
+           !((kernel_carried(k, loop) | kernel_carried(k, in)) & ~CARRIES_SAME);
+}
+
+/* What stood between the two loops is then done in the inner one. */
+static void interchange_loops(Kernel *k)
+{
+    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
+    memcpy(to, k->stmt.v, k->stmt.n * sizeof *to);
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        if (k->stmt.v[i].kind != KS_LOOP || !(k->product.n ? is_interchanged(k, i) : is_turned_out(k, i)))
+            continue;
+        size_t in = behind_numbers(k, i);
+        memmove(&to[i + 2], &k->stmt.v[i + 1], (in - i - 1) * sizeof *to);
+        to[i] = k->stmt.v[in];
+        to[i + 1] = k->stmt.v[i];
+        i = kernel_loop_end(k, in);
+    }
+    k->stmt.v = to;
+}
+
+
+/* ---- one nest instead of two ---- */
+
+/* Does a statement of one range touch what one of the other writes? A value that both compute is the same one. */
+static bool depend(const Kernel *k, size_t from, size_t to, size_t other, size_t end)
+{
+    ArenaMark mark = arena_mark(k->arena);
+    bool found = false;
+    for (size_t i = from; i < to && !found; i++) {
+        KTouches a = {0};
+        kernel_touches(k, &k->stmt.v[i], &a);
+        for (size_t j = other; j < end && !found; j++) {
+            KTouches b = {0};
+            bool sums = k->stmt.v[i].kind == KS_ACC_ADD || k->stmt.v[j].kind == KS_ACC_ADD;
+            kernel_touches(k, &k->stmt.v[j], &b);
+            for (size_t x = 0; x < a.n; x++)
+                for (size_t y = 0; y < b.n; y++)
+                    found = found || (a.v[x].thing == b.v[y].thing && a.v[x].number == b.v[y].number && (a.v[x].how | b.v[y].how) & WRITES &&
+                                      (sums || a.v[x].thing == OF_ARRAY || a.v[x].thing == OF_BATCH || a.v[x].thing == OF_BUFFER));
+        }
+    }
+    arena_reset(k->arena, mark);
+    return found;
+}
+
+/* The loop over the same variable behind this one that can be done together with it, or 0: their sums fit into registers, and
+ * neither they nor what stands between them depend on each other. */
+static size_t together_with(const Kernel *k, size_t loop)
+{
+    size_t end = kernel_loop_end(k, loop), next = end + 1;
+    while (next < k->stmt.n && k->stmt.v[next].kind != KS_LOOP && k->stmt.v[next].kind != KS_END && k->stmt.v[next].kind != KS_STORE &&
+           k->stmt.v[next].kind != KS_SINK)
+        next++;
+    const KStmt *a = &k->stmt.v[loop], *b = &k->stmt.v[next];
+    if (next >= k->stmt.n || b->kind != KS_LOOP || a->simd || b->simd || a->var != b->var || ix_literal(k->ix, ix_info(k->ix, a->var)->extent))
+        return 0;
+    int64_t sums = kernel_sums_of(k, loop), more = kernel_sums_of(k, next);
+    if (sums < 0 || more < 0 || sums + more == 0 || sums + more > SUMS_MOST ||
+        kernel_elements_inside(k, loop) + kernel_elements_inside(k, next) > SUMS_MOST)
+        return 0;
+    size_t last = kernel_loop_end(k, next);
+    return depend(k, loop + 1, end, end + 1, last) ? 0 : next;
+}
+
+/* Is it a value that stands in front of it in the loop already, outside of loops in that? */
+static bool is_there(const Kernel *k, size_t loop, const KStmt *s)
+{
+    int depth = 0;
+    for (size_t i = loop + 1, end = kernel_loop_end(k, loop); i < end; i++) {
+        const KStmt *x = &k->stmt.v[i];
+        depth += x->kind == KS_LOOP;
+        depth -= x->kind == KS_END;
+        if (depth == 0 && x->kind == s->kind && (s->kind == KS_VAR ? x->var == s->var : (s->kind == KS_LET || s->kind == KS_ARRAY_GET) && x->ex == s->ex))
+            return true;
+    }
+    return false;
+}
+
+/* What stands between two loops comes before both. */
+static void merge_loops(Kernel *k, size_t loop, size_t next)
+{
+    size_t end = kernel_loop_end(k, loop), last = kernel_loop_end(k, next), n = 0;
+    KStmt *to = NEW_ARRAY(k->arena, KStmt, k->stmt.n + 1);
+    for (size_t i = 0; i < loop; i++)
+        to[n++] = k->stmt.v[i];
+    for (size_t i = end + 1; i < next; i++)
+        to[n++] = k->stmt.v[i];
+    for (size_t i = loop; i < end; i++)
+        to[n++] = k->stmt.v[i];
+    for (size_t i = next + 1; i < k->stmt.n; i++)
+        if (i >= last || !is_there(k, loop, &k->stmt.v[i]))
+            to[n++] = k->stmt.v[i];
+    k->stmt.v = to;
+    k->stmt.n = n;
+}
+
+void kernel_turn_nests(Kernel *k)
+{
+    interchange_loops(k);
+    for (size_t i = 0; i < k->stmt.n && !k->product.n; i++) {
+        if (k->stmt.v[i].kind != KS_LOOP)
+            continue;
+        for (size_t next; (next = together_with(k, i));) {
+            size_t between = next - kernel_loop_end(k, i) - 1;
+            merge_loops(k, i, next);
+            i += between;
+        }
+        i = kernel_loop_end(k, i);
+    }
+}
