@@ -72,6 +72,8 @@ typedef struct KBuffer {
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
     Half rounded;     /* TILE: every element of it is a value of this type */
+    bool parts;       /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
+    int bank;         /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
     int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
