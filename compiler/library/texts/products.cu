@@ -320,17 +320,48 @@ FN void vwn_mma_part(real (*x)[TN][4], const uint32_t (*u)[PA][4], const uint32_
         VWN_EVERY(i, TM, vwn_mma_row<E, I, TN, PA, PB>(x[i], u[i], v))
     }
 }
-/* Row i of two that a thread has of 16 x 8 TN numbers */
-template <int TN, class H>
-FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int add, int i)
+/* Row i of two that a thread has of 16 x 8 TN numbers: as it is before a sum is added to it, and then. To memory of 16 bits, to which
+ * nothing is added, neighbouring threads exchange pairs, so that each stores four numbers. */
+template <class H> struct vwn_is_narrow {
+    enum { YES = 0 };
+};
+template <> struct vwn_is_narrow<vwn_there<bf16>> {
+    enum { YES = 1 };
+};
+template <> struct vwn_is_narrow<vwn_there<fp16>> {
+    enum { YES = 1 };
+};
+template <class H> FN void vwn_get_two(real *x, H c, uint32_t at)
 {
-    const uint32_t row = m + i * 8;
-    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_put_few<2>(c, row * cm + n + j * 8, vec<2>{{x[j][2 * i], x[j][2 * i + 1]}}, add))
+    const vec<2> y = vwn_few<2>(c, at);
+    x[0] = y.v[0];
+    x[1] = y.v[1];
 }
 template <int TN, class H>
-FN void vwn_put_rows(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int add)
+FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
-    VWN_EVERY(i, 2, vwn_put_row<TN>(x, m, n, M, N, c, cm, add, i))
+    const uint32_t row = m + i * 8;
+    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two(x[j] + 2 * i, c, row * cm + n + j * 8))
+}
+template <class E> FN void vwn_put_fours(const real *x, const real *y, uint32_t n, uint32_t N, E *to)
+{
+    const uint32_t odd = threadIdx.x % 2, mine = vwn_pair(x[0], x[1], E()), next = vwn_pair(y[0], y[1], E());
+    const uint32_t other = __shfl_xor_sync(0xffffffffu, next ^ ((mine ^ next) & 0 - odd), 1), at = n + odd * 6;
+    const vec_pairs<4> four = {{odd ? other : mine, odd ? next : other}};
+    if (to && at < N)
+        *(vec_pairs<4> *)VWN_WIDE(to + at, 8) = four;
+}
+template <int TN, class H>
+FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
+{
+    const uint32_t row = m + i * 8;
+    if constexpr (vwn_is_narrow<H>::YES && TN > 1) {
+        auto *const to = row < M ? c.at + row * cm : 0;
+        VWN_EVERY(j, TN / 2, vwn_put_fours(x[2 * j] + 2 * i, x[2 * j + 1] + 2 * i, n + j * 16, N, to))
+    } else {
+        VWN_EVERY(j, TN, if (row < M && n + j * 8 < N)
+                  vwn_put_few<2>(c, row * cm + n + j * 8, vec<2>{{x[j][2 * i], x[j][2 * i + 1]}}, 0))
+    }
 }
 /* Each warp does 16 TM x 8 TN numbers at a time. */
 template <int TM, int TN, int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
@@ -345,6 +376,9 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         F p = a;
         G q = b;
         real x[TM][TN][4] = {};
+        if constexpr (!vwn_is_narrow<H>::YES) {
+            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
+        }
         #pragma unroll 2
         for (uint32_t k = 0; k < K; k += 16) {
             uint32_t u[TM][PA][4], v[PAIRS][PB][4];
@@ -354,7 +388,7 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
             vwn_go_on<B>(q, 16 * bk);
             VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, PA, PB>(x, u, v))
         }
-        VWN_EVERY(i, TM, vwn_put_rows<TN>(x[i], m + i * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, add))
+        VWN_EVERY(i, 2 * TM, vwn_put_row<TN>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
