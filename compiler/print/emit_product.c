@@ -92,14 +92,13 @@ static const char *neighbours(Printer *p, const KProduct *x, uint32_t buffer, Ix
     return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
 }
 
-/* Does the text count on a sum of whole fragments? */
-static bool in_sixteens(Printer *p, const KProduct *x)
+/* Does the text count on whole pieces of a loop? */
+static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
 {
-    enum { TERMS = 16 };
-    Dim extent = ix_info(p->k->ix, x->k)->extent;
-    if (ix_dim_at(p->k->ix, extent) % TERMS)
+    Dim extent = ix_info(p->k->ix, loop)->extent;
+    if (ix_dim_at(p->k->ix, extent) % piece)
         return false;
-    assume_multiple(p, extent, TERMS);
+    assume_multiple(p, extent, piece);
     return true;
 }
 
@@ -122,12 +121,15 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
     const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
-    if (!in_pieces(p, x, x->c_at, x->k, false, 4))
+    bool fours = in_pieces(p, x, x->c_at, x->k, false, 4) && (!p->k->tensor || is_multiple(p, s->cn == 1 ? x->n : x->m, 4));
+    if (!fours && !p->k->tensor)
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s%s>(",
-               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c,
-               !p->k->tensor ? "" : in_sixteens(p, x) ? ", true" : ", false");
+    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
+               kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c);
+    if (p->k->tensor)
+        buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours ? "true" : "false");
+    buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_size(p, ix_info(t, loop[i])->extent);
@@ -144,8 +146,10 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
-    assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
-    assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
+    if (!p->k->tensor) {
+        assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
+        assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
+    }
 }
 
 /* Where c lies transposed it is the product of the transposed factors in the other order. */

@@ -56,8 +56,9 @@ typedef struct Size {
 } Size;
 /* Wide, of few columns, of few rows; without fours along the sum there is one term more. */
 static const Size sizes[] = {{64, 40, 24}, {8, 72, 16}, {72, 8, 40},
-                             {24, 16, 8},  {8, 8, 20},  {40, 104, 4}};
-enum { M_MOST = 72, N_MOST = 104, K_MOST = 41, MARK = 64 };
+                             {24, 16, 8},  {8, 8, 20},  {40, 104, 4},
+                             {11, 7, 48},  {21, 35, 16}, {7, 13, 11}}; /* and what is no multiple of eight */
+enum { M_MOST = 72, N_MOST = 104, K_MOST = 49, MARK = 64 };
 
 /* The first one is none. */
 static const struct Fault {
@@ -74,13 +75,14 @@ static const struct Fault {
     {"pieces of other rows", "? B * 16 * step", "? 0", 12},
     {"pieces of other columns", "row = i + B * 16 + lane / (FIRST ? 8", "row = i + lane / (FIRST ? 8", 13},
     {"the same terms of a sum again", "(f.at += 2 * n)", "(f.at += n)", 13},
-    {"a result in the wrong place", "{{x[j][2 * i], x[j][2 * i + 1]}}", "{{x[j][2 * i + 1], x[j][2 * i]}}", 0},
+    {"a result in the wrong place", "{{x[0], x[1]}}", "{{x[1], x[0]}}", 0},
     {"a sum that something else is added to", "if (add)", "if (!add)", 1},
     {"a column in the wrong place", "lane % 4 * 2, M, N, c, cm, i % 2))\n    }", "lane % 4, M, N, c, cm, i % 2))\n    }", 1},
     {"terms behind the end of the sum", "WHOLE || k < left ?", "true ?", 4},
     {"one term behind the end of the sum", "WHOLE || k + i < left ?", "true ?", 6},
     {"terms of a tile behind the end of the sum", "k + 1 < left ? x : k < left ? x & 0xffffu : 0", "x", 13},
-    {"results behind the last column", "N)\n                  vwn_put_few", "N + 8)\n                  vwn_put_few", 2},
+    {"results behind the last column", "N)\n                  vwn_put_two", "N + 8)\n                  vwn_put_two", 2},
+    {"a number behind the last column", "if (k < left) vwn_put_one", "vwn_put_one", 1},
     {"results behind the last row", "row < M ? c.at", "true ? c.at", 3},
     {"fours behind the last column", "if (to && at < N)", "if (to)", 3},
     {"a pair for another thread", "(mine ^ next) & 0 - odd", "(mine ^ next) & odd - 1", 3},
@@ -119,15 +121,35 @@ static void put_operand(Buf *b, Place p, int i, const char *space, bool tensor)
         buf_printf(b, "vwn_there<%s%s>{p%d}", i < 2 ? "const " : "", type_of(p), i);
 }
 
-/* rows x columns as they lie: along the sum the own loop steps by K. terms: of a sum, K is a multiple of so many; 0: of a function
- * that does not ask. */
-static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, int terms)
+/* What is known of the sizes; nothing: of a function that does not ask. */
+typedef struct Known {
+    const char *when;
+    int terms; /* K is a multiple of so many */
+    bool fours; /* M and N are multiples of eight */
+} Known;
+static const Known known[] = {{"true", 0, true},
+                              {"K % 16 == 0 && M % 8 + N % 8 == 0", 16, true},
+                              {"K % 16 == 8 && M % 8 + N % 8 == 0", 8, true},
+                              {"K % 8 != 0 && M % 8 + N % 8 == 0", 4, true},
+                              {"K % 16 == 0 && M % 8 + N % 8 != 0", 16, false},
+                              {"K % 16 != 0 && M % 8 + N % 8 != 0", 1, false}};
+
+/* How the compiler says that a factor lies. */
+static Along said(Place p, const Known *is)
+{
+    bool fours = p.along == OWN ? is->fours : is->terms >= (as_it_lies(p) ? 8 : 4);
+    return is->terms && !fours ? APART : p.along;
+}
+
+/* rows x columns as they lie: along the sum the own loop steps by K. */
+static void put_call(Buf *b, const Variant *v, const char *space, const char *function, const char *cut, const Known *is)
 {
     static const char *const along[] = {"VWN_ALONG_SUM", "VWN_ALONG_OWN", "VWN_APART"};
-    Along a = terms < 8 && as_it_lies(v->a) && v->a.along == SUM ? APART : v->a.along;
-    Along c = terms < 8 && as_it_lies(v->b) && v->b.along == SUM ? APART : v->b.along;
-    buf_printf(b, "%s%s<8, %s, %s, %s, %s%s>(M, N, K, ", space, function, cut, along[a], along[c], along[v->c.along],
-               !terms ? "" : terms == 16 ? ", true" : ", false");
+    int terms = is->terms;
+    buf_printf(b, "%s%s<8, %s, %s, %s, %s", space, function, cut, along[said(v->a, is)], along[said(v->b, is)], along[v->c.along]);
+    if (terms)
+        buf_printf(b, ", %s, %s", terms == 16 ? "true" : "false", is->fours ? "true" : "false");
+    buf_puts(b, ">(M, N, K, ");
     put_operand(b, v->a, 0, space, terms);
     buf_puts(b, v->a.along == OWN ? ", 1, M, " : ", K, 1, ");
     put_operand(b, v->b, 1, space, terms);
@@ -142,10 +164,9 @@ static void put_calls(Buf *b, const Variant *v, const char *space, const char *f
     static const char *const cuts[] = {"VWN_FEW_COLUMNS", "VWN_FEW_ROWS", "VWN_WIDE_PIECES"};
     static const char *const when[] = {"N <= 16", "N > 16 && M <= 16", "N > 16 && M > 16"};
     for (int i = 0; i < 3; i++)
-        for (int terms = tensor ? 16 : 0; terms >= 0; terms = terms > 8 ? 8 : terms > 4 ? 4 : -1) {
-            buf_printf(b, "    if (%s && ", when[i]);
-            buf_printf(b, terms == 16 ? "K %% 16 == 0)\n        " : terms == 8 ? "K %% 16 == 8)\n        " : terms ? "K %% 8 != 0)\n        " : "true)\n        ");
-            put_call(b, v, space, function, cuts[i], terms);
+        for (size_t k = tensor; k < (tensor ? COUNT_OF(known) : 1); k++) {
+            buf_printf(b, "    if (%s && %s)\n        ", when[i], known[k].when);
+            put_call(b, v, space, function, cuts[i], &known[k]);
         }
 }
 
@@ -281,7 +302,7 @@ static uint64_t tile_bytes(int64_t n)
 }
 
 /* The largest error of all sizes in all four ways; infinite when something else is wrong. */
-static double run(const EmuKernel *kernel, const Variant *v, const char **said)
+static double run(const EmuKernel *kernel, const Variant *v, bool tensor, const char **said)
 {
     static Numbers x, before, first;
     double worst = 0;
@@ -289,6 +310,8 @@ static double run(const EmuKernel *kernel, const Variant *v, const char **said)
         for (int way = 0; way < 4; way++) {
             EmuOptions how = {.descending = way % 2, .lazy = way / 2};
             Size s = sizes[i];
+            if (!tensor && s.m % 8)
+                continue;
             s.k += v->a.along != SUM && v->b.along != SUM;
             make_numbers(&x, v, &s);
             before = x;
@@ -347,17 +370,17 @@ int main(void)
         printf("%s", why);
         return harness_end(&h);
     }
-    double plain = run(&kernel[PLAIN], &variants[0], &said);
+    double plain = run(&kernel[PLAIN], &variants[0], false, &said);
     printf("float32: %.1e of the sum of absolute terms%s\n", plain, said ? said : "");
     CHECK(&h, plain < BOUND);
     for (size_t i = 0; i < PLAIN; i++) {
-        double worst = run(&kernel[i], &variants[i], &said);
+        double worst = run(&kernel[i], &variants[i], true, &said);
         printf("variant %zu: %.1e %s\n", i, worst, said ? said : "");
         CHECK_CASE(&h, is_one_part(&variants[i]) ? worst < BOUND && worst < 2 * plain : worst < PARTS_BOUND,
                    "a product on tensor cores is wrong");
     }
     for (size_t i = 1; i < COUNT_OF(faults); i++) {
-        double worst = run(&kernel[FAULTS + i - 1], &variants[faults[i].variant], &said);
+        double worst = run(&kernel[FAULTS + i - 1], &variants[faults[i].variant], true, &said);
         printf("%-34s %.1e %s\n", faults[i].name, worst, said ? said : "");
         CHECK_CASE(&h, !(worst < PARTS_BOUND), faults[i].name);
     }

@@ -320,6 +320,10 @@ FN void vwn_mma_part(real (*x)[TN][4], const uint32_t (*u)[PA][4], const uint32_
         VWN_EVERY(i, TM, vwn_mma_row<E, I, TN, PA, PB>(x[i], u[i], v))
     }
 }
+FN void vwn_put_one(vwn_there<bf16> c, uint32_t i, real x) { c.at[i] = (bf16)vwn_pair(x, 0, bf16()); }
+FN void vwn_put_one(vwn_there<fp16> c, uint32_t i, real x) { c.at[i] = vwn_fp16(x); }
+FN void vwn_put_one(vwn_there<real> c, uint32_t i, real x) { c.at[i] = x; }
+template <int BANK> FN void vwn_put_one(vwn_held_rows<BANK> c, uint32_t i, real x) { c.at[vwn_bank_rows<BANK>(c.first + i)] = x; }
 /* Row i of two that a thread has of 16 x 8 TN numbers: as it is before a sum is added to it, and then. To memory of 16 bits, to which
  * nothing is added, neighbouring threads exchange pairs, so that each stores four numbers. */
 template <class H> struct vwn_is_narrow {
@@ -331,17 +335,29 @@ template <> struct vwn_is_narrow<vwn_there<bf16>> {
 template <> struct vwn_is_narrow<vwn_there<fp16>> {
     enum { YES = 1 };
 };
-template <class H> FN void vwn_get_two(real *x, H c, uint32_t at)
+template <bool FOURS, class H> FN void vwn_get_two(real *x, H c, uint32_t at, uint32_t left)
 {
-    const vec<2> y = vwn_few<2>(c, at);
-    x[0] = y.v[0];
-    x[1] = y.v[1];
+    if constexpr (FOURS) {
+        const vec<2> y = vwn_few<2>(c, at);
+        x[0] = y.v[0];
+        x[1] = y.v[1];
+    } else {
+        VWN_EVERY(k, 2, x[k] = k < left ? vwn_number(c, at + k) : 0.0f)
+    }
 }
-template <int TN, class H>
+template <bool FOURS, class H> FN void vwn_put_two(const real *x, H c, uint32_t at, uint32_t left)
+{
+    if constexpr (FOURS) {
+        vwn_put_few<2>(c, at, vec<2>{{x[0], x[1]}}, 0);
+    } else {
+        VWN_EVERY(k, 2, if (k < left) vwn_put_one(c, at + k, x[k]))
+    }
+}
+template <int TN, bool FOURS, class H>
 FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
     const uint32_t row = m + i * 8;
-    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two(x[j] + 2 * i, c, row * cm + n + j * 8))
+    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
 }
 template <class E> FN void vwn_put_fours(const real *x, const real *y, uint32_t n, uint32_t N, E *to)
 {
@@ -351,20 +367,20 @@ template <class E> FN void vwn_put_fours(const real *x, const real *y, uint32_t 
     if (to && at < N)
         *(vec_pairs<4> *)VWN_WIDE(to + at, 8) = four;
 }
-template <int TN, class H>
+template <int TN, bool FOURS, class H>
 FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
     const uint32_t row = m + i * 8;
-    if constexpr (vwn_is_narrow<H>::YES && TN > 1) {
+    if constexpr (vwn_is_narrow<H>::YES && FOURS && TN > 1) {
         auto *const to = row < M ? c.at + row * cm : 0;
         VWN_EVERY(j, TN / 2, vwn_put_fours(x[2 * j] + 2 * i, x[2 * j + 1] + 2 * i, n + j * 16, N, to))
     } else {
         VWN_EVERY(j, TN, if (row < M && n + j * 8 < N)
-                  vwn_put_few<2>(c, row * cm + n + j * 8, vec<2>{{x[j][2 * i], x[j][2 * i + 1]}}, 0))
+                  vwn_put_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
     }
 }
 /* Each warp does 16 TM x 8 TN numbers at a time. */
-template <int TM, int TN, int WARPS, int A, int B, bool WHOLE, class F, class G, class H>
+template <int TM, int TN, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
@@ -377,7 +393,7 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
         G q = b;
         real x[TM][TN][4] = {};
         if constexpr (!vwn_is_narrow<H>::YES) {
-            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
+            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
         }
         #pragma unroll 2
         for (uint32_t k = 0; k < K; k += 16) {
@@ -388,29 +404,29 @@ FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
             vwn_go_on<B>(q, 16 * bk);
             VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, PA, PB>(x, u, v))
         }
-        VWN_EVERY(i, 2 * TM, vwn_put_row<TN>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
+        VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
 /* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
-template <int WARPS, int CUT, int A, int B, bool WHOLE, class F, class G, class H>
+template <int WARPS, int CUT, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                           G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
     constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
     constexpr int TM = !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
     constexpr int TN = CUT == VWN_FEW_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 2 ? 4 : TM == 1 ? 8 : 1;
-    vwn_tensor_pieces<TM, TN, WARPS, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+    vwn_tensor_pieces<TM, TN, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
 }
 /* A result that lies by columns is the product of the turned factors in the other order. */
-template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, class F, class G, class H>
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
     enum { TURNED = CUT == VWN_WIDE_PIECES ? CUT : CUT == VWN_FEW_ROWS ? VWN_FEW_COLUMNS : VWN_FEW_ROWS };
     if constexpr (C == VWN_ALONG_OWN)
-        vwn_product_along<WARPS, CUT, A, B, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else
-        vwn_product_along<WARPS, TURNED, B, A, WHOLE>(N, M, K, b, bn, bk, a, ak, am, c, cn, add);
+        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, add);
 }
 /* A size that is a literal, which is one in a function that is called, too. */
 template <uint32_t N> struct vwn_is {
@@ -428,10 +444,10 @@ template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGloba
 template <class F> FN void vwn_lies(F) {}
 #endif
 /* The same as a function that is called, so that equal products of a kernel are one. */
-template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, class F, class G, class H, class TM, class TN, class TK, class T>
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
 CALLED_FN void vwn_product_called(TM M, TN N, TK K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk,
                                   uint32_t bn, H c, uint32_t cm, uint32_t cn, T add)
 {
     vwn_lies(a), vwn_lies(b), vwn_lies(c);
-    vwn_product_bf16<WARPS, CUT, A, B, C, WHOLE>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    vwn_product_bf16<WARPS, CUT, A, B, C, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
 }
