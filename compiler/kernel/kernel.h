@@ -93,7 +93,7 @@ typedef struct KRoot {
 /* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
  * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
  * tile, or the partial sum of a partition. So that every dialect has vectors to take, m and n are multiples of
- * PRODUCT_LANES, and in c one of them steps by one element. */
+ * PRODUCT_LANES, unless tensor cores multiply, and in c one of them steps by one element. */
 typedef struct KProduct {
     IVar m, n, k;
     uint32_t a, b, c;

@@ -359,21 +359,13 @@ FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N
     const uint32_t row = m + i * 8;
     VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
 }
-template <class E> FN void vwn_put_fours(const real *x, const real *y, uint32_t n, uint32_t N, E *to)
-{
-    const uint32_t odd = threadIdx.x % 2, mine = vwn_pair(x[0], x[1], E()), next = vwn_pair(y[0], y[1], E());
-    const uint32_t other = __shfl_xor_sync(0xffffffffu, next ^ ((mine ^ next) & 0 - odd), 1), at = n + odd * 6;
-    const vec_pairs<4> four = {{odd ? other : mine, odd ? next : other}};
-    if (to && at < N)
-        *(vec_pairs<4> *)VWN_WIDE(to + at, 8) = four;
-}
 template <int TN, bool FOURS, class H>
 FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
 {
     const uint32_t row = m + i * 8;
     if constexpr (vwn_is_narrow<H>::YES && FOURS && TN > 1) {
-        auto *const to = row < M ? c.at + row * cm : 0;
-        VWN_EVERY(j, TN / 2, vwn_put_fours(x[2 * j] + 2 * i, x[2 * j + 1] + 2 * i, n + j * 16, N, to))
+        const int own = threadIdx.x % 4 * 2;
+        VWN_EVERY(j, TN / 2, vwn_put_columns<4>(c.at + row * cm, (int)n - own + j * 16, own, (int)N, x[2 * j] + 2 * i, x[2 * j + 1] + 2 * i, row < M))
     } else {
         VWN_EVERY(j, TN, if (row < M && n + j * 8 < N)
                   vwn_put_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
