@@ -140,31 +140,15 @@ bool kernel_calls_products(const Kernel *k)
     return k->tensor && k->product.n >= (k->part ? MANY : SEVERAL);
 }
 
-static bool has_all_bits(const KBuffer *b) { return b->tile ? !b->rounded : !b->half; }
-
-/* Products in place whose pieces are wide and whose factors are two parts each. */
-static bool has_wide_products(const Kernel *k)
-{
-    for (size_t i = 0; i < k->product.n && k->tensor && !kernel_calls_products(k); i++) {
-        const KProduct *x = &k->product.v[i];
-        if (kernel_product_cut(k, x) == CUT_WIDE_PIECES && has_all_bits(&k->buffer.v[x->a]) &&
-            has_all_bits(&k->buffer.v[x->b]))
-            return true;
-    }
-    return false;
-}
-
 /* With 512 threads there are enough loads under way, as there are where a loop has many of its own, and with 384 where a row has few
- * threads, each of which has more. What needs more
- * than the 128 registers that each thread has then would spill, as would the pieces of a product on tensor cores beside
- * the places of a partition's sums, and those of two factors of two parts each. */
+ * threads, each of which has more. What needs more than the 128 registers that each thread has then would spill. */
 uint32_t kernel_blocks_at_once(const Kernel *k, uint32_t n_int, uint32_t n_buffer)
 {
     enum { THREADS = 512, THREADS_OF_FEW = 384, LIVE_MAX = 212, AHEAD_MAX = 80, WIDE_ROWS = 16 };
     const KMapping *s = &k->mapping;
     if (s->pieces) /* arrays leave room for two blocks */
         return 2;
-    if ((k->tensor && k->part && k->product.n) || has_wide_products(k) || s->in_flight > AHEAD_MAX)
+    if (s->in_flight > AHEAD_MAX)
         return 1;
     uint32_t live = s->pressure + n_int * (s->index == INDEX_WIDE ? 2 : 1) + (s->index == INDEX_WIDE_ROWS ? WIDE_ROWS : 0);
     live += s->by_row ? n_buffer : 0; /* whose rows are all under way at once */

@@ -309,8 +309,11 @@ static bool before(const Tiling *t, size_t u, size_t v)
 
 /* ---- the order ---- */
 
-/* Words of 4 bytes. */
-static int64_t size_of(const KBuffer *b) { return b->half ? (b->elements + 1) / 2 : b->elements; }
+/* Words of 4 bytes; parts lie in eights. */
+static int64_t size_of(const KBuffer *b)
+{
+    return b->half ? (b->elements + 1) / 2 : b->parts ? (b->elements + 7) / 8 * 8 : b->elements;
+}
 
 /* By how many words the tiles that are needed grow, going backwards, when u is done next.
  * needed: of tiles, by what is placed behind; left: units that write a tile and are not placed. */
@@ -406,7 +409,8 @@ static bool in_place(const Tiling *t, uint32_t x, uint32_t y)
     const TileUnit *u = &t->unit.v[t->order[t->to[x]]];
     Ix at = 0;
     bool stored = false;
-    if (k->buffer.v[x].elements != k->buffer.v[y].elements || k->buffer.v[x].half != k->buffer.v[y].half)
+    if (k->buffer.v[x].elements != k->buffer.v[y].elements || k->buffer.v[x].half != k->buffer.v[y].half ||
+        k->buffer.v[y].parts)
         return false;
     for (size_t i = u->from; i < u->end; i++) {
         const KStmt *s = &k->stmt.v[i];
@@ -463,15 +467,52 @@ static void find_slots(Tiling *t)
     }
 }
 
-/* A tile of nothing but bf16's that loops fill has 16 bits for each: products take it as it lies. */
+/* What products multiply as it lies: of a tile that loops fill numbers of bf16 have 16 bits each, and others that nothing
+ * but products take are split into two of bf16, once and not by each warp that multiplies them. */
 static void find_halves(Kernel *k)
 {
     for (size_t b = 0; b < k->buffer.n; b++)
+        k->buffer.v[b].parts = k->buffer.v[b].tile && k->tensor && !k->buffer.v[b].rounded;
+    for (size_t i = 0; i < k->stmt.n; i++) {
+        const KEx *x = kx(k, k->stmt.v[i].ex);
+        if (k->stmt.v[i].kind == KS_LET && x->kind == KX_LOAD)
+            k->buffer.v[x->slot].parts = false;
+    }
+    for (size_t b = 0; b < k->buffer.n; b++)
         if (k->buffer.v[b].tile && k->tensor && k->buffer.v[b].rounded == HALF_BF16)
             k->buffer.v[b].half = HALF_BF16;
-    for (size_t i = 0; i < k->product.n; i++)
-        if (k->buffer.v[k->product.v[i].c].tile)
-            k->buffer.v[k->product.v[i].c].half = HALF_NONE;
+    for (size_t i = 0; i < k->product.n; i++) {
+        KBuffer *c = &k->buffer.v[k->product.v[i].c];
+        c->parts = false;
+        if (c->tile)
+            c->half = HALF_NONE;
+    }
+}
+
+/* Rows of a tile are as long as products on tensor cores step from one to the next: 2^bank numbers or an odd multiple of it, where
+ * parts are two. Of several products the shortest row counts. */
+static void find_bank(Kernel *k, uint32_t buffer, int64_t step, int64_t deep)
+{
+    enum { LEAST = 4, MOST = 12 };
+    KBuffer *b = &k->buffer.v[buffer];
+    int64_t row = (step > deep ? step : deep) * (b->parts ? 2 : 1);
+    int bank = LEAST;
+    while (bank < MOST && row % ((int64_t)2 << bank) == 0)
+        bank++;
+    b->bank = b->bank && b->bank < bank ? b->bank : bank;
+}
+
+static void find_banks(Kernel *k)
+{
+    for (size_t i = 0; i < k->product.n; i++) {
+        const KProduct *p = &k->product.v[i];
+        ProductSteps s;
+        if (!product_steps(k, p, &s))
+            vwn_bug(k->ctx, "a product without steps");
+        find_bank(k, p->a, s.am, s.ak);
+        find_bank(k, p->b, s.bn, s.bk);
+        find_bank(k, p->c, s.cm, s.cn);
+    }
 }
 
 void kernel_place_tiles(Kernel *to, const Kernel *from)
@@ -497,6 +538,7 @@ void kernel_place_tiles(Kernel *to, const Kernel *from)
         store_at_once(&t, &to->product.v[i]);
     leave_out(&t);
     find_halves(to);
+    find_banks(to);
     find_units(&t);
     find_touches(&t);
     find_order(&t);

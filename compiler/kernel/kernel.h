@@ -72,6 +72,8 @@ typedef struct KBuffer {
     bool tile;        /* scratch of one row, `elements` for each; loaded when all of it is there */
     int stage;        /* TILE: sweeps that must be over before it can be loaded */
     Half rounded;     /* TILE: every element of it is a value of this type */
+    bool parts;       /* TILE, on a device: each number is the sum of two of bf16, which products alone take */
+    int bank;         /* TILE, on tensor cores: rows lie an odd multiple of 2^bank numbers apart, of parts 2^(bank - 1) */
     int slot;         /* TILE, on a device: its place in Kernel.tile_slot, -1: none */
     int64_t elements;
     Name name;        /* of the value, for people; may be NULL */
@@ -91,7 +93,7 @@ typedef struct KRoot {
 /* c[m, n] = or, when it adds, += the sum over k of a[m, k] b[k, n], for one row. Places are forms
  * of the row and of the three loops, whose slopes are the strides; a, b: memory or tiles; c: a
  * tile, or the partial sum of a partition. So that every dialect has vectors to take, m and n are multiples of
- * PRODUCT_LANES, and in c one of them steps by one element. */
+ * PRODUCT_LANES, unless tensor cores multiply, and in c one of them steps by one element. */
 typedef struct KProduct {
     IVar m, n, k;
     uint32_t a, b, c;

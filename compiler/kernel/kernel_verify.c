@@ -746,8 +746,7 @@ static void check_layout(Check *c, const KProduct *x)
     bool along_m = steps && s.cm == 1 && (s.am == 1 || s.ak == 1);
     if (!(steps && product_along_n(&s) ? along_n : along_m))
         fault(c, "a product without neighbours to make vectors of");
-    if ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES ||
-        (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES)
+    if (!k->tensor && ((ix_info(k->ix, x->m)->hi + 1) % PRODUCT_LANES || (ix_info(k->ix, x->n)->hi + 1) % PRODUCT_LANES))
         fault(c, "a product of other sizes than multiples of %d", (int)PRODUCT_LANES);
 }
 

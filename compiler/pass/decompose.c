@@ -17,8 +17,10 @@ enum {
     FEW = 32,      /* rows or columns of one matrix for all tokens are not worth a library's */
     FEW_DEPTH = 4, /* launch, when they are at least so many times as long, */
     FEW_ELEMENTS = 1 << 17, /* and the matrix stays in the second-level cache */
-    TILE = 8,               /* extents of a row's products are multiples of it, */
+    TILE = 8,               /* extents of a row's products are multiples of it, unless tensor cores multiply them, */
     ROW_TERMS = 16,         /* a matrix shared by all rows is for at least so many rows of one, */
+    TENSOR_TERMS = 8,       /* on tensor cores for so many, */
+    TENSOR_LEAST = 32,      /* whose smaller two extents have so many pairs, */
     ROW_WORK = 1024,        /* there is as much to do, */
     ROW_ELEMENTS = 1 << 15  /* and no more to keep for each matrix */
 };
@@ -128,21 +130,31 @@ static bool is_tile(Dim x, Dim y)
     return dim_static(x) && dim_static(y) && x.n * y.n <= ROW_ELEMENTS;
 }
 
+/* Of three extents the product of the smaller two */
+static int64_t smaller_two(int64_t a, int64_t b, int64_t c)
+{
+    int64_t most = a > b ? a : b;
+    return a * b * c / (most > c ? most : c);
+}
+
 /* Is it one small matrix by another for each row, or the sum of such over rows? */
 static bool is_of_row(const Product *p, const PlanOptions *how)
 {
     Dim K = p->K;
-    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t);
+    bool rows = false, summed = p->lead.rank == 0 && (K.b || K.t), tensor = plan_target(how)->threads && how->half;
+    int64_t terms = tensor ? TENSOR_TERMS : ROW_TERMS;
     for (int i = 0; i < p->lead.rank; i++)
         rows = rows || !dim_static(p->lead.d[i]);
     if (summed)
         K = DIM(K.n);
     if (!(rows || summed) || !is_tile(p->M, p->N) || !is_tile(p->M, K) || !is_tile(p->N, K) ||
-        p->M.n % TILE || p->N.n % TILE || p->M.n * p->N.n * K.n < ROW_WORK)
+        (!tensor && (p->M.n % TILE || p->N.n % TILE)) || p->M.n * p->N.n * K.n < ROW_WORK)
         return false;
     if (summed)
-        return K.n >= ROW_TERMS && p->M.n * p->N.n * 4 <= 64 * 1024;
-    return p->shared ? p->M.n >= ROW_TERMS : !is_small(p, how->B, how->T);
+        return K.n >= terms && p->M.n * p->N.n * 4 <= 64 * 1024;
+    if (p->shared)
+        return p->M.n >= terms;
+    return tensor ? smaller_two(p->M.n, p->N.n, K.n) >= TENSOR_LEAST : !is_small(p, how->B, how->T);
 }
 
 static bool empty(const Shape *s, int64_t B, int64_t T)

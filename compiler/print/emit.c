@@ -262,8 +262,12 @@ static size_t tile_slot(Printer *p, uint32_t buffer)
 static void put_element(Printer *p, uint32_t buffer, Ix ix)
 {
     const KBuffer *b = &p->k->buffer.v[buffer];
-    if (b->tile && p->d->threads)
-        buf_printf(&p->body, b->half ? "vwn_bf16_tile(u%d)[vwn_bank_bf16(" : "u%d[vwn_bank(", b->slot);
+    if (b->tile && b->half && p->d->threads)
+        buf_printf(&p->body, "vwn_bf16_tile(u%d)[vwn_bank_bf16<%d>(", b->slot, b->bank);
+    else if (b->tile && p->k->tensor && p->d->threads)
+        buf_printf(&p->body, "u%d[vwn_bank_rows<%d>(", b->slot, b->bank);
+    else if (b->tile && p->d->threads)
+        buf_printf(&p->body, "u%d[vwn_bank(", b->slot);
     else if (b->tile)
         buf_printf(&p->body, "u%zu[", tile_slot(p, buffer));
     else
@@ -665,7 +669,11 @@ static void stmt_store(Printer *p, const KStmt *s)
     Half half = p->k->buffer.v[r->buffer].half;
     begin_line(p);
     by_one(p, s);
-    if (p->k->buffer.v[r->buffer].tile && !half)
+    if (p->k->buffer.v[r->buffer].parts) {
+        buf_printf(&p->body, "vwn_put_parts<%d>(u%d, ", p->k->buffer.v[r->buffer].bank, p->k->buffer.v[r->buffer].slot);
+        put_ix(p, r->at);
+        buf_printf(&p->body, ", %s)", value);
+    } else if (p->k->buffer.v[r->buffer].tile && !half)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes && half)
         buf_printf(&p->body, "vwn_put_%s(&%s, %s)", half_word(half), to, value);

@@ -37,9 +37,9 @@ static void put_step(Printer *p, const KProduct *x, Ix at, IVar v)
     put_ix(p, terms_of(p, x, at, v));
 }
 
-/* Does the text count on fours of an operand, which steps with `own` and `deep`? Then it does on the
- * sizes that let them begin at multiples of four. */
-static bool in_fours(Printer *p, const KProduct *x, Ix at, IVar deep, bool along_sum)
+/* Does the text count on fours, or eights, of an operand, which steps with `own` and `deep`? Then it does on the
+ * sizes that let them begin at multiples of so many. */
+static bool in_pieces(Printer *p, const KProduct *x, Ix at, IVar deep, bool along_sum, uint8_t piece)
 {
     const IxForm *f = ix_form(p->k->ix, at);
     for (int assume = 0; assume < 2; assume++)
@@ -48,15 +48,15 @@ static bool in_fours(Printer *p, const KProduct *x, Ix at, IVar deep, bool along
             bool one = dim_eq(t->coef, DIM(1)) && t->mult == 1;
             if (one && (t->var == x->m || t->var == x->n || t->var == x->k))
                 continue;
-            if (t->mult % 4 && ix_dim_at(p->k->ix, t->coef) % 4)
+            if (t->mult % piece && ix_dim_at(p->k->ix, t->coef) % piece)
                 return false;
-            if (assume && t->mult % 4)
-                assume_multiple(p, t->coef, 4);
+            if (assume && t->mult % piece)
+                assume_multiple(p, t->coef, piece);
         }
-    if (along_sum && (ix_info(p->k->ix, deep)->hi + 1) % 4)
+    if (along_sum && (ix_info(p->k->ix, deep)->hi + 1) % piece)
         return false;
     if (along_sum)
-        assume_multiple(p, ix_info(p->k->ix, deep)->extent, 4);
+        assume_multiple(p, ix_info(p->k->ix, deep)->extent, piece);
     return true;
 }
 
@@ -67,9 +67,14 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     Ix first = terms_of(p, x, at, 0);
     if (b->tile) {
         bool fp16 = p->k->tensor && b->rounded == HALF_FP16;
-        buf_printf(&p->body, b->half ? ", vwn_held_bf16{vwn_bf16_tile(u%d), (uint32_t)(" :
-                             fp16    ? ", vwn_rounded_fp16{vwn_held{u%d, (uint32_t)("
-                                     : ", vwn_held{u%d, (uint32_t)(", b->slot);
+        if (b->half || b->parts)
+            buf_printf(&p->body, ", vwn_held_%s<%d>{vwn_bf16_tile(u%d), (uint32_t)(", b->half ? "bf16" : "parts", b->bank, b->slot);
+        else if (fp16)
+            buf_printf(&p->body, ", vwn_rounded_fp16<%d>{vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->bank, b->slot);
+        else if (p->k->tensor)
+            buf_printf(&p->body, ", vwn_held_rows<%d>{u%d, (uint32_t)(", b->bank, b->slot);
+        else
+            buf_printf(&p->body, ", vwn_held{u%d, (uint32_t)(", b->slot);
         put_ix(p, first);
         buf_puts(&p->body, fp16 ? ")}}" : ")}");
     } else {
@@ -78,12 +83,23 @@ static void put_operand(Printer *p, const KProduct *x, uint32_t buffer, Ix at)
     }
 }
 
-static const char *neighbours(Printer *p, const KProduct *x, Ix at, IVar deep, int64_t own, int64_t sum)
+static const char *neighbours(Printer *p, const KProduct *x, uint32_t buffer, Ix at, IVar deep, int64_t own, int64_t sum)
 {
+    const KBuffer *b = &p->k->buffer.v[buffer];
     bool along_sum = own != 1;
-    if ((own != 1 && sum != 1) || !in_fours(p, x, at, deep, along_sum))
+    if ((own != 1 && sum != 1) || !in_pieces(p, x, at, deep, along_sum, b->tile && p->k->tensor ? 8 : 4))
         return "VWN_APART";
     return along_sum ? "VWN_ALONG_SUM" : "VWN_ALONG_OWN";
+}
+
+/* Does the text count on whole pieces of a loop? */
+static bool is_multiple(Printer *p, IVar loop, uint8_t piece)
+{
+    Dim extent = ix_info(p->k->ix, loop)->extent;
+    if (ix_dim_at(p->k->ix, extent) % piece)
+        return false;
+    assume_multiple(p, extent, piece);
+    return true;
 }
 
 static const char *const cut_name[] = {
@@ -102,14 +118,18 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
 {
     const IxTable *t = p->k->ix;
     const char *c = s->cn == 1 ? "VWN_ALONG_OWN" : "VWN_APART";
-    const char *a = neighbours(p, x, x->a_at, x->k, s->am, s->ak);
-    const char *b = neighbours(p, x, x->b_at, x->k, s->bn, s->bk);
+    const char *a = neighbours(p, x, x->a, x->a_at, x->k, s->am, s->ak);
+    const char *b = neighbours(p, x, x->b, x->b_at, x->k, s->bn, s->bk);
     const IVar loop[3] = {x->m, x->n, x->k};
-    if (!in_fours(p, x, x->c_at, x->k, false))
+    bool fours = in_pieces(p, x, x->c_at, x->k, false, 4) && (!p->k->tensor || is_multiple(p, s->cn == 1 ? x->n : x->m, 4));
+    if (!fours && !p->k->tensor)
         vwn_bug(p->k->ctx, "a product of a row whose rows do not begin at multiples of four");
     buf_printf(&p->body, "%*s", p->depth * 4, "");
-    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s>(",
+    buf_printf(&p->body, "vwn_product%s<THREADS / 32, %s, %s, %s, %s",
                kernel_calls_products(p->k) ? "_called" : p->k->tensor ? "_bf16" : "", cut_name[kernel_product_cut(p->k, x)], a, b, c);
+    if (p->k->tensor)
+        buf_printf(&p->body, ", %s, %s", is_multiple(p, x->k, 16) ? "true" : "false", fours ? "true" : "false");
+    buf_puts(&p->body, ">(");
     for (int i = 0; i < 3; i++) {
         buf_puts(&p->body, i ? ", " : "");
         put_size(p, ix_info(t, loop[i])->extent);
@@ -126,8 +146,10 @@ static void product_of_threads(Printer *p, const KProduct *x, const ProductSteps
     buf_puts(&p->body, ", ");
     put_size(p, DIM(x->add));
     buf_puts(&p->body, ");\n");
-    assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
-    assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
+    if (!p->k->tensor) {
+        assume_multiple(p, ix_info(t, x->m)->extent, PRODUCT_LANES);
+        assume_multiple(p, ix_info(t, x->n)->extent, PRODUCT_LANES);
+    }
 }
 
 /* Where c lies transposed it is the product of the transposed factors in the other order. */

@@ -250,7 +250,7 @@ template <bool WIDE, int N, class E> FN void vwn_put_times(E *row, const real (*
             y[i][r % 2 * 2] = x[i][r % 2 * 2] * by;
             y[i][r % 2 * 2 + 1] = x[i][r % 2 * 2 + 1] * by;
         }
-        vwn_put_row<8, N>(row, own, columns, y, r % 2, there);
+        vwn_put_fours<8, N>(row, own, columns, y, r % 2, there);
     } else if (there) {
         #pragma unroll
         for (int i = 0; i < N / 8; i++) {

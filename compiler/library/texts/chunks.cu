@@ -106,7 +106,7 @@ template <class E> FN void vwn_put_four(E *to, const real *left, const real *rig
 }
 /* N columns of a row, of which this thread holds in sums of 16 rows two of each 8, at `own`, to a row of memory that has `columns`; r: of
  * row l / 4 or, 1, of the one 8 below. WIDTH: at once; else each by itself. All threads of a warp call it. */
-template <int WIDTH, int N, class E> FN void vwn_put_row(E *row, int own, int columns, const real (*x)[4], int r, bool there)
+template <int WIDTH, int N, class E> FN void vwn_put_fours(E *row, int own, int columns, const real (*x)[4], int r, bool there)
 {
     if constexpr (WIDTH == 1) {
         #pragma unroll

@@ -143,7 +143,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int at_row = row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + pair[vwn_least(at_row, there - 1)] * out + c0 + n0;
-                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < there);
+                vwn_put_fours<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < there);
             }
     }
 }

@@ -108,7 +108,7 @@ KERNEL(TEXT_THREADS, 1) TEXT_NAME(
             for (int r = 0; r < 2; r++) {
                 const int64_t at_row = r0 + row + i * 16 + 8 * r;
                 TEXT_Y *const to_row = y + (e * in + (at_row < in ? at_row : 0)) * out + c0 + n0;
-                vwn_put_row<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < in);
+                vwn_put_fours<TEXT_WIDTH_Y, N>(to_row, column, right, sum[i], r, at_row < in);
             }
     }
 }

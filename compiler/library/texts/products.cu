@@ -4,13 +4,13 @@ FN uint32_t vwn_bank(int64_t i)
     const uint32_t u = (uint32_t)i;
     return u ^ (u >> 5 ^ u >> 8) % 8 * 4;
 }
-/* The same of a tile of bf16's: rows four apart lie in other pieces than each other. */
-FN uint32_t vwn_bank_bf16(int64_t i)
-{
-    const uint32_t u = (uint32_t)i;
-    return u ^ (u >> 6 ^ u >> 9 << 1) % 8 * 8;
-}
+/* The same for tensor cores, of float32 and of bf16: rows an odd multiple of 2^BANK numbers apart lie in other pieces than their
+ * seven neighbours, and sixteen rows further on all lies as it does here. BANK is 4 at least. */
+template <int BANK> FN uint32_t vwn_bank_rows(uint32_t i) { return i ^ (i >> (BANK - 2) & 7 * 4); }
+template <int BANK> FN uint32_t vwn_bank_bf16(uint32_t i) { return i ^ (i >> (BANK - 3) & 7 * 8); }
 FN bf16 *vwn_bf16_tile(real *u) { return (bf16 *)u; }
+/* The same of the upper part of a number that lies in two of bf16: of eight numbers the upper parts, then the lower ones. */
+template <int BANK> FN uint32_t vwn_bank_parts(uint32_t i) { return vwn_bank_bf16<BANK>(i + (i & ~7u)); }
 /* n words for a tile, whole lines of 128 bytes */
 FN real *vwn_tile(unsigned char *&shared, uint32_t n)
 {
@@ -23,7 +23,15 @@ struct vwn_held {
     real *at;
     uint32_t first;
 };
-struct vwn_held_bf16 {
+template <int BANK> struct vwn_held_rows {
+    real *at;
+    uint32_t first;
+};
+template <int BANK> struct vwn_held_bf16 {
+    bf16 *at;
+    uint32_t first;
+};
+template <int BANK> struct vwn_held_parts {
     bf16 *at;
     uint32_t first;
 };
@@ -31,7 +39,16 @@ template <class T> struct vwn_there {
     T *at;
 };
 FN real &vwn_number(vwn_held x, uint32_t i) { return x.at[vwn_bank(x.first + i)]; }
-FN real vwn_number(vwn_held_bf16 x, uint32_t i) { return vwn_of_bf16(x.at[vwn_bank_bf16(x.first + i)]); }
+template <int BANK> FN real vwn_number(vwn_held_rows<BANK> x, uint32_t i) { return x.at[vwn_bank_rows<BANK>(x.first + i)]; }
+template <int BANK> FN real vwn_number(vwn_held_bf16<BANK> x, uint32_t i)
+{
+    return vwn_of_bf16(x.at[vwn_bank_bf16<BANK>(x.first + i)]);
+}
+template <int BANK> FN real vwn_number(vwn_held_parts<BANK> x, uint32_t i)
+{
+    const uint32_t upper = vwn_bank_parts<BANK>(x.first + i);
+    return vwn_of_bf16(x.at[upper]) + vwn_of_bf16(x.at[upper ^ 8]);
+}
 template <class T> FN T &vwn_number(vwn_there<T> x, uint32_t i) { return x.at[i]; }
 FN real vwn_number(vwn_there<const bf16> x, uint32_t i) { return vwn_of_bf16(x.at[i]); }
 FN real vwn_number(vwn_there<const fp16> x, uint32_t i) { return vwn_of_fp16(x.at[i]); }
@@ -39,9 +56,32 @@ template <int N> FN vec<N> &vwn_few(vwn_held x, uint32_t i)
 {
     return vwn_at<N>(x.at + vwn_bank(x.first + i));
 }
-template <int N> FN vec<N> vwn_few(vwn_held_bf16 x, uint32_t i)
+/* Two words of two numbers each: the upper parts and the lower ones. */
+FN void vwn_two_parts(uint32_t &upper, uint32_t &lower, real u, real v)
 {
-    return vwn_get_bf16<N>(x.at + vwn_bank_bf16(x.first + i));
+    upper = vwn_pair(u, v, bf16());
+    lower = vwn_pair(u - vwn_real(upper << 16), v - vwn_real(upper & 0xffff0000u), bf16());
+}
+/* Number i of a tile of parts, or N from there on */
+template <int BANK, int N> FN void vwn_put_parts(real *tile, uint32_t i, vec<N> x)
+{
+    const uint32_t at = vwn_bank_parts<BANK>(i);
+    vec_pairs<N> upper, lower;
+    VWN_EVERY(k, N / 2, vwn_two_parts(upper.v[k], lower.v[k], x.v[2 * k], x.v[2 * k + 1]))
+    *(vec_pairs<N> *)VWN_WIDE(vwn_bf16_tile(tile) + at, 2 * N) = upper;
+    *(vec_pairs<N> *)VWN_WIDE(vwn_bf16_tile(tile) + (at ^ 8), 2 * N) = lower;
+}
+template <int BANK> FN void vwn_put_parts(real *tile, uint32_t i, real x)
+{
+    const uint32_t at = vwn_bank_parts<BANK>(i);
+    uint32_t upper, lower;
+    vwn_two_parts(upper, lower, x, 0);
+    vwn_bf16_tile(tile)[at] = (bf16)upper;
+    vwn_bf16_tile(tile)[at ^ 8] = (bf16)lower;
+}
+template <int N, int BANK> FN vec<N> &vwn_few(vwn_held_rows<BANK> x, uint32_t i)
+{
+    return vwn_at<N>(x.at + vwn_bank_rows<BANK>(x.first + i));
 }
 template <int N, class T> FN auto &vwn_few(vwn_there<T> x, uint32_t i)
 {
@@ -160,24 +200,27 @@ FN void vwn_product(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32
 /* ---- the same on tensor cores. A number is the sum of two of bf16, of 16 bits together, and
  * terms that are smaller than that are left out; one that is of bf16 is one part, one of fp16 two. Two
  * factors of fp16 are multiplied as they are; but parts of fp16 would not have the range of float32, in
- * which small coefficients lose their lower bits and large ones are infinite. Which of 16
- * terms of a sum stands where in a piece is free as long as both factors agree, and so are the
- * places of rows: thread l takes the neighbours 4 (l % 4) to + 3 of rows 4 (l / 4) to + 3. ---- */
-struct vwn_rounded_fp16 : vwn_held {}; /* a tile whose numbers are all fp16's */
+ * which small coefficients lose their lower bits and large ones are infinite. A fragment is 16 rows of a
+ * factor and 16 terms of the sum: thread l has the terms 2 (l % 4), the next, and those 8 later of rows l / 4 and
+ * l / 4 + 8. Tiles of 16 bits are loaded as they lie, all else is split by the thread that has it. ---- */
+template <int BANK> struct vwn_rounded_fp16 : vwn_held_rows<BANK> {}; /* a tile whose numbers are all fp16's */
 template <class F> struct vwn_parts {
-    enum { N = 2, FP16 = 0 };
+    enum { N = 2, FP16 = 0, AS_IT_LIES = 0 };
 };
 template <> struct vwn_parts<vwn_there<const bf16>> {
-    enum { N = 1, FP16 = 0 };
+    enum { N = 1, FP16 = 0, AS_IT_LIES = 0 };
 };
-template <> struct vwn_parts<vwn_held_bf16> {
-    enum { N = 1, FP16 = 0 };
+template <int BANK> struct vwn_parts<vwn_held_bf16<BANK>> {
+    enum { N = 1, FP16 = 0, AS_IT_LIES = 1 };
+};
+template <int BANK> struct vwn_parts<vwn_held_parts<BANK>> {
+    enum { N = 2, FP16 = 0, AS_IT_LIES = 1 };
 };
 template <> struct vwn_parts<vwn_there<const fp16>> {
-    enum { N = 2, FP16 = 1 };
+    enum { N = 2, FP16 = 1, AS_IT_LIES = 0 };
 };
-template <> struct vwn_parts<vwn_rounded_fp16> {
-    enum { N = 2, FP16 = 1 };
+template <int BANK> struct vwn_parts<vwn_rounded_fp16<BANK>> {
+    enum { N = 2, FP16 = 1, AS_IT_LIES = 0 };
 };
 /* What parts are, and how many there are of each factor. */
 template <class F, class G, bool FP16 = vwn_parts<F>::FP16 && vwn_parts<G>::FP16> struct vwn_both {
@@ -188,125 +231,194 @@ template <class F, class G> struct vwn_both<F, G, true> {
     typedef fp16 part;
     enum { A = 1, B = 1 };
 };
-template <int PARTS> FN void vwn_split(uint32_t (*to)[2], const real *x, fp16)
+/* Word r of each part of a fragment */
+template <int PARTS> FN void vwn_split(uint32_t (*to)[4], int r, real u, real v, fp16) { to[0][r] = vwn_pair(u, v, fp16()); }
+template <int PARTS> FN void vwn_split(uint32_t (*to)[4], int r, real u, real v, bf16)
 {
-    to[0][0] = vwn_pair(x[0], x[1], fp16());
-    to[0][1] = vwn_pair(x[2], x[3], fp16());
+    if constexpr (PARTS == 1) /* nothing to round */
+        to[0][r] = vwn_bits(u) >> 16 | (vwn_bits(v) & 0xffff0000u);
+    else
+        vwn_two_parts(to[0][r], to[1][r], u, v);
 }
-template <int PARTS> FN void vwn_split_pair(uint32_t (*to)[2], real u, real v, int k)
+/* The terms k and k + 1 of the row that begins at `at`; zeros where no more than `left` are left of the sum, which are sixteens
+ * where they are WHOLE. */
+template <class E, int PARTS, int HOW, bool WHOLE, class F>
+FN void vwn_two_terms(uint32_t (*to)[4], int r, F f, uint32_t at, uint32_t k, uint32_t deep, uint32_t left)
 {
-    const uint32_t large = to[0][k] = vwn_pair(u, v, bf16());
-    if constexpr (PARTS > 1)
-        vwn_split_pair<PARTS - 1>(to + 1, u - vwn_real(large << 16), v - vwn_real(large & 0xffff0000u), k);
-}
-template <int PARTS> FN void vwn_split(uint32_t (*to)[2], const real *x, bf16)
-{
-    if constexpr (PARTS == 1) { /* nothing to round */
-        VWN_EVERY(k, 2, to[0][k] = vwn_bits(x[2 * k]) >> 16 | (vwn_bits(x[2 * k + 1]) & 0xffff0000u))
+    vec<2> x;
+    if constexpr (HOW == VWN_ALONG_SUM) {
+        x = WHOLE || k < left ? vwn_few<2>(f, at + k) : vwn_all<2>(0);
     } else {
-        VWN_EVERY(k, 2, vwn_split_pair<PARTS>(to, x[2 * k], x[2 * k + 1], k))
+        VWN_EVERY(i, 2, x.v[i] = WHOLE || k + i < left ? vwn_number(f, at + (k + i) * deep) : 0.0f)
     }
+    vwn_split<PARTS>(to, r, x.v[0], x.v[1], E());
 }
-/* R rows of a factor, from `at` on, with the terms k0 to k0 + 3; zeros for what is not there */
-template <int HOW, int R, bool WHOLE, class F>
-FN void vwn_rows(real (*x)[4], F f, bool there, uint32_t at, uint32_t step, uint32_t k0,
-                 uint32_t deep, uint32_t K)
+template <bool ALONG_SUM> FN void vwn_load_pieces_at(uint32_t *to, vwn_spot row)
 {
-    VWN_EVERY(i, R, x[i][0] = x[i][1] = x[i][2] = x[i][3] = 0)
-    if (there && k0 < K)
-        vwn_terms<HOW, R, WHOLE>(x, f, at, step, k0, deep, K);
+    if constexpr (ALONG_SUM)
+        vwn_load_at(to, row);
+    else
+        vwn_load_transposed_at(to, row);
 }
-/* x (16, 8) += u (16, 16) v (16, 8), part I of their products; those that are too small are left out. */
-template <class E, int I, int PA, int PB>
-FN void vwn_mma_part(real *x, const uint32_t (*u)[PA][2], const uint32_t (*v)[2])
+/* Number i is the first of eight; those wanted are `rows` further on, of sixteens of rows. */
+template <bool ALONG_SUM, int BANK> FN void vwn_load_fragment(uint32_t (*to)[4], vwn_held_bf16<BANK> f, uint32_t i, uint32_t rows)
 {
-    const uint32_t *const a = u[0][I / PB], *const b = u[1][I / PB];
-    const uint32_t f[4] = {a[0], b[0], a[1], b[1]};
-    if constexpr (I / PB + I % PB < 2)
-        vwn_mma(x, f, v[I % PB], E());
+    vwn_load_pieces_at<ALONG_SUM>(to[0], vwn_spot_of(f.at) + vwn_bank_bf16<BANK>(f.first + i) * 2 + rows * 2);
 }
-/* The same with all of their parts; the small ones are added up first. */
-template <class E, int PA, int PB>
-FN void vwn_mma_parts(real *x, const uint32_t (*u)[PA][2], const uint32_t (*v)[2])
+template <bool ALONG_SUM, int BANK> FN void vwn_load_fragment(uint32_t (*to)[4], vwn_held_parts<BANK> f, uint32_t i, uint32_t rows)
 {
-    enum { SMALL = PA * PB - 1 };
-    real small[4] = {};
-    VWN_EVERY(i, SMALL, vwn_mma_part<E, SMALL - i, PA, PB>(small, u, v))
-    vwn_mma_part<E, 0, PA, PB>(x, u, v);
-    if constexpr (SMALL > 0) {
-        VWN_EVERY(i, 4, x[i] += small[i])
-    }
+    const uint32_t upper = vwn_bank_bf16<BANK>((f.first + i) * 2);
+    vwn_load_pieces_at<ALONG_SUM>(to[0], vwn_spot_of(f.at) + upper * 2 + rows * 4);
+    vwn_load_pieces_at<ALONG_SUM>(to[1], vwn_spot_of(f.at) + (upper ^ 8) * 2 + rows * 4);
 }
-/* What a thread has of 32 x 8 R numbers, of rows m to m + 3 the 2 R columns from n on: piece i of them. */
-template <int R, int C, class H>
-FN void vwn_put_part(const real (*x)[R][4], uint32_t m, uint32_t n, uint32_t N, H c,
-                     uint32_t cm, uint32_t cn, int add, uint32_t i)
+/* A factor from the next sixteen terms on, n numbers further. */
+template <int HOW, class T> FN void vwn_go_on(vwn_there<T> &f, uint32_t n) { f.at += n; }
+template <int HOW, int BANK> FN void vwn_go_on(vwn_held_rows<BANK> &f, uint32_t n)
 {
-    if constexpr (C != VWN_ALONG_OWN) { /* a column of four rows */
-        vec<4> y;
-        VWN_EVERY(k, 4, y.v[k] = x[k / 2][i % R][i / R + k % 2 * 2])
-        if (n + i < N)
-            vwn_put_few(c, m + (n + i) * cn, y, add);
-    } else if constexpr (R == 1) {
-        const vec<2> y = {{x[i / 2][0][i % 2 * 2], x[i / 2][0][i % 2 * 2 + 1]}};
-        if (n < N)
-            vwn_put_few(c, (m + i) * cm + n, y, add);
+    (HOW == VWN_ALONG_OWN) ? (void)(f.at += n) : (void)(f.first += n);
+}
+template <int HOW, int BANK> FN void vwn_go_on(vwn_held_bf16<BANK> &f, uint32_t n)
+{
+    (HOW == VWN_ALONG_OWN) ? (void)(f.at += n) : (void)(f.first += n);
+}
+template <int HOW, int BANK> FN void vwn_go_on(vwn_held_parts<BANK> &f, uint32_t n)
+{
+    (HOW == VWN_ALONG_OWN) ? (void)(f.at += 2 * n) : (void)(f.first += n);
+}
+/* What is not there is not part of the sum, whatever the tile has in its place. */
+FN uint32_t vwn_terms_there(uint32_t x, uint32_t k, uint32_t left) { return k + 1 < left ? x : k < left ? x & 0xffffu : 0; }
+/* Of rows i + 16 B to i + 16 B + 15 of n, the next sixteen terms. In the place of rows that are not there any other stands. Words 0
+ * and 1 are the first factor's of neighbouring rows, the second factor's of neighbouring terms, as a product takes them. */
+template <class E, int B, int PARTS, int HOW, bool WHOLE, bool FIRST, class F>
+FN void vwn_fragment(uint32_t (*to)[4], F f, uint32_t i, uint32_t step, uint32_t n, uint32_t deep, uint32_t left)
+{
+    const uint32_t lane = threadIdx.x % 32, mine = lane % 4 * 2;
+    if constexpr (vwn_parts<F>::AS_IT_LIES && HOW == VWN_ALONG_SUM) {
+        const uint32_t row = lane % 8 + lane / (FIRST ? 8 : 16) % 2 * 8, term = lane / (FIRST ? 16 : 8) % 2 * 8;
+        vwn_load_fragment<true>(to, f, (i + (i + row < n ? row : 0)) * step + (WHOLE || term < left ? term : 0), i + B * 16 + row < n ? B * 16 * step : 0);
+    } else if constexpr (vwn_parts<F>::AS_IT_LIES && HOW == VWN_ALONG_OWN) {
+        const uint32_t row = i + B * 16 + lane / (FIRST ? 8 : 16) % 2 * 8, term = lane % 8 + lane / (FIRST ? 16 : 8) % 2 * 8;
+        vwn_load_fragment<false>(to, f, (row < n ? row : 0) + (WHOLE || term < left ? term : 0) * deep, 0);
     } else {
-        const uint32_t row = i / 2, half = i % 2;
-        vec<4> y;
-        VWN_EVERY(k, 4, y.v[k] = x[row / 2][k][half + row % 2 * 2])
-        if (n + half * 4 < N)
-            vwn_put_few(c, (m + row) * cm + n + half * 4, y, add);
+        VWN_EVERY(r, 4, const uint32_t row = i + B * 16 + lane / 4 + r / (FIRST ? 1 : 2) % 2 * 8;
+                  vwn_two_terms<E, PARTS, HOW, WHOLE>(to, r, f, (row < n ? row : 0) * step, mine + r / (FIRST ? 2 : 1) % 2 * 8, deep, left))
+    }
+    if constexpr (vwn_parts<F>::AS_IT_LIES && HOW != VWN_APART && !WHOLE) {
+        VWN_EVERY(r, 4 * PARTS, to[r / 4][r % 4] = vwn_terms_there(to[r / 4][r % 4], mine + r / (FIRST ? 2 : 1) % 2 * 8, left))
     }
 }
-template <int R, int C, class H>
-FN void vwn_put_piece(const real (*x)[R][4], uint32_t m, uint32_t n, uint32_t N, H c,
-                      uint32_t cm, uint32_t cn, int add)
+/* x += u v, part I of their products, of 16 rows; then of all rows of a piece. Those that are too small are left out. */
+template <class E, int I, int TN, int PA, int PB>
+FN void vwn_mma_row(real (*x)[4], const uint32_t (*u)[4], const uint32_t (*v)[PB][4])
 {
-    VWN_EVERY(i, (C == VWN_ALONG_OWN && R == 1 ? 4 : 2 * R),
-              vwn_put_part<R, C>(x, m, n, N, c, cm, cn, add, i))
+    VWN_EVERY(j, TN, vwn_mma(x[j], u[I / PB], v[j / 2][I % PB] + j % 2 * 2, E()))
 }
-/* Each warp does 32 x 8 R numbers at a time, R is 4 or 1. */
-template <int R, int WARPS, int A, int B, int C, class F, class G, class H>
+template <class E, int I, int TM, int TN, int PA, int PB>
+FN void vwn_mma_part(real (*x)[TN][4], const uint32_t (*u)[PA][4], const uint32_t (*v)[PB][4])
+{
+    if constexpr (I / PB + I % PB < 2) {
+        VWN_EVERY(i, TM, vwn_mma_row<E, I, TN, PA, PB>(x[i], u[i], v))
+    }
+}
+FN void vwn_put_one(vwn_there<bf16> c, uint32_t i, real x) { c.at[i] = (bf16)vwn_pair(x, 0, bf16()); }
+FN void vwn_put_one(vwn_there<fp16> c, uint32_t i, real x) { c.at[i] = vwn_fp16(x); }
+FN void vwn_put_one(vwn_there<real> c, uint32_t i, real x) { c.at[i] = x; }
+template <int BANK> FN void vwn_put_one(vwn_held_rows<BANK> c, uint32_t i, real x) { c.at[vwn_bank_rows<BANK>(c.first + i)] = x; }
+/* Row i of two that a thread has of 16 x 8 TN numbers: as it is before a sum is added to it, and then. To memory of 16 bits, to which
+ * nothing is added, neighbouring threads exchange pairs, so that each stores four numbers. */
+template <class H> struct vwn_is_narrow {
+    enum { YES = 0 };
+};
+template <> struct vwn_is_narrow<vwn_there<bf16>> {
+    enum { YES = 1 };
+};
+template <> struct vwn_is_narrow<vwn_there<fp16>> {
+    enum { YES = 1 };
+};
+template <bool FOURS, class H> FN void vwn_get_two(real *x, H c, uint32_t at, uint32_t left)
+{
+    if constexpr (FOURS) {
+        const vec<2> y = vwn_few<2>(c, at);
+        x[0] = y.v[0];
+        x[1] = y.v[1];
+    } else {
+        VWN_EVERY(k, 2, x[k] = k < left ? vwn_number(c, at + k) : 0.0f)
+    }
+}
+template <bool FOURS, class H> FN void vwn_put_two(const real *x, H c, uint32_t at, uint32_t left)
+{
+    if constexpr (FOURS) {
+        vwn_put_few<2>(c, at, vec<2>{{x[0], x[1]}}, 0);
+    } else {
+        VWN_EVERY(k, 2, if (k < left) vwn_put_one(c, at + k, x[k]))
+    }
+}
+template <int TN, bool FOURS, class H>
+FN void vwn_get_row(real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
+{
+    const uint32_t row = m + i * 8;
+    VWN_EVERY(j, TN, if (row < M && n + j * 8 < N) vwn_get_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
+}
+template <int TN, bool FOURS, class H>
+FN void vwn_put_row(const real (*x)[4], uint32_t m, uint32_t n, uint32_t M, uint32_t N, H c, uint32_t cm, int i)
+{
+    const uint32_t row = m + i * 8;
+    if constexpr (vwn_is_narrow<H>::YES && FOURS && TN > 1) {
+        const int own = threadIdx.x % 4 * 2, at = (int)n - own;
+        vwn_put_fours<4, TN / 2 * 16>(c.at + row * cm + at, own, (int)N - at, x, i, row < M);
+    } else {
+        VWN_EVERY(j, TN, if (row < M && n + j * 8 < N)
+                  vwn_put_two<FOURS>(x[j] + 2 * i, c, row * cm + n + j * 8, N - n - j * 8))
+    }
+}
+/* Each warp does 16 TM x 8 TN numbers at a time. */
+template <int TM, int TN, int WARPS, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_tensor_pieces(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
-                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
+                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
 {
     typedef typename vwn_both<F, G>::part E;
-    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B };
-    constexpr bool WHOLE = A == VWN_ALONG_SUM || B == VWN_ALONG_SUM;
-    const uint32_t lane = threadIdx.x % 32, across = (N + 8 * R - 1) / (8 * R);
-    for (uint32_t t = threadIdx.x / 32; t < (M + 31) / 32 * across; t += WARPS) {
-        const uint32_t n0 = t % across * 8 * R;
-        const uint32_t m = t / across * 32 + lane / 4 * 4, n = n0 + lane / 4 * R;
-        real x[2][R][4] = {};
-        #pragma unroll 1
-        for (uint32_t k = 0; k < K; k += 16) {
-            const uint32_t k0 = k + lane % 4 * 4;
-            real q[R][4];
-            uint32_t u[4][PA][2], v[PB][2];
-            {
-                real p[4][4];
-                vwn_rows<A, 4, WHOLE>(p, a, m < M, m, am, k0, ak, K);
-                VWN_EVERY(i, 4, vwn_split<PA>(u[i], p[i], E()))
-            }
-            vwn_rows<B, R, WHOLE>(q, b, n < N, n, bn, k0, bk, K);
-            VWN_EVERY(j, R, vwn_split<PB>(v, q[j], E()); vwn_mma_parts<E, PA, PB>(x[0][j], u, v);
-                      vwn_mma_parts<E, PA, PB>(x[1][j], u + 2, v))
+    enum { PA = vwn_both<F, G>::A, PB = vwn_both<F, G>::B, ROWS = 16 * TM, COLUMNS = 8 * TN, PAIRS = (TN + 1) / 2 };
+    const uint32_t lane = threadIdx.x % 32, across = (N + COLUMNS - 1) / COLUMNS;
+    for (uint32_t t = threadIdx.x / 32; t < (M + ROWS - 1) / ROWS * across; t += WARPS) {
+        const uint32_t m = t / across * ROWS, n = t % across * COLUMNS;
+        F p = a;
+        G q = b;
+        real x[TM][TN][4] = {};
+        if constexpr (!vwn_is_narrow<H>::YES) {
+            VWN_EVERY(i, 2 * TM, if (add) vwn_get_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
         }
-        if (m < M)
-            vwn_put_piece<R, C>(x, m, n0 + lane % 4 * 2 * R, N, c, cm, cn, add);
+        #pragma unroll 2
+        for (uint32_t k = 0; k < K; k += 16) {
+            uint32_t u[TM][PA][4], v[PAIRS][PB][4];
+            VWN_EVERY(i, TM, vwn_fragment<E, i, PA, A, WHOLE, true>(u[i], p, m, am, M, ak, K - k))
+            VWN_EVERY(j, PAIRS, vwn_fragment<E, j, PB, B, WHOLE, false>(v[j], q, n, bn, N, bk, K - k))
+            vwn_go_on<A>(p, 16 * ak);
+            vwn_go_on<B>(q, 16 * bk);
+            VWN_EVERY(i, PA * PB, vwn_mma_part<E, PA * PB - 1 - i, TM, TN, PA, PB>(x, u, v))
+        }
+        VWN_EVERY(i, 2 * TM, vwn_put_row<TN, FOURS>(x[i / 2], m + i / 2 * 16 + lane / 4, n + lane % 4 * 2, M, N, c, cm, i % 2))
     }
 }
-/* Of few columns pieces are narrow; of few rows the product is turned. */
-template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H>
+/* A factor that has to be split is split once: then its pieces are as long as the other factor is. */
+template <int WARPS, int CUT, int A, int B, bool WHOLE, bool FOURS, class F, class G, class H>
+FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
+                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, int add)
+{
+    constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
+    constexpr int TM = !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
+    constexpr int TN = CUT == VWN_FEW_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 2 ? 4 : TM == 1 ? 8 : 1;
+    vwn_tensor_pieces<TM, TN, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
+}
+/* A result that lies by columns is the product of the turned factors in the other order. */
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H>
 FN void vwn_product_bf16(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, uint32_t ak,
                          G b, uint32_t bk, uint32_t bn, H c, uint32_t cm, uint32_t cn, int add)
 {
-    enum { TURNED = C == VWN_ALONG_OWN ? VWN_APART : VWN_ALONG_OWN, R = CUT == VWN_WIDE_PIECES ? 4 : 1 };
-    if constexpr (CUT == VWN_FEW_ROWS)
-        vwn_tensor_pieces<1, WARPS, B, A, TURNED>(N, M, K, b, bn, bk, a, ak, am, c, cn, cm, add);
+    enum { TURNED = CUT == VWN_WIDE_PIECES ? CUT : CUT == VWN_FEW_ROWS ? VWN_FEW_COLUMNS : VWN_FEW_ROWS };
+    if constexpr (C == VWN_ALONG_OWN)
+        vwn_product_along<WARPS, CUT, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
     else
-        vwn_tensor_pieces<R, WARPS, A, B, C>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+        vwn_product_along<WARPS, TURNED, B, A, WHOLE, FOURS>(N, M, K, b, bn, bk, a, ak, am, c, cn, add);
 }
 /* A size that is a literal, which is one in a function that is called, too. */
 template <uint32_t N> struct vwn_is {
@@ -315,18 +427,19 @@ template <uint32_t N> struct vwn_is {
 /* In a function that is called a compiler does not see by itself what memory an operand lies in. */
 #ifndef VWN_EMU
 #define CALLED_FN [[maybe_unused]] static __device__ __noinline__
-FN void vwn_lies(vwn_held x) { __builtin_assume(__isShared(x.at)); }
-FN void vwn_lies(vwn_held_bf16 x) { __builtin_assume(__isShared(x.at)); }
+template <int BANK> FN void vwn_lies(vwn_held_rows<BANK> x) { __builtin_assume(__isShared(x.at)); }
+template <int BANK> FN void vwn_lies(vwn_held_parts<BANK> x) { __builtin_assume(__isShared(x.at)); }
+template <int BANK> FN void vwn_lies(vwn_held_bf16<BANK> x) { __builtin_assume(__isShared(x.at)); }
 template <class T> FN void vwn_lies(vwn_there<T> x) { __builtin_assume(__isGlobal(x.at)); }
 #else
 #define CALLED_FN FN
 template <class F> FN void vwn_lies(F) {}
 #endif
 /* The same as a function that is called, so that equal products of a kernel are one. */
-template <int WARPS, int CUT, int A, int B, int C, class F, class G, class H, class TM, class TN, class TK, class T>
+template <int WARPS, int CUT, int A, int B, int C, bool WHOLE, bool FOURS, class F, class G, class H, class TM, class TN, class TK, class T>
 CALLED_FN void vwn_product_called(TM M, TN N, TK K, F a, uint32_t am, uint32_t ak, G b, uint32_t bk,
                                   uint32_t bn, H c, uint32_t cm, uint32_t cn, T add)
 {
     vwn_lies(a), vwn_lies(b), vwn_lies(c);
-    vwn_product_bf16<WARPS, CUT, A, B, C>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
+    vwn_product_bf16<WARPS, CUT, A, B, C, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, cn, add);
 }
