@@ -50,12 +50,12 @@ static Case cases[] = {
               "normalize = true, balance = 0.01, shared = 1)", "model.init=normal(std = 0.1)", NULL}}, {.B = 3, .T = 24}, true, 8, .products = 10},
     {{"carried, wider again", {"D=80", "widths=[168, 72, 88, 168]", FFN, "model.init=normal(std = 0.1)",
                                "conn=carried(widths = widths, head = D, final = after_slice)", NULL}}, {.B = 1, .T = 65}, true, 8, .products = 20},
-    {{"ghc (8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
-    {{"ghc (7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
+    {{"ghc(8,32)", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20},
+    {{"ghc(7,11)", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8},
     {{"gpt, fp16", {"D=72", FFN, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 8, .products = 20, .half = HALF_FP16},
     {{"ghc (2,3), attention, fp16", {"D=64", FFN, "wide=96", GHC, "model.init=normal(std = 0.1)", FP16, NULL}}, {.B = 3, .T = 24}, true, 12, .products = 20, .half = HALF_FP16},
     {{"ghc (8,32), fp16", {"D=192", "widths=[D]", "parts=16", "wide=768", WIDE, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 20, .half = HALF_FP16},
-    {{"ghc (7,11), fp16", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8, .half = HALF_FP16},
+    {{"ghc(7,11), fp16", {"D=168", "widths=[D]", "parts=14", "wide=264", "model.init=normal(std = 0.1)", ODD, FP16, NULL}}, {.B = 1, .T = 5}, false, 4, 0, .inside = 8, .half = HALF_FP16},
 };
 
 static void compare(Ctx *ctx, void *arg)

@@ -406,7 +406,7 @@ FN void vwn_product_along(uint32_t M, uint32_t N, uint32_t K, F a, uint32_t am, 
 {
     constexpr bool SPLIT_A = !vwn_parts<F>::AS_IT_LIES, SPLIT_B = !vwn_parts<G>::AS_IT_LIES, WIDE = CUT == VWN_WIDE_PIECES;
     constexpr int TM = !WIDE ? 1 : SPLIT_B && !SPLIT_A ? 4 : SPLIT_A && !SPLIT_B ? 1 : 2;
-    constexpr int TN = CUT == VWN_FEW_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 2 ? 4 : TM == 1 ? 8 : 1;
+    constexpr int TN = CUT == VWN_FEW_COLUMNS ? 1 : CUT == VWN_FEW_ROWS ? 2 : TM == 4 ? 1 : 4;
     vwn_tensor_pieces<TM, TN, WARPS, A, B, WHOLE, FOURS>(M, N, K, a, am, ak, b, bk, bn, c, cm, add);
 }
 /* A result that lies by columns is the product of the turned factors in the other order. */
