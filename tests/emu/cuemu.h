@@ -469,7 +469,7 @@ const char *emu_run(const EmuLaunch *l)
 #endif
 
 /* What a kernel takes, as a driver knows it. */
-struct EmuParameter {
+struct __attribute__((visibility("default"))) EmuParameter {
     unsigned bytes, align;
     int address; /* 1: it is a pointer */
 };
