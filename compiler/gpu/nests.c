@@ -126,7 +126,6 @@ static void interchange_loops(Kernel *k)
     k->stmt.v = to;
 }
 
-
 /* ---- one nest instead of two ---- */
 
 /* Does a statement of one range touch what one of the other writes? A value that both compute is the same one. */
