@@ -13,6 +13,7 @@
 #include "compiler/graph/target.h"
 #include "compiler/library/cuda_expert.h"
 #include "compiler/print/emit.h"
+#include "support/drawn.h"
 #include "support/harness.h"
 
 #include <math.h>
@@ -375,8 +376,14 @@ int main(void)
         CudaExpertClass class = class_of(&cases[i]);
         text[1 + i].text = cuda_expert(ctx->program, &class, &text[1 + i].length);
     }
-    for (size_t i = 0; i < FAULTS; i++)
-        text[1 + CASES + i].text = plant(ctx, text[1 + faults[i].of].text, &faults[i]);
+    bool planted[FAULTS];
+    CaseDraw draw = {.one_in = 2, .sanitized = 2};
+    for (size_t i = 0; i < FAULTS; i++) { /* every fault fits its text; those that are not drawn are not compiled */
+        const char *whole = text[1 + faults[i].of].text, *bad = plant(ctx, whole, &faults[i]);
+        planted[i] = case_drawn(&draw, i);
+        text[1 + CASES + i].text = planted[i] ? bad : whole;
+    }
+    cases_end(&draw);
     for (size_t i = 0; i < TEXTS; i++) { /* equal texts stand once */
         text[i].length = strlen(text[i].text);
         text[i].name = emit_name(ctx, ctx->program, &text[i].text, &text[i].length);
@@ -395,6 +402,8 @@ int main(void)
             fprintf(stderr, "    case %d: %s\n", (int)i, wrong);
     }
     for (size_t i = 0; i < FAULTS && !h.failed; i++) {
+        if (!planted[i])
+            continue;
         int of = faults[i].of < 0 ? 0 : faults[i].of;
         const EmuKernel *bad = &kernel[1 + CASES + i];
         CHECK_CASE(&h, trouble_of(&cases[of], faults[i].of < 0 ? bad : &kernel[0],
