@@ -546,12 +546,6 @@ static void finish_accs(Mapping *s)
 
 /* ---- who touches which element of an array ---- */
 
-static bool of_array(const KStmt *s)
-{
-    return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET ||
-           s->kind == KS_ARRAY_FILL;
-}
-
 /* An array is the threads' own when every element is touched inside loops that threads share, over one of its axes
  * alone, of one width: then the same thread comes by each time. */
 static void find_own(Mapping *s)
@@ -578,7 +572,7 @@ static void find_own(Mapping *s)
         else if (st->kind == KS_END)
             lane.n--;
         warps = s->how->share[i] == SHARE_WARPS ? kernel_loop_end(k, i) : warps;
-        if (!of_array(st))
+        if (!kernel_of_array(st))
             continue;
         const KNest *nest = &k->array.v[st->array].nest;
         Lane *as = &first[st->array];
@@ -811,7 +805,7 @@ static void find_halves(Kernel *k)
             lane = s->var, piece = s->piece, width = s->width;
         else if (s->kind == KS_END)
             piece = 0;
-        if (!of_array(s))
+        if (!kernel_of_array(s))
             continue;
         const KNest *nest = &k->array.v[s->array].nest;
         no[s->array] = no[s->array] || !piece || width != 8 || nest->n != 1 || nest->var[0] != lane || s->kind == KS_ARRAY_FILL;

@@ -157,6 +157,10 @@ typedef struct KStmt {
     uint32_t at;         /* BATCH: the element */
     uint32_t acc, n_acc; /* LOOP: accumulators in Kernel.acc that a simd loop carries */
 } KStmt;
+static inline bool kernel_of_array(const KStmt *s) /* does it touch elements of KStmt.array? */
+{
+    return s->kind == KS_ARRAY_PUT || s->kind == KS_ARRAY_ADD || s->kind == KS_ARRAY_GET || s->kind == KS_ARRAY_FILL;
+}
 
 typedef struct KArray {
     KNest nest; /* one element for each combination */

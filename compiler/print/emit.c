@@ -666,14 +666,15 @@ static void stmt_store(Printer *p, const KStmt *s)
 {
     const KRoot *r = &p->k->root.v[s->root];
     char *to = element_text(p, r->buffer, r->at), *value = stored_text(p, r->value);
-    Half half = p->k->buffer.v[r->buffer].half;
+    const KBuffer *b = &p->k->buffer.v[r->buffer];
+    Half half = b->half;
     begin_line(p);
     by_one(p, s);
-    if (p->k->buffer.v[r->buffer].parts) {
-        buf_printf(&p->body, "vwn_put_parts<%d>(u%d, ", p->k->buffer.v[r->buffer].bank, p->k->buffer.v[r->buffer].slot);
+    if (b->parts) {
+        buf_printf(&p->body, "vwn_put_parts<%d>(u%d, ", b->bank, b->slot);
         put_ix(p, r->at);
         buf_printf(&p->body, ", %s)", value);
-    } else if (p->k->buffer.v[r->buffer].tile && !half)
+    } else if (b->tile && !half)
         buf_printf(&p->body, "%s = %s", in_lanes(p, to), value);
     else if (p->lanes && half)
         buf_printf(&p->body, "vwn_put_%s(&%s, %s)", half_word(half), to, value);

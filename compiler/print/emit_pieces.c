@@ -28,19 +28,17 @@ static bool is_same(const Printer *p, const KStmt *s)
     return s->kind == KS_LET && !(kx(p->k, s->ex)->deps & p->lane);
 }
 
-static bool of_array(const KStmt *s) { return s->kind != KS_LET && s->kind != KS_STORE && s->kind != KS_SINK; }
-
 /* Where the first of the elements lies that a statement loads or stores, and its type. */
 static char *place(Printer *p, const KStmt *s, Half *half)
 {
     const KEx *x = kx(p->k, s->ex);
-    const KRoot *r = s->kind == KS_LET || of_array(s) ? NULL : &p->k->root.v[s->root];
+    const KRoot *r = s->kind == KS_LET || kernel_of_array(s) ? NULL : &p->k->root.v[s->root];
     uint32_t buffer = r ? r->buffer : x->slot;
-    *half = of_array(s) ? HALF_NONE : p->k->buffer.v[buffer].half;
-    return of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
+    *half = kernel_of_array(s) ? HALF_NONE : p->k->buffer.v[buffer].half;
+    return kernel_of_array(s) ? array_place(p, 't', s->array) : element_text(p, buffer, r ? r->at : x->ix);
 }
 
-static bool is_in_halves(const Printer *p, const KStmt *s) { return of_array(s) && p->k->array.v[s->array].halves; }
+static bool is_in_halves(const Printer *p, const KStmt *s) { return kernel_of_array(s) && p->k->array.v[s->array].halves; }
 
 /* Where four of eight elements lie, and how far behind them the other four. */
 static char *halves(Printer *p, const KStmt *s)
