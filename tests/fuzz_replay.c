@@ -47,7 +47,7 @@ static void run_file(const char *path)
     size_t size = fread(data, 1, LARGEST, f);
     fclose(f);
     uint64_t state = size;
-    int changes = CHANGES / (int)drawn_share(&(CaseDraw){.one_in = 2, .sanitized = 4});
+    int changes = CHANGES / (int)drawn_share(&(CaseDraw){.one_in = 2, .sanitized = 8});
     run_copy(data, size);
     for (int i = 0; i < CUTS && size; i++)
         run_copy(data, next(&state) % size);

@@ -15,7 +15,7 @@ evals() {
 variant() {
     name=$1 bound=$2
     shift 2
-    case $name in bf16 | fp16 | mhc | moe-bf16) ;; *) draw 3 || return 0 ;; esac
+    case $name in bf16 | fp16 | mhc | moe-bf16) ;; *) draw 7 || return 0 ;; esac
     for set in "$@"; do
         shift
         set -- "$@" --set "$set"

@@ -37,16 +37,16 @@ near() {
 
 expect 0 "$VWN" doctor
 cp out doctor
-expect 0 "$VWN" train nano/model.vwn --run plain --until '80 steps' --json --set "$rate"
+expect 0 "$VWN" train nano/model.vwn --run plain --until '40 steps' --json --set "$rate"
 cp out plain
-expect 0 "$VWN" train nano/model.vwn --run mixed --until '80 steps' --json --set "$rate" --set "$mixed"
+expect 0 "$VWN" train nano/model.vwn --run mixed --until '40 steps' --json --set "$rate" --set "$mixed"
 cp out mixed
 if grep -q '^bf16 products: none' doctor; then
     has out 'products are computed in float32'
 else
     lacks out 'products are computed in'
     cmp -s plain mixed && fail "the runs are the same: nothing was computed in bf16"
-    expect 0 "$VWN" train nano/model.vwn --run other --until '80 steps' --json --set "$rate" --set "$mixed" --threads 1
+    expect 0 "$VWN" train nano/model.vwn --run other --until '40 steps' --json --set "$rate" --set "$mixed" --threads 1
     [ "$(last_loss mixed)" = "$(last_loss out)" ] || fail "another number of threads gives another loss"
 fi
 near plain mixed || fail "loss $(last_loss plain) in float32, $(last_loss mixed) in bf16"
@@ -55,7 +55,7 @@ has out loss
 expect 0 "$VWN" sample runs/mixed --tokens 4
 
 # fp16: the numbers are, products are of float32, and the loss is scaled
-expect 0 "$VWN" train nano/model.vwn --run half --until '80 steps' --json --set "$rate" --set "$half"
+expect 0 "$VWN" train nano/model.vwn --run half --until '40 steps' --json --set "$rate" --set "$half"
 has out 'operands of large products are rounded to fp16 and multiplied in float32; the loss is scaled'
 cmp -s plain out && fail "the runs are the same: nothing was rounded to fp16"
 near plain out || fail "loss $(last_loss plain) in float32, $(last_loss out) in fp16"

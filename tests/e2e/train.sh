@@ -64,11 +64,11 @@ expect 0 "$VWN" doctor
 grep -q 'products: plain' out && there=false || there=true
 mkdir hidden
 for library in libdnnl.so.3 libdnnl.so.2 libdnnl.so libopenblas.so.0 libopenblas.so; do : > hidden/$library; done
-expect 0 env LD_LIBRARY_PATH="$PWD/hidden" "$VWN" train nano/model.vwn --run slow --until '2 steps' --json
+expect 0 env LD_LIBRARY_PATH="$PWD/hidden" "$VWN" train nano/model.vwn --set D=16 --set L=1 --run slow --until '2 steps' --json
 json out
 [ "$(grep -c '"event":"warning".*libdnnl2' out)" -eq 1 ] || fail "no word of libdnnl2, or more than one"
 if $there; then
-    expect 0 "$VWN" train nano/model.vwn --run fast --until '2 steps' --json
+    expect 0 "$VWN" train nano/model.vwn --set D=16 --set L=1 --run fast --until '2 steps' --json
     lacks out libdnnl2
 fi
 # a run that keeps no checkpoint has one as long as it goes on

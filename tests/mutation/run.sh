@@ -146,7 +146,7 @@ judge() {
 
 judge_or_look() {
     faults=$((faults + 1))
-    if [ -n "$only" ] || [ "${VWN_TEST_WHOLE:-0}" = 1 ] || [ $((faults % 15)) -eq 1 ]; then
+    if [ -n "$only" ] || [ "${VWN_TEST_WHOLE:-0}" = 1 ] || [ $((faults % 20)) -eq 1 ]; then
         judge
     else
         left=$((left + 1))
