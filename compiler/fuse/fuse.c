@@ -7,6 +7,8 @@
 #include "fuse.h"
 #include "compiler/pass/recompute.h"
 
+#include <stdlib.h>
+
 enum {
     WEIGHT_MAX = 6000,
     TREE_MAX = 256,  /* nodes on the ways from an element that is not stored to what is, counted along every way */
@@ -23,6 +25,18 @@ bool fuse_is_compute(const Graph *g, Val v)
     case CLASS_REDUCE: return n->op != OP_CUMSUM;
     default: return n->op == OP_RAND || n->op == OP_RANDN || product_is_of_row(g, v);
     }
+}
+
+static int by_value(const void *a, const void *b)
+{
+    Val x = *(const Val *)a, y = *(const Val *)b;
+    return (x > y) - (x < y);
+}
+
+void fuse_sort(Val *v, size_t n)
+{
+    if (n > 1)
+        qsort(v, n, sizeof *v, by_value);
 }
 
 bool fuse_empty(const Fusion *f, Val v)

@@ -107,6 +107,8 @@ Val fuse_base(const Fusion *f, Val v);  /* what v is a view of, or v */
 bool fuse_reaches(const Fusion *f, uint32_t from, uint32_t to); /* must `from` run before `to`? */
 void fuse_dump(Buf *out, const Fusion *f);
 
+void fuse_sort(Val *v, size_t n); /* ascending */
+
 /* At how many places each of these values is computed for one element of those that none of them reads: who wants
  * it where it is shares the place with others, who moves it has one of its own. Call fuse_places() and then
  * fuse_forget_places(), within one mark of f->tmp. */

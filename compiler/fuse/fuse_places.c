@@ -6,13 +6,6 @@
  */
 #include "fuse.h"
 
-#include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-    Val x = *(const Val *)a, y = *(const Val *)b;
-    return (x > y) - (x < y);
-}
 
 enum {
     PLACES_MAX = 8,  /* at which a kernel computes a member for one element of another */
@@ -72,8 +65,7 @@ static void add_places(Fusion *f, Val v, const Places *from, int64_t by)
 void fuse_count_places(Fusion *f, Vals *all)
 {
     static const int64_t here = 0;
-    if (all->n)
-        qsort(all->v, all->n, sizeof *all->v, by_value);
+    fuse_sort(all->v, all->n);
     for (size_t i = all->n; i-- > 0;) {
         const Node *n = node_at(f->g, all->v[i]);
         Places *p = &f->places[all->v[i]];

@@ -9,7 +9,6 @@
  */
 #include "fuse.h"
 
-#include <stdlib.h>
 
 /* ---- who reads what ---- */
 
@@ -646,12 +645,6 @@ static void note_again(Choice *c, Group *gr, Val u)
         note_again(c, gr, n->in[k]);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    Val x = *(const Val *)a, y = *(const Val *)b;
-    return (x > y) - (x < y);
-}
-
 static void keep_again(Choice *c, uint32_t group)
 {
     Fusion *f = c->f;
@@ -665,8 +658,7 @@ static void keep_again(Choice *c, uint32_t group)
             note_again(c, gr, node_at(f->g, gr->member.v[m])->in[k]);
     for (size_t i = 0; i < c->of[group].n; i++)
         c->is_loaded[c->of[group].v[i]] = false;
-    if (gr->rematerialized.n)
-        qsort(gr->rematerialized.v, gr->rematerialized.n, sizeof *gr->rematerialized.v, by_value);
+    fuse_sort(gr->rematerialized.v, gr->rematerialized.n);
 }
 
 void fuse_choose_stores(Fusion *f)

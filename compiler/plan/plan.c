@@ -21,15 +21,43 @@ static void add_op_name(Buf *about, const char *name, const char **seen, size_t 
     seen[(*n)++] = name;
 }
 
-/* What it computes, in terms that every layer shares. */
+/* What a group computes, ascending: its members, and what it computes again of others. */
+static Vals computed_by(const Fusion *f, const Group *gr, Arena *arena)
+{
+    uint32_t group = (uint32_t)(gr - f->group.v);
+    Vals all = {0}, again = {0};
+    Map seen;
+    map_init(&seen, arena);
+    for (size_t m = 0; m < gr->member.n; m++)
+        vec_push(arena, &all, gr->member.v[m]);
+    for (size_t i = 0; i < all.n + again.n; i++) {
+        const Node *n = node_at(f->g, i < all.n ? all.v[i] : again.v[i - all.n]);
+        for (size_t k = 0; k < n->n_in; k++) {
+            Val u = n->in[k];
+            void **slot = map_at(&seen, u);
+            if (*slot || fuse_loads(f, group, u) || !fuse_rematerializes(f, group, u))
+                continue;
+            *slot = &all;
+            vec_push(arena, &again, u);
+        }
+    }
+    for (size_t i = 0; i < again.n; i++)
+        if (fuse_is_compute(f->g, again.v[i]))
+            vec_push(arena, &all, again.v[i]);
+    fuse_sort(all.v, all.n);
+    return all;
+}
+
+/* That in terms that every layer shares. */
 static const char *about(const Fusion *f, const Group *gr, const Kernel *k, Arena *arena)
 {
     Buf text = buf_new(arena);
+    Vals all = computed_by(f, gr, arena);
     const char *seen[64];
     size_t n = 0, line = 0;
     buf_printf(&text, "%s: ", k->flat ? "elements" : k->part ? "rows, sums over rows" : "rows");
-    for (size_t m = 0; m < gr->member.n; m++) {
-        add_op_name(&text, op_info((Op)node_at(f->g, gr->member.v[m])->op)->name, seen, &n);
+    for (size_t i = 0; i < all.n; i++) {
+        add_op_name(&text, op_info((Op)node_at(f->g, all.v[i])->op)->name, seen, &n);
         if (text.n - line > 80) {
             buf_puts(&text, "\n  ");
             line = text.n;
