@@ -31,6 +31,17 @@ static inline int64_t plan_blocks(const PlanGrid *g, int64_t rows)
     return g->blocks && n > g->blocks ? g->blocks : n;
 }
 
+/* A tensor of 16-bit numbers in a buffer as a device's hardware copies it, box by box, past the registers (a tensor map): columns of heads of
+ * rows of sequences. What a box has beyond the tensor is 0. Each is an argument of the launch, behind the rows. */
+enum { MAP_RANK = 4, MAP_PIECE = 16 /* bytes: places and strides are multiples of it */, MAP_BOX = 256 /* the most of an extent */ };
+typedef struct LaunchMap {
+    uint32_t buffer;          /* which of the launch's arguments */
+    Half half;
+    int64_t extent[MAP_RANK]; /* innermost first */
+    int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
+    uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces lie in turned order */
+} LaunchMap;
+
 /* What a text relies on about a size. */
 typedef struct PlanSize {
     int64_t multiple, most; /* most 0: any */

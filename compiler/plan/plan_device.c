@@ -225,6 +225,16 @@ static void attention_launch(Attention *a, CudaAttentionKernel which, const Val 
     PlanKernel *k = &b->kernel.v[l->kernel];
     if (!k->size)
         k->size = attention_sizes(b, &a->class, l->n_int);
+    if (cuda_attention_maps(which, &a->class)) {
+        LaunchMap *map = NEW_ARRAY(b->arena, LaunchMap, 3);
+        int64_t ints[ATTENTION_STRIDE + 9];
+        for (size_t i = 0; i < COUNT_OF(ints); i++)
+            ints[i] = l->ints[i].value;
+        for (uint32_t i = 0; i < 3; i++)
+            map[i] = cuda_attention_map(&a->class, &how, i, a->B, ints);
+        l->map = map;
+        k->n_map = 3;
+    }
     bool of_k = which == CUDA_SDPA_GRAD_K;
     l->rows = cuda_attention_blocks(&how, a->B, of_k ? a->S : a->T, of_k ? a->K : a->H);
     int64_t d = plan_extent(b, n->in[0], 3), dv = plan_extent(b, n->in[2], 3);

@@ -38,6 +38,23 @@ static void verify_items(Ctx *ctx, const Plan *p, size_t i)
     arena_reset(ctx->scratch, mark);
 }
 
+/* What drivers ask of a tensor map; all of it lies in its buffer. */
+static bool map_fits(const Plan *p, const Launch *l, const LaunchMap *m)
+{
+    const PlanBuffer *x = &p->buffer[l->buffer[m->buffer]];
+    int64_t last = 0, item = (int64_t)plan_item_bytes(x);
+    if (!m->half || x->half != m->half || m->stride[0] != 1 || m->box[0] * item != 128 || l->shift[m->buffer] % MAP_PIECE)
+        return false;
+    for (int i = 0; i < MAP_RANK; i++) {
+        last += (m->extent[i] - 1) * m->stride[i];
+        if (m->extent[i] < 1 || m->extent[i] > UINT32_MAX || !m->box[i] || m->box[i] > MAP_BOX)
+            return false;
+        if (i && (m->stride[i] < 1 || m->stride[i] * item % MAP_PIECE || m->stride[i] * item >= (int64_t)1 << 40))
+            return false;
+    }
+    return l->shift[m->buffer] + (uint64_t)((last + 1) * item) <= x->bytes;
+}
+
 static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)
 {
     const Launch *l = &p->launch[i];
@@ -54,6 +71,9 @@ static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)
     for (uint32_t k = 0; q->size && k < q->n_int; k++)
         if (l->ints[k].kind == INT_CONST && !plan_size_fits(q->size[k], l->ints[k].value))
             vwn_bug(ctx, "plan: launch %zu has a size that %s is not for", i, q->name);
+    for (uint32_t k = 0; k < q->n_map && l->rows; k++)
+        if (!l->map || l->map[k].buffer >= l->n_buffer || !map_fits(p, l, &l->map[k]))
+            vwn_bug(ctx, "plan: launch %zu has a tensor map that no device takes", i);
     for (uint32_t k = 0; k < l->n_scalar; k++)
         if (l->scalars[k].host >= (int32_t)p->n_host)
             vwn_bug(ctx, "plan: launch %zu wants a host value that does not exist", i);

@@ -827,6 +827,8 @@ void gpu_compute(Warp *w, const Sass *s, uint32_t mask)
     case SO_PRMT: permute(w, s, mask); break;
     case SO_P2R: case SO_R2P: pack_predicates(w, s, mask); break;
     case SO_VOTE: vote(w, s, mask); break;
+    case SO_ELECT: gpu_put_predicate(w, &s->at[0], mask, mask & (0 - mask)); break;
+    case SO_REGISTERS: gpu_put_predicate(w, &s->at[0], mask, ~0u); break; /* there are enough: kernels are proved so (tests/emu) */
     case SO_SHFL: shuffle(w, s, mask); break;
     case SO_FADD: case SO_FMUL: case SO_FFMA: case SO_FMNMX: case SO_FSET: case SO_MUFU: compute_real(w, s, mask); break;
     case SO_FCHK: gpu_put_predicate(w, &s->at[0], mask, 0); break; /* no quotient here is near what a float cannot hold */

@@ -97,6 +97,9 @@ static const Case cases[] = {
     {2, 1, 1, 2, 1, 64, 64, 1, 0, 0, 0, false, BF, false, GROUPS, 0, false},
     {1, 300, 300, 2, 1, 64, 64, 1, 0, 0, 0, true, BF, true, GROUPS, 0, false},
     {1, 200, 200, 1, 1, 128, 128, 1, 50, 10, 0, true, FP, false, GROUPS, -0.3, true},
+    /* more tiles than there are places for, of heads that two groups and that three multiply */
+    {1, 130, 700, 1, 1, 128, 128, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
+    {2, 70, 1200, 1, 1, 64, 48, 0, 0, 0, 0, false, BF, false, GROUPS, 0, false},
 };
 enum { CASES = sizeof cases / sizeof cases[0], SEED = 17, STEP = 3, GUARD = 64 };
 
@@ -307,7 +310,15 @@ static const char *launch(Work *w, CudaAttentionKernel which, const EmuOptions *
         arguments[at++] = &ints[i];
     for (int i = 0; i < 3; i++)
         arguments[at++] = &scalars[i];
-    arguments[at] = &blocks;
+    arguments[at++] = &blocks;
+    emu_map map[3];
+    for (uint32_t i = 0; i < 3 && cuda_attention_maps(which, &w->class); i++) {
+        LaunchMap m = cuda_attention_map(&w->class, &l, i, c->B, ints);
+        const char *wrong = emu_map_make(&map[i], &m, q[i]);
+        if (wrong)
+            return wrong;
+        arguments[at++] = &map[i];
+    }
     return emu_launch(&w->kernel[which], arguments, how, (uint32_t)blocks, (uint32_t)l.threads,
                       (uint64_t)l.shared);
 }
@@ -381,7 +392,7 @@ static void run_case(Harness *h, const Case *c, const EmuKernel *kernel)
 /* ---- all of them ---- */
 
 /* Faults to plant in a kernel of a case: the n-th place of a text gets another. */
-enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128 };
+enum { OF_WHOLE = 33, OF_WHOLE_128 = 34, OF_WINDOW = 35, OF_LENGTHS = 37, GROUPS_64 = 47, GROUPS_128, MAPS_128 = GROUPS_128, MAPS_TWO = 52, MAPS_LONG = 56 };
 static const struct Fault {
     const char *what, *text, *instead;
     int place, of, which;
@@ -415,14 +426,41 @@ static const struct Fault {
      "        if (h <", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
     {"dk, dv: the second weights are read before they are there", "        arrive();\n        if (COLUMNS",
      "        if (COLUMNS", 0, OF_WHOLE_128, CUDA_SDPA_GRAD_K},
-    {"groups: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: a missing barrier", "        vwn_groups_meet();\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: one meets the other once less", "    if (behind && any)\n        arrive(from);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: scores that are not done", "            vwn_group_wait<0>();\n            vwn_group_registers(x);\n", "", 0, GROUPS_128, CUDA_SDPA},
-    {"groups: results that are not done", "    vwn_group_wait<0>();\n    vwn_group_registers(O);\n", "", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: a tile is copied to where products read one", "% 3 * PASSING", "% 2 * PASSING", 0, GROUPS_64, CUDA_SDPA},
-    {"groups: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(64 - warp / 4 * 64, 0)", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: scores that are not done", "                vwn_group_wait<1>();\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: first scores that are not done", "                vwn_group_wait<0>();\n            }\n", "            }\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: sums that shrink while products add to them", "                vwn_group_wait<0>();\n                vwn_group_registers(O);\n", "", 0,
+     GROUPS_64, CUDA_SDPA},
+    {"maps: weights that products still read", "            vwn_group_wait<0>();\n            vwn_group_registers(O);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: results that are not done", "        vwn_group_wait<0>();\n        vwn_group_registers(O);\n    }\n", "    }\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: barriers that copies do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: barriers that other threads do not see", "    __syncthreads();\n    vwn_turn", "    vwn_turn", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a barrier that nobody has made", "            vwn_mbarrier_make(values_left + i, WARPS);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a barrier that counts too few", "vwn_mbarrier_make(keys_left + i, WARPS)", "vwn_mbarrier_make(keys_left + i, WARPS / 2)", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a barrier that counts too many", "vwn_mbarrier_make(values_left + i, WARPS)", "vwn_mbarrier_make(values_left + i, WARPS + 1)", 0, MAPS_LONG,
+     CUDA_SDPA},
+    {"maps: queries that are not waited for", "        vwn_mbarrier_wait(queries_come, 0);\n", "        ;\n", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: keys that are not waited for", "            vwn_mbarrier_wait(keys_come + at.place, at.round);\n", "", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: values that are not waited for", "                vwn_mbarrier_wait(values_come + before.place, before.round);\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: the last values that are not waited for", "        vwn_mbarrier_wait(values_come + before.place, before.round);\n        vwn_group", "        vwn_group", 0, GROUPS_64,
+     CUDA_SDPA},
+    {"maps: the other parity", "vwn_mbarrier_wait(keys_come + at.place, at.round)", "vwn_mbarrier_wait(keys_come + at.place, at.round ^ 1)", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a place that is filled before its readers left", "                vwn_mbarrier_wait(keys_left + at.place, at.round ^ 1);\n", "", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a parity that lets the next round begin", "vwn_mbarrier_wait(values_left + at.place, at.round ^ 1)", "vwn_mbarrier_wait(values_left + at.place, 1)", 0, MAPS_LONG,
+     CUDA_SDPA},
+    {"maps: keys that nobody leaves", "            leave(keys_left + at.place);\n", "", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: values that nobody leaves", "                leave(values_left + before.place);\n", "                ;\n", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: keys that are left before they are read", "            vwn_group_mul<false, D,", "            leave(keys_left + at.place);\n            vwn_group_mul<false, D,", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: all threads of a warp leave", "vwn_thread() % 32 == 0", "vwn_thread() % 16 == 0", 0, MAPS_LONG, CUDA_SDPA},
+    {"maps: a box of another head", "k_map, g, u0, b", "k_map, g + 1, u0, b", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a box of another sequence", "v_map, g, u0, b", "v_map, g, u0, b + 1", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a box that goes on into the next sequence", "q_map, h, t0, b", "q_map, h, t0 + (int)T, b - 1", 0, MAPS_TWO, CUDA_SDPA},
+    {"maps: copies for which another barrier counts", "k_map, g, u0, b, keys_come", "k_map, g, u0, b, values_come", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: more registers than there are", "vwn_group_takes_registers<160>", "vwn_group_takes_registers<168>", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: registers that nobody gives", "        vwn_group_gives_registers<24>();\n", "", 0, MAPS_128, CUDA_SDPA},
+    {"maps: no multiple of 8 registers", "vwn_group_gives_registers<24>", "vwn_group_gives_registers<20>", 0, MAPS_128, CUDA_SDPA},
+    {"maps: a tile that nobody reads", "u0 < end; u0 += COLUMNS, at =", "u0 < end + COLUMNS; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: a tile too few", "u0 < end; u0 += COLUMNS, at =", "u0 + COLUMNS < end; u0 += COLUMNS, at =", 0, GROUPS_64, CUDA_SDPA},
+    {"maps: rows of the other group", "vwn_from_lane(warp / 4 * 64, 0)", "vwn_from_lane(warp < WARPS ? 64 - warp / 4 * 64 : 128, 0)", 0, MAPS_128, CUDA_SDPA},
     {"groups, dq: copies that products do not see", "        vwn_proxy_fence();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: a missing wait for copies", "vwn_copies_wait<0>", "vwn_copies_wait<1>", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},
     {"groups, dq: a missing barrier", "        vwn_groups_meet();\n", "", 0, GROUPS_128, CUDA_SDPA_GRAD_Q},

@@ -9,6 +9,7 @@
 #include "tiles.cu"
 #include "chunks.cu"
 #include "warpgroups.cu"
+#include "maps.cu"
 #include "attention_tiles.cu"
 #include "products.cu"
 

@@ -1,3 +1,6 @@
+#if TEXT_MAPS
+    for (int u0 = from; u0 < end; u0 += COLUMNS) {
+#else
 #if TEXT_WARPGROUPS
     /* Groups take turns: while one makes weights of scores the products of the other one are computed, which is half a tile behind. They meet
      * once a tile, each where it wants the next one to have come; then nobody multiplies the oldest any more, and its place is filled again. */
@@ -29,6 +32,7 @@
         if (more)
             begin(start_of->k, start_of->v, u0 + COLUMNS, stage ^ 1);
 #endif
+#endif
         #pragma unroll
         for (int j0 = 0; j0 < COLUMNS; j0 += AT_ONCE) {
             /* keys that are there; what lies between this warp's first query and the first key */
@@ -39,7 +43,11 @@
 #endif
             bool masked = left < AT_ONCE || !vwn_all_seen(ahead - (AT_ONCE - 1), ahead + 16 * R - 1, causal, wide);
 #if TEXT_OLDEST
+#if TEXT_MAPS
+            masked |= latest > u0 + j0;
+#else
             masked |= start_of->latest > u0 + j0;
+#endif
 #endif
             /* the keys that the thread's r-th row sees */
             const auto span = [&](int r) {

@@ -15,18 +15,19 @@
 #if TEXT_OLDEST
     const int latest = (int)vwn_least(0x3fffffff, vwn_last_first(start + b * T + t0, there));
     first = vwn_most(first, vwn_first_seen(start + b * T + t0, there));
-    int *const oldest = (int *)(memory + TEXT_SHARED - 32) - ROWS;
+    int *const oldest = (int *)(memory + TEXT_SHARED - TEXT_ASIDE) - ROWS;
     if (threadIdx.x < ROWS)
         oldest[threadIdx.x] = threadIdx.x < there ? (int)vwn_least(0x3fffffff, start[b * T + t0 + threadIdx.x]) : 0;
 #endif
     const int from = (int)(first / COLUMNS) * COLUMNS, keys = (int)S;
+#if !TEXT_MAPS
     bool more = from < past(t0);
     /* Where keys and values and the queries of this block begin lies in shared memory, too: a loop asks there and has registers for
      * other things. */
     struct vwn_begins {
         const elem *k, *v;
         int t0, latest; /* the last of the first keys that queries see */
-    } *const start_of = (vwn_begins *)(memory + TEXT_SHARED - 32);
+    } *const start_of = (vwn_begins *)(memory + TEXT_SHARED - TEXT_ASIDE);
     if (threadIdx.x == 0)
 #if TEXT_OLDEST
         *start_of = {k, v, t0, latest};
@@ -35,14 +36,11 @@
 #endif
 #if TEXT_WARPGROUPS
     const auto tile_of = [&](int u0) { return passing + (uint32_t)(u0 / COLUMNS + TEXT_STAGES) % TEXT_STAGES * PASSING; };
-    /* Copies the keys of tile u0 and the values of that or, where values are late, of the one before, zeros in front of the first one; of
-     * tiles in front of `end`. */
     const auto begin = [&](const elem *k, const elem *v, int u0, int end) {
-        const int w0 = u0 - TEXT_LATE * COLUMNS;
-        if (u0 < end)
+        if (u0 < end) {
             vwn_panel_copy<COLUMNS, D, THREADS>(tile_of(u0), k + u0 * kt, kt, keys - u0, (int)d);
-        if (w0 < end)
-            vwn_panel_copy<COLUMNS, DV, THREADS>(tile_of(w0) + COLUMNS * PITCH, v + w0 * vt, vt, w0 < from ? 0 : keys - w0, (int)dv);
+            vwn_panel_copy<COLUMNS, DV, THREADS>(tile_of(u0) + COLUMNS * PITCH, v + u0 * vt, vt, keys - u0, (int)dv);
+        }
         vwn_copies_commit();
     };
 #else
@@ -59,4 +57,5 @@
         begin(k, v, from, past(t0));
 #else
         begin(k, v, from, from / COLUMNS % 2);
+#endif
 #endif
