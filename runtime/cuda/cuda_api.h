@@ -43,7 +43,7 @@ typedef struct CudaCopy2D {
 
 /* CUtensorMap: a tensor as hardware copies it, and what cuTensorMapEncodeTiled() is told of it. */
 typedef struct CudaMap {
-    _Alignas(64) uint64_t word[16];
+    _Alignas(128) uint64_t word[16];
 } CudaMap;
 enum { CUDA_MAP_FP16 = 6, CUDA_MAP_BF16 = 9 };                                    /* types of elements */
 enum { CUDA_MAP_PLAIN = 0, CUDA_MAP_TURNED_128 = 3, CUDA_MAP_L2_128 = 2, CUDA_MAP_ZEROS = 0 };

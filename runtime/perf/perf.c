@@ -140,9 +140,9 @@ static uint64_t scalar_bits(double x)
 /* Map i, behind so many bytes of arguments. */
 static GpuMap gpu_map(const Launch *l, uint32_t i, uint64_t bytes)
 {
-    enum { ALIGN = 64, SIZE = 128 };
+    enum { SIZE = 128 }; /* and alignment */
     const LaunchMap *m = &l->map[i];
-    GpuMap to = {.at = (bytes + ALIGN - 1) / ALIGN * ALIGN + SIZE * (uint64_t)i,
+    GpuMap to = {.at = (bytes + SIZE - 1) / SIZE * SIZE + SIZE * (uint64_t)i,
                  .address = perf_address(l->buffer[m->buffer]) + l->shift[m->buffer],
                  .rank = MAP_RANK,
                  .item = 2};

@@ -14,10 +14,10 @@ enum { EMU_MAP_RANK = 5, EMU_MAP_TYPES = 13, EMU_MAP_ALIGN = 64, EMU_MAP_BYTES =
 #define EMU_MAP_MARK 0x70616d2d75646376ull
 
 #ifdef __cplusplus
-struct alignas(EMU_MAP_ALIGN) emu_map {
+struct alignas(EMU_MAP_BYTES) emu_map {
 #else
 typedef struct emu_map {
-    _Alignas(EMU_MAP_ALIGN)
+    _Alignas(EMU_MAP_BYTES)
 #endif
     uint64_t mark;
     uint64_t address, stride[EMU_MAP_RANK - 1]; /* bytes */

@@ -1,7 +1,7 @@
 /* ---- copies by tensor maps, of sm_90a: one thread asks, and a barrier in shared memory counts the bytes that come. ---- */
 #ifndef VWN_EMU
 /* A tensor in memory as the driver describes it to the hardware that copies (CUtensorMap): an argument of a launch. */
-struct __align__(64) vwn_map {
+struct __align__(128) vwn_map {
     uint64_t word[16];
 };
 /* A barrier in shared memory (mbarrier): a phase of it is over when as many threads have arrived as it was made for, and as many bytes
