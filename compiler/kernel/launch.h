@@ -41,6 +41,8 @@ typedef struct LaunchMap {
     int64_t stride[MAP_RANK]; /* elements from one to the next; of columns 1 */
     uint32_t box[MAP_RANK];   /* one line of 128 bytes of each row, whose 16-byte pieces lie in turned order */
 } LaunchMap;
+/* Does the hardware take it? Strides have their multiples and lead past what they are strides of, as nothing does that is repeated. */
+bool launch_map_fits(const LaunchMap *m);
 
 /* What a text relies on about a size. */
 typedef struct PlanSize {

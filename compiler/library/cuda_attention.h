@@ -55,6 +55,7 @@ bool cuda_attention_takes_any(const CudaAttentionClass *c);
 /* The class of a head size: a multiple of 16, above 64 of 32. */
 int cuda_attention_pad(int64_t d);
 /* Do its tiles come by tensor maps, of q, k and v? They are its last arguments. */
+enum { CUDA_ATTENTION_MAPS = 3 };
 bool cuda_attention_maps(CudaAttentionKernel which, const CudaAttentionClass *c);
 CudaAttentionLaunch cuda_attention_launch(CudaAttentionKernel which,
                                           const CudaAttentionClass *c);

@@ -38,21 +38,15 @@ static void verify_items(Ctx *ctx, const Plan *p, size_t i)
     arena_reset(ctx->scratch, mark);
 }
 
-/* What drivers ask of a tensor map; all of it lies in its buffer. */
+/* All that a map describes lies in its buffer. */
 static bool map_fits(const Plan *p, const Launch *l, const LaunchMap *m)
 {
     const PlanBuffer *x = &p->buffer[l->buffer[m->buffer]];
-    int64_t last = 0, item = (int64_t)plan_item_bytes(x);
-    if (!m->half || x->half != m->half || m->stride[0] != 1 || m->box[0] * item != 128 || l->shift[m->buffer] % MAP_PIECE)
-        return false;
-    for (int i = 0; i < MAP_RANK; i++) {
+    int64_t last = 0;
+    for (int i = 0; i < MAP_RANK; i++)
         last += (m->extent[i] - 1) * m->stride[i];
-        if (m->extent[i] < 1 || m->extent[i] > UINT32_MAX || !m->box[i] || m->box[i] > MAP_BOX)
-            return false;
-        if (i && (m->stride[i] < 1 || m->stride[i] * item % MAP_PIECE || m->stride[i] * item >= (int64_t)1 << 40))
-            return false;
-    }
-    return l->shift[m->buffer] + (uint64_t)((last + 1) * item) <= x->bytes;
+    return launch_map_fits(m) && x->half == m->half && l->shift[m->buffer] % MAP_PIECE == 0 &&
+           l->shift[m->buffer] + (uint64_t)(last + 1) * plan_item_bytes(x) <= x->bytes;
 }
 
 static void verify_kernel(Ctx *ctx, const Plan *p, size_t i)

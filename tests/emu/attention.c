@@ -566,6 +566,42 @@ static void run_faults(Harness *h, const EmuKernel *bad, const EmuKernel *good)
     }
 }
 
+/* What a plan may copy by a tensor map the hardware takes, and else not: then warpgroups do not compute it. */
+static void test_fits(Harness *h)
+{
+    const int64_t ints[19] = {40, 50, 6, 2, 56, 128, 1, 0, 40 * 6 * 56, 6 * 56, 56, 50 * 2 * 56, 2 * 56, 56, 50 * 2 * 128, 2 * 128, 128};
+    const CudaAttentionClass c = {.d = 64, .dv = 128, .half = HALF_BF16, .width = 8, .warpgroups = true};
+    CudaAttentionLaunch l = cuda_attention_launch(CUDA_SDPA, &c);
+    for (uint32_t i = 0; i < CUDA_ATTENTION_MAPS; i++) {
+        const LaunchMap good = cuda_attention_map(&c, &l, i, 3, ints);
+        _Alignas(128) emu_map out;
+        int64_t of[3] = {ints[i == 2 ? 5 : 4], ints[i ? 3 : 2], ints[i > 0]};
+        CHECK(h, launch_map_fits(&good) && !emu_map_make(&out, &good, &out) && good.extent[3] == 3 && good.buffer == i);
+        CHECK(h, good.extent[0] == of[0] && good.extent[1] == of[1] && good.extent[2] == of[2]);
+        CHECK(h, good.box[0] == 64 && good.box[2] == (uint32_t)(i ? l.columns : l.rows));
+        for (int k = 0; k < MAP_RANK; k++) {
+            LaunchMap bad[6] = {good, good, good, good, good, good};
+            bad[0].stride[k] = 0;
+            bad[1].stride[k] = 4;
+            bad[2].stride[k] = (int64_t)1 << 39;
+            bad[3].extent[k] = 0;
+            bad[4].box[k] = 0;
+            bad[5].box[k] = 257;
+            for (size_t j = 0; j < COUNT_OF(bad); j++)
+                CHECK(h, !launch_map_fits(&bad[j]));
+        }
+        LaunchMap wide = good;
+        wide.half = HALF_NONE;
+        CHECK(h, !launch_map_fits(&wide));
+    }
+    /* keys of one sequence for all of them */
+    int64_t again[19];
+    memcpy(again, ints, sizeof again);
+    again[11] = 0;
+    const LaunchMap repeated = cuda_attention_map(&c, &l, 1, 3, again), one = cuda_attention_map(&c, &l, 1, 1, again);
+    CHECK(h, !launch_map_fits(&repeated) && launch_map_fits(&one));
+}
+
 int main(void)
 {
     Harness h = {0};
@@ -576,6 +612,7 @@ int main(void)
     Ctx *ctx = ctx_new(NULL);
     if (!CHECK(&h, compile_all(ctx, kernel, why)))
         fprintf(stderr, "    %s\n", why);
+    test_fits(&h);
     for (size_t i = 0; i < CASES && !h.failed; i++)
         run_case(&h, &cases[i], kernel + i * CUDA_SDPA_COUNT);
     if (!h.failed)
